@@ -132,7 +132,7 @@ func (c *Config) internal() (operator.Config, error) {
 		cfg.Node.Clock = &c.Clock.clock
 	}
 	if len(c.Interfaces) == 0 {
-		return cfg, wrong("Interfaces: want at least one")
+		return cfg, wrong("Interfaces: must have at least one")
 	}
 	for i := range c.Interfaces {
 		if err := c.Interfaces[i].internal(i, &cfg, c.RIP); err != nil {
@@ -148,7 +148,7 @@ func (c *Config) internal() (operator.Config, error) {
 	}
 	switch {
 	case c.RIP && c.RIPv2:
-		return cfg, wrong("RIP and RIPv2 are given: want one")
+		return cfg, wrong("RIP and RIPv2 cannot be used together")
 	case c.RIP:
 		file.Routing = lnx.RoutingRIP
 	case c.RIPv2:
@@ -187,18 +187,18 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
 			f.closeLink() // the caller closes that of the first interface of the name
-			return wrong("two interfaces are called %s", face.Name)
+			return wrong("two interfaces have the name %s", face.Name)
 		}
 		cfg.Node.Devices[face.Name] = device(f.Link)
 	}
 	if _, taken := cfg.LNX.Interface(face.Name); taken {
-		return wrong("two interfaces are called %s", face.Name)
+		return wrong("two interfaces have the name %s", face.Name)
 	}
 	if err := f.addrs(&face); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
 	if f.MTU != 0 && (f.MTU < lnx.MinMTU || f.MTU > maxMTU) {
-		return wrong("interface %s: MTU %d: want %d to %d", face.Name, f.MTU, lnx.MinMTU, maxMTU)
+		return wrong("interface %s: MTU %d: must be %d to %d", face.Name, f.MTU, lnx.MinMTU, maxMTU)
 	}
 	if err := f.underneath(&face); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
@@ -243,16 +243,16 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	kinds := given([]string{"Link", "UDP", "TUN"}, f.Link != nil, f.UDP != "", f.TUN != "")
 	switch {
 	case kinds == "":
-		return errors.New("want a Link, a UDP address or a TUN device")
+		return errors.New("must have a Link, a UDP address or a TUN device")
 	case strings.Contains(kinds, " "):
-		return fmt.Errorf("%s are given: want one of Link, UDP and TUN", kinds)
+		return fmt.Errorf("%s cannot be used together: must have one of Link, UDP and TUN", kinds)
 	case f.TUN != "":
 		to.Tun = &lnx.Tun{Device: f.TUN, Routes: f.KernelRoutes}
 		if err := f.kernels(to); err != nil {
 			return err
 		}
 	case f.Kernel.IsValid() || f.Kernel6.IsValid() || len(f.KernelRoutes) > 0:
-		return errors.New("a Kernel address or KernelRoutes without a TUN device")
+		return errors.New("Kernel and KernelRoutes need a TUN device")
 	}
 	if err := f.discovery(to); err != nil {
 		return err
@@ -297,7 +297,7 @@ func hostPort(text string) (lnx.HostPort, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return lnx.HostPort{}, fmt.Errorf("port %q of %s: want 1 to 65535", port, text)
+		return lnx.HostPort{}, fmt.Errorf("port %q of %s: must be 1 to 65535", port, text)
 	}
 	return lnx.HostPort{Host: host, Port: uint16(n)}, nil
 }
@@ -318,12 +318,12 @@ func (f *Interface) addrs(to *lnx.Interface) error {
 	for k, p := range list {
 		switch {
 		case !p.IsValid():
-			return fmt.Errorf("the Addr %v: want an address with its network's prefix length", p)
+			return fmt.Errorf("Addr %v: must be an address with its network's prefix length", p)
 		case k > 0 && p.Addr().Is4():
-			return fmt.Errorf("the Addr %v of IPv6 is IPv4: want one in Addr", p)
+			return fmt.Errorf("IPv6 address %v is IPv4: set it as Addr", p)
 		}
 		if why := lnx.AddrFault(p); why != "" {
-			return fmt.Errorf("the Addr %v is %s", p, why)
+			return fmt.Errorf("Addr %v is %s", p, why)
 		}
 		if p.Addr().Is4() {
 			to.Addr = p
@@ -358,11 +358,11 @@ func (f *Interface) kernels(face *lnx.Interface) error {
 		case !a.IsValid():
 			continue
 		case face.Tun.Reaches(a), a == f.Kernel6 && a.Is4():
-			return fmt.Errorf("the Kernel %v and the Kernel6 %v: want one of each family",
+			return fmt.Errorf("Kernel %v and Kernel6 %v: must be an IPv4 and an IPv6 address",
 				f.Kernel, f.Kernel6)
 		}
 		if err := checkNeighbor(face, a); err != nil {
-			return fmt.Errorf("the Kernel's address: %w", err)
+			return fmt.Errorf("Kernel: %w", err)
 		}
 		face.Tun.Kernel = append(face.Tun.Kernel, a)
 	}
@@ -381,17 +381,17 @@ func (r *Route) check(faces []lnx.Interface) error {
 	valid := r.Prefix.IsValid() && !dst.Is4In6()
 	switch {
 	case r.Metric < 0 || r.Metric > lnx.MaxMetric:
-		return wrong("route %v: metric %d: want 0 to %d", r.Prefix, r.Metric, lnx.MaxMetric)
+		return wrong("route %v: metric %d: must be 0 to %d", r.Prefix, r.Metric, lnx.MaxMetric)
 	case r.Kind == "blackhole" || r.Kind == "unreachable" || r.Kind == "prohibit":
 		if !valid || r.Via.IsValid() {
-			return wrong("route %v %s via %v: want a prefix alone", r.Prefix, r.Kind, r.Via)
+			return wrong("route %v %s via %v: must not have a next hop", r.Prefix, r.Kind, r.Via)
 		}
 		return nil
 	case r.Kind != "":
-		return wrong("route %v: Kind %q: want blackhole, unreachable, prohibit or none",
+		return wrong("route %v: Kind %q: must be blackhole, unreachable, prohibit or empty",
 			r.Prefix, r.Kind)
 	case !valid || !r.Via.IsValid() || dst.Is4() != r.Via.Is4():
-		return wrong("route %v via %v: want a prefix and an address of its family", r.Prefix, r.Via)
+		return wrong("route %v via %v: must be a prefix and an address of its family", r.Prefix, r.Via)
 	}
 	onLink := false
 	for i := range faces {
@@ -407,7 +407,7 @@ func (r *Route) check(faces []lnx.Interface) error {
 	case r.Via.Is6() && r.Via.IsLinkLocalUnicast() && r.Via.Zone() == "":
 		return wrong("route %v: next hop %v needs its interface: %v%%NAME", r.Prefix, r.Via, r.Via)
 	case !onLink:
-		return wrong("route %v: next hop %v is on no interface's network", r.Prefix, r.Via)
+		return wrong("route %v: next hop %v is not in an interface's network", r.Prefix, r.Via)
 	}
 	return nil
 }
@@ -424,13 +424,13 @@ func checkHosts(hosts map[string]netip.Addr) error {
 // check returns an error if a field is out of range. Zero fields are valid.
 func (t *TCP) check() error {
 	if t.Profile != "" && t.Profile != "004" {
-		return wrong("TCP.Profile %q: want 004 or none", t.Profile)
+		return wrong("TCP.Profile %q: must be 004 or empty", t.Profile)
 	}
 	if _, ok := tcp.ParseECNMode(t.ECN); !ok && t.ECN != "" {
-		return wrong("TCP.ECN %q: want on, off or passive", t.ECN)
+		return wrong("TCP.ECN %q: must be on, off or passive", t.ECN)
 	}
 	if _, ok := tcp.ParseCookieMode(t.SynCookies); !ok && t.SynCookies != "" {
-		return wrong("TCP.SynCookies %q: want auto, always or off", t.SynCookies)
+		return wrong("TCP.SynCookies %q: must be auto, always or off", t.SynCookies)
 	}
 	for _, f := range []struct {
 		name               string
@@ -443,7 +443,7 @@ func (t *TCP) check() error {
 		{"WriteBuffer", t.WriteBuffer, tcp.MinBuffer, tcp.MaxBuffer},
 	} {
 		if f.value != 0 && (f.value < f.least || f.value > f.most) {
-			return wrong("TCP.%s %d: want %d to %d", f.name, f.value, f.least, f.most)
+			return wrong("TCP.%s %d: must be %d to %d", f.name, f.value, f.least, f.most)
 		}
 	}
 	for _, f := range []struct {
@@ -456,14 +456,14 @@ func (t *TCP) check() error {
 		{"DelayedAck", t.DelayedAck},
 	} {
 		if f.value < 0 {
-			return wrong("TCP.%s %v is negative", f.name, f.value)
+			return wrong("TCP.%s %v: must not be negative", f.name, f.value)
 		}
 	}
 	if t.RTOMax != 0 && t.RTOMax < t.RTOMin {
-		return wrong("TCP.RTOMax %v is less than RTOMin %v", t.RTOMax, t.RTOMin)
+		return wrong("TCP.RTOMax %v: must be at least RTOMin, %v", t.RTOMax, t.RTOMin)
 	}
 	if t.DelayedAck >= tcp.MaxDelayedAck {
-		return wrong("TCP.DelayedAck %v: want less than %v (RFC 9293 §3.8.6.3)",
+		return wrong("TCP.DelayedAck %v: must be less than %v (RFC 9293 §3.8.6.3)",
 			t.DelayedAck, tcp.MaxDelayedAck)
 	}
 	return nil

@@ -41,7 +41,7 @@ type IP struct {
 // internet converts ICMP and IP to the settings of an .lnx file.
 func (c *Config) internet(file *lnx.Config) error {
 	if c.ICMP.Rate > lnx.MaxICMP || c.ICMP.Burst < 0 || c.ICMP.Burst > lnx.MaxICMP {
-		return wrong("ICMP: a rate of %d and a burst of %d: want at most %d",
+		return wrong("ICMP.Rate %d and Burst %d: must be at most %d",
 			c.ICMP.Rate, c.ICMP.Burst, lnx.MaxICMP)
 	}
 	file.ICMP = lnx.ICMP(c.ICMP)
@@ -50,14 +50,14 @@ func (c *Config) internet(file *lnx.Config) error {
 	case "loose", "strict":
 		file.IP.ReversePath = mode
 	default:
-		return wrong("IP.ReversePath: %q: want off, loose or strict", mode)
+		return wrong("IP.ReversePath %q: must be off, loose or strict", mode)
 	}
 	file.IP.DirectedBroadcast = c.IP.DirectedBroadcast
 	if d := c.IP.ReassemblyTimeout; d < 0 || d > lnx.MaxReassemblyTimeout {
-		return wrong("IP.ReassemblyTimeout: %v: want at most %v", d, lnx.MaxReassemblyTimeout)
+		return wrong("IP.ReassemblyTimeout %v: must be at most %v", d, lnx.MaxReassemblyTimeout)
 	}
 	if n := c.IP.ReassemblyBytes; n != 0 && n < lnx.MinReassemblyBytes {
-		return wrong("IP.ReassemblyBytes: %d: want at least %d", n, lnx.MinReassemblyBytes)
+		return wrong("IP.ReassemblyBytes %d: must be at least %d", n, lnx.MinReassemblyBytes)
 	}
 	file.IP.ReassemblyTimeout = c.IP.ReassemblyTimeout
 	file.IP.ReassemblyBytes = c.IP.ReassemblyBytes

@@ -57,7 +57,7 @@ func TestOpenAndOpenFileRejectTheSameAddresses(t *testing.T) {
 		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{
 			{Addr: prefix("10.0.0.1/24"), TUN: "tide9", Kernel: addr(kernel)},
 		}})
-		require.ErrorContains(t, err, "interface if0: the Kernel's address: neighbor "+kernel+" is "+why)
+		require.ErrorContains(t, err, "interface if0: Kernel: neighbor "+kernel+" is "+why)
 	}
 }
 

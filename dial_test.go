@@ -188,22 +188,22 @@ func TestOpenErrorsNameTheField(t *testing.T) {
 		return func(c *tidepool.Config) { c.Hosts = map[string]netip.Addr{"b": a} }
 	}
 	for say, change := range map[string]func(*tidepool.Config){
-		"interface if0: the Addr 10.0.0.0/24 is the address of the subnet 10.0.0.0/24 itself": face("10.0.0.0/24"),
-		"interface if0: the Addr 10.0.0.255/24 is the broadcast address of 10.0.0.0/24":       face("10.0.0.255/24"),
-		"interface if0: the Addr 10.0.3.255/22 is the broadcast address of 10.0.0.0/22":       face("10.0.3.255/22"),
-		"interface if0: the Addr 224.0.0.5/24 is a multicast address":                         face("224.0.0.5/24"),
-		"interface if0: neighbor 10.0.1.2 is not in the link's prefix":                        neighbor(addr("10.0.1.2")),
-		"interface if0: neighbor 10.0.0.1 is the interface itself":                            neighbor(addr("10.0.0.1")),
-		"route 10.7.0.0/16: next hop 10.0.0.1 is the node itself":                             via("10.0.0.1"),
-		"route 10.7.0.0/16: next hop 10.1.0.1 is on no interface's network":                   via("10.1.0.1"),
+		"interface if0: Addr 10.0.0.0/24 is the address of the subnet 10.0.0.0/24 itself": face("10.0.0.0/24"),
+		"interface if0: Addr 10.0.0.255/24 is the broadcast address of 10.0.0.0/24":       face("10.0.0.255/24"),
+		"interface if0: Addr 10.0.3.255/22 is the broadcast address of 10.0.0.0/22":       face("10.0.3.255/22"),
+		"interface if0: Addr 224.0.0.5/24 is a multicast address":                         face("224.0.0.5/24"),
+		"interface if0: neighbor 10.0.1.2 is not in the link's prefix":                    neighbor(addr("10.0.1.2")),
+		"interface if0: neighbor 10.0.0.1 is the interface itself":                        neighbor(addr("10.0.0.1")),
+		"route 10.7.0.0/16: next hop 10.0.0.1 is the node itself":                         via("10.0.0.1"),
+		"route 10.7.0.0/16: next hop 10.1.0.1 is not in an interface's network":           via("10.1.0.1"),
 		`Hosts["b"]`: named(netip.Addr{}),
 
-		"TCP.InitialWindow -3: want 1 to 65536": tcp(func(c *tidepool.TCP) { c.InitialWindow = -3 }),
-		"TCP.InitialWindow 109951162":           tcp(func(c *tidepool.TCP) { c.InitialWindow = 1 << 40 }),
-		"TCP.SynRetries 109951162":              tcp(func(c *tidepool.TCP) { c.SynRetries = 1 << 40 }),
-		"TCP.DataRetries -1":                    tcp(func(c *tidepool.TCP) { c.DataRetries = -1 }),
-		"TCP.DelayedAck 500ms":                  tcp(func(c *tidepool.TCP) { c.DelayedAck = time.Second / 2 }),
-		"TCP.RTOMax 1ms is less than RTOMin 1s": tcp(func(c *tidepool.TCP) {
+		"TCP.InitialWindow -3: must be 1 to 65536": tcp(func(c *tidepool.TCP) { c.InitialWindow = -3 }),
+		"TCP.InitialWindow 109951162":              tcp(func(c *tidepool.TCP) { c.InitialWindow = 1 << 40 }),
+		"TCP.SynRetries 109951162":                 tcp(func(c *tidepool.TCP) { c.SynRetries = 1 << 40 }),
+		"TCP.DataRetries -1":                       tcp(func(c *tidepool.TCP) { c.DataRetries = -1 }),
+		"TCP.DelayedAck 500ms":                     tcp(func(c *tidepool.TCP) { c.DelayedAck = time.Second / 2 }),
+		"TCP.RTOMax 1ms: must be at least RTOMin, 1s": tcp(func(c *tidepool.TCP) {
 			c.RTOMin, c.RTOMax = time.Second, time.Millisecond
 		}),
 		"TCP.RTOMin -1s":            tcp(func(c *tidepool.TCP) { c.RTOMin = -time.Second }),

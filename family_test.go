@@ -263,13 +263,13 @@ func TestHappyEyeballsThatFail(t *testing.T) {
 // A wrong address of a Config names the field.
 func TestOpenErrorsOfIPv6(t *testing.T) {
 	for say, change := range map[string]func(*tidepool.Config){
-		"interface if0: the Addr invalid Prefix: want an address": func(c *tidepool.Config) {
+		"interface if0: Addr invalid Prefix: must be an address": func(c *tidepool.Config) {
 			c.Interfaces[0].Addr = netip.Prefix{}
 		},
-		"interface if0: the Addr 10.0.1.1/24 of IPv6 is IPv4": func(c *tidepool.Config) {
+		"interface if0: IPv6 address 10.0.1.1/24 is IPv4": func(c *tidepool.Config) {
 			c.Interfaces[0].IPv6 = []netip.Prefix{prefix("10.0.1.1/24")}
 		},
-		"interface if0: the Addr 2001:db8::/64 is the address of all routers": func(c *tidepool.Config) {
+		"interface if0: Addr 2001:db8::/64 is the address of all routers": func(c *tidepool.Config) {
 			c.Interfaces[0].IPv6 = []netip.Prefix{prefix("2001:db8::/64")}
 		},
 		"stack: interface if0: MTU 600: must be 1280 to 65535": func(c *tidepool.Config) {
@@ -279,13 +279,13 @@ func TestOpenErrorsOfIPv6(t *testing.T) {
 		"interface if0: neighbor 2001:db8::2 is of a family": func(c *tidepool.Config) {
 			c.Interfaces[0].Neighbors = []tidepool.Neighbor{{Addr: addr("2001:db8::2")}}
 		},
-		"route ::/0 via 10.0.0.2: want a prefix and an address of its family": func(c *tidepool.Config) {
+		"route ::/0 via 10.0.0.2: must be a prefix and an address of its family": func(c *tidepool.Config) {
 			c.Routes = []tidepool.Route{{Prefix: prefix("::/0"), Via: addr("10.0.0.2")}}
 		},
 		"route ::/0: next hop fe80::2 needs its interface: fe80::2%NAME": func(c *tidepool.Config) {
 			c.Routes = []tidepool.Route{{Prefix: prefix("::/0"), Via: addr("fe80::2")}}
 		},
-		"route ::/0: next hop fe80::2%if7 is on no interface": func(c *tidepool.Config) {
+		"route ::/0: next hop fe80::2%if7 is not in an interface's network": func(c *tidepool.Config) {
 			c.Routes = []tidepool.Route{{Prefix: prefix("::/0"), Via: addr("fe80::2%if7")}}
 		},
 	} {

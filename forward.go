@@ -190,7 +190,7 @@ func machineAddr(address string) (netip.AddrPort, error) {
 	}
 	on, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
 	if err != nil {
-		return on, fmt.Errorf("publish %q: want [ADDR]:PORT: %w", address, syscall.EINVAL)
+		return on, fmt.Errorf("publish %q: must be [ADDR]:PORT: %w", address, syscall.EINVAL)
 	}
 	return on, nil
 }

@@ -164,7 +164,7 @@ func (i *Impairments) internal() (to lnx.Impairments, err error) {
 		{i.Corrupt, &to.Corrupt},
 	} {
 		if !(share.from >= 0 && share.from <= 1) {
-			return to, fmt.Errorf("a share of %v: want 0 to 1", share.from)
+			return to, fmt.Errorf("share %v: must be 0 to 1", share.from)
 		}
 		*share.to = lnx.ShareOf(share.from)
 	}

@@ -144,7 +144,7 @@ func TestNodesSpeakRIP(t *testing.T) {
 		RIP: true, RIPv2: true,
 		Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), UDP: "127.0.0.1:5950"}},
 	})
-	require.ErrorContains(t, err, "RIP and RIPv2 are given")
+	require.ErrorContains(t, err, "RIP and RIPv2 cannot be used together")
 }
 
 func speakRIP(t *testing.T, v2 bool) {
@@ -275,7 +275,7 @@ func TestImpairmentsSeed(t *testing.T) {
 
 func TestOpenPairErrors(t *testing.T) {
 	_, _, err := tidepool.OpenPair(tidepool.Impairments{Loss: 2})
-	assert.ErrorContains(t, err, "a share of 2: want 0 to 1")
+	assert.ErrorContains(t, err, "share 2: must be 0 to 1")
 }
 
 func TestVirErrors(t *testing.T) {

@@ -159,7 +159,7 @@ func (f *File) internal() (cfg operator.Config, err error) {
 	for name := range f.Links {
 		face, ok := cfg.LNX.Interface(name)
 		if !ok {
-			return cfg, fmt.Errorf("%w: %s has no interface %s for the link of Links", errConfig,
+			return cfg, fmt.Errorf("%w: Links: %s has no interface %s", errConfig,
 				f.Path, name)
 		}
 		face.UDP, face.Tun = lnx.HostPort{}, nil

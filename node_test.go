@@ -367,23 +367,23 @@ func TestInvalidConfigs(t *testing.T) {
 	}
 	for say, cfg := range map[string]tidepool.Config{
 		"bad configuration: Interfaces": {},
-		"want an address":               face(func(f *tidepool.Interface) { f.Addr = netip.Prefix{} }),
+		"must be an address":            face(func(f *tidepool.Interface) { f.Addr = netip.Prefix{} }),
 		"MTU 60":                        face(func(f *tidepool.Interface) { f.MTU = 60 }),
-		"want a Link":                   face(func(f *tidepool.Interface) { f.Link = nil }),
-		"a share of 2":                  face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
+		"must have a Link":              face(func(f *tidepool.Interface) { f.Link = nil }),
+		"share 2":                       face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
 		"jitter":                        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
 		"Kernel":                        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
-		"want one of each family": face(func(f *tidepool.Interface) {
+		"an IPv4 and an IPv6 address": face(func(f *tidepool.Interface) {
 			f.Link, f.TUN, f.Kernel, f.Kernel6 = nil, "tide9", addr("10.0.0.2"), addr("10.0.0.3")
 		}),
-		"Link and UDP are given": face(func(f *tidepool.Interface) {
+		"Link and UDP cannot be used together": face(func(f *tidepool.Interface) {
 			f.UDP = "127.0.0.1:1"
 		}),
 		"port": face(func(f *tidepool.Interface) { f.Link, f.UDP = nil, "127.0.0.1:x" }),
 		"neighbor": face(func(f *tidepool.Interface) {
 			f.Neighbors = []tidepool.Neighbor{{Addr: addr("10.0.0.2"), UDP: "127.0.0.1:1"}}
 		}),
-		"two interfaces are called if1": {Interfaces: []tidepool.Interface{
+		"two interfaces have the name if1": {Interfaces: []tidepool.Interface{
 			{Name: "if1", Addr: prefix("10.0.0.1/24"), Link: end()},
 			{Addr: prefix("10.1.0.1/24"), Link: end()},
 		}},
@@ -399,14 +399,14 @@ func TestInvalidConfigs(t *testing.T) {
 			Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), Link: end()}},
 			TCP:        tidepool.TCP{CongestionControl: "vegas"},
 		},
-		"cannot follow a Clock": {
+		"cannot be used with a Clock": {
 			Interfaces: []tidepool.Interface{{Addr: prefix("10.0.0.1/24"), UDP: "127.0.0.1:5999"}},
 			Clock:      &tidepool.Clock{},
 		},
 	} {
 		_, err := tidepool.Open(cfg)
 		require.ErrorContains(t, err, say)
-		if say != "cannot follow a Clock" {
+		if say != "cannot be used with a Clock" {
 			require.ErrorContains(t, err, "tidepool: bad configuration: ")
 		}
 		for i := range cfg.Interfaces {
@@ -720,7 +720,7 @@ func ExampleNode_AddRoute() {
 		fmt.Println(r.Origin, r.Prefix, r.Kind, r.Interface)
 	}
 	// Output:
-	// 10.5.1.0/16: not the prefix of a network: bits are set behind its length; did you mean 10.5.0.0/16?
+	// 10.5.1.0/16: invalid prefix: it has bits beyond its length; did you mean 10.5.0.0/16?
 	// static 0.0.0.0/0  if0
 	// local 10.0.0.0/24  if0
 	// static 192.168.0.0/16 unreachable

@@ -22,16 +22,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Results travel as lines of base64, because the log of a pod is text, and in pieces, because a
-// machine of the cluster rotates a log of 10 MiB. The last line of a piece says which it is, of how
-// many, and the SHA-256 of the whole: what lacks it was cut off.
+// Results travel as lines of base64 because the log of a pod is text, and in pieces because the
+// cluster rotates logs at 10 MiB. The last line of a piece has its number, the number of pieces and
+// the SHA-256 of the whole archive. A piece without that line was cut off.
 const (
 	pieceSize   = 6 << 20
 	archiveLine = 6 << 10 // below the 16 KiB at which container runtimes split a line
 	archiveEnd  = "tidepool-results"
 )
 
-// pieces is the writer of an archive that prints one piece of it.
+// pieces is an io.Writer for a whole archive that prints only one of its pieces.
 type pieces struct {
 	out   *bufio.Writer
 	piece int64
@@ -61,8 +61,8 @@ func (p *pieces) flush() {
 	p.line = p.line[:0]
 }
 
-// Pack writes one piece, counted from 0, of the archive of a folder of results. Files that are not
-// whole yet are left out. A folder that does not exist has no files.
+// Pack writes piece n, counted from 0, of an archive of a folder of results. It leaves out files
+// that are still being written. A missing folder counts as empty.
 func Pack(w io.Writer, dir string, piece int) error {
 	p := &pieces{out: bufio.NewWriter(w), piece: int64(piece), sum: sha256.New()}
 	z := gzip.NewWriter(p)
@@ -84,7 +84,7 @@ func Pack(w io.Writer, dir string, piece int) error {
 		}
 		text, err := files.Text(path, files.MaxData)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // merged meanwhile
+			return nil // merged in the meantime
 		}
 		if err == nil {
 			err = t.WriteHeader(&tar.Header{
@@ -105,7 +105,7 @@ func Pack(w io.Writer, dir string, piece int) error {
 	return errors.Join(err, p.err, p.out.Flush())
 }
 
-// errCut is the error of a piece that was cut off or belongs to another state of the results.
+// errCut means that a piece was cut off or belongs to another state of the results.
 var errCut = errors.New("the transfer of the results was cut off or they changed meanwhile: " +
 	"repeat the command")
 
@@ -154,7 +154,7 @@ func (a *archive) unpack(dir string) error {
 		}
 		name := filepath.FromSlash(h.Name)
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) {
-			return fmt.Errorf("the archive of the results has a wrong file: %q", h.Name)
+			return fmt.Errorf("invalid file in the archive of results: %q", h.Name)
 		}
 		if list[name], err = files.All(h.Name, t, files.MaxData); err != nil {
 			return err
@@ -186,7 +186,8 @@ func (a *archive) unpack(dir string) error {
 	return nil
 }
 
-// sameRun says how the results on the volume are not those of the folder; nil: they are.
+// sameRun returns why the results on the volume belong to another run than the folder's; nil if
+// they match.
 func sameRun(path string, theirs []byte) error {
 	mine, err := files.Text(path, files.MaxData)
 	if errors.Is(err, fs.ErrNotExist) || theirs == nil {

@@ -325,7 +325,7 @@ func TestLocalCommandLines(t *testing.T) {
 func TestSlurmIsNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := (&Slurm{}).Limit(t.Context())
-	require.ErrorContains(t, err, "there is no scontrol here")
+	require.ErrorContains(t, err, "scontrol is not in PATH")
 }
 
 // The messages are those of Slurm 22.05.
@@ -368,7 +368,7 @@ func TestSlurmLimits(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	_, err := (&Slurm{config: map[string]string{"MaxArraySize": "0"}}).Limit(t.Context())
-	require.ErrorContains(t, err, `its MaxArraySize is "0"`)
+	require.ErrorContains(t, err, `MaxArraySize is "0"`)
 }
 
 // A part that cannot start or that a signal ends says so in its log.

@@ -35,25 +35,25 @@ type Job struct {
 	Parts int      `json:"parts"`
 	// AtOnce limits how many parts run at the same time; 0: as many as the batch system allows.
 	AtOnce int `json:"at_once,omitempty"`
-	// Time and Memory limit a part: they are several times what one was measured to need.
+	// Time and Memory are the limits of a part, several times the measured need.
 	Time   time.Duration `json:"time"`
 	Memory int64         `json:"memory_bytes"`
-	// Extra are arguments for the batch system's own command.
+	// Extra holds arguments for the batch system's own command.
 	Extra []string `json:"extra,omitempty"`
 	// Pod is for Kubernetes.
 	Pod Pod `json:"pod,omitzero"`
-	// Files are the experiment, by path, for engines whose machines do not share Dir.
+	// Files is the experiment, by path, for engines whose machines do not share Dir.
 	Files map[string][]byte `json:"-"`
-	// Engine and Task are where the parts were queued last, and the engine's name for them.
+	// Engine is the engine that queued the parts last, and Task its name for them.
 	Engine string `json:"engine"`
 	Task   string `json:"task,omitempty"`
 	// Tries counts how often parts were queued.
 	Tries int `json:"tries"`
 }
 
-// Pod is where a part runs on Kubernetes.
+// Pod is the configuration of the pods on Kubernetes.
 type Pod struct {
-	// Image is that of the program, and Claim that of the volume for the results.
+	// Image is the container image, and Claim the volume claim for the results.
 	Image string `json:"image,omitempty"`
 	Claim string `json:"claim,omitempty"`
 	// ClaimSize is the size of the volume if Submit makes the claim.
@@ -65,7 +65,8 @@ var (
 	claimSize = regexp.MustCompile(`^[1-9][0-9]*(\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$`)
 )
 
-// Check returns an error in the flag that Kubernetes would refuse. Empty values are the defaults.
+// Check returns an error for values that Kubernetes would reject. Empty values stand for the
+// defaults.
 func (p Pod) Check() error {
 	switch {
 	case p.Image != "" && !interchange.IsImage(p.Image):
@@ -79,36 +80,36 @@ func (p Pod) Check() error {
 	return nil
 }
 
-// Tasks are the parts that an engine has not finished.
+// Tasks lists the parts that an engine has not finished.
 type Tasks struct {
 	Waiting, Running int
-	// Done are the parts of the job that the engine knows to be complete.
+	// Done lists the parts that completed according to the engine.
 	Done int
-	// Reason is the engine's word for why parts wait; empty: it has none.
+	// Reason is the engine's reason why parts are waiting, or empty.
 	Reason string
 }
 
 // Engine is a batch system.
 type Engine interface {
-	// Name is the word after --on.
+	// Name is the value of --on.
 	Name() string
-	// Limit returns how many parts the engine takes in one job at most; 0: any number.
+	// Limit returns the largest number of parts in one job; 0: no limit.
 	Limit(ctx context.Context) (int, error)
-	// Script returns what Submit hands to the engine.
+	// Script returns the input that Submit passes to the engine.
 	Script(j *Job, parts []int) (string, error)
 	// Submit queues parts and returns the engine's name for them, TASK. The output of a part goes
 	// to the file TASK-PART.txt in the folder of logs, which exists from the part's start.
 	Submit(ctx context.Context, j *Job, parts []int) (task string, err error)
-	// Tasks returns what is left of a Submit. The error is ErrSilent if the engine does not
+	// Tasks returns the unfinished parts of a Submit. The error is ErrSilent if the engine does not
 	// answer.
 	Tasks(ctx context.Context, j *Job) (Tasks, error)
-	// Gather brings the results and the messages of failed parts to Dir after the job's end, and
-	// reports that all is there. It does nothing and returns false if the machines share Dir. An
-	// error other than ErrSilent is one that queueing again does not repair.
+	// Gather copies the results, and the messages of failed parts, to Dir after the job's end. It
+	// returns true when Dir has everything. It does nothing and returns false if the machines share
+	// Dir. After an error other than ErrSilent, queueing the parts again does not help.
 	Gather(ctx context.Context, j *Job) (bool, error)
 }
 
-// ErrSilent is the error of an engine that does not answer now and may do so later.
+// ErrSilent means that the engine does not answer now, but may do so later.
 var ErrSilent = errors.New("no answer")
 
 // The files in a folder of results.
@@ -119,10 +120,10 @@ const (
 	program = "node"
 	lock    = ".lock"
 
-	stopped = "stopped" // the last line of a part that its context ended
+	stopped = "stopped" // the last line of a part that was stopped by its context
 )
 
-// LockFile is the file in a folder of results that the process locks which queues its parts.
+// LockFile is a file in a folder of results. The process that queues the parts holds its lock.
 func LockFile(dir string) string { return filepath.Join(dir, folder, lock) }
 
 // Program is the path of the program that runs parts. Install copies it there.
@@ -155,7 +156,7 @@ func (j *Job) Install() error {
 	if err != nil {
 		return err
 	}
-	// A program that is replaced on NFS ends in the machines that run it.
+	// Replacing a running program on NFS would crash it on other machines.
 	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
@@ -190,13 +191,13 @@ func (j *Job) write() error {
 	return result.WriteFile(filepath.Join(j.Dir, folder, jobFile), append(text, '\n'))
 }
 
-// log is the path of the file to which the engine's task writes the output of a part.
+// log is the path of the file with a part's output.
 func (j *Job) log(part int) string {
 	return filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", j.Task, part))
 }
 
-// said returns the last line that a part of the last task wrote. A part that came to its end wrote
-// the path of its results. The error is os.ErrNotExist if the part has no log in the folder.
+// said returns the last line that a part of the last task wrote. A part that finished wrote the
+// path of its results. The error is os.ErrNotExist if the folder has no log of the part.
 func (j *Job) said(part int) (line string, done bool, err error) {
 	text, err := files.Text(j.log(part), files.MaxData)
 	if err != nil {
@@ -207,9 +208,8 @@ func (j *Job) said(part int) (line string, done bool, err error) {
 	return line, strings.HasSuffix(line, ".csv"), nil
 }
 
-// Heard returns what the last task's logs of parts without results tell: the parts' messages, how
-// many parts were stopped by Submit's context, how many did not come to their end, and how many
-// have a log in the folder.
+// Heard reads the last task's logs of parts without results: their messages, how many were stopped
+// by Submit's context, how many did not finish, and how many have a log at all.
 func (j *Job) Heard(parts []int) (messages []string, ended, failed, logs int) {
 	for _, p := range parts {
 		line, done, err := j.said(p)
@@ -230,7 +230,7 @@ func (j *Job) Heard(parts []int) (messages []string, ended, failed, logs int) {
 	return messages, ended, failed, logs
 }
 
-// ranges writes ascending numbers as Slurm does: 0-3,7,9-10.
+// ranges formats ascending numbers as Slurm does: 0-3,7,9-10.
 func ranges(numbers []int) string {
 	var words []string
 	for i := 0; i < len(numbers); {

@@ -19,10 +19,10 @@ import (
 )
 
 // Kubernetes queues an Indexed Job by kubectl(1), with the user's configuration. The pods share a
-// volume. Its results are read through the log of a pod, because the image has no other program.
+// volume. Results are read from the log of a pod, because the image contains no other program.
 type Kubernetes struct{}
 
-// kubectl is the tool. Its hints fit refusals of the API, and reasons why pods wait.
+// kubectl is the tool. Its hints match errors of the API and reasons why pods wait.
 var kubectl = &system{
 	absent: "install it (Debian: kubernetes-client), or --on local",
 	silent: []string{
@@ -57,7 +57,7 @@ func (j *Job) kubectl(ctx context.Context, stdin string, args ...string) (string
 	return kubectl.run(ctx, stdin, "kubectl", slices.Concat(args, j.Extra)...)
 }
 
-// object asks the API for an object, or for a list of them.
+// object reads an object, or a list of objects, from the API.
 func (j *Job) object(ctx context.Context, into any, args ...string) error {
 	text, err := j.kubectl(ctx, "", append([]string{"get"}, args...)...)
 	if err == nil {
@@ -71,28 +71,28 @@ func notFound(err error) bool {
 	return ok && strings.Contains(e.said, "NotFound")
 }
 
-// Name is the word after --on.
+// Name is the value of --on.
 func (*Kubernetes) Name() string { return "kubernetes" }
 
-// InPod returns where a pod has the experiment, and where the results of a folder here.
+// InPod returns where a pod has the experiment, and where a local folder's results are in the pod.
 func InPod(dir string) (experiment, results string) {
 	return interchange.ExperimentFolder, path.Join(interchange.ResultsFolder, filepath.Base(dir))
 }
 
-// mostPods limits a Job far below the API's 100,000: each pod is an object.
+// mostPods limits a Job far below the API's 100,000, because each pod is an API object.
 const mostPods = 10_000
 
-// Limit is far below that of the API.
+// Limit returns mostPods.
 func (*Kubernetes) Limit(context.Context) (int, error) { return mostPods, nil }
 
-// Ready returns an error if a job could not be queued: the cluster does not answer, or lacks the
+// Ready returns an error if a job cannot be queued because the cluster does not answer or lacks the
 // volume.
 func (*Kubernetes) Ready(ctx context.Context, j *Job) error {
 	_, err := j.claimed(ctx)
 	return err
 }
 
-// claimed reports whether the volume claim exists. The error is that of one that cannot be used.
+// claimed reports whether the volume claim exists. It returns an error if the claim cannot be used.
 func (j *Job) claimed(ctx context.Context) (bool, error) {
 	var claim struct {
 		Spec   struct{ StorageClassName string }
@@ -115,7 +115,7 @@ func (j *Job) claimed(ctx context.Context) (bool, error) {
 	if errors.Is(err, ErrSilent) {
 		return true, err
 	}
-	unknown := err != nil && !notFound(err) // the user may not read classes: the pods will say
+	unknown := err != nil && !notFound(err) // the user may not read classes: the pods report the problem
 	if claim.Status.Phase == "Pending" &&
 		(unknown || class.VolumeBindingMode == "WaitForFirstConsumer") {
 		return true, nil
@@ -134,12 +134,12 @@ func (j *Job) sweep(name string, parts []int) *interchange.Sweep {
 	}
 }
 
-// among begins the argument with the list of parts of which --index chooses one.
+// among is the prefix of the argument with the list of parts. --index selects one of them.
 const among = "--among="
 
 func (j *Job) label() string { return "tidepool-" + interchange.Label(j.Name) }
 
-// Script returns the manifests.
+// Script returns the Kubernetes manifests.
 func (*Kubernetes) Script(j *Job, parts []int) (string, error) {
 	text, err := j.sweep(j.label(), parts).Manifests()
 	return string(text), err
@@ -207,7 +207,7 @@ func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	}
 	err := j.object(ctx, &job, "job", j.Task, "-o", "json")
 	if notFound(err) {
-		return Tasks{}, nil // deleted
+		return Tasks{}, nil // the job was deleted
 	}
 	if err != nil {
 		return Tasks{}, err
@@ -226,7 +226,7 @@ func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	t.Running = s.Ready
 	t.Waiting = max(0, job.Spec.Completions-s.Succeeded-len(failed)-s.Ready)
 	if t.Waiting+t.Running == 0 {
-		t.Waiting = 1 // the Job is about to end
+		t.Waiting = 1 // the Job is about to finish
 	}
 	if t.Running > 0 {
 		return t, nil
@@ -239,7 +239,7 @@ func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	return t, err
 }
 
-// Gather saves what failed pods said, and copies the results from the volume.
+// Gather saves the messages of failed pods, and copies the results from the volume.
 func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
 	_, err := j.claimed(ctx)
 	if err == nil {
@@ -248,7 +248,7 @@ func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for range 3 { // the results may change while they are read
+	for range 3 { // the results may change while they are being read
 		var a archive
 		for err = nil; err == nil && !a.whole(); {
 			err = j.piece(ctx, &a)
@@ -263,8 +263,8 @@ func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
 	return false, err
 }
 
-// complaints saves what failed pods said as their parts' logs. The error is that of a part that
-// will fail again.
+// complaints saves the messages of failed pods as their parts' logs. It returns an error if a part
+// would fail again.
 func (j *Job) complaints(ctx context.Context) error {
 	if j.Task == "" {
 		return nil
@@ -300,7 +300,7 @@ func (j *Job) complaints(ctx context.Context) error {
 	return nil
 }
 
-// piece reads the next piece of the results with a pod of its own.
+// piece reads the next piece of the results with a separate pod.
 func (j *Job) piece(ctx context.Context, a *archive) error {
 	_, dir := InPod(j.Dir)
 	s := &interchange.Sweep{
@@ -321,7 +321,7 @@ func (j *Job) piece(ctx context.Context, a *archive) error {
 		if log, err = j.kubectl(ctx, "", "logs", s.Name); err == nil {
 			err = a.add(log)
 		}
-		if errors.Is(err, errCut) { // the log is still there
+		if errors.Is(err, errCut) { // the log is still available
 			if log, err = j.kubectl(ctx, "", "logs", s.Name); err == nil {
 				err = a.add(log)
 			}
@@ -335,7 +335,7 @@ func (j *Job) piece(ctx context.Context, a *archive) error {
 	return err
 }
 
-// await waits until a pod has ended.
+// await waits until a pod has finished.
 func (j *Job) await(ctx context.Context, name string) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -374,7 +374,7 @@ func (j *Job) pods(ctx context.Context, namespace, phase string, most int) ([]po
 	return list.Items, err
 }
 
-// query is the path of a list: kubectl get cannot limit one.
+// query is the API path of a list. kubectl get cannot limit a list.
 func query(namespace, kind string, most int, selectors map[string]string) string {
 	v := url.Values{"limit": {strconv.Itoa(most)}}
 	for key, selector := range selectors {
@@ -383,7 +383,7 @@ func query(namespace, kind string, most int, selectors map[string]string) string
 	return "/api/v1/namespaces/" + namespace + "/" + kind + "?" + v.Encode()
 }
 
-// why says why no pod of a Job runs. It is fatal if waiting does not help.
+// why returns why no pod of a Job runs. fatal means that waiting does not help.
 func (j *Job) why(ctx context.Context, namespace, task string) (string, bool, error) {
 	pods, err := j.pods(ctx, namespace, "Pending", 1)
 	if err != nil {

@@ -18,9 +18,9 @@ func TestIndex(t *testing.T) {
 		{"0-3,7,9-10", "0", 0, ""},
 		{"0-3,7,9-10", "4", 7, ""},
 		{"0-3,7,9-10", "6", 10, ""},
-		{"0-3,7,9-10", "7", 0, `index "7": must be 0 to 6, a place in the list 0-3,7,9-10 of parts`},
-		{"5", "-1", 0, `index "-1": must be 0 to 0, a place in the list 5 of parts`},
-		{"0-1", "", 0, `index "": must be 0 to 1, a place in the list 0-1 of parts`},
+		{"0-3,7,9-10", "7", 0, `index "7": must be 0 to 6, a position in the list 0-3,7,9-10 of parts`},
+		{"5", "-1", 0, `index "-1": must be 0 to 0, a position in the list 5 of parts`},
+		{"0-1", "", 0, `index "": must be 0 to 1, a position in the list 0-1 of parts`},
 		{"3-1", "0", 0, `"3-1": must be numbers and ranges such as 0-3,7`},
 		{"a", "0", 0, `"a": must be numbers and ranges such as 0-3,7`},
 		{"0,", "0", 0, `"0,": must be numbers and ranges such as 0-3,7`},
@@ -112,7 +112,7 @@ func TestPodSaysWhyItWaits(t *testing.T) {
 func TestKubectlIsNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := (&Kubernetes{}).Ready(t.Context(), &Job{Pod: Pod{Claim: "c"}})
-	require.EqualError(t, err, "there is no kubectl here: install it (Debian: kubernetes-client), or "+
+	require.EqualError(t, err, "kubectl is not in PATH: install it (Debian: kubernetes-client), or "+
 		"--on local")
 }
 

@@ -17,16 +17,16 @@ import (
 
 // Local runs parts as processes of this machine.
 type Local struct {
-	// Workers is how many run at the same time, if the job does not say.
+	// Workers is the number of parallel processes, unless the job sets it.
 	Workers          int
 	waiting, running atomic.Int32
 	workers          sync.WaitGroup
 }
 
-// Name is the word after --on.
+// Name is the value of --on.
 func (*Local) Name() string { return "local" }
 
-// Limit is none.
+// Limit returns 0: no limit.
 func (*Local) Limit(context.Context) (int, error) { return 0, nil }
 
 // Script returns the command lines.
@@ -41,7 +41,7 @@ func (*Local) Script(j *Job, parts []int) (string, error) {
 // Gather does nothing: the results are in the folder.
 func (*Local) Gather(context.Context, *Job) (bool, error) { return false, nil }
 
-// Submit starts processes, a few at a time. They are ended when ctx is over.
+// Submit starts processes, a few at a time, and stops them when ctx ends.
 func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error) {
 	todo := make(chan int, len(parts))
 	for _, p := range parts {
@@ -54,7 +54,7 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 			for p := range todo {
 				l.running.Add(1)
 				l.waiting.Add(-1)
-				// Its log says why it failed, and its results are missing.
+				// Its log has the reason, and its results are missing.
 				_ = l.runPart(ctx, j, p)
 				l.running.Add(-1)
 			}
@@ -63,7 +63,7 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 	return l.Name(), nil
 }
 
-// Wait returns when the processes have ended and their logs say why.
+// Wait returns when the processes have ended and their logs are complete.
 func (l *Local) Wait() { l.workers.Wait() }
 
 func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
@@ -84,13 +84,13 @@ func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
 	err = c.Run()
 	if ctx.Err() != nil {
 		_, _ = fmt.Fprintln(log, stopped)
-	} else if err != nil && c.ProcessState.ExitCode() < 0 { // not started, or a signal
+	} else if err != nil && c.ProcessState.ExitCode() < 0 { // not started, or killed by a signal
 		_, _ = fmt.Fprintln(log, err)
 	}
 	return errors.Join(err, log.Close())
 }
 
-// Tasks counts what is left of what this process was given.
+// Tasks returns the unfinished parts that this process was given.
 func (l *Local) Tasks(context.Context, *Job) (Tasks, error) {
 	return Tasks{Waiting: int(l.waiting.Load()), Running: int(l.running.Load())}, nil
 }

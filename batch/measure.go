@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Need is what one run was measured to need.
+// Need is the measured time and memory of one run.
 type Need struct {
 	Time   time.Duration
-	Memory int64 // bytes; 0: not known on this system
+	Memory int64 // bytes; 0: unknown on this system
 }
 
 // Measure runs the program in dir with these arguments, as a task does, and measures it.
@@ -33,8 +33,8 @@ func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 }
 
 const (
-	// Up to manyParts parts have one run each. More parts last shortPart at least, because a batch
-	// system takes about a second to start one.
+	// Up to manyParts parts have one run each. Beyond that, a part lasts at least shortPart,
+	// because a batch system takes about a second to start one.
 	manyParts = 256
 	shortPart = time.Minute
 )

@@ -4,5 +4,5 @@ package batch
 
 import "os"
 
-// maxMemory is not known here.
+// maxMemory returns 0: it is not available on this system.
 func maxMemory(*os.ProcessState) int64 { return 0 }

@@ -9,7 +9,7 @@ import (
 
 type condition struct{ Type, Status, Reason, Message string }
 
-// pod is what the API says about a pod, as far as it matters here.
+// pod is the part of the API's pod object that matters here.
 type pod struct {
 	Metadata struct {
 		Name        string
@@ -46,7 +46,7 @@ func (p *pod) part() (int, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("pod %s is not of this program", p.Metadata.Name)
+	return 0, fmt.Errorf("pod %s: has no tidepool container", p.Metadata.Name)
 }
 
 // interrupted reports whether the cluster removed the pod: a machine was reclaimed or drained.
@@ -56,7 +56,7 @@ func (p *pod) interrupted() bool {
 	})
 }
 
-// said returns the last line of a pod that failed, or the cluster's reason, and its exit status.
+// said returns the last line of a failed pod, or else the cluster's reason, and its exit status.
 func (p *pod) said() (string, int) {
 	why, status := strings.TrimSpace(p.Status.Reason+" "+p.Status.Message), 0
 	for _, c := range p.Status.ContainerStatuses {
@@ -75,8 +75,7 @@ func (p *pod) said() (string, int) {
 	return why, status
 }
 
-// why says why a pod has not started; empty: it does not know. It is fatal if waiting does not
-// help.
+// why returns why a pod has not started; empty if unknown. fatal means that waiting does not help.
 func (p *pod) why() (string, bool) {
 	for i, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting
@@ -98,7 +97,7 @@ func (p *pod) why() (string, bool) {
 	return "", false
 }
 
-// Index returns the number that a list in the form of ranges has at a place, from 0.
+// Index returns the number at a position, from 0, of a list of ranges.
 func Index(list, place string) (int, error) {
 	all, err := numbers(list)
 	if err != nil {
@@ -106,7 +105,7 @@ func Index(list, place string) (int, error) {
 	}
 	at, err := strconv.Atoi(place)
 	if err != nil || at < 0 || at >= len(all) {
-		return 0, fmt.Errorf("index %q: must be 0 to %d, a place in the list %s of parts", place,
+		return 0, fmt.Errorf("index %q: must be 0 to %d, a position in the list %s of parts", place,
 			len(all)-1, list)
 	}
 	return all[at], nil

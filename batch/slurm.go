@@ -21,10 +21,10 @@ import (
 
 // Slurm queues an array job by sbatch(1).
 type Slurm struct {
-	config map[string]string // what scontrol(1) says about the cluster; nil: not asked yet
+	config map[string]string // the cluster's settings from scontrol(1); nil until read
 }
 
-// Name is the word after --on.
+// Name is the value of --on.
 func (*Slurm) Name() string { return "slurm" }
 
 func (s *Slurm) ask(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	}
 	n, err := strconv.Atoi(s.config["MaxArraySize"])
 	if err != nil || n < 2 {
-		return 0, fmt.Errorf("slurm allows no array jobs: its MaxArraySize is %q",
+		return 0, fmt.Errorf("this Slurm cluster does not allow array jobs: MaxArraySize is %q",
 			s.config["MaxArraySize"])
 	}
 	if jobs, err := strconv.Atoi(s.config["MaxJobCount"]); err == nil && jobs > 1 {
@@ -74,13 +74,13 @@ func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 	option("job-name", "tidepool-"+j.Name)
 	option("array", array)
 	option("time", strconv.Itoa(int(math.Ceil(j.Time.Minutes()))))
-	// A cluster that does not count memory may refuse jobs that ask for some.
+	// A cluster that does not track memory may reject jobs that request it.
 	counted := strings.ToUpper(s.config["SelectTypeParameters"])
 	if s.config == nil || strings.Contains(counted, "MEMORY") {
 		option("mem", fmt.Sprintf("%dM", j.Memory>>20))
 	}
 	option("cpus-per-task", "1")
-	option("output", filepath.Join(j.logs(), "%A-%a.txt")) // as Job.log
+	option("output", filepath.Join(j.logs(), "%A-%a.txt")) // the same name as in Job.log
 	option("open-mode", "append")
 	b.WriteString("#SBATCH --requeue\n")
 	fmt.Fprintf(&b, "exec %s\n", j.command(`"$SLURM_ARRAY_TASK_ID"`))
@@ -90,7 +90,7 @@ func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 // Gather does nothing: the machines share the folder.
 func (*Slurm) Gather(context.Context, *Job) (bool, error) { return false, nil }
 
-// Submit queues an array job.
+// Submit queues an array job with sbatch(1).
 func (s *Slurm) Submit(ctx context.Context, j *Job, parts []int) (string, error) {
 	if err := s.ask(ctx); err != nil {
 		return "", err
@@ -109,12 +109,12 @@ func (s *Slurm) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(out), ";")
 	if _, err := strconv.Atoi(id); err != nil {
-		return "", fmt.Errorf("sbatch: %q is no number of a job", id)
+		return "", fmt.Errorf("sbatch printed %q: expected a job number", id)
 	}
 	return id, nil
 }
 
-// over are the states of tasks that will not run again.
+// over lists the states of tasks that will not run again.
 var over = map[string]bool{
 	"BOOT_FAIL": true, "CANCELLED": true, "COMPLETED": true, "DEADLINE": true, "FAILED": true,
 	"OUT_OF_MEMORY": true, "REVOKED": true, "TIMEOUT": true,
@@ -126,7 +126,7 @@ func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	out, err := slurm.run(ctx, "", "squeue", "--noheader", "--array", "--jobs="+j.Task,
 		"--format=%T|%r")
 	if e, ok := errors.AsType[*refused](err); ok && strings.Contains(e.said, "Invalid job id") {
-		return t, nil // forgotten: it ended a while ago
+		return t, nil // Slurm has forgotten the job: it ended a while ago
 	}
 	if err != nil {
 		return t, err
@@ -148,19 +148,19 @@ func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 }
 
 type system struct {
-	// absent says what to do where the commands are not installed.
+	// absent is the advice if the commands are not installed.
 	absent string
-	// silent are parts of what the commands say when the system does not answer, and retry says
-	// what to do then.
+	// silent lists parts of the messages that the commands print when the system does not answer.
+	// retry is the advice in that case.
 	silent []string
 	retry  string
-	// hints say what to do about refusals; the first that fits counts.
+	// hints is the advice for errors; the first match counts.
 	hints []hint
-	// patience bounds one command: a system that is gone leaves it waiting.
+	// patience is the timeout of one command, because commands block if the system is down.
 	patience time.Duration
 }
 
-// hint says what to do about a refusal that has this part.
+// hint is the advice for errors that contain a text.
 type hint struct{ part, todo string }
 
 var slurm = &system{
@@ -200,7 +200,7 @@ type refused struct {
 
 func (e *refused) Error() string { return e.command + ": " + e.system.advised(e.said) }
 
-// advised appends what to do about a refusal, if that is known.
+// advised appends the advice for an error, if there is any.
 func (s *system) advised(said string) string {
 	for _, h := range s.hints {
 		if strings.Contains(said, h.part) {
@@ -220,7 +220,7 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	c.Stdout, c.Stderr = &out, &said
 	err := c.Run()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("there is no %s here: %s", name, s.absent)
+		return "", fmt.Errorf("%s is not in PATH: %s", name, s.absent)
 	}
 	if err == nil {
 		return out.String(), nil

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Run queues the parts that are missing and waits until none is.
+// Run queues missing parts and waits until all results are complete.
 type Run struct {
 	*Job
 	Engine Engine
-	// Missing returns the parts whose results are not there. Done counts the parts whose results
-	// are there; it is called often.
+	// Missing returns the parts without results. Done counts the parts with results; it is called
+	// often.
 	Missing func() ([]int, error)
 	Done    func() (int, error)
-	// Retries is how often parts that failed are queued again.
+	// Retries limits how often failed parts are queued again.
 	Retries int
-	// Tell is called with a line when something has happened, Progress as often as the engine was
-	// asked. Silent is for how long the engine has not answered.
+	// Tell is called with a line after each change, Progress after each poll of the engine. Silent
+	// is how long the engine has not answered.
 	Tell     func(line string)
 	Progress func(done int, t Tasks, silent time.Duration)
-	// Interval is the time between two questions to the engine.
+	// Interval is the time between two polls of the engine.
 	Interval time.Duration
 
 	queued   int            // parts that were missing when the last task began
-	waits    map[string]int // for how many intervals no part ran, by the engine's reason
-	gathered bool           // what the last task has left is here
+	waits    map[string]int // for how many intervals no part has run, by the engine's reason
+	gathered bool           // the results of the last task have been copied here
 }
 
-// After its task has ended, a part's result may be on its way through a shared file system for so
-// many intervals: settle if the part's log is there and says that it failed, else late, because
-// clients of NFS may see a new file a minute late (acdirmax of nfs(5)).
+// After a task has ended, a part's result may take this many intervals to appear on a shared file
+// system. settle applies if the part's log reports a failure, late otherwise: NFS clients may see a
+// new file up to a minute late (acdirmax in nfs(5)).
 const (
 	settle = 5
 	late   = 90
 )
 
-// Start queues the parts that are missing, unless an earlier Start's are still queued. It reports
-// whether there is anything to wait for.
+// Start queues the missing parts, unless an earlier Start's are still queued. It reports whether
+// there is anything to wait for.
 func (r *Run) Start(ctx context.Context) (bool, error) {
 	missing, err := r.Missing()
 	if err != nil || len(missing) == 0 {
@@ -83,8 +83,8 @@ func (r *Run) submit(ctx context.Context, parts []int) error {
 	return r.write()
 }
 
-// Wait returns when no part is missing. Parts that failed are queued again, each time with twice
-// the limits. The parts stay queued when ctx is over.
+// Wait returns when no part is missing. It queues failed parts again, each time with twice the
+// limits. The parts stay queued if ctx ends.
 func (r *Run) Wait(ctx context.Context) error {
 	ticker := time.NewTicker(r.Interval)
 	defer ticker.Stop()
@@ -128,7 +128,7 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 }
 
-// explain tells why no part has run for a while, each reason once.
+// explain prints why no part has run for a while, each reason once.
 func (r *Run) explain(t Tasks) {
 	if t.Running > 0 || t.Waiting == 0 || t.Reason == "" {
 		return
@@ -141,7 +141,7 @@ func (r *Run) explain(t Tasks) {
 	}
 }
 
-// What Wait does when the engine has nothing left to run.
+// The next steps of Wait when the engine has no unfinished tasks.
 type next int
 
 const (
@@ -150,7 +150,7 @@ const (
 	finished
 )
 
-// gather brings the results here, unless they are.
+// gather copies the results here if necessary.
 func (r *Run) gather(ctx context.Context) error {
 	missing, err := r.Missing()
 	if err == nil && len(missing) > 0 {
@@ -159,8 +159,8 @@ func (r *Run) gather(ctx context.Context) error {
 	return err
 }
 
-// ended looks at what the engine's last task has left, so many intervals after its end. It queues
-// parts again that failed, or whose results did not arrive.
+// ended checks the results of the engine's last task, a number of intervals after its end. It
+// queues parts again that failed, or whose results did not arrive.
 func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	missing, err := r.Missing()
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 		}
 		return stay, nil
 	}
-	// One part at most has run here, to be measured.
+	// At most one part has run here, as the measurement.
 	if logs == 0 && !r.gathered && len(missing) == r.queued && r.queued >= r.Parts-1 {
 		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
 			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
@@ -200,7 +200,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	r.Time *= 2
 	r.Memory *= 2
 	err = r.submit(ctx, missing)
-	if errors.Is(err, ErrSilent) { // tried again later
+	if errors.Is(err, ErrSilent) { // retried later
 		*r.Job, err = before, nil
 	}
 	return requeued, err

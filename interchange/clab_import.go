@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// Limits of a topology file, which the YAML parser handles in reasonable time.
+// Limits of a topology file. The YAML parser handles files within them in reasonable time.
 const (
 	maxTokens = 100_000
 	maxDepth  = 50
@@ -26,7 +26,7 @@ const (
 type lab struct {
 	*importer
 	anchors map[string]ast.Node
-	ours    bool // Export wrote it
+	ours    bool // the file was written by Export
 }
 
 func (m *importer) topology(text []byte) error {
@@ -69,7 +69,7 @@ func (m *importer) topology(text []byte) error {
 	return m.fail(place{}, "the file is empty: must be a containerlab topology")
 }
 
-// flat refuses a text that is nested too deep or too long for the parser.
+// flat rejects files that are nested too deep or too long for the parser.
 func (m *importer) flat(tokens token.Tokens) error {
 	depth, dashes, line := 0, 0, 0
 	for i, t := range tokens {
@@ -120,7 +120,7 @@ func pairsOf(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// value follows anchors, aliases and tags to a value.
+// value resolves anchors, aliases and tags.
 func (l *lab) value(n ast.Node) ast.Node {
 	for range maxDepth {
 		switch at := n.(type) {
@@ -137,7 +137,7 @@ func (l *lab) value(n ast.Node) ast.Node {
 	return nil
 }
 
-// pairs are the keys and values of a mapping, those that `<<` merges at the end.
+// pairs returns the keys and values of a mapping, with those merged by `<<` at the end.
 func (l *lab) pairs(n ast.Node) (list []*ast.MappingValueNode) {
 	for _, p := range pairsOf(l.value(n)) {
 		if _, merge := p.Key.(*ast.MergeKeyNode); !merge {
@@ -162,7 +162,7 @@ func (l *lab) get(n ast.Node, key string) ast.Node {
 	return nil
 }
 
-// text is a scalar as text, or empty.
+// text returns a scalar as text, or "".
 func (l *lab) text(n ast.Node) string {
 	switch n := l.value(n).(type) {
 	case *ast.StringNode:
@@ -182,7 +182,7 @@ func (l *lab) items(n ast.Node) []ast.Node {
 	return nil
 }
 
-// nodes reads the nodes, whose kinds may stand at groups or among the defaults.
+// nodes reads the nodes. Their kinds may come from groups or from the defaults.
 func (l *lab) nodes(topo ast.Node) {
 	for _, p := range l.pairs(l.get(topo, "nodes")) {
 		name, at := l.text(p.Key), nodePlace(p.Key)
@@ -225,14 +225,14 @@ func (l *lab) nodes(topo ast.Node) {
 	}
 }
 
-// switchNode adds a router in place of a switch.
+// switchNode adds a router for a switch.
 func (m *importer) switchNode(at place, name string) {
 	m.note(at, "%s is a switch: it becomes a router, and each of its links a network of its own",
 		name)
 	m.node(at, name, topology.Router)
 }
 
-// links reads the links, in the brief and in the extended form.
+// links reads the links, in the brief and the extended form.
 func (l *lab) links(topo ast.Node) {
 	for _, item := range l.items(l.get(topo, "links")) {
 		at := nodePlace(item)
@@ -267,8 +267,8 @@ func (l *lab) links(topo ast.Node) {
 	}
 }
 
-// addresses reads the addresses of a link's ends: at the link in the brief form, at each end in the
-// extended one, or in the variables of an export.
+// addresses reads the addresses of a link's ends: from the link in the brief form, from each end in
+// the extended form, or from the variables of an export.
 func (l *lab) addresses(at place, item, vars ast.Node, ends []ast.Node) (link topology.Link) {
 	brief, brief6 := l.items(l.get(item, "ipv4")), l.items(l.get(item, "ipv6"))
 	ours := l.items(l.get(vars, addrsVar))

@@ -30,7 +30,7 @@ func (n *Network) compose() ([]topology.File, error) {
 				"devices", []string{"/dev/net/tun"})...)
 		}
 		services = append(services, fields(f.Name, service)...)
-		// Compose replaces $NAME by a variable.
+		// Compose expands $NAME as a variable.
 		text := strings.ReplaceAll(string(f.Text), "$", "$$")
 		configs = append(configs, fields(f.Name, fields("content", text))...)
 	}

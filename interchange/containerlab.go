@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// The names of what containerlab leaves to its users: labels of nodes and variables of links.
+// Names that containerlab leaves to its users: labels of nodes and variables of links.
 const (
 	roleLabel  = "tidepool-role"
 	addrsVar   = "tidepool-addresses"
@@ -64,8 +64,8 @@ func (n *Network) containerlab() ([]topology.File, error) {
 	return append([]topology.File{{Name: network + ".clab.yml", Text: text}}, files...), err
 }
 
-// clabLinks are the links with two ends. Their variables have the virtual addresses, and what both
-// nodes do to packets that they send, for Import.
+// clabLinks returns the links with two ends. Their variables have the virtual addresses and, for
+// Import, the impairments that both nodes apply to packets they send.
 func (n *Network) clabLinks() (links []any) {
 	graph := topology.From(n.Name, n.Nodes)
 	for _, e := range graph.Links {
@@ -86,7 +86,7 @@ func (n *Network) clabLinks() (links []any) {
 			c := n.Nodes[s.Node]
 			f, _ := c.Interface(s.Iface)
 			name := s.Iface
-			if name == "eth0" { // the management network's
+			if name == "eth0" { // of the management network
 				name = "link0"
 			}
 			ends = append(ends, n.names[c.Name]+":"+name)
@@ -102,8 +102,8 @@ func (n *Network) clabLinks() (links []any) {
 	return links
 }
 
-// sent is what an interface does to the packets that it sends, in the words of `impair`; empty:
-// nothing, or not that alone.
+// sent returns the impairments of an interface's outgoing direction as arguments of `impair`; empty
+// if it has none, or others too.
 func sent(c *lnx.Config, f *lnx.Interface) string {
 	var words []string
 	for i := range c.Impair {

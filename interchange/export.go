@@ -19,30 +19,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// ErrExport marks a network of which a format cannot be made.
+// ErrExport means that a network cannot be written in a format.
 var ErrExport = errors.New("cannot be exported")
 
 // Network is a network to export.
 type Network struct {
-	// Name is that of the network.
+	// Name is the name of the network.
 	Name string
-	// Nodes are its files, which are right by themselves and together.
+	// Nodes holds its files, which are valid individually and together.
 	Nodes []*lnx.Config
 	// Image is the container image. Its entry point is this program.
 	Image string
-	// Subnet is the IPv4 network of the containers or hosts. Its first address is a gateway's.
+	// Subnet is the IPv4 network of the containers or hosts. Its first address is the gateway's.
 	Subnet netip.Prefix
 
-	names map[string]string // of the nodes, as the format has them
+	names map[string]string // names of the nodes in the target format
 	notes diagnostic.Errors
 }
 
 // Export is a network in another format.
 type Export struct {
-	// Files are what the tool reads. The first is the one that it is given; its Name is a file
-	// name, and the text of the others is in files next to it.
+	// Files are the files for the tool. The first is the file that the user passes to the tool,
+	// with a file name in Name; the others are placed next to it.
 	Files []topology.File
-	// Notes say what the tool's users have to know or do.
+	// Notes tell the user what to know or do.
 	Notes diagnostic.Errors
 }
 
@@ -93,7 +93,7 @@ func (n *Network) note(file string, line int, format string, args ...any) {
 	})
 }
 
-// check notes what a node in a container does not reach.
+// check adds notes about peers and files that a node in a container cannot reach.
 func (n *Network) check() {
 	for _, c := range n.Nodes {
 		file := c.Name + ".lnx"
@@ -130,16 +130,17 @@ func (n *Network) has(addr netip.Addr) bool {
 	})
 }
 
-// naming is what a format's names must be; zero: letters, digits, dots, - and _.
+// naming is a format's rule for names. The zero value allows letters, digits, dots, - and _.
 type naming struct {
-	label bool // a DNS label of lower-case letters, digits and -, which begins with a letter
-	short bool // of few characters, because the names of interfaces contain it
+	label bool // a DNS label: lower-case letters, digits and -, with a letter first
+	short bool // short, because interface names contain it
 }
 
-// The lengths of names. A Kubernetes pod appends its number and a hash to its StatefulSet's name.
+// Limits of the length of names. A Kubernetes pod appends a number and a hash to its StatefulSet's
+// name.
 const (
 	longestShort = 9
-	longestLabel = 25 // of network and node: both are in the name
+	longestLabel = 25 // for network and node together: the name contains both
 )
 
 func (w naming) longest() int {
@@ -152,7 +153,7 @@ func (w naming) longest() int {
 	return topology.LongestName
 }
 
-// fit makes a text into a name.
+// fit turns a text into a valid name.
 func (w naming) fit(text string) string {
 	if w.label {
 		text = strings.ToLower(text)
@@ -171,7 +172,7 @@ func (w naming) fit(text string) string {
 	return strings.TrimRight(text[:min(len(text), w.longest())], "-_.")
 }
 
-// name gives each node a name that the format allows, and notes those that change.
+// name gives each node a name that the format allows, and adds notes about changed names.
 func (n *Network) name(to string, w naming) {
 	n.names, n.notes = map[string]string{}, nil
 	taken := map[string]bool{}
@@ -194,22 +195,22 @@ func (n *Network) name(to string, w naming) {
 	}
 }
 
-// underlay says where the UDP socket of a node's interface is: what the node binds, and what its
-// neighbors send to.
+// underlay returns the UDP addresses of a node's interface: the one that the node binds, and the
+// one that its neighbors send to.
 type underlay func(node, iface int) (bind, reach string)
 
-// files are the .lnx files of the nodes on an underlay, in the order of the nodes.
+// files returns the .lnx files of the nodes on an underlay, in the order of the nodes.
 func (n *Network) files(at underlay) []topology.File {
 	type end struct {
 		reach string
 		port  uint16
 	}
-	ends := map[netip.Addr]end{} // by virtual address
+	ends := map[netip.Addr]end{} // keyed by virtual address
 	moved := make([]lnx.Config, len(n.Nodes))
 	for node, c := range n.Nodes {
 		moved[node] = *c
 		moved[node].Interfaces = slices.Clone(c.Interfaces)
-		owner := map[uint16]string{} // a port serves one address, unless the socket is shared
+		owner := map[uint16]string{} // a port serves one address, unless interfaces share a socket
 		for i := range c.Interfaces {
 			f := &moved[node].Interfaces[i]
 			if f.Tun != nil {
@@ -247,13 +248,13 @@ func (n *Network) files(at underlay) []topology.File {
 	return files
 }
 
-// perNode gives each node the next address of the subnet behind the gateway's.
+// perNode gives each node the next address of the subnet after the gateway's.
 func (n *Network) perNode() ([]string, error) {
 	addr := n.Subnet.Addr().Next()
 	var list []string
 	for range n.Nodes {
 		addr = addr.Next()
-		if !n.Subnet.Contains(addr.Next()) { // the last is for broadcasts
+		if !n.Subnet.Contains(addr.Next()) { // the last one is the broadcast address
 			return nil, fmt.Errorf("subnet %s: too small for %d nodes; choose a larger one",
 				n.Subnet, len(n.Nodes))
 		}
@@ -265,18 +266,18 @@ func (n *Network) perNode() ([]string, error) {
 var imageName = regexp.MustCompile(`^([A-Za-z0-9.-]+(:\d+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*` +
 	`(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)
 
-// IsImage reports whether a text can name a container image: [HOST[:PORT]/]NAME[:TAG][@DIGEST].
+// IsImage reports whether a text is a valid image reference: [HOST[:PORT]/]NAME[:TAG][@DIGEST].
 func IsImage(text string) bool { return imageName.MatchString(text) }
 
-// unspecified binds every address of a container or host.
+// unspecified binds all addresses of a container or host.
 const unspecified = "0.0.0.0"
 
-// hasTun reports whether a node opens a device of the kernel.
+// hasTun reports whether a node opens a TUN device.
 func hasTun(c *lnx.Config) bool {
 	return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool { return f.Tun != nil })
 }
 
-// Where a container has the node's file, and the folder for its socket.
+// The paths in a container of the node's file and of its socket's folder.
 const (
 	fileFolder   = "/etc/tidepool"
 	socketFolder = "/run/tidepool"

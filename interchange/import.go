@@ -15,13 +15,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// ErrImport marks a file of which no network can be made.
+// ErrImport means that no network can be read from a file.
 var ErrImport = errors.New("cannot be imported")
 
-// Import reads a topology of containerlab (.yml, .yaml) or a script for mininet (.py). It tells the
-// format of a file with another ending from the text. Check returns an error in the words of an
-// impairment, or nil; a nil check accepts all. The notes list what is not carried over, with their
-// places. The error wraps ErrImport or is a diagnostic.Errors.
+// Import reads a containerlab topology (.yml, .yaml) or a mininet script (.py). For other file
+// extensions it detects the format. check returns an error for invalid impair arguments; nil
+// accepts all. The notes list what was not converted, with positions. The error wraps ErrImport or
+// is a diagnostic.Errors.
 func Import(
 	file string, text []byte, check func(words string) *diagnostic.Error,
 ) (*topology.Plan, diagnostic.Errors, error) {
@@ -52,19 +52,19 @@ type importer struct {
 	index map[string]int // of nodes, by their names in the file
 	at    []place        // of nodes
 	notes diagnostic.Errors
-	told  map[string]bool // notes of which one is enough
+	told  map[string]bool // notes that are printed only once
 }
 
-// place is a line and a column of the file, from 1; 0: the file as a whole.
+// place is a line and a column of the file, from 1; 0 stands for the whole file.
 type place struct{ line, col int }
 
-// note lists what is not carried over, and what to do.
+// note records something that was not converted, and what to do about it.
 func (m *importer) note(at place, format string, args ...any) {
 	e := &diagnostic.Error{
 		File: m.file, Line: at.line, Col: at.col, Note: true,
 		Msg: diagnostic.Visible(fmt.Sprintf(format, args...)),
 	}
-	if text := e.Error(); !m.told[text] { // a loop repeats its notes
+	if text := e.Error(); !m.told[text] { // a loop would repeat its notes
 		m.told[text] = true
 		m.notes = append(m.notes, e)
 	}
@@ -77,7 +77,7 @@ func (m *importer) fail(at place, format string, args ...any) error {
 	}}
 }
 
-// node adds a node. It notes a name that is taken, and one that has to change.
+// node adds a node. It adds a note if the name is taken or has to change.
 func (m *importer) node(at place, name string, role topology.Role) {
 	if _, again := m.index[name]; again {
 		m.note(at, "%s is added again: the first one counts; give each node one name", name)
@@ -102,7 +102,7 @@ func (m *importer) node(at place, name string, role topology.Role) {
 	m.at = append(m.at, at)
 }
 
-// link adds a link between two nodes. It notes one that cannot be, and returns whether it can.
+// link adds a link between two nodes and returns true, or adds a note if it is impossible.
 func (m *importer) link(at place, a, b string, l topology.Link) bool {
 	for _, name := range []string{a, b} {
 		if _, ok := m.index[name]; !ok {
@@ -120,7 +120,7 @@ func (m *importer) link(at place, a, b string, l topology.Link) bool {
 	return true
 }
 
-// impair returns the words of an impairment, or notes what is wrong with them.
+// impair returns the arguments of an impairment, or adds a note about an error.
 func (m *importer) impair(at place, words string) string {
 	words = strings.Join(strings.Fields(words), " ")
 	if words == "" || m.check == nil {
@@ -133,12 +133,12 @@ func (m *importer) impair(at place, words string) string {
 	return words
 }
 
-// address reads the IPv4 address of an end; a text without a prefix length has the given one.
+// address reads the IPv4 address of an end; without a prefix length it gets the given one.
 func (m *importer) address(at place, text string, bits int) netip.Prefix {
 	return m.addressOf(at, text, bits, false)
 }
 
-// addressOf reads the address of an end, of one version of IP.
+// addressOf reads the address of an end for one IP version.
 func (m *importer) addressOf(at place, text string, bits int, v6 bool) netip.Prefix {
 	if text == "" {
 		return netip.Prefix{}
@@ -159,7 +159,7 @@ func (m *importer) addressOf(at place, text string, bits int, v6 bool) netip.Pre
 	return netip.Prefix{}
 }
 
-// finish leaves out nodes without links, and addresses that do not fit together.
+// finish removes nodes without links, and addresses that conflict.
 func (m *importer) finish() error {
 	if len(m.plan.Links) == 0 {
 		return m.fail(place{}, "no link between two nodes is in the file, so there is no network; "+
@@ -199,7 +199,8 @@ func (m *importer) finish() error {
 	return nil
 }
 
-// try makes the files and returns the errors in them. The plan's own addresses are valid.
+// try generates the files and returns the errors in them. The plan's own addresses are always
+// valid.
 func (m *importer) try() error {
 	if !slices.ContainsFunc(m.plan.Links, func(l topology.Link) bool {
 		return l.Addrs != [2]netip.Prefix{} || l.Addrs6 != [2]netip.Prefix{}

@@ -8,7 +8,7 @@ import (
 
 // kubernetes writes manifests: a headless service, and for each node a ConfigMap with its .lnx file
 // and a StatefulSet of one pod. The service gives each pod the stable name NETWORK-NODE-0.NETWORK.
-// Nodes repeat the look-up, because a name resolves only once its pod runs.
+// Nodes repeat their DNS queries, because a name resolves only while its pod runs.
 func (n *Network) kubernetes() ([]topology.File, error) {
 	network := naming{label: true}.fit(n.Name)
 	part := fields("app.kubernetes.io/name", "tidepool", "app.kubernetes.io/part-of", network)

@@ -12,14 +12,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// mininetScript is the script. FILES and LINKS stand for those of the network.
+// mininetScript is the template of the script. FILES and LINKS are placeholders.
 //
 //go:embed mininet_script.py
 var mininetScript string
 
 // mininet writes a Python script for mininet: a host for each node, and a link for each link, which
-// carries the UDP datagrams. The links have no tc parameters: the nodes impair packets, in the same
-// way as everywhere else.
+// carries the UDP datagrams. The links have no tc parameters, because the nodes apply the
+// impairments.
 func (n *Network) mininet() ([]topology.File, error) {
 	graph := topology.From(n.Name, n.Nodes)
 	addrs, err := n.perLink(graph)
@@ -64,8 +64,8 @@ func (n *Network) mininet() ([]topology.File, error) {
 	return []topology.File{{Name: name + ".py", Text: []byte(text)}}, nil
 }
 
-// mininetLinks writes the calls that add the links, in the order in which the nodes' files have
-// their interfaces. A link of more than two nodes is a switch.
+// mininetLinks writes the calls that add the links, in the order of the interfaces in the nodes'
+// files. A link of more than two nodes becomes a switch.
 func (n *Network) mininetLinks(
 	b *strings.Builder, graph *topology.Graph, addrs map[nodeInterface]netip.Prefix,
 ) {
@@ -101,13 +101,13 @@ func (n *Network) mininetLinks(
 	}
 }
 
-// nodeInterface names an interface of a node.
+// nodeInterface returns the name of a node's interface.
 type nodeInterface struct {
 	node  int
 	iface string
 }
 
-// perLink gives each end of a link an address: links have subnets of their own.
+// perLink gives each link a subnet, and each end of the link an address.
 func (n *Network) perLink(graph *topology.Graph) (map[nodeInterface]netip.Prefix, error) {
 	addrs := map[nodeInterface]netip.Prefix{}
 	first := uint64(binary.BigEndian.Uint32(n.Subnet.Addr().AsSlice()))
@@ -118,7 +118,7 @@ func (n *Network) perLink(graph *topology.Graph) (map[nodeInterface]netip.Prefix
 			continue
 		}
 		bits, size := 30, uint64(4)
-		for size < uint64(len(e.Ends)+2) { // and those of the subnet itself and for broadcasts
+		for size < uint64(len(e.Ends)+2) { // plus the network and broadcast addresses
 			bits, size = bits-1, 2*size
 		}
 		next = (next + size - 1) / size * size

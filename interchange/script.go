@@ -16,17 +16,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// A script for mininet is Python, of which Starlark is a dialect. So the parts of the script that
-// Starlark can read are evaluated: no import, no file, no program, a bounded number of steps. The
-// calls of addHost, addSwitch and addLink are recorded, on whatever object. Every name that the
-// script does not define stands for a value that is not known.
+// A mininet script is Python, and Starlark is a dialect of Python. So the parts of the script that
+// Starlark can parse are evaluated: without imports, files or programs, and with a limited number
+// of steps. Calls of addHost, addSwitch and addLink are recorded, whatever their object is. Every
+// name that the script does not define has an unknown value.
 
 const (
-	maxSteps = 300_000 // they also limit how deep functions call themselves
+	maxSteps = 300_000 // also limit the depth of recursion
 	maxCalls = 10 * topology.MaxNodes
-	maxLines = 100 // that Starlark cannot read, each left out alone
+	maxLines = 100 // lines that Starlark cannot parse; each is left out
 	// mininetBits is the prefix length of mininet's addresses, and mininetBase the address before
-	// the first.
+	// the first one.
 	mininetBits = 8
 	mininetBase = 10 << 24
 )
@@ -35,14 +35,14 @@ type script struct {
 	*importer
 	thread    *starlark.Thread
 	globals   starlark.StringDict
-	methods   map[string]bool // the functions that take self
+	methods   map[string]bool // the functions with a self parameter
 	addrs     map[string]netip.Prefix
-	addressed map[string]bool // nodes whose own address an end has
+	addressed map[string]bool // nodes whose own address is already used by an end
 	hosts     int
 	calls     int
 }
 
-// dialect is the Starlark that is nearest to Python.
+// dialect is the Starlark dialect that is closest to Python.
 var dialect = &syntax.FileOptions{
 	Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true,
 }
@@ -60,7 +60,7 @@ var (
 	doesLinks = regexp.MustCompile(`\.add(Link|Host)\s*\(`)
 )
 
-// script reads a script for mininet.
+// script reads a mininet script.
 func (m *importer) script(text []byte) error {
 	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
 	s := &script{
@@ -96,7 +96,7 @@ func (m *importer) script(text []byte) error {
 	return nil
 }
 
-// construction evaluates the arguments with which the script constructs a class: NAME(n=4).
+// construction evaluates the arguments of a constructor call in the script: NAME(n=4).
 func (s *script) construction(
 	class string, lines []string, env starlark.StringDict,
 ) (starlark.Tuple, *starlark.Dict) {
@@ -109,7 +109,7 @@ func (s *script) construction(
 	v, err := starlark.EvalOptions(dialect, s.thread, s.file,
 		"(lambda *args, **options: (args, options))("+made[1]+")", env)
 	if err != nil {
-		return nil, nil // of names that only the caller knows: the defaults serve
+		return nil, nil // names that only the caller knows: use the defaults
 	}
 	pair := v.(starlark.Tuple)
 	return pair[0].(starlark.Tuple), pair[1].(*starlark.Dict)
@@ -117,9 +117,9 @@ func (s *script) construction(
 
 // block is a statement at the top level of a script, with its body.
 type block struct {
-	lines []string // of the script: what changes here changes there
+	lines []string // offset in the script: the lines change in place
 	first int      // the number of its first line
-	class string   // its name; empty: it is no class
+	class string   // its name; empty if it is not a class
 }
 
 func (b *block) links() bool {
@@ -145,8 +145,8 @@ func blocks(lines []string) (list []block) {
 	return list
 }
 
-// choose keeps what makes one topology: the methods of the first class that adds links, as
-// functions, or else the functions. It returns the class, and the functions to call.
+// choose selects the code that builds one topology: the methods of the first class that adds links,
+// as functions, or else the functions. It returns the class and the functions to call.
 func (s *script) choose(lines []string) (class string, unit []string) {
 	all := blocks(lines)
 	for i := range all {
@@ -174,7 +174,7 @@ func (s *script) choose(lines []string) (class string, unit []string) {
 	return class, unit
 }
 
-// unwrap makes functions of the methods of a class, and blanks the rest of it.
+// unwrap turns the methods of a class into functions, and blanks the rest of the class.
 func (s *script) unwrap(b *block) {
 	indent, inside := -1, false
 	for i, line := range b.lines {
@@ -196,7 +196,7 @@ func (s *script) unwrap(b *block) {
 	}
 }
 
-// readable replaces Python's statements by those of Starlark, line by line.
+// readable replaces Python's statements by Starlark's, line by line.
 func readable(line string) string {
 	line = otherLine.ReplaceAllString(line, "${1}pass")
 	line = decorator.ReplaceAllString(line, "")
@@ -214,8 +214,8 @@ func readable(line string) string {
 	})
 }
 
-// compile makes a program of the lines, and lists the names that it does not define. It leaves out
-// lines that Starlark cannot read.
+// compile compiles the lines and lists the names that they do not define. It leaves out lines that
+// Starlark cannot parse.
 func (s *script) compile(lines []string) (*starlark.Program, []string, error) {
 	for i, line := range lines {
 		lines[i] = readable(line)
@@ -281,8 +281,8 @@ func (s *script) failed(err error) {
 	}
 }
 
-// call calls a function, with the arguments that it takes of those given; a parameter that has no
-// other value is unknown.
+// call calls a function with those of the given arguments that it accepts. Parameters without a
+// value are unknown.
 func (s *script) call(
 	f *starlark.Function, self *thing, positional starlark.Tuple, named *starlark.Dict,
 ) {
@@ -329,7 +329,7 @@ func (s *script) caller() place {
 	return place{line: int(pos.Line)}
 }
 
-// once is note for what a script does again and again.
+// once is note for things that a script does repeatedly.
 func (s *script) once(at place, text string) {
 	if !s.told[text] {
 		s.told[text] = true
@@ -380,7 +380,7 @@ func (s *script) add(what string, args starlark.Tuple, options []starlark.Tuple)
 			".lnx file", strings.Join(lost, ", "), name)
 	}
 	s.addrs[name] = s.address(at, ip, mininetBits)
-	if !s.addrs[name].IsValid() { // mininet's own choice
+	if !s.addrs[name].IsValid() { // mininet's default
 		s.addrs[name] = netip.PrefixFrom(toAddr(uint32(mininetBase+s.hosts)), mininetBits)
 	}
 	return node
@@ -424,8 +424,8 @@ func (s *script) addLink(args starlark.Tuple, options []starlark.Tuple) {
 	}
 }
 
-// addrOf is the address of a node at a link: that of the link's parameters, or the node's own if
-// this is its first link.
+// addrOf returns the address of a node on a link: that of the link's parameters, or the node's own
+// if this is its first link.
 func (s *script) addrOf(at place, node string, params starlark.Value) netip.Prefix {
 	first := !s.addressed[node]
 	s.addressed[node] = true
@@ -440,7 +440,7 @@ func (s *script) addrOf(at place, node string, params starlark.Value) netip.Pref
 	return netip.Prefix{}
 }
 
-// words are the tc parameters of a link as an impair line has them.
+// words returns the tc parameters of a link as arguments of an impair line.
 func (s *script) words(at place, set map[string]starlark.Value) string {
 	var words []string
 	for _, part := range []struct{ key, form string }{
@@ -471,7 +471,7 @@ func (s *script) words(at place, set map[string]starlark.Value) string {
 	return strings.Join(words, " ")
 }
 
-// asText is a text, a number or the name of a node; empty: it is not known.
+// asText returns a text, a number or the name of a node; empty if unknown.
 func asText(v starlark.Value) string {
 	switch v := v.(type) {
 	case starlark.String:

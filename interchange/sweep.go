@@ -12,49 +12,50 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Where a pod of a Sweep has the experiment, and the volume for the results.
+// Paths in a pod of a Sweep: the experiment, and the volume for the results.
 const (
 	ExperimentFolder = "/experiment"
 	ResultsFolder    = "/results"
 )
 
-// Sweep is an experiment as Kubernetes runs it: an Indexed Job of one pod for each part, with the
-// experiment in a ConfigMap and the results on a volume that the pods share.
+// Sweep is an experiment on Kubernetes: an Indexed Job with one pod for each part, the experiment
+// in a ConfigMap, and the results on a volume that the pods share.
 type Sweep struct {
-	// Name is that of the Job and of the ConfigMap: a DNS label.
+	// Name is the name of the Job and of the ConfigMap: a DNS label.
 	Name string
 	// Image is the container image. Its entry point is this program.
 	Image string
 	// Args are the arguments of the program. $(JOB_COMPLETION_INDEX) is the number of the pod.
 	Args []string
-	// Files are the experiment, by path below ExperimentFolder.
+	// Files is the experiment, by path below ExperimentFolder.
 	Files map[string][]byte
-	// Claim is the volume's. ClaimSize is its size if the manifests make it; empty: it exists.
+	// Claim is the volume claim. ClaimSize is its size if the manifests create it; empty if it
+	// exists.
 	Claim, ClaimSize string
-	// Pods is their number, of which AtOnce run at the same time; 0: all.
+	// Pods is the number of pods, AtOnce the number that may run in parallel; 0: all.
 	Pods, AtOnce int
-	// Time and Memory limit a pod. Memory is in bytes.
+	// Time and Memory are the limits of a pod. Memory is in bytes.
 	Time   time.Duration
 	Memory int64
 }
 
 const (
-	// restarts is how often Kubernetes starts a failed part again. A pod that the cluster removes
-	// does not count.
+	// restarts is how often Kubernetes restarts a failed part. Pods that the cluster removed do not
+	// count.
 	restarts = 2
-	// wrongUsage is the exit status of a part that will fail again.
+	// wrongUsage is the exit status of a part that would fail again.
 	wrongUsage = 2
-	// kept is for how long an ended Job stays, with its pods and their logs.
+	// kept is how long a finished Job stays, with its pods and their logs.
 	kept = 7 * 24 * time.Hour
-	// starting is the part of a pod's time in which its image is pulled.
+	// starting is the part of a pod's time limit for pulling the image.
 	starting = 5 * time.Minute
-	// user is the user and the group of a pod. The image has no other.
+	// user is the user and the group of a pod, the only one in the image.
 	user = 65532
-	// mostFiles is the size of a ConfigMap, in bytes, less what is not data.
+	// mostFiles is the limit of a ConfigMap's data, in bytes.
 	mostFiles = 1<<20 - 16<<10
 )
 
-// Label returns a text as a DNS label.
+// Label converts a text to a DNS label.
 func Label(text string) string { return naming{label: true}.fit(text) }
 
 func (s *Sweep) metadata() any {
@@ -97,7 +98,8 @@ func (s *Sweep) Manifests() ([]byte, error) {
 	return documents("kubectl create -f runs the experiment.", list...)
 }
 
-// files are the data of the ConfigMap. Its keys have no slash: the pod's volume names the paths.
+// files returns the data of the ConfigMap. Its keys contain no slash: the pod's volume maps them to
+// paths.
 func (s *Sweep) files() (data []yaml.MapItem, err error) {
 	texts, others := fields(), fields()
 	size := 0
@@ -123,13 +125,13 @@ func (s *Sweep) files() (data []yaml.MapItem, err error) {
 
 func fileKey(i int) string { return fmt.Sprintf("file-%d", i) }
 
-// Reader writes a pod that runs the program with the results, without the experiment.
+// Reader writes a pod that runs the program on the results, without the experiment.
 func (s *Sweep) Reader() ([]byte, error) {
 	return documents("reads the results", fields("apiVersion", "v1", "kind", "Pod",
 		"metadata", s.metadata(), "spec", s.pod(false)))
 }
 
-// pod is the description of a pod that needs no right but the use of the volume.
+// pod is the specification of a pod that needs no permission except to use the volume.
 func (s *Sweep) pod(experiment bool) any {
 	size := fields("cpu", "1", "memory", fmt.Sprintf("%dMi", s.Memory>>20))
 	mounts := []any{fields("name", "results", "mountPath", ResultsFolder)}

@@ -10,12 +10,12 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// thing is a value of a script that is not known, such as a module of Python's: a node if it has a
-// name. Its attributes, elements and results are such values, too.
+// thing is an unknown value in a script, such as a Python module. A thing with a name is a node.
+// Its attributes, elements and results are things too.
 type thing struct {
 	script *script
 	name   string
-	self   bool // the object of the class that is read
+	self   bool // an object of the class that is being read
 	fields starlark.StringDict
 }
 
@@ -29,10 +29,10 @@ var (
 	_ starlark.Iterable    = (*thing)(nil)
 )
 
-// unknownText stands in texts for a value that is not known.
+// unknownText stands for an unknown value in texts.
 const unknownText = "\x00"
 
-// What Starlark asks of a value.
+// The methods of starlark.Value.
 func (t *thing) String() string        { return cmp.Or(t.name, unknownText) }
 func (t *thing) Type() string          { return "value that is not known" }
 func (t *thing) Freeze()               {}
@@ -41,7 +41,7 @@ func (t *thing) Name() string          { return t.name }
 func (t *thing) AttrNames() []string   { return nil }
 func (t *thing) Hash() (uint32, error) { return starlark.String(t.name).Hash() }
 
-// Iterate yields nothing: how many elements there are is not known.
+// Iterate yields nothing: the number of elements is unknown.
 func (t *thing) Iterate() starlark.Iterator { return starlark.Tuple{}.Iterate() }
 
 // Get returns an element: net['h1'] is the node h1.
@@ -65,7 +65,8 @@ func (t *thing) SetField(name string, v starlark.Value) error {
 	return nil
 }
 
-// Binary is the result of an operator: not known, but the text that % makes of a node's name.
+// Binary returns the result of an operator: unknown, except for the text that % makes of a node's
+// name.
 func (t *thing) Binary(
 	op syntax.Token, y starlark.Value, side starlark.Side,
 ) (starlark.Value, error) {
@@ -75,10 +76,10 @@ func (t *thing) Binary(
 	return &thing{script: t.script}, nil
 }
 
-// Unary is the result of an operator such as -: not known.
+// Unary returns an unknown value.
 func (t *thing) Unary(syntax.Token) (starlark.Value, error) { return &thing{script: t.script}, nil }
 
-// isUnknown reports whether a value is not known, or made of one that is not.
+// isUnknown reports whether a value is unknown or contains an unknown value.
 func isUnknown(v starlark.Value) bool {
 	switch v := v.(type) {
 	case *thing:
@@ -91,10 +92,10 @@ func isUnknown(v starlark.Value) bool {
 	return false
 }
 
-// operators are those that Starlark refuses for a thing on the right.
+// operators lists the operators that Starlark rejects with a thing on the right.
 var operators = []syntax.Token{syntax.PERCENT, syntax.LT, syntax.LE, syntax.GT, syntax.GE}
 
-// callOperators replaces x % y by a call, whose result is.
+// callOperators replaces x % y by a call that returns the result.
 func callOperators(n syntax.Node) bool {
 	if e, ok := n.(*syntax.BinaryExpr); ok && slices.Contains(operators, e.Op) {
 		start, end := e.Span()
@@ -107,15 +108,15 @@ func callOperators(n syntax.Node) bool {
 	return true
 }
 
-// same is a value with which every operator returns the other operand.
+// same is a value for which every operator returns the other operand.
 type same struct{ starlark.NoneType }
 
 func (same) Binary(_ syntax.Token, x starlark.Value, _ starlark.Side) (starlark.Value, error) {
 	return x, nil
 }
 
-// functions returns Starlark's functions, and callOperators'. A result that Starlark cannot compute
-// from a value that is not known is not known either.
+// functions returns Starlark's functions and those of callOperators. If Starlark cannot compute a
+// result from an unknown value, the result is unknown too.
 func (s *script) functions() starlark.StringDict {
 	env := starlark.StringDict{"=": same{}}
 	add := func(name string, f func(
@@ -155,14 +156,15 @@ func (s *script) functions() starlark.StringDict {
 	return env
 }
 
-// CallInternal returns a value that is not known.
+// CallInternal returns an unknown value.
 func (t *thing) CallInternal(
 	*starlark.Thread, starlark.Tuple, []starlark.Tuple,
 ) (starlark.Value, error) {
 	return &thing{script: t.script}, nil
 }
 
-// Attr returns what was set, a method of the script, or what records a call of mininet's.
+// Attr returns an attribute that was set, a method of the script, or a function that records a
+// mininet call.
 func (t *thing) Attr(name string) (starlark.Value, error) {
 	if v, ok := t.fields[name]; ok {
 		return v, nil

@@ -2,7 +2,7 @@ package interchange
 
 import "github.com/goccy/go-yaml"
 
-// fields makes a mapping of keys and values, in this order.
+// fields builds a mapping from keys and values, in this order.
 func fields(pairs ...any) yaml.MapSlice {
 	var m yaml.MapSlice
 	for i := 0; i < len(pairs); i += 2 {

@@ -339,7 +339,7 @@ func (w *World) Partition(groups ...[]string) {
 		}
 	}
 	if !cut {
-		w.t.Errorf("internet: no link is between the groups %v: name the routers too", groups)
+		w.t.Errorf("internet: Partition: no link joins the groups %v: name the routers too", groups)
 	}
 }
 

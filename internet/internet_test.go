@@ -188,7 +188,7 @@ func TestMistakes(t *testing.T) {
 		},
 		"a partition of hosts without links": {
 			in("link a r\nlink r b", func(w *World) { w.Partition([]string{"a"}, []string{"b"}) }),
-			`no link is between the groups \[\[a\] \[b\]\]: name the routers too`,
+			`no link joins the groups \[\[a\] \[b\]\]: name the routers too`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

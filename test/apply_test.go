@@ -143,7 +143,7 @@ func TestApplyRollsBack(t *testing.T) {
 		got := r.node("net", "apply", dir.Dir, "--name", "line")
 		assert.Equal(t, 1, got.code)
 		assert.Contains(t, got.err, "address already in use")
-		assert.Contains(t, got.err, "nothing was changed\n")
+		assert.Contains(t, got.err, "no node was changed\n")
 		assert.NotContains(t, got.err, "but this one")
 		for name, pid := range pids {
 			assert.Equal(t, pid, r.pid(name), name)

@@ -30,7 +30,7 @@ flows: [{cc: reno}]
 			return string(text)
 		}
 		assert.Equal(t, 1, got.code)
-		assert.Contains(t, got.err, "no space left on device; the same command continues when there is space")
+		assert.Contains(t, got.err, "no space left on device; free some space and repeat the command: it continues the run")
 		assert.Equal(t, 1, strings.Count(got.err, "\n"), got.err)
 		assert.NoFileExists(t, filepath.Join(dir, "cells", "part-"+index+"-of-2.csv"))
 		return ""

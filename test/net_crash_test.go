@@ -160,7 +160,7 @@ func TestPortsOfAnotherNetwork(t *testing.T) {
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.err, "B.lnx:")
 	assert.Contains(t, got.err, "cannot use "+at+": node B of network one uses it")
-	assert.Contains(t, got.err, "\nnothing was changed\n")
+	assert.Contains(t, got.err, "\nno node was changed\n")
 	assert.Contains(t, r.must("ctl", "three/B", "interfaces", "--json"), own)
 	r.must("net", "down", "three")
 

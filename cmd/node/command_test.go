@@ -94,8 +94,8 @@ func TestEveryErrorIsExplained(t *testing.T) {
 		{hereError{bad}, "a.net:1: is wrong\n"},
 		{fmt.Errorf("read: %w", bad), "a.net:1: is wrong\n"},
 		{
-			errors.Join(errors.New("host b: gone"), hereError{bad}, errors.New("nothing was changed")),
-			"host b: gone\na.net:1: is wrong\nnothing was changed\n",
+			errors.Join(errors.New("host b: gone"), hereError{bad}, errors.New("no node was changed")),
+			"host b: gone\na.net:1: is wrong\nno node was changed\n",
 		},
 	} {
 		assert.Equal(t, tt.want, explain(tt.err))

@@ -95,7 +95,7 @@ func (c *child) tell(line string) error {
 		case <-c.ended:
 			return c.death()
 		case <-time.After(time.Second):
-			return fmt.Errorf("node %s does not listen: %w", c.name, err)
+			return fmt.Errorf("node %s is not listening: %w", c.name, err)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (c *child) wait(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("node %s does not stop: %w", c.name, context.Cause(ctx))
+		return fmt.Errorf("node %s did not stop: %w", c.name, context.Cause(ctx))
 	}
 }
 

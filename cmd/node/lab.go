@@ -110,7 +110,7 @@ func labError(c *cobra.Command, name string, err error) error {
 		return &usageError{fmt.Errorf("%w\n  in %s", e, where)}
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = fmt.Errorf("%w; the same command continues when there is space", err)
+		err = fmt.Errorf("%w; free some space and repeat the command: it continues the run", err)
 	}
 	switch _, mistakes := errors.AsType[plan.Errors](err); {
 	case err == nil:

@@ -99,7 +99,7 @@ func TestRealBesideVirtual(t *testing.T) {
 	other := filepath.Join(folder, "other")
 	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "tcp=/no/such/program")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, said, "could not begin in real time")
+	assert.Contains(t, said, "cannot start the run in real time")
 	assert.Contains(t, said, "/no/such/program")
 	said, status = node("lab", "run", file, "--real", "-o", other, "--end", "qiuc=node-quic")
 	assert.Equal(t, 2, status)
@@ -118,7 +118,7 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		{[]string{"fence-16"}, "it has no real time, where path.up.loss is none"},
 		{[]string{"rip-3"}, "--real: rip-3 runs only in virtual time"},
 		{[]string{"reassembly-cases"}, "--real: reassembly-cases runs only in virtual time"},
-		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real excludes --until"},
+		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real and --until cannot be used together"},
 		{[]string{"tahoe-low", "--at-most", "1m"}, "12 min; --at-most 12m3s allows that, and --set duration=40s,"},
 	} {
 		out, said, status := runLab(append([]string{"run", "--real", "-o", dir}, c.args...)...)

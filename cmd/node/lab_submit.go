@@ -125,7 +125,7 @@ func (o *submitOptions) begin(c *cobra.Command, args []string) error {
 		return misuse(c, err)
 	}
 	if name == casesName || isRouting(name) {
-		return misuse(c, fmt.Errorf("%s has no file, and runs on one machine: node lab run %s",
+		return misuse(c, fmt.Errorf("%s is built in and runs on one machine: use node lab run %s",
 			name, name))
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -165,16 +165,16 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 	case given("time") && o.time < time.Minute:
 		return fmt.Errorf("--time %s: must be 1m or more, such as 30m", o.time)
 	case o.on == "local" && len(o.extra) > 0:
-		return fmt.Errorf("unexpected argument: %q; what follows -- is for sbatch or kubectl",
+		return fmt.Errorf("unexpected argument: %q; put arguments of sbatch or kubectl after --",
 			o.extra[0])
 	case o.detach && o.on == "local":
-		return errors.New("--detach: processes of this machine end with this command; leave it out")
+		return errors.New("--detach cannot be used with --on local: local processes stop with this command")
 	case o.retries < 0:
 		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
 	case o.on != kubernetes && o.pod != batch.Pod{}:
-		return errors.New("--image, --claim and --claim-size are for --on kubernetes")
+		return errors.New("--image, --claim and --claim-size need --on kubernetes")
 	case o.on == kubernetes && o.run.fresh:
-		return errors.New("--fresh does not reach the volume: -o names another folder")
+		return errors.New("--fresh cannot clear the cluster's volume: choose another folder with -o")
 	}
 	if err := o.pod.Check(); err != nil {
 		return err

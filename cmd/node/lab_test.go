@@ -109,7 +109,7 @@ func TestLabMisuse(t *testing.T) {
 		{[]string{"run"}, "an experiment is missing: a preset of"},
 		{[]string{"run", "rip-cuont"}, "did you mean rip-count?"},
 		{[]string{"run", "rip-line-99"}, "2 to 15"},
-		{[]string{"run", "rip-count", "--dialect", "ospf"}, "want rip, rip2 or ripng"},
+		{[]string{"run", "rip-count", "--dialect", "ospf"}, "must be rip, rip2 or ripng"},
 		{[]string{"run", "rip-count", "--seed", "-1"}, "seed"},
 		{[]string{"run", "tahoe-low", "--dialect", "rip2"}, "tahoe-low has no RIP routers"},
 		{[]string{"run", "tahoe-low", "--cc", ""}, "--cc is empty"},

@@ -125,7 +125,7 @@ func writeFiles(folder string, list []topology.File, force bool) (paths []string
 	for _, f := range list {
 		path := filepath.Join(folder, f.Name)
 		if info, err := os.Lstat(path); err == nil && (!force || info.IsDir()) {
-			return nil, &usageError{fmt.Errorf("%s exists: another --out, or --force", path)}
+			return nil, &usageError{fmt.Errorf("%s exists: use another --out, or --force", path)}
 		}
 		paths = append(paths, path)
 	}

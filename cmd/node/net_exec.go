@@ -46,7 +46,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 			}
 			n, none := s.Network(networkName(args))
 			if errors.Is(none, netctl.ErrNoNetwork) {
-				return fmt.Errorf("%w; no network is named %s either", err, args[0])
+				return fmt.Errorf("%w; there is no network %s either", err, args[0])
 			}
 			if none != nil {
 				return netError(none)

@@ -94,7 +94,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(p.Machines) > 0 && !o.plan {
-		return misuse(c, fmt.Errorf("%s names other hosts: give the file itself to `node net up`",
+		return misuse(c, fmt.Errorf("%s has nodes on other hosts: pass the file itself to `node net up`",
 			args[0]))
 	}
 	if p.NamesAt == "" && !o.plan {
@@ -236,7 +236,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 				draw, ok = shapeText, ok && !c.Flags().Changed("format") || format == "json"
 			}
 			if !ok {
-				return misuse(c, fmt.Errorf("--format %q: not svg, dot, mermaid or json", format))
+				return misuse(c, fmt.Errorf("--format %q: must be svg, dot, mermaid or json", format))
 			}
 			g, err := o.graph(c, args)
 			if err != nil {

@@ -35,7 +35,7 @@ func netPartCommand() *cobra.Command {
 			defer cancel(nil)
 			go func() { // standard input ends with the connection
 				_, _ = io.Copy(io.Discard, c.InOrStdin())
-				cancel(errors.New("the connection to this host broke"))
+				cancel(errors.New("lost the connection to this host"))
 			}()
 			a, err := part(ctx, r)
 			if err != nil {

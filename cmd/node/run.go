@@ -115,7 +115,7 @@ func (o *runOptions) validate() error {
 		return fmt.Errorf("--pcap-snaplen %d: must be 0 or more", o.config.Snaplen)
 	}
 	if len(o.commands) > 0 && o.script != "" {
-		return errors.New("--command and --script exclude each other")
+		return errors.New("--command and --script cannot be used together")
 	}
 	switch {
 	case o.daemon && (len(o.commands) > 0 || o.script != ""):
@@ -172,7 +172,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	}
 	for _, line := range o.lines {
 		if !lnx.IsForward(line) {
-			return nil, fmt.Errorf("--door %q: must be publish, expose or splice, as in a file",
+			return nil, fmt.Errorf("--door %q: must be a publish, expose or splice line of a .lnx file",
 				line)
 		}
 		text = append(append(text, '\n'), line...)

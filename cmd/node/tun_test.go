@@ -28,7 +28,7 @@ func TestTunFlag(t *testing.T) {
 		assert.ErrorContains(t, err, "must be NAME=ADDR/LEN", text)
 	}
 	_, err := tunLine("tun0=10.8.0.1/32")
-	assert.ErrorContains(t, err, "no second address")
+	assert.ErrorContains(t, err, "only one address")
 }
 
 // The advice is the list of missing lines, ready to copy.

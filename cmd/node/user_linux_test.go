@@ -82,7 +82,7 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 
 	_, err = control.Ask(t.Context(), control.Operator(s.op),
 		control.RecvFile{Path: "received", Port: 9000})
-	require.ErrorContains(t, err, "permission denied for user "+becomes)
+	require.ErrorContains(t, err, "permission denied for this process, which runs as user "+becomes)
 	require.NoError(t, os.Chmod(filepath.Dir(s.file), 0o755)) //nolint:gosec // the user reads there
 	require.NoError(t, os.Chmod(s.file, 0o644))
 	require.NoError(t, os.WriteFile(s.file,

@@ -41,12 +41,12 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 // Host and Origin headers show this.
 func admitted(r *http.Request) error {
 	if !local(r.Host) {
-		return fmt.Errorf("%w: this server's name is not %q", errStranger, r.Host)
+		return fmt.Errorf("%w: Host %q is not a name of this server", errStranger, r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || !local(u.Host) {
-			return fmt.Errorf("%w: pages of %q have no access", errStranger, origin)
+			return fmt.Errorf("%w: Origin %q is another site", errStranger, origin)
 		}
 	}
 	return nil

@@ -124,9 +124,9 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 		{"", "", "", 401, "`Authorization: Bearer TOKEN`"},
 		{"", "", "Bearer x", 401, "the token that the server printed"},
 		{"", "", "Basic " + l.Token(), 401, "a token is needed"},
-		{"evil.example", "", "Bearer " + l.Token(), 403, `this server's name is not "evil.example"`},
-		{"", "http://evil.example", "Bearer " + l.Token(), 403, `pages of "http://evil.example"`},
-		{"", "null", "Bearer " + l.Token(), 403, `pages of "null" have no access`},
+		{"evil.example", "", "Bearer " + l.Token(), 403, `Host "evil.example" is not a name of this server`},
+		{"", "http://evil.example", "Bearer " + l.Token(), 403, `Origin "http://evil.example" is another site`},
+		{"", "null", "Bearer " + l.Token(), 403, `Origin "null" is another site`},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+"/v1", nil)
 		require.NoError(t, err)

@@ -75,7 +75,7 @@ func (n *nodes) followedBy(r *http.Request) (list []follow, err error) {
 		}
 	}
 	if len(list) > mostFollowed {
-		return nil, fmt.Errorf("query: %w: %d connections are more than %d", control.ErrUsage,
+		return nil, fmt.Errorf("query: %w: %d connections: must be at most %d", control.ErrUsage,
 			len(list), mostFollowed)
 	}
 	return list, nil

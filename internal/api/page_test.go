@@ -148,8 +148,8 @@ func TestTheTokenOfThePage(t *testing.T) {
 	}{
 		{d.token, "http://" + d.at, 200, ""},
 		{d.token, "", 200, ""},
-		{d.token, "null", 403, "have no access"},
-		{d.token, "http://evil.example", 403, "have no access"},
+		{d.token, "null", 403, "is another site"},
+		{d.token, "http://evil.example", 403, "is another site"},
 		{d.token + "x", "http://" + d.at, 401, "in a browser, open the address"},
 		{other.token, "http://" + d.at, 401, "a token is needed"},
 		{"", "http://" + other.at, 401, "a token is needed"},

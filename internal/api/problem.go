@@ -122,7 +122,7 @@ func problemOf(err error) *Problem {
 			}
 		}
 	}
-	panic("BUG: api: no type of problem matches")
+	panic("BUG: api: no problem type matches")
 }
 
 // Limits of a problem: its detail, which may quote a request, and the document.

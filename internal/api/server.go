@@ -265,7 +265,7 @@ func problem(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("sort")
 	i := slices.IndexFunc(sorts, func(s sort) bool { return s.name == name })
 	if i < 0 {
-		return fmt.Errorf("%s: %w: no type of problem has this name", r.URL.Path, errNoSuchPath)
+		return fmt.Errorf("%s: %w: no problem type has this name", r.URL.Path, errNoSuchPath)
 	}
 	return answer(w, http.StatusOK, typeJSON,
 		Sort{Type: problemPath + name, Title: sorts[i].title(), Status: sorts[i].status})

@@ -21,7 +21,7 @@ const (
 	flagOutbound = 2
 )
 
-// Option codes, of all blocks and of one.
+// Option codes: those of all blocks, then those of one block type.
 const (
 	codeEnd     = 0
 	codeComment = 1
@@ -42,15 +42,15 @@ const (
 
 var order = binary.LittleEndian
 
-// section writes the header of the file's only section. It says nothing of the machine: the same
-// run gives the same file everywhere.
+// section writes the header of the file's only section. It contains nothing about the machine, so
+// the same run gives the same file everywhere.
 func (w *Writer) section() error {
 	b := order.AppendUint32(w.block[:0], sectionBlock)
-	b = order.AppendUint32(b, 0) // see end
+	b = order.AppendUint32(b, 0) // filled in by end
 	b = order.AppendUint32(b, sectionMagic)
 	b = order.AppendUint16(b, 1) // the version
 	b = order.AppendUint16(b, 0)
-	w.block = order.AppendUint64(b, ^uint64(0)) // its length is not known
+	w.block = order.AppendUint64(b, ^uint64(0)) // section length: unknown
 	w.textOption(codeApplication, "tidepool")
 	w.option(codeEnd, 0)
 	return w.write("the header")
@@ -59,10 +59,10 @@ func (w *Writer) section() error {
 // describe writes an interface description block.
 func (w *Writer) describe(i Interface) error {
 	b := order.AppendUint32(w.block[:0], interfaceBlock)
-	b = order.AppendUint32(b, 0) // see end
-	// 12, not 101 for raw IP: libpcap refuses a file with two interfaces of 101, because it
-	// compares the second with 12, the number that it uses in memory. Wireshark takes both. With
-	// IPV4 (228) tcpdump's filters miss IPv6.
+	b = order.AppendUint32(b, 0) // filled in by end
+	// 12, not 101 for raw IP: libpcap rejects a file with two interfaces of type 101, because it
+	// compares the second with 12, its internal number. Wireshark accepts both. With IPV4 (228)
+	// tcpdump's filters do not match IPv6.
 	b = order.AppendUint16(b, linkRaw)
 	b = order.AppendUint16(b, 0)
 	w.block = order.AppendUint32(b, uint32(w.snaplen))
@@ -77,7 +77,7 @@ func (w *Writer) describe(i Interface) error {
 // statistics writes an interface statistics block.
 func (w *Writer) statistics(at int64, iface int, packets, missed uint64) error {
 	b := order.AppendUint32(w.block[:0], statisticsBlock)
-	b = order.AppendUint32(b, 0) // see end
+	b = order.AppendUint32(b, 0) // filled in by end
 	b = order.AppendUint32(b, uint32(iface))
 	b = order.AppendUint32(b, uint32(at>>32))
 	w.block = order.AppendUint32(b, uint32(at))
@@ -99,11 +99,11 @@ func (w *Writer) write(what string) error {
 
 func (w *Writer) begin(r *Record) {
 	b := order.AppendUint32(w.block[:0], packetBlock)
-	b = order.AppendUint32(b, 0) // see end
+	b = order.AppendUint32(b, 0) // filled in by end
 	b = order.AppendUint32(b, uint32(r.Iface))
 	b = order.AppendUint32(b, uint32(r.At>>32))
 	b = order.AppendUint32(b, uint32(r.At))
-	b = order.AppendUint32(b, 0) // see text
+	b = order.AppendUint32(b, 0) // filled in by text
 	w.block = order.AppendUint32(b, uint32(r.Length))
 }
 
@@ -134,7 +134,7 @@ func (w *Writer) options(r *Record) {
 	w.option(codeEnd, 0)
 }
 
-// textOption adds an option that is left out if it is empty.
+// textOption adds an option, unless its text is empty.
 func (w *Writer) textOption(code uint16, text string) {
 	if text = text[:min(len(text), maxComment)]; text != "" {
 		w.option(code, len(text))
@@ -148,14 +148,15 @@ func (w *Writer) option(code uint16, size int) {
 	w.block = order.AppendUint16(w.block, uint16(size))
 }
 
-// pad fills up to a multiple of four bytes.
+// pad pads to a multiple of four bytes.
 func (w *Writer) pad() {
 	for len(w.block)%4 != 0 {
 		w.block = append(w.block, 0)
 	}
 }
 
-// end ends the block with its size and returns it; it is lent until the next begins.
+// end completes the block with its size and returns it. The slice is valid until the next block
+// begins.
 func (w *Writer) end() []byte {
 	size := uint32(len(w.block) + 4)
 	order.PutUint32(w.block[sizeAt:], size)

@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// The IP protocols that a line says more of than their number.
+// IP protocols whose packets are described in detail.
 const (
-	protocolTest   = 0 // the course's text packets
+	protocolTest   = 0 // the course's test packets
 	protocolICMP   = 1
 	protocolTCP    = 6
 	protocolUDP    = 17
@@ -22,21 +22,21 @@ const (
 const (
 	headerBytes  = 20 // an IPv4 header without options
 	headerBytes6 = 40 // an IPv6 header without extension headers
-	maxText      = 32 // bytes of a test packet's text that a line shows
-	maxEntries   = 4  // entries of a RIP message that a line shows
+	maxText      = 32 // bytes of a test packet's payload in a line
+	maxEntries   = 4  // entries of a RIP message in a line
 )
 
-// datagram is an IP packet as far as its bytes can be believed.
+// datagram is a parsed IP packet. Its fields may be wrong if the packet is malformed.
 type datagram struct {
 	headers
 	src, dst netip.Addr
 	ttl      uint8  // of IPv6: the hop limit
 	class    uint8  // of IPv6
 	label    uint32 // of IPv6: the flow label
-	payload  []byte // what is at hand: may be shorter than length
-	length   int    // of the payload as the header has it
+	payload  []byte // the captured bytes: may be shorter than length
+	length   int    // payload length according to the header
 	cut      bool   // payload is shorter than length
-	badSum   bool   // the checksum of an IPv4 header does not verify
+	badSum   bool   // the IPv4 header checksum is wrong
 }
 
 // Describe appends one line without a newline that describes an IP packet, and
@@ -89,8 +89,8 @@ func Describe(dst, packet []byte) []byte {
 	return dst
 }
 
-// parse reads the headers of a packet of either version; false means that a length field cannot be
-// right.
+// parse reads the headers of a packet of either version. It returns false if a length field is
+// invalid.
 func parse(b []byte) (datagram, bool) {
 	d := datagram{headers: headersOf(b)}
 	if d.version == 6 {
@@ -113,7 +113,7 @@ func parse(b []byte) (datagram, bool) {
 
 func (d *datagram) append(dst []byte) []byte {
 	switch {
-	case d.fragment > 0: // the payload starts amid something
+	case d.fragment > 0: // the payload starts inside an upper-layer message
 		dst = append(d.appendAddrs(dst), name(d.protocol)...)
 		return d.appendLength(dst)
 	case d.protocol == protocolTCP:
@@ -132,7 +132,7 @@ func (d *datagram) append(dst []byte) []byte {
 	return d.appendOther(d.appendAddrs(dst))
 }
 
-// appendOther names a protocol of which a line says no more.
+// appendOther names a protocol that has no detailed description.
 func (d *datagram) appendOther(dst []byte) []byte {
 	dst = append(dst, "proto "...)
 	dst = appendInt(dst, int(d.protocol))
@@ -162,8 +162,8 @@ func (d *datagram) appendTest(dst []byte) []byte {
 	return dst
 }
 
-// appendRIP shows a message of the course's dialect. The width of an entry
-// follows from the length: 12 bytes, or 8 of the nodes that know no mask.
+// appendRIP describes a message of the course's dialect. The size of an entry follows from the
+// length: 12 bytes, or 8 from nodes without mask support.
 func (d *datagram) appendRIP(dst []byte) []byte {
 	b := d.payload
 	if len(b) < 4 {
@@ -223,7 +223,7 @@ func (d *datagram) appendAddrs(dst []byte) []byte {
 	return append(dst, ": "...)
 }
 
-// appendPorts is appendAddrs for a payload that starts with two ports.
+// appendPorts is appendAddrs for a payload that starts with two port numbers.
 func (d *datagram) appendPorts(dst []byte) []byte {
 	dst = appendAddr(d.appendHeader(dst), d.src)
 	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload)))

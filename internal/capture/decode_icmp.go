@@ -65,8 +65,8 @@ func appendEcho(dst, b []byte) []byte {
 	return appendInt(append(dst, ", seq "...), int(binary.BigEndian.Uint16(b[6:])))
 }
 
-// appendUnreachable names what cannot be reached from the header and the eight
-// bytes that the message quotes.
+// appendUnreachable describes an unreachable destination, from the header and the eight bytes that
+// the message quotes.
 func appendUnreachable(dst []byte, code uint8, b []byte) []byte {
 	quoted := b[8:]
 	if len(quoted) < headerBytes {

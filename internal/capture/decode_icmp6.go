@@ -26,10 +26,10 @@ const (
 	icmp6Redirect         = 137
 	icmp6ListenerReport2  = 143
 
-	code6Port = 4 // of icmp6Unreachable
+	code6Port = 4 // codes of icmp6Unreachable
 )
 
-// icmp6Names and what follows are tcpdump's words.
+// icmp6Names and the names below are tcpdump's.
 var icmp6Names = map[uint8]string{
 	icmp6Unreachable: "destination unreachable", icmp6TooBig: "packet too big",
 	icmp6TimeExceeded: "time exceeded in-transit", icmp6ParameterProblem: "parameter problem",
@@ -53,7 +53,7 @@ var (
 	recordNames = [...]string{"is_in", "is_ex", "to_in", "to_ex", "allow", "block"}
 )
 
-// append6 describes the protocols that only IPv6 has.
+// append6 describes the protocols that exist only in IPv6.
 func (d *datagram) append6(dst []byte) []byte {
 	if d.protocol == protocolICMPv6 {
 		return d.appendICMP6(dst)
@@ -110,7 +110,7 @@ func (d *datagram) appendICMP6(dst []byte) []byte {
 	return dst
 }
 
-// appendName appends a name of a list, or the number of one that is not there.
+// appendName appends a name from a list, or the number if it has no name.
 func appendName(dst []byte, names []string, n int) []byte {
 	if 0 <= n && n < len(names) {
 		return append(dst, names[n]...)
@@ -118,7 +118,7 @@ func appendName(dst []byte, names []string, n int) []byte {
 	return append(appendInt(append(dst, "unknown code ("...), n), ')')
 }
 
-// appendUnreachable6 names what cannot be reached from the packet that the message quotes.
+// appendUnreachable6 describes an unreachable destination, from the packet that the message quotes.
 func appendUnreachable6(dst []byte, code uint8, quoted []byte) []byte {
 	dst = appendName(dst, unreachable6[:], int(code))
 	if headersOf(quoted).version != 6 {
@@ -161,7 +161,7 @@ func appendDiscovery(dst, b []byte) []byte {
 	return dst
 }
 
-// appendRecords shows the groups of a report.
+// appendRecords lists the groups of a report.
 func appendRecords(dst, b []byte) []byte {
 	const recordBytes = 20 // without sources
 	count := int(binary.BigEndian.Uint16(b[6:]))
@@ -183,7 +183,7 @@ func appendRecords(dst, b []byte) []byte {
 	return dst
 }
 
-// appendAddrAt appends the IPv6 address at an offset of b, or a mark if b ends before.
+// appendAddrAt appends the IPv6 address at an offset of b, or a mark if b is too short.
 func appendAddrAt(dst, b []byte, at int) []byte {
 	if len(b) < at+16 {
 		return append(dst, "[|icmp6]"...)

@@ -77,8 +77,8 @@ func appendFlags(dst []byte, flags uint8) []byte {
 	return dst
 }
 
-// appendOptions shows options up to the end of the list or the first whose
-// length cannot be right. There are at most 40 bytes of them.
+// appendOptions describes options up to the end of the list, or up to the first with an invalid
+// length. There are at most 40 bytes of options.
 func appendOptions(dst, b []byte) []byte {
 	for first := true; len(b) > 0; first = false {
 		if !first {

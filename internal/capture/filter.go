@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Facts are what a filter knows of a packet.
+// Facts are the properties of a packet that a filter can test.
 type Facts struct {
 	Iface   string // the interface's name
 	Out     bool   // the node sends it
-	Dropped bool   // it went no further
-	Length  int    // bytes on the wire
+	Dropped bool   // the packet was dropped
+	Length  int    // bytes on the link
 
 	headers
 	src, dst   netip.Addr
-	ports      bool // it has the next two
+	ports      bool // the next two fields are valid
 	sport      uint16
 	dport      uint16
 	isTCP      bool // with its flags
@@ -24,11 +24,11 @@ type Facts struct {
 	textLength int // of TCP
 }
 
-// HeaderBytes is how much of a packet Look and a Follower read at most: the longest headers of IPv4
-// and TCP. Those of IPv6 fit with 20 bytes of extension headers.
+// HeaderBytes is the largest number of bytes of a packet that Look and a Follower read: the longest
+// headers of IPv4 and TCP. IPv6 fits with 20 bytes of extension headers.
 const HeaderBytes = 120
 
-// Look fills in what the packet's first bytes say: HeaderBytes of them, or all.
+// Look fills in the facts from the packet's first bytes: HeaderBytes of them, or all.
 func (f *Facts) Look(packet []byte) {
 	f.headers, f.ports, f.isTCP = headersOf(packet), false, false
 	switch f.version {
@@ -51,8 +51,8 @@ func (f *Facts) Look(packet []byte) {
 	}
 }
 
-// Segment returns the TCP segment of the packet that Look has read; nil if the packet is another or
-// a fragment.
+// Segment returns the TCP segment of the packet that Look has read; nil if the packet is not TCP,
+// or is a fragment.
 func (f *Facts) Segment(packet []byte) []byte {
 	if !f.isTCP || f.more || f.fragment > 0 || f.total < f.size {
 		return nil
@@ -60,7 +60,7 @@ func (f *Facts) Segment(packet []byte) []byte {
 	return packet[f.size:min(f.total, len(packet))]
 }
 
-// ecn returns the two bits of RFC 3168 in the header of the packet.
+// ecn returns the ECN bits of the packet's header (RFC 3168).
 func (f *Facts) ecn(packet []byte) uint8 {
 	if f.version == 6 {
 		return packet[1] >> 4 & 3
@@ -68,13 +68,13 @@ func (f *Facts) ecn(packet []byte) uint8 {
 	return packet[1] & 3
 }
 
-// Flow is what tells the packets of one TCP connection from others, seen from one of its ends.
+// Flow identifies a TCP connection, from the viewpoint of one of its ends.
 type Flow struct {
 	Local, Remote netip.AddrPort
 }
 
-// Flow returns the flow of a TCP segment as its sender or its receiver sees it, and false for any
-// other packet.
+// Flow returns the flow of a TCP segment as its sender or its receiver sees it; false for other
+// packets.
 func (f *Facts) Flow(ofSender bool) (Flow, bool) {
 	src := netip.AddrPortFrom(f.zoned(f.src), f.sport)
 	dst := netip.AddrPortFrom(f.zoned(f.dst), f.dport)
@@ -84,8 +84,7 @@ func (f *Facts) Flow(ofSender bool) (Flow, bool) {
 	return Flow{Local: dst, Remote: src}, f.isTCP
 }
 
-// zoned returns an address with the interface as its zone if it is link-local, as the stack has it
-// in its connections.
+// zoned adds the interface as the zone of a link-local address, as in the stack's connections.
 func (f *Facts) zoned(a netip.Addr) netip.Addr {
 	if f.version == 6 && a.IsLinkLocalUnicast() {
 		return a.WithZone(f.Iface)
@@ -93,13 +92,13 @@ func (f *Facts) zoned(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Filter is a parsed filter. A nil one takes every packet.
+// Filter is a parsed filter. A nil Filter matches every packet.
 type Filter struct{ root *term }
 
-// Match reports whether the packet fits. It allocates nothing.
+// Match reports whether a packet matches. It does not allocate.
 func (f *Filter) Match(p *Facts) bool { return f == nil || f.root.match(p) }
 
-// kindOfTerm is what a term of a filter asks.
+// kindOfTerm is the kind of test of a term.
 type kindOfTerm uint8
 
 const (
@@ -118,7 +117,7 @@ const (
 	termIface
 )
 
-// which says which end of a packet a term is about.
+// which is the end of a packet that a term applies to.
 type which uint8
 
 const (
@@ -128,20 +127,20 @@ const (
 	targetEnd
 )
 
-// term is a node of a filter's tree.
+// term is a node of a filter's syntax tree.
 type term struct {
 	kind     kindOfTerm
-	a, b     *term // of not, and, or
+	a, b     *term // operands of not, and, or
 	end      which
-	version  uint8 // of IP: that alone, if it is not 0
+	version  uint8 // IP version that must match; 0: any
 	net      netip.Prefix
-	low      uint16 // ports, from low to high
+	low      uint16 // range of ports, from low to high
 	high     uint16
-	protocol int   // with ports: that alone, if it is not negative
-	flags    uint8 // those that count
-	equal    uint8 // what they must be, if exact is set; else one of them is enough
+	protocol int   // with ports: the protocol that must match; negative: any
+	flags    uint8 // the mask
+	equal    uint8 // the required value of the masked flags, if exact is set; otherwise one set flag is enough
 	exact    bool
-	negated  bool // of flags: the opposite
+	negated  bool // of flags: inverted
 	number   int
 	name     string
 }
@@ -202,19 +201,19 @@ func (w which) of(src, dst bool) bool {
 	return src || dst
 }
 
-// FilterError says where a filter is wrong.
+// FilterError describes the position and cause of a syntax error in a filter.
 type FilterError struct {
 	Text string // the filter
-	At   int    // where in it, in bytes
+	At   int    // byte offset of the error
 	What string
 }
 
-// Error returns the message, the filter and a caret under the wrong place.
+// Error returns the message, the filter and a caret under the error.
 func (e *FilterError) Error() string {
 	return fmt.Sprintf("filter: %s\n  %s\n  %s^", e.What, e.Text, strings.Repeat(" ", e.At))
 }
 
-// longestFilter bounds a filter, and so the depth of its tree.
+// longestFilter limits the length of a filter, and so the depth of its tree.
 const longestFilter = 1024
 
 // ParseFilter reads a filter in pcap-filter(7)'s words, as far as they mean something here, and

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// filterWord is a word of a filter, and where it begins.
+// filterWord is a token of a filter, with its position.
 type filterWord struct {
 	text string
 	at   int
@@ -22,15 +22,15 @@ type filterParser struct {
 	words []filterWord
 	next  int
 	depth int
-	last  qualifiers // of the last address or port, for one that has none
+	last  qualifiers // qualifiers of the previous address or port, for one without its own
 }
 
-// qualifiers are what stands in front of an address, a network or a port.
+// qualifiers are the keywords in front of an address, network or port.
 type qualifiers struct {
-	protocol int   // of a port; negative: either
-	version  uint8 // of IP; 0: either
+	protocol int   // protocol of a port; negative: any
+	version  uint8 // IP version; 0: any
 	end      which
-	noun     string // host, net, port, portrange; empty: none yet
+	noun     string // host, net, port, portrange; empty: none so far
 }
 
 func (p *filterParser) wrong(at int, format string, args ...any) error {
@@ -69,7 +69,7 @@ func inWord(c byte) bool {
 
 func (p *filterParser) over() bool { return p.next >= len(p.words) }
 
-// peek returns the next word, or an empty one at the end.
+// peek returns the next token, or an empty one at the end.
 func (p *filterParser) peek() filterWord {
 	if p.over() {
 		return filterWord{"", len(p.text)}
@@ -77,14 +77,14 @@ func (p *filterParser) peek() filterWord {
 	return p.words[p.next]
 }
 
-// take returns the next word and moves past it.
+// take returns the next token and consumes it.
 func (p *filterParser) take() filterWord {
 	w := p.peek()
 	p.next++
 	return w
 }
 
-// accept takes the next word if it is one of these.
+// accept consumes the next token if it is one of these.
 func (p *filterParser) accept(words ...string) bool {
 	for _, w := range words {
 		if !p.over() && p.peek().text == w {
@@ -148,13 +148,13 @@ func (p *filterParser) negation() (*term, error) {
 	return t, nil
 }
 
-// protocols are the names of protocols.
+// protocols maps names of protocols to numbers.
 var protocols = map[string]int{
 	"test": protocolTest, "icmp": protocolICMP, "tcp": protocolTCP, "udp": protocolUDP,
 	"rip": protocolRIP, "icmp6": protocolICMPv6,
 }
 
-// versions are the names of protocols that are those of one version of IP.
+// versions are the protocol names that exist in only one version of IP.
 var versions = map[string]uint8{"ip": 4, "ip6": 6, "icmp": 4, "icmp6": 6, "test": 4, "rip": 4}
 
 func (p *filterParser) primitive() (*term, error) {
@@ -218,7 +218,7 @@ func isQualifier(word string) bool {
 	return false
 }
 
-// transport is what begins with tcp or udp.
+// transport parses a term that begins with tcp or udp.
 func (p *filterParser) transport(w filterWord) (*term, error) {
 	number := protocols[w.text]
 	open := p.peek()
@@ -255,7 +255,7 @@ func (p *filterParser) number(behind string, most int) (int, error) {
 	return n, nil
 }
 
-// qualified is an address, a network or a port with what stands in front of it.
+// qualified parses an address, network or port with its qualifiers.
 func (p *filterParser) qualified(q qualifiers) (*term, error) {
 	first := p.peek()
 	switch {
@@ -335,7 +335,7 @@ func netTerm(q qualifiers, net netip.Prefix) *term {
 	return t
 }
 
-// fits reports whether packets of the version that the qualifiers ask for can have an address.
+// fits reports whether an address matches the IP version of the qualifiers.
 func (q *qualifiers) fits(a netip.Addr) bool {
 	return q.version == 0 || a.Is6() == (q.version == 6)
 }
@@ -344,7 +344,7 @@ func (q *qualifiers) family() string {
 	return [...]string{0: "IP", 4: "IPv4", 6: "IPv6"}[q.version]
 }
 
-// network is 10.1.0.0/16, 10.1, 10.1.0.0 mask 255.255.0.0 or 2001:db8::/32.
+// network parses 10.1.0.0/16, 10.1, 10.1.0.0 mask 255.255.0.0 or 2001:db8::/32.
 func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 	text, length, given := strings.Cut(w.text, "/")
 	bits := uint64(128)
@@ -377,7 +377,7 @@ func (p *filterParser) network(q qualifiers, w filterWord) (*term, error) {
 	return netTerm(q, net), nil
 }
 
-// prefixLength returns the number of ones of an IPv4 mask; false if zeros are between them.
+// prefixLength returns the length of an IPv4 mask; false if its ones are not contiguous.
 func prefixLength(mask netip.Addr) (int, bool) {
 	if !mask.Is4() {
 		return 0, false
@@ -388,7 +388,7 @@ func prefixLength(mask netip.Addr) (int, bool) {
 	return ones, word<<ones == 0
 }
 
-// flagOf is TCP's flag of that name: syn or tcp-syn.
+// flagOf returns the TCP flag with a name: syn or tcp-syn.
 func flagOf(word string) (uint8, bool) {
 	for i, name := range []string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"} {
 		short := strings.TrimPrefix(word, "tcp-")
@@ -399,7 +399,7 @@ func flagOf(word string) (uint8, bool) {
 	return 0, false
 }
 
-// flags is what stands in the brackets of tcp[…], and behind them.
+// flags parses the brackets of tcp[…] and what follows them.
 func (p *filterParser) flags(open filterWord) (*term, error) {
 	t := &term{kind: termFlags}
 	if w := p.peek(); p.accept("tcpflags", "13") {
@@ -426,7 +426,7 @@ func (p *filterParser) flags(open filterWord) (*term, error) {
 	}
 }
 
-// comparison is what follows tcp[tcpflags]: "& MASK != 0", "& MASK == FLAGS", "== FLAGS".
+// comparison parses what follows tcp[tcpflags]: "& MASK != 0", "& MASK == FLAGS", "== FLAGS".
 func (p *filterParser) comparison(t *term, at filterWord) (*term, error) {
 	t.flags = math.MaxUint8
 	var err error
@@ -448,7 +448,7 @@ func (p *filterParser) comparison(t *term, at filterWord) (*term, error) {
 	return t, err
 }
 
-// mask is flags by name or by number: tcp-syn, (tcp-syn|tcp-ack), 0x12.
+// mask parses flags by name or by number: tcp-syn, (tcp-syn|tcp-ack), 0x12.
 func (p *filterParser) mask() (uint8, error) {
 	open := p.peek()
 	inside := p.accept("(")

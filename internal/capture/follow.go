@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Mark is something about a segment that is worth a look.
+// Mark is a noteworthy property of a segment.
 type Mark uint16
 
 // The marks.
 const (
-	MarkAgain      Mark = 1 << iota // its text was sent before
-	MarkGap                         // something is missing in front of it
-	MarkFills                       // late, but not seen before
+	MarkAgain      Mark = 1 << iota // its data was sent before
+	MarkGap                         // data in front of it is missing
+	MarkFills                       // fills a gap
 	MarkDupAck                      // RFC 5681 §2
-	MarkZeroWindow                  // no room
-	MarkWindow                      // room again, or more
-	MarkProbe                       // of a window that is shut
-	MarkKeepalive                   // one number before what comes next
-	MarkDSACK                       // RFC 2883
+	MarkZeroWindow                  // zero window
+	MarkWindow                      // window update
+	MarkProbe                       // probe of a zero window
+	MarkKeepalive                   // keep-alive: one byte before the next sequence number
+	MarkDSACK                       // duplicate SACK, RFC 2883
 	MarkEcho                        // ECE, RFC 3168
 	MarkReduced                     // CWR
 )
 
-// Names are the words for a segment's marks.
+// Names returns the names of a segment's marks.
 func (m Mark) Names() (names []string) {
 	for i, name := range []string{
 		"retransmission", "gap", "fills a gap", "dup ack", "zero window", "window update",
@@ -36,50 +36,50 @@ func (m Mark) Names() (names []string) {
 	return names
 }
 
-// Segment is one segment of a connection as a Follower tells of it. Sequence numbers count from 0
-// at the SYN, or from 1 at what was seen first.
+// Segment is a segment of a connection as interpreted by a Follower. Sequence numbers are relative
+// to the SYN, or 1 at the first byte seen.
 type Segment struct {
-	Flags      string // in tcpdump's letters
+	Flags      string // as tcpdump prints them
 	Seq, Ack   uint64
-	WireSeq    uint32 // as the header has it
-	Acks       bool   // Ack means something
+	WireSeq    uint32 // as in the header
+	Acks       bool   // the ACK field is valid
 	Length     int
-	Window     int         // bytes, scaled
-	SACK       [][2]uint64 // lent until the next segment
-	MSS, Scale int         // of a SYN; Scale -1: no such option
+	Window     int         // in bytes, scaled
+	SACK       [][2]uint64 // valid until the next segment
+	MSS, Scale int         // options of a SYN; Scale -1: no window scale option
 	TSVal      uint32
 	TSEcr      uint32
-	ECN        uint8 // the IP header's two bits
+	ECN        uint8 // the ECN bits of the IP header
 	Marks      Mark
-	Repeats    bool // its data, SYN or FIN, or something behind it, was sent before
-	DupAck     int  // the how many-eth
+	Repeats    bool // its data, SYN or FIN, or later data, was sent before
+	DupAck     int  // the number of this duplicate ACK
 }
 
-// maxGaps limits the gaps that a Follower remembers; it treats any further gap as filled.
+// maxGaps limits the number of gaps that a Follower remembers; it treats further gaps as filled.
 const maxGaps = 128
 
-// half is the state that a Follower keeps of the bytes that one end sends.
+// half is a Follower's state for one direction.
 type half struct {
-	known    bool   // there is a base
-	base     uint32 // the wire's number for 0
-	next     uint64 // behind the last number seen
-	gaps     []gap  // below next, in order
-	acked    uint64 // the highest number that it has acknowledged
-	answered bool   // it has acknowledged something
-	window   int    // as it announced it last
+	known    bool   // base is valid
+	base     uint32 // the sequence number that counts as 0
+	next     uint64 // the highest sequence number seen, plus one
+	gaps     []gap  // the gaps below next, in order
+	acked    uint64 // the highest number acknowledged
+	answered bool   // something was acknowledged
+	window   int    // the last window announced
 	dups     int
-	scale    int    // -1: none in its SYN
-	synSeen  bool   // and so we know
-	anew     bool   // next is where its first segment begins
-	fin      uint64 // behind its FIN; 0: none yet
+	scale    int    // window scale; -1: not in its SYN
+	synSeen  bool   // the SYN was seen, so scale is known
+	anew     bool   // the first segment starts at next
+	fin      uint64 // the number after its FIN; 0: no FIN seen
 }
 
 type gap struct{ begin, end uint64 }
 
-// Follower makes sense of a connection's segments, one after another: numbers from 0, and what
-// each of them means beside those before it. The zero Follower has seen nothing.
+// Follower interprets the segments of a connection in order: it computes relative sequence numbers,
+// and marks segments such as retransmissions. The zero Follower has seen no segments.
 type Follower struct {
-	halves [2]half // left's, right's
+	halves [2]half // of left, and of right
 	sack   [][2]uint64
 	reset  bool
 }
@@ -90,15 +90,15 @@ func (f *Follower) Over() bool {
 	return f.reset || l.fin > 0 && r.fin > 0 && l.acked >= r.fin && r.acked >= l.fin
 }
 
-// Start is where one end stands as a Follower begins.
+// Start is the state of one end when a Follower begins.
 type Start struct {
-	Base  uint32 // the number of its SYN
-	Next  uint64 // what comes next, counted from there
-	Scale int    // the shift of its windows; -1: none
+	Base  uint32 // the sequence number of its SYN
+	Next  uint64 // the next relative sequence number
+	Scale int    // the window scale; -1: none
 }
 
-// Begin has a Follower that has seen nothing know what left and right were like. Anew: what it will
-// be shown begins earlier than that.
+// Begin initializes a Follower with the state of both ends. anew means that segments from before
+// this state will follow.
 func (f *Follower) Begin(left, right Start, anew bool) {
 	for i, s := range [2]Start{left, right} {
 		f.halves[i] = half{
@@ -107,9 +107,9 @@ func (f *Follower) Begin(left, right Start, anew bool) {
 	}
 }
 
-// Follow tells of the next segment. Sent: it goes from left to right. Lost: it went no further, and
-// whoever would receive it does not know of it. Packet is its first HeaderBytes, or all of it, and
-// facts have looked at it. False: it is no segment.
+// Follow interprets the next segment. sent: it goes from left to right. lost: it was dropped, so
+// the receiver does not see it. packet holds its first HeaderBytes or all of it, and facts the
+// result of Look. It returns false if the packet is not a TCP segment.
 func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, ok bool) {
 	if !p.isTCP {
 		return s, false
@@ -176,13 +176,13 @@ func (*Follower) ecn(flags uint8) (m Mark) {
 	return m
 }
 
-// number widens a sequence number from the wire to 64 bits: it returns the one nearest to h.next.
+// number extends a sequence number to 64 bits: it returns the one nearest to h.next.
 func (h *half) number(wire uint32, syn bool) uint64 {
 	switch {
 	case syn && (!h.known || h.base != wire):
 		*h = half{known: true, base: wire, scale: -1, synSeen: true}
 		return 0
-	case !h.known: // in the middle of a connection: the first byte seen is 1
+	case !h.known: // the capture began in the middle of the connection: the first byte seen is 1
 		*h = half{known: true, base: wire - 1, next: 1, scale: -1}
 	}
 	near := h.base + uint32(h.next)
@@ -210,7 +210,7 @@ func (f *Follower) options(s *Segment, b []byte) {
 		case kind == optionMSS && len(v) == 2:
 			s.MSS = int(binary.BigEndian.Uint16(v))
 		case kind == optionWindowScale && len(v) == 1:
-			s.Scale = int(min(v[0], 14)) // RFC 7323 §2.3: more counts as 14
+			s.Scale = int(min(v[0], 14)) // RFC 7323 §2.3: larger values count as 14
 		case kind == optionTimestamps && len(v) == 8:
 			s.TSVal, s.TSEcr = binary.BigEndian.Uint32(v), binary.BigEndian.Uint32(v[4:])
 		case kind == optionSACK && len(v)%8 == 0:
@@ -223,7 +223,7 @@ func (f *Follower) options(s *Segment, b []byte) {
 	}
 }
 
-// blocks numbers what a segment selectively acknowledges of them.
+// blocks translates the SACK blocks of a segment.
 func (f *Follower) blocks(s *Segment, them *half) {
 	for i, b := range f.sack {
 		f.sack[i] = [2]uint64{
@@ -231,16 +231,16 @@ func (f *Follower) blocks(s *Segment, them *half) {
 		}
 	}
 	s.SACK = f.sack
-	// RFC 2883 §4: the first block tells of a duplicate if it is acknowledged already, or lies in
-	// the second.
+	// RFC 2883 §4: the first block reports a duplicate if it is already acknowledged, or lies in
+	// the second block.
 	if len(f.sack) > 0 && (f.sack[0][1] <= s.Ack ||
 		len(f.sack) > 1 && f.sack[0][0] >= f.sack[1][0] && f.sack[0][1] <= f.sack[1][1]) {
 		s.Marks |= MarkDSACK
 	}
 }
 
-// scaledWindow is the window in bytes. RFC 7323 §2.2: a SYN's is not scaled, and all others only if
-// both have the option.
+// scaledWindow returns the window in bytes. RFC 7323 §2.2: the window of a SYN is not scaled, and
+// others only if both ends sent the option.
 func (h *half) scaledWindow(raw uint16, s *Segment, them *half, flags uint8) int {
 	if flags&flagSYN != 0 {
 		h.scale = s.Scale
@@ -252,14 +252,14 @@ func (h *half) scaledWindow(raw uint16, s *Segment, them *half, flags uint8) int
 	return int(raw)
 }
 
-// look says what the segment's own numbers mean.
+// look marks a segment by its own sequence numbers.
 func (h *half) look(s *Segment, them *half, length uint64, flags uint8) (m Mark) {
 	shut := them.answered && them.window == 0
 	switch {
 	case flags&flagRST != 0:
 	case length <= 1 && flags&(flagSYN|flagFIN) == 0 && s.Seq+1 == h.next && h.next > 1 &&
 		them.acked >= s.Seq+1:
-		// Its number was acknowledged: only the answer is wanted.
+		// Its number was already acknowledged: it only asks for an ACK.
 		m = MarkKeepalive
 		if shut {
 			m = MarkProbe
@@ -278,7 +278,7 @@ func (h *half) look(s *Segment, them *half, length uint64, flags uint8) (m Mark)
 	return m
 }
 
-// answer takes note of what a segment says of the other's.
+// answer processes a segment's acknowledgment of the other direction.
 func (h *half) answer(s *Segment, them *half, length uint64, flags uint8) {
 	again := h.answered && s.Ack == h.acked
 	outstanding := them.next > s.Ack
@@ -315,7 +315,7 @@ func (h *half) advance(seq, length uint64) {
 	h.next = max(h.next, end)
 }
 
-// missing reports whether some of a range has not been seen.
+// missing reports whether a part of a range has not been seen.
 func (h *half) missing(begin, end uint64) bool {
 	return slices.ContainsFunc(h.gaps, func(g gap) bool { return begin < g.end && g.begin < end })
 }

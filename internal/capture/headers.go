@@ -2,29 +2,30 @@ package capture
 
 import "encoding/binary"
 
-// The extension headers of IPv6 that are skipped (RFC 8200 §4).
+// IPv6 extension headers that are skipped (RFC 8200 §4).
 const (
 	nextHopByHop    = 0
 	nextRouting     = 43
 	nextFragment    = 44
 	nextDestination = 60
 
-	maxExtensions = 8 // of a packet: as many as the stack accepts
+	maxExtensions = 8 // limit per packet, the same as in the stack
 )
 
-// headers say where the payload of an IP packet is, as far as its bytes can be believed.
+// headers is the position of an IP packet's payload. Its fields may be wrong if the packet is
+// malformed.
 type headers struct {
-	version    uint8 // 4 or 6; 0: neither, or too short
-	protocol   uint8 // of the payload; an extension header that could not be skipped
-	extensions uint8 // those skipped: bits by extensionNames
-	more       bool  // fragments follow
+	version    uint8 // 4 or 6; 0: unknown, or too short
+	protocol   uint8 // protocol of the payload, or an extension header that could not be skipped
+	extensions uint8 // the skipped headers: bits by extensionNames
+	more       bool  // more fragments follow
 	id         uint32
-	size       int // up to the payload
-	total      int // of the packet as the header has it
-	fragment   int // offset in bytes; 0: the first or only one
+	size       int // size of the headers
+	total      int // length of the packet according to the header
+	fragment   int // fragment offset in bytes; 0: the first or only fragment
 }
 
-// extensionNames are tcpdump's names.
+// extensionNames are the names that tcpdump prints.
 var extensionNames = [...]struct {
 	kind uint8
 	name string
@@ -50,8 +51,8 @@ func headersOf(b []byte) (h headers) {
 	return h
 }
 
-// skip moves behind the extension header at h.size. It reports false if there is none, or if b ends
-// within it. What follows the header of a later fragment is amid something.
+// skip moves past the extension header at h.size. It returns false if there is none, or if b ends
+// within it. The header after a later fragment's header is not at the start of a message.
 func (h *headers) skip(b []byte) bool {
 	at, bit := h.size, extension(h.protocol)
 	if bit == 0 || h.fragment > 0 || at+8 > len(b) {
@@ -70,7 +71,7 @@ func (h *headers) skip(b []byte) bool {
 	return true
 }
 
-// extension returns the bit of an extension header; 0: the protocol is another.
+// extension returns the bit of an extension header; 0 for other protocols.
 func extension(protocol uint8) uint8 {
 	for i := range extensionNames {
 		if extensionNames[i].kind == protocol {
@@ -80,7 +81,7 @@ func extension(protocol uint8) uint8 {
 	return 0
 }
 
-// appendHeader appends the version, and of IPv6 what tcpdump -v prints of the header.
+// appendHeader appends the version, and for IPv6 the header fields that tcpdump -v prints.
 func (d *datagram) appendHeader(dst []byte) []byte {
 	if d.version == 4 {
 		return append(dst, "IP "...)

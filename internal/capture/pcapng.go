@@ -22,7 +22,7 @@ const (
 
 const (
 	sectionMagic = 0x1a2b3c4d
-	// maxBlock bounds the memory that a file can make the reader allocate.
+	// maxBlock limits the memory that a file can make the reader allocate.
 	maxBlock = 16 << 20
 )
 
@@ -30,7 +30,7 @@ const (
 const (
 	linkNull     = 0
 	linkEthernet = 1
-	linkRaw      = 12  // LINKTYPE_RAW as libpcap has it in memory: see describe
+	linkRaw      = 12  // LINKTYPE_RAW inside libpcap: see describe
 	linkRawIP    = 101 // LINKTYPE_RAW
 	linkLoop     = 108
 	linkSLL      = 113
@@ -38,12 +38,12 @@ const (
 	linkIPv6     = 229
 )
 
-// face is an interface that a file describes.
+// face is an interface block of a file.
 type face struct {
 	link    uint16
 	snaplen uint32
 	name    string
-	second  uint64 // units of time stamps in a second
+	second  uint64 // time stamp units per second
 	offset  int64  // seconds
 }
 
@@ -59,7 +59,7 @@ type blocks struct {
 	order binary.ByteOrder
 	kind  uint32
 	block bytes.Buffer
-	body  []byte // the block's, without type and lengths; lent until the next
+	body  []byte // the block's body, valid until the next block
 	faces []face
 }
 
@@ -75,7 +75,7 @@ func newBlocks(r io.Reader) (*blocks, error) {
 	return b, nil
 }
 
-// next reads one block. io.EOF and io.ErrUnexpectedEOF are the end of the file.
+// next reads one block. At the end of the file it returns io.EOF or io.ErrUnexpectedEOF.
 func (b *blocks) next() error {
 	head, err := b.r.Peek(12)
 	if len(head) < 12 {
@@ -85,7 +85,7 @@ func (b *blocks) next() error {
 		return err
 	}
 	b.kind = b.order.Uint32(head)
-	if b.kind == sectionBlock { // the same in both byte orders
+	if b.kind == sectionBlock { // the same value in both byte orders
 		switch {
 		case binary.LittleEndian.Uint32(head[8:]) == sectionMagic:
 			b.order = binary.LittleEndian
@@ -99,7 +99,7 @@ func (b *blocks) next() error {
 	if length < 12 || length > maxBlock || length%4 != 0 {
 		return fmt.Errorf("block of type %#x has length %d", b.kind, length)
 	}
-	b.block.Reset() // grows with the bytes read, whatever length the header claims
+	b.block.Reset() // grows with the bytes read, whatever length the header has
 	if _, err := io.CopyN(&b.block, b.r, int64(length)); err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ func (b *blocks) describe() error {
 	return problem
 }
 
-// resolution is how many units of a time stamp a second has: a power of ten, or of two if the
-// highest bit is set.
+// resolution returns the time stamp units per second: a power of ten, or of two if the highest bit
+// is set.
 func resolution(v byte) (uint64, error) {
 	switch exponent := v &^ 0x80; {
 	case v >= 0x80 && exponent < 64:
@@ -160,7 +160,7 @@ func resolution(v byte) (uint64, error) {
 	return 1, fmt.Errorf("time stamp resolution %#x is out of range", v)
 }
 
-// options calls f with each whole option of a list.
+// options calls f with each complete option of a list.
 func (b *blocks) options(list []byte, f func(code uint16, value []byte)) {
 	for len(list) >= 4 {
 		code, length := b.order.Uint16(list), int(b.order.Uint16(list[2:]))
@@ -173,8 +173,7 @@ func (b *blocks) options(list []byte, f func(code uint16, value []byte)) {
 	}
 }
 
-// packet decodes a block that holds a packet, of whatever type, into p. It is false for other
-// blocks.
+// packet decodes a packet block of any type into p. It returns false for other blocks.
 func (b *blocks) packet(p *Captured) (link uint16, ok bool, err error) {
 	iface, head := 0, 20
 	switch b.kind {
@@ -194,7 +193,7 @@ func (b *blocks) packet(p *Captured) (link uint16, ok bool, err error) {
 		iface = int(b.order.Uint16(b.body))
 	}
 	if iface >= len(b.faces) {
-		return 0, false, fmt.Errorf("packet of interface %d: the section has %d",
+		return 0, false, fmt.Errorf("packet on interface %d: the section has only %d interfaces",
 			iface, len(b.faces))
 	}
 	f := &b.faces[iface]

@@ -11,22 +11,22 @@ import (
 type Captured struct {
 	At        int64 // nanoseconds since 1970
 	Interface int
-	Name      string // the interface's
+	Name      string // name of the interface
 	Out       bool
-	Length    int    // on the wire
-	Data      []byte // an IP packet, as much as was kept; lent until the next
+	Length    int    // length on the link
+	Data      []byte // the captured part of an IP packet; valid until the next packet
 	Comment   string
-	Missed    uint64 // packets that were not kept between the one before and this
+	Missed    uint64 // packets missing between the previous one and this
 }
 
-// ErrLink is the error of a file whose packets are not IP.
+// ErrLink means that a file has packets that are not IP.
 var ErrLink = errors.New("capture: unknown link type")
 
-// errForm is a file that no capture of ours or of another program begins so.
+// errForm means that a file is not a pcapng file.
 var errForm = errors.New("not a pcapng file")
 
-// Read calls f with each packet of a pcapng file, ours or another program's, until f fails. A file
-// that ends in the midst of a block has what comes before.
+// Read calls f with each packet of a pcapng file until f fails. From a truncated file it reads the
+// complete blocks.
 func Read(r io.Reader, f func(*Captured) error) error {
 	b, err := newBlocks(r)
 	if err != nil {
@@ -60,8 +60,8 @@ func Read(r io.Reader, f func(*Captured) error) error {
 	}
 }
 
-// beneathIP returns the number of bytes in front of an IP packet. It cuts nothing from any other
-// packet, whose first byte then shows that it is not IP.
+// beneathIP returns the length of the link-layer header in front of an IP packet. For other packets
+// it returns 0; their first byte then shows that they are not IP.
 func beneathIP(link uint16, data []byte) (int, bool) {
 	const (
 		ethernet = 14

@@ -104,7 +104,7 @@ func TestReadRefuses(t *testing.T) {
 	huge = append(huge, 6, 0, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0, 0)
 	for name, file := range map[string][]byte{
 		"not a pcapng":                     []byte("what is this, in more than twelve bytes?"),
-		"packet of interface 0":            le().block(6, packet...).file,
+		"packet on interface 0":            le().block(6, packet...).file,
 		"unknown link type: type 999":      face(999).block(6, packet...).file,
 		"block of type 0x6 is too short":   face(228).block(6, uint32(0)).file,
 		"block of type 0x1 is too short":   le().block(1, uint32(0)).file,

@@ -7,52 +7,49 @@ import (
 	"io"
 )
 
-// Direction says which way a packet crosses its interface, seen from the node.
+// Direction is a packet's direction on its interface, seen from the node.
 type Direction uint8
 
-// The two directions of pcapng's flags word.
+// The directions in pcapng's flags option.
 const (
 	Inbound Direction = iota
 	Outbound
 )
 
-// Interface is one of the node's interfaces as the capture names it.
+// Interface describes an interface of the node.
 type Interface struct {
-	Name string // shown by Wireshark as the interface, such as "if0"
-	Addr string // shown as its description, such as "10.0.0.1/24"; "": none
+	Name string // Wireshark's interface name, such as "if0"
+	Addr string // Wireshark's interface description, such as "10.0.0.1/24"; may be empty
 }
 
-// DefaultSnaplen keeps every packet whole: no MTU is larger.
+// DefaultSnaplen keeps whole packets: no MTU is larger.
 const DefaultSnaplen = 65535
 
 const (
-	// maxComment bounds comments and names: an option's length field has 16 bits.
+	// maxComment limits comments and names: the length field of an option has 16 bits.
 	maxComment = 1024
-	// bufferBytes is how much is collected before the io.Writer sees it: at
-	// 1400 bytes a packet, one system call for some 180 packets.
+	// bufferBytes is the size of the write buffer: with packets of 1400 bytes, one system call for
+	// about 180 packets.
 	bufferBytes = 256 << 10
 )
 
-// ErrNoInterface is returned for a packet on an interface that New was not
-// given, and by New if it was given no interface.
+// ErrNoInterface means that a packet's interface does not exist, or that New got no interfaces.
 var ErrNoInterface = errors.New("capture: no such interface")
 
-// Writer writes one node's packets as pcapng. It belongs to one owner.
-//
-// An error of the io.Writer below sticks: what follows is not written, and each
-// call returns it again, so an owner that looks once at the end misses nothing.
+// Writer writes one node's packets as pcapng. It is not safe for concurrent use. After an error of
+// the io.Writer, it writes nothing more, and each call returns the error again. So a caller may
+// check only the last call.
 type Writer struct {
 	buffer  *bufio.Writer
 	ifaces  int
 	snaplen int
 
-	block []byte // scratch: a packet's block
+	block []byte // the current packet's block
 	err   error
 }
 
-// New writes the file's header and its interfaces to w, numbered from 0 in the
-// order given. Of each packet at most snaplen bytes are kept, with its length
-// as it was; 0 means DefaultSnaplen.
+// New writes the file header and the interfaces to w, numbered from 0. At most snaplen bytes of
+// each packet are kept; 0 means DefaultSnaplen.
 func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 	if len(ifaces) == 0 {
 		return nil, ErrNoInterface
@@ -73,7 +70,7 @@ func New(w io.Writer, ifaces []Interface, snaplen int) (*Writer, error) {
 	return out, nil
 }
 
-// Add describes one more interface, of the next number.
+// Add describes one more interface, with the next number.
 func (w *Writer) Add(i Interface) error {
 	if w.err != nil {
 		return w.err
@@ -85,9 +82,8 @@ func (w *Writer) Add(i Interface) error {
 	return nil
 }
 
-// Packet records one packet, given as its pieces in wire order, that crossed
-// interface iface at the given instant (nanoseconds since 1970). Tools
-// show the comment with the packet; "" means none.
+// Packet records one packet on interface iface at a time in nanoseconds since 1970. The pieces are
+// its bytes in order. Wireshark shows the comment with the packet; it may be empty.
 func (w *Writer) Packet(
 	at int64, iface int, dir Direction, comment string, pieces ...[]byte,
 ) error {
@@ -103,9 +99,9 @@ type Record struct {
 	At        int64 // nanoseconds since 1970
 	Iface     int
 	Direction Direction
-	Comment   string // empty: none
-	Length    int    // on the wire
-	Missed    uint64 // packets between the previous record and this one that were not kept
+	Comment   string // may be empty
+	Length    int    // length on the link
+	Missed    uint64 // packets missing between the previous record and this one
 }
 
 // Record is Packet with all properties given; the pieces may hold only the packet's first bytes.
@@ -122,14 +118,13 @@ func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 	return w.write("a packet")
 }
 
-// Drop records a packet that went no further, with the reason's name as its
-// comment: "dropped: ttl exceeded".
+// Drop records a dropped packet, with the reason as its comment: "dropped: ttl exceeded".
 func (w *Writer) Drop(at int64, iface int, dir Direction, reason string, pieces ...[]byte) error {
 	return w.Packet(at, iface, dir, "dropped: "+reason, pieces...)
 }
 
-// Statistics records what became of an interface's packets up to an instant: how many there were
-// to record, and how many of them were not, for want of room.
+// Statistics records an interface's counters up to an instant: the packets, and those that are
+// missing because the buffer was full.
 func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
 	if w.err != nil {
 		return w.err
@@ -140,7 +135,7 @@ func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
 	return w.statistics(at, iface, packets, missed)
 }
 
-// Flush hands what is still buffered to the io.Writer.
+// Flush writes the buffered data to the io.Writer.
 func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
@@ -151,5 +146,5 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Buffered is how many bytes the io.Writer has not seen yet.
+// Buffered returns the number of buffered bytes.
 func (w *Writer) Buffered() int { return w.buffer.Buffered() }

@@ -49,7 +49,7 @@ var (
 	// ErrNotCapturing: no capture is running.
 	ErrNotCapturing = errors.New("no capture is running")
 	// ErrBusy: another transfer is writing to that file.
-	ErrBusy = errors.New("another transfer is writing to it")
+	ErrBusy = errors.New("another transfer is writing to this file")
 	// ErrChanged: the file grew or shrank during the transfer.
 	ErrChanged = errors.New("file changed during the transfer")
 	// ErrMismatch: the received file is not the expected one.

@@ -113,10 +113,10 @@ func (f *Folder) Confined() bool { return f.root != nil || f.elsewhere }
 // CheckName returns an error if a name cannot be that of a file below a directory.
 func CheckName(name string) error {
 	if len(name) > maxName {
-		return fmt.Errorf("a file name of %d bytes: %w", len(name), syscall.ENAMETOOLONG)
+		return fmt.Errorf("file name with %d bytes: %w", len(name), syscall.ENAMETOOLONG)
 	}
 	if strings.ContainsRune(name, 0) {
-		return fmt.Errorf("%q: %w: a file name has no zero byte", name, fs.ErrInvalid)
+		return fmt.Errorf("%q: %w: a file name must not contain a zero byte", name, fs.ErrInvalid)
 	}
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("%q: %w: file names must be relative to the node's folder, without ..; "+
@@ -129,7 +129,7 @@ func CheckName(name string) error {
 func (f *Folder) Check(name string) error {
 	switch {
 	case f.elsewhere:
-		return fmt.Errorf("%q: %w: no folder is open for it", name, ErrOutside)
+		return fmt.Errorf("%q: %w: the node cannot open files there", name, ErrOutside)
 	case f.root != nil || len(name) > maxName:
 		return CheckName(name)
 	}
@@ -147,12 +147,12 @@ func outside(err error) error {
 	id := strconv.Itoa(os.Geteuid())
 	switch {
 	case strings.Contains(why.Error(), "path escapes"):
-		why = fmt.Errorf("%w: through a symbolic link", ErrOutside)
+		why = fmt.Errorf("%w: the path has a symbolic link that leads out", ErrOutside)
 	case errors.Is(why, fs.ErrPermission) && id != "-1":
 		if u, err := user.LookupId(id); err == nil {
 			id = u.Username
 		}
-		why = fmt.Errorf("%w for user %s of this process", why, id)
+		why = fmt.Errorf("%w for this process, which runs as user %s", why, id)
 	}
 	return &fs.PathError{Op: "open", Path: e.Path, Err: why}
 }

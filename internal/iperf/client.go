@@ -69,7 +69,7 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 	}
 	switch {
 	case ends > 1:
-		return p, control.Misuse("a time, bytes and blocks: want one of them")
+		return p, control.Misuse("time, bytes and blocks: must be only one of them")
 	case ends == 0:
 		p.Time = defaultTime.Seconds()
 	}

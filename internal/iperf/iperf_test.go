@@ -179,12 +179,12 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 func TestPerfRequestsThatAreWrong(t *testing.T) {
 	a, _ := twoNodes(t)
 	for want, req := range map[string]control.Perf{
-		"want one of them":       {Time: time.Second, Bytes: 1},
+		"must be only one":       {Time: time.Second, Bytes: 1},
 		`protocol "sctp"`:        {Proto: "sctp"},
 		"are TCP's":              {Proto: control.PerfUDP, Congestion: "reno"},
 		"whole objects":          {Proto: control.PerfRDT, Rate: 1},
-		"parallel of 129":        {Parallel: 129},
-		"len of 65508":           {Proto: control.PerfUDP, Length: 65508},
+		"parallel 129":           {Parallel: 129},
+		"len 65508":              {Proto: control.PerfUDP, Length: 65508},
 		"reverse and bidirectio": {Reverse: true, Bidir: true},
 		"a length of -1":         {Length: -1},
 	} {
@@ -211,7 +211,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	_, err = control.Ask(t.Context(), a, control.Perf{
 		Addr: operatortest.Second, Proto: control.PerfUDP, Bytes: 1000,
 	})
-	require.ErrorContains(t, err, "the server says: it cannot create a stream")
+	require.ErrorContains(t, err, "server error: it cannot create a stream")
 	assert.Contains(t, (<-ended).Problem, "UDP port 5201: 0.0.0.0:5201: port in use")
 	require.NoError(t, c.Close())
 
@@ -248,18 +248,18 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 	}{
 		"2 GB": {
 			[][]byte{{0x80, 0, 0, 0}},
-			"it has 2147483648 bytes, want 1 to 65536",
-			"the server says: it could not read the parameters",
+			"length 2147483648: must be 1 to 65536 bytes",
+			"server error: it could not read the parameters",
 		},
 		"no JSON": {
 			[][]byte{binary.BigEndian.AppendUint32(nil, 3), []byte("abc")},
 			"no JSON at byte 1",
-			"the server says: it could not read the parameters",
+			"server error: it could not read the parameters",
 		},
 		"nothing that can be measured": {
 			[][]byte{append([]byte{0, 0, 0, 9}, `{"len":0}`...)},
-			"len of 0: want 1 to 1048576",
-			"the server says: it could not read the parameters",
+			"len 0: must be 1 to 1048576",
+			"server error: it could not read the parameters",
 		},
 		"gone before the parameters": {nil, "control socket has closed unexpectedly", ""},
 		"gone before the streams": {
@@ -267,7 +267,7 @@ func TestPerfClientsThatMisbehave(t *testing.T) {
 		},
 		"a state instead of the streams": {
 			[][]byte{params, {byte(iperf.TestEnd)}},
-			"TEST_END where streams are due",
+			"state TEST_END while the server waits for streams",
 			"control socket has closed unexpectedly",
 		},
 	} {
@@ -308,7 +308,7 @@ func TestAServerThatTalksInATest(t *testing.T) {
 		go func() { served <- talkInATest(l, says) }()
 		_, err = control.Ask(t.Context(), a, control.Perf{Addr: operatortest.Second, Time: time.Hour})
 		require.ErrorIs(t, err, iperf.ErrMessage)
-		assert.ErrorContains(t, err, fmt.Sprintf("%v while it is measured", says))
+		assert.ErrorContains(t, err, fmt.Sprintf("state %v during the measurement", says))
 		require.NoError(t, <-served)
 		require.NoError(t, l.Close())
 		operatortest.NoSockets(t, a)
@@ -368,7 +368,7 @@ func TestPerfClientsThatDoNotBegin(t *testing.T) {
 	silent := dial(t, a)
 	k := dial(t, a)
 	require.NoError(t, k.Write([]byte("GET / HTTP/1.1\r\nHost: 10.0.0.2:5201\r\n\r\n")))
-	assert.Regexp(t, `^perf 5201: 10\.0\.0\.1:\d+: no message of iperf3's: it begins with no cookie$`,
+	assert.Regexp(t, `^perf 5201: 10\.0\.0\.1:\d+: invalid iperf3 message: the connection does not begin with a cookie$`,
 		<-said)
 	_, err := io.ReadAll(k.Conn())
 	assert.ErrorIs(t, err, control.ErrReset)

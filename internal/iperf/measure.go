@@ -169,12 +169,12 @@ func (t *test) measure(ctx context.Context) error {
 		case <-idle.C:
 			now := t.total()
 			if now == before {
-				return fmt.Errorf("%w: nothing has moved for %v", control.ErrTimeout, idleTime)
+				return fmt.Errorf("%w: no data in either direction for %v", control.ErrTimeout, idleTime)
 			}
 			before = now
 		case <-over.C:
 			if t.server {
-				return fmt.Errorf("%w: the client does not end its test", control.ErrTimeout)
+				return fmt.Errorf("%w: the client did not end its test", control.ErrTimeout)
 			}
 			return nil
 		case <-t.group.enough:
@@ -213,7 +213,7 @@ func (t *test) heed(m news) error {
 	switch {
 	case m.err != nil:
 	case !t.server:
-		m.err = fmt.Errorf("%w: %v while it is measured", ErrMessage, m.state)
+		m.err = fmt.Errorf("%w: state %v during the measurement", ErrMessage, m.state)
 	default:
 		m.err = t.control.wanted(m.state, TestEnd, nil)
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrMessage is the error of a message that does not follow the protocol.
-var ErrMessage = errors.New("no message of iperf3's")
+var ErrMessage = errors.New("invalid iperf3 message")
 
 // PrefixSize is the size in bytes of the length in front of a message.
 const PrefixSize = 4
@@ -38,7 +38,7 @@ const PrefixSize = 4
 func Length(prefix [PrefixSize]byte, most int) (int, error) {
 	n := binary.BigEndian.Uint32(prefix[:])
 	if n == 0 || uint64(n) > uint64(most) {
-		return 0, fmt.Errorf("%w: it has %d bytes, want 1 to %d", ErrMessage, n, most)
+		return 0, fmt.Errorf("%w: length %d: must be 1 to %d bytes", ErrMessage, n, most)
 	}
 	return int(n), nil
 }
@@ -115,24 +115,24 @@ func (p *Params) Check() error {
 		{"rdt_ports", int64(len(p.RDTPorts)), 0, MaxStreams},
 	} {
 		if limit.value < limit.lo || limit.value > limit.hi {
-			return fmt.Errorf("%w: %s of %d: want %d to %d", ErrMessage, limit.name, limit.value,
+			return fmt.Errorf("%w: %s %d: must be %d to %d", ErrMessage, limit.name, limit.value,
 				limit.lo, limit.hi)
 		}
 	}
 	switch {
 	case !(p.Time >= 0 && p.Time <= MaxSeconds):
-		return fmt.Errorf("%w: time of %v: want 0 to %d", ErrMessage, p.Time, MaxSeconds)
+		return fmt.Errorf("%w: time %v: must be 0 to %d", ErrMessage, p.Time, MaxSeconds)
 	case p.UDP && p.Len < MinDatagram:
-		return fmt.Errorf("%w: len of %d: want at least %d of UDP", ErrMessage, p.Len, MinDatagram)
+		return fmt.Errorf("%w: len %d: must be at least %d for UDP", ErrMessage, p.Len, MinDatagram)
 	case p.Reverse && p.Bidir:
-		return fmt.Errorf("%w: reverse and bidirectional: want one of them", ErrMessage)
+		return fmt.Errorf("%w: reverse and bidirectional cannot be used together", ErrMessage)
 	case len(p.Congestion) > 64:
-		return fmt.Errorf("%w: congestion control with a name of %d bytes", ErrMessage,
+		return fmt.Errorf("%w: congestion control name with %d bytes: must be at most 64", ErrMessage,
 			len(p.Congestion))
 	case strings.Count(p.Proto(), ",") > 0:
-		return fmt.Errorf("%w: %s: want one of them", ErrMessage, p.Proto())
+		return fmt.Errorf("%w: protocols %s: must be one", ErrMessage, p.Proto())
 	case p.RDT && (!p.Reverse || p.Bidir) && len(p.RDTPorts) != p.Parallel:
-		return fmt.Errorf("%w: %d rdt_ports for %d streams", ErrMessage, len(p.RDTPorts),
+		return fmt.Errorf("%w: %d rdt_ports for %d streams: must be one per stream", ErrMessage, len(p.RDTPorts),
 			p.Parallel)
 	}
 	return nil
@@ -203,7 +203,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 		}
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil || math.IsNaN(v) {
-			return fmt.Errorf("%.40q is no number", s)
+			return fmt.Errorf("%.40q is not a number", s)
 		}
 		*n = Number(max(-1<<62, min(1<<62, v)))
 		if v > 1<<63 {

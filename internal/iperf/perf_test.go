@@ -46,7 +46,7 @@ func TestAMessageAndItsLength(t *testing.T) {
 		assert.ErrorIs(t, err, iperf.ErrMessage, "%x", prefix)
 	}
 	_, err = iperf.Length([4]byte{0x80}, iperf.MaxParams)
-	assert.EqualError(t, err, "no message of iperf3's: it has 2147483648 bytes, want 1 to 65536")
+	assert.EqualError(t, err, "invalid iperf3 message: length 2147483648: must be 1 to 65536 bytes")
 }
 
 // iperf3Params are the parameters that iperf3 3.12 sends.
@@ -79,20 +79,20 @@ func TestParametersThatNobodyCanMeasure(t *testing.T) {
 	for want, text := range map[string]string{
 		"no JSON at byte":          `{"tcp":tr`,
 		`"len" cannot be a string`: `{"len":"all"}`,
-		"parallel of 129":          `{"len":1,"parallel":129}`,
-		"parallel of -1":           `{"len":1,"parallel":-1}`,
-		"len of 0":                 `{"tcp":true}`,
-		"len of 1048577":           `{"len":1048577}`,
-		"len of 65508":             `{"udp":true,"len":65508}`,
-		"at least 16 of UDP":       `{"udp":true,"len":15}`,
-		"time of -1":               `{"len":1,"time":-1}`,
-		"time of 1e+99":            `{"len":1,"time":1e99}`,
-		"omit of 601":              `{"len":1,"omit":601}`,
-		"window of 536870913":      `{"len":1,"window":536870913}`,
-		"num of -5":                `{"len":1,"num":-5}`,
-		"TCP,UDP: want one":        `{"len":16,"tcp":true,"udp":true}`,
+		"parallel 129":             `{"len":1,"parallel":129}`,
+		"parallel -1":              `{"len":1,"parallel":-1}`,
+		"len 0":                    `{"tcp":true}`,
+		"len 1048577":              `{"len":1048577}`,
+		"len 65508":                `{"udp":true,"len":65508}`,
+		"at least 16 for UDP":      `{"udp":true,"len":15}`,
+		"time -1":                  `{"len":1,"time":-1}`,
+		"time 1e+99":               `{"len":1,"time":1e99}`,
+		"omit 601":                 `{"len":1,"omit":601}`,
+		"window 536870913":         `{"len":1,"window":536870913}`,
+		"num -5":                   `{"len":1,"num":-5}`,
+		"TCP,UDP: must be one":     `{"len":16,"tcp":true,"udp":true}`,
 		"reverse and bidir":        `{"len":1,"reverse":true,"bidirectional":true}`,
-		"name of 65 bytes":         `{"len":1,"congestion":"` + strings.Repeat("c", 65) + `"}`,
+		"name with 65 bytes":       `{"len":1,"congestion":"` + strings.Repeat("c", 65) + `"}`,
 		"0 rdt_ports for 1":        `{"len":1,"rdt":true}`,
 	} {
 		_, err := iperf.ParseParams([]byte(text))
@@ -122,14 +122,14 @@ func TestResultsAsIperf3WritesThem(t *testing.T) {
 	assert.False(t, ok)
 
 	for want, text := range map[string]string{
-		"results of 0 streams: want 1":   `{}`,
-		"results of 2 streams: want 1":   `{"streams":[{"id":1},{"id":3}]}`,
-		"-5 bytes":                       `{"streams":[{"id":1,"bytes":-5}]}`,
-		"ended after -1 s":               `{"streams":[{"id":1,"end_time":-1}]}`,
-		"no JSON at byte":                `{"streams":`,
-		`"streams" cannot be a number`:   `{"streams":1}`,
-		`results: "\"x\"" is no number`:  `{"streams":[{"id":"x"}]}`,
-		`"cpu_util_total" cannot be a s`: `{"cpu_util_total":"a"}`,
+		"results of 0 streams: must be 1":  `{}`,
+		"results of 2 streams: must be 1":  `{"streams":[{"id":1},{"id":3}]}`,
+		"-5 bytes":                         `{"streams":[{"id":1,"bytes":-5}]}`,
+		"end time -1 s":                    `{"streams":[{"id":1,"end_time":-1}]}`,
+		"no JSON at byte":                  `{"streams":`,
+		`"streams" cannot be a number`:     `{"streams":1}`,
+		`results: "\"x\"" is not a number`: `{"streams":[{"id":"x"}]}`,
+		`"cpu_util_total" cannot be a s`:   `{"cpu_util_total":"a"}`,
 	} {
 		_, err := iperf.ParseResults([]byte(text), 1)
 		require.ErrorIs(t, err, iperf.ErrMessage, text)

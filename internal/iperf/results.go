@@ -38,7 +38,7 @@ func ParseResults(text []byte, streams int) (r Results, err error) {
 		return r, fmt.Errorf("%w: results: %s", ErrMessage, inWords(err))
 	}
 	if len(r.Streams) != streams {
-		return r, fmt.Errorf("%w: results of %d streams: want %d", ErrMessage, len(r.Streams),
+		return r, fmt.Errorf("%w: results of %d streams: must be %d", ErrMessage, len(r.Streams),
 			streams)
 	}
 	seen := map[Number]bool{}
@@ -48,10 +48,10 @@ func ParseResults(text []byte, streams int) (r Results, err error) {
 		case seen[s.ID]:
 			return r, fmt.Errorf("%w: two results of stream %d", ErrMessage, s.ID)
 		case s.Bytes < 0 || s.Packets < 0:
-			return r, fmt.Errorf("%w: stream %d has %d bytes, %d packets", ErrMessage, s.ID,
+			return r, fmt.Errorf("%w: stream %d: %d bytes, %d packets: must not be negative", ErrMessage, s.ID,
 				s.Bytes, s.Packets)
 		case !(s.End >= 0 && s.End <= 2*MaxSeconds) || math.IsNaN(s.Jitter):
-			return r, fmt.Errorf("%w: stream %d ended after %v s", ErrMessage, s.ID, s.End)
+			return r, fmt.Errorf("%w: stream %d: end time %v s is out of range", ErrMessage, s.ID, s.End)
 		}
 		seen[s.ID] = true
 	}

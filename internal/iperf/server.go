@@ -115,7 +115,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	var cookie Cookie
 	err := k.read(cookie[:], greetingTime)
 	if err == nil && !cookie.Valid() {
-		err = fmt.Errorf("%w: it begins with no cookie", ErrMessage)
+		err = fmt.Errorf("%w: the connection does not begin with a cookie", ErrMessage)
 	}
 	s.mu.Lock()
 	n := len(s.greeting)
@@ -306,14 +306,14 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return errServerEnded
 	case m := <-t.control.heard:
 		if m.err == nil {
-			m.err = fmt.Errorf("%w: %v where streams are due", ErrMessage, m.state)
+			m.err = fmt.Errorf("%w: state %v while the server waits for streams", ErrMessage, m.state)
 		}
 		return m.err
 	case <-timer.C:
 		s.mu.Lock()
 		n := len(wait.came)
 		s.mu.Unlock()
-		return fmt.Errorf("%w: %d of %d streams came", control.ErrTimeout, n, wait.need)
+		return fmt.Errorf("%w: only %d of %d streams connected", control.ErrTimeout, n, wait.need)
 	}
 	s.mu.Lock()
 	s.waiting = nil

@@ -168,7 +168,7 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: no reply by UDP", control.ErrTimeout)
+	return fmt.Errorf("%w: no UDP reply from the server", control.ErrTimeout)
 }
 
 // gate is a server's UDP port during a test. It assigns datagrams to streams by their source.

@@ -33,7 +33,7 @@ var (
 	errServerEnded = errors.New("the server has terminated")
 	errClientEnded = errors.New("the client has terminated")
 	errGone        = errors.New("control socket has closed unexpectedly")
-	errSilent      = fmt.Errorf("%w: the other end says nothing", control.ErrTimeout)
+	errSilent      = fmt.Errorf("%w: the other end does not answer", control.ErrTimeout)
 )
 
 // wire is the control connection of a test.
@@ -120,7 +120,7 @@ func (c *wire) serverError() error {
 		return errServerEnded
 	}
 	code := int32(codes[0])<<24 | int32(codes[1])<<16 | int32(codes[2])<<8 | int32(codes[3])
-	return fmt.Errorf("the server says: %s", CodeText(code))
+	return fmt.Errorf("server error: %s", CodeText(code))
 }
 
 // refuse sends a client an error number.
@@ -172,7 +172,7 @@ func (c *wire) expect(want State) error {
 
 func (c *wire) wanted(s, want State, err error) error {
 	if err == nil && s != want {
-		err = fmt.Errorf("%w: %v where %v is due", ErrMessage, s, want)
+		err = fmt.Errorf("%w: state %v, expected %v", ErrMessage, s, want)
 	}
 	return err
 }

@@ -75,7 +75,7 @@ func Compare(a, b *Results) ([]Comparison, error) {
 			continue
 		}
 		if len(before[0].Flows) != len(after[0].Flows) {
-			return nil, usage("cell %d of %s has %d flows, and cell %d of %s has %d",
+			return nil, usage("cannot compare: cell %d of %s has %d flows, and cell %d of %s has %d",
 				pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
 		}
 		out = append(out, compareRuns(before, after, a.Cells[pair[0]].Set)...)

@@ -53,7 +53,7 @@ func lockDirectory(path string) (*directory, error) {
 	f, err := Lock(filepath.Join(path, lockFile))
 	if err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = fmt.Errorf("%s: %w: wait for it, or name another directory with -o", path, err)
+			err = fmt.Errorf("%s: %w: wait until it ends, or choose another directory with -o", path, err)
 		}
 		return nil, err
 	}
@@ -149,10 +149,10 @@ func (d *directory) load() error {
 	}
 	got, err := result.ParseTrials(path, text, d.manifest.Mark, d.manifest.check)
 	if err != nil {
-		return fmt.Errorf("%w; correct it, or `node lab run --fresh` runs everything again", err)
+		return fmt.Errorf("%w; correct the file, or start again with `node lab run --fresh`", err)
 	}
 	if got.Cut > 0 && got.Whole > 0 {
-		d.notes = append(d.notes, fmt.Sprintf("%s: its last run is cut off and is run again", path))
+		d.notes = append(d.notes, fmt.Sprintf("%s: the last row is incomplete; its run is repeated", path))
 	}
 	if err := f.Truncate(int64(got.Whole)); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
 		if again && !reflect.DeepEqual(before, t) {
-			return fmt.Errorf("%s: %w: %v is there twice, with different results", path,
+			return fmt.Errorf("%s: %w: two different results of %v", path,
 				result.ErrFile, jobOf(t))
 		}
 		d.runs[jobOf(t)] = t

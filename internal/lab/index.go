@@ -38,10 +38,10 @@ func (p Part) check(s *Study) error {
 	case p.Of < 0 || p.Of > s.Runs():
 		return usage("%d parts: must be 1 to %d, the number of runs", p.Of, s.Runs())
 	case p.Of > 0 && (p.Number < 0 || p.Number >= p.Of):
-		return usage("there is no part %d; %d parts have the numbers 0 to %d", p.Number, p.Of,
+		return usage("no part %d: the %d parts are 0 to %d", p.Number, p.Of,
 			p.Of-1)
 	case p.Of == 0 && (p.Number < 0 || p.Number >= len(s.Cells)):
-		return usage("there is no cell %d; the sweep has 0 to %d", p.Number, len(s.Cells)-1)
+		return usage("no cell %d: the cells are 0 to %d", p.Number, len(s.Cells)-1)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 // brokenPart returns the error for an unreadable file of a part, with what to do about it.
 func brokenPart(err error) error {
 	if err != nil {
-		err = fmt.Errorf("%w; remove the file, and its runs are run again", err)
+		err = fmt.Errorf("%w; remove the file to repeat its runs", err)
 	}
 	return err
 }

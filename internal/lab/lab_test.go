@@ -122,8 +122,8 @@ func TestResume(t *testing.T) {
 		{lines[0][:20], 9, ""},
 		{lines[0], 9, ""},
 		{strings.Join(lines[:1+3], ""), 8, ""},
-		{strings.Join(lines[:1+3], "") + lines[4][:9], 8, "its last run is cut off"},
-		{strings.Join(lines[:1+3+2], "") + lines[6][:40], 8, "its last run is cut off"},
+		{strings.Join(lines[:1+3], "") + lines[4][:9], 8, "the last row is incomplete"},
+		{strings.Join(lines[:1+3+2], "") + lines[6][:40], 8, "the last row is incomplete"},
 		{want["trials.csv"], 0, ""},
 	} {
 		dir := t.TempDir()
@@ -202,10 +202,10 @@ func TestResultsThatCannotBe(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.SplitAfter(string(text), "\n")
 	for want, bad := range map[string]string{
-		"cell 7 of 2":          strings.ReplaceAll(string(text), "11,1,", "11,7,"),
-		`flow "c", want "a"`:   strings.ReplaceAll(string(text), ",a,", ",c,"),
-		"has 1 flows, want 2":  lines[0] + strings.Join(lines[2:], ""),
-		"is there twice, with": string(text) + strings.ReplaceAll(strings.Join(lines[1:4], ""), ",60,", ",61,"),
+		"cell 7 of 2":              strings.ReplaceAll(string(text), "11,1,", "11,7,"),
+		`flow "c", expected "a"`:   strings.ReplaceAll(string(text), ",a,", ",c,"),
+		"has 1 flows, expected 2":  lines[0] + strings.Join(lines[2:], ""),
+		"two different results of": string(text) + strings.ReplaceAll(strings.Join(lines[1:4], ""), ",60,", ",61,"),
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
 		_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
@@ -217,8 +217,8 @@ func TestResultsThatCannotBe(t *testing.T) {
 	// The error for an edited line says what to do.
 	require.NoError(t, os.WriteFile(path, []byte(lines[0]+"1,2\n"+lines[1]), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
-	require.ErrorContains(t, err, "trials.csv:2: not a file of results: 2 fields, want")
-	require.ErrorContains(t, err, "`node lab run --fresh` runs everything again")
+	require.ErrorContains(t, err, "trials.csv:2: not a file of results: 2 fields: must be")
+	require.ErrorContains(t, err, "start again with `node lab run --fresh`")
 	// The same twice is the same.
 	require.NoError(t, os.WriteFile(path, []byte(string(text)+strings.Join(lines[1:4], "")), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
@@ -249,7 +249,7 @@ func TestSingleCells(t *testing.T) {
 	assert.Equal(t, 3, runs)
 	assert.Contains(t, r.Notes[0], "runs merged from parts: 9")
 	assert.Contains(t, files(t, dir)["run.json"], `"mark"`)
-	assert.NotContains(t, files(t, dir)["run.json"], `"hash"`, "not all has been run")
+	assert.NotContains(t, files(t, dir)["run.json"], `"hash"`, "some runs are missing")
 
 	_, err = lab.RunPart(t.Context(), study(4, 3), lab.Options{Dir: dir, Records: 4}, lab.Part{Number: 1})
 	require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestRunsThatDiffer(t *testing.T) {
 		return r, record2, err
 	}
 	_, err = lab.Run(t.Context(), s, lab.Options{Dir: dir, Records: 1})
-	require.ErrorContains(t, err, "trial 0 of cell 0 came to")
+	require.ErrorContains(t, err, "trial 0 of cell 0 had result")
 }
 
 func TestUntil(t *testing.T) {

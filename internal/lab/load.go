@@ -191,7 +191,7 @@ func findAgain(dir string) (*origin, error) {
 	path := filepath.Join(dir, documentFile)
 	text, err := files.Text(path, files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usage("%s is a folder without results: there is no %s", dir, documentFile)
+		return nil, usage("%s is a folder without results: it has no %s", dir, documentFile)
 	}
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }

@@ -86,7 +86,7 @@ func theManifest(dir string) (*Manifest, error) {
 	}
 	m, err := readManifest(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usage("%s is a folder without results: there is no %s", dir, manifestFile)
+		return nil, usage("%s is a folder without results: it has no %s", dir, manifestFile)
 	}
 	return m, err
 }
@@ -142,7 +142,7 @@ func (m *Manifest) same(dir string, s *Study) error {
 	case m.Seed != s.Seed:
 		why = fmt.Sprintf("with seed %d", m.Seed)
 	}
-	return fmt.Errorf("%s %w: it was run %s; -o names another directory", dir, ErrOther, why)
+	return fmt.Errorf("%s %w: it was run %s; choose another directory with -o", dir, ErrOther, why)
 }
 
 // check returns an error if a run does not fit the manifest.
@@ -152,12 +152,12 @@ func (m *Manifest) check(t *result.Trial) error {
 	}
 	flows := m.Cells[t.Cell].Flows
 	if len(flows) != len(t.Flows) {
-		return fmt.Errorf("%w: %v has %d flows, want %d", result.ErrFile, jobOf(t), len(t.Flows),
+		return fmt.Errorf("%w: %v has %d flows, expected %d", result.ErrFile, jobOf(t), len(t.Flows),
 			len(flows))
 	}
 	for i := range flows {
 		if t.Flows[i].Name != flows[i] {
-			return fmt.Errorf("%w: %v: flow %q, want %q", result.ErrFile, jobOf(t),
+			return fmt.Errorf("%w: %v: flow %q, expected %q", result.ErrFile, jobOf(t),
 				t.Flows[i].Name, flows[i])
 		}
 	}

@@ -63,7 +63,7 @@ func (s *Study) onlyVirtual(f *plan.File) error {
 }
 
 // ErrRealOnly is wrapped by the error of an experiment that can only be played in real time.
-var ErrRealOnly = errors.New("is played in real time only")
+var ErrRealOnly = errors.New("runs only in real time")
 
 // realOnlyError wraps ErrRealOnly and the error in the file.
 type realOnlyError struct{ error }

@@ -93,7 +93,7 @@ func TestAPartThatIsCutOffIsMissing(t *testing.T) {
 		},
 	} {
 		require.ErrorIs(t, read(), result.ErrFile)
-		require.ErrorContains(t, read(), "remove the file, and its runs are run again")
+		require.ErrorContains(t, read(), "remove the file to repeat its runs")
 	}
 }
 

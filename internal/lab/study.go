@@ -60,11 +60,11 @@ var (
 	// ErrUsage is the error of a wrong request. Its text does not appear in messages.
 	ErrUsage = errors.New("wrong usage")
 	// ErrBusy is the error of a directory in which another process writes.
-	ErrBusy = errors.New("another process writes there")
+	ErrBusy = errors.New("another process is writing there")
 	// ErrOther is the error of a directory that holds the results of another experiment.
 	ErrOther = errors.New("holds results of another experiment")
 	// ErrIncomplete is the error of results of which some are missing.
-	ErrIncomplete = errors.New("not all has been run")
+	ErrIncomplete = errors.New("some runs are missing")
 )
 
 type usageError struct{ cause error }

@@ -59,7 +59,7 @@ func (e env) Metric(r formula.Ref) (float64, error) {
 	case !math.IsNaN(v) && !math.IsInf(v, 0):
 		return v, nil
 	case s.Cut > 0:
-		return 0, fmt.Errorf("%d of %d runs did not come to their %s", s.Cut, s.N, r.Metric)
+		return 0, fmt.Errorf("%d of %d runs ended before their %s", s.Cut, s.N, r.Metric)
 	}
 	return 0, fmt.Errorf("%d runs have no %s of %s", s.N, r.Statistic, r.Metric)
 }
@@ -138,7 +138,7 @@ func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err erro
 			return v, false, nil
 		}
 		if len(t.Flows) != 1 {
-			return 0, !t.Finished, fmt.Errorf("%s is of one of %d flows: want %s[0] or so",
+			return 0, !t.Finished, fmt.Errorf("%s is ambiguous with %d flows: choose one, such as %s[0]",
 				r.Metric, len(t.Flows), r.Metric)
 		}
 	}
@@ -166,11 +166,11 @@ func flow(t *result.Trial, name string) (*result.Flow, error) {
 	if name != "" {
 		var err error
 		if i, err = strconv.Atoi(name); err != nil {
-			return nil, fmt.Errorf("there is no flow %q", name)
+			return nil, fmt.Errorf("no flow %q", name)
 		}
 	}
 	if i < 0 || i >= len(t.Flows) {
-		return nil, fmt.Errorf("there is no flow %d of %d", i, len(t.Flows))
+		return nil, fmt.Errorf("no flow %d of %d", i, len(t.Flows))
 	}
 	return &t.Flows[i], nil
 }
@@ -201,7 +201,7 @@ cells:
 		}
 		return c, nil
 	}
-	return 0, fmt.Errorf("there is no cell with %v", values)
+	return 0, fmt.Errorf("no cell with %v", values)
 }
 
 // variable is which of the settings a selector is about, -1: none.

@@ -130,7 +130,7 @@ func TestUnanswered(t *testing.T) {
   - {value: rtt, where: {cc: reno, limit: 1bdp}, at_most: 2s, source: s, because: b}`), all)
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{false, true, false, false}, passes(v))
-	assert.Contains(t, v[0].Got(), "1 of 3 runs did not come to their completion")
+	assert.Contains(t, v[0].Got(), "1 of 3 runs ended before their completion")
 	assert.Contains(t, v[3].Got(), "was not measured")
 
 	v = lab.Expectations(cells(t, `  - {value: "utilisation > 0.1", source: s}`), all[:3])

@@ -156,7 +156,7 @@ func (c Config) validate() error {
 	}
 	if c.RecvBuffer < 0 || c.SendBuffer < 0 || c.QueuePackets < 0 || c.QueueBytes < 0 ||
 		c.ResolveEvery < 0 {
-		return errors.New("link: a negative size or time")
+		return errors.New("link: sizes and times must not be negative")
 	}
 	seen := map[int]string{}
 	for _, f := range c.Interfaces {

@@ -162,7 +162,7 @@ func (i *Impaired) Change(
 ) error {
 	l := i.lane(iface)
 	if l == nil {
-		return fmt.Errorf("link: interface %d is not the device's", iface)
+		return fmt.Errorf("link: the device has no interface %d", iface)
 	}
 	way, will := l.out, &l.outWill
 	if in {

@@ -64,14 +64,14 @@ func (c TUNConfig) validate() error {
 	switch {
 	case c.Device == "" || len(c.Device) > maxDeviceName || c.Device == "." || c.Device == ".." ||
 		strings.ContainsAny(c.Device, "/:% \t\n"):
-		return fmt.Errorf("a device's name must have 1 to %d characters without / : %% or blanks",
+		return fmt.Errorf("device name: must be 1 to %d characters without / : %% or blanks",
 			maxDeviceName)
 	case slices.ContainsFunc(c.Kernel, is6) && c.Interface.MTU < minMTU6:
-		return fmt.Errorf("MTU %d: IPv6 needs %d (RFC 8200 §5)", c.Interface.MTU, minMTU6)
+		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU, minMTU6)
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
 		return fmt.Errorf("number %d", c.Interface.ID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
-		return errors.New("a negative size")
+		return errors.New("sizes must not be negative")
 	}
 	for _, p := range c.Routes {
 		if !c.gateway(p.Addr()).IsValid() {

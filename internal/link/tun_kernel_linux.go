@@ -134,7 +134,7 @@ func (k kernelEnd) up() error {
 		return err
 	}
 	if err := unix.IoctlIfreq(k.socket, unix.SIOCGIFFLAGS, req); err != nil {
-		return fmt.Errorf("its flags: %w", err)
+		return fmt.Errorf("interface flags: %w", err)
 	}
 	flags := req.Uint16() | unix.IFF_UP
 	if flags == req.Uint16() {

@@ -409,7 +409,7 @@ func TestTUNSaysWhyNot(t *testing.T) {
 	_, err = OpenTUN(TUNConfig{
 		Device: "t0", Interface: Interface{MTU: 1279}, Kernel: []netip.Prefix{netip.MustParsePrefix("fd09::2/64")},
 	})
-	assert.ErrorContains(t, err, "MTU 1279: IPv6 needs 1280")
+	assert.ErrorContains(t, err, "MTU 1279: must be at least 1280 for IPv6")
 }
 
 // become switches this thread alone to an ordinary user without privileges.

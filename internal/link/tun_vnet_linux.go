@@ -119,7 +119,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 }
 
 // errApart is the error of a kernel that accepts no joined packets.
-var errApart = errors.New("link: the kernel takes packets one by one")
+var errApart = errors.New("link: the kernel does not accept coalesced packets")
 
 // again continues after the processed packets, one by one after errApart.
 func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {

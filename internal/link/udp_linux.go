@@ -73,7 +73,7 @@ func canBatch(fd int) error {
 		_, _, errno := unix.Syscall6(call.number, uintptr(fd), uintptr(unsafe.Pointer(&none)), 0,
 			unix.MSG_DONTWAIT, 0, 0)
 		if errno != 0 && errno != unix.EAGAIN {
-			return fmt.Errorf("this kernel has no %s, which offload plain does not need: %w",
+			return fmt.Errorf("this kernel has no %s: use offload plain: %w",
 				call.name, errno)
 		}
 	}

@@ -219,7 +219,7 @@ func TestBadConfigs(t *testing.T) {
 		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y both have number 0"},
 		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1"},
 		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
-		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: a negative size or time"},
+		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: sizes and times must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(test.cfg)

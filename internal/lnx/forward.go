@@ -173,7 +173,7 @@ func (p *parser) addForward(d Forward) {
 			what = "a splice is already"
 		}
 		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line),
-			"one line with it")
+			"only one such line")
 		return
 	}
 	p.cfg.Forwards = append(p.cfg.Forwards, d)

@@ -249,7 +249,7 @@ func (p *parser) addAddresses() {
 		case l.addr.Addr().Is4() && i.Addr.IsValid():
 			p.report.bad(l.at, "a second IPv4 address of "+i.Name, "an IPv6 address")
 		case slices.ContainsFunc(i.IPv6, l.addr.Overlaps):
-			p.report.bad(l.at, "a second address of a subnet of "+i.Name, "another subnet's")
+			p.report.bad(l.at, "a second address of a subnet of "+i.Name, "an address of another subnet")
 		default:
 			i.addAddr(l.addr)
 		}
@@ -317,8 +317,8 @@ func (p *parser) readRouting(l line) {
 	}
 	i := slices.Index(names, said)
 	if i < 0 && slices.Contains(names, l.words[1].Text) {
-		p.report.bad(l.words[2], "not a protocol beside "+l.words[1].Text,
-			"ripng beside rip; rip2 has it already")
+		p.report.bad(l.words[2], "not a protocol that runs with "+l.words[1].Text,
+			"rip ripng; rip2 includes RIPng")
 		return
 	}
 	if i < 0 {
@@ -441,8 +441,8 @@ func (p *parser) readTunRoute(i *Interface, w Word) {
 	case slices.Contains(i.Tun.Routes, prefix):
 		p.report.bad(w, "a duplicate route", usageTun)
 	case !i.Tun.Reaches(prefix.Addr()):
-		p.report.bad(w, "of a family that the kernel's end has no address of",
-			"an address of that family behind `kernel`")
+		p.report.bad(w, "of another family than the addresses of the kernel's end",
+			"an address of that family after `kernel`")
 	default:
 		i.Tun.Routes = append(i.Tun.Routes, prefix)
 	}

@@ -203,7 +203,7 @@ func (p *parser) readImpair(l line) {
 		}
 		p.report.add(l.keyword().Pos, l.keyword().Text,
 			fmt.Sprintf("%s is already set in line %d", what, before.Pos.Line),
-			"one line with it, or one `in` and one `out`")
+			"only one such line, or one `in` and one `out`")
 		break
 	}
 	p.cfg.Impair = append(p.cfg.Impair, one)
@@ -220,7 +220,7 @@ func (p *parser) checkImpair() {
 		case !ok:
 			p.unknownInterface(name)
 		case iface.Impair != Impairments{}:
-			p.report.bad(name, "already impaired by a link line", "all of it in one of them")
+			p.report.bad(name, "already impaired by another line", "all impairments in one line")
 		}
 	}
 }

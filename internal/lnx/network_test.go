@@ -176,8 +176,8 @@ func TestRoutingByFamily(t *testing.T) {
 		assert.Equal(t, c.RIP, again.RIP)
 	}
 	for words, want := range map[string]string{
-		"rip2 ripng":  "not a protocol beside rip2",
-		"rip rip2":    "not a protocol beside rip",
+		"rip2 ripng":  "not a protocol that runs with rip2",
+		"rip rip2":    "not a protocol that runs with rip",
 		"ripgn":       "did you mean ripng",
 		"rip ripng x": "not expected here",
 	} {

@@ -177,7 +177,7 @@ func (p *parser) once(directive string, at Word) bool {
 	if before, again := p.seen[directive]; again {
 		p.report.add(at.Pos, at.Text,
 			fmt.Sprintf("%s is already set in line %d", directive, before.Pos.Line),
-			"one line with it")
+			"only one such line")
 		return false
 	}
 	p.seen[directive] = at

@@ -199,8 +199,8 @@ func (p *parser) readAdvertiseTo(l line) {
 		return
 	}
 	if i := slices.Index(p.cfg.RIP.AdvertiseTo, addr); i >= 0 {
-		p.report.bad(to, "already a destination, in "+p.advertiseAt[i].lineText(),
-			"one line with it")
+		p.report.bad(to, "already a destination on "+p.advertiseAt[i].lineText(),
+			"only one such line")
 		return
 	}
 	p.cfg.RIP.AdvertiseTo = append(p.cfg.RIP.AdvertiseTo, addr)
@@ -221,7 +221,7 @@ func (p *parser) readOriginate(l line) {
 	if slices.ContainsFunc(p.cfg.RIP.Originate, func(b Announcement) bool {
 		return b.Prefix == prefix
 	}) {
-		p.report.bad(l.words[3], "already originated", "one line with it")
+		p.report.bad(l.words[3], "already originated", "only one such line")
 		return
 	}
 	a.Prefix = prefix
@@ -321,7 +321,7 @@ func (p *parser) applyKeys() {
 			p.report.add(k.name.Pos, k.name.Text, k.name.Text+
 				" sends version 1, which has no authentication", "another rip interface … send")
 		case again && !password:
-			p.report.bad(k.id, "already the id of a key of "+k.name.Text, "another")
+			p.report.bad(k.id, "already a key id of "+k.name.Text, "another id")
 		default:
 			iface.RIP.Keys = append(keys, k.key)
 		}

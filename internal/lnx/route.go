@@ -85,7 +85,7 @@ func (p *parser) checkRoutes() {
 		to := rank{r.Prefix, r.Via.String() + r.Kind}
 		metric := rank{r.Prefix, strconv.Itoa(r.Metric)}
 		before, again := seen[to]
-		want := "one line with it"
+		want := "only one such line"
 		if !again {
 			before, again = seen[metric]
 			want = "another metric"

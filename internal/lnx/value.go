@@ -57,7 +57,7 @@ func (r *report) nextHop(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(w.Text)
 	if err == nil && a.Is6() && a.IsLinkLocalUnicast() {
 		if a.Zone() == "" {
-			r.bad(w, "a link-local address without its interface", w.Text+"%NAME")
+			r.bad(w, "a link-local address without an interface", w.Text+"%NAME")
 		}
 		return a, a.Zone() != ""
 	}
@@ -345,7 +345,7 @@ func (r *report) duration(w Word) (time.Duration, bool) {
 func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
 	if a, err := netip.ParseAddr(host); err == nil && (a.IsUnspecified() || a.IsMulticast()) {
-		r.bad(w, "an address to which nothing can be sent", wantHost)
+		r.bad(w, "not a unicast address", wantHost)
 		return host, false
 	}
 	return host, ok
@@ -386,7 +386,7 @@ func (r *report) share(w Word) (Share, bool) {
 		r.bad(w, "not a percentage", wantShare)
 		return 0, false
 	case len(strings.TrimRight(decimals, "0")) > percentDigits:
-		r.bad(w, "finer than 0.0001%", wantShare)
+		r.bad(w, "more precise than 0.0001%", wantShare)
 		return 0, false
 	}
 	decimals = (decimals + "0000")[:percentDigits]

@@ -268,7 +268,7 @@ func (p process) stop(ctx context.Context) (bool, error) {
 			return true, fmt.Errorf("node %s: killing process %d: %w", p.node, is.PID, err)
 		}
 		if !p.gone(ctx, killTime) {
-			return true, fmt.Errorf("node %s: process %d does not stop", p.node, is.PID)
+			return true, fmt.Errorf("node %s: process %d did not stop", p.node, is.PID)
 		}
 	}
 	p.sweep()

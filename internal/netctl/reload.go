@@ -72,7 +72,7 @@ func (n *Network) reloadAll(
 	return left, nil
 }
 
-var errUnchanged = errors.New("nothing was changed")
+var errUnchanged = errors.New("no node was changed")
 
 func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err error) {
 	for _, name := range reloaded {
@@ -81,7 +81,7 @@ func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err err
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
 		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not started
-			err = errors.Join(err, fmt.Errorf("and this node has changed: %w", e))
+			err = errors.Join(err, fmt.Errorf("this node could not be restored: %w", e))
 		}
 	}
 	for _, name := range leaving {

@@ -31,7 +31,7 @@ import (
 // Errors of this package. They are wrapped with their subject.
 var (
 	// ErrUsage: the request is invalid.
-	ErrUsage = errors.New("not usable")
+	ErrUsage = errors.New("invalid")
 	// ErrNoNetwork: no network has that name, or no network exists.
 	ErrNoNetwork = errors.New("no such network")
 	// ErrNoNode: no running node has that name.
@@ -39,7 +39,7 @@ var (
 	// ErrAmbiguous: several match.
 	ErrAmbiguous = errors.New("ambiguous")
 	// ErrBusy: another command is changing that network.
-	ErrBusy = errors.New("another command is changing it")
+	ErrBusy = errors.New("another command is changing this network")
 	// ErrTaken: a network with that name runs from other files.
 	ErrTaken = errors.New("a network with that name already exists")
 )

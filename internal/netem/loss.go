@@ -64,7 +64,7 @@ type ListedLoss []uint64
 // Validate reports what is wrong with the description.
 func (l ListedLoss) Validate() error {
 	if slices.Contains(l, 0) {
-		return fmt.Errorf("%w: loss of packet 0: the first is 1", ErrConfig)
+		return fmt.Errorf("%w: loss of packet 0: packet numbers start at 1", ErrConfig)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (g GilbertElliott) Validate() error {
 		}
 	}
 	if g.P+g.R == 0 {
-		return fmt.Errorf("%w: a Gilbert-Elliott model that never changes its state", ErrConfig)
+		return fmt.Errorf("%w: the Gilbert-Elliott model never changes state: P and R must not both be 0", ErrConfig)
 	}
 	return nil
 }

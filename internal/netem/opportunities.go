@@ -43,14 +43,14 @@ func (o Opportunities) Validate() error {
 	o = o.withDefaults()
 	switch {
 	case len(o.At) == 0:
-		return fmt.Errorf("%w: a trace without opportunities", ErrConfig)
+		return fmt.Errorf("%w: the trace has no transmission opportunities", ErrConfig)
 	case o.Bytes < 0 || o.Overhead < 0 || o.Overhead >= o.Bytes:
 		return fmt.Errorf("%w: opportunities of %d bytes, %d of them overhead",
 			ErrConfig, o.Bytes, o.Overhead)
 	case o.At[0] < 0:
 		return fmt.Errorf("%w: opportunity 1 at %v", ErrConfig, o.At[0])
 	case o.period() <= 0:
-		return fmt.Errorf("%w: a trace of length 0", ErrConfig)
+		return fmt.Errorf("%w: the trace has length 0", ErrConfig)
 	}
 	for i := 1; i < len(o.At); i++ {
 		if o.At[i] < o.At[i-1] {

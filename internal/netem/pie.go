@@ -75,7 +75,7 @@ func (c PIE) Validate() error {
 	case c.Update < least || c.Update > maxDelay:
 		return fmt.Errorf("%w: pie update %v: must be %v or more", ErrConfig, c.Update, least)
 	case !(c.Alpha > 0 && c.Alpha <= 1000) || !(c.Beta > 0 && c.Beta <= 1000):
-		return fmt.Errorf("%w: pie alpha %v, beta %v: must be above 0, to 1000",
+		return fmt.Errorf("%w: pie alpha %v, beta %v: must be more than 0, up to 1000",
 			ErrConfig, c.Alpha, c.Beta)
 	}
 	return c.bound().Validate()

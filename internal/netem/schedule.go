@@ -27,10 +27,10 @@ type Step struct {
 // Validate reports what is wrong with the description.
 func (s Schedule) Validate() error {
 	if len(s.Steps) == 0 {
-		return fmt.Errorf("%w: a schedule without steps", ErrConfig)
+		return fmt.Errorf("%w: the schedule has no steps", ErrConfig)
 	}
 	if s.Steps[0].At != 0 {
-		return fmt.Errorf("%w: a schedule that begins at %v: must be 0", ErrConfig, s.Steps[0].At)
+		return fmt.Errorf("%w: the first step is at %v: must be 0", ErrConfig, s.Steps[0].At)
 	}
 	some := false
 	for i, step := range s.Steps {
@@ -46,10 +46,10 @@ func (s Schedule) Validate() error {
 	last := s.Steps[len(s.Steps)-1].At
 	switch {
 	case s.Every != 0 && s.Every <= last:
-		return fmt.Errorf("%w: a schedule that repeats after %v: must be later than %v",
+		return fmt.Errorf("%w: schedule repeats after %v: must be later than the last step at %v",
 			ErrConfig, s.Every, last)
 	case !some:
-		return fmt.Errorf("%w: a schedule whose rate is always 0", ErrConfig)
+		return fmt.Errorf("%w: the schedule's rate is always 0", ErrConfig)
 	}
 	return nil
 }

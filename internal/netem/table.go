@@ -35,7 +35,7 @@ type TableJitter struct {
 // Validate reports what is wrong with the description.
 func (t TableJitter) Validate() error {
 	if len(t.Table) == 0 || len(t.Table) > maxTable {
-		return fmt.Errorf("%w: a table of %d entries: must be 1 to %d",
+		return fmt.Errorf("%w: table with %d entries: must be 1 to %d",
 			ErrConfig, len(t.Table), maxTable)
 	}
 	return validJitter(t.Jitter)
@@ -61,7 +61,7 @@ func ParseTable(text string) ([]int16, error) {
 			entry, err := strconv.ParseInt(field, 10, 16)
 			if err != nil {
 				// The error does not quote the text: it could be any file of the node.
-				return nil, fmt.Errorf("%w: line %d, word %d: must be a number from %d to %d",
+				return nil, fmt.Errorf("%w: line %d, field %d: must be a number from %d to %d",
 					ErrConfig, n, i+1, math.MinInt16, math.MaxInt16)
 			}
 			if len(table) == maxTable {
@@ -92,19 +92,19 @@ type DelayPoint struct{ At, Delay time.Duration }
 // Validate reports what is wrong with the description.
 func (d DelayTrace) Validate() error {
 	if len(d.Points) == 0 {
-		return fmt.Errorf("%w: a trace of delays without points", ErrConfig)
+		return fmt.Errorf("%w: the delay trace is empty", ErrConfig)
 	}
 	for i, p := range d.Points {
 		switch {
 		case p.At < 0 || i > 0 && p.At < d.Points[i-1].At:
-			return fmt.Errorf("%w: delay %d at %v: must be in order of time", ErrConfig, i+1, p.At)
+			return fmt.Errorf("%w: delay %d at %v: times must be in ascending order", ErrConfig, i+1, p.At)
 		case p.Delay < -maxJitter || p.Delay > maxJitter:
 			return fmt.Errorf("%w: delay %d is %v: must be at most %v",
 				ErrConfig, i+1, p.Delay, maxJitter)
 		}
 	}
 	if last := d.Points[len(d.Points)-1].At; d.Every != 0 && d.Every < max(1, last) {
-		return fmt.Errorf("%w: a trace of delays that repeats after %v: must be %v or more",
+		return fmt.Errorf("%w: delay trace repeats after %v: must be %v or more",
 			ErrConfig, d.Every, max(1, last))
 	}
 	return nil

@@ -125,8 +125,8 @@ func TestTableJitter(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "no numbers",
 		"# nothing":                    "no numbers",
-		"1 2\n3 four":                  "line 2, word 2: must be",
-		"1 40000":                      "line 1, word 2: must be a number from -32768 to 32767",
+		"1 2\n3 four":                  "line 2, field 2: must be",
+		"1 40000":                      "line 1, field 2: must be a number from -32768 to 32767",
 		strings.Repeat("1 ", 16<<10+1): "line 1: more than 16384 numbers",
 	} {
 		_, err := ParseTable(text)

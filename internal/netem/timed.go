@@ -27,7 +27,7 @@ func (b ByTime) Validate() error {
 	before := time.Duration(0)
 	for i, w := range b.Windows {
 		if w.From < before || w.To <= w.From {
-			return fmt.Errorf("%w: window %d (%v to %v): must begin from %v on and not be empty",
+			return fmt.Errorf("%w: window %d (%v to %v): must begin at %v or later and not be empty",
 				ErrConfig, i+1, w.From, w.To, before)
 		}
 		if err := validShare("loss in a window", w.Share); err != nil {
@@ -36,7 +36,7 @@ func (b ByTime) Validate() error {
 		before = w.To
 	}
 	if b.Every != 0 && b.Every < before {
-		return fmt.Errorf("%w: windows that repeat after %v: must be %v or more",
+		return fmt.Errorf("%w: windows repeat after %v: must be %v or more",
 			ErrConfig, b.Every, before)
 	}
 	return nil
@@ -78,7 +78,7 @@ type OnOff struct {
 // Validate reports what is wrong with the description.
 func (o OnOff) Validate() error {
 	if o.On < 0 || o.Off < 0 || o.On > maxOnOff || o.Off > maxOnOff || o.On+o.Off == 0 {
-		return fmt.Errorf("%w: on for %v and off for %v: must be at most %v, one of them above 0",
+		return fmt.Errorf("%w: on for %v and off for %v: must be at most %v, and not both 0",
 			ErrConfig, o.On, o.Off, maxOnOff)
 	}
 	return nil

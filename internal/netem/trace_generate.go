@@ -43,12 +43,12 @@ type TraceSpec struct {
 func (s TraceSpec) Make() (Trace, error) {
 	switch {
 	case s.Stall == 0 && s.StallRate != 0:
-		return nil, fmt.Errorf("%w: a rate of %d bit/s in a stall of 0s: want a stall such as 5s",
+		return nil, fmt.Errorf("%w: stall rate %d bit/s needs a stall, such as 5s",
 			ErrTrace, s.StallRate)
 	case s.Stall < 0 || s.Stall%time.Millisecond != 0:
-		return nil, fmt.Errorf("%w: a stall of %v: want whole milliseconds", ErrTrace, s.Stall)
+		return nil, fmt.Errorf("%w: stall %v: must be whole milliseconds", ErrTrace, s.Stall)
 	case s.Stall > 0 && s.Stall >= s.Length:
-		return nil, fmt.Errorf("%w: a stall of %v in a trace of %v: want a shorter stall",
+		return nil, fmt.Errorf("%w: stall %v: must be shorter than the trace, %v",
 			ErrTrace, s.Stall, s.Length)
 	}
 	t, err := s.moving(s.Length - s.Stall)
@@ -79,18 +79,18 @@ func (s TraceSpec) moving(length time.Duration) (Trace, error) {
 	case "cell":
 		return s.cell(length)
 	}
-	return nil, fmt.Errorf("%w: unknown kind %q: want %s", ErrTrace, s.Kind,
+	return nil, fmt.Errorf("%w: kind %q: must be %s", ErrTrace, s.Kind,
 		strings.Join(TraceKinds, ", "))
 }
 
 func checkTrace(rate int64, length time.Duration) error {
 	switch {
 	case rate <= 0 || rate > MaxTraceRate:
-		return fmt.Errorf("%w: %d bit/s: want 1 to %d", ErrTrace, rate, int64(MaxTraceRate))
+		return fmt.Errorf("%w: rate %d bit/s: must be 1 to %d", ErrTrace, rate, int64(MaxTraceRate))
 	case length < time.Millisecond || length > MaxTraceLength:
-		return fmt.Errorf("%w: %v long: want 1ms to %v", ErrTrace, length, MaxTraceLength)
+		return fmt.Errorf("%w: length %v: must be 1ms to %v", ErrTrace, length, MaxTraceLength)
 	case float64(rate)/traceBits*length.Seconds() > maxTraceLines:
-		return fmt.Errorf("%w: %d bit/s for %v are more than %d packets",
+		return fmt.Errorf("%w: %d bit/s for %v need more than %d packets: choose a lower rate or a shorter trace",
 			ErrTrace, rate, length, maxTraceLines)
 	}
 	return nil
@@ -128,7 +128,7 @@ func (s Schedule) Trace() (Trace, error) {
 		}
 		begin += length.Truncate(time.Millisecond)
 		if len(t) > maxTraceLines {
-			return nil, fmt.Errorf("%w: more than %d packets", ErrTrace, maxTraceLines)
+			return nil, fmt.Errorf("%w: more than %d packets: choose a lower rate or a shorter trace", ErrTrace, maxTraceLines)
 		}
 	}
 	return t.checked()
@@ -160,7 +160,7 @@ func poisson(rate int64, length time.Duration, seed uint64) (Trace, error) {
 // lost.
 func (s TraceSpec) onOff(length time.Duration) (Trace, error) {
 	if s.On < time.Millisecond || s.Off < time.Millisecond {
-		return nil, fmt.Errorf("%w: %v on and %v off: want 1ms or more", ErrTrace, s.On, s.Off)
+		return nil, fmt.Errorf("%w: %v on and %v off: must be 1ms or more", ErrTrace, s.On, s.Off)
 	}
 	if err := checkTrace(s.Rate, length); err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (s TraceSpec) cell(length time.Duration) (Trace, error) {
 	case low > high || low <= 0:
 		return nil, fmt.Errorf("%w: from %d to %d bit/s", ErrTrace, low, high)
 	case s.Stay < time.Millisecond:
-		return nil, fmt.Errorf("%w: %v at each rate: want 1ms or more", ErrTrace, s.Stay)
+		return nil, fmt.Errorf("%w: %v at each rate: must be 1ms or more", ErrTrace, s.Stay)
 	}
 	if err := checkTrace(high, length); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func addPoisson(t Trace, random *rand.Rand, rate int64, from, to time.Duration) 
 // checked returns the trace if ParseTrace would accept it.
 func (t Trace) checked() (Trace, error) {
 	if len(t) == 0 || t[len(t)-1] == 0 {
-		return nil, fmt.Errorf("%w: no packet within its length", ErrTrace)
+		return nil, fmt.Errorf("%w: no packet fits into the trace: choose a higher rate or a longer trace", ErrTrace)
 	}
 	return t, nil
 }

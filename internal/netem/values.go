@@ -124,7 +124,7 @@ func (r *reader) distribution() shape {
 		r.fail(w, "an unknown distribution"+diagnostic.DidYouMean(w.text, shapes),
 			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
 	case r.read == nil:
-		r.fail(w, "a file, and files are not read here", strings.Join(shapes, ", "))
+		r.fail(w, "a file, which cannot be used here", strings.Join(shapes, ", "))
 	default:
 		text, err := r.read(w.text)
 		if err != nil {

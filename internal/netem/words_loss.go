@@ -107,7 +107,7 @@ func (r *reader) during() {
 			return
 		}
 		if from < before || to <= from || len(b.Windows) == maxSteps {
-			r.fail(w, "not a list of times", "times one after the other, 1000 at most")
+			r.fail(w, "not a list of times", "at most 1000 times in ascending order")
 			return
 		}
 		b.Windows = append(b.Windows, Window{from, to, share})
@@ -127,7 +127,7 @@ func (r *reader) drop() {
 		return
 	}
 	if before, again := r.seen["loss"]; again {
-		r.fail(before, "in conflict with drop", "one of them")
+		r.fail(before, "in conflict with drop", "only one of them")
 		return
 	}
 	r.seen["loss"] = r.words[at]
@@ -153,7 +153,7 @@ func (r *reader) list(usage string, least uint64) (list []uint64) {
 			return nil
 		}
 		if last-first >= maxListed-uint64(len(list)) {
-			r.fail(w, "too long a list", strconv.Itoa(maxListed)+" numbers at most")
+			r.fail(w, "too long", strconv.Itoa(maxListed)+" numbers at most")
 			return nil
 		}
 		for n := first; n <= last; n++ {

@@ -106,7 +106,7 @@ func (r *reader) makeQueue() {
 	c, l := &r.cfg, &r.line
 	for _, name := range disciplines {
 		if w, said := r.seen[name]; said && name != l.discipline {
-			r.fail(w, "in conflict with "+l.discipline, "one of them")
+			r.fail(w, "in conflict with "+l.discipline, "only one of them")
 		}
 		r.needs(name, c.Rate != nil, "a rate, without which no queue forms")
 	}
@@ -131,7 +131,7 @@ func (r *reader) makeQueue() {
 func (r *reader) checkQueue() {
 	l := &r.line
 	if l.ecn && l.noECN {
-		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other", "one of ecn and noecn")
+		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other keyword", "either ecn or noecn")
 	}
 	if l.discipline == wordCoDel || l.discipline == wordFQCoDel {
 		c := CoDel{Target: l.target, Interval: l.interval}.withDefaults()
@@ -142,7 +142,7 @@ func (r *reader) checkQueue() {
 		}
 	}
 	if l.discipline == wordFQCoDel && l.bound.Time > 0 {
-		r.fail(r.seen["limit"], "not a limit of fq_codel", "one in packets or bytes")
+		r.fail(r.seen["limit"], "not a limit of fq_codel", "a limit in packets or bytes")
 	}
 	if l.discipline == wordRED {
 		r.checkRED()
@@ -154,7 +154,7 @@ func (r *reader) checkRED() {
 	b := l.boundFor(1 << 40)
 	switch {
 	case l.inPackets && l.most == 0 && b.Packets < 4:
-		r.fail(r.seen["min"], "missing max", "max N as well, or limit N packets")
+		r.fail(r.seen["min"], "missing max", "max N too, or limit N packets")
 	case l.most == 0 && !l.inPackets && b.Bytes < 4:
 		r.fail(r.seen[wordRED], "missing thresholds", "min and max, or a limit in bytes")
 	}
@@ -339,7 +339,7 @@ func (r *reader) rate() {
 		if later {
 			var err error
 			if at, err = duration(when); err != nil || at > maxDelay {
-				r.fail(w, "not a rate", "times behind the @, such as 1mbit,2500kbit@40s")
+				r.fail(w, "not a rate", "a time after each @, such as 1mbit,2500kbit@40s")
 			}
 			ok = ok || slices.Contains([]string{"0", "0bit"}, text)
 		}
@@ -350,7 +350,7 @@ func (r *reader) rate() {
 			r.fail(w, "not a rate", "the first at 0, the others in order of time, "+
 				"such as 1mbit,2500kbit@40s")
 		case n == maxSteps:
-			r.fail(w, "too long a list", strconv.Itoa(maxSteps)+" steps at most")
+			r.fail(w, "too long", strconv.Itoa(maxSteps)+" steps at most")
 		}
 		if r.err != nil {
 			return

@@ -55,7 +55,7 @@ func (r *reader) makeRate() {
 	switch {
 	case r.err != nil:
 	case r.slots != nil && rate:
-		r.fail(w, "in conflict with slot", "one of them")
+		r.fail(w, "in conflict with slot", "only one of them")
 	case r.slots != nil:
 		r.cfg.Rate = *r.slots
 	case len(r.steps) > 1:

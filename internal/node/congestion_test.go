@@ -62,7 +62,7 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	require.NoError(t, <-wrote)
 	_, err := control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: "nope"})
 	require.ErrorIs(t, err, control.ErrUsage)
-	assert.EqualError(t, err, `socket 0: invalid request: unknown congestion control "nope": want one of `+
+	assert.EqualError(t, err, `socket 0: invalid request: unknown congestion control "nope": must be one of `+
 		strings.Join(tcp.Algorithms(), ", "))
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())

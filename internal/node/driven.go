@@ -177,7 +177,7 @@ type drivenWaiter struct {
 	paused bool
 }
 
-var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot follow a Clock")
+var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot be used with a Clock")
 
 // Add implements waiter.
 func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }

@@ -66,7 +66,7 @@ func limitFor(caught bool) int {
 func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		if fs.tcp != nil || fs.udp != nil {
-			return fmt.Errorf("%w: a forwarder already takes every port", control.ErrPortInUse)
+			return fmt.Errorf("%w: a forwarder already handles every port", control.ErrPortInUse)
 		}
 		fs.tcp, fs.udp = f, g
 		s.Catch(maxCaught)

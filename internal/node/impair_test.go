@@ -228,7 +228,7 @@ func TestImpairAtRunTime(t *testing.T) {
 	}
 	_, err := n.Do(t.Context(), control.Impair{Iface: "if7", Words: "off"})
 	require.ErrorIs(t, err, control.ErrNoSuchInterface)
-	assert.ErrorContains(t, err, `"if7": no such interface: there is if0`)
+	assert.ErrorContains(t, err, `"if7": no such interface: this node has if0`)
 	_, err = n.Do(t.Context(), control.Impair{Iface: "if0", Way: "up", Words: "off"})
 	require.ErrorIs(t, err, control.ErrUsage)
 }

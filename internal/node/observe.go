@@ -24,7 +24,7 @@ func (t *Taps) Observe(o *observe.Observer) error {
 // observe is Observe. Loop only.
 func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
-		return fmt.Errorf("%d at once: %w", maxObservers, control.ErrCapturing)
+		return fmt.Errorf("%d observers, the limit: %w", maxObservers, control.ErrCapturing)
 	}
 	o.Begin(t.node.Time.Wall(t.node.Time.now()), len(t.node.cfg.Links), &t.backlog)
 	t.observers = append(t.observers, o)

@@ -49,7 +49,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		more()
 		_, err := a.Reload(control.Reload{Undo: true}, nil)
 		require.ErrorIs(t, err, control.ErrUsage)
-		require.ErrorContains(t, err, "there is nothing to undo")
+		require.ErrorContains(t, err, "no change to undo")
 
 		textA, textB = line(1, p[1], 2, p[0]), line(2, p[0], 1, p[1])
 		_, err = a.Reload(control.Reload{}, nil)

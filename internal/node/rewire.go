@@ -58,19 +58,16 @@ func (n *Node) Face(name string) (int, error) {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
 		return i, nil
 	}
-	return 0, fmt.Errorf("%q: %w: there %s", name, control.ErrNoSuchInterface, listed(names))
+	return 0, fmt.Errorf("%q: %w: this node has %s", name, control.ErrNoSuchInterface, listed(names))
 }
 
 // listed lists the first interfaces.
 func listed(names []string) string {
 	const most = 8
-	switch {
-	case len(names) == 1:
-		return "is " + names[0]
-	case len(names) > most:
-		return "are " + strings.Join(names[:most], ", ") + " and more"
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and more"
 	}
-	return "are " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // Wire prepares the change to a network, and opens new devices. The interfaces in unplugged have no

@@ -47,7 +47,7 @@ func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	assert.ElementsMatch(t, want, reload(t, a).Ended)
 	_, err = goes.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	require.ErrorContains(t, err, "its local address is no more")
+	require.ErrorContains(t, err, "local address removed")
 	_, err = goes.Write([]byte("x"))
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	_, err = listens.Accept()

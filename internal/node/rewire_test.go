@@ -208,7 +208,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	assert.Equal(t, []string{"interface if1: address 10.1.0.7/24, was 10.1.0.1/24"}, done.Changes)
 	_, err = goes.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
-	require.ErrorContains(t, err, "its local address is no more")
+	require.ErrorContains(t, err, "local address removed")
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, _, err = u.ReadFromAddrPort(make([]byte, 1))

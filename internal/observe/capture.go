@@ -49,7 +49,7 @@ func (h *Host) capture(ctx context.Context, r control.Record) (control.Captured,
 	}
 	err = errors.Join(err, finish())
 	if err != nil {
-		err = fmt.Errorf("%w; it contains %d packets", err, c.done.Packets)
+		err = fmt.Errorf("%w; the file contains %d packets", err, c.done.Packets)
 	}
 	return c.done, err
 }

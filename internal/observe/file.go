@@ -96,7 +96,7 @@ func pcapng(file *os.File) error {
 	var begin [4]byte
 	n, err := io.ReadFull(file, begin[:])
 	if n > 0 && begin != [4]byte{0x0a, 0x0d, 0x0d, 0x0a} {
-		return fmt.Errorf("%w, and not a pcapng file: choose another name", fs.ErrExist)
+		return fmt.Errorf("%w and is not a pcapng file: choose another name", fs.ErrExist)
 	}
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -199,7 +199,7 @@ func (h *Host) which(id int) (*capturing, error) {
 	case len(h.files) == 0:
 		return nil, control.ErrNotCapturing
 	case id == 0:
-		return nil, control.Misuse("ambiguous: %d captures run", len(h.files))
+		return nil, control.Misuse("ambiguous: %d captures are running", len(h.files))
 	}
 	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
 }

@@ -11,9 +11,9 @@ import (
 // Errors of calls, and those that end a socket.
 var (
 	// ErrConfig is an invalid Config.
-	ErrConfig = errors.New("bad RCP configuration")
+	ErrConfig = errors.New("invalid RCP configuration")
 	// ErrAddress is an invalid address of a peer.
-	ErrAddress = errors.New("not the address of an RCP peer")
+	ErrAddress = errors.New("invalid address of an RCP peer")
 	// ErrInUse: the peer already has a socket. Two ports have at most one connection.
 	ErrInUse = errors.New("already connected to that peer")
 	// ErrTooMany: the router has Config.MaxSessions sockets.
@@ -23,7 +23,7 @@ var (
 	// ErrClosed: the caller has closed the router or the direction.
 	ErrClosed = errors.New("closed")
 	// ErrTimeout: the peer was silent for Config.Timeout.
-	ErrTimeout = errors.New("the RCP peer is silent")
+	ErrTimeout = errors.New("the RCP peer does not answer")
 )
 
 // Config configures a router and its sockets. The zero Config is the document's, except for
@@ -99,14 +99,14 @@ func (c *Config) validate() error {
 		{"MaxSessions", c.MaxSessions, 1, 1 << 20},
 	} {
 		if v.n < v.from || v.n > v.to {
-			return fmt.Errorf("%w: %s %d is not in %d to %d", ErrConfig, v.name, v.n, v.from, v.to)
+			return fmt.Errorf("%w: %s %d: must be %d to %d", ErrConfig, v.name, v.n, v.from, v.to)
 		}
 	}
 	if c.Tick < 0 || c.Timeout <= c.Tick {
-		return fmt.Errorf("%w: a time-out of %v with a tick of %v", ErrConfig, c.Timeout, c.Tick)
+		return fmt.Errorf("%w: Timeout %v: must be longer than Tick, %v", ErrConfig, c.Timeout, c.Tick)
 	}
 	if c.MaxRTO < c.Tick {
-		return fmt.Errorf("%w: a MaxRTO of %v with a tick of %v", ErrConfig, c.MaxRTO, c.Tick)
+		return fmt.Errorf("%w: MaxRTO %v: must be at least Tick, %v", ErrConfig, c.MaxRTO, c.Tick)
 	}
 	return nil
 }

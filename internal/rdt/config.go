@@ -10,12 +10,12 @@ import (
 // The errors of this package.
 var (
 	// ErrConfig is wrapped by the errors of NewSender and NewReceiver about a Config.
-	ErrConfig = errors.New("rdt: impossible configuration")
+	ErrConfig = errors.New("rdt: invalid configuration")
 	// ErrObject is wrapped by errors about an object or a request.
-	ErrObject = errors.New("rdt: impossible object")
+	ErrObject = errors.New("rdt: invalid object")
 	// ErrSilent ends a flow, and its incomplete objects, after Config.Patience without progress at
 	// the other end.
-	ErrSilent = errors.New("rdt: the other end is silent")
+	ErrSilent = errors.New("rdt: the peer does not answer")
 	// ErrAbsent is the error of an object that the sender does not have.
 	ErrAbsent = errors.New("rdt: no such object")
 	// ErrMalformed is the error of an object whose chunks contradict each other.
@@ -122,11 +122,11 @@ func (c Config) validate() error {
 		{"patience", int64(c.Patience), int64(24 * time.Hour)},
 	} {
 		if f.value < 1 || f.value > f.limit {
-			return fmt.Errorf("%w: %s %d is not in 1 to %d", ErrConfig, f.name, f.value, f.limit)
+			return fmt.Errorf("%w: %s %d: must be 1 to %d", ErrConfig, f.name, f.value, f.limit)
 		}
 	}
 	if c.Checksum > CRC32C {
-		return fmt.Errorf("%w: checksum %d", ErrConfig, c.Checksum)
+		return fmt.Errorf("%w: unknown checksum %d", ErrConfig, c.Checksum)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func TestAListingHasAnEnd(t *testing.T) {
 	}
 	_, err := rdt.NewServer(rdt.Config{}, objects)
 	require.ErrorIs(t, err, rdt.ErrObject)
-	require.ErrorContains(t, err, "listing of")
+	require.ErrorContains(t, err, "the listing has")
 	_, err = rdt.NewServer(rdt.Config{}, objects[:1000])
 	require.NoError(t, err)
 }

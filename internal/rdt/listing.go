@@ -80,22 +80,22 @@ func ParseListing(b []byte) (Listing, error) {
 	first, ok := strings.CutPrefix(lines[0], listingMagic)
 	payload, window, both := strings.Cut(first, " ")
 	if !ok || !both || lines[len(lines)-1] != "" {
-		return l, fmt.Errorf("%w: this is no listing", ErrMalformed)
+		return l, fmt.Errorf("%w: it does not have the format of a listing", ErrMalformed)
 	}
 	if len(lines)-2 > MaxEntries {
-		return l, fmt.Errorf("%w: a listing of %d objects", ErrMalformed, len(lines)-2)
+		return l, fmt.Errorf("%w: the listing has %d objects", ErrMalformed, len(lines)-2)
 	}
 	if l.Payload, ok = decimal(payload, MaxPayload); !ok || l.Payload == 0 {
-		return l, fmt.Errorf("%w: a payload of %.10q", ErrMalformed, payload)
+		return l, fmt.Errorf("%w: invalid payload size %.10q", ErrMalformed, payload)
 	}
 	if l.Window, ok = decimal(window, MaxWindow); !ok || l.Window == 0 {
-		return l, fmt.Errorf("%w: a window of %.10q", ErrMalformed, window)
+		return l, fmt.Errorf("%w: invalid window %.10q", ErrMalformed, window)
 	}
 	names := make(map[string]struct{}, len(lines))
 	for i, line := range lines[1 : len(lines)-1] {
 		e, ok := parseEntry(line)
 		if _, twice := names[e.Name]; !ok || twice {
-			return l, fmt.Errorf("%w: line %d of a listing", ErrMalformed, i+2)
+			return l, fmt.Errorf("%w: line %d of the listing", ErrMalformed, i+2)
 		}
 		names[e.Name] = struct{}{}
 		l.Entries = append(l.Entries, e)

@@ -70,10 +70,10 @@ func NewReceiverFrom(
 		return nil, err
 	}
 	if cfg.Push && sequence != 0 {
-		return nil, fmt.Errorf("%w: a flow that is pushed begins with 0", ErrConfig)
+		return nil, fmt.Errorf("%w: sequence %d: a pushed flow must start at 0", ErrConfig, sequence)
 	}
 	if n := len(wanted); n == 0 || n > MaxObjects {
-		return nil, fmt.Errorf("%w: %d wanted, not 1 to %d", ErrObject, n, MaxObjects)
+		return nil, fmt.Errorf("%w: %d objects requested: must be 1 to %d", ErrObject, n, MaxObjects)
 	}
 	r := &Receiver{
 		cfg: cfg, codec: newCodec(&cfg), objects: make(map[uint16]*object, len(wanted)),
@@ -83,7 +83,7 @@ func NewReceiverFrom(
 	}
 	for _, id := range wanted {
 		if r.objects[id] != nil {
-			return nil, fmt.Errorf("%w: %d is wanted twice", ErrObject, id)
+			return nil, fmt.Errorf("%w: object %d is requested twice", ErrObject, id)
 		}
 		r.objects[id] = &object{}
 	}

@@ -36,7 +36,7 @@ func (s *schedule) add(streams []uint16) error {
 			continue
 		}
 		if len(s.asked) == MaxObjects {
-			return fmt.Errorf("%w: more than %d in one flow", ErrObject, MaxObjects)
+			return fmt.Errorf("%w: more than %d objects in one flow", ErrObject, MaxObjects)
 		}
 		s.asked[id] = struct{}{}
 		s.queue = append(s.queue, cursor{stream: id})

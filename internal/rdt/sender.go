@@ -50,11 +50,11 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 		return nil, err
 	}
 	if len(objects) > 1<<16 {
-		return nil, fmt.Errorf("%w: %d are more than streams have numbers", ErrObject, len(objects))
+		return nil, fmt.Errorf("%w: %d objects: must be at most 65536, one per stream", ErrObject, len(objects))
 	}
 	for i, o := range objects {
 		if uint64(len(o)) > MaxObject {
-			return nil, fmt.Errorf("%w: %d has %d bytes", ErrObject, i, len(o))
+			return nil, fmt.Errorf("%w: object %d has %d bytes: too large", ErrObject, i, len(o))
 		}
 	}
 	return &Sender{

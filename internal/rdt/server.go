@@ -68,7 +68,7 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 		return nil, err
 	}
 	if len(objects) > MaxEntries {
-		return nil, fmt.Errorf("%w: %d in one listing", ErrObject, len(objects))
+		return nil, fmt.Errorf("%w: too many for one listing: %d objects", ErrObject, len(objects))
 	}
 	l := Listing{Payload: cfg.Payload, Window: cfg.Window}
 	s := &Server{cfg: cfg, data: make([][]byte, 1, len(objects)+1)}
@@ -78,11 +78,11 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 		_, twice := names[o.Name]
 		switch {
 		case !ValidName(o.Name):
-			return nil, fmt.Errorf("%w: %q is no name for one", ErrObject, o.Name)
+			return nil, fmt.Errorf("%w: invalid name %q", ErrObject, o.Name)
 		case twice:
-			return nil, fmt.Errorf("%w: two are called %q", ErrObject, o.Name)
+			return nil, fmt.Errorf("%w: duplicate name %q", ErrObject, o.Name)
 		case o.Size != int64(len(o.Data)) || o.Size > MaxObject:
-			return nil, fmt.Errorf("%w: %q has %d bytes", ErrObject, o.Name, len(o.Data))
+			return nil, fmt.Errorf("%w: %q: invalid size: %d bytes", ErrObject, o.Name, len(o.Data))
 		}
 		names[o.Name] = struct{}{}
 		l.Entries = append(l.Entries, o.Entry)
@@ -93,7 +93,7 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 	}
 	s.data[ListingStream] = l.append(nil)
 	if n := len(s.data[ListingStream]); n > MaxListing {
-		return nil, fmt.Errorf("%w: a listing of %d bytes: %d at most", ErrObject, n, MaxListing)
+		return nil, fmt.Errorf("%w: the listing has %d bytes: must be at most %d", ErrObject, n, MaxListing)
 	}
 	for kind := range s.asking {
 		cfg.Checksum = Checksum(kind)

@@ -40,7 +40,7 @@ func pcapCommand(e *env) *cobra.Command {
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if snaplen < 0 {
-				return wrong(c, "a snaplen of %d", snaplen)
+				return wrong(c, "snaplen %d", snaplen)
 			}
 			req := control.PcapStart{File: args[0], Snaplen: snaplen, Overwrite: force}
 			return e.done(c, control.Order(c.Context(), e.op, req))
@@ -206,7 +206,7 @@ func duration(word string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(word)
 	if err == nil && d < 0 {
-		err = fmt.Errorf("negative: %v", d)
+		err = fmt.Errorf("%v: must not be negative", d)
 	}
 	return d, err
 }

@@ -41,7 +41,7 @@ func traceCommand(e *env) *cobra.Command {
 				return wrong(c, "CONN is missing")
 			}
 			if width < 0 {
-				return wrong(c, "--width %d: must be a number of columns", width)
+				return wrong(c, "--width %d: must be a positive number of columns", width)
 			}
 			req := control.Trace{Count: count, Recorded: true}
 			if n, err := strconv.ParseUint(args[0], 10, 31); err == nil && len(args) == 1 {

@@ -320,7 +320,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"capture stop x", "capture: \"x\" is not a capture's number; `capture list` lists them", captureUse},
 		{"capture stop 1 2", `capture: unexpected argument: "2"`, captureUse},
 		{"trace", "trace: CONN is missing", traceConnUse},
-		{"trace 1 --width -3", "trace: --width -3: must be a number of columns", traceConnUse},
+		{"trace 1 --width -3", "trace: --width -3: must be a positive number of columns", traceConnUse},
 		{"udp", "udp: listen or send is missing", udpUse},
 		{"udp hear 53", `udp: "hear" is neither listen nor send`, udpUse},
 		{"udp listen", "udp: PORT is missing", udpUse},

@@ -46,7 +46,7 @@ func giving() *fake {
 				r.Progress(control.Progress{Bytes: 999651, Total: 999651, Elapsed: time.Second})
 			}
 			if got.Made = r.Dir; r.Dir == "" {
-				got.Objects[1].Problem = "rdt: the other end is silent"
+				got.Objects[1].Problem = "rdt: the peer does not answer"
 			}
 			return got, nil, true
 		case control.RDTFlows:

@@ -58,11 +58,11 @@ func validateKeys(keys []Key) error {
 		case k.Algorithm >= numAlgorithms:
 			return fmt.Errorf("unknown algorithm %d", k.Algorithm)
 		case len(k.Secret) == 0:
-			return errors.New("a key without a secret")
+			return errors.New("the key has no secret")
 		case (k.Algorithm == Password) != (keys[0].Algorithm == Password):
-			return errors.New("a password and a key on one link")
+			return errors.New("a link cannot have both a password and a key")
 		case len(k.Secret) > passwordLen && k.Algorithm <= KeyedMD5:
-			return fmt.Errorf("a secret of %d bytes: must be at most %d for %v",
+			return fmt.Errorf("secret of %d bytes: must be at most %d for %v",
 				len(k.Secret), passwordLen, k.Algorithm)
 		case k.Algorithm != Password && seen[k.ID]:
 			return fmt.Errorf("duplicate key id %d", k.ID)

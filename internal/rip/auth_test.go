@@ -255,12 +255,12 @@ func TestFewerEntriesOnANarrowLink(t *testing.T) {
 
 func TestKeysAreJudged(t *testing.T) {
 	for want, keys := range map[string][]rip.Key{
-		"without a secret":         {key(1, rip.KeyedMD5, "")},
-		"on one link":              {key(1, rip.KeyedMD5, "a"), key(0, rip.Password, "b")},
-		"a secret of 17 bytes":     {key(1, rip.KeyedMD5, "12345678901234567")},
-		"duplicate key id 1":       {key(1, rip.KeyedMD5, "a"), key(1, rip.HMACSHA1, "b")},
-		"unknown algorithm 9":      {key(1, 9, "a")},
-		"a secret of 20 bytes: mu": {key(0, rip.Password, "12345678901234567890")},
+		"the key has no secret":     {key(1, rip.KeyedMD5, "")},
+		"both a password and a key": {key(1, rip.KeyedMD5, "a"), key(0, rip.Password, "b")},
+		"secret of 17 bytes":        {key(1, rip.KeyedMD5, "12345678901234567")},
+		"duplicate key id 1":        {key(1, rip.KeyedMD5, "a"), key(1, rip.HMACSHA1, "b")},
+		"unknown algorithm 9":       {key(1, 9, "a")},
+		"secret of 20 bytes: mu":    {key(0, rip.Password, "12345678901234567890")},
 	} {
 		_, err := rip.NewSpeaker(keyed(keys...))
 		require.ErrorIs(t, err, rip.ErrConfig)

@@ -125,7 +125,7 @@ func or(d *time.Duration, usual time.Duration) {
 func (t Timers) validate() error {
 	switch {
 	case t.Periodic < 0 || t.Timeout < 0 || t.Garbage < 0:
-		return fmt.Errorf("%w: a negative time", ErrConfig)
+		return fmt.Errorf("%w: times must not be negative", ErrConfig)
 	case t.PeriodicOffset > t.Periodic/2:
 		return fmt.Errorf("%w: offset %v is more than half of the period %v",
 			ErrConfig, t.PeriodicOffset, t.Periodic)
@@ -136,7 +136,7 @@ func (t Timers) validate() error {
 		return fmt.Errorf("%w: timeout %v must be longer than the period %v",
 			ErrConfig, t.Timeout, t.Periodic)
 	case t.TriggerMin > t.TriggerMax:
-		return fmt.Errorf("%w: triggered update delay of at least %v and at most %v",
+		return fmt.Errorf("%w: triggered update delay %v to %v: the minimum is above the maximum",
 			ErrConfig, t.TriggerMin, t.TriggerMax)
 	}
 	return nil
@@ -172,7 +172,7 @@ func (c Config) validateNeighbors() error {
 			valid = isLinkLocal(n.Addr)
 		}
 		if !valid || n.Iface < 0 {
-			return fmt.Errorf("%w: neighbor %v on interface %d", ErrConfig, n.Addr, n.Iface)
+			return fmt.Errorf("%w: invalid neighbor %v on interface %d", ErrConfig, n.Addr, n.Iface)
 		}
 		if c.Dialect != Course && n.Iface >= len(c.Interfaces) {
 			return fmt.Errorf("%w: neighbor %v on interface %d, which does not exist",

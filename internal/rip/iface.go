@@ -86,7 +86,7 @@ func (f *Interface) validate(d Dialect) error {
 	case d == RIPng && len(f.Keys) > 0:
 		return errors.New("RIPng has no authentication (RFC 2080 §3): remove the keys")
 	case d == RIPv2 && (!f.Addr.IsValid() || !f.Addr.Addr().Is4()):
-		return fmt.Errorf("address %v", f.Addr)
+		return fmt.Errorf("address %v: must be an IPv4 address", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
 		return validateKeys(f.Keys)
 	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // a next hop has an entry in RIPng
@@ -94,7 +94,7 @@ func (f *Interface) validate(d Dialect) error {
 	case f.Send > SendNone || f.Receive > ReceiveNone:
 		return errors.New("unknown mode")
 	case len(f.Keys) > 0 && f.Send == SendRIP1:
-		return errors.New("version 1 has no authentication")
+		return errors.New("version 1 has no authentication: remove the keys")
 	}
 	return nil
 }

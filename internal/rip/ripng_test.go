@@ -432,7 +432,7 @@ func TestConfigNG(t *testing.T) {
 			c.Interfaces[0].Keys = []rip.Key{key(1, rip.KeyedMD5, "tide")}
 		},
 		"MTU 91 is too small for an entry": func(c *rip.Config) { c.Interfaces[0].MTU = 91 },
-		"neighbor 2001:db8::b on interface 0": func(c *rip.Config) {
+		"invalid neighbor 2001:db8::b on interface 0": func(c *rip.Config) {
 			c.Neighbors = []rip.Neighbor{{Addr: netip.MustParseAddr("2001:db8::b")}}
 		},
 	} {

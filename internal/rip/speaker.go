@@ -10,7 +10,7 @@ import (
 )
 
 // ErrConfig is wrapped by the errors of NewSpeaker.
-var ErrConfig = errors.New("rip: bad configuration")
+var ErrConfig = errors.New("rip: invalid configuration")
 
 // Speaker is the RIP engine of one router. Its owner calls it from one goroutine. After each call
 // it calls Output and NextChange until they return false.

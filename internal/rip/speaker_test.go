@@ -413,16 +413,16 @@ func TestConfigIsJudged(t *testing.T) {
 		cfg  rip.Config
 		want string
 	}{
-		{"negative period", rip.Config{Timers: rip.Timers{Periodic: -1}}, "a negative time"},
-		{"negative garbage", rip.Config{Timers: rip.Timers{Garbage: -1}}, "a negative time"},
+		{"negative period", rip.Config{Timers: rip.Timers{Periodic: -1}}, "times must not be negative"},
+		{"negative garbage", rip.Config{Timers: rip.Timers{Garbage: -1}}, "times must not be negative"},
 		{"time-out of a period", rip.Config{Timers: rip.Timers{Timeout: 5 * time.Second}}, "timeout 5s must be longer than the period 5s"},
 		{"entry size", rip.Config{EntrySize: 20}, "entry size 20 must be 12 or 8"},
 		{"entries", rip.Config{MaxEntries: 65}, "65 entries a message: must be 1 to 64"},
 		{"negative entries", rip.Config{MaxEntries: -1}, "-1 entries a message: must be 1 to 64"},
 		{"routes", rip.Config{MaxRoutes: -5}, "route limit -5 must be positive"},
 		{"no address", rip.Config{Neighbors: []rip.Neighbor{{}}}, "neighbor invalid IP on interface 0"},
-		{"an IPv6 neighbour", rip.Config{Neighbors: []rip.Neighbor{{Addr: netip.MustParseAddr("::1")}}}, "neighbor ::1 on interface 0"},
-		{"a neighbour on no interface", rip.Config{Neighbors: []rip.Neighbor{{Addr: b, Iface: -1}}}, "neighbor 10.0.0.2 on interface -1"},
+		{"an IPv6 neighbour", rip.Config{Neighbors: []rip.Neighbor{{Addr: netip.MustParseAddr("::1")}}}, "invalid neighbor ::1 on interface 0"},
+		{"a neighbour on no interface", rip.Config{Neighbors: []rip.Neighbor{{Addr: b, Iface: -1}}}, "invalid neighbor 10.0.0.2 on interface -1"},
 		{"a neighbour twice", rip.Config{Neighbors: []rip.Neighbor{{Addr: b}, {Addr: b}}}, "duplicate neighbor 10.0.0.2"},
 	}
 	for _, tt := range tests {

@@ -54,11 +54,11 @@ func (t *transfer) expect(r io.Reader) error {
 	}
 	offset, length := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
 	if offset != uint64(t.result.Offset) {
-		return fmt.Errorf("%w: the sender starts at byte %d of the file, this end at byte %d",
+		return fmt.Errorf("%w: the sender starts at byte %d of the file, the receiver at byte %d",
 			errOffset, offset, t.result.Offset)
 	}
 	if length > 1<<62 {
-		return fmt.Errorf("%w: the sender announces %d bytes", control.ErrMismatch, length)
+		return fmt.Errorf("%w: invalid size: the sender announces %d bytes", control.ErrMismatch, length)
 	}
 	t.total = int64(length)
 	return nil

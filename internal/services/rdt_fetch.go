@@ -26,7 +26,7 @@ const (
 )
 
 // errDigest is an object whose contents differ from the server's listing.
-var errDigest = fmt.Errorf("%w: its SHA-256 is not the one in the listing", rdt.ErrMalformed)
+var errDigest = fmt.Errorf("%w: its SHA-256 differs from the listing", rdt.ErrMalformed)
 
 // RDTFetch describes a fetch.
 type RDTFetch struct {
@@ -149,7 +149,7 @@ func (f *fetching) fetch(ctx context.Context, list *rdt.Listing) error {
 		f.result.Objects = append(f.result.Objects, RDTResult{Entry: e})
 	}
 	if f.total > MaxBytes {
-		return fmt.Errorf("%w: %d bytes, more than %d in a fetch", rdt.ErrTooLarge, f.total,
+		return fmt.Errorf("%w: %d bytes: must be at most %d in one fetch", rdt.ErrTooLarge, f.total,
 			int64(MaxBytes))
 	}
 	f.tell(0)

@@ -31,7 +31,7 @@ func readObjects(ctx context.Context, paths []string) ([]rdt.Object, error) {
 		}
 	}
 	if len(g.objects) == 0 {
-		return nil, fmt.Errorf("%w: no file to serve", control.ErrUsage)
+		return nil, fmt.Errorf("%w: no files to serve", control.ErrUsage)
 	}
 	return g.objects, nil
 }
@@ -68,7 +68,7 @@ func (g *gathering) file(ctx context.Context, where *files.Folder, path, name st
 		return context.Cause(ctx)
 	}
 	if !rdt.ValidName(name) {
-		return fmt.Errorf("%w: %q cannot be the name of an object", control.ErrUsage, name)
+		return fmt.Errorf("%w: %q is not a valid object name", control.ErrUsage, name)
 	}
 	if len(g.objects) == rdt.MaxEntries {
 		return fmt.Errorf("%w: more than %d files", control.ErrTooBig, rdt.MaxEntries)
@@ -78,7 +78,7 @@ func (g *gathering) file(ctx context.Context, where *files.Folder, path, name st
 		return err
 	}
 	defer f.Close()
-	tooBig := fmt.Errorf("%w: with %s the files have more than %d bytes", control.ErrTooBig, name,
+	tooBig := fmt.Errorf("%w: the files up to %s have more than %d bytes", control.ErrTooBig, name,
 		int64(MaxBytes))
 	room := MaxBytes - g.bytes
 	if info.Size() > room {

@@ -128,9 +128,9 @@ func (t *transfer) expected(r *control.RecvFile) error {
 	whole := t.result.Offset + t.result.Bytes
 	switch {
 	case r.Size > 0 && whole != r.Size:
-		return fmt.Errorf("%w: it has %d bytes, expected %d", control.ErrMismatch, whole, r.Size)
+		return fmt.Errorf("%w: received %d bytes, expected %d", control.ErrMismatch, whole, r.Size)
 	case r.SHA256 != "" && !strings.EqualFold(r.SHA256, t.digest()):
-		return fmt.Errorf("%w: its SHA-256 is %s, expected %s", control.ErrMismatch, t.digest(),
+		return fmt.Errorf("%w: SHA-256 %s, expected %s", control.ErrMismatch, t.digest(),
 			strings.ToLower(r.SHA256))
 	}
 	return nil

@@ -160,9 +160,9 @@ func TestFilesThatWereNotExpected(t *testing.T) {
 	a, b := twoNodes(t)
 	file, _, digest := someFile(t)
 	for want, recv := range map[string]control.RecvFile{
-		"it has 1100000 bytes, expected 7":       {Size: 7},
-		"it has 1100000 bytes, expected 1100001": {Size: 1100001},
-		"its SHA-256 is " + digest:               {SHA256: digest[1:] + "0"},
+		"received 1100000 bytes, expected 7":       {Size: 7},
+		"received 1100000 bytes, expected 1100001": {Size: 1100001},
+		"SHA-256 " + digest:                        {SHA256: digest[1:] + "0"},
 	} {
 		advice := ": receive it again without --resume"
 		if recv.Size > 1100000 {

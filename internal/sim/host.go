@@ -36,7 +36,7 @@ const room = 1 << 16
 // source of lossyforward if cfg has none.
 func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	if w.names[name] {
-		return nil, fmt.Errorf("sim: host %s: there is one already", name)
+		return nil, fmt.Errorf("sim: duplicate host %s", name)
 	}
 	if cfg.Rand == nil {
 		cfg.Rand = w.Rand("forward " + name)

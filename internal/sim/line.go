@@ -47,7 +47,7 @@ const maxRouters = 250
 // NewLine builds a line.
 func NewLine(seed uint64, cfg LineConfig) (*Line, error) {
 	if cfg.Routers < 0 || cfg.Routers > maxRouters {
-		return nil, fmt.Errorf("sim: %d routers: want 0 to %d", cfg.Routers, maxRouters)
+		return nil, fmt.Errorf("sim: %d routers: must be 0 to %d", cfg.Routers, maxRouters)
 	}
 	if len(cfg.Wires) == 0 {
 		cfg.Wires = []Wire{{}}

@@ -241,8 +241,8 @@ func TestBadWorlds(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{})
 	require.NoError(t, err)
 	a, b := sim.End{Host: l.Left}, sim.End{Host: l.Right}
-	assert.ErrorContains(t, l.Connect(a, b, netem.Config{}, netem.Config{}), "its wire already")
-	assert.ErrorContains(t, l.Connect(a, a, netem.Config{}, netem.Config{}), "to itself")
+	assert.ErrorContains(t, l.Connect(a, b, netem.Config{}, netem.Config{}), "already has a link")
+	assert.ErrorContains(t, l.Connect(a, a, netem.Config{}, netem.Config{}), "must join two hosts")
 }
 
 // In its steady state, a world's packets cost no allocation.
@@ -386,7 +386,7 @@ func TestNamesAreUnique(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{})
 	require.NoError(t, err)
 	_, err = l.AddHost("left", stack.Config{})
-	assert.ErrorContains(t, err, "host left: there is one already")
+	assert.ErrorContains(t, err, "duplicate host left")
 }
 
 // The receiver detects corruption although it does not verify packets that no link has corrupted;

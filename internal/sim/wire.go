@@ -33,10 +33,10 @@ type wire struct {
 // Connect joins two interfaces by a link with the impairments of each direction.
 func (w *World) Connect(a, b End, ab, ba netem.Config) error {
 	if a.Host == b.Host {
-		return fmt.Errorf("sim: %s: a wire to itself", a.Host.name)
+		return fmt.Errorf("sim: %s: a link must join two hosts", a.Host.name)
 	}
 	if a.Host.wires[a.Iface] != nil || b.Host.wires[b.Iface] != nil {
-		return fmt.Errorf("sim: %s to %s: an interface has its wire already",
+		return fmt.Errorf("sim: %s to %s: an interface already has a link",
 			a.Host.name, b.Host.name)
 	}
 	for _, d := range []struct {

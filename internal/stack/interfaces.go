@@ -246,7 +246,7 @@ func (ifs *Interfaces) configs() (list []Interface) {
 // checkWires sets defaults in a new list of interfaces, and returns its error.
 func (ifs *Interfaces) checkWires(list []Interface) error {
 	if len(list) < len(ifs.list) {
-		return errors.New("stack: the new list is shorter than that of the numbered interfaces")
+		return errors.New("stack: the new list has fewer interfaces than the old one")
 	}
 	own, exists := map[netip.Addr]string{}, false
 	for i := range list {

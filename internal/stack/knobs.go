@@ -9,7 +9,7 @@ import (
 )
 
 // ErrKnob is returned for a setting that is out of range.
-var ErrKnob = errors.New("a knob out of its bounds")
+var ErrKnob = errors.New("setting out of range")
 
 // maxICMP is the upper limit of ICMP's rate and burst.
 const maxICMP = 1_000_000
@@ -94,7 +94,7 @@ func (s *Stack) SetKnobs(k Knobs) error {
 			ErrKnob, l.Rate, l.Burst, maxICMP)
 	}
 	if int(k.IP.ReversePath) >= len(reversePaths) {
-		return fmt.Errorf("%w: reverse path %d", ErrKnob, k.IP.ReversePath)
+		return fmt.Errorf("%w: unknown reverse-path mode %d", ErrKnob, k.IP.ReversePath)
 	}
 	if err := s.local.fragments.Configure(k.IP.Reassembly); err != nil {
 		return fmt.Errorf("%w: %w", ErrKnob, err)

@@ -35,7 +35,7 @@ type Probers struct {
 const maxProbers = 64
 
 // ErrTooMany is returned if maxProbers are running.
-var ErrTooMany = errors.New("too many at once")
+var ErrTooMany = errors.New("too many are running")
 
 // Start runs a prober until Stop.
 func (pr *Probers) Start(p Prober) error {

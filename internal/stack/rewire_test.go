@@ -62,11 +62,11 @@ func TestRewire(t *testing.T) {
 	t.Log("# an invalid list changes nothing")
 	before := prefixes(s)
 	for text, list := range map[string][]stack.Interface{
-		"shorter than":     {face("if0", "10.1.0.1/24")},
-		"no interfaces":    {{}, {}, {}, {}},
-		"the same address": {face("a", "10.7.0.1/24"), face("b", "10.7.0.1/24"), {}, {}},
-		"MTU 10":           {{Name: "a", Addr: netip.MustParsePrefix("10.7.0.1/24"), MTU: 10}, {}, {}, {}},
-		"not IPv4":         {{Name: "a", Addr: netip.MustParsePrefix("fd00::1/64")}, {}, {}, {}},
+		"fewer interfaces than": {face("if0", "10.1.0.1/24")},
+		"no interfaces":         {{}, {}, {}, {}},
+		"the same address":      {face("a", "10.7.0.1/24"), face("b", "10.7.0.1/24"), {}, {}},
+		"MTU 10":                {{Name: "a", Addr: netip.MustParsePrefix("10.7.0.1/24"), MTU: 10}, {}, {}, {}},
+		"not IPv4":              {{Name: "a", Addr: netip.MustParsePrefix("fd00::1/64")}, {}, {}, {}},
 	} {
 		require.ErrorContains(t, s.Rewire(5, list), text)
 		assert.Equal(t, before, prefixes(s))

@@ -14,7 +14,7 @@ import (
 // Errors of static routes.
 var (
 	// ErrPrefix means: not a prefix, or its address has bits beyond its length.
-	ErrPrefix = errors.New("not the prefix of a network")
+	ErrPrefix = errors.New("invalid prefix")
 	// ErrNextHop means that the next hop is not in an interface's network, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
 	// ErrRouteExists means that the same static route exists.
@@ -86,17 +86,17 @@ func (rt *Routing) check(r Route) error {
 		return nil
 	}
 	if r.Via.Is4() != r.Prefix.Addr().Is4() || !r.Via.IsValid() {
-		return fmt.Errorf("%v: %w: not an address of %v's family", r.Via, ErrNextHop, r.Prefix)
+		return fmt.Errorf("%v: %w: must be an address of %v's family", r.Via, ErrNextHop, r.Prefix)
 	}
 	if _, own := rt.ifs.self(r.Via); own {
-		return fmt.Errorf("%v: %w: it is this node", r.Via, ErrNextHop)
+		return fmt.Errorf("%v: %w: it is an address of this node", r.Via, ErrNextHop)
 	}
 	i, ok := rt.ifs.onLink(r.Via)
 	switch {
 	case !ok:
-		return fmt.Errorf("%v: %w: it is on no interface's network", r.Via, ErrNextHop)
+		return fmt.Errorf("%v: %w: it is not in an interface's network", r.Via, ErrNextHop)
 	case rt.ifs.all(i, v4Of(r.Via)):
-		return fmt.Errorf("%v: %w: it is all hosts of a network", r.Via, ErrNextHop)
+		return fmt.Errorf("%v: %w: it is a broadcast address", r.Via, ErrNextHop)
 	case !rt.ifs.present(i, r.Via):
 		return fmt.Errorf("%v: %w: it is not on %s's link", r.Via, ErrNextHop,
 			rt.ifs.list[i].Name)
@@ -109,7 +109,7 @@ func checkPrefix(p netip.Prefix) error {
 		return fmt.Errorf("%v: %w", p, ErrPrefix)
 	}
 	if p != p.Masked() {
-		return fmt.Errorf("%v: %w: bits are set behind its length; did you mean %v?",
+		return fmt.Errorf("%v: %w: it has bits beyond its length; did you mean %v?",
 			p, ErrPrefix, p.Masked())
 	}
 	return nil

@@ -40,12 +40,12 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 		text        string
 	}{
 		{"10.9.1.0/16", "10.0.0.2", stack.ErrPrefix, "did you mean 10.9.0.0/16?"},
-		{"fd00::/8", "10.0.0.2", stack.ErrNextHop, "not an address of fd00::/8's family"},
-		{"10.9.0.0/16", "10.7.0.2", stack.ErrNextHop, "on no interface's network"},
-		{"10.9.0.0/16", "10.0.0.1", stack.ErrNextHop, "it is this node"},
-		{"10.9.0.0/16", "127.0.0.1", stack.ErrNextHop, "it is this node"},
-		{"10.9.0.0/16", "10.0.0.255", stack.ErrNextHop, "all hosts"},
-		{"10.9.0.0/16", "fd00::1", stack.ErrNextHop, "not an address of 10.9.0.0/16's family"},
+		{"fd00::/8", "10.0.0.2", stack.ErrNextHop, "must be an address of fd00::/8's family"},
+		{"10.9.0.0/16", "10.7.0.2", stack.ErrNextHop, "not in an interface's network"},
+		{"10.9.0.0/16", "10.0.0.1", stack.ErrNextHop, "it is an address of this node"},
+		{"10.9.0.0/16", "127.0.0.1", stack.ErrNextHop, "it is an address of this node"},
+		{"10.9.0.0/16", "10.0.0.255", stack.ErrNextHop, "broadcast address"},
+		{"10.9.0.0/16", "fd00::1", stack.ErrNextHop, "must be an address of 10.9.0.0/16's family"},
 	}
 	for _, tt := range tests {
 		err := s.Routing().Add(1, stack.Route{Prefix: pfx(tt.prefix), Via: addr(tt.via)})

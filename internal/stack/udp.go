@@ -99,7 +99,7 @@ func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length
 func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 	for _, rp := range ds.rips {
 		if local.Port() == rp.port && rp.port != 0 {
-			return nil, fmt.Errorf("%v, RIP's: %w", local, udp.ErrPortInUse)
+			return nil, fmt.Errorf("%v, the port of RIP: %w", local, udp.ErrPortInUse)
 		}
 	}
 	a := local.Addr()
@@ -167,7 +167,7 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 		return fmt.Errorf("%d bytes: %w", len(payload), ErrTooBig)
 	case u.Options().DontFragment && to == u.Remote() &&
 		tooLongFor(u.PathMTU(now), to.Addr(), payload):
-		return fmt.Errorf("%d bytes over %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
+		return fmt.Errorf("%d bytes, path MTU %d: %w", len(payload), u.PathMTU(now), ErrTooBig)
 	case ds.out.bytes >= maxQueuedBytes/2: // the rest is for answers, errors and routing
 		return ErrQueueFull
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 // ErrWouldBlock means that the call must be repeated after an event.
-var ErrWouldBlock = errors.New("the call would have to wait")
+var ErrWouldBlock = errors.New("the call would block")
 
 // NewVir returns the calls of a stack.
 func NewVir(s *Stack) *Vir {
@@ -130,7 +130,7 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	case err != nil:
 		return err
 	case k.listener != nil || k.served:
-		return fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+		return fmt.Errorf("socket %d is listening: %w", h, ErrErrorTCPState)
 	case k.connected || k.conn != nil && k.conn.Tuple().Remote() != to:
 		return fmt.Errorf("socket %d is connected: %w", h, ErrErrorTCPState)
 	case k.conn == nil:
@@ -160,7 +160,7 @@ func (v *Vir) VirAccept(h int) (int, error) {
 	case k.served:
 		return 0, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
 	case k.listener == nil:
-		return 0, fmt.Errorf("socket %d does not listen: %w", h, ErrErrorTCPState)
+		return 0, fmt.Errorf("socket %d is not listening: %w", h, ErrErrorTCPState)
 	case k.listener.Queued() == 0:
 		return 0, ErrWouldBlock
 	}
@@ -183,7 +183,7 @@ func (v *Vir) connected(h int) (*virSocket, error) {
 	case k.served:
 		return nil, fmt.Errorf("socket %d: %w", h, ErrServerHasClose)
 	case k.listener != nil:
-		return nil, fmt.Errorf("socket %d listens: %w", h, ErrErrorTCPState)
+		return nil, fmt.Errorf("socket %d is listening: %w", h, ErrErrorTCPState)
 	case k.conn == nil && k.port == 0:
 		return nil, fmt.Errorf("socket %d: %w", h, ErrUnboundSocket)
 	case k.conn == nil:

@@ -255,7 +255,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if c.Route == nil {
-		bad("no Route")
+		bad("Route is missing")
 	}
 	rec, retries, limits := &c.Recovery, &c.Retries, &c.Limits
 	positive := func(what string, d time.Duration) {

@@ -14,13 +14,13 @@ var (
 	ErrAborted = errors.New("connection aborted")       // by ABORT
 	ErrTimeout = errors.New("connection timed out")     // R2 of §3.8.3
 	// ErrAddressGone is what ends a connection whose local address the host has no more.
-	ErrAddressGone = errors.New("its local address is no more")
+	ErrAddressGone = errors.New("local address removed")
 	ErrUnreachable = errors.New("no route to host")
-	ErrNotHost     = errors.New("not the address of a host") // a broadcast or multicast address
+	ErrNotHost     = errors.New("not a unicast address") // a broadcast or multicast address
 	ErrPortInUse   = errors.New("address already in use")
 	ErrNoPorts     = errors.New("no free ports")
 	ErrClosed      = errors.New("connection closed") // the user has closed that direction
-	ErrAddress     = errors.New("not an address and port of the right family")
+	ErrAddress     = errors.New("invalid address or port, or wrong family")
 	ErrOption      = errors.New("invalid socket option")
 	ErrCongestion  = congestion.ErrUnknown
 

@@ -55,12 +55,12 @@ func (l *Listener) Sockopts() Sockopts { return l.options }
 func (o *Sockopts) validate(h *Host) error {
 	switch {
 	case o.MaxSeg != 0 && (o.MaxSeg < MinMSS || o.MaxSeg > maxMSS):
-		return fmt.Errorf("tcp: segments of %d bytes, want %d to %d: %w",
+		return fmt.Errorf("tcp: MaxSeg %d: must be %d to %d: %w",
 			o.MaxSeg, MinMSS, maxMSS, ErrOption)
 	case o.UserTimeout < 0, o.Keepalive.Idle < 0, o.Keepalive.Interval < 0:
-		return fmt.Errorf("tcp: a negative time: %w", ErrOption)
+		return fmt.Errorf("tcp: times must not be negative: %w", ErrOption)
 	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:
-		return fmt.Errorf("tcp: a negative number: %w", ErrOption)
+		return fmt.Errorf("tcp: sizes and counts must not be negative: %w", ErrOption)
 	case o.Congestion == "":
 		return nil
 	}

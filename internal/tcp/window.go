@@ -18,7 +18,7 @@ type autotuning struct {
 // CheckBuffer returns an ErrOption if no buffer can have n bytes.
 func CheckBuffer(n int) error {
 	if n < MinBuffer || n > MaxBuffer {
-		return fmt.Errorf("tcp: a buffer of %d bytes, want %d to %d: %w",
+		return fmt.Errorf("tcp: buffer of %d bytes: must be %d to %d: %w",
 			n, MinBuffer, MaxBuffer, ErrOption)
 	}
 	return nil

@@ -93,7 +93,7 @@ func (r *reader) placeNode(words []lnx.Word) {
 	switch i, ok := r.node(node); {
 	case !ok:
 	case r.plan.Nodes[i].host != "":
-		r.text.Wrong(node, node.Text+" already has the host "+r.plan.Nodes[i].host, "one line")
+		r.text.Wrong(node, node.Text+" already has the host "+r.plan.Nodes[i].host, "only one line")
 	default:
 		r.plan.Nodes[i].host = host.Text
 	}

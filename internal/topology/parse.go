@@ -227,7 +227,7 @@ func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 		switch {
 		case !ok:
 		case r.plan.Nodes[i].Role != Unsaid && r.plan.Nodes[i].Role != role:
-			r.text.Wrong(w, w.Text+" has the other role already", "one of host and router")
+			r.text.Wrong(w, w.Text+" has the other role already", "either host or router")
 		default:
 			r.plan.Nodes[i].Role = role
 		}
@@ -248,7 +248,7 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 	case r.plan.portAt.Text != "":
 		r.text.Wrong(at, fmt.Sprintf("the first port is already set in line %d",
 			r.plan.portAt.Pos.Line),
-			"one line with it")
+			"only one such line")
 	default:
 		r.plan.Port, r.plan.portAt = int(n), words[0]
 		r.plan.portSource = r.text.Source(at.Pos.Line)

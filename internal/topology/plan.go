@@ -23,7 +23,7 @@ const (
 )
 
 // ErrPlan marks a plan that cannot become files.
-var ErrPlan = errors.New("cannot be planned")
+var ErrPlan = errors.New("cannot plan this network")
 
 // Plan is a network before its files.
 type Plan struct {

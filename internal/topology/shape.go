@@ -72,7 +72,7 @@ func (s *shape) usage() string {
 // the shape random.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
-		return nil, fmt.Errorf("%w: a shape is missing: must be %s", ErrPlan, shapeNames())
+		return nil, fmt.Errorf("%w: the shape is missing: must be %s", ErrPlan, shapeNames())
 	}
 	for i := range shapes {
 		s := &shapes[i]
@@ -114,7 +114,7 @@ func shapeNames() string {
 
 func (s *shape) read(words []string) ([]int, error) {
 	if len(words) > len(s.sizes) {
-		return nil, fmt.Errorf("%w: unexpected argument after %q: the shape is %s", ErrPlan,
+		return nil, fmt.Errorf("%w: unexpected argument after %q: the syntax is %s", ErrPlan,
 			words[len(s.sizes)-1], s.usage())
 	}
 	n := make([]int, len(s.sizes))

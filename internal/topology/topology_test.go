@@ -132,12 +132,12 @@ func TestChanceRepeatsItself(t *testing.T) {
 
 func TestShapesThatCannotBe(t *testing.T) {
 	for words, says := range map[string]string{
-		"":            "a shape is missing: must be line, ring",
+		"":            "the shape is missing: must be line, ring",
 		"rnig 3":      `"rnig" is not a shape (did you mean ring?)`,
 		"line":        "NODES is missing: must be line NODES",
 		"line x":      `NODES of "x": must be line NODES from 2 to 1000`,
 		"line 1":      "from 2 to 1000",
-		"line 3 4":    `unexpected argument after "3": the shape is line NODES`,
+		"line 3 4":    `unexpected argument after "3": the syntax is line NODES`,
 		"ring 2":      "from 3 to 998",
 		"grid 3":      "COLUMNS is missing",
 		"tree 8 31":   "more than 1000",
@@ -221,7 +221,7 @@ func TestMistakesInPlans(t *testing.T) {
 		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
-		"x.net:5:8: B has the other role already; expected one of host and router",
+		"x.net:5:8: B has the other role already; expected either host or router",
 		`x.net:6:6: "99999" is not a port; expected a port from 1 to 65535`,
 		"x.net:7:1: the line must have one port number; expected port 6000",
 		"x.net:8:1: a name is missing; expected router NAME...",
@@ -248,7 +248,7 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 		"link A B\nport 65535": "x.net:2:6: the plan needs ports 65535 to 65536; ports are 1 to " +
 			"65535; expected a smaller first port\n    port 65535\n         ^^^^^",
 		"port 1\nlink A B\nport 2": "x.net:3:1: the first port is already set in line 1; " +
-			"expected one line with it\n    port 2\n    ^^^^",
+			"expected only one such line\n    port 2\n    ^^^^",
 		"link A B loss 1% \xff": "x.net:1:18: byte 0xff is not UTF-8; expected UTF-8 text\n" +
 			"    link A B loss 1% \ufffd\n                     ^",
 		"link A B\x00": "x.net:1:9: a NUL byte: this is a binary file; expected UTF-8 text",

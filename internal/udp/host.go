@@ -17,7 +17,7 @@ var (
 	// ErrNoPorts: all ephemeral ports are in use.
 	ErrNoPorts = errors.New("no free ports")
 	// ErrAddress: the address cannot be bound or connected to.
-	ErrAddress = errors.New("not the address of a UDP socket")
+	ErrAddress = errors.New("invalid address of a UDP socket")
 	// ErrFamily: the socket is of the other IP version.
 	ErrFamily = errors.New("the socket is of the other IP version")
 	// ErrRefused: port or protocol unreachable.

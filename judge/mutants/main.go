@@ -270,7 +270,7 @@ func (m *mutant) overlay(dir string) (string, error) {
 // edit plants the fault in a file's text.
 func (m *mutant) edit(text string) (string, error) {
 	if n := strings.Count(text, m.old); n != 1 {
-		return "", fmt.Errorf("%s contains %q %d times, want once", m.file, m.old, n)
+		return "", fmt.Errorf("%s contains %q %d times, expected once", m.file, m.old, n)
 	}
 	return strings.Replace(text, m.old, m.new, 1), nil
 }

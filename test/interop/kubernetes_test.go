@@ -66,7 +66,7 @@ func TestKubernetesRunsASweep(t *testing.T) {
 	said, err = k.command(node, "lab", "collect", elsewhere, "--claim", "sweeps", "--image",
 		"tidepool:good").CombinedOutput()
 	require.Error(t, err)
-	assert.Contains(t, string(said), "not all has been run: 6 runs of cells 1, 2")
+	assert.Contains(t, string(said), "some runs are missing: 6 runs of cells 1, 2")
 
 	resumed := b.start(k.command(node, submit...))
 	k.wait("the command waits for the job", func() bool { return k.asked > 3 })

@@ -262,7 +262,7 @@ func TestMachines(t *testing.T) {
 	code, text = m.run("net", "apply")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, text, "host beta (beta) is unreachable: ")
-	assert.Contains(t, text, "\nnothing was changed\n")
+	assert.Contains(t, text, "\nno node was changed\n")
 	code, text = m.run("ctl", "R", "routes")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, text, "host beta (beta) is unreachable: ")

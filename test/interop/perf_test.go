@@ -178,7 +178,7 @@ func testInvalidPerfClient(t *testing.T, f family) {
 	cmd := b.command("socat", "-", "TCP:"+f.colon(hostIP, 5201))
 	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
 	_ = cmd.Run() // it is reset, or has exited before
-	assert.Contains(t, <-said, "it begins with no cookie")
+	assert.Contains(t, <-said, "the connection does not begin with a cookie")
 }
 
 // perfReport parses iperf3's JSON into our type, which has the same names.

@@ -134,7 +134,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 }
 
 // errWrong is an echo that is not what was written.
-var errWrong = errors.New("a byte came back that was not sent")
+var errWrong = errors.New("an echoed byte differs from the one sent")
 
 // listen reads what comes back until that is all that was written.
 func (e *End) listen(c net.Conn, writer <-chan written) error {

@@ -90,7 +90,7 @@ func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 		}
 		i := int(binary.BigEndian.Uint16(number[:]))
 		if i >= len(g.Items) {
-			return fmt.Errorf("there is no object %d", i)
+			return fmt.Errorf("no object %d", i)
 		}
 		parts = g.Items[i].Stream()
 	}
@@ -141,7 +141,7 @@ func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) err
 }
 
 // errForeign is the error of data that is not the expected objects.
-var errForeign = errors.New("what comes is no object")
+var errForeign = errors.New("received data is not an object of this experiment")
 
 func (e *End) take(c io.Reader, g *Goods, objects ...int) error {
 	framed := e.Flow.App.Objects.Arm == workload.Interleaved

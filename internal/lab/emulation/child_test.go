@@ -42,7 +42,7 @@ func TestAChildThatSpeaksOtherwise(t *testing.T) {
 	h := <-to
 	assert.True(t, h.gone)
 	require.ErrorIs(t, h.err, ErrProtocol)
-	assert.ErrorContains(t, h.err, `the script does not speak as an end does: "hello"`)
+	assert.ErrorContains(t, h.err, `the script sent an invalid message: "hello"`)
 	c.end()
 }
 

@@ -70,7 +70,7 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	}
 	arm := arms[e.Flow.Protocol]
 	if arm == nil {
-		return fmt.Errorf("flow %s: no arm speaks %s here", e.Flow.Name, e.Flow.Protocol)
+		return fmt.Errorf("flow %s: protocol %s is not supported in real time", e.Flow.Name, e.Flow.Protocol)
 	}
 	defer spareProcessors()()
 	e.prepare(len(cell.Flows))
@@ -137,7 +137,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		return errors.New("the arm does not end when its time is over")
+		return errors.New("the flow did not stop at its end time")
 	}
 	e.seen.late = sleeper.stop().worse(e.rests.lateness())
 	e.seen.dropped = e.drops()

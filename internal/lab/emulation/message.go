@@ -120,7 +120,7 @@ const (
 )
 
 // ErrProtocol is the error of a process that says what makes no sense.
-var ErrProtocol = errors.New("does not speak as an end does")
+var ErrProtocol = errors.New("sent an invalid message")
 
 // speaker writes messages, a line each.
 type speaker struct {
@@ -174,11 +174,11 @@ func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {
-		return nil, nil, nil, fmt.Errorf("no start message on standard input: %w", orEOF(in.Err()))
+		return nil, nil, nil, fmt.Errorf("reading the start message from standard input: %w", orEOF(in.Err()))
 	}
 	s := new(Start)
 	if err := json.Unmarshal(in.Bytes(), s); err != nil {
-		return nil, nil, nil, fmt.Errorf("the start message on standard input: %w", err)
+		return nil, nil, nil, fmt.Errorf("start message on standard input: %w", err)
 	}
 	if s.Type != "start" {
 		return nil, nil, nil, fmt.Errorf("standard input begins with %q: expected start", s.Type)

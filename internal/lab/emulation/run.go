@@ -35,7 +35,7 @@ const (
 )
 
 // ErrProcess is the error of a run whose processes could not be brought to begin.
-var ErrProcess = errors.New("could not begin in real time")
+var ErrProcess = errors.New("cannot start the run in real time")
 
 // run is a run under way. One goroutine has it.
 type run struct {
@@ -111,7 +111,7 @@ func (r *run) play(ctx context.Context) error {
 	ready := func() bool { return r.ready == len(r.children) }
 	err := r.await(ctx, readyTime, ready)
 	if errors.Is(err, errLate) { // a silent process would be silent again
-		return fmt.Errorf("%s does not say that it is ready: %w", r.unready(), err)
+		return fmt.Errorf("%s did not become ready: %w", r.unready(), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
@@ -137,13 +137,13 @@ func (r *run) play(ctx context.Context) error {
 		return true
 	})
 	if errors.Is(err, errLate) {
-		return fmt.Errorf("%s does not say what it has come to: %w", r.silent(), err)
+		return fmt.Errorf("%s did not report its result: %w", r.silent(), err)
 	}
 	if err != nil {
 		return err
 	}
 	if r.reports[0].Done == nil {
-		return fmt.Errorf("the process in the middle ended: %w", errors.Join(r.deaths...))
+		return fmt.Errorf("the process of the path stopped: %w", errors.Join(r.deaths...))
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (r *run) tell(o order) {
 }
 
 // errLate is the end of a wait in which what was waited for did not happen.
-var errLate = errors.New("it takes too long")
+var errLate = errors.New("timed out")
 
 // await hears what processes say until something is so.
 func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error {
@@ -207,7 +207,7 @@ func (r *run) take(h heard) (err error) {
 		finish()
 		if one.Done == nil {
 			if h.err == nil {
-				h.err = fmt.Errorf("%s ended too early", h.from.name)
+				h.err = fmt.Errorf("%s stopped too early", h.from.name)
 			}
 			one.err = h.err
 			r.deaths = append(r.deaths, h.err)
@@ -241,7 +241,7 @@ func (r *run) take(h heard) (err error) {
 	case "error":
 		err = fmt.Errorf("%s: %s", h.from.name, m.Text)
 	default:
-		err = fmt.Errorf("%s %w: a message %q", h.from.name, ErrProtocol, m.Type)
+		err = fmt.Errorf("%s %w: type %q", h.from.name, ErrProtocol, m.Type)
 	}
 	return err
 }
@@ -258,7 +258,7 @@ func (r *report) rows(m *Message) error {
 	case "events":
 		err = addRows(&r.events[min(max(0, m.Link), 1)], m)
 	default:
-		err = fmt.Errorf("%w: rows of %q", ErrProtocol, m.Table)
+		err = fmt.Errorf("%w: rows of unknown table %q", ErrProtocol, m.Table)
 	}
 	return err
 }

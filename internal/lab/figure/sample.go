@@ -80,7 +80,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 		delete(fields, name)
 	}
 	if len(fields) > 0 {
-		return nil, fmt.Errorf("probe file: line 1: only %d of the %d columns that are needed: %q",
+		return nil, fmt.Errorf("probe file: line 1: only %d of %d required columns: %q",
 			all-len(fields), all, in.Text())
 	}
 	var samples []Sample
@@ -104,7 +104,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 func readRow(to []any, row string) error {
 	fields := strings.Split(strings.TrimSuffix(row, "\r"), ",")
 	if len(fields) != len(to) {
-		return fmt.Errorf("want %d fields: %q", len(to), row)
+		return fmt.Errorf("must have %d fields: %q", len(to), row)
 	}
 	for i, field := range fields {
 		if to[i] == nil {

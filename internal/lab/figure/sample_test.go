@@ -50,13 +50,13 @@ func TestReadSamplesRefusesOtherFiles(t *testing.T) {
 	row := "0.25,1,ESTABLISHED,1,2,3,4,5,6,7,8,9,10,11,12,cwnd\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "no samples"},
-		{"time,cwnd\n1,2\n", "line 1: only 1 of the 13 columns"},
-		{header + "nonsense\n" + row, "line 2: want 16 fields"},
+		{"time,cwnd\n1,2\n", "line 1: only 1 of 13 required columns"},
+		{header + "nonsense\n" + row, "line 2: must have 16 fields"},
 		{
 			header + row + strings.Replace(row, "ESTABLISHED,1,", "ESTABLISHED,NaN,", 1) + row,
 			"line 3: field 4: value out of range",
 		},
-		{header + row + row[:len(row)-1] + ",more\n" + row, "line 3: want 16 fields"},
+		{header + row + row[:len(row)-1] + ",more\n" + row, "line 3: must have 16 fields"},
 		{header + strings.Repeat("x", 1<<17), "token too long"},
 	} {
 		_, err := ReadSamples(strings.NewReader(c.text))

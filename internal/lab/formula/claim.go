@@ -59,7 +59,7 @@ func CompileClaim(source string, scope *Scope) (*Claim, error) {
 			break
 		}
 		if len(c.Terms) == maxTerms {
-			p.fail(at, "a comparison too many", "")
+			p.fail(at, "too many comparisons", "")
 			break
 		}
 		end := p.at
@@ -67,12 +67,12 @@ func CompileClaim(source string, scope *Scope) (*Claim, error) {
 		if p.err == nil && !c.Terms[len(c.Terms)-1].Unit().fits(next.Unit()) {
 			p.at = end
 			p.fail(at, "one side is "+c.Terms[len(c.Terms)-1].Unit().name()+" and the other "+
-				next.Unit().name(), "one unit")
+				next.Unit().name(), "the same unit")
 		}
 		c.Terms, c.Operators = append(c.Terms, next), append(c.Operators, op)
 	}
 	if p.err == nil && len(c.Operators) == 0 {
-		p.fail(p.at, "nothing to compare with", "one of < <= = >= >")
+		p.fail(p.at, "the comparison has only one side", "one of < <= = >= >")
 	}
 	p.tolerance(c)
 	p.end()
@@ -108,15 +108,15 @@ func (p *parser) tolerance(c *Claim) {
 	switch {
 	case c.Operators[len(c.Operators)-1] != Equals:
 		p.at = end
-		p.fail(at, "a tolerance of what need not be equal", "= before it")
+		p.fail(at, "a tolerance needs the operator =", "x = 3 ± 1%")
 	case !ok:
-		p.fail(from, "a tolerance that is not a number", "one such as 1% or 5ms")
+		p.fail(from, "the tolerance is not a number", "a tolerance such as 1% or 5ms")
 	case strings.HasSuffix(text, "%"):
 		c.Within = v
 	case !unit.fits(c.Terms[len(c.Terms)-1].Unit()):
 		p.fail(from,
-			"a tolerance "+unit.name()+" of what is "+c.Terms[len(c.Terms)-1].Unit().name(),
-			"one unit, or a percentage")
+			"the tolerance is "+unit.name()+" and the value "+c.Terms[len(c.Terms)-1].Unit().name(),
+			"the same unit, or a percentage")
 	default:
 		c.Within, c.Absolute = v, true
 	}

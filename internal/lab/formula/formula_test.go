@@ -65,7 +65,7 @@ func TestValues(t *testing.T) {
 		{"1e-3", .001, formula.Pure},
 		{".5", .5, formula.Pure},
 		{"262.5ms", .2625, formula.Seconds},
-		{"262.5 ms", .2625, formula.Unknown}, // see below: a space is left over
+		{"262.5 ms", .2625, formula.Unknown}, // see below: a space is unexpected here
 		{"1.5s + 20us", 1.50002, formula.Seconds},
 		{"3%", .03, formula.Pure},
 		{"1.2Mbit", 1.2e6, formula.Rate},
@@ -93,7 +93,7 @@ func TestValues(t *testing.T) {
 	} {
 		if strings.Contains(tt.text, "2.5 ms") {
 			_, err := formula.Compile(tt.text, scope)
-			assert.ErrorContains(t, err, `"ms" is left over`)
+			assert.ErrorContains(t, err, `"ms" is unexpected here`)
 			continue
 		}
 		e, err := formula.Compile(tt.text, scope)
@@ -162,36 +162,36 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		text, want string
 	}{
-		{"", "1: an end where a value belongs; expected a number, a metric, a function or something that is swept"},
-		{"1 +", "4: an end where a value belongs; expected a number, a metric, a function or something that is swept"},
+		{"", "1: a value is missing at the end; expected a number, a metric, a function or a swept key"},
+		{"1 +", "4: a value is missing at the end; expected a number, a metric, a function or a swept key"},
 		{"1 + é(", `5: "é" is not a metric, a function or swept`},
-		{"1 ? 2", `3: "? 2" is left over; expected an operator, or the end`},
+		{"1 ? 2", `3: "? 2" is unexpected here; expected an operator, or the end`},
 		{"(1", "3: a parenthesis is not closed; expected )"},
 		{"goodptu", `1: "goodptu" is not a metric, a function or swept (did you mean goodput?)`},
 		{"rtt.mux", `1: "rtt.mux" is not a metric, a function or swept (did you mean rtt_max?)`},
 		{"sqrt", "1: sqrt without its arguments; expected sqrt(x)"},
 		{"sqrt()", "1: sqrt with 0 arguments; expected sqrt(x)"},
-		{"sqrt(1, 2)", "9: an argument too many; expected sqrt(x)"},
+		{"sqrt(1, 2)", "9: too many arguments; expected sqrt(x)"},
 		{"mathis(10ms)", "8: p is in s; expected it a pure number"},
 		{"cubic_window(1%, 5)", "18: rtt is a pure number; expected it in s"},
-		{"min(1s, 2B)", "9: an argument in bytes beside one in s; expected one unit"},
-		{"1s + 2B", "4: one side is in s and the other in bytes; expected one unit"},
-		{"rtt - 5", "5: one side is in s and the other a pure number; expected one unit"},
+		{"min(1s, 2B)", "9: one argument is in bytes and another in s; expected the same unit"},
+		{"1s + 2B", "4: one side is in s and the other in bytes; expected the same unit"},
+		{"rtt - 5", "5: one side is in s and the other a pure number; expected the same unit"},
 		{"3lightyears", `1: "3lightyears" is not a number with a unit; expected one such as 262.5ms, 3% or 1.2Mbit/s`},
-		{"goodput[2]", "9: there is no flow 2 of 2; expected an index from 0 to 1"},
-		{"goodput[lat]", `9: there is no flow "lat" (did you mean late?); expected one of early, late`},
-		{"goodput[]", "9: no flow in the brackets; expected an index from 0, or a name"},
+		{"goodput[2]", "9: no flow 2 of 2; expected an index from 0 to 1"},
+		{"goodput[lat]", `9: no flow "lat" (did you mean late?); expected one of early, late`},
+		{"goodput[]", "9: the brackets are empty; expected an index from 0, or a name"},
 		{"goodput[0", `9: a bracket is not closed; expected goodput[0] or goodput["name"]`},
-		{"goodput[0][1]", "11: another flow; expected one"},
-		{"goodput(cubci)", `9: there is no cell with "cubci" (did you mean cubic?); expected one of reno, cubic, 1%, 10%, 0.5bdp, 1bdp, 10%`},
+		{"goodput[0][1]", "11: a second flow in brackets; expected only one"},
+		{"goodput(cubci)", `9: no cell with "cubci" (did you mean cubic?); expected one of reno, cubic, 1%, 10%, 0.5bdp, 1bdp, 10%`},
 		{"goodput(10%)", `9: "10%" could be a value of p, limit; expected p=10%`},
 		{"goodput(x=10%)", `9: "x" is not swept; expected one of cc, p, limit`},
 		{"goodput(path.rtt=3)", `9: "path.rtt" is not swept; expected one of cc, p, limit`},
-		{"goodput()", "9: no value in the parentheses; expected one that is swept, such as cubic"},
+		{"goodput()", "9: the parentheses are empty; expected a swept value, such as cubic"},
 		{"goodput(cubic", "9: a parenthesis is not closed; expected )"},
-		{"goodput(cubic)(reno)", "15: another cell; expected one"},
+		{"goodput(cubic)(reno)", "15: a second cell in parentheses; expected only one"},
 		{deep, "41: nested too deep; expected 40 levels at most"},
-		{strings.Repeat("1+", 1500) + "1", "1: longer than a formula is; expected 2000 bytes at most"},
+		{strings.Repeat("1+", 1500) + "1", "1: the formula is too long; expected 2000 bytes at most"},
 	} {
 		_, err := formula.Compile(tt.text, scope)
 		var e *formula.Error
@@ -242,13 +242,13 @@ func TestClaims(t *testing.T) {
 		assert.Equal(t, tt.abs, c.Absolute)
 	}
 	for _, tt := range []struct{ text, want string }{
-		{"rtt", "4: nothing to compare with; expected one of < <= = >= >"},
-		{"rtt < 3", "5: one side is in s and the other a pure number; expected one unit"},
-		{"rtt < 3s ± 1%", "10: a tolerance of what need not be equal; expected = before it"},
-		{"rtt = 3s ± x", "12: a tolerance that is not a number; expected one such as 1% or 5ms"},
-		{"rtt = 3s ± 1B", "12: a tolerance in bytes of what is in s; expected one unit, or a percentage"},
-		{"rtt = 3s ± 1% 2", `15: "2" is left over; expected an operator, or the end`},
-		{"1" + strings.Repeat("<1", 20), "24: a comparison too many"},
+		{"rtt", "4: the comparison has only one side; expected one of < <= = >= >"},
+		{"rtt < 3", "5: one side is in s and the other a pure number; expected the same unit"},
+		{"rtt < 3s ± 1%", "10: a tolerance needs the operator =; expected x = 3 ± 1%"},
+		{"rtt = 3s ± x", "12: the tolerance is not a number; expected a tolerance such as 1% or 5ms"},
+		{"rtt = 3s ± 1B", "12: the tolerance is in bytes and the value in s; expected the same unit, or a percentage"},
+		{"rtt = 3s ± 1% 2", `15: "2" is unexpected here; expected an operator, or the end`},
+		{"1" + strings.Repeat("<1", 20), "24: too many comparisons"},
 	} {
 		_, err := formula.CompileClaim(tt.text, scope)
 		var e *formula.Error

@@ -122,7 +122,7 @@ func (p *parser) call(from int, name string, f function) term {
 		p.space()
 		at := p.at
 		if len(args) == maxArguments || len(args) == len(f.params) && !f.more {
-			p.fail(at, "an argument too many", f.usage(name))
+			p.fail(at, "too many arguments", f.usage(name))
 			break
 		}
 		arg := p.sum()
@@ -154,7 +154,7 @@ func (p *parser) argument(at int, f *function, i int, unit Unit) {
 			f.of = unit
 		}
 		if !f.of.fits(unit) {
-			p.fail(at, "an argument "+unit.name()+" beside one "+f.of.name(), "one unit")
+			p.fail(at, "one argument is "+unit.name()+" and another "+f.of.name(), "the same unit")
 		}
 		return
 	}

@@ -103,7 +103,7 @@ func (p *parser) end() {
 	if from := p.at; from < len(p.text) {
 		rest := p.text[from:]
 		p.at = len(p.text)
-		p.fail(from, quote(rest)+" is left over", "an operator, or the end")
+		p.fail(from, quote(rest)+" is unexpected here", "an operator, or the end")
 	}
 }
 
@@ -117,7 +117,7 @@ func quote(s string) string {
 
 func (p *parser) expr() *Expr {
 	if len(p.text) > maxSource {
-		p.fail(0, "longer than a formula is", strconv.Itoa(maxSource)+" bytes at most")
+		p.fail(0, "the formula is too long", strconv.Itoa(maxSource)+" bytes at most")
 		return nil
 	}
 	p.space()
@@ -188,7 +188,7 @@ func (p *parser) binary(op string, at int, left, right term) term {
 	case "+", "-", "−":
 		if !l.fits(r) {
 			p.at = at + len(op)
-			p.fail(at, "one side is "+l.name()+" and the other "+r.name(), "one unit")
+			p.fail(at, "one side is "+l.name()+" and the other "+r.name(), "the same unit")
 		}
 		if sign != "+" {
 			sign = "-"
@@ -238,13 +238,13 @@ func (p *parser) operand() term {
 	name := p.name()
 	if name == "" {
 		end := p.at == len(p.text)
-		msg := "an end where a value belongs"
+		msg := "a value is missing at the end"
 		if !end {
 			_, n := utf8.DecodeRuneInString(p.text[p.at:])
 			p.at += n
-			msg = quote(p.text[from:p.at]) + " where a value belongs"
+			msg = quote(p.text[from:p.at]) + " is not a value"
 		}
-		p.fail(from, msg, "a number, a metric, a function or something that is swept")
+		p.fail(from, msg, "a number, a metric, a function or a swept key")
 		return term{}
 	}
 	return p.named(from, name)

@@ -14,13 +14,13 @@ func (p *parser) metric(ref Ref) term {
 		switch {
 		case p.peek("["):
 			if ref.Flow != "" {
-				p.fail(p.at, "another flow", "one")
+				p.fail(p.at, "a second flow in brackets", "only one")
 			}
 			p.at++
 			ref.Flow = p.flow()
 		case p.peek("("):
 			if ref.Cell != nil {
-				p.fail(p.at, "another cell", "one")
+				p.fail(p.at, "a second cell in parentheses", "only one")
 			}
 			p.at++
 			ref.Cell = p.cell()
@@ -57,13 +57,13 @@ func (p *parser) flow() string {
 	i, err := strconv.Atoi(name)
 	switch {
 	case name == "":
-		p.fail(from, "no flow in the brackets", "an index from 0, or a name")
+		p.fail(from, "the brackets are empty", "an index from 0, or a name")
 	case p.scope == nil || slices.Contains(p.scope.Flows, name):
 	case err != nil:
-		p.fail(from, "there is no flow "+quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
+		p.fail(from, "no flow "+quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
 			"one of "+list(p.scope.Flows))
 	case i < 0 || i >= len(p.scope.Flows):
-		p.fail(from, "there is no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
+		p.fail(from, "no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
 			"an index from 0 to "+strconv.Itoa(len(p.scope.Flows)-1))
 	}
 	return name
@@ -83,7 +83,7 @@ func (p *parser) cell() []Selector {
 			s.Value = strings.Trim(strings.TrimSpace(value), `"`)
 		}
 		if text == "" {
-			p.fail(from, "no value in the parentheses", "one that is swept, such as cubic")
+			p.fail(from, "the parentheses are empty", "a swept value, such as cubic")
 		}
 		cell = append(cell, p.selector(from, s))
 		if p.take(")") {
@@ -116,9 +116,9 @@ func (p *parser) selector(from int, s Selector) Selector {
 	case s.Name != "" && !known:
 		p.fail(from, quote(s.Name)+" is not swept", p.swept())
 	case len(having) == 0 && len(values) == 0:
-		p.fail(from, "there is no cell "+quote(s.Value)+": nothing is swept", "")
+		p.fail(from, "no cell "+quote(s.Value)+": the file has no sweep", "")
 	case len(having) == 0:
-		p.fail(from, "there is no cell with "+quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
+		p.fail(from, "no cell with "+quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
 			"one of "+list(values))
 	case len(having) > 1:
 		p.fail(from, quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)

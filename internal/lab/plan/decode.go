@@ -223,12 +223,12 @@ func (d *decoder) alternatives(n *node, what string, keys []string) bool {
 				return false
 			}
 		}
-		d.bad(n, "the mapping names no kind", what+" with "+diagnostic.OneOf(keys))
+		d.bad(n, "the mapping has no kind", what+" with "+diagnostic.OneOf(keys))
 		return false
 	case 1:
 		return true
 	}
-	d.bad(n, found[0]+" and "+found[1]+" cannot be used together", "one of them")
+	d.bad(n, found[0]+" and "+found[1]+" cannot be used together", "only one of them")
 	return false
 }
 

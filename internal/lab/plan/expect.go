@@ -123,14 +123,14 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 	case len(e.is) == 0:
 		ok := e.readClaim(d, e.value) && e.readWhere(d)
 		if ok && e.within != nil {
-			d.bad(e.within, "a comparison has its tolerance in the same text",
-				"± 1% in the value")
+			d.bad(e.within, "within cannot be used with a comparison",
+				"± 1% in the comparison")
 			return false
 		}
 		return ok
 	case len(e.is) > 1:
 		d.bad(e.is[1].key, e.is[0].key.text+" and "+e.is[1].key.text+" cannot be used together",
-			"one of them")
+			"only one of them")
 		return false
 	}
 	e.Relation = compares[e.is[0].key.text]
@@ -141,7 +141,7 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 	}
 	e.Value, e.Is = value.String(), is.String()
 	if _, err := formula.CompileClaim(e.Value+" = "+e.Is, d.scope); err != nil {
-		d.bad(e.is[0].value, e.Is+" is not in the unit of "+e.Value, "one unit")
+		d.bad(e.is[0].value, e.Is+" is not in the unit of "+e.Value, "the same unit")
 		return false
 	}
 	return e.within == nil || e.readWithin(d, is)
@@ -161,7 +161,7 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 
 func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	if e.Relation != Equals {
-		d.bad(e.within, "a tolerance needs is", "is, or no within")
+		d.bad(e.within, "within needs is", "is, or no within")
 		return false
 	}
 	text, ok := d.scalar(e.within, "a tolerance such as 1% or 5ms")
@@ -171,7 +171,7 @@ func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	c, err := formula.CompileClaim(is.String()+" = "+is.String()+" ± "+text, d.scope)
 	if err != nil {
 		d.bad(e.within, diagnostic.Quote(text)+" is not a tolerance of "+is.String(),
-			"one such as 1%, or in its unit")
+			"a tolerance such as 1%, or a value in the same unit")
 		return false
 	}
 	e.Within, e.Absolute = c.Within, c.Absolute
@@ -184,7 +184,7 @@ func (e *expectOf) readWhere(d *decoder) bool {
 		return true
 	}
 	if n.kind != mapping {
-		d.bad(n, n.shown()+" does not pick cells", "a mapping such as {cc: reno}")
+		d.bad(n, n.shown()+" does not select cells", "a mapping such as {cc: reno}")
 		return false
 	}
 	all := true

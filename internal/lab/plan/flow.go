@@ -37,7 +37,7 @@ func (f *flowOf) keys() []key {
 			f.named = d.name(n, "a flow's name", &f.Name)
 			if _, err := strconv.Atoi(f.Name); err == nil || f.Name == "*" {
 				d.bad(n, diagnostic.Quote(f.Name)+
-					" is not a flow's name: keys address flows by number", "a word")
+					" is not a flow's name: keys address flows by number", "a name with a letter")
 			}
 		}},
 		{"count", "1", readCount("a number of flows", MaxFlows, &f.count)},
@@ -141,7 +141,7 @@ func readFlow(d *decoder, n *node) *flowOf {
 			d.duration), "less than duration")
 	}
 	if i := n.get("interval"); i != nil && f.count == 1 {
-		d.bad(i, "an interval between copies, but only one copy", "a count such as count: 3")
+		d.bad(i, "an interval needs more than one copy", "a count such as count: 3")
 	}
 	return f
 }
@@ -181,7 +181,7 @@ func (x *draft) nameFlows(d *decoder) {
 			for _, item := range slices.Backward(x.flows.items) {
 				if name := item.get("name"); name.plain(f.Name) {
 					d.bad(name, "another flow has the name "+diagnostic.Quote(f.Name),
-						"names that differ")
+						"different names")
 					break
 				}
 			}
@@ -231,8 +231,8 @@ func (f *flowOf) finishApp(d *decoder) {
 	}
 	own := f.Protocol != TCP || f.App.Echo != nil || f.App.Objects != nil
 	if own && (f.size != nil || f.app != nil) {
-		d.bad(firstOf(f.at, "size", "app"), "this kind of flow has no size and no app",
-			"neither of them")
+		d.bad(firstOf(f.at, "size", "app"), "this kind of flow does not accept size and app",
+			"a flow without them")
 		return
 	}
 	if n := f.app; n != nil && !n.plain("bulk") {
@@ -244,14 +244,14 @@ func (f *flowOf) finishApp(d *decoder) {
 		d.fill(n, "an application", a.keys())
 		switch {
 		case (n.get("on") == nil) != (n.get("off") == nil):
-			d.bad(n, "on and off must be set together", "both of them")
+			d.bad(n, "only one of on and off is set", "both of them")
 		case n.get("on") != nil && a.On == 0:
 			d.bad(n.get("on"), "the application is never on", "more than 0s")
 		case n.get("requests") != nil && f.size == nil:
 			d.bad(n.get("requests"), "requests need a size", "size: 10kB in the flow")
 		case n.get("requests") != nil && (a.Rate > 0 || a.On > 0):
 			d.bad(n.get("requests"), "requests and paced writing cannot be used together",
-				"one of them")
+				"only one of them")
 		case n.get("gap") != nil && n.get("requests") == nil:
 			d.bad(n.get("gap"), "a gap needs requests",
 				"a number of requests such as requests: 10")

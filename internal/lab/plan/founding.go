@@ -24,7 +24,7 @@ func (f *flowOf) readBurst(d *decoder, n *node) {
 	f.App.Burst = &workload.BurstConfig{}
 	readCount("a number of packets", most, &f.App.Burst.Packets)(d, n)
 	if f.at.get("echo") != nil {
-		d.bad(n, "a burst and an echo cannot be used together", "one of them")
+		d.bad(n, "a burst and an echo cannot be used together", "only one of them")
 	}
 }
 
@@ -70,7 +70,7 @@ func (f *flowOf) readObjects(d *decoder, n *node) {
 	}
 	d.fill(n, "objects", keys)
 	if f.App.Echo != nil {
-		d.bad(n, "objects and an echo cannot be used together", "one of them")
+		d.bad(n, "objects and an echo cannot be used together", "only one of them")
 	}
 }
 

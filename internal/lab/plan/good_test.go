@@ -422,7 +422,7 @@ var traces = files{
 func TestFiles(t *testing.T) {
 	f := parse(t, down("delay: 50ms, trace: slow.trace, queue: 1bdp"))
 	_, err := f.Cells()
-	assert.ErrorContains(t, err, "x.yaml:2:35: slow.trace: nothing reads files here")
+	assert.ErrorContains(t, err, "x.yaml:2:35: slow.trace: files cannot be read here")
 	f.Load = traces.load
 	cells, err := f.Cells()
 	require.NoError(t, err)
@@ -507,7 +507,7 @@ func TestFamily(t *testing.T) {
 	for text, want := range map[string]string{
 		"family: 5":                      `"5" is not a version of IP; expected 4 or 6`,
 		"{family: 6, mtu: 1279}":         "1279 bytes are below the minimum MTU of IPv6; expected 1280 or more",
-		"{family: 6, flows.0.mss: 1219}": "IPv6 has no links for segments of 1219 bytes alone; expected 1220 bytes or more",
+		"{family: 6, flows.0.mss: 1219}": "segments of 1219 bytes need an MTU below the minimum of IPv6; expected 1220 bytes or more",
 		"{family: 6, flows.0.mss: 1441}": "segments of 1441 bytes do not fit into an MTU of 1500; expected 1440 bytes at most",
 	} {
 		f := parse(t, down("delay: 1ms"))

@@ -73,7 +73,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 func (j *jitterOf) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {
-		d.bad(j.table, "a table needs a width, the time that its 8192 stands for",
+		d.bad(j.table, "a table needs a width, the time of its unit 8192",
 			"a width such as width: 10ms")
 		return
 	}
@@ -83,7 +83,7 @@ func (j *jitterOf) readTable(d *decoder) {
 	}
 	table, err := netem.ParseTable(string(text))
 	if err != nil {
-		d.bad(j.table, diagnostic.Quote(j.table.text)+": "+plainly(err), "a table of tc's")
+		d.bad(j.table, diagnostic.Quote(j.table.text)+": "+plainly(err), "a table in tc's format")
 		return
 	}
 	j.made = netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}

@@ -90,7 +90,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 		return r.put(root, down, path, value)
 	}
 	r.bad(seg, diagnostic.Quote(seg.text)+" cannot be set in "+diagnostic.Quote(n.text),
-		"the key before it to be set whole")
+		"the whole key before it")
 	return n
 }
 
@@ -150,7 +150,7 @@ func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
 	case found:
 		return &out
 	case err == nil:
-		r.bad(seg, "there is no entry "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
+		r.bad(seg, "no entry "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
 			"an index from 0 to "+strconv.Itoa(len(n.items)-1))
 	default:
 		r.bad(seg, "no entry of the list has the name "+diagnostic.Quote(seg.text),

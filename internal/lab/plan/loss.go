@@ -344,7 +344,7 @@ func readGilbert(d *decoder, n *node) netem.Loss {
 		g.burst = 1
 	}
 	if g.mean > g.burst/(1+g.burst) {
-		d.bad(n, "no chain loses "+n.get("mean").text+" in bursts of "+
+		d.bad(n, "no two-state chain loses "+n.get("mean").text+" in bursts of "+
 			strconv.FormatFloat(g.burst, 'g', -1, 64), "a smaller mean or longer bursts")
 		return nil
 	}

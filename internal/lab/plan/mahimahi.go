@@ -52,7 +52,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		}
 	}
 	if len(c.words) > maxChainWords {
-		d.bad(n, "the chain is too long", "200 words at most")
+		d.bad(n, "the chain is too long", "200 arguments at most")
 		return
 	}
 	for len(c.words) > 0 {
@@ -127,7 +127,7 @@ func (c *chain) lose(shell *node) {
 	case m.value > 1:
 		c.d.bad(w, w.text+" is above 100%", "a share from 0 to 1")
 	case l.Loss != nil:
-		c.d.bad(shell, "mm-loss and mm-onoff in the same direction", "one of them")
+		c.d.bad(shell, "mm-loss and mm-onoff cannot be used in the same direction", "only one of them")
 	default:
 		c.loss[l] += (1 - c.loss[l]) * m.value
 	}
@@ -157,7 +157,7 @@ func (c *chain) onOff(shell *node) {
 		return
 	}
 	if _, lossy := c.loss[l]; lossy || l.Loss != nil {
-		c.d.bad(shell, "there is already a loss in that direction", "one of them")
+		c.d.bad(shell, "a second loss in the same direction", "only one of them")
 		return
 	}
 	o := netem.OnOff{On: times[0], Off: times[1], Poisson: true}
@@ -170,7 +170,7 @@ func (c *chain) onOff(shell *node) {
 func (c *chain) link(shell *node) {
 	const usage = "mm-link UPLINK-TRACE DOWNLINK-TRACE"
 	if c.linked {
-		c.d.bad(shell, "there is already an mm-link", "one bottleneck")
+		c.d.bad(shell, "a second mm-link", "one bottleneck")
 	}
 	c.linked = true
 	for _, l := range []*link{c.up, c.down} {
@@ -179,7 +179,7 @@ func (c *chain) link(shell *node) {
 			return
 		}
 		if strings.HasPrefix(w.text, "-") {
-			c.d.bad(w, diagnostic.Quote(w.text)+" is in the place of a trace", usage)
+			c.d.bad(w, diagnostic.Quote(w.text)+" is not a trace", usage)
 			return
 		}
 		unlessNone(l.readTrace)(c.d, w)

@@ -56,7 +56,7 @@ func (l *link) readNetem(d *decoder, n, others *node) {
 		}
 		for _, k := range f.keys {
 			if v := others.get(k); v != nil {
-				d.bad(v, k+" is also set in netem's arguments", "one of them")
+				d.bad(v, k+" is also set in netem's arguments", "only one of them")
 			}
 		}
 		f.take()
@@ -92,8 +92,8 @@ func (f *File) Netem(words string) error {
 	cfg, ok := netemWords(&d, n)
 	path := f.root.get("path")
 	if ok && path == nil {
-		d.bad(n, "the file has no path for netem's arguments",
-			"a file with path, not with mm")
+		d.bad(n, "netem's arguments need path",
+			"a file with path instead of mm")
 	}
 	if len(r.errs) > 0 {
 		return r.err()

@@ -63,8 +63,8 @@ func TestMahimahiWords(t *testing.T) {
 	assert.InDelta(t, 0.01, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
 	require.NoError(t, f.Mahimahi("mm-delay 20"))
 	assert.Equal(t, 20*time.Millisecond, firstOf(t, f, 2).Path.Down.Delay)
-	assert.EqualError(t, f.Netem("loss 1%"), `--netem: the file has no path for netem's `+
-		`arguments; expected a file with path, not with mm
+	assert.EqualError(t, f.Netem("loss 1%"), `--netem: netem's arguments need path; `+
+		`expected a file with path instead of mm
     loss 1%
     ^^^^^^^`)
 }

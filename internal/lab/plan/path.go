@@ -55,7 +55,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 	down, up := &link{}, &link{}
 	switch {
 	case x.mahimahi != nil && x.path != nil:
-		d.bad(x.mahimahi, "mm and path both describe the path", "one of them")
+		d.bad(x.mahimahi, "mm and path both describe the path", "only one of them")
 		return
 	case x.mahimahi != nil:
 		readMahimahi(d, x.mahimahi, down, up)

@@ -71,7 +71,7 @@ func (q *queue) keys() []key {
 		{"weight", "", func(d *decoder, n *node) {
 			m, ok := d.quantity(n, "the weight of each arrival", shareOf, pureNumber)
 			if ok && (m.value <= 0 || m.value > 1) {
-				d.bad(n, n.text+" is out of range", "above 0, to 1")
+				d.bad(n, n.text+" is out of range", "more than 0, up to 1")
 			}
 			q.weight = m.value
 		}},
@@ -240,7 +240,7 @@ func (q *queue) thresholds(d *decoder, l *link) bool {
 		return false
 	}
 	if q.low.n >= q.high.n {
-		d.bad(q.lowNode, "min is not below max", "less than "+q.maxNode.text)
+		d.bad(q.lowNode, "min must be less than max", "less than "+q.maxNode.text)
 		return false
 	}
 	return true

@@ -130,7 +130,7 @@ func (d *decoder) name(n *node, what string, to *string) bool {
 	}
 	for _, r := range text {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r) {
-			d.bad(n, diagnostic.Quote(text)+" has "+strconv.QuoteRune(r)+" in it", what+" of "+want)
+			d.bad(n, diagnostic.Quote(text)+" contains "+strconv.QuoteRune(r), what+" of "+want)
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
 		}
 		if last := len(out) - 1; last >= 0 && at <= out[last].at {
 			d.bad(item.items[0], fmt.Sprintf("the step at %v follows one at %v", at, out[last].at),
-				"steps in the order of time")
+				"steps in order of time")
 			return nil, false
 		}
 		out = append(out, step{at, math.Round(m.value)})
@@ -75,7 +75,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 		return
 	}
 	if s.steps == nil {
-		d.bad(n, "a rate that changes without its steps",
+		d.bad(n, "the rate has no steps",
 			"steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
 		return
 	}

@@ -39,7 +39,7 @@ func Algorithms() []string { return tcp.Algorithms() }
 // checkParams checks a script's parameters: their names and numbers.
 func (f *flowOf) checkParams(d *decoder, n *node) {
 	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
-		d.bad(n, "params are for a Starlark script, and cc is "+diagnostic.Quote(cc),
+		d.bad(n, "params need a Starlark script, and cc is "+diagnostic.Quote(cc),
 			"cc: FILE"+scriptSuffix+", or no params")
 		return
 	}

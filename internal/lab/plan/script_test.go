@@ -99,7 +99,7 @@ func TestParams(t *testing.T) {
 			"beta?); it has beta\n    flows.0.params.betta=1\n                         ^",
 		"flows.0.params.beta=3ms": `"3ms" is not a parameter's value; expected a number such as 0.5`,
 		"flows.0.params=7":        `"7" is not a script's params; expected a mapping such as {beta: 0.7}`,
-		"flows.0.cc=reno": `x.yaml:4:32: params are for a Starlark script, and cc is "reno"; expected cc: ` +
+		"flows.0.cc=reno": `x.yaml:4:32: params need a Starlark script, and cc is "reno"; expected cc: ` +
 			"FILE.star, or no params",
 	} {
 		_, err := cells(func(f *plan.File) error { return f.Set(set) })
@@ -125,5 +125,5 @@ func TestPartsOfCubic(t *testing.T) {
 	}
 	require.NoError(t, parse("cc: cubic, fast_convergence: off, hystart: off"))
 	err := parse("cc: reno, reno_friendly: off")
-	require.ErrorContains(t, err, "a part of CUBIC is off with another congestion control")
+	require.ErrorContains(t, err, "fast_convergence, reno_friendly and hystart are settings of CUBIC")
 }

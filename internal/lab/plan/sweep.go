@@ -74,7 +74,7 @@ func (v *variable) readPoints(r *report, keys []keyPath, values *node) bool {
 		}
 		p := point{text: label(item), at: item.place}
 		if seen[p.text] {
-			r.bad(item, diagnostic.Quote(p.text)+" is already swept", "values that differ")
+			r.bad(item, diagnostic.Quote(p.text)+" is already swept", "different values")
 			return false
 		}
 		seen[p.text] = true

@@ -60,7 +60,7 @@ func (f *flowOf) readMSS(d *decoder, n *node) {
 		d.bad(n, fmt.Sprintf("segments of %d bytes do not fit into an MTU of %d", f.MSS, d.mtu),
 			fmt.Sprintf("%d bytes at most, or a larger mtu", d.mtu-d.headers))
 	case f.MSS > 0 && f.MSS+d.headers < d.leastMTU:
-		d.bad(n, fmt.Sprintf("IPv6 has no links for segments of %d bytes alone", f.MSS),
+		d.bad(n, fmt.Sprintf("segments of %d bytes need an MTU below the minimum of IPv6", f.MSS),
 			fmt.Sprintf("%d bytes or more, or family: 4", d.leastMTU-d.headers))
 	}
 }
@@ -87,8 +87,8 @@ func (f *flowOf) finishTCP(d *decoder) {
 	n := f.at
 	if w := f.window; w != nil {
 		if c.Recovery.Congestion != "fixed" && !isScript(c.Recovery.Congestion) {
-			d.bad(w, "a window needs cc: fixed, or a script that sets conn.fixed_window",
-				"cc: fixed, or no window")
+			d.bad(w, "this congestion control does not use a fixed window",
+				"cc: fixed, or a script that sets conn.fixed_window")
 		}
 		m, ok := d.quantity(w, "a fixed window", packetCount, dataSize, pureNumber)
 		if ok {
@@ -108,7 +108,7 @@ func (f *flowOf) finishTCP(d *decoder) {
 		c.Algorithms = map[string]congestion.Make{"cubic": f.cubic.New}
 		if c.Recovery.Congestion != "cubic" {
 			d.bad(firstOf(n, "fast_convergence", "reno_friendly", "hystart"),
-				"a part of CUBIC is off with another congestion control", "cc: cubic")
+				"fast_convergence, reno_friendly and hystart are settings of CUBIC", "cc: cubic")
 		}
 	}
 	if c.Recovery.RTOMax < c.Recovery.RTOMin {
@@ -117,7 +117,7 @@ func (f *flowOf) finishTCP(d *decoder) {
 	}
 	c.SetTimes()
 	if d.mtu < tcp.MinMSS+d.headers {
-		d.bad(n, fmt.Sprintf("an MTU of %d has no room for TCP", d.mtu),
+		d.bad(n, fmt.Sprintf("an MTU of %d is too small for TCP", d.mtu),
 			fmt.Sprintf("mtu: %d or more", tcp.MinMSS+d.headers))
 	}
 }

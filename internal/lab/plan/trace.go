@@ -18,7 +18,7 @@ func (l *link) readTrace(d *decoder, n *node) {
 	l.unknown = true
 	if l.rateNode != nil {
 		d.bad(n, "a rate and a trace cannot be used together",
-			"one of them, and none for the other")
+			"only one of them")
 		return
 	}
 	l.rateNode = n
@@ -127,7 +127,7 @@ func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
 
 // noFiles is the Loader of a File without one.
 func noFiles(name string) ([]byte, error) {
-	return nil, fmt.Errorf("%s: nothing reads files here", name)
+	return nil, fmt.Errorf("%s: files cannot be read here", name)
 }
 
 // once returns a Loader that reads each file only once.

@@ -103,7 +103,7 @@ var eventColumns = []column[LinkEvent]{
 				e.Kind = LinkEventKind(text[0])
 				return nil
 			}
-			return fmt.Errorf("%q: want +, -, d, # or m", text)
+			return fmt.Errorf("%q: must be +, -, d, # or m", text)
 		},
 	},
 	integerColumn("flow", func(e *LinkEvent) *int { return &e.Flow }),
@@ -126,7 +126,7 @@ func switchColumn[T any](name, yes, no string, at func(*T) *bool) column[T] {
 		read: func(text string, row *T) error {
 			*at(row) = text == yes
 			if text != yes && text != no {
-				return fmt.Errorf("%q: want %q or %q", text, yes, no)
+				return fmt.Errorf("%q: must be %q or %q", text, yes, no)
 			}
 			return nil
 		},

@@ -98,7 +98,7 @@ func ReadRecord(dir, name string) (*Record, error) {
 	for i := range r.Links {
 		l := &r.Links[i]
 		if l.Name != filepath.Base(l.Name) {
-			return nil, fmt.Errorf("%s: %w: link %q", path, ErrFile, l.Name)
+			return nil, fmt.Errorf("%s: %w: unknown link %q", path, ErrFile, l.Name)
 		}
 		l.Events, err = readTable(LinkPath(dir, name, l.Name, ".csv"), eventColumns)
 		errs = append(errs, err)

@@ -120,21 +120,21 @@ func TestOwnColumns(t *testing.T) {
 	_, err = result.ParseRows[result.Sample]("x.csv", []byte("time_s,cc_alpha\n1,x\n"))
 	require.ErrorContains(t, err, "x.csv:2: ")
 	_, err = result.ParseRows[result.Point]("x.csv", []byte("time_s,cc_alpha\n1,2\n"))
-	require.ErrorContains(t, err, `no column is called "cc_alpha"`)
+	require.ErrorContains(t, err, `no column "cc_alpha"`)
 }
 
 func TestRecordsThatAreWrong(t *testing.T) {
 	for _, tt := range []struct{ file, from, to, want string }{
-		{"flows/00-0.csv", "time_s", "time", "00-0.csv:1: not a file of results: want the columns time_s,"},
-		{"flows/00-0.csv", "recovery", "recovery,", "00-0.csv:3: not a file of results: 25 fields, want 24"},
+		{"flows/00-0.csv", "time_s", "time", "00-0.csv:1: not a file of results: must have the columns time_s,"},
+		{"flows/00-0.csv", "recovery", "recovery,", "00-0.csv:3: not a file of results: 25 fields: must be 24"},
 		{"flows/00-0.csv", ",18446744073709551615,", ",18446744073709551616,", "bytes_acked: strconv"},
 		{"flows/00-0.csv", "59.000000001,1,", "59.000000001,9223372036854775808,", "cwnd: \"9223372036854775808\" is too large"},
 		{"flows/00-0.csv", ",18446744073709551615,", ",-3,", `bytes_acked: "-3" is negative`},
 		{"flows/00-0.csv", "59.000000001", "59.0000000001", "time_s: "},
-		{"flows/00-0-segments.csv", ",yes,", ",oui,", `again: "oui": want "yes" or ""`},
+		{"flows/00-0-segments.csv", ",yes,", ",oui,", `again: "oui": must be "yes" or ""`},
 		{"flows/00-0-segments.csv", "1-2;", "1;", "sack: "},
 		{"flows/00-0-progress.csv", "0.5", "half", "bytes: "},
-		{"links/00-down.csv", ",#,", ",?,", `event: "?": want +`},
+		{"links/00-down.csv", ",#,", ",?,", `event: "?": must be +`},
 		{"records/00.json", "down", "../down", `link "../down"`},
 		{"records/00.json", "{", "[", "records/00.json: not a file of results"},
 	} {

@@ -115,7 +115,7 @@ func ReadLog(name string, r io.Reader) (*LinkRecord, error) {
 		}
 		e, err := parseEvent(text, base)
 		if err == nil && len(l.Events) > 0 && e.At < l.Events[len(l.Events)-1].At {
-			err = fmt.Errorf("%v follows %v: want times in ascending order", e.At,
+			err = fmt.Errorf("%v follows %v: times must be in ascending order", e.At,
 				l.Events[len(l.Events)-1].At)
 		}
 		if err == nil && line > maxLog {
@@ -178,13 +178,13 @@ func parseEvent(text string, base float64) (LinkEvent, error) {
 	case Departure:
 		flow = 2
 		if len(numbers) < 2 {
-			return e, fmt.Errorf("%.60q: a departure has its bytes and its delay in ms", text)
+			return e, fmt.Errorf("%.60q: a departure must have its bytes and its delay in ms", text)
 		}
 		e.Wait = ofMilliseconds(numbers[1])
 	case Drop:
 		flow = 2
 		if len(numbers) < 2 {
-			return e, fmt.Errorf("%.60q: a drop has its packets and its bytes", text)
+			return e, fmt.Errorf("%.60q: a drop must have its packets and its bytes", text)
 		}
 		e.Bytes, e.Why = int(numbers[1]), "drop"
 	case Marked:

@@ -95,7 +95,7 @@ func parseTable[T any](path string, columns []column[T], text []byte) ([]T, erro
 	header := strings.Join(names, ",")
 	first, rest, _ := bytes.Cut(text, []byte{'\n'})
 	if got := strings.TrimSuffix(string(first), "\r"); got != header {
-		return nil, fmt.Errorf("%s:1: %w: want the columns %s", path, ErrFile, header)
+		return nil, fmt.Errorf("%s:1: %w: must have the columns %s", path, ErrFile, header)
 	}
 	rows := make([]T, 0, bytes.Count(rest, []byte{'\n'}))
 	for line := 2; len(rest) > 0; line++ {
@@ -103,7 +103,7 @@ func parseTable[T any](path string, columns []column[T], text []byte) ([]T, erro
 		row, rest, _ = bytes.Cut(rest, []byte{'\n'})
 		fields := strings.Split(strings.TrimSuffix(string(row), "\r"), ",")
 		if len(fields) != len(columns) {
-			return nil, fmt.Errorf("%s:%d: %w: %d fields, want %d",
+			return nil, fmt.Errorf("%s:%d: %w: %d fields: must be %d",
 				path, line, ErrFile, len(fields), len(columns))
 		}
 		var t T
@@ -164,7 +164,7 @@ func ParseRows[T Row](path string, text []byte) ([]T, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(c column[T]) bool { return c.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%s:1: %w: no column is called %q", path, ErrFile, name)
+			return nil, fmt.Errorf("%s:1: %w: no column %q", path, ErrFile, name)
 		}
 		columns = append(columns, all[i])
 	}
@@ -209,7 +209,7 @@ func parseTime(text string, unit time.Duration) (time.Duration, error) {
 		d += time.Duration(c-'0') * unit
 	}
 	if d < 0 {
-		return 0, fmt.Errorf("%q is too long a time", text)
+		return 0, fmt.Errorf("%q is too long", text)
 	}
 	if negative {
 		d = -d

@@ -93,7 +93,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 		return out, nil // its writer did not come further
 	}
 	if !bytes.HasPrefix(text, header) {
-		return out, fmt.Errorf("%s:1: %w of this version: other columns", path, ErrFile)
+		return out, fmt.Errorf("%s:1: %w of this version: its columns differ", path, ErrFile)
 	}
 	out.Whole = len(header)
 	var run *Trial
@@ -105,7 +105,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 		}
 		next, flow, err := parseRow(string(text[at:at+end]), experiment)
 		if err == nil && run != nil && !sameRun(run, next) {
-			err = fmt.Errorf("the run of trial %d of cell %d has no last row", run.Trial, run.Cell)
+			err = fmt.Errorf("the run of trial %d of cell %d has no final row", run.Trial, run.Cell)
 		}
 		if err != nil {
 			return out, fmt.Errorf("%s:%d: %w: %w", path, line, ErrFile, err)
@@ -144,7 +144,7 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 		return nil, Flow{}, err
 	}
 	if want := len(fixedColumns) + len(catalog); len(fields) != want {
-		return nil, Flow{}, fmt.Errorf("%d fields, want %d", len(fields), want)
+		return nil, Flow{}, fmt.Errorf("%d fields: must be %d", len(fields), want)
 	}
 	if fields[0] != experiment {
 		return nil, Flow{}, &OtherExperimentError{Got: fields[0], Want: experiment}
@@ -186,7 +186,7 @@ func parseClock(text string) (Clock, error) {
 	case c.Real():
 		return c, nil
 	}
-	return "", fmt.Errorf("%q is no clock: want %s, %s or %s", text, virtualWord, RealTime,
+	return "", fmt.Errorf("clock %q: must be %s, %s or %s", text, virtualWord, RealTime,
 		LateTime)
 }
 

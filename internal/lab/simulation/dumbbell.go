@@ -18,7 +18,7 @@ type dumbbell struct {
 
 func (r *run) build() error {
 	if n := len(r.x.Flows); n == 0 || n > MaxFlows {
-		return fmt.Errorf("%d flows: want 1 to %d", n, MaxFlows)
+		return fmt.Errorf("%d flows: must be 1 to %d", n, MaxFlows)
 	}
 	near4, far4 := "172.16.0.1", "172.16.0.2"
 	if r.x.Path.IPv6 {

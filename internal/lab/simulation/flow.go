@@ -49,7 +49,7 @@ type receipts struct {
 	parts [result.TrendParts]float64 // of the measured time: bytes in each
 }
 
-var errNotPlayed = errors.New("is not played in virtual time")
+var errNotPlayed = errors.New("is not supported in virtual time")
 
 func newFlow(r *run, i int) *flow {
 	return &flow{spec: &r.x.Flows[i], run: r, index: i}
@@ -69,7 +69,7 @@ func (f *flow) beginApp() (err error) {
 		return f.beginTCP()
 	}
 	if f.spec.Stop > 0 {
-		return fmt.Errorf("flow %s: its application has its own end, and a stop %w", f.spec.Name,
+		return fmt.Errorf("flow %s: its application stops by itself, and a stop time %w", f.spec.Name,
 			errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {

@@ -50,7 +50,7 @@ func (f *flow) attach() (guest, error) {
 	case app.Notebook != nil && f.spec.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)
 	}
-	return nil, fmt.Errorf("flow %s: its application and %s do not go together: %w", f.spec.Name,
+	return nil, fmt.Errorf("flow %s: its application cannot use %s: %w", f.spec.Name,
 		f.spec.Protocol, errNotPlayed)
 }
 

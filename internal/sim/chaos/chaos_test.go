@@ -120,7 +120,7 @@ func TestTheChecksNotice(t *testing.T) {
 			g.left.conn.Abort()
 			g.left.conn.Host().Settle()
 		})
-	}), "was aborted, but neither application did it")
+	}), "was aborted, but neither application aborted it")
 
 	s = calm()
 	s.line.Left.Buffers.Recv = -1

@@ -27,7 +27,7 @@ func (g *game) checkWay(from, to *end) {
 		}
 	}
 	if tx.Len() > tx.Limit() || rx.Len() > rx.Limit() {
-		g.fail("%s: a buffer of %d bytes holds %d, one of %d %d",
+		g.fail("%s: buffer overflow: send %d holds %d, receive %d holds %d",
 			from.name, tx.Limit(), tx.Len(), rx.Limit(), rx.Len())
 	}
 	if from.app.Wrong {
@@ -130,7 +130,7 @@ func (g *game) checkEmpty() {
 	for _, e := range []*end{&g.left, &g.right} {
 		if errors.Is(e.app.Err, tcp.ErrAborted) && !e.forlorn &&
 			e.app.Leave != sim.LeaveAbort && e.app.Leave != sim.LeaveClose {
-			g.fail("%s was aborted, but neither application did it", e.name)
+			g.fail("%s was aborted, but neither application aborted it", e.name)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (g *game) build(trace io.Writer) error {
 // §3.6). So the connection comes up again, and the checks of both ends no longer apply.
 func (g *game) again() {
 	if g.scenario.line.Right.SynCookies != tcp.CookiesAlways {
-		g.fail("a second connection came of one")
+		g.fail("one connection was opened twice")
 	}
 	g.revenant = true
 }

@@ -103,7 +103,7 @@ func Run(name string, o Options) (*Outcome, error) {
 	f := families[i]
 	n, err := strconv.Atoi(size)
 	if err != nil || n < f.least || n > f.most {
-		return nil, fmt.Errorf("%w: %q: N of %s%s-N is %d to %d",
+		return nil, fmt.Errorf("%w: %q: N of %s%s-N must be %d to %d",
 			ErrCase, name, prefixOfNames, shape, f.least, f.most)
 	}
 	g := f.make(n, o.Seed)
@@ -130,7 +130,7 @@ var dialects = [...]string{rip.Course: "rip", rip.RIPv2: "rip2", rip.RIPng: "rip
 func dialectOf(name string) (rip.Dialect, error) {
 	i := slices.Index(dialects[:], cmp.Or(name, dialects[rip.Course]))
 	if i < 0 {
-		return 0, fmt.Errorf("%w: %q, want rip, rip2 or ripng", ErrDialect, name)
+		return 0, fmt.Errorf("%w: %q: must be rip, rip2 or ripng", ErrDialect, name)
 	}
 	return rip.Dialect(i), nil //nolint:gosec // an index of dialects
 }

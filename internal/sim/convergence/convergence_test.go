@@ -228,10 +228,10 @@ func TestWrongNames(t *testing.T) {
 		"":               `no such experiment: ""`,
 		"fence":          `no such experiment: "fence"`,
 		"rip-star-5":     `no such experiment: "rip-star-5"`,
-		"rip-line-16":    "rip-line-N is 2 to 15",
-		"rip-line-":      "rip-line-N is 2 to 15",
-		"rip-ring-2":     "rip-ring-N is 3 to 29",
-		"rip-random-1e9": "rip-random-N is 4 to 2000",
+		"rip-line-16":    "rip-line-N must be 2 to 15",
+		"rip-line-":      "rip-line-N must be 2 to 15",
+		"rip-ring-2":     "rip-ring-N must be 3 to 29",
+		"rip-random-1e9": "rip-random-N must be 4 to 2000",
 	} {
 		_, err := Run(name, Options{})
 		require.ErrorIs(t, err, ErrCase, name)
@@ -239,7 +239,7 @@ func TestWrongNames(t *testing.T) {
 	}
 	_, err := Run("rip-count", Options{Dialect: "ospf"})
 	require.ErrorIs(t, err, ErrDialect)
-	assert.Contains(t, err.Error(), "want rip, rip2 or ripng")
+	assert.Contains(t, err.Error(), "must be rip, rip2 or ripng")
 }
 
 func TestExperimentsRun(t *testing.T) {

@@ -72,5 +72,5 @@ func TestABurstWithoutLoss(t *testing.T) {
 	r, _, err = workload.EchoNetwork{Back: 1}.RunBurst(1, workload.BurstConfig{})
 	require.NoError(t, err)
 	assert.False(t, r.Finished)
-	assert.Equal(t, "the RCP peer is silent: 0 of 16 packets acknowledged", r.Failure)
+	assert.Equal(t, "the RCP peer does not answer: 0 of 16 packets acknowledged", r.Failure)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrEchoConfig is wrapped by errors in a Config.
-var ErrEchoConfig = errors.New("fence: impossible configuration")
+var ErrEchoConfig = errors.New("fence: invalid configuration")
 
 // EchoConfig is the document's workload and how RCP is to carry it. The zero Config is the
 // document's.
@@ -74,12 +74,12 @@ func transport(c rcp.Config) rcp.Config {
 func (c *EchoConfig) validate() error {
 	switch {
 	case c.Writes < 1 || c.Writes > maxWrites:
-		return fmt.Errorf("%w: %d writes: want 1 to %d", ErrEchoConfig, c.Writes, maxWrites)
+		return fmt.Errorf("%w: %d writes: must be 1 to %d", ErrEchoConfig, c.Writes, maxWrites)
 	case c.MinBytes < 1 || c.MaxBytes < c.MinBytes || c.MaxBytes > maxPiece:
-		return fmt.Errorf("%w: pieces of %d to %d bytes: want 1 to %d", ErrEchoConfig, c.MinBytes,
+		return fmt.Errorf("%w: pieces of %d to %d bytes: must be 1 to %d", ErrEchoConfig, c.MinBytes,
 			c.MaxBytes, maxPiece)
 	case c.MinPause < 0 || c.MaxPause < c.MinPause || c.MaxPause > time.Hour:
-		return fmt.Errorf("%w: pauses of %v to %v: want 0 to 1h", ErrEchoConfig, c.MinPause,
+		return fmt.Errorf("%w: pauses of %v to %v: must be 0 to 1h", ErrEchoConfig, c.MinPause,
 			c.MaxPause)
 	}
 	return nil

@@ -150,8 +150,8 @@ func TestAnEchoThatCannotFinish(t *testing.T) {
 		n    workload.EchoNetwork
 		says string
 	}{
-		{"nobody hears", workload.EchoNetwork{There: 1}, "the RCP peer is silent: "},
-		{"nobody answers", workload.EchoNetwork{Back: 1}, "the RCP peer is silent: "},
+		{"nobody hears", workload.EchoNetwork{There: 1}, "the RCP peer does not answer: "},
+		{"nobody answers", workload.EchoNetwork{Back: 1}, "the RCP peer does not answer: "},
 		{"no time", workload.EchoNetwork{Limit: time.Second}, "was not done: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

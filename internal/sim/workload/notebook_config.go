@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNotebookConfig is wrapped by errors in a Config.
-var ErrNotebookConfig = errors.New("notebook: impossible configuration")
+var ErrNotebookConfig = errors.New("notebook: invalid configuration")
 
 // NotebookConfig is how a sender and its receiver run. The zero Config is the document's.
 type NotebookConfig struct {
@@ -62,13 +62,13 @@ func (c NotebookConfig) withDefaults() NotebookConfig {
 func (c *NotebookConfig) validate() error {
 	switch {
 	case c.Duration < 0 || c.Duration > 24*time.Hour:
-		return fmt.Errorf("%w: a duration of %v: want up to 24h", ErrNotebookConfig, c.Duration)
+		return fmt.Errorf("%w: duration %v: must be 0 to 24h", ErrNotebookConfig, c.Duration)
 	case max(c.SenderCost, c.ReceiverCost, c.HeldCost) > time.Second:
-		return fmt.Errorf("%w: a cost of %v, %v, %v: want up to 1s", ErrNotebookConfig,
+		return fmt.Errorf("%w: costs %v, %v, %v: must be at most 1s", ErrNotebookConfig,
 			c.SenderCost,
 			c.ReceiverCost, c.HeldCost)
 	case c.Buffer < 0 || c.Buffer > maxBuffer || c.Window < 2 || c.Window > 1<<24:
-		return fmt.Errorf("%w: a buffer of %d datagrams, a window of %d segments",
+		return fmt.Errorf("%w: buffer of %d datagrams, window of %d segments: out of range",
 			ErrNotebookConfig,
 			c.Buffer, c.Window)
 	}

@@ -27,7 +27,7 @@ func (p *Process) Attach(
 	}
 	l := strategy.Book()
 	if l.Cwnd < 1 || l.Ssthresh < 0 {
-		return nil, fmt.Errorf("%w: a window of %d, a threshold of %d", ErrNotebookConfig, l.Cwnd,
+		return nil, fmt.Errorf("%w: cwnd %d, ssthresh %d: out of range", ErrNotebookConfig, l.Cwnd,
 			l.Ssthresh)
 	}
 	a := &NotebookApp{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, p, at)}

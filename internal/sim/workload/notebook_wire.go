@@ -80,7 +80,7 @@ const (
 )
 
 // errJSON is a datagram that is not one of the document's: its programs would end there.
-var errJSON = errors.New("notebook: no such message")
+var errJSON = errors.New("notebook: invalid message")
 
 // parse reads one flat object of numbers and words. Unknown names are ignored.
 func parse(b []byte) (m message, err error) {

@@ -128,7 +128,7 @@ func collect(a *ObjectsApp, to *rdt.Receiver, from *rdt.Sender) {
 		}
 		why := c.Err
 		if err := from.Err(); err != nil {
-			why = fmt.Errorf("%w, and to the server the client", err)
+			why = fmt.Errorf("%w, and the client does not answer the server", err)
 		}
 		a.fail(why.Error())
 	}

@@ -174,12 +174,12 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		i.closed = true
 		c.Close()
 	case bad:
-		i.fail("what comes is no object")
+		i.fail("received data is not an object of this experiment")
 		c.Abort()
 	case e&tcp.Closed != 0:
 		i.fail(fmt.Sprint(c.TCP().Err()))
 	case c.EOF():
-		i.fail("the server has closed")
+		i.fail("the server closed the connection")
 		c.Close()
 	}
 }

@@ -281,7 +281,7 @@ func Find(own map[string]Make, name string) (Make, error) {
 		return create, nil
 	}
 	have := strings.Join(append(Names(), slices.Sorted(maps.Keys(own))...), ", ")
-	return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, have)
+	return nil, fmt.Errorf("%w %q: must be one of %s", ErrUnknown, name, have)
 }
 
 // New returns a controller by name.

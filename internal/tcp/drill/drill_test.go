@@ -157,7 +157,7 @@ func TestHead(t *testing.T) {
 		{"--mtu=9\n", "x.pkt:1: --mtu=9: want a number from 68 to 65535"},
 		{"--local_ip=::1\n", "x.pkt:1: "},
 		{"\n`sysctl net.ipv4.ip_forward=1`\n", "x.pkt:2: net.ipv4.ip_forward: no such setting here"},
-		{"`sysctl net.ipv4.tcp_retries2=x`\n", "\"x\" is no number"},
+		{"`sysctl net.ipv4.tcp_retries2=x`\n", "\"x\" is not a number"},
 		{"`ip route flush`\n", "want ip link set"},
 	} {
 		s, err := Parse("x.pkt", c.text+socket)

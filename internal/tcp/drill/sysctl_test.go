@@ -159,7 +159,7 @@ func (s *settings) sysctl(key string, values []string) error {
 	for _, v := range values {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < -1 || n > maxNumber {
-			return fmt.Errorf("%q is no number", v)
+			return fmt.Errorf("%q is not a number", v)
 		}
 		numbers = append(numbers, n)
 	}

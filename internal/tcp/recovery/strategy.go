@@ -46,7 +46,7 @@ func UsesSACK(name string) (bool, error) {
 	if s := find(name); s != nil {
 		return s.sack, nil
 	}
-	return false, fmt.Errorf("unknown loss recovery %q (have %v)", name, Names())
+	return false, fmt.Errorf("unknown loss recovery %q: must be one of %v", name, Names())
 }
 
 func find(name string) *strategy {

@@ -2,20 +2,19 @@ package starlark
 
 import "math"
 
-// These functions have the same result on every processor, to the last bit. Go's math functions do
-// not: some are assembly on one machine and Go on another, and Go may fuse x*y + z into one
-// rounding where the machine can. Each product is converted here, which forbids that (Go
-// specification, "Floating-point operators"). The results are accurate to a few units in the last
-// place.
+// These functions have bit-identical results on every processor. Go's math functions do not: some
+// are assembly on one platform and Go on another, and Go may fuse x*y + z into one rounding. Each
+// product is converted explicitly, which forbids fusing (Go specification, "Floating-point
+// operators"). The results are accurate to a few units in the last place.
 
-// The natural logarithm of 2 in two parts; the first has zeros enough for an exact product
+// The natural logarithm of 2 in two parts. The first has enough trailing zeros for an exact product
 // with an exponent.
 const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// exp returns e to the x: 2^k times a Taylor series of the remainder, within ±ln2/2.
+// exp returns e**x: 2**k times a Taylor series of the remainder, within ±ln2/2.
 func exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x > 709.782712893384:
@@ -32,8 +31,8 @@ func exp(x float64) float64 {
 	return math.Ldexp(sum, int(k))
 }
 
-// log returns the natural logarithm: that of 2^k, and twice the area tangent of
-// (m-1)/(m+1) for m between √½ and √2.
+// log returns the natural logarithm: that of 2**k, and twice the area tangent of (m-1)/(m+1) for m
+// between √½ and √2.
 func log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 1):
@@ -57,8 +56,7 @@ func log(x float64) float64 {
 	return float64(k*ln2Hi) + (float64(k*ln2Lo) + float64(float64(2*f)*(1+sum)))
 }
 
-// pow returns x to the y: by squaring where y is a whole number of moderate size, else by
-// the logarithm.
+// pow returns x**y: by squaring if y is a moderate whole number, otherwise by the logarithm.
 func pow(x, y float64) float64 {
 	const most = 1024
 	switch {
@@ -82,7 +80,7 @@ func pow(x, y float64) float64 {
 	return exp(float64(y * log(x)))
 }
 
-// cbrt returns the cube root, by Newton's method from a guess that has the exponent right.
+// cbrt returns the cube root by Newton's method, from an estimate with the right exponent.
 func cbrt(x float64) float64 {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return x
@@ -91,7 +89,7 @@ func cbrt(x float64) float64 {
 	for e%3 != 0 {
 		m, e = m/2, e+1
 	}
-	// m lies between 1/8 and 1, and so its root between 1/2 and 1.
+	// m lies between 1/8 and 1, so its root lies between 1/2 and 1.
 	t := float64(0.6*m) + 0.4
 	for range 6 {
 		t -= (t - float64(m/float64(t*t))) / 3

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// predeclared are the names that a script has beside Starlark's own.
+// predeclared are the names that scripts have in addition to Starlark's own.
 var predeclared = starlark.StringDict{
 	"DETECTED":      kinds[congestion.Detected],
 	"TIMEOUT":       kinds[congestion.Timeout],
@@ -32,7 +32,7 @@ var predeclared = starlark.StringDict{
 	"set_timer":     starlark.NewBuiltin("set_timer", setTimer),
 }
 
-// random returns a number from 0 up to but not including 1, from the connection's own stream.
+// random returns a number in [0, 1) from the connection's random stream.
 func random(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -46,7 +46,7 @@ func random(
 	return starlark.Float(c.rand.Float64()), nil
 }
 
-// connection returns the controller of the connection that a builtin is called for.
+// connection returns the controller of the connection for which a builtin is called.
 func connection(t *starlark.Thread, b *starlark.Builtin) (*controller, error) {
 	if c, ok := t.Local(local).(*controller); ok {
 		return c, nil
@@ -55,7 +55,7 @@ func connection(t *starlark.Thread, b *starlark.Builtin) (*controller, error) {
 		"while the file is read", b.Name())
 }
 
-// record has the experiment record a number of the script's: record("alpha", state.alpha).
+// record records a number of the script in the experiment's results: record("alpha", state.alpha).
 func record(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -69,7 +69,7 @@ func record(
 	}
 	name, ok := args[0].(starlark.String)
 	if !ok {
-		return nil, fmt.Errorf("record: the name is of type %s: want a string such as \"alpha\"",
+		return nil, fmt.Errorf("record: the name is of type %s: must be a string such as \"alpha\"",
 			args[0].Type())
 	}
 	value, err := number(fmt.Sprintf("record(%q)", string(name)), args[1])
@@ -79,7 +79,7 @@ func record(
 	return starlark.None, c.run.record(string(name), value)
 }
 
-// setTimer has on_timer called after so many seconds, once; None stops the timer.
+// setTimer schedules one call of on_timer after a number of seconds; None stops the timer.
 func setTimer(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -104,15 +104,15 @@ func setTimer(
 		return nil, err
 	}
 	if !(after >= minTimer.Seconds() && after <= maxTimer.Seconds()) {
-		return nil, fmt.Errorf("set_timer(%v): want %v to %v seconds", args[0],
+		return nil, fmt.Errorf("set_timer(%v): must be %v to %v seconds", args[0],
 			minTimer.Seconds(), maxTimer.Seconds())
 	}
 	c.timer.set(c.now, time.Duration(math.Round(after*1e9)))
 	return starlark.None, nil
 }
 
-// extreme is Starlark's min or max, with a short way for two integers: these functions are
-// most of what algorithms call.
+// extreme is Starlark's min or max, with a fast path for two integers: algorithms call these
+// functions most.
 func extreme(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -129,7 +129,8 @@ func extreme(
 	return starlark.Call(t, starlark.Universe[b.Name()], args, kwargs)
 }
 
-// boundedRange is Starlark's range with an end to what list, sorted and others can make of it.
+// boundedRange is Starlark's range with a limit, so that list, sorted and others cannot allocate
+// too much.
 func boundedRange(
 	t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -138,13 +139,13 @@ func boundedRange(
 		return nil, err
 	}
 	if n := starlark.Len(v); n > maxValues {
-		return nil, fmt.Errorf("range of %d values: want at most %d", n, maxValues)
+		return nil, fmt.Errorf("range of %d values: must be at most %d", n, maxValues)
 	}
 	return v, nil
 }
 
-// mathModule has of Starlark's module what IEEE 754 gives one result for, and of the rest what
-// arith.go has.
+// mathModule is Starlark's math module, without the functions whose results depend on the platform;
+// arith.go has portable versions.
 var mathModule = func() *starlarkstruct.Module {
 	m := &starlarkstruct.Module{Name: "math", Members: starlark.StringDict{
 		"cbrt": function("cbrt", cbrt),
@@ -159,7 +160,7 @@ var mathModule = func() *starlarkstruct.Module {
 	return m
 }()
 
-// function makes a builtin of a function of one number.
+// function makes a builtin from a function of one number.
 func function(name string, f func(float64) float64) *starlark.Builtin {
 	return starlark.NewBuiltin(name, func(
 		_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
@@ -182,7 +183,7 @@ func power(
 	return result(b, args, pow(x, y))
 }
 
-// numbers unpacks n numbers, one or two.
+// numbers unpacks one or two numbers.
 func numbers(
 	b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, n int,
 ) (x, y float64, err error) {
@@ -197,14 +198,14 @@ func numbers(
 	for i, p := range []*float64{&x, &y}[:n] {
 		f, ok := starlark.AsFloat(v[i])
 		if !ok {
-			return 0, 0, fmt.Errorf("%s: got %s, want a number", b.Name(), v[i].Type())
+			return 0, 0, fmt.Errorf("%s: got %s, which is not a number", b.Name(), v[i].Type())
 		}
 		*p = f
 	}
 	return x, y, nil
 }
 
-// result refuses what is no number, where it comes from: it would be noticed much later.
+// result rejects NaN where it arises: otherwise the error would show much later.
 func result(b *starlark.Builtin, args starlark.Tuple, f float64) (starlark.Value, error) {
 	if math.IsNaN(f) {
 		var of []string

@@ -116,7 +116,7 @@ func TestParams(t *testing.T) {
 		param, value, want string
 	}{
 		{"betta", "1", "my.star: the script has no param(\"betta\", …) (did you mean beta?); it has beta, n"},
-		{"beta", "fast", `my.star:1:10: "fast" is not a parameter's value: want a finite number such as 0.5`},
+		{"beta", "fast", `my.star:1:10: "fast" is not a parameter's value: must be a finite number such as 0.5`},
 		{"beta", "nan", `"nan" is not a parameter's value`},
 		{"n", "1e999", `"1e999" is not a parameter's value`},
 	} {

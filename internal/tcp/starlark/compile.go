@@ -11,18 +11,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// Program is a script that was read and found in order. Nothing of it changes: any number of
-// runs may share it, on any number of threads.
+// Program is a compiled script. It is immutable: any number of runs may share it, on any number of
+// threads.
 type Program struct {
 	name  string
-	calls [numCalls]*starlark.Function // nil: the script has none
-	notes []string                     // what it printed while it was read
+	calls [numCalls]*starlark.Function // nil: not in the script
+	notes []string                     // lines printed while the file was executed
 }
 
-// Params are values for a script's parameters, by their names: numbers as a file has them.
+// Params are values for a script's parameters, by name, as text.
 type Params map[string]string
 
-// call is one of the functions that a script may have.
+// call is a function that a script may define.
 type call uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	numCalls
 )
 
-// signature is how a call is written.
+// signature is the name and the parameters of a call.
 type signature struct {
 	name, event string
 	must        bool
@@ -58,13 +58,13 @@ func (s *signature) String() string {
 	return fmt.Sprintf("def %s(state, %s)", s.name, s.event)
 }
 
-// options are the dialect: Starlark with while and with statements outside of functions.
-// Recursion and set stay off, as they are in the language's definition.
+// options select the dialect: Starlark with while loops and top-level control statements. Recursion
+// and set stay disabled, as in the language's definition.
 var options = syntax.FileOptions{While: true, TopLevelControl: true, GlobalReassign: true}
 
-// Compile reads a script. name is its file's name for errors. params override the defaults of the
-// script's parameters; nil overrides none. Errors are of type *Error, or several joined. An error
-// about a value of params names its parameter.
+// Compile compiles a script. name is its file name for error messages. params override the defaults
+// of the script's parameters. Errors are of type *Error, or several joined. An error about a value
+// of params names its parameter.
 func Compile(name string, src []byte, params Params) (*Program, error) {
 	if len(src) > maxSource {
 		what := fmt.Sprintf("a script of %d bytes: want at most %d", len(src), maxSource)
@@ -87,10 +87,10 @@ func Compile(name string, src []byte, params Params) (*Program, error) {
 	return p, noStranger(globals)
 }
 
-// Name returns the file's name without its folder: what the algorithm is called.
+// Name returns the file's name without its folder: the name of the algorithm.
 func (p *Program) Name() string { return p.name }
 
-// read runs the file's statements and returns what they have defined.
+// read executes the file's top-level statements and returns its globals.
 func (p *Program) read(
 	name string, src []byte, params *parameters,
 ) (globals starlark.StringDict, err error) {
@@ -121,7 +121,7 @@ func (p *Program) read(
 	return globals, err
 }
 
-// find returns a function of the script and checks how it is written.
+// find returns a function of the script, after checking its parameters.
 func find(file string, globals starlark.StringDict, s *signature) (*starlark.Function, error) {
 	v, ok := globals[s.name]
 	if !ok {
@@ -143,8 +143,8 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	return f, nil
 }
 
-// noStranger refuses a function whose name resembles a callback's but is not one, because it would
-// never be called.
+// noStranger rejects a function whose name is similar to a callback's, because it would never be
+// called.
 func noStranger(globals starlark.StringDict) error {
 	var names []string
 	for i := range signatures {
@@ -161,9 +161,9 @@ func noStranger(globals starlark.StringDict) error {
 	return nil
 }
 
-// contain turns a panic of the interpreter into an error.
+// contain converts a panic of the interpreter to an error.
 func contain(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("the interpreter gave up: %v", r)
+		*err = fmt.Errorf("the interpreter failed: %v", r)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// conn is what a connection is made from, as init sees it. Nothing of it changes, so a script
-// may keep it.
+// conn holds the connection's settings for init. It is immutable, so a script may keep it.
 type conn = event[congestion.Config]
 
 var connFields = []field[congestion.Config]{

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// controller is a script as the congestion controller of one connection.
+// controller runs a script as the congestion controller of one connection.
 type controller struct {
 	run    *Run
 	thread *starlark.Thread
@@ -19,9 +19,9 @@ type controller struct {
 	rand   *rand.Rand
 	state  state
 	before before
-	args   [2]starlark.Value // state and an event, for the calls
+	args   [2]starlark.Value // the arguments of calls: state and an event
 
-	now, began clock.Time // of the current event and of the first one
+	now, began clock.Time // times of the current event and of the first one
 
 	conn    conn
 	ack     event[arrival]
@@ -40,10 +40,10 @@ type controller struct {
 	initial   int // the restart window, RFC 5681 §4.1
 }
 
-// local is the name under which a thread knows its controller.
+// local is the key of a thread's controller.
 const local = "controller"
 
-// noLimit is the largest window where none is given.
+// noLimit is the largest window if there is no limit.
 const noLimit = 1 << 40
 
 func newController(r *Run, cfg congestion.Config) *controller {
@@ -79,13 +79,12 @@ func newController(r *Run, cfg congestion.Config) *controller {
 // Cwnd returns the congestion window in bytes.
 func (c *controller) Cwnd() int { return int(c.state.cwnd.n) }
 
-// Ssthresh returns the slow start threshold in bytes, zero for a script that sets none.
+// Ssthresh returns the slow start threshold in bytes; 0 if the script sets none.
 func (c *controller) Ssthresh() int { return int(c.state.ssthresh.n) }
 
-// PacingRate returns bytes a second, zero for a script that sets none.
+// PacingRate returns bytes per second; 0 if the script sets none.
 func (c *controller) PacingRate() int64 { return c.state.rate.n }
 
-// OnAck calls on_ack.
 func (c *controller) OnAck(a *congestion.Ack) {
 	if c.begin(a.Now, a.MSS) {
 		c.arrival.take(a)
@@ -95,7 +94,6 @@ func (c *controller) OnAck(a *congestion.Ack) {
 	}
 }
 
-// OnLoss calls on_loss.
 func (c *controller) OnLoss(l *congestion.Loss) {
 	if c.begin(l.Now, l.MSS) {
 		c.before.save(l.Kind, &c.state)
@@ -105,7 +103,7 @@ func (c *controller) OnLoss(l *congestion.Loss) {
 	}
 }
 
-// OnExit calls on_exit, or does what the house does.
+// OnExit calls on_exit, or else does what the built-in algorithms do.
 func (c *controller) OnExit(e *congestion.Exit) {
 	if !c.begin(e.Now, e.MSS) {
 		return
@@ -124,7 +122,7 @@ func (c *controller) OnExit(e *congestion.Exit) {
 	c.before.end(e.Spurious)
 }
 
-// OnRestart calls on_restart, or does what the house does.
+// OnRestart calls on_restart, or else does what the built-in algorithms do.
 func (c *controller) OnRestart(r *congestion.Restart) {
 	if !c.begin(r.Now, r.MSS) {
 		return
@@ -138,7 +136,6 @@ func (c *controller) OnRestart(r *congestion.Restart) {
 	c.restart.of = nil
 }
 
-// OnSegmentLost calls on_segment_lost.
 func (c *controller) OnSegmentLost(l *congestion.LostSegment) {
 	if c.run.program.calls[callSegment] != nil && c.begin(l.Now, c.state.mss) {
 		c.segment.of, c.segment.began = l, c.began
@@ -147,7 +144,6 @@ func (c *controller) OnSegmentLost(l *congestion.LostSegment) {
 	}
 }
 
-// OnSend calls on_send.
 func (c *controller) OnSend(s congestion.Sent) {
 	if c.run.program.calls[callSend] != nil && c.begin(s.Now, s.MSS) {
 		c.lastSent = s
@@ -157,10 +153,9 @@ func (c *controller) OnSend(s congestion.Sent) {
 	}
 }
 
-// Deadline returns when the script's timer expires.
+// Deadline returns the time at which the script's timer expires.
 func (c *controller) Deadline() clock.Time { return c.timer.at }
 
-// OnTimer calls on_timer.
 func (c *controller) OnTimer(t congestion.Timer) {
 	c.timer.at = clock.Never
 	if !c.begin(t.Now, t.MSS) {
@@ -177,7 +172,7 @@ func (c *controller) OnTimer(t congestion.Timer) {
 	c.expiry.of = nil
 }
 
-// begin takes note of an event and reports whether the script is to hear of it.
+// begin records an event and reports whether the script has a function for it.
 func (c *controller) begin(now clock.Time, mss int) bool {
 	if c.run.err != nil {
 		return false
@@ -189,7 +184,7 @@ func (c *controller) begin(now clock.Time, mss int) bool {
 	return true
 }
 
-// call calls a function of the script, if it has it, and takes what it returns.
+// call calls a function of the script, if it exists, and applies its result.
 func (c *controller) call(which call, event starlark.Value) {
 	f := c.run.program.calls[which]
 	if f == nil || c.run.err != nil {
@@ -217,7 +212,7 @@ func (c *controller) invoke(f *starlark.Function) (v starlark.Value, err error) 
 	return starlark.Call(c.thread, f, c.args[:], nil)
 }
 
-// take does what a function's result says: nothing, a window, or a window and a pacing rate.
+// take applies a function's result: None, a window, or a window and a pacing rate.
 func (c *controller) take(result starlark.Value) error {
 	switch v := result.(type) {
 	case starlark.NoneType:
@@ -237,7 +232,7 @@ func (c *controller) take(result starlark.Value) error {
 		"window and pacing rate", brief(result), result.Type())
 }
 
-// failed ends the run by an error.
+// failed ends the run with an error.
 func (c *controller) failed(which call, e *Error) {
 	e.Call = signatures[which].name
 	if c.began != clock.Never {

@@ -13,20 +13,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// Error is a script's mistake and where it is.
+// Error is an error in a script, with its position.
 type Error struct {
 	File         string
-	Line, Column int // from 1; 0: the file as a whole
-	// What says what happened and what was expected.
+	Line, Column int // from 1; 0: the whole file
+	// What describes the error and the expected value.
 	What string
-	// Call is the function that was called, and After how long after the connection's first
-	// event; empty while the file was being read.
+	// Call is the function that was called, and After the time since the connection's first event;
+	// both are empty while the file is compiled.
 	Call  string
 	After time.Duration
-	// Param is the parameter whose given value is wrong; empty: it is about the script.
+	// Param is the parameter with an invalid value; empty for other errors.
 	Param string
-	// Trace are the calls that led there, the outermost first, each with file, line, column
-	// and the function's name; empty for one that does not compile.
+	// Trace is the call stack, outermost call first: file, line, column and function name. It is
+	// empty for compile errors.
 	Trace []string
 }
 
@@ -48,10 +48,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// maxErrors bounds the errors that are reported for one file.
+// maxErrors limits the number of errors reported for one file.
 const maxErrors = 10
 
-// mistakes turns what the parser, the resolver or the interpreter says about a file into Errors.
+// mistakes converts errors of the parser, the resolver or the interpreter to Errors.
 func mistakes(file string, err error) error {
 	var syntactic syntax.Error
 	var unresolved resolve.ErrorList
@@ -72,24 +72,24 @@ func mistakes(file string, err error) error {
 	return raised(file, err)
 }
 
-// meant is which of the names that scripts have was meant by an undefined one.
+// meant suggests a known name that is similar to an undefined one.
 func meant(what string) string {
-	const short = 3 // letters, of which anything is near
+	const short = 3 // too short for a suggestion
 	name, ok := strings.CutPrefix(what, "undefined: ")
-	if !ok || len(name) <= short || strings.Contains(name, " ") { // the resolver has found one
+	if !ok || len(name) <= short || strings.Contains(name, " ") { // the resolver already has a suggestion
 		return ""
 	}
 	return diagnostic.DidYouMean(name, append(predeclared.Keys(), starlark.Universe.Keys()...))
 }
 
-// at is a mistake at a place in the source.
+// at returns an error at a position in the source.
 func at(pos syntax.Position, what string) *Error {
 	return &Error{
 		File: pos.Filename(), Line: int(pos.Line), Column: int(pos.Col), What: what,
 	}
 }
 
-// raised is what went wrong while Starlark code ran.
+// raised converts an error of running Starlark code.
 func raised(file string, err error) *Error {
 	e := &Error{File: file, What: err.Error()}
 	var eval *starlark.EvalError
@@ -101,7 +101,7 @@ func raised(file string, err error) *Error {
 		e.What, e.Param = own.What, own.Param
 	}
 	for _, f := range eval.CallStack {
-		if f.Pos.Line == 0 { // a builtin, which has no place in the file
+		if f.Pos.Line == 0 { // a builtin, which has no position in the file
 			continue
 		}
 		e.File, e.Line, e.Column = f.Pos.Filename(), int(f.Pos.Line), int(f.Pos.Col)

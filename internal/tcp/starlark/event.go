@@ -11,13 +11,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// event shows a struct of package congestion to a script. It is the same value in each call
-// of a connection and is lent for the call, as the struct is.
+// event exposes a struct of package congestion to a script. All calls of a connection share one
+// value; it is valid only during a call, like the struct.
 type event[T any] struct {
 	name   string
 	fields []field[T]
 	of     *T         // nil between calls
-	began  clock.Time // when the connection's first event was: the zero of the script's time
+	began  clock.Time // time of the connection's first event, the zero of the script's time
 }
 
 // field is an attribute of an event.
@@ -26,15 +26,15 @@ type field[T any] struct {
 	get  func(of *T, began clock.Time) starlark.Value
 }
 
-// arrival is an Ack with the Transit of the connection's first one that had timestamps: what
-// the hosts' clocks differ by is unknown, and the same in both.
+// arrival is an Ack with the Transit of the connection's first timestamped Ack. The difference of
+// the hosts' clocks is unknown but constant, so it cancels out.
 type arrival struct {
 	Ack     *congestion.Ack
 	transit uint32
 	known   bool
 }
 
-// take takes the next Ack.
+// take sets the next Ack.
 func (a *arrival) take(next *congestion.Ack) {
 	a.Ack = next
 	if next.Stamped && !a.known {
@@ -87,7 +87,7 @@ var ackFields = []field[arrival]{
 	}},
 }
 
-// kinds are the constants that loss.kind is compared with.
+// kinds are the values of loss.kind.
 var kinds = [...]starlark.Value{
 	congestion.Detected:     starlark.String("detected"),
 	congestion.Timeout:      starlark.String("timeout"),
@@ -103,7 +103,7 @@ var lossFields = []field[congestion.Loss]{
 	integer("mss", func(l *congestion.Loss) int { return l.MSS }),
 }
 
-// ending is an Exit with what the window was before its episode.
+// ending is an Exit with the window before its loss episode.
 type ending struct {
 	*congestion.Exit
 	cwnd, ssthresh starlark.Value
@@ -158,13 +158,13 @@ var timerFields = []field[congestion.Timer]{
 	measurement("srtt", func(t *congestion.Timer) time.Duration { return t.SRTT }),
 }
 
-// timer is the one that a script sets.
+// timer is the timer that a script sets.
 type timer struct {
-	at      clock.Time // never: it is off
-	expired int        // so often
+	at      clock.Time // Never: off
+	expired int        // how often it has expired
 }
 
-// set has it expire after a time, and not when it was to expire before.
+// set starts the timer, replacing the previous deadline.
 func (t *timer) set(now clock.Time, after time.Duration) { t.at = now.Add(after) }
 
 func integer[T any](name string, get func(*T) int) field[T] {
@@ -185,7 +185,7 @@ func flag[T any](name string, get func(*T) bool) field[T] {
 	}}
 }
 
-// instant is in seconds since the connection's first event.
+// instant is a time in seconds since the connection's first event.
 func instant[T any](name string, get func(*T) clock.Time) field[T] {
 	return field[T]{name, func(of *T, began clock.Time) starlark.Value {
 		return seconds(get(of).Sub(began))
@@ -196,7 +196,7 @@ func span[T any](name string, get func(*T) time.Duration) field[T] {
 	return field[T]{name, func(of *T, _ clock.Time) starlark.Value { return seconds(get(of)) }}
 }
 
-// measurement is a duration field; zero reads as None.
+// measurement is a duration field; scripts see zero as None.
 func measurement[T any](name string, get func(*T) time.Duration) field[T] {
 	return field[T]{name, func(of *T, _ clock.Time) starlark.Value {
 		if d := get(of); d != 0 {
@@ -206,7 +206,7 @@ func measurement[T any](name string, get func(*T) time.Duration) field[T] {
 	}}
 }
 
-// seconds is one rounded division, so it gives the same number everywhere.
+// seconds divides with one rounding, so the result is the same on every platform.
 func seconds(d time.Duration) starlark.Value { return starlark.Float(float64(d) / 1e9) }
 
 // Attr implements starlark.HasAttrs.
@@ -220,7 +220,7 @@ func (e *event[T]) Attr(name string) (starlark.Value, error) {
 			return e.fields[i].get(e.of, e.began), nil
 		}
 	}
-	return nil, nil // Starlark reports it and suggests similar names
+	return nil, nil // Starlark reports the error and suggests similar names
 }
 
 // AttrNames implements starlark.HasAttrs.
@@ -232,7 +232,7 @@ func (e *event[T]) AttrNames() []string {
 	return names
 }
 
-// String shows all attributes: what print says.
+// String returns all attributes, for print.
 func (e *event[T]) String() string {
 	if e.of == nil {
 		return e.name + "()"

@@ -8,54 +8,53 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// The bounds of a script. They are there for mistakes: a loop without an end, a list that
-// grows with every acknowledgment, a number that is squared again and again (product.go).
-// Somebody who means to can still fill the memory, with str of lists in lists of lists.
+// Limits of a script. They catch errors: an endless loop, a list that grows with every ACK, a
+// number that is squared again and again (product.go). A malicious script can still fill the
+// memory, for example with str of deeply nested lists.
 const (
-	// maxSource is in bytes. The parser is recursive, so this bounds its depth too.
+	// maxSource is in bytes. The parser is recursive, so this also limits its depth.
 	maxSource = 64 << 10
-	// maxSteps is how many of the interpreter's steps a call may take; an algorithm takes
-	// some tens.
+	// maxSteps limits the interpreter steps of a call; typical algorithms take tens.
 	maxSteps = 100_000
-	// Between two looks at a function's variables pass firstStride to shortestStride steps,
-	// fewer the larger they are. Doubling a variable takes four.
+	// The meter checks a function's variables every firstStride to shortestStride steps, more often
+	// the larger they are. Doubling a variable takes four steps.
 	firstStride, shortestStride = 64, 16
-	// maxValues and maxBytes bound what a variable, or all of a connection's state, may hold.
+	// maxValues and maxBytes limit the size of one variable, and of all of a connection's state.
 	maxValues, maxBytes = 1 << 16, 1 << 20
-	// maxBits is of an integer.
+	// maxBits limits the size of an integer.
 	maxBits = 4096
-	// maxAttributes is how many a script may add to state.
+	// maxAttributes limits the attributes that a script adds to state.
 	maxAttributes = 64
-	// maxDepth is of lists in lists.
+	// maxDepth limits the nesting of lists.
 	maxDepth = 16
-	// maxPrints bounds the lines that a run prints, maxNote their length in bytes.
+	// maxPrints limits the lines that a run prints, maxNote their length in bytes.
 	maxPrints, maxNote = 10_000, 1000
-	// minTimer and maxTimer bound how far ahead a timer is set, maxTimers how often one expires
-	// in a connection.
+	// minTimer and maxTimer limit the timer's duration, maxTimers how often it expires in a
+	// connection.
 	minTimer, maxTimer = 10 * time.Microsecond, time.Hour
 	maxTimers          = 1_000_000
-	// maxColumns bounds the names that a run records, maxParams a script's parameters, maxName
-	// the length of a name of either.
+	// maxColumns limits the names that a run records, maxParams a script's parameters, maxName the
+	// length of both kinds of names.
 	maxColumns, maxParams, maxName = 16, 64, 32
 )
 
-// meter bounds a thread's calls.
+// meter enforces the limits on a thread's calls.
 type meter struct {
-	state *state // whose attributes count; nil while a file is read
-	end   uint64 // the step at which the call that runs is too long
+	state *state // the state whose attributes count; nil while a file is compiled
+	end   uint64 // the step at which the current call is too long
 }
 
-// attach has the interpreter ask the meter now and then.
+// attach makes the interpreter call the meter at intervals.
 func (m *meter) attach(thread *starlark.Thread) { thread.OnMaxSteps = m.look }
 
-// begin lets the thread run for maxSteps from now on.
+// begin allows the thread another maxSteps steps.
 func (m *meter) begin(thread *starlark.Thread) {
 	now := thread.ExecutionSteps()
 	m.end = now + maxSteps
 	thread.SetMaxExecutionSteps(now + firstStride)
 }
 
-// look stops the thread if it has run too long or holds too much.
+// look stops the thread if it exceeds a limit.
 func (m *meter) look(t *starlark.Thread) {
 	now := t.ExecutionSteps()
 	if now >= m.end {
@@ -71,7 +70,7 @@ func (m *meter) look(t *starlark.Thread) {
 	t.SetMaxExecutionSteps(min(m.end, now+uint64(next)))
 }
 
-// grown tells how large the largest variable is, and which has outgrown its bound.
+// grown returns the size of the largest variable, and the variable that exceeds its limit.
 func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
 	see := func(name string, v starlark.Value) {
 		if n, most := extent(v); n > largest {
@@ -99,8 +98,7 @@ func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
 	return largest, what
 }
 
-// extent returns the size of a value in values, bytes or bits, without its elements, and the
-// maximum.
+// extent returns a value's own size in elements, bytes or bits, and the limit.
 func extent(v starlark.Value) (n, most int) {
 	switch v := v.(type) {
 	case starlark.Int:
@@ -118,7 +116,7 @@ func extent(v starlark.Value) (n, most int) {
 	return 0, 0
 }
 
-// tooLarge describes a value whose own size exceeds its maximum.
+// tooLarge describes a value whose own size exceeds its limit.
 func tooLarge(v starlark.Value) string {
 	n, most := extent(v)
 	if n <= most {
@@ -133,10 +131,11 @@ func tooLarge(v starlark.Value) string {
 	return fmt.Sprintf("%d values: want at most %d", n, most)
 }
 
-// census counts what a value holds, all of it.
+// census counts the contents of values, recursively.
 type census struct{ values, bytes int }
 
-// count adds a value, and tells what is wrong with it: too much, too deep, or not for keeping.
+// count adds a value, and returns an error text if it is too large, nested too deep, or of a type
+// that cannot be stored.
 func (c *census) count(v starlark.Value, depth int) string {
 	if c.values++; c.values > maxValues || c.bytes > maxBytes {
 		return fmt.Sprintf("more than %d values or %d bytes", maxValues, maxBytes)
@@ -190,7 +189,7 @@ func hasDefaults(f *starlark.Function) bool {
 	return false
 }
 
-// note cuts what a script prints to what a line may be.
+// note truncates a printed line to the limit.
 func note(text string) string {
 	if len(text) > maxNote {
 		return text[:maxNote] + " …"

@@ -13,16 +13,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// localParams is the name under which the thread that reads a file knows its parameters.
+// localParams is the key of the parameters of the thread that compiles a file.
 const localParams = "params"
 
-// parameters are those that a file has, with the values that they are given.
+// parameters are the parameters of a file, with their given values.
 type parameters struct {
 	given Params
-	names []string // that the file has
+	names []string // declared in the file
 }
 
-// param is a parameter's value: the one that it is given, or else its default.
+// param returns a parameter's given value, or else its default.
 func param(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -45,9 +45,9 @@ func param(
 	}
 	switch {
 	case slices.Contains(p.names, name):
-		return nil, fmt.Errorf("param(%q) is there already: want names that differ", name)
+		return nil, fmt.Errorf("param(%q) already exists: names must differ", name)
 	case len(p.names) == maxParams:
-		return nil, fmt.Errorf("param(%q): want at most %d parameters", name, maxParams)
+		return nil, fmt.Errorf("param(%q): a script has at most %d parameters", name, maxParams)
 	}
 	p.names = append(p.names, name)
 	text, ok := p.given[name]
@@ -66,20 +66,20 @@ func param(
 	return v, nil
 }
 
-// readParam reads a number as an experiment has it.
+// readParam parses the value of a parameter.
 func readParam(text string) (starlark.Value, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return starlark.MakeInt64(n), nil
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil, fmt.Errorf("%q is not a parameter's value: want a finite number such as 0.5",
+		return nil, fmt.Errorf("%q is not a parameter's value: must be a finite number such as 0.5",
 			text)
 	}
 	return starlark.Float(x), nil
 }
 
-// unused refuses a given value that the file asks for nowhere.
+// unused rejects a given value for a parameter that the file does not declare.
 func (p *parameters) unused(file string) error {
 	for name := range p.given {
 		if slices.Contains(p.names, name) {
@@ -95,7 +95,7 @@ func (p *parameters) unused(file string) error {
 	return nil
 }
 
-// badName tells what is wrong with the name of a parameter or a column.
+// badName describes what is wrong with the name of a parameter or a column; empty if valid.
 func badName(name string) string {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'

@@ -9,17 +9,17 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// A product is the one operator that can make something enormous of two small things, as
-// [0] * 1000000000 does, before anybody can look at it. So products are calls of a function
-// of ours, but for those with a small number or a fraction, which are most.
+// A product is the one operator that can create a huge value from two small ones, as [0] *
+// 1000000000 does, before the meter can check it. So products become calls of a checked function,
+// except those with a small number or a fraction, which are the most common.
 
-// productName is what no script can call.
+// productName is not a valid identifier, so scripts cannot call it.
 const productName = "*"
 
-// smallFactor is a literal number that may stay: what it multiplies grows by no more.
+// smallFactor is the largest literal factor that is left unchecked.
 const smallFactor = 1000
 
-// guardProducts makes calls of a file's products.
+// guardProducts replaces a file's products by calls.
 func guardProducts(f *syntax.File) {
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if s, ok := n.(*syntax.AssignStmt); ok && s.Op == syntax.STAR_EQ {
@@ -44,7 +44,7 @@ func productCall(at syntax.Position, x, y syntax.Expr) syntax.Expr {
 	}
 }
 
-// copied returns another expression of a variable or an attribute of one; nil: it is neither.
+// copied returns a copy of an expression that is a variable or an attribute of one; nil for others.
 func copied(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case *syntax.Ident:
@@ -58,8 +58,8 @@ func copied(e syntax.Expr) syntax.Expr {
 	return nil
 }
 
-// harmless reports whether whatever is multiplied by e stays moderate: e is a small number, or
-// a fraction, which multiplies only numbers.
+// harmless reports whether a product with e stays moderate: e is a small number, or a fraction,
+// which only multiplies numbers.
 func harmless(e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Literal:
@@ -73,7 +73,7 @@ func harmless(e syntax.Expr) bool {
 	return false
 }
 
-// children are the places of the expressions that a node is made of.
+// children returns pointers to the expressions in a node.
 func children(n syntax.Node) []*syntax.Expr {
 	switch n := n.(type) {
 	case *syntax.AssignStmt:
@@ -106,7 +106,7 @@ func children(n syntax.Node) []*syntax.Expr {
 	return operands(n)
 }
 
-// operands are those of an operator.
+// operands returns the operands of an operator.
 func operands(n syntax.Node) []*syntax.Expr {
 	switch n := n.(type) {
 	case *syntax.ParenExpr:
@@ -137,7 +137,7 @@ func places(list []syntax.Expr) []*syntax.Expr {
 	return all
 }
 
-// product is x * y, if that is not too much.
+// product returns x * y, or an error if the result would be too large.
 func product(
 	_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -153,7 +153,7 @@ func product(
 	return starlark.Binary(syntax.STAR, args[0], args[1])
 }
 
-// excess tells what is too much about n times y.
+// excess describes how n times y exceeds a limit.
 func excess(n starlark.Int, y starlark.Value) string {
 	factor, small := n.Int64()
 	size, most := extent(y)

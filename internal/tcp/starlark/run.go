@@ -11,13 +11,13 @@ import (
 
 // Hooks are called during a run. Each may be nil.
 type Hooks struct {
-	// Failed gets the run's first error when it happens. From then on the run's windows do not
-	// change; the caller should stop the experiment.
+	// Failed is called with the run's first error. From then on the windows do not change; the
+	// caller should stop the experiment.
 	Failed func(error)
-	// Printed gets each line that a script prints with the time of the event; clock.Never while the
-	// script is compiled.
+	// Printed is called with each line that a script prints and the time of the event; clock.Never
+	// during compilation.
 	Printed func(now clock.Time, line string)
-	// Recorded gets each number that a script records, under its column's name.
+	// Recorded is called with each number that a script records, and the name of its column.
 	Recorded func(name string, value float64)
 }
 
@@ -28,7 +28,7 @@ type Run struct {
 	hooks   Hooks
 	err     error
 	printed int
-	columns []string // that the script has recorded
+	columns []string // columns that the script has recorded
 }
 
 // Begin begins a run.
@@ -43,7 +43,7 @@ func (p *Program) Begin(h Hooks) *Run {
 // Err returns the run's first error, an *Error, or nil.
 func (r *Run) Err() error { return r.err }
 
-// New makes the controller of a connection: a congestion.Make.
+// New creates the controller of a connection: a congestion.Make.
 func (r *Run) New(cfg congestion.Config) congestion.Controller { return newController(r, cfg) }
 
 func (r *Run) fail(err error) {
@@ -56,14 +56,14 @@ func (r *Run) fail(err error) {
 	}
 }
 
-// record passes a number on. The columns of a run are few.
+// record passes a number to the hooks. It limits the number of columns.
 func (r *Run) record(name string, value float64) error {
 	if !slices.Contains(r.columns, name) {
 		if what := badName(name); what != "" {
 			return fmt.Errorf("record(%q): %s", name, what)
 		}
 		if len(r.columns) == maxColumns {
-			return fmt.Errorf("record(%q): want at most %d columns; there are %s", name, maxColumns,
+			return fmt.Errorf("record(%q): a script records at most %d columns; it already has %s", name, maxColumns,
 				strings.Join(r.columns, ", "))
 		}
 		r.columns = append(r.columns, name)

@@ -11,27 +11,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// state is a connection's memory: the three numbers that govern it, a count that the house
-// sets to zero where its own algorithms do, and what the script's init has added.
+// state is the memory of a connection: the window, threshold and rate, a byte count that is reset
+// where the built-in algorithms reset theirs, and the attributes that the script's init added.
 type state struct {
 	cwnd, ssthresh, rate quantity
 	acked                starlark.Value
 
-	names  []string // the script's own, in the order in which they were made
+	names  []string // the script's own attributes, in the order of creation
 	values []starlark.Value
-	heaps  bool // one of them can grow: not only plain numbers
+	heaps  bool // one of them can grow: it is not a plain number
 
-	mss, max int  // what a window lies between
-	opening  bool // init runs: attributes may be made
+	mss, max int  // limits of the window
+	opening  bool // init is running: attributes may be created
 }
 
-// quantity is a number of bytes, as the script has it and as it counts.
+// quantity is a number of bytes: the script's value, and the rounded one in use.
 type quantity struct {
 	value starlark.Value
 	n     int64
 }
 
-// The attributes that every state has.
+// Attributes of every state.
 const (
 	nameCwnd     = "cwnd"
 	nameSsthresh = "ssthresh"
@@ -58,7 +58,7 @@ func (s *state) Attr(name string) (starlark.Value, error) {
 	if i := slices.Index(s.names, name); i >= 0 {
 		return s.values[i], nil
 	}
-	return nil, nil // Starlark reports it and suggests similar names
+	return nil, nil // Starlark reports the error and suggests similar names
 }
 
 // SetField implements starlark.HasSetField.
@@ -80,8 +80,8 @@ func (s *state) SetField(name string, v starlark.Value) error {
 	return s.setOwn(name, v)
 }
 
-// setCwnd sets the window, which is never reduced to less than a segment, for nothing would
-// ever leave again, and never more than the largest one.
+// setCwnd sets the window, limited to at least a segment, so that sending never stops, and to the
+// largest window.
 func (s *state) setCwnd(v starlark.Value) error {
 	least := min(s.cwnd.n, int64(s.mss))
 	if err := set(&s.cwnd, "state.cwnd", v); err != nil {
@@ -96,8 +96,8 @@ func (s *state) setCwnd(v starlark.Value) error {
 	return nil
 }
 
-// setOwn sets an attribute of the script's own. A new one is made by init alone, so that a
-// name that was mistyped does not become one.
+// setOwn sets an attribute of the script. Only init creates attributes, so that a misspelled name
+// is an error.
 func (s *state) setOwn(name string, v starlark.Value) error {
 	i := slices.Index(s.names, name)
 	if i < 0 {
@@ -105,12 +105,12 @@ func (s *state) setOwn(name string, v starlark.Value) error {
 			return fmt.Errorf("state has no attribute %s%s; new ones are made in init", name,
 				diagnostic.DidYouMean(name, s.AttrNames()))
 		}
-		// Short names are too near to everything to tell what was meant.
+		// Short names are similar to everything: no suggestion.
 		if near := diagnostic.DidYouMean(name, []string{nameSsthresh, nameRate}); near != "" {
 			return fmt.Errorf("state.%s%s", name, near)
 		}
 		if len(s.names) == maxAttributes {
-			return fmt.Errorf("state.%s: want at most %d attributes", name, maxAttributes)
+			return fmt.Errorf("state.%s: state has at most %d attributes", name, maxAttributes)
 		}
 		s.names, s.values, i = append(s.names, name), append(s.values, nil), len(s.names)
 	}
@@ -127,18 +127,18 @@ func (s *state) setOwn(name string, v starlark.Value) error {
 	return nil
 }
 
-// set gives q the value of v, if that is a number that can be meant.
+// set sets q to v, if v is a valid number.
 func set(q *quantity, what string, v starlark.Value) error {
 	n, err := number(what, v)
 	if err != nil {
 		return err
 	}
 	if n < 0 {
-		return fmt.Errorf("%s = %v: want a number, 0 or more", what, v)
+		return fmt.Errorf("%s = %v: must be a number, 0 or more", what, v)
 	}
 	*q = quantity{value: v, n: int64(min(n, 1<<62))}
 	if n > 0 && q.n == 0 {
-		q.n = 1 // zero means something else: none
+		q.n = 1 // zero has a special meaning: not set
 	}
 	return nil
 }
@@ -150,17 +150,17 @@ func number(what string, v starlark.Value) (float64, error) {
 		if i, ok := n.Int64(); ok && i <= 1<<53 && i >= -1<<53 {
 			return float64(i), nil
 		}
-		return 0, fmt.Errorf("%s = %v: want a number of at most 2⁵³", what, brief(v))
+		return 0, fmt.Errorf("%s = %v: must be a number of at most 2⁵³", what, brief(v))
 	case starlark.Float:
 		if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
-			return 0, fmt.Errorf("%s = %v: want a finite number", what, v)
+			return 0, fmt.Errorf("%s = %v: must be a finite number", what, v)
 		}
 		return float64(n), nil
 	}
-	return 0, fmt.Errorf("%s = %s, which is of type %s: want a number", what, brief(v), v.Type())
+	return 0, fmt.Errorf("%s = %s, which is of type %s: must be a number", what, brief(v), v.Type())
 }
 
-// brief is a value as a message shows it.
+// brief formats a value for a message.
 func brief(v starlark.Value) string {
 	if what := tooLarge(v); what != "" {
 		return what
@@ -172,7 +172,8 @@ func brief(v starlark.Value) string {
 	return text
 }
 
-// overfull counts all that is in state and tells if it is too much, or not for keeping.
+// overfull counts everything in state and returns an error text if it is too large, or of a type
+// that cannot be stored.
 func (s *state) overfull() string {
 	if !s.heaps {
 		return ""
@@ -194,7 +195,7 @@ func (s *state) overfull() string {
 // AttrNames implements starlark.HasAttrs.
 func (s *state) AttrNames() []string { return slices.Concat(houseNames, s.names) }
 
-// String shows all attributes.
+// String returns all attributes.
 func (s *state) String() string {
 	var b strings.Builder
 	for i, name := range s.AttrNames() {
@@ -207,7 +208,8 @@ func (s *state) String() string {
 // Type implements starlark.Value.
 func (s *state) Type() string { return "state" }
 
-// Freeze implements starlark.Value: a state is its connection's alone and stays open.
+// Freeze implements starlark.Value. It does nothing: a state belongs to one connection and stays
+// mutable.
 func (s *state) Freeze() {}
 
 // Truth implements starlark.Value.

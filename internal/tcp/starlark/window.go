@@ -6,14 +6,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// before is what a window was before a loss episode.
+// before is the window before a loss episode.
 type before struct {
-	open, valid    bool // the episode has not ended; it may still be taken back
+	open, valid    bool // the episode has not ended, so it can still be undone
 	cwnd, ssthresh quantity
 }
 
-// save remembers the window at the first loss of an episode. After an echo of congestion,
-// RFC 3168, what was before must not come back.
+// save saves the window at the first loss of an episode. After an ECN echo (RFC 3168) the old
+// window must not be restored.
 func (b *before) save(k congestion.Kind, s *state) {
 	switch {
 	case k == congestion.Echo:
@@ -23,7 +23,7 @@ func (b *before) save(k congestion.Kind, s *state) {
 	}
 }
 
-// end closes the episode. It can be undone only once.
+// end ends the episode. It can be undone only once.
 func (b *before) end(spurious bool) {
 	b.open = false
 	if spurious {
@@ -33,7 +33,7 @@ func (b *before) end(spurious bool) {
 
 // defaultExit ends an episode as the built-in loss-based algorithms do: it undoes a spurious
 // reduction (RFC 4015 §3.1), and otherwise keeps the window below the bound of RFC 7661 §4.4.1. It
-// does nothing for a script without a threshold.
+// does nothing for a script without ssthresh.
 func (c *controller) defaultExit(e *congestion.Exit) {
 	s, b := &c.state, &c.before
 	if s.ssthresh.n == 0 {
@@ -56,8 +56,8 @@ func larger(a, b quantity) quantity {
 	return a
 }
 
-// defaultRestart is how they begin after a silence: from the restart window of RFC 5681
-// §4.1, with a threshold that leads back (RFC 7661 §4.4.3).
+// defaultRestart restarts after an idle period as the built-in algorithms do: with the restart
+// window of RFC 5681 §4.1, and with ssthresh set to recover (RFC 7661 §4.4.3).
 func (c *controller) defaultRestart(r *congestion.Restart) {
 	s := &c.state
 	cwnd := int(s.cwnd.n)
