@@ -16,22 +16,23 @@ import (
 // Comparison is one metric of one flow of a cell, in two directories.
 type Comparison struct {
 	Set    []plan.Setting `json:"set,omitempty"`
-	Flow   string         `json:"flow,omitempty"` // empty: the whole
-	Kind   string         `json:"kind,omitempty"` // of the flow, such as its congestion control
+	Flow   string         `json:"flow,omitempty"` // empty: the whole run
+	Kind   string         `json:"kind,omitempty"` // kind of the flow, such as its congestion control
 	Metric result.Metric  `json:"metric"`
 	Unit   string         `json:"unit,omitempty"`
 	Paired bool           `json:"paired"`
 	N      int            `json:"n"`
 	Before *float64       `json:"before"`
 	After  *float64       `json:"after"`
-	// BeforeReach and AfterReach are half of the means' 95 % intervals. Pairs have none.
+	// BeforeReach and AfterReach are half the width of the means' 95 % intervals. They are not set
+	// for pairs.
 	BeforeReach *float64 `json:"before_reach,omitempty"`
 	AfterReach  *float64 `json:"after_reach,omitempty"`
 	Change      *float64 `json:"difference"`
 	Low         *float64 `json:"ci_lo"`
 	High        *float64 `json:"ci_hi"`
 	Share       *float64 `json:"share"`
-	LeftOut     int      `json:"left_out,omitempty"` // pairs with a run that was cut off
+	LeftOut     int      `json:"left_out,omitempty"` // pairs in which a run did not finish
 	Late        bool     `json:"late,omitempty"`     // a run in real time did not keep time
 
 	alone bool // the flow is the only one of its runs

@@ -24,13 +24,13 @@ type directory struct {
 	lock     *os.File
 	trials   *os.File
 	runs     map[job]*result.Trial
-	notes    []string // for the user, about what the directory contained
-	found    bool     // it had an experiment before
+	notes    []string // notes for the user about the directory's content
+	found    bool     // it already had an experiment
 	parts    []string // files of parts whose runs are in trials.csv
 }
 
-// openDirectory creates a directory for a study's results, or opens one to continue: complete
-// results are kept. Until is Options.Until.
+// openDirectory creates a directory for a study's results, or opens one and keeps its complete
+// results. until is Options.Until.
 func openDirectory(path string, s *Study, until float64) (*directory, error) {
 	d, err := lockDirectory(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *directory) open(s *Study, until float64) error {
 	return d.load()
 }
 
-// describe writes the manifest and the experiment file, before there are any results.
+// describe writes the manifest and the experiment file, before any results.
 func (d *directory) describe(s *Study) error {
 	texts, _ := s.Texts() // the others stay where they are
 	for name, text := range texts {
@@ -171,7 +171,7 @@ func (d *directory) load() error {
 	return d.adopt()
 }
 
-// keep adds runs that were read. A run may be there twice if both have the same results.
+// keep adds runs that were read. A run may occur twice if both have the same results.
 func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
@@ -207,8 +207,8 @@ func (d *directory) adopt() error {
 	return err
 }
 
-// readCells reads the files of single cells in the order of their numbers, and returns their
-// paths. A run at the end of a file that is not whole is left out: its part is missing.
+// readCells reads the files of single cells in the order of their numbers, and returns their paths.
+// It skips an incomplete run at the end of a file: its part is missing.
 func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
 	if err != nil {
@@ -241,7 +241,7 @@ func (d *directory) removeParts() error {
 			errs = append(errs, err)
 		}
 	}
-	_ = os.Remove(filepath.Join(d.path, cellsFolder)) // unless it has other files
+	_ = os.Remove(filepath.Join(d.path, cellsFolder)) // fails if it has other files
 	return errors.Join(errs...)
 }
 

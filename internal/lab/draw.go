@@ -16,29 +16,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The files that figures are drawn into.
+// The names of the figure files.
 const (
 	reportFile  = "report.html"
 	plotsFolder = "plots"
 )
 
-// Drawing says how to draw results.
+// Drawing holds the options for drawing results.
 type Drawing struct {
 	Workers int
-	// Metrics are those of the table and of the figures of sweeps; nil: those of the experiment's
-	// file, or else the usual ones.
+	// Metrics are the columns of the table and of the figures of sweeps; nil: those of the
+	// experiment's file, or else the default ones.
 	Metrics []result.Metric
-	// Style is the size and the font of the figures' files; the report has the usual ones.
+	// Style is the size and the font of the figures' files; the report uses the default style.
 	Style figure.Style
 	// Judged are the verdicts on the runs; nil: the expectations were not checked.
 	Judged *Judged
-	// Other has the results of another simulator, OtherName; nil: there are none.
+	// Other has the results of another simulator with the name OtherName; nil: no other simulator.
 	Other     *Results
 	OtherName string
 }
 
-// Draw draws the figures of a directory, of all cells together and of each that has a record,
-// in all formats, and the report with all of them, whose path it returns.
+// Draw draws the figures of a directory in all formats, for all cells together and for each cell
+// with a record. It writes the report with all figures and returns its path.
 func (r *Results) Draw(d Drawing) (report string, err error) {
 	page, jobs, err := r.page(&d)
 	if err != nil {
@@ -243,12 +243,12 @@ func (r *Results) repeat() (command, here string) {
 	}
 	here = run + "." + anew
 	if filepath.IsAbs(r.Dir) || r.Dir == "." {
-		return "", here // other machines do not have that folder
+		return "", here // other machines may not have that folder
 	}
 	return run + diagnostic.ShellWord(filepath.ToSlash(r.Dir)) + anew, here
 }
 
-// ofPreset reports whether the results are those of a preset as it comes, and with which flags.
+// ofPreset reports whether the results are those of an unchanged preset, and with which flags.
 func (r *Results) ofPreset() (flags string, ok bool) {
 	if _, ok := FindPreset(r.Name); !ok {
 		return "", false
@@ -287,7 +287,7 @@ func (r *Results) ofPreset() (flags string, ok bool) {
 	return flags, true
 }
 
-// warmup returns a note about the warm-up that means leave out; empty if there is none.
+// warmup returns a note about the warm-up that means exclude; empty if there is none.
 func (m *Manifest) warmup() string {
 	least, most := m.Cells[0].Warmup, 0.0
 	for i := range m.Cells {

@@ -17,7 +17,7 @@ import (
 // otherwise the runs are divided into Of parts of about equal size, numbered from 0.
 type Part struct{ Number, Of int }
 
-// jobs returns the part's runs among all, which are in the order of their cells and trials.
+// jobs returns the part's runs. All runs are ordered by cell and trial.
 func (p Part) jobs(all []job) []job {
 	if p.Of == 0 {
 		return slices.DeleteFunc(slices.Clone(all), func(j job) bool { return j.cell != p.Number })
@@ -120,7 +120,7 @@ func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	return runs, brokenPart(err)
 }
 
-// brokenPart returns the error for an unreadable file of a part, with what to do about it.
+// brokenPart returns the error for an unreadable file of a part, with advice.
 func brokenPart(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w; remove the file to repeat its runs", err)
@@ -128,7 +128,7 @@ func brokenPart(err error) error {
 	return err
 }
 
-// PartsDone counts the files of parts that have all their runs, without reading them.
+// PartsDone counts the complete files of parts, without reading them.
 func PartsDone(dir string, of int) (int, error) {
 	name := fmt.Sprintf("part-*-of-%d.csv", of)
 	paths, err := filepath.Glob(filepath.Join(dir, cellsFolder, name))

@@ -37,8 +37,8 @@ func Judge(ctx context.Context, s *Study, o Options) (*Judged, error) {
 	return &Judged{s.Name, s.About, Expectations(s.Cells, inOrder(runs))}, nil
 }
 
-// Judge checks the expectations of a directory's experiment. Cells are the experiment's; nil: it is
-// read from the directory.
+// Judge checks the expectations of a directory's experiment. cells are the experiment's cells; nil:
+// they are read from the directory.
 func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 	if cells == nil {
 		s, err := Load(Request{Experiment: r.Dir})
@@ -72,11 +72,10 @@ func (r *Results) JudgeComplete() (*Judged, error) {
 	return j, nil
 }
 
-// Tally counts verdicts. It counts own regressions separately: they compare with earlier results of
-// this program, and prove nothing.
+// Tally counts verdicts. Own regressions count separately: they compare with earlier results of
+// this program, which does not show that either is right.
 type Tally struct{ Checks, Failed, Own, Changed int }
 
-// Tally counts the verdicts.
 func (j *Judged) Tally() Tally {
 	var t Tally
 	for i := range j.Verdicts {

@@ -26,15 +26,15 @@ type Request struct {
 	Experiment string
 	// Changes are made to the file, in their order.
 	Changes []Change
-	// Version is the program's version. Results of another version are not continued.
+	// Version is the program's version. Results of another version cannot be continued.
 	Version string
-	// Real plays each cell also in real time, RealTrials times (0: once), with these Processes. A
-	// directory with such results is continued in the same way.
+	// Real also runs each cell in real time, RealTrials times (0: once), with these Processes. A
+	// directory with such results continues in the same way.
 	Real       bool
 	RealTrials int
 	Processes  emulation.Options
 	// Printed is called with each line that Starlark files print in the first trial of the first
-	// cell, and its time; it may be nil. The worker that plays the trial calls it.
+	// cell, and its time; it may be nil. It is called on the worker's goroutine.
 	Printed func(at time.Duration, line string)
 }
 
@@ -153,8 +153,8 @@ func (q *Request) play(
 type origin struct {
 	name   string // for errors
 	text   []byte
-	folder string // that its files' names are relative to, or else to the current one
-	dir    string // of results
+	folder string // base of the relative names of its files; empty: the current directory
+	dir    string // directory of results
 }
 
 func (o *origin) read(name string) ([]byte, error) {
@@ -197,8 +197,8 @@ func findAgain(dir string) (*origin, error) {
 }
 
 // Place returns the default directory for a study's results: the one it was read from, or lab/NAME,
-// or lab/NAME-PLAN if lab/NAME has the results of another experiment. It is stale if it has results
-// of an unpublished build, which cannot be reproduced.
+// or lab/NAME-PLAN if lab/NAME has the results of another experiment. stale is set if it has
+// results of an unpublished build, which cannot be reproduced.
 func Place(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false
@@ -219,7 +219,7 @@ func Place(s *Study) (dir string, stale bool) {
 // Unpublished is part of the version of builds from uncommitted sources.
 const Unpublished = " build "
 
-// Clear removes a study's results from a directory, also if the experiment has changed, and nothing
+// Clear removes a study's results from a directory, even if the experiment has changed, and nothing
 // else.
 func Clear(dir string) error {
 	if _, err := readManifest(dir); errors.Is(err, os.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks an open file for this process; false: another process has locked it. The lock ends
-// with the process. File systems without locks always return true.
+// tryLock locks an open file for this process. It returns false if another process has locked it.
+// The lock ends with the process. On file systems without locks it always returns true.
 func tryLock(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {

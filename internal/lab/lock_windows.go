@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks an open file for this process; false: another process has locked it. The lock ends
-// with the process. The locked byte is far beyond the file's content.
+// tryLock locks an open file for this process. It returns false if another process has locked it.
+// The lock ends with the process. The locked byte is far beyond the file's content.
 func tryLock(f *os.File) (bool, error) {
 	const far = 1 << 30
 	err := windows.LockFileEx(windows.Handle(f.Fd()),

@@ -12,15 +12,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The files of a directory of results. Records have folders of their own.
+// The files of a directory of results. Records are in folders.
 const (
 	manifestFile = "run.json"
 	documentFile = "experiment.yaml"
 	trialsFile   = "trials.csv"
 	summaryFile  = "summary.csv"
-	columnsFile  = "columns.csv" // what the columns of all tables are
-	cellsFolder  = "cells"       // what single cells were run into, by others
-	filesFolder  = "files"       // that the experiment names
+	columnsFile  = "columns.csv" // descriptions of the columns of all tables
+	cellsFolder  = "cells"       // results of single cells, from other processes
+	filesFolder  = "files"       // files that the experiment names
 	lockFile     = ".lock"
 )
 
@@ -38,13 +38,13 @@ type Manifest struct {
 	Mark    string `json:"mark"`
 	Plan    string `json:"plan"`
 	Seed    uint64 `json:"seed"`
-	// Hash is the hash of all runs; empty: some are missing.
+	// Hash is the hash of all runs; empty if runs are missing.
 	Hash string `json:"hash,omitempty"`
-	// Until is Options.Until of the first run; zero: none.
+	// Until is Options.Until of the first run; 0: not set.
 	Until float64 `json:"until,omitempty"`
-	// Real is set if every second cell is of real time.
+	// Real is set if every second cell runs in real time.
 	Real bool `json:"real,omitempty"`
-	// Metrics are those of the experiment file for tables; nil: it has none.
+	// Metrics are the metrics that the experiment file chooses for tables; nil: not set.
 	Metrics []result.Metric `json:"metrics,omitempty"`
 	Cells   []ManifestCell  `json:"cells"`
 }
@@ -54,7 +54,7 @@ type ManifestCell struct {
 	Set    []plan.Setting `json:"set,omitempty"`
 	Flows  []string       `json:"flows"`
 	Trials int            `json:"trials"`
-	// Warmup is the number of seconds at the beginning that means leave out.
+	// Warmup is the number of seconds at the start that means exclude.
 	Warmup float64 `json:"warmup_seconds,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (s *Study) manifest() *Manifest {
 	return m
 }
 
-// theManifest reads the manifest of a directory that must have one.
+// theManifest reads the manifest of a directory, which must exist.
 func theManifest(dir string) (*Manifest, error) {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, os.ErrNotExist):
@@ -91,7 +91,7 @@ func theManifest(dir string) (*Manifest, error) {
 	return m, err
 }
 
-// readManifest reads a directory's manifest. The error is os.ErrNotExist if it has none.
+// readManifest reads a directory's manifest. The error is os.ErrNotExist if it is missing.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestFile)
 	text, err := files.Text(path, files.MaxData)

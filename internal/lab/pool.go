@@ -16,12 +16,12 @@ type outcome struct {
 	err error
 }
 
-// worker does a job. The shelf belongs to the goroutine that does it.
+// worker runs a job. The shelf belongs to its goroutine.
 type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
 
-// work does jobs with several workers, in about their order, and calls done with each result, one
-// call at a time, in any order. It returns at the first error or when ctx is over; the results of
-// jobs that are still running are dropped.
+// work runs jobs with several workers, in approximately the given order, and calls done with each
+// result, one call at a time, in any order. It returns at the first error or when ctx ends; it
+// drops the results of jobs that are still running.
 func work(
 	ctx context.Context, jobs []job, workers int, do worker, done func(job, *result.Trial) error,
 ) error {
@@ -69,7 +69,7 @@ func work(
 	return nil
 }
 
-// attempt does a job. A panic's text names the job, so that it can be reproduced.
+// attempt runs a job. The error of a panic names the job, so that it can be reproduced.
 func attempt(j job, do worker, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	defer func() {
 		if r := recover(); r != nil {

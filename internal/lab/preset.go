@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// presetFiles are the experiments that come with the laboratory, with a folder for each group. The
-// line "about: …" of a file describes the experiment in lists.
+// presetFiles are the built-in experiments, with a folder for each group. The line "about: …" of a
+// file is its description in lists.
 //
 //go:embed presets
 var presetFiles embed.FS
@@ -33,7 +33,7 @@ type PresetGroup struct {
 	Presets       []Preset
 }
 
-// Preset is one experiment.
+// Preset is a built-in experiment.
 type Preset struct {
 	Name string
 	// About describes it in one line.
@@ -121,7 +121,7 @@ func PresetFamily(text string) []string {
 	})
 }
 
-// PresetFamilies returns the first words that several names share, in the order of the list.
+// PresetFamilies returns the prefixes that several names share, in the order of the list.
 func PresetFamilies() []string {
 	var out []string
 	count := map[string]int{}

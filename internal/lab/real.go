@@ -16,8 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// addReal adds a cell of real time after each cell of a study, if all of them can be played in real
-// time.
+// addReal adds a cell of real time after each cell of a study, if all of them support real time.
 func (s *Study) addReal(q *Request, f *plan.File) error {
 	both := make([]plan.Cell, 0, 2*len(s.Cells))
 	for i := range s.Cells {
@@ -42,7 +41,7 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 		*result.Trial, *result.Record, error,
 	) {
 		c := *cell
-		c.Index /= 2 // in the document
+		c.Index /= 2 // position in the document
 		t, r, err := o.Play(ctx, &c, trial, record)
 		if t != nil {
 			t.Cell = cell.Index
@@ -52,7 +51,7 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	return nil
 }
 
-// onlyVirtual returns an error if a study cannot be played without --real.
+// onlyVirtual returns an error if a study needs --real.
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
 		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
@@ -62,7 +61,7 @@ func (s *Study) onlyVirtual(f *plan.File) error {
 	return nil
 }
 
-// ErrRealOnly is wrapped by the error of an experiment that can only be played in real time.
+// ErrRealOnly means that an experiment can only run in real time.
 var ErrRealOnly = errors.New("runs only in real time")
 
 // realOnlyError wraps ErrRealOnly and the error in the file.
@@ -71,7 +70,7 @@ type realOnlyError struct{ error }
 // Unwrap implements errors.Is and errors.As.
 func (r *realOnlyError) Unwrap() []error { return []error{r.error, ErrRealOnly} }
 
-// hasReal reports whether a directory has results of real time; empty: there is no directory.
+// hasReal reports whether a directory has results of real time; false if dir is empty.
 func hasReal(dir string) bool {
 	if dir == "" {
 		return false
@@ -118,8 +117,8 @@ func (s *Study) split(jobs []job) (virtual, live []job) {
 	return virtual, live
 }
 
-// workReal does jobs of real time, one after the other. When ctx is over, it stops the current job
-// and returns ctx's cause.
+// workReal runs jobs of real time, one after the other. When ctx ends, it stops the current job and
+// returns ctx's cause.
 func workReal(ctx context.Context, s *Study, jobs []job, o Options,
 	done func(job, *result.Trial) error,
 ) error {
@@ -185,7 +184,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 }
 
-// besideTable compares the runs with those in real time, or with those of another simulator; nil:
+// besideTable compares the runs with those in real time, or with those of another simulator; nil if
 // there are no others.
 func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	out := &figure.Plain{Title: "Real time beside virtual time"}
@@ -216,8 +215,8 @@ func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	return out, nil
 }
 
-// besideSection draws a cell's first run and the same run in real time, or of another simulator,
-// in one figure each; nil: one of the records is missing.
+// besideSection draws a cell's first run and the same run in real time, or of another simulator, in
+// one figure each; nil if a record is missing.
 func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 	names, other, at := [2]string{"virtual", "real"}, r, cell+1
 	switch {
@@ -242,7 +241,7 @@ func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 	return nil, err
 }
 
-// theory sets the theoretical values of cells of both clocks from the verdicts, which are of
+// theory sets the theoretical values of cells of both clocks from the verdicts, which are from
 // virtual time.
 func (r *Results) theory(j *Judged, cells []figure.Cell) {
 	if !r.Real {

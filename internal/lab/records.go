@@ -68,7 +68,7 @@ func writeLogs(dir, name string, r *result.Record) error {
 
 const (
 	capturesFolder = "captures"
-	// smallBytes is the maximum data of all flows for a run to be captured by default.
+	// smallBytes is the limit on the data of all flows for a run to be captured by default.
 	smallBytes = 2 << 20
 )
 
@@ -87,7 +87,7 @@ func capturePath(dir, record string, flow int, receiver bool) string {
 	return filepath.Join(dir, capturesFolder, fmt.Sprintf("%s-%d-%s.pcapng", record, flow, end))
 }
 
-// open opens the capture of one end of a flow; nil after an error, which err has.
+// open opens the capture of one end of a flow. After an error, it returns nil and sets err.
 func (c *captures) open(flow int, receiver bool) io.Writer {
 	path := capturePath(c.dir, c.prefix, flow, receiver)
 	f, err := result.CreateTemp(path)

@@ -19,15 +19,15 @@ type Results struct {
 	Dir string
 	// Runs are in the order of their cells and trials.
 	Runs []*result.Trial
-	// File is the path of the numbers in Dir.
+	// File is the path of the file with the numbers in Dir.
 	File string
-	// Ran is the number of new runs; the others existed.
+	// Ran is the number of new runs.
 	Ran int
-	// Notes tell the user about problems with the directory's content.
+	// Notes tell the user about problems in the directory.
 	Notes []string
 }
 
-// newResults takes the runs that belong to the manifest from runs, which are in order.
+// newResults selects the runs that belong to the manifest. runs are sorted.
 func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	r := &Results{Manifest: m, Dir: dir, File: summaryFile}
 	for _, t := range runs {
@@ -49,7 +49,7 @@ func Read(dir string) (*Results, error) {
 		return nil, err
 	}
 	d := &directory{path: dir, manifest: m, runs: map[job]*result.Trial{}}
-	// Cells come first: another process may merge them into trials.csv meanwhile.
+	// Read the cells first: another process may merge them into trials.csv in the meantime.
 	cells, _, err := readCells(dir, m)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func Read(dir string) (*Results, error) {
 	return newResults(dir, m, inOrder(d.runs)), nil
 }
 
-// Missing are the cells of which runs are missing, and how many there are of all cells.
+// Missing returns the cells with missing runs, and the number of those runs.
 func (r *Results) Missing() (cells []int, runs int) {
 	have := make([]int, len(r.Cells))
 	for _, t := range r.Runs {
@@ -87,7 +87,7 @@ func (r *Results) Missing() (cells []int, runs int) {
 // Total is the number of runs of all cells.
 func (m *Manifest) Total() int { return len(m.jobs()) }
 
-// complete returns the results without the runs of cells of which runs are missing.
+// complete returns the results of the complete cells.
 func (r *Results) complete() *Results {
 	cells, _ := r.Missing()
 	have := *r
@@ -97,7 +97,7 @@ func (r *Results) complete() *Results {
 	return &have
 }
 
-// MissingParts returns which of so many parts have runs that are missing.
+// MissingParts returns the numbers of the parts with missing runs.
 func (r *Results) MissingParts(of int) (parts []int) {
 	have := make(map[job]bool, len(r.Runs))
 	for _, t := range r.Runs {
@@ -115,7 +115,7 @@ func (r *Results) MissingParts(of int) (parts []int) {
 // Hash is the digest of all runs, in their order.
 func (r *Results) Hash() string { return hashOf(r.Runs) }
 
-// Groups returns the groups by cell, in each the flows in their order and then the whole.
+// Groups returns the groups by cell: the flows in order, then the whole run.
 func (r *Results) Groups() []result.Group {
 	var out []result.Group
 	for cell := range r.Cells {
@@ -132,7 +132,7 @@ func (r *Results) rows(all bool) []result.Group {
 	return out
 }
 
-// unfinishedNote says what happened in the first run that did not finish; empty: all did.
+// unfinishedNote describes the first run that did not finish; empty if all finished.
 func unfinishedNote(g *result.Group) string {
 	if g.Finished == g.N {
 		return ""
@@ -140,8 +140,7 @@ func unfinishedNote(g *result.Group) string {
 	return fmt.Sprintf("trial %d: %s", g.Trial, g.Note)
 }
 
-// trendOf says that the goodput of the group still changes while it is measured, and by how much;
-// empty: it does not.
+// trendOf describes the trend of a group's goodput during the measurement; empty if it is steady.
 func trendOf(g *result.Group) string {
 	s, drift := g.Numbers[result.Trend], g.Numbers[result.Drift]
 	if result.Steady(s.Values, drift.Values) {
@@ -174,7 +173,7 @@ func settingsText(set []plan.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// settingsOf is that of a cell, with its clock where there are several.
+// settingsOf returns a cell's settings, with its clock if there are several clocks.
 func (r *Results) settingsOf(cell int) string {
 	text := settingsText(r.Cells[cell].Set)
 	if r.Real {
@@ -183,10 +182,10 @@ func (r *Results) settingsOf(cell int) string {
 	return text
 }
 
-// cellText returns a cell's settings with short keys; empty if nothing is swept.
+// cellText returns a cell's settings with short keys; empty without a sweep.
 func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
 
-// timedText is that and the cell's clock, where there are several.
+// timedText is cellText with the cell's clock, if there are several clocks.
 func (r *Results) timedText(cell int) string {
 	text := r.cellText(cell)
 	if r.Real {

@@ -15,55 +15,54 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// Study is an experiment as it is to be run.
+// Study is a resolved experiment.
 type Study struct {
 	Name, About string
-	// Version is the program's.
+	// Version is the program's version.
 	Version string
 	Seed    uint64
-	Metrics []result.Metric // of its table; nil: those that say most
+	Metrics []result.Metric // metrics of its table; nil: the most informative ones
 	Cells   []plan.Cell
-	// Notes are what its changes have left out of the file.
+	// Notes describe parts of the file that the changes have removed.
 	Notes []string
 	// Document is the file with all changes. Files are the files that it names.
 	Document []byte
 	Files    map[string][]byte
-	// Dir is the directory of results that this is the experiment of; empty: it is read from
-	// elsewhere.
+	// Dir is the directory of results from which the experiment was read; empty: another source.
 	Dir string
-	// Mark stands for everything that decides what a run comes to: results with another mark
-	// are those of another experiment. Plan leaves the program's version out of it.
+	// Mark identifies everything that affects the results: results with another mark belong to
+	// another experiment. Plan is the same without the program's version.
 	Mark, Plan string
-	// Play plays one trial of one cell. It is called by several goroutines.
+	// Play runs one trial of one cell. It must be safe for concurrent use.
 	Play Player
-	// Real plays the cells of real time; nil if the study has none. Otherwise every second cell is
-	// of real time and repeats the one before it, which is of virtual time.
+	// Real runs the cells of real time; nil if the study has none. Otherwise every second cell is
+	// in real time and repeats the previous one, which is in virtual time.
 	Real RealPlayer
 }
 
-// Player plays one trial of one cell, counted from 0, with its record if that is wanted.
+// Player runs one trial of one cell, counted from 0, with its record if requested.
 type Player func(cell *plan.Cell, trial int, o simulation.Options) (
 	*result.Trial, *result.Record, error,
 )
 
-// RealPlayer plays one trial of one cell in real time. Soon after ctx is over, it stops all
-// processes and returns.
+// RealPlayer runs one trial of one cell in real time. Soon after ctx ends, it stops all processes
+// and returns.
 type RealPlayer func(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error)
 
 func (s *Study) isReal(cell int) bool { return s.Real != nil && isReal(cell) }
 
-// isReal reports that of a cell of a study that has such.
+// isReal reports whether a cell is in real time, for a study that has such cells.
 func isReal(cell int) bool { return cell%2 == 1 }
 
 var (
-	// ErrUsage is the error of a wrong request. Its text does not appear in messages.
+	// ErrUsage means that a request is invalid. Messages do not contain its text.
 	ErrUsage = errors.New("wrong usage")
-	// ErrBusy is the error of a directory in which another process writes.
+	// ErrBusy means that another process is writing to the directory.
 	ErrBusy = errors.New("another process is writing there")
-	// ErrOther is the error of a directory that holds the results of another experiment.
+	// ErrOther means that the directory has the results of another experiment.
 	ErrOther = errors.New("holds results of another experiment")
-	// ErrIncomplete is the error of results of which some are missing.
+	// ErrIncomplete means that results are missing.
 	ErrIncomplete = errors.New("some runs are missing")
 )
 
@@ -74,8 +73,8 @@ func usage(format string, args ...any) error { return &usageError{fmt.Errorf(for
 func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, ErrUsage} }
 
-// PlayedBy returns the study as another simulator plays it. The name, with its version, marks the
-// results, so that they are never taken for the laboratory's own.
+// PlayedBy returns the study for another simulator. Its name and version mark the results, so that
+// they cannot be mistaken for the laboratory's own.
 func (s *Study) PlayedBy(name string, play Player) *Study {
 	other := *s
 	other.Play = play
@@ -88,8 +87,8 @@ type job struct{ cell, trial int }
 
 func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
 
-// byTrial returns the jobs of so many cells: the first trials of all cells, which have their luck
-// in common, then the second.
+// byTrial returns the jobs of a number of cells: the first trials of all cells, which share their
+// random draws, then the second ones.
 func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 	for trial, more := 0, true; more; trial++ {
 		more = false
@@ -103,7 +102,7 @@ func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 	return jobs
 }
 
-// compareJobs orders by cells, which is the order of trials.csv.
+// compareJobs sorts by cell, which is the order of trials.csv.
 func compareJobs(a, b job) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.trial, b.trial))
 }
@@ -116,8 +115,8 @@ func inOrder(runs map[job]*result.Trial) []*result.Trial {
 	})
 }
 
-// hashOf is the digest of runs in their order, each by its events: what two runs of an
-// experiment have in common. Those in real time have nothing in common.
+// hashOf returns the digest of runs in order, by their events. Only runs in virtual time are
+// reproducible.
 func hashOf(runs []*result.Trial) string {
 	h := fnv.New64a()
 	for _, t := range runs {

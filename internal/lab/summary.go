@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// summaryHeader names the columns of summary.csv. n is how many runs the cell had, finished how
-// many of them came to their end, measured how many have the number. A mean is there if all of
-// those are whole, ci_lo and ci_hi bound its 95 % interval, iqr is what the middle half spans. A
-// median without a number is that of runs of which half did not come to one.
+// summaryHeader names the columns of summary.csv. n is the number of runs of the cell, finished the
+// number that finished, measured the number with a value. The mean is present if all values are
+// finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the interquartile range. An
+// empty median means that half of the runs have no value.
 const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured," +
 	"mean,sd,ci_lo,ci_hi,median,iqr,min,max\n"
 
@@ -47,7 +47,7 @@ func (r *Results) summaryFile() []byte {
 	return text
 }
 
-// Report is all numbers of Results, for programs.
+// Report has all numbers of Results, for programs.
 type Report struct {
 	*Manifest
 	Dir     string       `json:"dir"`
@@ -55,18 +55,18 @@ type Report struct {
 	Results []ReportCell `json:"results"`
 }
 
-// ReportCell is what one cell came to.
+// ReportCell is the result of one cell.
 type ReportCell struct {
 	Cell int               `json:"cell"`
 	Set  map[string]string `json:"set,omitempty"`
-	// Real says that its runs were in real time, and Timing how these kept time.
+	// Real means that the runs were in real time. Timing describes how they kept time.
 	Real   bool         `json:"real,omitempty"`
 	Timing string       `json:"timing,omitempty"`
 	Flows  []ReportPart `json:"flows"`
 	Whole  ReportPart   `json:"whole"`
 }
 
-// ReportPart is a flow of a cell, or the whole of it.
+// ReportPart is a flow of a cell, or the whole run.
 type ReportPart struct {
 	Name     string                         `json:"name,omitempty"`
 	Label    string                         `json:"label,omitempty"`

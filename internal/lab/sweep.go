@@ -13,24 +13,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// Options are how a study is run, whatever it is about.
+// Options are the options of running any study.
 type Options struct {
 	Dir     string
-	Workers int // simultaneous runs; 0: one
-	// Records is how many cells leave a record of their first trial, from the first on.
+	Workers int // parallel runs; 0: one
+	// Records is the number of cells, from the first, whose first trial is recorded.
 	Records int
-	// Pcap captures the first trial of each cell, at all hosts; without it those are captured
-	// that leave a record and in which little is sent.
+	// Pcap captures the first trial of each cell, at all hosts. Without it, those that are recorded
+	// and send little data are captured.
 	Pcap bool
-	// Until, if it is above 0, has each cell be run until the interval of each flow's main
-	// metric is so narrow, as a share of the mean, and its Trials times at most. Zero is what the
-	// directory was begun with, or as below 0: all Trials are run.
+	// Until, if positive, adds trials to each cell until the interval of each flow's main metric,
+	// as a share of the mean, is at most this wide, up to Trials. Zero means the value of the
+	// directory's first run, or else the same as a negative value: all Trials.
 	Until float64
-	// Progress hears how many runs are done of how many, at first how many were there before; it
-	// may be nil.
+	// Progress is called with the numbers of complete runs and of all runs, first with the existing
+	// ones; it may be nil.
 	Progress func(done, of int)
-	// Real hears how many runs in real time will begin, if any, and how long they take at the
-	// most, before anything begins. Its error has nothing begin. It may be nil.
+	// Real is called before anything starts, with the number of runs in real time and their maximum
+	// duration. If it returns an error, nothing starts. It may be nil.
 	Real func(runs int, most time.Duration) error
 }
 
@@ -47,7 +47,7 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 			err = e
 		}
 		if err != nil && ctx.Err() == nil && len(d.runs) == 0 && !d.found {
-			err = errors.Join(err, Clear(o.Dir)) // nothing of it could be run
+			err = errors.Join(err, Clear(o.Dir)) // no run was possible
 			_ = os.Remove(filepath.Join(o.Dir, lockFile))
 			_ = os.Remove(o.Dir) // fails if it has other files
 		}
@@ -77,8 +77,8 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 	return r, nil
 }
 
-// batch is how many trials are run at a time until an interval is narrow: its rule sees the
-// same runs whatever the order in which they end.
+// batch is the number of trials that run before the intervals are checked again, so that the check
+// sees the same runs whatever their order.
 const batch = 5
 
 type sweep struct {
@@ -103,7 +103,7 @@ func (w *sweep) run(ctx context.Context) error {
 	})
 }
 
-// execute plays jobs, those in real time last, and gives each run to take. The progress counts the
+// execute runs jobs, those in real time last, and passes each run to take. The progress counts the
 // other runs of the total as done.
 func (s *Study) execute(
 	ctx context.Context, o Options, jobs []job, total int, take func(job, *result.Trial) error,
@@ -132,14 +132,14 @@ func (s *Study) execute(
 	return workReal(ctx, s, later, o, played)
 }
 
-// recordsMissing are first trials that were run, and whose records and captures are gone, or were
-// not asked for then.
+// recordsMissing returns first trials that were run, but without the requested records and
+// captures.
 func (w *sweep) recordsMissing() []job {
 	var jobs []job
 	for i := range w.study.Cells {
 		cell, j := &w.study.Cells[i], job{i, 0}
 		if w.dir.runs[j] == nil || w.study.isReal(i) {
-			continue // what is run again in real time comes to something else
+			continue // a repeated run in real time has another result
 		}
 		name := recordName(len(w.study.Cells), i)
 		if i < w.options.Records && !hasRecord(w.dir.path, name) ||
@@ -150,8 +150,8 @@ func (w *sweep) recordsMissing() []job {
 	return jobs
 }
 
-// sameAgain is the error of a run that came to something else than before: a program that is
-// not the one that it says to be, or one that is not deterministic.
+// sameAgain returns the error for a run whose repeated result differs: either another program ran
+// it, or the program is not deterministic.
 func sameAgain(before, t *result.Trial) error {
 	if before.Hash == t.Hash {
 		return nil
@@ -160,7 +160,7 @@ func sameAgain(before, t *result.Trial) error {
 		jobOf(t), before.Hash, t.Hash)
 }
 
-// playRun plays one run. Its record is written before the run is known to be done.
+// playRun runs one run. It writes the record before it reports the run as done.
 func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Trial, err error) {
 	cell := &s.Cells[j.cell]
 	name := recordName(len(s.Cells), j.cell)
@@ -177,7 +177,7 @@ func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Tri
 	return t, keepRecord(o.Dir, name, record)
 }
 
-// keepRecord writes a record's files, if there is one: it is there when its last file is.
+// keepRecord writes the files of a record. The record exists when its last file does.
 func keepRecord(dir, name string, record *result.Record) error {
 	if record == nil {
 		return nil
@@ -189,7 +189,7 @@ func keepRecord(dir, name string, record *result.Record) error {
 	return result.WriteRecord(dir, name, record)
 }
 
-// extend adds trials to cells whose intervals are too wide. It returns false if no cell gets more.
+// extend adds trials to cells whose intervals are too wide. It returns false if no cell needs more.
 func (w *sweep) extend() bool {
 	wide := map[int]bool{}
 	for _, g := range w.dir.results().Groups() {
@@ -209,7 +209,7 @@ func (w *sweep) extend() bool {
 	return more
 }
 
-// mainMetric is what a flow is about: how long it took, if it had an end.
+// mainMetric returns the most important metric of a flow: its duration, if it has an end.
 func mainMetric(g *result.Group) result.Metric {
 	if _, ok := g.Numbers[result.Completion]; ok {
 		return result.Completion

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// maxColumns is how wide a table is, and maxRows how long.
+// maxColumns and maxRows limit the size of a table.
 const (
 	maxColumns = 100
 	maxRows    = 100
@@ -27,19 +27,19 @@ var usual = []result.Metric{
 	result.Retransmits, result.Jain, result.Sent, result.QueueP95, result.Drops, result.Timeouts,
 }
 
-// Shown is what a table shows.
+// Shown selects the content of a table.
 type Shown struct {
-	// Metrics are its columns; nil: those that the experiment's file has chosen, or else the usual
+	// Metrics are the columns; nil: those that the experiment's file chooses, or else the default
 	// ones, as many as fit.
 	Metrics []result.Metric
-	// All has a row for each flow, also where there are so many that they are summed up.
+	// All adds a row for each flow even if there are many, instead of summarizing them.
 	All bool
 	// LaTeX prints a tabular with comments.
 	LaTeX bool
 }
 
-// Print writes one table with a row for each flow of each cell: means with the reach of their
-// intervals, or medians where runs were cut off.
+// Print writes one table with a row for each flow of each cell: means with their intervals, or
+// medians if runs did not finish.
 func (r *Results) Print(w io.Writer, s Shown) error {
 	var b strings.Builder
 	all, metrics := r.rows(s.All), s.Metrics
@@ -78,7 +78,7 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 	return err
 }
 
-// settingsTable begins the table: what is swept, and whose row it is.
+// settingsTable starts the table with the swept settings and the flows' names.
 func (r *Results) settingsTable(rows []result.Group) *table.Table {
 	t := &table.Table{}
 	add := func(head [2]string, left bool, text func(*result.Group) string) {
@@ -138,7 +138,7 @@ func mixed(rows []result.Group) bool {
 	return false
 }
 
-// sweeps reports whether the last part of a key that is swept is so.
+// sweeps reports whether the last part of a swept key is unique.
 func (r *Results) sweeps(part string) bool {
 	return len(r.Cells) > 0 && slices.ContainsFunc(r.keys(), func(key string) bool {
 		return key[strings.LastIndex(key, ".")+1:] == part
@@ -177,7 +177,7 @@ func (r *Results) shortKey(i int) string {
 	}
 }
 
-// addUsual adds the usual metrics that say something, as many as fit.
+// addUsual adds default metrics that are informative, as many as fit.
 func (r *Results) addUsual(t *table.Table, rows []result.Group) {
 	for _, m := range usual {
 		c, silent := metricColumn(rows, m)
@@ -238,7 +238,7 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxTold limits the rows whose reasons for not finishing are printed.
+// maxTold limits the rows with an explanation of unfinished runs.
 const maxTold = 5
 
 func (r *Results) setText(set []plan.Setting) string {
@@ -249,8 +249,8 @@ func (r *Results) setText(set []plan.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// metricColumn is a metric's column: in a unit that suits its numbers, all with as many decimals
-// unless some are many times the others. Silent: it says nothing.
+// metricColumn is a metric's column. Its unit suits the numbers, and all have the same decimals
+// unless some are many times larger. silent means that the metric is not informative.
 func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent bool) {
 	least, most := math.Inf(1), 0.0
 	silent = true
@@ -265,7 +265,7 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 				silent = false
 			}
 		}
-		if v := math.Abs(n.Median); v > 0 { // infinite: never
+		if v := math.Abs(n.Median); v > 0 { // infinite: never reached
 			least = min(least, v)
 		}
 		silent = silent && n.Cut == 0
@@ -292,8 +292,8 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 	return c, silent
 }
 
-// wideSpan is how many times a column's least number its greatest is before each has decimals of
-// its own.
+// wideSpan is the ratio of a column's largest and smallest number above which each has its own
+// decimals.
 const wideSpan = 10
 
 func decimalsOf(v float64) int {
@@ -303,7 +303,7 @@ func decimalsOf(v float64) int {
 	return min(4, max(0, 3-int(math.Floor(math.Log10(v)))))
 }
 
-// allWhole reports whether what counts packets comes to whole numbers, without any spread.
+// allWhole reports whether the values of a packet counter are whole and without spread.
 func allWhole(rows []result.Group, m result.Metric) bool {
 	if u := m.Definition().Unit; u != "packets" && u != "" {
 		return false
@@ -317,11 +317,11 @@ func allWhole(rows []result.Group, m result.Metric) bool {
 	return true
 }
 
-// numbers are how a column's are written.
+// numbers is the format of a column's numbers.
 type numbers struct {
 	scale    result.Scale
 	decimals int
-	each     bool // each number has as many decimals as make four digits of it, or two of its reach
+	each     bool // each number has the decimals for four digits, or for two of its interval
 }
 
 func (f numbers) own(mid, half float64) numbers {
@@ -338,7 +338,7 @@ func (f numbers) own(mid, half float64) numbers {
 	return f
 }
 
-// text is a number and how far its interval reaches.
+// text formats a number with the half-width of its interval.
 func (f numbers) text(n *result.Number, cut bool) (text, reach string) {
 	if mid := n.Mean; !cut {
 		f = f.own(mid, n.HalfWidth())

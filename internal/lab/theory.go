@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// inProportion matches the source of a value that grows with the one metric in it.
+// inProportion matches the source of a value that is proportional to its one metric.
 var inProportion = regexp.MustCompile(`^[-\w.()\[\]"]+(\s*[*/]\s*[\w.]+)?$`)
 
-// theory gives cells what their expectations say a metric is, and what a paper does, for figures
-// that show it beside what came out.
+// theory sets the values that expectations and papers predict for metrics of cells, for figures
+// that show them with the results.
 func (j *Judged) theory(cells []figure.Cell) {
 	if j == nil {
 		return
@@ -35,7 +35,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 		if cell.Theory == nil {
 			cell.Theory, cell.Published = result.Values{}, result.Values{}
 		}
-		// The value may be the metric in another measure, such as a window in segments.
+		// The value may be the metric in another unit, such as a window in segments.
 		said := mean * v.Values[1] / v.Values[0]
 		p, published := figure.Quantity(v.Published, m)
 		if published {
@@ -48,8 +48,8 @@ func (j *Judged) theory(cells []figure.Cell) {
 	}
 }
 
-// compared is the metric that a verdict compares with a number: the mean of the whole run's, or of
-// its first flow's.
+// compared returns the metric that a verdict compares with a number: the mean of the whole run, or
+// of its first flow.
 func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
 	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
 		return "", false
@@ -66,7 +66,7 @@ func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
 	return refs[0].Metric, first
 }
 
-// meanOf is the mean over a cell's trials of the whole's metric, or of its first flow's.
+// meanOf returns the mean over a cell's trials of a metric of the whole run, or of its first flow.
 func meanOf(cell *figure.Cell, m result.Metric) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, t := range cell.Trials {

@@ -10,31 +10,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Verdict is one expectation held against one cell, or against those cells that it compares.
+// Verdict is the check of one expectation against one cell, or against the cells that it compares.
 type Verdict struct {
 	// Line is the expectation's line in its file, About its description, which may be empty.
 	Line  int
 	About string
-	// Cell is the cell. Where are those of its settings that the claim does not select; empty if
-	// there is only one cell.
+	// Cell is the cell. Where are its settings that the claim does not select; empty if there is
+	// only one cell.
 	Cell  int
 	Where []plan.Setting
-	// Claim is the comparison, Values are those of its terms, and Unit what they are counted in.
+	// Claim is the comparison, Values the values of its terms, and Unit their unit.
 	Claim  *formula.Claim
 	Values []float64
 	Unit   formula.Unit
-	// Reach is how far the 95 % interval of the first term goes to either side, if that is the
-	// mean of a metric and there are trials enough; else 0.
+	// Reach is the half-width of the 95 % interval of the first term, if that is the mean of a
+	// metric with enough trials; otherwise 0.
 	Reach float64
-	// Pass says that the claim holds. Err is why it could not be looked at: it does not hold
-	// then.
+	// Pass means that the claim holds. Err is set if it could not be evaluated; then Pass is false.
 	Pass bool
-	// Unsteady says that goodput or a share of it that it looks at has a trend: a longer run would
-	// come to something else.
+	// Unsteady means that the claim uses goodput or a share of it, and that it has a trend: a
+	// longer run would have another result.
 	Unsteady       bool
 	Err            error
 	Published, Why string
-	// Source and Because are the expectation's, Own says that it is an own regression.
+	// Source and Because are from the expectation. Own marks a regression value of this program.
 	Source, Because string
 	Own             bool
 }
@@ -93,7 +92,7 @@ var operators = map[plan.Relation]formula.Operator{
 	plan.Above: formula.Above, plan.Below: formula.Below,
 }
 
-// compile makes a claim of an expectation. The plan has found its mistakes already.
+// compile compiles the claim of an expectation. The plan has already reported its errors.
 func compile(e *plan.Expectation) (*formula.Claim, error) {
 	if e.Relation == plan.Holds {
 		c, err := formula.CompileClaim(e.Value, nil)
@@ -116,8 +115,8 @@ func compile(e *plan.Expectation) (*formula.Claim, error) {
 	}, nil
 }
 
-// open returns the settings of the cell that a claim does not select. Cells with the same ones are
-// one case.
+// open returns the settings of a cell that a claim does not select. Cells that share them are one
+// case.
 func (e env) open(claim *formula.Claim) []plan.Setting {
 	var where []plan.Setting
 	for i, s := range e.cells[e.cell].Set {
@@ -128,8 +127,8 @@ func (e env) open(claim *formula.Claim) []plan.Setting {
 	return where
 }
 
-// closed reports whether every metric of a claim says which value of a setting it wants, and no
-// formula asks for the value.
+// closed reports whether every metric of a claim selects a value of a setting, and no formula uses
+// the value itself.
 func (e env) closed(setting int, claim *formula.Claim) bool {
 	metrics := 0
 	for _, t := range claim.Terms {
@@ -148,7 +147,7 @@ func (e env) closed(setting int, claim *formula.Claim) bool {
 	return metrics > 0
 }
 
-// keyOf is a text that tells cases apart.
+// keyOf returns a text that identifies a case.
 func keyOf(where []plan.Setting) string {
 	var b strings.Builder
 	for _, s := range where {

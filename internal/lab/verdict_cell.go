@@ -88,7 +88,7 @@ func (e env) summary(r formula.Ref) (result.Summary, error) {
 	return result.Describe(values, cut), nil
 }
 
-// unsteady reports whether the goodput that a claim looks at has a trend in one of its flows.
+// unsteady reports whether the goodput in a claim has a trend in one of its flows.
 func (e env) unsteady(claim *formula.Claim) bool {
 	for _, t := range claim.Terms {
 		for _, r := range t.Refs() {
@@ -97,14 +97,14 @@ func (e env) unsteady(claim *formula.Claim) bool {
 				if !e.steady(r) {
 					return true
 				}
-			default: // no trend is measured
+			default: // the trend was not measured
 			}
 		}
 	}
 	return false
 }
 
-// steady reports whether the flow of a metric, or each flow, is.
+// steady reports whether the goodput of a metric's flow, or of all flows, has no trend.
 func (e env) steady(r formula.Ref) bool {
 	cell, err := e.find(r.Cell)
 	if err != nil || len(e.runs[cell]) == 0 {
@@ -131,7 +131,8 @@ func (e env) steady(r formula.Ref) bool {
 	return true
 }
 
-// taken is a metric of one run; unfinished: the run did not come to it.
+// taken is a metric's value in one run. unfinished means that the run ended before the metric was
+// available.
 func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
 	if r.Flow == "" {
 		if v, ok := t.Whole[r.Metric]; ok {
@@ -175,7 +176,7 @@ func flow(t *result.Trial, name string) (*result.Flow, error) {
 	return &t.Flows[i], nil
 }
 
-// find returns the cell that is like the one looked at but for some values.
+// find returns the cell that differs from the current one only in some values.
 func (e env) find(want []formula.Selector) (int, error) {
 	if len(want) == 0 {
 		return e.cell, nil
@@ -204,7 +205,7 @@ cells:
 	return 0, fmt.Errorf("no cell with %v", values)
 }
 
-// variable is which of the settings a selector is about, -1: none.
+// variable returns the index of the setting that a selector refers to, or -1.
 func (e env) variable(w formula.Selector) int {
 	for i := range e.cells[e.cell].Set {
 		if w.Name != "" && e.cells[e.cell].Set[i].Name != w.Name {
@@ -219,7 +220,7 @@ func (e env) variable(w formula.Selector) int {
 	return -1
 }
 
-// reach is how far the interval of a term goes to either side, if it is the mean of a metric.
+// reach returns the half-width of a term's interval, if the term is the mean of a metric.
 func (e env) reach(t *formula.Expr) float64 {
 	refs := t.Refs()
 	if len(refs) != 1 || refs[0].Statistic != "mean" && refs[0].Statistic != "" {

@@ -34,7 +34,7 @@ func (v *Verdict) claim() string {
 	return b.String()
 }
 
-// Case says which cell it is: what is swept, without what the claim picks.
+// Case describes the cell: the swept settings, without those that the claim selects.
 func (v *Verdict) Case() string {
 	parts := make([]string, len(v.Where))
 	for i, s := range v.Where {
@@ -43,7 +43,7 @@ func (v *Verdict) Case() string {
 	return strings.Join(parts, ", ")
 }
 
-// Expected is what should have come out.
+// Expected returns the expected value.
 func (v *Verdict) Expected() string {
 	if v.Claim == nil {
 		return ""
@@ -58,7 +58,7 @@ func (v *Verdict) Expected() string {
 	return sign + Quantity(v.Values[1], v.Unit)
 }
 
-// signs stand before what something is compared with.
+// signs are the operators in front of an expected value.
 var signs = map[formula.Operator]string{
 	formula.AtLeast: "≥ ", formula.AtMost: "≤ ", formula.Above: "> ", formula.Below: "< ",
 }
@@ -88,7 +88,7 @@ func (v *Verdict) got() string {
 	return strings.Join(parts, ", ")
 }
 
-// Tolerance is how far equal values may be apart; empty: it is no matter of equality.
+// Tolerance returns the tolerance of an equality; empty for other comparisons.
 func (v *Verdict) Tolerance() string {
 	switch {
 	case v.Claim == nil || v.Claim.Within == 0:
@@ -99,14 +99,13 @@ func (v *Verdict) Tolerance() string {
 	return "± " + decimal(v.Claim.Within*100, 2) + " %"
 }
 
-// Quantity writes a number with its unit, to four digits.
+// Quantity formats a number with its unit, to four digits.
 func Quantity(x float64, unit formula.Unit) string {
 	s := scaleOf(x, unit)
 	return decimal(s.Of(x), 4) + s.Name
 }
 
-// scaleOf returns the scale of a number with a space before its name. The other units of
-// formula have no name.
+// scaleOf returns the scale of a number, with a space before its name. Other units have no name.
 func scaleOf(x float64, unit formula.Unit) result.Scale {
 	switch unit {
 	case formula.Seconds, formula.Rate, formula.Bytes:
@@ -118,8 +117,8 @@ func scaleOf(x float64, unit formula.Unit) result.Scale {
 	}
 }
 
-// spread writes a mean and how far its interval reaches, this to two digits and that as far, both
-// in one multiple of their unit.
+// spread formats a mean and the half-width of its interval, with two digits of the latter, in one
+// unit.
 func spread(x, reach float64, unit formula.Unit) string {
 	s := scaleOf(max(math.Abs(x), reach), unit)
 	reach = s.Of(reach)
@@ -127,7 +126,7 @@ func spread(x, reach float64, unit formula.Unit) string {
 	return fmt.Sprintf("%.*f ± %.*f%s", places, s.Of(x), places, reach, s.Name)
 }
 
-// decimal writes x with so many digits at least, and without an exponent.
+// decimal formats x with at least a number of digits, without an exponent.
 func decimal(x float64, digits int) string {
 	if x == 0 {
 		return "0"

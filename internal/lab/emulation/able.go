@@ -6,13 +6,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
-// MaxFlows is how many flows are played in real time: each has two processes.
+// MaxFlows is the largest number of flows in real time, because each has two processes.
 const MaxFlows = 64
 
-// QUICProgram is what the program is called that speaks QUIC. It is of a module of its own: quic/.
+// QUICProgram is the name of the program for QUIC. It is in a separate module: quic/.
 const QUICProgram = "node-quic"
 
-// VirtualToo says what of an experiment cannot be played in virtual time; nil: all of it can.
+// VirtualToo returns an error if an experiment cannot be run in virtual time.
 func VirtualToo(x *plan.Experiment) *UnableError {
 	for i := range x.Flows {
 		if x.Flows[i].Protocol == plan.QUIC {
@@ -26,20 +26,20 @@ func VirtualToo(x *plan.Experiment) *UnableError {
 	return nil
 }
 
-// UnableError says what of an experiment cannot be played in real time.
+// UnableError describes why an experiment cannot be run in real time.
 type UnableError struct {
-	// Flow is whose fault it is, -1: the experiment's. Key is what of it.
+	// Flow is the flow with the error; -1: the whole experiment. Key is the key with the error.
 	Flow int
 	Key  string
-	// What says what is wrong, Want what is expected.
+	// What describes the error, and Want the expected value.
 	What, Want string
 }
 
 // Error implements error.
 func (u *UnableError) Error() string { return u.What + "; " + u.Want }
 
-// Able says what of an experiment cannot be played in real time; nil: all of it can. Programs are
-// those that speak further protocols.
+// Able returns an error if an experiment cannot be run in real time. programs implement additional
+// protocols.
 func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 	if n := len(x.Flows); n > MaxFlows {
 		return &UnableError{

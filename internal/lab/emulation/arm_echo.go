@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// rcpArm is both ends of founding document 000's experiment: a client that writes pieces and
-// rests, and a server that sends back what it reads.
+// rcpArm is both ends of the echo of founding document 000: a client that writes pieces with
+// pauses, and a server that sends them back.
 func rcpArm(ctx context.Context, e *End) error {
 	cfg := e.Flow.App.Echo.WithDefaults()
 	if e.Start.Role == Receiver {
@@ -36,13 +36,13 @@ func rcpArm(ctx context.Context, e *End) error {
 		}
 		end := context.AfterFunc(ctx, c.Abort)
 		defer end()
-		_ = echoBack(c) // the client falls silent at the end, which the server takes for a failure
+		_ = echoBack(c) // the client stops answering at the end, which the server sees as a failure
 		return nil
 	}
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
 	}
-	// A peer that is dialed has to answer before there is a connection: that is its first packet.
+	// A connection exists only after the peer's first answer, so count that packet.
 	c, err := e.Node.RCP.Dial(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
 	if err != nil {
 		return err
@@ -51,11 +51,11 @@ func rcpArm(ctx context.Context, e *End) error {
 	defer stop()
 	err = e.count(ctx, c, &cfg)
 	e.countRCP(c)
-	c.Abort() // as the document's client does: it says no word of farewell
+	c.Abort() // as the document's client does: it does not close the connection
 	return err
 }
 
-// countRCP takes note of what the client's socket has sent.
+// countRCP records what the client's socket has sent.
 func (e *End) countRCP(c *node.RCPConn) {
 	n := c.Info().Counts
 	e.Set(result.ClientSent, float64(n.Sent()))
@@ -71,7 +71,7 @@ func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
 	return errors.Join(err, c.Close())
 }
 
-// countTCP takes note of what the client's connection has sent, when its node is closed.
+// countTCP records what the client's connection has sent, when its node is closed.
 func (e *End) countTCP() {
 	if e.Flow.App.Echo == nil || e.seen.last.Time == 0 {
 		return
@@ -83,8 +83,8 @@ func (e *End) countTCP() {
 	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.Retransmits))
 }
 
-// count writes pieces, pauses after each, and waits until all of them have come back. The caller
-// closes the connection.
+// count writes pieces, pauses after each, and waits until all have been echoed. The caller closes
+// the connection.
 func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) error {
 	began := time.Now()
 	writer := make(chan written, 1)
@@ -102,7 +102,7 @@ func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) e
 	return nil
 }
 
-// written is what a client has written, or why it has not.
+// written is the number of bytes that a client has written, or its error.
 type written struct {
 	bytes uint64
 	err   error
@@ -129,14 +129,14 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 			break
 		}
 	}
-	_ = c.SetReadDeadline(time.Now()) // the reader then checks if that was all
+	_ = c.SetReadDeadline(time.Now()) // the reader then checks whether that was everything
 	return w
 }
 
-// errWrong is an echo that is not what was written.
+// errWrong means that an echo differs from the written data.
 var errWrong = errors.New("an echoed byte differs from the one sent")
 
-// listen reads what comes back until that is all that was written.
+// listen reads the echo until all written data has returned.
 func (e *End) listen(c net.Conn, writer <-chan written) error {
 	buf := make([]byte, sim.PatternRun)
 	var all *written

@@ -79,7 +79,7 @@ func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 	return err
 }
 
-// giveOn writes the data of one connection, and waits until the client has closed it.
+// giveOn writes the data of one connection, and waits until the client closes it.
 func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 	defer c.Close()
 	parts := cfg.Stream(g.Items)
@@ -107,7 +107,7 @@ func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 	return err
 }
 
-// bufferBytes is how much a connection reads or writes at once.
+// bufferBytes is the size of one read or write.
 const bufferBytes = 1 << 16
 
 func (e *End) takeObjects(ctx context.Context, g *Goods) error {
@@ -140,7 +140,7 @@ func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) err
 	return errors.Join(do(c), c.Close())
 }
 
-// errForeign is the error of data that is not the expected objects.
+// errForeign means that received data is not one of the expected objects.
 var errForeign = errors.New("received data is not an object of this experiment")
 
 func (e *End) take(c io.Reader, g *Goods, objects ...int) error {

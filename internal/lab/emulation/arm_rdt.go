@@ -9,16 +9,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// rdtArm is both ends of a flow of RDT, by the servers and fetches that a node's operator has. The
-// client knows the listing, so that it asks for the objects at once, as in virtual time.
+// rdtArm is both ends of an RDT flow, implemented by the servers and fetches of a node's operator.
+// The client knows the listing, so it requests the objects at once, as in virtual time.
 func rdtArm(ctx context.Context, e *End) error {
 	g, err := e.Goods()
 	if err != nil {
 		return err
 	}
-	cfg := e.Flow.App.Objects.RDT.WithDefaults() // the document's, not a node's
+	cfg := e.Flow.App.Objects.RDT.WithDefaults() // the document's setting, which differs from a node's
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
-	cfg.Trust = true // as in virtual time, where a sender knows its receiver
+	cfg.Trust = true // as in virtual time, where a sender is created with its receiver
 	var wares []rdt.Object
 	for i := range g.Items {
 		wares = append(wares, rdt.Object{
@@ -54,10 +54,10 @@ func rdtArm(ctx context.Context, e *End) error {
 	return err
 }
 
-// served is how often a server looks whether it is done.
+// served is the interval at which a server checks whether it is done.
 const served = 5 * time.Millisecond
 
-// serveRDT serves until the client has everything, or is silent.
+// serveRDT serves until the client has everything, or stops answering.
 func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) error {
 	s, err := services.ServeRDT(e.Node, e.There(), cfg, wares, nil)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// tcpArm is either end of a TCP flow: a client that sends, or a server that sends what the client
+// tcpArm is either end of a TCP flow: the client sends, or the server sends what the client
 // requests.
 func tcpArm(ctx context.Context, e *End) error {
 	if e.Flow.App.Objects != nil {
@@ -26,7 +26,7 @@ func tcpArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	// Whatever waits is over with ctx.
+	// Close connections when ctx ends, so that no call blocks.
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	defer func() {
@@ -99,10 +99,10 @@ type source struct {
 	size, sent uint64
 }
 
-// lookAgain is how often a source checks if its data has been sent.
+// lookAgain is the interval at which a source checks whether its data has been sent.
 const lookAgain = time.Millisecond
 
-// room is how much may be written now, or when to ask again.
+// room returns how much may be written now, or when to check again.
 func (s *source) room() (n uint64, at time.Time) {
 	app := &s.end.Flow.App
 	n = min(s.size-s.sent, sim.PatternRun)
@@ -185,7 +185,7 @@ func (e *End) request(ctx context.Context, c net.Conn) error {
 	return c.Close()
 }
 
-// respond is the application that answers each request with as much as was asked for.
+// respond answers each request with as many bytes as it asks for.
 func (e *End) respond(c net.Conn) error {
 	size, sent := e.Flow.App.Size, uint64(0)
 	for request := make([]byte, requestBytes); ; {

@@ -20,26 +20,27 @@ type child struct {
 	orders  chan any // messages to write
 	delay   time.Duration
 	index   int
-	to      chan<- heard  // what it says
-	over    chan struct{} // closed when it is gone
+	to      chan<- heard  // messages from the child
+	over    chan struct{} // closed when the child has exited
 	talk    talk
 }
 
 type heard struct {
 	from *child
 	*Message
-	// gone says that the child will say no more, and err why that is not in order.
+	// gone means that the child sends no more messages; err is set if that is an error.
 	gone bool
 	err  error
 }
 
-// killDelay is how long a process may take to end when its input has ended, before it is killed.
+// killDelay is how long a process may run after its input has ended, before it is killed.
 const killDelay = 2 * time.Second
 
-// maxOrders is the number of messages that a process gets: Start, go and stop.
+// maxOrders is the number of messages to a process: Start, go and stop.
 const maxOrders = 3
 
-// startChild starts a process, which ends with its input, and at the latest a while after ctx.
+// startChild starts a process, which exits when its input ends, or is killed a while after ctx
+// ends.
 func startChild(
 	ctx context.Context, name string, command []string, to chan<- heard,
 ) (*child, error) {
@@ -90,10 +91,10 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	if wrong == nil {
 		wrong = lines.Err()
 	}
-	if wrong != nil { // reported now: the process may run until the run ends
+	if wrong != nil { // report it now: the process may continue until the end of the run
 		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
 	}
-	_, _ = io.Copy(io.Discard, out) // drain the output so that the process can end
+	_, _ = io.Copy(io.Discard, out) // drain the output so that the process can exit
 	err := c.process.Wait()
 	switch said := c.talk.last(); {
 	case wrong != nil:
@@ -106,7 +107,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	pass(heard{gone: true, err: err})
 }
 
-// tell queues a message to the process without waiting for it.
+// tell queues a message to the process without blocking.
 func (c *child) tell(v any) { c.orders <- v }
 
 func (c *child) speak() {
@@ -123,9 +124,9 @@ func (c *child) speak() {
 	}
 }
 
-// end kills the process and its children, which may hold its output open, and waits for it.
+// end kills the process and its children, which may keep its output open, and waits for it.
 func (c *child) end() {
-	_ = c.in.Close() // it may have ended already
+	_ = c.in.Close() // it may have exited already
 	timer := time.NewTimer(c.delay)
 	defer timer.Stop()
 	select {
@@ -137,7 +138,7 @@ func (c *child) end() {
 	<-c.over
 }
 
-// talk keeps the end of what a process writes to its standard error.
+// talk keeps the end of a process's standard error.
 type talk struct {
 	mu   sync.Mutex
 	text []byte

@@ -2,6 +2,5 @@
 
 package emulation
 
-// withPriority has start start a process. There is no more to it here: a priority is the whole
-// process's.
+// withPriority calls start. On this system, threads have no priority of their own.
 func withPriority(start func() error) error { return start() }

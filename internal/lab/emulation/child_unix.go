@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// detach keeps the terminal's signals from a process: its parent decides when it ends.
+// detach protects a process from the terminal's signals: its parent decides when it stops.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// kill ends a process that was detached, and those that it has started. It may have ended just now.
+// kill kills a detached process and its children. It may have exited already.
 func kill(c *exec.Cmd) { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// detach keeps the console's signals from a process: its parent decides when it ends.
+// detach protects a process from the console's signals: its parent decides when it stops.
 func detach(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// kill ends a process. It may have ended just now.
+// kill kills a process. It may have exited already.
 func kill(c *exec.Cmd) { _ = c.Process.Kill() }

@@ -19,18 +19,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// Arm is what an end of a flow does, sender or receiver. Before the run begins it opens what it
-// has to, and says Ready or calls Wait. It returns when there is nothing more to do, or when ctx
-// is over, which may be before: then its error is of no interest.
+// Arm is the task of an end of a flow, sender or receiver. Before the run begins it opens its
+// sockets, and calls Ready or Wait. It returns when the task is done or ctx ends. After ctx has
+// ended, its error is ignored.
 type Arm func(ctx context.Context, e *End) error
 
 // End is one end of a flow, for its Arm.
 type End struct {
 	Start *Start
-	// Flow is the flow as the experiment has it, and Node the end's node, on the virtual network.
+	// Flow is the flow of the experiment, and Node the end's node in the virtual network.
 	Flow *plan.Flow
 	Node *node.Node
-	// Origin is when the run began.
+	// Origin is the start of the run.
 	Origin time.Time
 
 	seen      watch
@@ -40,13 +40,13 @@ type End struct {
 	gone      chan struct{} // closed when the run begins
 }
 
-// Arms are those that this package has, by protocol.
+// Arms maps protocols to the arms in this package.
 func Arms() map[plan.Protocol]Arm {
 	return map[plan.Protocol]Arm{plan.TCP: tcpArm, plan.RCP: rcpArm, plan.RDT: rdtArm}
 }
 
-// Serve is the process of an end, which hears and says what this package describes: it finds its
-// part in what it hears, and its arm by the flow's protocol. It returns when the run is over, or
+// Serve is the main function of an end's process. It reads and writes the messages that this
+// package describes, and runs the arm of its flow's protocol. It returns when the run is over, or
 // when its input ends.
 func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
 	to := newSpeaker(out)
@@ -122,7 +122,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	ended := make(chan struct{})
 	go func() {
 		err := arm(ctx, e)
-		e.Ready() // if it has not come so far
+		e.Ready() // unless it has started
 		e.ended(ctx, err)
 		e.say.say(&Message{Type: "over"})
 		close(ended)
@@ -148,7 +148,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	return nil
 }
 
-// heed waits for an order and carries it out. The order go starts the flow's time.
+// heed waits for an order and executes it. The order go starts the flow's time.
 func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {
@@ -164,7 +164,7 @@ func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) e
 				if e.Start.Stop > 0 {
 					until = e.Start.Stop
 				}
-				_ = e.drops() // the node's loop, which answers, has seen Origin then
+				_ = e.drops() // the node's loop has seen Origin when it answers
 				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
 				close(e.gone)
 			}
@@ -173,17 +173,17 @@ func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) e
 	}
 }
 
-// patience is how long an arm may take to end when its time is over.
+// patience is how long an arm may take to return after its time is over.
 const patience = 5 * time.Second
 
-// Dials reports whether this end calls the other: the sender of data does, unless it is asked for
-// it.
+// Dials reports whether this end dials the other: the sender of data does, unless the receiver
+// requests the data.
 func (e *End) Dials() bool {
 	asked := e.Flow.App.Requests > 0 || e.Flow.App.Objects != nil
 	return (e.Start.Role == Sender) != asked
 }
 
-// There is where the end that does not dial listens.
+// There is the address on which the end that does not dial listens.
 func (e *End) There() netip.AddrPort {
 	if e.Dials() {
 		return netip.AddrPortFrom(e.Start.Peer, e.Start.Port)
@@ -191,13 +191,13 @@ func (e *End) There() netip.AddrPort {
 	return netip.AddrPortFrom(e.Start.Host, e.Start.Port)
 }
 
-// Ready reports that this end listens, so that the other end may start.
+// Ready reports that this end is listening, so that the other end may start.
 func (e *End) Ready() {
 	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
 }
 
-// Wait says that this end is ready, waits until the flow begins, and reports whether it does
-// before ctx is over.
+// Wait reports that this end is ready, waits until the flow begins, and returns false if ctx ends
+// first.
 func (e *End) Wait(ctx context.Context) bool {
 	e.Ready()
 	select {
@@ -208,7 +208,7 @@ func (e *End) Wait(ctx context.Context) bool {
 	return e.rests.until(ctx, e.Origin.Add(seconds(e.Start.Begin)))
 }
 
-// Now is how long the run has gone on.
+// Now returns the time since the start of the run.
 func (e *End) Now() time.Duration { return time.Since(e.Origin) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

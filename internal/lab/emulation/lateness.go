@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Lateness is how much later than it was due something was done, in seconds.
+// Lateness is the distribution of delays after a deadline, in seconds.
 type Lateness struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50"`
@@ -32,7 +32,7 @@ func latenessOf(h *simulation.Histogram) Lateness {
 	}
 }
 
-// worse returns the larger of each number of the two.
+// worse returns the maximum of each value.
 func (l Lateness) worse(m Lateness) Lateness {
 	return Lateness{
 		Count: l.Count + m.Count, P50: max(l.P50, m.P50), P99: max(l.P99, m.P99),
@@ -40,10 +40,10 @@ func (l Lateness) worse(m Lateness) Lateness {
 	}
 }
 
-// sleepTime is how long a process sleeps at a time to see how late it wakes up.
+// sleepTime is the duration of one sleep of a sleeper.
 const sleepTime = 10 * time.Millisecond
 
-// sleeper finds out how late this process wakes up, which is how late its timers are.
+// sleeper measures how late this process wakes up, which is how late its timers are.
 type sleeper struct {
 	late simulation.Histogram
 	quit chan struct{}
@@ -65,7 +65,7 @@ func startSleeper() (*sleeper, error) {
 			if _, err := w.Wait(sleepTime, nil); err != nil {
 				return
 			}
-			if late := time.Since(due); late > 0 { // it may wake for nothing
+			if late := time.Since(due); late > 0 { // spurious wakeups are possible
 				s.late.Add(late)
 			}
 			select {
@@ -78,31 +78,30 @@ func startSleeper() (*sleeper, error) {
 	return s, nil
 }
 
-// stop ends it and returns what it has found out.
+// stop stops it and returns the result.
 func (s *sleeper) stop() Lateness {
 	close(s.quit)
 	<-s.over
 	return latenessOf(&s.late)
 }
 
-// Timing is whether a run kept time.
+// Timing describes whether a run kept time.
 type Timing struct {
 	// Middle is how late packets left the path, Ends how late the processes of the ends woke up.
 	Middle, Ends Lateness
-	// Limit is what 99 of 100 packets may be, in seconds, and all of them ten times that; 0: the
-	// path takes no time, so that none is late. WakeLimit is the same for the ends.
+	// Limit is the largest acceptable lateness of 99 % of the packets, in seconds; all packets must
+	// be within ten times the limit. Zero means that the path takes no time, so no packet can be
+	// late. WakeLimit is the same for the ends.
 	Limit, WakeLimit float64
-	// Dropped is how many packets sockets had no room for.
+	// Dropped is the number of packets that were lost because a socket buffer was full.
 	Dropped uint64
 }
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is
 // longer. A smaller lateness neither changes a round trip nor joins packets that were apart. Single
-// packets may be ten times as late.
-//
-// A path without delay and rate takes no time: only the timers of the ends can be late, and the
-// shortest one is the tick of RCP's send loop. The limit is a tenth of it; a single one may be late
-// by a whole tick, which joins two.
+// packets may be ten times as late. A path without delay and rate takes no time: only the timers of
+// the ends can be late, and the shortest one is the tick of RCP's send loop. The limit is a tenth
+// of it; a single one may be late by a whole tick, which joins two.
 const (
 	roundTripShare = 20
 	tickShare      = 10
@@ -110,7 +109,7 @@ const (
 	usualTick      = 10 * time.Millisecond
 )
 
-// wakeLimitOf is how late 99 of 100 times ends may wake up, if the path has a limit.
+// wakeLimitOf returns the limit for 99 % of the ends' wakeups, for a path with a limit.
 func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
 	if path > 0 {
 		return path
@@ -124,7 +123,7 @@ func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
 	return tick / tickShare
 }
 
-// limitOf is how late 99 of 100 packets of an experiment may be.
+// limitOf returns the limit for 99 % of an experiment's packets.
 func limitOf(x *plan.Experiment) time.Duration {
 	const bits = 8
 	var service time.Duration
@@ -137,7 +136,7 @@ func limitOf(x *plan.Experiment) time.Duration {
 	return max(service, roundTrip(x)/roundTripShare)
 }
 
-// roundTrip is the shortest of the flows', without a queue.
+// roundTrip returns the shortest round-trip time of the flows, without queueing.
 func roundTrip(x *plan.Experiment) time.Duration {
 	shortest := time.Duration(-1)
 	for i := range x.Flows {
@@ -149,7 +148,7 @@ func roundTrip(x *plan.Experiment) time.Duration {
 	return max(0, shortest)
 }
 
-// TimingOf is the timing of a run that has come to some values.
+// TimingOf returns the timing of a run with some values.
 func TimingOf(v result.Values) *Timing {
 	return &Timing{
 		Middle: Lateness{P99: v[result.LateP99], Max: v[result.LateMax]},
@@ -171,12 +170,12 @@ func (t *Timing) Kept() bool {
 	return t.Dropped == 0 && t.Middle.within(t.Limit) && t.Ends.within(t.WakeLimit)
 }
 
-// within reports whether nothing was later than a limit allows; 0 means no limit.
+// within reports whether a lateness is within a limit; 0 means no limit.
 func (l Lateness) within(limit float64) bool {
 	return limit == 0 || l.P99 <= limit && l.Max <= worstTimes*limit
 }
 
-// WorseThan reports whether a run kept time less well than another.
+// WorseThan reports whether a run kept time less well than another run.
 func (t *Timing) WorseThan(o *Timing) bool {
 	if t.Kept() != o.Kept() {
 		return o.Kept()
@@ -184,7 +183,7 @@ func (t *Timing) WorseThan(o *Timing) bool {
 	return max(t.Middle.P99, t.Ends.P99) > max(o.Middle.P99, o.Ends.P99)
 }
 
-// String is the verdict with its figures.
+// String returns the verdict with its numbers.
 func (t *Timing) String() string {
 	text := "kept time"
 	if !t.Kept() {
@@ -207,27 +206,28 @@ func (t *Timing) String() string {
 	return text
 }
 
-// short is a time in milliseconds.
+// short formats a time in milliseconds.
 func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }
 
-// asleep is how many threads of an end sleep in the kernel: its node's loop and its sleeper.
+// asleep is the number of an end's threads that sleep in the kernel: its node's loop and its
+// sleeper.
 const asleep = 2
 
 // spareProcessors adds a processor to GOMAXPROCS for each thread that sleeps in the kernel, until
-// undo. Such a thread keeps its processor for up to 10 ms if it is not needed at once, which would
-// delay the arm's timers and goroutines on a machine with two.
+// undo. Such a thread keeps its processor for up to 10 ms if no other goroutine needs it at once.
+// On a machine with two processors, that would delay the arm's timers and goroutines.
 func spareProcessors() (undo func()) {
 	was := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + asleep)
 	return func() { runtime.GOMAXPROCS(was) }
 }
 
-// rests is how late an arm woke up from its own rests.
+// rests records how late an arm woke up from its own sleeps.
 type rests struct {
 	mu   sync.Mutex
 	late simulation.Histogram
 }
 
-// until rests until a time, and reports whether it came before ctx was over.
+// until sleeps until a time, and returns false if ctx ends first.
 func (r *rests) until(ctx context.Context, at time.Time) bool {
 	d := time.Until(at)
 	if d <= 0 {
@@ -246,7 +246,7 @@ func (r *rests) until(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// lateness returns the percentiles of the delays.
+// lateness returns percentiles of delays.
 func (r *rests) lateness() Lateness {
 	r.mu.Lock()
 	defer r.mu.Unlock()

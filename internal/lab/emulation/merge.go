@@ -36,12 +36,12 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	return t, r.recorded(timing)
 }
 
-// ends are what the two ends of a flow have said.
+// ends holds the results of a flow's two ends.
 func (r *run) ends(flow int) (sender, receiver *report) {
 	return r.reports[1+2*flow], r.reports[2+2*flow]
 }
 
-// flow is what a flow has come to: what its ends say, and what the middle has counted.
+// flow combines the results of a flow's ends with the counters of the middle.
 func (r *run) flow(i int) result.Flow {
 	f := &r.cell.Flows[i]
 	sender, receiver := r.ends(i)
@@ -120,7 +120,7 @@ func (r *run) recorded(timing *Timing) *result.Record {
 			one.Progress = append(one.Progress, end.progress...)
 			if end.Done != nil {
 				one.MSS = max(one.MSS, end.MSS)
-				one.Own = append(one.Own, end.Own...) // the sender alone has some
+				one.Own = append(one.Own, end.Own...) // only the sender has some
 				out.Objects = append(out.Objects, end.Objects...)
 				thinned = thinned || end.Thinned
 			}
@@ -133,5 +133,5 @@ func (r *run) recorded(timing *Timing) *result.Record {
 	return out
 }
 
-// Estimate is about how long a trial of a cell takes.
+// Estimate returns the approximate duration of a cell's trial.
 func Estimate(cell *plan.Cell) time.Duration { return cell.Duration + time.Second }

@@ -15,97 +15,97 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// Role is what a process does in a run.
+// Role is the role of a process in a run.
 type Role string
 
 // The roles.
 const (
-	Sender   Role = "sender" // of the flow's data
+	Sender   Role = "sender" // sender and receiver of the flow's data
 	Receiver Role = "receiver"
 	Middle   Role = "middle"
 )
 
-// Start tells a process who it is. Times are seconds from the beginning of the run.
+// Start is the first message to a process. Times are seconds from the start of the run.
 type Start struct {
-	Type     string `json:"type"` // start
+	Type     string `json:"type"` // always "start"
 	Role     Role   `json:"role"`
 	Protocol string `json:"protocol,omitempty"`
 	Flow     int    `json:"flow"` // counted from 0
 	Name     string `json:"name,omitempty"`
-	// Host is its own address, Peer the other end's, Gateway the router between; Port is where
-	// the end that does not dial listens. MTU is that of its link.
+	// Host is the process's own address, Peer the other end's, and Gateway the router between them.
+	// Port is the port on which the end that does not dial listens. MTU is the MTU of its link.
 	Host    netip.Addr `json:"host,omitzero"`
 	Peer    netip.Addr `json:"peer,omitzero"`
 	Gateway netip.Addr `json:"gateway,omitzero"`
 	Port    uint16     `json:"port,omitempty"`
 	MTU     int        `json:"mtu,omitempty"`
-	// Local is the UDP address that it binds, and Remote the one that its packets go to.
+	// Local is the UDP address that the process binds, and Remote the destination of its packets.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
-	LNX    string         `json:"lnx,omitempty"` // all of that, as a node's file
-	// Begin is when the flow begins, Stop when it ends whatever it has reached; 0: with the run,
-	// which is over after Duration. Means leave Warmup out.
+	LNX    string         `json:"lnx,omitempty"` // the same as the text of a node's file
+	// Begin is when the flow begins, and Stop when it ends even if it is not finished; 0: at the
+	// end of the run, after Duration. Means exclude Warmup.
 	Begin    float64 `json:"begin"`
 	Stop     float64 `json:"stop,omitempty"`
 	Duration float64 `json:"duration"`
 	Warmup   float64 `json:"warmup,omitempty"`
-	Size     uint64  `json:"size,omitempty"` // bytes to be sent; 0: as much as time allows
+	Size     uint64  `json:"size,omitempty"` // bytes to send; 0: as many as time permits
 	Seed     uint64  `json:"seed"`
-	Record   bool    `json:"record,omitempty"` // rows are wanted
-	// Plan has all the rest.
+	Record   bool    `json:"record,omitempty"` // rows are requested
+	// Plan has all other settings.
 	Plan  Plan   `json:"plan"`
-	Ports []Port `json:"ports,omitempty"` // the middle's
+	Ports []Port `json:"ports,omitempty"` // for the middle
 }
 
-// Plan is an experiment as it was resolved, with the files that it names.
+// Plan is a resolved experiment, with the files that it names.
 type Plan struct {
 	Document string            `json:"document"`
 	Files    map[string][]byte `json:"files,omitempty"` // base64
 	Cell     int               `json:"cell"`
 }
 
-// Port is where the middle meets an end.
+// Port is a UDP connection between the middle and an end.
 type Port struct {
 	Flow   int            `json:"flow"`
-	Right  bool           `json:"right,omitempty"` // on that side
+	Right  bool           `json:"right,omitempty"` // on that end's side
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
 }
 
 type order struct {
-	Type string `json:"type"`         // go, stop
-	At   int64  `json:"at,omitempty"` // of go: nanoseconds since 1970
+	Type string `json:"type"`         // "go" or "stop"
+	At   int64  `json:"at,omitempty"` // with go: nanoseconds since 1970
 }
 
-// Message is what a process says.
+// Message is a message from a process.
 type Message struct {
-	Type  string `json:"type"`            // ready, over, rows, log, done, error
-	Text  string `json:"text,omitempty"`  // of a log or an error
-	Table string `json:"table,omitempty"` // of rows: samples, segments, progress, events
-	Link  int    `json:"link,omitempty"`  // of events: 0 down, 1 up
-	CSV   string `json:"csv,omitempty"`   // of rows
-	Done         // of done
+	Type  string `json:"type"`            // ready, over, rows, log, done or error
+	Text  string `json:"text,omitempty"`  // text of log and error
+	Table string `json:"table,omitempty"` // with rows: samples, segments, progress or events
+	Link  int    `json:"link,omitempty"`  // with events: 0 down, 1 up
+	CSV   string `json:"csv,omitempty"`   // content of rows
+	Done         // content of done
 }
 
-// Done is what a process has come to.
+// Done is the result of a process.
 type Done struct {
-	// Finished says that what had an end came to it, as far as this process knows; Note what
-	// happened if not.
+	// Finished means that a flow with an end was complete, as far as this process knows; otherwise
+	// Note has the reason.
 	Finished bool          `json:"finished,omitempty"`
 	Note     string        `json:"note,omitempty"`
 	Values   result.Values `json:"values,omitempty"`
-	// Until is when the flow was over for it, in seconds; 0: it was not.
+	// Until is when the flow ended for this process, in seconds; 0: it did not end.
 	Until   float64         `json:"until,omitempty"`
 	Objects []result.Object `json:"objects,omitempty"`
 	MSS     int             `json:"mss,omitempty"`
-	Own     []string        `json:"own,omitempty"` // what a script recorded: columns of samples
+	Own     []string        `json:"own,omitempty"` // columns of samples that a script recorded
 	Late    Lateness        `json:"late,omitzero"`
-	// Dropped is how many packets its sockets, or the kernel's queues behind them, had no room
-	// for.
+	// Dropped is the number of packets that were lost because its sockets, or the kernel's queues
+	// behind them, were full.
 	Dropped uint64 `json:"dropped,omitempty"`
-	// Thinned says that rows are fewer than there were.
+	// Thinned means that rows were left out.
 	Thinned bool `json:"thinned,omitempty"`
-	// Tallies, Links and Marks are the middle's.
+	// Tallies, Links and Marks are from the middle.
 	Tallies []simulation.Tally  `json:"tallies,omitempty"`
 	Links   []result.LinkRecord `json:"links,omitempty"`
 	Marks   []result.Mark       `json:"marks,omitempty"`
@@ -113,16 +113,16 @@ type Done struct {
 	Rate    float64             `json:"rate,omitempty"`
 }
 
-// maxLine bounds a line of the protocol, and rowsAtATime what is in one.
+// maxLine limits a line of the protocol, and rowsAtATime the rows in one message.
 const (
 	maxLine     = 16 << 20
 	rowsAtATime = 4096
 )
 
-// ErrProtocol is the error of a process that says what makes no sense.
+// ErrProtocol means that a process sent an invalid message.
 var ErrProtocol = errors.New("sent an invalid message")
 
-// speaker writes messages, a line each.
+// speaker writes messages, one per line.
 type speaker struct {
 	mu sync.Mutex
 	to *json.Encoder
@@ -134,15 +134,15 @@ func newSpeaker(w io.Writer) *speaker {
 	return &speaker{to: e}
 }
 
-// say writes a message. A write error is ignored: a parent that stopped reading has closed our
-// input, too, which ends this process.
+// say writes a message. It ignores write errors: a parent that stopped reading has closed our input
+// too, which stops this process.
 func (s *speaker) say(m *Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.to.Encode(m)
 }
 
-// sayRows writes the rows of a table, of samples with a script's own columns.
+// sayRows writes the rows of a table. Samples include a script's own columns.
 func sayRows[T result.Row](s *speaker, table string, link int, rows []T, own ...string) {
 	for len(rows) > 0 {
 		n := min(rowsAtATime, len(rows))
@@ -154,7 +154,7 @@ func sayRows[T result.Row](s *speaker, table string, link int, rows []T, own ...
 	}
 }
 
-// orders are what a process hears after its Start. The channel is closed when its input ends.
+// orders are the messages to a process after its Start. The channel is closed when the input ends.
 func orders(in *bufio.Scanner) <-chan order {
 	list := make(chan order, 1)
 	go func() {
@@ -215,7 +215,7 @@ func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	s.Size = f.App.Wanted()
 }
 
-// lnxOf is the file of an end's node.
+// lnxOf returns the .lnx file of an end's node.
 func lnxOf(s *Start) string {
 	return fmt.Sprintf("interface %s %s/24 %s\nneighbor %s at %s via %s\nroute 0.0.0.0/0 via %s\n"+
 		"link %s mtu %d\n",

@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// middle is the process between the ends. One goroutine, the loop, has it.
+// middle is the process between the ends. It belongs to one goroutine, the loop.
 type middle struct {
 	x       *plan.Experiment
 	start   *Start
@@ -27,13 +27,13 @@ type middle struct {
 	at      map[Port]*socket
 	frames  []buffer.Frame
 
-	base  time.Time // the loop's clock counts from here
+	base  time.Time // zero of the loop's clock
 	began clock.Time
 	wires *wires
 	path  *simulation.Path
 	warm  bool // the warm-up is over
 	late  simulation.Histogram
-	lost  uint64 // packets that a socket did not take
+	lost  uint64 // packets lost because a socket buffer was full
 	ended atomic.Bool
 }
 
@@ -42,17 +42,17 @@ type socket struct {
 	port   Port
 	host   netip.Addr
 	id     int
-	ready  bool // it may have something to read
+	ready  bool // may be readable
 	trains []buffer.Train
-	due    []clock.Time // of each train
-	bytes  []byte       // theirs
+	due    []clock.Time // when each train is due
+	bytes  []byte       // the bytes of the trains
 }
 
-// framesPerRead is how many frames are read at a time.
+// framesPerRead is the number of frames in one read.
 const framesPerRead = 16
 
-// ServeMiddle is the process in the middle of a run, which hears and says what this package
-// describes. It returns when the run is over, or when its input ends.
+// ServeMiddle is the main function of the process in the middle of a run. It reads and writes the
+// messages that this package describes. It returns when the run is over, or when its input ends.
 func ServeMiddle(in io.Reader, out io.Writer) error {
 	to := newSpeaker(out)
 	err := serveMiddle(in, to)
@@ -62,7 +62,7 @@ func ServeMiddle(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// errAbandoned is the end of a process whose parent is gone.
+// errAbandoned means that the parent process has exited.
 var errAbandoned = errors.New("the parent process closed its input")
 
 func serveMiddle(in io.Reader, to *speaker) error {
@@ -145,7 +145,7 @@ func (m *middle) open() (err error) {
 
 func (m *middle) close() {
 	for _, d := range m.sockets {
-		_ = d.device.Close() // nothing can be done about it
+		_ = d.device.Close() // the error cannot be handled
 	}
 	if m.waiter != nil {
 		_ = m.waiter.Close()
@@ -175,7 +175,7 @@ func (m *middle) begin(at int64) error {
 }
 
 func (m *middle) loop() error {
-	runtime.LockOSThread() // it asks for punctual timers by the thread
+	runtime.LockOSThread() // request precise timers for this thread
 	var ready []int
 	for !m.ended.Load() {
 		again := false
@@ -211,7 +211,8 @@ func (m *middle) loop() error {
 	return nil
 }
 
-// advance does what is due by now, and ends the warm-up between what was due before and after.
+// advance processes the events that are due, and ends the warm-up between the events before and
+// after it.
 func (m *middle) advance(now clock.Time) {
 	if end := m.began.Add(m.x.Warmup); !m.warm && end.Due(now) {
 		m.wires.advance(end)
@@ -250,7 +251,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 		return
 	}
 	if len(d.bytes)+len(packet) > cap(d.bytes) {
-		d.bytes = make([]byte, 0, max(1<<16, len(packet))) // what was lent from the other stays
+		d.bytes = make([]byte, 0, max(1<<16, len(packet))) // slices of the old buffer stay valid
 	}
 	from := len(d.bytes)
 	d.bytes = append(d.bytes, packet...)
@@ -261,7 +262,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 	d.due = append(d.due, due)
 }
 
-// flush writes what has arrived, and takes note of how late it is.
+// flush writes packets that have arrived, and records how late they are.
 func (m *middle) flush() error {
 	for _, d := range m.sockets {
 		if len(d.trains) == 0 && d.device.Pending() == 0 {

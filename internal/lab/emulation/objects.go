@@ -12,11 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// Goods are the objects of a flow, which both ends make from the same seed: one to send them, the
-// other to compare every byte.
+// Goods are the objects of a flow. Both ends generate them from the same seed: one to send them,
+// the other to compare every byte.
 type Goods struct {
 	Items []workload.Item
-	Order []int // in which they are to be sent, or asked for, by their numbers
+	Order []int // numbers of the objects in the order of sending or requesting
 
 	end  *End
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type Goods struct {
 	bad  string
 }
 
-// Goods makes the objects of a flow that has some.
+// Goods generates the objects of a flow that transfers objects.
 func (e *End) Goods() (*Goods, error) {
 	r := rand.New(rand.NewPCG(e.Start.Seed, uint64(e.Start.Flow)))
 	items, order, err := workload.Items(*e.Flow.App.Objects, r)
@@ -39,8 +39,8 @@ func (e *End) Goods() (*Goods, error) {
 	return g, nil
 }
 
-// Got takes note of bytes of an object, which is then whole up to at+len(p): the next ones are
-// those behind. It reports whether they are what the object has there.
+// Got records received bytes of an object, up to offset at+len(p). It returns false if they differ
+// from the object's.
 func (g *Goods) Got(i, at int, p []byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +65,7 @@ func (g *Goods) Got(i, at int, p []byte) bool {
 	return true
 }
 
-// Report says what has come of them, at the end that has them now. Err is why no more have come.
+// Report reports the received objects, at the receiving end. err is why the others are missing.
 func (g *Goods) Report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,5 +88,5 @@ func (g *Goods) Report(err error) {
 	g.end.Finish(false, fmt.Sprintf("%s: %d of %d objects", g.bad, whole, len(g.list)))
 }
 
-// sum is the digest of an object, as RDT's listings have it.
+// sum returns the digest of an object, as in RDT's listings.
 func (g *Goods) sum(i int) [32]byte { return sha256.Sum256(g.Items[i].Data) }

@@ -13,20 +13,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Options are how runs are played in real time.
+// Options are the options of runs in real time.
 type Options struct {
-	// End and Middle are the commands that run Serve with Arms, and ServeMiddle. Programs are
-	// those that are an end of a flow of another protocol, or of one of these.
+	// End and Middle are the commands that run Serve with Arms, and ServeMiddle. Programs maps
+	// protocols to programs that implement an end of a flow.
 	End, Middle []string
 	Programs    map[plan.Protocol]string
-	// Plan is the study that the cells belong to; its Cell is set for each.
+	// Plan is the study of the cells; its Cell is set for each.
 	Plan Plan
-	// Printed gets what ends print, and when; nil: nobody does.
+	// Printed is called with each line that an end prints, and its time; it may be nil.
 	Printed func(at time.Duration, line string)
 }
 
-// How long processes may take: to open their sockets, to hear of the beginning before it comes,
-// and to say what they have come to.
+// Timeouts of processes: to open their sockets, to receive the start before it is due, and to
+// report their results.
 const (
 	readyTime  = 20 * time.Second
 	beginAhead = 150 * time.Millisecond
@@ -34,10 +34,10 @@ const (
 	portTries  = 3
 )
 
-// ErrProcess is the error of a run whose processes could not be brought to begin.
+// ErrProcess means that the processes of a run could not be started.
 var ErrProcess = errors.New("cannot start the run in real time")
 
-// run is a run under way. One goroutine has it.
+// run is a run in progress. It belongs to one goroutine.
 type run struct {
 	cell     *plan.Cell
 	options  *Options
@@ -48,7 +48,7 @@ type run struct {
 	heard    chan heard
 	origin   time.Time
 	ready    int
-	over     int // ends with nothing more to do, or gone
+	over     int // ends that are finished or gone
 	reports  []*report
 	deaths   []error
 }
@@ -58,17 +58,17 @@ type report struct {
 	ready    bool
 	over     bool
 	gone     bool
-	err      error // why it is gone without a word
+	err      error // why processes exited without an error message
 	samples  []result.Sample
 	segments []result.Segment
 	progress []result.Point
 	events   [2][]result.LinkEvent
 }
 
-// Play plays one trial of a cell, counted from 0; the trial says whether it kept time. The record
-// is nil unless it is wanted. When ctx is over it ends the processes and returns ctx's cause. An
-// end that dies is a flow that did not finish; errors are what kept the run from beginning, and a
-// process in the middle that dies.
+// Play runs one trial of a cell, counted from 0. The trial reports whether it kept time. The record
+// is nil unless it was requested. If ctx ends, Play stops the processes and returns ctx's cause. If
+// an end dies, its flow did not finish; Play returns an error if the run could not start, or if the
+// process in the middle dies.
 func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error,
 ) {
@@ -85,8 +85,8 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		// Another process may have taken the port meanwhile: try others. A program that does not
-		// speak the protocol fails again.
+		// Another process may have taken the port in the meantime: try other ports. A program that
+		// violates the protocol would fail again.
 		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
 			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
@@ -99,7 +99,7 @@ func (r *run) play(ctx context.Context) error {
 	defer func() {
 		cancel() // the run is over
 		for _, c := range r.children {
-			_ = c.in.Close() // all of them at once
+			_ = c.in.Close() // stop all processes concurrently
 		}
 		for _, c := range r.children {
 			c.end()
@@ -110,7 +110,7 @@ func (r *run) play(ctx context.Context) error {
 	}
 	ready := func() bool { return r.ready == len(r.children) }
 	err := r.await(ctx, readyTime, ready)
-	if errors.Is(err, errLate) { // a silent process would be silent again
+	if errors.Is(err, errLate) { // a process that does not answer would not answer a second time
 		return fmt.Errorf("%s did not become ready: %w", r.unready(), err)
 	}
 	if err != nil {
@@ -172,10 +172,10 @@ func (r *run) tell(o order) {
 	}
 }
 
-// errLate is the end of a wait in which what was waited for did not happen.
+// errLate means that a wait has timed out.
 var errLate = errors.New("timed out")
 
-// await hears what processes say until something is so.
+// await processes messages until a condition is true.
 func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -269,7 +269,7 @@ func addRows[T result.Row](to *[]T, m *Message) error {
 	return err
 }
 
-// start starts the processes and tells each who it is.
+// start starts the processes and sends each its Start.
 func (r *run) start(ctx context.Context) error {
 	x := &r.cell.Experiment
 	ports, err := link.FreePorts(4 * len(x.Flows))

@@ -17,26 +17,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// watch is what an end measures: what its node's loop sees of the sender, and what its arm has
-// received.
+// watch holds the measurements of an end: what its node's loop sees of the sender, and what its arm
+// has received.
 type watch struct {
-	// The loop's until the node is closed.
+	// These fields belong to the loop until the node is closed.
 	view simulation.View
 	last tcp.Info
-	warm bool // the warm-up is over for the view
+	warm bool // the view has ended its warm-up
 	tape *simulation.FlowTape
-	sent atomic.Uint64 // offset of the stream's next byte to be sent
+	sent atomic.Uint64 // stream offset of the next byte to send
 
-	// The arm's until it has returned.
+	// These fields belong to the arm until it returns.
 	received, warmBytes uint64
-	warmed              bool // received counts from warmBytes on
+	warmed              bool // received excludes warmBytes
 	progress, completed time.Duration
-	until               time.Duration // the arm returned; 0: not yet
+	until               time.Duration // when the arm returned; 0: it has not
 	damaged             string
 	err                 error
 	values              result.Values
 	list                []result.Object
-	finished            *bool // the arm's own word; nil: it is found out
+	finished            *bool // the arm's result; nil: computed from the measurements
 	note                string
 
 	failed  chan error
@@ -44,7 +44,7 @@ type watch struct {
 	dropped uint64
 }
 
-// prepare makes what measures one of n flows.
+// prepare creates the measurements of one of n flows.
 func (e *End) prepare(n int) {
 	e.seen.failed = make(chan error, 1)
 	e.seen.values = result.Values{}
@@ -55,23 +55,23 @@ func (e *End) prepare(n int) {
 func (e *End) fail(err error) {
 	select {
 	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
-	default: // it fails already
+	default: // it has failed already
 	}
 }
 
 func (e *End) begin(at time.Time) {
-	// The node's time is monotonic, so the difference is counted once.
+	// The node's time is monotonic, so the offset is computed once.
 	e.Origin = time.Now().Add(time.Until(at))
 }
 
 func (e *End) since(t clock.Time) time.Duration { return e.Node.Time.Wall(t).Sub(e.Origin) }
 
-// instant is the node's of a time of the run.
+// instant converts a time of the run to the node's time.
 func (e *End) instant(d time.Duration) clock.Time {
 	return clock.Time(e.Origin.Add(d).Sub(e.Node.Time.Wall(1))) + 1
 }
 
-// sampled sees a sample of one of the sender's connections. The loop's.
+// sampled records a sample of one of the sender's connections. Loop only.
 func (e *End) sampled(conn int, s *tcp.Info) {
 	if e.Origin.IsZero() {
 		return
@@ -88,7 +88,7 @@ func (e *End) sampled(conn int, s *tcp.Info) {
 	e.seen.last = *s
 }
 
-// tracer is a tap that records the segments of the host with an address.
+// tracer is a tap that records the segments of a host.
 func (e *End) tracer(host netip.Addr) stack.Tap {
 	owns := func(a netip.Addr) bool { return a == host }
 	var r result.Segment
@@ -98,7 +98,7 @@ func (e *End) tracer(host netip.Addr) stack.Tap {
 	}).Tap
 }
 
-// Got takes note of data that has arrived: it checks that it is the pattern of package sim.
+// Got records received data, and checks it against the pattern of package sim.
 func (e *End) Got(p []byte) {
 	if len(p) == 0 {
 		return
@@ -110,7 +110,7 @@ func (e *End) Got(p []byte) {
 	e.Count(len(p))
 }
 
-// Count takes note of so many bytes that have arrived.
+// Count records a number of received bytes.
 func (e *End) Count(n int) {
 	now := e.Now()
 	if !e.seen.warmed && now >= seconds(e.Start.Warmup) {
@@ -123,14 +123,14 @@ func (e *End) Count(n int) {
 	}
 }
 
-// Complete takes note that all that was to come is there.
+// Complete records that all expected data has arrived.
 func (e *End) Complete() {
 	if e.seen.completed == 0 {
 		e.seen.completed = e.Now()
 	}
 }
 
-// Object takes note of something that was transferred. Times are the run's.
+// Object records a transferred object. Times are times of the run.
 func (e *End) Object(o result.Object) {
 	o.Flow = e.Flow.Name
 	e.seen.list = append(e.seen.list, o)
@@ -139,14 +139,14 @@ func (e *End) Object(o result.Object) {
 // Set sets a metric of the flow. Metrics that the arm does not set are measured if possible.
 func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 
-// Finish says whether the flow came to its end, and what happened if not. Without a word it has if
-// as much as Start.Size has arrived.
+// Finish sets whether the flow was complete, and the reason if not. Without a call, the flow is
+// complete if Start.Size bytes have arrived.
 func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
 
 func (e *End) ended(ctx context.Context, err error) {
 	select {
 	case <-e.gone:
-	default: // the run has not begun: it never will
+	default: // the run has not begun
 		if err != nil {
 			e.fail(err)
 		}
@@ -158,9 +158,9 @@ func (e *End) ended(ctx context.Context, err error) {
 	}
 }
 
-// drops is how many packets the node's socket had no room for.
+// drops returns the number of packets lost because the node's socket buffer was full.
 func (e *End) drops() (n uint64) {
-	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has none
+	_ = e.Node.Call(func(*stack.Stack, clock.Time) error { // a closed node has no counters
 		for i := range e.Node.Faces() {
 			d, ok := e.Node.Devices.Bare(i).(interface{ Counters(id int) link.Counters })
 			if ok {
@@ -205,7 +205,7 @@ func (e *End) report() {
 
 func (e *End) reportSender(over time.Duration, v result.Values) {
 	until := e.instant(over)
-	defer maps.Copy(v, maps.Clone(v)) // what the arm has set stays
+	defer maps.Copy(v, maps.Clone(v)) // values that the arm has set take precedence
 	e.countTCP()
 	if e.seen.last.Time == 0 {
 		return // no connection was sampled
@@ -238,8 +238,7 @@ func (e *End) reportReceiver(over time.Duration, d *Done) {
 	}
 }
 
-// outcome reports whether the flow came to its end, as far as this end knows, and what happened if
-// not.
+// outcome reports whether the flow was complete, as far as this end knows, and the reason if not.
 func (e *End) outcome() (bool, string) {
 	switch {
 	case e.seen.finished != nil:

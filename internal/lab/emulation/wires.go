@@ -12,21 +12,20 @@ import (
 )
 
 // wires are the links of the dumbbell that internal/lab/simulation builds: those of each flow's two
-// hosts in both directions, and the bottleneck's. Routers are left out: they take no time.
-//
-// A link acts at the times at which its events are due, however late it is called. So a process
-// that wakes up late delays its output, but nothing else changes.
+// hosts in both directions, and the bottleneck. It has no routers, because they take no time. A
+// link processes its events with the times at which they were due, even if it is called late. So a
+// process that wakes up late delays its output, but changes nothing else.
 type wires struct {
 	links    []*wire
 	down, up *wire
 	access   [][2]*wire // by flow, from the left and the right host
-	egress   [][2]*wire // to them
+	egress   [][2]*wire // to the hosts
 	flows    int
-	// out takes what has arrived at a host, and when it was due there.
+	// out is called with a packet for a host, and the time at which it was due there.
 	out func(flow int, right bool, due clock.Time, packet []byte)
 }
 
-// wire is one link, and where its packets go.
+// wire is one link, and the next stop of its packets.
 type wire struct {
 	link *netem.Link
 	to   func(at clock.Time, packet []byte)
@@ -100,7 +99,7 @@ func (w *wires) crossed(at clock.Time, packet []byte) {
 	w.egress[flow][k].link.Input(at, 0, [][]byte{packet})
 }
 
-// advance does all that is due by now, in the order of time.
+// advance processes all events that are due, in order of time.
 func (w *wires) advance(now clock.Time) {
 	for {
 		next, due := w.next()
@@ -114,7 +113,7 @@ func (w *wires) advance(now clock.Time) {
 	}
 }
 
-// next is the link with the earliest deadline; nil: none has any.
+// next returns the link with the earliest deadline; nil if none has a deadline.
 func (w *wires) next() (first *wire, due clock.Time) {
 	for _, l := range w.links {
 		if at := l.link.Deadline(); at != clock.Never && (first == nil || at < due) {

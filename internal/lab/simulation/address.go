@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Side is the left or the right one: a bit of the addresses. 10.0.0.0/9 has the left side's
-// networks, 10.128.0.0/9 the right side's, one of 256 addresses for each flow.
+// Side is left or right: a bit of the addresses. 10.0.0.0/9 has the left side's networks and
+// 10.128.0.0/9 the right side's, each with 256 addresses per flow.
 type Side byte
 
 // The sides.
@@ -17,7 +17,7 @@ const (
 	Right Side = 128
 )
 
-// MaxFlows is how many flows the addresses are for.
+// MaxFlows is the number of flows that have addresses.
 const MaxFlows = 1 << 15
 
 // Host numbers in the networks of the flows.
@@ -26,10 +26,10 @@ const (
 	HostNumber   = 2
 )
 
-// Port is where receivers listen.
+// Port is the port on which receivers listen.
 const Port = 5001
 
-// Other is the side that this one is not.
+// Other returns the opposite side.
 func (s Side) Other() Side { return s ^ Left ^ Right }
 
 // Address returns an address in the network of a flow.
@@ -37,13 +37,13 @@ func (s Side) Address(flow int, host byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{ourNetwork, byte(s) | byte(flow>>8), byte(flow), host})
 }
 
-// Prefix is what all networks of a side share.
+// Prefix returns the prefix of all networks of a side.
 func (s Side) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{ourNetwork, byte(s), 0, 0}), 9)
 }
 
-// address returns an address in the network of a flow, of the path's version of IP. Behind the
-// prefix 2001:db8::/32, an IPv6 address has what an IPv4 address has behind 10.0.0.0/8.
+// address returns an address in the network of a flow, for the path's IP version. IPv6 addresses
+// have the prefix 2001:db8::/32 followed by the bits that follow 10.0.0.0/8 in an IPv4 address.
 func (r *run) address(s Side, flow int, host byte) netip.Addr {
 	a := s.Address(flow, host)
 	if !r.x.Path.IPv6 {
@@ -53,7 +53,7 @@ func (r *run) address(s Side, flow int, host byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, b[1], b[2], 15: host})
 }
 
-// prefix is what all networks of a side share.
+// prefix returns the prefix of all networks of a side.
 func (r *run) prefix(s Side) netip.Prefix {
 	if r.x.Path.IPv6 {
 		return netip.PrefixFrom(r.address(s, 0, 0), 33)
@@ -61,7 +61,7 @@ func (r *run) prefix(s Side) netip.Prefix {
 	return s.Prefix()
 }
 
-// face returns an interface with an address whose network has that many bits.
+// face returns an interface with an address and its prefix length.
 func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
 	if a.Is6() {
 		return stack.Interface{Name: name, MTU: mtu, IPv6: []netip.Prefix{netip.PrefixFrom(a, 64)}}
@@ -75,16 +75,15 @@ const (
 	HostFace       = "if0"
 )
 
-// RouterFace is a router's interface to a flow's host.
+// RouterFace returns the name of a router's interface to a flow's host.
 func RouterFace(flow int) string { return "if" + strconv.Itoa(flow+1) }
 
-// Router is the name of a side's router.
+// Router returns the name of a side's router.
 func (s Side) Router() string { return "router " + s.String() }
 
-// Host is the name of a flow's host.
+// Host returns the name of a flow's host.
 func (s Side) Host(flow int) string { return s.String() + " " + strconv.Itoa(flow+1) }
 
-// String is the side's name.
 func (s Side) String() string {
 	if s == Right {
 		return "right"
@@ -92,7 +91,7 @@ func (s Side) String() string {
 	return "left"
 }
 
-// WhoseAddress returns the flow and the side of a host's address; false if it is no host's.
+// WhoseAddress returns the flow and the side of a host's address; false for other addresses.
 func WhoseAddress(a netip.Addr) (flow int, side Side, ok bool) {
 	b := a.As4()
 	if b[0] != ourNetwork || b[3] != HostNumber {

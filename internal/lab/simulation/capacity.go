@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// capacity is how many bits the direction could have sent in a part of the run, 0 if there is
-// no limit.
+// capacity returns the number of bits that the direction could have sent in a part of the run; 0 if
+// there is no limit.
 func (m *meter) capacity(from, to time.Duration) float64 {
 	if m.cfg.Rate == nil || to <= from {
 		return 0
@@ -29,7 +29,7 @@ func (m *meter) capacity(from, to time.Duration) float64 {
 	return float64(m.cfg.Rate.MeanRate()) * (to - from).Seconds()
 }
 
-// used is how many bits of it were: packets cost what the link says on top of their own.
+// used returns the number of capacity bits in use, including the link's overhead per packet.
 func (m *meter) used() float64 {
 	extra := m.cfg.Overhead
 	if rate, ok := m.cfg.Rate.(netem.Opportunities); ok {
@@ -39,7 +39,7 @@ func (m *meter) used() float64 {
 	return float64(m.bytes+m.packets*uint64(extra)) * 8
 }
 
-// meanRate is what the direction sends in the long run, in bits a second; 0: there is no limit.
+// meanRate returns the direction's long-term rate in bit/s; 0 if there is no limit.
 func (m *meter) meanRate() float64 {
 	if m.cfg.Rate == nil {
 		return 0
@@ -47,8 +47,7 @@ func (m *meter) meanRate() float64 {
 	return m.capacity(0, m.path.duration) / m.path.duration.Seconds()
 }
 
-// opportunity is how much may leave by one of a trace's, and what each packet costs of it on top
-// of its own.
+// opportunity returns the size of a trace's opportunities, and the overhead of each packet.
 func opportunity(o *netem.Opportunities) (bytes, overhead int) {
 	if o.Bytes == 0 {
 		return netem.OpportunityBytes, netem.OpportunityOverhead
@@ -56,7 +55,7 @@ func opportunity(o *netem.Opportunities) (bytes, overhead int) {
 	return o.Bytes, o.Overhead
 }
 
-// opportunities counts those of a trace up to a time, and at it.
+// opportunities counts a trace's opportunities up to a time, and those at that time.
 func opportunities(o *netem.Opportunities, until time.Duration) int {
 	period, laps := o.At[len(o.At)-1], 0
 	if !o.Once {
@@ -67,7 +66,7 @@ func opportunities(o *netem.Opportunities, until time.Duration) int {
 	return laps*len(o.At) + n
 }
 
-// scheduled is how many bits a schedule lets out between two times.
+// scheduled returns the number of bits that a schedule permits between two times.
 func scheduled(s *netem.Schedule, from, to time.Duration) float64 {
 	bits := 0.0
 	steps(s, to, func(rate netem.BitsPerSecond, begin, end time.Duration) {
@@ -100,7 +99,7 @@ func steps(s *netem.Schedule, until time.Duration,
 	}
 }
 
-// maxRates is how many changes of a rate a record has at most.
+// maxRates limits the rate changes in a record.
 const maxRates = 1 << 12
 
 func (m *meter) rates(until time.Duration) []result.Point {
@@ -117,10 +116,10 @@ func (m *meter) rates(until time.Duration) []result.Point {
 	return all
 }
 
-// maxMarks is how many changes of a rate are marked: more would hide what they explain.
+// maxMarks limits the marked rate changes: more would clutter the figure.
 const maxMarks = 32
 
-// Marks are the end of the warm-up and the moments at which a rate changes.
+// Marks returns the end of the warm-up and the times of rate changes.
 func (p *Path) Marks(now clock.Time) []result.Mark {
 	var all []result.Mark
 	for _, m := range []*meter{p.down, p.up} {
@@ -149,8 +148,7 @@ func bitRate(bits float64) string {
 	return fmt.Sprintf("%.4g bit/s", bits)
 }
 
-// queueWords are what mahimahi says of a queue in its logs, in the same form of those that it has
-// not.
+// queueWords describes a queue in the form of mahimahi's logs, also for queues that mahimahi lacks.
 func queueWords(d netem.Discipline) string {
 	name, b := plan.QueueBound(d)
 	var limits []string

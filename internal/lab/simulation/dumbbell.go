@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// dumbbell is the topology: two routers with the bottleneck between them, and its state.
+// dumbbell is the topology: two routers with the bottleneck between them.
 type dumbbell struct {
 	left, right *sim.Host
 	path        *Path
@@ -35,7 +35,7 @@ func (r *run) build() error {
 	r.net.path = NewPath(r.x, r.began)
 	near, far := sim.End{Host: r.net.left}, sim.End{Host: r.net.right}
 	down, up := r.x.Path.Down, r.x.Path.Up
-	down.Origin, up.Origin = r.began, r.began // of what changes with time
+	down.Origin, up.Origin = r.began, r.began // origin of what changes over time
 	if err := r.wire(near, far, down, up); err != nil {
 		return err
 	}
@@ -48,7 +48,8 @@ func (r *run) build() error {
 	return nil
 }
 
-// router adds a router: its first interface is at the bottleneck, the others are the flows'.
+// router adds a router: its first interface is at the bottleneck, the others lead to the flows'
+// hosts.
 func (r *run) router(s Side, own, other netip.Addr) (*sim.Host, error) {
 	mtu := r.x.Path.MTU
 	cfg := stack.Config{
@@ -109,8 +110,8 @@ func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
 	return r.world.Connect(a, b, ab, ba)
 }
 
-// conserve checks that no packet was lost without a word, and none made: what went into each
-// wire came out, was dropped, or is inside.
+// conserve checks that each packet that entered a link has left it, was dropped and counted, or is
+// still inside.
 func (r *run) conserve() {
 	for _, e := range r.net.ends {
 		l := e.Out()

@@ -19,34 +19,34 @@ type flow struct {
 	run              *run
 	index            int
 	sender, receiver *sim.Host
-	to               Side // that the data goes to
-	// The two ends of the connection, nil before it exists; or the application of a founding
+	to               Side // receiver of the data
+	// The two ends of the connection, nil until it exists; or the application of a founding
 	// document.
 	tx, rx  *sim.Conn
 	guest   guest
-	watched int // connections of the guest's
+	watched int // connections of the guest
 
 	view      View
-	tape      *FlowTape // nil: nothing is recorded
+	tape      *FlowTape // nil: no record
 	got       receipts
 	begun     clock.Time
-	progress  clock.Time // the last time that data arrived
-	completed clock.Time // all of it was there; never: not yet
-	ended     clock.Time // there is nothing more to do; never: there is
+	progress  clock.Time // time of the last arrival
+	completed clock.Time // when all data had arrived; Never: not yet
+	ended     clock.Time // when the application was done; Never: not yet
 	closed    int        // ends
 	stopped   bool
 	err       error
-	damaged   string // what was wrong with what arrived
+	damaged   string // error in the received data
 	requests  []request
 	asked     int        // requests
-	asking    clock.Time // when the last of them was made
+	asking    clock.Time // time of the last request
 }
 
-// receipts are what the receiving application got.
+// receipts counts what the receiving application got.
 type receipts struct {
 	bytes uint64
-	warm  uint64                     // of them, in the warm-up, which goodput leaves out
-	parts [result.TrendParts]float64 // of the measured time: bytes in each
+	warm  uint64                     // bytes in the warm-up, which goodput excludes
+	parts [result.TrendParts]float64 // bytes in each part of the measured time
 }
 
 var errNotPlayed = errors.New("is not supported in virtual time")
@@ -105,7 +105,7 @@ func (f *flow) beginTCP() error {
 	return err
 }
 
-// sends takes the connection that the data is sent on.
+// sends sets the connection that sends the data.
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Info) {
@@ -116,7 +116,7 @@ func (f *flow) sends(c *sim.Conn) {
 	})
 }
 
-// watch watches another connection of a guest's that sends.
+// watch observes another sending connection of a guest.
 func (f *flow) watch(c *sim.Conn) {
 	conn := f.watched
 	f.watched++
@@ -160,7 +160,7 @@ func (f *flow) end(now clock.Time) {
 	f.run.open--
 }
 
-// stop ends the flow whatever it has reached.
+// stop ends the flow, complete or not.
 func (f *flow) stop(now clock.Time) {
 	if f.ended != clock.Never {
 		return
@@ -181,7 +181,7 @@ func (f *flow) warm(now clock.Time) {
 	f.view.Warm(now)
 }
 
-// Label is what the flow is an instance of: what differs in it from others of its kind.
+// Label returns what distinguishes the flow from others of its kind.
 func Label(f *plan.Flow) string {
 	app := &f.App
 	switch {
@@ -209,7 +209,7 @@ func fenceLabel(window bool) string {
 }
 
 // tcpConfig returns the TCP configuration of one side of a flow. The first error of a script ends
-// the run. Only the sender's script prints and records: the other end sends no data.
+// the run. Only the sender's script prints and records, because the other end sends no data.
 func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	h := starlark.Hooks{
 		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },
@@ -230,7 +230,8 @@ func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	return TCPConfig(f.spec, h)
 }
 
-// TCPConfig is how an end of a flow speaks TCP. Hooks are for its Starlark file, if it has one.
+// TCPConfig returns the TCP configuration of an end of a flow. hooks are for its Starlark file, if
+// any.
 func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
@@ -255,7 +256,7 @@ func algorithm(f *plan.Flow) string {
 	return f.TCP.Recovery.Congestion
 }
 
-// bounded has an algorithm begin with a flow's slow start threshold.
+// bounded makes an algorithm start with a flow's ssthresh.
 func bounded(f *plan.Flow, create congestion.Make) congestion.Make {
 	return func(cfg congestion.Config) congestion.Controller {
 		if cfg.Ssthresh == 0 && f.Ssthresh > 0 {

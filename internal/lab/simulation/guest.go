@@ -14,16 +14,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// guest is an application of a founding document, which has its own counters.
+// guest is the application of a founding document, with its own counters.
 type guest interface {
-	// Done reports whether there is nothing more to do.
+	// Done reports whether the application has finished its work.
 	Done() bool
-	// report returns whether it has come to its end, or what happened if not, and fills in
-	// what it has counted.
+	// report fills in the counters, and returns whether the application finished, or the reason if
+	// not.
 	report(v result.Values) (finished bool, failure string)
 }
 
-// attach places a guest on the flow's hosts.
+// attach starts a guest on the flow's hosts.
 func (f *flow) attach() (guest, error) {
 	app := &f.spec.App
 	client, server := f.sender, f.receiver
@@ -41,8 +41,7 @@ func (f *flow) attach() (guest, error) {
 		a, err := workload.AttachBurst(client, server, there, *app.Burst)
 		return burst{a}, err
 	case app.Objects != nil && f.spec.Protocol == speaks(app.Objects.Arm):
-		// Here the data comes from the server. The document's objects were made once for all
-		// trials.
+		// Here the server sends the data. The document's objects were made once for all trials.
 		cfg := *app.Objects
 		cfg.Seed, cfg.Opened = f.run.first, f.watch
 		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
@@ -61,7 +60,7 @@ func speaks(a workload.Arm) plan.Protocol {
 	return plan.TCP
 }
 
-// here is where the sending side listens.
+// here is the address on which the sending side listens.
 func (f *flow) here() netip.AddrPort {
 	return netip.AddrPortFrom(f.run.address(f.to.Other(), f.index, HostNumber), Port)
 }
@@ -75,7 +74,7 @@ func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
 	if n.Fixed > 0 {
 		strategy = workload.NewFixedWindow(n.Fixed)
 	}
-	process := &workload.Process{} // one receives for all of the document's senders
+	process := &workload.Process{} // one receiver for all of the document's senders
 	for _, other := range f.run.flows {
 		if n, ok := other.guest.(notes); ok {
 			process = n.Process()
@@ -85,7 +84,7 @@ func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
 	return notes{a, n.Duration == 0}, err
 }
 
-// echo is founding document 000's client.
+// echo is the client of founding document 000.
 type echo struct{ *workload.EchoApp }
 
 func (e echo) report(v result.Values) (finished bool, failure string) {
@@ -103,7 +102,7 @@ func (e echo) report(v result.Values) (finished bool, failure string) {
 	return r.Finished, r.Failure
 }
 
-// burst is its thought experiment.
+// burst is the thought experiment of founding document 000.
 type burst struct{ *workload.Burst }
 
 func (b burst) report(v result.Values) (finished bool, failure string) {
@@ -114,7 +113,7 @@ func (b burst) report(v result.Values) (finished bool, failure string) {
 	return r.Finished, r.Failure
 }
 
-// fetch is founding document 003's client.
+// fetch is the client of founding document 003.
 type fetch struct{ *workload.ObjectsApp }
 
 func (f fetch) report(v result.Values) (finished bool, failure string) {
@@ -132,7 +131,7 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 	return r.Finished, r.Failure
 }
 
-// ObjectValues fills in when objects were there.
+// ObjectValues fills in the arrival times of objects.
 func ObjectValues(v result.Values, list []workload.Object) {
 	var all, small, large Histogram
 	for i := range list {
@@ -180,13 +179,14 @@ func Objects(flow string, start time.Duration, list []workload.Object) []result.
 	return all
 }
 
-// notes is founding document 002's sender, which ends when it is done or with the run.
+// notes is the sender of founding document 002, which stops when it is done or at the end of the
+// run.
 type notes struct {
 	*workload.NotebookApp
 	endless bool
 }
 
-// notebookBytes is what a segment counts there.
+// notebookBytes is the size of a segment in founding document 002.
 const notebookBytes = 80
 
 func (n notes) report(v result.Values) (finished bool, failure string) {
@@ -228,7 +228,7 @@ func (n notes) record(f *flow) {
 	}
 }
 
-// took fills in how long something took, if it has come to its end.
+// took fills in a duration, if it has ended.
 func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	if finished {
 		v[result.Completion] = d.Seconds()

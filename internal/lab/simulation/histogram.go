@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Histogram counts times so finely that a percentile is off by less than a thousandth of itself.
-// The mean, the least and the most are exact. The zero Histogram is empty.
+// Histogram counts times with a resolution of a thousandth, so percentiles are that accurate. Mean,
+// minimum and maximum are exact. The zero Histogram is empty.
 type Histogram struct {
 	Count       uint64
 	Least, Most time.Duration
 
 	sum float64
-	// Each octave is cut into steps of one size; one that nothing was in has no memory.
+	// Each octave is divided into steps of equal size. Memory is allocated for octaves in use only.
 	octaves [64 - stepBits][]uint32
 }
 
 // stepBits is the number of significant binary digits of a time.
 const stepBits = 10
 
-// Add counts a time; a negative one is 0.
+// Add counts a time; negative times count as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	if h.Count == 0 || d < h.Least {
@@ -35,7 +35,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.octaves[octave][d>>octave]++
 }
 
-// Mean returns the mean, 0 of nothing.
+// Mean returns the mean, or 0 if the histogram is empty.
 func (h *Histogram) Mean() time.Duration {
 	if h.Count == 0 {
 		return 0
@@ -43,8 +43,7 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.sum / float64(h.Count))
 }
 
-// Percentile returns a time that a share of all are not above: the smallest for which at least
-// that many are not.
+// Percentile returns the smallest time that at least a share of all times do not exceed.
 func (h *Histogram) Percentile(share float64) time.Duration {
 	rank := max(uint64(float64(share*float64(h.Count))+0.999999), 1)
 	seen := uint64(0)

@@ -14,15 +14,15 @@ type meter struct {
 	name string // down or up
 	cfg  netem.Config
 	link *netem.Link
-	tape *linkTape        // nil: nothing is recorded
-	row  result.LinkEvent // on its way into the tape
-	// Bytes and packets that left the server since the warm-up, and their queueing delays.
+	tape *linkTape        // nil: no record
+	row  result.LinkEvent // row for the tape
+	// Bytes and packets that have left the queue since the warm-up, and their queueing delays.
 	bytes, packets uint64
 	waits          Histogram
-	waited         time.Duration // by the packet that its server has
+	waited         time.Duration // by the packet in service
 }
 
-// warm forgets what was measured so far.
+// warm resets the measurements.
 func (m *meter) warm(now clock.Time) {
 	m.link.Advance(now)
 	m.bytes, m.packets, m.waits = 0, 0, Histogram{}
@@ -56,12 +56,12 @@ func (m *meter) event(e *netem.Event) {
 	}
 }
 
-// kinds are the letters of mahimahi's logs for rare events.
+// kinds maps rare events to the letters of mahimahi's logs.
 var kinds = [...]result.LinkEventKind{
 	netem.Drop: result.Drop, netem.Mark: result.Marked, netem.Opportunity: result.Opportunity,
 }
 
-// reasons are what a record says of a drop.
+// reasons maps drop reasons to their names in records.
 var reasons = [...]string{
 	netem.Tail: "tail", netem.Head: "head", netem.Early: "early", netem.Limit: "limit",
 	netem.Excess: "policer", netem.Model: "loss",
@@ -89,7 +89,7 @@ func (m *meter) tell(e *netem.Event, kind result.LinkEventKind, p *parcel) {
 	m.tape.add(row)
 }
 
-// limit is how many bytes the queue has room for, 0 if it is not bounded in bytes.
+// limit returns the queue's limit in bytes, 0 if it has no limit in bytes.
 func (m *meter) limit() int {
 	switch m.cfg.Queue.(type) {
 	case netem.DropTail, netem.DropHead:

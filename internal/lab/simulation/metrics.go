@@ -41,7 +41,7 @@ func (f *flow) result(now clock.Time) result.Flow {
 		v[result.Goodput] = float64(f.got.bytes-f.got.warm) * 8 / d
 		v[result.Throughput] = float64(crossed.Crossed) * 8 / d
 	}
-	// Without an end and a beginning of its own it can be steady.
+	// Goodput can be steady only if the flow lasts from start to end.
 	if f.guest == nil && f.spec.App.Size == 0 && f.spec.Stop == 0 && f.spec.Start < f.run.x.Warmup {
 		s, drift := result.TrendOf(f.got.parts[:])
 		v[result.Trend], v[result.Drift] = float64(s), drift
@@ -72,7 +72,7 @@ func (f *flow) requestsResult(v result.Values) {
 	v[result.RequestP95] = h.Percentile(.95).Seconds()
 }
 
-// outcome reports whether a flow that has an end came to it, and what happened if not.
+// outcome reports whether a flow with an end was complete, and the reason if not.
 func (f *flow) outcome() (bool, string) {
 	switch {
 	case f.damaged != "":
@@ -106,7 +106,7 @@ func (f *flow) outcome() (bool, string) {
 func (f *flow) failure() string {
 	text := f.err.Error()
 	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {
-		// The last time-out was one too many, and sent nothing.
+		// The last timeout exceeded the limit, and sent nothing.
 		if n := f.tx.TCP().Info().Retries - 1; n > 0 {
 			text += fmt.Sprintf(" after %d retransmissions", n)
 		}

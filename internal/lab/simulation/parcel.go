@@ -7,23 +7,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// parcel is what the headers of a packet tell of it.
+// parcel has the fields of a packet's headers that matter here.
 type parcel struct {
-	flow int  // -1: nobody's
-	from Side // that it was sent on
+	flow int  // -1: no flow's
+	from Side // side that sent it
 	size int  // bytes of IP packet
 	data int  // bytes of payload
-	// bare: it is TCP's, has no payload, and does nothing but acknowledge.
+	// a TCP segment that is a pure acknowledgment
 	bare bool
 }
 
-// What IP headers and a TCP header have where.
+// Offsets in IP headers and the TCP header.
 const (
 	ip6Header   = 40
 	ip6Payload  = 4
 	ip6Next     = 6
 	ip6Source   = 8
-	ourNetwork6 = 0x20010db8 // the prefix for documentation
+	ourNetwork6 = 0x20010db8 // the documentation prefix
 	ipMinimum   = 20
 	ipProtocol  = 9
 	ipSource    = 12
@@ -39,13 +39,13 @@ const (
 	ourNetwork  = 10
 )
 
-// parse reads a packet, or as much of it as there is, that some flow of n sent. It may have been
-// damaged.
+// parse reads the complete or truncated headers of a packet that one of n flows sent. They may be
+// corrupted.
 func parse(packet []byte, n int, v6 bool) parcel {
 	p := parcel{flow: -1, size: len(packet)}
 	var head int
 	var protocol byte
-	var from []byte // what addresses have behind our network
+	var from []byte // bits of an address after our prefix
 	switch {
 	case v6:
 		if len(packet) < ip6Header ||
@@ -80,16 +80,16 @@ func parse(packet []byte, n int, v6 bool) parcel {
 	return p
 }
 
-// Tally is what a flow's packets at the bottleneck come to.
+// Tally counts a flow's packets at the bottleneck.
 type Tally struct {
-	Sent, Data, Bare, Dropped uint64 // packets; Bare ones only acknowledge
-	// Crossed is how many bytes of data packets it has sent since the warm-up.
+	Sent, Data, Bare, Dropped uint64 // packets; Bare counts pure acknowledgments
+	// Crossed is the number of bytes of data packets since the warm-up.
 	Crossed uint64
 
-	to Side // that the data goes to
+	to Side // receiver of the data
 }
 
-// Result adds how many packets of the flow there were.
+// Result adds the packet counts of the flow.
 func (t *Tally) Result(f *plan.Flow, v result.Values) {
 	v[result.Sent] = float64(t.Sent)
 	v[result.Drops] = float64(t.Dropped)

@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// Path watches both directions of the bottleneck.
+// Path observes both directions of the bottleneck.
 type Path struct {
-	// Tallies are the flows', in their order.
+	// Tallies are those of the flows, in order.
 	Tallies []Tally
 
 	began    clock.Time
@@ -21,10 +21,10 @@ type Path struct {
 	mtu      int
 	v6       bool
 	down, up *meter
-	data     *meter // the direction that data takes: down, if there are flows in both
+	data     *meter // the direction of the data: down, if flows go both ways
 }
 
-// NewPath returns the path of an experiment whose run has begun at an instant.
+// NewPath returns the path of an experiment whose run began at an instant.
 func NewPath(x *plan.Experiment, began clock.Time) *Path {
 	p := &Path{
 		began: began, duration: x.Duration, warmup: x.Warmup, mtu: x.Path.MTU, v6: x.Path.IPv6,
@@ -43,14 +43,14 @@ func NewPath(x *plan.Experiment, began clock.Time) *Path {
 	return p
 }
 
-// Watch begins to watch the links of both directions.
+// Watch starts observing the links of both directions.
 func (p *Path) Watch(down, up *netem.Link) {
 	p.down.link, p.up.link = down, up
 	down.Watch(p.down.event)
 	up.Watch(p.up.event)
 }
 
-// Record has all that happens recorded, opportunities too. It comes after Watch.
+// Record records all events, including opportunities. Call it after Watch.
 func (p *Path) Record() {
 	for _, m := range []*meter{p.down, p.up} {
 		m.tape = newLinkTape(len(p.Tallies))
@@ -58,7 +58,7 @@ func (p *Path) Record() {
 	}
 }
 
-// Warm ends the warm-up: means count from here.
+// Warm ends the warm-up and resets the measurements.
 func (p *Path) Warm(now clock.Time) {
 	p.down.warm(now)
 	p.up.warm(now)
@@ -75,11 +75,11 @@ func (p *Path) Advance(now clock.Time) {
 
 func (p *Path) since(t clock.Time) time.Duration { return t.Sub(p.began) }
 
-// MeanRate is what the bottleneck sends in the long run, in bits a second; 0: there is no limit.
+// MeanRate returns the bottleneck's long-term rate in bit/s; 0 if there is no limit.
 func (p *Path) MeanRate() float64 { return p.data.meanRate() }
 
-// Result adds what the path did. The queue and the utilisation are those of the direction that
-// data takes.
+// Result adds the measurements of the path. Queue and utilisation are those of the direction of the
+// data.
 func (p *Path) Result(now clock.Time, v result.Values) {
 	m := p.data
 	counts := m.link.Counters()
@@ -98,7 +98,7 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 	}
 }
 
-// Links returns what was recorded of both directions, and notes on what was left out.
+// Links returns the records of both directions, and notes on what was left out.
 func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string) {
 	for _, m := range []*meter{p.down, p.up} {
 		l := result.LinkRecord{

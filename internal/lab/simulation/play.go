@@ -15,21 +15,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// Options say what else is wanted of a run than its numbers.
+// Options select outputs in addition to the numbers.
 type Options struct {
-	// Record has Run return a record. It takes memory and some time.
+	// Record makes Run return a record, which takes memory and some time.
 	Record bool
-	// Capture says where the packets of a flow's sender and of its receiver go, as pcapng; nil,
-	// of either: nowhere.
+	// Capture returns the writers for the packets of a flow's sender and receiver, as pcapng; nil:
+	// no capture.
 	Capture func(flow int, receiver bool) io.Writer
-	// Printed gets each line that a flow's script prints, after the flow's name, and when; nil:
-	// nobody does.
+	// Printed is called with each line that a flow's script prints, after the flow's name, and its
+	// time; it may be nil.
 	Printed func(at time.Duration, line string)
 	// Shelf has reusable buffers of an earlier run; nil: allocate all.
 	Shelf *Shelf
 }
 
-// Shelf keeps what the trials of several cells have in common. One run at a time has it.
+// Shelf holds objects that the trials of several cells share. It must not be used concurrently.
 type Shelf = workload.Shelf
 
 type run struct {
@@ -38,17 +38,17 @@ type run struct {
 	began   clock.Time
 	net     dumbbell
 	flows   []*flow
-	guests  []*flow // whose guests are not done
-	open    int     // flows that are not over
+	guests  []*flow // flows with unfinished guests
+	open    int     // unfinished flows
 	err     error
-	scratch []byte // for a call of an application
+	scratch []byte // buffer for a call of an application
 	printed func(at time.Duration, line string)
 	shelf   *Shelf
 	first   uint64 // the seed of the first trial
 }
 
-// Run plays one trial of a cell, counted from 0. The record is nil unless it was asked for. An
-// error says that the cell cannot be played.
+// Run runs one trial of a cell, counted from 0. The record is nil unless it was requested. It
+// returns an error if the cell cannot be run.
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
 	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
@@ -73,11 +73,11 @@ func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, 
 	return t, nil, nil
 }
 
-// Seed returns the seed of a trial's world. It depends on nothing of the cell, so that trials
-// of different cells are pairs.
+// Seed returns the seed of a trial's world. It does not depend on the cell, so that trials of
+// different cells form pairs.
 func Seed(experiment uint64, trial int) uint64 {
 	h := experiment ^ uint64(trial+1)*0x9e3779b97f4a7c15
-	// The finalizer of SplitMix64: neighbours in either number are strangers in the outcome.
+	// The finalizer of SplitMix64 makes seeds of neighboring numbers independent.
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31
@@ -87,7 +87,7 @@ func (r *run) at(d time.Duration) clock.Time { return r.began.Add(d) }
 
 func (r *run) since(t clock.Time) time.Duration { return t.Sub(r.began) }
 
-// schedule has the flows begin and end, and the warm-up end, at their times.
+// schedule schedules the start and end of flows, and the end of the warm-up.
 func (r *run) schedule() {
 	r.open = len(r.flows)
 	if r.x.Warmup > 0 {
@@ -101,7 +101,7 @@ func (r *run) schedule() {
 	}
 }
 
-// play lets the time pass: all of it, or until there is nothing left to do.
+// play runs the world for the whole time, or until all flows are done.
 func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
 		if len(r.guests) > 0 {
@@ -112,7 +112,7 @@ func (r *run) play() error {
 	return r.err
 }
 
-// capture has the hosts' packets written while f runs.
+// capture captures the hosts' packets while f runs.
 func (r *run) capture(to func(flow int, receiver bool) io.Writer, f func() error) error {
 	if to == nil {
 		return f()

@@ -22,7 +22,7 @@ func (r *run) record() {
 	}
 }
 
-// Segment is a segment at the sender as a record has it.
+// Segment converts a segment at the sender for a record.
 func Segment(at time.Duration, s *sim.Segment) result.Segment {
 	return result.Segment{
 		At: at, Received: !s.Sent, Seq: s.Seq, Len: s.Length, Ack: s.Ack, Window: s.Window,
@@ -52,14 +52,14 @@ func (r *run) recorded(title string) *result.Record {
 	return out
 }
 
-// FlowRecord returns the record of a flow of which nothing was seen yet.
+// FlowRecord returns the empty record of a flow.
 func FlowRecord(x *plan.Experiment, f *plan.Flow) result.FlowRecord {
 	return result.FlowRecord{
 		Name: f.Name, Label: Label(f), Start: f.Start, RTT: x.RTT(f), Upward: f.Upward,
 	}
 }
 
-// objects are the answers that the flow's application asked for.
+// objects returns the answers that the flow's application requested.
 func (f *flow) objects() []result.Object {
 	if g, ok := f.guest.(fetch); ok {
 		return Objects(f.spec.Name, f.spec.Start, g.Result().Objects)

@@ -8,16 +8,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// requestBytes is how long a request is.
+// requestBytes is the size of a request.
 const requestBytes = 100
 
-// request is when one was made and when all that it asked for was there.
+// request has the time of a request, and of its complete answer.
 type request struct{ asked, done time.Duration }
 
-// requester is the application that asks, and receives.
+// requester is the application that sends requests and receives answers.
 type requester struct {
 	flow *flow
-	next clock.Time // not before
+	next clock.Time // earliest time of the next request
 	shut bool
 }
 
@@ -33,7 +33,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		return
 	}
 	switch {
-	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests): // it waits
+	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests): // it is pausing
 	case f.asked == f.spec.App.Requests:
 		f.complete(now)
 		if !q.shut {
@@ -52,7 +52,7 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// account takes note of an answer that is complete.
+// account records a complete answer.
 func (q *requester) account(now clock.Time) {
 	f := q.flow
 	if f.asked == len(f.requests) || f.got.bytes < uint64(f.asked)*f.spec.App.Size {
@@ -62,10 +62,10 @@ func (q *requester) account(now clock.Time) {
 	q.next = now.Add(f.spec.App.Gap)
 }
 
-// responder is the application that answers each request with as much as was asked for.
+// responder is the application that answers each request with the requested number of bytes.
 type responder struct {
 	flow       *flow
-	heard      uint64 // bytes of requests
+	heard      uint64 // received bytes of requests
 	sent, owed uint64
 	shut       bool
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// source is the application that sends: all at once, or at a rate, or by turns.
+// source is the sending application: it writes all data at once, at a rate, or in on-off periods.
 type source struct {
 	flow *flow
 	size uint64
@@ -19,12 +19,12 @@ type source struct {
 	shut bool
 }
 
-// Sizes of what a source writes.
+// Sizes of a source's writes.
 const (
 	endless = math.MaxUint64
-	// leastAhead is how much a source keeps written that is not acknowledged, beside three
-	// windows: so much that a sender whose window is acknowledged at once, and doubles, never
-	// waits for its application, and so little that a thousand flows have room.
+	// leastAhead is the minimum of unacknowledged data that a source keeps written, in addition to
+	// three windows: enough that a sender whose doubling window is acknowledged at once never waits
+	// for its application, and little enough for a thousand flows.
 	leastAhead = 64 << 10
 )
 
@@ -74,7 +74,7 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 			return false
 		}
 		room = min(room, plan.Backlog)
-		c.Wake(now) // to see whether all of it was sent
+		c.Wake(now) // to check that all of it was sent
 	}
 	if app.Rate > 0 {
 		paced, wait := app.Paced(elapsed, s.sent, s.size)
@@ -89,15 +89,15 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	return n > 0 && app.Off == 0
 }
 
-// pieceMost is the longest piece that is written or read at a time.
+// pieceMost is the largest piece of a write or read.
 const pieceMost = sim.PatternRun
 
-// fill returns a piece of the pattern that all streams carry, from an offset on.
+// fill returns a piece of the pattern of all streams, from an offset.
 func (r *run) fill(n, from uint64) []byte {
 	return sim.Pattern(from, int(min(n, pieceMost)))
 }
 
-// sink is the application that receives, and checks that it is the pattern.
+// sink is the receiving application. It checks the pattern.
 type sink struct{ flow *flow }
 
 // Turn implements sim.App.

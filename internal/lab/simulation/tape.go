@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// A record is bounded: a number of samples, segments and points of all flows together, at least
-// minRows for each flow, and a number of events of a link. Longer series are thinned evenly, by
-// powers of two, and the record says so: see thinner.
+// A record has a limited size: a number of samples, segments and points of all flows together, at
+// least minRows for each flow, and a number of events of a link. Longer series are thinned evenly,
+// by powers of two, and the record says so: see thinner.
 const (
 	MaxSamples  = 1 << 16
 	MaxSegments = 1 << 17
@@ -27,18 +27,18 @@ type FlowTape struct {
 	sent, received thinner[result.Segment]
 	points         thinner[result.Point]
 	mss            int
-	threshold      bool   // there is one for slow start from the beginning
-	unset          int    // what stands for none
-	rows           uint64 // so far
+	threshold      bool   // slow start has a threshold from the beginning
+	unset          int    // the value for "not set"
+	rows           uint64 // total so far
 	ownNames       []string
-	own            []float64 // as they are now
-	// Rows on their way into a list: what is made for one call would be allocated each time.
+	own            []float64 // current values
+	// Rows that are reused: a local variable would be allocated on each call.
 	sample result.Sample
 	point  result.Point
 }
 
-// NewFlowTape returns a tape for one of n flows. A flow has a threshold if its first slow start
-// ends at one.
+// NewFlowTape returns a tape for one of n flows. threshold is set if its first slow start ends at
+// ssthresh.
 func NewFlowTape(n int, threshold bool) *FlowTape {
 	share := func(most int) int { return max(most/n, minRows) }
 	way := thinner[result.Segment]{limit: share(MaxSegments / 2), merge: mergeSegments}
@@ -60,8 +60,8 @@ func (f *FlowTape) place() uint64 {
 	return f.rows
 }
 
-// Sample records a sample of the sender's TCP; fresh says that it has a measurement of the round
-// trip that no other had.
+// Sample records a sample of the sender's TCP. fresh means that it has a new round-trip
+// measurement.
 func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.SendMSS(s.SendMSS)
 	r := &f.sample
@@ -86,7 +86,7 @@ func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.Row(r)
 }
 
-// Own takes a number of a script's: it is part of each sample from now on.
+// Own sets a number of a script, which is part of each sample from now on.
 func (f *FlowTape) Own(name string, value float64) {
 	i := slices.Index(f.ownNames, name)
 	if i < 0 {
@@ -96,13 +96,13 @@ func (f *FlowTape) Own(name string, value float64) {
 	f.own[i] = value
 }
 
-// SendMSS takes note of how long the sender's segments are.
+// SendMSS sets the sender's MSS.
 func (f *FlowTape) SendMSS(bytes int) { f.mss = max(f.mss, bytes) }
 
-// Row records a sample that is a row already.
+// Row records a complete row.
 func (f *FlowTape) Row(r *result.Sample) { f.samples.add(r, f.place()) }
 
-// mergeSamples leaves the earlier of two samples out, unless something happened with it.
+// mergeSamples drops the earlier of two samples, unless it has an event.
 func mergeSamples(a, b *result.Sample) bool {
 	if a.State != b.State || a.Retransmits != b.Retransmits || a.Timeouts != b.Timeouts ||
 		a.Ssthresh != b.Ssthresh {
@@ -127,8 +127,8 @@ func (f *FlowTape) Segment(r *result.Segment) {
 	way.add(r, f.place())
 }
 
-// mergeSegments makes one segment of two that carry on one another, and leaves out an
-// acknowledgment that the next one goes beyond.
+// mergeSegments merges two contiguous segments, and drops an acknowledgment that the next one
+// exceeds.
 func mergeSegments(a, b *result.Segment) bool {
 	switch {
 	case a.Received != b.Received || a.Again || b.Again || len(a.SACK)+len(b.SACK) > 0:
@@ -148,13 +148,13 @@ func mergeSegments(a, b *result.Segment) bool {
 	return true
 }
 
-// Got records what the receiving application has got.
+// Got records data that the receiving application has read.
 func (f *FlowTape) Got(at time.Duration, bytes uint64) {
 	f.point = result.Point{At: at, Value: float64(bytes)}
 	f.points.add(&f.point, f.place())
 }
 
-// Fill fills in what the tape holds, and reports whether it was thinned.
+// Fill fills in the recorded rows, and reports whether they were thinned.
 func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
 	r.MSS, r.Own = f.mss, f.ownNames
 	r.Samples, r.Progress = together(&f.samples), together(&f.points)
@@ -162,16 +162,16 @@ func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
 	return f.samples.stride+f.sent.stride+f.received.stride+f.points.stride > 0
 }
 
-// Thinned says what a record of which some tape was thinned leaves out.
+// Thinned describes what was left out of a thinned record.
 func Thinned() string {
 	return fmt.Sprintf("samples, segments and progress are thinned to %d, %d and %d, evenly over "+
 		"the run", MaxSamples, MaxSegments, MaxPoints)
 }
 
-// linkTape records a direction of the bottleneck: arrivals and departures of each flow and of
-// packets without one, and rare events.
+// linkTape records a direction of the bottleneck: arrivals and departures of each flow and of other
+// packets, and rare events.
 type linkTape struct {
-	come, leave []*thinner[result.LinkEvent] // by flow, from -1 on
+	come, leave []*thinner[result.LinkEvent] // by flow, from -1
 	chances     thinner[result.LinkEvent]
 	other       thinner[result.LinkEvent]
 	rows        uint64
@@ -203,7 +203,7 @@ func (t *linkTape) add(e *result.LinkEvent) {
 	}
 }
 
-// events returns all, and for how many packets one may stand.
+// events returns all events, and the largest number of packets that one stands for.
 func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
 	lists := append([]*thinner[result.LinkEvent]{&t.chances, &t.other}, t.come...)
 	lists = append(lists, t.leave...)

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// thinner is a list that never becomes longer than its limit: when it is full, neighbours are
-// merged by twos, and from then on what comes is merged by twos, by fours and so on, so that
-// the list is as fine at its end as at its beginning.
+// thinner is a list with a maximum length. When it is full, neighbors are merged in pairs, and from
+// then on new rows in groups of two, four and so on. So the resolution is the same at the start and
+// at the end.
 type thinner[T any] struct {
 	limit int
-	// merge makes the first of two neighbours stand for both, or says that both are to be kept.
+	// merge merges the second of two neighbors into the first, or returns false to keep both.
 	merge func(a, b *T) bool
-	// same says that the later of two says all, so that the list has no need of the other. Nil:
-	// that is never so.
+	// same reports whether the later of two rows suffices, so that the earlier is dropped; may be
+	// nil.
 	same func(a, b *T) bool
 
 	rows   []counted[T]
-	stride uint64 // rows are merged up to so many; 0: none are
+	stride uint64 // rows merge into groups of up to this size; 0: no merging
 }
 
-// counted is a row with how many it stands for, and its place among those of other lists.
+// counted is a row, the number of rows that it stands for, and its position among the rows of all
+// lists.
 type counted[T any] struct {
 	row          T
 	count, place uint64
@@ -60,7 +61,7 @@ func (t *thinner[T]) thin() {
 		kept = append(kept, *r)
 	}
 	if len(kept) > t.limit/4*3 {
-		// Too little can be merged: every second row goes.
+		// Merging does not save enough: drop every second row.
 		for i := 1; i < len(kept); i += 2 {
 			kept[i/2] = kept[i]
 		}
@@ -70,7 +71,7 @@ func (t *thinner[T]) thin() {
 	t.rows = kept
 }
 
-// together returns the rows of some lists, in their order.
+// together merges the rows of several lists in order.
 func together[T any](lists ...*thinner[T]) []T {
 	var all []counted[T]
 	for _, l := range lists {

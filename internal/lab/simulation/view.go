@@ -8,23 +8,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// View summarizes a sender: its round trips, and its congestion window over time. A sender with
-// several connections has the round trips of all, and no window.
+// View summarizes a sender: its round-trip times, and its congestion window over time. For a sender
+// with several connections it has the round-trip times of all, and no window.
 type View struct {
 	rtt     Histogram
-	conn    int            // whose sample was the last
-	samples uint64         // of its round trip, that were seen
-	others  map[int]uint64 // those of other connections
+	conn    int            // connection of the last sample
+	samples uint64         // round-trip samples of that connection
+	others  map[int]uint64 // samples of other connections
 
 	cwnd                int
 	cwndLeast, cwndMost int
-	cwndSince           clock.Time // never: there is no window yet
-	cwndArea            float64    // bytes times nanoseconds
+	cwndSince           clock.Time // Never: no window yet
+	cwndArea            float64    // integral in bytes times nanoseconds
 	cwndTime            time.Duration
 }
 
-// Sampled takes a sample of one of the sender's connections, which are numbered. It reports whether
-// the sample has a new round-trip measurement.
+// Sampled adds a sample of one of the sender's connections, by number. It reports whether the
+// sample has a new round-trip measurement.
 func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	if conn != v.conn {
 		v.turn(conn)
@@ -70,17 +70,17 @@ func (v *View) settle(now clock.Time) {
 	v.cwndSince = now
 }
 
-// Warm forgets what was seen so far, but for the window.
+// Warm resets everything except the window.
 func (v *View) Warm(now clock.Time) {
 	v.settle(now)
 	v.rtt, v.cwndArea, v.cwndTime = Histogram{}, 0, 0
 	v.cwndLeast, v.cwndMost = v.cwnd, v.cwnd
 }
 
-// Cwnd is the congestion window as it was seen last, in bytes.
+// Cwnd returns the last congestion window, in bytes.
 func (v *View) Cwnd() int { return v.cwnd }
 
-// Result adds what was seen until an instant.
+// Result adds the results up to an instant.
 func (v *View) Result(until clock.Time, to result.Values) {
 	if h := &v.rtt; h.Count > 0 {
 		to[result.RTTMean] = h.Mean().Seconds()
