@@ -137,7 +137,7 @@ func TestLinkLocalAddressesHaveZones(t *testing.T) {
 	assert.Equal(t, "[fe80::1%if0]:80", c.RemoteAddr().String())
 	assert.Equal(t, "fe80::2", c.LocalAddr().(*net.TCPAddr).IP.String())
 	_, err = b.Dial("tcp", "[fe80::1%if7]:80")
-	require.ErrorContains(t, err, `zone "if7" is no interface with IPv6: must be fe80::1%if0`)
+	require.ErrorContains(t, err, `zone "if7" is not an interface with IPv6: must be fe80::1%if0`)
 }
 
 // An address of another family than the network's has the error of package net.
@@ -517,7 +517,7 @@ func TestBadDiscovery(t *testing.T) {
 		"Auto and Advertise need a Link or a TUN device": {IPv6: six, UDP: "127.0.0.1:10", Neighbors: near, Auto: true},
 		"both Auto and Advertise are given: want":        {IPv6: six, TUN: "tide0", Auto: true, Advertise: true},
 		"Advertise without an IPv6 network":              {Addr: prefix("10.0.0.1/24"), TUN: "tide0", Advertise: true},
-		"the Addr invalid Prefix: want an address":       {TUN: "tide0"},
+		"Addr invalid Prefix: must be an address":       {TUN: "tide0"},
 	} {
 		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{f}})
 		require.ErrorContains(t, err, want)

@@ -106,7 +106,7 @@ func TestStaticRoutes(t *testing.T) {
 		"route del default":                  "no such route",
 		"route add 10.3.1.0/16 via 10.2.0.1": "did you mean 10.3.0.0/16?",
 		"route add 10.3.0.0/16 via 10.7.0.1": "it is not in an interface's network",
-		"route add 10.3.0.0/16 via 10.2.0.2": "it is this node",
+		"route add 10.3.0.0/16 via 10.2.0.2": "it is an address of this node",
 		"route add 10.3.0.0/16 via 10.2.0.9": "it is not on if0's link",
 	} {
 		assert.True(t, has([]string{fails(t, r3, Soon, "%s", line)}, text), line)

@@ -243,7 +243,7 @@ func ctlCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ctl NODE COMMAND...",
 		Short: "run one shell command at a running node",
-		Long: "Run one shell command at a running node. COMMAND is one or more words, or\n" +
+		Long: "Run one shell command at a running node. COMMAND is a command with its arguments, or\n" +
 			"one quoted line. `node ctl NODE help` lists the commands. --state and --token may\n" +
 			"come before NODE or after COMMAND.\n\n" +
 			"With --json, an answer is a JSON document, a stream has one document a line,\n" +

@@ -87,7 +87,7 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	first := &c.Runs[0]
 	f.Title = fmt.Sprintf("%s bytes %s", grouped(first.Bytes), c.path())
 	f.Bound = first.BoundMBPerS * 1e6
-	f.Note = "Without loss the processor alone limits the throughput."
+	f.Note = "Without loss, only the processor limits the throughput."
 	if f.Bound > 0 {
 		f.Note = fmt.Sprintf("The loss bound is that of a sender that halves its window at each "+
 			"loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.", first.BoundMBPerS, first.Congestion)
@@ -159,7 +159,7 @@ func (c *demoComparison) text() string {
 
 func (c *demoComparison) reasons() string {
 	if c.Runs[0].BoundMBPerS == 0 {
-		return "Without loss no algorithm has a reason to reduce its window. The links have no\n" +
+		return "Without loss no algorithm reduces its window. The links have no\n" +
 			"rate limit, so this machine's processor is the limit of all three.\n"
 	}
 	mss := c.Runs[0].MSS

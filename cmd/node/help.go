@@ -15,7 +15,7 @@ import (
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
-		Short: "list the commands, or explain one",
+		Short: "list the commands, or explain a command",
 		Long: "Explain a command, or list all commands. For the commands of a node's shell,\n" +
 			"use `node ctl NODE help COMMAND`.",
 		ValidArgsFunction: completeTopics,

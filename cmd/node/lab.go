@@ -84,7 +84,7 @@ func labShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show PRESET",
 		Short: "print the file of an experiment",
-		Long: "Print the file of an experiment, as a start for your own. `node lab run FILE`\n" +
+		Long: "Print the file of an experiment, as a template for your own. `node lab run FILE`\n" +
 			"runs it.",
 		Example:           "  node lab show tahoe-low > mine.yaml",
 		Args:              usageArgs(cobra.ExactArgs(1)),

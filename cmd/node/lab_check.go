@@ -38,7 +38,7 @@ func labCheckCommand() *cobra.Command {
 			"files, which come from theory or publications. Without arguments, it runs all\n" +
 			"presets that have expectations. A name that is not a preset selects all\n" +
 			"presets that begin with it; 'fence*' selects fence and all presets that begin\n" +
-			"with it. For a directory of results it checks those, and runs nothing. It\n" +
+			"with it. For a directory of results it checks those without running anything. It\n" +
 			"fails if an expectation fails.",
 		Example: "  node lab check\n" +
 			"  node lab check pantheon\n" +

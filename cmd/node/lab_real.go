@@ -28,7 +28,7 @@ const usualMost = 10 * time.Minute
 func (r *realFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&r.on, "real", false, "also run in real time: with processes, over UDP")
 	f.DurationVar(&r.atMost, "at-most", usualMost,
-		"do not start a --real run that takes longer than this")
+		"do not start a --real run that takes longer than `TIME`")
 	f.StringToStringVar(&r.ends, "end", nil,
 		"run a program at both ends of flows: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
 }

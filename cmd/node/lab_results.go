@@ -27,8 +27,8 @@ func labCollectCommand() *cobra.Command {
 		Aliases: []string{"merge"},
 		Short:   "merge results that were run part by part",
 		Long: "Merge the results of `node lab submit` or `node lab run --index` in a directory,\n" +
-			"and print the table. It runs nothing. If runs are missing, it prints the results\n" +
-			"that are there, names the cells of the missing runs, and fails.\n\n" +
+			"and print the table. It runs nothing. If runs are missing, it prints the available results,\n" +
+			"lists the cells of the missing runs, and fails.\n\n" +
 			"If the parts ran on Kubernetes, it first copies what the volume has. On another\n" +
 			"machine, --claim names the volume, and DIR has the name of the submit's folder.\n" +
 			"Arguments after -- are for kubectl.",
@@ -179,7 +179,7 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
 	if c.Name() == "collect" {
-		c.Flags().BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
+		c.Flags().BoolVar(&o.all, "all", false, "print a row for every flow")
 	}
 	if c.Name() != "plot" {
 		latexFlag(c, o)
@@ -237,7 +237,7 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 		return err
 	}
 	if len(list) == 0 {
-		return errors.New("one of the directories has no results")
+		return errors.New("one of the directories has no results: run the experiment there first")
 	}
 	if o.json {
 		return json.NewEncoder(c.OutOrStdout()).Encode(list)

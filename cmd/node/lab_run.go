@@ -93,18 +93,18 @@ func labRunCommand() *cobra.Command {
 	o.experimentFlags(f)
 	f.StringVar(&o.until, "until", "",
 		"`'ci<5%'` adds trials until each interval is below 5 % of its mean;"+
-			" --trials (200) is the most")
+			" at most --trials (200)")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
-	f.StringVar(&o.pod.list, "among", "", "--index is a place in the `LIST` of parts")
-	f.StringVar(&o.pod.version, "by", "", "run nothing if this program is not `VERSION`")
+	f.StringVar(&o.pod.list, "among", "", "--index is a position in the `LIST` of parts")
+	f.StringVar(&o.pod.version, "by", "", "fail unless this program has this `VERSION`")
 	for _, name := range []string{"among", "by"} {
 		_ = f.MarkHidden(name) // for batch.Kubernetes
 	}
 	o.outputFlags(c)
 	o.live.add(f)
-	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's), rip2 or ripng")
+	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's RIP), rip2 or ripng")
 	choices(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }
@@ -119,7 +119,7 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.mm, "mm", "",
 		"emulate the path of a mahimahi `COMMAND`, such as 'mm-delay 40 mm-link UP DOWN'")
 	f.IntVar(&o.trials, "trials", 0, "run each cell `N` times")
-	f.Uint64Var(&o.seed, "seed", 0, "make all random draws from `SEED`")
+	f.Uint64Var(&o.seed, "seed", 0, "seed all random sources with `SEED`")
 	f.StringVarP(&o.dir, "out", "o", "", "write results into `DIR`, or continue the results in it")
 	f.BoolVar(&o.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVar(&o.records, "records", 6, "keep the detailed records of `N` cells, for figures")
@@ -129,8 +129,8 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 func (o *labRunOptions) outputFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.metrics, "metrics", nil,
-		"show the metrics `A,B,…` in the table, in place of those in the file")
-	f.BoolVar(&o.all, "all", false, "print a row for each flow, however many there are")
+		"show the metrics `A,B,…` in the table instead of those in the file")
+	f.BoolVar(&o.all, "all", false, "print a row for every flow")
 	f.BoolVar(&o.plain, "no-figures", false, "write neither figures nor a report")
 	styleFlags(c, &o.style)
 	f.BoolVar(&o.dry, "dry-run", false, "list the cells, and run nothing")

@@ -74,14 +74,14 @@ func labSubmitCommand() *cobra.Command {
 	o.run.experimentFlags(f)
 	o.run.outputFlags(c)
 	f.IntVar(&o.run.parts, "parts", 0,
-		"split the runs into `N` parts (default: by the time of a run)")
+		"split the runs into `N` parts (default: from the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
 	f.DurationVar(&o.time, "time", 0, "limit of a part's time, 1m or more; Kubernetes adds 5m to "+
 		"start it (default: 4 × measured for each run)")
 	f.Func("memory", "limit of a part's memory in `MB` (default: 2 × measured)", o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
-	f.Lookup("dry-run").Usage = "measure one run, print what would be submitted, and submit nothing"
+	f.Lookup("dry-run").Usage = "measure one run, print the job that would be submitted, without submitting it"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
 		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")

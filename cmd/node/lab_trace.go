@@ -187,8 +187,8 @@ func labTraceConvertCommand() *cobra.Command {
 		Short: "convert rates over time into a trace, or a trace into rates",
 		Long: "Convert a file with two columns, seconds and the rate in Mbit/s from then on,\n" +
 			"into a trace; its last line gives the end. Or convert a trace into such a\n" +
-			"file, with its mean rate in each --window. The number of columns tells which\n" +
-			"of the two the file is.",
+			"file, with its mean rate in each --window. The number of columns decides which\n" +
+			"conversion applies.",
 		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
 			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
 		Args: usageArgs(cobra.ExactArgs(1)),

@@ -169,10 +169,10 @@ func manualPage(c *cobra.Command) string {
 
 // environment lists the environment variables that the program uses.
 var environment = [][2]string{
-	{"NO_COLOR", "If it is set, output has no colors."},
+	{"NO_COLOR", "If set, output has no colors."},
 	{"LC_ALL, LC_CTYPE, LANG", "Whether output may contain characters beyond ASCII."},
-	{"XDG_RUNTIME_DIR", "The sockets and logs of networks are in its folder tidepool."},
-	{"XDG_STATE_HOME", "The shell's history is below it."},
+	{"XDG_RUNTIME_DIR", "Folder of the sockets and logs of networks (in tidepool below it)."},
+	{"XDG_STATE_HOME", "Folder of the shell's history."},
 	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
 }
 

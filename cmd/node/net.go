@@ -127,7 +127,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	c.Flags().StringVar(&name, "name", "", "name the network `NAME` (default: its folder's name)")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON object with the changes")
 	c.Flags().StringVar(&o.files, "files", ".",
-		"node ctl, the page and the API can use only files below `DIR`")
+		"let node ctl, the page and the API use only files below `DIR`")
 	c.Flags().StringVar(&o.user, "user", "",
 		"switch nodes started by root to the user `NAME` once devices and ports are open")
 	return c

@@ -35,7 +35,7 @@ func netExportCommand() *cobra.Command {
 			"container or host of its own. The .lnx files are part of the output, with the\n" +
 			"UDP addresses of the containers; for containerlab they are files next to the\n" +
 			"topology. The nodes apply the impairments. The image's entry point must be\n" +
-			"this program. Notes on what you have to do yourself are printed to\n" +
+			"this program. Notes on the steps that are left to you go to\n" +
 			"standard error.",
 		Example: "  node net export nets/ring --to compose -o compose.yaml && docker compose up\n" +
 			"  node net export nets/ring --to containerlab -o lab/\n" +
@@ -49,7 +49,7 @@ func netExportCommand() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "",
 		"write to the file `PATH`, or into the folder if it ends in /, instead of standard output")
 	f.StringVar(&o.image, "image", defaultImage(), "container `IMAGE` with this program")
-	f.StringVar(&o.subnet, "subnet", "172.30.0.0/16", "take containers' addresses from `PREFIX`")
+	f.StringVar(&o.subnet, "subnet", "172.30.0.0/16", "assign containers' addresses from `PREFIX`")
 	f.BoolVar(&o.force, "force", false, "overwrite existing files")
 	choices(c, "to", interchange.Formats()...)
 	return c
@@ -167,8 +167,8 @@ func netImportCommand() *cobra.Command {
 		Long: "Convert a containerlab topology (.yml, .yaml) or a mininet script (.py) into the\n" +
 			".lnx files of a network. The script is not executed:\n" +
 			"its addHost, addSwitch and addLink calls are evaluated, loops included. Switches\n" +
-			"and bridges become routers. Standard error lists what is not carried over, with\n" +
-			"its place and what to do.",
+			"and bridges become routers. Standard error lists the parts that it cannot convert, with\n" +
+			"their lines and what to do.",
 		Example: "  node net import lab.clab.yml && node net up lab\n" +
 			"  node net import topo.py -o mine",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -176,7 +176,7 @@ func netImportCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&o.out, "out", "o", "",
-		"write to `FOLDER`; the default is the name of FILE without its ending")
+		"write to `FOLDER`; the default is FILE's name without its extension")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
 	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
 	f.BoolVar(&o.force, "force", false, "overwrite existing .lnx files")

@@ -18,7 +18,7 @@ import (
 func (o *netOptions) execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec NODE|NETWORK COMMAND...",
-		Short: "run one shell command at a node, or at all nodes of a network",
+		Short: "run one shell command at a node, or at each node of a network",
 		Long: "Run one shell command at a node, or at each node of a network in turn. Each\n" +
 			"node's name is printed above its answer. With --json, each answer is a line\n" +
 			"{\"node\": \"A\", \"answer\": ...}, and a failure is {\"error\": ...,\n" +

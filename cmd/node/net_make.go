@@ -42,7 +42,7 @@ func netGenerateCommand() *cobra.Command {
 		Use:   "generate SHAPE SIZE...|FILE.net",
 		Short: "write the files of a network, by shape or from a plan",
 		Long: "Write a folder with the .lnx files of a network of a common shape. With\n" +
-			"--plan, print the plan instead: a few lines such as `link A B delay 20ms`,\n" +
+			"--plan, print the plan instead: lines such as `link A B delay 20ms`,\n" +
 			"which you can edit and give to `node net up` as FILE.net. A FILE.net may be\n" +
 			"such a plan, or a file of the course with `node A localhost` and `A <-> B`;\n" +
 			"its .lnx files are then those of net2lnx. The shapes:\n\n" +
@@ -106,7 +106,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	if a, b, routers := p.Furthest(); routers > maxRouters {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(),
-			"note: %d routers between %s and %s, and RIP reaches %d\n", routers, a, b, maxRouters)
+			"note: %d routers between %s and %s: RIP reaches only %d hops\n", routers, a, b, maxRouters)
 	}
 	if o.plan {
 		_, err := c.OutOrStdout().Write(p.Format())

@@ -23,8 +23,8 @@ var errUnwell = errors.New("a node is not up")
 func (o *netOptions) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [NETWORK|FOLDER]",
-		Short: "show which nodes are up, and how they are",
-		Long: "Show which nodes are up, of one network or of all. For a node that is not up,\n" +
+		Short: "show the state of nodes",
+		Long: "Show which nodes of one or all networks are up. For a node that is not up,\n" +
 			"it prints the end of its log, and the exit status is 1.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,

@@ -80,7 +80,7 @@ func runCommand() *cobra.Command {
 		"run without a shell and log to standard error, until SIGTERM or Ctrl-C;\n"+
 			"needs --socket or --listen")
 	f.DurationVar(&o.grace, "grace", 0,
-		"with --daemon: `TIME` for which connections may close after SIGTERM")
+		"with --daemon: wait up to `TIME` after SIGTERM for connections to close")
 	f.StringVar(&o.user, "user", "",
 		"if started as root, become the user `NAME` after opening devices and ports; without\n"+
 			"it a daemon becomes the owner of the socket's folder")
@@ -90,7 +90,7 @@ func runCommand() *cobra.Command {
 		"with --daemon: log `FORMAT`, text or json, one record a line")
 	o.endpoints.flags(f)
 	f.StringVar(&o.endpoints.folder, "files", ".",
-		"clients of the socket and of HTTP can use only files below `DIR`")
+		"let clients of the socket and of HTTP use only files below `DIR`")
 	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false,

@@ -69,7 +69,7 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 			}
 		}
 		if c.SpeaksRIP() {
-			lines = append(lines, fmt.Sprintf("%s: likewise for routes from RIP; see `routes`",
+			lines = append(lines, fmt.Sprintf("%s: do the same for routes from RIP; `routes` lists them",
 				f.Name))
 		}
 	}

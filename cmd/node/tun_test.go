@@ -69,7 +69,7 @@ neighbor 10.1.0.2 at 127.0.0.1:5001 via if0
 				"tun0: the kernel's end is not up: sudo ip address add 10.8.0.2/24 dev no-such && " +
 					"sudo ip link set no-such up",
 				"tun0: this machine has no route yet: sudo ip route add 10.1.0.0/24 via 10.8.0.1",
-				"tun0: likewise for routes from RIP; see `routes`",
+				"tun0: do the same for routes from RIP; `routes` lists them",
 			},
 		},
 	} {

@@ -45,7 +45,7 @@ func validateCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.Flags().BoolVar(&here, "here", false,
-		"also check whether this machine can run them now: ports, addresses, routes to peers")
+		"also check that this machine can run them now: ports, addresses, routes to peers")
 	return c
 }
 

@@ -33,7 +33,7 @@ func versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "print the version, and the kernel features that the program can use",
+		Short: "print the version and the kernel features in use",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := thisVersion()

@@ -368,7 +368,7 @@ func TestTooManyAtOnce(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
-		assert.Contains(t, string(body), fmt.Sprintf("too many requests at once: %d are running", maxRunning))
+		assert.Contains(t, string(body), fmt.Sprintf("too many concurrent requests: %d are running", maxRunning))
 		for _, c := range append(open, c) {
 			require.NoError(t, c.Close())
 		}

@@ -123,7 +123,7 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 		{"[::1]:8080", "http://" + at, "Bearer " + l.Token(), 200, ""},
 		{"", "", "", 401, "`Authorization: Bearer TOKEN`"},
 		{"", "", "Bearer x", 401, "the token that the server printed"},
-		{"", "", "Basic " + l.Token(), 401, "a token is needed"},
+		{"", "", "Basic " + l.Token(), 401, "token required"},
 		{"evil.example", "", "Bearer " + l.Token(), 403, `Host "evil.example" is not a name of this server`},
 		{"", "http://evil.example", "Bearer " + l.Token(), 403, `Origin "http://evil.example" is another site`},
 		{"", "null", "Bearer " + l.Token(), 403, `Origin "null" is another site`},

@@ -192,7 +192,7 @@ func (e *exposition) face(node string, f *control.Interface) {
 		e.add(prefix+"drop_total", counter, "Packets dropped.", float64(dropped), labels...)
 	}
 	e.add("tidepool_interface_delivered_packets_total", counter,
-		"Received packets that a protocol here accepted.", float64(f.In.Delivered), labels...)
+		"Received packets that a local protocol accepted.", float64(f.In.Delivered), labels...)
 	e.add("tidepool_interface_forwarded_packets_total", counter,
 		"Received packets that were forwarded.", float64(f.In.Forwarded), labels...)
 }
@@ -239,9 +239,9 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		e.add("tidepool_sockets", gauge, "Sockets, by state.", float64(states[state]), "node",
 			node, "state", state)
 	}
-	e.add("tidepool_socket_receive_queue_bytes", gauge, "Bytes received and not read.",
+	e.add("tidepool_socket_receive_queue_bytes", gauge, "Received bytes that the application has not read.",
 		float64(recv), "node", node)
-	e.add("tidepool_socket_send_queue_bytes", gauge, "Bytes sent or queued and not acknowledged.",
+	e.add("tidepool_socket_send_queue_bytes", gauge, "Bytes sent or queued that the peer has not acknowledged.",
 		float64(send), "node", node)
 }
 
@@ -276,9 +276,9 @@ func (e *exposition) door(node string, d *control.Door) {
 	e.add("tidepool_door_flows_total", counter, "Flows opened.", float64(d.Opened), labels...)
 	e.add("tidepool_door_failures_total", counter, "Flows that failed.",
 		float64(d.Failed), labels...)
-	e.add("tidepool_door_receive_bytes_total", counter, "Bytes into the virtual network.",
+	e.add("tidepool_door_receive_bytes_total", counter, "Bytes forwarded into the virtual network.",
 		float64(d.In), labels...)
-	e.add("tidepool_door_transmit_bytes_total", counter, "Bytes out of the network.",
+	e.add("tidepool_door_transmit_bytes_total", counter, "Bytes forwarded out of the virtual network.",
 		float64(d.Out),
 		labels...)
 }

@@ -151,8 +151,8 @@ func TestTheTokenOfThePage(t *testing.T) {
 		{d.token, "null", 403, "is another site"},
 		{d.token, "http://evil.example", 403, "is another site"},
 		{d.token + "x", "http://" + d.at, 401, "in a browser, open the address"},
-		{other.token, "http://" + d.at, 401, "a token is needed"},
-		{"", "http://" + other.at, 401, "a token is needed"},
+		{other.token, "http://" + d.at, 401, "token required"},
+		{"", "http://" + other.at, 401, "token required"},
 	} {
 		headers := map[string]string{"Authorization": "Bearer " + tt.token}
 		if tt.origin != "" {

@@ -13,7 +13,7 @@ func (e *exposition) process() {
 	metrics.Read(samples)
 	for i, m := range []struct{ name, help string }{
 		{"go_goroutines", "Goroutines of this process."},
-		{"go_memstats_alloc_bytes", "Bytes of the objects on the heap."},
+		{"go_memstats_alloc_bytes", "Bytes of heap objects."},
 		{"go_memstats_sys_bytes", "Bytes of memory obtained from the system."},
 	} {
 		e.add(m.name, gauge, m.help, float64(samples[i].Value.Uint64()))

@@ -60,7 +60,7 @@ func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	}
 	for name, m := range old.members {
 		if next.members[name] != m {
-			m.leave(fmt.Errorf("%s: %w: it left the network", name, ErrGone))
+			m.leave(fmt.Errorf("%s: %w: the node left the network", name, ErrGone))
 		}
 	}
 	close(old.over)

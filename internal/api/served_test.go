@@ -112,7 +112,7 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	for name, body := range going {
 		text, err := io.ReadAll(body)
 		require.NoError(t, err, name)
-		assert.Contains(t, string(text), "B: the node does not answer: it left the network", name)
+		assert.Contains(t, string(text), "B: the node does not answer: the node left the network", name)
 	}
 	page.find("sample", `"over"`)
 	testenv.Ask(t, b.nodes["B"], control.Connect{

@@ -61,7 +61,7 @@ func TestAZoneIsThatOfAnInterface(t *testing.T) {
 		{"ff02::1", "if0 if1", "ff02::1", ""},
 		{"ff02::1%if1", "if0 if1", "ff02::1%if1", ""},
 		{"fe80::1", "if0 if1", "", "a link-local address needs the interface: must be fe80::1%if0 or fe80::1%if1"},
-		{"fe80::1%if9", "if0", "", `zone "if9" is no interface with IPv6: must be fe80::1%if0`},
+		{"fe80::1%if9", "if0", "", `zone "if9" is not an interface with IPv6: must be fe80::1%if0`},
 		{"2001:db8::1%if0", "if0", "", "only link-local addresses have a zone: must be 2001:db8::1"},
 	} {
 		got, err := control.Scope(netip.MustParseAddr(tt.addr), strings.Fields(tt.links))

@@ -29,7 +29,7 @@ func Scope(a netip.Addr, links []string) (netip.Addr, error) {
 	case a.Zone() != "" && !scoped:
 		return a, Misuse("only link-local addresses have a zone: must be %v", a.WithZone(""))
 	case a.Zone() != "" && !slices.Contains(links, a.Zone()):
-		return a, Misuse("zone %q is no interface with IPv6: must be %s", a.Zone(),
+		return a, Misuse("zone %q is not an interface with IPv6: must be %s", a.Zone(),
 			strings.Join(possible, " or "))
 	case a.Zone() != "" || !scoped || a.IsMulticast() || len(links) == 0:
 		return a, nil

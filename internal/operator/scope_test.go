@@ -42,7 +42,7 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	require.ErrorContains(t, err, "fe80::2%if0: protocol 0 of test packets is the Hop-by-Hop Options header")
 
 	for addr, problem := range map[string]string{
-		"fe80::2%if9":     `zone "if9" is no interface with IPv6: must be fe80::2%if0`,
+		"fe80::2%if9":     `zone "if9" is not an interface with IPv6: must be fe80::2%if0`,
 		"2001:db8::2%if0": "only link-local addresses have a zone: must be 2001:db8::2",
 	} {
 		to := netip.MustParseAddr(addr)

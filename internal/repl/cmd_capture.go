@@ -48,7 +48,7 @@ func captureCommand(e *env) *cobra.Command {
 	var o captureFlags
 	c := &cobra.Command{
 		Use:               "capture [IF|all] [FILTER...]",
-		Short:             "print or record packets; stop, list",
+		Short:             "print or record packets; stop; list",
 		Long:              aboutCapture,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: at(e.captureWords, e.filterWords),

@@ -210,7 +210,7 @@ const maxDelay = 3600
 func delayCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
-		Short: "delay sent packets, or a share of them",
+		Short: "delay some or all sent packets",
 		Long: "Delay a FRACTION (0 to 1; the default is all) of the packets that this node\n" +
 			"sends by SECONDS, on every interface; 0 turns it off. It replaces the settings\n" +
 			"of `impair` for outgoing packets, and is short for `impair IF out delay`,\n" +

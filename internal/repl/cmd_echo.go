@@ -42,7 +42,7 @@ func echoCommand(e *env) *cobra.Command {
 	f := c.Flags()
 	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages; else at Ctrl-C")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages (default: at Ctrl-C)")
 	f.IntVarP(&o.size, "size", "s", 64, "send `BYTES` in each message")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between messages")
 	f.Float64VarP(&o.timeout, "timeout", "W", 2, "wait `SECONDS` for each echo")

@@ -22,7 +22,7 @@ func sendFileCommand(e *env) *cobra.Command {
 		Aliases: []string{"sf"},
 		Short:   "send a file over a new connection",
 		Long: "Connect, send the file and close. At the shell it runs in the background: the\n" +
-			"prompt returns and shows the progress, and the end is announced with rate and\n" +
+			"prompt returns and shows the progress, and the shell prints the rate and\n" +
 			"SHA-256. `transfers` lists the transfers in progress, `cancel N` stops one,\n" +
 			"`wait` waits for all. A script waits for its transfers at its end; Ctrl-C\n" +
 			"stops the transfer of a script or of `node ctl`.\n\n" +

@@ -17,7 +17,7 @@ func serveCommand(e *env) *cobra.Command {
 		Use:   "serve PORT [DIR]",
 		Short: "run an HTTP server: a page, or files",
 		Long: "Run an HTTP server on a port: with the files of a folder, or with a page about\n" +
-			"the node. Each request is announced. `close SID` stops it. Nodes use `fetch`\n" +
+			"the node. The shell prints each request. `close SID` stops it. Nodes use `fetch`\n" +
 			"as a client; curl and browsers can load the page where a TUN device or\n" +
 			"`publish` leads to it.",
 		ValidArgsFunction: at(nil, fileNames),

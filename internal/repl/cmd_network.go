@@ -18,7 +18,7 @@ func interfacesCommand(e *env) *cobra.Command {
 	var zero bool
 	c := &cobra.Command{
 		Use:   "interfaces",
-		Short: "the interfaces; -s: counters",
+		Short: "list interfaces; -s: counters",
 		Long: "Print a line for each interface, like `ip -s -br link`: name, state, address,\n" +
 			"flags, MTU, packets and bytes received and sent, and drops. `li` is the\n" +
 			"course's table.",
@@ -40,7 +40,7 @@ func neighborsCommand(e *env) *cobra.Command {
 	var stats bool
 	c := &cobra.Command{
 		Use:   "neighbors",
-		Short: "the neighbors; -s: their state",
+		Short: "list neighbors; -s: their state",
 		Long: "List the neighbors, and the problems with them; with -s the state of each.\n" +
 			"`ln` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -49,7 +49,7 @@ func pingCommand(e *env) *cobra.Command {
 		Short: "send echo requests until Ctrl-C",
 		Long: "Send ICMP echo requests and print the replies, like iputils's ping: until\n" +
 			"Ctrl-C, or the limits of -c and -w; in a script, or as a command of `node\n" +
-			"ctl`, 4 requests by default. The exit status of a script that it fails is 1 if\n" +
+			"ctl`, 4 requests by default. The exit status is 1 if\n" +
 			"no reply came (with -w and -c, too few), and 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -64,16 +64,16 @@ func pingCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` requests; else at Ctrl-C")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` requests (default: at Ctrl-C)")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between requests")
 	f.IntVarP(&o.size, "size", "s", 56, "send `BYTES` of data in each")
 	f.IntVarP(&o.ttl, "ttl", "t", 64, "set the `TTL` of requests, 1 to 255")
 	f.Float64VarP(&o.timeout, "timeout", "W", 10, "wait `SECONDS` for the first reply")
 	f.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an error")
-	f.StringVarP(&o.source, "source", "I", "", "own `ADDR` or interface to send from")
+	f.StringVarP(&o.source, "source", "I", "", "source `ADDR`, or interface to send from")
 	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
 	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
-		"`HOW`: do sets DF, dont does not,\nwant does if it fits here")
+		"`HOW`: do sets DF, dont does not,\nwant sets it if the packet fits the MTU")
 	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
 	f.IntVarP(&o.tos, "tos", "Q", 0, "set the `TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
@@ -82,7 +82,7 @@ func pingCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
 	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")
-	f.BoolVarP(&o.numeric, "numeric", "n", false, "numeric addresses, as always")
+	f.BoolVarP(&o.numeric, "numeric", "n", false, "does nothing: addresses are always numeric")
 	familyFlags(f)
 	flagWords(c, "source", e.interfaceNames)
 	flagWords(c, "pmtudisc", words("do", "dont", "want"))

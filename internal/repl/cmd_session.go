@@ -73,7 +73,7 @@ func pcapCommand(e *env) *cobra.Command {
 func showCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "show [KEY]",
-		Short:             "the settings, or those with a prefix",
+		Short:             "list settings",
 		ValidArgsFunction: at(e.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "rip" {

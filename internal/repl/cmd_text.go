@@ -38,12 +38,12 @@ func writeCommand(e *env) *cobra.Command {
 // number precedes the text, as it did there.
 func sendCommand(e *env) *cobra.Command {
 	use := "send ADDR TEXT"
-	long := "Send a test packet (protocol 0) with TEXT, the rest of the line as it\n" +
-		"stands. The node that it is for prints it.\n"
+	long := "Send a test packet (protocol 0) with TEXT, the rest of the line\n" +
+		"unchanged. The destination prints it.\n"
 	if e.node.OldGrammar {
 		use = "send ADDR PROTO TEXT"
 		long = "Send a packet of protocol PROTO (0 is the test protocol) with TEXT,\n" +
-			"the rest of the line as it stands.\n"
+			"the rest of the line unchanged.\n"
 	}
 	return &cobra.Command{
 		Use:                use,

@@ -365,7 +365,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		},
 		{"sleep long", `sleep: "long" is not a time like 1.5 or 150ms`, "sleep [T]"},
 		{"sleep -1s", `sleep: "-1s" is not a time like 1.5 or 150ms`, "sleep [T]"},
-		{`up "if0`, "up: a quote is not closed: \"if0", "up IF"},
+		{`up "if0`, "up: unclosed quote: \"if0", "up IF"},
 		{"up --fast if0", "up: unknown flag: --fast", "up IF"},
 		{
 			"sf f 10.0.0.1 p", `sendfile: "p" is not a port (1 to 65535)`,

@@ -107,9 +107,9 @@ func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it has the
 func TestQuotesThatStayOpen(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{
-		`"ping 10`:         `a quote is not closed: "ping 10`,
-		`ping 10.0.0.1 'x`: `ping: a quote is not closed: 'x`,
-		`watch "ping`:      `a quote is not closed: "ping`,
+		`"ping 10`:         `unclosed quote: "ping 10`,
+		`ping 10.0.0.1 'x`: `ping: unclosed quote: 'x`,
+		`watch "ping`:      `unclosed quote: "ping`,
 	} {
 		require.EqualError(t, s.Execute(t.Context(), line), want)
 	}

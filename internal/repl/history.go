@@ -65,8 +65,8 @@ func (p *past) History() []TypedLine {
 func historyCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history [N]",
-		Short: "the typed lines; the last N of them",
-		Long: "List the lines that were typed in this session and in earlier sessions on this\n" +
+		Short: "list typed lines, or the last N",
+		Long: "List the lines typed in this session and in earlier sessions on this\n" +
 			"machine, at any node, the newest last. The arrow keys and Ctrl-R find them\n" +
 			"again. Lines of scripts are not kept.",
 		RunE: func(c *cobra.Command, args []string) error {

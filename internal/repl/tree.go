@@ -129,7 +129,7 @@ func helpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND|TOPIC]",
 		Aliases: []string{"h", "?"},
-		Short:   "list commands, or explain one",
+		Short:   "list commands, or explain a command",
 		Long: "List all commands; or show a COMMAND in full; or list the commands of a TOPIC,\n" +
 			"which is a heading of the list (help sockets) or a word of their lines in it\n" +
 			"(help loss).",

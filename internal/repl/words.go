@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var errQuote = errors.New("a quote is not closed")
+var errQuote = errors.New("unclosed quote")
 
 // arguments splits a line for the command tree. Commands that send text get the rest of the line as
 // one argument, as typed; all others get words.
