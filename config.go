@@ -252,6 +252,7 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 			return err
 		}
 	case f.Kernel.IsValid() || f.Kernel6.IsValid() || len(f.KernelRoutes) > 0:
+		//nolint:staticcheck // fields
 		return errors.New("Kernel and KernelRoutes need a TUN device")
 	}
 	if err := f.discovery(to); err != nil {
@@ -358,11 +359,12 @@ func (f *Interface) kernels(face *lnx.Interface) error {
 		case !a.IsValid():
 			continue
 		case face.Tun.Reaches(a), a == f.Kernel6 && a.Is4():
+			//nolint:staticcheck // fields
 			return fmt.Errorf("Kernel %v and Kernel6 %v: must be an IPv4 and an IPv6 address",
 				f.Kernel, f.Kernel6)
 		}
 		if err := checkNeighbor(face, a); err != nil {
-			return fmt.Errorf("Kernel: %w", err)
+			return fmt.Errorf("Kernel: %w", err) //nolint:staticcheck // a field
 		}
 		face.Tun.Kernel = append(face.Tun.Kernel, a)
 	}
@@ -391,7 +393,8 @@ func (r *Route) check(faces []lnx.Interface) error {
 		return wrong("route %v: Kind %q: must be blackhole, unreachable, prohibit or empty",
 			r.Prefix, r.Kind)
 	case !valid || !r.Via.IsValid() || dst.Is4() != r.Via.Is4():
-		return wrong("route %v via %v: must be a prefix and an address of its family", r.Prefix, r.Via)
+		return wrong("route %v via %v: must be a prefix and an address of its family", r.Prefix,
+			r.Via)
 	}
 	onLink := false
 	for i := range faces {

@@ -115,7 +115,8 @@ func (j *Job) claimed(ctx context.Context) (bool, error) {
 	if errors.Is(err, ErrSilent) {
 		return true, err
 	}
-	unknown := err != nil && !notFound(err) // the user may not read classes: the pods report the problem
+	// The user may not read classes: the pods report the problem.
+	unknown := err != nil && !notFound(err)
 	if claim.Status.Phase == "Pending" &&
 		(unknown || class.VolumeBindingMode == "WaitForFirstConsumer") {
 		return true, nil

@@ -243,9 +243,9 @@ func ctlCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ctl NODE COMMAND...",
 		Short: "run one shell command at a running node",
-		Long: "Run one shell command at a running node. COMMAND is a command with its arguments, or\n" +
-			"one quoted line. `node ctl NODE help` lists the commands. --state and --token may\n" +
-			"come before NODE or after COMMAND.\n\n" +
+		Long: "Run one shell command at a running node. COMMAND is a command\n" +
+			"with its arguments, or one quoted line. `node ctl NODE help` lists the commands.\n" +
+			"--state and --token may come before NODE or after COMMAND.\n\n" +
 			"With --json, an answer is a JSON document, a stream has one document a line,\n" +
 			"and a failure is {\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the\n" +
 			"command failed, 2 for wrong usage, 130 after Ctrl-C.\n\n" + nodeArg,

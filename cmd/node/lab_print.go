@@ -192,7 +192,8 @@ func (p *progress) end() {
 
 // stopped describes the results of an interrupted sweep.
 func (p *progress) stopped(dir string, single bool) {
-	text := fmt.Sprintf("stopped: %d of %s are complete and stay in %s; repeat the command to continue",
+	text := fmt.Sprintf("stopped: %d of %s are complete and stay in %s; repeat the command "+
+		"to continue",
 		p.done, counted(p.of, "run"), dir)
 	if single {
 		text = "stopped: only complete cells are kept, so there are no results"

@@ -27,8 +27,8 @@ func labCollectCommand() *cobra.Command {
 		Aliases: []string{"merge"},
 		Short:   "merge results that were run part by part",
 		Long: "Merge the results of `node lab submit` or `node lab run --index` in a directory,\n" +
-			"and print the table. It runs nothing. If runs are missing, it prints the available results,\n" +
-			"lists the cells of the missing runs, and fails.\n\n" +
+			"and print the table. It runs nothing. If runs are missing, it prints\n" +
+			"the available results, lists the cells of the missing runs, and fails.\n\n" +
 			"If the parts ran on Kubernetes, it first copies what the volume has. On another\n" +
 			"machine, --claim names the volume, and DIR has the name of the submit's folder.\n" +
 			"Arguments after -- are for kubectl.",

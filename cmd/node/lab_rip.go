@@ -18,7 +18,8 @@ func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 		switch flag {
 		case "seed", "dialect", "json":
 		default:
-			return misuse(c, fmt.Errorf("--%s: %s accepts only --dialect, --seed and --json", flag, name))
+			return misuse(c, fmt.Errorf("--%s: %s accepts only --dialect, --seed and --json", flag,
+				name))
 		}
 	}
 	seed := uint64(1)

@@ -200,7 +200,8 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 	case given("netem") && given("mm"):
 		return errors.New("--netem and --mm both set the path: use one of them")
 	case o.live.on && o.until != "":
-		return errors.New("--real and --until cannot be used together: real time cannot be extended")
+		return errors.New("--real and --until cannot " +
+			"be used together: real time cannot be extended")
 	case given("parts") && o.parts < 1:
 		return fmt.Errorf("--parts %d: must be 1 or more", o.parts)
 	case given("index") && o.index == "":

@@ -81,7 +81,8 @@ func labSubmitCommand() *cobra.Command {
 	f.Func("memory", "limit of a part's memory in `MB` (default: 2 × measured)", o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
-	f.Lookup("dry-run").Usage = "measure one run, print the job that would be submitted, without submitting it"
+	f.Lookup("dry-run").Usage = "measure one run, print " +
+		"the job that would be submitted, without submitting it"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
 		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")
@@ -168,13 +169,15 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 		return fmt.Errorf("unexpected argument: %q; put arguments of sbatch or kubectl after --",
 			o.extra[0])
 	case o.detach && o.on == "local":
-		return errors.New("--detach cannot be used with --on local: local processes stop with this command")
+		return errors.New("--detach cannot be used with --on " +
+			"local: local processes stop with this command")
 	case o.retries < 0:
 		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
 	case o.on != kubernetes && o.pod != batch.Pod{}:
 		return errors.New("--image, --claim and --claim-size need --on kubernetes")
 	case o.on == kubernetes && o.run.fresh:
-		return errors.New("--fresh cannot clear the cluster's volume: choose another folder with -o")
+		return errors.New("--fresh cannot clear the cluster's " +
+			"volume: choose another folder with -o")
 	}
 	if err := o.pod.Check(); err != nil {
 		return err

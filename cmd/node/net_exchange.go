@@ -167,8 +167,8 @@ func netImportCommand() *cobra.Command {
 		Long: "Convert a containerlab topology (.yml, .yaml) or a mininet script (.py) into the\n" +
 			".lnx files of a network. The script is not executed:\n" +
 			"its addHost, addSwitch and addLink calls are evaluated, loops included. Switches\n" +
-			"and bridges become routers. Standard error lists the parts that it cannot convert, with\n" +
-			"their lines and what to do.",
+			"and bridges become routers. Standard error lists the parts that it\n" +
+			"cannot convert, with their lines and what to do.",
 		Example: "  node net import lab.clab.yml && node net up lab\n" +
 			"  node net import topo.py -o mine",
 		Args: usageArgs(cobra.ExactArgs(1)),

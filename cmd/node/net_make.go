@@ -94,8 +94,9 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		}
 	}
 	if len(p.Machines) > 0 && !o.plan {
-		return misuse(c, fmt.Errorf("%s has nodes on other hosts: pass the file itself to `node net up`",
-			args[0]))
+		return misuse(c,
+			fmt.Errorf("%s has nodes on other hosts: pass the file itself to `node net up`",
+				args[0]))
 	}
 	if p.NamesAt == "" && !o.plan {
 		p.NamesAt = topology.NoNames // other nodes of the family refuse such lines
@@ -106,7 +107,8 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	if a, b, routers := p.Furthest(); routers > maxRouters {
 		_, _ = fmt.Fprintf(c.ErrOrStderr(),
-			"note: %d routers between %s and %s: RIP reaches only %d hops\n", routers, a, b, maxRouters)
+			"note: %d routers between %s and %s: RIP reaches only %d hops\n", routers, a, b,
+			maxRouters)
 	}
 	if o.plan {
 		_, err := c.OutOrStdout().Write(p.Format())
@@ -236,7 +238,8 @@ func (o *netOptions) graphCommand() *cobra.Command {
 				draw, ok = shapeText, ok && !c.Flags().Changed("format") || format == "json"
 			}
 			if !ok {
-				return misuse(c, fmt.Errorf("--format %q: must be svg, dot, mermaid or json", format))
+				return misuse(c, fmt.Errorf("--format %q: must be svg, dot, mermaid or json",
+					format))
 			}
 			g, err := o.graph(c, args)
 			if err != nil {

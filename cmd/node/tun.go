@@ -69,8 +69,9 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 			}
 		}
 		if c.SpeaksRIP() {
-			lines = append(lines, fmt.Sprintf("%s: do the same for routes from RIP; `routes` lists them",
-				f.Name))
+			lines = append(lines,
+				fmt.Sprintf("%s: do the same for routes from RIP; `routes` lists them",
+					f.Name))
 		}
 	}
 	return lines

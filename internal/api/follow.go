@@ -80,7 +80,8 @@ func (c *Client) record(
 		defer resp.Body.Close()
 		id, err := strconv.Atoi(resp.Header.Get(headerRunning))
 		if err != nil {
-			return fmt.Errorf("node %s: invalid answer: it has no number of a running capture", c.node)
+			return fmt.Errorf("node %s: invalid answer: it has no number of a running capture",
+				c.node)
 		}
 		begun <- id
 		if begins != nil {

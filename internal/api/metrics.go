@@ -239,9 +239,11 @@ func (e *exposition) sockets(node string, list []control.Socket) {
 		e.add("tidepool_sockets", gauge, "Sockets, by state.", float64(states[state]), "node",
 			node, "state", state)
 	}
-	e.add("tidepool_socket_receive_queue_bytes", gauge, "Received bytes that the application has not read.",
+	e.add("tidepool_socket_receive_queue_bytes", gauge,
+		"Received bytes that the application has not read.",
 		float64(recv), "node", node)
-	e.add("tidepool_socket_send_queue_bytes", gauge, "Bytes sent or queued that the peer has not acknowledged.",
+	e.add("tidepool_socket_send_queue_bytes", gauge,
+		"Bytes sent or queued that the peer has not acknowledged.",
 		float64(send), "node", node)
 }
 
@@ -278,7 +280,8 @@ func (e *exposition) door(node string, d *control.Door) {
 		float64(d.Failed), labels...)
 	e.add("tidepool_door_receive_bytes_total", counter, "Bytes forwarded into the virtual network.",
 		float64(d.In), labels...)
-	e.add("tidepool_door_transmit_bytes_total", counter, "Bytes forwarded out of the virtual network.",
+	e.add("tidepool_door_transmit_bytes_total", counter,
+		"Bytes forwarded out of the virtual network.",
 		float64(d.Out),
 		labels...)
 }

@@ -77,7 +77,8 @@ func (n *nodes) ends(t *NetworkTransfer) (x ends, err error) {
 	}
 	switch {
 	case t.From == t.To:
-		return x, fmt.Errorf("transfer: %w: from %s to itself: choose two nodes", control.ErrUsage, t.To)
+		return x, fmt.Errorf("transfer: %w: from %s to itself: choose two nodes", control.ErrUsage,
+			t.To)
 	case t.Bytes < 1 || t.Bytes > maxTestFile:
 		return x, fmt.Errorf("transfer: %w: %d bytes: must be 1 to %d", control.ErrUsage, t.Bytes,
 			maxTestFile)
@@ -95,7 +96,8 @@ func (x ends) move(
 			return done, err
 		}
 		if len(faces) == 0 {
-			return done, fmt.Errorf("%s: %w: the node has no interfaces", t.To, control.ErrNoSuchInterface)
+			return done, fmt.Errorf("%s: %w: the node has no interfaces", t.To,
+				control.ErrNoSuchInterface)
 		}
 		t.Addr = faces[0].Addrs()[0].Addr()
 	}

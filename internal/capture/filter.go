@@ -138,11 +138,12 @@ type term struct {
 	high     uint16
 	protocol int   // with ports: the protocol that must match; negative: any
 	flags    uint8 // the mask
-	equal    uint8 // the required value of the masked flags, if exact is set; otherwise one set flag is enough
-	exact    bool
-	negated  bool // of flags: inverted
-	number   int
-	name     string
+	// The required value of the masked flags, if exact is set; otherwise one set flag is enough.
+	equal   uint8
+	exact   bool
+	negated bool // of flags: inverted
+	number  int
+	name    string
 }
 
 func (t *term) match(p *Facts) bool {

@@ -169,7 +169,8 @@ func (t *test) measure(ctx context.Context) error {
 		case <-idle.C:
 			now := t.total()
 			if now == before {
-				return fmt.Errorf("%w: no data in either direction for %v", control.ErrTimeout, idleTime)
+				return fmt.Errorf("%w: no data in either direction for %v", control.ErrTimeout,
+					idleTime)
 			}
 			before = now
 		case <-over.C:

@@ -306,7 +306,8 @@ func (s *server) gather(ctx context.Context, t *test) error {
 		return errServerEnded
 	case m := <-t.control.heard:
 		if m.err == nil {
-			m.err = fmt.Errorf("%w: state %v while the server waits for streams", ErrMessage, m.state)
+			m.err = fmt.Errorf("%w: state %v while the server waits for streams", ErrMessage,
+				m.state)
 		}
 		return m.err
 	case <-timer.C:

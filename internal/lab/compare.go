@@ -15,15 +15,16 @@ import (
 
 // Comparison is one metric of one flow of a cell, in two directories.
 type Comparison struct {
-	Set    []plan.Setting `json:"set,omitempty"`
-	Flow   string         `json:"flow,omitempty"` // empty: the whole run
-	Kind   string         `json:"kind,omitempty"` // kind of the flow, such as its congestion control
-	Metric result.Metric  `json:"metric"`
-	Unit   string         `json:"unit,omitempty"`
-	Paired bool           `json:"paired"`
-	N      int            `json:"n"`
-	Before *float64       `json:"before"`
-	After  *float64       `json:"after"`
+	Set  []plan.Setting `json:"set,omitempty"`
+	Flow string         `json:"flow,omitempty"` // empty: the whole run
+	// Kind of the flow, such as its congestion control.
+	Kind   string        `json:"kind,omitempty"`
+	Metric result.Metric `json:"metric"`
+	Unit   string        `json:"unit,omitempty"`
+	Paired bool          `json:"paired"`
+	N      int           `json:"n"`
+	Before *float64      `json:"before"`
+	After  *float64      `json:"after"`
 	// BeforeReach and AfterReach are half the width of the means' 95 % intervals. They are not set
 	// for pairs.
 	BeforeReach *float64 `json:"before_reach,omitempty"`
@@ -76,8 +77,9 @@ func Compare(a, b *Results) ([]Comparison, error) {
 			continue
 		}
 		if len(before[0].Flows) != len(after[0].Flows) {
-			return nil, usage("cannot compare: cell %d of %s has %d flows, and cell %d of %s has %d",
-				pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
+			return nil,
+				usage("cannot compare: cell %d of %s has %d flows, and cell %d of %s has %d",
+					pair[0], a.Dir, len(before[0].Flows), pair[1], b.Dir, len(after[0].Flows))
 		}
 		out = append(out, compareRuns(before, after, a.Cells[pair[0]].Set)...)
 	}

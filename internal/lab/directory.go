@@ -53,7 +53,8 @@ func lockDirectory(path string) (*directory, error) {
 	f, err := Lock(filepath.Join(path, lockFile))
 	if err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = fmt.Errorf("%s: %w: wait until it ends, or choose another directory with -o", path, err)
+			err = fmt.Errorf("%s: %w: wait until it ends, or choose another directory with -o",
+				path, err)
 		}
 		return nil, err
 	}
@@ -152,7 +153,8 @@ func (d *directory) load() error {
 		return fmt.Errorf("%w; correct the file, or start again with `node lab run --fresh`", err)
 	}
 	if got.Cut > 0 && got.Whole > 0 {
-		d.notes = append(d.notes, fmt.Sprintf("%s: the last row is incomplete; its run is repeated", path))
+		d.notes = append(d.notes, fmt.Sprintf("%s: the last row is incomplete; its run is repeated",
+			path))
 	}
 	if err := f.Truncate(int64(got.Whole)); err != nil {
 		return err

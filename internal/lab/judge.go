@@ -76,6 +76,7 @@ func (r *Results) JudgeComplete() (*Judged, error) {
 // this program, which does not show that either is right.
 type Tally struct{ Checks, Failed, Own, Changed int }
 
+// Tally counts the checks and what their cells show.
 func (j *Judged) Tally() Tally {
 	var t Tally
 	for i := range j.Verdicts {

@@ -156,7 +156,8 @@ func sameAgain(before, t *result.Trial) error {
 	if before.Hash == t.Hash {
 		return nil
 	}
-	return fmt.Errorf("%v had result %016x, and now has %016x: did another version of the program run it?",
+	return fmt.Errorf("%v had result %016x, and now has %016x: did another "+
+		"version of the program run it?",
 		jobOf(t), before.Hash, t.Hash)
 }
 

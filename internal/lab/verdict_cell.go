@@ -139,8 +139,9 @@ func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err erro
 			return v, false, nil
 		}
 		if len(t.Flows) != 1 {
-			return 0, !t.Finished, fmt.Errorf("%s is ambiguous with %d flows: choose one, such as %s[0]",
-				r.Metric, len(t.Flows), r.Metric)
+			return 0, !t.Finished,
+				fmt.Errorf("%s is ambiguous with %d flows: choose one, such as %s[0]",
+					r.Metric, len(t.Flows), r.Metric)
 		}
 	}
 	f, err := flow(t, r.Flow)

@@ -67,7 +67,8 @@ func (c TUNConfig) validate() error {
 		return fmt.Errorf("device name: must be 1 to %d characters without / : %% or blanks",
 			maxDeviceName)
 	case slices.ContainsFunc(c.Kernel, is6) && c.Interface.MTU < minMTU6:
-		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU, minMTU6)
+		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU,
+			minMTU6)
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
 		return fmt.Errorf("number %d", c.Interface.ID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:

@@ -249,7 +249,8 @@ func (p *parser) addAddresses() {
 		case l.addr.Addr().Is4() && i.Addr.IsValid():
 			p.report.bad(l.at, "a second IPv4 address of "+i.Name, "an IPv6 address")
 		case slices.ContainsFunc(i.IPv6, l.addr.Overlaps):
-			p.report.bad(l.at, "a second address of a subnet of "+i.Name, "an address of another subnet")
+			p.report.bad(l.at, "a second address of a subnet of "+i.Name,
+				"an address of another subnet")
 		default:
 			i.addAddr(l.addr)
 		}

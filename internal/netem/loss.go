@@ -131,7 +131,8 @@ func (g GilbertElliott) Validate() error {
 		}
 	}
 	if g.P+g.R == 0 {
-		return fmt.Errorf("%w: the Gilbert-Elliott model never changes state: P and R must not both be 0", ErrConfig)
+		return fmt.Errorf("%w: the Gilbert-Elliott model "+
+			"never changes state: P and R must not both be 0", ErrConfig)
 	}
 	return nil
 }

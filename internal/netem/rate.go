@@ -48,7 +48,8 @@ type BitsPerSecond int64
 // Validate reports what is wrong with the description.
 func (b BitsPerSecond) Validate() error {
 	if b <= 0 || b > mostRate {
-		return fmt.Errorf("%w: rate %d bit/s: must be 1 to %d", ErrConfig, int64(b), int64(mostRate))
+		return fmt.Errorf("%w: rate %d bit/s: must be 1 to %d", ErrConfig, int64(b),
+			int64(mostRate))
 	}
 	return nil
 }

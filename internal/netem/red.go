@@ -70,9 +70,11 @@ func (r RED) Validate() error {
 		return fmt.Errorf("%w: red between %d and %d: must be two lengths of the average queue",
 			ErrConfig, r.Min, r.Max)
 	case !(r.MaxP > 0 && r.MaxP <= 1):
-		return fmt.Errorf("%w: red with probability %v: must be more than 0, up to 1", ErrConfig, r.MaxP)
+		return fmt.Errorf("%w: red with probability %v: must be more than 0, up to 1", ErrConfig,
+			r.MaxP)
 	case !(r.Weight > 0 && r.Weight <= 1):
-		return fmt.Errorf("%w: red with weight %v: must be more than 0, up to 1", ErrConfig, r.Weight)
+		return fmt.Errorf("%w: red with weight %v: must be more than 0, up to 1", ErrConfig,
+			r.Weight)
 	case r.Mean < 0:
 		return fmt.Errorf("%w: red with packets of %d bytes: must be positive", ErrConfig, r.Mean)
 	}

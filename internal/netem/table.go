@@ -97,7 +97,8 @@ func (d DelayTrace) Validate() error {
 	for i, p := range d.Points {
 		switch {
 		case p.At < 0 || i > 0 && p.At < d.Points[i-1].At:
-			return fmt.Errorf("%w: delay %d at %v: times must be in ascending order", ErrConfig, i+1, p.At)
+			return fmt.Errorf("%w: delay %d at %v: times must be in ascending order", ErrConfig,
+				i+1, p.At)
 		case p.Delay < -maxJitter || p.Delay > maxJitter:
 			return fmt.Errorf("%w: delay %d is %v: must be at most %v",
 				ErrConfig, i+1, p.Delay, maxJitter)

@@ -27,7 +27,8 @@ func (b ByTime) Validate() error {
 	before := time.Duration(0)
 	for i, w := range b.Windows {
 		if w.From < before || w.To <= w.From {
-			return fmt.Errorf("%w: window %d (%v to %v): must begin at %v or later and not be empty",
+			return fmt.Errorf("%w: window %d (%v to %v): must begin "+
+				"at %v or later and not be empty",
 				ErrConfig, i+1, w.From, w.To, before)
 		}
 		if err := validShare("loss in a window", w.Share); err != nil {

@@ -90,7 +90,8 @@ func checkTrace(rate int64, length time.Duration) error {
 	case length < time.Millisecond || length > MaxTraceLength:
 		return fmt.Errorf("%w: length %v: must be 1ms to %v", ErrTrace, length, MaxTraceLength)
 	case float64(rate)/traceBits*length.Seconds() > maxTraceLines:
-		return fmt.Errorf("%w: %d bit/s for %v need more than %d packets: choose a lower rate or a shorter trace",
+		return fmt.Errorf("%w: %d bit/s for %v need more than "+
+			"%d packets: choose a lower rate or a shorter trace",
 			ErrTrace, rate, length, maxTraceLines)
 	}
 	return nil
@@ -128,7 +129,9 @@ func (s Schedule) Trace() (Trace, error) {
 		}
 		begin += length.Truncate(time.Millisecond)
 		if len(t) > maxTraceLines {
-			return nil, fmt.Errorf("%w: more than %d packets: choose a lower rate or a shorter trace", ErrTrace, maxTraceLines)
+			return nil,
+				fmt.Errorf("%w: more than %d packets: choose a lower rate or a shorter trace",
+					ErrTrace, maxTraceLines)
 		}
 	}
 	return t.checked()
@@ -219,7 +222,9 @@ func addPoisson(t Trace, random *rand.Rand, rate int64, from, to time.Duration) 
 // checked returns the trace if ParseTrace would accept it.
 func (t Trace) checked() (Trace, error) {
 	if len(t) == 0 || t[len(t)-1] == 0 {
-		return nil, fmt.Errorf("%w: no packet fits into the trace: choose a higher rate or a longer trace", ErrTrace)
+		return nil,
+			fmt.Errorf("%w: no packet fits into the trace: choose a higher rate or a longer trace",
+				ErrTrace)
 	}
 	return t, nil
 }

@@ -174,7 +174,8 @@ func (r *reader) split() {
 		}
 	}
 	if len(r.words)-r.at > maxWords {
-		r.fail(r.words[maxWords], "one argument more than allowed", fmt.Sprintf("%d at most", maxWords))
+		r.fail(r.words[maxWords], "one argument more than allowed", fmt.Sprintf("%d at most",
+			maxWords))
 	}
 }
 

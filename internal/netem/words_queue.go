@@ -131,7 +131,8 @@ func (r *reader) makeQueue() {
 func (r *reader) checkQueue() {
 	l := &r.line
 	if l.ecn && l.noECN {
-		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other keyword", "either ecn or noecn")
+		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other keyword",
+			"either ecn or noecn")
 	}
 	if l.discipline == wordCoDel || l.discipline == wordFQCoDel {
 		c := CoDel{Target: l.target, Interval: l.interval}.withDefaults()

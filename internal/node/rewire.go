@@ -58,7 +58,8 @@ func (n *Node) Face(name string) (int, error) {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(list) && list[i].Name != "" {
 		return i, nil
 	}
-	return 0, fmt.Errorf("%q: %w: this node has %s", name, control.ErrNoSuchInterface, listed(names))
+	return 0, fmt.Errorf("%q: %w: this node has %s", name, control.ErrNoSuchInterface,
+		listed(names))
 }
 
 // listed lists the first interfaces.

@@ -199,7 +199,8 @@ func (c *Conn) closeLingering(limit time.Duration) error {
 	case <-c.node.stopped:
 	case <-over:
 		c.tell(abort)
-		return c.opError("close", fmt.Errorf("not closed within %v: %w", limit, os.ErrDeadlineExceeded))
+		return c.opError("close", fmt.Errorf("not closed within %v: %w", limit,
+			os.ErrDeadlineExceeded))
 	}
 	return nil
 }

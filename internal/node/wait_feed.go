@@ -6,7 +6,8 @@ import (
 )
 
 // errNoDescriptors: the device needs a waiter that can wait for descriptors.
-var errNoDescriptors = errors.New("node: file descriptors are not supported with this clock or system")
+var errNoDescriptors = errors.New("node: file descriptors " +
+	"are not supported with this clock or system")
 
 // feedWaiter waits for a channel and a runtime timer, which works on every platform. Its devices
 // read in their own goroutines. It can be late: an idle runtime rounds timers up to a millisecond.

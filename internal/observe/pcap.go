@@ -92,7 +92,8 @@ func (c *capturing) finishPcap() (control.Capture, error) {
 		File: done.File, Packets: done.Packets, Missed: c.o.Shown() - done.Packets,
 	}
 	if done.Problem != "" {
-		return answer, fmt.Errorf("%s; the file contains %d packets, and %d are missing", done.Problem,
+		return answer, fmt.Errorf("%s; the file contains %d packets, and %d are missing",
+			done.Problem,
 			answer.Packets, answer.Missed)
 	}
 	return answer, nil

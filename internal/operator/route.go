@@ -41,7 +41,8 @@ func addRoute(s *stack.Stack, now clock.Time, r control.AddRoute) error {
 	case r.Metric < 0 || r.Metric > maxMetric:
 		return fmt.Errorf("metric %d: %w: must be 0 to %d", r.Metric, control.ErrUsage, maxMetric)
 	case kind != ip.Forwarded && r.Via.IsValid():
-		return fmt.Errorf("%v: %w: a route of kind %s must not have a next hop", r.Via, control.ErrUsage,
+		return fmt.Errorf("%v: %w: a route of kind %s must not have a next hop", r.Via,
+			control.ErrUsage,
 			r.Kind)
 	}
 	return s.Routing().Add(now, stack.Route{

@@ -103,7 +103,8 @@ func (c *Config) validate() error {
 		}
 	}
 	if c.Tick < 0 || c.Timeout <= c.Tick {
-		return fmt.Errorf("%w: Timeout %v: must be longer than Tick, %v", ErrConfig, c.Timeout, c.Tick)
+		return fmt.Errorf("%w: Timeout %v: must be longer than Tick, %v", ErrConfig, c.Timeout,
+			c.Tick)
 	}
 	if c.MaxRTO < c.Tick {
 		return fmt.Errorf("%w: MaxRTO %v: must be at least Tick, %v", ErrConfig, c.MaxRTO, c.Tick)

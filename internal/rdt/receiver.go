@@ -70,10 +70,12 @@ func NewReceiverFrom(
 		return nil, err
 	}
 	if cfg.Push && sequence != 0 {
-		return nil, fmt.Errorf("%w: sequence %d: a pushed flow must start at 0", ErrConfig, sequence)
+		return nil, fmt.Errorf("%w: sequence %d: a pushed flow must start at 0", ErrConfig,
+			sequence)
 	}
 	if n := len(wanted); n == 0 || n > MaxObjects {
-		return nil, fmt.Errorf("%w: %d objects requested: must be 1 to %d", ErrObject, n, MaxObjects)
+		return nil, fmt.Errorf("%w: %d objects requested: must be 1 to %d", ErrObject, n,
+			MaxObjects)
 	}
 	r := &Receiver{
 		cfg: cfg, codec: newCodec(&cfg), objects: make(map[uint16]*object, len(wanted)),

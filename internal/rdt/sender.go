@@ -50,7 +50,8 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 		return nil, err
 	}
 	if len(objects) > 1<<16 {
-		return nil, fmt.Errorf("%w: %d objects: must be at most 65536, one per stream", ErrObject, len(objects))
+		return nil, fmt.Errorf("%w: %d objects: must be at most 65536, one per stream", ErrObject,
+			len(objects))
 	}
 	for i, o := range objects {
 		if uint64(len(o)) > MaxObject {
@@ -174,7 +175,8 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 	return b
 }
 
-// unfinished reports whether a flow that has begun has packets to send or in flight. Without packets
+// unfinished reports whether a flow that has begun has packets to send or in flight. Without
+// packets
 // in flight, it waits for the receiver to prove its address.
 func (s *Sender) unfinished() bool { return s.info.Sent > 0 && !s.Done() }
 

@@ -93,7 +93,8 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 	}
 	s.data[ListingStream] = l.append(nil)
 	if n := len(s.data[ListingStream]); n > MaxListing {
-		return nil, fmt.Errorf("%w: the listing has %d bytes: must be at most %d", ErrObject, n, MaxListing)
+		return nil, fmt.Errorf("%w: the listing has %d bytes: must be at most %d", ErrObject, n,
+			MaxListing)
 	}
 	for kind := range s.asking {
 		cfg.Checksum = Checksum(kind)

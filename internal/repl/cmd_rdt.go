@@ -104,11 +104,11 @@ func rdtServeCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve PORT PATH...",
 		Short: "serve files, and those of folders",
-		Long: "Serve files on a UDP port with their current content. The name of a file is the last\n" +
-			"part of its path; files of a folder, and of its subfolders, are named by their\n" +
-			"path from there. The shell prints the packets of each flow at its end. There is\n" +
-			"no pacing, so a whole window may wait in a receive buffer: 128 packets are 174\n" +
-			"kB, which fit. Packets that do not fit are lost and retransmitted. The\n" +
+		Long: "Serve files on a UDP port with their current content. The name of a file is\n" +
+			"the last part of its path; files of a folder, and of its subfolders, are named\n" +
+			"by their path from there. The shell prints the packets of each flow at its end.\n" +
+			"There is no pacing, so a whole window may wait in a receive buffer: 128 packets\n" +
+			"are 174 kB, which fit. Packets that do not fit are lost and retransmitted. The\n" +
 			"document uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
 			"sender detects a loss by three equal acknowledgments or by the timeout.",
 		Args: some(2),

@@ -56,7 +56,8 @@ func socketsCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.listening, "listening", "l", false, "listening sockets only")
 	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the header")
 	f.BoolVarP(&o.all, "all", "a", false, "does nothing: listening sockets are always shown")
-	f.BoolVarP(&o.numeric, "numeric", "n", false, "does nothing: addresses and ports are always numeric")
+	f.BoolVarP(&o.numeric, "numeric", "n", false,
+		"does nothing: addresses and ports are always numeric")
 	return e.jsonFlag(c)
 }
 

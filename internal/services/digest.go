@@ -58,7 +58,8 @@ func (t *transfer) expect(r io.Reader) error {
 			errOffset, offset, t.result.Offset)
 	}
 	if length > 1<<62 {
-		return fmt.Errorf("%w: invalid size: the sender announces %d bytes", control.ErrMismatch, length)
+		return fmt.Errorf("%w: invalid size: the sender announces %d bytes", control.ErrMismatch,
+			length)
 	}
 	t.total = int64(length)
 	return nil

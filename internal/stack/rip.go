@@ -300,7 +300,8 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 		own = cfg.RIPng
 	}
 	if own == nil || own.Dialect != rp.cfg.Dialect {
-		return fmt.Errorf("stack: RIP cannot be started, stopped or replaced by another dialect: %w", rip.ErrConfig)
+		return fmt.Errorf("stack: RIP cannot "+
+			"be started, stopped or replaced by another dialect: %w", rip.ErrConfig)
 	}
 	before := *rp
 	rp.cfg, rp.originated, rp.redistribute = own, cfg.Originate, cfg.Redistribute

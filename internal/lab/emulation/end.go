@@ -70,7 +70,8 @@ func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
 	}
 	arm := arms[e.Flow.Protocol]
 	if arm == nil {
-		return fmt.Errorf("flow %s: protocol %s is not supported in real time", e.Flow.Name, e.Flow.Protocol)
+		return fmt.Errorf("flow %s: protocol %s is not supported in real time", e.Flow.Name,
+			e.Flow.Protocol)
 	}
 	defer spareProcessors()()
 	e.prepare(len(cell.Flows))

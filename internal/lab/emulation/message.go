@@ -174,7 +174,8 @@ func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {
-		return nil, nil, nil, fmt.Errorf("reading the start message from standard input: %w", orEOF(in.Err()))
+		return nil, nil, nil, fmt.Errorf("reading the start message from standard input: %w",
+			orEOF(in.Err()))
 	}
 	s := new(Start)
 	if err := json.Unmarshal(in.Bytes(), s); err != nil {

@@ -127,7 +127,8 @@ func (c *chain) lose(shell *node) {
 	case m.value > 1:
 		c.d.bad(w, w.text+" is above 100%", "a share from 0 to 1")
 	case l.Loss != nil:
-		c.d.bad(shell, "mm-loss and mm-onoff cannot be used in the same direction", "only one of them")
+		c.d.bad(shell, "mm-loss and mm-onoff cannot be used in the same direction",
+			"only one of them")
 	default:
 		c.loss[l] += (1 - c.loss[l]) * m.value
 	}

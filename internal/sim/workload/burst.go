@@ -61,7 +61,8 @@ func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst
 	cfg.RCP.Timeout = cmp.Or(cfg.RCP.Timeout, burstTimeoutTicks*cfg.RCP.Tick)
 	cfg.RCP.PacketSize = cmp.Or(cfg.RCP.PacketSize, 256)
 	if cfg.Packets < 1 || cfg.Packets > maxBurst {
-		return nil, fmt.Errorf("%w: %d packets: must be 1 to %d", ErrEchoConfig, cfg.Packets, maxBurst)
+		return nil, fmt.Errorf("%w: %d packets: must be 1 to %d", ErrEchoConfig, cfg.Packets,
+			maxBurst)
 	}
 	whole := EchoConfig{Name: cfg.Name, RCP: transport(cfg.RCP)}
 	c, s, err := newPorts(from, to, &whole)

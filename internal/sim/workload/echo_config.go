@@ -76,7 +76,8 @@ func (c *EchoConfig) validate() error {
 	case c.Writes < 1 || c.Writes > maxWrites:
 		return fmt.Errorf("%w: %d writes: must be 1 to %d", ErrEchoConfig, c.Writes, maxWrites)
 	case c.MinBytes < 1 || c.MaxBytes < c.MinBytes || c.MaxBytes > maxPiece:
-		return fmt.Errorf("%w: pieces of %d to %d bytes: must be 1 to %d", ErrEchoConfig, c.MinBytes,
+		return fmt.Errorf("%w: pieces of %d to %d bytes: must be 1 to %d", ErrEchoConfig,
+			c.MinBytes,
 			c.MaxBytes, maxPiece)
 	case c.MinPause < 0 || c.MaxPause < c.MinPause || c.MaxPause > time.Hour:
 		return fmt.Errorf("%w: pauses of %v to %v: must be 0 to 1h", ErrEchoConfig, c.MinPause,

@@ -102,17 +102,20 @@ func (c *ObjectsConfig) validate() error {
 	case c.Arm >= numArms:
 		return fmt.Errorf("%w: arm %d", ErrObjectsConfig, c.Arm)
 	case c.Pairs < 1 || c.Pairs > rdt.MaxObjects/2:
-		return fmt.Errorf("%w: %d pairs: must be 1 to %d", ErrObjectsConfig, c.Pairs, rdt.MaxObjects/2)
+		return fmt.Errorf("%w: %d pairs: must be 1 to %d", ErrObjectsConfig, c.Pairs,
+			rdt.MaxObjects/2)
 	case c.Small < 1 || c.Large < 1 || c.Small > maxRandom || c.Large > maxRandom ||
 		c.Pairs*(c.Small+c.Large) > maxRandom:
-		return fmt.Errorf("%w: %d times %d and %d bytes: must be 1 to %d in total", ErrObjectsConfig,
+		return fmt.Errorf("%w: %d times %d and %d bytes: must be 1 to %d in total",
+			ErrObjectsConfig,
 			c.Pairs, c.Small, c.Large, maxRandom)
 	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
 		return fmt.Errorf("%w: cost %v, read cost %v: must be at most 1s", ErrObjectsConfig,
 			c.Cost,
 			c.ReadCost)
 	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
-		return fmt.Errorf("%w: buffer of %d bytes, chunks of %d: out of range", ErrObjectsConfig, c.Buffer,
+		return fmt.Errorf("%w: buffer of %d bytes, chunks of %d: out of range", ErrObjectsConfig,
+			c.Buffer,
 			c.Chunk)
 	}
 	return nil

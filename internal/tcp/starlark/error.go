@@ -76,7 +76,8 @@ func mistakes(file string, err error) error {
 func meant(what string) string {
 	const short = 3 // too short for a suggestion
 	name, ok := strings.CutPrefix(what, "undefined: ")
-	if !ok || len(name) <= short || strings.Contains(name, " ") { // the resolver already has a suggestion
+	// The resolver already has a suggestion.
+	if !ok || len(name) <= short || strings.Contains(name, " ") {
 		return ""
 	}
 	return diagnostic.DidYouMean(name, append(predeclared.Keys(), starlark.Universe.Keys()...))

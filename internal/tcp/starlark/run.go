@@ -63,7 +63,8 @@ func (r *Run) record(name string, value float64) error {
 			return fmt.Errorf("record(%q): %s", name, what)
 		}
 		if len(r.columns) == maxColumns {
-			return fmt.Errorf("record(%q): a script records at most %d columns; it already has %s", name, maxColumns,
+			return fmt.Errorf("record(%q): a script records at most %d columns; it already has %s",
+				name, maxColumns,
 				strings.Join(r.columns, ", "))
 		}
 		r.columns = append(r.columns, name)
