@@ -41,7 +41,7 @@ const (
 func config(mtu int) (*quic.Config, error) {
 	packet := mtu - udpHeaders
 	if packet < minPacket {
-		return nil, fmt.Errorf("an MTU of %d is too small for QUIC: " +
+		return nil, fmt.Errorf("an MTU of %d is too small for QUIC: "+
 			"must be at least %d (RFC 9000 §14)",
 			mtu,
 			minPacket+udpHeaders)
