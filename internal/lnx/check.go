@@ -264,6 +264,26 @@ func (i *Interface) subnets() string {
 	return strings.Join(list, " or ")
 }
 
+// checkScopedHop records a link-local next hop that is not on the link of its zone.
+func (p *parser) checkScopedHop(r Route) {
+	via, zone := r.Via.String(), r.Via.Zone()
+	face, ok := p.cfg.Interface(zone)
+	if !ok {
+		at := r.viaAt
+		at.Col += len(via) - len(zone)
+		p.unknownInterface(Word{zone, at})
+		return
+	}
+	bare := r.Via.WithZone("")
+	if face.Tun == nil && !p.excused[bare.String()] &&
+		!slices.ContainsFunc(p.cfg.Neighbors, func(n Neighbor) bool {
+			return n.Addr == bare && n.Iface == zone
+		}) {
+		p.report.add(r.viaAt, via, "next hop "+via+" is not a neighbor of this file",
+			"neighbor "+bare.String()+" at HOST:PORT via "+zone)
+	}
+}
+
 // checkNextHop records a next hop that is not on a link of this node.
 func (p *parser) checkNextHop(r Route) {
 	via := r.Via.String()
@@ -273,11 +293,7 @@ func (p *parser) checkNextHop(r Route) {
 		return
 	}
 	if r.Via.Zone() != "" {
-		if _, ok := p.cfg.Interface(r.Via.Zone()); !ok {
-			at := r.viaAt
-			at.Col += len(via) - len(r.Via.Zone())
-			p.unknownInterface(Word{r.Via.Zone(), at})
-		}
+		p.checkScopedHop(r)
 		return
 	}
 	_, known := p.neighborAt[r.Via]

@@ -101,6 +101,7 @@ func TestRFC5952_4_Addresses(t *testing.T) {
 		"2001:db8::192.0.2.1":                    "2001:db8::c000:201",                   // §5: no known prefix
 	} {
 		text := "interface if0 2001:db8:ff::1/64 127.0.0.1:5000\ninterface if1 " + in + "/64 127.0.0.1:5001\n" +
+			"neighbor fe80::a at 127.0.0.1:5002 via if0\n" +
 			"routing static\nroute 2001:db8:fe::/48 via FE80:0::A%if0\npublish 8080 [" + in + "]:80\n"
 		written := string(parse(t, text).Format())
 		assert.Contains(t, written, "interface if1 "+want+"/64 127.0.0.1:5001\n")

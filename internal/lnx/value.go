@@ -213,6 +213,10 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 		r.bad(w, "a prefix with host bits", prefix.Masked().String())
 		return prefix, false
 	}
+	if ok && prefix.Addr().Is4In6() {
+		r.bad(w, "a prefix of IPv4-mapped addresses", "an IPv4 prefix")
+		return prefix, false
+	}
 	return prefix, ok
 }
 
