@@ -92,12 +92,10 @@ func (p *parser) readPublish(l line) {
 		d.Port, okFrom = p.report.port(from)
 	}
 	to := l.words[2]
-	if i := strings.LastIndexByte(to.Text, ':'); i < 0 {
-		p.report.bad(to, "missing a port", "ADDR:PORT, such as 10.1.0.2:80")
-	} else if a, ok := p.report.addr(unbracket(part(to, 0, to.Text[:i]))); ok {
-		d.To.Host = a.String()
-		d.To.Port, okTo = p.report.port(part(to, i+1, to.Text[i+1:]))
-	}
+	d.To, okTo = p.report.endpoint(to, wantAddrPort, func(host Word) (string, bool) {
+		a, ok := p.report.addr(unbracket(host))
+		return a.String(), ok
+	})
 	if p.datagrams(l, &d, usagePublish) && okFrom && okTo {
 		p.addForward(d)
 	}
@@ -108,7 +106,7 @@ func (p *parser) readExpose(l line) {
 	var okFrom, okTo bool
 	d.Port, okFrom = p.report.port(l.words[1])
 	if to := l.words[2]; strings.HasPrefix(to.Text, "[") {
-		d.To, okTo = p.report.endpoint(to, func(host Word) (string, bool) {
+		d.To, okTo = p.report.endpoint(to, wantHostPort, func(host Word) (string, bool) {
 			a, ok := p.report.machine(unbracket(host))
 			return a.String(), ok
 		})

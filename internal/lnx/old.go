@@ -81,7 +81,7 @@ type end struct {
 func (g oldGrammar) end(r *report, words []Word, host func(Word) (string, bool)) end {
 	e := end{at: words[0].Pos}
 	if !g.port {
-		e.udp, e.ok = r.endpoint(words[0], host)
+		e.udp, e.ok = r.endpoint(words[0], wantHostPort, host)
 		return e
 	}
 	var okPort bool

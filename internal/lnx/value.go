@@ -15,6 +15,7 @@ const (
 	wantAddr4    = "an IPv4 address, such as 10.0.0.1"
 	wantAddrLen  = "ADDR/LEN, such as 10.0.0.1/24 or 2001:db8::1/64"
 	wantPrefix   = "PREFIX/LEN, such as 10.1.0.0/16 or 2001:db8:1::/48"
+	wantAddrPort = "ADDR:PORT, such as 10.1.0.2:80 or [2001:db8::2]:80"
 	wantHostPort = "HOST:PORT, such as 127.0.0.1:5000 or [::1]:5000"
 	wantHost     = "an IPv4 address or a host name"
 	wantPort     = "a port from 1 to 65535"
@@ -222,12 +223,14 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 
 // hostPort reads a HOST:PORT of this node. The host may be an IPv6 address in brackets.
 func (r *report) hostPort(w Word) (HostPort, bool) {
-	return r.endpoint(w, func(host Word) (string, bool) { return r.bracketed(host, r.host) })
+	return r.endpoint(w, wantHostPort, func(host Word) (string, bool) {
+		return r.bracketed(host, r.host)
+	})
 }
 
 // destination reads the HOST:PORT of another node, as hostPort does.
 func (r *report) destination(w Word) (HostPort, bool) {
-	to, ok := r.endpoint(w, func(host Word) (string, bool) {
+	to, ok := r.endpoint(w, wantHostPort, func(host Word) (string, bool) {
 		return r.bracketed(host, r.remoteHost)
 	})
 	if to.Host == "::" {
@@ -241,8 +244,6 @@ func (r *report) destination(w Word) (HostPort, bool) {
 func (r *report) bracketed(w Word, read func(Word) (string, bool)) (string, bool) {
 	inner := unbracket(w)
 	switch a, err := netip.ParseAddr(inner.Text); {
-	case inner == w && strings.Contains(w.Text, ":"):
-		r.bad(w, "an IPv6 address without brackets", wantHostPort)
 	case inner == w:
 		return read(w)
 	case err != nil || !a.Is6() || a.Is4In6() || a.IsMulticast():
@@ -255,13 +256,21 @@ func (r *report) bracketed(w Word, read func(Word) (string, bool)) (string, bool
 	return "", false
 }
 
-func (r *report) endpoint(w Word, readHost func(Word) (string, bool)) (HostPort, bool) {
+// endpoint reads a HOST:PORT whose host readHost reads, with its brackets.
+func (r *report) endpoint(
+	w Word, want string, readHost func(Word) (string, bool),
+) (HostPort, bool) {
 	i := strings.LastIndexByte(w.Text, ':')
-	if i < 0 {
-		r.bad(w, "missing a port", wantHostPort)
+	if i < 0 || strings.HasSuffix(w.Text, "]") {
+		r.bad(w, "missing a port", want)
 		return HostPort{}, false
 	}
-	host, okHost := readHost(part(w, 0, w.Text[:i]))
+	at := part(w, 0, w.Text[:i])
+	if strings.Contains(at.Text, ":") && at.Text[0] != '[' {
+		r.bad(at, "an IPv6 address without brackets", want)
+		return HostPort{}, false
+	}
+	host, okHost := readHost(at)
 	port, okPort := r.port(part(w, i+1, w.Text[i+1:]))
 	return HostPort{host, port}, okHost && okPort
 }
