@@ -39,7 +39,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^go test \./\.\.\.`, "this test is a part of it"},
 	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
 	{`lab check`, "takes minutes; .ci/run lab runs it"},
-	{`^cd quic|lab run rdt-real`, "builds another module, and takes minutes"},
+	{`^cd (quic|adapters) |lab run rdt-real`, "builds another module, and takes minutes"},
 	{`^curl -N|/events$`, "has no end"},
 	{` watch -n 1| capture (if0|all 'ip6)| trace tcp port`, "has no end"},
 	{`^bin/node trace a\.pcapng`, "needs a capture of the reader's own"},
