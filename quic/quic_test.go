@@ -161,7 +161,7 @@ func TestFailingTransfers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	_, err := config(1200)
-	require.ErrorContains(t, err, "want 1228", "RFC 9000 §14: packets of 1200 bytes")
+	require.ErrorContains(t, err, "at least 1228", "RFC 9000 §14: packets of 1200 bytes")
 	cfg, err := config(9000)
 	require.NoError(t, err)
 	at := listen(t, server, ":443")
