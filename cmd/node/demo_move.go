@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// routeTime is how long the nodes may take to learn the routes: two periodic updates.
+	// routeTime is how long the nodes may take to learn the routes.
 	routeTime = 15 * time.Second
 	routePoll = 20 * time.Millisecond
 )

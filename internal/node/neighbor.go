@@ -184,10 +184,13 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 	w.state, w.since = state, now
 	defer func() { w.known = w.known || state == control.NeighborUp }()
 	for _, r := range n.stack.RIPs() {
-		if state == control.NeighborRefused && !n.cfg.KeepRefused {
+		refused := state == control.NeighborRefused
+		if refused && !n.cfg.KeepRefused {
 			r.NeighborLost(now, w.iface, w.addr)
 		}
-		if state == control.NeighborUp {
+		// The error may be about a packet from before the neighbor started, and be read after its
+		// first update. So RIP asks once: the next update may be a period away.
+		if refused || state == control.NeighborUp {
 			r.NeighborFound(w.iface, w.addr)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
 // expect waits for an event about a neighbor.
@@ -139,6 +140,31 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	assert.Equal(t, cannot, w.judge(1, &before, time.Second))
 	w.last.UDP = netip.AddrPort{}
 	assert.Equal(t, control.NeighborUnresolved, w.judge(1, &before, time.Second))
+}
+
+// A packet sent before a neighbor started is refused, and the error may be read after the neighbor's
+// first update. RIP then asks the neighbor for its routes: its next update may be a period away.
+func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
+	var c Clock
+	n, _ := driven(t, &c, "routing rip\nrip advertise-to 10.0.0.2\n"+
+		"rip periodic-update-rate 1800000\nrip route-timeout-threshold 3600000\n")
+	requests := func() uint64 { return n.stack.RIPs()[0].Speaker().Counters().RequestsOut }
+	c.Advance(time.Second)
+	require.EqualValues(t, 1, requests())
+	require.NoError(t, n.Call(func(_ *stack.Stack, now clock.Time) error {
+		w := &neighbor{addr: netip.MustParseAddr("10.0.0.2")}
+		w.last.UDP = netip.MustParseAddrPort("127.0.0.1:2")
+		info := w.last
+		info.Heard++
+		n.Neighbors.weigh(now, w, info)
+		assert.Equal(t, control.NeighborUp, w.state)
+		info.Refused++
+		n.Neighbors.weigh(now, w, info)
+		assert.Equal(t, control.NeighborRefused, w.state)
+		return nil
+	}))
+	c.Advance(time.Second)
+	assert.EqualValues(t, 2, requests())
 }
 
 // A neighbor whose host name changes its address is found again, and the loop never waits for the

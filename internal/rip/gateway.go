@@ -126,7 +126,7 @@ func (s *Speaker) Found(addr netip.Addr, iface int) {
 		return
 	}
 	for _, o := range s.outlets {
-		if o.iface == iface && o.to.Addr() == addr && o.port.up {
+		if o.iface == iface && o.port.up && (o.to.Addr() == addr || !o.port.listed) {
 			o.introduce()
 		}
 	}

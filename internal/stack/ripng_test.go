@@ -120,7 +120,7 @@ func TestRIPv2AndRIPngOnTheSameRouters(t *testing.T) {
 	for _, r := range b.RIPs() {
 		r.NeighborFound(1, addr("2001:db8:1::2"))
 	}
-	w.run(time.Minute)
+	w.run(time.Second) // the next update is due after 25 s or more
 	assert.Contains(t, learned(b), "2001:db8:9::/64")
 
 	t.Log("# a restart keeps the routes; a farewell ends them")
