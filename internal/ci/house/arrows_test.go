@@ -117,6 +117,26 @@ func TestPromotedMethodsAndFieldsCount(t *testing.T) {
 	assert.Equal(t, 6, fields) // inner, a, b, deeper, c, d
 }
 
+// The core and each other top-level folder have limits of their own, and a folder without one fails.
+func TestSizesOfAreas(t *testing.T) {
+	files, err := parse([]text{
+		{"p.go", "package p\n"},
+		{"cmd/a/a.go", "package a\n\nvar a int\n"},
+		{"internal/b/b_test.go", "package b\n"},
+		{"new/c/c.go", "package c\n"},
+	})
+	require.NoError(t, err)
+	values := map[string]measure{}
+	for _, m := range sizes(files) {
+		values[m.what] = m
+	}
+	assert.Equal(t, 5, values["lines of Go without tests"].value)
+	assert.Equal(t, 4, values["of them in the core"].value)
+	assert.Equal(t, 1, values["of them in new"].value)
+	assert.True(t, values["of them in new"].broken())
+	assert.False(t, values["of them in bench"].broken())
+}
+
 func TestBrokenMeasures(t *testing.T) {
 	assert.False(t, measure{value: 60, limit: 60}.broken())
 	assert.True(t, measure{value: 61, limit: 60}.broken())

@@ -59,7 +59,7 @@ func TestSizes(t *testing.T) {
 		if s.test {
 			limit = maxTestFileLines
 		}
-		if n := s.fset.Position(s.file.FileEnd).Line - 1; n > limit {
+		if n := s.lines(); n > limit {
 			t.Errorf("%s: %d lines, want at most %d", s.path, n, limit)
 		}
 		if s.test {
@@ -179,16 +179,9 @@ func TestMeasures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]measure{}
 	for _, m := range all {
-		values[m.what] = m
 		if m.broken() {
 			t.Errorf("%s: %d, want at most %d", m.what, m.value, max(m.limit, m.known))
-		}
-	}
-	for what := range known {
-		if m, ok := values[what]; !ok || m.value <= m.limit {
-			t.Errorf("internal/ci/house/known.go: %q meets its limit: remove its line", what)
 		}
 	}
 }

@@ -87,4 +87,4 @@ func (s source) at(n ast.Node) string { return s.path + ":" + strconv.Itoa(s.lin
 func (s source) dir() string { return path.Dir(s.path) }
 
 // lines returns how many lines the file has.
-func (s source) lines() int { return s.line(s.file.FileEnd) - 1 }
+func (s source) lines() int { return s.line(s.file.FileEnd) }
