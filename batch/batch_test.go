@@ -356,6 +356,11 @@ func TestSlurmRefusals(t *testing.T) {
 	}
 	require.EqualError(t, &refused{slurm, "sbatch", message("sbatch", "sbatch: error: something else\n")},
 		"sbatch: something else")
+	assert.Equal(t, "Could not establish a configuration source", message("scontrol",
+		"scontrol: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"+
+			"scontrol: error: fetch_config: DNS SRV lookup failed\n"+
+			"scontrol: error: _establish_config_source: failed to fetch config\n"+
+			"scontrol: fatal: Could not establish a configuration source\n"))
 }
 
 func TestSlurmLimits(t *testing.T) {

@@ -234,8 +234,8 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	return "", &refused{s, name, text}
 }
 
-// logLine matches what kubectl's libraries log.
-var logLine = regexp.MustCompile(`^[EWIF]\d{4} `)
+// logLine matches what kubectl's libraries log, and what Slurm's internal functions log.
+var logLine = regexp.MustCompile(`^([EWIF]\d{4} |_?[a-z]+(_[a-z]+)+: )`)
 
 func message(command, said string) string {
 	var lines []string
@@ -243,7 +243,6 @@ func message(command, said string) string {
 		line = strings.TrimSpace(line)
 		for _, prefix := range []string{
 			command + ": ", "error: ", "fatal: ", "slurm_load_jobs error: ",
-			"slurm_load_ctl_conf error: ",
 			"slurm_load_ctl_conf error: ",
 		} {
 			line = strings.TrimPrefix(line, prefix)

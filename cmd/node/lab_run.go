@@ -325,7 +325,7 @@ func (o *labRunOptions) runPart(
 	j, err := batch.Read(p.Dir)
 	if err == nil && o.parts > 0 && o.parts != j.Parts {
 		return nil, &usageError{fmt.Errorf("--parts %d: `node lab submit` has split %s into %d"+
-			" parts: --parts %d", o.parts, p.Dir, j.Parts, j.Parts)}
+			" parts; use --parts %d", o.parts, p.Dir, j.Parts, j.Parts)}
 	}
 	return lab.RunPart(ctx, study, p, lab.Part{Number: number, Of: o.parts})
 }

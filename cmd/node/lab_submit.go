@@ -76,13 +76,13 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: from the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "limit of a part's time, 1m or more; Kubernetes adds 5m to "+
+	f.DurationVar(&o.time, "time", 0, "time `LIMIT` of a part, 1m or more; Kubernetes adds 5m to "+
 		"start it (default: 4 × measured for each run)")
-	f.Func("memory", "limit of a part's memory in `MB` (default: 2 × measured)", o.setMemory)
+	f.Func("memory", "memory limit of a part in `MB` (default: 2 × measured)", o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
-	f.Lookup("dry-run").Usage = "measure one run, print " +
-		"the job that would be submitted, without submitting it"
+	f.Lookup("dry-run").Usage = "measure one run and print the job " +
+		"instead of submitting it"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
 		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")
@@ -247,7 +247,7 @@ func (o *submitOptions) submit(
 	if o.detach {
 		return nil
 	}
-	return o.run.collect(c, dir)
+	return o.run.collect(c, o.run.dir)
 }
 
 // prepare makes the folder of the results, locks it against other submitters and finds its job. A
@@ -259,6 +259,7 @@ func (o *submitOptions) prepare(
 	if dir == "" {
 		dir, stale = lab.Place(study)
 	}
+	o.run.dir = dir
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
@@ -484,7 +485,7 @@ func (o *submitOptions) wait(ctx context.Context, c *cobra.Command, run *batch.R
 		if o.on != "local" {
 			text = fmt.Sprintf("stopped waiting; job %s stays queued; ", run.Task)
 		}
-		tell(fmt.Sprintf("%s`node lab submit %s --on %s` continues", text, run.Dir, o.on))
+		tell(named(fmt.Sprintf("%s`node lab submit %s --on %s` continues", text, run.Dir, o.on)))
 	}
 	return err
 }

@@ -161,8 +161,8 @@ func engineSays(ctx context.Context, j *batch.Job) string {
 		return ""
 	}
 	if left.Running+left.Waiting == 0 {
-		return fmt.Sprintf("%s has no part left to run: `node lab submit %s --on %s` continues",
-			j.Engine, j.Dir, j.Engine)
+		return named(fmt.Sprintf("%s has no part left to run: `node lab submit %s --on %s` "+
+			"continues", j.Engine, j.Dir, j.Engine))
 	}
 	text := fmt.Sprintf("%s: %d running, %d waiting", j.Engine, left.Running, left.Waiting)
 	if left.Done > 0 { // its results come when all have ended
@@ -186,7 +186,7 @@ func (w *sweepWatch) lines(screen bool) string {
 	all := append([]string{w.dir, bar + " " + w.text(time.Now())}, w.facts...)
 	all = append(all, w.messages[:min(most, len(w.messages))]...)
 	if more := len(w.messages) - most; more > 0 {
-		all = append(all, fmt.Sprintf("and %d parts more", more))
+		all = append(all, fmt.Sprintf("and %d more", more))
 	}
 	return "\x1b[H\x1b[2J" + strings.Join(all, "\n") + "\n"
 }
