@@ -86,7 +86,7 @@ func TestRealBesideVirtual(t *testing.T) {
 	assert.Contains(t, said, "all existed before")
 	said, status = node("lab", "run", file, "-o", dir)
 	assert.Equal(t, 1, status)
-	assert.Contains(t, said, "it was run in real time, too (--real)")
+	assert.Contains(t, said, "it was run also in real time (--real)")
 	said, status = node("lab", "check", dir)
 	assert.Zero(t, status, said)
 

@@ -299,7 +299,8 @@ func (r *Results) unfinished() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d runs of %s did not finish: what they had come to is compared\n",
+	return fmt.Sprintf("%d of %d runs of %s did not finish: their results up to the end are "+
+		"compared\n",
 		n, len(r.Runs), r.Dir)
 }
 
@@ -307,14 +308,14 @@ func comparisonLegend(a, b *Results, list []Comparison) string {
 	if len(list) == 0 {
 		return "nothing to compare\n"
 	}
-	text := "\npairs with the same luck: means of their differences"
+	text := "\npairs of runs with the same random numbers: mean differences"
 	if !list[0].Paired {
-		text = "\nother seeds, so nothing is a pair: differences of means (Welch)"
+		text = "\ndifferent seeds, so runs do not pair: differences of means (Welch)"
 	}
-	text += " ± the reach of their 95 % intervals\n?: the interval has 0 in it\n" +
+	text += " ± half of the 95 % confidence interval\n?: the interval contains 0\n" +
 		a.unfinished() + b.unfinished()
 	if slices.ContainsFunc(list, func(c Comparison) bool { return c.LeftOut > 0 }) {
-		text += "of some metrics pairs are left out, because one of their runs was cut off\n"
+		text += "pairs with an incomplete run are left out of some metrics\n"
 	}
 	return text
 }

@@ -60,9 +60,9 @@ cc=cc0  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
 cc=cc1  a     sent        200.0  211.0   +11.0 ± 2.5   packets    +5.5 %
         b     completion   2.00  13.50  +11.50 ± 6.35  s        +575.0 %
 
-pairs with the same luck: means of their differences ± the reach of their 95 % intervals
-?: the interval has 0 in it
-of some metrics pairs are left out, because one of their runs was cut off
+pairs of runs with the same random numbers: mean differences ± half of the 95 % confidence interval
+?: the interval contains 0
+pairs with an incomplete run are left out of some metrics
 `, "\n"), out.String())
 
 	out.Reset()
@@ -159,7 +159,7 @@ func TestLateRunsAreMarked(t *testing.T) {
 		text := strings.ReplaceAll(out.String(), "tahoe", "")
 		assert.Regexp(t, want, text)
 		late := clock == result.LateTime
-		assert.Equal(t, late, strings.Contains(text, "Virtual results hold; real runs were late"))
+		assert.Equal(t, late, strings.Contains(text, "Runs in real time were late"))
 		assert.Equal(t, late, regexp.MustCompile(`goodput .* late\n`).MatchString(text), text)
 		report, err := r.Draw(lab.Drawing{})
 		require.NoError(t, err)

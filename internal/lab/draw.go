@@ -70,8 +70,8 @@ func (r *Results) Preview(w io.Writer, notes []string) error {
 	}
 	if len(have.Runs) < r.Total() {
 		page.Hash, page.Reload = "", true
-		page.Notes = append([]string{fmt.Sprintf("%d of %d runs are there. The page has the cells"+
-			" whose runs are complete.", len(r.Runs), r.Total())}, notes...)
+		page.Notes = append([]string{fmt.Sprintf("%d of %d runs are complete. The page shows "+
+			"the cells that have all of their runs.", len(r.Runs), r.Total())}, notes...)
 	}
 	return page.Write(w)
 }
@@ -170,7 +170,7 @@ func (r *Results) figureCells() []figure.Cell {
 
 func (r *Results) notes() []string {
 	if cells, runs := r.Missing(); runs > 0 {
-		return []string{fmt.Sprintf("Not all has been run: %d runs of %d cells are missing.", runs,
+		return []string{fmt.Sprintf("Incomplete: %d runs of %d cells are missing.", runs,
 			len(cells))}
 	}
 	return r.unsteady(r.rows(true))

@@ -162,7 +162,7 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 			continue
 		}
 		if own {
-			b.WriteString("own regressions, which prove nothing:\n")
+			b.WriteString("regression checks, against earlier results of this program:\n")
 		}
 		printVerdicts(&b, list)
 	}

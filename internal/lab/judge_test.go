@@ -45,7 +45,8 @@ expect:
 	assert.Contains(t, failed.String(), "\nFAILS  the rate of the trace, more or")
 	assert.Contains(t, failed.String(), "       published: 0.5\n       nobody knows\n"+
 		"       source: the trace\n       tolerance: rounding\n")
-	assert.Contains(t, first.String(), "own regressions, which prove nothing:\n    what ")
+	assert.Contains(t, first.String(), "regression checks, against earlier results of this "+
+		"program:\n    what ")
 	assert.NotContains(t, failed.String(), "ok ")
 	for line := range strings.SplitSeq(first.String(), "\n") {
 		assert.LessOrEqual(t, len([]rune(line)), 100)
@@ -90,7 +91,7 @@ expect: [{value: utilisation(reno) < 2, source: s}, {value: utilisation(cubic) <
 	assert.Equal(t, before, files(t, dir))
 	page := some.String()
 	for _, text := range []string{
-		`<meta http-equiv="refresh"`, "4 of 6 runs are there.", "part 5: no", "1 met",
+		`<meta http-equiv="refresh"`, "4 of 6 runs are complete.", "part 5: no", "1 met",
 	} {
 		assert.Contains(t, page, text)
 		assert.NotContains(t, whole.String(), text)

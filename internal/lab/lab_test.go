@@ -161,7 +161,7 @@ func TestMoreTrialsGoOnWhereFewerEnded(t *testing.T) {
 	r, err := lab.Run(t.Context(), study(2, 3), lab.Options{Dir: dir})
 	require.NoError(t, err)
 	assert.Len(t, r.Runs, 6)
-	assert.Contains(t, r.Notes[0], "10 further runs")
+	assert.Contains(t, r.Notes[0], "10 more runs")
 }
 
 func TestADirectoryOfAnotherExperiment(t *testing.T) {

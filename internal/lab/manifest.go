@@ -131,9 +131,9 @@ func (m *Manifest) same(dir string, s *Study) error {
 	why := "with other settings"
 	switch {
 	case m.Real && s.Real == nil:
-		why = "in real time, too (--real)"
+		why = "also in real time (--real)"
 	case !m.Real && s.Real != nil:
-		why = "in virtual time alone"
+		why = "in virtual time only"
 	case m.Name != s.Name:
 		why = "named " + m.Name
 	case m.Version != s.Version:

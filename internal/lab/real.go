@@ -292,8 +292,9 @@ func (r *Results) Timings() (lines []string, kept bool) {
 		lines = append(lines, line+": "+text)
 	}
 	if !kept {
-		lines = append([]string{"Virtual results hold; real runs were late: in rows that are " +
-			"marked, the difference is also the machine's. Repeat them when it is idle."}, lines...)
+		lines = append([]string{"The runs in virtual time are valid. Runs in real time were " +
+			"late, so part of the difference in the marked rows comes from this machine: repeat " +
+			"them when it is idle."}, lines...)
 	}
 	return lines, kept
 }

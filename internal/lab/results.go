@@ -37,7 +37,7 @@ func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	}
 	if n := len(runs) - len(r.Runs); n > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf(
-			"%d further runs in %s are left out: --trials asks for fewer", n, dir))
+			"%d more runs in %s are left out, because of --trials", n, dir))
 	}
 	return r
 }
@@ -159,7 +159,7 @@ func (r *Results) unsteady(rows []result.Group) []string {
 		}
 	}
 	if more := len(lines) - maxTold; more > 0 {
-		lines = append(lines[:maxTold], fmt.Sprintf("and %d others; %s has their trends", more,
+		lines = append(lines[:maxTold], fmt.Sprintf("and %d more; %s has their trends", more,
 			trialsFile))
 	}
 	return lines

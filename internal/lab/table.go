@@ -70,7 +70,7 @@ func (r *Results) Print(w io.Writer, s Shown) error {
 	}
 	b.WriteString(t.String())
 	if n := len(all) - len(rows); n > 0 {
-		fmt.Fprintf(&b, "and %d rows more: %s has all\n", n, summaryFile)
+		fmt.Fprintf(&b, "and %d more rows: %s has all\n", n, summaryFile)
 	}
 	b.WriteString(r.legend(all))
 	r.printReal(&b, s.Metrics)
@@ -204,7 +204,7 @@ func (r *Results) legend(rows []result.Group) string {
 		if fewest < most {
 			trials = fmt.Sprintf("%d to %d", fewest, most)
 		}
-		fmt.Fprintf(&b, "\nmeans of %s trials ± the reach of their 95 %% intervals, seed %d",
+		fmt.Fprintf(&b, "\nmeans of %s trials ± half of the 95 %% confidence interval, seed %d",
 			trials, r.Seed)
 	}
 	if cut && most > 1 {
@@ -215,7 +215,7 @@ func (r *Results) legend(rows []result.Group) string {
 	}
 	b.WriteString("\n")
 	if slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd }) {
-		b.WriteString("of many flows the least, the median and the most of each metric; " +
+		b.WriteString("many flows: minimum, median and maximum of each metric; " +
 			"--all shows each\n")
 	}
 	for _, text := range r.unsteady(rows) {
@@ -228,7 +228,7 @@ func (r *Results) legend(rows []result.Group) string {
 			continue
 		}
 		if told++; told > maxTold {
-			b.WriteString("and others; " + trialsFile + " has the reason of each\n")
+			b.WriteString("and more; " + trialsFile + " has the reason of each\n")
 			break
 		}
 		text := fmt.Sprintf("%d of %d did not finish: %s, %s", row.N-row.Finished, row.N,

@@ -65,7 +65,7 @@ cc1  a     2.101 ± 0.248  100.0 ± 0.0
      b     0.500 ± 0.000               1.000 ± 2.484
      all                                              0.7500 ± 0.0000
 
-means of 3 trials ± the reach of their 95 % intervals, seed 1
+means of 3 trials ± half of the 95 % confidence interval, seed 1
 `, "\n"), printed(t, s))
 }
 
@@ -92,7 +92,7 @@ cc0       5/5    30.00 ± 19.63
 cc1       3/5  ~ 50.00 (40.00 to never)
 cc2       1/5  ~ never
 
-means of 5 trials ± the reach of their 95 % intervals, seed 1
+means of 5 trials ± half of the 95 % confidence interval, seed 1
 where runs were cut off: ~ median (between the quartiles)
 2 of 5 did not finish: cc=cc1 a, trial 0: out of time: 3 of 5 bytes
 4 of 5 did not finish: cc=cc2 a, trial 0: out of time: 3 of 5 bytes
@@ -149,7 +149,7 @@ cc0   0.001502 ± 0.000004          0 ± 0
 cc1   0.3003   ± 0.0007            3 ± 0
 cc2  14.51     ± 0.04           1218 ± 0
 
-means of 3 trials ± the reach of their 95 % intervals, seed 1
+means of 3 trials ± half of the 95 % confidence interval, seed 1
 `, "\n"), printed(t, s))
 }
 
@@ -171,18 +171,18 @@ func TestTheTableOfACrowd(t *testing.T) {
 	assert.Equal(t, strings.TrimPrefix(`
 drawn: numbers out of a hat
 
-                                goodput             Jain
-cc   flow          kind          Mbit/s
-cc0  least of 30   reno   1.000 ± 0.000
-     median of 30  reno  15.50  ± 0.00
-     most of 30    reno  30.00  ± 0.00
-     least of 10   bbr   31.00  ± 0.00
-     median of 10  bbr   35.50  ± 0.00
-     most of 10    bbr   40.00  ± 0.00
-     all                                 0.7500 ± 0.0000
+                                 goodput             Jain
+cc   flow           kind          Mbit/s
+cc0  minimum of 30  reno   1.000 ± 0.000
+     median of 30   reno  15.50  ± 0.00
+     maximum of 30  reno  30.00  ± 0.00
+     minimum of 10  bbr   31.00  ± 0.00
+     median of 10   bbr   35.50  ± 0.00
+     maximum of 10  bbr   40.00  ± 0.00
+     all                                  0.7500 ± 0.0000
 
-means of 2 trials ± the reach of their 95 % intervals, seed 1
-of many flows the least, the median and the most of each metric; --all shows each
+means of 2 trials ± half of the 95 % confidence interval, seed 1
+many flows: minimum, median and maximum of each metric; --all shows each
 `, "\n"), printed(t, s))
 	r, err := lab.Run(t.Context(), s, lab.Options{Dir: t.TempDir()})
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func (p *pair) plot(name, title, caption string, panels []chart.Panel) (Plot, bo
 		return Plot{}, false
 	}
 	if n := len(p.virtual.flows); n > p.flows {
-		caption += fmt.Sprintf(" Of the first %d of %d flows.", p.flows, n)
+		caption += fmt.Sprintf(" The first %d of %d flows are drawn.", p.flows, n)
 	}
 	return Plot{
 		Name: name, Title: title, Caption: caption,
@@ -115,7 +115,7 @@ func (p *pair) windows() (Plot, bool) {
 	}
 	panels := p.panels("cwnd", u, func(_ *view, f *flow) []chart.Point { return f.windows(1) })
 	return p.plot("cwnd", p.titled("Congestion window"),
-		"The congestion window at each change that the sender made.", panels)
+		"The congestion window at each change.", panels)
 }
 
 func (p *pair) roundTrips() (Plot, bool) {
@@ -131,7 +131,7 @@ func (p *pair) roundTrips() (Plot, bool) {
 	}
 	panels := p.panels("smoothed RTT", result.ScaleOf("s", greatest), smooth)
 	return p.plot("rtt", p.titled("Round-trip time"),
-		"The round trip as the sender had smoothed it.", panels)
+		"The sender's smoothed round-trip time.", panels)
 }
 
 func (p *pair) rates() (Plot, bool) {

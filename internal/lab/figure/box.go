@@ -23,17 +23,17 @@ func boxPlot(c *compared) (Plot, bool) {
 	if c.axis != "" {
 		return Plot{}, false
 	}
-	p := Plot{Name: "spread", Title: "How runs differ"}
+	p := Plot{Name: "spread", Title: "Spread of the runs"}
 	single := !slices.ContainsFunc(c.cells, func(c Cell) bool {
 		return len(c.Trials) >= fewestRuns
 	})
 	if single && len(c.cells) < 2 {
 		return Plot{}, false
 	}
-	p.Caption = "Each run is a dot (" + c.runs() + "). The box holds the middle half, its line " +
-		"is the median, and the whiskers reach to the last run within one and a half times the box."
+	p.Caption = "Each dot is a run (" + c.runs() + "). The box shows the quartiles and the " +
+		"median; the whiskers end at the last run within 1.5 times the interquartile range."
 	if single {
-		p.Title, p.Caption = "Cell beside cell", "Each dot is a run."
+		p.Title, p.Caption = "Cells compared", "Each dot is a run."
 	}
 	var says beside
 	var kinds [][]chart.Panel // of panels with the same rows
@@ -55,7 +55,7 @@ func boxPlot(c *compared) (Plot, bool) {
 	p.Caption += says.text()
 	for i, kind := range kinds {
 		if first := kind[0].Layers; i == 0 && !single && first[0].Kind == chart.Shape {
-			first[0].Name, first[3].Name = "middle half, "+c.runs(), "median"
+			first[0].Name, first[3].Name = "quartiles, "+c.runs(), "median"
 		}
 		abreast := 3
 		if len(kind) == 4 {

@@ -136,9 +136,9 @@ func (c *compared) bandName() string {
 	case !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):
 		return ""
 	case c.cutOff():
-		return "95 % interval or middle half, " + c.runs()
+		return "95 % confidence interval or quartiles, " + c.runs()
 	}
-	return "95 % interval, " + c.runs()
+	return "95 % confidence interval, " + c.runs()
 }
 
 func describe(cells []Cell) string {

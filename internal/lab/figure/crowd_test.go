@@ -26,7 +26,7 @@ func TestACrowdHasARampAndAShortKey(t *testing.T) {
 	windows := plotOf(t, plots, "cwnd")
 	layers := windows.chart.Rows[0].Panels[0].Layers
 	assert.Len(t, layers, mostLines)
-	assert.Contains(t, windows.Caption, "Of 60 flows 48 are drawn")
+	assert.Contains(t, windows.Caption, "48 of 60 flows are drawn")
 	var colours, key []string
 	for _, l := range layers {
 		colours = append(colours, l.Paint.String())
@@ -89,7 +89,7 @@ func TestAReportOfACrowd(t *testing.T) {
 	requireWhole(t, page)
 	results := page[strings.Index(page, "<h2>Results"):strings.Index(page, "<h2>All numbers")]
 	assert.Equal(t, 1+3+1, strings.Count(results, "<tr"))
-	for _, want := range []string{"least of 40", "median of 40", "most of 40", "20.5", "One run of each cell"} {
+	for _, want := range []string{"minimum of 40", "median of 40", "maximum of 40", "20.5", "One run of each cell"} {
 		assert.Contains(t, results, want)
 	}
 }
@@ -127,12 +127,12 @@ func TestTheQueueOfALongRun(t *testing.T) {
 	p := plotOf(t, Plots(rec), "queue")
 	panels := p.chart.Rows
 	assert.InDelta(t, 15, layer(t, &panels[0].Panels[0], "mean").Points[100].Y, 0.2)
-	band := layer(t, &panels[0].Panels[0], "least to most").Points[100]
+	band := layer(t, &panels[0].Panels[0], "minimum to maximum").Points[100]
 	assert.Equal(t, chart.Point{X: band.X, Y: 30}, band)
 	strips := panels[len(panels)-1].Panels[0].Strips
 	require.Len(t, strips, 1)
 	assert.Equal(t, "lost", strips[0].Name)
-	assert.Contains(t, p.Finding, "none is dropped")
+	assert.Contains(t, p.Finding, "no packet is dropped")
 
 	for i := range l.Events {
 		l.Events[i].Wait = time.Microsecond
@@ -151,7 +151,7 @@ func TestManyTeethHaveADetail(t *testing.T) {
 	row := plotOf(t, Plots(rec), "cwnd").chart.Rows[0]
 	require.Len(t, row.Panels, 2)
 	assert.InDelta(t, 600.0*someTeeth/99, row.Panels[1].X.Max-row.Panels[1].X.Min, 1)
-	assert.Contains(t, plotOf(t, Plots(rec), "cwnd").Finding, "10.5 segments in the mean")
+	assert.Contains(t, plotOf(t, Plots(rec), "cwnd").Finding, "mean 10.5 segments")
 }
 
 // Curves that are called on and off are called what they are.
@@ -203,5 +203,5 @@ func TestBoxesOfUnlikeCells(t *testing.T) {
 	}
 	p := plotOf(t, SweepPlots(cells, []result.Metric{result.Completion}), "spread")
 	assert.True(t, p.chart.Rows[0].Panels[0].X.Log)
-	assert.Equal(t, "Cell beside cell", p.Title)
+	assert.Equal(t, "Cells compared", p.Title)
 }

@@ -31,24 +31,26 @@ func fairnessPlots(v *view) []Plot {
 	}
 	p := Plot{Name: "fairness", Title: "Fairness"}
 	if mean, _ := meanOver(jain, v.end); !infinite(mean) {
-		p.Finding = "Jain's index is " + digits(mean) + " in the mean over time"
+		p.Finding = "Jain's index is " + digits(mean) + " on average over time"
 	}
-	p.Caption = fmt.Sprintf("Jain's index of what the receiving applications got in steps of %s, "+
-		"of the flows that had begun: 1 is fair, 1/%d all for one.", plain(width, "s"), len(flows))
+	p.Caption = fmt.Sprintf("Jain's index of the receiving applications' goodput in steps of "+
+		"%s, over the flows that had begun: 1 is fair; at 1/%d, one flow has "+
+		"everything.", plain(width, "s"), len(flows))
 	over := chart.Panel{
 		X: v.time(), Y: chart.Axis{Label: "Jain's index", Max: 1.02}, Share: 1.75,
 		Moments: v.moments(),
 		Layers:  []chart.Layer{{Kind: chart.Steps, Paint: chart.Ink, Width: 0.9, Points: jain}},
 		Rules: []chart.Rule{
 			{Value: 1, Text: "fair", Paint: chart.Soft},
-			{Value: 1 / float64(len(flows)), Text: "all for one", Paint: chart.Soft},
+			{Value: 1 / float64(len(flows)), Text: "one flow has all", Paint: chart.Soft},
 		},
 	}
 	row := chart.Row{Height: 150, Panels: []chart.Panel{over}}
 	if len(flows) == 2 {
 		row.Panels = append(row.Panels, v.phasePanel(flows, rates, width))
-		p.Caption += " To the right, the one flow's rate against the other's, from the pale to " +
-			"the dark: on the diagonal they share alike, on the other line they fill the link."
+		p.Caption += " Right: the rate of one flow against that of the other, from pale (start) " +
+			"to dark (end). On the diagonal both have the same rate; on the other line they " +
+			"fill the link."
 	}
 	p.chart = chart.Figure{Rows: []chart.Row{row}}
 	return []Plot{p}

@@ -36,8 +36,8 @@ func objectPlots(v *view) []Plot {
 		axis = timeAxis(0, 1.02*last)
 	}
 	p := Plot{Name: "objects", Title: "Objects"}
-	p.Caption = "From the request for each object to its last byte, in the order of " +
-		"completion, small objects dark. Bars have a minimum length."
+	p.Caption = "A bar for each object, from its request to its last byte, in the order of " +
+		"completion; small objects are dark. Bars have a minimum length."
 	p.chart = chart.Figure{}
 	unfinished := false
 	for i, name := range names {
@@ -54,7 +54,7 @@ func objectPlots(v *view) []Plot {
 		p.chart.Rows = append(p.chart.Rows, chart.Row{Height: height, Panels: []chart.Panel{panel}})
 	}
 	if unfinished {
-		p.Caption += " What is dashed was not complete when the run ended."
+		p.Caption += " Dashed objects were incomplete when the run ended."
 	}
 	return []Plot{p}
 }

@@ -410,8 +410,9 @@ func crowdText(all, drawn int) string {
 	case all <= mostCurves:
 		return ""
 	case drawn < all:
-		return fmt.Sprintf(" Of %d flows %d are drawn, from the first, dark, to the last, light.",
+		return fmt.Sprintf(" %[2]d of %[1]d flows are drawn, from the first (dark) to the last "+
+			"(light).",
 			all, drawn)
 	}
-	return " From the first flow, dark, to the last, light."
+	return " Flows are drawn from the first (dark) to the last (light)."
 }

@@ -250,7 +250,7 @@ func TestObjects(t *testing.T) {
 	panel := &p.chart.Rows[0].Panels[0]
 	assert.InDelta(t, 2.04, panel.X.Max, 1e-9, "up to the last completion")
 	assert.Equal(t, PaintOf("rdt"), panel.Layers[0].Paint)
-	assert.Contains(t, p.Caption, "dashed")
+	assert.Contains(t, p.Caption, "Dashed")
 	assert.Len(t, layer(t, panel, "not complete").Points, 3)
 }
 

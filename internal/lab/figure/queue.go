@@ -86,11 +86,11 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 		p.Name = "queue-" + fileName(l.Name)
 	}
 	if !v.carries(l) {
-		p.Title = "Queue of the link " + l.Name + ", the way of the acknowledgments"
+		p.Title = "Queue of the link " + l.Name + ", the path of the acknowledgments"
 	}
-	p.Finding = fmt.Sprintf("packets wait %s at the most", amount(longest, "s"))
+	p.Finding = fmt.Sprintf("packets wait at most %s", amount(longest, "s"))
 	if n := len(q.drops); n == 0 {
-		p.Finding += ", and none is dropped"
+		p.Finding += ", and no packet is dropped"
 	}
 	layers, how := v.depthLayers(&q, result.ScaleOf("bytes", deepest))
 	p.Caption = "Bytes in the queue" + how +
@@ -123,13 +123,13 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 		last.Strips = append(last.Strips, chart.Strip{
 			Name: "dropped", Paint: events["dropped"], At: q.drops,
 		})
-		p.Caption += " Ticks: what it dropped."
+		p.Caption += " Ticks: dropped packets."
 	}
 	if len(q.lost) > 0 {
 		last.Strips = append(last.Strips, chart.Strip{
 			Name: "lost", Paint: chart.Soft, At: q.lost,
 		})
-		p.Caption += " Ticks of loss: what the wire behind it lost."
+		p.Caption += " Ticks of loss: packets lost on the link."
 	}
 	if len(q.marks) > 0 {
 		last.Strips = append(last.Strips, chart.Strip{
@@ -169,9 +169,10 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 	}
 	mean, band = lasting(mean, v.end), lasting(band, v.end)
 	return []chart.Layer{
-		{Name: "least to most", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
+		{Name: "minimum to " +
+			"maximum", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
-	}, fmt.Sprintf(" in steps of %s, the mean and between which limits", plain(width, "s"))
+	}, fmt.Sprintf(" (mean, minimum and maximum in steps of %s)", plain(width, "s"))
 }
 
 func scale(list []chart.Point, u result.Scale) []chart.Point {

@@ -41,7 +41,7 @@ func rttPlots(v *view) []Plot {
 	axis.Min, axis.Max = widen(axis.Min, axis.Max)
 	p := Plot{Name: "rtt", Title: "Round-trip time", Finding: rttFinding(flows)}
 	p.Caption = "Each round trip that a sender measured (dots), its smoothed RTT (line)" +
-		ruleText + "; to the right, the share of the samples that were at most as long." +
+		ruleText + ". Right: the distribution function of the samples." +
 		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
 	if len(flows) <= mostPanels { // their round trips are alike: one would hide the other

@@ -75,14 +75,14 @@ func scatterPlot(c *compared) (Plot, bool) {
 }
 
 func (c *compared) tradeoffCaption() string {
-	text := "Each dot is a flow of a run: its goodput, and the round trip that 95 of 100 were " +
-		"shorter than, less to the right. "
+	text := "Each dot is a flow of a run: its goodput, and the 95th percentile of its " +
+		"round-trip times (shorter to the right). "
 	switch {
 	case c.axis != "":
 		text += "The large dots are the means of the cells, joined in the order of " +
 			shortKey(c.axis, c.keys) + ". "
 	case slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):
-		text += "The large dots are means; the ellipses hold one standard deviation. "
+		text += "The large dots are means; the ellipses show one standard deviation. "
 	}
 	return text + "Better is up and to the right."
 }

@@ -43,11 +43,11 @@ func sequencePlots(v *view) []Plot {
 		}
 		p.chart.Rows = append(p.chart.Rows, row)
 	}
-	p.Caption = "Each segment as its sender sent it, a bar from its first byte to its last; the " +
-		"line below is the acknowledgment number."
+	p.Caption = "Each bar is a segment, from its first byte to its last, at the time when it " +
+		"was sent. The line below is the acknowledgment number."
 	if detailed {
-		p.Caption += " To the right a detail, in which R marks retransmissions, small bars " +
-			"on the line are duplicate acknowledgments, and those above it what SACK says arrived."
+		p.Caption += " Right: a detail. R marks retransmissions, small bars on the line are " +
+			"duplicate acknowledgments, bars above it are SACK blocks."
 	}
 	return []Plot{p}
 }
@@ -301,7 +301,7 @@ func sequenceFinding(flows []*flow) string {
 		}
 		share := digits(100*float64(last.Retransmits)/sent) + " %"
 		if len(flows) == 1 {
-			return fmt.Sprintf("%s retransmitted, %s of all",
+			return fmt.Sprintf("%s retransmitted (%s)",
 				plural(int(last.Retransmits), "segment"),
 				share)
 		}

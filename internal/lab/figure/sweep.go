@@ -253,7 +253,7 @@ func curvePlot(c *compared) (Plot, bool) {
 		return Plot{}, false
 	}
 	p := Plot{
-		Name: "sweep", Title: "What " + shortKey(c.axis, c.keys) + " does",
+		Name: "sweep", Title: "Effect of " + shortKey(c.axis, c.keys),
 		Finding: c.sweepFinding(),
 	}
 	var says beside
@@ -272,11 +272,12 @@ func curvePlot(c *compared) (Plot, bool) {
 			p.chart.Rows = append(p.chart.Rows, row)
 		}
 	}
-	p.Caption = "The mean over the trials of each cell (" + c.runs() + ") with its 95 % " +
+	p.Caption = "The mean of each cell's trials (" + c.runs() + ") with its 95 % confidence " +
 		"interval, and each trial as a faint dot."
 	if c.cutOff() {
-		p.Caption = "The mean of each cell (" + c.runs() + ") with its 95 % interval (where some " +
-			"did not finish: the median and the middle half), and each trial as a faint dot."
+		p.Caption = "The mean of each cell (" + c.runs() + ") with its 95 % confidence interval " +
+			"(where " +
+			"some did not finish: the median and the quartiles), and each trial as a faint dot."
 	} else if !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }) {
 		p.Caption = "The result of the single run of each cell."
 	}
@@ -326,10 +327,10 @@ type beside struct{ band, theory, published bool }
 
 func (b beside) text() (text string) {
 	if b.theory {
-		text += " Dashed: what theory says."
+		text += " Dashed: theory."
 	}
 	if b.published {
-		text += " Crosses: what was published."
+		text += " Crosses: published values."
 	}
 	return text
 }

@@ -24,7 +24,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	assert.False(t, panel.Y.Log)
 	assert.Equal(t, "limit, bdp", panel.X.Label)
 	assert.Equal(t, []float64{0.1, 0.2, 0.5, 1, 2, 4}, panel.X.At)
-	assert.Contains(t, p.Caption, "Dashed: what theory says.")
+	assert.Contains(t, p.Caption, "Dashed: theory.")
 	found := words(t, p)
 	for _, want := range []string{
 		"tahoe", "reno", "cubic", "0.1", "4", "utilisation", "limit, bdp", "95 % interval, n = 10",
@@ -91,7 +91,7 @@ func TestASweepOfNamesIsBoxes(t *testing.T) {
 	panel := &plots[0].chart.Rows[0].Panels[0]
 	assert.Equal(t, []string{"tahoe", "reno", "newreno", "cubic", "bbr"}, panel.Y.Names)
 	assert.Equal(t, "goodput, Mbit/s", panel.X.Label)
-	assert.Equal(t, "middle half, n = 10", panel.Layers[0].Name)
+	assert.Equal(t, "quartiles, n = 10", panel.Layers[0].Name)
 	scatter := &plotOf(t, plots, "tradeoff").chart.Rows[0].Panels[0]
 	assert.True(t, scatter.X.Reversed, "up and to the right is better")
 }
@@ -110,7 +110,7 @@ func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
 	assert.InDelta(t, 1, at["theory"].Y, 0.5)
 	assert.Equal(t, chart.Point{X: 20, Y: 2}, at["published"])
 	assert.Greater(t, panel.X.Max, 20.0)
-	assert.Contains(t, p.Caption, "Dashed: what theory says. Crosses: what was published.")
+	assert.Contains(t, p.Caption, "Dashed: theory. Crosses: published values.")
 }
 
 // Theory of one cell is a line too short to see, so it is drawn longer.

@@ -202,7 +202,7 @@ func (f Figure) chart() (*chart.Figure, error) {
 		l.Title, l.Share = panel.title, 1.5
 		l.X.Bare, r.X.Bare = i < 2, i < 2
 		if i == 0 {
-			r.Title = "its middle, " + right.length()
+			r.Title = "the middle, " + right.length()
 		}
 		for j := range r.Layers { // the left panel has named them
 			r.Layers[j].Name = ""

@@ -25,8 +25,8 @@ func windowPlots(v *view) []Plot {
 	case len(flows) > mostPanels:
 		drawn := crowd(flows)
 		p.chart = v.crowdedWindows(drawn)
-		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, each as its "+
-			"sender changed it.", len(flows)) + crowdText(len(flows), len(drawn))
+		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, at each "+
+			"change.", len(flows)) + crowdText(len(flows), len(drawn))
 		return []Plot{p}
 	}
 	var panels []chart.Panel
@@ -37,18 +37,18 @@ func windowPlots(v *view) []Plot {
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	detailed := v.addTeeth(&p, flows)
 	p.Caption = "The congestion window (cwnd) and the slow-start threshold (ssthresh) at each " +
-		"change that the sender made" + flows[0].segmentText() + "."
+		"change" + flows[0].segmentText() + "."
 	if capacity, limit := v.bottleneck(flows[0]); capacity > 0 && v.baseRTT(flows[0]) > 0 {
-		p.Caption += " BDP is what the path holds without a queue"
+		p.Caption += " BDP is the bandwidth-delay product"
 		if limit > 0 {
-			p.Caption += fmt.Sprintf(", Q what the bottleneck's queue holds on top of it (%s)",
+			p.Caption += fmt.Sprintf(", Q the size of the bottleneck's queue (%s)",
 				plain(limit, "bytes"))
 		}
-		p.Caption += ", both for one flow alone."
+		p.Caption += ", both for a single flow."
 	}
-	p.Caption += " Ticks beneath: what happened when."
+	p.Caption += " Ticks below the axis are events."
 	if detailed {
-		p.Caption += " The left panel shows the range and the mean, the right one a detail."
+		p.Caption += " Left: the range and the mean; right: a detail."
 	}
 	return []Plot{p}
 }
@@ -231,8 +231,7 @@ func flightPlots(v *view) []Plot {
 	if outside == "" {
 		p.Caption += ", with the receiver's window (rwnd)."
 	} else {
-		p.Caption += "; the window that the receiver offers, " + outside + " at the least, never " +
-			"decides."
+		p.Caption += "; the receiver's window, " + outside + " or more, never limits."
 	}
 	alike(panels)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
@@ -334,7 +333,7 @@ func ownPlots(v *view) []Plot {
 		return nil
 	}
 	p := Plot{Name: "recorded", Title: "Recorded by the congestion control"}
-	p.Caption = "The numbers that the Starlark scripts record, each as its script last set it."
+	p.Caption = "The numbers that the Starlark scripts record, at each change."
 	if all > len(panels) {
 		p.Caption += fmt.Sprintf(" The first %d of %d are drawn.", len(panels), all)
 	}
@@ -354,12 +353,12 @@ func (v *view) windowFinding(flows []*flow) string {
 		if infinite(mean) {
 			return ""
 		}
-		said := digits(u.Of(mean)) + " " + u.Name + " in the mean"
+		average := digits(u.Of(mean)) + " " + u.Name
 		if len(flows) > 1 {
-			parts = append(parts, f.title()+" has "+said)
+			parts = append(parts, f.title()+" has "+average+" on average")
 			continue
 		}
-		parts = append(parts, said+", "+digits(u.Of(most(cwnd)))+" at the most")
+		parts = append(parts, "mean "+average+", maximum "+digits(u.Of(most(cwnd))))
 		if falls > 0 {
 			parts[0] += ", " + plural(falls, "fall")
 		}

@@ -40,7 +40,7 @@ func TestCrowd(t *testing.T) {
 		assert.False(t, reno[i].Finished)
 		assert.Equal(t, "x out of time", reno[i].Note)
 	}
-	assert.Equal(t, "least of 3", reno[0].Name)
+	assert.Equal(t, "minimum of 3", reno[0].Name)
 	cubic := trial.Crowd("cubic")
 	assert.Equal(t, "median of 2", cubic[1].Name)
 	assert.Equal(t, result.Values{result.Goodput: 15, result.Completion: 1.5}, cubic[1].Values)

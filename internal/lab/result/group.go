@@ -149,7 +149,7 @@ func (t *Trial) Crowd(label string) [3]Flow {
 			}
 		}
 	}
-	for j, name := range [...]string{"least", "median", "most"} {
+	for j, name := range [...]string{"minimum", "median", "maximum"} {
 		out[j].Name, out[j].Label = fmt.Sprintf("%s of %d", name, members), label
 		out[j].Values = Values{}
 	}

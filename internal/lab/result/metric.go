@@ -106,82 +106,85 @@ const (
 
 // catalog has the metrics in the order of tables.
 var catalog = []Definition{
-	{Goodput, "bit/s", "", "", "what the receiving application got"},
-	{Throughput, "bit/s", "", "", "what the flow's data packets took of the bottleneck, headers " +
-		"included"},
-	{Share, "", "", "", "the flow's part of the goodput of all"},
-	{Trend, "", "", "", "Kendall's S of the goodput in 16 parts of the measured time: pairs that " +
-		"rise less those that fall"},
-	{Drift, "", "", "", "how much of its mean the goodput changes from the first part to the " +
-		"last (Sen's slope)"},
+	{Goodput, "bit/s", "", "", "goodput of the receiving application"},
+	{Throughput, "bit/s", "", "", "rate of the flow's data packets through the bottleneck, " +
+		"headers included"},
+	{Share, "", "", "", "the flow's share of the total goodput"},
+	{Trend, "", "", "", "Kendall's S of the goodput in 16 parts of the measured time: rising " +
+		"pairs minus falling pairs"},
+	{Drift, "", "", "", "change of the goodput from the first part to the last, relative to its " +
+		"mean (Sen's slope)"},
 	{Completion, "s", "time to completion", "completion", "from the flow's start to the last " +
 		"byte that the application got"},
-	{Delivered, "bytes", "", "", "what the receiving application got"},
-	{Sent, "packets", "packets sent", "sent", "what both ends sent"},
-	{DataSent, "packets", "data packets sent", "", "packets with data, repeats included"},
-	{AcksSent, "packets", "acknowledgments sent", "", "packets that only acknowledge"},
+	{Delivered, "bytes", "", "", "bytes that the receiving application got"},
+	{Sent, "packets", "packets sent", "sent", "packets that both ends sent"},
+	{DataSent, "packets", "data packets sent", "", "packets with data, retransmissions included"},
+	{AcksSent, "packets", "acknowledgments sent", "", "packets without data"},
 	{Retransmits, "packets", "retransmitted packets", "retransmitted", "packets with data that " +
-		"was sent before"},
-	{Timeouts, "", "timeouts", "", "retransmission time-outs"},
+		"had been sent before"},
+	{Timeouts, "", "timeouts", "", "retransmission timeouts"},
 	{Recoveries, "", "", "", "fast recoveries"},
-	{Drops, "packets", "packets dropped or lost", "dropped", "of both ends', that the bottleneck " +
-		"dropped or the path's model lost"},
-	{RTTMean, "s", "mean RTT", "", "mean of the round trips measured"},
-	{RTTMin, "s", "shortest RTT", "", "the shortest"},
-	{RTTMax, "s", "longest RTT", "", "the longest"},
-	{RTTP50, "s", "median RTT", "", "half were shorter"},
-	{RTTP95, "s", "RTT (p95)", "", "95 of 100 were shorter"},
-	{RTTP99, "s", "RTT (p99)", "", "99 of 100 were shorter"},
+	{Drops, "packets", "packets dropped or lost", "dropped", "packets of both ends that the " +
+		"bottleneck dropped or the path's loss model lost"},
+	{RTTMean, "s", "mean RTT", "", "mean of the measured round trips"},
+	{RTTMin, "s", "shortest RTT", "", "shortest measured round trip"},
+	{RTTMax, "s", "longest RTT", "", "longest measured round trip"},
+	{RTTP50, "s", "median RTT", "", "median of the measured round trips"},
+	{RTTP95, "s", "RTT (p95)", "", "95th percentile of the measured round trips"},
+	{RTTP99, "s", "RTT (p99)", "", "99th percentile of the measured round trips"},
 	{RequestMean, "s", "", "", "mean time from a request to the last byte of its answer"},
-	{RequestP95, "s", "", "", "95 of 100 took less"},
-	{CwndMean, "bytes", "mean cwnd", "", "mean over time of the congestion window"},
-	{CwndMin, "bytes", "smallest cwnd", "", "its smallest"},
-	{CwndMax, "bytes", "largest cwnd", "", "its largest"},
-	{ClientSent, "packets", "client's packets", "client sent", "what the client sent until it " +
-		"had all: document 000's count"},
-	{ClientData, "packets", "client's data packets", "client's data", "of these, with data, " +
+	{RequestP95, "s", "", "", "95th percentile of the times of requests"},
+	{CwndMean, "bytes", "mean cwnd", "", "time average of the congestion window"},
+	{CwndMin, "bytes", "smallest cwnd", "", "smallest congestion window"},
+	{CwndMax, "bytes", "largest cwnd", "", "largest congestion window"},
+	{ClientSent, "packets", "client's packets", "client sent", "packets that the client sent " +
+		"until it had all data: document 000's count"},
+	{ClientData, "packets", "client's data packets", "client's data", "the client's packets " +
+		"with data, " +
 		"repeats included"},
-	{ClientAcks, "packets", "client's acknowledgments", "", "of these, that only acknowledge"},
-	{ClientPackets, "packets", "client's data, once each", "", "with data, each counted once: " +
-		"the N of the closed form"},
-	{Rounds, "", "", "", "rounds of the client's send loop in which something left"},
-	{ServerSent, "packets", "server's packets", "", "what the server, or the sender, sent until " +
-		"then"},
+	{ClientAcks, "packets", "client's acknowledgments", "", "the client's packets without data"},
+	{ClientPackets, "packets", "client's data, once each", "", "the client's packets with data, " +
+		"without retransmissions: the N of the closed form"},
+	{Rounds, "", "", "", "iterations of the client's send loop that sent a packet"},
+	{ServerSent, "packets", "server's packets", "", "packets that the server, or the sender, " +
+		"sent in that time"},
 	{ServerData, "packets", "server's data packets", "", "of these, with data, repeats included"},
-	{Damaged, "packets", "", "", "that a checksum of the protocol's own found damaged"},
+	{Damaged, "packets", "", "", "packets that failed the protocol's own checksum"},
 	{ObjectsDone, "", "", "", "objects that arrived"},
-	{ObjectMean, "s", "mean time of an object", "", "mean time from the beginning to an object's " +
+	{ObjectMean, "s", "mean time of an object", "", "mean time from the start to an object's " +
 		"last byte"},
-	{SmallMean, "s", "mean time of small objects", "small objects", "the same of small objects"},
-	{SmallLast, "s", "time of the last small object", "last small", "when the last small object " +
-		"was there"},
-	{LargeMean, "s", "mean time of large objects", "large objects", "the same as object_mean of " +
-		"large objects"},
-	{LargeLast, "s", "time of the last large object", "last large", "when the last large object " +
-		"was there"},
+	{SmallMean, "s", "mean time of small objects", "small objects", "object_mean of the small " +
+		"objects"},
+	{SmallLast, "s", "time of the last small object", "last small", "time until the last small " +
+		"object was complete"},
+	{LargeMean, "s", "mean time of large objects", "large objects", "object_mean of the large " +
+		"objects"},
+	{LargeLast, "s", "time of the last large object", "last large", "time until the last large " +
+		"object was complete"},
 	{NotebookThroughput, "bytes/s", "new ACKs × 80", "new ACKs × 80", "80 for each new " +
 		"acknowledgment: document 002's count"},
-	{NotebookAcks, "packets", "acknowledgments", "", "acknowledgments that its sender got"},
-	{NotebookDuplicates, "", "share of duplicate ACKs", "dup. ACKs", "the part of them that it " +
-		"took for duplicates"},
-	{Utilisation, "", "", "", "what left the bottleneck of what could have"},
+	{NotebookAcks, "packets", "acknowledgments", "", "acknowledgments that the sender received"},
+	{NotebookDuplicates, "", "share of duplicate ACKs", "dup. ACKs", "share of the " +
+		"acknowledgments that the sender took for duplicates"},
+	{Utilisation, "", "", "", "share of the bottleneck's capacity that was used"},
 	{Jain, "", "Jain's index", "Jain", "Jain's index of the goodputs: 1 is fair"},
 	{QueueMean, "s", "mean queueing delay", "", "mean wait of a packet in the bottleneck's queue"},
-	{QueueP50, "s", "queueing delay (p50)", "", "half waited less"},
-	{QueueP95, "s", "queueing delay (p95)", "queue (p95)", "95 of 100 waited less"},
-	{QueueMax, "s", "longest queueing delay", "", "the longest"},
-	{QueueDrops, "packets", "packets dropped", "", "what the bottleneck's queue dropped"},
-	{Policed, "packets", "", "", "what the bottleneck's policer dropped"},
-	{Losses, "packets", "packets lost", "", "what the path's loss model lost"},
-	{Marks, "packets", "packets marked", "", "what the queue marked"},
-	{Packets, "packets", "packets of all hosts", "", "what all hosts sent"},
-	{LateP99, "s", "", "", "in real time: 99 of 100 packets left the path less late"},
-	{LateMax, "s", "", "", "the latest"},
-	{WakeP99, "s", "", "", "99 of 100 times the ends' processes woke up less late"},
-	{WakeMax, "s", "", "", "the latest"},
-	{LateLimit, "s", "", "", "what late_p99 may be for time to be kept; 0: the path takes no time"},
-	{WakeLimit, "s", "", "", "what wake_p99 may be"},
-	{SocketDrops, "packets", "", "", "that the machine's sockets had no room for"},
+	{QueueP50, "s", "queueing delay (p50)", "", "median wait in the bottleneck's queue"},
+	{QueueP95, "s", "queueing delay (p95)", "queue (p95)", "95th percentile of the wait in the " +
+		"bottleneck's queue"},
+	{QueueMax, "s", "longest queueing delay", "", "longest wait in the bottleneck's queue"},
+	{QueueDrops, "packets", "packets dropped", "", "packets that the bottleneck's queue dropped"},
+	{Policed, "packets", "", "", "packets that the bottleneck's policer dropped"},
+	{Losses, "packets", "packets lost", "", "packets that the path's loss model lost"},
+	{Marks, "packets", "packets marked", "", "packets that the queue marked (ECN)"},
+	{Packets, "packets", "packets of all hosts", "", "packets that all hosts sent"},
+	{LateP99, "s", "", "", "real time: 99th percentile of how late packets left the path"},
+	{LateMax, "s", "", "", "real time: how late a packet left the path at most"},
+	{WakeP99, "s", "", "", "real time: 99th percentile of how late the hosts' processes woke up"},
+	{WakeMax, "s", "", "", "real time: how late a host's process woke up at most"},
+	{LateLimit, "s", "", "", "highest late_p99 of a run that kept time; 0: the path adds no delay"},
+	{WakeLimit, "s", "", "", "highest wake_p99 of a run that kept time"},
+	{SocketDrops, "packets", "", "", "packets that overflowed the machine's socket buffers"},
 }
 
 //go:embed columns.csv
