@@ -206,7 +206,8 @@ func TestKubernetesWaitsForAQuota(t *testing.T) {
 		"namespace: -- --namespace=NAME\n")())
 	require.NoError(t, submit.Process.Signal(syscall.SIGINT))
 	require.Error(t, submit.Wait())
-	assert.True(t, has(" stays queued; `node lab submit "+dir+" --on kubernetes` continues\n")())
+	assert.True(t, has(" stays queued; `"+k.path("node")+" lab submit "+dir+
+		" --on kubernetes` continues\n")())
 	assert.Equal(t, 130, submit.ProcessState.ExitCode())
 	k.mu.Lock()
 	defer k.mu.Unlock()
