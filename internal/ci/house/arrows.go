@@ -48,6 +48,7 @@ var rooms = []room{
 	{"internal/icmp", pure, "checksum clock", "crypto/sha256"},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
 	{"internal/udp", pure, "buffer checksum clock", ""},
+	{"internal/nat", pure, "checksum clock", ""},
 	{"internal/rcp", pure, "buffer clock", ""},
 	{"internal/rdt", pure, "clock", "compress/zlib crypto/md5 encoding/hex"},
 	{"internal/rip", pure, "clock", "crypto/hmac crypto/md5 crypto/sha1 crypto/sha256 " +
@@ -60,7 +61,8 @@ var rooms = []room{
 	{"internal/tcp/drill", pure, "", ""},
 	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},
 	{"internal/lnx", pure, "diagnostic rip", ""},
-	{"internal/stack", pure, "buffer checksum clock control icmp ip rcp rdt rip tcp udp", ""},
+	{"internal/stack", pure, "buffer checksum clock control icmp ip nat rcp rdt rip " +
+		"tcp udp", ""},
 
 	{"internal/capture", pure, "checksum", "bufio github.com/gopacket/gopacket"},
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},

@@ -1,0 +1,77 @@
+package nat
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Info is the state and the counters of a NAT.
+type Info struct {
+	Sessions, Mappings, Hosts int
+	Held                      int    // SYNs from outside that wait
+	Created                   uint64 // sessions
+	Expired                   uint64 // sessions
+	Evicted                   uint64 // unconfirmed sessions from outside
+	Refused                   uint64 // packets of new sessions, because of a limit
+	Filtered                  uint64 // packets from outside
+	Outbound, Inbound         uint64 // translated packets
+}
+
+// Info returns the state and the counters.
+func (n *NAT) Info() Info {
+	i := n.info
+	i.Sessions, i.Hosts, i.Held = len(n.inside), len(n.hosts), len(n.held)
+	i.Mappings = len(n.ports)
+	i.Outbound, i.Inbound = n.packets[outbound], n.packets[inbound]
+	return i
+}
+
+// Session describes a session.
+type Session struct {
+	Protocol          uint8
+	Inside            netip.AddrPort // for ICMP the port is the identifier
+	Outside           netip.AddrPort
+	Remote            netip.AddrPort
+	State             string // "unconfirmed", "open", "opening", "closing"
+	Forward           bool   // through a port forward
+	Left              time.Duration
+	Outbound, Inbound uint64 // packets
+}
+
+// Sessions lists at most limit sessions, in the order of inside and remote endpoints.
+func (n *NAT) Sessions(now clock.Time, limit int) []Session {
+	list := make([]Session, 0, min(limit, len(n.inside)))
+	for c := range n.queues {
+		q := &n.queues[c]
+		for s := q.last; s != nil && len(list) < limit; s = s.prev {
+			list = append(list, Session{
+				Protocol: s.protocol, Inside: s.inside.addrPort(),
+				Outside: endpoint{n.outside, s.port}.addrPort(), Remote: s.remote.addrPort(),
+				State: s.state(), Forward: s.forward,
+				Left:     max(0, s.used.Add(q.timeout).Sub(now)),
+				Outbound: s.packets[outbound], Inbound: s.packets[inbound],
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b Session) int {
+		return cmp.Or(a.Inside.Compare(b.Inside), cmp.Compare(a.Protocol, b.Protocol),
+			a.Remote.Compare(b.Remote))
+	})
+	return list
+}
+
+func (s *session) state() string {
+	switch {
+	case s.class == unconfirmed:
+		return "unconfirmed"
+	case s.reset || s.closed[0] && s.closed[1]:
+		return "closing"
+	case s.class == transitory:
+		return "opening"
+	}
+	return "open"
+}

@@ -1,0 +1,377 @@
+package nat
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/checksum"
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Offsets in headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
+const (
+	headerLen   = 20
+	idAt        = 4
+	fragmentAt  = 6
+	protocolAt  = 9
+	sumAt       = 10
+	srcAt       = 12
+	dstAt       = 16
+	dstPortAt   = 2
+	tcpFlagsAt  = 13
+	tcpSumAt    = 16
+	udpSumAt    = 6
+	icmpSumAt   = 2
+	icmpIDAt    = 4
+	leastTCP    = 20
+	leastOthers = 8 // the length of UDP's and ICMP's headers
+)
+
+// addrOf and number convert an IPv4 address.
+func addrOf(a uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)})
+}
+
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
+}
+
+// change is the sum of 16-bit words before and after a translation: those of the address, and those
+// of address and port.
+type change struct{ addrWas, addrIs, allWas, allIs uint16 }
+
+func changeOf(was, is endpoint) change {
+	words := func(a uint32) uint64 { return uint64(a>>16) + uint64(a&0xffff) }
+	fold := func(s uint64) uint16 {
+		s = s>>16 + s&0xffff
+		return uint16(s>>16 + s&0xffff)
+	}
+	return change{
+		addrWas: fold(words(was.addr)), addrIs: fold(words(is.addr)),
+		allWas: fold(words(was.addr) + uint64(was.port)),
+		allIs:  fold(words(is.addr) + uint64(is.port)),
+	}
+}
+
+// update changes the checksum at b (RFC 1624 §3).
+func update(b []byte, was, is uint16) {
+	stored := binary.BigEndian.Uint16(b)
+	binary.BigEndian.PutUint16(b, checksum.Update(stored, was, is))
+}
+
+// setSums computes the session's changes.
+func (s *session) setSums(outside uint32) {
+	public := endpoint{outside, s.port}
+	s.sums = [2]change{changeOf(s.inside, public), changeOf(public, s.inside)}
+}
+
+// outline is what a NAT reads of a packet.
+type outline struct {
+	transport []byte // with the payload
+	src, dst  endpoint
+	protocol  uint8
+	flags     byte // of TCP
+	query     bool // an ICMP query or its reply; src and dst have its identifier
+	reply     bool
+	failure   bool // an ICMP error
+}
+
+// ICMP's types.
+const (
+	echoReply    = 0
+	unreachable  = 3
+	echo         = 8
+	timeExceeded = 11
+	problem      = 12
+	timestamp    = 13
+	timestamped  = 14
+)
+
+// read reads a packet whose IP header is valid. quoted says that it is the packet in an ICMP error,
+// of which eight bytes of transport header suffice.
+func read(b []byte, quoted bool) (o outline, v Verdict) {
+	size := int(b[0]&0x0f) * 4
+	if size < headerLen || size > len(b) {
+		return o, Malformed
+	}
+	const offset, more = 0x1fff, 0x2000
+	fragment := binary.BigEndian.Uint16(b[fragmentAt:])
+	if fragment&offset != 0 || fragment&more != 0 && !quoted {
+		return o, Malformed // the router reassembles first; a later fragment has no ports
+	}
+	o.transport, o.protocol = b[size:], b[protocolAt]
+	o.src.addr = binary.BigEndian.Uint32(b[srcAt:])
+	o.dst.addr = binary.BigEndian.Uint32(b[dstAt:])
+	least := leastOthers
+	if o.protocol == tcp && !quoted {
+		least = leastTCP
+	}
+	if len(o.transport) < least {
+		return o, Malformed
+	}
+	switch o.protocol {
+	case tcp, udp:
+		o.src.port = binary.BigEndian.Uint16(o.transport)
+		o.dst.port = binary.BigEndian.Uint16(o.transport[dstPortAt:])
+		if o.protocol == tcp && !quoted {
+			o.flags = o.transport[tcpFlagsAt]
+		}
+		return o, Translate
+	case icmp:
+		return o, o.readICMP()
+	}
+	return o, Unsupported
+}
+
+func (o *outline) readICMP() Verdict {
+	id := binary.BigEndian.Uint16(o.transport[icmpIDAt:])
+	switch o.transport[0] {
+	case echo, timestamp:
+		o.query, o.src.port = true, id
+	case echoReply, timestamped:
+		o.query, o.reply, o.dst.port = true, true, id
+	case unreachable, timeExceeded, problem:
+		o.failure = true
+	default:
+		return Unsupported
+	}
+	return Translate
+}
+
+// Match is the translation of one packet.
+type Match struct {
+	session *session
+	dir     direction
+	failure bool
+	size    int // of the IP header
+	quoted  int // of the IP header in an ICMP error
+	outside uint32
+}
+
+// Inside returns the inside address of the packet.
+func (m *Match) Inside() netip.Addr { return addrOf(m.session.inside.addr) }
+
+// Outbound returns the translation of a packet from inside, whose IP header is valid.
+func (n *NAT) Outbound(now clock.Time, b []byte) (m Match, v Verdict) {
+	o, v := read(b, false)
+	if v != Translate {
+		return m, v
+	}
+	if o.failure {
+		return n.failure(b, &o, outbound)
+	}
+	if o.reply {
+		o.src.port = o.dst.port // an inside host answers a query from outside
+		o.dst.port = 0
+	}
+	s := n.inside[pair(o.src, o.dst, o.protocol)]
+	if s == nil {
+		if o.reply {
+			return m, Untranslated
+		}
+		mp, v := n.mapOut(o.src, o.dst, o.protocol)
+		if v == Translate {
+			s, v = n.add(now, mp, o.dst, outbound)
+		}
+		if v != Translate {
+			n.info.Refused++
+			return m, v
+		}
+		n.unhold(s)
+	}
+	n.touch(now, s, outbound, o.flags)
+	return Match{
+		session: s, dir: outbound, size: len(b) - len(o.transport), outside: n.outside,
+	}, Translate
+}
+
+// Inbound returns the translation of a packet to the outside address, whose IP header is valid.
+func (n *NAT) Inbound(now clock.Time, b []byte) (m Match, v Verdict) {
+	o, v := read(b, false)
+	switch {
+	case v == Unsupported, o.dst.addr != n.outside:
+		return m, Untranslated
+	case v != Translate:
+		return m, v
+	case o.failure:
+		return n.failure(b, &o, inbound)
+	case o.query && !o.reply:
+		return m, Untranslated // a query to the router
+	}
+	remote, public := o.src, endpoint{port: o.dst.port}
+	s := n.foreign[pair(public, remote, o.protocol)]
+	if s == nil {
+		if s, v = n.admit(now, b, &o); v != Translate {
+			return m, v
+		}
+	}
+	n.touch(now, s, inbound, o.flags)
+	return Match{
+		session: s, dir: inbound, size: len(b) - len(o.transport), outside: n.outside,
+	}, Translate
+}
+
+// admit decides about a packet from outside that belongs to no session, and adds one for it.
+func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
+	m := n.ports[portOf(o.protocol, o.dst.port)]
+	if n.owns(o.protocol, o.dst.port, o.src) || m == nil && o.flags&(syn|ack) != syn {
+		return nil, Untranslated
+	}
+	if m != nil && (m.forward || n.accepts(m, o)) {
+		return n.add(now, m, o.src, inbound)
+	}
+	if o.flags&(syn|ack) == syn {
+		n.hold(now, b, o)
+		return nil, Held
+	}
+	n.info.Filtered++
+	return nil, Filtered
+}
+
+// accepts reports whether the filter of a mapping accepts a remote endpoint without a session (RFC
+// 4787 §5, RFC 5382 §4.3). Replies to queries need their query (RFC 5508 §3.1).
+func (n *NAT) accepts(m *mapping, o *outline) bool {
+	switch {
+	case o.protocol == icmp:
+		return false
+	case n.cfg.Filtering == AddressDependent:
+		return m.remotes[o.src.addr] > 0
+	}
+	return n.cfg.Filtering == EndpointIndependent
+}
+
+// hold keeps a SYN from outside until synWait is over (RFC 5382 §4.3).
+func (n *NAT) hold(now clock.Time, b []byte, o *outline) {
+	key := pair(endpoint{port: o.dst.port}, o.src, o.protocol)
+	for i := range n.held {
+		if n.held[i].key == key {
+			return // a retransmission
+		}
+	}
+	const header = 128 // the longest headers have 120 bytes; a SYN's data is not quoted
+	if len(n.held) < maxHeld {
+		n.held = append(n.held, held{
+			key: key, due: now.Add(synWait), packet: append([]byte(nil), b[:min(len(b), header)]...),
+		})
+	}
+}
+
+// unhold forgets the SYN of a connection that an inside host opens as well (RFC 5382 §4.2, §4.3).
+func (n *NAT) unhold(s *session) {
+	for i := range n.held {
+		if n.held[i].key == (pair(endpoint{port: s.port}, s.remote, s.protocol)) {
+			n.held = append(n.held[:i:i], n.held[i+1:]...)
+			return
+		}
+	}
+}
+
+// Hairpins reports whether a packet from inside to the outside address is for an inside host (RFC
+// 4787 §6, RFC 5382 §7.2, RFC 5508 §5): it is an ICMP error, or to a port that has a mapping.
+func (n *NAT) Hairpins(b []byte) bool {
+	o, v := read(b, false)
+	return v == Translate && (o.failure ||
+		!o.query && n.ports[portOf(o.protocol, o.dst.port)] != nil)
+}
+
+// failure returns the translation of an ICMP error about a packet of a session (RFC 5508 §4). It
+// neither refreshes nor removes the session (RFC 5508 §4.3).
+func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) {
+	const quoteAt = 8
+	quote := o.transport[quoteAt:]
+	// RFC 5508 §4.1: the checksums of the message and of the quoted header must be valid, and
+	// IP options do not hide the transport header.
+	if len(quote) < headerLen || !checksum.Verify(o.transport, 0) || quote[0]>>4 != 4 {
+		return m, Malformed
+	}
+	size := int(quote[0]&0x0f) * 4
+	if size < headerLen || size > len(quote) || !checksum.Verify(quote[:size], 0) {
+		return m, Malformed
+	}
+	q, v := read(quote, true)
+	if v != Translate || q.failure {
+		return m, Unsupported // no error about an error (RFC 1122 §3.2.2)
+	}
+	// The quoted packet went the other way.
+	from, to := q.src, q.dst
+	var s *session
+	if dir == inbound {
+		if from.addr != n.outside {
+			return m, Untranslated
+		}
+		s = n.foreign[pair(endpoint{port: from.port}, to, q.protocol)]
+	} else {
+		s = n.inside[pair(to, from, q.protocol)]
+	}
+	if s == nil {
+		return m, Untranslated
+	}
+	n.packets[dir]++
+	return Match{
+		session: s, dir: dir, failure: true, size: len(b) - len(o.transport), quoted: size,
+		outside: n.outside,
+	}, Translate
+}
+
+// Apply translates the packet of the match. It updates checksums and leaves wrong ones wrong.
+func (m *Match) Apply(b []byte) {
+	s := m.session
+	if m.failure {
+		m.applyFailure(b)
+		return
+	}
+	if m.dir == outbound {
+		put(b, m.size, srcAt, 0, endpoint{m.outside, s.port}, &s.sums[outbound])
+	} else {
+		put(b, m.size, dstAt, dstPortAt, s.inside, &s.sums[inbound])
+	}
+}
+
+// put writes an address and a port of a packet, at the given places in its IP and its transport
+// header.
+func put(b []byte, size, addrAt, portAt int, e endpoint, c *change) {
+	binary.BigEndian.PutUint32(b[addrAt:], e.addr)
+	update(b[sumAt:], c.addrWas, c.addrIs)
+	t := b[size:]
+	switch b[protocolAt] {
+	case tcp:
+		binary.BigEndian.PutUint16(t[portAt:], e.port)
+		if len(t) >= tcpSumAt+2 {
+			update(t[tcpSumAt:], c.allWas, c.allIs)
+		}
+	case udp:
+		binary.BigEndian.PutUint16(t[portAt:], e.port)
+		if sum := t[udpSumAt:]; sum[0]|sum[1] != 0 { // zero: the sender computed none (RFC 768)
+			update(sum, c.allWas, c.allIs)
+			if sum[0]|sum[1] == 0 {
+				sum[0], sum[1] = 0xff, 0xff
+			}
+		}
+	case icmp: // whose checksum does not cover addresses
+		was := binary.BigEndian.Uint16(t[icmpIDAt:])
+		binary.BigEndian.PutUint16(t[icmpIDAt:], e.port)
+		update(t[icmpSumAt:], was, e.port)
+	}
+}
+
+// applyFailure translates an ICMP error, and the packet in it back to what its sender sent (RFC
+// 5508 §4.2).
+func (m *Match) applyFailure(b []byte) {
+	s := m.session
+	message := b[m.size:]
+	quote := message[8:]
+	addr, at := m.outside, srcAt
+	if m.dir == inbound {
+		// The quoted packet left the inside host: its source was translated.
+		put(quote, m.quoted, srcAt, 0, s.inside, &s.sums[inbound])
+		addr, at = s.inside.addr, dstAt
+	} else {
+		put(quote, m.quoted, dstAt, dstPortAt, endpoint{m.outside, s.port}, &s.sums[outbound])
+	}
+	was := changeOf(endpoint{addr: binary.BigEndian.Uint32(b[at:])}, endpoint{addr: addr})
+	binary.BigEndian.PutUint32(b[at:], addr)
+	update(b[sumAt:], was.addrWas, was.addrIs)
+	message[icmpSumAt], message[icmpSumAt+1] = 0, 0
+	binary.BigEndian.PutUint16(message[icmpSumAt:], checksum.Checksum(message))
+}
