@@ -59,8 +59,13 @@ const (
 	DropNDFlood                           // more prefixes or routers than the node remembers
 	DropRIP                               // malformed RIP message
 	DropUnknownNeighbor                   // the sender is not a neighbor on the interface
+	DropNATUnmapped                       // from outside, without a mapping of the NAT
+	DropNATFiltered                       // the NAT's filter does not accept its source
+	DropNATFull                           // the NAT's table is full, or all ports are in use
+	DropNATHostFull                       // the inside host has too many sessions at the NAT
+	DropNATProtocol                       // the NAT cannot translate its protocol or header
 
-	lastDropReason = DropUnknownNeighbor
+	lastDropReason = DropNATProtocol
 )
 
 // NumDropReasons is the number of reasons, including DropNone.
@@ -132,6 +137,11 @@ var dropNames = [NumDropReasons]string{
 	DropNDFlood:         "router advertisement flood",
 	DropRIP:             "bad rip message",
 	DropUnknownNeighbor: "unknown neighbor",
+	DropNATUnmapped:     "no nat mapping",
+	DropNATFiltered:     "nat filter",
+	DropNATFull:         "nat table full",
+	DropNATHostFull:     "nat host limit",
+	DropNATProtocol:     "not translatable by nat",
 }
 
 // String returns the name of the reason.

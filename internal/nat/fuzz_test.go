@@ -46,7 +46,9 @@ func FuzzTranslate(f *testing.F) {
 			datagram(hostA, server), segment(hostA, server, syn),
 			message(hostA.Addr(), server.Addr(), 8, 0, 5000, nil),
 		} {
-			n.Outbound(1, p)
+			if m, v := n.Outbound(1, p); v == nat.Translate {
+				m.Apply(1, p)
+			}
 		}
 		good, inner := sound(b, size)
 		if n.Hairpins(b) && !inward {
@@ -61,7 +63,7 @@ func FuzzTranslate(f *testing.F) {
 			return
 		}
 		was := len(b)
-		m.Apply(b)
+		m.Apply(2, b)
 		require.Len(t, b, was)
 		assert.True(t, checksum.Verify(b[:size], 0))
 		now, innerNow := sound(b, size)

@@ -113,7 +113,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c *Config) validate() error {
+// Check returns the error of a configuration.
+func (c Config) Check() error {
+	c = c.withDefaults()
 	t := c.Timeouts
 	switch {
 	case c.Addr.IsValid() && !c.Addr.Is4():

@@ -109,7 +109,7 @@ func out(t *testing.T, n *nat.NAT, now clock.Time, b []byte) netip.AddrPort {
 	t.Helper()
 	m, v := n.Outbound(now, b)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(b)
+	m.Apply(now, b)
 	valid(t, b)
 	src, _ := ends(b)
 	return src
@@ -120,7 +120,7 @@ func in(t *testing.T, n *nat.NAT, now clock.Time, b []byte) netip.AddrPort {
 	t.Helper()
 	m, v := n.Inbound(now, b)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(b)
+	m.Apply(now, b)
 	valid(t, b)
 	_, dst := ends(b)
 	return dst
@@ -279,7 +279,7 @@ func TestRFC5508_3_Queries(t *testing.T) {
 		b := message(host, to, 8, 0, 77, nil)
 		m, v := n.Outbound(1, b)
 		require.Equal(t, nat.Translate, v)
-		m.Apply(b)
+		m.Apply(1, b)
 		valid(t, b)
 		return binary.BigEndian.Uint16(b[24:])
 	}
@@ -292,7 +292,7 @@ func TestRFC5508_3_Queries(t *testing.T) {
 		m, v := n.Inbound(1, b)
 		require.Equal(t, nat.Translate, v)
 		assert.Equal(t, host, m.Inside())
-		m.Apply(b)
+		m.Apply(1, b)
 		valid(t, b)
 		assert.EqualValues(t, 77, binary.BigEndian.Uint16(b[24:]))
 	}
@@ -313,32 +313,32 @@ func TestRFC5508_4_ErrorsOfBothSides(t *testing.T) {
 		"tcp": func(src, dst netip.AddrPort) []byte { return segment(src, dst, syn) },
 		"ping": func(src, dst netip.AddrPort) []byte {
 			if src.Addr() == server.Addr() {
-				return message(src.Addr(), dst.Addr(), 0, 0, 5000, nil)
+				return message(src.Addr(), dst.Addr(), 0, 0, dst.Port(), nil)
 			}
-			return message(src.Addr(), dst.Addr(), 8, 0, 5000, nil)
+			return message(src.Addr(), dst.Addr(), 8, 0, src.Port(), nil)
 		},
 	} {
 		n := open(t, nat.Config{})
 		sent := packet(hostA, server)
 		b := packet(hostA, server)
 		out(t, n, 1, b)
-		deadline := n.Deadline()
+		deadline, outside := n.Deadline(), n.Sessions(1, 1)[0].Outside
 
 		e := quoted(router, public, b)
 		m, v := n.Inbound(2, e) // RFC 5508 §4.2.1
 		require.Equal(t, nat.Translate, v, name)
-		m.Apply(e)
+		m.Apply(2, e)
 		valid(t, e)
 		assert.Equal(t, quoted(router, hostA.Addr(), sent), e, name)
 
-		reply := packet(server, netip.AddrPortFrom(public, 5000))
+		reply := packet(server, outside)
 		in(t, n, 1, reply)
 		e = quoted(hostB.Addr(), server.Addr(), reply)
 		m, v = n.Outbound(2, e) // RFC 5508 §4.2.2: from another inside host
 		require.Equal(t, nat.Translate, v, name)
-		m.Apply(e)
+		m.Apply(2, e)
 		valid(t, e)
-		assert.Equal(t, quoted(public, server.Addr(), packet(server, netip.AddrPortFrom(public, 5000))),
+		assert.Equal(t, quoted(public, server.Addr(), packet(server, outside)),
 			e, name)
 		assert.Equal(t, deadline, n.Deadline(), "RFC 5508 §4.3: an error does not refresh")
 	}
@@ -383,10 +383,10 @@ func TestRFC4787_6_Hairpinning(t *testing.T) {
 	require.True(t, n.Hairpins(e))
 	m, v := n.Outbound(1, e)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(e)
+	m.Apply(2, e)
 	m, v = n.Inbound(1, e)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(e)
+	m.Apply(2, e)
 	valid(t, e)
 	assert.Equal(t, quoted(public, hostA.Addr(), datagram(hostA, outsideB)), e)
 	assert.False(t, n.Hairpins(datagram(hostA, netip.AddrPortFrom(public, 9))))
@@ -398,7 +398,7 @@ func TestAZeroUDPChecksumStaysZero(t *testing.T) {
 	b[26], b[27] = 0, 0
 	m, v := n.Outbound(1, b)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(b)
+	m.Apply(1, b)
 	assert.Equal(t, []byte{0, 0}, b[26:28])
 }
 
@@ -408,7 +408,7 @@ func TestAWrongChecksumStaysWrong(t *testing.T) {
 	b[36] ^= 0x55
 	m, v := n.Outbound(1, b)
 	require.Equal(t, nat.Translate, v)
-	m.Apply(b)
+	m.Apply(1, b)
 	sum := checksum.PseudoHeader(public, server.Addr(), tcp, 20)
 	assert.False(t, checksum.Verify(b[20:], sum))
 }

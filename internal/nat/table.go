@@ -135,6 +135,7 @@ type NAT struct {
 	ports    map[portKey]*mapping
 	hosts    map[uint32]int // sessions of each inside host, without unconfirmed ones
 	queues   [numClasses]queue
+	recent   [2]recent
 	held     []held // the oldest first
 	refused  []held // for Output
 	info     Info   // the counters
@@ -160,10 +161,10 @@ func (n *NAT) Config() Config { return n.cfg }
 // Configure changes the configuration. Sessions stay, unless the outside address, the mapping or
 // the port forwards change. An error changes nothing.
 func (n *NAT) Configure(cfg Config) error {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return err
 	}
+	cfg = cfg.withDefaults()
 	keep := n.inside != nil && cfg.Addr == n.cfg.Addr && cfg.Mapping == n.cfg.Mapping &&
 		equalForwards(cfg.Forwards, n.cfg.Forwards)
 	n.cfg = cfg
@@ -203,7 +204,7 @@ func (n *NAT) reset() {
 	for c := range n.queues {
 		n.queues[c] = queue{timeout: n.queues[c].timeout}
 	}
-	n.held, n.refused = nil, nil
+	n.recent, n.held, n.refused = [2]recent{}, nil, nil
 	for _, f := range n.cfg.Forwards {
 		m := &mapping{
 			inside: endpointOf(f.To), port: f.Port, protocol: f.protocol(), forward: true,
@@ -267,6 +268,7 @@ func (n *NAT) Output() ([]byte, bool) {
 // remove removes a session, and its mapping if it was the last one.
 func (n *NAT) remove(s *session) {
 	n.queues[s.class].remove(s)
+	n.recent = [2]recent{}
 	delete(n.inside, pair(s.inside, s.remote, s.protocol))
 	delete(n.foreign, pair(endpoint{port: s.port}, s.remote, s.protocol))
 	if s.class != unconfirmed {
@@ -372,9 +374,10 @@ const probes = 128
 
 // choose returns a free outside port: the inside one if possible, or one of the same range and
 // parity (RFC 4787 §4.2.1, §4.2.2), or at last any port from 1024. No two mappings share a port
-// (RFC 4787 §4.2.1, RFC 5382 §7.1).
+// (RFC 4787 §4.2.1, RFC 5382 §7.1). The identifiers of queries are random, because the router has
+// queries of its own.
 func (n *NAT) choose(protocol uint8, wanted uint16, remote endpoint) (uint16, bool) {
-	if n.free(protocol, wanted, remote) {
+	if protocol != icmp && n.free(protocol, wanted, remote) {
 		return wanted, true
 	}
 	const wellKnown = 1024

@@ -141,12 +141,13 @@ func (o *outline) readICMP() Verdict {
 
 // Match is the translation of one packet.
 type Match struct {
+	nat     *NAT
 	session *session
 	dir     direction
+	flags   byte // of TCP
 	failure bool
 	size    int // of the IP header
 	quoted  int // of the IP header in an ICMP error
-	outside uint32
 }
 
 // Inside returns the inside address of the packet.
@@ -180,10 +181,41 @@ func (n *NAT) Outbound(now clock.Time, b []byte) (m Match, v Verdict) {
 		}
 		n.unhold(s)
 	}
-	n.touch(now, s, outbound, o.flags)
+	return n.match(b, &o, s, outbound), Translate
+}
+
+func (n *NAT) match(b []byte, o *outline, s *session, dir direction) Match {
 	return Match{
-		session: s, dir: outbound, size: len(b) - len(o.transport), outside: n.outside,
-	}, Translate
+		nat: n, session: s, dir: dir, flags: o.flags, size: len(b) - len(o.transport),
+	}
+}
+
+// Known is Outbound or Inbound for a packet of a session that exists, if it is no ICMP error.
+func (n *NAT) Known(b []byte, inward bool) (m Match, ok bool) {
+	o, v := read(b, false)
+	if v != Translate || o.failure || o.query {
+		return m, false
+	}
+	dir, key, sessions := outbound, pair(o.src, o.dst, o.protocol), n.inside
+	if inward {
+		dir, sessions = inbound, n.foreign
+		key = pair(endpoint{port: o.dst.port}, o.src, o.protocol)
+	}
+	r := &n.recent[dir]
+	if r.key != key || r.session == nil {
+		s := sessions[key]
+		if s == nil {
+			return m, false
+		}
+		*r = recent{key, s}
+	}
+	return n.match(b, &o, r.session, dir), true
+}
+
+// recent is the last session that Known has found, which is often that of the next packet.
+type recent struct {
+	key     pairKey
+	session *session
 }
 
 // Inbound returns the translation of a packet to the outside address, whose IP header is valid.
@@ -206,10 +238,7 @@ func (n *NAT) Inbound(now clock.Time, b []byte) (m Match, v Verdict) {
 			return m, v
 		}
 	}
-	n.touch(now, s, inbound, o.flags)
-	return Match{
-		session: s, dir: inbound, size: len(b) - len(o.transport), outside: n.outside,
-	}, Translate
+	return n.match(b, &o, s, inbound), Translate
 }
 
 // admit decides about a packet from outside that belongs to no session, and adds one for it.
@@ -217,6 +246,9 @@ func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
 	m := n.ports[portOf(o.protocol, o.dst.port)]
 	if n.owns(o.protocol, o.dst.port, o.src) || m == nil && o.flags&(syn|ack) != syn {
 		return nil, Untranslated
+	}
+	if o.protocol == icmp {
+		return nil, Untranslated // RFC 5508 §3.1: only replies to queries of inside hosts
 	}
 	if m != nil && (m.forward || n.accepts(m, o)) {
 		return n.add(now, m, o.src, inbound)
@@ -230,12 +262,9 @@ func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
 }
 
 // accepts reports whether the filter of a mapping accepts a remote endpoint without a session (RFC
-// 4787 §5, RFC 5382 §4.3). Replies to queries need their query (RFC 5508 §3.1).
+// 4787 §5, RFC 5382 §4.3).
 func (n *NAT) accepts(m *mapping, o *outline) bool {
-	switch {
-	case o.protocol == icmp:
-		return false
-	case n.cfg.Filtering == AddressDependent:
+	if n.cfg.Filtering == AddressDependent {
 		return m.remotes[o.src.addr] > 0
 	}
 	return n.cfg.Filtering == EndpointIndependent
@@ -307,22 +336,23 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 	if s == nil {
 		return m, Untranslated
 	}
-	n.packets[dir]++
-	return Match{
-		session: s, dir: dir, failure: true, size: len(b) - len(o.transport), quoted: size,
-		outside: n.outside,
-	}, Translate
+	m = n.match(b, o, s, dir)
+	m.failure, m.quoted = true, size
+	return m, Translate
 }
 
-// Apply translates the packet of the match. It updates checksums and leaves wrong ones wrong.
-func (m *Match) Apply(b []byte) {
+// Apply translates the packet of the match, which the router sends at now, and counts it for its
+// session. It updates checksums and leaves wrong ones wrong.
+func (m *Match) Apply(now clock.Time, b []byte) {
 	s := m.session
 	if m.failure {
+		m.nat.packets[m.dir]++
 		m.applyFailure(b)
 		return
 	}
+	m.nat.touch(now, s, m.dir, m.flags)
 	if m.dir == outbound {
-		put(b, m.size, srcAt, 0, endpoint{m.outside, s.port}, &s.sums[outbound])
+		put(b, m.size, srcAt, 0, endpoint{m.nat.outside, s.port}, &s.sums[outbound])
 	} else {
 		put(b, m.size, dstAt, dstPortAt, s.inside, &s.sums[inbound])
 	}
@@ -361,13 +391,13 @@ func (m *Match) applyFailure(b []byte) {
 	s := m.session
 	message := b[m.size:]
 	quote := message[8:]
-	addr, at := m.outside, srcAt
+	addr, at := m.nat.outside, srcAt
 	if m.dir == inbound {
 		// The quoted packet left the inside host: its source was translated.
 		put(quote, m.quoted, srcAt, 0, s.inside, &s.sums[inbound])
 		addr, at = s.inside.addr, dstAt
 	} else {
-		put(quote, m.quoted, dstAt, dstPortAt, endpoint{m.outside, s.port}, &s.sums[outbound])
+		put(quote, m.quoted, dstAt, dstPortAt, endpoint{m.nat.outside, s.port}, &s.sums[outbound])
 	}
 	was := changeOf(endpoint{addr: binary.BigEndian.Uint32(b[at:])}, endpoint{addr: addr})
 	binary.BigEndian.PutUint32(b[at:], addr)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/nat"
 )
 
 // flow is the decision about one packet. Later packets between the same two addresses that arrive
@@ -17,6 +18,11 @@ type flow struct {
 	mtu int
 	out int
 	hop netip.Addr
+	// nat translates the packets to be forwarded. Those from outside must be for the host inside:
+	// the packets of another need another decision.
+	nat    *nat.NAT
+	inward bool
+	inside netip.Addr
 }
 
 // flows caches the decisions about recent packets. Each flow has one place in the table of its

@@ -40,6 +40,9 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 		return
 	}
 	out := &fw.ifs.list[route.Iface]
+	if fw.ifs.translators.count > 0 && !fw.passes(now, i, route.Iface, h, b) {
+		return
+	}
 	if route.OnLink && fw.ifs.broadcast(route.Iface, v4Of(h.Dst)) {
 		fw.directedBroadcast(now, i, route.Iface, h, b)
 		return
@@ -68,14 +71,34 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 	case fw.loses(i, route.Iface):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
 	default:
-		fw.icmp.stamp(now, h, b, out.addr)
-		ip.Forward(b)
-		fw.enqueue(route.Iface, route.Next, b)
-		*f = flow{
-			in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
-			lossy: fw.ifs.list[i].loss > 0 || out.loss > 0,
+		fw.pass(now, i, f, h, b, &route)
+	}
+}
+
+// pass queues a packet of interface i for its route, and keeps the decision for its flow.
+func (fw *forwarder) pass(
+	now clock.Time, i int, f *flow, h *ip.Header, b []byte, route *ip.Hop,
+) {
+	out := &fw.ifs.list[route.Iface]
+	decided := flow{
+		in: i, out: route.Iface, hop: route.Next, mtu: out.MTU,
+		lossy: fw.ifs.list[i].loss > 0 || out.loss > 0,
+	}
+	if fw.ifs.translators.count > 0 {
+		var cached bool
+		decided.nat, decided.inward, cached = fw.translated(i, route.Iface)
+		decided.inside = h.Dst
+		if !cached {
+			decided.mtu = 0
+		}
+		if !fw.rewrite(now, i, route.Iface, h, b) {
+			return
 		}
 	}
+	fw.icmp.stamp(now, h, b, out.addr)
+	ip.Forward(b)
+	fw.enqueue(route.Iface, route.Next, b)
+	*f = decided
 }
 
 // noWay drops a packet without a route, or with a blackhole, unreachable or prohibit route.
@@ -109,7 +132,8 @@ func (fw *forwarder) loses(in, out int) bool {
 // its TTL expires.
 func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
 	f = fw.routing.flows.of(b)
-	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) {
+	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||
+		f.nat != nil && !fw.followNAT(now, f, b) {
 		return f, false
 	}
 	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets

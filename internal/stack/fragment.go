@@ -30,7 +30,9 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		}
 		h.Cut = true
 		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
-		l.deliver(now, i, &h, whole, payload)
+		if !l.fwd.whole(now, i, &h, whole) {
+			l.deliver(now, i, &h, whole, payload)
+		}
 		l.flushTrain(now) // the train uses memory that reassembly reuses
 	}
 	l.discardFragments(now)

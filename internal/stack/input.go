@@ -71,9 +71,14 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 	if h.Options != nil && !s.icmp.readOptions(now, i, &h, b) {
 		return
 	}
+	if s.ifs.translators.count > 0 && !h.Is6() && !s.in.self &&
+		s.fwd.translate(now, i, f, &h, b) {
+		return
+	}
 	if s.ifs.isOurs(i, h.Dst) || s.local.catches(&h, payload) {
 		if !s.in.self && s.ifs.isHost(h.Dst) && s.ifs.isPeer(i, h.Src) &&
-			s.ifs.isPeer(i, h.Dst) && h.Src.Zone()+h.Dst.Zone() == "" {
+			s.ifs.isPeer(i, h.Dst) && h.Src.Zone()+h.Dst.Zone() == "" &&
+			(s.ifs.translators.count == 0 || s.ifs.natAt(v4Of(h.Dst)) < 0) {
 			*f = flow{in: i, ours: true}
 		}
 		s.local.deliver(now, i, &h, b, payload)
@@ -93,6 +98,7 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 type local struct {
 	ifs     *Interfaces
 	routing *Routing
+	fwd     *forwarder
 	icmp    *icmpHost
 	rips    []*RIP
 	probers *Probers

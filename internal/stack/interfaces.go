@@ -11,6 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/nat"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
@@ -30,6 +32,9 @@ type Interface struct {
 	// Neighbors are the nodes on the link; nil: unknown. If an IPv6 address has no link-local one
 	// beside it, the node adds that as for its own.
 	Neighbors []netip.Addr
+	// NAT translates the packets that the router forwards over the interface, whose address is the
+	// outside one; its Addr, Own and Rand are ignored. Nil: none.
+	NAT *nat.Config
 
 	// What discovery has found: networks without an address of the node, and addresses that others
 	// are preferred to.
@@ -53,17 +58,19 @@ type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pi
 
 // Interfaces holds the interfaces' addresses, groups and counters.
 type Interfaces struct {
-	list       []iface
-	addrs      addresses
-	groups     map[membership]int // joined, except by UDP sockets
-	joins      int                // changes of groups
-	udp        *udp.Host
-	router     bool // the node forwards packets
-	in         *incoming
-	discovery  *discoverers
-	candidates []icmp.Candidate // reused by Source
-	tap        Tap
-	one        [1][]byte // for the tap
+	list        []iface
+	addrs       addresses
+	groups      map[membership]int // joined, except by UDP sockets
+	joins       int                // changes of groups
+	udp         *udp.Host
+	tcp         *tcp.Host
+	translators translators
+	router      bool // the node forwards packets
+	in          *incoming
+	discovery   *discoverers
+	candidates  []icmp.Candidate // reused by Source
+	tap         Tap
+	one         [1][]byte // for the tap
 }
 
 // iface is the state of an interface.
@@ -74,6 +81,7 @@ type iface struct {
 	link     netip.Addr       // the link-local address, with the interface as its zone
 	networks []netip.Prefix   // of its addresses, without fe80::/64
 	sources  []icmp.Candidate // its IPv6 addresses that are not link-local
+	nat      *nat.NAT
 	up       bool
 	loss     float64 // share of forwarded packets to drop, 0 to 1
 	rx       counters
@@ -128,7 +136,7 @@ func (c *Interface) check() error {
 		return fmt.Errorf("stack: interface %s: MTU %d: must be %d to %d", c.Name, c.MTU,
 			least, ip.MaxPacketLen)
 	}
-	return nil
+	return c.checkNAT()
 }
 
 // Addrs returns the interface's addresses, IPv4 first.
@@ -233,6 +241,7 @@ func (ifs *Interfaces) set(list []Interface) {
 		f.settle(c)
 		ifs.addrs.add(f, i)
 	}
+	ifs.setNATs()
 }
 
 // configs returns the interfaces' configurations.

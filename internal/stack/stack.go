@@ -9,7 +9,7 @@
 //
 //	Interfaces  addresses, groups, counters, the tap
 //	Routing     the routing table, static routes, cached decisions, reverse path filter
-//	forwarder   packets to forward
+//	forwarder   packets to forward, also through the NATs of interfaces
 //	local       packets for this node: reassembly, the choice of the protocol, TCP's trains
 //	icmpHost    ICMP replies and errors, sent and received
 //	RIPs        the routing protocols' messages and routes, one for each family
@@ -113,6 +113,7 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 	s.udp = udp.NewHost(cfg.UDP)
 	s.ifs = Interfaces{
 		udp: s.udp, in: &s.in, router: cfg.Forwarding, discovery: &s.discovery,
+		translators: translators{rng: cfg.Rand},
 	}
 	list := slices.Clone(cfg.Interfaces)
 	for i := range list {
@@ -143,6 +144,7 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 // join creates the parts that refer to each other.
 func (s *Stack) join(cfg *Config) {
 	ifs, routing, out := &s.ifs, &s.routing, &s.out
+	ifs.tcp = s.tcp
 	for _, c := range []*rip.Config{cfg.RIP, cfg.RIPng} {
 		if c != nil {
 			s.rips = append(s.rips, &RIP{
@@ -176,7 +178,7 @@ func (s *Stack) join(cfg *Config) {
 	s.local = local{
 		ifs: ifs, routing: routing, icmp: &s.icmp, rips: s.rips, probers: &s.probers,
 		raws: &s.raws, ports: &s.ports, events: &s.events, tcp: s.tcp, udp: s.udp, in: &s.in,
-		fragments: ip.NewReassembler(),
+		fwd: &s.fwd, fragments: ip.NewReassembler(),
 	}
 	s.datagrams = Datagrams{
 		ifs: ifs, routing: routing, out: out, icmp: &s.icmp, rips: s.rips, udp: s.udp,
@@ -233,6 +235,9 @@ func (s *Stack) Deadline() clock.Time {
 	for _, rp := range s.rips {
 		t = clock.Earliest(t, rp.speaker.Deadline())
 	}
+	if s.ifs.translators.count > 0 {
+		t = clock.Earliest(t, s.ifs.natDeadline())
+	}
 	if len(s.out.toSelf) > 0 {
 		t = clock.Earliest(t, s.out.localAt)
 	}
@@ -261,6 +266,7 @@ func (s *Stack) Advance(now clock.Time) {
 		rp.learn()
 	}
 	s.discovery.advance(now)
+	s.advanceNATs(now)
 }
 
 // Events returns the events since the last call.

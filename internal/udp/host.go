@@ -122,6 +122,11 @@ func anywhere(at netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 }
 
+// Uses reports whether a socket has the port on any IPv4 address.
+func (h *Host) Uses(port uint16) bool {
+	return h.ports[netip.AddrPortFrom(netip.IPv4Unspecified(), port)] > 0
+}
+
 // ephemeral chooses a free port. RFC 6056 §3.3.1: a random one, or the next free one after it. When
 // a datagram socket is bound it has no peer to hash, so the double hash of TCP's ports does not
 // apply.
