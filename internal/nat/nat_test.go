@@ -363,6 +363,7 @@ func TestRFC5508_4_1_InvalidErrors(t *testing.T) {
 	assert.Equal(t, nat.Untranslated, verdictIn(n, 1, quoted(server.Addr(), public, other)))
 }
 
+// RFC 5382 §7.2, RFC 5508 §5.
 func TestRFC4787_6_Hairpinning(t *testing.T) {
 	n := open(t, nat.Config{})
 	outsideB := out(t, n, 1, datagram(hostB, server))

@@ -212,7 +212,8 @@ func (n *NAT) reset() {
 		m.key = pair(m.inside, endpoint{}, m.protocol)
 		n.ports[portOf(m.protocol, m.port)] = m
 		if n.mappings[m.key] == nil {
-			n.mappings[m.key] = m // of several forwards to one endpoint, the first sends its packets
+			// Of several forwards to one endpoint, the first one's port sends its packets.
+			n.mappings[m.key] = m
 		}
 	}
 }

@@ -280,16 +280,15 @@ func (n *NAT) hold(now clock.Time, b []byte, o *outline) {
 	}
 	const header = 128 // the longest headers have 120 bytes; a SYN's data is not quoted
 	if len(n.held) < maxHeld {
-		n.held = append(n.held, held{
-			key: key, due: now.Add(synWait), packet: append([]byte(nil), b[:min(len(b), header)]...),
-		})
+		b = b[:min(len(b), header)]
+		n.held = append(n.held, held{key, now.Add(synWait), append([]byte(nil), b...)})
 	}
 }
 
 // unhold forgets the SYN of a connection that an inside host opens as well (RFC 5382 §4.2, §4.3).
 func (n *NAT) unhold(s *session) {
 	for i := range n.held {
-		if n.held[i].key == (pair(endpoint{port: s.port}, s.remote, s.protocol)) {
+		if n.held[i].key == pair(endpoint{port: s.port}, s.remote, s.protocol) {
 			n.held = append(n.held[:i:i], n.held[i+1:]...)
 			return
 		}

@@ -256,7 +256,7 @@ func TestRFC5382_4_3_ASYNFromOutsideIsRefusedLate(t *testing.T) {
 	require.ErrorContains(t, r.SetNAT(1, &nat.Config{MaxSessions: -1}), "if1")
 }
 
-// BenchmarkForward forwards 32 full packets of one connection, without and with a NAT.
+// BenchmarkForwardNAT forwards 32 full packets of one connection, without and with a NAT.
 func BenchmarkForwardNAT(b *testing.B) {
 	for name, cfg := range map[string]*nat.Config{"plain": nil, "nat": {}} {
 		b.Run(name, func(b *testing.B) {

@@ -45,7 +45,6 @@ func titles() map[int]string {
 
 // untested gives the reason for each section that code cites without a test that names it.
 var untested = map[clause]string{
-	{4787, "4.3"}:   "a test would have to wait for two minutes",
 	{6675, "2"}:     "its definition of a duplicate explains code elsewhere",
 	{9002, "6.2.4"}: "a comparison with QUIC",
 }
