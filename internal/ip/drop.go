@@ -52,6 +52,7 @@ const (
 	DropUDPFull                           // the UDP socket's receive buffer is full
 	DropICMPRate                          // an ICMP error of this node above the rate limit
 	DropICMP                              // ICMP message too short, or wrong checksum
+	DropICMPMTU                           // packet too big with an MTU below 1280 (RFC 8201 §4)
 	DropNDHopLimit                        // neighbor discovery from beyond the link (RFC 4861 §3.1)
 	DropND                                // malformed or misaddressed neighbor discovery
 	DropNDFragment                        // neighbor discovery in fragments (RFC 6980 §5)
@@ -130,6 +131,7 @@ var dropNames = [NumDropReasons]string{
 	DropUDPFull:         "udp receive buffer full",
 	DropICMPRate:        "icmp rate limit",
 	DropICMP:            "bad icmp message",
+	DropICMPMTU:         "packet too big below 1280",
 	DropNDHopLimit:      "neighbor discovery from off-link",
 	DropND:              "bad neighbor discovery",
 	DropNDFragment:      "neighbor discovery in fragments",

@@ -52,7 +52,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 			ih.reply(now, i, h, &m, b)
 		}
 	case icmp.TypeUnreachable, icmp.TypeTimeExceeded, icmp.TypeParameterProblem:
-		ih.hear(now, i, &m)
+		return ih.hear(now, i, &m)
 	case icmp.TypeListenerQuery, icmp.TypeListenerReport, icmp.TypeListenerReport1,
 		icmp.TypeListenerDone:
 		if ih.discovery.on(i) != nil && !h.RouterAlert() {
@@ -66,7 +66,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 		return ih.discovery.input(now, i, h, &m)
 	default:
 		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
-			ih.hear(now, i, &m) // RFC 4443 §2.4(a): of an unknown type, too
+			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): of an unknown type, too
 		}
 	}
 	return ip.DropNone
@@ -115,35 +115,40 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 }
 
 // hear passes an error that arrived at interface i to the protocol whose datagram it quotes.
-func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) {
+func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) ip.DropReason {
+	mtu, tooBig := m.TooBig()
+	if m.Type.Is6() && tooBig && mtu < ip.MinMTU6 {
+		return ip.DropICMPMTU // RFC 8201 §4, RFC 8021 §4: no atomic fragments
+	}
 	quoted, rest, ok := icmp.Quoted(m.Body)
 	if !ok || quoted.Src.Is6() != m.Type.Is6() {
-		return
+		return ip.DropNone
 	}
 	quoted.Src, quoted.Dst = ih.ifs.list[i].zoned(quoted.Src), ih.ifs.list[i].zoned(quoted.Dst)
 	if !ih.ifs.isHost(quoted.Src) && ih.local.catching == (catching{}) {
-		return // no datagram of this node
-	}
-	mtu, tooBig := m.TooBig()
-	if m.Type.Is6() && tooBig && mtu < ip.MinMTU6 {
-		return // RFC 8201 §4, RFC 8021 §4: no atomic fragments
+		return ip.DropNone // no datagram of this node
 	}
 	if m.Type == icmp.TypeTooBig && mtu < quoted.TotalLen {
 		ih.out.paths.learn(now, quoted.Dst, mtu)
 	}
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
-		if tooBig {
-			ih.tcp.TooBig(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]),
-				reportedMTU(quoted, mtu))
-			return
-		}
-		r := m.Report()
-		ih.tcp.Unreachable(now, quotedTuple(quoted, rest), binary.BigEndian.Uint32(rest[4:]), r,
-			r.Refuses())
+		ih.hearTCP(now, quoted, rest, m)
 	case ip.ProtoUDP:
 		ih.hearUDP(now, quoted, rest, m)
 	}
+	return ip.DropNone
+}
+
+// hearTCP passes an ICMP error to the connection whose segment it quotes.
+func (ih *icmpHost) hearTCP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
+	t, seq := quotedTuple(q, rest), binary.BigEndian.Uint32(rest[4:])
+	if mtu, tooBig := m.TooBig(); tooBig {
+		ih.tcp.TooBig(now, t, seq, reportedMTU(q, mtu))
+		return
+	}
+	r := m.Report()
+	ih.tcp.Unreachable(now, t, seq, r, r.Refuses())
 }
 
 // reportedMTU returns the MTU that a router reported (RFC 1191 §4), or an estimate if the router

@@ -396,8 +396,8 @@ func TestFlowLabelsOfConnections(t *testing.T) {
 }
 
 // RFC 8201 §4: a packet too big lowers the path MTU, but not below 1,280 bytes, and does not raise
-// it. RFC 8021 §4: it does not cause atomic fragments. RFC 4443 §5.2: it quotes a packet that is too
-// big for the MTU that it reports.
+// it. RFC 8021 §4: it does not cause atomic fragments, and is dropped under a name of its own. RFC
+// 4443 §5.2: it quotes a packet that is too big for the MTU that it reports.
 func TestRFC8201_4_ReportsThatChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	f := face6("if0", "2001:db8::1/64")
@@ -437,6 +437,7 @@ func TestRFC8201_4_ReportsThatChangeNothing(t *testing.T) {
 		require.Empty(t, ask(w, 0, 0, packet(ip.Header{Protocol: ip.ProtoICMPv6, Src: src, Dst: dst}, e)))
 		assert.Equal(t, step.want, longest(3000), "a router reports %d", step.reported)
 	}
+	assert.Equal(t, map[string]uint64{"packet too big below 1280": 3}, drops(a, 0))
 	w.run(10 * time.Minute)
 	assert.Equal(t, 3048, longest(3000), "tried again")
 }
