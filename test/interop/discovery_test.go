@@ -23,6 +23,7 @@ import (
 // page.
 func TestTheKernelConfiguresItselfFromANode(t *testing.T) {
 	need(t, "curl", "ping")
+	family{v6: true}.report(t, &row{peer: "Linux", scenario: "SLAAC from our router advertisements"})
 	b := &bed{t: t}
 	b.namespace()
 	n := b.openText("G", "interface tun0 2001:db8:7::1/64 tun:"+device+"\nadvertise tun0\n", "")
@@ -90,6 +91,7 @@ func (b *bed) advertise(prefix netip.Prefix) {
 // needed: the test sends them.
 func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 	need(t, "ping")
+	family{v6: true}.report(t, &row{peer: "Linux", scenario: "SLAAC from the kernel's router advertisements"})
 	b := &bed{t: t}
 	b.namespace()
 	n := b.openText("H", "interface tun0 fe80::1/64 tun:"+device+"\naddress tun0 auto\n", "")

@@ -35,10 +35,11 @@ func python(t *testing.T) string {
 }
 
 // Thousands of random packets, IP, ICMP, UDP and TCP with arbitrary fields, to the host and the
-// routers before it. No node exits, none keeps much memory, all answers are valid, and a file
-// crosses in both directions afterwards.
-func TestScapyFuzz(t *testing.T) {
-	var f family // testdata/fuzz.py has no other
+// routers before it; of IPv6 also chains of extension headers and neighbor discovery. No node exits,
+// none keeps much memory, all answers are valid, and a file crosses in both directions afterwards.
+func TestScapyFuzz(t *testing.T) { both(t, testScapyFuzz) }
+
+func testScapyFuzz(t *testing.T, f family) {
 	need(t, "tshark", "socat")
 	with := python(t)
 	count := *fuzzed

@@ -3,9 +3,11 @@
 package interop_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,19 +114,84 @@ func TestHpingOddPackets(t *testing.T) {
 	}
 }
 
+// oddPackets6 are the kinds of packets of testdata/odd.py that get an answer each: those of
+// oddPackets that IPv6 has, and its own.
+var oddPackets6 = []string{
+	"xmas, closed", "null, closed", "fin, closed", "ack", "atomic fragment, closed",
+	"first fragment without the header", "fragment not a multiple of 8", "fragment beyond 65535",
+	"datagrams in fragments, closed", "long echoes", "option to skip", "option to report",
+	"routing header of type 0", "routing header that has ended", "hop-by-hop options in the middle",
+	"jumbogram", "unknown header", "from its link",
+}
+
+// Flags, fragments, addresses, extension headers and messages of neighbor discovery that no honest
+// program sends: the nodes answer as required, drop the rest with a counted reason, and a file
+// crosses afterwards.
+func TestScapyOddPackets(t *testing.T) {
+	need(t, "socat", "tshark")
+	with, f := python(t), family{v6: true}
+	f.report(t, &row{peer: "scapy", scenario: "odd flags, fragments, headers; then a transfer"})
+	file := filepath.Join(f.captures(t, "odd"), "ours.pcapng")
+	b := newRow(t, f, file)
+	b.listen(80)
+	out := b.must(b.commandFor(4*patience, with, "testdata/odd.py", device, f.ip(kernelIP),
+		f.ip(gatewayIP), f.ip(hostIP)))
+	var got map[string]int
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	for name, n := range got {
+		want := 0
+		if slices.Contains(oddPackets6, name) {
+			want = 40
+		}
+		assert.Equal(t, want, n, name)
+	}
+	for _, name := range oddPackets6 {
+		assert.Contains(t, got, name)
+	}
+	first, host := map[string]uint64{}, map[string]uint64{}
+	b.drops(b.a, first)
+	b.drops(b.c, host)
+	delete(first, "not in group") // the kernel's reports
+	delete(host, "not in group")  // RIPng of the last router
+	assert.Equal(t, map[string]uint64{
+		"martian address": 5 * 40, "beyond scope of source": 40, "jumbogram": 40,
+		"neighbor discovery from off-link": 2 * 40, "neighbor discovery in fragments": 40,
+		"mld without router alert": 40,
+	}, first)
+	assert.Equal(t, map[string]uint64{
+		"bad tcp checksum": 40, "bad tcp header": 2 * 40, "own address as source": 40,
+		"tiny fragment": 40, "overlapping fragments": 2 * 40, "fragment not a multiple of 8": 40,
+		"oversized datagram": 40, "no udp checksum": 40, "no udp socket": 40, "source route": 40,
+		"bad extension header": 40, "bad ip option": 2 * 40, "excessive extension headers": 40,
+		"no next header": 40, "unknown protocol": 40, "packet too big below 1280": 40,
+	}, host)
+	b.checkTransfer(100_000)
+	b.stopCapture()
+	b.ourFramesAreSound(file, 40)
+}
+
 // RFC 4987 §3.6: during a SYN flood from random addresses a listener keeps its limit of half-open
 // connections, stores nothing more, and serves real clients.
-func TestHpingSYNFlood(t *testing.T) {
-	var f family // hping3 has no other
-	need(t, "hping3", "socat")
-	r := &row{peer: "hping3", scenario: "SYN flood from anywhere, a transfer during it"}
+func TestSYNFlood(t *testing.T) { both(t, testSYNFlood) }
+
+func testSYNFlood(t *testing.T, f family) {
+	flood := []string{"hping3", "-n", "-q", "-S", "-p", "80", "--rand-source", "-c", "300000",
+		"-i", "u50", f.ip(hostIP)}
+	need(t, "socat")
+	if f.v6 { // hping3 has only IPv4
+		flood = []string{python(t), "testdata/flood.py", device, f.ip(hostIP), "80", "300000"}
+	}
+	need(t, flood[0])
+	r := &row{
+		peer:     pick(f, "hping3", "scapy"),
+		scenario: "SYN flood from anywhere, a transfer during it",
+	}
 	f.report(t, r)
 	b := newRow(t, f, "")
 	r.bytes = 4_000_000
 	path, want := b.randomFile("sent", r.bytes)
 	sum := b.receive(80, r.bytes)
-	flood := b.start(b.command("hping3", "-n", "-q", "-S", "-p", "80", "--rand-source",
-		"-c", "300000", "-i", "u50", f.ip(hostIP)))
+	flooding := b.start(b.command(flood[0], flood[1:]...))
 	b.arrived(b.c, 10*synBacklog)
 	before := memory()
 
@@ -136,10 +203,10 @@ func TestHpingSYNFlood(t *testing.T) {
 	b.arrived(b.c, 30*synBacklog)
 	assert.Less(t, memory()-before, int64(4<<20), "memory for the flood")
 	select {
-	case <-flood.done:
+	case <-flooding.done:
 		t.Error("the flood was over before")
 	default:
 	}
-	flood.stop(syscall.SIGINT)
+	flooding.stop(syscall.SIGINT)
 	b.toSocat(9101, r.bytes)
 }
