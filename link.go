@@ -43,7 +43,7 @@ func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 func (e *PipeEnd) Close() error { return e.inner().Close() }
 
 // Reopen makes an end that was closed usable again: a node that was closed, or that crashed, can be
-// started anew on the same link. What arrived before is lost. An end that is in use must not be
+// started again on the same link. What arrived before is lost. An end that is in use must not be
 // reopened.
 func (e *PipeEnd) Reopen() { e.inner().Reopen() }
 

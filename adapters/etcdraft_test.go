@@ -166,7 +166,7 @@ func receive(c net.Conn, node raft.Node) error {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for {
-		// A peer that is there sends a heartbeat, or its answer, at least so often.
+		// A peer that runs sends a heartbeat, or its answer, at least this often.
 		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func etcdPropose(t *testing.T, list []*etcdPeer, entry string, wait time.Duratio
 	return nil
 }
 
-// Three nodes agree on what was written while each leader crashed in its turn.
+// Three nodes agree on what was written while each leader in turn crashed.
 func TestEtcdRaft(t *testing.T) {
 	internet.Test(t, star(3, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
 		list := etcdCluster(t, w, 3)

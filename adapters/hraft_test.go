@@ -163,8 +163,8 @@ func leader(t *testing.T, list []*peer) *peer {
 	return nil
 }
 
-// Five nodes agree on what was written while each leader crashed in its turn, and the cluster loses
-// no acknowledged entry.
+// Five nodes agree on what was written while each leader in turn crashed, and the cluster loses no
+// acknowledged entry.
 func TestHashicorpRaft(t *testing.T) {
 	internet.Test(t, star(5, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
 		raftFor(t, w, time.Minute, 20*time.Second, 100*time.Millisecond)

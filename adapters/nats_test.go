@@ -56,7 +56,7 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 }
 
 // A subscriber gets messages in order, none twice. When its server crashes without a FIN, the pings
-// tell both clients, they connect to the restarted server, and the subscription is there again.
+// tell both clients, they connect to the restarted server, and renew the subscription.
 func TestNATS(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		w.Host("server").Go(natsServer)

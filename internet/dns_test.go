@@ -50,7 +50,7 @@ func TestResolver(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, ask(c, time.Second))
 
-			// RFC 1035 §4.2.1: a query without an answer is sent again.
+			// RFC 1035 §4.2.1: a query without an answer is repeated.
 			w.Link("ns", "r").Cut()
 			time.AfterFunc(1500*time.Millisecond, w.Link("ns", "r").Restore)
 			began := time.Now()

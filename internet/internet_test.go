@@ -66,8 +66,8 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// The peer of a crashed host notices nothing. When the host is there again, it resets connections
-// that it does not know.
+// The peer of a crashed host notices nothing. When the host runs again, it resets connections that
+// it does not know.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 20ms\nlink r b")

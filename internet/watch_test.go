@@ -178,7 +178,7 @@ func spinning() {
 	}
 }
 
-// A failed test leaves its network's page, which has everything in one file, beside the captures.
+// A failed test leaves its network's page, a single file, next to the captures.
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPlanted$", "-test.artifacts",

@@ -32,7 +32,7 @@ const (
 	maxStreams   = 512
 	idleTimeout  = 30 * time.Second
 	minPacket    = 1200    // RFC 9000 §14: every path must carry it
-	readerBuffer = 4 << 20 // socket buffer, for packets that arrive while no one reads
+	readerBuffer = 4 << 20 // socket buffer, for packets that arrive between two reads
 	udpHeaders   = 20 + 8  // IP and UDP
 	certLifetime = time.Hour
 )

@@ -109,7 +109,7 @@ func TestUnitFileRestartsHungNode(t *testing.T) {
 	assert.Equal(t, syscall.SIGABRT, status.Signal())
 }
 
-// systemd-analyze complains about nothing but the program, which is not installed.
+// systemd-analyze complains only about the program, which is not installed.
 func TestUnitFileIsValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")

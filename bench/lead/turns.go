@@ -11,7 +11,7 @@ import (
 )
 
 // Turns runs contenders in turns, A B C A B C, so that a slow hour or a busy neighbour affects all
-// of them alike.
+// of them equally.
 type Turns struct {
 	Rounds int
 	Talk   io.Writer // progress messages

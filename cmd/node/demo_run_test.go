@@ -19,7 +19,8 @@ func nodeProgram(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("node")
 	require.NoError(t, err)
-	// The race detector has each process sleep for a second at its end, in vain here.
+	// The race detector makes each process sleep for a second before it exits, which is of no use
+	// here.
 	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=10")
 	return program
 }

@@ -56,7 +56,7 @@ func labWatchCommand() *cobra.Command {
 	return c
 }
 
-// watch shows the progress until all runs are there, or once.
+// watch shows the progress until all runs are complete, or once.
 func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir string) error {
 	t := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	w := &sweepWatch{progress: newProgress(t), dir: dir}

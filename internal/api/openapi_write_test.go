@@ -168,8 +168,8 @@ func (w *openAPIWriter) schema(t reflect.Type) object {
 	}
 }
 
-// structure is the schema of a struct. A request may leave everything out, and has nothing else;
-// an answer has all that is not said to be left out when it is empty.
+// structure is the schema of a struct. A request may omit every field, and must not have others; an
+// answer has all fields except those that are omitted when empty.
 func (w *openAPIWriter) structure(t reflect.Type) object {
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

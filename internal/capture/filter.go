@@ -217,8 +217,8 @@ func (e *FilterError) Error() string {
 // longestFilter limits the length of a filter, and so the depth of its tree.
 const longestFilter = 1024
 
-// ParseFilter reads a filter in pcap-filter(7)'s words, as far as they mean something here, and
-// some of our own; nil for the empty one. An error is a *FilterError.
+// ParseFilter reads a filter in the syntax of pcap-filter(7), with some keywords of our own; nil
+// for the empty filter. An error is a *FilterError.
 //
 //	[src|dst] host ADDR          [src|dst] net NET[/LEN]      [tcp|udp] [src|dst] port N
 //	[tcp|udp] portrange N-N      ip ip6 tcp udp icmp icmp6    [ip|ip6] proto N|NAME

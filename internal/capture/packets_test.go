@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packets of these tests are built by gopacket, which shares no code with
-// the node: an encoder that is wrong in the way the decoder is cannot hide.
+// The packets of these tests are built by gopacket, which shares no code with the node: an error
+// that the node's encoder and decoder share is found.
 
 var (
 	addrA = net.IPv4(10, 0, 0, 1)

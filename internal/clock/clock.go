@@ -1,5 +1,5 @@
-// Package clock is the protocol rooms' notion of time: an instant handed in by
-// whoever drives them, never read from the machine.
+// Package clock is the time of the protocol engines: an instant that their driver passes in, never
+// read from the machine.
 package clock
 
 import "time"

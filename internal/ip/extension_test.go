@@ -150,7 +150,7 @@ func TestRFC8504_5_3_Limits(t *testing.T) {
 }
 
 // RFC 8200 §4.4: a routing header that has segments left gets code 0 with a pointer to its type,
-// other ones are skipped. RFC 5095 §3: so is type 0.
+// others are skipped. RFC 5095 §3: so is type 0.
 func TestRFC8200_4_4_RoutingHeader(t *testing.T) {
 	for _, kind := range []byte{0, 2, 3, 4, 253} {
 		route := extension(ip.ProtoUDP, append([]byte{kind, 1}, make([]byte, 20)...)...)

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// RDT moves objects, and who wants them asks. So its sender is a server of objects that are all
-// the same bytes, and its receiver fetches all of them, again and again.
+// RDT moves objects that a client requests. So the sender is a server of objects with the same
+// content, and the receiver fetches all of them, again and again.
 const (
 	objectSize  = 1 << 20
 	objectCount = 64
@@ -61,8 +61,8 @@ func (t *test) offer(p *Params) error {
 	return nil
 }
 
-// connectRDT makes a client's stream number i. The server's objects are at its own port, and
-// from there up.
+// connectRDT makes stream number i of a client. The server's objects are at its own port and those
+// above it.
 func (t *test) connectRDT(s *stream, i int) {
 	s.local = t.control.conn.Local()
 	if s.sender {

@@ -73,7 +73,7 @@ func (t *test) tell(now time.Time) {
 	t.told = now
 	omitted := !t.group.counting.Load()
 	var i control.PerfInterval
-	var sums [2]waySum // of those who receive here, and of those who send
+	var sums [2]waySum // of the receivers on this node, and of the senders
 	for _, s := range t.streams {
 		info := s.info()
 		c := s.count(info)

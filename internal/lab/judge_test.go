@@ -12,7 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-// Whether runs are in a directory or in memory, by one worker or by several, they are judged alike.
+// Whether runs are in a directory or in memory, by one worker or by several, the verdicts are the
+// same.
 func TestJudge(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")

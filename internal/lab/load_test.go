@@ -78,7 +78,7 @@ func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
 	}
 }
 
-// A directory of results has all that its experiment needs.
+// A directory of results has everything that its experiment needs.
 func TestADirectoryIsAnExperiment(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")

@@ -73,7 +73,7 @@ func TestTheFenceMovesWithItsFormula(t *testing.T) {
 	}
 	whole, small := of(t, "fence", fence), of(t, "fence", fence, "flows.0.rcp.packet_size=64")
 	assert.InEpsilon(t, closed(small, .1), small.its(result.ClientSent), .05)
-	// 1000 pieces of 300 bytes on the average, and a rest of each.
+	// 1000 pieces of 300 bytes on average, and what remains of each.
 	assert.InDelta(t, 300_000/64+500, small.its(result.ClientPackets), 200)
 	assert.NotEqual(t, whole.Hash, of(t, "fence", fence, "seed=2").Hash)
 	slow := of(t, "fence", fence, "flows.0.rcp.tick=20ms")

@@ -47,7 +47,7 @@ func (r *Results) summaryFile() []byte {
 	return text
 }
 
-// Report has all numbers of Results, for programs.
+// Report contains all numbers of Results, for programs.
 type Report struct {
 	*Manifest
 	Dir     string       `json:"dir"`

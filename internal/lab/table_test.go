@@ -192,7 +192,7 @@ many flows: minimum, median and maximum of each metric; --all shows each
 	assert.NotContains(t, b.String(), "of 30")
 }
 
-// A file chooses the columns, and who prints chooses others.
+// A file chooses the columns, and the caller of Print may choose others.
 func TestTheTableOfAFilesMetrics(t *testing.T) {
 	s := study(1, 1)
 	s.Metrics = []result.Metric{result.Jain}
@@ -202,8 +202,8 @@ func TestTheTableOfAFilesMetrics(t *testing.T) {
 	assert.NotContains(t, got, "Jain")
 }
 
-// Columns that do not fit are left out, the least important first; a single flow has all in its
-// row.
+// Columns that do not fit are left out, the least important first; the row of a single flow has all
+// columns.
 func TestTheTableFits(t *testing.T) {
 	s := study(1, 2)
 	s.Cells[0].Set = nil

@@ -87,7 +87,7 @@ func networkOf(local netip.Addr) string {
 	return "ip6"
 }
 
-// fits reports whether an address is one of a network.
+// fits reports whether an address belongs to a network.
 func fits(network string, a netip.Addr) bool {
 	return a.IsValid() && (network == "ip" || networkOf(a) == network)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// TestFallsBackFromGSO turns the socket's checksums off, and with them the
-// kernel's willingness to cut trains: what was handed over arrives all the same,
-// and the device remembers.
+// TestFallsBackFromGSO turns the socket's checksums off, so that the kernel refuses to cut trains:
+// the frames arrive nevertheless, and the device remembers.
 func TestFallsBackFromGSO(t *testing.T) {
 	a, b := pair(t, OffloadAuto)
 	require.Equal(t, OffloadGSO, a.Info().Offload)

@@ -297,7 +297,7 @@ func TestVnetJoinsWhatSplitParts(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.8.6: only segments that carry nothing but data are joined.
+// RFC 9293 §3.8.6: only segments with data and no control flags are joined.
 func TestVnetJoinsNothingElse(t *testing.T) {
 	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomText(1, 100)}
 	next := first

@@ -15,7 +15,7 @@ import (
 // maxListed limits the names that an error suggests.
 const maxListed = 10
 
-// check looks at the file as a whole: whether its lines fit together, in whatever order.
+// check verifies the file as a whole: whether its lines fit together, in any order.
 func (p *parser) check() {
 	if len(p.cfg.Interfaces) == 0 && len(p.report.errs) == 0 {
 		p.report.add(Pos{}, "", "the file declares no interface", "at least one")

@@ -80,7 +80,7 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}
 	l := newLink(t, cfg)
 	now := clock.Time(1)
-	for range 2000 { // bursts of four packets of a ms each: 4 ms at the most
+	for range 2000 { // bursts of four packets of a ms each: at most 4 ms
 		for range 4 {
 			put(l, now, 0, 1000)
 		}

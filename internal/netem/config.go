@@ -39,7 +39,7 @@ type Config struct {
 	Overtaking bool
 	// Reorder changes the order of some packets.
 	Reorder Reorder
-	// Correlation makes the random decisions about successive packets alike.
+	// Correlation correlates the random decisions about successive packets.
 	Correlation Correlation
 	// MaxPackets and MaxBytes limit what is inside the link at a time, queued or in transit.
 	// Packets beyond are dropped and counted. Zero: 65536, 64 MiB.

@@ -85,7 +85,7 @@ type fqCoDel struct {
 type fqFlow struct {
 	ring   packetRing
 	state  codelState
-	credit int // bytes it may still send in its turn (RFC 8290 §3)
+	credit int // bytes that it may still send in this round (RFC 8290 §3)
 	next   *fqFlow
 	listed bool
 }

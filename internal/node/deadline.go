@@ -63,7 +63,7 @@ func (d *deadline) wait() <-chan struct{} {
 	return d.passed
 }
 
-// stop releases the timer for good: no call will wait.
+// stop releases the timer: no call will wait again.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

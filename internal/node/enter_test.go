@@ -93,7 +93,7 @@ func TestTheLoopKeepsTheTime(t *testing.T) {
 		bell.look()
 		require.Eventually(t, func() bool { return bell.state.Load() == rung },
 			patience, 50*time.Microsecond, "the loop's time is over")
-		for len(returned) > 0 { // of before: the loop cannot return beside another owner
+		for len(returned) > 0 { // of the previous owner: the loop cannot return while another goroutine owns the stack
 			<-returned
 		}
 		yield(t, w)

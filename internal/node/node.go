@@ -246,7 +246,7 @@ type Bound struct {
 	End  func(now clock.Time)
 }
 
-// BoundTo lists what uses one of the addresses: connections, listeners, UDP sockets, and ports of
+// BoundTo lists the users of these addresses: connections, listeners, UDP sockets, and ports of
 // protocols over UDP. Loop only.
 func (n *Node) BoundTo(addrs map[netip.Addr]bool) []Bound {
 	if len(addrs) == 0 {

@@ -43,7 +43,7 @@ func TestRCPConnIsANetConn(t *testing.T) {
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	defer l.Close()
-	var mu sync.Mutex // so that who accepts has the one who dials
+	var mu sync.Mutex // so that the listener already has the packet of the client
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()

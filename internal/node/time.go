@@ -41,8 +41,9 @@ func (t *Time) Driven() bool { return t.clock != nil }
 // stepped reports whether a program advances the node's time.
 func (t *Time) stepped() bool { return t.clock != nil && t.clock.following == nil }
 
-// settle waits until a Clock that follows package time has run all that is due, so that a program
-// does not run beside the network that woke it up. The caller holds no lock that the loop takes.
+// settle waits until a Clock that follows package time has run everything that is due, so that a
+// program does not run in parallel with the network that woke it up. The caller holds no lock that
+// the loop takes.
 func (t *Time) settle() {
 	if t.clock != nil && t.clock.following != nil {
 		t.clock.mu.Lock()

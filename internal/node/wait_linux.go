@@ -140,7 +140,7 @@ func (w *epollWaiter) listen(fd int, at *watched) {
 	}
 }
 
-// listenAgain has all descriptors reported again that were reported.
+// listenAgain rearms all descriptors that were reported.
 func (w *epollWaiter) listenAgain() {
 	for _, fd := range w.silent {
 		w.listen(fd, w.added[fd])

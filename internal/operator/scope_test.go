@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// A link-local address is on the only link, with or without its zone. Other zones are errors, and
-// not packets that nobody answers.
+// A link-local address is on the only link, with or without its zone. Other zones are errors, not
+// packets without an answer.
 func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	var link netip.Addr

@@ -153,7 +153,8 @@ func (f *flow) markEvictable() {
 	f.unconfirmed = fw.unconfirmed.PushBack(f)
 }
 
-// confirm marks the flow as one with a real client: the client has sent again after an answer.
+// confirm marks the flow as one with a real client: the client has sent another datagram after an
+// answer.
 func (f *flow) confirm() {
 	fw := f.forward
 	fw.mu.Lock()

@@ -135,7 +135,7 @@ func (w *world) run(stop func() bool) {
 		if due == clock.Never {
 			return
 		}
-		w.now = max(w.now, due) // a time-out that has become shorter may be over already
+		w.now = max(w.now, due) // a timeout that has become shorter may have expired already
 		for _, e := range w.ends {
 			if e.Deadline().Due(w.now) {
 				e.Advance(w.now)

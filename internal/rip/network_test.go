@@ -53,7 +53,7 @@ type port struct {
 type wire struct {
 	a, b   *router
 	prefix netip.Prefix
-	broken bool // takes messages and delivers none; nobody is told
+	broken bool // takes messages and delivers none, without an error
 	down   bool // both ends know
 }
 

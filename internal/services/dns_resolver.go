@@ -17,7 +17,7 @@ import (
 )
 
 // The resolver asks each server once in a round. The rounds have these timeouts, which double (RFC
-// 1536 §1). It keeps no answers, so nobody can poison a cache.
+// 1536 §1). It caches no answers, so there is no cache to poison.
 var dnsTimeouts = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
 // maxAliases bounds the CNAME records that lead to an address, and so ends loops of them.

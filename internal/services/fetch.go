@@ -174,7 +174,8 @@ type storing struct {
 	t     *transfer
 }
 
-// open opens the file before the request, so that a server does not send in vain.
+// open opens the file before the request, so that a server does not send data that cannot be
+// stored.
 func (s *storing) open(ctx context.Context) (err error) {
 	s.file, err = s.t.createTarget(s.fetch.Resume, s.fetch.Overwrite)
 	if err != nil {

@@ -34,7 +34,7 @@ func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	return l
 }
 
-// Two runs alike have one hash; another seed, or another byte, gives another.
+// Two equal runs have one hash; another seed, or another byte, gives another.
 func TestTheHashIsOfARun(t *testing.T) {
 	run := func(seed uint64, size uint64) uint64 {
 		l := lossyLine(t, seed)
@@ -210,7 +210,7 @@ func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
 	assert.LessOrEqual(t, arrived, out.Out-out.Corrupted)
 }
 
-// Two who look at one host see the same.
+// Two observers of one host see the same.
 func TestTwoTaps(t *testing.T) {
 	l := lossyLine(t, 1)
 	var counts [2]int

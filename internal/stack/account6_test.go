@@ -30,8 +30,8 @@ var near6 = []netip.Addr{
 	addr("::1"),
 }
 
-// mended6 is mended for IPv6: it also makes a chain of extension headers.
-func mended6(b []byte, how byte) []byte {
+// repaired6 is repaired for IPv6: it also makes a chain of extension headers.
+func repaired6(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen6 {
 		return b
 	}
@@ -158,5 +158,5 @@ func mutated(rng *rand.Rand, list [][]byte) []byte {
 	if rng.IntN(8) == 0 {
 		b = b[:rng.IntN(len(b))]
 	}
-	return mended6(b, byte(rng.Uint32())&^(2|4|8))
+	return repaired6(b, byte(rng.Uint32())&^(2|4|8))
 }

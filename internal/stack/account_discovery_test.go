@@ -72,7 +72,7 @@ func (h *fuzzHost) hear(t require.TestingT, b []byte, iface, how byte) {
 		}
 		copy(b[24:], to[int(b[39])%len(to)].AsSlice())
 	}
-	input(h.Stack, h.now, buffer.Frame{Data: mended6(b, how), Size: max(1, len(b)), Iface: i})
+	input(h.Stack, h.now, buffer.Frame{Data: repaired6(b, how), Size: max(1, len(b)), Iface: i})
 	h.sent += drainAll(h.Stack, h.now, h.batch)
 	h.wait(t, []time.Duration{time.Millisecond, time.Millisecond, time.Second, 20 * time.Minute}[iface>>6])
 	h.Events()

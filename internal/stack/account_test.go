@@ -95,9 +95,9 @@ func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint
 	}
 }
 
-// mended corrects the lengths and checksums of about half of the packets, so that more of the code
-// sees them.
-func mended(b []byte, how byte) []byte {
+// repaired corrects the lengths and checksums of about half of the packets, so that more of the
+// code sees them.
+func repaired(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen {
 		return b
 	}
@@ -187,9 +187,9 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		}
 		switch how := byte(rng.Uint32() | rng.Uint32()); rng.IntN(3) {
 		case 0:
-			b = mended(b, how)
+			b = repaired(b, how)
 		case 1:
-			b = mended6(b, how)
+			b = repaired6(b, how)
 		case 2:
 			b = mutated(rng, correct)
 		}
@@ -236,9 +236,9 @@ func FuzzInput(f *testing.F) {
 		now = now.Add(1_000_000)
 		b = append([]byte(nil), b[:min(len(b), 2000)]...)
 		if six := iface&128 != 0; six {
-			b = mended6(b, how)
+			b = repaired6(b, how)
 		} else {
-			b = mended(b, how)
+			b = repaired(b, how)
 		}
 		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface&127) % 3})
 		if s.Deadline().Due(now) {

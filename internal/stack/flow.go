@@ -26,8 +26,8 @@ type flow struct {
 }
 
 // flows caches the decisions about recent packets. Each flow has one place in the table of its
-// family and replaces the entry that is there. Routing.forget clears them; every change of
-// addresses, routes or interfaces calls it.
+// family and replaces the entry in it. Routing.forget clears them; every change of addresses,
+// routes or interfaces calls it.
 type flows struct {
 	ipv4 [1 << flowBits]flow4
 	ipv6 [1 << flowBits]flow6

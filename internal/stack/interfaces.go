@@ -29,8 +29,8 @@ type Interface struct {
 	DefaultMSS bool
 	// Discovery runs neighbor discovery on the link. Nil: its neighbors are configured.
 	Discovery *Discovery
-	// Neighbors are the nodes on the link; nil: unknown. If an IPv6 address has no link-local one
-	// beside it, the node adds that as for its own.
+	// Neighbors are the nodes on the link; nil: unknown. If a neighbor with an IPv6 address has no
+	// link-local one, the node adds it as for its own.
 	Neighbors []netip.Addr
 	// NAT translates the packets that the router forwards over the interface, whose address is the
 	// outside one; its Addr, Own and Rand are ignored. Nil: none.

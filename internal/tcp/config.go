@@ -57,8 +57,8 @@ type Config struct {
 // connections; only the bounds of the RTO apply to all.
 type Knobs struct {
 	Recovery Recovery
-	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most
-	// 40 ms, so that a peer configured alike never mistakes the delay for a loss.
+	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most 40
+	// ms, so that a peer with the same configuration never takes the delay for a loss.
 	DelayedAck time.Duration
 	// MTUProbing is how a path's MTU is found where routers do not report it (RFC 4821): "off",
 	// "blackhole" when nothing else explains that full segments are lost, or "on" from the start;

@@ -113,8 +113,8 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
-// The owner sees only the first SYNs of a flood: for the others it would connect to a server in
-// vain.
+// The owner sees only the first SYNs of a flood: for the others it would connect to a server
+// without need.
 func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1024)

@@ -37,7 +37,7 @@ func (k *handshake) has(f handshakeFlags) bool { return k.flags&f != 0 }
 // synOffer is the part of our SYN or SYN-ACK that the sender and receiver decide.
 type synOffer struct {
 	first   bool   // it is a SYN: nothing is agreed on yet
-	mss     uint16 // zero: nothing but options that every peer understands
+	mss     uint16 // zero: only options that every peer understands
 	timeout uint16
 	scale   uint8
 	sack    bool
@@ -133,9 +133,9 @@ func (k *handshake) retryWithoutECN() bool {
 	return true
 }
 
-// plainSYN is the retransmission from which on a SYN goes without options: the third, or the last
-// if that comes sooner. On a path that loses a packet in ten each way, two SYNs in a row are lost
-// for one connection in 28, which would lose SACK for good, and three for one in 146.
+// plainSYN is the first retransmission of a SYN that has no options: the third, or the last if that
+// comes sooner. On a path that loses a packet in ten each way, two SYNs in a row are lost for one
+// connection in 28, which would have no SACK, and three for one in 146.
 const plainSYN = 3
 
 // plainAge is how long a peer that answered without options gets SYNs without them.

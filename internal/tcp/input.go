@@ -242,7 +242,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(hsPlain) && c.state.synchronized() {
 			// RFC 9293 drops it, but other nodes of the course send a bare FIN and wait for its
 			// acknowledgment forever. They send no options; from a peer with options, the segment
-			// may be an attacker's who does not know what to acknowledge (RFC 5961 §5).
+			// may come from an attacker who does not know what to acknowledge (RFC 5961 §5).
 			return true
 		}
 		c.host.drop(DropNoAck)

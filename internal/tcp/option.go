@@ -110,8 +110,8 @@ func (o *Options) parseOne(kind byte, body []byte) {
 	}
 }
 
-// maxBlocks returns how many SACK blocks fit beside what else the list holds:
-// RFC 2018 §3, three with timestamps.
+// maxBlocks returns how many SACK blocks fit with the other options of the list: RFC 2018 §3, three
+// with timestamps.
 func (o *Options) maxBlocks() uint8 {
 	if o.HasTimestamps {
 		return maxSACKBlocks - 1

@@ -126,7 +126,7 @@ func TestUserTimeoutWhileIdle(t *testing.T) {
 }
 
 // RFC 9293 §3.8.6.1 allows a peer that answers to keep its window closed. A user timeout ends the
-// connection all the same.
+// connection nevertheless.
 func TestUserTimeoutZeroWindow(t *testing.T) {
 	s := opened(t, Config{})
 	s.set(func(o *Sockopts) { o.UserTimeout = 20 * time.Second })

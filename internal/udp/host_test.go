@@ -257,7 +257,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 	s := bind(t, h, "10.0.0.2:53")
 	b := udp.Header{SrcPort: 9, DstPort: 53}.Append(nil, hostA, hostB, make([]byte, 1000))
 	p := make([]byte, 2000)
-	for range 1000 { // the ring has allocated its chunks by then
+	for range 1000 { // the ring has allocated its chunks by now
 		h.Input(udp.Arrival{Src: hostA, Dst: hostB}, b)
 		udp.Dequeue(s.Rx(), p)
 		h.Next()

@@ -497,7 +497,7 @@ func (k *kubernetes) run(pod object, at podFault) int {
 	return status
 }
 
-// process returns the process of a pod in a root with nothing but what the pod mounts.
+// process returns the process of a pod, in a root that contains only the pod's mounts.
 func (k *kubernetes) process(pod, container object, program string, index int) (*exec.Cmd, error) {
 	root, err := os.MkdirTemp(k.dir, "pod")
 	if err != nil {

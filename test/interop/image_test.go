@@ -52,8 +52,8 @@ func imageContext(t *testing.T) string {
 	return dir
 }
 
-// The entry point of the image works in a root that has nothing but what the image and its volumes
-// have, for a user without a name: no shell, no /tmp, no /etc/passwd, no /proc.
+// The entry point of the image works in a root with only the files of the image and its volumes,
+// for a user without a name: no shell, no /tmp, no /etc/passwd, no /proc.
 func TestImageInAnEmptyRoot(t *testing.T) {
 	need(t)
 	// The user of the image reaches the root.

@@ -63,7 +63,7 @@ func forbidden(pkg string) string {
 	return ""
 }
 
-// ofTests reports whether the room holds test helpers.
+// ofTests reports whether the package contains test helpers.
 func (r room) ofTests() bool {
 	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
 		r.dir == "internal/ci/testenv"

@@ -76,8 +76,8 @@ type Layer struct {
 	Opacity float64 // of the fill; 0: 1, or 0.25 for a Shape
 	Text    string  // of Letters
 	Beside  bool    // Letters stand to the left of their points, not above them
-	// Least is how long a piece of a Line is drawn at the least, in points: what is shorter than
-	// a picture can show is seen all the same.
+	// Least is the minimum length of a drawn piece of a Line, in points: pieces that are too short
+	// for the picture stay visible.
 	Least  float64
 	Points []Point // in order of X for all but Dots, Letters, Crosses and Shapes
 }
@@ -97,7 +97,7 @@ type Rule struct {
 	Paint Paint
 }
 
-// Name is a word beside a point: it takes the side where it has room.
+// Name is a label next to a point, on the side that has room.
 type Name struct {
 	X, Y  float64
 	Text  string

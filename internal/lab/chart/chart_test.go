@@ -214,7 +214,7 @@ func TestAShortPieceIsSeen(t *testing.T) {
 	require.Fail(t, "there is no line")
 }
 
-// Words beside points neither touch each other nor leave the panel.
+// Labels of points neither overlap nor leave the panel.
 func TestNamesHaveRoom(t *testing.T) {
 	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}}
 	for _, at := range []float64{5, 5.05, 5.1, 9.9, 9.95} {

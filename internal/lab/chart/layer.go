@@ -163,7 +163,7 @@ func (p *placed) bars(l *Layer) [][]Point {
 	var lines [][]Point
 	for _, b := range thinBars(bars) {
 		low := b.Low
-		if low-b.Y < grain { // a bar of no height is seen all the same
+		if low-b.Y < grain { // a bar of zero height stays visible
 			low = b.Y + grain
 		}
 		lines = append(lines, []Point{{X: b.X, Y: b.Y}, {X: b.X, Y: low}})

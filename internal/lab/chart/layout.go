@@ -40,7 +40,7 @@ type placed struct {
 }
 
 // layout gives each panel its place. Panels under each other share their edges if their rows are
-// divided alike.
+// divided equally.
 func (f *Figure) layout(s Style) *layout {
 	if s.Width > 0 {
 		f = f.stacked(s.Width)

@@ -61,7 +61,7 @@ func (s *svg) fill(shapes [][]Point, p Paint, opacity float64) {
 	fmt.Fprintf(&s.body, ` d="%s"/>`+"\n", d)
 }
 
-// dots are lines of no length with round ends, the shortest way to write many.
+// dots are lines of zero length with round ends, the shortest notation for many.
 func (s *svg) dots(at []Point, diameter float64, p Paint) {
 	if len(at) == 0 {
 		return

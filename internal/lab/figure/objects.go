@@ -12,7 +12,7 @@ import (
 // mostObjects is how many objects a panel shows: the first ones.
 const mostObjects = 200
 
-// leastMark is how long an object is drawn at the least, in points.
+// leastMark is the minimum length of a drawn object, in points.
 const leastMark = 1.6
 
 // objectPlots are when each object was asked for and complete, flow under flow.

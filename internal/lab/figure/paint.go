@@ -42,7 +42,7 @@ var events = map[string]chart.Paint{
 	"TLP":           chart.Green,
 }
 
-// strangers are the colours of labels that paints does not have.
+// strangers are the colours of labels that are not in paints.
 var strangers = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),
 	chart.Blue.Tint(0.35), chart.Vermillion.Tint(-0.4), chart.Sky.Tint(-0.45),

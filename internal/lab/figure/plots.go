@@ -255,7 +255,7 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// alike gives panels one scale, if none is lost on it.
+// alike gives panels one scale, if every curve stays readable on it.
 func alike(panels []chart.Panel) {
 	least, greatest := math.Inf(1), 0.0
 	for i := range panels {

@@ -44,7 +44,7 @@ func rttPlots(v *view) []Plot {
 		ruleText + ". Right: the distribution function of the samples." +
 		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
-	if len(flows) <= mostPanels { // their round trips are alike: one would hide the other
+	if len(flows) <= mostPanels { // their round trips are similar: one curve would hide the other
 		groups = groups[:0]
 		for i := range flows {
 			groups = append(groups, flows[i:i+1])

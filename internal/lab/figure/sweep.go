@@ -322,7 +322,7 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// beside is what else than runs a panel shows.
+// beside lists what a panel shows in addition to runs.
 type beside struct{ band, theory, published bool }
 
 func (b beside) text() (text string) {
@@ -422,8 +422,8 @@ func (c *compared) extent(g result.Group, m result.Metric) []float64 {
 	})
 }
 
-// middleOf is what a group comes to and how sure that is: the mean and its interval, or the
-// median and the middle half of runs of which some were cut off.
+// middleOf returns the center of a group and its spread: the mean and its confidence interval, or
+// the median and the quartiles if some runs were cut off.
 func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 	low, mid, high = t.Low, t.Mean, t.High
 	if t.Cut > 0 {

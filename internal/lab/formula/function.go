@@ -44,7 +44,7 @@ func (f *function) usage(name string) string {
 
 // Function describes what a formula can call.
 type Function struct {
-	// Usage is how it is called, About what its value is, Source who says so; empty: it is
+	// Usage is the form of a call, About its value, Source where the formula is from; empty: it is
 	// mathematics.
 	Usage, About, Source string
 }

@@ -418,7 +418,7 @@ var traces = files{
 	"back.trace": "5\n4\n", "zero.trace": "0\n", "normal.dist": "# tc\n-8192 0 8192\n",
 }
 
-// Files are read by whoever plays the experiment, when it makes cells.
+// The runner of the experiment reads the files when it makes the cells.
 func TestFiles(t *testing.T) {
 	f := parse(t, down("delay: 50ms, trace: slow.trace, queue: 1bdp"))
 	_, err := f.Cells()

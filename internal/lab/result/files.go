@@ -16,8 +16,8 @@ const (
 	LinksFolder   = "links"
 )
 
-// RecordPath is the file that says which others a record consists of. It is written last: a
-// record whose file is there is whole.
+// RecordPath is the file that lists the other files of a record. It is written last: a record that
+// has it is complete.
 func RecordPath(dir, name string) string {
 	return filepath.Join(dir, RecordsFolder, name+".json")
 }

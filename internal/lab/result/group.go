@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Group is what the runs of one cell come to for one flow, or for the whole of it.
+// Group sums up the runs of one cell, for one flow or for the whole cell.
 type Group struct {
 	Cell int
 	// Flow is the flow's name, and Label what it is an instance of; empty: the whole.
@@ -30,7 +30,7 @@ type Number struct {
 	Values []float64
 }
 
-// Groups returns what the runs of a cell come to: the flows in their order and then the whole.
+// Groups sums up the runs of a cell: first each flow, in order, then the whole cell.
 func Groups(cell int, runs []*Trial) []Group {
 	if len(runs) == 0 {
 		return nil
@@ -115,8 +115,7 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	return g
 }
 
-// CrowdSize is how many flows a run has at the least for tables to sum them up rather than to show
-// each.
+// CrowdSize is the number of flows from which on tables sum them up instead of showing each.
 const CrowdSize = 21
 
 // Labels are what the flows of a run are instances of, in the order of the first of each.
@@ -130,9 +129,8 @@ func (t *Trial) Labels() []string {
 	return labels
 }
 
-// Crowd is what the flows of a label come to together, as flows of their own: of each metric the
-// least, the median and the most. A flow that did not come to its completion took longer than all
-// that did.
+// Crowd sums up the flows of a label as three flows: the minimum, the median and the maximum of
+// each metric. A flow that did not complete counts as slower than all that did.
 func (t *Trial) Crowd(label string) [3]Flow {
 	members := 0
 	out := [3]Flow{{Finished: true}, {Finished: true}, {Finished: true}}

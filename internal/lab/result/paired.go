@@ -27,7 +27,7 @@ func Paired(a, b []float64) Difference {
 	return Difference{s.N, s.Mean, s.SD, s.Low, s.High, s.Mean / before.Mean}
 }
 
-// Unpaired compares runs with luck of their own: b minus a, the interval by Welch's t.
+// Unpaired compares runs with different seeds: b minus a, with the interval of Welch's t-test.
 func Unpaired(a, b []float64) Difference {
 	s, t := Describe(a, 0), Describe(b, 0)
 	d := Difference{

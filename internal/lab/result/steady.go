@@ -6,7 +6,7 @@ import (
 )
 
 // TrendParts is how many equal parts of the measured time a trend is tested over. They should be
-// long beside a sawtooth: neighbors that are alike make trends out of nothing.
+// much longer than a sawtooth: correlated neighbors look like a trend.
 const TrendParts = 16
 
 // TrendOf looks for a trend in the means of TrendParts consecutive parts of a run. It returns

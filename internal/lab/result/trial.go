@@ -26,8 +26,8 @@ type Trial struct {
 	Flows    []Flow
 }
 
-// AddUp completes a run by what its flows have come to: whether all have finished, the packets that
-// they sent, and how evenly they shared what there was (Jain's index).
+// AddUp completes a run from the results of its flows: whether all have finished, the packets that
+// they sent, and how evenly they shared the goodput (Jain's index).
 func (t *Trial) AddUp() {
 	var notes []string
 	var goodputs []float64

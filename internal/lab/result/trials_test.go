@@ -54,7 +54,7 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 	assert.Equal(t, text, file(got.Runs...))
 }
 
-// Wherever a writer is stopped, what it wrote whole is there and nothing else is.
+// Wherever a writer is stopped, only complete files are there.
 func TestTrialsThatWereCutOff(t *testing.T) {
 	ts := trials()
 	text, first := file(ts...), file(ts[0])

@@ -15,9 +15,9 @@ type xplot struct {
 }
 
 // Xplot is the time-sequence graph of a flow as a file for xplot, and for the programs that read
-// tcptrace's: each segment an interval between arrows, what was sent again red with an R, what was
-// acknowledged a green stair with a tick for each duplicate, the window that the receiver offers
-// a yellow one, and selective acknowledgments purple. Nil: the flow has no segments.
+// tcptrace's: each segment an interval between arrows, retransmissions red with an R, acknowledged
+// data a green staircase with a tick for each duplicate, the window that the receiver offers a
+// yellow one, and selective acknowledgments purple. Nil: the flow has no segments.
 func Xplot(title string, f *FlowRecord) []byte {
 	if len(f.Segments) == 0 {
 		return nil

@@ -52,7 +52,7 @@ func (e *end) inOrder(enough uint64) uint64 {
 	if n := e.conn.TCP().Rx().Tail(); n >= enough {
 		return n
 	}
-	return e.conn.TCP().Info().RcvNxt // what a user who reads no more is spared
+	return e.conn.TCP().Info().RcvNxt // what a user who has stopped reading does not get
 }
 
 func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
@@ -82,9 +82,9 @@ func (g *game) checkEnd(from, to *end) {
 	}
 }
 
-// stuck tells a connection that cannot end from one that waits in vain, because its
-// peer has gone and the news was lost: it has nothing to send, so it asks for nothing.
-// (RFC 9293 §3.5.1 calls it half-open; keepalive is what finds out.)
+// stuck distinguishes a connection that cannot end from one whose peer has gone and whose reset was
+// lost: it has nothing to send, so it learns nothing. (RFC 9293 §3.5.1 calls it half-open;
+// keepalive detects it.)
 func (g *game) stuck() {
 	for _, pair := range [][2]*end{{&g.left, &g.right}, {&g.right, &g.left}} {
 		e, peer := pair[0], pair[1]

@@ -148,8 +148,8 @@ func drawLink(r *rand.Rand, wires int) netem.Config {
 	return c
 }
 
-// drawFaults has each fault befall up to most of the packets. One link in some has
-// all of them in full.
+// drawFaults draws the share of packets that each fault affects, up to most. Some links have all
+// faults at the full share.
 func drawFaults(r *rand.Rand, c *netem.Config, most float64) {
 	share := func() float64 {
 		if r.IntN(3) == 0 {

@@ -146,7 +146,7 @@ func (g *game) run() {
 		g.checkEnds()
 	}
 	if g.failure == "" {
-		// Longer than two of the longest MSL, and than any SYN-ACK is sent again.
+		// Longer than twice the longest MSL, and than any SYN-ACK is retransmitted.
 		g.steps(maxRest, func() bool { return false })
 	}
 	if g.plays() {

@@ -75,7 +75,7 @@ type Options struct {
 	Seed    uint64
 }
 
-// Outcome is what Run has found out: one of its fields is set.
+// Outcome is the result of Run: one of its fields is set.
 type Outcome struct {
 	Network *Result `json:"network,omitempty"`
 	Count   *Count  `json:"count,omitempty"`

@@ -20,7 +20,7 @@ type Count struct {
 	Dialect  string        `json:"dialect"`
 	Seed     uint64        `json:"seed"`
 	Steps    []Believed    `json:"steps"`
-	Over     time.Duration `json:"over_ns"` // when all had given it up for good
+	Over     time.Duration `json:"over_ns"` // when no router had the route any longer
 	Messages Messages      `json:"messages"`
 	Hash     string        `json:"hash"`
 }

@@ -32,7 +32,7 @@ type watch struct {
 type cell struct {
 	learned uint8 // RIP's cost; Infinity: none
 	local   bool  // it is the router's own network
-	via     int16 // the router that RIP sends packets to; nobody: none
+	via     int16 // the router that RIP sends packets to, or nobody
 }
 
 const nobody = -1

@@ -114,7 +114,7 @@ func (w *network) attach(c *stack.Config, wire, end int) {
 	c.Interfaces = append(c.Interfaces, f)
 }
 
-// setDown cuts a wire so that both ends know, or mends it.
+// setDown cuts a link so that both ends know, or repairs it.
 func (w *network) setDown(wire int, down bool) {
 	w.down[wire] = down
 	for _, e := range w.ends[wire] {

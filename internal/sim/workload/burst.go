@@ -30,7 +30,7 @@ const (
 	maxBurst          = 1 << 10
 )
 
-// BurstResult is what a burst has come to so far.
+// BurstResult is the state of a burst.
 type BurstResult struct {
 	// Finished says that every packet is acknowledged; Failure says what happened if not.
 	Finished bool
@@ -134,7 +134,7 @@ func (b *Burst) end(failure string) {
 // Done reports whether everything is acknowledged, or never will be.
 func (b *Burst) Done() bool { return b.over }
 
-// Result returns what the burst has come to, at the end or on the way there.
+// Result returns the result of the burst so far.
 func (b *Burst) Result() BurstResult {
 	r := b.result
 	if !b.over {

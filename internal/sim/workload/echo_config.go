@@ -31,8 +31,7 @@ type EchoConfig struct {
 	// document's has no end; a Timeout of 50 Ticks, for at a loss of 60 % its ten are not
 	// rare enough for a table; and a MaxRTO of ten Ticks. Rand is filled in.
 	RCP rcp.Config
-	// Opened is given the client's connection of TCP before anything happens on it; nil: nobody
-	// looks.
+	// Opened, if not nil, is called with the client's TCP connection before anything happens on it.
 	Opened func(*sim.Conn)
 }
 

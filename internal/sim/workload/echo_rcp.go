@@ -36,7 +36,7 @@ func (p *port) Turn(now clock.Time, s *sim.Socket) {
 			p.sent(now, d.Data)
 		}
 		if s.Send(d.Peer, d.Data) != nil {
-			break // as good as lost: a round later it is sent again
+			break // as good as lost: it is retransmitted a round later
 		}
 	}
 	s.Wake(clock.Earliest(next, p.router.Deadline()))

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// EchoResult is what a client has come to so far.
+// EchoResult is the result of a client so far.
 type EchoResult struct {
 	// Finished says that the whole echo came back as it was written; Failure says what
 	// happened if not.
@@ -46,7 +46,7 @@ type EchoApp struct {
 // Done reports whether the client has its echo, or will never have it.
 func (a *EchoApp) Done() bool { return a.over }
 
-// Result returns what the client has come to, at the end or on the way there.
+// Result returns the result of the client so far.
 func (a *EchoApp) Result() EchoResult {
 	r := a.result
 	if !a.over {

@@ -2,9 +2,9 @@ package workload
 
 import "math"
 
-// fixedWindow is the document's FixedWindowStrategy: a window that nothing changes, and with
-// every third duplicate, of whatever, it goes back to the one that is missing. It has no
-// time-out: once a window is lost whole, it is silent for ever.
+// fixedWindow is the document's FixedWindowStrategy: a window that never changes. With every third
+// duplicate, of whatever segment, it goes back to the missing one. It has no timeout: after the
+// loss of a whole window it is silent for ever.
 type fixedWindow struct {
 	Ledger
 	// unacknowledged are the segments that no acknowledgment named. One that a later one

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NotebookResult is what a sender has come to. The first five are what the document prints.
+// NotebookResult is the result of a sender. The document prints the first five.
 type NotebookResult struct {
 	TotalAcks, DuplicateAcks int
 	DuplicatePercent         float64

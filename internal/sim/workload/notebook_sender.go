@@ -51,7 +51,7 @@ func (a *NotebookApp) Done() bool { return a.sender.over || a.receiver.tries > h
 // Died reports whether the sender has ended before its time, by an exception of its strategy's.
 func (a *NotebookApp) Died() bool { return a.sender.strategy.Book().Died != "" }
 
-// Result returns what the sender has come to, at the end or on the way there.
+// Result returns the result of the sender so far.
 func (a *NotebookApp) Result() NotebookResult {
 	s, r := a.sender, a.receiver
 	res := s.result
@@ -84,8 +84,8 @@ func (a *NotebookApp) Result() NotebookResult {
 	return res
 }
 
-// sender is the document's sender on a UDP socket: a loop that reads an acknowledgment, if
-// one is there, and sends a segment, if the strategy has one, and so on.
+// sender is the document's sender on a UDP socket: a loop that reads an acknowledgment if one has
+// arrived, and sends a segment if the strategy has one.
 type sender struct {
 	cfg      *NotebookConfig
 	strategy Strategy

@@ -17,8 +17,8 @@ type TahoeConfig struct {
 }
 
 const (
-	// segmentTimeout is how old a segment without an acknowledgment gets before it is sent
-	// again, and retransmitRetry how long a retransmission waits for its own; in seconds.
+	// segmentTimeout is the age at which a segment without an acknowledgment is retransmitted, and
+	// retransmitRetry that of a retransmission; in seconds.
 	segmentTimeout  = 4
 	retransmitRetry = 1
 )

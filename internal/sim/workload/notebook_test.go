@@ -207,8 +207,8 @@ func TestSendersShareThePath(t *testing.T) {
 	assert.Greater(t, (x+y)*(x+y)/(2*(x*x+y*y)), .9, "Jain's index")
 }
 
-// The acknowledgment after a mended hole carries the time of the segment's first arrival, so
-// that the "round trip" counts the recovery: nothing on the path takes that long.
+// The acknowledgment after a repaired hole carries the time of the segment's first arrival, so that
+// the "round trip" counts the recovery: nothing on the path takes that long.
 func TestStoredStampsMeasureRecoveries(t *testing.T) {
 	n := workload.NotebookNetwork{Loss: netem.ListedLoss{200}}
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second, Record: true}

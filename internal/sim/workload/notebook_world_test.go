@@ -11,9 +11,9 @@ import (
 // NotebookNetwork is the document's path: a mahimahi shell with the receivers in it, and the
 // senders outside. The zero Network is that of its slow experiments.
 type NotebookNetwork struct {
-	// Rate is of both directions; nil: 2,435,000 bit/s, which is the mean of the trace that
-	// is called 2.64 Mbit/s. PacketOverhead is what a packet costs beside its own bytes; 0:
-	// the 4 that mahimahi counts; negative: nothing, where Rate counts them itself.
+	// Rate is that of both directions; nil: 2,435,000 bit/s, the mean of the trace called 2.64
+	// Mbit/s. PacketOverhead is added to the size of each packet; 0: the 4 bytes that mahimahi
+	// counts; negative: nothing, because Rate counts them itself.
 	Rate           netem.Rate
 	PacketOverhead int
 	// Delay is that of each direction; 0: 88 ms.

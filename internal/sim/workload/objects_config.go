@@ -71,8 +71,8 @@ type ObjectsConfig struct {
 	ReadCost time.Duration
 	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
 	Chunk int
-	// Opened is given each connection of the server's before anything happens on it; nil: nobody
-	// looks.
+	// Opened, if not nil, is called with each connection of the server before anything happens on
+	// it.
 	Opened func(*sim.Conn)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// ObjectsResult is what a transfer has come to so far.
+// ObjectsResult is the result of a transfer so far.
 type ObjectsResult struct {
 	// Finished says that all objects have arrived unchanged; otherwise Failure says what happened.
 	Finished bool
@@ -18,7 +18,7 @@ type ObjectsResult struct {
 	Took time.Duration
 	// Objects are in the document's order, whatever they were sent in.
 	Objects []Object
-	// Complete is how many have arrived, Bytes what they come to.
+	// Complete counts the objects that have arrived, Bytes their bytes.
 	Complete int
 	Bytes    uint64
 
@@ -28,11 +28,11 @@ type ObjectsResult struct {
 	Sent, Data, Again, SentBytes uint64
 	// ClientSent are the client's packets: acknowledgments, and requests.
 	ClientSent uint64
-	// Timeouts are packets of RDT that timed out, and time-outs of TCP; Recoveries the packets
-	// of RDT that were sent again early, and fast recoveries of TCP.
+	// Timeouts counts packets of RDT that timed out, and timeouts of TCP; Recoveries the early
+	// retransmissions of RDT, and fast recoveries of TCP.
 	Timeouts, Recoveries uint64
-	// Damaged are packets of RDT that a checksum of its own found out, Overflowed those that
-	// a socket had no room for.
+	// Damaged counts packets that failed RDT's own checksum, Overflowed those that a full socket
+	// buffer dropped.
 	Damaged, Overflowed uint64
 }
 
@@ -75,7 +75,7 @@ func newApp(client *sim.Host, items []Item) *ObjectsApp {
 // Done reports whether everything has arrived, or never will.
 func (a *ObjectsApp) Done() bool { return a.over }
 
-// Result returns what the transfer has come to, at the end or on the way there.
+// Result returns the result of the transfer so far.
 func (a *ObjectsApp) Result() ObjectsResult {
 	r := a.result
 	if !a.over {

@@ -70,9 +70,9 @@ func when(r *workload.ObjectsResult) (small, lastSmall, large float64) {
 	return small, lastSmall, large
 }
 
-// One after the other, a small object waits for .55 of the whole in the mean; in turns all of
-// them are there after .020 of it; before the large ones the small have .005 in the mean and
-// the large .554. The whole takes the same: work is conserved.
+// One after the other, a small object takes .55 of the total time on average; in turns all of them
+// are complete after .020 of it; if small ones go first, they take .005 on average and the large
+// ones .554. The total time is the same: work is conserved.
 func TestOrdersWithoutLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	took := map[string]float64{}

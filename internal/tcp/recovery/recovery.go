@@ -153,8 +153,8 @@ func (v *Recovery) Arm(now clock.Time) (first bool) {
 	return first
 }
 
-// Allow returns allowed, or at least one segment if nothing is in flight. remainder says that the
-// sender may use a rest of the peer's window below a segment: it sends a tail loss probe on a path
+// Allow returns allowed, or at least one segment if nothing is in flight. remainder allows the
+// sender to use less than a segment of the peer's window: it sends a tail loss probe on a path
 // without losses, for which RFC 8985 §7.3 prefers new data.
 func (v *Recovery) Allow(allowed, waiting int) (n int, remainder bool) {
 	if allowed < min(v.snd.MSS, waiting) && v.Pipe() == 0 && v.Episode.kind != recovering {

@@ -16,15 +16,15 @@ type strategy struct {
 type detector interface {
 	// detect draws from an acknowledgment what is lost.
 	detect(v *Recovery, r *Ack)
-	// overdue reports whether a time-out takes an unacknowledged segment for lost.
+	// overdue reports whether a timeout declares an unacknowledged segment lost.
 	overdue(v *Recovery, r *Ack, rec *record) bool
 	// spare finds a segment to send again while recovery has room, nothing is known to be lost
 	// and nothing new may be sent.
 	spare(v *Recovery) (id uint32, ok bool)
 }
 
-// simple is the part of a detector that takes everything for lost at a time-out, and finds
-// nothing to spare.
+// simple is the part of a detector that declares everything lost at a timeout, and detects no
+// spurious one.
 type simple struct{}
 
 func (simple) overdue(*Recovery, *Ack, *record) bool { return true }

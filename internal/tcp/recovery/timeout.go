@@ -96,7 +96,7 @@ func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	case steady:
 		v.undo.begin(v, true)
 	case recovering:
-		v.undo.open = false // what fast recovery did must not be credited to the time-out
+		v.undo.open = false // the effects of fast recovery must not be credited to the timeout
 	case restarting:
 	}
 	v.Episode = next

@@ -10,8 +10,8 @@ import (
 // or timestamps (RFC 3522) show that all of them were spurious. It outlives the episode, because
 // the last D-SACK comes a round trip after the last retransmission.
 type undo struct {
-	from, to uint64 // what was sent again lies between; to is zero before anything was
-	owed     int    // bytes sent again and not reported as duplicates yet
+	from, to uint64 // the range of retransmissions; to is zero before the first
+	owed     int    // retransmitted bytes that are not reported as duplicates yet
 	open     bool   // there is something to take back
 	timeout  bool   // a time-out began it
 	marked   bool   // a router's mark was echoed since: there is congestion

@@ -128,8 +128,8 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// TestRecord checks that each recorded number is passed on with its name, for several connections
-// alike.
+// TestRecord checks that each recorded number is passed on with its name, for one connection or
+// several.
 func TestRecord(t *testing.T) {
 	var got []string
 	var values []float64
