@@ -47,6 +47,6 @@ func arrivalsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVar(&window, "window", documentWindow, "bytes of the receive buffer")
+	c.Flags().IntVar(&window, "window", documentWindow, "give the receive buffer `N` bytes")
 	return c
 }

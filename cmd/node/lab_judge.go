@@ -60,17 +60,17 @@ func labJudgeCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.with, "with", "ns3", "the other simulator: ns3")
+	f.StringVar(&o.with, "with", "ns3", "compare with `SIMULATOR`: ns3")
 	choices(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
-		"run ns-3 without the deviations `A,B,…` that docs/ns3.md describes")
+		"run ns-3 without the deviations `A,B,...` that docs/ns3.md describes")
 	choices(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
 	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times in both")
 	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
 	f.BoolVar(&o.flags.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVarP(&o.flags.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
-	f.StringSliceVar(&o.flags.metrics, "metrics", nil, "compare the metrics `A,B,…`")
+	f.StringSliceVar(&o.flags.metrics, "metrics", nil, "compare the metrics `A,B,...`")
 	f.BoolVar(&o.flags.json, "json", false, "print one JSON array")
 	return c
 }

@@ -44,7 +44,7 @@ func labLogCommand() *cobra.Command {
 			return drawLog(c, dir, filepath.Base(args[0]), l, &d, style)
 		},
 	}
-	c.Flags().StringVarP(&dir, "out", "o", "", "draw figures into this directory")
+	c.Flags().StringVarP(&dir, "out", "o", "", "draw figures into `DIR`")
 	styleFlags(c, &style)
 	return c
 }

@@ -175,7 +175,7 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 		}
 		return nil
 	}
-	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,…`")
+	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,...`")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
 	if c.Name() == "collect" {

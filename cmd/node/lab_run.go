@@ -104,7 +104,8 @@ func labRunCommand() *cobra.Command {
 	}
 	o.outputFlags(c)
 	o.live.add(f)
-	f.StringVar(&o.dialect, "dialect", "rip", "for rip-…: rip (the course's RIP), rip2 or ripng")
+	f.StringVar(&o.dialect, "dialect", "rip",
+		"for rip-…: speak `DIALECT`: rip (the course's RIP), rip2 or ripng")
 	choices(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }
@@ -129,7 +130,7 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 func (o *labRunOptions) outputFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.metrics, "metrics", nil,
-		"show the metrics `A,B,…` in the table instead of those in the file")
+		"show the metrics `A,B,...` in the table instead of those in the file")
 	f.BoolVar(&o.all, "all", false, "print a row for every flow")
 	f.BoolVar(&o.plain, "no-figures", false, "write neither figures nor a report")
 	styleFlags(c, &o.style)
@@ -141,7 +142,7 @@ func (o *labRunOptions) outputFlags(c *cobra.Command) {
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
 	f.StringArrayVar(&o.set, "set", nil, "set a key: `KEY=VALUE`; may be repeated")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
-		"vary a key: `KEY=A,B,…`; may be repeated")
+		"vary a key: `KEY=A,B,...`; may be repeated")
 }
 
 func (o *labRunOptions) begin(c *cobra.Command, args []string) error {

@@ -63,16 +63,16 @@ func labTraceGenCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.rate, "rate", "", "rate, such as 2.64Mbit/s; required")
-	f.StringVar(&o.low, "low", "", "for cell: minimum rate (default: a tenth of --rate)")
-	f.DurationVar(&o.Length, "length", 60*time.Second, "length, after which the trace starts again")
-	f.DurationVar(&o.On, "on", time.Second, "for onoff: duration of sending")
-	f.DurationVar(&o.Off, "off", time.Second, "for onoff: duration of silence")
-	f.DurationVar(&o.Stay, "stay", 2*time.Second, "for cell: mean time between rate changes")
-	f.DurationVar(&o.Stall, "stall", 0, "duration of a stall at the start, part of the length")
-	f.StringVar(&o.stallRate, "stall-rate", "", "rate during the stall (default: none)")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of all random draws")
-	f.StringVarP(&o.out, "out", "o", "", "the file (default: standard output)")
+	f.StringVar(&o.rate, "rate", "", "constant or mean `RATE`, such as 2.64Mbit/s; required")
+	f.StringVar(&o.low, "low", "", "for cell: never fall below `RATE` (default: a tenth of --rate)")
+	f.DurationVar(&o.Length, "length", 60*time.Second, "repeat the trace after `DURATION`")
+	f.DurationVar(&o.On, "on", time.Second, "for onoff: send for `DURATION`")
+	f.DurationVar(&o.Off, "off", time.Second, "for onoff: pause for `DURATION`")
+	f.DurationVar(&o.Stay, "stay", 2*time.Second, "for cell: keep a rate for `DURATION` on average")
+	f.DurationVar(&o.Stall, "stall", 0, "stall for `DURATION` at the start, part of the length")
+	f.StringVar(&o.stallRate, "stall-rate", "", "send at `RATE` during the stall (default: nothing)")
+	f.Uint64Var(&o.Seed, "seed", 1, "seed all random draws with `SEED`")
+	f.StringVarP(&o.out, "out", "o", "", "write to `FILE` (default: standard output)")
 	return c
 }
 
@@ -208,8 +208,8 @@ func labTraceConvertCommand() *cobra.Command {
 		},
 	}
 	c.Flags().DurationVar(&window, "window", time.Second,
-		"for a trace: interval over which rates are averaged")
-	c.Flags().StringVarP(&out, "out", "o", "", "the file (default: standard output)")
+		"for a trace: average rates over `DURATION`")
+	c.Flags().StringVarP(&out, "out", "o", "", "write to `FILE` (default: standard output)")
 	return c
 }
 

@@ -99,7 +99,7 @@ func runCommand() *cobra.Command {
 	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
 		"seed `N` of lossyforward's drops; 0: not repeatable")
 	f.StringVar(&o.config.Node.Offload, "offload", "auto",
-		"system calls that send packets: auto, gso, mmsg or plain")
+		"send packets by `METHOD`: auto, gso, mmsg or plain")
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add an interface to this machine's kernel: `NAME=ADDR/LEN`")
 	f.StringArrayVar(&o.lines, "door", nil,

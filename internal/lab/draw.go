@@ -299,5 +299,5 @@ func (m *Manifest) warmup() string {
 	case least == most:
 		return fmt.Sprintf("the first %g s", most)
 	}
-	return fmt.Sprintf("the first %g to %g s, by the cell,", least, most)
+	return fmt.Sprintf("the first %g to %g s, depending on the cell,", least, most)
 }

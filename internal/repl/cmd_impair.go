@@ -18,9 +18,10 @@ arguments IF's settings and counters are shown, and without IF those of all
 interfaces. The arguments are those of tc-netem(8) and its queues, in any order;
 you can paste a whole tc command.
 
-  delay TIME [JITTER [CORR%]]      delay; jitter keeps the order, except with
-    overtake                       and is distributed uniform, normal, pareto,
-    distribution NAME              paretonormal, or as a FILE.dist of tc
+  delay TIME [JITTER [CORR%]]      delay; jitter keeps the order of packets
+    overtake                       jitter may reorder packets
+    distribution NAME              of the jitter: uniform, normal, pareto,
+                                   paretonormal, or a FILE.dist of tc
   loss P% [CORR%]                  independent losses
   loss gemodel P% [R% [1-H% [1-K%]]]   bursts of losses (Gilbert-Elliott)
   loss state P13% [P31% [P32% [P23% [P14%]]]]   a Markov chain of four states

@@ -27,7 +27,7 @@ type source struct {
 	name  string
 	flag  bool // an argument of a command, of one line
 	lines []string
-	shift int // what columns are ahead of the text's, in one that was made of a flag
+	shift int // columns that precede the text of the flag in lines
 }
 
 // place is a position in a source. Line and col count from 1.
