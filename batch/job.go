@@ -80,10 +80,10 @@ func (p Pod) Check() error {
 	return nil
 }
 
-// Tasks lists the parts that an engine has not finished.
+// Tasks counts the parts that an engine has not finished.
 type Tasks struct {
 	Waiting, Running int
-	// Done lists the parts that completed according to the engine.
+	// Done counts the parts that the engine reports as completed.
 	Done int
 	// Reason is the engine's reason why parts are waiting, or empty.
 	Reason string

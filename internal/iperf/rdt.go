@@ -112,7 +112,7 @@ func (f *rdtCarrier) send(s *stream) error {
 		case <-look.C:
 			k := f.sent()
 			s.mu.Lock()
-			if !s.test.group.halted.Load() { // or the two ends would tell different numbers
+			if !s.test.group.halted.Load() { // or the two ends would report different numbers
 				s.moved.Store(k)
 			}
 			s.mu.Unlock()

@@ -31,7 +31,7 @@ func TestSlotsGather(t *testing.T) {
 	}
 }
 
-// A slot ends with the packet that reaches its limit, and the next takes as long again: under load,
+// A slot ends with the packet that reaches its limit, and the next has the same length: under load,
 // each slot sends that much.
 func TestSlotsAreBounded(t *testing.T) {
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// story is a connection with a bit of everything.
+// story is a connection with every kind of event.
 func story() []control.TracedSegment {
 	var list []control.TracedSegment
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
