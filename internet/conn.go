@@ -87,10 +87,11 @@ func (l *Listener) Close() error {
 
 // opened is what a program has open and may wait for.
 type opened struct {
-	host    *Host
-	what    func() string
-	callers []uintptr // who opened it
-	calls   [2]atomic.Pointer[waiting]
+	host      *Host
+	what      func() string
+	goroutine string    // that opened it: "goroutine 7"
+	callers   []uintptr // of that goroutine
+	calls     [2]atomic.Pointer[waiting]
 }
 
 // waiting is a call that has not returned.
@@ -137,7 +138,7 @@ func (h *Host) hold(x any) net.Conn {
 
 func (h *Host) remember(o *opened, x any) {
 	var pcs [16]uintptr
-	o.host = h
+	o.host, o.goroutine = h, goroutineOf(head())
 	o.callers = append(o.callers, pcs[:runtime.Callers(3, pcs[:])]...)
 	h.openMu.Lock()
 	defer h.openMu.Unlock()

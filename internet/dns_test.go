@@ -28,6 +28,7 @@ func TestResolver(t *testing.T) {
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			w := Start(t, "family dual\ndns ns\nlink ns r delay 10ms\nlink r a delay 10ms\nlink r B delay 1ms")
+			w.AllowLeaks()
 			a := w.Host("a")
 			list, took, err := lookup(t, a, "B.internal")
 			require.NoError(t, err)

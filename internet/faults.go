@@ -2,18 +2,12 @@ package internet
 
 import (
 	"cmp"
-	"context"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -67,76 +61,6 @@ func kept(i int) bool {
 	return *only == "" || slices.Contains(strings.Split(*only, ","), strconv.Itoa(i))
 }
 
-// Test runs a test of a network, which is the text of Start or the path of Run, in a
-// testing/synctest bubble. With the flag -internet.seeds=N it runs it for N seeds, as subtests side
-// by side. If it fails with the faults of Faults, it searches the smallest part of them with which
-// it still fails, and prints that.
-func Test(t *testing.T, network string, test func(t *testing.T, w *World)) {
-	t.Helper()
-	if *seeds <= 1 {
-		one(t, network, *seed, test)
-		return
-	}
-	for k := range *seeds {
-		t.Run(fmt.Sprintf("seed=%d", *seed+k), func(t *testing.T) {
-			t.Parallel()
-			one(t, network, *seed+k, test)
-		})
-	}
-}
-
-func one(t *testing.T, network string, seed uint64, test func(t *testing.T, w *World)) {
-	t.Helper()
-	var planned []fault
-	t.Cleanup(func() {
-		if t.Failed() && len(planned) > 0 && *only == "" && *shrinks {
-			explain(t, seed, planned)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		w := load(t, network, seed)
-		defer func() { planned = w.planned }()
-		test(t, w)
-	})
-}
-
-// explain prints the smallest part of the faults with which the test fails.
-func explain(t *testing.T, seed uint64, planned []fault) {
-	t.Helper()
-	name, _, _ := strings.Cut(t.Name(), "/seed=")
-	all := make([]int, len(planned))
-	for i := range all {
-		all[i] = i
-	}
-	least := shrink(all, func(faults []int) bool {
-		ctx, cancel := context.WithTimeout(context.Background(), shrinkLimit)
-		defer cancel()
-		return exec.CommandContext(ctx, os.Args[0], repeat(name, seed, faults)...).Run() != nil
-	})
-	var lines strings.Builder
-	for _, i := range least {
-		fmt.Fprintf(&lines, "\n  %v", &planned[i])
-	}
-	t.Logf("internet: these %d of %d faults are enough:%s\nto repeat this: go test %s", len(least),
-		len(planned), lines.String(), strings.Join(repeat(name, seed, least), " "))
-}
-
-// shrinkLimit is how long one run may take when faults are shrunk.
-const shrinkLimit = time.Minute
-
-// repeat returns the arguments of a test's program that run it with a part of the faults.
-func repeat(name string, seed uint64, faults []int) []string {
-	words := make([]string, len(faults))
-	for i, f := range faults {
-		words[i] = strconv.Itoa(f)
-	}
-	list := strings.Join(words, ",")
-	return []string{
-		"-test.run=^" + name + "$", "-test.count=1", fmt.Sprintf("-internet.seed=%d", seed),
-		"-internet.faults=" + cmp.Or(list, "none"),
-	}
-}
-
 // shrink returns a part of list with which fails holds, and from which no single element can be
 // taken. It is delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002).
 func shrink(list []int, fails func([]int) bool) []int {
@@ -162,13 +86,3 @@ func shrink(list []int, fails func([]int) bool) []int {
 	}
 	return list
 }
-
-// By default a test does the same each time.
-var (
-	seed    = flag.Uint64("internet.seed", 1, "the seed of package internet")
-	seeds   = flag.Uint64("internet.seeds", 1, "how many seeds package internet tests")
-	only    = flag.String("internet.faults", "", "the numbers of the faults to cause, or none")
-	stall   = flag.Duration("internet.stall", 24*time.Hour, "fail if all wait so long; 0: never")
-	spin    = flag.Duration("internet.spin", time.Minute, "fail if a bubble stands still so long")
-	shrinks = flag.Bool("internet.shrink", true, "search the fewest faults that fail")
-)

@@ -67,6 +67,9 @@ func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
 func (h *Host) start() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.world.ended() {
+		return nil
+	}
 	h.file.Links = map[string]io.ReadWriteCloser{}
 	for name, end := range h.ends {
 		h.file.Links[name] = end
@@ -85,18 +88,18 @@ func (h *Host) start() error {
 	return nil
 }
 
-// stop closes the node at the end of the test.
+// stop closes the node at the end of the test, or when the test has failed.
 func (h *Host) stop() {
 	h.mu.Lock()
 	down := h.down
 	h.down = true
 	h.mu.Unlock()
-	if !down {
-		if err := h.node.Crash(); err != nil {
-			h.world.t.Errorf("internet: host %s: %v", h.name, err)
-		}
+	if down {
+		return
 	}
-	h.mains.Wait()
+	if err := h.node.Crash(); err != nil {
+		h.world.t.Errorf("internet: host %s: %v", h.name, err)
+	}
 }
 
 // Name is the host's name, by which others find it.
@@ -178,7 +181,9 @@ func (h *Host) Crash() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.down {
-		h.world.t.Errorf("internet: Crash: host %s is down", h.name)
+		if !h.world.ended() {
+			h.world.t.Errorf("internet: Crash: host %s is down", h.name)
+		}
 		return
 	}
 	h.down = true
@@ -210,6 +215,9 @@ func (h *Host) Restart(main func(*Host)) {
 		main = h.main
 	}
 	h.mu.Unlock()
+	if h.world.ended() {
+		return
+	}
 	if !down {
 		h.world.t.Errorf("internet: Restart: host %s is running: crash it first", h.name)
 		return

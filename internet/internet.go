@@ -55,7 +55,7 @@ type World struct {
 	stopClock func()
 	watch     watching
 	calls     atomic.Int64 // of the program, begun or ended
-	leaks     bool         // are failures
+	keeps     bool         // connections may be open at the end
 	planned   []fault      // by Faults
 	// captures is the folder for the captures of all hosts; empty: none.
 	captures string
@@ -242,13 +242,35 @@ func (w *World) unreached() (from, to *Host) {
 	return nil, nil
 }
 
-// end stops the faults and closes the hosts.
+// end stops the faults, closes the hosts and waits for their programs.
 func (w *World) end() {
-	w.leave()
 	waits := ""
 	if w.t.Failed() {
 		waits = strings.TrimPrefix(w.waits(), "\n")
 	}
+	w.stop()
+	w.within(&w.acting, "a function of At")
+	for _, h := range w.hosts {
+		w.within(&h.mains, "the program of host "+h.name)
+	}
+	w.stopClock()
+	w.leave()
+	if !w.keeps && !w.t.Failed() {
+		w.reportLeaks()
+	}
+	switch {
+	case w.t.Failed():
+		w.t.Logf("internet: to repeat this: %s", repeat(w.t.Name(), w.seed, faultsFlag()...))
+		if w.captures != "" {
+			w.writeArtifacts(waits)
+		}
+	case w.captures != "" && *worker: // thousands of seeds: only those of failures are kept
+		_ = os.RemoveAll(w.captures)
+	}
+}
+
+// stop stops the faults and closes the hosts.
+func (w *World) stop() {
 	w.mu.Lock()
 	w.over = true
 	for _, f := range w.timers {
@@ -256,21 +278,34 @@ func (w *World) end() {
 			w.acting.Done()
 		}
 	}
+	w.timers = nil
 	w.mu.Unlock()
-	w.acting.Wait()
 	for _, h := range w.hosts {
 		h.stop()
 	}
-	w.stopClock()
-	if w.leaks {
-		w.reportLeaks()
+}
+
+// ending is how long programs may run after their hosts are closed.
+const ending = time.Minute
+
+// within waits for goroutines whose calls return net.ErrClosed by now.
+func (w *World) within(running *sync.WaitGroup, what string) {
+	ended := make(chan struct{})
+	go func() { defer close(ended); running.Wait() }()
+	limit := time.NewTimer(ending)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+		w.t.Errorf("internet: %s has not returned %v after its calls return net.ErrClosed:\n\n%s",
+			what, ending, stacks(inBubble))
 	}
-	if w.t.Failed() {
-		w.t.Logf("internet: to repeat this: %s", w.repeat())
-		if w.captures != "" {
-			w.writePage(waits)
-		}
-	}
+}
+
+func (w *World) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
 }
 
 // At calls f when d has passed since the network started, unless the test has ended by then.

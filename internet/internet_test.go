@@ -57,6 +57,7 @@ func ask(c net.Conn, within time.Duration) error {
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 20ms\nlink r b delay 5ms")
+		w.AllowLeaks()
 		serve(w.Host("a"))
 		began := time.Now()
 		c, err := w.Host("b").Dial("tcp", "a:7")
@@ -71,6 +72,7 @@ func TestDelay(t *testing.T) {
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 20ms\nlink r b")
+		w.AllowLeaks()
 		serve(w.Host("a"))
 		c, err := w.Host("b").Dial("tcp", "a:7")
 		require.NoError(t, err)
@@ -95,6 +97,7 @@ func TestCrash(t *testing.T) {
 func TestCutsAndPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Run(t, "../nets/ring")
+		w.AllowLeaks()
 		serve(w.Host("A"))
 		c, err := w.Host("B").Dial("tcp", "A:7")
 		require.NoError(t, err)
@@ -127,6 +130,7 @@ func TestCutsAndPartitions(t *testing.T) {
 func TestImpair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b")
+		w.AllowLeaks()
 		serve(w.Host("a"))
 		c, err := w.Host("b").Dial("tcp", "a:7")
 		require.NoError(t, err)
@@ -217,7 +221,7 @@ func TestShrinking(t *testing.T) {
 	out := run("-internet.seed=3")
 	found := regexp.MustCompile(`these 1 of 10 faults are enough:
  +at [\d.]+m?s, for [\d.]+m?s: (?:server|client) crashes
- *to repeat this: go test -test.run=\^TestPlanted\$ -test.count=1 ` +
+ *to repeat this: (?:GOMAXPROCS=\d+ )?go test -run '\^TestPlanted\$' -count=1 ` +
 		`(-internet.seed=3) (-internet.faults=\d)\n`).FindStringSubmatch(out)
 	require.NotNil(t, found, out)
 	again := run(found[1:]...)
@@ -226,13 +230,14 @@ func TestShrinking(t *testing.T) {
 }
 
 func TestPlanted(t *testing.T) {
-	if os.Getenv("INTERNET_PLANTED") == "" {
+	if os.Getenv("INTERNET_PLANTED") != "1" {
 		t.Skip("it fails: for TestShrinking")
 	}
 	Test(t, "link server r\nlink r client", func(t *testing.T, w *World) {
 		serve(w.Host("server"))
 		c, err := w.Host("client").Dial("tcp", "server:7")
 		require.NoError(t, err)
+		defer c.Close()
 		w.Faults(10, time.Minute)
 		second := time.NewTicker(time.Second)
 		defer second.Stop()

@@ -1,7 +1,6 @@
 package internet
 
 import (
-	"fmt"
 	"html/template"
 	"path/filepath"
 	"strings"
@@ -35,6 +34,12 @@ pre { overflow-x: auto }
 <h2>Random faults</h2>
 {{if .Faults}}<ol>{{range .Faults}}<li>{{.}}{{end}}</ol>{{else}}<p>None.</p>{{end}}
 {{if .Open}}<h2>Calls that waited</h2><pre>{{.Open}}</pre>{{end}}
+<h2>Connections</h2>
+{{range .Ladders}}<details{{if .Last}} open{{end}}><summary>{{.Title}}</summary>
+<pre>{{.Text}}</pre></details>
+{{else}}<p>None.</p>{{end}}
+<p>{{if .Omitted}}{{.Omitted}} more connections are in the capture. {{end}}<code>network.pcapng</code>
+has the packets of all links, <code>ladder.txt</code> these drawings.</p>
 </body></html>
 `))
 
@@ -44,6 +49,8 @@ type pageData struct {
 	Picture                        template.HTML
 	Links                          []pageRow
 	Faults                         []string
+	Ladders                        []ladder
+	Omitted                        int
 }
 
 type pageRow struct {
@@ -51,12 +58,26 @@ type pageRow struct {
 	Packets, Bytes int
 }
 
-// writePage writes the page of a failed test to its folder of artifacts.
-func (w *World) writePage(waits string) {
+// writeArtifacts writes the capture of all links, the ladders of its connections and the page of a
+// failed test to its folder of artifacts.
+func (w *World) writeArtifacts(waits string) {
+	ladders, omitted, err := w.draw()
+	if err == nil {
+		err = w.writePage(waits, ladders, omitted)
+	}
+	if err != nil {
+		w.t.Errorf("internet: the artifacts: %v", err)
+		return
+	}
+	w.t.Logf("internet: what happened: %s", filepath.Join(w.captures, "network.html"))
+}
+
+func (w *World) writePage(waits string, ladders []ladder, omitted int) error {
 	d := pageData{
 		Name: w.t.Name(), Seed: w.seed, Took: w.clock.Now().Sub(w.began).String(),
-		Repeat: w.repeat(), Hash: w.Hash(), Open: waits,
+		Repeat: repeat(w.t.Name(), w.seed, faultsFlag()...), Hash: w.Hash(), Open: waits,
 		Picture: template.HTML(w.graph.SVG()), //nolint:gosec // SVG escapes names
+		Ladders: ladders, Omitted: omitted,
 	}
 	for i := range w.planned {
 		if kept(i) {
@@ -71,18 +92,8 @@ func (w *World) writePage(waits string) {
 		}
 	}
 	var b strings.Builder
-	err := page.Execute(&b, &d)
-	if err == nil {
-		name := filepath.Join(w.captures, "network.html")
-		err = files.Overwrite(name, []byte(b.String()), 0o644)
+	if err := page.Execute(&b, &d); err != nil {
+		return err
 	}
-	if err != nil {
-		w.t.Errorf("internet: the page: %v", err)
-	}
-}
-
-// repeat returns the command that runs the test again.
-func (w *World) repeat() string {
-	name, _, _ := strings.Cut(w.t.Name(), "/seed=")
-	return fmt.Sprintf("go test -run '^%s$' -internet.seed=%d", name, w.seed)
+	return files.Overwrite(filepath.Join(w.captures, "network.html"), []byte(b.String()), 0o644)
 }

@@ -23,6 +23,7 @@ const star = `
 
 // single is a program of one goroutine.
 func single(t *testing.T, w *World) {
+	w.AllowLeaks()
 	ln, err := w.Host("a").Listen("tcp", ":7")
 	require.NoError(t, err)
 	c, err := w.Host("b").Dial("tcp", "a:7")

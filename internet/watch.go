@@ -2,6 +2,7 @@ package internet
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -43,6 +44,11 @@ func (w *World) beat() {
 	waits := ""
 	if *stall > 0 && time.Since(w.watch.since) >= *stall {
 		waits = w.waits()
+		if waits == "" && !strings.Contains(stacks(inBubble), " [sleep") {
+			panic(fmt.Sprintf("internet: %s (%s): the program has not used the network for %v of the "+
+				"network's time, and waits for something else (-internet.stall=0 permits that):\n\n%s",
+				w.t.Name(), seedFlag(w.seed), *stall, stacks(inBubble)))
+		}
 	}
 	if waits == "" {
 		w.watch.timer.Reset(watch)
@@ -50,13 +56,13 @@ func (w *World) beat() {
 	}
 	w.t.Errorf("internet: no call has returned for %v of the network's time, and these wait:%s",
 		*stall, waits)
-	for _, h := range w.hosts {
-		h.stop()
-	}
+	w.stop()
 }
 
 // waits lists the calls that wait, and for whom.
-func (w *World) waits() string {
+func (w *World) waits() string { return w.waiting((*Conn).state) }
+
+func (w *World) waiting(state func(*Conn) string) string {
 	var list []string
 	for _, h := range w.hosts {
 		h.openMu.Lock()
@@ -64,7 +70,7 @@ func (w *World) waits() string {
 			for i := range o.calls {
 				if c := o.calls[i].Load(); c != nil {
 					list = append(list, fmt.Sprintf("\n  %s waits since %v in %s of %s%s%s", h.name,
-						c.since, c.name, o.what(), w.peerOf(x), o.openedBy()))
+						c.since, c.name, o.what(), w.peerOf(x, state), o.openedBy()))
 				}
 			}
 		}
@@ -75,12 +81,12 @@ func (w *World) waits() string {
 }
 
 // peerOf describes the other end of a connection.
-func (w *World) peerOf(x any) string {
+func (w *World) peerOf(x any, state func(*Conn) string) string {
 	c, ok := x.(*Conn)
 	if !ok {
 		return ", opened by"
 	}
-	peer, state := "an unknown host", ""
+	peer := "an unknown host"
 	for _, h := range w.hosts {
 		if hasAddr(h.addrs, c.RemoteAddr()) {
 			peer = h.name
@@ -89,34 +95,42 @@ func (w *World) peerOf(x any) string {
 			}
 		}
 	}
-	if info, err := c.Info(); err == nil {
-		state = ", in state " + info.State
-	}
-	return fmt.Sprintf(" to %s%s, opened by", peer, state)
+	return fmt.Sprintf(" to %s%s, opened by", peer, state(c))
 }
 
-// NoLeaks makes the test fail if a host's program did not close a connection, a socket or a
-// listener, except those of hosts that crashed. The failure names the calls that opened it. The
-// program of Host.Go may close them when its calls return net.ErrClosed.
-func (w *World) NoLeaks() {
-	w.t.Helper()
-	w.leaks = true
+func (c *Conn) state() string {
+	info, err := c.Info()
+	if err != nil {
+		return ""
+	}
+	return ", in state " + info.State
 }
+
+// AllowLeaks permits that connections, sockets and listeners are open at the end of the test.
+// Otherwise they fail the test, except those of hosts that crashed. The program of Host.Go may close
+// them when its calls return net.ErrClosed.
+func (w *World) AllowLeaks() { w.keeps = true }
 
 // reportLeaks fails the test for what is open after the hosts are closed.
 func (w *World) reportLeaks() {
+	w.t.Helper()
 	time.Sleep(time.Millisecond) // in a bubble: until the program's goroutines wait or end
+	dump := ""
 	var list []string
 	for _, h := range w.hosts {
 		h.openMu.Lock()
 		for o := range h.open {
-			list = append(list, fmt.Sprintf("\n  %s did not close %s, opened by%s", h.name,
-				o.what(), o.openedBy()))
+			if dump == "" {
+				dump = stacks(func(string) bool { return true })
+			}
+			list = append(list, fmt.Sprintf("\n  %s did not close %s, opened by %s (%s)%s",
+				h.name, o.what(), o.goroutine, stateOf(dump, o.goroutine), o.openedBy()))
 		}
 		h.openMu.Unlock()
 	}
 	if slices.Sort(list); len(list) > 0 {
-		w.t.Errorf("internet: %d left open:%s", len(list), strings.Join(list, ""))
+		w.t.Errorf("internet: %d left open (World.AllowLeaks permits that):%s", len(list),
+			strings.Join(list, ""))
 	}
 }
 
@@ -147,7 +161,8 @@ func (w *World) leave() {
 	delete(spins.worlds, w)
 }
 
-// lookForSpins ends the process if the time of a bubble stands still: the test cannot end itself.
+// lookForSpins ends the process if the time of a bubble stands still, or if go test is about to end
+// it: the test cannot end itself.
 func lookForSpins() {
 	spins.mu.Lock()
 	defer spins.mu.Unlock()
@@ -157,24 +172,81 @@ func lookForSpins() {
 			w.watch.seen, w.watch.still = seen, time.Now()
 		}
 		if still := time.Since(w.watch.still); still >= *spin {
-			panic(fmt.Sprintf("internet: %s (-internet.seed=%d): the network's time has stood "+
+			panic(fmt.Sprintf("internet: %s (%s): the network's time has stood "+
 				"still for %v: a goroutine runs without end, or waits for something outside of "+
-				"the bubble:\n\n%s", w.t.Name(), w.seed, still.Round(time.Second), busy()))
+				"the bubble:\n\n%s", w.t.Name(), seedFlag(w.seed), still.Round(time.Second), busy()))
+		}
+		if limit := timeLimit(); limit > 0 && time.Since(loaded) > limit-min(margin, limit/2) {
+			panic(fmt.Sprintf("internet: %s (%s) still runs after %v of the network's time, and the "+
+				"-timeout of go test, %v, is over. These calls wait:%s\n\n%s", w.t.Name(),
+				seedFlag(w.seed), w.clock.Now().Sub(w.began), limit,
+				w.waiting(func(*Conn) string { return "" }), busy())) // the state is the bubble's
 		}
 	}
 	time.AfterFunc(time.Second, lookForSpins)
 }
 
+// loaded is when the process began, as far as the time limit of go test counts.
+var loaded = time.Now()
+
+// timeLimit is go test's -timeout. 0: none.
+func timeLimit() time.Duration {
+	if f := flag.Lookup("test.timeout"); f != nil {
+		d, _ := f.Value.(flag.Getter).Get().(time.Duration)
+		return d
+	}
+	return 0
+}
+
 // busy returns the stacks of the goroutines that keep bubbles from advancing.
 func busy() string {
+	return cmp.Or(stacks(func(head string) bool {
+		return strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable")
+	}), stacks(func(string) bool { return true }))
+}
+
+// stacks returns the stacks of goroutines, by the first lines of the runtime's output.
+func stacks(keep func(head string) bool) string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	var list []string
 	for g := range strings.SplitSeq(string(buf), "\n\n") {
-		head, _, _ := strings.Cut(g, "\n")
-		if strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable") {
+		if head, _, _ := strings.Cut(g, "\n"); keep(head) {
 			list = append(list, g)
 		}
 	}
-	return cmp.Or(strings.Join(list, "\n\n"), string(buf))
+	return strings.Join(list, "\n\n")
+}
+
+// head returns the runtime's first line about this goroutine, as "goroutine 7 [running]:".
+func head() string {
+	var buf [128]byte
+	line, _, _ := strings.Cut(string(buf[:runtime.Stack(buf[:], false)]), "\n")
+	return line
+}
+
+// inBubble reports whether another goroutine waits in the bubble of this one, or if this one is in
+// none, whether it is another.
+func inBubble(other string) bool {
+	mine := head()
+	_, bubble, ok := strings.Cut(strings.TrimSuffix(mine, "]:"), "synctest bubble ")
+	return !strings.HasPrefix(other, goroutineOf(mine)+" ") &&
+		(!ok || strings.HasSuffix(other, "synctest bubble "+bubble+"]:"))
+}
+
+// goroutineOf returns "goroutine 7" of a first line.
+func goroutineOf(head string) string {
+	at := strings.Index(head, " [")
+	return head[:max(at, 0)]
+}
+
+// stateOf returns the runtime's word for what a goroutine does, from the stacks of all.
+func stateOf(dump, goroutine string) string {
+	_, after, ok := strings.Cut("\n"+dump, "\n"+goroutine+" [")
+	if !ok {
+		return "it has ended"
+	}
+	state, _, _ := strings.Cut(after, "]")
+	state, _, _ = strings.Cut(state, ",")
+	return strings.TrimSuffix(state, " (durable)")
 }

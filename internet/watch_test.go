@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/capture"
 )
 
 // connected returns both ends of a connection from b to a.
@@ -30,6 +32,7 @@ func connected(t *testing.T, w *World) (client, server net.Conn, ln net.Listener
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 5ms\nlink r b")
+		w.AllowLeaks()
 		serve(w.Host("a"))
 		c, err := w.Host("b").Dial("tcp", "a:7")
 		require.NoError(t, err)
@@ -50,6 +53,7 @@ func TestPause(t *testing.T) {
 func TestReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 5ms\nlink r b")
+		w.AllowLeaks()
 		client, server, _ := connected(t, w)
 		assert.Equal(t, 0, w.Host("a").Reset("r"))
 		assert.Equal(t, 1, w.Host("a").Reset("b"))
@@ -81,20 +85,19 @@ func failing(t *testing.T, network string, do func(w *World)) string {
 
 func TestLeaks(t *testing.T) {
 	said := failing(t, "link a b", func(w *World) {
-		w.NoLeaks()
 		client, server, ln := connected(t, w)
 		require.NoError(t, client.Close())
 		require.NoError(t, ln.Close())
 		_ = server // stays open
 	})
-	assert.Regexp(t, `1 left open:\n  a did not close the connection 10.\S+:7 -> 10.\S+, opened by
+	assert.Regexp(t, `1 left open \(World\.AllowLeaks permits that\):
+  a did not close the connection 10.\S+:7 -> 10.\S+, opened by goroutine \d+ \(running\)
     \S+internet\.connected
         \S+/watch_test\.go:\d+
     \S+internet\.TestLeaks\.func1
 `, said)
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b")
-		w.NoLeaks()
 		serve(w.Host("a")) // its listener ends with the host
 		c, err := w.Host("b").Dial("tcp", "a:7")
 		require.NoError(t, err)
@@ -162,7 +165,7 @@ func TestSpin(t *testing.T) {
 }
 
 func TestSpinning(t *testing.T) {
-	if os.Getenv("INTERNET_PLANTED") == "" {
+	if os.Getenv("INTERNET_PLANTED") != "1" {
 		t.Skip("it spins: for TestSpin")
 	}
 	Test(t, "link a b", func(*testing.T, *World) { spinning() })
@@ -195,13 +198,22 @@ func TestPage(t *testing.T) {
 	page, err := os.ReadFile(pages[0])
 	require.NoError(t, err)
 	for _, want := range []string{
-		"<h1>TestPlanted failed</h1>", "go test -run &#39;^TestPlanted$&#39; -internet.seed=3",
-		"<svg ", "<td>server<td>r\n<td class=\"number\">", "client crashes",
+		"<h1>TestPlanted failed</h1>", "go test -run &#39;^TestPlanted$&#39; -count=1 -internet.seed=3",
+		"<svg ", "<td>server<td>r\n<td class=\"number\">", "client crashes", "── SYN seq 0 win",
+		"✗ lost by the link",
 	} {
 		assert.Contains(t, string(page), want)
 	}
 	assert.NotContains(t, string(page), "<script")
-	captures, err := filepath.Glob(filepath.Dir(pages[0]) + "/server-*.pcapng")
+	assert.FileExists(t, filepath.Join(filepath.Dir(pages[0]), "ladder.txt"))
+	file, err := os.Open(filepath.Join(filepath.Dir(pages[0]), "network.pcapng"))
 	require.NoError(t, err)
-	assert.NotEmpty(t, captures)
+	defer file.Close()
+	places, last := map[string]bool{}, int64(0)
+	require.NoError(t, capture.Read(file, func(p *capture.Captured) error {
+		assert.GreaterOrEqual(t, p.At, last)
+		places[p.Name], last = true, p.At
+		return nil
+	}))
+	assert.Len(t, places, 4, "the interfaces of both links: %v", places)
 }

@@ -112,7 +112,7 @@ var rooms = []room{
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 	{"adapters", driver, "", ""},
 	{"adapters/upstream", driver, "", ""},
-	{"internet", driver, "files lnx operator topology", ""},
+	{"internet", driver, "capture control files lnx observe operator repl topology", ""},
 }
 
 // common lists the standard packages that every pure room may import.

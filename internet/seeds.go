@@ -1,0 +1,264 @@
+package internet
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// By default a test does the same each time.
+var (
+	seed    = flag.Uint64("internet.seed", 1, "the seed of package internet")
+	seeds   = flag.Uint64("internet.seeds", 1, "how many seeds package internet tests")
+	batch   = flag.Uint64("internet.batch", 50, "how many seeds one process tests")
+	worker  = flag.Bool("internet.worker", false, "test the seeds in this process")
+	only    = flag.String("internet.faults", "", "the numbers of the faults to cause, or none")
+	stall   = flag.Duration("internet.stall", 24*time.Hour, "fail if all wait so long; 0: never")
+	spin    = flag.Duration("internet.spin", time.Minute, "fail if a bubble stands still so long")
+	shrinks = flag.Bool("internet.shrink", true, "search the fewest faults that fail")
+)
+
+// Test runs a test of a network, which is the text of Start or the path of Run, in a
+// testing/synctest bubble. With the flag -internet.seeds=N it runs it for N seeds, in as many
+// processes as GOMAXPROCS, each of them with one thread for Go code. If it fails with the faults of
+// Faults, it searches the smallest part of them with which it still fails, and prints that.
+func Test(t *testing.T, network string, test func(t *testing.T, w *World)) {
+	t.Helper()
+	switch {
+	case *worker:
+		for k := range *seeds {
+			if !t.Run(fmt.Sprintf("seed=%d", *seed+k), func(t *testing.T) {
+				one(t, network, *seed+k, test)
+			}) {
+				return // the parent process continues with the next seed
+			}
+			fmt.Printf("\n%s%d\n", passed, *seed+k)
+		}
+	case *seeds <= 1:
+		one(t, network, *seed, test)
+	default:
+		(&search{t: t, began: time.Now(), next: *seed, end: *seed + *seeds}).run()
+	}
+}
+
+// passed is how a worker reports a seed.
+const passed = "internet: passed seed "
+
+func one(t *testing.T, network string, seed uint64, test func(t *testing.T, w *World)) {
+	t.Helper()
+	var planned []fault
+	t.Cleanup(func() {
+		if t.Failed() && len(planned) > 0 && *only == "" && *shrinks {
+			explain(t, seed, planned)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := load(t, network, seed)
+		defer func() { planned = w.planned }()
+		test(t, w)
+	})
+}
+
+// explain prints the smallest part of the faults with which the test fails.
+func explain(t *testing.T, seed uint64, planned []fault) {
+	t.Helper()
+	all := make([]int, len(planned))
+	for i := range all {
+		all[i] = i
+	}
+	least := shrink(all, func(faults []int) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), shrinkLimit)
+		defer cancel()
+		args := append(arguments(t.Name(), seed), numbers(faults), "-internet.shrink=false")
+		return exec.CommandContext(ctx, os.Args[0], args...).Run() != nil
+	})
+	var lines strings.Builder
+	for _, i := range least {
+		fmt.Fprintf(&lines, "\n  %v", &planned[i])
+	}
+	t.Logf("internet: these %d of %d faults are enough:%s\nto repeat this: %s", len(least),
+		len(planned), lines.String(), repeat(t.Name(), seed, numbers(least)))
+}
+
+// shrinkLimit is how long one run may take when faults are shrunk.
+const shrinkLimit = time.Minute
+
+// numbers returns the flag that causes a part of the faults.
+func numbers(faults []int) string {
+	words := make([]string, len(faults))
+	for i, f := range faults {
+		words[i] = strconv.Itoa(f)
+	}
+	return "-internet.faults=" + cmp.Or(strings.Join(words, ","), "none")
+}
+
+// pattern returns the -run pattern of a test, without the subtest of a seed.
+func pattern(name string) string {
+	name, _, _ = strings.Cut(name, "/seed=")
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// repeat returns the command that runs a test again. GOMAXPROCS decides how equal it will be.
+func repeat(name string, seed uint64, flags ...string) string {
+	words := []string{"go test -run '" + pattern(name) + "' -count=1", seedFlag(seed)}
+	if n, ok := os.LookupEnv("GOMAXPROCS"); ok {
+		words = slices.Insert(words, 0, "GOMAXPROCS="+n)
+	}
+	return strings.Join(append(words, flags...), " ")
+}
+
+// faultsFlag repeats the flag -internet.faults.
+func faultsFlag() []string {
+	if *only == "" {
+		return nil
+	}
+	return []string{"-internet.faults=" + *only}
+}
+
+func seedFlag(seed uint64) string { return fmt.Sprintf("-internet.seed=%d", seed) }
+
+// arguments are those of a process that runs a test with a seed: the flags of this one, except
+// those that choose tests and seeds, and those of outputs that each process would overwrite.
+func arguments(name string, seed uint64) (list []string) {
+	flag.Visit(func(f *flag.Flag) {
+		kind, rest, _ := strings.Cut(f.Name, ".")
+		switch {
+		case kind == "internet" && rest != "stall" && rest != "spin":
+		case kind == "test" && rest != "artifacts" && rest != "outputdir" && rest != "short":
+		default:
+			list = append(list, fmt.Sprintf("-%s=%s", f.Name, f.Value))
+		}
+	})
+	return append(list, "-test.run="+pattern(name), "-test.count=1", seedFlag(seed))
+}
+
+// search runs a test for many seeds, in processes of their own: a seed that ends its process does
+// not end the others, and what a process keeps lasts for one batch at most.
+type search struct {
+	t     *testing.T
+	began time.Time
+
+	mu        sync.Mutex
+	next, end uint64 // seeds that no process has yet
+	done      int
+	failed    []uint64
+}
+
+const (
+	// shrunk is how many failed seeds of a search are shrunk.
+	shrunk = 3
+	// margin is how long before the time limit of go test a test ends, to say what it did.
+	margin = 5 * time.Second
+)
+
+func (s *search) run() {
+	s.t.Helper()
+	ctx := context.Background()
+	if end, ok := s.t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-margin))
+		defer cancel()
+	}
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for from, n := s.take(); n > 0 && ctx.Err() == nil; from, n = s.take() {
+				s.batch(ctx, from, from+n)
+			}
+		})
+	}
+	workers.Wait()
+	took := time.Since(s.began)
+	slices.Sort(s.failed)
+	s.t.Logf("internet: %d seeds in %v, %.0f an hour; %d failed: %v", s.done,
+		took.Round(time.Millisecond), float64(s.done)/took.Hours(), len(s.failed), s.failed)
+	if ctx.Err() != nil {
+		s.t.Errorf("internet: %d of %d seeds are not tested: go test ends soon: use a longer -timeout",
+			*seeds-uint64(s.done), *seeds)
+	}
+}
+
+// take returns the next seeds, at most a batch.
+func (s *search) take() (from, n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	workers := uint64(runtime.GOMAXPROCS(0))
+	from, n = s.next, min(max(*batch, 1), (*seeds+workers-1)/workers, s.end-s.next)
+	s.next += n
+	return from, n
+}
+
+// batch tests some seeds. After one that fails it starts another process.
+func (s *search) batch(ctx context.Context, from, end uint64) {
+	s.t.Helper()
+	for from < end {
+		limit := time.Duration(0)
+		if end, ok := ctx.Deadline(); ok {
+			limit = max(time.Until(end)-margin, 1)
+		}
+		args := append(arguments(s.t.Name(), from), fmt.Sprintf("-test.timeout=%v", limit),
+			"-internet.worker", fmt.Sprintf("-internet.seeds=%d", end-from))
+		if s.failures() >= shrunk {
+			args = append(args, "-internet.shrink=false")
+		}
+		cmd := exec.CommandContext(ctx, os.Args[0], args...)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		said, err := cmd.CombinedOutput()
+		if ctx.Err() != nil {
+			return
+		}
+		var others []string
+		count := 0
+		for line := range strings.Lines(string(said)) {
+			if strings.HasPrefix(line, passed) {
+				count++
+			} else if strings.TrimSpace(line) != "" {
+				others = append(others, line)
+			}
+		}
+		from += uint64(count)
+		if err == nil && from < end {
+			s.t.Errorf("internet: seed %d was skipped:\n%s", from, strings.Join(others, ""))
+			return
+		}
+		s.note(count, from, end, err, strings.Join(others, ""))
+		from++ // the one that failed
+	}
+}
+
+func (s *search) failures() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.failed)
+}
+
+// note counts the seeds of a process, of which the last one failed if from is before end.
+func (s *search) note(count int, from, end uint64, err error, said string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done += count
+	if from < end {
+		s.done++
+		s.failed = append(s.failed, from)
+		s.t.Errorf("internet: seed %d failed (%v):\n%s", from, err, said)
+	} else if err != nil {
+		s.t.Errorf("internet: a process failed after its last seed, %d (%v):\n%s", from-1, err, said)
+	}
+}
