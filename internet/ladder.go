@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/observe"
-	"github.com/tidepool-net/tidepool/internal/repl"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 // ladder is the drawing of a connection.
@@ -121,7 +121,7 @@ func opens(p capture.Captured) string {
 // drawFlow draws the connection of a filter.
 func drawFlow(file []byte, filter string) (l ladder, err error) {
 	var lines []string
-	drawing := repl.NewLadder(repl.LadderConfig{Width: 120}, func(line string) {
+	drawing := table.NewLadder(table.LadderConfig{Width: 120}, func(line string) {
 		lines = append(lines, line)
 	})
 	_, err = observe.TraceFile(bytes.NewReader(file), filter, func(s control.TracedSegment) {

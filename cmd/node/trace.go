@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/observe"
-	"github.com/tidepool-net/tidepool/internal/repl"
+	"github.com/tidepool-net/tidepool/internal/table"
 )
 
 func traceCommand() *cobra.Command {
@@ -46,7 +46,7 @@ func traceCommand() *cobra.Command {
 			if width == 0 && t.width != nil {
 				width = t.width()
 			}
-			cfg := repl.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
+			cfg := table.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
 			err := traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)
 			if err != nil && !errors.Is(err, control.ErrUsage) { // not of the filter
 				err = fmt.Errorf("%s: %w", name, err)
@@ -60,9 +60,9 @@ func traceCommand() *cobra.Command {
 	return c
 }
 
-func traceFile(in io.Reader, filter string, t *console, cfg repl.LadderConfig, asJSON bool) error {
+func traceFile(in io.Reader, filter string, t *console, cfg table.LadderConfig, asJSON bool) error {
 	var failure error
-	ladder := repl.NewLadder(cfg, func(line string) {
+	ladder := table.NewLadder(cfg, func(line string) {
 		if _, err := io.WriteString(t.out, line+"\n"); err != nil && failure == nil {
 			failure = err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
 const aboutTrace = `Follow a connection and draw its segments until it closes, or Ctrl-C. CONN is a
@@ -52,7 +53,7 @@ func traceCommand(e *env) *cobra.Command {
 			if e.json(c) {
 				return traceJSON(e, c, &req)
 			}
-			cfg := LadderConfig{Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each}
+			cfg := text.LadderConfig{Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each}
 			if width == 0 {
 				cfg.Width = e.width()
 			}
@@ -86,10 +87,10 @@ func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 // trainWait is how long a segment waits for others to be drawn with it.
 const trainWait = 20 * time.Millisecond
 
-func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg LadderConfig) error {
+func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg text.LadderConfig) error {
 	e.endless()
 	var mu sync.Mutex // guards the ladder
-	ladder := NewLadder(cfg, e.screen.data)
+	ladder := text.NewLadder(cfg, e.screen.data)
 	flush := time.AfterFunc(trainWait, func() {
 		mu.Lock()
 		defer mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
 // story is a connection with every kind of event.
@@ -73,12 +74,12 @@ func story() []control.TracedSegment {
 
 // TestLadder: how a connection looks, at two widths and in ASCII, with colours and without.
 func TestLadder(t *testing.T) {
-	for name, cfg := range map[string]LadderConfig{
+	for name, cfg := range map[string]text.LadderConfig{
 		"80": {Width: 80}, "120": {Width: 120}, "ascii": {Width: 80, Plain: true},
 		"color": {Width: 80, Color: true}, "each": {Width: 72, Each: true},
 	} {
 		var b strings.Builder
-		l := NewLadder(cfg, func(line string) {
+		l := text.NewLadder(cfg, func(line string) {
 			if !cfg.Color {
 				assert.LessOrEqual(t, utf8.RuneCountInString(line), cfg.Width, line)
 			}

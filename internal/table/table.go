@@ -1,4 +1,5 @@
-// Package table prints columns of text: for terminals, and as a tabular of LaTeX.
+// Package table prints columns of text, for terminals and as a tabular of LaTeX, and draws the
+// segments of connections as ladders.
 package table
 
 import (

@@ -42,7 +42,7 @@ var rooms = []room{
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},
 	{"internal/diagnostic", pure, "", ""},
-	{"internal/table", pure, "", ""},
+	{"internal/table", pure, "control", ""},
 	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
 
 	{"internal/icmp", pure, "checksum clock", "crypto/sha256"},
@@ -112,7 +112,7 @@ var rooms = []room{
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 	{"adapters", driver, "", ""},
 	{"adapters/upstream", driver, "", ""},
-	{"internet", driver, "capture control files lnx observe operator repl topology", ""},
+	{"internet", driver, "capture control files lnx observe operator table topology", ""},
 }
 
 // common lists the standard packages that every pure room may import.

@@ -1,4 +1,4 @@
-package repl
+package table
 
 import (
 	"cmp"
@@ -173,7 +173,7 @@ func (l *Ladder) paint(color, text string) string {
 func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	line := l.glyph("│", "|")
 	if first.Missed > 0 {
-		l.between(counted(first.Missed, "segment") + " missed: this reader was too slow")
+		l.between(strconv.FormatUint(first.Missed, 10) + " segments missed: this reader was too slow")
 	}
 	if first.Since >= pause {
 		l.between(l.glyph("· ", ". ") + l.spell(first.Since) + l.glyph(" ·", " ."))
@@ -276,4 +276,12 @@ func has(s *control.TracedSegment, marks ...control.Mark) bool {
 	return slices.ContainsFunc(s.Marks, func(m control.Mark) bool {
 		return slices.Contains(marks, m)
 	})
+}
+
+// segments converts a window to segments, if their size is known.
+func segments(bytes, mss int) int {
+	if mss <= 0 {
+		return bytes
+	}
+	return bytes / mss
 }
