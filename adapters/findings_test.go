@@ -20,6 +20,7 @@ func TestFindingQUICSendError(t *testing.T) {
 		w.Host("server").Go(quicServer(server, nil))
 		pc, err := w.Host("client").ListenPacket("udp", ":0")
 		require.NoError(t, err)
+		defer pc.Close()
 		transport := &quic.Transport{Conn: pc}
 		defer transport.Close()
 		to := &net.UDPAddr{IP: w.Host("server").Addrs()[0].AsSlice(), Port: 443}

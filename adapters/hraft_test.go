@@ -124,6 +124,7 @@ func (p *peer) stop(t *testing.T) {
 	}
 	assert.NoError(t, r.Shutdown().Error())
 	assert.NoError(t, p.streams.Close())
+	p.streams.CloseStreams() // Close leaves the pool's connections open
 }
 
 // raftCluster starts a cluster on the hosts n1 to nN.

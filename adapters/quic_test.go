@@ -24,6 +24,7 @@ func quicServer(config *tls.Config, key *quic.StatelessResetKey) func(*internet.
 		if err != nil {
 			return
 		}
+		defer pc.Close()
 		transport := &quic.Transport{Conn: pc, StatelessResetKey: key}
 		ln, err := transport.Listen(config, nil)
 		if err != nil {
@@ -82,6 +83,7 @@ func TestQUIC(t *testing.T) {
 		w.Host("server").Go(quicServer(server, &quic.StatelessResetKey{1}))
 		pc, err := w.Host("client").ListenPacket("udp", ":0")
 		require.NoError(t, err)
+		defer pc.Close()
 		transport := &quic.Transport{Conn: pc}
 		defer transport.Close()
 		to := &net.UDPAddr{IP: w.Host("server").Addrs()[0].AsSlice(), Port: 443}

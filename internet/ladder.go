@@ -126,7 +126,8 @@ func drawFlow(file []byte, filter string) (l ladder, err error) {
 	})
 	_, err = observe.TraceFile(bytes.NewReader(file), filter, func(s control.TracedSegment) {
 		if l.Title == "" {
-			l.Title = fmt.Sprintf("%s - %s, since %s", s.Left, s.Right, s.At.UTC().Format("15:04:05.000000"))
+			l.Title = fmt.Sprintf("%s - %s, since %s", s.Left, s.Right,
+				s.At.UTC().Format("15:04:05.000000"))
 		}
 		drawing.Add(&s)
 	})

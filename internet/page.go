@@ -38,8 +38,8 @@ pre { overflow-x: auto }
 {{range .Ladders}}<details{{if .Last}} open{{end}}><summary>{{.Title}}</summary>
 <pre>{{.Text}}</pre></details>
 {{else}}<p>None.</p>{{end}}
-<p>{{if .Omitted}}{{.Omitted}} more connections are in the capture. {{end}}<code>network.pcapng</code>
-has the packets of all links, <code>ladder.txt</code> these drawings.</p>
+<p>{{if .Omitted}}{{.Omitted}} more connections are in the capture. {{end}}
+<code>network.pcapng</code> has the packets of all links, <code>ladder.txt</code> these drawings.</p>
 </body></html>
 `))
 

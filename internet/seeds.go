@@ -189,8 +189,8 @@ func (s *search) run() {
 	s.t.Logf("internet: %d seeds in %v, %.0f an hour; %d failed: %v", s.done,
 		took.Round(time.Millisecond), float64(s.done)/took.Hours(), len(s.failed), s.failed)
 	if ctx.Err() != nil {
-		s.t.Errorf("internet: %d of %d seeds are not tested: go test ends soon: use a longer -timeout",
-			*seeds-uint64(s.done), *seeds)
+		s.t.Errorf("internet: %d of %d seeds are not tested: go test ends soon: use a longer "+
+			"-timeout", *seeds-uint64(s.done), *seeds)
 	}
 }
 
@@ -259,6 +259,7 @@ func (s *search) note(count int, from, end uint64, err error, said string) {
 		s.failed = append(s.failed, from)
 		s.t.Errorf("internet: seed %d failed (%v):\n%s", from, err, said)
 	} else if err != nil {
-		s.t.Errorf("internet: a process failed after its last seed, %d (%v):\n%s", from-1, err, said)
+		s.t.Errorf("internet: a process failed after its last seed, %d (%v):\n%s", from-1,
+			err, said)
 	}
 }

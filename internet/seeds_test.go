@@ -105,7 +105,7 @@ func TestHanging(t *testing.T) {
 		case "tries": // a schedule that cuts everything, and a program that does not give up
 			w.Link("a", "b").Cut()
 			var c net.Conn
-			for err := error(net.ErrClosed); err != nil; c, err = w.Host("a").Dial("tcp", "c:7") {
+			for err := net.ErrClosed; err != nil; c, err = w.Host("a").Dial("tcp", "c:7") {
 				time.Sleep(time.Second)
 			}
 			_ = c.Close()

@@ -45,9 +45,9 @@ func (w *World) beat() {
 	if *stall > 0 && time.Since(w.watch.since) >= *stall {
 		waits = w.waits()
 		if waits == "" && !strings.Contains(stacks(inBubble), " [sleep") {
-			panic(fmt.Sprintf("internet: %s (%s): the program has not used the network for %v of the "+
-				"network's time, and waits for something else (-internet.stall=0 permits that):\n\n%s",
-				w.t.Name(), seedFlag(w.seed), *stall, stacks(inBubble)))
+			panic(fmt.Sprintf("internet: %s (%s): the program has not used the network for %v "+
+				"of the network's time, and waits for something else (-internet.stall=0 permits "+
+				"that):\n\n%s", w.t.Name(), seedFlag(w.seed), *stall, stacks(inBubble)))
 		}
 	}
 	if waits == "" {
@@ -107,8 +107,8 @@ func (c *Conn) state() string {
 }
 
 // AllowLeaks permits that connections, sockets and listeners are open at the end of the test.
-// Otherwise they fail the test, except those of hosts that crashed. The program of Host.Go may close
-// them when its calls return net.ErrClosed.
+// Otherwise they fail the test, except those of hosts that crashed. The program of Host.Go may
+// close them when its calls return net.ErrClosed.
 func (w *World) AllowLeaks() { w.keeps = true }
 
 // reportLeaks fails the test for what is open after the hosts are closed.
@@ -174,11 +174,12 @@ func lookForSpins() {
 		if still := time.Since(w.watch.still); still >= *spin {
 			panic(fmt.Sprintf("internet: %s (%s): the network's time has stood "+
 				"still for %v: a goroutine runs without end, or waits for something outside of "+
-				"the bubble:\n\n%s", w.t.Name(), seedFlag(w.seed), still.Round(time.Second), busy()))
+				"the bubble:\n\n%s", w.t.Name(), seedFlag(w.seed), still.Round(time.Second),
+				busy()))
 		}
 		if limit := timeLimit(); limit > 0 && time.Since(loaded) > limit-min(margin, limit/2) {
-			panic(fmt.Sprintf("internet: %s (%s) still runs after %v of the network's time, and the "+
-				"-timeout of go test, %v, is over. These calls wait:%s\n\n%s", w.t.Name(),
+			panic(fmt.Sprintf("internet: %s (%s) still runs after %v of the network's time, and "+
+				"the -timeout of go test, %v, is over. These calls wait:%s\n\n%s", w.t.Name(),
 				seedFlag(w.seed), w.clock.Now().Sub(w.began), limit,
 				w.waiting(func(*Conn) string { return "" }), busy())) // the state is the bubble's
 		}

@@ -173,7 +173,8 @@ func (l *Ladder) paint(color, text string) string {
 func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	line := l.glyph("│", "|")
 	if first.Missed > 0 {
-		l.between(strconv.FormatUint(first.Missed, 10) + " segments missed: this reader was too slow")
+		missed := strconv.FormatUint(first.Missed, 10)
+		l.between(missed + " segments missed: this reader was too slow")
 	}
 	if first.Since >= pause {
 		l.between(l.glyph("· ", ". ") + l.spell(first.Since) + l.glyph(" ·", " ."))
