@@ -38,6 +38,10 @@ func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.inner().TryRead(
 // Write sends a packet.
 func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 
+// Filter makes the link lose the packets that a node sends, unless pass returns true. A train of
+// segments is passed at once. Pass is called with its bytes, and must not use the link.
+func (e *PipeEnd) Filter(pass func(train []byte) bool) { e.inner().Filter(pass) }
+
 // Close ends the link in both directions. The other end can still read the packets in the link.
 // Packets that a node sends afterwards are lost.
 func (e *PipeEnd) Close() error { return e.inner().Close() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -16,60 +17,140 @@ import (
 type Conn struct {
 	*tidepool.Conn
 	opened
+	reads, writes, closes injection
+
+	halves atomic.Uint32 // that were closed
 }
 
 // Read is tidepool.Conn's.
 func (c *Conn) Read(p []byte) (int, error) {
 	defer c.call("Read")()
-	return c.Conn.Read(p)
+	n, err, own := injected(&c.reads, c.readable, func() (int, error) { return c.Conn.Read(p) })
+	if own != nil {
+		err = c.opError("read", own)
+	}
+	return n, err
 }
 
 // Write is tidepool.Conn's.
 func (c *Conn) Write(p []byte) (int, error) {
 	defer c.call("Write")()
-	return c.Conn.Write(p)
+	n, err, own := injected(&c.writes, never, func() (int, error) { return c.Conn.Write(p) })
+	if own != nil {
+		err = c.opError("write", own)
+	}
+	return n, err
 }
+
+func never() bool { return false }
 
 // Close is tidepool.Conn's.
 func (c *Conn) Close() error {
 	c.forget()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if own := c.closes.error(); own != nil {
+		return c.opError("close", own)
+	}
+	return err
 }
 
 // PacketConn is a UDP socket of a host's program.
 type PacketConn struct {
 	*tidepool.PacketConn
 	opened
+	reads, writes, closes injection
 }
 
 // Read is tidepool.PacketConn's.
 func (c *PacketConn) Read(p []byte) (int, error) {
 	defer c.call("Read")()
-	return c.PacketConn.Read(p)
+	n, err, own := injected(&c.reads, never, func() (int, error) { return c.PacketConn.Read(p) })
+	if own != nil {
+		err = c.opError("read", own)
+	}
+	return n, err
 }
 
 // ReadFrom is tidepool.PacketConn's.
-func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) {
+func (c *PacketConn) ReadFrom(p []byte) (n int, from net.Addr, err error) {
+	at, err := c.read(func() (a netip.AddrPort, err error) {
+		n, a, err = c.PacketConn.ReadFromAddrPort(p)
+		return a, err
+	})
+	if err == nil {
+		from = net.UDPAddrFromAddrPort(at)
+	}
+	return n, from, err
+}
+
+// ReadFromAddrPort is tidepool.PacketConn's.
+func (c *PacketConn) ReadFromAddrPort(p []byte) (n int, from netip.AddrPort, err error) {
+	from, err = c.read(func() (a netip.AddrPort, err error) {
+		n, a, err = c.PacketConn.ReadFromAddrPort(p)
+		return a, err
+	})
+	return n, from, err
+}
+
+func (c *PacketConn) read(f func() (netip.AddrPort, error)) (netip.AddrPort, error) {
 	defer c.call("ReadFrom")()
-	return c.PacketConn.ReadFrom(p)
+	from, err, own := injected(&c.reads, never, f)
+	if own != nil {
+		err = c.opError("read", own)
+	}
+	return from, err
+}
+
+// Write is tidepool.PacketConn's.
+func (c *PacketConn) Write(p []byte) (int, error) {
+	return c.write(func() (int, error) { return c.PacketConn.Write(p) })
+}
+
+// WriteTo is tidepool.PacketConn's.
+func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
+	return c.write(func() (int, error) { return c.PacketConn.WriteTo(p, to) })
+}
+
+// WriteToAddrPort is tidepool.PacketConn's.
+func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
+	return c.write(func() (int, error) { return c.PacketConn.WriteToAddrPort(p, to) })
+}
+
+func (c *PacketConn) write(f func() (int, error)) (int, error) {
+	defer c.call("Write")()
+	n, err, own := injected(&c.writes, never, f)
+	if own != nil {
+		err = c.opError("write", own)
+	}
+	return n, err
 }
 
 // Close is tidepool.PacketConn's.
 func (c *PacketConn) Close() error {
 	c.forget()
-	return c.PacketConn.Close()
+	err := c.PacketConn.Close()
+	if own := c.closes.error(); own != nil {
+		return c.opError("close", own)
+	}
+	return err
 }
 
 // Listener is a TCP listener of a host's program. Its connections are Conns.
 type Listener struct {
 	*tidepool.Listener
 	opened
+	accepts, closes injection
+
+	client *Host // of NewConn
 }
 
 // Accept is tidepool.Listener's.
 func (l *Listener) Accept() (net.Conn, error) {
 	defer l.call("Accept")()
-	c, err := l.AcceptTCP()
+	c, err, own := injected(&l.accepts, never, l.AcceptTCP)
+	if own != nil {
+		return nil, l.opError("accept", own)
+	}
 	if errors.Is(err, net.ErrClosed) {
 		l.forget()
 	}
@@ -82,7 +163,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 // Close is tidepool.Listener's.
 func (l *Listener) Close() error {
 	l.forget()
-	return l.Listener.Close()
+	err := l.Listener.Close()
+	if own := l.closes.error(); own != nil {
+		return l.opError("close", own)
+	}
+	return err
 }
 
 // opened is what a program has open and may wait for.
@@ -92,6 +177,7 @@ type opened struct {
 	goroutine string    // that opened it: "goroutine 7"
 	callers   []uintptr // of that goroutine
 	calls     [2]atomic.Pointer[waiting]
+	closed    atomic.Bool
 }
 
 // waiting is a call that has not returned.
@@ -120,6 +206,7 @@ func (h *Host) hold(x any) net.Conn {
 	switch x := x.(type) {
 	case *tidepool.Conn:
 		c := &Conn{Conn: x}
+		c.reads.set, c.writes.set = x.SetReadDeadline, x.SetWriteDeadline
 		c.what = func() string {
 			return fmt.Sprintf("the connection %v -> %v", c.LocalAddr(), c.RemoteAddr())
 		}
@@ -127,6 +214,7 @@ func (h *Host) hold(x any) net.Conn {
 		return c
 	case *tidepool.PacketConn:
 		c := &PacketConn{PacketConn: x}
+		c.reads.set, c.writes.set = x.SetReadDeadline, x.SetWriteDeadline
 		c.what = func() string { return fmt.Sprintf("the UDP socket %v", c.LocalAddr()) }
 		h.remember(&c.opened, c)
 		return c
@@ -146,9 +234,7 @@ func (h *Host) remember(o *opened, x any) {
 }
 
 func (o *opened) forget() {
-	if o.host == nil {
-		return
-	}
+	o.closed.Store(true)
 	o.host.openMu.Lock()
 	defer o.host.openMu.Unlock()
 	delete(o.host.open, o)

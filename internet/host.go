@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/tidepool-net/tidepool"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -32,6 +33,7 @@ type Host struct {
 	seed   uint64
 	starts int // captures
 	fails  int // faults of Faults that keep the host down
+	skew   skew
 	main   func(*Host)
 	mains  sync.WaitGroup
 
@@ -120,6 +122,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 	ln, err := h.Node().Listen(network, address)
 	if tcp, ok := ln.(*tidepool.Listener); ok && err == nil {
 		l := &Listener{Listener: tcp}
+		l.accepts.set = tcp.SetDeadline
 		l.what = func() string { return fmt.Sprintf("the listener %v", l.Addr()) }
 		h.remember(&l.opened, l)
 		return l, nil
@@ -167,6 +170,31 @@ func (h *Host) isDown() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.down
+}
+
+// Skew sets the host's clock, which Now returns: it is ahead of the network's time by a duration,
+// behind it if that is negative, and gains drift seconds each second. Connections, deadlines and
+// the timers of package time have the network's time.
+func (h *Host) Skew(ahead time.Duration, drift float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.skew = skew{time.Now(), ahead, drift}
+}
+
+// Now is the time of the host's clock, for programs that take their time from a function, such as
+// the Time of tls.Config. A crash does not change the clock.
+func (h *Host) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	return now.Add(h.skew.ahead + time.Duration(float64(now.Sub(h.skew.since))*h.skew.drift))
+}
+
+// skew is how a host's clock differs from the network's.
+type skew struct {
+	since time.Time
+	ahead time.Duration
+	drift float64
 }
 
 // Resolver resolves names. With a line `dns HOST` in the network, it asks the DNS server of HOST,

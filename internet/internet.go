@@ -64,6 +64,8 @@ type World struct {
 	over   bool
 	timers []*time.Timer // of At
 	acting sync.WaitGroup
+	// groups are those of Partition, by address. Nil: no partition.
+	groups atomic.Pointer[map[netip.Addr]int]
 }
 
 // Run starts the network of a .net file, or of the .lnx files of a folder, and waits until every
@@ -195,6 +197,7 @@ func (w *World) connect(path string, edge topology.Edge) {
 		}
 		h := w.hosts[end.Node]
 		h.ends[end.Iface] = pipes[k]
+		pipes[k].Filter(w.passes)
 		h.sent[end.Iface] = newPackets()
 		l.ends = append(l.ends, linkEnd{h, end.Iface, h.sent[end.Iface]})
 	}
@@ -354,35 +357,6 @@ func (w *World) Link(a, b string) *Link {
 	}
 	w.t.Fatalf("internet: no link %s - %s: there are %s", a, b, strings.Join(names, ", "))
 	return nil
-}
-
-// Partition cuts all links between hosts of different groups. Hosts that are in no group keep their
-// other links. Heal restores them.
-func (w *World) Partition(groups ...[]string) {
-	w.t.Helper()
-	group := map[*Host]int{}
-	for i, names := range groups {
-		for _, name := range names {
-			group[w.Host(name)] = i + 1
-		}
-	}
-	cut := false
-	for _, l := range w.links {
-		if a, b := group[l.ends[0].host], group[l.ends[1].host]; a != 0 && b != 0 && a != b {
-			l.partition(true)
-			cut = true
-		}
-	}
-	if !cut {
-		w.t.Errorf("internet: Partition: no link joins the groups %v: name the routers too", groups)
-	}
-}
-
-// Heal ends all partitions. Links that were cut one by one stay so.
-func (w *World) Heal() {
-	for _, l := range w.links {
-		l.partition(false)
-	}
 }
 
 // lookup returns the addresses of a host by its name, as net.Resolver.LookupNetIP does.

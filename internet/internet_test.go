@@ -1,8 +1,15 @@
 package internet
 
 import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -127,6 +134,81 @@ func TestCutsAndPartitions(t *testing.T) {
 	})
 }
 
+// A partition divides the hosts of a star, whose router is in no group: both groups work, and
+// packets between them are lost without an error.
+func TestPartitionOfAStar(t *testing.T) {
+	for _, family := range []string{"4", "6"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := Start(t, "family "+family+"\nlink a r\nlink b r\nlink c r\nlink d r")
+			dial := func(from, to string) error {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				c, err := w.Host(from).DialContext(ctx, "tcp", to+":7")
+				if err == nil {
+					err = errors.Join(ask(c, 10*time.Second), c.Close())
+				}
+				return err
+			}
+			for _, name := range []string{"a", "b", "c", "d"} {
+				serve(w.Host(name))
+			}
+			w.Partition([]string{"a", "b"}, []string{"c", "d"})
+			require.NoError(t, dial("a", "b"))
+			require.NoError(t, dial("d", "c"))
+			require.ErrorIs(t, dial("a", "c"), context.DeadlineExceeded)
+			require.ErrorIs(t, dial("d", "b"), context.DeadlineExceeded)
+			w.Partition([]string{"a", "c"}, []string{"b"})
+			require.NoError(t, dial("a", "c"))
+			require.NoError(t, dial("d", "b"), "d is in no group")
+			require.ErrorIs(t, dial("a", "b"), context.DeadlineExceeded)
+			w.Heal()
+			require.NoError(t, dial("a", "b"))
+		})
+	}
+}
+
+// A host whose clock is wrong does not accept a certificate.
+func TestSkew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Start(t, "link a b delay 5ms")
+		a := w.Host("a")
+		assert.Equal(t, time.Now(), a.Now())
+		a.Skew(-time.Minute, 0.5)
+		<-time.After(time.Minute)
+		assert.Equal(t, time.Now().Add(-30*time.Second), a.Now())
+
+		now := time.Now()
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		require.NoError(t, err)
+		form := &x509.Certificate{
+			SerialNumber: big.NewInt(1), NotBefore: now, NotAfter: now.Add(time.Hour),
+			DNSNames: []string{"b"}, IsCA: true, BasicConstraintsValid: true,
+		}
+		der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
+		require.NoError(t, err)
+		leaf, err := x509.ParseCertificate(der)
+		require.NoError(t, err)
+		roots := x509.NewCertPool()
+		roots.AddCert(leaf)
+		greet := func() error {
+			client, server := w.NewConnPair("a", "b")
+			defer client.Close()
+			defer server.Close()
+			go func() {
+				_ = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{{
+					Certificate: [][]byte{der}, PrivateKey: key,
+				}}}).Handshake() // the client's error counts
+			}()
+			return tls.Client(client, &tls.Config{
+				RootCAs: roots, ServerName: "b", Time: a.Now,
+			}).Handshake()
+		}
+		require.ErrorContains(t, greet(), "is before")
+		a.Skew(0, 0)
+		require.NoError(t, greet())
+	})
+}
+
 func TestImpair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b")
@@ -190,9 +272,12 @@ func TestMistakes(t *testing.T) {
 		"crashed twice": {
 			in("link a b", func(w *World) { w.Host("a").Crash(); w.Host("a").Crash() }), `a is down`,
 		},
-		"a partition of hosts without links": {
-			in("link a r\nlink r b", func(w *World) { w.Partition([]string{"a"}, []string{"b"}) }),
-			`no link joins the groups \[\[a\] \[b\]\]: name the routers too`,
+		"a partition of one group": {
+			in("link a b", func(w *World) { w.Partition([]string{"a"}) }), `1 groups: must be two or more`,
+		},
+		"a partition with a host in two groups": {
+			in("link a b", func(w *World) { w.Partition([]string{"a"}, []string{"b", "a"}) }),
+			`host a is named twice`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,8 @@ pre { overflow-x: auto }
 <pre>{{.Text}}</pre></details>
 {{else}}<p>None.</p>{{end}}
 <p>{{if .Omitted}}{{.Omitted}} more connections are in the capture. {{end}}
-<code>network.pcapng</code> has the packets of all links, <code>ladder.txt</code> these drawings.</p>
+<code>network.pcapng</code> has the packets of all links,
+<code>ladder.txt</code> these drawings.</p>
 </body></html>
 `))
 

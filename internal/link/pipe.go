@@ -106,6 +106,14 @@ func (e *End) Pending() int { return 0 }
 // FD implements Device: -1.
 func (e *End) FD() int { return -1 }
 
+// Filter drops the trains of a node that do not pass. It is called before the node is opened, and
+// pass with the bytes of a train, while the end is locked.
+func (e *End) Filter(pass func(train []byte) bool) {
+	e.out.mu.Lock()
+	defer e.out.mu.Unlock()
+	e.out.filter = pass
+}
+
 // Feed implements Feeder. It also calls ready when there is room again, so that the owner writes.
 func (e *End) Feed(ready func()) { e.feed(ready, ready) }
 

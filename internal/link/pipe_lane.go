@@ -16,10 +16,11 @@ type pipeLane struct {
 	frames  []buffer.Frame
 	packets int // in fresh
 	limit   int
-	full    bool   // the writer found no room and waits for a signal
-	closed  side   // the sides that are closed
-	ready   func() // signals the reader
-	vacant  func() // signals the writer
+	filter  func(train []byte) bool // which trains pass; nil: all
+	full    bool                    // the writer found no room and waits for a signal
+	closed  side                    // the sides that are closed
+	ready   func()                  // signals the reader
+	vacant  func()                  // signals the writer
 }
 
 // side is the reader or the writer of a lane, or both.
@@ -66,16 +67,20 @@ func (l *pipeLane) put(trains []buffer.Train) (int, error) {
 	empty := l.packets == 0
 	n := 0
 	for n < len(trains) {
-		t := &trains[n]
+		t, begin := &trains[n], len(l.fresh.data)
 		if l.packets > 0 && l.packets+t.Count > l.limit {
 			break
 		}
 		for _, piece := range t.Pieces {
 			l.fresh.data = append(l.fresh.data, piece...)
 		}
+		n++
+		if l.filter != nil && !l.filter(l.fresh.data[begin:]) {
+			l.fresh.data = l.fresh.data[:begin]
+			continue
+		}
 		l.fresh.spans = append(l.fresh.spans, span{len(l.fresh.data), t.Size})
 		l.packets += t.Count
-		n++
 	}
 	var ready func()
 	if empty && l.packets > 0 {

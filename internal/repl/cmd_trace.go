@@ -53,7 +53,9 @@ func traceCommand(e *env) *cobra.Command {
 			if e.json(c) {
 				return traceJSON(e, c, &req)
 			}
-			cfg := text.LadderConfig{Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each}
+			cfg := text.LadderConfig{
+				Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each,
+			}
 			if width == 0 {
 				cfg.Width = e.width()
 			}
