@@ -8,7 +8,7 @@ var areas = map[string]int{
 	"batch":       2_500,
 	"bench":       6_000,
 	"interchange": 3_000,
-	"internet":    2_000,
+	"internet":    3_000,
 	"judge":       1_500,
 	"quic":        500,
 	"test":        1_000,
