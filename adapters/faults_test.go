@@ -36,14 +36,15 @@ func TestFaults(t *testing.T) {
 		network string
 		run     func(*testing.T, *internet.World)
 	}{
-		"http1": {lossy, webFaults(http1)},
-		"http2": {lossy, webFaults(http2)},
-		"grpc":  {lossy, grpcFaults},
-		"quic":  {lossy, quicFaults},
-		"sql":   {lossy, sqlFaults},
-		"redis": {lossy, redisFaults},
-		"ssh":   {lossy, sshFaults},
-		"raft":  {star(3, "delay 5ms loss 1%"), raftFaults},
+		"http1":  {lossy, webFaults(http1)},
+		"http2":  {lossy, webFaults(http2)},
+		"grpc":   {lossy, grpcFaults},
+		"quic":   {lossy, quicFaults},
+		"sql":    {lossy, sqlFaults},
+		"redis":  {lossy, redisFaults},
+		"ssh":    {lossy, sshFaults},
+		"libp2p": {lossy, libp2pFaults},
+		"raft":   {star(3, "delay 5ms loss 1%"), raftFaults},
 	} {
 		t.Run(name, func(t *testing.T) { internet.Test(t, row.network, row.run) })
 	}

@@ -29,6 +29,8 @@ type Host struct {
 
 	mu     sync.Mutex
 	node   *tidepool.Node
+	ctx    context.Context // of the node
+	cancel context.CancelFunc
 	down   bool
 	seed   uint64
 	starts int // captures
@@ -87,6 +89,7 @@ func (h *Host) start() error {
 		return err
 	}
 	h.node, h.down = n, false
+	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return nil
 }
 
@@ -99,6 +102,7 @@ func (h *Host) stop() {
 	if down {
 		return
 	}
+	h.cancel()
 	if err := h.node.Crash(); err != nil {
 		h.world.t.Errorf("internet: host %s: %v", h.name, err)
 	}
@@ -115,6 +119,14 @@ func (h *Host) Node() *tidepool.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.node
+}
+
+// Context ends when the host crashes, or when the test closes it. After Restart the host has a new
+// one.
+func (h *Host) Context() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ctx
 }
 
 // Listen is Node.Listen. Its listener of TCP is a *Listener, with *Conns.
@@ -215,6 +227,7 @@ func (h *Host) Crash() {
 		return
 	}
 	h.down = true
+	h.cancel()
 	h.openMu.Lock()
 	clear(h.open)
 	h.openMu.Unlock()
