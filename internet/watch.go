@@ -114,6 +114,9 @@ func (w *World) AllowLeaks() { w.keeps = true }
 // reportLeaks fails the test for what is open after the hosts are closed.
 func (w *World) reportLeaks() {
 	w.t.Helper()
+	if !w.anyOpen() {
+		return
+	}
 	time.Sleep(time.Millisecond) // in a bubble: until the program's goroutines wait or end
 	dump := ""
 	var list []string
@@ -132,6 +135,14 @@ func (w *World) reportLeaks() {
 		w.t.Errorf("internet: %d left open (World.AllowLeaks permits that):%s", len(list),
 			strings.Join(list, ""))
 	}
+}
+
+func (w *World) anyOpen() bool {
+	return slices.ContainsFunc(w.hosts, func(h *Host) bool {
+		h.openMu.Lock()
+		defer h.openMu.Unlock()
+		return len(h.open) > 0
+	})
 }
 
 // spins are the running networks.

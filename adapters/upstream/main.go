@@ -1,7 +1,9 @@
 // Command upstream runs the tests of other modules over tidepool, at three rates of loss, and
 // without it:
 //
-//	go run ./upstream [MODULE@VERSION[/PACKAGE]...]
+//	go run ./upstream [MODULE@VERSION[/PACKAGE][#RUN]...]
+//
+// RUN is the pattern of -run for modules of which few tests use TCP.
 //
 // It copies the module from the module cache to a temporary folder, and adds a file to its tests.
 // By `go test -overlay`, the TCP sockets of package net that have loopback addresses become sockets
@@ -25,10 +27,13 @@ import (
 
 // suites are the ones of adapters/README.md.
 var suites = []string{
+	"golang.org/x/crypto@v0.58.0/ssh",
+	"google.golang.org/grpc@v1.85.0/internal/transport",
+	"github.com/libp2p/go-libp2p@v0.51.0/p2p/transport/tcp",
+	"github.com/hashicorp/raft@v1.8.0#NetworkTransport|TCPTransport",
+	"github.com/nats-io/nats.go@v1.55.0/test",
 	"github.com/hashicorp/yamux@v0.1.2",
 	"github.com/gorilla/websocket@v1.5.3",
-	"github.com/hashicorp/raft@v1.8.0",
-	"golang.org/x/crypto@v0.58.0/ssh",
 	"github.com/alicebob/miniredis/v2@v2.40.0/...",
 }
 
@@ -93,9 +98,10 @@ func main() {
 
 // run prints a suite's line of the table.
 func run(suite string) error {
-	name, packages := suite, "."
-	if at := strings.Index(suite, "@"); strings.Contains(suite[at:], "/") {
-		name, packages, _ = cut(suite, at)
+	spec, pattern, _ := strings.Cut(suite, "#")
+	name, packages := spec, "."
+	if at := strings.Index(spec, "@"); at >= 0 && strings.Contains(spec[at:], "/") {
+		name, packages, _ = cut(spec, at)
 	}
 	dir, err := os.MkdirTemp("", "upstream-")
 	if err != nil {
@@ -106,14 +112,14 @@ func run(suite string) error {
 	if err != nil {
 		return err
 	}
-	plain, err := count(dir, packages)
+	plain, err := count(dir, packages, "-run="+pattern)
 	if err != nil {
 		return err
 	}
 	line := []string{"`" + suite + "`", plain.String()}
 	connections := filepath.Join(dir, "connections")
 	for _, loss := range []string{"0", "0.01", "0.05"} {
-		got, err := count(dir, packages, "-tags=tidepool", "-overlay="+overlay,
+		got, err := count(dir, packages, "-run="+pattern, "-tags=tidepool", "-overlay="+overlay,
 			"TIDEPOOL_LOSS="+loss, "TIDEPOOL_CONNECTIONS="+connections)
 		if err != nil {
 			return err
@@ -152,6 +158,13 @@ func prepare(name, dir string) (overlay string, err error) {
 	copied := filepath.Join(dir, "module")
 	if err := os.CopyFS(copied, os.DirFS(module.Dir)); err != nil {
 		return "", err
+	}
+	// Some modules keep the dependencies of their tests in a file of its own.
+	for _, ext := range []string{".mod", ".sum"} {
+		err := os.Rename(filepath.Join(copied, "go_test"+ext), filepath.Join(copied, "go"+ext))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
 	}
 	root, err := filepath.Abs("..")
 	if err != nil {
