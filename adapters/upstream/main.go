@@ -126,7 +126,8 @@ func run(suite string) error {
 		}
 		for test := range got.failed {
 			if !plain.failed[test] {
-				fmt.Fprintf(os.Stderr, "%s: fails with %s loss only: %s\n", suite, loss, test)
+				fmt.Fprintf(os.Stderr, "%s: fails with %s loss only: %s\n%s\n", suite, loss, test,
+					got.output[test])
 			}
 		}
 		line = append(line, got.String())
@@ -250,6 +251,7 @@ func patch(dir string) (overlay string, err error) {
 type result struct {
 	passed int
 	failed map[string]bool
+	output map[string]string // of the tests that did not pass
 }
 
 func (r result) String() string {
@@ -279,9 +281,9 @@ func count(dir, packages string, words ...string) (result, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return result{}, err
 	}
-	r, explained := result{failed: map[string]bool{}}, map[string]bool{}
+	r, explained := result{failed: map[string]bool{}, output: map[string]string{}}, map[string]bool{}
 	for line := range bytes.Lines(out) {
-		var event struct{ Action, Package, Test string }
+		var event struct{ Action, Package, Test, Output string }
 		if json.Unmarshal(line, &event) != nil {
 			continue
 		}
@@ -289,12 +291,16 @@ func count(dir, packages string, words ...string) (result, error) {
 		switch {
 		case event.Action == "build-fail":
 			return r, fmt.Errorf("%s\n%s", errs.Bytes(), out)
+		case event.Action == "output":
+			r.output[name] += event.Output
 		case event.Action == "pass" && event.Test != "":
 			r.passed++
+			delete(r.output, name)
 		case event.Action == "fail" && event.Test != "":
 			r.failed[name], explained[event.Package] = true, true
 		case event.Action == "fail" && !explained[event.Package]:
 			r.failed[event.Package+" ended in the middle"] = true
+			r.output[event.Package+" ended in the middle"] = r.output[name]
 		}
 	}
 	if r.passed == 0 {
