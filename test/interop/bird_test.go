@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,12 +109,6 @@ func (b *ripBed) birdHas(prefix string) string {
 // birdUses reports whether BIRD has a route to a prefix through A.
 func (b *ripBed) birdUses(prefix string) bool {
 	return strings.Contains(b.birdHas(prefix), "via "+pick(b.family, gatewayIP, "fe80::1"))
-}
-
-// until waits until done returns true.
-func (b *ripBed) until(what string, done func() bool) {
-	b.t.Helper()
-	require.Eventually(b.t, done, patience, 50*time.Millisecond, what)
 }
 
 // route returns a node's RIP route to a prefix, or the zero value.

@@ -121,3 +121,33 @@ func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 	}
 	assert.Equal(t, "preferred", state)
 }
+
+// RFC 3810 §6: a multicast router of another implementation learns that a socket has joined a group,
+// from the answer to its query, and that it has left it.
+func TestScapyHearsOfGroups(t *testing.T) {
+	need(t)
+	with, f := python(t), family{v6: true}
+	const group, isExclude, toInclude = "ff05::1:3", "2", "3"
+	f.report(t, &row{peer: "scapy", scenario: "MLDv2: a group joined, queried, left"})
+	b := &bed{family: f, t: t}
+	b.namespace()
+	n := b.openText("A", "interface tun0 10.8.0.1/24 tun:"+device+" kernel "+kernelIP+"\n", "")
+	pc, err := n.Node.Packets.Listen(netip.MustParseAddrPort("[::]:5000"))
+	require.NoError(t, err)
+	require.NoError(t, pc.Join("tun0", netip.MustParseAddr(group)))
+	records := b.must(b.command(with, "testdata/mld.py", device, group, isExclude))
+	assert.Equal(t, "2\n", records, "and that of its solicited nodes")
+	router := b.start(b.command(with, "testdata/mld.py", device, group, toInclude))
+	require.Eventually(t, func() bool { // it leaves again, because the router may not listen yet
+		select {
+		case <-router.done:
+			return true
+		default:
+			assert.NoError(t, pc.Leave("tun0", netip.MustParseAddr(group)))
+			assert.NoError(t, pc.Join("tun0", netip.MustParseAddr(group)))
+			return false
+		}
+	}, patience, 500*time.Millisecond)
+	router.wait()
+	require.NoError(t, pc.Close())
+}

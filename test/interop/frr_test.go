@@ -5,12 +5,14 @@ package interop_test
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -47,16 +49,26 @@ router ripng
 %s!
 `
 
-// frr starts FRR's zebra, and ripd or ripngd, in the namespace. They run as the user frr, with their files
-// in a folder of the test. FRR announces routes, and authenticates as auth says.
+// frr starts FRR's ripd or ripngd. FRR announces routes, and authenticates as auth says.
 func (b *ripBed) frr(auth string, routes []string) {
+	b.t.Helper()
+	lines := ""
+	for _, r := range routes {
+		lines += " route " + r + "\n"
+	}
+	b.startFRR(pick(b.family, "ripd", "ripngd"),
+		fmt.Sprintf(pick(b.family, frrConfig, frrNG), auth, b.text(lines)))
+}
+
+// startFRR starts FRR's zebra and another daemon in the namespace. They run as the user frr, with
+// their files in a folder of the test.
+func (b *bed) startFRR(daemon, config string) {
 	b.t.Helper()
 	owner, err := user.Lookup("frr")
 	if err != nil {
 		b.t.Skip("skip: needs frr")
 	}
-	ripd := pick(b.family, "ripd", "ripngd")
-	need(b.t, frrFolder+"zebra", frrFolder+ripd, "vtysh")
+	need(b.t, frrFolder+"zebra", frrFolder+daemon, "vtysh")
 	dir, err := os.MkdirTemp("", "tidepool-frr")
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { assert.NoError(b.t, os.RemoveAll(dir)) })
@@ -64,28 +76,28 @@ func (b *ripBed) frr(auth string, routes []string) {
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.Chown(dir, uid, -1))
 	b.dir = dir
-
-	lines := ""
-	for _, r := range routes {
-		lines += " route " + r + "\n"
-	}
-	for name, text := range map[string]string{
-		"zebra": "", ripd: fmt.Sprintf(pick(b.family, frrConfig, frrNG), auth, b.text(lines)),
-	} {
-		require.NoError(b.t, os.WriteFile(b.path(name+".conf"), []byte(text), 0o644))
-	}
-	for _, name := range []string{"zebra", ripd} {
-		p := b.start(b.commandFor(2*patience, frrFolder+name, "-f", b.path(name+".conf"),
-			"-i", b.path(name+".pid"), "-z", b.path("zserv"), "--vty_socket", dir, "-P", "0"))
+	for _, d := range []struct{ name, config string }{{"zebra", ""}, {daemon, config}} {
+		require.NoError(b.t, os.WriteFile(b.path(d.name+".conf"), []byte(d.config), 0o644))
+		p := b.start(b.commandFor(2*patience, frrFolder+d.name, "-f", b.path(d.name+".conf"),
+			"-i", b.path(d.name+".pid"), "-z", b.path("zserv"), "--vty_socket", dir, "-P", "0"))
 		b.t.Cleanup(func() { p.stop(syscall.SIGTERM) })
-		b.until(name+" listens", func() bool {
-			c, err := net.Dial("unix", filepath.Join(dir, name+".vty"))
+		b.until(d.name+" listens", func() bool {
+			c, err := net.Dial("unix", filepath.Join(dir, d.name+".vty"))
 			if err == nil {
 				err = c.Close()
 			}
 			return err == nil
 		})
 	}
+}
+
+// vtysh runs a command of FRR's shell. It returns "" while FRR does not answer.
+func (b *bed) vtysh(command string) string {
+	out, err := b.command("vtysh", "--vty_socket", b.dir, "-c", command).Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
 }
 
 // frrRoute matches a route of FRR's tables:
@@ -97,10 +109,9 @@ var frrRoute = regexp.MustCompile(`R\(n\) (\S+)\s+(\S+)\s+(?:` + device + `\s+)?
 
 // frrHas returns the routes that FRR has learned from A, with their metrics.
 func (b *ripBed) frrHas() map[string]string {
-	out, err := b.command("vtysh", "--vty_socket", b.dir, "-c", pick(b.family, "show ip rip", "show ipv6 ripng")).Output()
-	require.NoError(b.t, err)
 	learned := map[string]string{}
-	for _, r := range frrRoute.FindAllStringSubmatch(string(out), -1) {
+	list := b.vtysh(pick(b.family, "show ip rip", "show ipv6 ripng"))
+	for _, r := range frrRoute.FindAllStringSubmatch(list, -1) {
 		if r[2] == pick(b.family, gatewayIP, "fe80::1") {
 			learned[r[1]] = r[3]
 		}
@@ -177,4 +188,35 @@ func testFRRAndRIPv2(t *testing.T, f family) {
 			}
 		})
 	}
+}
+
+// RFC 3376 §5: FRR's multicast router learns a group that a socket of the node has joined, as IGMP
+// version 3 reports it, also in answer to its queries, and that the socket has left it.
+func TestFRRHearsOfGroups(t *testing.T) {
+	var f family // Debian's FRR has no router for MLD
+	const group = "239.1.2.3"
+	f.report(t, &row{peer: "FRR", scenario: "IGMPv3: a group joined, queried, left"})
+	b := &bed{t: t}
+	b.namespace()
+	n := b.openText("A", "interface tun0 10.8.0.1/24 tun:"+device+" kernel "+kernelIP+"\n", "")
+	b.startFRR("pimd", "interface "+device+"\n ip igmp\n ip igmp version 3\n ip igmp query-interval 2\n"+
+		" ip igmp query-max-response-time 5\n ip igmp last-member-query-interval 2\n ip pim\n")
+	// groups returns when the group was joined, by FRR's clock; "": FRR does not have it.
+	groups := regexp.MustCompile(regexp.QuoteMeta(group) + ` +EXCL +\S+ +\d+ +3 +00:00:(\d\d)`)
+	known := func() string {
+		if m := groups.FindStringSubmatch(b.vtysh("show ip igmp groups")); m != nil {
+			return m[1]
+		}
+		return ""
+	}
+	pc, err := n.Node.Packets.Listen(f.at("0.0.0.0", 5000))
+	require.NoError(t, err)
+	require.NoError(t, pc.Join("tun0", netip.MustParseAddr(group)))
+	// Without answers to queries FRR would forget the group after 2*2 + 0.5 seconds (RFC 3376 §8.4).
+	b.until("FRR keeps the group", func() bool { return known() >= "07" })
+	require.NoError(t, pc.Leave("tun0", netip.MustParseAddr(group)))
+	b.until("FRR has forgotten the group", func() bool {
+		return strings.Contains(b.vtysh("show ip igmp groups"), "Total IGMP groups: 0")
+	})
+	require.NoError(t, pc.Close())
 }

@@ -21,7 +21,8 @@
 // row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
 // the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
 // malformed and unusual packets. extension_test.go sends it extension headers of IPv6.
-// discovery_test.go configures addresses with router advertisements, in both directions.
+// discovery_test.go configures addresses with router advertisements, in both directions, and reports
+// multicast groups.
 //
 // The tests need root and the programs that .ci/run installs. With -table they print the results as
 // one table, as make interop does.

@@ -21,9 +21,7 @@ import (
 // until waits until done returns true.
 func (b *bed) until(what string, done func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(patience); !done(); {
-		require.True(b.t, time.Now().Before(end), what)
-	}
+	require.Eventually(b.t, done, patience, 10*time.Millisecond, what)
 }
 
 // One end does not read until the other has probed its closed window (RFC 9293 §3.8.6.1); then
