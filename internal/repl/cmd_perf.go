@@ -79,6 +79,7 @@ func perfCommand(e *env) *cobra.Command {
 	f.StringVarP(&o.format, "format", "f", "", "rates in `UNIT`: k, m, g, t bits, or K, M,\n"+
 		"G, T bytes")
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
+	familyFlags(f)
 	flagWords(c, "client", e.neighborAddrs)
 	flagWords(c, "proto", words("tcp", "udp", "rcp", "rdt"))
 	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
