@@ -175,8 +175,7 @@ func TestScapyOddPackets(t *testing.T) {
 func TestSYNFlood(t *testing.T) { both(t, testSYNFlood) }
 
 func testSYNFlood(t *testing.T, f family) {
-	flood := []string{"hping3", "-n", "-q", "-S", "-p", "80", "--rand-source", "-c", "300000",
-		"-i", "u50", f.ip(hostIP)}
+	flood := strings.Fields("hping3 -n -q -S -p 80 --rand-source -c 300000 -i u50 " + f.ip(hostIP))
 	need(t, "socat")
 	if f.v6 { // hping3 has only IPv4
 		flood = []string{python(t), "testdata/flood.py", device, f.ip(hostIP), "80", "300000"}
