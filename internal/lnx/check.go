@@ -27,6 +27,7 @@ func (p *parser) check() {
 	p.checkRIP()
 	p.checkTCP()
 	p.checkForwards()
+	checkNATs(p)
 }
 
 func (pos Pos) lineText() string { return "line " + strconv.Itoa(pos.Line) }

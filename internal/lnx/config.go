@@ -127,8 +127,10 @@ type Config struct {
 	Forwards []Forward
 	// DNS configures names.
 	DNS DNS
-	// Forwarding is set on routers: nodes that speak RIP, all nodes of the old grammars, and nodes
-	// that have a TUN device and another link.
+	// NATs are the interfaces with network address translation, in file order.
+	NATs []NAT
+	// Forwarding is set on routers: nodes that speak RIP, all nodes of the old grammars, nodes that
+	// have a TUN device and another link, and nodes with a NAT.
 	Forwarding bool
 	// SharedSocket is set if one UDP socket serves all interfaces. They then have the same UDP
 	// address, and a packet's UDP source determines its link.

@@ -82,7 +82,8 @@ var directives = slices.Concat([]directive{
 			}
 		},
 	},
-}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, dnsDirectives, forwardDirectives)
+}, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, dnsDirectives,
+	forwardDirectives, natDirectives)
 
 // formatOrder has the directives that Format writes first; the others follow in the order of the
 // table.

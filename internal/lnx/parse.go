@@ -38,6 +38,8 @@ type parser struct {
 	addresses []addressLine
 	// The lines of TUN devices with words behind the device, by their interfaces' places.
 	tuns map[Pos]line
+	// The port forwards of NATs, to be added when all lines are read.
+	natForwards []natForward
 	// The link lines, to be applied when all interfaces are known.
 	links []linkLine
 	// The keys of RIP, to be applied at the same time.
@@ -139,7 +141,7 @@ func (p *parser) setDefaults() {
 	c.RIP.Periodic = cmp.Or(c.RIP.Periodic, times.Periodic)
 	c.RIP.Timeout = cmp.Or(c.RIP.Timeout, times.Timeout)
 	c.RIP.EntrySize = cmp.Or(c.RIP.EntrySize, rip.EntrySize)
-	if c.SpeaksRIP() || c.isGateway() {
+	if c.SpeaksRIP() || c.isGateway() || len(c.NATs) > 0 {
 		c.Forwarding = true
 	}
 }

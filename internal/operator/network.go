@@ -61,6 +61,7 @@ func Network(c *lnx.Config) (node.Network, error) {
 			Iface: nb.Iface, Addr: nb.Addr, UDP: node.HostPort(nb.UDP), Line: c.Line(nb),
 		})
 	}
+	setNATs(c, &w.Stack)
 	setRIP(c, &w.Stack)
 	return w, nil
 }

@@ -36,6 +36,7 @@ func NewRequests(n *node.Node) *Requests {
 	h.handleInterfaces()
 	h.handleImpairments()
 	handleRoutes(h)
+	handleNATs(h)
 	handleSettings(h)
 	h.handleSockets()
 	control.Handle(h.Handlers, h.ping)

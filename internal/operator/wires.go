@@ -101,6 +101,12 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 			tell("interface %s: mtu %d, was %d", f.Name, mtuOf(f), mtuOf(a))
 		}
 	}
+	for i := range now.Interfaces {
+		name := now.Interfaces[i].Name
+		if a, b := natText(was, name), natText(now, name); a != b {
+			tell("interface %s: %s, was %s", name, b, a)
+		}
+	}
 	for _, nb := range was.Neighbors {
 		if neighborLike(now, &nb) < 0 {
 			tell("removed: neighbor %v at %v via %s", nb.Addr, nb.UDP, nb.Iface)

@@ -33,6 +33,7 @@ var nodeCommands = []struct {
 		interfacesCommand, courseInterfaces, neighborsCommand, courseNeighbors, routesCommand,
 		courseRoutes, routeCommand, ripCommand, upCommand, downCommand, lossyForwardCommand,
 		lossyCommand, delayCommand, impairCommand, dnsCommand,
+		natCommand,
 	}},
 	{groupSocket, []func(*env) *cobra.Command{
 		socketsCommand, courseSockets, acceptCommand, connectCommand, udpCommand, rcpCommand,

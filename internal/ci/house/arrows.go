@@ -60,7 +60,7 @@ var rooms = []room{
 	{"internal/tcp/congestion", pure, "clock", ""},
 	{"internal/tcp/drill", pure, "", ""},
 	{"internal/tcp/starlark", pure, "clock diagnostic tcp/congestion", "go.starlark.net"},
-	{"internal/lnx", pure, "diagnostic rip", ""},
+	{"internal/lnx", pure, "diagnostic nat rip", ""},
 	{"internal/stack", pure, "buffer checksum clock control icmp ip nat rcp rdt rip " +
 		"tcp udp", ""},
 
@@ -81,7 +81,7 @@ var rooms = []room{
 	{"internal/portforward", driver, "clock control lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
 	{"internal/services", driver, "clock control files node rdt stack tcp udp", ""},
-	{"internal/operator", driver, "clock control files icmp iperf ip link lnx netem node observe " +
+	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node observe " +
 		"portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},

@@ -1,0 +1,139 @@
+package repl
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+)
+
+// natTypes are the types of mappings and filters.
+var natTypes = []string{"endpoint-independent", "address-dependent", "symmetric"}
+
+func natCommand(e *env) *cobra.Command {
+	c := verbsOf(&cobra.Command{
+		Use:   "nat",
+		Short: "list or set address translation",
+		Long: "Without arguments: the NATs of this router, with their sessions: protocol,\n" +
+			"inside address, outside port, remote address, state, seconds until the\n" +
+			"timeout, and packets in each direction. For ICMP, ports are identifiers.\n\n" +
+			"A NAT translates the IPv4 packets that the router forwards over an interface,\n" +
+			"its outside: inside hosts share the interface's address. TYPE says when a\n" +
+			"mapping is shared, and from whom packets are accepted:\n\n" +
+			"endpoint-independent  one mapping for all remote hosts, open to all; the default\n" +
+			"address-dependent     a mapping for each remote address, open to that address\n" +
+			"symmetric             a mapping for each remote address and port, open to both\n\n" +
+			"`mapping TYPE` and `filtering TYPE` set one of the two. Timeouts: `udp 5m`,\n" +
+			"`established 2h4m` and `transitory 4m` for TCP, `icmp 1m`. Limits: `sessions N`,\n" +
+			"`per-host N`. `nat forward` opens a port to an inside host, also through a filter.",
+		Example: "nat on if1 symmetric\nnat forward if1 tcp 8080 10.0.0.2:80",
+	}, natVerb(e, "on IFACE [TYPE] [KEY VALUE ...]", "translate at an interface",
+		func(args []string) control.SetNAT {
+			return control.SetNAT{Iface: args[0], On: true, Args: args[1:]}
+		}), natVerb(e, "forward IFACE {tcp|udp} PORT ADDR:PORT", "forward an outside port",
+		func(args []string) control.SetNAT {
+			return control.SetNAT{Iface: args[0], Forward: append([]string{}, args[1:]...)}
+		}), natVerb(e, "off IFACE [{tcp|udp} PORT]", "remove the NAT, or a port forward",
+		func(args []string) control.SetNAT {
+			return control.SetNAT{Iface: args[0], Unforward: args[1:]}
+		}), natClear(e))
+	verbs := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return verbs(c, args)
+		}
+		return show(e, c, control.NATs{}, printNATs)
+	}
+	return e.jsonFlag(c)
+}
+
+// natVerb is a subcommand that sends a request about an interface.
+func natVerb(
+	e *env, use, short string, request func(args []string) control.SetNAT,
+) *cobra.Command {
+	verb, _, _ := strings.Cut(use, " ")
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: at(e.interfaceNames, words(natTypes...)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return wrong(c, "IFACE is missing")
+			}
+			if verb == "forward" && len(args) != 4 {
+				return wrong(c, "expected IFACE {tcp|udp} PORT ADDR:PORT")
+			}
+			return e.done(c, control.Order(c.Context(), e.op, request(args)))
+		},
+	}
+}
+
+func natClear(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
+		Use:               "clear [IFACE]",
+		Short:             "remove all sessions",
+		Args:              positional,
+		ValidArgsFunction: at(e.interfaceNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			var req control.ClearNAT
+			if len(args) > 0 {
+				req.Iface = args[0]
+			}
+			done, err := ask(e, c, req)
+			if err != nil {
+				return err
+			}
+			return e.answer(c, done, "Removed "+counted(uint64(done.Sessions), "session"))
+		},
+	})
+}
+
+func printNATs(list []control.NAT) string {
+	var b strings.Builder
+	if len(list) == 0 {
+		return "no NAT; `nat on IFACE` translates at an interface\n"
+	}
+	for i := range list {
+		n := &list[i]
+		fmt.Fprintf(&b, "%s: outside %v, mapping %s, filtering %s\n", n.Iface, n.Outside,
+			n.Mapping, n.Filtering)
+		for _, f := range n.Forwards {
+			fmt.Fprintf(&b, "  forward %s\n", f)
+		}
+		fmt.Fprintf(&b, "  %d of %d sessions (%d for a host), %s; packets: %d out, %d in, "+
+			"%d filtered, %d refused\n", n.Total, n.MaxSessions, n.MaxPerHost,
+			counted(uint64(n.Mappings), "mapping"), n.Out, n.In, n.Filtered, n.Refused)
+		b.WriteString(natTable(n.Sessions))
+		if more := n.Total - len(n.Sessions); more > 0 {
+			fmt.Fprintf(&b, "  and %d more\n", more)
+		}
+	}
+	return b.String()
+}
+
+func natTable(list []control.NATSession) string {
+	if len(list) == 0 {
+		return ""
+	}
+	rows := make([][]string, 0, len(list))
+	for i := range list {
+		s := &list[i]
+		left := time.Duration(s.Left * float64(time.Second)).Round(time.Second)
+		rows = append(rows, []string{
+			s.Protocol, s.Inside, s.Outside, s.Remote, s.State, left.String(), number(s.Out),
+			number(s.In),
+		})
+	}
+	return table([]column{
+		{"Prot", 4, leftmost},
+		{"Inside", 18, 2},
+		{"Outside", 18, 2},
+		{"Remote", 18, 2},
+		{"State", 11, 2},
+		{"Left", 6, 2},
+		{"Out", 6, 2},
+		{"In", 6, 2},
+	}, rows)
+}
