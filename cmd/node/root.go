@@ -68,8 +68,9 @@ func rootCommandAs(name string) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return misuse(c, flagError(err))
 	})
-	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), validateCommand(),
-		versionCommand(), demoCommand(), labCommand(), traceCommand(), manCommand())
+	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), socksCommand(),
+		validateCommand(), versionCommand(), demoCommand(), labCommand(), traceCommand(),
+		manCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {

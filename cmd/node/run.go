@@ -173,7 +173,8 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	for _, line := range o.lines {
 		if !lnx.IsForward(line) {
 			return nil,
-				fmt.Errorf("--door %q: must be a publish, expose or splice line of a .lnx file",
+				fmt.Errorf("--door %q: must be a publish, expose, splice or socks line of a "+
+					".lnx file",
 					line)
 		}
 		text = append(append(text, '\n'), line...)

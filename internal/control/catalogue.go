@@ -44,7 +44,7 @@ func Kinds() []Kind {
 		act[RCPEcho]("rcp-echo"), act[RCPClose]("rcp-close"), act[RCPCount]("rcp-count"),
 		act[RDTServe]("rdt-serve", "Paths"), act[RDTClose]("rdt-close"), act[RDTList]("rdt-list"),
 		act[RDTFetch]("rdt-fetch", "Dir"),
-		act[Publish]("publish"), act[Expose]("expose"), act[Splice]("splice"),
+		act[Publish]("publish"), act[Expose]("expose"), act[Splice]("splice"), act[Socks]("socks"),
 		act[CloseDoor]("close-door"), act[Reload]("reload"),
 		act[ServeSmall]("serve-small"), act[Echo]("echo"),
 		look[DNS]("dns", "dns"), act[SetDNS]("set-dns"), act[Resolve]("resolve"),

@@ -43,6 +43,20 @@ type Splice struct {
 
 func (Splice) answers(Door) {}
 
+// Socks makes a port of this machine a SOCKS5 and HTTP proxy into the virtual network: programs
+// with a proxy setting connect as the node, and names are looked up by the node. The answer is Door.
+type Socks struct {
+	// Port is a port of this machine; 0: a free one.
+	Port uint16 `json:"port"`
+	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
+	On netip.Addr `json:"on,omitzero"`
+	// User and Password are what clients must give; both empty: nothing.
+	User     string `json:"user,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+func (Socks) answers(Door) {}
+
 // Doors asks for the port forwards between this machine and the virtual network; answer []Door, by
 // number.
 type Doors struct{}
@@ -78,6 +92,7 @@ const (
 	DoorPublish DoorKind = "publish"
 	DoorExpose  DoorKind = "expose"
 	DoorSplice  DoorKind = "splice"
+	DoorSocks   DoorKind = "socks"
 )
 
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is

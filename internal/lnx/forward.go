@@ -13,18 +13,19 @@ const (
 	Publish = "publish"
 	Expose  = "expose"
 	Splice  = "splice"
+	Socks   = "socks"
 )
 
 // Forward is a port forward between this machine and the virtual network, or a splice.
 type Forward struct {
-	// Kind is Publish, Expose or Splice.
+	// Kind is Publish, Expose, Splice or Socks.
 	Kind string
-	// Addr is the listening address. For Publish it is an address of this machine, or invalid for
-	// the loopback address; for Splice it is the node's address.
+	// Addr is the listening address. For Publish and Socks it is an address of this machine, or
+	// invalid for the loopback address; for Splice it is the node's address.
 	Addr netip.Addr
 	// Port is the listening port; 0 for Splice.
 	Port uint16
-	// To is the destination; its port is 0 for Splice.
+	// To is the destination; its port is 0 for Splice, and it is empty for Socks.
 	To HostPort
 	// UDP is set if datagrams are forwarded, not connections.
 	UDP bool
@@ -33,12 +34,13 @@ type Forward struct {
 }
 
 // forwardKinds are the keywords of port forwards, in every grammar.
-var forwardKinds = []string{Publish, Expose, Splice}
+var forwardKinds = []string{Publish, Expose, Splice, Socks}
 
 const (
 	usagePublish = "publish [HOST-ADDR:]PORT ADDR:PORT [udp]"
 	usageExpose  = "expose PORT [HOST:]PORT [udp]"
 	usageSplice  = "splice ADDR [HOST-ADDR]"
+	usageSocks   = "socks [HOST-ADDR:]PORT"
 
 	wantMachine = "an address of this machine, such as 127.0.0.1 or [::1]"
 )
@@ -56,6 +58,12 @@ var forwardDirectives = []directive{
 	},
 	{Expose, usageExpose, 3, 4, (*parser).readExpose, nil},
 	{Splice, usageSplice, 2, 3, (*parser).readSplice, nil},
+	{Socks, usageSocks, 2, 2, func(p *parser, l line) {
+		d := Forward{Kind: Socks, Pos: l.words[1].Pos}
+		if p.report.listens(&d, l.words[1]) {
+			p.addForward(d)
+		}
+	}, nil},
 }
 
 // isForward reports whether a line describes a port forward.
@@ -81,16 +89,8 @@ func (p *parser) readForwards(lines []line) (rest []line) {
 
 func (p *parser) readPublish(l line) {
 	d := Forward{Kind: Publish, Pos: l.words[1].Pos}
-	var okFrom, okTo bool
-	from := l.words[1]
-	if i := strings.LastIndexByte(from.Text, ':'); i >= 0 {
-		if d.Addr, okFrom = p.report.machine(unbracket(part(from, 0, from.Text[:i]))); okFrom {
-			from = part(from, i+1, from.Text[i+1:])
-			d.Port, okFrom = p.report.port(from)
-		}
-	} else {
-		d.Port, okFrom = p.report.port(from)
-	}
+	var okTo bool
+	okFrom := p.report.listens(&d, l.words[1])
 	to := l.words[2]
 	d.To, okTo = p.report.endpoint(to, wantAddrPort, func(host Word) (string, bool) {
 		a, ok := p.report.addr(unbracket(host))
@@ -99,6 +99,18 @@ func (p *parser) readPublish(l line) {
 	if p.datagrams(l, &d, usagePublish) && okFrom && okTo {
 		p.addForward(d)
 	}
+}
+
+// listens reads [HOST-ADDR:]PORT.
+func (r *report) listens(d *Forward, from Word) (ok bool) {
+	if i := strings.LastIndexByte(from.Text, ':'); i >= 0 {
+		if d.Addr, ok = r.machine(unbracket(part(from, 0, from.Text[:i]))); !ok {
+			return false
+		}
+		from = part(from, i+1, from.Text[i+1:])
+	}
+	d.Port, ok = r.port(from)
+	return ok
 }
 
 func (p *parser) readExpose(l line) {
@@ -163,10 +175,14 @@ func (p *parser) datagrams(l line, d *Forward, usage string) bool {
 func (p *parser) addForward(d Forward) {
 	for i := range p.cfg.Forwards {
 		o := &p.cfg.Forwards[i]
-		if o.Kind != d.Kind || o.UDP != d.UDP || o.Port != d.Port || !o.meets(&d) {
+		if o.Kind != d.Kind && !(o.local() && d.local()) || o.UDP != d.UDP || o.Port != d.Port ||
+			!o.meets(&d) {
 			continue
 		}
 		what := d.Kind + " " + d.place() + " is already"
+		if d.Kind != o.Kind {
+			what = "the port of " + d.Kind + " " + d.place() + " is already used"
+		}
 		if d.Kind == Splice {
 			what = "a splice is already"
 		}
@@ -179,14 +195,17 @@ func (p *parser) addForward(d Forward) {
 
 // meets reports whether two port forwards of the same kind and port cannot both listen.
 func (d *Forward) meets(o *Forward) bool {
-	if d.Kind != Publish {
+	if !d.local() {
 		return true
 	}
 	a, b := d.On(), o.On()
 	return a == b || a.IsUnspecified() || b.IsUnspecified()
 }
 
-// On returns the address of this machine at which a Publish listens.
+// local reports whether the forward listens at a port of this machine.
+func (d *Forward) local() bool { return d.Kind == Publish || d.Kind == Socks }
+
+// On returns the address of this machine at which a Publish or a Socks listens.
 func (d *Forward) On() netip.Addr {
 	if d.Addr.IsValid() {
 		return d.Addr
@@ -208,8 +227,11 @@ func (d *Forward) place() string {
 // String returns the port forward as a line of a file.
 func (d *Forward) String() string {
 	text := d.Kind + " " + d.place() + " "
-	if d.Kind == Splice {
+	switch d.Kind {
+	case Splice:
 		return text + d.To.Host
+	case Socks:
+		return text[:len(text)-1]
 	}
 	text += d.To.String()
 	if d.UDP {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -148,6 +149,10 @@ func above(inner *node.Node, cfg *Config) *Node {
 		iperf.New(inner, name).Handlers, n.Services.Handlers,
 	} {
 		maps.Copy(n.Handlers, service)
+	}
+	n.Forwards.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		found, err := control.Ask(ctx, n, control.Resolve{Name: name})
+		return found.Addrs, err
 	}
 	n.reloader = NewReloader(inner, cfg.LNX, cfg.Reread, n.changes)
 	control.Handle(n.Handlers, n.about)

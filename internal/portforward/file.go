@@ -41,6 +41,8 @@ func requestOf(d *lnx.Forward) any {
 	case lnx.Splice:
 		to, _ := netip.ParseAddr(d.To.Host) // lnx has checked it
 		return control.Splice{Addr: d.Addr, To: to}
+	case lnx.Socks:
+		return control.Socks{Port: d.Port, On: d.On()}
 	}
 	to, _ := d.To.AddrPort()
 	return control.Publish{Port: d.Port, On: d.On(), To: to, UDP: d.UDP}
@@ -51,7 +53,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	var config net.ListenConfig
 	for i := range c.Forwards {
 		d := &c.Forwards[i]
-		if d.Kind != lnx.Publish {
+		if d.Kind != lnx.Publish && d.Kind != lnx.Socks {
 			continue
 		}
 		at := netip.AddrPortFrom(d.On(), d.Port).String()
@@ -66,7 +68,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			_ = open.Close() // it was opened only to see whether the port is free
 			continue
 		}
-		if e := c.AtForward(d, "publish "+at+": "+machineError(err).Error(), ""); e != nil {
+		if e := c.AtForward(d, d.Kind+" "+at+": "+machineError(err).Error(), ""); e != nil {
 			list = append(list, e)
 		}
 	}
@@ -127,7 +129,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 func (s *Set) at(d *lnx.Forward) *Forward {
 	from := fmt.Sprint(d.Port)
 	switch d.Kind {
-	case lnx.Publish:
+	case lnx.Publish, lnx.Socks:
 		from = netip.AddrPortFrom(d.On(), d.Port).String()
 	case lnx.Splice:
 		from = d.Addr.String()

@@ -20,7 +20,10 @@ import (
 // Set holds a node's port forwards. Each has a goroutine that accepts, and two for each flow.
 type Set struct {
 	control.Handlers
-	node  *node.Node
+	node *node.Node
+	// Lookup returns the addresses of a name, for proxies; nil: names are unknown.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+
 	mu    sync.Mutex
 	list  map[int]*Forward
 	next  int
@@ -39,6 +42,7 @@ func New(n *node.Node) *Set {
 	handle(s, s.Publish)
 	handle(s, s.Expose)
 	handle(s, s.Splice)
+	handle(s, s.Proxy)
 	control.Handle(s.Handlers, func(context.Context, control.Doors) ([]control.Door, error) {
 		return s.states(), nil
 	})

@@ -35,13 +35,22 @@ func (s *Set) Publish(r control.Publish) (*Forward, error) {
 	if r.UDP {
 		return s.publishUDP(from, r.To)
 	}
+	return s.listen(control.DoorPublish, from, r.To.String(), func(f *flow, c *net.TCPConn) error {
+		return f.publish(c, r.To)
+	})
+}
+
+// listen opens a TCP port of this machine, whose connections serve handles.
+func (s *Set) listen(
+	kind control.DoorKind, from netip.AddrPort, to string, serve func(*flow, *net.TCPConn) error,
+) (*Forward, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(context.Background(), "tcp", from.String())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what,
-			s.holder(machineError(err), control.DoorPublish, "tcp", from))
+		return nil, fmt.Errorf("%s %v: %w", kind, from,
+			s.holder(machineError(err), kind, "tcp", from))
 	}
-	fw := s.newForward(control.DoorPublish, "tcp", l.Addr().String(), r.To.String())
+	fw := s.newForward(kind, "tcp", l.Addr().String(), to)
 	fw.addr = l.Addr()
 	run := func() {
 		for {
@@ -62,7 +71,7 @@ func (s *Set) Publish(r control.Publish) (*Forward, error) {
 				machineEnd{conn}.Abort()
 				return
 			}
-			go func() { f.leave(f.publish(conn, r.To)) }()
+			go func() { f.leave(serve(f, conn)) }()
 		}
 	}
 	err = s.admit(fw, func() { _ = l.Close() }, run)

@@ -66,6 +66,7 @@ var inJSON = map[string]string{
 	"rdt close": "rdt close 9000", "s": "s 1 hello", "recv": "recv 1 5", "shutdown": "shutdown 1",
 	"close": "close 1", "window": "window 1", "cc": "cc 1 reno",
 	"publish": "publish 8080 10.0.0.1:80", "expose": "expose 80 3000", "splice": "splice 10.0.0.2",
+	"socks":  "socks 1080",
 	"nat on": "nat on if0 symmetric", "nat forward": "nat forward if0 tcp 80 10.0.0.2:80",
 	"nat off": "nat off if0", "nat clear": "nat clear",
 	"doors close": "doors close 0", "sendfile": "sendfile a 10.0.0.1 80",

@@ -31,17 +31,8 @@ func publishCommand(e *env) *cobra.Command {
 				return listDoorsAlone(e, c, args)
 			}
 			req := control.Publish{UDP: udp}
-			var err error
-			port := args[0]
-			if i := strings.LastIndex(port, ":"); i >= 0 {
-				host := port[:i]
-				port = port[i+1:]
-				if req.On, err = parseAddr(c, strings.Replace(host, "localhost", "127.0.0.1",
-					1)); err != nil {
-					return err
-				}
-			}
-			if req.Port, err = parsePort(c, port); err != nil && port != "0" {
+			err := listensAt(c, args[0], &req.On, &req.Port)
+			if err != nil {
 				return err
 			}
 			if req.To, err = e.hostPort(c, args[1]); err != nil {
@@ -87,6 +78,48 @@ func exposeCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
+func socksCommand(e *env) *cobra.Command {
+	var req control.Socks
+	c := &cobra.Command{
+		Use:   "socks [PORT]",
+		Short: "proxy into the network, as this host",
+		Args:  cobra.MaximumNArgs(1),
+		Long: "Make a port of this machine a SOCKS5 and HTTP proxy: a browser or a program with\n" +
+			"a proxy setting enters the network as this node, and the node looks up names.\n" +
+			"The port is on the loopback (1080 is usual; without PORT a free one), unless you\n" +
+			"write another address of the machine before it, such as [::1]:1080. `doors\n" +
+			"close` closes it.",
+		Example: "socks 1080",
+		RunE: func(c *cobra.Command, args []string) error {
+			req := req
+			if len(args) > 0 {
+				if err := listensAt(c, args[0], &req.On, &req.Port); err != nil {
+					return err
+				}
+			}
+			return openDoor(e, c, req)
+		},
+	}
+	c.Flags().StringVar(&req.User, "user", "", "the user that clients must give")
+	c.Flags().StringVar(&req.Password, "password", "", "the password that clients must give")
+	return e.jsonFlag(c)
+}
+
+// listensAt parses [HOST-ADDR:]PORT.
+func listensAt(c *cobra.Command, text string, on *netip.Addr, port *uint16) (err error) {
+	if i := strings.LastIndex(text, ":"); i >= 0 {
+		host := strings.Replace(text[:i], "localhost", "127.0.0.1", 1)
+		if *on, err = parseAddr(c, host); err != nil {
+			return err
+		}
+		text = text[i+1:]
+	}
+	if *port, err = parsePort(c, text); err != nil && text != "0" {
+		return err
+	}
+	return nil
+}
+
 func spliceCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "splice ADDR [HOST-ADDR]",
@@ -119,7 +152,7 @@ func openDoor(e *env, c *cobra.Command, req control.Request[control.Door]) error
 	}
 	text := fmt.Sprintf("Port forward %d: %s %s leads to %s", d.ID, strings.ToUpper(d.Network),
 		printable(d.From), printable(d.To))
-	if d.Kind == control.DoorPublish {
+	if d.Kind == control.DoorPublish || d.Kind == control.DoorSocks {
 		if on, err := netip.ParseAddrPort(d.From); err == nil && !on.Addr().IsLoopback() {
 			text += " (reachable from other machines)"
 		}

@@ -41,7 +41,7 @@ var nodeCommands = []struct {
 		infoCommand, congestionCommand, courseAlgorithms,
 	}},
 	{groupDoor, []func(*env) *cobra.Command{
-		publishCommand, exposeCommand, spliceCommand, doorsCommand,
+		publishCommand, exposeCommand, spliceCommand, socksCommand, doorsCommand,
 	}},
 	{groupFile, []func(*env) *cobra.Command{
 		sendFileCommand, recvFileCommand, httpCommand, serveCommand, fetchCommand,
