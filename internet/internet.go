@@ -180,7 +180,7 @@ func open(
 	return w
 }
 
-// connect makes the link of an edge. What an interface without a neighbor sends is lost.
+// connect makes the link of an edge. Packets that an interface without a neighbor sends are lost.
 func (w *World) connect(path string, edge topology.Edge) {
 	w.t.Helper()
 	if len(edge.Ends) > 2 {

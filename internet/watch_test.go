@@ -106,8 +106,8 @@ func TestLeaks(t *testing.T) {
 	})
 }
 
-// Two programs that wait for each other, or for a host that is cut off, fail with what they wait
-// for.
+// Two programs that wait for each other, or for a host that is cut off, fail, and the failure says
+// what they wait for.
 func TestWaits(t *testing.T) {
 	for name, row := range map[string]struct {
 		do   func(w *World)
