@@ -183,7 +183,7 @@ func (s *speed) line(other *speed, name string) string {
 		return ""
 	}
 	here, there := s.packets/s.took.Seconds(), other.packets/other.took.Seconds()
-	return fmt.Sprintf("a core plays %.0f packets/s here, %.0f in %s: %.0f times as many\n",
+	return fmt.Sprintf("a core simulates %.0f packets/s here, %.0f in %s: %.0f times as many\n",
 		here, there, name, here/there)
 }
 

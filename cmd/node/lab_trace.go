@@ -70,7 +70,7 @@ func labTraceGenCommand() *cobra.Command {
 	f.DurationVar(&o.Off, "off", time.Second, "for onoff: pause for `DURATION`")
 	f.DurationVar(&o.Stay, "stay", 2*time.Second, "for cell: keep a rate for `DURATION` on average")
 	f.DurationVar(&o.Stall, "stall", 0, "stall for `DURATION` at the start, part of the length")
-	f.StringVar(&o.stallRate, "stall-rate", "", "send at `RATE` during the stall (default: nothing)")
+	f.StringVar(&o.stallRate, "stall-rate", "", "send at `RATE` during the stall (default: 0)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed all random draws with `SEED`")
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE` (default: standard output)")
 	return c

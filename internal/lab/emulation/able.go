@@ -18,7 +18,7 @@ func VirtualToo(x *plan.Experiment) *UnableError {
 		if x.Flows[i].Protocol == plan.QUIC {
 			return &UnableError{
 				Flow: i, Key: "protocol",
-				What: "quic runs with --real only: it has goroutines, and a clock of its own",
+				What: "quic runs with --real only: it has goroutines and its own clock",
 				Want: "--real, or protocol: rdt or tcp",
 			}
 		}
@@ -44,13 +44,13 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 	if n := len(x.Flows); n > MaxFlows {
 		return &UnableError{
 			Flow: -1, Key: "flows",
-			What: fmt.Sprintf("%d flows cannot be played in real time: each is two processes", n),
+			What: fmt.Sprintf("%d flows cannot run in real time: each is two processes", n),
 			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
 		}
 	}
 	if x.Path.IPv6 {
 		return &UnableError{
-			Flow: -1, Key: "family", What: "IPv6 is played in virtual time only",
+			Flow: -1, Key: "family", What: "IPv6 runs in virtual time only",
 			Want: "family: 4, or no --real",
 		}
 	}
@@ -62,18 +62,18 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 			continue
 		case f.Protocol == plan.Notebook:
 			u.Key = "protocol"
-			u.What = "the notebook's own senders are played in virtual time only"
+			u.What = "the notebook's own senders run in virtual time only"
 			u.Want = "protocol: tcp, as the corrected presets have it, or no --real"
 		case f.Protocol == plan.QUIC:
-			u.Key, u.What = "protocol", "no program is known that speaks quic"
+			u.Key, u.What = "protocol", "no program for quic was found"
 			u.Want = "`cd quic && go build -o ../bin/" + QUICProgram + " .`, which is found " +
 				"in this program's folder and on PATH, or --end quic=PROGRAM"
 		case app.Burst != nil:
 			u.Key = "burst"
-			u.What = "the burst is a thought experiment in rounds: it has no real time"
+			u.What = "the burst is a thought experiment in rounds: it cannot run in real time"
 		case app.Objects != nil && app.Objects.RDT.Push:
 			u.Key = "rdt"
-			u.What = "objects are not pushed in real time: nodes ask for them"
+			u.What = "in real time a server does not push objects: clients request them"
 		case f.Protocol != plan.TCP && f.Protocol != plan.RCP && f.Protocol != plan.RDT:
 			u.Key = "protocol"
 			u.What = fmt.Sprintf("nodes do not speak %s", f.Protocol)

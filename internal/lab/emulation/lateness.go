@@ -189,19 +189,19 @@ func (t *Timing) String() string {
 	if !t.Kept() {
 		text = "could not keep time"
 	}
-	text += fmt.Sprintf(": packets left up to %s late (p99 %s), ends woke up to %s late (p99 %s)",
+	text += fmt.Sprintf(": packets left up to %s late (p99 %s), hosts woke up to %s late (p99 %s)",
 		short(t.Middle.Max), short(t.Middle.P99), short(t.Ends.Max), short(t.Ends.P99))
 	switch {
 	case t.Limit > 0:
 		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(t.Limit),
 			short(worstTimes*t.Limit))
 	case t.WakeLimit > 0:
-		text += fmt.Sprintf("; the path has neither delay nor rate, so packets leave as soon as "+
-			"the machine can, and it is the ends' timers that are judged: a p99 of %s and %s at "+
+		text += fmt.Sprintf("; the path has neither delay nor rate, so only the hosts' timers "+
+			"are checked: a p99 of %s and %s at "+
 			"most", short(t.WakeLimit), short(worstTimes*t.WakeLimit))
 	}
 	if t.Dropped > 0 {
-		text += fmt.Sprintf("; sockets had no room for %d packets", t.Dropped)
+		text += fmt.Sprintf("; socket buffers dropped %d packets", t.Dropped)
 	}
 	return text
 }

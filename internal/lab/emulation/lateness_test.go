@@ -42,9 +42,9 @@ func TestTimeIsKeptWithoutAPath(t *testing.T) {
 		{
 			Timing{Middle: late(.5, .5), Ends: late(.001, .01), WakeLimit: .001},
 			true,
-			"kept time: packets left up to 500 ms late (p99 500 ms), ends woke up to 10 ms late " +
-				"(p99 1 ms); the path has neither delay nor rate, so packets leave as soon as the " +
-				"machine can, and it is the ends' timers that are judged: a p99 of 1 ms and 10 ms " +
+			"kept time: packets left up to 500 ms late (p99 500 ms), hosts woke up to 10 ms late " +
+				"(p99 1 ms); the path has neither delay nor rate, so only the hosts' timers are " +
+				"checked: a p99 of 1 ms and 10 ms " +
 				"at most",
 		},
 		{Timing{Ends: late(.0011, .002), WakeLimit: .001}, false, "could not keep time: "},
@@ -59,7 +59,7 @@ func TestTimeIsKeptWithoutAPath(t *testing.T) {
 			true,
 			"kept time: ",
 		},
-		{Timing{Dropped: 3, Limit: 1, WakeLimit: 1}, false, "sockets had no room for 3 packets"},
+		{Timing{Dropped: 3, Limit: 1, WakeLimit: 1}, false, "socket buffers dropped 3 packets"},
 	} {
 		v := result.Values{}
 		row.timing.set(v)

@@ -190,7 +190,7 @@ func (l *lossOf) finish(d *decoder, n *node, model string) netem.Loss {
 // lossWords reads the arguments of loss in tc-netem(8).
 func lossWords(d *decoder, n *node) netem.Loss {
 	const ahead = "loss "
-	text, ok := d.scalar(n, "the words of tc-netem(8) behind loss, such as 0.3% 25%")
+	text, ok := d.scalar(n, "the arguments of tc-netem(8) after loss, such as 0.3% 25%")
 	if !ok {
 		return nil
 	}

@@ -68,7 +68,7 @@ func (l *link) readNetem(d *decoder, n, others *node) {
 }
 
 func netemWords(d *decoder, n *node) (netem.Config, bool) {
-	text, ok := d.scalar(n, "words of tc-netem(8), such as delay 20ms loss 1%")
+	text, ok := d.scalar(n, "arguments of tc-netem(8), such as delay 20ms loss 1%")
 	if !ok {
 		return netem.Config{}, false
 	}

@@ -140,15 +140,15 @@ var catalog = []Definition{
 	{ClientSent, "packets", "client's packets", "client sent", "packets that the client sent " +
 		"until it had all data: document 000's count"},
 	{ClientData, "packets", "client's data packets", "client's data", "the client's packets " +
-		"with data, " +
-		"repeats included"},
+		"with data, retransmissions included"},
 	{ClientAcks, "packets", "client's acknowledgments", "", "the client's packets without data"},
 	{ClientPackets, "packets", "client's data, once each", "", "the client's packets with data, " +
 		"without retransmissions: the N of the closed form"},
 	{Rounds, "", "", "", "iterations of the client's send loop that sent a packet"},
 	{ServerSent, "packets", "server's packets", "", "packets that the server, or the sender, " +
 		"sent in that time"},
-	{ServerData, "packets", "server's data packets", "", "of these, with data, repeats included"},
+	{ServerData, "packets", "server's data packets", "", "of these, with data, retransmissions " +
+		"included"},
 	{Damaged, "packets", "", "", "packets that failed the protocol's own checksum"},
 	{ObjectsDone, "", "", "", "objects that arrived"},
 	{ObjectMean, "s", "mean time of an object", "", "mean time from the start to an object's " +

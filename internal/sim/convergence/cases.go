@@ -31,7 +31,7 @@ var families = []family{
 	{"ring", 3, 29, 29, "N routers in a ring", func(n int, _ uint64) graph { return ring(n) }},
 	{"grid", 2, 8, 8, "a square of N x N routers", func(n int, _ uint64) graph { return grid(n) }},
 	{
-		"random", 4, 2000, 1000, "N routers, each wired to an earlier one, and N/2 wires more",
+		"random", 4, 2000, 1000, "N routers, each linked to an earlier one, and N/2 more links",
 		func(n int, seed uint64) graph { return narrow(n, seed) },
 	},
 }

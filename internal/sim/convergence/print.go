@@ -26,7 +26,7 @@ func (o *Outcome) Print(out io.Writer) error {
 func (r *Result) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, dialect %s, seed %d\n", r.Name, r.Dialect, r.Seed)
-	fmt.Fprintf(&b, "%d routers, %d wires, diameter %d hops, %d routes\n\n",
+	fmt.Fprintf(&b, "%d routers, %d links, diameter %d hops, %d routes\n\n",
 		r.Routers, r.Wires, r.Diameter, r.Routes)
 	fmt.Fprintf(&b, phaseRow, "event", "50 %", "90 %", "99 %", "all right",
 		"messages", "entries", "changes", "loops", "longest", "highest cost")
@@ -59,7 +59,7 @@ func (c *Count) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rip-count, dialect %s, seed %d\n", c.Dialect, c.Seed)
 	b.WriteString("Routers r0, r1 and r2 form a ring. r0 loses the network behind it, and its\n" +
-		"message to r2 is lost: r2 still offers a way, which leads through r0.\n\n")
+		"message to r2 is lost: r2 still offers a route, which leads through r0.\n\n")
 	fmt.Fprintf(&b, countRow, "after", "router", "cost", "via")
 	for _, s := range c.Steps {
 		cost, via := number(s.Cost), "-"
@@ -71,7 +71,7 @@ func (c *Count) print(out io.Writer) error {
 		}
 		fmt.Fprintf(&b, countRow, seconds(s.After), fmt.Sprintf("r%d", s.Router), cost, via)
 	}
-	fmt.Fprintf(&b, "\nover after %s and %d messages, event hash %s\n",
+	fmt.Fprintf(&b, "\nended after %s and %d messages, event hash %s\n",
 		seconds(c.Over), c.Messages.Requests+c.Messages.Responses, c.Hash)
 	_, err := io.WriteString(out, b.String())
 	return err
