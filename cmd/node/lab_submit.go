@@ -455,7 +455,7 @@ func (o *submitOptions) preview(
 		_, err = fmt.Fprint(c.OutOrStdout(), script)
 	}
 	if len(o.extra) > 0 && err == nil {
-		_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: the arguments of %s are also %s\n",
+		_, _ = fmt.Fprintf(c.ErrOrStderr(), "note: %s also gets the arguments %s\n",
 			map[string]string{"slurm": "sbatch", kubernetes: "kubectl"}[o.on],
 			strings.Join(o.extra, " "))
 	}

@@ -320,7 +320,7 @@ func (o *netOptions) downCommand() *cobra.Command {
 		Use:   "down [NETWORK|FOLDER]",
 		Short: "stop the nodes of a network, by default of the only one",
 		Long: "Stop the nodes of a network, by default of the only one. The log of a node\n" +
-			"that was dead before stays until the network is started again.",
+			"that had died stays until the network is started again.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, names, err := o.meant(args, all)
