@@ -68,8 +68,13 @@ func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *
 		mtu = min(mtu, p.mtu)
 	}
 	if !f.Reset(p.data, mtu, p.at) {
-		// No valid datagram has such a fragment: the offsets of its pieces would overflow.
-		tx.ifs.dropOne(now, p.iface, Outbound, ip.DropFragmentTooLong, p.data)
+		// No valid datagram has such a fragment: the offsets of its pieces would overflow. An IPv6
+		// packet has no Fragment header if the MTU has just shrunk.
+		reason := ip.DropFragmentTooLong
+		if p.data[0]>>4 == 6 {
+			reason = ip.DropTooBig
+		}
+		tx.ifs.dropOne(now, p.iface, Outbound, reason, p.data)
 		return true
 	}
 	for f.More() {

@@ -361,6 +361,21 @@ func TestIPv6DatagramsAreFragmentedAtTheSource(t *testing.T) {
 	assert.Equal(t, 1300, list[0].MTU, "tried again")
 }
 
+// A packet that fitted its link when it was queued is too big for the link after a reload.
+func TestTheMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
+	w := newWorld(t)
+	f := face6("if0", "2001:db8::1/64")
+	a := w.add(stack.Config{Interfaces: []stack.Interface{f}})
+	u, err := a.Datagrams().Bind(netip.MustParseAddrPort("[::]:5000"))
+	require.NoError(t, err)
+	to := netip.MustParseAddrPort("[2001:db8::2]:53")
+	require.NoError(t, a.Datagrams().Send(w.now, u, to, make([]byte, 1300)))
+	f.MTU = 1280
+	require.NoError(t, a.Rewire(w.now, []stack.Interface{f}))
+	assert.Empty(t, leaving(w, 0))
+	assert.Equal(t, map[string]uint64{"too big": 1}, drops(a, 0))
+}
+
 // RFC 8200 §4.5: a fragment whose length is no multiple of 8 gets a parameter problem that points
 // to the payload length; one that ends beyond 65,535 bytes, to its offset.
 func TestBadIPv6Fragments(t *testing.T) {
