@@ -1,0 +1,112 @@
+package examine
+
+import (
+	"embed"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+)
+
+// Levels of a requirement.
+const (
+	LevelMust   = "MUST"
+	LevelShould = "SHOULD"
+	LevelCourse = "course"
+)
+
+// Check is one behavior that a subject must have.
+type Check struct {
+	// Name is the path of the file below the folder of the checks, without its extension. A check
+	// for several states has the state at its end.
+	Name string
+	// RFC is the source of the requirement, such as "RFC 9293 §3.5", or "course".
+	RFC string
+	// Level is MUST, SHOULD or course.
+	Level string
+	// Area is the part of a stack that the check is about.
+	Area string
+	// Story says in one sentence what happens, and Rule what the source requires.
+	Story, Rule string
+	// Bug is what is usually wrong in a stack that fails.
+	Bug string
+	// Router is set if the subject is a router with several links.
+	Router bool
+	// Needs are features without which the check is skipped.
+	Needs []Feature
+	// Limit is the time that the check may take with a slow subject; zero: the default.
+	Limit time.Duration
+
+	given string // the state of the connection before the steps; may be empty
+	steps []step
+	file  string
+}
+
+// step is one line of a check.
+type step struct {
+	verb    string
+	line    int
+	source  string // the line
+	pattern *pattern
+	all     []*pattern // never: what must not come
+	span    span
+	command Command
+	words   []string
+	count   *expr
+	factor  float64
+	acking  bool
+	lossy   impairment
+	text    []byte
+}
+
+// impairment is the bad link of a transfer.
+type impairment struct{ loss, reorder, duplicate float64 }
+
+// span is a time in units of the subject.
+type span struct {
+	n    float64
+	unit string // rtt, rto, period, timeout, ms or s
+}
+
+//go:embed checks
+var embedded embed.FS
+
+// Checks returns the checks of this package in the order of their names.
+func Checks() ([]*Check, error) {
+	sub, err := fs.Sub(embedded, "checks")
+	if err != nil {
+		return nil, err
+	}
+	return Load(sub)
+}
+
+// Load reads all files of a folder and the folders below it whose names end in .check. The error
+// lists all errors of all files.
+func Load(folder fs.FS) ([]*Check, error) {
+	var list []*Check
+	var errs diagnostic.Errors
+	err := fs.WalkDir(folder, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, extension) {
+			return err
+		}
+		text, err := fs.ReadFile(folder, path)
+		if err != nil {
+			return err
+		}
+		checks, bad := Parse(path, text)
+		list, errs = append(list, checks...), append(errs, bad...)
+		return nil
+	})
+	if err == nil {
+		err = errs.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b *Check) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+const extension = ".check"

@@ -1,0 +1,224 @@
+package examine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// equalRuns is how many runs with equal outcomes make a verdict; runs in which the examiner itself
+// was late do not count, up to maxVoid of them.
+const (
+	equalRuns = 3
+	maxVoid   = 5
+)
+
+// Result is the verdict on one check.
+type Result struct {
+	Check   *Check
+	Verdict Verdict
+	// Failure is why the check did not pass; Missing is the feature for which it was skipped.
+	Failure *Failure
+	Missing Feature
+	// Runs are the verdicts of the single runs.
+	Runs []Verdict
+	// Ladder is what happened in the run that the failure is from, or in the last.
+	Ladder []Event
+	// Links are the links of that run.
+	Links []Link
+	// Took is the longest run's time, by the clock of the subject.
+	Took time.Duration
+}
+
+// Report is the result of an examination.
+type Report struct {
+	Subject  string
+	Began    time.Time
+	Took     time.Duration // by the wall clock
+	Units    Units
+	Features []Feature
+	Results  []Result // in the order of the checks
+}
+
+// Count returns how many results have a verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for i := range r.Results {
+		if r.Results[i].Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Good reports whether every check that was not skipped passed.
+func (r *Report) Good() bool { return r.Count(Pass)+r.Count(Skipped) == len(r.Results) }
+
+// Exam examines a subject.
+type Exam struct {
+	Subject Subject
+	Checks  []*Check
+	// Workers is how many checks run at a time; zero: one.
+	Workers int
+	// Runs is how many equal runs make a verdict; zero: three.
+	Runs int
+	// Done is called with each result, by one goroutine at a time.
+	Done func(*Result)
+}
+
+// Run carries out all checks. It returns early, without the remaining results, when ctx ends.
+func (e *Exam) Run(ctx context.Context) *Report {
+	began := time.Now()
+	m := measure(e.Subject)
+	r := &Report{
+		Subject: e.Subject.Name(), Began: began, Units: m.units, Features: m.list(),
+		Results: make([]Result, len(e.Checks)),
+	}
+	var wait sync.WaitGroup
+	var report sync.Mutex
+	queue := make(chan int)
+	for range max(1, e.Workers) {
+		wait.Go(func() {
+			for i := range queue {
+				r.Results[i] = e.one(ctx, e.Checks[i], m)
+				if report.Lock(); e.Done != nil {
+					e.Done(&r.Results[i])
+				}
+				report.Unlock()
+			}
+		})
+	}
+	for i := range e.Checks {
+		queue <- i
+	}
+	close(queue)
+	wait.Wait()
+	r.Took = time.Since(began)
+	return r
+}
+
+// one runs a check until its verdict is certain.
+func (e *Exam) one(ctx context.Context, c *Check, m *measured) Result {
+	r := Result{Check: c, Verdict: Skipped}
+	for _, f := range c.needs() {
+		if !m.features[f] {
+			r.Missing = f
+			return r
+		}
+	}
+	need := e.Runs
+	if need == 0 {
+		need = equalRuns
+	}
+	for void := 0; len(r.Runs) < need; {
+		if ctx.Err() != nil {
+			r.Verdict, r.Failure = Void, &Failure{Reason: "the examination was stopped"}
+			return r
+		}
+		o := execute(e.Subject, c, m.units)
+		if o.verdict == Void && void < maxVoid {
+			void++
+			continue
+		}
+		r.add(o)
+	}
+	return r
+}
+
+// add adds the outcome of a run.
+func (r *Result) add(o *outcome) {
+	if len(r.Runs) == 0 {
+		r.Verdict = o.verdict
+	} else if r.Runs[0] != o.verdict {
+		r.Verdict = Flaky
+	}
+	r.Runs = append(r.Runs, o.verdict)
+	if r.Failure == nil {
+		r.Failure, r.Ladder, r.Links = o.failure, o.ladder, o.setup.Links
+	}
+	r.Took = max(r.Took, o.took)
+}
+
+// needs returns the features that a check needs, also those that follow from its kind.
+func (c *Check) needs() []Feature {
+	list := c.Needs
+	if c.Router {
+		return append(list, FeatureRouter)
+	}
+	if c.given != "" && c.given != "CLOSED" {
+		list = append(list, FeatureTCP, FeatureUser)
+	}
+	return list
+}
+
+// measured is what an exam finds out about the subject before the checks.
+type measured struct {
+	units    Units
+	features map[Feature]bool
+}
+
+func (m *measured) list() []Feature {
+	var list []Feature
+	for _, f := range features {
+		if m.features[Feature(f)] {
+			list = append(list, Feature(f))
+		}
+	}
+	return list
+}
+
+// Times of a subject that does not answer.
+const (
+	leastRTT   = 20 * time.Millisecond
+	defaultRTO = time.Second
+)
+
+// measure finds out the times and features of a subject.
+func measure(subject Subject) *measured {
+	m := &measured{features: map[Feature]bool{}, units: Units{
+		RTT: leastRTT, RTO: defaultRTO, Period: subject.RIPPeriod(), Timeout: subject.RIPTimeout(),
+	}}
+	for _, f := range features {
+		m.features[Feature(f)] = subject.Has(Feature(f))
+	}
+	for _, f := range []Feature{FeatureMSS, FeatureWScale, FeatureSACK, FeatureStamps,
+		FeatureICMP, FeatureFragment} {
+		m.features[f] = false
+	}
+	if x := m.probe(subject, "send packet type 8 data \"examiner\"\nexpect packet type 0"); x != nil {
+		m.features[FeatureICMP] = true
+		m.features[FeatureFragment] = m.probe(subject,
+			"send packet type 8 len 64 id 7 fragments 32\nexpect packet type 0 len 72") != nil
+	}
+	x := m.probe(subject, "listen\nwait 2 rtt\nsend S mss 1360 sackok 0 wscale 7 tsval 1\nexpect S.")
+	if x != nil {
+		for i, f := range map[int]Feature{0: FeatureMSS, 1: FeatureWScale, 2: FeatureSACK,
+			5: FeatureStamps} {
+			_, m.features[f] = optionKeys[i].value(x.last.tcp)
+		}
+	}
+	x = m.probe(subject, "listen\nwait 2 rtt\nsend S\nexpect S.\nsend .\nwait 2 rtt\n"+
+		"write 100\nexpect . len 100 seq 1 within 2 s\nexpect . len 100 seq 1 within 4 s")
+	if x != nil {
+		m.units.RTO = max(x.last.at.Sub(x.before.at), m.units.RTT)
+	}
+	return m
+}
+
+// probe carries out steps on a new start of the subject. It returns nil if they failed.
+func (m *measured) probe(subject Subject, steps string) *execution {
+	p := &parser{file: "probe", seen: map[string]bool{}}
+	p.readSteps(steps)
+	if len(p.errs) > 0 {
+		panic("BUG: examine: " + p.errs.Error())
+	}
+	x, done, err := start(subject, &p.check, m.units)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	if f, _ := x.all(); f != nil {
+		return nil
+	}
+	return x
+}

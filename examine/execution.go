@@ -1,0 +1,346 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// Units are the times of a subject.
+type Units struct {
+	// RTT is how long the subject may take to answer a packet.
+	RTT time.Duration
+	// RTO is how long it waits for the acknowledgment of data before it retransmits.
+	RTO time.Duration
+	// Period and Timeout are those of its RIP.
+	Period, Timeout time.Duration
+}
+
+// Events of a ladder.
+const (
+	EventSent     = "sent"     // by the examiner
+	EventReceived = "received" // from the subject
+	EventCommand  = "command"  // of the subject's user
+	EventExpected = "expected" // did not come
+	EventUnwanted = "unwanted" // came but must not
+	EventPrinted  = "printed"
+)
+
+// Event is one line of a ladder.
+type Event struct {
+	At   time.Duration // from the start
+	Kind string
+	Text string
+	Note string // remark
+	Raw  []byte `json:"-"` // the packet
+	Link int
+}
+
+// Failure is why a check failed.
+type Failure struct {
+	Line   int    // of the check file; 0: in the steps that lead to the given state
+	Step   string // the line
+	Reason string
+	// Hint is a fact that may be the cause, such as packets that were ignored.
+	Hint string
+}
+
+// outcome is the result of one execution.
+type outcome struct {
+	verdict Verdict
+	failure *Failure
+	ladder  []Event
+	took    time.Duration
+	setup   Setup
+}
+
+// maxEvents and maxPackets bound an execution with a subject that never stops.
+const (
+	maxEvents  = 400
+	maxPackets = 200_000
+)
+
+// execution carries out a check against a run.
+type execution struct {
+	check   *Check
+	setup   Setup
+	run     Run
+	units   Units
+	masks   bool // RIP entries have masks
+	conn    *conn
+	opened  int // connections so far
+	window  uint16
+	kept    map[string]int64
+	pending []*packet // received since the examiner or the user last did something
+	last    *packet   // that the last expect matched
+	before  *packet   // that the one before matched
+	sent    []byte    // what the peer's application has sent in a transfer
+	never   []*step
+	ladder  []Event
+	began   clock.Time
+	ignored []string // why packets were ignored
+	packets int
+	late    bool // the examiner itself was late
+}
+
+// stop is why an execution ended early.
+type stop struct {
+	verdict Verdict
+	reason  string
+}
+
+func (s *stop) Error() string { return s.reason }
+
+func failed(format string, a ...any) error { return &stop{Fail, fmt.Sprintf(format, a...)} }
+
+// execute carries out a check on a new start of the subject.
+func execute(subject Subject, check *Check, units Units) *outcome {
+	x, done, err := start(subject, check, units)
+	if err != nil {
+		o := &outcome{verdict: Hung, failure: &Failure{Reason: err.Error()}}
+		if e := new(EndError); errors.As(err, &e) {
+			o.verdict = e.Verdict
+		}
+		return o
+	}
+	defer done()
+	o := &outcome{setup: x.setup}
+	o.failure, o.verdict = x.all()
+	o.ladder, o.took = x.ladder, x.run.Now().Sub(x.began)
+	if x.late && o.verdict == Fail {
+		o.verdict = Void
+	}
+	return o
+}
+
+// start starts the subject for a check. The caller must call done.
+func start(subject Subject, check *Check, units Units) (x *execution, done func(), err error) {
+	s := setup(check.Router)
+	run, err := subject.Start(&s)
+	if err != nil {
+		return nil, nil, err
+	}
+	x = &execution{
+		check: check, setup: s, run: run, units: units, masks: subject.Has(FeatureMasks),
+		kept: map[string]int64{}, window: math.MaxUint16, began: run.Now(),
+	}
+	x.reset()
+	return x, run.Close, nil
+}
+
+// reset starts another connection.
+func (x *execution) reset() {
+	l := x.setup.Links[0]
+	seed := uint32(2463534242)
+	for _, r := range x.check.Name {
+		seed = seed*31 + uint32(r)
+	}
+	x.opened++
+	x.conn = &conn{
+		us:   netip.AddrPortFrom(l.Peer, uint16(40000+x.opened)),
+		them: netip.AddrPortFrom(l.Addr.Addr(), servicePort),
+		iss:  seed + uint32(x.opened)*64000, scale: -1,
+	}
+}
+
+// Ports of the subject and of the peer to which the subject connects.
+const (
+	servicePort = 8080
+	peerPort    = 7070
+)
+
+// all carries out the steps of the given state and those of the check.
+func (x *execution) all() (*Failure, Verdict) {
+	for i := range x.check.prelude() {
+		s := &x.check.prelude()[i]
+		if err := x.one(s); err != nil {
+			f, v := x.failure(s, err)
+			f.Line = 0
+			if v == Fail {
+				v = Blocked
+				f.Reason = "on the way to " + x.check.given + ": " + f.Reason
+			}
+			return f, v
+		}
+	}
+	blocked := x.check.then()
+	for i := range x.check.steps {
+		s := &x.check.steps[i]
+		if err := x.one(s); err != nil {
+			f, v := x.failure(s, err)
+			if v == Fail && i < blocked {
+				v = Blocked
+				f.Reason = "before the check's subject matter: " + f.Reason
+			}
+			return f, v
+		}
+	}
+	return nil, Pass
+}
+
+func (x *execution) failure(s *step, err error) (*Failure, Verdict) {
+	f := &Failure{Line: s.line, Step: s.source, Reason: err.Error()}
+	if n := len(x.ignored); n > 0 {
+		f.Hint = fmt.Sprintf("%d packets of the subject were ignored, as a peer would; the first: %s",
+			n, x.ignored[0])
+	}
+	if e := x.run.Ended(); e != nil {
+		f.Reason += "; the subject " + e.Verdict.String() + ": " + e.Detail
+		return f, e.Verdict
+	}
+	if stop := new(stop); errors.As(err, &stop) {
+		return f, stop.verdict
+	}
+	return f, Void
+}
+
+// one carries out a step.
+func (x *execution) one(s *step) error {
+	do, ok := actions[s.verb]
+	if !ok {
+		return x.command(s)
+	}
+	return do(x, s)
+}
+
+// symbol returns the value of a name in an expression.
+func (x *execution) symbol(name string) int64 {
+	c := x.conn
+	switch name {
+	case "next":
+		return c.next
+	case "got":
+		return c.got
+	case "win":
+		return c.win
+	case "edge":
+		return c.acked + c.win
+	case "mss":
+		if c.mss == 0 {
+			return 536
+		}
+		return c.mss
+	}
+	return x.kept[name]
+}
+
+// duration converts a time of a check.
+func (x *execution) duration(s span) time.Duration {
+	unit := map[string]time.Duration{
+		"rtt": x.units.RTT, "rto": x.units.RTO, "period": x.units.Period,
+		"timeout": x.units.Timeout, "s": time.Second,
+	}[s.unit]
+	return time.Duration(s.n * float64(unit))
+}
+
+// patience is how long an expected packet may take if the check does not say.
+func (x *execution) patience(s span) time.Duration {
+	if s.unit == "" {
+		s = span{25, "rtt"}
+	}
+	return x.duration(s)
+}
+
+func (x *execution) note(kind, text string) *Event {
+	if len(x.ladder) == maxEvents {
+		x.ladder[maxEvents-1] = Event{Kind: kind, Text: "… more packets, not shown"}
+	}
+	if len(x.ladder) >= maxEvents {
+		return &Event{}
+	}
+	x.ladder = append(x.ladder, Event{At: x.run.Now().Sub(x.began), Kind: kind, Text: text})
+	return &x.ladder[len(x.ladder)-1]
+}
+
+// transmit sends a packet to the subject.
+func (x *execution) transmit(p *packet) error {
+	x.pending = x.pending[:0]
+	e := x.note(EventSent, p.describe(x.conn))
+	e.Raw, e.Link = p.raw, p.link
+	if err := x.run.Send(p.link, p.raw); err != nil {
+		return &stop{Void, "send: " + err.Error()}
+	}
+	return nil
+}
+
+// receive returns the next packet from the subject, or nil if none came by then. It fails if the
+// packet must not come.
+func (x *execution) receive(until clock.Time) (*packet, error) {
+	a, ok := x.run.Receive(until)
+	if !ok {
+		if x.run.Ended() != nil {
+			return nil, failed("no packet came")
+		}
+		x.late = x.late || x.run.Now().Sub(until) > 4*x.units.RTT
+		return nil, nil
+	}
+	if x.packets++; x.packets > maxPackets {
+		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets", maxPackets)}
+	}
+	p := decode(a.At, a.Link, a.Data)
+	mine := x.conn.owns(p)
+	wrong := int64(-1)
+	if p.fail == "" && mine {
+		wrong = x.conn.take(p)
+	}
+	e := x.note(EventReceived, p.describe(x.conn))
+	e.Raw, e.Link, e.At = p.raw, p.link, a.At.Sub(x.began)
+	if p.fail != "" {
+		e.Note = "ignored: " + p.fail
+		x.ignored = append(x.ignored, p.fail)
+	}
+	if wrong >= 0 {
+		e.Kind = EventUnwanted
+		return nil, failed("the byte at offset %d of the stream is not what the subject's user wrote",
+			wrong)
+	}
+	for _, s := range x.never {
+		if x.usable(s.pattern, p) && x.matches(s.pattern, p) {
+			e.Kind = EventUnwanted
+			return nil, failed("the subject sent `%s`; line %d of the check forbids it: `%s`",
+				e.Text, s.line, s.source)
+		}
+	}
+	return p, nil
+}
+
+// usable reports whether a peer would look at a packet: it is valid, or the pattern is about
+// checksums.
+func (x *execution) usable(w *pattern, p *packet) bool {
+	return p.fail == "" || w.find("sum") != nil || w.find("ipsum") != nil
+}
+
+// wide reports whether RIP entries have masks.
+func (x *execution) wide() bool { return x.masks }
+
+// await returns the first packet that matches, within d.
+func (x *execution) await(w *pattern, d time.Duration) (*packet, error) {
+	until := x.run.Now().Add(d)
+	for {
+		p, err := x.receive(until)
+		if p == nil || err != nil {
+			return nil, err
+		}
+		if x.usable(w, p) && x.matches(w, p) {
+			return p, nil
+		}
+		x.pending = append(x.pending, p)
+	}
+}
+
+// recall returns the first matching packet that came since the examiner or the user last did
+// something, and that no step has expected: the order of answers is the subject's.
+func (x *execution) recall(w *pattern) *packet {
+	for i, p := range x.pending {
+		if x.usable(w, p) && x.matches(w, p) {
+			x.pending = slices.Delete(x.pending, i, i+1)
+			return p
+		}
+	}
+	return nil
+}
