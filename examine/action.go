@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -278,25 +279,28 @@ func (x *execution) fill() error {
 				continue
 			}
 		}
-		before := c.acked + c.win
-		_, err := x.poll(x.duration(span{5, "rtt"}), func() bool {
-			return c.acked == c.next && c.acked+c.win > before
-		})
+		ok, err := x.poll(x.patience(span{}), func() bool { return c.acked >= c.next })
 		if err != nil {
 			return err
 		}
-		if c.acked < c.next && c.acked+c.win == before {
+		if !ok {
 			return failed("%d bytes inside the window were not acknowledged", c.next-c.acked)
 		}
-		if c.acked+c.win == c.next {
-			return nil
+		if c.acked+c.win > c.next {
+			continue
+		}
+		open, err := x.poll(x.duration(span{5, "rtt"}), func() bool {
+			return c.acked+c.win > c.next
+		})
+		if err != nil || !open {
+			return err
 		}
 	}
 	return failed("the window is still open after %d bytes that nobody has read", most)
 }
 
-// backoff expects retransmissions of the last packet, at intervals that grow. The first two
-// intervals may be equal: the first may be a tail loss probe's (RFC 8985 §7).
+// backoff expects retransmissions of the last packet, at intervals that grow: the last is compared
+// with the two before it. The first interval may be a tail loss probe's (RFC 8985 §7).
 func (x *execution) backoff(s *step) error {
 	first := x.last
 	if first == nil || first.tcp == nil {
@@ -308,7 +312,12 @@ func (x *execution) backoff(s *step) error {
 	}}}
 	at := first.at
 	var gaps []time.Duration
-	for n := s.count.value(x.symbol); int64(len(gaps)) < n; {
+	most := int(s.count.value(x.symbol))
+	// Intervals below the answer time say more about the machine's load than about the subject.
+	enough := func() bool {
+		return len(gaps) >= most && gaps[len(gaps)-3] >= 2*x.units.RTT || len(gaps) >= 4*most
+	}
+	for !enough() {
 		limit := 8 * x.units.RTO
 		if len(gaps) > 0 {
 			limit = max(limit, 8*gaps[len(gaps)-1])
@@ -324,8 +333,9 @@ func (x *execution) backoff(s *step) error {
 		gaps = append(gaps, p.at.Sub(at))
 		at = p.at
 	}
-	for i := 2; i < len(gaps); i++ {
-		if float64(gaps[i]) < s.factor*float64(gaps[i-1]) {
+	last := len(gaps) - 1
+	for back := 1; back <= 2 && last-back > 0; back++ {
+		if float64(gaps[last]) < math.Pow(s.factor, float64(back))*float64(gaps[last-back]) {
 			return failed("the intervals between retransmissions do not grow by %g: %s", s.factor,
 				join(gaps))
 		}
@@ -421,6 +431,7 @@ func (x *execution) command(s *step) error {
 		x.conn.expectOpen(c.Port)
 	case CommandTest:
 		c.Addr = x.address(&s.pattern.terms[0])
+	default: // no address
 	}
 	if c.Kind == CommandWrite || c.Kind == CommandSendFile {
 		if c.Data == nil {
@@ -436,6 +447,9 @@ func (x *execution) command(s *step) error {
 	}
 	if err != nil {
 		return failed("%s: %v", s.verb, err)
+	}
+	if c.Kind == CommandUp && x.setup.Announce {
+		x.announce()
 	}
 	return nil
 }

@@ -50,7 +50,6 @@ type step struct {
 	line    int
 	source  string // the line
 	pattern *pattern
-	all     []*pattern // never: what must not come
 	span    span
 	command Command
 	words   []string

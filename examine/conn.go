@@ -169,15 +169,19 @@ func (x *execution) build(w *pattern) *packet {
 	if t := w.find("sum"); t != nil && t.bad {
 		body[16] ^= 0x55
 	}
-	return &packet{sent: true, tcp: s, ip: ip.Header{Src: src, Dst: dst, Protocol: ip.ProtoTCP},
-		body: body}
+	return &packet{
+		sent: true, tcp: s, ip: ip.Header{Src: src, Dst: dst, Protocol: ip.ProtoTCP},
+		body: body,
+	}
 }
 
 // malformed reports whether a correct receiver ignores the segment, so that it does not count as
 // sent.
 func malformed(w *pattern) bool {
-	for _, key := range []string{"sum", "ipsum", "offset", "sport", "dport", "version", "ihl",
-		"iplen"} {
+	for _, key := range []string{
+		"sum", "ipsum", "offset", "sport", "dport", "version", "ihl",
+		"iplen",
+	} {
 		if w.find(key) != nil {
 			return true
 		}

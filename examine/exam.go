@@ -167,9 +167,11 @@ func (m *measured) list() []Feature {
 	return list
 }
 
-// Times of a subject that does not answer.
+// Bounds of the units, and the RTO of a subject that does not answer. A shorter RTO would only
+// measure the machine's other load.
 const (
 	leastRTT   = 20 * time.Millisecond
+	leastRTO   = 200 * time.Millisecond
 	defaultRTO = time.Second
 )
 
@@ -181,26 +183,31 @@ func measure(subject Subject) *measured {
 	for _, f := range features {
 		m.features[Feature(f)] = subject.Has(Feature(f))
 	}
-	for _, f := range []Feature{FeatureMSS, FeatureWScale, FeatureSACK, FeatureStamps,
-		FeatureICMP, FeatureFragment} {
+	for _, f := range []Feature{
+		FeatureMSS, FeatureWScale, FeatureSACK, FeatureStamps,
+		FeatureICMP, FeatureFragment,
+	} {
 		m.features[f] = false
 	}
-	if x := m.probe(subject, "send packet type 8 data \"examiner\"\nexpect packet type 0"); x != nil {
+	if m.probe(subject, "send packet type 8 data \"examiner\"\nexpect packet type 0") != nil {
 		m.features[FeatureICMP] = true
 		m.features[FeatureFragment] = m.probe(subject,
 			"send packet type 8 len 64 id 7 fragments 32\nexpect packet type 0 len 72") != nil
 	}
-	x := m.probe(subject, "listen\nwait 2 rtt\nsend S mss 1360 sackok 0 wscale 7 tsval 1\nexpect S.")
+	x := m.probe(subject, "listen\nwait 2 rtt\nsend S mss 1360 sackok 0 wscale 7 tsval 1\n"+
+		"expect S.")
 	if x != nil {
-		for i, f := range map[int]Feature{0: FeatureMSS, 1: FeatureWScale, 2: FeatureSACK,
-			5: FeatureStamps} {
+		for i, f := range map[int]Feature{
+			0: FeatureMSS, 1: FeatureWScale, 2: FeatureSACK,
+			5: FeatureStamps,
+		} {
 			_, m.features[f] = optionKeys[i].value(x.last.tcp)
 		}
 	}
 	x = m.probe(subject, "listen\nwait 2 rtt\nsend S\nexpect S.\nsend .\nwait 2 rtt\n"+
 		"write 100\nexpect . len 100 seq 1 within 2 s\nexpect . len 100 seq 1 within 4 s")
 	if x != nil {
-		m.units.RTO = max(x.last.at.Sub(x.before.at), m.units.RTT)
+		m.units.RTO = max(x.last.at.Sub(x.before.at), leastRTO)
 	}
 	return m
 }

@@ -67,25 +67,26 @@ const (
 
 // execution carries out a check against a run.
 type execution struct {
-	check   *Check
-	setup   Setup
-	run     Run
-	units   Units
-	masks   bool // RIP entries have masks
-	conn    *conn
-	opened  int // connections so far
-	window  uint16
-	kept    map[string]int64
-	pending []*packet // received since the examiner or the user last did something
-	last    *packet   // that the last expect matched
-	before  *packet   // that the one before matched
-	sent    []byte    // what the peer's application has sent in a transfer
-	never   []*step
-	ladder  []Event
-	began   clock.Time
-	ignored []string // why packets were ignored
-	packets int
-	late    bool // the examiner itself was late
+	check     *Check
+	setup     Setup
+	run       Run
+	units     Units
+	masks     bool // RIP entries have masks
+	conn      *conn
+	opened    int // connections so far
+	window    uint16
+	kept      map[string]int64
+	pending   []*packet // received since the examiner or the user last did something
+	last      *packet   // that the last expect matched
+	before    *packet   // that the one before matched
+	sent      []byte    // what the peer's application has sent in a transfer
+	never     []*step
+	ladder    []Event
+	began     clock.Time
+	ignored   []string // why packets were ignored
+	packets   int
+	announced clock.Time
+	late      bool // the examiner itself was late
 }
 
 // stop is why an execution ended early.
@@ -130,7 +131,33 @@ func start(subject Subject, check *Check, units Units) (x *execution, done func(
 		kept: map[string]int64{}, window: math.MaxUint16, began: run.Now(),
 	}
 	x.reset()
+	if s.Announce {
+		x.announce()
+		if err := x.wait(&step{span: span{1, "rtt"}}); err != nil {
+			run.Close()
+			return nil, nil, err
+		}
+	}
 	return x, run.Close, nil
+}
+
+// announce tells the subject the examiner's addresses, once in a period.
+func (x *execution) announce() {
+	x.announced = x.run.Now()
+	width := 12
+	if !x.masks {
+		width = 8
+	}
+	for i, l := range x.setup.Links {
+		w := &pattern{kind: ripKind, terms: []term{{
+			key: "on",
+			lo:  &expr{[]exprPart{{1, int64(i), ""}}},
+		}}}
+		p := x.buildRIP(w)
+		p.body = appendRIP(nil, 2, width, []ripEntry{{netip.PrefixFrom(l.Peer, 32), 0}})
+		x.seal(w, p)
+		_ = x.run.Send(i, p.raw) // the next announcement repeats it
+	}
 }
 
 // reset starts another connection.
@@ -186,8 +213,8 @@ func (x *execution) all() (*Failure, Verdict) {
 func (x *execution) failure(s *step, err error) (*Failure, Verdict) {
 	f := &Failure{Line: s.line, Step: s.source, Reason: err.Error()}
 	if n := len(x.ignored); n > 0 {
-		f.Hint = fmt.Sprintf("%d packets of the subject were ignored, as a peer would; the first: %s",
-			n, x.ignored[0])
+		f.Hint = fmt.Sprintf("%d packets of the subject were ignored, as a peer would do; "+
+			"the first: %s", n, x.ignored[0])
 	}
 	if e := x.run.Ended(); e != nil {
 		f.Reason += "; the subject " + e.Verdict.String() + ": " + e.Detail
@@ -271,6 +298,9 @@ func (x *execution) transmit(p *packet) error {
 // receive returns the next packet from the subject, or nil if none came by then. It fails if the
 // packet must not come.
 func (x *execution) receive(until clock.Time) (*packet, error) {
+	if x.setup.Announce && x.run.Now().Sub(x.announced) > x.units.Period/2 {
+		x.announce()
+	}
 	a, ok := x.run.Receive(until)
 	if !ok {
 		if x.run.Ended() != nil {
@@ -296,8 +326,8 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 	}
 	if wrong >= 0 {
 		e.Kind = EventUnwanted
-		return nil, failed("the byte at offset %d of the stream is not what the subject's user wrote",
-			wrong)
+		return nil, failed("the byte at offset %d of the stream is not what the subject's user "+
+			"wrote", wrong)
 	}
 	for _, s := range x.never {
 		if x.usable(s.pattern, p) && x.matches(s.pattern, p) {

@@ -157,16 +157,26 @@ func (p *packet) guessChecksum() string {
 		length int
 	}{
 		{"the pseudo-header is missing", 0, len(b)},
-		{"the pseudo-header has the length of the header only",
-			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, tcpHeaderLen), len(b)},
-		{"the pseudo-header has the length of the IP packet",
-			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(p.raw)), len(b)},
-		{"only the header is summed",
-			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(b)), tcpHeaderLen},
-		{"the data is missing from the sum and from the length",
-			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, tcpHeaderLen), tcpHeaderLen},
-		{"the last odd byte is missing from the sum",
-			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(b)), len(b) &^ 1},
+		{
+			"the pseudo-header has the length of the header only",
+			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, tcpHeaderLen), len(b),
+		},
+		{
+			"the pseudo-header has the length of the IP packet",
+			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(p.raw)), len(b),
+		},
+		{
+			"only the header is summed",
+			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(b)), tcpHeaderLen,
+		},
+		{
+			"the data is missing from the sum and from the length",
+			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, tcpHeaderLen), tcpHeaderLen,
+		},
+		{
+			"the last odd byte is missing from the sum",
+			checksum.PseudoHeader(p.ip.Src, p.ip.Dst, ip.ProtoTCP, len(b)), len(b) &^ 1,
+		},
 	} {
 		if checksum.Verify(b[:g.length], g.sum) {
 			return " (" + g.what + ")"

@@ -82,13 +82,17 @@ func Parse(file string, text []byte) ([]*Check, diagnostic.Errors) {
 	p.readSteps(string(text))
 	for _, name := range required {
 		if !p.seen[name] {
-			p.errs = append(p.errs, &diagnostic.Error{File: file, Line: p.line,
-				Msg: "the check has no " + name, Want: "a line " + name + " …"})
+			p.errs = append(p.errs, &diagnostic.Error{
+				File: file, Line: p.line,
+				Msg: "the check has no " + name, Want: "a line " + name + " …",
+			})
 		}
 	}
 	if len(p.check.steps) == 0 {
-		p.errs = append(p.errs, &diagnostic.Error{File: file, Line: p.line,
-			Msg: "the check has no steps", Want: "lines such as `send S` and `expect S. ack 1`"})
+		p.errs = append(p.errs, &diagnostic.Error{
+			File: file, Line: p.line,
+			Msg: "the check has no steps", Want: "lines such as `send S` and `expect S. ack 1`",
+		})
 	}
 	if len(p.errs) > 0 {
 		return nil, p.errs
@@ -208,7 +212,8 @@ func mapKeys[V any](m map[string]V) func(yield func(string) bool) {
 // fail records an error at a word.
 func (p *parser) fail(w word, msg, want string) {
 	p.errs = append(p.errs, &diagnostic.Error{
-		File: p.file, Line: p.line, Col: w.col, Text: w.text, Msg: msg, Want: want, Source: p.source,
+		File: p.file, Line: p.line, Col: w.col, Text: w.text, Msg: msg, Want: want,
+		Source: p.source,
 	})
 }
 

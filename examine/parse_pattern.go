@@ -136,14 +136,15 @@ func (p *parser) value(t *term, kind valueKind, sending bool) bool {
 			}
 		}
 		return ok
+	case numberValue:
 	}
 	return p.numbers(t, sending)
 }
 
 // prefix reads a prefix, or the network of a link.
 func (p *parser) prefix(t *term, w word) bool {
-	if n, err := strconv.Atoi(strings.TrimPrefix(w.text, "net")); err == nil && n >= 0 && n < links &&
-		strings.HasPrefix(w.text, "net") {
+	number, named := strings.CutPrefix(w.text, "net")
+	if n, err := strconv.Atoi(number); named && err == nil && n >= 0 && n < links {
 		t.text = []byte(w.text)
 		return true
 	}

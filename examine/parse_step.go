@@ -109,7 +109,7 @@ func (p *parser) within(s *step) {
 
 // backoff reads `backoff N FACTOR`.
 func (p *parser) backoff(s *step) {
-	s.count = p.number("a number of retransmissions")
+	s.count = p.number("a number of retransmissions, 3 or more")
 	w, ok := p.next("the least ratio of successive intervals, such as 1.5")
 	if !ok {
 		return

@@ -227,6 +227,7 @@ func (x *execution) matches(w *pattern, p *packet) bool {
 		if !x.conn.owns(p) {
 			return false
 		}
+	case packetKind:
 	}
 	for i := range w.terms {
 		if !x.holds(&w.terms[i], p) {

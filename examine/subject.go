@@ -21,6 +21,9 @@ type Setup struct {
 	Links []Link
 	// Router makes the subject forward packets and speak RIP on all links.
 	Router bool
+	// Announce makes the examiner announce its own addresses by RIP: a subject whose links have no
+	// prefixes learns the addresses of its neighbors in that way.
+	Announce bool
 }
 
 // links is how many links a router has. A host has the first of them.
@@ -98,6 +101,16 @@ type Arrival struct {
 
 // Run is a started subject, with its clock. It is used by one goroutine.
 type Run interface {
+	Network
+	User
+	// Ended returns why the subject has ended or cannot go on; nil if it runs.
+	Ended() *Ending
+	// Close ends the subject.
+	Close()
+}
+
+// Network is the links and the clock of a started subject.
+type Network interface {
 	// Now returns the time of the run.
 	Now() clock.Time
 	// Send sends a packet to the subject on a link.
@@ -105,6 +118,10 @@ type Run interface {
 	// Receive returns the next packet that the subject has sent, or false if none came before the
 	// time is until, or if the subject has ended.
 	Receive(until clock.Time) (Arrival, bool)
+}
+
+// User is who sits at the subject.
+type User interface {
 	// Do makes the subject's user do something. It returns ErrUnsupported if the subject has no
 	// such command.
 	Do(c Command) error
@@ -112,10 +129,6 @@ type Run interface {
 	Printed() string
 	// File returns the file that a CommandReceiveFile has stored, and whether it is complete.
 	File() ([]byte, bool)
-	// Ended returns why the subject has ended or cannot go on; nil if it runs.
-	Ended() *Ending
-	// Close ends the subject.
-	Close()
 }
 
 // CommandKind is what a user does at the subject.

@@ -43,7 +43,7 @@ func (x *execution) transfer(s *step) error {
 	l := x.setup.Links[0]
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{{
-			Name: "peer", Addr: netip.PrefixFrom(l.Peer, l.Addr.Bits()),
+			Name: "peer", Addr: netip.PrefixFrom(l.Peer, 24),
 		}},
 		TCP: tcp.Config{Knobs: tcp.Knobs{
 			OptionsOff: !slices.Contains(s.words, "options"),
@@ -79,15 +79,19 @@ func (x *execution) transfer(s *step) error {
 // open starts the transfer at both ends.
 func (t *transfer) open() error {
 	x, l := t.x, t.x.setup.Links[0]
-	receive := &step{verb: "recvfile", source: "recvfile",
-		command: Command{Kind: CommandReceiveFile}}
+	receive := &step{
+		verb: "recvfile", source: "recvfile",
+		command: Command{Kind: CommandReceiveFile},
+	}
 	if t.sender {
 		err := t.peer.do(x.run.Now(), Command{Kind: CommandReceiveFile, Port: peerPort})
 		if err != nil {
 			return &stop{Void, err.Error()}
 		}
-		return x.command(&step{verb: "sendfile", source: fmt.Sprintf("sendfile %d", len(t.file)),
-			command: Command{Kind: CommandSendFile, Data: t.file}})
+		return x.command(&step{
+			verb: "sendfile", source: fmt.Sprintf("sendfile %d", len(t.file)),
+			command: Command{Kind: CommandSendFile, Data: t.file},
+		})
 	}
 	if err := x.command(receive); err != nil {
 		return err
@@ -95,8 +99,10 @@ func (t *transfer) open() error {
 	if err := x.wait(&step{span: span{1, "rtt"}}); err != nil {
 		return err
 	}
-	err := t.peer.do(x.run.Now(), Command{Kind: CommandSendFile, Addr: l.Addr.Addr(),
-		Port: servicePort, Data: t.file})
+	err := t.peer.do(x.run.Now(), Command{
+		Kind: CommandSendFile, Addr: l.Addr.Addr(),
+		Port: servicePort, Data: t.file,
+	})
 	if err != nil {
 		return &stop{Void, err.Error()}
 	}
@@ -156,8 +162,8 @@ func (t *transfer) done() (bool, error) {
 		for at < n && got[at] == t.file[at] {
 			at++
 		}
-		return false, failed("the file has %d bytes and the sent one %d; they differ from offset %d on",
-			len(got), len(t.file), at)
+		return false, failed("the file has %d bytes and the sent one %d; they differ from "+
+			"offset %d on", len(got), len(t.file), at)
 	}
 	if c := t.peer.conn; c != nil && c.Err() != nil {
 		return false, failed("the connection ended after %d of %d bytes: %v", len(got), len(t.file),

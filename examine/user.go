@@ -35,8 +35,10 @@ func newUser(now clock.Time, cfg stack.Config) (*user, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &user{stack: s, batch: buffer.NewBatch(), room: make([]int, len(cfg.Interfaces)),
-		links: len(cfg.Interfaces)}, nil
+	return &user{
+		stack: s, batch: buffer.NewBatch(), room: make([]int, len(cfg.Interfaces)),
+		links: len(cfg.Interfaces),
+	}, nil
 }
 
 // input passes a packet to the stack.

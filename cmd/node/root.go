@@ -70,7 +70,7 @@ func rootCommandAs(name string) *cobra.Command {
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), socksCommand(),
 		validateCommand(), versionCommand(), demoCommand(), labCommand(), traceCommand(),
-		manCommand())
+		examineCommand(), manCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {

@@ -33,7 +33,10 @@ var rooms = []room{
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
-		"interchange judge/ns3", ""},
+		"interchange judge/ns3 examine examine/report", ""},
+	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
+		"stack tcp", ""},
+	{"examine/report", driver, "capture diagnostic examine files", ""},
 	{"batch", driver, "diagnostic files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/examine"
+	"github.com/tidepool-net/tidepool/examine/report"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// examineOptions are the flags of `node examine`.
+type examineOptions struct {
+	profile, host, router, command string
+	tun                            bool
+	only                           []string
+	checks, out, rubric            string
+	junit, gradescope              string
+	jobs, runs                     int
+	json, list                     bool
+}
+
+var errExamined = errors.New("the subject did not pass all checks")
+
+func examineCommand() *cobra.Command {
+	var o examineOptions
+	c := &cobra.Command{
+		Use:   "examine",
+		Short: "find out what is wrong with a TCP/IP stack",
+		Long: "Examine a stack by its packets. The examiner plays the neighbors of the stack,\n" +
+			"sends it packets, and compares the answers with RFCs and with the course's\n" +
+			"assignments. It prints a line for each check; --out writes a page with the\n" +
+			"packets of those that failed. A check is repeated three times: if the results\n" +
+			"differ, it is flaky. The exit status is 1 if a check did not pass.\n\n" +
+			"The profile says what the stack is: self is this program's own, in virtual\n" +
+			"time; the others are nodes of the course of that year. A file in YAML describes\n" +
+			"any other node (docs/examiner.md).",
+		Example: "  node examine --profile self\n" +
+			"  node examine --profile course-2022 --command './node {lnx}' --out report\n" +
+			"  node examine --profile course-2024 --host './vhost --config {lnx}' \\\n" +
+			"    --router './vrouter --config {lnx}' --only 'tcp/fin-*'\n" +
+			"  sudo unshare --net node examine --tun   # the kernel's own TCP",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.profile, "profile", "self", "`NAME` or file of the profile: self, "+
+		strings.Join(examine.ProfileNames(), ", "))
+	f.StringVar(&o.command, "command", "", "the `COMMAND` that starts the node; {lnx} is its file")
+	f.StringVar(&o.host, "host", "", "the `COMMAND` that starts a host, if it differs")
+	f.StringVar(&o.router, "router", "", "the `COMMAND` that starts a router, if it differs")
+	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")
+	f.StringArrayVar(&o.only, "only", nil, "run only checks whose names match `PATTERN`")
+	f.StringVar(&o.checks, "checks", "", "read the checks from `FOLDER`")
+	f.StringVarP(&o.out, "out", "o", "", "write report.html, report.json and captures to `FOLDER`")
+	f.StringVar(&o.junit, "junit", "", "write JUnit XML to `FILE`")
+	f.StringVar(&o.gradescope, "gradescope", "", "write Gradescope's results.json to `FILE`")
+	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
+	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suits the subject")
+	f.IntVar(&o.runs, "runs", 0, "make a verdict of `N` equal runs (default 3)")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
+	return c
+}
+
+func (o *examineOptions) run(c *cobra.Command) error {
+	checks, err := o.selected()
+	if err != nil {
+		return &usageError{err}
+	}
+	out := c.OutOrStdout()
+	if o.list {
+		return listChecks(out, checks)
+	}
+	var rubric *report.Rubric
+	if o.rubric != "" {
+		if rubric, err = report.ReadRubric(o.rubric, checks); err != nil {
+			return &usageError{err}
+		}
+	}
+	subject, jobs, err := o.subject()
+	if err != nil {
+		return misuse(c, err)
+	}
+	exam := &examine.Exam{Subject: subject, Checks: checks, Workers: jobs, Runs: o.runs}
+	if o.jobs > 0 {
+		exam.Workers = o.jobs
+	}
+	if !o.json {
+		exam.Done = func(r *examine.Result) { _, _ = io.WriteString(out, report.Line(r)) }
+	}
+	r := exam.Run(c.Context())
+	if err := o.write(out, r, rubric); err != nil {
+		return err
+	}
+	if !r.Good() {
+		return errExamined
+	}
+	return nil
+}
+
+// write prints the summary and writes the files.
+func (o *examineOptions) write(out io.Writer, r *examine.Report, rubric *report.Rubric) error {
+	if o.json {
+		if err := report.JSON(out, r); err != nil {
+			return err
+		}
+	} else if _, err := io.WriteString(out, report.Summary(r)); err != nil {
+		return err
+	}
+	type output struct {
+		file  string
+		write func(w io.Writer) error
+	}
+	outputs := []output{
+		{o.junit, func(w io.Writer) error { return report.JUnit(w, r) }},
+		{o.gradescope, func(w io.Writer) error { return report.Gradescope(w, r, rubric) }},
+	}
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil {
+			return err
+		}
+		if err := report.Captures(o.out, r); err != nil {
+			return err
+		}
+		outputs = append(outputs,
+			output{filepath.Join(o.out, "report.html"), func(w io.Writer) error {
+				return report.Page(w, r, o.words(), true)
+			}},
+			output{filepath.Join(o.out, "report.json"), func(w io.Writer) error {
+				return report.JSON(w, r)
+			}})
+	}
+	for _, f := range outputs {
+		if f.file == "" {
+			continue
+		}
+		if err := writeOutput(f.file, f.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeOutput(name string, write func(w io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return files.Overwrite(name, b.Bytes(), 0o644)
+}
+
+// words returns the command line that examines the same subject.
+func (o *examineOptions) words() []string {
+	words := []string{called(), "examine", "--profile", o.profile}
+	if o.tun {
+		words = []string{called(), "examine", "--tun"}
+	}
+	for _, f := range []struct{ name, value string }{
+		{"--command", o.command},
+		{"--host", o.host},
+		{"--router", o.router},
+		{"--checks", o.checks},
+	} {
+		if f.value != "" {
+			words = append(words, f.name, f.value)
+		}
+	}
+	return words
+}
+
+// selected returns the checks that --only and --checks select.
+func (o *examineOptions) selected() ([]*examine.Check, error) {
+	all, err := examine.Checks()
+	if o.checks != "" {
+		all, err = examine.Load(os.DirFS(o.checks))
+	}
+	if err != nil || len(o.only) == 0 {
+		return all, err
+	}
+	var names []string
+	for _, check := range all {
+		names = append(names, check.Name)
+	}
+	var list []*examine.Check
+	for _, pattern := range o.only {
+		before := len(list)
+		for _, check := range all {
+			if report.Matches(pattern, check.Name) && !slices.Contains(list, check) {
+				list = append(list, check)
+			}
+		}
+		if len(list) == before {
+			return nil, fmt.Errorf("--only %s: no check has this name%s; `%s examine --list` "+
+				"lists them", pattern, diagnostic.DidYouMean(pattern, names), called())
+		}
+	}
+	return list, nil
+}
+
+// realJobs is how many runs of a program wait for it at a time.
+const realJobs = 16
+
+// subject returns what to examine, and how many checks to run at a time.
+func (o *examineOptions) subject() (examine.Subject, int, error) {
+	if o.tun {
+		s, err := examine.Kernel()
+		return s, realJobs, err
+	}
+	if o.profile == "self" {
+		if o.command+o.host+o.router != "" {
+			return nil, 0, fmt.Errorf("--command needs a --profile that says how to talk to "+
+				"the node: %s or a file", strings.Join(examine.ProfileNames(), ", "))
+		}
+		return &examine.Self{}, runtime.GOMAXPROCS(0), nil
+	}
+	p, ok := examine.Profiles()[o.profile]
+	if !ok {
+		var err error
+		if p, err = examine.ReadProfile(o.profile); errors.Is(err, os.ErrNotExist) {
+			names := append([]string{"self"}, examine.ProfileNames()...)
+			err = fmt.Errorf("unknown profile %q%s; use %s or a file in YAML", o.profile,
+				diagnostic.DidYouMean(o.profile, names), strings.Join(names, ", "))
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	p.Starts(o.command, o.host, o.router)
+	if len(p.Host)+len(p.Router) == 0 {
+		return nil, 0, fmt.Errorf("profile %s: --command must say how to start the node, such as "+
+			"--command './node {lnx}'", o.profile)
+	}
+	return &examine.Course{Profile: p}, realJobs, nil
+}
+
+func listChecks(w io.Writer, checks []*examine.Check) error {
+	for _, c := range checks {
+		if _, err := fmt.Fprintf(w, "%-36s %-7s %-18s %s\n", c.Name, c.Level, c.RFC,
+			c.Story); err != nil {
+			return err
+		}
+	}
+	return nil
+}
