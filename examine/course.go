@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -51,7 +52,7 @@ const (
 	receivedFile = "recv.bin"
 )
 
-// startTime is how long a node may take to bind its UDP ports.
+// startTime is how long a node may take to bind its UDP ports, if its profile does not say.
 const startTime = 15 * time.Second
 
 // Start implements Subject.
@@ -155,7 +156,8 @@ func (r *courseRun) bound(ports []int) error {
 	}
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(startTime); time.Now().Before(limit); {
+	most := cmp.Or(r.profile.StartTime, startTime)
+	for limit := time.Now().Add(most); time.Now().Before(limit); {
 		if all, known := portsBound(ports); all || !known {
 			return r.ready()
 		}
@@ -166,7 +168,7 @@ func (r *courseRun) bound(ports []int) error {
 		}
 	}
 	return &EndError{Ending{Hung, fmt.Sprintf("the node has not bound its UDP ports within %s",
-		startTime)}}
+		most)}}
 }
 
 // portsBound reports whether all UDP ports are bound, and whether the system can tell.

@@ -62,7 +62,7 @@ type outcome struct {
 // maxEvents and maxPackets bound an execution with a subject that never stops.
 const (
 	maxEvents  = 400
-	maxPackets = 200_000
+	maxPackets = 5_000 // without a packet from the examiner
 )
 
 // execution carries out a check against a run.
@@ -134,6 +134,11 @@ func start(subject Subject, check *Check, units Units) (x *execution, done func(
 	if s.Announce {
 		x.announce()
 		if err := x.wait(&step{span: span{1, "rtt"}}); err != nil {
+			if e := run.Ended(); e != nil {
+				err = &EndError{*e}
+			} else if stop := new(stop); errors.As(err, &stop) {
+				err = &EndError{Ending{stop.verdict, stop.reason}}
+			}
 			run.Close()
 			return nil, nil, err
 		}
@@ -286,7 +291,7 @@ func (x *execution) note(kind, text string) *Event {
 
 // transmit sends a packet to the subject.
 func (x *execution) transmit(p *packet) error {
-	x.pending = x.pending[:0]
+	x.pending, x.packets = x.pending[:0], 0
 	e := x.note(EventSent, p.describe(x.conn))
 	e.Raw, e.Link = p.raw, p.link
 	if err := x.run.Send(p.link, p.raw); err != nil {
@@ -310,7 +315,7 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 		return nil, nil
 	}
 	if x.packets++; x.packets > maxPackets {
-		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets", maxPackets)}
+		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets without being asked", maxPackets)}
 	}
 	p := decode(a.At, a.Link, a.Data)
 	mine := x.conn.owns(p)

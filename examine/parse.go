@@ -88,7 +88,7 @@ func Parse(file string, text []byte) ([]*Check, diagnostic.Errors) {
 			})
 		}
 	}
-	if len(p.check.steps) == 0 {
+	if len(p.check.steps) == 0 && len(p.errs) == 0 {
 		p.errs = append(p.errs, &diagnostic.Error{
 			File: file, Line: p.line,
 			Msg: "the check has no steps", Want: "lines such as `send S` and `expect S. ack 1`",

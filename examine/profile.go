@@ -31,6 +31,8 @@ type Profile struct {
 	// Ready is a command whose output has the addresses of the interfaces. Its answer shows that
 	// the node has done what was typed before. Empty: the examiner waits a fixed time instead.
 	Ready string `yaml:"ready"`
+	// StartTime is how long the node may take to start; zero: 15 s.
+	StartTime time.Duration `yaml:"start-time"`
 	// Without are features that the node does not have.
 	Without []string `yaml:"without"`
 	// RIPPeriod and RIPTimeout are its times of RIP, unless its file has them.

@@ -7,6 +7,7 @@ var areas = map[string]int{
 	"adapters":    500,
 	"batch":       2_500,
 	"bench":       6_000,
+	"examine":     7_500,
 	"interchange": 3_000,
 	"internet":    3_000,
 	"judge":       1_500,
