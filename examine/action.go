@@ -212,7 +212,7 @@ func (x *execution) absent(s *step) error {
 	return failed("the subject sent `%s`", p.describe(x.conn))
 }
 
-// wait lets time pass. What arrives in the meantime is taken, and must not be forbidden.
+// wait lets time pass. Packets that arrive in the meantime must not be forbidden ones.
 func (x *execution) wait(s *step) error {
 	until := x.run.Now().Add(x.duration(s.span))
 	for {
@@ -261,7 +261,7 @@ func (x *execution) acknowledge() error {
 	return x.transmit(p)
 }
 
-// fill sends data until the subject's window is closed and does not open by itself.
+// fill sends data until the subject's window is closed and stays closed.
 func (x *execution) fill() error {
 	c := x.conn
 	const size, most = 1000, 8 << 20
@@ -296,7 +296,7 @@ func (x *execution) fill() error {
 			return err
 		}
 	}
-	return failed("the window is still open after %d bytes that nobody has read", most)
+	return failed("the window is still open after %d unread bytes", most)
 }
 
 // backoff expects retransmissions of the last packet, at intervals that grow: the last is compared

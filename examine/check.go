@@ -30,7 +30,7 @@ type Check struct {
 	Area string
 	// Story says in one sentence what happens, and Rule what the source requires.
 	Story, Rule string
-	// Bug is what is usually wrong in a stack that fails.
+	// Bug is the usual bug of a stack that fails.
 	Bug string
 	// Router is set if the subject is a router with several links.
 	Router bool

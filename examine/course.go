@@ -326,7 +326,7 @@ func (r *courseRun) Do(c Command) error {
 // Printed implements Run.
 func (r *courseRun) Printed() string { return r.process.printed() }
 
-// File implements Run. Nobody says when a node has written the last byte: the caller compares.
+// File implements Run. A node does not say when it has written the last byte: the caller compares.
 func (r *courseRun) File() ([]byte, bool) {
 	const often = 5 * time.Millisecond
 	if now := time.Now(); now.Sub(r.read) > often {

@@ -260,7 +260,7 @@ func (r *kernelRun) onConn(c Command) error {
 	return nil
 }
 
-// connection returns the connection, or nil if there is none within d.
+// connection returns the connection, or nil after d.
 func (r *kernelRun) connection(d time.Duration) *net.TCPConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

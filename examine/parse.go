@@ -217,7 +217,7 @@ func (p *parser) fail(w word, msg, want string) {
 	})
 }
 
-// next returns the next word, or fails with what was expected.
+// next returns the next word, or fails and names the expected one.
 func (p *parser) next(want string) (word, bool) {
 	if p.at == len(p.words) {
 		p.fail(word{"", len([]rune(p.source)) + 1, false}, "the line ends too early", want)

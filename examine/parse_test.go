@@ -20,7 +20,7 @@ rule  R.
 bug   B.
 `
 
-// Errors in check files have the place and what was expected.
+// Errors in check files name their place and the expected text.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ steps, want string }{
 		{"sned S", `7:1: unknown line "sned" (did you mean send?); expected one of backoff, close,`},

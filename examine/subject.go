@@ -103,7 +103,7 @@ type Arrival struct {
 type Run interface {
 	Network
 	User
-	// Ended returns why the subject has ended or cannot go on; nil if it runs.
+	// Ended returns why the subject has ended or cannot continue; nil if it runs.
 	Ended() *Ending
 	// Close ends the subject.
 	Close()
@@ -120,7 +120,7 @@ type Network interface {
 	Receive(until clock.Time) (Arrival, bool)
 }
 
-// User is who sits at the subject.
+// User is the person at the subject.
 type User interface {
 	// Do makes the subject's user do something. It returns ErrUnsupported if the subject has no
 	// such command.
