@@ -315,7 +315,8 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 		return nil, nil
 	}
 	if x.packets++; x.packets > maxPackets {
-		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets without being asked", maxPackets)}
+		return nil, &stop{Flooded, fmt.Sprintf("the subject sent %d packets without being asked",
+			maxPackets)}
 	}
 	p := decode(a.At, a.Link, a.Data)
 	mine := x.conn.owns(p)

@@ -1,7 +1,6 @@
 package examine_test
 
 import (
-	"errors"
 	"testing"
 	"testing/fstest"
 
@@ -61,7 +60,7 @@ func TestErrors(t *testing.T) {
 		require.Error(t, err, c.steps)
 		assert.Contains(t, err.Error(), c.want)
 		list := diagnostic.Errors{}
-		assert.True(t, errors.As(err, &list), c.steps)
+		assert.ErrorAs(t, err, &list, c.steps)
 		for _, e := range list {
 			assert.Equal(t, "a/b.check", e.File)
 			assert.Positive(t, e.Line)
