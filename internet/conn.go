@@ -269,6 +269,7 @@ func (h *Host) Reset(peer string) int {
 		}
 	}
 	h.openMu.Unlock()
+	h.world.happens("%d connections between %s and %s are reset", len(list), h.name, peer)
 	for _, c := range list {
 		_ = c.Conn.Reset() // it fails only if the host is down
 	}

@@ -22,6 +22,19 @@ func (f *fault) String() string {
 	return fmt.Sprintf("at %v, for %v: %s", f.at, f.lasts, f.what)
 }
 
+// maxEvents limits the faults on the page of a test.
+const maxEvents = 1000
+
+// happens notes a fault for the page.
+func (w *World) happens(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over && len(w.events) < maxEvents {
+		at := time.Since(w.began)
+		w.events = append(w.events, fmt.Sprintf("%v: "+format, append([]any{at}, args...)...))
+	}
+}
+
 // Faults plans n faults that begin within a time from now, and last from 0.1 to 10 s: a link is
 // cut, or loses 30 % of the packets, or a host crashes and restarts with its program. The seed
 // chooses them. Call it once.

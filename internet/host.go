@@ -173,10 +173,16 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 // nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
 // wait at hosts, and are lost at routers. Then the stack finds that time has passed. The program's
 // goroutines continue, but calls that need the stack wait.
-func (h *Host) Pause() { h.world.clock.Pause(h.Node(), true) }
+func (h *Host) Pause() {
+	h.world.happens("%s pauses", h.name)
+	h.world.clock.Pause(h.Node(), true)
+}
 
 // Resume ends a Pause.
-func (h *Host) Resume() { h.world.clock.Pause(h.Node(), false) }
+func (h *Host) Resume() {
+	h.world.happens("%s resumes", h.name)
+	h.world.clock.Pause(h.Node(), false)
+}
 
 func (h *Host) isDown() bool {
 	h.mu.Lock()
@@ -188,6 +194,7 @@ func (h *Host) isDown() bool {
 // behind it if that is negative, and gains drift seconds each second. Connections, deadlines and
 // the timers of package time have the network's time.
 func (h *Host) Skew(ahead time.Duration, drift float64) {
+	h.world.happens("the clock of %s is ahead by %v, and gains %v s a second", h.name, ahead, drift)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.skew = skew{time.Now(), ahead, drift}
@@ -227,6 +234,7 @@ func (h *Host) Crash() {
 		return
 	}
 	h.down = true
+	h.world.happens("%s crashes", h.name)
 	h.cancel()
 	h.openMu.Lock()
 	clear(h.open)
@@ -270,6 +278,7 @@ func (h *Host) Restart(main func(*Host)) {
 		h.world.t.Errorf("internet: Restart: host %s: %v", h.name, err)
 		return
 	}
+	h.world.happens("%s starts again", h.name)
 	for _, l := range h.world.links {
 		l.renew(h)
 	}

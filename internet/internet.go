@@ -62,6 +62,7 @@ type World struct {
 
 	mu     sync.Mutex
 	over   bool
+	events []string      // faults that happened
 	timers []*time.Timer // of At
 	acting sync.WaitGroup
 	// groups are those of Partition, by address. Nil: no partition.

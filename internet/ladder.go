@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ func (w *World) draw() (list []ladder, omitted int, err error) {
 	omitted = max(0, len(flows)-maxLadders)
 	var text strings.Builder
 	for _, flow := range flows[omitted:] {
-		l, err := drawFlow(merged.Bytes(), flow)
+		l, err := w.drawFlow(merged.Bytes(), flow)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -118,16 +119,26 @@ func opens(p capture.Captured) string {
 		flow.Remote.Addr(), flow.Local.Port(), flow.Remote.Port())
 }
 
+// owner returns the name of the host with an address and port.
+func (w *World) owner(end string) string {
+	at, err := netip.ParseAddrPort(end)
+	i := slices.IndexFunc(w.hosts, func(h *Host) bool { return slices.Contains(h.addrs, at.Addr()) })
+	if err != nil || i < 0 {
+		return "no host"
+	}
+	return w.hosts[i].name
+}
+
 // drawFlow draws the connection of a filter.
-func drawFlow(file []byte, filter string) (l ladder, err error) {
+func (w *World) drawFlow(file []byte, filter string) (l ladder, err error) {
 	var lines []string
 	drawing := table.NewLadder(table.LadderConfig{Width: 120}, func(line string) {
 		lines = append(lines, line)
 	})
 	_, err = observe.TraceFile(bytes.NewReader(file), filter, func(s control.TracedSegment) {
 		if l.Title == "" {
-			l.Title = fmt.Sprintf("%s - %s, since %s", s.Left, s.Right,
-				s.At.UTC().Format("15:04:05.000000"))
+			l.Title = fmt.Sprintf("%s of %s to %s of %s, since %s", s.Left, w.owner(s.Left), s.Right,
+				w.owner(s.Right), s.At.UTC().Format("15:04:05.000000"))
 		}
 		drawing.Add(&s)
 	})

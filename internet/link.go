@@ -1,6 +1,7 @@
 package internet
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -32,10 +33,16 @@ func (l *Link) joins(a, b *Host) bool {
 
 // Cut disconnects the link, like an unplugged cable: both ends see that it is down, and packets in
 // flight are lost. For a link that seems up and drops all packets, use Impair with `loss 100%`.
-func (l *Link) Cut() { l.set(&l.cut, true) }
+func (l *Link) Cut() {
+	l.world.happens("link %v is cut", l)
+	l.set(&l.cut, true)
+}
 
 // Restore connects a link that was cut.
-func (l *Link) Restore() { l.set(&l.cut, false) }
+func (l *Link) Restore() {
+	l.world.happens("link %v is restored", l)
+	l.set(&l.cut, false)
+}
 
 func (l *Link) partition(parted bool) { l.set(&l.parted, parted) }
 
@@ -56,6 +63,7 @@ func (l *Link) lose(words string) { l.impair(tidepool.In, words) }
 
 func (l *Link) impair(way tidepool.Way, words string) {
 	l.world.t.Helper()
+	l.world.happens("link %v, %s: %s", l, way, cmp.Or(words, "off"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.impaired == nil {

@@ -3,6 +3,7 @@ package internet
 import (
 	"html/template"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -31,8 +32,8 @@ pre { overflow-x: auto }
 <td class="number">{{.Packets}}<td class="number">{{.Bytes}}
 {{end}}</table>
 <p>SHA-256: <code>{{.Hash}}</code></p>
-<h2>Random faults</h2>
-{{if .Faults}}<ol>{{range .Faults}}<li>{{.}}{{end}}</ol>{{else}}<p>None.</p>{{end}}
+<h2>Faults</h2>
+{{if .Faults}}<ul>{{range .Faults}}<li>{{.}}{{end}}</ul>{{else}}<p>None.</p>{{end}}
 {{if .Open}}<h2>Calls that waited</h2><pre>{{.Open}}</pre>{{end}}
 <h2>Connections</h2>
 {{range .Ladders}}<details{{if .Last}} open{{end}}><summary>{{.Title}}</summary>
@@ -80,11 +81,9 @@ func (w *World) writePage(waits string, ladders []ladder, omitted int) error {
 		Picture: template.HTML(w.graph.SVG()), //nolint:gosec // SVG escapes names
 		Ladders: ladders, Omitted: omitted,
 	}
-	for i := range w.planned {
-		if kept(i) {
-			d.Faults = append(d.Faults, w.planned[i].String())
-		}
-	}
+	w.mu.Lock()
+	d.Faults = slices.Clone(w.events)
+	w.mu.Unlock()
 	for _, l := range w.links {
 		for i, e := range l.ends {
 			row := pageRow{From: e.host.name, To: l.ends[1-i].host.name}

@@ -24,6 +24,7 @@ func (w *World) Partition(groups ...[]string) {
 	if len(groups) < 2 {
 		w.t.Errorf("internet: Partition: %d groups: must be two or more", len(groups))
 	}
+	w.happens("a partition of %v", groups)
 	w.groups.Store(&addrs)
 	for _, l := range w.links {
 		a, b := group[l.ends[0].host], group[l.ends[1].host]
@@ -33,6 +34,7 @@ func (w *World) Partition(groups ...[]string) {
 
 // Heal ends the partition. Links that were cut one by one stay so.
 func (w *World) Heal() {
+	w.happens("the partition heals")
 	w.groups.Store(nil)
 	for _, l := range w.links {
 		l.partition(false)

@@ -30,8 +30,8 @@ type watching struct {
 	since time.Time    // of the last change
 
 	// Real time. spins.mu guards them.
-	seen  int64     // beats and clock at the last look
-	still time.Time // since when they are the same
+	seen  int64         // beats and clock at the last look
+	still time.Duration // how long they are the same
 }
 
 // beat runs every 10 s of the bubble's time.
@@ -145,6 +145,9 @@ func (w *World) anyOpen() bool {
 	})
 }
 
+// look is how often lookForSpins runs, in real time.
+const look = time.Second
+
 // spins are the running networks.
 var spins = struct {
 	mu     sync.Mutex
@@ -153,7 +156,7 @@ var spins = struct {
 
 // A timer that is made in a bubble does not run in real time. This one needs no goroutine, so tests
 // that look for leaked goroutines do not see it.
-func init() { time.AfterFunc(time.Second, lookForSpins) }
+func init() { time.AfterFunc(look, lookForSpins) }
 
 // enter starts watching.
 func (w *World) enter() {
@@ -179,14 +182,14 @@ func lookForSpins() {
 	defer spins.mu.Unlock()
 	for w := range spins.worlds {
 		seen := w.watch.beats.Load() + w.clock.Now().UnixNano()
-		if seen != w.watch.seen || w.watch.still.IsZero() {
-			w.watch.seen, w.watch.still = seen, time.Now()
+		// A process that was suspended, or that got no CPU time, has not looked either.
+		if w.watch.still += look; seen != w.watch.seen {
+			w.watch.seen, w.watch.still = seen, 0
 		}
-		if still := time.Since(w.watch.still); still >= *spin {
+		if still := w.watch.still; still >= *spin {
 			panic(fmt.Sprintf("internet: %s (%s): the network's time has stood "+
 				"still for %v: a goroutine runs without end, or waits for something outside of "+
-				"the bubble:\n\n%s", w.t.Name(), seedFlag(w.seed), still.Round(time.Second),
-				busy()))
+				"the bubble:\n\n%s", w.t.Name(), seedFlag(w.seed), still, busy()))
 		}
 		if limit := timeLimit(); limit > 0 && time.Since(loaded) > limit-min(margin, limit/2) {
 			panic(fmt.Sprintf("internet: %s (%s) still runs after %v of the network's time, and "+
@@ -195,7 +198,7 @@ func lookForSpins() {
 				w.waiting(func(*Conn) string { return "" }), busy())) // the state is the bubble's
 		}
 	}
-	time.AfterFunc(time.Second, lookForSpins)
+	time.AfterFunc(look, lookForSpins)
 }
 
 // loaded is when the process began, as far as the time limit of go test counts.

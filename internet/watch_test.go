@@ -155,7 +155,7 @@ func TestAtAfterTheEnd(t *testing.T) {
 
 // A goroutine that never waits keeps the time of its bubble from advancing.
 func TestSpin(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSpinning$", "-internet.spin=200ms")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSpinning$", "-internet.spin=2s")
 	cmd.Env = append(os.Environ(), "INTERNET_PLANTED=1")
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
@@ -199,7 +199,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		"<h1>TestPlanted failed</h1>", "go test -run &#39;^TestPlanted$&#39; -count=1 -internet.seed=3",
-		"<svg ", "<td>server<td>r\n<td class=\"number\">", "client crashes", "── SYN seq 0 win",
+		"<svg ", "<td>server<td>r\n<td class=\"number\">", "client crashes", "r starts again", " of client to ", "── SYN seq 0 win",
 		"✗ lost by the link",
 	} {
 		assert.Contains(t, string(page), want)
