@@ -29,7 +29,7 @@ type Host struct {
 
 	mu     sync.Mutex
 	node   *tidepool.Node
-	ctx    context.Context // of the node
+	ctx    context.Context //nolint:containedctx // Context returns it
 	cancel context.CancelFunc
 	down   bool
 	seed   uint64

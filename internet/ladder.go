@@ -122,7 +122,9 @@ func opens(p capture.Captured) string {
 // owner returns the name of the host with an address and port.
 func (w *World) owner(end string) string {
 	at, err := netip.ParseAddrPort(end)
-	i := slices.IndexFunc(w.hosts, func(h *Host) bool { return slices.Contains(h.addrs, at.Addr()) })
+	i := slices.IndexFunc(w.hosts, func(h *Host) bool {
+		return slices.Contains(h.addrs, at.Addr())
+	})
 	if err != nil || i < 0 {
 		return "no host"
 	}
@@ -137,8 +139,8 @@ func (w *World) drawFlow(file []byte, filter string) (l ladder, err error) {
 	})
 	_, err = observe.TraceFile(bytes.NewReader(file), filter, func(s control.TracedSegment) {
 		if l.Title == "" {
-			l.Title = fmt.Sprintf("%s of %s to %s of %s, since %s", s.Left, w.owner(s.Left), s.Right,
-				w.owner(s.Right), s.At.UTC().Format("15:04:05.000000"))
+			l.Title = fmt.Sprintf("%s of %s to %s of %s, since %s", s.Left, w.owner(s.Left),
+				s.Right, w.owner(s.Right), s.At.UTC().Format("15:04:05.000000"))
 		}
 		drawing.Add(&s)
 	})
