@@ -34,7 +34,7 @@ func (u Unit) name() string {
 	return "in " + string(u)
 }
 
-// units are those that numbers may have. Bits are of a rate: what data there is, is in bytes.
+// units are the units that numbers may have. Rates are in bits, amounts of data in bytes.
 var units = map[string]struct {
 	unit Unit
 	size float64

@@ -179,7 +179,7 @@ func endsValue(c byte) bool {
 	return c == ',' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }
 
-// number reads a count; a segment's number has room above it.
+// number reads a count of at most 48 bits, so that sums of counts do not overflow.
 func (r *reader) number(text []byte) int {
 	n, err := strconv.ParseUint(string(text), 10, 48)
 	if err != nil {
