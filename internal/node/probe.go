@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net"
 	"slices"
 	"sync"
@@ -33,96 +34,22 @@ type Sample struct {
 // maxSamples limits the samples that wait for a program's function. Further ones are counted only.
 const maxSamples = 4096
 
-// probe passes a connection's samples from the loop to a program's function, which runs in its own
-// goroutine: the loop never waits for it.
-type probe struct {
-	f    func(Sample)
-	news chan struct{} // a token: there are samples
-	done chan struct{} // closed after the last call of f
-	shot Sample        // for put; loop only
-
-	mu     sync.Mutex
-	queue  []Sample
-	missed uint64
-	ended  bool
-}
-
-func newProbe(f func(Sample)) *probe {
-	p := &probe{f: f, news: make(chan struct{}, 1), done: make(chan struct{})}
-	go p.run()
-	return p
-}
-
-// put queues a sample. Loop only.
-func (p *probe) put(s *Sample) {
-	p.mu.Lock()
-	switch {
-	case p.ended:
-	case len(p.queue) >= maxSamples:
-		p.missed++
-	default:
-		s.Missed = p.missed
-		p.queue = append(p.queue, *s)
-	}
-	p.mu.Unlock()
-	wake(p.news)
-}
-
-// end ends the goroutine after it has passed on what is queued.
-func (p *probe) end() {
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
-	wake(p.news)
-}
-
-// run calls f with the samples, in order of time, until end.
-func (p *probe) run() {
-	defer close(p.done)
-	var batch []Sample
-	for ended := false; !ended; {
-		<-p.news
-		p.mu.Lock()
-		batch, p.queue = p.queue, batch[:0]
-		ended = p.ended
-		p.mu.Unlock()
-		for i := range batch {
-			p.f(batch[i])
-		}
-	}
-}
-
 // probes are the receivers of a connection's samples, apart from Taps.sampler.
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
-	set *probe     // the current one
+	end func()     // ends that of Probe; nil: there is none
 	// told is nil as long as there were none. Loop only.
 	told *receivers
 }
 
-// receivers lists receivers of samples.
-type receivers struct {
-	own      *probe      // of Probe
-	watchers []*receiver // of WatchSamples
-}
-
-// noReceivers is the shared empty list. It is read only.
-var noReceivers receivers
+type receivers []*receiver
 
 // receivers returns the receivers. Loop only.
-func (p *probes) receivers() *receivers {
+func (p *probes) receivers() receivers {
 	if p.told == nil {
-		return &noReceivers
+		return nil
 	}
-	return p.told
-}
-
-// edit returns the receivers for a change. Loop only.
-func (p *probes) edit() *receivers {
-	if p.told == nil {
-		p.told = &receivers{}
-	}
-	return p.told
+	return *p.told
 }
 
 // Probe calls f with a sample for each ACK and event, in a separate goroutine, until Probe is
@@ -134,38 +61,54 @@ func (c *Conn) Probe(f func(Sample)) error {
 	if f != nil && c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
 	}
-	var p *probe
+	before := c.probes.end
+	c.probes.end = nil
+	var err error
 	if f != nil {
-		p = newProbe(f)
+		c.probes.end, err = c.probe(f)
 	}
-	err := c.node.Call(func(*stack.Stack, clock.Time) error {
-		if failure := c.failure.Load(); c.gone && failure != nil {
-			return *failure
-		} else if c.gone {
-			return net.ErrClosed
+	if before != nil {
+		before()
+	}
+	if failure := c.failure.Load(); err != nil && failure != nil {
+		err = *failure
+	}
+	if err != nil {
+		return c.opError("set", err)
+	}
+	return nil
+}
+
+// probe calls f with samples until end is called or the connection is gone. When end returns, f was
+// called for the last time.
+func (c *Conn) probe(f func(Sample)) (end func(), err error) {
+	n, missed := NewNews[Sample](maxSamples), uint64(0)
+	stop, err := c.WatchSamples(func(i *tcp.Info) {
+		s := c.sample(i)
+		s.Missed = missed
+		if !n.Add(s) {
+			missed++
 		}
-		c.probes.edit().own = p
-		c.reprobe()
-		return nil
-	})
-	if old := c.probes.set; old != nil {
-		old.end()
-		<-old.done
+	}, n.End)
+	if err != nil {
+		return nil, err
 	}
-	c.probes.set = p
-	if err == nil || p == nil {
-		return nil // ending never fails
-	}
-	c.probes.set = nil
-	p.end()
-	return c.opError("set", err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.Each(context.Background(), nil, f)
+	}()
+	return func() {
+		stop()
+		n.End() // the node may be closed
+		<-done
+	}, nil
 }
 
 // reprobe turns TCP's samples on while there are receivers. Loop only.
 func (c *Conn) reprobe() {
-	a := c.probes.receivers()
 	n := c.node
-	if n.Taps.sampler == nil && n.cfg.Sampled == nil && a.own == nil && len(a.watchers) == 0 {
+	if n.Taps.sampler == nil && n.cfg.Sampled == nil && len(c.probes.receivers()) == 0 {
 		c.tc.SetProbe(nil)
 		return
 	}
@@ -180,15 +123,13 @@ func (c *Conn) sampled(s *tcp.Info) {
 	if f := c.node.cfg.Sampled; f != nil {
 		f(c.sid, s)
 	}
-	a := c.probes.receivers()
-	for _, w := range a.watchers {
+	for _, w := range c.probes.receivers() {
 		w.show(s)
 	}
-	p := a.own
-	if p == nil {
-		return
-	}
-	p.shot = Sample{
+}
+
+func (c *Conn) sample(s *tcp.Info) Sample {
+	return Sample{
 		Time: c.node.Time.Wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
 		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
@@ -200,19 +141,12 @@ func (c *Conn) sampled(s *tcp.Info) {
 		TailProbes: s.TailProbes,
 		Limited:    s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
 	}
-	p.put(&p.shot)
 }
 
 // endProbe ends all receivers of a connection that is gone. Loop only.
 func (c *Conn) endProbe() {
-	a := c.probes.receivers()
-	for len(a.watchers) > 0 {
-		unwatch(c, a.watchers[0])
-	}
-	if p := a.own; p != nil {
-		a.own = nil
-		c.reprobe()
-		p.end()
+	for _, w := range slices.Clone(c.probes.receivers()) {
+		unwatch(c, w)
 	}
 }
 
@@ -230,8 +164,10 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 		if c.gone {
 			return net.ErrClosed
 		}
-		a := c.probes.edit()
-		a.watchers = append(a.watchers, w)
+		if c.probes.told == nil {
+			c.probes.told = new(receivers)
+		}
+		*c.probes.told = append(*c.probes.told, w)
 		c.reprobe()
 		return nil
 	})
@@ -242,9 +178,8 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 
 // unwatch removes a receiver. Loop only.
 func unwatch(c *Conn, w *receiver) {
-	a := c.probes.receivers()
-	if i := slices.Index(a.watchers, w); i >= 0 {
-		a.watchers = slices.Delete(a.watchers, i, i+1)
+	if i := slices.Index(c.probes.receivers(), w); i >= 0 {
+		*c.probes.told = slices.Delete(*c.probes.told, i, i+1)
 		w.ended()
 		c.reprobe()
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 
@@ -17,72 +18,36 @@ const maxUntold = 8192
 // Watchers are the functions that get the node's events.
 type Watchers struct {
 	mu   sync.Mutex
-	list map[*watcher]struct{}
+	list map[*News[control.Event]]struct{}
 	done bool
 	wg   sync.WaitGroup
 }
 
-// watcher calls its function in one goroutine, so that a slow terminal does not block the loop.
-type watcher struct {
-	mu     sync.Mutex
-	queue  []control.Event
-	missed int
-	ready  chan struct{}
-	gone   chan struct{}
-	once   sync.Once
-}
-
 // Watch implements control.Operator.
 func (ws *Watchers) Watch(f func(control.Event)) (stop func()) {
-	w := &watcher{ready: make(chan struct{}, 1), gone: make(chan struct{})}
+	w := NewNews[control.Event](maxUntold)
+	w.Lost = func(missed int) control.Event {
+		return control.Message{
+			Text: fmt.Sprintf("%d events are missing: this client was too slow", missed),
+		}
+	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.done {
 		return func() {}
 	}
 	if ws.list == nil {
-		ws.list = map[*watcher]struct{}{}
+		ws.list = map[*News[control.Event]]struct{}{}
 	}
 	ws.list[w] = struct{}{}
-	ws.wg.Go(func() { w.run(f) })
+	// In its own goroutine, so that a slow terminal does not block the loop.
+	ws.wg.Go(func() { w.Each(context.Background(), nil, f) })
 	return func() {
 		ws.mu.Lock()
 		delete(ws.list, w)
 		ws.mu.Unlock()
-		w.stop()
+		w.End()
 	}
-}
-
-func (w *watcher) stop() { w.once.Do(func() { close(w.gone) }) }
-
-func (w *watcher) run(f func(control.Event)) {
-	for {
-		for _, e := range w.take() {
-			f(e)
-		}
-		select {
-		case <-w.ready:
-		case <-w.gone:
-			for _, e := range w.take() {
-				f(e)
-			}
-			return
-		}
-	}
-}
-
-func (w *watcher) take() []control.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	events := w.queue
-	w.queue = nil
-	if w.missed > 0 {
-		events = append(events, control.Message{
-			Text: fmt.Sprintf("%d events are missing: this client was too slow", w.missed),
-		})
-		w.missed = 0
-	}
-	return events
 }
 
 // Printf announces a line of text.
@@ -95,14 +60,7 @@ func (ws *Watchers) Announce(e control.Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w := range ws.list {
-		w.mu.Lock()
-		if len(w.queue) < maxUntold {
-			w.queue = append(w.queue, e)
-		} else {
-			w.missed++
-		}
-		w.mu.Unlock()
-		wake(w.ready)
+		w.Add(e)
 	}
 }
 
@@ -121,7 +79,7 @@ func (ws *Watchers) close() bool {
 	}
 	ws.done = true
 	for w := range ws.list {
-		w.stop()
+		w.End()
 	}
 	ws.list = nil
 	ws.mu.Unlock()

@@ -1,10 +1,8 @@
 package operator
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -49,69 +47,8 @@ func (r *run) end() {
 	})
 }
 
-// maxFindings limits the findings that wait to be read. Further ones are only counted.
+// maxFindings limits what a ping or traceroute has found and that waits to be read.
 const maxFindings = 4096
-
-// findings passes what a ping or traceroute finds from the loop to the caller.
-type findings[T any] struct {
-	mu     sync.Mutex
-	list   []T
-	missed uint64        // findings that had no room
-	ready  chan struct{} // a token: the list has grown
-	ended  chan struct{} // closed after the last finding
-}
-
-func newFindings[T any]() findings[T] {
-	return findings[T]{ready: make(chan struct{}, 1), ended: make(chan struct{})}
-}
-
-// add reports whether there was room.
-func (f *findings[T]) add(found T) (kept bool) {
-	f.mu.Lock()
-	if kept = len(f.list) < maxFindings; kept {
-		f.list = append(f.list, found)
-	} else {
-		f.missed++
-	}
-	f.mu.Unlock()
-	select {
-	case f.ready <- struct{}{}:
-	default:
-	}
-	return kept
-}
-
-func (f *findings[T]) take() []T {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := f.list
-	f.list = nil
-	return list
-}
-
-// each calls g with each finding until the end, or until ctx or the node ends.
-func (f *findings[T]) each(ctx context.Context, n *node.Node, g func(T)) {
-	for {
-		var over bool
-		select {
-		case <-f.ready:
-		case <-f.ended:
-			over = true
-		case <-ctx.Done():
-			over = true
-		case <-n.Stopped():
-			over = true
-		}
-		for _, found := range f.take() {
-			if g != nil {
-				g(found)
-			}
-		}
-		if over {
-			return
-		}
-	}
-}
 
 // limit is a number of a request with its bounds.
 type limit struct {

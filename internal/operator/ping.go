@@ -9,6 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
@@ -25,8 +26,8 @@ type Ping struct {
 	run
 	addr netip.Addr
 	ping *icmp.Ping // loop only
-	findings[control.Reply]
-	info icmp.PingInfo // valid once ended is closed
+	news *node.News[control.Reply]
+	info icmp.PingInfo // valid once news has ended
 }
 
 // StartPing starts a ping and returns at once.
@@ -39,7 +40,7 @@ func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
-	p := &Ping{addr: r.Addr, findings: newFindings[control.Reply]()}
+	p := &Ping{addr: r.Addr, news: node.NewNews[control.Reply](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		if err := h.aim(s, r, &cfg); err != nil {
 			return err
@@ -127,13 +128,13 @@ func (p *Ping) found() bool {
 		if !ok {
 			break
 		}
-		p.add(p.host.replyOf(&r))
+		p.news.Add(p.host.replyOf(&r))
 	}
 	if !p.ping.Done() {
 		return false
 	}
 	p.info = p.ping.Info()
-	close(p.ended)
+	p.news.End()
 	return true
 }
 
@@ -143,21 +144,16 @@ func (p *Ping) found() bool {
 func (p *Ping) Wait(
 	ctx context.Context, each func(control.Reply),
 ) (result control.PingResult, over error) {
-	p.each(ctx, p.host.node, each)
-	select {
-	case <-p.ended:
-	default:
+	if each == nil {
+		each = func(control.Reply) {}
+	}
+	p.news.Each(ctx, p.host.node.Stopped(), each)
+	if !p.news.Ended() {
 		over = context.Cause(ctx)
 	}
 	p.end()
-	for _, r := range p.findings.take() {
-		if each != nil {
-			each(r)
-		}
-	}
-	select {
-	case <-p.ended:
-	default:
+	p.news.Rest(each)
+	if !p.news.Ended() {
 		return control.PingResult{Addr: p.addr}, control.ErrClosed
 	}
 	i := p.info

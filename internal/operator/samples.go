@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -22,39 +24,39 @@ func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampl
 	if err != nil {
 		return done, err
 	}
-	f := newFindings[control.Sample]()
 	w := &sampling{
-		host: h, found: &f, every: cmp.Or(r.Every, samplePeriod), sid: r.SID,
+		host: h, news: node.NewNews[control.Sample](maxFindings), sid: r.SID,
+		every: cmp.Or(r.Every, samplePeriod),
 	}
-	stop, err := c.WatchSamples(w.note, func() { close(f.ended) })
+	stop, err := c.WatchSamples(w.note, w.news.End)
 	if err != nil {
 		return done, fmt.Errorf("%d: %w", r.SID, control.Reason(err))
 	}
 	if r.Begun != nil {
 		r.Begun()
 	}
-	f.each(ctx, h.node, func(s control.Sample) {
+	w.news.Each(ctx, h.node.Stopped(), func(s control.Sample) {
 		done.Samples++
 		if r.Sample != nil {
 			r.Sample(s)
 		}
 	})
 	stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	done.Missed = f.missed
+	done.Missed = w.missed.Load()
 	return done, nil
 }
 
 // sampling is a running request for a connection's samples. Loop only.
 type sampling struct {
 	host  *Requests
-	found *findings[control.Sample]
+	news  *node.News[control.Sample]
 	every time.Duration
 	sid   int
 	last  control.Sample
 	at    clock.Time
-	gap   uint64
+	gap   uint64 // since the last sample that had room
+
+	missed atomic.Uint64
 }
 
 // note passes on a sample if it is time, or if an event has happened.
@@ -70,9 +72,10 @@ func (w *sampling) note(s *tcp.Info) {
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
 		Info: stack.ConnInfo(*s, s.Time), Missed: w.gap,
 	}
-	if w.found.add(w.last) {
+	if w.news.Add(w.last) {
 		w.gap = 0
-	} else {
-		w.gap++
+		return
 	}
+	w.gap++
+	w.missed.Add(1)
 }

@@ -39,10 +39,10 @@ const (
 // Trace is a running traceroute.
 type Trace struct {
 	run
-	trace *icmp.Trace // loop only
-	port  *udp.Socket // keeps the source port in use; nil: not needed
-	findings[control.Hop]
-	failure error // why nothing was sent; valid once ended is closed
+	trace   *icmp.Trace // loop only
+	port    *udp.Socket // keeps the source port in use; nil: not needed
+	news    *node.News[control.Hop]
+	failure error // why nothing was sent; valid once news has ended
 }
 
 // StartTrace starts a traceroute and returns at once.
@@ -51,7 +51,7 @@ func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{findings: newFindings[control.Hop]()}
+	t := &Trace{news: node.NewNews[control.Hop](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		if err := h.aimTrace(s, t, r, cfg); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (t *Trace) found() bool {
 			hop.Replies = append(hop.Replies, t.replyOf(&replies[i]))
 		}
 		if t.failure == nil {
-			t.add(hop)
+			t.news.Add(hop)
 		}
 	}
 	if !t.trace.Done() {
@@ -198,7 +198,7 @@ func (t *Trace) found() bool {
 	if t.port != nil {
 		t.port.Close()
 	}
-	close(t.ended)
+	t.news.End()
 	return true
 }
 
@@ -228,20 +228,11 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 			each(h)
 		}
 	}
-	t.each(ctx, t.host.node, found)
-	whole := false
-	select {
-	case <-t.ended:
-		whole = true
-	default:
-	}
+	t.news.Each(ctx, t.host.node.Stopped(), found)
+	whole := t.news.Ended()
 	t.end()
-	for _, h := range t.findings.take() {
-		found(h)
-	}
-	select {
-	case <-t.ended:
-	default:
+	t.news.Rest(found)
+	if !t.news.Ended() {
 		return hops, control.ErrClosed // the node is closed
 	}
 	if t.failure != nil {

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+	"sync"
+)
+
+// News passes values from the loop to one reader, which may be slow: the loop never waits for it.
+type News[T any] struct {
+	// Lost makes the value that stands for those that had no room; nil: nothing does.
+	Lost func(missed int) T
+
+	most   int
+	mu     sync.Mutex
+	list   []T
+	missed int
+	spare  []T           // for list
+	ready  chan struct{} // a token: there are values
+	ended  chan struct{}
+	end    sync.Once
+}
+
+// NewNews returns a News in which up to most values wait.
+func NewNews[T any](most int) *News[T] {
+	return &News[T]{most: most, ready: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+// Add passes on a value, and reports whether there was room.
+func (n *News[T]) Add(v T) (room bool) {
+	n.mu.Lock()
+	if room = len(n.list) < n.most; room {
+		n.list = append(n.list, v)
+	} else {
+		n.missed++
+	}
+	n.mu.Unlock()
+	wake(n.ready)
+	return room
+}
+
+// End means that no value follows.
+func (n *News[T]) End() { n.end.Do(func() { close(n.ended) }) }
+
+// Ended reports whether End was called.
+func (n *News[T]) Ended() bool {
+	select {
+	case <-n.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Each calls f with each value, in order, until End. It returns earlier if ctx ends or stop is
+// closed.
+func (n *News[T]) Each(ctx context.Context, stop <-chan struct{}, f func(T)) {
+	for over := false; !over; {
+		select {
+		case <-n.ready:
+		case <-n.ended:
+			over = true
+		case <-ctx.Done():
+			over = true
+		case <-stop:
+			over = true
+		}
+		n.Rest(f)
+	}
+}
+
+// Rest calls f with the values that wait.
+func (n *News[T]) Rest(f func(T)) {
+	n.mu.Lock()
+	list, missed := n.list, n.missed
+	n.list, n.spare, n.missed = n.spare[:0], nil, 0
+	n.mu.Unlock()
+	for _, v := range list {
+		f(v)
+	}
+	if missed > 0 && n.Lost != nil {
+		f(n.Lost(missed))
+	}
+	clear(list)
+	n.mu.Lock()
+	n.spare = list
+	n.mu.Unlock()
+}
