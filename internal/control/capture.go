@@ -5,6 +5,7 @@ import "time"
 // Record captures packets until ctx ends, Count packets are captured or the node stops; answer
 // Captured. A slow reader loses packets, which are counted, and never delays the node.
 type Record struct {
+	Answer[Captured]
 	Iface string `json:"iface,omitempty"` // a name, a number, "lo", or "all", as the empty string
 	// Filter selects packets in the syntax of pcap-filter(7): "tcp port 80 and not host 10.0.0.1",
 	// "tcp[syn]", "drop". Empty: all.
@@ -28,8 +29,6 @@ type Record struct {
 	// Packet, if set, is called with every packet, if Lines is set.
 	Packet func(Packet) `json:"-"`
 }
-
-func (Record) answers(Captured) {}
 
 // Packet is one packet of a capture with Lines.
 type Packet struct {
@@ -55,6 +54,7 @@ type Captured struct {
 
 // StartCapture starts a Record into a file, until StopCapture; answer Capturing.
 type StartCapture struct {
+	Answer[Capturing]
 	Iface     string `json:"iface,omitempty"` // these are as in Record
 	Filter    string `json:"filter,omitempty"`
 	Snaplen   int    `json:"snaplen,omitempty"`
@@ -65,19 +65,14 @@ type StartCapture struct {
 	Overwrite bool   `json:"overwrite,omitempty"`
 }
 
-func (StartCapture) answers(Capturing) {}
-
 // StopCapture stops a capture that StartCapture started; answer Captured.
 type StopCapture struct {
+	Answer[Captured]
 	ID int `json:"id"` // 0: the only one
 }
 
-func (StopCapture) answers(Captured) {}
-
 // Captures asks for the captures and traces in progress; answer []Capturing.
-type Captures struct{}
-
-func (Captures) answers([]Capturing) {}
+type Captures struct{ Answer[[]Capturing] }
 
 // Capturing is a capture or a trace in progress.
 type Capturing struct {
@@ -94,6 +89,7 @@ type Capturing struct {
 // Trace follows one TCP connection, segment by segment, until it ends, Count segments were seen or
 // ctx ends; answer Traced. A slow reader loses segments, which are counted.
 type Trace struct {
+	Answer[Traced]
 	// SID is a connection, or a listener: then the next connection to its port.
 	SID int `json:"sid"`
 	// Filter, if set, replaces SID: it selects the connection of the first matching segment, in
@@ -110,8 +106,6 @@ type Trace struct {
 	// Segment, if set, is called with each segment.
 	Segment func(TracedSegment) `json:"-"`
 }
-
-func (Trace) answers(Traced) {}
 
 // Traced is the result of a Trace.
 type Traced struct {
@@ -194,6 +188,7 @@ const (
 // Samples reports a connection's state repeatedly, until the connection or ctx ends; answer
 // Sampled.
 type Samples struct {
+	Answer[Sampled]
 	SID int `json:"sid"`
 	// Every is the minimum interval; 0: 100 ms; negative: every sample. A loss, a timeout and a
 	// change of state are reported at once.
@@ -203,8 +198,6 @@ type Samples struct {
 	// Sample, if set, is called with each.
 	Sample func(Sample) `json:"-"`
 }
-
-func (Samples) answers(Sampled) {}
 
 // Sampled is the result of Samples.
 type Sampled struct {

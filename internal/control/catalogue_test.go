@@ -34,7 +34,7 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 			assert.Contains(t, []string{"string", "[]string"}, f.Type.String())
 		}
 	}
-	assert.ElementsMatch(t, requests, listed, "the types with a method answers, and Kinds")
+	assert.ElementsMatch(t, requests, listed, "the types that embed Answer or have a method answers, and Kinds")
 	listed = nil
 	for _, e := range control.Events() {
 		listed = append(listed, reflect.TypeOf(e).Name())
@@ -60,12 +60,21 @@ func declared(t *testing.T) (requests, events []string, sentinels int) {
 				if n.Recv == nil {
 					break
 				}
-				receiver, _ := n.Recv.List[0].Type.(*ast.Ident)
-				switch n.Name.Name {
-				case "answers":
+				receiver, ok := n.Recv.List[0].Type.(*ast.Ident)
+				switch {
+				case ok && n.Name.Name == "answers":
 					requests = append(requests, receiver.Name)
-				case "Event":
+				case n.Name.Name == "Event":
 					events = append(events, receiver.Name)
+				}
+			case *ast.TypeSpec:
+				s, ok := n.Type.(*ast.StructType)
+				if !ok || len(s.Fields.List) == 0 || len(s.Fields.List[0].Names) > 0 {
+					break
+				}
+				index, ok := s.Fields.List[0].Type.(*ast.IndexExpr)
+				if ok && index.X.(*ast.Ident).Name == "Answer" {
+					requests = append(requests, n.Name.Name)
 				}
 			case *ast.ValueSpec:
 				if strings.HasPrefix(n.Names[0].Name, "Err") {

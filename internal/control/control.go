@@ -3,8 +3,8 @@
 // them on to one.
 //
 // A request is a small struct. Its answer is a snapshot: plain values with JSON tags, which do not
-// change later. The answers method of a request names its answer's type, so Ask is typed although
-// Do is not. Kinds lists all requests.
+// change later. A request embeds Answer, which names its answer's type, so Ask is typed although Do
+// is not. Kinds lists all requests.
 //
 // Units: the JSON name of a time.Duration ends in _ns. Bytes and packets are whole numbers.
 package control
@@ -30,6 +30,11 @@ type Operator interface {
 
 // Request is a request whose answer is an A.
 type Request[A any] interface{ answers(A) }
+
+// Answer, embedded, makes a struct a request whose answer is an A.
+type Answer[A any] struct{}
+
+func (Answer[A]) answers(A) {}
 
 // Nothing is the answer of a request that only succeeds or fails.
 type Nothing struct{}

@@ -3,9 +3,7 @@ package control
 import "net/netip"
 
 // DNS asks for the node's use of the Domain Name System; answer DNSState.
-type DNS struct{}
-
-func (DNS) answers(DNSState) {}
+type DNS struct{ Answer[DNSState] }
 
 // DNSConfig is a node's use of the Domain Name System.
 type DNSConfig struct {
@@ -56,12 +54,11 @@ type DNSCount struct {
 // Resolve looks up the addresses of a name, or the names of an address, by the DNS; answer
 // Resolved.
 type Resolve struct {
+	Answer[Resolved]
 	Name string `json:"name"`
 	// Family is 4 or 6 to require addresses of that version of IP; 0: both.
 	Family int `json:"family,omitempty"`
 }
-
-func (Resolve) answers(Resolved) {}
 
 // Resolved is the result of a Resolve.
 type Resolved struct {

@@ -6,6 +6,7 @@ import "net/netip"
 // connected to To through the network. Each direction is closed separately, as between To's program
 // and its client, and a reset at one end resets the other. The answer is Door.
 type Publish struct {
+	Answer[Door]
 	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
 	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
@@ -17,11 +18,10 @@ type Publish struct {
 	UDP bool `json:"udp,omitempty"`
 }
 
-func (Publish) answers(Door) {}
-
 // Expose forwards a port of the node to a service of this machine, or of one that it can reach.
 // The answer is Door.
 type Expose struct {
+	Answer[Door]
 	// Port is a port of the node, at all its addresses.
 	Port uint16 `json:"port"`
 	// To is the service as HOST:PORT.
@@ -30,22 +30,20 @@ type Expose struct {
 	UDP bool `json:"udp,omitempty"`
 }
 
-func (Expose) answers(Door) {}
-
 // Splice forwards every port of a node's address that has no listener to the same port of this
 // machine, TCP and UDP. If that port is closed, the node refuses the client. One at a time.
 // The answer is Door.
 type Splice struct {
+	Answer[Door]
 	Addr netip.Addr `json:"addr"`
 	// To is the machine; the zero Addr: 127.0.0.1.
 	To netip.Addr `json:"to,omitzero"`
 }
 
-func (Splice) answers(Door) {}
-
 // Socks makes a port of this machine a SOCKS5 and HTTP proxy into the virtual network: programs
 // with a proxy setting connect as the node, and names are looked up by the node. The answer is Door.
 type Socks struct {
+	Answer[Door]
 	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
 	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
@@ -55,13 +53,9 @@ type Socks struct {
 	Password string `json:"password,omitempty"`
 }
 
-func (Socks) answers(Door) {}
-
 // Doors asks for the port forwards between this machine and the virtual network; answer []Door, by
 // number.
-type Doors struct{}
-
-func (Doors) answers([]Door) {}
+type Doors struct{ Answer[[]Door] }
 
 // Door is a port forward between this machine and the virtual network.
 type Door struct {
@@ -98,8 +92,7 @@ const (
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is
 // set. The answer is empty.
 type CloseDoor struct {
+	Answer[Nothing]
 	ID  int  `json:"id"`
 	Cut bool `json:"cut,omitempty"`
 }
-
-func (CloseDoor) answers(Nothing) {}

@@ -18,15 +18,15 @@ const (
 // ServeSmall opens a server on a TCP and a UDP port, until its socket is closed; answer Socket, the
 // listener.
 type ServeSmall struct {
+	Answer[Socket]
 	Service SmallService `json:"service"`
 	Port    uint16       `json:"port,omitempty"` // 0: the service's own port
 }
 
-func (ServeSmall) answers(Socket) {}
-
 // Echo sends messages to an echo server and compares the answers; answer EchoResult. When its
 // context ends, it returns the result so far.
 type Echo struct {
+	Answer[EchoResult]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port,omitempty"` // 0: 7
 	UDP  bool       `json:"udp,omitempty"`
@@ -40,8 +40,6 @@ type Echo struct {
 	// Each, if set, is called with each answer, and for each missing one.
 	Each func(EchoReply) `json:"-"`
 }
-
-func (Echo) answers(EchoResult) {}
 
 // EchoReply is the result of one message.
 type EchoReply struct {

@@ -2,15 +2,15 @@ package control
 
 // Serve runs an HTTP server on a port until its socket is closed; answer Socket, the listener.
 type Serve struct {
+	Answer[Socket]
 	Port uint16 `json:"port"`
 	// Dir is the folder with the files; empty: one page about the node.
 	Dir string `json:"dir,omitempty"`
 }
 
-func (Serve) answers(Socket) {}
-
 // Fetch gets a page over the virtual network; answer Page.
 type Fetch struct {
+	Answer[Page]
 	// URL is http://HOST:PORT/PATH, with an address or a name; http://, the port and the path may
 	// be omitted.
 	URL string `json:"url"`
@@ -27,8 +27,6 @@ type Fetch struct {
 	// Progress, if set, is called a few times a second while it is stored, and at its end.
 	Progress func(Progress) `json:"-"`
 }
-
-func (Fetch) answers(Page) {}
 
 // MaxPage limits the page in an answer; a longer page is truncated.
 const MaxPage = 1 << 20

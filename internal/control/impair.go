@@ -3,22 +3,20 @@ package control
 // Impairments asks for the impairments of interfaces, with counters; answer []Impairment, for each
 // interface the transmit path and then the receive path.
 type Impairments struct {
+	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
-
-func (Impairments) answers([]Impairment) {}
 
 // Impair replaces the impairment of the packets that an interface sends, receives, or both; answer
 // []Impairment, the directions that it changed.
 type Impair struct {
+	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 	Way   Way    `json:"way,omitempty"`   // empty: both
 	// Words are those of tc-netem(8) and tc-codel(8), such as "delay 20ms 5ms loss 2% rate 10mbit
 	// limit 100 codel seed 7"; "off": none. An error names the wrong keyword.
 	Words string `json:"words"`
 }
-
-func (Impair) answers([]Impairment) {}
 
 // Way is a direction of packets at an interface.
 type Way string

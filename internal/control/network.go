@@ -7,9 +7,7 @@ import (
 )
 
 // Interfaces asks for every interface, in the order of the configuration; answer []Interface.
-type Interfaces struct{}
-
-func (Interfaces) answers([]Interface) {}
+type Interfaces struct{ Answer[[]Interface] }
 
 // Interface is one virtual network interface.
 type Interface struct {
@@ -97,9 +95,7 @@ type Drop struct {
 }
 
 // Neighbors asks for the neighbors on the links that are up; answer []Neighbor.
-type Neighbors struct{}
-
-func (Neighbors) answers([]Neighbor) {}
+type Neighbors struct{ Answer[[]Neighbor] }
 
 // Neighbor is one node at the other end of an interface.
 type Neighbor struct {
@@ -138,27 +134,24 @@ const (
 
 // SetLink takes an interface up or down, by name or by number; answer Interface.
 type SetLink struct {
+	Answer[Interface]
 	Iface string `json:"iface"`
 	Up    bool   `json:"up"`
 }
 
-func (SetLink) answers(Interface) {}
-
 // Loss asks for the share of forwarded packets that each interface drops; answer []LinkLoss.
 type Loss struct {
+	Answer[[]LinkLoss]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
-
-func (Loss) answers([]LinkLoss) {}
 
 // SetLoss sets the share of packets forwarded over an interface that are dropped, in both
 // directions; answer []LinkLoss, the interfaces that it changed.
 type SetLoss struct {
+	Answer[[]LinkLoss]
 	Percent float64 `json:"percent"`         // 0 to 100
 	Iface   string  `json:"iface,omitempty"` // empty: every interface
 }
-
-func (SetLoss) answers([]LinkLoss) {}
 
 // LinkLoss is the loss set on one interface.
 type LinkLoss struct {
@@ -169,7 +162,6 @@ type LinkLoss struct {
 
 // ClearCounters sets the counters of Interfaces and Impairments to zero; answer Nothing.
 type ClearCounters struct {
+	Answer[Nothing]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
-
-func (ClearCounters) answers(Nothing) {}

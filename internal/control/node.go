@@ -1,9 +1,7 @@
 package control
 
 // About asks for the node's name and mode; answer Node.
-type About struct{}
-
-func (About) answers(Node) {}
+type About struct{ Answer[Node] }
 
 // Node is a node's name and mode.
 type Node struct {
@@ -15,19 +13,17 @@ type Node struct {
 
 // Show asks for settings; answer []Setting, sorted by key.
 type Show struct {
+	Answer[[]Setting]
 	// Key is a key or the start of several ("tcp."); empty: all.
 	Key string `json:"key,omitempty"`
 }
 
-func (Show) answers([]Setting) {}
-
 // Set changes a setting; answer Setting with its new value.
 type Set struct {
+	Answer[Setting]
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
-
-func (Set) answers(Setting) {}
 
 // Setting is a setting that can be changed at run time.
 type Setting struct {
@@ -40,29 +36,25 @@ type Setting struct {
 
 // Verbose starts or stops Segment events for the segments of a socket; answer Nothing.
 type Verbose struct {
+	Answer[Nothing]
 	On  bool `json:"on"`
 	SID int  `json:"sid"` // AllSockets: all, including future ones
 }
-
-func (Verbose) answers(Nothing) {}
 
 // AllSockets is the SID of all sockets.
 const AllSockets = -1
 
 // PcapStart starts a capture of every packet of every interface to a pcapng file; answer Nothing.
 type PcapStart struct {
+	Answer[Nothing]
 	File    string `json:"file"`
 	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
 	// Overwrite is as in Record.
 	Overwrite bool `json:"overwrite,omitempty"`
 }
 
-func (PcapStart) answers(Nothing) {}
-
 // PcapStop stops the capture; answer Capture.
-type PcapStop struct{}
-
-func (PcapStop) answers(Capture) {}
+type PcapStop struct{ Answer[Capture] }
 
 // Capture is the result of a capture of every packet.
 type Capture struct {

@@ -25,6 +25,7 @@ const PerfUnlimited = -1
 // Perf measures the throughput to a server of iperf3's protocol. It answers with a PerfReport. When
 // its context ends, it returns the report so far, with an Error.
 type Perf struct {
+	Answer[PerfReport]
 	Addr  netip.Addr `json:"addr"`
 	Port  uint16     `json:"port,omitempty"` // 0: 5201
 	Proto PerfProto  `json:"proto,omitempty"`
@@ -58,11 +59,10 @@ type Perf struct {
 	Interval func(PerfInterval) `json:"-"`
 }
 
-func (Perf) answers(PerfReport) {}
-
 // PerfServe serves iperf3's protocol on a port, one test at a time, until its context ends, or in
 // the background until a PerfClose; answer PerfServed.
 type PerfServe struct {
+	Answer[PerfServed]
 	Port       uint16 `json:"port,omitempty"` // 0: 5201
 	Background bool   `json:"background,omitempty"`
 	OneOff     bool   `json:"one_off,omitempty"` // stop after the first test
@@ -74,8 +74,6 @@ type PerfServe struct {
 	Ended     func(PerfEnded)    `json:"-"`
 }
 
-func (PerfServe) answers(PerfServed) {}
-
 // PerfServed is a server of iperf3's protocol.
 type PerfServed struct {
 	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
@@ -84,16 +82,13 @@ type PerfServed struct {
 }
 
 // PerfServers asks for the servers of iperf3's protocol; answer []PerfServed.
-type PerfServers struct{}
-
-func (PerfServers) answers([]PerfServed) {}
+type PerfServers struct{ Answer[[]PerfServed] }
 
 // PerfClose closes the server on a port and stops its test; answer Nothing.
 type PerfClose struct {
+	Answer[Nothing]
 	Port uint16 `json:"port,omitempty"` // 0: 5201
 }
-
-func (PerfClose) answers(Nothing) {}
 
 // PerfEnded is a finished test of a server.
 type PerfEnded struct {

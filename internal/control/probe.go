@@ -7,12 +7,11 @@ import (
 
 // SendTest sends one packet with the payload Text; answer TestSent.
 type SendTest struct {
+	Answer[TestSent]
 	Addr  netip.Addr `json:"addr"`
 	Proto uint8      `json:"proto"` // 0: the course's test protocol
 	Text  string     `json:"text"`
 }
-
-func (SendTest) answers(TestSent) {}
 
 // TestSent is the size of a test packet with its IP header.
 type TestSent struct {
@@ -22,6 +21,7 @@ type TestSent struct {
 // Ping sends ICMP echo requests and waits for the replies (RFC 792); answer PingResult. When its
 // context ends, it returns the statistics so far.
 type Ping struct {
+	Answer[PingResult]
 	Addr netip.Addr `json:"addr"`
 	// Count is the number of requests; 0: until the context ends. With a Deadline it is the number
 	// of replies to wait for.
@@ -56,8 +56,6 @@ type Ping struct {
 	// Each, if set, is called with every reply and every ICMP error.
 	Each func(Reply) `json:"-"`
 }
-
-func (Ping) answers(PingResult) {}
 
 // Bytes returns the size of the data of each request.
 func (p *Ping) Bytes() int {
@@ -138,6 +136,7 @@ const (
 
 // Traceroute sends probes with increasing TTL until Addr answers; answer []Hop.
 type Traceroute struct {
+	Answer[[]Hop]
 	Addr     netip.Addr `json:"addr"`
 	Kind     ProbeKind  `json:"kind,omitempty"`
 	First    int        `json:"first,omitempty"` // the first TTL; 0: 1
@@ -167,8 +166,6 @@ type Traceroute struct {
 	// Each, if set, is called with every finished hop.
 	Each func(Hop) `json:"-"`
 }
-
-func (Traceroute) answers([]Hop) {}
 
 // Hop is one distance of a Traceroute.
 type Hop struct {

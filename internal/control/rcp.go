@@ -21,11 +21,10 @@ type RCPOptions struct {
 
 // RCPEcho opens an echo server for RCP on a UDP port; answer RCPPort.
 type RCPEcho struct {
+	Answer[RCPPort]
 	Port    uint16     `json:"port"`
 	Options RCPOptions `json:"options"`
 }
-
-func (RCPEcho) answers(RCPPort) {}
 
 // RCPPort is a UDP port of RCP.
 type RCPPort struct {
@@ -34,15 +33,12 @@ type RCPPort struct {
 
 // RCPClose closes everything of RCP on a UDP port; answer Nothing.
 type RCPClose struct {
+	Answer[Nothing]
 	Port uint16 `json:"port"`
 }
 
-func (RCPClose) answers(Nothing) {}
-
 // RCPSockets asks for the ports and connections of RCP; answer []RCPSocket.
-type RCPSockets struct{}
-
-func (RCPSockets) answers([]RCPSocket) {}
+type RCPSockets struct{ Answer[[]RCPSocket] }
 
 // RCPSocket is a connection or a listener, with its counters.
 type RCPSocket struct {
@@ -75,13 +71,12 @@ func (c *RCPCounts) Sent() uint64 { return c.DAT + c.ACK + c.FIN }
 // 399 bytes with pauses of 2 to 19 ms to an echo server, and compares the echo with the data.
 // The answer is RCPCounted.
 type RCPCount struct {
+	Answer[RCPCounted]
 	Addr    netip.Addr `json:"addr"`
 	Port    uint16     `json:"port"`
 	Writes  int        `json:"writes"` // 0: 1000
 	Options RCPOptions `json:"options"`
 }
-
-func (RCPCount) answers(RCPCounted) {}
 
 // RCPCounted is the time and the packets that it took to write everything and receive the echo.
 type RCPCounted struct {

@@ -32,14 +32,13 @@ type RDTOptions struct {
 
 // RDTServe serves files in their present state on a UDP port until an RDTClose; answer RDTServed.
 type RDTServe struct {
+	Answer[RDTServed]
 	Port uint16 `json:"port"`
 	// Paths are files and directories. A file has its base name. The files of a directory, and of
 	// those below it, have their path relative to it.
 	Paths   []string   `json:"paths"`
 	Options RDTOptions `json:"options"`
 }
-
-func (RDTServe) answers(RDTServed) {}
 
 // RDTServed is the UDP port of a server.
 type RDTServed struct {
@@ -50,15 +49,12 @@ type RDTServed struct {
 
 // RDTClose closes everything of RDT on a UDP port; answer Nothing.
 type RDTClose struct {
+	Answer[Nothing]
 	Port uint16 `json:"port"`
 }
 
-func (RDTClose) answers(Nothing) {}
-
 // RDTFlows asks for all servers and flows; answer []RDTFlow.
-type RDTFlows struct{}
-
-func (RDTFlows) answers([]RDTFlow) {}
+type RDTFlows struct{ Answer[[]RDTFlow] }
 
 // RDTFlow is one end of a flow, or a server, which its flows follow.
 type RDTFlow struct {
@@ -81,12 +77,11 @@ type RDTFlow struct {
 
 // RDTList requests a server's listing; answer []RDTEntry.
 type RDTList struct {
+	Answer[[]RDTEntry]
 	Addr    netip.Addr `json:"addr"`
 	Port    uint16     `json:"port"`
 	Options RDTOptions `json:"options"`
 }
-
-func (RDTList) answers([]RDTEntry) {}
 
 // RDTEntry is an object of a server.
 type RDTEntry struct {
@@ -97,6 +92,7 @@ type RDTEntry struct {
 
 // RDTFetch fetches objects from a server, many in one flow; answer RDTFetched.
 type RDTFetch struct {
+	Answer[RDTFetched]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
 	// Names are the objects, in the order of transfer; empty: all.
@@ -112,8 +108,6 @@ type RDTFetch struct {
 	// never concurrently.
 	Progress func(Progress) `json:"-"`
 }
-
-func (RDTFetch) answers(RDTFetched) {}
 
 // RDTFetched is the result of a fetch. Failures of single objects are in their Problem.
 type RDTFetched struct {

@@ -5,6 +5,7 @@ package control
 // address is removed. Settings changed by hand stay if the file has not changed there. A file with
 // errors changes nothing, nor does one that needs a restart. The answer is Reloaded.
 type Reload struct {
+	Answer[Reloaded]
 	// Try reports the changes without applying them.
 	Try bool `json:"try,omitempty"`
 	// Release is the first step when nodes exchange ports: the node releases the UDP ports and port
@@ -17,8 +18,6 @@ type Reload struct {
 	// file did not have, and Undo alone is the second step of the rollback.
 	Undo bool `json:"undo,omitempty"`
 }
-
-func (Reload) answers(Reloaded) {}
 
 // Reloaded is the result of a Reload.
 type Reloaded struct {

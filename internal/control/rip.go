@@ -6,9 +6,7 @@ import (
 )
 
 // RIP asks for the state of the routing protocol; answer RIPInfo.
-type RIP struct{}
-
-func (RIP) answers(RIPInfo) {}
+type RIP struct{ Answer[RIPInfo] }
 
 // RIPInfo is the state of the routing protocol.
 type RIPInfo struct {

@@ -3,9 +3,7 @@ package control
 import "net/netip"
 
 // Routes asks for the routes in use, sorted by prefix; answer []Route.
-type Routes struct{}
-
-func (Routes) answers([]Route) {}
+type Routes struct{ Answer[[]Route] }
 
 // Route is one route in use.
 type Route struct {
@@ -40,18 +38,16 @@ const (
 // AddRoute adds a static route; answer Nothing. Of several routes to a prefix the node uses the one
 // with the lowest metric whose interface is up, and of equal ones the first.
 type AddRoute struct {
+	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"` // without host bits
 	Via    netip.Addr   `json:"via"`    // on an interface's network; zero for other kinds
 	Metric int          `json:"metric,omitempty"`
 	Kind   RouteKind    `json:"kind,omitempty"`
 }
 
-func (AddRoute) answers(Nothing) {}
-
 // DelRoute removes the static routes to a prefix; answer Nothing.
 type DelRoute struct {
+	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"`
 	Via    netip.Addr   `json:"via"` // only the route through this next hop; the zero Addr: all
 }
-
-func (DelRoute) answers(Nothing) {}

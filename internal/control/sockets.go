@@ -7,13 +7,12 @@ import (
 
 // Sockets asks for every socket, by number; answer []Socket.
 type Sockets struct {
+	Answer[[]Socket]
 	// Info adds each connection's internal state.
 	Info bool `json:"info,omitempty"`
 	// Timers adds each connection's timer, so two answers always differ.
 	Timers bool `json:"timers,omitempty"`
 }
-
-func (Sockets) answers([]Socket) {}
 
 // Socket is one socket: a listener, a connection or a program's UDP socket.
 type Socket struct {
@@ -131,26 +130,23 @@ type Info struct {
 // Listen opens a listener and accepts all connections. Each connection gets its own socket and an
 // Accepted event. The answer is Socket.
 type Listen struct {
+	Answer[Socket]
 	Port uint16 `json:"port"`
 }
 
-func (Listen) answers(Socket) {}
-
 // Connect opens a connection and waits until it is established; answer Socket.
 type Connect struct {
+	Answer[Socket]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
 }
 
-func (Connect) answers(Socket) {}
-
 // Write writes to a connection and waits until all of it is in the send buffer; answer Written.
 type Write struct {
+	Answer[Written]
 	SID  int    `json:"sid"`
 	Data []byte `json:"data"`
 }
-
-func (Write) answers(Written) {}
 
 // Written is the result of a Write.
 type Written struct {
@@ -159,13 +155,12 @@ type Written struct {
 
 // Read waits for data on a connection and reads up to N bytes; answer Data.
 type Read struct {
+	Answer[Data]
 	SID int `json:"sid"`
 	N   int `json:"n"`
 	// Full waits until all N bytes are received or the peer closes.
 	Full bool `json:"full,omitempty"`
 }
-
-func (Read) answers(Data) {}
 
 // Data is the result of a Read.
 type Data struct {
@@ -175,10 +170,9 @@ type Data struct {
 
 // Window asks for both windows of a connection; answer Windows.
 type Window struct {
+	Answer[Windows]
 	SID int `json:"sid"`
 }
-
-func (Window) answers(Windows) {}
 
 // Windows are the bytes that each end of a connection may still send.
 type Windows struct {
@@ -189,11 +183,10 @@ type Windows struct {
 
 // Shutdown closes one direction of a connection or both; answer Nothing.
 type Shutdown struct {
+	Answer[Nothing]
 	SID int `json:"sid"`
 	How How `json:"how"`
 }
-
-func (Shutdown) answers(Nothing) {}
 
 // How is the direction that a Shutdown closes.
 type How string
@@ -207,37 +200,33 @@ const (
 
 // Close closes a socket and returns at once. Written data is still sent. The answer is empty.
 type Close struct {
+	Answer[Nothing]
 	SID int `json:"sid"`
 }
 
-func (Close) answers(Nothing) {}
-
 // Congestion changes a connection's congestion control; answer Socket with its Info.
 type Congestion struct {
+	Answer[Socket]
 	SID  int    `json:"sid"`
 	Name string `json:"name"`
 }
 
-func (Congestion) answers(Socket) {}
-
 // ListenUDP opens a UDP socket. Received datagrams are Datagram events. A Write goes to the sender
 // of the last datagram. The answer is Socket.
 type ListenUDP struct {
+	Answer[Socket]
 	Port uint16 `json:"port"` // 0: a free port
 }
-
-func (ListenUDP) answers(Socket) {}
 
 // SendUDP sends one datagram from a socket connected to Addr and Port, which the first call opens
 // and later calls reuse. Replies are Datagram events, ICMP errors Undelivered events. Answer
 // DatagramSent.
 type SendUDP struct {
+	Answer[DatagramSent]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
 	Data []byte     `json:"data"`
 }
-
-func (SendUDP) answers(DatagramSent) {}
 
 // DatagramSent is the socket, and the bytes that it sent.
 type DatagramSent struct {

@@ -1,9 +1,7 @@
 package control
 
 // TCPCounters asks for the counters of TCP; answer TCPCounted.
-type TCPCounters struct{}
-
-func (TCPCounters) answers(TCPCounted) {}
+type TCPCounters struct{ Answer[TCPCounted] }
 
 // TCPCounted is the counters of TCP, for all connections together, since the node started.
 type TCPCounted struct {

@@ -8,6 +8,7 @@ import (
 // SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
 // everything. The answer is Transfer.
 type SendFile struct {
+	Answer[Transfer]
 	// Path is the file; empty: send Random bytes.
 	Path string     `json:"path"`
 	Addr netip.Addr `json:"addr"`
@@ -27,11 +28,10 @@ type SendFile struct {
 	Progress func(Progress) `json:"-"`
 }
 
-func (SendFile) answers(Transfer) {}
-
 // RecvFile listens, accepts one connection, stores the received data in Path and closes. During the
 // transfer, and after a failure, the data is in Path with ".part" appended. The answer is Transfer.
 type RecvFile struct {
+	Answer[Transfer]
 	// Path is the file; empty: the data is counted and discarded.
 	Path string `json:"path"`
 	Port uint16 `json:"port"`
@@ -53,12 +53,8 @@ type RecvFile struct {
 	Progress func(Progress) `json:"-"`
 }
 
-func (RecvFile) answers(Transfer) {}
-
 // Transfers lists the transfers in progress, oldest first. Answer []Underway.
-type Transfers struct{}
-
-func (Transfers) answers([]Underway) {}
+type Transfers struct{ Answer[[]Underway] }
 
 // Underway is a transfer in progress.
 type Underway struct {
@@ -76,10 +72,9 @@ type Underway struct {
 
 // StopTransfer stops a transfer, whose own request fails with ErrStopped. The answer is empty.
 type StopTransfer struct {
+	Answer[Nothing]
 	ID int `json:"id"`
 }
-
-func (StopTransfer) answers(Nothing) {}
 
 // Progress is the progress of a transfer. Bytes and Total count from Offset.
 type Progress struct {
