@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
 // labCheckOptions are the flags of `node lab check`.
@@ -74,17 +75,8 @@ func labCheckCommand() *cobra.Command {
 // checked is a verdict as --json prints it.
 type checked struct {
 	Experiment string `json:"experiment"`
-	What       string `json:"what"`
-	Where      string `json:"where,omitempty"`
-	Expected   string `json:"expected"`
-	Got        string `json:"got"`
-	Tolerance  string `json:"tolerance,omitempty"`
-	Pass       bool   `json:"pass"`
-	Published  string `json:"published,omitempty"`
-	Why        string `json:"why,omitempty"`
-	Source     string `json:"source,omitempty"`
-	Because    string `json:"because,omitempty"`
-	Line       int    `json:"line"`
+	figure.Verdict
+	Line int `json:"line"`
 }
 
 // checks returns the selected experiments, each once. Experiments without expectations are skipped
@@ -270,12 +262,8 @@ func (o *labCheckOptions) judge(
 
 func verdicts(j *lab.Judged) []checked {
 	var out []checked
-	for i := range j.Verdicts {
-		v := &j.Verdicts[i]
-		out = append(out, checked{
-			j.Name, v.What(), v.Case(), v.Expected(), v.Got(), v.Tolerance(), v.Pass, v.Published,
-			v.Why, v.Source, v.Because, v.Line,
-		})
+	for i, v := range j.Shown() {
+		out = append(out, checked{j.Name, v, j.Verdicts[i].Line})
 	}
 	return out
 }

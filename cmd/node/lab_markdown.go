@@ -23,7 +23,7 @@ func writeMarkdown(w io.Writer, j *lab.Judged) error {
 	fmt.Fprintf(&b, "## %s\n\n%s.\n\n", j.Name, markdownText(j.About))
 	var checks, own []*lab.Verdict
 	for i := range j.Verdicts {
-		if v := &j.Verdicts[i]; v.Own {
+		if v := &j.Verdicts[i]; v.Own() {
 			own = append(own, v)
 		} else {
 			checks = append(checks, v)

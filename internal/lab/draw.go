@@ -86,7 +86,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 	page := &figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),
-		Metrics: d.Metrics, Verdicts: d.Judged.figures(),
+		Metrics: d.Metrics, Verdicts: d.Judged.Shown(),
 		Plots: figure.SweepPlots(cells, d.Metrics),
 	}
 	var err error

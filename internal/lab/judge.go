@@ -82,10 +82,10 @@ func (j *Judged) Tally() Tally {
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		switch {
-		case v.Own && !v.Pass:
+		case v.Own() && !v.Pass:
 			t.Changed++
 			fallthrough
-		case v.Own:
+		case v.Own():
 			t.Own++
 		case !v.Pass:
 			t.Failed++
@@ -130,18 +130,19 @@ func (j *Judged) Failed() int {
 	return t.Failed + t.Changed
 }
 
-func (j *Judged) figures() []figure.Verdict {
-	var out []figure.Verdict
+// Shown returns the verdicts as a person reads them.
+func (j *Judged) Shown() []figure.Verdict {
 	if j == nil {
 		return nil
 	}
+	out := make([]figure.Verdict, len(j.Verdicts))
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
-		out = append(out, figure.Verdict{
+		out[i] = figure.Verdict{
 			About: v.What(), Where: v.Case(), Expected: v.Expected(), Got: v.Got(),
 			Tolerance: v.Tolerance(), Pass: v.Pass, Published: v.Published, Why: v.Why,
 			Source: v.Source, Because: v.Because,
-		})
+		}
 	}
 	return out
 }
@@ -154,7 +155,7 @@ func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 	for _, own := range []bool{false, true} {
 		var list []*Verdict
 		for i := range j.Verdicts {
-			if v := &j.Verdicts[i]; v.Own == own && (!failedOnly || !v.Pass) {
+			if v := &j.Verdicts[i]; v.Own() == own && (!failedOnly || !v.Pass) {
 				list = append(list, v)
 			}
 		}
@@ -183,7 +184,7 @@ func printVerdicts(b *strings.Builder, list []*Verdict) {
 		said = v.What()
 		verdict := "ok"
 		switch {
-		case !v.Pass && v.Own:
+		case !v.Pass && v.Own():
 			verdict = "CHANGED"
 		case !v.Pass:
 			verdict = "FAILS"
@@ -193,7 +194,7 @@ func printVerdicts(b *strings.Builder, list []*Verdict) {
 			[]string{v.Tolerance()})
 		notes := [4]string{v.Published, v.Why, v.Source, v.Because}
 		for i, label := range []string{"published: ", "", "source: ", "tolerance: "} {
-			if notes[i] != "" && notes[i] != before[i] && (!v.Own || i != sourceNote) {
+			if notes[i] != "" && notes[i] != before[i] && (!v.Own() || i != sourceNote) {
 				t.Wrapped(nil, table.Wrap(label+notes[i], whatWidth), nil, nil, nil, nil)
 			}
 		}

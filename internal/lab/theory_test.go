@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -38,7 +39,10 @@ func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 		require.NoError(t, err, c.claim)
 		cells := []figure.Cell{{Trials: []*result.Trial{trial}}}
 		j := &Judged{Verdicts: []Verdict{
-			{Claim: claim, Values: c.values, Published: c.published},
+			{
+				Claim: claim, Values: c.values,
+				Expectation: &plan.Expectation{Published: c.published},
+			},
 			{Cell: 7},
 			{Claim: claim, Err: ErrUsage},
 		}}

@@ -12,13 +12,11 @@ import (
 
 // Verdict is the check of one expectation against one cell, or against the cells that it compares.
 type Verdict struct {
-	// Line is the expectation's line in its file, About its description, which may be empty.
-	Line  int
-	About string
-	// Cell is the cell. Where are its settings that the claim does not select; empty if there is
+	*plan.Expectation
+	// Cell is the cell. Open are its settings that the claim does not select; empty if there is
 	// only one cell.
-	Cell  int
-	Where []plan.Setting
+	Cell int
+	Open []plan.Setting
 	// Claim is the comparison, Values the values of its terms, and Unit their unit.
 	Claim  *formula.Claim
 	Values []float64
@@ -30,12 +28,8 @@ type Verdict struct {
 	Pass bool
 	// Unsteady means that the claim uses goodput or a share of it, and that it has a trend: a
 	// longer run would have another result.
-	Unsteady       bool
-	Err            error
-	Published, Why string
-	// Source and Because are from the expectation. Own marks a regression value of this program.
-	Source, Because string
-	Own             bool
+	Unsteady bool
+	Err      error
 }
 
 // Expectations checks each expectation of the cells against the runs, which may be in any order. A
@@ -59,10 +53,7 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 			}
 			claim, err := compile(e)
 			if err != nil {
-				out = append(out, Verdict{
-					Line: e.Line, About: e.About, Cell: c, Err: err,
-					Source: e.Source, Because: e.Because, Own: e.Own(),
-				})
+				out = append(out, Verdict{Expectation: e, Cell: c, Err: err})
 				continue
 			}
 			in := env{all, c}
@@ -158,9 +149,7 @@ func keyOf(where []plan.Setting) string {
 
 func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Setting) Verdict {
 	v := Verdict{
-		Line: e.Line, About: e.About, Cell: in.cell, Where: where, Claim: claim,
-		Published: e.Published, Why: e.Why, Unit: formula.Pure,
-		Source: e.Source, Because: e.Because, Own: e.Own(),
+		Expectation: e, Cell: in.cell, Open: where, Claim: claim, Unit: formula.Pure,
 	}
 	for _, t := range claim.Terms {
 		value, err := t.Eval(in)

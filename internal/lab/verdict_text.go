@@ -36,8 +36,8 @@ func (v *Verdict) claim() string {
 
 // Case describes the cell: the swept settings, without those that the claim selects.
 func (v *Verdict) Case() string {
-	parts := make([]string, len(v.Where))
-	for i, s := range v.Where {
+	parts := make([]string, len(v.Open))
+	for i, s := range v.Open {
 		parts[i] = s.Name + " " + result.Shown(s.Value)
 	}
 	return strings.Join(parts, ", ")

@@ -62,15 +62,20 @@ type Section struct {
 	Plots []Plot
 }
 
-// Verdict is the result of an expectation.
+// Verdict is the result of an expectation, as a person reads it: numbers have their units.
 type Verdict struct {
-	About string
-	Where string // the cells it is about; empty: all
-	// Expected, Got and Tolerance are as a person reads them, with their units.
-	Expected, Got, Tolerance string
-	Pass                     bool
-	Published, Why           string // what a paper says where theory says something else
-	Source, Because          string // of the expected value and of the tolerance
+	About     string `json:"what"`
+	Where     string `json:"where,omitempty"` // the cells it is about; empty: all
+	Expected  string `json:"expected"`
+	Got       string `json:"got"`
+	Tolerance string `json:"tolerance,omitempty"`
+	Pass      bool   `json:"pass"`
+	// Published is what a paper says where theory says something else, and Why explains it.
+	Published string `json:"published,omitempty"`
+	Why       string `json:"why,omitempty"`
+	// Source and Because are of the expected value and of the tolerance.
+	Source  string `json:"source,omitempty"`
+	Because string `json:"because,omitempty"`
 }
 
 //go:embed report.html

@@ -106,8 +106,8 @@ var (
 		"object_mean of the large objects")
 	LargeLast = define("large_last", "s", "time of the last large object", "last large",
 		"time until the last large object was complete")
-	NotebookThroughput = define("notebook_throughput", "bytes/s", "new ACKs × 80", "new ACKs × 80",
-		"80 for each new acknowledgment: document 002's count")
+	NotebookThroughput = define("notebook_throughput", "bytes/s", "new ACKs × 80",
+		"new ACKs × 80", "80 for each new acknowledgment: document 002's count")
 	NotebookAcks = define("notebook_acks", "packets", "acknowledgments", "",
 		"acknowledgments that the sender received")
 	NotebookDuplicates = define("notebook_duplicates", "", "share of duplicate ACKs", "dup. ACKs",
