@@ -3,6 +3,7 @@ package netem
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -13,27 +14,57 @@ type Jitter interface {
 	Draw(since time.Duration, random *rand.Rand) time.Duration
 }
 
-// UniformJitter is uniformly distributed between minus and plus its value.
-type UniformJitter time.Duration
-
-// Validate reports what is wrong with the description.
-func (u UniformJitter) Validate() error { return validJitter(time.Duration(u)) }
-
-// Draw implements Jitter.
-func (u UniformJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
-	return time.Duration(random.Int64N(2*int64(u)+1) - int64(u))
+// RandomJitter is drawn for each packet.
+type RandomJitter struct {
+	Size time.Duration
+	// Shape is the distribution: empty for a uniform one between minus and plus Size, "normal" with
+	// the standard deviation Size, "pareto" or "paretonormal" of tc-netem(8), or the name of Table.
+	Shape string
+	// Table is in the form of tc's files: all entries are equally likely, and 8192 stands for Size.
+	// It is not copied.
+	Table []int16
 }
 
+// UniformJitter is uniformly distributed between minus and plus its size.
+func UniformJitter(size time.Duration) RandomJitter { return RandomJitter{Size: size} }
+
 // NormalJitter is normally distributed with this standard deviation.
-type NormalJitter time.Duration
+func NormalJitter(size time.Duration) RandomJitter {
+	return RandomJitter{Size: size, Shape: shapeNormal}
+}
 
 // Validate reports what is wrong with the description.
-func (n NormalJitter) Validate() error { return validJitter(time.Duration(n)) }
+func (j RandomJitter) Validate() error {
+	known := j.Shape == "" || slices.Contains(shapes, j.Shape)
+	switch {
+	case len(j.Table) == 0 && !known || len(j.Table) > maxTable:
+		return fmt.Errorf("%w: table with %d entries: must be 1 to %d",
+			ErrConfig, len(j.Table), maxTable)
+	case j.Size < 0 || j.Size > maxJitter:
+		return fmt.Errorf("%w: jitter %v: must be 0 to %v", ErrConfig, j.Size, maxJitter)
+	}
+	return nil
+}
 
-// Draw implements Jitter. It adds up twelve uniform variables with a variance of 1/12 each. The sum
-// is normal within what an experiment can show, up to six deviations, and computed in integers,
-// which are the same on every machine.
-func (n NormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
+// Draw implements Jitter.
+func (j RandomJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
+	switch {
+	case len(j.Table) > 0:
+		return scaledJitter(j.Size, int64(j.Table[random.IntN(len(j.Table))]))
+	case j.Shape == shapeNormal:
+		return normal(j.Size, random)
+	case j.Shape == shapePareto:
+		return scaledJitter(j.Size, pareto(1+int64(random.Uint32N(quantiles))))
+	case j.Shape == shapeParetoNormal:
+		return scaledJitter(j.Size, paretoNormal(int64(random.Uint32N(quantiles))))
+	}
+	return time.Duration(random.Int64N(2*int64(j.Size)+1) - int64(j.Size))
+}
+
+// normal adds up twelve uniform variables with a variance of 1/12 each. The sum is normal within
+// what an experiment can show, up to six deviations, and computed in integers, which are the same
+// on every machine.
+func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
 	for range halves / 2 {
@@ -43,18 +74,11 @@ func (n NormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	// The sum has 35 bits. It is shortened so that the product fits for every deviation below two
 	// days.
 	const kept = 16
-	return time.Duration((sum >> kept) * int64(n) >> (32 - kept))
+	return time.Duration((sum >> kept) * int64(deviation) >> (32 - kept))
 }
 
 // maxJitter prevents overflow.
 const maxJitter = time.Hour
-
-func validJitter(d time.Duration) error {
-	if d < 0 || d > maxJitter {
-		return fmt.Errorf("%w: jitter %v: must be 0 to %v", ErrConfig, d, maxJitter)
-	}
-	return nil
-}
 
 // Reorder changes the order of packets.
 type Reorder struct {

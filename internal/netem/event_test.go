@@ -237,7 +237,7 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 			Steps: []netem.Step{{0, 1e8}, {ms, 2e8}}, Every: 3 * ms,
 		}, Queue: netem.DropHead{Time: 10 * ms}},
 		"others": {
-			Policer: &netem.Policer{Rate: 1e8, Burst: 5000}, Jitter: netem.ParetoNormalJitter(ms),
+			Policer: &netem.Policer{Rate: 1e8, Burst: 5000}, Jitter: netem.RandomJitter{Size: ms, Shape: "paretonormal"},
 			Loss: netem.OnOff{On: ms, Off: ms, Poisson: true},
 		},
 	} {

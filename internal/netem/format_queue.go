@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 func (s *sentence) formatRate(c *Config) {
@@ -175,17 +174,8 @@ func formatSixteenths(x float64) string { return strconv.FormatFloat(16*x, 'f', 
 
 // jitterWords returns a jitter's size and the name of its distribution; empty: uniform.
 func jitterWords(jitter Jitter) (size, name string) {
-	switch j := jitter.(type) {
-	case UniformJitter:
-		return time.Duration(j).String(), ""
-	case NormalJitter:
-		return time.Duration(j).String(), shapeNormal
-	case ParetoJitter:
-		return time.Duration(j).String(), shapePareto
-	case ParetoNormalJitter:
-		return time.Duration(j).String(), shapeParetoNormal
-	case TableJitter:
-		return j.Jitter.String(), j.Name
+	if j, ok := jitter.(RandomJitter); ok {
+		return j.Size.String(), j.Shape
 	}
 	return fmt.Sprintf("%T", jitter), ""
 }

@@ -1,40 +1,15 @@
 package netem
 
-import (
-	"math"
-	"math/rand/v2"
-	"time"
-)
-
-// ParetoJitter is the distribution pareto of tc-netem(8): a Pareto variable x with exponent 3, mean
-// 1.5 and minimum 1, as (x-1.5)·4/3 times this jitter, at most 4 times. So a packet is early by at
-// most 2/3 of the jitter, and sometimes very late.
-type ParetoJitter time.Duration
-
-// Validate reports what is wrong with the description.
-func (p ParetoJitter) Validate() error { return validJitter(time.Duration(p)) }
-
-// Draw implements Jitter.
-func (p ParetoJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
-	return scaledJitter(time.Duration(p), pareto(1+int64(random.Uint32N(quantiles))))
-}
-
-// ParetoNormalJitter is the distribution paretonormal of tc-netem(8): at each quantile, a quarter
-// of the normal distribution's and three quarters of pareto's.
-type ParetoNormalJitter time.Duration
-
-// Validate reports what is wrong with the description.
-func (p ParetoNormalJitter) Validate() error { return validJitter(time.Duration(p)) }
-
-// Draw implements Jitter.
-func (p ParetoNormalJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
-	return scaledJitter(time.Duration(p), paretoNormal(int64(random.Uint32N(quantiles))))
-}
+import "math"
 
 // quantiles is the number of entries of tc's tables.
 const quantiles = 4096
 
-// pareto returns the entry of tc's table such that k of 4096 values are at least as large, with k
+// pareto has the distribution pareto of tc-netem(8): a Pareto variable x with exponent 3, mean 1.5
+// and minimum 1, as (x-1.5)·4/3 times the jitter, at most 4 times. So a packet is early by at most
+// 2/3 of the jitter, and sometimes very late.
+//
+// It returns the entry of tc's table such that k of 4096 values are at least as large, with k
 // from 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/27k. Floating point is used only for the
 // first guess, so that the result is the same on every machine.
 func pareto(k int64) int64 {
@@ -51,7 +26,8 @@ func pareto(k int64) int64 {
 	return min(y-mean, most)
 }
 
-// paretoNormal returns the entry of tc's table such that j of 4096 values are smaller. Rounding
+// paretoNormal has tc's distribution of this name: at each quantile, a quarter of the normal
+// distribution's and three quarters of pareto's. It returns the entry of tc's table such that j of 4096 values are smaller. Rounding
 // removes possible differences between machines from the normal part: a test checks that no value
 // is near the middle between two integers.
 func paretoNormal(j int64) int64 {

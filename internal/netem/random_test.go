@@ -76,11 +76,11 @@ func randomJitter(r *rand.Rand) netem.Jitter {
 	case 1:
 		return netem.NormalJitter(size)
 	case 2:
-		return netem.ParetoJitter(size)
+		return netem.RandomJitter{Size: size, Shape: "pareto"}
 	case 3:
-		return netem.ParetoNormalJitter(size)
+		return netem.RandomJitter{Size: size, Shape: "paretonormal"}
 	case 4:
-		return netem.TableJitter{Jitter: size, Table: []int16{-8192, 0, 0, 32767}}
+		return netem.RandomJitter{Size: size, Table: []int16{-8192, 0, 0, 32767}}
 	case 5:
 		return netem.DelayTrace{
 			Points: []netem.DelayPoint{{0, size}, {time.Millisecond, -size}, {2 * time.Millisecond, 3 * size}},

@@ -23,29 +23,6 @@ func scaledJitter(jitter time.Duration, entry int64) time.Duration {
 	return time.Duration(rest/jitterScale + int64(jitter)/jitterScale*entry)
 }
 
-// TableJitter has the distribution of a table in the form of tc's files: all entries are equally
-// likely, and 8192 stands for this jitter.
-type TableJitter struct {
-	Jitter time.Duration
-	Table  []int16 // not copied
-	// Name is the table's name in words; a table without a name has no words.
-	Name string
-}
-
-// Validate reports what is wrong with the description.
-func (t TableJitter) Validate() error {
-	if len(t.Table) == 0 || len(t.Table) > maxTable {
-		return fmt.Errorf("%w: table with %d entries: must be 1 to %d",
-			ErrConfig, len(t.Table), maxTable)
-	}
-	return validJitter(t.Jitter)
-}
-
-// Draw implements Jitter.
-func (t TableJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
-	return scaledJitter(t.Jitter, int64(t.Table[random.IntN(len(t.Table))]))
-}
-
 // maxTable is tc's own limit.
 const maxTable = 16 << 10
 

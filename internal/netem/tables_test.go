@@ -55,8 +55,8 @@ func TestParetoJitter(t *testing.T) {
 		jitter   Jitter
 		mean, sd float64 // of the table tc writes, as shares of the jitter
 	}{
-		"pareto":       {ParetoJitter(jitter), -0.0334914, 0.8196772},
-		"paretonormal": {ParetoNormalJitter(jitter), -0.0253012, 0.8339445},
+		"pareto":       {RandomJitter{Size: jitter, Shape: "pareto"}, -0.0334914, 0.8196772},
+		"paretonormal": {RandomJitter{Size: jitter, Shape: "paretonormal"}, -0.0253012, 0.8339445},
 	} {
 		var sum, squares float64
 		late := map[float64]int{}
@@ -108,7 +108,7 @@ func TestTableJitter(t *testing.T) {
 	table, err := ParseTable("# two thirds are late\n 8192 8192\n\n-16384 # and one early\n")
 	require.NoError(t, err)
 	assert.Equal(t, []int16{8192, 8192, -16384}, table)
-	j := TableJitter{Jitter: milli, Table: table}
+	j := RandomJitter{Size: milli, Table: table}
 	require.NoError(t, j.Validate())
 	r := rand.New(rand.NewPCG(2, 2))
 	late := 0
@@ -133,7 +133,7 @@ func TestTableJitter(t *testing.T) {
 		require.ErrorIs(t, err, ErrConfig)
 		assert.ErrorContains(t, err, want)
 	}
-	require.ErrorIs(t, TableJitter{Jitter: 1}.Validate(), ErrConfig)
+	require.ErrorIs(t, RandomJitter{Size: 1, Shape: "x"}.Validate(), ErrConfig)
 }
 
 func FuzzTable(f *testing.F) {
@@ -146,7 +146,7 @@ func FuzzTable(f *testing.F) {
 			require.ErrorIs(t, err, ErrConfig)
 			return
 		}
-		j := TableJitter{Jitter: maxJitter, Table: table}
+		j := RandomJitter{Size: maxJitter, Table: table}
 		require.NoError(t, j.Validate())
 		d := j.Draw(0, rand.New(rand.NewPCG(1, 1)))
 		assert.LessOrEqual(t, d.Abs(), 4*maxJitter)

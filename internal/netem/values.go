@@ -71,17 +71,11 @@ func (r *reader) delay() {
 	const usage = "delay TIME [JITTER [CORRELATION%]]"
 	r.cfg.Delay = r.time(usage)
 	if r.more() {
-		r.jitter = r.time(usage)
+		r.jitter.Size = r.time(usage)
 	}
 	if r.more() {
 		r.cfg.Correlation.Jitter = r.share(usage)
 	}
-}
-
-// shape is a distribution of jitter.
-type shape struct {
-	name  string // empty: uniform
-	table []int16
 }
 
 // The distributions of tc-netem(8).
@@ -96,30 +90,18 @@ var shapes = []string{shapeUniform, shapeNormal, shapePareto, shapeParetoNormal}
 
 const usageDistribution = "distribution uniform, normal, pareto, paretonormal or FILE.dist"
 
-func (s *shape) jitter(d time.Duration) Jitter {
-	switch s.name {
-	case shapeNormal:
-		return NormalJitter(d)
-	case shapePareto:
-		return ParetoJitter(d)
-	case shapeParetoNormal:
-		return ParetoNormalJitter(d)
-	case "", shapeUniform:
-		return UniformJitter(d)
-	}
-	return TableJitter{Jitter: d, Table: s.table, Name: s.name}
+func (r *reader) shape() {
+	j := r.distribution()
+	r.jitter.Shape, r.jitter.Table = j.Shape, j.Table
 }
 
 // distribution parses a distribution's name. A name with a dot or a slash is a file.
-func (r *reader) distribution() shape {
+func (r *reader) distribution() (j RandomJitter) {
 	w, ok := r.next(usageDistribution)
-	if !ok {
-		return shape{}
-	}
-	if slices.Contains(shapes, w.text) {
-		return shape{name: w.text}
-	}
 	switch {
+	case !ok || w.text == shapeUniform:
+	case slices.Contains(shapes, w.text):
+		j.Shape = w.text
 	case !strings.ContainsAny(w.text, "./"):
 		r.fail(w, "an unknown distribution"+diagnostic.DidYouMean(w.text, shapes),
 			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
@@ -136,9 +118,9 @@ func (r *reader) distribution() shape {
 			why := strings.TrimPrefix(err.Error(), ErrConfig.Error()+": ")
 			r.fail(w, "not a table of tc: "+why, "")
 		}
-		return shape{name: w.text, table: table}
+		j.Shape, j.Table = w.text, table
 	}
-	return shape{}
+	return j
 }
 
 func (r *reader) where() {

@@ -53,7 +53,7 @@ var keywords []keyword
 func init() {
 	keywords = []keyword{
 		{"delay", "delay TIME [JITTER [CORRELATION%]]", (*reader).delay},
-		{"distribution", usageDistribution, func(r *reader) { r.shape = r.distribution() }},
+		{"distribution", usageDistribution, (*reader).shape},
 		{"overtake", "overtake", func(r *reader) { r.cfg.Overtaking = true }},
 		{"loss", usageLoss, (*reader).loss},
 		{"drop", "drop N,N,N-N", (*reader).drop},
@@ -148,8 +148,7 @@ type reader struct {
 	seen  map[string]word // keywords, by name
 	read  func(name string) (string, error)
 
-	jitter time.Duration
-	shape  shape
+	jitter RandomJitter
 	steps  []Step        // of the rate; one: it is constant
 	repeat time.Duration // of the steps
 	cells  Cells         // of a rate in cells

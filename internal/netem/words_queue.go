@@ -384,9 +384,10 @@ const usageSlot = "slot MIN [MAX] [packets N] [bytes N] or " +
 func (r *reader) slot() {
 	s := &Slots{}
 	if r.skip("distribution") {
-		shape := r.distribution()
+		j := r.distribution()
 		s.Min = r.time(usageSlot)
-		s.Jitter = shape.jitter(r.time(usageSlot))
+		j.Size = r.time(usageSlot)
+		s.Jitter = j
 	} else {
 		s.Min = r.time(usageSlot)
 		if r.more() {

@@ -200,8 +200,8 @@ func TestWordsThatNameAFile(t *testing.T) {
 	}
 	c, err := netem.ParseWith("delay 10ms 2ms distribution ./lte.dist", read)
 	require.NoError(t, err)
-	assert.Equal(t, netem.TableJitter{
-		Jitter: 2 * time.Millisecond, Table: []int16{-8192, 8192}, Name: "./lte.dist",
+	assert.Equal(t, netem.RandomJitter{
+		Size: 2 * time.Millisecond, Table: []int16{-8192, 8192}, Shape: "./lte.dist",
 	}, c.Jitter)
 	assert.Equal(t, "delay 10ms 2ms distribution ./lte.dist", c.String())
 	_, err = netem.ParseWith("delay 10ms 2ms distribution /x", read)

@@ -16,11 +16,11 @@ func (r *reader) finish() {
 	if c.Delay == 0 && c.Reorder.Share > 0 && c.Reorder.Late == 0 {
 		c.Reorder.Late = Lateness
 	}
-	if r.jitter > 0 {
-		c.Jitter = r.shape.jitter(r.jitter)
+	if r.jitter.Size > 0 {
+		c.Jitter = r.jitter
 	}
-	r.needs("distribution", r.jitter > 0, "a jitter: delay TIME JITTER")
-	r.needs("overtake", r.jitter > 0, "a jitter: delay TIME JITTER")
+	r.needs("distribution", r.jitter.Size > 0, "a jitter: delay TIME JITTER")
+	r.needs("overtake", r.jitter.Size > 0, "a jitter: delay TIME JITTER")
 	r.needs("late", c.Reorder.Share > 0, "reorder SHARE%")
 	r.needs("bits", c.Corrupt.Share > 0, "corrupt SHARE%")
 	r.needs("where", c.Corrupt.Share > 0, "corrupt SHARE%")

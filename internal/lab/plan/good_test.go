@@ -153,8 +153,8 @@ func TestDirections(t *testing.T) {
 			Jitter: netem.NormalJitter(20 * ms), Overtaking: true,
 			Correlation: netem.Correlation{Jitter: .25},
 		}},
-		{"jitter: {pareto: 5ms}", netem.Config{Jitter: netem.ParetoJitter(5 * ms)}},
-		{"jitter: {paretonormal: 5ms}", netem.Config{Jitter: netem.ParetoNormalJitter(5 * ms)}},
+		{"jitter: {pareto: 5ms}", netem.Config{Jitter: netem.RandomJitter{Size: 5 * ms, Shape: "pareto"}}},
+		{"jitter: {paretonormal: 5ms}", netem.Config{Jitter: netem.RandomJitter{Size: 5 * ms, Shape: "paretonormal"}}},
 		{"jitter: {steps: [[0s, 0ms], [10s, 30ms]]}", netem.Config{Jitter: netem.DelayTrace{
 			Points: []netem.DelayPoint{{}, {At: 10 * time.Second, Delay: 30 * ms}},
 		}}},
@@ -447,8 +447,8 @@ func TestFiles(t *testing.T) {
 	f.Load = traces.load
 	cells, err = f.Cells()
 	require.NoError(t, err)
-	assert.Equal(t, netem.TableJitter{
-		Jitter: 5 * ms, Table: []int16{-8192, 0, 8192}, Name: "normal.dist",
+	assert.Equal(t, netem.RandomJitter{
+		Size: 5 * ms, Table: []int16{-8192, 0, 8192}, Shape: "normal.dist",
 	}, cells[0].Path.Down.Jitter)
 }
 

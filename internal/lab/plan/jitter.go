@@ -16,23 +16,19 @@ type jitterOf struct {
 	widthNode *node
 }
 
-func readWidth[J interface {
-	~int64
-	netem.Jitter
-}](what string, to *netem.Jitter) reading {
-	return func(d *decoder, n *node) {
-		if w, ok := d.span(n, what, 0, maxDelay); ok {
-			*to = J(w)
+func (j *jitterOf) keys() []key {
+	size := func(shape, what string) reading {
+		return func(d *decoder, n *node) {
+			if w, ok := d.span(n, what, 0, maxDelay); ok {
+				j.made = netem.RandomJitter{Size: w, Shape: shape}
+			}
 		}
 	}
-}
-
-func (j *jitterOf) keys() []key {
 	return []key{
-		{"uniform", "", readWidth[netem.UniformJitter]("so much more or less", &j.made)},
-		{"normal", "", readWidth[netem.NormalJitter]("a standard deviation", &j.made)},
-		{"pareto", "", readWidth[netem.ParetoJitter]("a jitter", &j.made)},
-		{"paretonormal", "", readWidth[netem.ParetoNormalJitter]("a jitter", &j.made)},
+		{"uniform", "", size("", "so much more or less")},
+		{"normal", "", size("normal", "a standard deviation")},
+		{"pareto", "", size("pareto", "a jitter")},
+		{"paretonormal", "", size("paretonormal", "a jitter")},
 		{"table", "", readNode(&j.table)},
 		{"width", "", func(d *decoder, n *node) {
 			j.widthNode = n
@@ -86,7 +82,7 @@ func (j *jitterOf) readTable(d *decoder) {
 		d.bad(j.table, diagnostic.Quote(j.table.text)+": "+plainly(err), "a table in tc's format")
 		return
 	}
-	j.made = netem.TableJitter{Jitter: j.width, Table: table, Name: j.table.text}
+	j.made = netem.RandomJitter{Size: j.width, Table: table, Shape: j.table.text}
 }
 
 func (j *jitterOf) readSteps(d *decoder, n *node) {
