@@ -3,9 +3,7 @@ package control
 import "net/netip"
 
 // NATs asks for the NATs of the node's interfaces; answer []NAT.
-type NATs struct{}
-
-func (NATs) answers([]NAT) {}
+type NATs struct{ Answer[[]NAT] }
 
 // MaxNATSessions limits the sessions of one NAT in an answer.
 const MaxNATSessions = 2000
@@ -51,6 +49,7 @@ type NATSession struct {
 
 // SetNAT changes the NAT of an interface; answer Nothing.
 type SetNAT struct {
+	Answer[Nothing]
 	Iface string `json:"iface"`
 	// On gives the interface a NAT, or changes it, with the arguments Args of `nat on IFACE`. The
 	// port forwards stay.
@@ -64,14 +63,11 @@ type SetNAT struct {
 	Unforward []string `json:"unforward,omitempty"`
 }
 
-func (SetNAT) answers(Nothing) {}
-
 // ClearNAT removes all sessions; answer NATCleared.
 type ClearNAT struct {
+	Answer[NATCleared]
 	Iface string `json:"iface,omitempty"` // only of this interface
 }
-
-func (ClearNAT) answers(NATCleared) {}
 
 // NATCleared is how many sessions were removed.
 type NATCleared struct {

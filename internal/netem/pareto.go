@@ -27,9 +27,9 @@ func pareto(k int64) int64 {
 }
 
 // paretoNormal has tc's distribution of this name: at each quantile, a quarter of the normal
-// distribution's and three quarters of pareto's. It returns the entry of tc's table such that j of 4096 values are smaller. Rounding
-// removes possible differences between machines from the normal part: a test checks that no value
-// is near the middle between two integers.
+// distribution's and three quarters of pareto's. It returns the entry of tc's table such that j of
+// 4096 values are smaller. Rounding removes possible differences between machines from the normal
+// part: a test checks that no value is near the middle between two integers.
 func paretoNormal(j int64) int64 {
 	normal := int64(math.Round(normalQuantile(j) * jitterScale))
 	return (normal + 3*pareto(quantiles-j)) / 4

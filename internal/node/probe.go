@@ -65,7 +65,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 	c.probes.end = nil
 	var err error
 	if f != nil {
-		c.probes.end, err = c.probe(f)
+		c.probes.end, err = probe(c, f)
 	}
 	if before != nil {
 		before()
@@ -81,10 +81,10 @@ func (c *Conn) Probe(f func(Sample)) error {
 
 // probe calls f with samples until end is called or the connection is gone. When end returns, f was
 // called for the last time.
-func (c *Conn) probe(f func(Sample)) (end func(), err error) {
+func probe(c *Conn, f func(Sample)) (end func(), err error) {
 	n, missed := NewNews[Sample](maxSamples), uint64(0)
 	stop, err := c.WatchSamples(func(i *tcp.Info) {
-		s := c.sample(i)
+		s := sampleOf(c, i)
 		s.Missed = missed
 		if !n.Add(s) {
 			missed++
@@ -128,7 +128,7 @@ func (c *Conn) sampled(s *tcp.Info) {
 	}
 }
 
-func (c *Conn) sample(s *tcp.Info) Sample {
+func sampleOf(c *Conn, s *tcp.Info) Sample {
 	return Sample{
 		Time: c.node.Time.Wall(s.Time), State: stack.StateName(s.State),
 		CAState: s.Recovery,
