@@ -61,6 +61,7 @@ expect:
 	j, err = r.JudgeComplete()
 	require.NoError(t, err)
 	assert.Equal(t, "1 of 2 checks hold", j.Tally().String())
+	assert.Equal(t, "1 check holds", lab.Tally{Checks: 1}.String())
 }
 
 // The page of an experiment that is complete is its report. Before that it has the complete cells
