@@ -230,7 +230,6 @@ func (x *execution) data(s *step) error {
 	goal := c.got + s.count.value(x.symbol)
 	until := x.run.Now().Add(x.patience(s.span))
 	for c.got < goal {
-		before := c.got
 		p, err := x.receive(until)
 		if err != nil {
 			return err
@@ -245,9 +244,6 @@ func (x *execution) data(s *step) error {
 				if err := x.acknowledge(); err != nil {
 					return err
 				}
-			}
-			if c.got > before {
-				until = x.run.Now().Add(x.patience(s.span))
 			}
 		}
 	}

@@ -36,6 +36,7 @@ var rooms = []room{
 		"interchange judge/ns3 examine examine/report", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
+	{"examine/mutants", driver, "checksum examine ip", ""},
 	{"examine/report", driver, "capture diagnostic examine files", ""},
 	{"batch", driver, "diagnostic files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},

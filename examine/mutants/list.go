@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// state is what a mutant remembers of a run.
+type state struct {
+	next   uint32 // what the subject expects, by its last acknowledgment
+	sent   map[uint32]bool
+	acks   map[uint32]bool
+	window uint16 // of the last segment to the subject
+	opened bool   // the subject has sent a SYN without ACK
+}
+
+// mutant is a wrong variant of the subject: what it receives or sends is changed as a plausible bug
+// would. A nil result drops the packet.
+type mutant struct {
+	name string
+	area string // the area in which the examiner must find the bug, or the beginning of its name
+	to   func(s *state, p packet) packet
+	from func(s *state, p packet) packet
+}
+
+// dropTo is a mutant that does not take some packets, dropFrom one that does not send some.
+func dropTo(name, area string, drops func(s *state, p packet) bool) mutant {
+	return mutant{name, area, dropping(drops), nil}
+}
+
+func dropFrom(name, area string, drops func(s *state, p packet) bool) mutant {
+	return mutant{name, area, nil, dropping(drops)}
+}
+
+func dropping(drops func(s *state, p packet) bool) func(*state, packet) packet {
+	return func(s *state, p packet) packet {
+		if drops(s, p) {
+			return nil
+		}
+		return p
+	}
+}
+
+// editTo and editFrom are mutants that change some packets, whose checksums are computed again.
+func editTo(name, area string, when func(p packet) bool, edit func(s *state, p packet)) mutant {
+	return mutant{name, area, editing(when, edit), nil}
+}
+
+func editFrom(name, area string, when func(p packet) bool, edit func(s *state, p packet)) mutant {
+	return mutant{name, area, nil, editing(when, edit)}
+}
+
+func editing(when func(p packet) bool, edit func(s *state, p packet)) func(*state, packet) packet {
+	return func(s *state, p packet) packet {
+		if !when(p) {
+			return p
+		}
+		edit(s, p)
+		return p.sealed()
+	}
+}
+
+func with(flags byte) func(p packet) bool { return func(p packet) bool { return p.has(flags) } }
+
+// plain reports whether a segment has data and neither SYN nor RST.
+func plain(p packet) bool { return p.tcp() && p.flags()&(syn|rst) == 0 }
+
+func setFlags(change func(f byte) byte) func(*state, packet) {
+	return func(_ *state, p packet) { p.body()[13] = change(p.flags()) }
+}
+
+func setWindow(change func(w uint16) uint16) func(*state, packet) {
+	return func(_ *state, p packet) { binary.BigEndian.PutUint16(p.body()[14:], change(p.win())) }
+}
+
+func add32(at int, n uint32) func(*state, packet) {
+	return func(_ *state, p packet) {
+		b := p.body()[at:]
+		binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)+n)
+	}
+}
+
+// mutants are the wrong variants.
+var mutants = slices.Concat(handshakes, streams, flows, closings, packets, routers)
+
+var handshakes = []mutant{
+	dropTo("drop SYNs with options", "tcp options", func(_ *state, p packet) bool {
+		return p.has(syn) && len(p.options()) > 0
+	}),
+	dropTo("drop segments with options", "tcp options", func(_ *state, p packet) bool {
+		return p.tcp() && len(p.options()) > 0
+	}),
+	editFrom("SYN-ACK acknowledges the SYN without its one", "tcp handshake", with(syn|ack),
+		add32(8, ^uint32(0))),
+	editFrom("SYN with ACK", "tcp handshake", func(p packet) bool {
+		return p.has(syn) && p.flags()&ack == 0
+	}, setFlags(func(f byte) byte { return f | ack })),
+	dropFrom("no SYN-ACK after the first", "tcp", func(s *state, p packet) bool {
+		return p.has(syn|ack) && s.repeats(p)
+	}),
+	dropFrom("no SYN after the first", "tcp retransmission", func(s *state, p packet) bool {
+		return p.has(syn) && p.flags()&ack == 0 && s.repeats(p)
+	}),
+	dropFrom("silence instead of RST", "tcp reset", func(_ *state, p packet) bool {
+		return p.has(rst)
+	}),
+	editFrom("RST with sequence number 0", "tcp reset", with(rst), func(_ *state, p packet) {
+		binary.BigEndian.PutUint32(p.body()[4:], 0)
+	}),
+	editFrom("RST for a SYN without ACK flag", "tcp reset", with(rst|ack),
+		setFlags(func(f byte) byte { return f &^ ack })),
+	dropTo("ignore RST", "tcp reset", func(_ *state, p packet) bool { return p.has(rst) }),
+	editTo("take any RST", "tcp reset", with(rst), func(s *state, p packet) {
+		if s.next != 0 {
+			binary.BigEndian.PutUint32(p.body()[4:], s.next)
+		}
+	}),
+	dropTo("SYN-SENT takes only a SYN-ACK", "tcp handshake", func(s *state, p packet) bool {
+		return s.opened && p.has(syn) && p.flags()&ack == 0
+	}),
+	dropTo("drop a SYN with flags of ECN", "tcp header", func(_ *state, p packet) bool {
+		return p.has(syn | ece)
+	}),
+	dropTo("no answer to a SYN in a connection", "tcp challenge", func(s *state, p packet) bool {
+		return p.has(syn) && s.next != 0 && p.seq()-s.next < 1<<16
+	}),
+	editFrom("window scale in every SYN-ACK", "tcp options", func(p packet) bool {
+		return p.has(syn|ack) && len(p.options()) >= 4
+	}, func(_ *state, p packet) { copy(p.options(), []byte{1, 3, 3, 7}) }),
+	editTo("ignore the MSS", "tcp options", func(p packet) bool {
+		return p.has(syn) && p.option(2) != nil
+	}, func(_ *state, p packet) { copy(p.option(2), []byte{5, 180}) }),
+	editTo("scale the window of the SYN, too", "tcp options", func(p packet) bool {
+		return p.has(syn) && p.option(3) != nil && p.win() < 1<<13
+	}, setWindow(func(w uint16) uint16 { return w << 2 })),
+	editTo("do not scale windows", "tcp options", func(p packet) bool {
+		return p.has(syn) && p.option(3) != nil
+	}, func(_ *state, p packet) { p.option(3)[0] = 0 }),
+}
+
+var streams = []mutant{
+	{"checksum over the header only", "tcp checksum", nil, func(_ *state, p packet) packet {
+		if p.tcp() {
+			p.sum(20, len(p.body()))
+		}
+		return p
+	}},
+	{
+		"checksum without the pseudo-header's length of the data", "tcp checksum", nil,
+		func(_ *state, p packet) packet {
+			if p.tcp() {
+				p.sum(len(p.body()), 20)
+			}
+			return p
+		},
+	},
+	{
+		"checksum without the odd last byte", "tcp checksum", nil,
+		func(_ *state, p packet) packet {
+			if p.tcp() {
+				p.sum(len(p.body())&^1, len(p.body()))
+			}
+			return p
+		},
+	},
+	{"do not verify the TCP checksum", "tcp checksum", func(_ *state, p packet) packet {
+		if p.tcp() && p.body()[12]>>4 >= 5 {
+			return p.sealed()
+		}
+		return p
+	}, nil},
+	dropTo("drop data of odd length", "tcp checksum", func(_ *state, p packet) bool {
+		return plain(p) && len(p.data())%2 == 1 && len(p.data()) > 1
+	}),
+	dropTo("drop urgent data", "tcp header", func(_ *state, p packet) bool { return p.has(urg) }),
+	dropTo("drop early segments", "tcp reassembly", func(s *state, p packet) bool {
+		ahead := p.seq() - s.next
+		return plain(p) && p.span() > 0 && ahead > 0 && ahead < 1<<16
+	}),
+	dropTo("drop old segments without an ACK", "tcp acknowledgment",
+		func(s *state, p packet) bool {
+			return plain(p) && p.span() > 0 && int32(p.seq()-s.next) < 0
+		}),
+	dropTo("take only segments that begin at the next byte", "tcp reassembly",
+		func(s *state, p packet) bool {
+			behind := s.next - p.seq()
+			return plain(p) && behind > 0 && behind < p.span()
+		}),
+	editTo("take data without ACK", "tcp acknowledgment", func(p packet) bool {
+		return plain(p) && p.flags()&ack == 0
+	}, setFlags(func(f byte) byte { return f | ack })),
+	dropFrom("no duplicate acknowledgments", "tcp acknowledgment", func(s *state, p packet) bool {
+		if !plain(p) || p.span() > 0 {
+			return false
+		}
+		old := s.acks[p.ack()]
+		s.acks[p.ack()] = true
+		return old
+	}),
+	editFrom("acknowledge one byte too few", "tcp acknowledgment", func(p packet) bool {
+		return plain(p) && p.flags()&fin == 0
+	}, add32(8, ^uint32(0))),
+	dropFrom("no retransmission of data", "tcp retransmission", func(s *state, p packet) bool {
+		return plain(p) && len(p.data()) > 0 && s.repeats(p)
+	}),
+	editFrom("retransmit with a later sequence number", "tcp retransmission",
+		func(p packet) bool { return plain(p) && len(p.data()) > 0 }, func(s *state, p packet) {
+			if s.repeats(p) {
+				add32(4, uint32(len(p.data())))(s, p)
+			}
+		}),
+	editFrom("the echo of timestamps is constant", "tcp options", func(p packet) bool {
+		return plain(p) && p.option(8) != nil
+	}, func(_ *state, p packet) { copy(p.option(8)[4:], []byte{0, 0, 3, 232}) }),
+	editFrom("SACK blocks are off by one", "tcp options", func(p packet) bool {
+		return plain(p) && p.option(5) != nil
+	}, func(_ *state, p packet) { p.option(5)[7]++ }),
+}
+
+var flows = []mutant{
+	editTo("ignore the peer's window", "tcp flow control", plain,
+		setWindow(func(uint16) uint16 { return 65535 })),
+	editTo("ignore the window of the SYN-ACK", "tcp flow control", with(syn|ack),
+		setWindow(func(uint16) uint16 { return 65535 })),
+	editTo("the window is signed", "tcp flow control", with(ack),
+		setWindow(func(w uint16) uint16 {
+			if w > 32767 {
+				return 0
+			}
+			return w
+		})),
+	dropTo("no window update without new data", "tcp flow control",
+		func(s *state, p packet) bool {
+			return plain(p) && p.span() == 0 && s.window == 0 && p.win() > 0
+		}),
+	dropFrom("no zero-window probes", "tcp flow control", func(s *state, p packet) bool {
+		return plain(p) && s.window == 0 && len(p.data()) <= 1
+	}),
+	editFrom("the own window is constant", "tcp flow control", plain,
+		setWindow(func(uint16) uint16 { return 65535 })),
+	editFrom("the own window shrinks twice", "tcp flow control", plain,
+		setWindow(func(w uint16) uint16 { return w - (65535-w)/2 })),
+}
+
+var closings = []mutant{
+	editFrom("FIN without ACK", "tcp closing", with(fin),
+		setFlags(func(f byte) byte { return f &^ ack })),
+	dropFrom("no FIN", "tcp closing", func(_ *state, p packet) bool { return p.has(fin) }),
+	dropFrom("no FIN after the first", "tcp retransmission", func(s *state, p packet) bool {
+		return p.has(fin) && s.repeats(p)
+	}),
+	editTo("ignore FIN", "tcp closing", with(fin),
+		setFlags(func(f byte) byte { return f &^ fin })),
+	editTo("ignore the FIN of a segment with data", "tcp closing", func(p packet) bool {
+		return p.has(fin) && len(p.data()) > 0
+	}, setFlags(func(f byte) byte { return f &^ fin })),
+	dropTo("forget an early FIN", "tcp closing", func(s *state, p packet) bool {
+		return p.has(fin) && p.seq() != s.next && p.seq()-s.next < 1<<16
+	}),
+	dropTo("no TIME-WAIT: ignore a repeated FIN", "tcp closing", func(s *state, p packet) bool {
+		return p.has(fin) && p.seq()+1 == s.next
+	}),
+}
