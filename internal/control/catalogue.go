@@ -28,6 +28,7 @@ func Kinds() []Kind {
 		look[Loss]("loss", "loss"), look[Impairments]("impairments", "impairments"),
 		act[SetLink]("set-link"), act[SetLoss]("set-loss"), act[Impair]("impair"),
 		look[NATs]("nat", "nat"), act[SetNAT]("set-nat"), act[ClearNAT]("clear-nat"),
+		act[NATServe]("nat-serve"), act[NATProbe]("nat-probe"),
 		act[ClearCounters]("clear-counters"), act[AddRoute]("add-route"),
 		act[DelRoute]("del-route"), act[Set]("set"), act[Verbose]("verbose"),
 		look[Captures]("captures", "captures"),

@@ -73,3 +73,34 @@ type ClearNAT struct {
 type NATCleared struct {
 	Sessions int `json:"sessions"`
 }
+
+// NATServe serves probes of NATs by STUN (RFC 5780) at two IPv4 addresses of the node, until one of
+// its four sockets is closed; answer NATServed.
+type NATServe struct {
+	Port uint16 `json:"port,omitempty"` // and the next one; 0: 3478
+}
+
+func (NATServe) answers(NATServed) {}
+
+// NATServed are the endpoints of the server.
+type NATServed struct {
+	At []netip.AddrPort `json:"at"`
+}
+
+// NATProbe finds out how the NATs between this node and a server of probes behave; answer NATProbed.
+type NATProbe struct {
+	Server netip.AddrPort `json:"server"` // port 0: 3478
+}
+
+func (NATProbe) answers(NATProbed) {}
+
+// NATProbed is what a probe has found.
+type NATProbed struct {
+	Server  netip.AddrPort `json:"server"`
+	Local   netip.AddrPort `json:"local"`
+	Outside netip.AddrPort `json:"outside"` // as the server sees Local
+	NAT     bool           `json:"nat"`     // the two differ
+	// Mapping and Filtering are empty if the server has only one address.
+	Mapping   string `json:"mapping"`
+	Filtering string `json:"filtering"`
+}

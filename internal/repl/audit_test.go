@@ -68,7 +68,7 @@ var inJSON = map[string]string{
 	"publish": "publish 8080 10.0.0.1:80", "expose": "expose 80 3000", "splice": "splice 10.0.0.2",
 	"socks":  "socks 1080",
 	"nat on": "nat on if0 symmetric", "nat forward": "nat forward if0 tcp 80 10.0.0.2:80",
-	"nat off": "nat off if0", "nat clear": "nat clear",
+	"nat off": "nat off if0", "nat clear": "nat clear", "nat serve": "nat serve", "nat probe": "nat probe 10.0.0.2",
 	"doors close": "doors close 0", "sendfile": "sendfile a 10.0.0.1 80",
 	"recvfile": "recvfile a 80", "http serve": "http serve 80", "http get": "http get 10.0.0.1",
 	"serve": "serve 80", "fetch": "fetch 10.0.0.1", "cancel": "cancel 3",

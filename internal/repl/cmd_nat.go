@@ -39,7 +39,7 @@ func natCommand(e *env) *cobra.Command {
 		}), natVerb(e, "off IFACE [{tcp|udp} PORT]", "remove the NAT, or a port forward",
 		func(args []string) control.SetNAT {
 			return control.SetNAT{Iface: args[0], Unforward: args[1:]}
-		}), natClear(e))
+		}), natClear(e), natServe(e), natProbe(e))
 	verbs := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -88,6 +88,73 @@ func natClear(e *env) *cobra.Command {
 			return e.answer(c, done, "Removed "+counted(uint64(done.Sessions), "session"))
 		},
 	})
+}
+
+func natServe(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
+		Use:   "serve [PORT]",
+		Short: "answer probes of NATs, by STUN",
+		Long: "Answer the probes of `nat probe` by STUN (RFC 5780), on PORT (3478) and the next\n" +
+			"one, at two IPv4 addresses of this node. Closing one of the four sockets ends it.",
+		Args: positional,
+		RunE: func(c *cobra.Command, args []string) error {
+			var req control.NATServe
+			if len(args) > 0 {
+				var err error
+				if req.Port, err = parsePort(c, args[0]); err != nil {
+					return err
+				}
+			}
+			done, err := ask(e, c, req)
+			if err != nil {
+				return err
+			}
+			return e.answer(c, done, "Answering probes at "+strings.Trim(fmt.Sprint(done.At), "[]"))
+		},
+	})
+}
+
+func natProbe(e *env) *cobra.Command {
+	return e.jsonFlag(&cobra.Command{
+		Use:   "probe SERVER[:PORT]",
+		Short: "what NATs on the path to a server do",
+		Long: "Find out how the NATs between this node and a server behave (RFC 5780): whether\n" +
+			"mapping and filtering depend on the remote address and port. The server runs\n" +
+			"`nat serve`. Filters that drop packets take 1.5 s each.",
+		Args:              positional,
+		ValidArgsFunction: at(e.neighborAddrs),
+		RunE: func(c *cobra.Command, args []string) error {
+			host := args[0]
+			if !strings.Contains(host, ":") {
+				host += ":3478"
+			}
+			to, err := e.hostPort(c, host)
+			if err != nil {
+				return err
+			}
+			done, err := ask(e, c, control.NATProbe{Server: to})
+			if err != nil {
+				return err
+			}
+			return e.answer(c, done, probedText(&done))
+		},
+	})
+}
+
+func probedText(p *control.NATProbed) string {
+	text := fmt.Sprintf("%v appears as %v: ", p.Local, p.Outside)
+	switch {
+	case p.NAT:
+		text += "a NAT"
+	case p.Filtering == "" || p.Filtering == natTypes[0]:
+		text += "no NAT"
+	default:
+		text += "no NAT, but a filter"
+	}
+	if p.Mapping == "" {
+		return text + "; the server has only one address"
+	}
+	return text + fmt.Sprintf("\nmapping   %s\nfiltering %s", p.Mapping, p.Filtering)
 }
 
 func printNATs(list []control.NAT) string {

@@ -27,6 +27,14 @@ func New(n *node.Node, name string) *Host {
 	control.Handle(h.Handlers, h.sendFile)
 	control.Handle(h.Handlers, h.recvFile)
 	control.Handle(h.Handlers,
+		func(_ context.Context, r control.NATServe) (control.NATServed, error) {
+			return serveProbes(n, r)
+		})
+	control.Handle(h.Handlers,
+		func(ctx context.Context, r control.NATProbe) (control.NATProbed, error) {
+			return probeNAT(ctx, n, r)
+		})
+	control.Handle(h.Handlers,
 		func(context.Context, control.Transfers) ([]control.Underway, error) {
 			return h.underway.transfers(), nil
 		})

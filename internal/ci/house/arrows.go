@@ -84,7 +84,7 @@ var rooms = []room{
 		"observe rcp rdt rip stack tcp udp", ""},
 	{"internal/portforward", driver, "clock control lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
-	{"internal/services", driver, "clock control files node rdt stack tcp udp", ""},
+	{"internal/services", driver, "clock control files nat node rdt stack tcp udp", ""},
 	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node observe " +
 		"portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
