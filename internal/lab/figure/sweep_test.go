@@ -27,7 +27,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	assert.Contains(t, p.Caption, "Dashed: theory.")
 	found := words(t, p)
 	for _, want := range []string{
-		"tahoe", "reno", "cubic", "0.1", "4", "utilisation", "limit, bdp", "95 % interval, n = 10",
+		"tahoe", "reno", "cubic", "0.1", "4", "utilisation", "limit, bdp", "95 % confidence interval, n = 10",
 	} {
 		assert.Contains(t, found, want)
 	}
