@@ -100,6 +100,7 @@ func (p *Probe) Output(now clock.Time) (b []byte, to netip.AddrPort, socket int,
 		to = netip.AddrPortFrom(p.other.Addr(), p.server.Port())
 	case stepOtherPort:
 		to = p.other
+	case stepBinding, stepMapping, stepDone:
 	}
 	return appendRequest(nil, p.id, change), to, socket, true
 }
@@ -162,5 +163,6 @@ func (p *Probe) Input(b []byte) {
 			p.found.Mapping = AddressPortDependent
 		}
 		p.step = stepDone
+	case stepDone:
 	}
 }

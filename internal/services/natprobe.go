@@ -104,7 +104,8 @@ func probeNAT(
 		r.Server = netip.AddrPortFrom(r.Server.Addr(), nat.STUNPort)
 	}
 	if !r.Server.Addr().Is4() || !control.IsHost(r.Server.Addr()) {
-		return control.NATProbed{}, control.Misuse("nat probe %v: must be an IPv4 address", r.Server)
+		return control.NATProbed{}, control.Misuse("nat probe %v: must be an IPv4 address",
+			r.Server)
 	}
 	var sockets [2]*node.PacketConn
 	for i := range sockets {

@@ -158,7 +158,9 @@ func TestTheProbeWithoutAServer(t *testing.T) {
 // side's filter looks at what that changes.
 func TestUDPHolePunching(t *testing.T) {
 	kinds := []nat.Config{
-		{}, {Filtering: nat.AddressDependent}, {Filtering: nat.AddressPortDependent},
+		{},
+		{Filtering: nat.AddressDependent},
+		{Filtering: nat.AddressPortDependent},
 		{Mapping: nat.AddressDependent, Filtering: nat.AddressDependent},
 		{Mapping: nat.AddressPortDependent, Filtering: nat.AddressPortDependent},
 	}
