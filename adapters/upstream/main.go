@@ -76,6 +76,9 @@ var patches = map[string][][2]string{
 	"writev_unix.go": {{
 		`func \(c \*conn\) writeBuffers\(.*`, ifConn + "c.fd.virtual.writeBuffers(c, v) }",
 	}},
+	"tcpsock.go": {{
+		`func \(c \*TCPConn\) SyscallConn\(.*`, ifConn + "nil, syscall.EINVAL }",
+	}},
 	"rawconn.go":          {{`func \(c \*raw\w+\) Control\(.*`, ifConn + "syscall.EINVAL }"}},
 	"sockopt_posix.go":    {{`func set\w+\(fd \*netFD.*`, ifVirtual + "nil }"}},
 	"tcpsockopt_posix.go": {{`func set\w+\(fd \*netFD.*`, ifVirtual + "nil }"}},
