@@ -28,10 +28,8 @@ import (
 // suites are the ones of adapters/README.md.
 var suites = []string{
 	"golang.org/x/crypto@v0.58.0/ssh",
-	"google.golang.org/grpc@v1.85.0/internal/transport",
 	"github.com/libp2p/go-libp2p@v0.51.0/p2p/transport/tcp",
 	"github.com/hashicorp/raft@v1.8.0#NetworkTransport|TCPTransport",
-	"github.com/nats-io/nats.go@v1.55.0/test",
 	"github.com/hashicorp/yamux@v0.1.2",
 	"github.com/gorilla/websocket@v1.5.3",
 	"github.com/alicebob/miniredis/v2@v2.40.0/...",
