@@ -70,7 +70,7 @@ type World struct {
 }
 
 // Run starts the network of a .net file, or of the .lnx files of a folder, and waits until every
-// host has a route to every other. Mistakes in the files end the test.
+// host has a route to every other. Errors in the files end the test.
 func Run(tb testing.TB, path string) *World {
 	tb.Helper()
 	return run(tb, path, *seed)
