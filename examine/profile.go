@@ -18,6 +18,8 @@ import (
 // Profile describes how to start a node of the course and what to type at it.
 type Profile struct {
 	Name string `yaml:"name"`
+	// Base is the built-in profile that a file changes.
+	Base string `yaml:"base"`
 	// Host and Router are the commands that start the node. {lnx} stands for its file.
 	Host   []string `yaml:"host"`
 	Router []string `yaml:"router"`
@@ -121,11 +123,7 @@ func ReadProfile(file string) (*Profile, error) {
 	}
 	commands := p.Commands
 	p.Commands = nil
-	full := struct {
-		Base     string `yaml:"base"`
-		*Profile `yaml:",inline"`
-	}{Profile: p}
-	if err := yaml.UnmarshalWithOptions(text, &full, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
 		return nil, yamlError(file, text, err)
 	}
 	merged := maps.Clone(commands)
