@@ -2,6 +2,13 @@
 // networks, controls running nodes, and runs experiments: `node help` lists the commands.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+	"github.com/tidepool-net/tidepool/netns"
+)
+
+func main() {
+	netns.Main()
+	os.Exit(run(mahimahiArgs(os.Args), os.Stdin, os.Stdout, os.Stderr))
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/repl"
+	"github.com/tidepool-net/tidepool/netns"
 )
 
 // statuses are the program's exit statuses.
@@ -70,7 +71,8 @@ func rootCommandAs(name string) *cobra.Command {
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), socksCommand(),
 		validateCommand(), versionCommand(), demoCommand(), labCommand(), traceCommand(),
-		examineCommand(), manCommand())
+		examineCommand(), manCommand(), linkCommand(), inCommand())
+	root.AddCommand(mahimahiCommands()...)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
@@ -202,6 +204,9 @@ func explain(err error) string {
 	if _, ok := errors.AsType[told](err); ok {
 		return ""
 	}
+	if _, ok := errors.AsType[statusError](err); ok {
+		return "" // of a program, which has said what failed
+	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
 		before, behind, _ := strings.Cut(err.Error(), bad.Error())
 		if !strings.HasSuffix(before, "\n") { // otherwise another error
@@ -228,6 +233,12 @@ func exitCode(err error) int {
 	}
 	if _, ok := errors.AsType[hereError](err); ok {
 		return 1
+	}
+	if s, ok := errors.AsType[statusError](err); ok {
+		return int(s)
+	}
+	if e, ok := errors.AsType[*netns.ExecError](err); ok {
+		return e.Status()
 	}
 	if _, ok := errors.AsType[lnx.Errors](err); ok {
 		return 2

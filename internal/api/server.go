@@ -152,6 +152,7 @@ func (s *Server) routes() {
 	} {
 		s.mux.Handle(path, m)
 	}
+	s.mux.Handle("/v1/nodes/{node}/inside", methods{http.MethodPost: s.inside})
 	s.mux.Handle("/", s.page)
 }
 

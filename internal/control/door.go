@@ -87,6 +87,7 @@ const (
 	DoorExpose  DoorKind = "expose"
 	DoorSplice  DoorKind = "splice"
 	DoorSocks   DoorKind = "socks"
+	DoorGateway DoorKind = "gateway" // of `node link`, to every address
 )
 
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is

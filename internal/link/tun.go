@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
@@ -163,9 +164,24 @@ type TUN struct {
 	last    SocketCounters // counters of closed files
 	routes  []netip.Prefix // routes that were added to the kernel
 	tellers []int          // the sockets that added them, for IPv4 and IPv6
+
+	adopted  bool // by AdoptTUN
+	attached atomic.Bool
 }
 
-var _ Device = (*TUN)(nil)
+var _ Attacher = (*TUN)(nil)
+
+// Attach implements Attacher, for a device that AdoptTUN made.
+func (d *TUN) Attach(id int) error {
+	if d.attached.Swap(true) {
+		return ErrAttached
+	}
+	d.on.ID = id
+	return nil
+}
+
+// Feed implements Feeder. It does nothing: the device has a descriptor.
+func (d *TUN) Feed(func()) {}
 
 // OpenTUN opens or creates a TUN device. Its errors are TUNErrors.
 func OpenTUN(cfg TUNConfig) (*TUN, error) {
@@ -262,7 +278,13 @@ func (d *TUN) Down() bool { return d.kernel.down }
 
 // Anew opens or creates the device again. Any goroutine may call it. The owner passes the result to
 // Replace if d is gone.
-func (d *TUN) Anew() (*TUN, error) { return OpenTUN(d.cfg) }
+func (d *TUN) Anew() (*TUN, error) {
+	if d.adopted {
+		return nil, tunError(d.cfg, ErrGone, "its network namespace has ended: start its "+
+			"program again")
+	}
+	return OpenTUN(d.cfg)
+}
 
 // Replace takes over a device that Anew has opened. It changes FD.
 func (d *TUN) Replace(fresh *TUN) {

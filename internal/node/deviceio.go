@@ -53,6 +53,10 @@ func (ds *Devices) read(token int) {
 		for i := range ds.frames[:got] {
 			f := &ds.frames[i]
 			ds.packets = f.Packets(ds.packets[:0])
+			if ds.guest.device != nil && token == ds.guest.token {
+				ds.node.stack.InputGuest(now, f.Checked, ds.packets)
+				continue
+			}
 			ds.node.stack.Input(now, f.Iface, f.Checked, ds.packets)
 		}
 		ds.Drain(now) // before the frames' memory is reused
@@ -65,6 +69,7 @@ func (ds *Devices) read(token int) {
 
 // Drain sends what the stack has to send. Loop only.
 func (ds *Devices) Drain(now clock.Time) {
+	ds.drainGuest()
 	for {
 		for i, d := range ds.byIface {
 			// The interfaces of one socket share its room.

@@ -23,6 +23,7 @@ type Devices struct {
 	attached []bool       // interfaces whose device is open
 	blocked  []bool       // devices that must become writable
 	gone     []int        // tokens of deleted devices, for takeDown
+	guest    guest
 
 	ready   []int          // tokens to read in this iteration
 	again   []int          // tokens with more to read than one iteration reads
@@ -178,7 +179,8 @@ func (ds *Devices) watch(d link.Device, token int) error {
 
 func (ds *Devices) inProcess() bool {
 	for i := range ds.node.cfg.Stack.Interfaces {
-		if ds.node.cfg.Devices[ds.node.cfg.Stack.Interfaces[i].Name] == nil {
+		d := ds.node.cfg.Devices[ds.node.cfg.Stack.Interfaces[i].Name]
+		if d == nil || d.FD() >= 0 {
 			return false
 		}
 	}
@@ -220,7 +222,8 @@ type realDevice interface {
 // Underneath returns the name of an interface's link: a UDP address, "tun:DEV" or "in process".
 // Loop only.
 func (ds *Devices) Underneath(i int) string {
-	if ds.node.cfg.Devices[ds.node.FaceName(i)] != nil {
+	d := ds.node.cfg.Devices[ds.node.FaceName(i)]
+	if _, tun := d.(*link.TUN); d != nil && !tun {
 		return "in process"
 	}
 	return ds.node.cfg.Links[i].String()

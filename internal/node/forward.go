@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -71,6 +72,39 @@ func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 		fs.tcp, fs.udp = f, g
 		s.Catch(maxCaught)
 		s.CatchUDP(maxCaught)
+		return nil
+	})
+}
+
+// maxEchoes limits the echo requests that wait for their replies.
+const maxEchoes = 256
+
+// TakeEcho calls f, each time in a new goroutine, with every ICMP echo request to an address of
+// another host, and sends the reply if f returns true. At most 256 calls run at a time; further
+// requests are dropped. Nil ends it.
+func (fs *Forwarders) TakeEcho(f func(e *stack.Echo) bool) error {
+	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
+		if f == nil {
+			s.CatchEcho(nil)
+			return nil
+		}
+		room := make(chan struct{}, maxEchoes)
+		s.CatchEcho(func(_ clock.Time, e *stack.Echo) {
+			select {
+			case room <- struct{}{}:
+			default:
+				return
+			}
+			e.Body = bytes.Clone(e.Body)
+			go func() {
+				defer func() { <-room }()
+				if f(e) {
+					fs.node.Post(func(now clock.Time) {
+						_ = fs.node.stack.AnswerEcho(now, e) // a reply without a route is lost
+					})
+				}
+			}()
+		})
 		return nil
 	})
 }

@@ -26,6 +26,9 @@ func (ds *Devices) takeDown(now clock.Time) {
 		return
 	}
 	for _, token := range ds.gone {
+		if ds.guest.device != nil && token == ds.guest.token {
+			ds.guestGone()
+		}
 		ds.blocked[token] = false // the descriptor is closed
 		for i, d := range ds.byIface {
 			if d != token {

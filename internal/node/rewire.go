@@ -140,6 +140,9 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 		}
 	}
 	taken := map[int]bool{}
+	if ds.guest.device != nil {
+		taken[ds.guest.token] = true
+	}
 	ds.attached = make([]bool, len(w.Links))
 	for _, faces := range w.groups() {
 		d := devices[w.Links[faces[0]].String()]

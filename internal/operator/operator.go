@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"maps"
 	"net/netip"
+	"os"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -34,6 +36,9 @@ type Node struct {
 	record   *observe.Host
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
+
+	entering   sync.Mutex // one program enters at a time
+	namespaces []*os.File // of the programs that run as this host
 }
 
 // Config describes the node.
@@ -174,7 +179,17 @@ func (n *Node) Close() error {
 	n.Node.Stop()
 	err := errors.Join(n.record.Finish(), n.Node.Close())
 	n.Forwards.Wait()
+	n.entering.Lock()
+	defer n.entering.Unlock()
+	closeAll(n.namespaces)
+	n.namespaces = nil
 	return err
+}
+
+func closeAll(list []*os.File) {
+	for _, f := range list {
+		_ = f.Close() // it was only held open
+	}
 }
 
 // Crash closes the node, which sends nothing more.

@@ -32,7 +32,8 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 		fw.stopListening()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
-	err := s.node.Forwarders.TakeAll(fw.spliceTCP(r.Addr, to), fw.spliceUDP(r.Addr, to))
+	err := s.node.Forwarders.TakeAll(fw.takeTCP(spliceRoute(r.Addr, to)),
+		fw.takeUDP(spliceRoute(r.Addr, to)))
 	if err != nil {
 		fw.stopListening()
 		return nil, fmt.Errorf("splice: %w", err)
@@ -57,22 +58,38 @@ func (s *Set) owns(a netip.Addr) error {
 	})
 }
 
-func (fw *Forward) spliceTCP(addr, to netip.Addr) func(*node.Caught) {
+// route returns where a forward of every address connects a virtual destination; false: nowhere.
+type route func(to netip.AddrPort) (machine netip.AddrPort, ok bool)
+
+func spliceRoute(addr, to netip.Addr) route {
+	return func(at netip.AddrPort) (netip.AddrPort, bool) {
+		return netip.AddrPortFrom(to, at.Port()), at.Addr() == addr
+	}
+}
+
+func (fw *Forward) takeTCP(way route) func(*node.Caught) {
 	return func(c *node.Caught) {
-		if c.Local().Addr() == addr {
-			there := netip.AddrPortFrom(to, c.Local().Port())
-			fw.connect(c, fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), there.String())
+		if there, ok := way(c.Local()); ok {
+			fw.connect(c, fw.client(c.Remote(), there), there.String())
 		}
 	}
 }
 
-func (fw *Forward) spliceUDP(addr, to netip.Addr) func(*node.CaughtUDP) {
+// client names a client of a forward of every address.
+func (fw *Forward) client(from, there netip.AddrPort) string {
+	if fw.state.Kind == control.DoorGateway {
+		return fmt.Sprintf("%v to %v", from, there)
+	}
+	return fmt.Sprintf("%v to port %d", from, there.Port())
+}
+
+func (fw *Forward) takeUDP(way route) func(*node.CaughtUDP) {
 	return func(c *node.CaughtUDP) {
-		if c.Local().Addr() != addr {
+		there, ok := way(c.Local())
+		if !ok {
 			return
 		}
-		there := netip.AddrPortFrom(to, c.Local().Port())
-		f, ok := fw.enter(fmt.Sprintf("%v to port %d", c.Remote(), there.Port()), func() {})
+		f, ok := fw.enter(fw.client(c.Remote(), there), func() {})
 		if !ok {
 			return
 		}

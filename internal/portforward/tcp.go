@@ -161,7 +161,8 @@ func (fw *Forward) connect(c *node.Caught, name, to string) {
 	}
 	near, err := fw.dial("tcp", to)
 	if err != nil {
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if errors.Is(err, syscall.ECONNREFUSED) ||
+			fw.state.Kind == control.DoorGateway && unreachable(err) {
 			c.Reject()
 		}
 		f.leave(err)

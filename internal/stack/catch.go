@@ -15,6 +15,7 @@ import (
 type catching struct {
 	tcp, udp bool
 	past     bool // one of them was set: accepted connections and flows remain
+	echo     bool // echo requests
 }
 
 func (c *catching) set(which *bool, on bool) {
@@ -38,6 +39,28 @@ func (s *Stack) CatchUDP(limit int) {
 	s.udp.Catch(limit)
 }
 
+// Echo is an ICMP echo request to an address that is not the node's.
+type Echo struct {
+	Src, Dst netip.Addr
+	TTL      uint8
+	Rest     [4]byte // identifier and sequence number
+	Body     []byte  // lent until the function returns
+}
+
+// CatchEcho calls f with each echo request to an address of another host; nil: such requests are
+// dropped, or forwarded, as other packets are. The node answers those to its own addresses.
+func (s *Stack) CatchEcho(f func(now clock.Time, e *Echo)) {
+	s.local.catching.echo, s.icmp.caught = f != nil, f
+}
+
+// AnswerEcho sends the reply to a caught request, as if its destination had sent it.
+func (s *Stack) AnswerEcho(now clock.Time, e *Echo) error {
+	m := icmp.Message{Rest: e.Rest, Body: e.Body}
+	_, m.Type = icmp.EchoTypes(e.Src)
+	h := ip.Header{Protocol: icmpOf(e.Src), Src: e.Dst, Dst: e.Src}
+	return s.out.send(now, h, m.Append(nil, h.Src, h.Dst))
+}
+
 // RejectUDP discards a waiting flow and sends its source a port unreachable (RFC 1122 §4.1.3.1).
 func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 	if packet := s.udp.Dismiss(f); packet != nil {
@@ -51,6 +74,7 @@ func (l *local) catches(h *ip.Header, payload []byte) bool {
 	c := &l.catching
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||
 		c.udp && h.Protocol == ip.ProtoUDP ||
+		c.echo && asksEcho(h, payload) ||
 		c.past && l.admitted(h, payload)
 	if !wanted || isSpecial(h.Dst) {
 		return false
@@ -60,6 +84,15 @@ func (l *local) catches(h *ip.Header, payload []byte) bool {
 	}
 	_, routed := l.routing.table.Hop(h.Dst)
 	return !routed
+}
+
+// asksEcho reports whether a packet is an echo request, or a fragment that may be part of one.
+func asksEcho(h *ip.Header, payload []byte) bool {
+	if h.Protocol != icmpOf(h.Dst) || len(payload) == 0 {
+		return false
+	}
+	request, _ := icmp.EchoTypes(h.Dst)
+	return h.IsFragment() || payload[0] == request.Number()
 }
 
 // admitted reports whether a packet belongs to an admitted connection or flow.

@@ -27,6 +27,8 @@ type icmpHost struct {
 
 	bucket    icmp.Bucket   // for error messages
 	timeOfDay time.Duration // see Config
+
+	caught func(now clock.Time, e *Echo) // gets echo requests to other hosts; nil: none
 }
 
 // input handles an ICMP message for this node. It ignores redirects: routes are changed by the
@@ -40,6 +42,10 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 	}
 	switch m.Type {
 	case icmp.TypeEcho, icmp.TypeEcho6:
+		if ih.caught != nil && !ih.ifs.isOurs(i, h.Dst) {
+			ih.caught(now, &Echo{Src: h.Src, Dst: h.Dst, TTL: h.TTL, Rest: m.Rest, Body: m.Body})
+			return ip.DropNone
+		}
 		_, m.Type = icmp.EchoTypes(h.Src)
 		if !ih.knobs.ICMP.NoEcho {
 			ih.reply(now, i, h, &m, b)

@@ -111,7 +111,8 @@ type local struct {
 
 	fragments *ip.Reassembler
 	catching  catching
-	gathering tcp.Segment // being gathered
+	guest     func(checked bool, packet []byte) // nil: none
+	gathering tcp.Segment                       // being gathered
 	gathered  bool
 	payload   [][]byte // the train's pieces, reused
 }
@@ -130,6 +131,9 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		return
 	}
 	l.probers.hear(now, i, h, payload)
+	if l.guest != nil && l.forGuest(now, i, h, b, payload) {
+		return
+	}
 	raw := l.raws.hear(h, payload)
 	if reason := l.accept(now, i, h, b, payload, raw); reason != ip.DropNone {
 		l.ifs.dropOne(now, i, Inbound, reason, b)

@@ -190,6 +190,9 @@ func (h *Host) Listens(local netip.AddrPort) bool {
 	return h.listeners.conflict(newListener(local))
 }
 
+// Accepts reports whether a listener takes connections to an address and port.
+func (h *Host) Accepts(local netip.AddrPort) bool { return h.listeners.find(local) != nil }
+
 // Knows reports whether the host has a connection with that tuple, in TIME-WAIT too.
 func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.timeWaits.byTuple[t] != nil }
 

@@ -219,6 +219,11 @@ func (h *Host) Input(a Arrival, b []byte) Verdict {
 	return Delivered
 }
 
+// Hears reports whether a socket receives the datagrams of a flow.
+func (h *Host) Hears(f Flow) bool {
+	return h.ofFlow(f.Local, f.Remote) != nil || h.find(f.Local, f.Remote) != nil
+}
+
 // find returns the socket for a datagram of no admitted flow: the one on its address, or else one
 // for all addresses. It returns nil if no socket matches, or it is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {

@@ -11,6 +11,7 @@ var areas = map[string]int{
 	"interchange": 3_000,
 	"internet":    3_000,
 	"judge":       1_500,
+	"netns":       2_000,
 	"quic":        500,
 	"test":        1_000,
 }

@@ -33,11 +33,12 @@ var rooms = []room{
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
-		"interchange judge/ns3 examine examine/report", ""},
+		"interchange judge/ns3 examine examine/report netns", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
 	{"examine/mutants", driver, "checksum examine ip", ""},
 	{"examine/report", driver, "capture diagnostic examine files", ""},
+	{"netns", driver, "link", ""},
 	{"batch", driver, "diagnostic files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
@@ -82,7 +83,7 @@ var rooms = []room{
 	{"internal/observe", driver, "capture clock control files ip stack tcp", ""},
 	{"internal/node", driver, "buffer capture clock control files icmp ip link netem " +
 		"observe rcp rdt rip stack tcp udp", ""},
-	{"internal/portforward", driver, "clock control lnx node stack", ""},
+	{"internal/portforward", driver, "clock control icmp lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
 	{"internal/services", driver, "clock control files nat node rdt stack tcp udp", ""},
 	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node observe " +

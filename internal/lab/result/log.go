@@ -27,7 +27,6 @@ type LogHeader struct {
 // number, the log gets those of a trace of that rate, from which other programs compute the
 // capacity.
 func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
-	const overhead = netem.OpportunityOverhead
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# mahimahi mm-link (%s) [%s] > log\n# command line: %s\n# queue: %s\n",
 		oneLine(h.Link), oneLine(h.Trace), oneLine(h.Command), oneLine(h.Queue))
@@ -42,19 +41,25 @@ func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 			writeLine(out, opportunities[0], " # ", netem.OpportunityBytes)
 			opportunities = opportunities[1:]
 		}
-		switch e.Kind {
-		case Arrival:
-			writeLine(out, e.At, " + ", e.Bytes+overhead)
-		case Departure:
-			writeLine(out, e.At, " - ", e.Bytes+overhead, int(e.Wait.Milliseconds()))
-		case Drop:
-			writeLine(out, e.At, " d ", 1, e.Bytes+overhead)
-		case Opportunity:
-			writeLine(out, e.At, " # ", e.Bytes)
-		case Marked: // a log has no ECN marks
-		}
+		e.WriteLine(out)
 	}
 	return out.Flush()
+}
+
+// WriteLine writes the event as a line of a log of mm-link. Its time is that of the log's start.
+func (e *LinkEvent) WriteLine(out *bufio.Writer) {
+	const overhead = netem.OpportunityOverhead
+	switch e.Kind {
+	case Arrival:
+		writeLine(out, e.At, " + ", e.Bytes+overhead)
+	case Departure:
+		writeLine(out, e.At, " - ", e.Bytes+overhead, int(e.Wait.Milliseconds()))
+	case Drop:
+		writeLine(out, e.At, " d ", 1, e.Bytes+overhead)
+	case Opportunity:
+		writeLine(out, e.At, " # ", e.Bytes)
+	case Marked: // a log has no ECN marks
+	}
 }
 
 func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int) {

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netctl"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/netns"
+)
+
+func inCommand() *cobra.Command {
+	o := netOptions{}
+	c := &cobra.Command{
+		Use:   "in NETWORK:HOST -- COMMAND [ARG...]",
+		Short: "run a program as a host of a network",
+		Long: "Run a program as a host of a network, as any user and without root: with the\n" +
+			"host's addresses, and with the names of the network's hosts. NETWORK is a\n" +
+			"running network, or a folder or .net file, whose network is started if it is\n" +
+			"not up. Programs that run as the same host share its ports. Those that the\n" +
+			"node itself uses stay the node's. Without a COMMAND the program is a shell.\n\n" +
+			"The exit status is the program's: 128 and the number if a signal ended it, 126\n" +
+			"or 127 if it could not be executed. It needs Linux.",
+		Example: "  node in nets/ring:A -- ping -c 3 b\n" +
+			"  node in ring:B -- python3 -m http.server 80\n" +
+			"  node in ring:A -- curl -s http://b/",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return misuse(c, errors.New("NETWORK:HOST is missing"))
+			}
+			at := strings.LastIndexByte(args[0], ':')
+			if at <= 0 || at == len(args[0])-1 {
+				return misuse(c, fmt.Errorf("%q: must be NETWORK:HOST, such as nets/ring:A",
+					args[0]))
+			}
+			if len(args) > 1 && c.ArgsLenAtDash() != 1 {
+				return misuse(c, errors.New("-- must stand before COMMAND"))
+			}
+			return o.in(c, args[0][:at], args[0][at+1:], args[1:])
+		},
+	}
+	o.stateFlag(c)
+	return c
+}
+
+// in runs a program as a host.
+func (o *netOptions) in(c *cobra.Command, network, host string, program []string) error {
+	n, err := o.running(c, network)
+	if err != nil {
+		return err
+	}
+	members := n.Members()
+	i := slices.IndexFunc(members, func(m netctl.Member) bool {
+		return strings.EqualFold(m.Name, host)
+	})
+	switch {
+	case i < 0:
+		var names []string
+		for _, m := range members {
+			names = append(names, m.Name)
+		}
+		return &usageError{fmt.Errorf("%s has no host %q: its hosts are %s", n.Name(), host,
+			strings.Join(names, ", "))}
+	case members[i].Host != "":
+		return fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name, members[i].Host)
+	}
+	hosts, err := hostsFile(n.Source())
+	if err != nil {
+		return err
+	}
+	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts, netns.Program{
+		Args: programOrShell(program),
+	})
+	if err != nil {
+		return err
+	}
+	if status := p.Wait(netns.Left{}); status != 0 {
+		return statusError(status)
+	}
+	return nil
+}
+
+// running returns a network, which it starts if it is not up.
+func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network, error) {
+	_, n, err := o.network([]string{network})
+	if err == nil || !errors.Is(err, netctl.ErrNoNetwork) {
+		return n, err
+	}
+	if _, e := os.Stat(network); e != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	up := exec.CommandContext(context.WithoutCancel(c.Context()), self, "net", "up", network,
+		"--state", o.state)
+	up.Args[0] = os.Args[0] // for its hints
+	up.Stderr = c.ErrOrStderr()
+	up.Stdout = c.ErrOrStderr()
+	if err := up.Run(); err != nil {
+		return nil, told{fmt.Errorf("start %s: %w", network, err)}
+	}
+	_, n, err = o.network([]string{network})
+	return n, err
+}
+
+// hostsFile returns a hosts file with the names of a network's nodes.
+func hostsFile(source string) (string, error) {
+	f, err := readNetwork(source)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for _, c := range f.configs() {
+		names := c.Name
+		if lower := strings.ToLower(c.Name); lower != c.Name {
+			names += " " + lower
+		}
+		for _, a := range hostAddrs(c) {
+			fmt.Fprintf(&b, "%v %s\n", a, names)
+		}
+	}
+	return b.String(), nil
+}
+
+// hostAddrs returns a node's first address of each family.
+func hostAddrs(c *lnx.Config) (list []netip.Addr) {
+	for i := range c.Interfaces {
+		for _, p := range c.Interfaces[i].Addrs() {
+			a := p.Addr()
+			if !a.IsLinkLocalUnicast() && !slices.ContainsFunc(list,
+				func(b netip.Addr) bool { return a.Is4() == b.Is4() }) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// insideGateways are the addresses of the other end of a host's kernel, at which nothing answers:
+// one of those for such ends (RFC 7335).
+var insideGateways = []netip.Addr{netip.MustParseAddr("192.0.0.1")}
+
+const insideDevice = "host0"
+
+// The kernel's ports are below those that the node chooses from (RFC 6335).
+var insidePorts = [2]uint16{32768, 49151}
+
+// insideConfig describes a host's network to its programs.
+func insideConfig(in *operator.Inside, hosts string) netns.Config {
+	cfg := netns.Config{
+		Device: insideDevice, MTU: in.MTU, Ports: insidePorts,
+		Files: map[string]string{"/etc/hosts": hosts, resolvPath: resolvOf(in)},
+	}
+	for _, p := range in.Addrs {
+		if p.Addr().Is4() && len(cfg.Kernel) == 0 {
+			cfg.Kernel = []netip.Prefix{netip.PrefixFrom(p.Addr(), p.Addr().BitLen())}
+			cfg.Gateway = insideGateways
+		}
+	}
+	return cfg
+}
+
+// resolvOf returns a resolv.conf with the servers that the host itself asks. A server that does not
+// answer delays a program by four seconds at most.
+func resolvOf(in *operator.Inside) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "search %s\noptions timeout:2 attempts:2\n", cmp.Or(in.DNS.Zone, "."))
+	for _, s := range in.DNS.Servers {
+		fmt.Fprintf(&b, "nameserver %v\n", s)
+	}
+	return b.String()
+}

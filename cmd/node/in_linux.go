@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/netns"
+)
+
+// enterHost runs a program as the host of a node: in the namespaces that its programs have, or in
+// new ones.
+func enterHost(socket, name, hosts string, program netns.Program) (*netns.Process, error) {
+	for {
+		p, retry, err := tryHost(socket, name, hosts, program)
+		if !retry {
+			return p, err
+		}
+	}
+}
+
+func tryHost(
+	socket, name, hosts string, program netns.Program,
+) (p *netns.Process, retry bool, err error) {
+	c, err := api.Enter(socket, name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer c.Close()
+	var in operator.Inside
+	spaces, err := receive(c, &in)
+	if err != nil {
+		return nil, false, fmt.Errorf("enter %s: %w", name, err)
+	}
+	defer func() {
+		for _, f := range spaces {
+			_ = f.Close() // it was only held open
+		}
+	}()
+	if in.Entered {
+		p, err = netns.Join(spaces, program)
+		return p, false, err
+	}
+	cfg := insideConfig(&in, hosts)
+	if len(cfg.Kernel) == 0 {
+		return nil, false, fmt.Errorf("%s has no IPv4 address, which programs need", name)
+	}
+	if p, err = netns.Start(cfg, program); err != nil {
+		return nil, false, err
+	}
+	done, err := hand(c, p)
+	if err == nil && done.Error != "" {
+		retry, err = done.Retry, errors.New(done.Error)
+	}
+	_ = p.TUN().Close() // the node has it now, or nothing
+	if err != nil {
+		p.Abandon()
+		return nil, retry, fmt.Errorf("enter %s: %w", name, err)
+	}
+	return p, false, p.Run()
+}
+
+// hand gives the node the device and the namespaces.
+func hand(c *net.UnixConn, p *netns.Process) (done operator.Entered, err error) {
+	spaces, err := p.Namespaces()
+	if err != nil {
+		return done, err
+	}
+	fds := []int{p.TUN().FD()}
+	for _, f := range spaces {
+		fds = append(fds, int(f.Fd()))
+		defer f.Close()
+	}
+	if _, _, err := c.WriteMsgUnix([]byte{'\n'}, unix.UnixRights(fds...), nil); err != nil {
+		return done, err
+	}
+	_, err = receive(c, &done)
+	return done, err
+}
+
+// maxAnswer limits a node's answer, in bytes.
+const maxAnswer = 64 << 10
+
+// receive reads one answer of the node, with the files that come with it.
+func receive(c *net.UnixConn, into any) (list []*os.File, err error) {
+	const most = 3
+	text, oob := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(4*most))
+	n, oobn, _, _, err := c.ReadMsgUnix(text, oob)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", api.ErrGone, err)
+	case n == 0:
+		return nil, api.ErrGone
+	}
+	if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
+		for i := range messages {
+			fds, err := unix.ParseUnixRights(&messages[i])
+			if err != nil {
+				continue
+			}
+			for _, fd := range fds {
+				unix.CloseOnExec(fd)
+				list = append(list, os.NewFile(uintptr(fd), "namespace"))
+			}
+		}
+	}
+	return list, json.Unmarshal(text[:n], into)
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/portforward"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/netns"
+)
+
+// linkOptions are the flags of `node link`.
+type linkOptions struct {
+	config    operator.Config
+	mtu       int
+	wait      bool
+	endpoints endpoints
+	logs      [2]*linkLog // of mm-link; nil: none
+}
+
+// Directions of a link, as indexes: what the node sends to the program, and what it receives.
+const (
+	downlink = iota
+	uplink
+)
+
+var linkWays = [...]control.Way{downlink: control.WayOut, uplink: control.WayIn}
+
+func linkCommand() *cobra.Command {
+	var o linkOptions
+	c := &cobra.Command{
+		Use:   "link [WORD...] -- COMMAND [ARG...]",
+		Short: "run a program behind a link to this machine's network",
+		Long: "Run a program behind one link to this machine's network, as any user and\n" +
+			"without root. The words describe the link, as those of tc-netem(8) do: delay,\n" +
+			"loss, rate, codel and others. They hold in each direction; words after uplink\n" +
+			"or downlink hold in that one only. Without a COMMAND the program is a shell.\n\n" +
+			"The program reaches what this machine reaches, with TCP, UDP and ping. The\n" +
+			"default gateway inside is this machine's loopback. Links can be nested. The\n" +
+			"exit status is the program's: 128 and the number if a signal ended it, 126 or\n" +
+			"127 if it could not be executed. It needs Linux.",
+		Example: "  node link delay 20ms loss 1% rate 10mbit codel -- curl -s example.org\n" +
+			"  node link delay 20ms downlink rate 2mbit -- bash\n" +
+			"  node link --listen 8080 delay 100ms -- chromium    # with the page",
+		RunE: func(c *cobra.Command, args []string) error {
+			words, program := args, []string(nil)
+			if at := c.ArgsLenAtDash(); at >= 0 {
+				words, program = args[:at], args[at:]
+			}
+			both, err := linkWords(words)
+			if err != nil {
+				return misuse(c, err)
+			}
+			return o.run(c, both, program)
+		},
+	}
+	o.flags(c)
+	return c
+}
+
+func (o *linkOptions) flags(c *cobra.Command) {
+	f := c.Flags()
+	o.endpoints.flags(f)
+	f.StringVar(&o.endpoints.folder, "files", ".",
+		"let clients of the socket and of HTTP use only files below `DIR`")
+	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
+	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
+	f.BoolVar(&o.config.Node.Overwrite, "force", false, "let --pcap replace an existing file")
+	f.Uint64Var(&o.config.Node.Seed, "seed", 0, "seed `N` of the losses; 0: not repeatable")
+	f.IntVar(&o.mtu, "mtu", defaultLinkMTU, "largest packet in `BYTES`")
+	f.BoolVar(&o.wait, "wait", false,
+		"keep the link until the processes that COMMAND leaves have ended, too")
+}
+
+const (
+	defaultLinkMTU = 1500
+	minLinkMTU     = 68 // RFC 791 §3.2
+	maxLinkMTU     = 65535
+)
+
+// linkWords parses the words of a link, for both directions.
+func linkWords(words []string) (both [2]netem.Config, err error) {
+	text := [2][]string{}
+	ways := []int{downlink, uplink}
+	for _, w := range words {
+		switch w {
+		case "uplink":
+			ways = []int{uplink}
+		case "downlink":
+			ways = []int{downlink}
+		default:
+			for _, way := range ways {
+				text[way] = append(text[way], w)
+			}
+		}
+	}
+	here, err := files.OpenFolder(".")
+	if err != nil {
+		return both, err
+	}
+	defer here.Close()
+	for way := range both {
+		if len(text[way]) == 0 {
+			continue
+		}
+		both[way], err = node.ParseImpairment(strings.Join(text[way], " "), here)
+		if err != nil {
+			return both, err
+		}
+	}
+	return both, nil
+}
+
+// statusError is the exit status of a program that `node link` or `node in` ran.
+type statusError int
+
+func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// programOrShell returns the program to run: without one, the user's shell.
+func programOrShell(program []string) []string {
+	if len(program) > 0 {
+		return program
+	}
+	return []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
+}
+
+// leftGrace is how long processes that a program leaves have after SIGTERM.
+const leftGrace = 2 * time.Second
+
+func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []string) (err error) {
+	if o.mtu < minLinkMTU || o.mtu > maxLinkMTU {
+		return misuse(c, fmt.Errorf("--mtu %d: must be %d to %d", o.mtu, minLinkMTU, maxLinkMTU))
+	}
+	if o.config.Snaplen < 0 {
+		return misuse(c, fmt.Errorf("--pcap-snaplen %d: must be 0 or more", o.config.Snaplen))
+	}
+	if err := o.endpoints.openFiles(); err != nil {
+		return err
+	}
+	if err := o.endpoints.open(c.Context()); err != nil {
+		return err
+	}
+	defer o.endpoints.close()
+	ends, err := freeLink()
+	if err != nil {
+		return err
+	}
+	was, _ := files.Text(resolvPath, files.MaxText) // without one, programs ask the loopback
+	resolv, dns := ends.resolvConf(string(was))
+	p, err := netns.Start(netns.Config{
+		Device: linkDevice, MTU: o.mtu,
+		Kernel:  []netip.Prefix{netip.PrefixFrom(ends.program, linkBits)},
+		Gateway: []netip.Addr{ends.gateway},
+		Files:   map[string]string{resolvPath: resolv},
+	}, netns.Program{Args: programOrShell(program)})
+	if err != nil {
+		return err
+	}
+	n, err := o.open(ends, p.TUN(), both, portforward.Gateway{
+		Addrs: []netip.Addr{ends.gateway}, DNS: dns,
+		NoEcho: func(err error) {
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", programName(), err)
+		},
+	})
+	if err != nil {
+		p.Abandon()
+		return err
+	}
+	defer func() {
+		o.unwatch(n)
+		err = errors.Join(err, n.Close())
+	}()
+	name := o.config.LNX.Name
+	_, leave := o.endpoints.serve(map[string]control.Operator{name: n}, func(text string) {
+		n.Node.Watchers.Announce(control.Message{Text: text})
+	})
+	defer func() { err = errors.Join(err, leave()) }()
+	if p := o.endpoints.place(); p.Page != "" {
+		_, _ = fmt.Fprintln(c.ErrOrStderr(), p)
+	}
+	return o.program(c, p)
+}
+
+// program runs the program, and returns its status.
+func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
+	if err := netns.Adopt(); err != nil {
+		return fmt.Errorf("become the parent of background processes: %w", err)
+	}
+	if err := p.Run(); err != nil {
+		return err
+	}
+	status := p.Wait(netns.Left{
+		Wait: o.wait, Grace: leftGrace,
+		Tell: func(processes []string) {
+			what := "stopping"
+			if o.wait {
+				what = "waiting for"
+			}
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %s what the program left: %s\n",
+				programName(), what, strings.Join(processes, ", "))
+		},
+	})
+	if status != 0 {
+		return statusError(status)
+	}
+	return nil
+}
+
+// linkFile is the .lnx file of a link's node.
+const linkFile = `interface %[1]s %[2]v/%[3]d tun:%[1]s kernel %[4]v
+link %[1]s mtu %[5]d
+routing static
+tcp rto-min 200000
+tcp rto-max 120000000
+`
+
+// file returns the .lnx file of the link's node.
+func (o *linkOptions) file(e linkEnds) (*lnx.Config, error) {
+	text := fmt.Appendf(nil, linkFile, linkDevice, e.gateway, linkBits, e.program, o.mtu)
+	c, errs := lnx.Read("link.lnx", text)
+	return c, errs.Err()
+}
+
+// open starts the node at the other end of the link.
+func (o *linkOptions) open(
+	e linkEnds, tun *link.TUN, both [2]netem.Config, gateway portforward.Gateway,
+) (*operator.Node, error) {
+	var err error
+	if o.config.LNX, err = o.file(e); err != nil {
+		_ = tun.Close() // report the first error
+		return nil, err
+	}
+	o.config.Node.Devices = map[string]link.Device{linkDevice: tun}
+	n, err := operator.Open(o.config)
+	if err != nil {
+		return nil, err
+	}
+	_, err = n.Forwards.Gateway(gateway)
+	if err == nil {
+		err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
+			for way := range both {
+				if both[way].None() {
+					continue
+				}
+				if err := n.Node.Devices.Impair(0, linkWays[way], &both[way]); err != nil {
+					return err
+				}
+			}
+			o.watch(n)
+			return nil
+		})
+	}
+	if err != nil {
+		_ = n.Close() // report the first error
+		return nil, err
+	}
+	return n, nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// RFC 6598 §7: the addresses of links are from 100.64.0.0/10. A nested link has the network behind
+// that of the link around it.
+func TestFreeLink(t *testing.T) {
+	e, err := freeLinkBehind(nil)
+	require.NoError(t, err)
+	assert.Equal(t, "100.64.0.1", e.gateway.String())
+	assert.Equal(t, "100.64.0.2", e.program.String())
+	e, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("10.0.0.1"), e.program})
+	require.NoError(t, err)
+	assert.Equal(t, "100.64.0.5", e.gateway.String())
+	_, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("100.127.255.254")})
+	assert.ErrorContains(t, err, "no free network after 100.127.255.254")
+}
+
+// Name servers at the machine's loopback are asked through the gateway (RFC 1035 §4.2: port 53).
+func TestResolvConfOfALink(t *testing.T) {
+	e, err := freeLinkBehind(nil)
+	require.NoError(t, err)
+	text, dns := e.resolvConf("search example.org\nnameserver 127.0.0.53\noptions edns0\n")
+	assert.Equal(t, "search example.org\nnameserver 100.64.0.1\noptions edns0\n", text)
+	assert.Equal(t, "127.0.0.53:53", dns.String())
+	text, dns = e.resolvConf("nameserver 192.0.2.53\nnameserver fe80::1\n")
+	assert.Equal(t, "nameserver 192.0.2.53\n", text)
+	assert.False(t, dns.IsValid())
+	text, _ = e.resolvConf("")
+	assert.Equal(t, "nameserver 100.64.0.1\n", text)
+}
+
+func TestLinkWords(t *testing.T) {
+	both, err := linkWords([]string{"delay", "20ms", "uplink", "loss", "1%", "downlink", "rate", "1mbit"})
+	require.NoError(t, err)
+	assert.Equal(t, 20*time.Millisecond, both[uplink].Delay)
+	assert.Equal(t, 20*time.Millisecond, both[downlink].Delay)
+	assert.Contains(t, both[uplink].String(), "loss 1%")
+	assert.Nil(t, both[downlink].Loss)
+	assert.Nil(t, both[uplink].Rate)
+	assert.NotNil(t, both[downlink].Rate)
+	_, err = linkWords([]string{"delya", "20ms"})
+	assert.ErrorContains(t, err, `"delya" is not an impairment`)
+}
+
+// mahimahi's command lines are accepted as written.
+func TestMahimahiLines(t *testing.T) {
+	both, err := mahimahiLink([]string{"mm-delay", "20"})
+	require.NoError(t, err)
+	assert.Equal(t, 20*time.Millisecond, both[uplink].Delay)
+	assert.Equal(t, 20*time.Millisecond, both[downlink].Delay)
+	both, err = mahimahiLink([]string{"mm-loss", "uplink", "0.1"})
+	require.NoError(t, err)
+	assert.Contains(t, both[uplink].String(), "loss 10%")
+	assert.Nil(t, both[downlink].Loss)
+	_, err = mahimahiLink([]string{"mm-loss", "sideways", "0.1"})
+	assert.ErrorContains(t, err, "sideways")
+	assert.Equal(t, []string{"mm-delay", "5", "ls"}, mahimahiArgs([]string{"/bin/mm-delay", "5", "ls"}))
+	assert.Equal(t, []string{"run", "A.lnx"}, mahimahiArgs([]string{"bin/node", "run", "A.lnx"}))
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/netem"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// mahimahiShells are mahimahi's programs that `node` accepts, with their positional arguments.
+var mahimahiShells = []struct {
+	name, usage, short string
+	args               int
+}{
+	{"mm-delay", "MILLISECONDS", "run a program behind a delay, as mahimahi's shell", 1},
+	{"mm-loss", "uplink|downlink RATE", "run a program behind losses, as mahimahi's shell", 2},
+	{"mm-onoff", "uplink|downlink ON OFF", "run a program behind outages, as mahimahi's shell", 3},
+	{"mm-link", "UPLINK DOWNLINK", "run a program behind traces, as mahimahi's shell", 2},
+}
+
+// mahimahiArgs returns the arguments of the program, also if it was called by the name of one of
+// mahimahi's, through a symbolic link.
+func mahimahiArgs(args []string) []string {
+	if len(args) > 0 && isMahimahi(filepath.Base(args[0])) {
+		return append([]string{filepath.Base(args[0])}, args[1:]...)
+	}
+	return args[min(1, len(args)):]
+}
+
+func isMahimahi(name string) bool {
+	for _, s := range mahimahiShells {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func mahimahiCommands() (list []*cobra.Command) {
+	for _, s := range mahimahiShells {
+		list = append(list, &cobra.Command{
+			Use:   s.name + " " + s.usage + " [COMMAND [ARG...]]",
+			Short: s.short,
+			Long: "Run a program behind a link, with the command line of mahimahi's " + s.name +
+				".\n`node link` has more kinds of links. Called through a symbolic link\nwith " +
+				"this name, `node` does the same. It needs Linux.",
+			DisableFlagParsing: true, // the program's flags are its own
+			RunE: func(c *cobra.Command, args []string) error {
+				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
+					return c.Help()
+				}
+				return runMahimahi(c, s.name, s.args, args)
+			},
+		})
+	}
+	return list
+}
+
+// runMahimahi runs one of mahimahi's shells.
+func runMahimahi(c *cobra.Command, name string, count int, args []string) error {
+	o := linkOptions{mtu: defaultLinkMTU}
+	chain, left, program := []string{name}, count, []string(nil)
+	for i, a := range args {
+		isOption := strings.HasPrefix(a, "-") && name == "mm-link"
+		if left == 0 && !isOption {
+			program = args[i:]
+			break
+		}
+		if !isOption {
+			left--
+		}
+		log, err := o.logOption(a, args)
+		if err != nil {
+			return misuse(c, err)
+		}
+		if !log {
+			chain = append(chain, a)
+		}
+	}
+	both, err := mahimahiLink(chain)
+	if err != nil {
+		return misuse(c, err)
+	}
+	if len(program) > 0 && program[0] == "--" {
+		program = program[1:]
+	}
+	if len(program) > 0 && isMahimahi(program[0]) {
+		if _, err := exec.LookPath(program[0]); err != nil { // a shell inside this one
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			program = append([]string{self}, program...)
+		}
+	}
+	err = o.run(c, both, program)
+	for _, l := range o.logs {
+		err = errors.Join(err, l.close())
+	}
+	return err
+}
+
+// mahimahiLink returns both directions of a shell's link.
+func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
+	text := "name: mm\nmm: " + "'" + strings.ReplaceAll(strings.Join(chain, " "), "'", "''") + "'\n" +
+		"flows: [{size: 1MB}]\nduration: 1s\n"
+	f, err := plan.Parse(chain[0], []byte(text))
+	if err != nil {
+		return both, err
+	}
+	f.Load = func(name string) ([]byte, error) { return files.Text(name, files.MaxText) }
+	cells, err := f.Cells()
+	if err != nil {
+		return both, err
+	}
+	path := cells[0].Experiment.Path
+	both[downlink], both[uplink] = path.Down, path.Up
+	return both, nil
+}
+
+// linkLog is a log of one direction in mm-link's format.
+type linkLog struct {
+	file  *os.File
+	out   *bufio.Writer
+	start clock.Time
+}
+
+// logOption opens the log of an option --uplink-log=FILE or --downlink-log=FILE.
+func (o *linkOptions) logOption(option string, args []string) (ok bool, err error) {
+	for way, name := range [...]string{downlink: "Downlink", uplink: "Uplink"} {
+		path, ok := strings.CutPrefix(option, "--"+strings.ToLower(name)+"-log=")
+		if !ok {
+			continue
+		}
+		f, err := os.Create(path)
+		if err != nil {
+			return false, err
+		}
+		traces := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+			return strings.HasPrefix(a, "-")
+		})
+		h := result.LogHeader{
+			Link: name, Command: strings.Join(os.Args, " "), Queue: "see the command line",
+		}
+		if i := 1 - way; i < len(traces) { // the uplink's comes first
+			h.Trace = traces[i]
+		}
+		if err := (&result.LinkRecord{}).WriteLog(f, h); err != nil {
+			return false, errors.Join(err, f.Close())
+		}
+		o.logs[way] = &linkLog{file: f, out: bufio.NewWriter(f)}
+		return true, nil
+	}
+	return false, nil
+}
+
+var linkEvents = map[netem.EventKind]result.LinkEventKind{
+	netem.Arrive: result.Arrival, netem.Drop: result.Drop, netem.Depart: result.Departure,
+	netem.Opportunity: result.Opportunity,
+}
+
+// watch writes the events of the link to the logs. Loop only.
+func (o *linkOptions) watch(n *operator.Node) {
+	impaired := n.Node.Devices.Impaired(0)
+	if impaired == nil {
+		return
+	}
+	out, in := impaired.Links(0)
+	for way, l := range []*netem.Link{downlink: out, uplink: in} {
+		log := o.logs[way]
+		if log == nil {
+			continue
+		}
+		l.WatchOpportunities(func(e *netem.Event) {
+			kind, ok := linkEvents[e.Kind]
+			if !ok {
+				return
+			}
+			if log.start == 0 {
+				log.start = e.At
+			}
+			event := result.LinkEvent{
+				At: time.Duration(max(0, e.At-log.start)), Kind: kind, Bytes: e.Size,
+				Wait: e.Sojourn,
+			}
+			event.WriteLine(log.out) // close returns its error
+		})
+	}
+}
+
+// unwatch ends the logs, before the node closes: it then empties the links at once.
+func (o *linkOptions) unwatch(n *operator.Node) {
+	_ = n.Node.Ask(func(_ *stack.Stack, now clock.Time) error { // the node may be closed
+		if impaired := n.Node.Devices.Impaired(0); impaired != nil {
+			out, in := impaired.Links(0)
+			for _, l := range []*netem.Link{out, in} {
+				l.Advance(now)
+				l.Watch(nil)
+			}
+		}
+		return nil
+	})
+}
+
+// close completes a log.
+func (l *linkLog) close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.out.Flush(), l.file.Close())
+}

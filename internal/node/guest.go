@@ -1,0 +1,84 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/stack"
+)
+
+// guest is a kernel that shares the node's addresses, by a TUN device. It belongs to no interface.
+type guest struct {
+	device  *link.TUN // nil: none
+	token   int
+	packets [][]byte // lent until they are sent
+	checked bool     // of packets
+	batch   *buffer.Batch
+}
+
+// ErrGuest means that programs already run as this host.
+var ErrGuest = errors.New("another kernel has this host's addresses")
+
+// Guest lets a kernel send and receive packets with the node's addresses. Its device is closed when
+// it is gone, or with the node.
+func (ds *Devices) Guest(d *link.TUN) error {
+	return ds.node.Ask(func(s *stack.Stack, _ clock.Time) error {
+		g := &ds.guest
+		if g.device != nil {
+			return fmt.Errorf("%w: %w", control.ErrPortInUse, ErrGuest)
+		}
+		ds.list, ds.sharing = append(ds.list, d), append(ds.sharing, 1)
+		ds.blocked = append(ds.blocked, false)
+		*g = guest{device: d, token: len(ds.list) - 1, batch: buffer.NewBatch()}
+		if err := ds.watch(d, g.token); err != nil {
+			ds.list[g.token], g.device = unplugged{}, nil
+			return err
+		}
+		s.SetGuest(ds.toGuest)
+		return nil
+	})
+}
+
+// HasGuest reports whether a kernel has the node's addresses. Loop only.
+func (ds *Devices) HasGuest() bool { return ds.guest.device != nil }
+
+// toGuest queues a packet for the guest. Packets of one size leave as a train.
+func (ds *Devices) toGuest(checked bool, packet []byte) {
+	g := &ds.guest
+	if n := len(g.packets); n > 0 && (g.checked != checked || len(packet) > len(g.packets[0]) ||
+		len(g.packets[n-1]) < len(g.packets[0])) {
+		ds.drainGuest()
+	}
+	g.checked = checked
+	g.packets = append(g.packets, packet)
+}
+
+// drainGuest sends the queued packets. The guest loses what its device cannot take.
+func (ds *Devices) drainGuest() {
+	g := &ds.guest
+	if len(g.packets) == 0 {
+		return
+	}
+	for list := g.packets; len(list) > 0; {
+		n, _ := g.batch.AddRun(0, netip.Addr{}, g.checked, list)
+		list = list[n:]
+	}
+	if _, err := g.device.WriteBatch(g.batch.Trains()); err != nil {
+		ds.failed(g.token, err)
+	}
+	g.batch.Reset()
+	clear(g.packets)
+	g.packets = g.packets[:0]
+}
+
+// guestGone ends a guest whose device was deleted.
+func (ds *Devices) guestGone() {
+	ds.node.stack.SetGuest(nil)
+	ds.list[ds.guest.token] = unplugged{}
+	ds.guest = guest{}
+}

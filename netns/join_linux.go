@@ -1,0 +1,121 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// joinName is the name, Args[0], of a process that has joined namespaces, and executes a program.
+const joinName = "tidepool-netns-join"
+
+// Join runs a program in existing namespaces: the files of their user, network and mount
+// namespaces. Call Wait after it.
+func Join(namespaces []*os.File, p Program) (*Process, error) {
+	dir := p.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, &SetupError{Op: "working directory", Err: err}
+		}
+	}
+	env := p.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	var f joining
+	for i := range f.spaces {
+		if i >= len(namespaces) {
+			return nil, &SetupError{Op: "join", Err: unix.EBADF}
+		}
+		f.spaces[i] = namespaces[i].Fd()
+	}
+	args := append([]string{joinName, dir}, p.Args...)
+	var err error
+	if f.path, err = syscall.BytePtrFromString("/proc/self/exe"); err == nil {
+		f.args, err = syscall.SlicePtrFromStrings(args)
+	}
+	if err == nil {
+		f.env, err = syscall.SlicePtrFromStrings(env)
+	}
+	if err != nil {
+		return nil, &SetupError{Op: "arguments", Err: err}
+	}
+	// The process must have one thread to change its user namespace (setns(2)), and be without
+	// Go's signal handlers until it executes another program.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	syscall.ForkLock.Lock()
+	defer syscall.ForkLock.Unlock()
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &f.signals); err != nil {
+		return nil, &SetupError{Op: "signals", Err: err}
+	}
+	pid, errno := f.fork()
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &f.signals, nil) // it was valid before
+	runtime.KeepAlive(namespaces)
+	if errno != 0 {
+		return nil, &SetupError{Op: "fork", Err: errno}
+	}
+	return &Process{pid: int(pid), name: p.Args[0]}, nil
+}
+
+// joining is what the new process needs, prepared because it must not allocate.
+type joining struct {
+	spaces    [3]uintptr // descriptors of the user, network and mount namespaces
+	path      *byte
+	args, env []*byte
+	signals   unix.Sigset_t // the mask that the program gets
+}
+
+// statusNotJoined is the exit status of a process that could not join, for example because another
+// user's program made the namespaces.
+const statusNotJoined = 125
+
+// fork starts a process that joins the namespaces and executes this program again. The new process
+// has a copy of one thread of the Go runtime, and so uses only system calls.
+//
+//go:norace
+//go:noinline
+func (f *joining) fork() (pid uintptr, errno syscall.Errno) {
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	for i := range f.spaces {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_SETNS, f.spaces[i], 0, 0); errno != 0 {
+			break
+		}
+	}
+	if errno == 0 {
+		const maskBytes = 8
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+			uintptr(unsafe.Pointer(&f.signals)), 0, maskBytes, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(f.path)),
+			uintptr(unsafe.Pointer(&f.args[0])), uintptr(unsafe.Pointer(&f.env[0])))
+	}
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, statusNotJoined, 0, 0)
+	}
+}
+
+// joined executes the program in a process that Join made.
+func joined(args []string) {
+	err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	if err == nil {
+		err = os.Chdir(args[0])
+	}
+	if err == nil {
+		err = execute(args[1:])
+	}
+	e := &ExecError{args[1], err}
+	_, _ = fmt.Fprintln(os.Stderr, e) // the status says it, too
+	os.Exit(e.Status())
+}

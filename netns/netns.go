@@ -1,0 +1,106 @@
+// Package netns runs programs in network namespaces of their own, as any user and without root. The
+// namespace has a TUN device, whose other end the caller gets as a link.TUN: whatever reads and
+// writes it is the program's network.
+//
+// A process of the caller's program sets the namespaces up and then executes the user's program
+// (setup_linux.go). So the caller's main function calls Main first. It needs Linux.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"runtime"
+	"time"
+)
+
+// ErrUnsupported is the error on other systems than Linux.
+var ErrUnsupported = errors.New("programs inside a network need Linux; this is " + runtime.GOOS +
+	": use `node socks`, a Linux container or a virtual machine")
+
+// Config describes the network of the namespaces.
+type Config struct {
+	// Device is the name of the TUN device, and MTU the largest packet.
+	Device string
+	MTU    int
+	// Kernel are the addresses of the program's end, at most one of each family, and Gateway those
+	// of the other end, which are the default routes.
+	Kernel  []netip.Prefix
+	Gateway []netip.Addr
+	// Files replace the contents of files, by path, such as /etc/resolv.conf.
+	Files map[string]string
+	// Ports is the range of ports that the kernel chooses from; zero: its own.
+	Ports [2]uint16
+}
+
+// Program is a program to run. Its standard streams are the caller's.
+type Program struct {
+	// Args are the program, as a name in PATH or a path, and its arguments.
+	Args []string
+	// Dir is the working directory, Env the environment. Empty: the caller's.
+	Dir string
+	Env []string
+}
+
+// SetupError is an error of creating namespaces or devices.
+type SetupError struct {
+	// Op says what failed. Advice says what to do; it may be empty.
+	Op, Advice string
+	Err        error
+}
+
+// Error returns the error, and the command that helps.
+func (e *SetupError) Error() string {
+	text := e.Op + ": " + e.Err.Error()
+	if e.Op == "" {
+		text = e.Err.Error()
+	}
+	if e.Advice != "" {
+		text += "\n" + e.Advice
+	}
+	return text
+}
+
+// Unwrap returns the system's error.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// ExecError is an error of executing the program.
+type ExecError struct {
+	Name string
+	Err  error
+}
+
+// Error names the program.
+func (e *ExecError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
+
+// Unwrap returns the system's error.
+func (e *ExecError) Unwrap() error { return e.Err }
+
+// Status returns the exit status of env(1) and shells: 127 if the program was not found, 126 if it
+// could not be executed.
+func (e *ExecError) Status() int {
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		return statusNotFound
+	}
+	return statusNotExecuted
+}
+
+const (
+	statusNotExecuted = 126
+	statusNotFound    = 127
+	statusSignaled    = 128 // and the number of the signal
+)
+
+// Left says what happens to processes that the program leaves when it ends.
+type Left struct {
+	// Wait waits for them. Otherwise they get SIGTERM, and SIGKILL after Grace.
+	Wait  bool
+	Grace time.Duration
+	// Tell is called with the remaining processes before Wait waits or SIGTERM is sent.
+	Tell func(processes []string)
+}
+
+// stdio are the standard streams of programs.
+func stdio() []*os.File { return []*os.File{os.Stdin, os.Stdout, os.Stderr} }

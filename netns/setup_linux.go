@@ -1,0 +1,172 @@
+package netns
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tidepool-net/tidepool/internal/link"
+)
+
+// Main runs the process that sets up namespaces, if this is one: it then does not return. A program
+// that uses this package calls it at the start of its main function.
+func Main() {
+	switch {
+	case len(os.Args) > 2 && os.Args[0] == joinName:
+		joined(os.Args[1:])
+	case len(os.Args) == 0 || os.Args[0] != setupName:
+		return
+	}
+	unix.CloseOnExec(socketFD)
+	socket := os.NewFile(socketFD, "netns")
+	c, err := net.FileConn(socket)
+	if err != nil {
+		os.Exit(statusNotExecuted)
+	}
+	conn, _ := c.(*net.UnixConn)
+	s := setup{conn: conn, in: bufio.NewReader(conn)}
+	s.run()
+	os.Exit(statusNotExecuted)
+}
+
+// setup is a process that sets up namespaces for a program.
+type setup struct {
+	conn *net.UnixConn
+	in   *bufio.Reader
+}
+
+func (s *setup) run() {
+	var o order
+	line, err := s.in.ReadBytes('\n')
+	if err != nil || json.Unmarshal(line, &o) != nil {
+		return // the caller has ended
+	}
+	// The program ends with the process that has its network.
+	if unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) != nil ||
+		os.Getppid() != o.Parent {
+		return
+	}
+	tun, err := o.Config.open()
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	text, _ := json.Marshal(report{}) // the type has only strings and numbers
+	if _, _, err := s.conn.WriteMsgUnix(text, unix.UnixRights(tun.FD()), nil); err != nil {
+		return
+	}
+	if _, err := s.in.ReadByte(); err != nil {
+		return // the caller has abandoned this process
+	}
+	s.fail(execute(os.Args[1:]))
+}
+
+// fail reports an error to the caller.
+func (s *setup) fail(err error) {
+	r := report{Error: err.Error()}
+	if e, ok := errors.AsType[*SetupError](err); ok {
+		r = report{Op: e.Op, Error: e.Err.Error(), Advice: e.Advice}
+	}
+	_ = errors.As(err, &r.Errno) // zero without one
+	text, _ := json.Marshal(r)   // as in run
+	_, _ = s.conn.Write(text)    // the caller may have ended
+}
+
+// open sets up this process's namespaces, and creates the TUN device.
+func (c *Config) open() (*link.TUN, error) {
+	if err := loopbackUp(); err != nil {
+		return nil, &SetupError{Op: "loopback interface", Err: err, Advice: deviceAdvice(err)}
+	}
+	// Programs may listen at low ports and send echo requests, like root of a machine. Kernels
+	// without these settings allow less.
+	gid := strconv.Itoa(os.Getegid())
+	last := gid
+	if gid == "0" {
+		last = strconv.Itoa(1<<31 - 1) // all groups, if they are mapped
+	}
+	settings := [][2]string{
+		{"ping_group_range", gid + " " + gid},
+		{"ping_group_range", gid + " " + last},
+		{"ip_unprivileged_port_start", "0"},
+		{"conf/all/rp_filter", "0"},
+		{"conf/default/rp_filter", "0"},
+		// Errors that the host itself reports have its own address as their source.
+		{"conf/default/accept_local", "1"},
+	}
+	if c.Ports != [2]uint16{} {
+		settings = append(settings,
+			[2]string{"ip_local_port_range", fmt.Sprintf("%d %d", c.Ports[0], c.Ports[1])})
+	}
+	for _, s := range settings {
+		_ = os.WriteFile("/proc/sys/net/ipv4/"+s[0], []byte(s[1]), 0)
+	}
+	tun, err := link.OpenTUN(c.tun())
+	if err != nil {
+		e := &SetupError{Err: err}
+		if e.Advice = deviceAdvice(err); e.Advice != "" {
+			if t, ok := errors.AsType[*link.TUNError](err); ok {
+				t.Advice = ""
+			}
+		}
+		return nil, e
+	}
+	return tun, c.bindFiles()
+}
+
+func (c *Config) tun() link.TUNConfig {
+	cfg := link.TUNConfig{
+		Device: c.Device, Kernel: c.Kernel,
+		Interface: link.Interface{Name: c.Device, MTU: c.MTU},
+	}
+	for i, a := range c.Gateway {
+		if i == 0 {
+			cfg.Interface.Local = a
+		} else {
+			cfg.Interface.Others = append(cfg.Interface.Others, a)
+		}
+		cfg.Routes = append(cfg.Routes, defaultRoute(a))
+	}
+	return cfg
+}
+
+// loopbackUp brings the loopback interface up.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req)
+}
+
+// execute replaces this process by the program. It returns only an error.
+func execute(args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		if e, ok := errors.AsType[*exec.Error](err); ok && errors.Is(e.Err, exec.ErrNotFound) {
+			return fmt.Errorf("command not found%w", quiet{unix.ENOENT})
+		}
+		return err
+	}
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	return syscall.Exec(path, args, os.Environ())
+}
+
+// quiet is an error number without a text.
+type quiet struct{ errno syscall.Errno }
+
+func (quiet) Error() string   { return "" }
+func (q quiet) Unwrap() error { return q.errno }

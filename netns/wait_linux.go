@@ -1,0 +1,199 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Adopt makes this process the parent of processes whose parents have ended, so that Wait finds
+// what a program leaves. It lasts until the process ends.
+func Adopt() error {
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+// Wait waits for the program, passes it the signals that this process gets, and returns its exit
+// status: 128 and the signal's number if a signal ended it. Then it treats the processes that the
+// program left, as Adopt has collected them.
+func (q *Process) Wait(left Left) (status int) {
+	t := holdTerminal()
+	stop := q.passSignals(t)
+	status = q.wait()
+	stop()
+	t.restore()
+	left.end()
+	return status
+}
+
+func (q *Process) wait() int {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return statusNotExecuted // another part of this program has waited for it
+		case pid != q.pid:
+		case ws.Signaled():
+			return statusSignaled + int(ws.Signal())
+		case ws.Exited():
+			return ws.ExitStatus()
+		}
+	}
+}
+
+// passed are the signals that are for the program. The terminal sends SIGINT, SIGQUIT and SIGTSTP
+// to the program itself, because it is in the foreground process group, too.
+var passed = []os.Signal{
+	unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+}
+
+// passSignals passes signals on until stop.
+func (q *Process) passSignals(t terminal) (stop func()) {
+	arrived, over := make(chan os.Signal, len(passed)), make(chan struct{})
+	signal.Notify(arrived, passed...)
+	go func() {
+		for {
+			select {
+			case s := <-arrived:
+				number, _ := s.(unix.Signal)
+				if (number == unix.SIGINT || number == unix.SIGQUIT) && t.foreground() {
+					continue
+				}
+				_ = unix.Kill(q.pid, number) // it may have ended
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(arrived)
+		close(over)
+	}
+}
+
+// terminal is the controlling terminal, if this process was in its foreground.
+type terminal struct {
+	fd    int // -1: none
+	group int
+}
+
+func holdTerminal() terminal {
+	t := terminal{fd: -1, group: unix.Getpgrp()}
+	for fd := range stdio() {
+		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == t.group {
+			t.fd = fd
+			return t
+		}
+	}
+	return t
+}
+
+// foreground reports whether the terminal sends its signals to this process's group.
+func (t terminal) foreground() bool {
+	if t.fd < 0 {
+		return false
+	}
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	return err == nil && group == t.group
+}
+
+// restore makes this process's group the foreground again: a shell that was killed leaves its own.
+func (t terminal) restore() {
+	if t.fd < 0 || t.foreground() {
+		return
+	}
+	signal.Ignore(unix.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.group) // the terminal may be gone
+	signal.Reset(unix.SIGTTOU)
+}
+
+// end ends or awaits the processes that are left.
+func (l Left) end() {
+	list := children()
+	if len(list) == 0 {
+		return
+	}
+	if l.Tell != nil {
+		l.Tell(named(list))
+	}
+	deadline, told := time.Now().Add(l.Grace), map[int]bool{}
+	for len(list) > 0 {
+		for _, pid := range list { // ended processes leave theirs to this one
+			switch {
+			case l.Wait:
+			case time.Now().After(deadline):
+				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+			case !told[pid]:
+				told[pid] = true
+				_ = unix.Kill(pid, unix.SIGTERM)
+				_ = unix.Kill(pid, unix.SIGCONT) // a stopped one, too
+			}
+		}
+		l.awaitEnd()
+		list = children()
+	}
+}
+
+// endInterval is the time between two looks at the processes that must end.
+const endInterval = 50 * time.Millisecond
+
+// awaitEnd waits until a child has ended, and not much longer than endInterval if it must end.
+func (l Left) awaitEnd() {
+	if l.Wait {
+		_, _ = unix.Wait4(-1, nil, 0, nil) // without children, the caller finds none
+		return
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	defer signal.Stop(ended)
+	if pid, _ := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid > 0 {
+		return
+	}
+	over := time.NewTimer(endInterval)
+	defer over.Stop()
+	select {
+	case <-ended:
+	case <-over.C:
+	}
+	_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil) // it may have been counted already
+}
+
+// children returns the children of this process.
+func children() (list []int) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	for _, t := range tasks {
+		text, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if err != nil {
+			continue // the thread has ended
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				list = append(list, pid)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// named returns the names and numbers of processes, without those that have ended.
+func named(list []int) (names []string) {
+	for _, pid := range list {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if err == nil {
+			names = append(names, fmt.Sprintf("%s (%d)", strings.TrimSpace(string(text)), pid))
+		}
+	}
+	return names
+}

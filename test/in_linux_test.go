@@ -1,0 +1,150 @@
+package e2e_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// hosts is a network whose hosts run programs.
+type hosts struct {
+	t      *testing.T
+	folder string
+	state  string
+}
+
+func runHosts(t *testing.T, folder ...string) *hosts {
+	t.Helper()
+	needLink(t)
+	h := &hosts{t: t, folder: CopyNetwork(t, folder...).Dir, state: t.TempDir()}
+	t.Cleanup(h.down)
+	return h
+}
+
+func (h *hosts) down() {
+	_ = Command("net", "down", "--all", "--state", h.state).Run() // it may be down already
+}
+
+// in returns a command that runs a program as a host.
+func (h *hosts) in(host string, program ...string) *exec.Cmd {
+	args := []string{"in", "--state", h.state, h.folder + ":" + host, "--"}
+	return Command(append(args, program...)...)
+}
+
+func (h *hosts) output(host string, program ...string) string {
+	h.t.Helper()
+	out, err := h.in(host, program...).Output()
+	require.NoError(h.t, err, "%s", out)
+	return string(out)
+}
+
+// serve starts a server as a host, and returns when it listens.
+func (h *hosts) serve(host, at string) *exec.Cmd {
+	h.t.Helper()
+	self, err := os.Executable()
+	require.NoError(h.t, err)
+	c := h.in(host, self)
+	c.Env = append(c.Env, serveEnv+"="+at)
+	pipe, err := c.StdoutPipe()
+	require.NoError(h.t, err)
+	require.NoError(h.t, c.Start())
+	h.t.Cleanup(func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+	})
+	line, err := bufio.NewReader(pipe).ReadString('\n')
+	require.NoError(h.t, err)
+	require.Equal(h.t, "listening <nil>\n", line)
+	return c
+}
+
+// get runs an HTTP client as a host.
+func (h *hosts) get(host, url string) (string, error) {
+	self, err := os.Executable()
+	require.NoError(h.t, err)
+	c := h.in(host, self)
+	c.Env = append(c.Env, getEnv+"="+url)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// An unmodified server runs as one host, and a client as another reads it through the network by
+// its name. The client's address is its host's. The first command starts the network.
+func TestProgramsAsHosts(t *testing.T) {
+	t.Parallel()
+	h := runHosts(t, "nets", "a-b-c")
+	h.serve("C", ":80")
+	out, err := h.get("A", "http://c/")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "a page for 10.0.0.1:")
+
+	// Programs of one host share a namespace, and those of two hosts do not.
+	const namespace = "readlink /proc/self/ns/net"
+	first := h.output("A", "sh", "-c", namespace)
+	assert.Equal(t, first, h.output("a", "sh", "-c", namespace))
+	assert.NotEqual(t, first, h.output("C", "sh", "-c", namespace))
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	assert.Equal(t, dir+"\n", h.output("A", "pwd"))
+
+	c := h.in("A", "sh", "-c", "kill -9 $$")
+	assert.Error(t, c.Run())
+	assert.Equal(t, 128+9, c.ProcessState.ExitCode())
+	c = h.in("A", "no-such-program")
+	text, _ := c.CombinedOutput()
+	assert.Equal(t, 127, c.ProcessState.ExitCode())
+	assert.Contains(t, string(text), "no-such-program: command not found")
+
+	// A port that a program has is the program's, and one that the node has the node's.
+	ctl := func(words ...string) string {
+		args := append([]string{"ctl", "--state", h.state}, words...)
+		out, err := Command(args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	assert.Contains(t, ctl("A", "fetch", "10.1.0.2:80"), "a page for 10.0.0.1:")
+	ctl("C", "serve", "81")
+	out, err = h.get("A", "http://c:81/")
+	require.NoError(t, err, out)
+	assert.NotContains(t, out, "a page for")
+}
+
+// If the network goes down under a program, the program stays, without a network. After the next
+// start, a new program has the new network.
+func TestNetworkGoesDownUnderAProgram(t *testing.T) {
+	t.Parallel()
+	h := runHosts(t, "nets", "a-b")
+	server := h.serve("B", ":80")
+	out, err := h.get("A", "http://b/")
+	require.NoError(t, err, out)
+	h.down()
+	require.NoError(t, server.Process.Signal(syscall.Signal(0)), "the program still runs")
+	out, err = h.get("A", "http://b/")
+	assert.Error(t, err, "the program of the old network serves nothing: %s", out)
+	h.serve("B", ":80")
+	out, err = h.get("A", "http://b/")
+	require.NoError(t, err, out)
+}
+
+// Mistakes are reported with the hosts that there are.
+func TestInMistakes(t *testing.T) {
+	t.Parallel()
+	h := runHosts(t, "nets", "a-b")
+	for arg, want := range map[string]string{
+		h.folder + ":X": `has no host "X": its hosts are A, B`,
+		h.folder:        "must be NETWORK:HOST",
+		"no-such:A":     "no such network",
+	} {
+		c := Command("in", "--state", h.state, arg, "--", "true")
+		out, err := c.CombinedOutput()
+		assert.Error(t, err)
+		assert.Contains(t, string(out), want)
+		assert.LessOrEqual(t, strings.Count(string(out), "\n"), 4, string(out))
+	}
+}
