@@ -147,7 +147,7 @@ func (o *linkOptions) logOption(option string, args []string) (ok bool, err erro
 		if !ok {
 			continue
 		}
-		f, err := os.Create(path)
+		f, err := files.Machine().Create(path, 0o666)
 		if err != nil {
 			return false, err
 		}

@@ -32,7 +32,8 @@ var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
-		"netem observe operator repl sim/convergence tcp tcp/starlark topology batch " +
+		"netem node observe operator portforward repl stack table sim/convergence " +
+		"tcp tcp/starlark topology batch " +
 		"interchange judge/ns3 examine examine/report netns", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},

@@ -229,7 +229,7 @@ var openers = []string{
 	"internal/files", "internal/ci", "internal/link", "internal/api/process_linux.go",
 	"internal/netctl/file.go", "internal/netctl/process.go", "internal/netctl/ssh.go",
 	"internal/netctl/state.go",
-	"judge", "test", "bench", "adapters",
+	"judge", "test", "bench", "adapters", "netns",
 }
 
 // A file that an operator names may be a pipe, which blocks its opener, or an endless device.
