@@ -147,9 +147,12 @@ func (o *linkOptions) logOption(option string, args []string) (ok bool, err erro
 		if !ok {
 			continue
 		}
-		f, err := files.Machine().Create(path, 0o666)
+		f, err := files.Machine().Edit(path, 0o666)
 		if err != nil {
 			return false, err
+		}
+		if err := f.Truncate(0); err != nil { // mahimahi replaces a log, too
+			return false, errors.Join(err, f.Close())
 		}
 		traces := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 			return strings.HasPrefix(a, "-")
