@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,7 +80,7 @@ func (w *World) captured() (list []capture.Captured, names []capture.Interface, 
 	numbers := map[string]int{}
 	for _, h := range w.hosts {
 		for k := 1; k <= h.starts; k++ {
-			file, err := os.Open(filepath.Join(w.captures, fmt.Sprintf("%s-%d.pcapng", h.name, k)))
+			file, err := files.Input(filepath.Join(w.captures, fmt.Sprintf("%s-%d.pcapng", h.name, k)))
 			if err != nil {
 				return nil, nil, err
 			}
