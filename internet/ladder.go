@@ -80,7 +80,8 @@ func (w *World) captured() (list []capture.Captured, names []capture.Interface, 
 	numbers := map[string]int{}
 	for _, h := range w.hosts {
 		for k := 1; k <= h.starts; k++ {
-			file, err := files.Input(filepath.Join(w.captures, fmt.Sprintf("%s-%d.pcapng", h.name, k)))
+			name := fmt.Sprintf("%s-%d.pcapng", h.name, k)
+			file, err := files.Input(filepath.Join(w.captures, name))
 			if err != nil {
 				return nil, nil, err
 			}

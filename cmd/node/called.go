@@ -61,8 +61,8 @@ func commandPath(c *cobra.Command) string {
 }
 
 // command matches a command line of the program in a text: `node net up`.
-var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|examine|help|lab|" +
-	"in|link|man|net|run|socks|trace|validate|version|FILE\\.lnx|--version)\\b)")
+var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|examine|help|" +
+	"in|lab|link|man|net|run|socks|trace|validate|version|FILE\\.lnx|--version)\\b)")
 
 func named(text string) string { return namedAs(called(), text) }
 

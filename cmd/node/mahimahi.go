@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-
 	"errors"
 	"os"
 	"os/exec"
@@ -117,7 +116,8 @@ func runMahimahi(c *cobra.Command, name string, count int, args []string) error 
 
 // mahimahiLink returns both directions of a shell's link.
 func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
-	text := "name: mm\nmm: " + "'" + strings.ReplaceAll(strings.Join(chain, " "), "'", "''") + "'\n" +
+	line := strings.ReplaceAll(strings.Join(chain, " "), "'", "''")
+	text := "name: mm\nmm: '" + line + "'\n" +
 		"flows: [{size: 1MB}]\nduration: 1s\n"
 	f, err := plan.Parse(chain[0], []byte(text))
 	if err != nil {

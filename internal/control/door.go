@@ -41,7 +41,8 @@ type Splice struct {
 }
 
 // Socks makes a port of this machine a SOCKS5 and HTTP proxy into the virtual network: programs
-// with a proxy setting connect as the node, and names are looked up by the node. The answer is Door.
+// with a proxy setting connect as the node, and names are looked up by the node. The answer is
+// Door.
 type Socks struct {
 	Answer[Door]
 	// Port is a port of this machine; 0: a free one.

@@ -87,7 +87,8 @@ type NATServed struct {
 	At []netip.AddrPort `json:"at"`
 }
 
-// NATProbe finds out how the NATs between this node and a server of probes behave; answer NATProbed.
+// NATProbe finds out how the NATs between this node and a server of probes behave; answer
+// NATProbed.
 type NATProbe struct {
 	Server netip.AddrPort `json:"server"` // port 0: 3478
 }
