@@ -87,8 +87,8 @@ var rooms = []room{
 	{"internal/portforward", driver, "clock control icmp lnx node stack", ""},
 	{"internal/iperf", driver, "control node rdt services tcp udp", ""},
 	{"internal/services", driver, "clock control files nat node rdt stack tcp udp", ""},
-	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node observe " +
-		"portforward rip services stack tcp udp", ""},
+	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node " +
+		"observe portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
 	{"internal/api", driver, "control diagnostic files", ""},
 	{"internal/netctl", driver, "api control diagnostic files", ""},
