@@ -54,8 +54,6 @@ func (t *libp2pTransport) Listen(at multiaddr.Multiaddr) (transport.Listener, er
 	return t.upgrader.UpgradeGatedMaListener(t, t.upgrader.GateMaListener(mln)), nil
 }
 
-const libp2pEcho = "/echo/1.0.0"
-
 // libp2pSwarm is a peer with Noise and yamux, as most peers of libp2p over TCP.
 func libp2pSwarm(h *internet.Host, key crypto.PrivKey) (*swarm.Swarm, error) {
 	id, err := libp2p.IDFromPrivateKey(key)

@@ -282,7 +282,8 @@ func count(dir, packages string, words ...string) (result, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return result{}, err
 	}
-	r, explained := result{failed: map[string]bool{}, output: map[string]string{}}, map[string]bool{}
+	r := result{failed: map[string]bool{}, output: map[string]string{}}
+	explained := map[string]bool{}
 	for line := range bytes.Lines(out) {
 		var event struct{ Action, Package, Test, Output string }
 		if json.Unmarshal(line, &event) != nil {

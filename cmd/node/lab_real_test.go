@@ -115,7 +115,7 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		want string
 	}{
 		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:18:29: the notebook's own senders"},
-		{[]string{"fence-16"}, "it has no real time, where path.up.loss is none"},
+		{[]string{"fence-16"}, "it cannot run in real time, where path.up.loss is none"},
 		{[]string{"rip-3"}, "--real: rip-3 runs only in virtual time"},
 		{[]string{"reassembly-cases"}, "--real: reassembly-cases runs only in virtual time"},
 		{[]string{"tahoe-low", "--until", "ci<5%"}, "--real and --until cannot be used together"},

@@ -30,7 +30,7 @@ func TestLab(t *testing.T) {
 
 	out, _, status = runLab("run", "rip-line-3")
 	require.Zero(t, status)
-	assert.Contains(t, out, "3 routers, 2 wires, diameter 2 hops, 6 routes")
+	assert.Contains(t, out, "3 routers, 2 links, diameter 2 hops, 6 routes")
 	assert.Contains(t, out, "cut silently")
 	again, _, _ := runLab("run", "rip-line-3")
 	assert.Equal(t, out, again, "virtual time")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -120,6 +121,10 @@ func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
 	text := "name: mm\nmm: '" + line + "'\n" +
 		"flows: [{size: 1MB}]\nduration: 1s\n"
 	f, err := plan.Parse(chain[0], []byte(text))
+	if list := diagnostic.Errors(nil); errors.As(err, &list) {
+		last := list[len(list)-1] // it has the most of the line; there is no file to point into
+		err = &diagnostic.Error{File: chain[0], Msg: last.Msg, Want: last.Want}
+	}
 	if err != nil {
 		return both, err
 	}
