@@ -295,7 +295,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	ci.NeedLong(t)
 	tree := t.TempDir()
 	for _, part := range []string{
-		"batch", "cmd", "docs", "interchange", "internal", "judge", "nets", "packaging", "tutorial",
+		"batch", "cmd", "docs", "examine", "interchange", "internal", "judge", "nets", "netns",
+		"packaging", "tutorial",
 	} {
 		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(Path(part))))
 	}

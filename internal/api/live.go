@@ -12,6 +12,7 @@ const (
 	pollTime    = 500 * time.Millisecond // between two polls of a node
 	slowTime    = time.Second            // between two polls of what changes seldom
 	askTime     = 2 * time.Second        // for a node to answer
+	mostSessions = 50                    // per NAT
 	mostSockets = 100                    // per node
 	keptTold    = 256                    // events of the nodes
 	keptLooks   = 256                    // samples and segments of a connection

@@ -51,6 +51,11 @@ type (
 		Node string          `json:"node"`
 		RIP  control.RIPInfo `json:"rip"`
 	}
+	// NodeNATs is the NATs of a node's interfaces, each with its first sessions.
+	NodeNATs struct {
+		Node string        `json:"node"`
+		NATs []control.NAT `json:"nats"`
+	}
 	// NodeTold is an event of a node.
 	NodeTold struct {
 		Node  string        `json:"node"`
@@ -131,6 +136,7 @@ func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.C
 func parts(name string) []string {
 	return []string{
 		name + " faces", name + " sockets", name + " routes", name + " neighbors", name + " rip",
+		name + " nats",
 	}
 }
 
@@ -213,6 +219,14 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 		return err
 	}
 	h.set(whole, name+" rip", "rip", NodeRIP{name, rip})
+	nats, err := control.Ask(ctx, op, control.NATs{})
+	if err != nil {
+		return err
+	}
+	for i := range nats {
+		nats[i].Sessions = nats[i].Sessions[:min(len(nats[i].Sessions), mostSessions)]
+	}
+	h.set(whole, name+" nats", "nats", NodeNATs{name, nats})
 	return nil
 }
 

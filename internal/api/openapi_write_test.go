@@ -331,7 +331,7 @@ func (w *openAPIWriter) pageStream() object {
 	kinds := map[string]any{
 		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeFaces{},
 		"sockets": NodeSockets{}, "routes": NodeRoutes{}, "neighbors": NodeNeighbors{},
-		"rip": NodeRIP{}, "sample": Look{}, "segments": Segments{}, "tick": Tick{},
+		"rip": NodeRIP{}, "nats": NodeNATs{}, "sample": Look{}, "segments": Segments{}, "tick": Tick{},
 	}
 	var about []string
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {

@@ -7,7 +7,7 @@ import { quiet } from "./graph";
 import { cost, dialects } from "./routesview";
 import { some, type Connection, type Entry, type NodeState, type Store } from "./store";
 import { addresses, cell, empty, figure, heading, item, num, prose, section, table, type Context } from "./view";
-import type { Socket } from "./types";
+import type { NAT, Socket } from "./types";
 
 /** ends returns the addresses of a connection, the initiator's first. */
 export const ends = (c: Connection): [string, string] =>
@@ -137,6 +137,7 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
         cell(h("button", { class: "text", "data-do": "go", "data-arg": `routes:${r.prefix}` }, r.prefix)),
         cell(r.kind ?? store.via(n, r)), num(cost(r)),
         cell({ L: "connected", R: r.prefix.includes(":") ? "RIPng" : "RIP", S: "static" }[r.origin] ?? r.origin)))) : empty("No routes.")),
+    n.nats.map(natSection),
     section("sockets", "Sockets", n.sockets.length ? table(`Sockets of ${n.name}`,
       ["State", "Local", "Remote", ">Queued"],
       n.sockets.map((k) => socketRow(store, n, k))) : empty("No open sockets."),
@@ -147,6 +148,23 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
       figure("Timeout", duration(d.timers.timeout_ns))))),
     section("log", "Events", log(about(store, n.name), 4)),
   ];
+}
+
+function natSection(n: NAT): Child {
+  const sessions = n.sessions ?? [], forwards = n.forwards ?? [];
+  return section(`nat-${n.iface}`, `NAT at ${n.iface}`,
+    h("dl", { class: "figures" },
+      figure("Outside", n.outside), figure("Mapping", n.mapping), figure("Filtering", n.filtering),
+      figure("Sessions", count(n.total), `of ${count(n.max_sessions)}`),
+      figure("Filtered", count(n.filtered), " packets"), figure("Refused", count(n.refused), " packets")),
+    forwards.length > 0 && h("ul", { class: "list tight" },
+      forwards.map((f) => h("li", { "data-key": f }, `Port forward: ${f}`))),
+    sessions.length ? table(`NAT sessions of ${n.iface}`,
+      ["Protocol", "Inside", "Outside", "Remote", "State", ">Left"],
+      sessions.map((s) => h("tr", { "data-key": `${s.protocol} ${s.inside} ${s.remote}` },
+        cell(s.protocol), cell(s.inside), cell(s.outside), cell(s.remote), cell(s.state),
+        num(duration(s.left * 1e9))))) : empty("No sessions."),
+    n.total > sessions.length && empty(`and ${count(n.total - sessions.length)} more`));
 }
 
 function socketRow(store: Store, n: NodeState, k: Socket): Child {

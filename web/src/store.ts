@@ -2,7 +2,7 @@
 // that stays open does not grow.
 
 import type {
-  Impairment, Interface, Look, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
+  Impairment, Interface, Look, NAT, Neighbor, RIPInfo, Route, Sample, Segment, Shape, Socket,
 } from "./types";
 import { host, inOrder as byNumber, length, linkLocal, network, port, single, within } from "./address";
 import { plural } from "./format";
@@ -38,6 +38,7 @@ export interface NodeState {
   routes: Route[];
   neighbors: Neighbor[];
   rip: RIPInfo | null;
+  nats: NAT[];
 }
 
 export interface End { node: string; iface: string; addr: string }
@@ -151,7 +152,7 @@ export class Store {
     if (!n) {
       n = {
         name, router: false, heard: false, up: false, problem: "", faces: new Map(), sockets: [],
-        more: 0, routes: [], neighbors: [], rip: null,
+        more: 0, routes: [], neighbors: [], rip: null, nats: [],
       };
       this.nodes.set(name, n);
     }
@@ -173,6 +174,7 @@ export class Store {
       case "routes": this.takeRoutes(data); break;
       case "neighbors": this.node(data.node).neighbors = data.neighbors ?? []; break;
       case "rip": this.node(data.node).rip = data.rip.dialect ? data.rip : null; break;
+      case "nats": this.node(data.node).nats = data.nats ?? []; break;
       case "told": this.takeTold(data); break;
       case "sample": this.takeLook(data); break;
       case "segments": this.takeSegments(data); break;
@@ -235,6 +237,7 @@ export class Store {
       n.sockets = [];
       n.routes = [];
       n.rip = null;
+      n.nats = [];
       n.neighbors = [];
     }
     if (heard && was !== life.up) {

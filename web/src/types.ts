@@ -45,6 +45,14 @@ export interface RIPInfo {
   timers: { periodic_ns: number; timeout_ns: number };
   ripng?: RIPInfo;
 }
+export interface NATSession {
+  protocol: string; inside: string; outside: string; remote: string; state: string;
+  left: number; out: number; in: number;
+}
+export interface NAT {
+  iface: string; outside: string; mapping: string; filtering: string; forwards: string[] | null;
+  sessions: NATSession[] | null; total: number; max_sessions: number; refused: number; filtered: number;
+}
 export interface Transfer { bytes: number; seconds: number; mb_per_s: number; sha256: string;
   retransmits: number; path: string; sent: boolean; sid: number; peer: string }
 export interface Progress { bytes: number; total: number; elapsed_ns: number }

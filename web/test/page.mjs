@@ -53,6 +53,20 @@ test("a click on a node shows its interfaces, routes and sockets", async (_, { p
   await page.waitForSelector("section.connections");
 });
 
+test("a router shows the sessions of its NAT", async (_, { page }) => {
+  for (const face of ["if1", "if2"]) await net("exec", "R1", "nat", "on", face);
+  await net("exec", "A", "ping", "-c", "1", "10.5.0.2");
+  await page.click('.graph [data-what="node:R1"] .body');
+  await eventually("the session of a ping", async () =>
+    /icmp\s+10\.0\.0\.1:\d+\s+10\.[0-9.]+:\d+\s+10\.5\.0\.2\s+open/.test(
+      (await page.locator('section[class*=" nat-"] tbody').allInnerTexts()).join("\n")));
+  await shot(page, "ring-nat-light");
+  for (const face of ["if1", "if2"]) await net("exec", "R1", "nat", "off", face);
+  await eventually("no NAT", async () => (await page.locator('section[class*=" nat-"]').count()) === 0);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("section.connections");
+});
+
 test("who opened a connection comes first, whoever closes it", async (_, { page }) => {
   const listens = JSON.parse(await status("B", "accept", "7000"));
   const opened = JSON.parse(await status("A", "connect", "10.5.0.2", "7000"));
