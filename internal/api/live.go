@@ -9,13 +9,13 @@ import (
 
 // Times and limits of the page's stream.
 const (
-	pollTime    = 500 * time.Millisecond // between two polls of a node
-	slowTime    = time.Second            // between two polls of what changes seldom
-	askTime     = 2 * time.Second        // for a node to answer
-	mostSessions = 50                    // per NAT
-	mostSockets = 100                    // per node
-	keptTold    = 256                    // events of the nodes
-	keptLooks   = 256                    // samples and segments of a connection
+	pollTime     = 500 * time.Millisecond // between two polls of a node
+	slowTime     = time.Second            // between two polls of what changes seldom
+	askTime      = 2 * time.Second        // for a node to answer
+	mostSessions = 50                     // per NAT
+	mostSockets  = 100                    // per node
+	keptTold     = 256                    // events of the nodes
+	keptLooks    = 256                    // samples and segments of a connection
 )
 
 // hub polls the nodes once for all readers of the stream, while there are any. It keeps the latest
