@@ -36,6 +36,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^iperf3 `, "needs a server of another program"},
 	{`wireshark|tshark`, "needs Wireshark"},
 	{`kubectl apply|--on kubernetes|--claim`, "needs a Kubernetes cluster"},
+	{`^go get `, "needs the published module"},
 	{`^go test \./\.\.\.`, "this test is a part of it"},
 	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
 	{`examine --profile course|examine --tun`, "needs a node of the reader's own, or root"},
