@@ -162,6 +162,7 @@ func init() { time.AfterFunc(look, lookForSpins) }
 func (w *World) enter() {
 	w.watch.since = time.Now()
 	w.watch.timer = time.AfterFunc(watch, w.beat)
+	w.watch.timer.Reset(watch) // beat reads the field: Reset orders that after the assignment
 	spins.mu.Lock()
 	defer spins.mu.Unlock()
 	spins.worlds[w] = struct{}{}
