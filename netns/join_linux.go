@@ -3,6 +3,7 @@ package netns
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -58,13 +59,17 @@ func Join(namespaces []*os.File, p Program) (*Process, error) {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &f.signals); err != nil {
 		return nil, &SetupError{Op: "signals", Err: err}
 	}
+	q := &Process{name: p.Args[0]}
+	q.catchSignals()
 	pid, errno := f.fork()
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &f.signals, nil) // it was valid before
 	runtime.KeepAlive(namespaces)
 	if errno != 0 {
+		signal.Stop(q.arrived)
 		return nil, &SetupError{Op: "fork", Err: errno}
 	}
-	return &Process{pid: int(pid), name: p.Args[0]}, nil
+	q.pid = int(pid)
+	return q, nil
 }
 
 // joining is what the new process needs, prepared because it must not allocate.

@@ -52,6 +52,17 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A signal that arrives between Run and Wait ends the program and not this process.
+func TestSignalBeforeWait(t *testing.T) {
+	needNamespaces(t)
+	p, err := Start(network(), Program{Args: []string{"sleep", "1000"}})
+	require.NoError(t, err)
+	defer p.TUN().Close()
+	require.NoError(t, p.Run())
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+	assert.Equal(t, 128+15, p.Wait(Left{}))
+}
+
 // The program has the addresses, a default route and files of the configuration, and the machine
 // keeps its own.
 func TestProgramSeesTheNetwork(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -22,6 +23,8 @@ type Process struct {
 	name string
 	conn *net.UnixConn // to the process until it executes the program
 	tun  *link.TUN
+
+	arrived chan os.Signal // this process's signals for the program, until Wait ends
 }
 
 // socketFD is the descriptor of the socket to the caller in a process that Start created.
@@ -211,11 +214,22 @@ func (q *Process) Namespaces() (list []*os.File, err error) {
 	return list, nil
 }
 
-// Run executes the program. Its errors are ExecErrors. Call Wait after it.
+// Run executes the program. Its errors are ExecErrors. Call Wait after it: signals that arrive in
+// between are passed then.
 func (q *Process) Run() error {
 	defer q.conn.Close()
-	if _, err := q.conn.Write([]byte{'\n'}); err != nil {
+	q.catchSignals()
+	err := q.run()
+	if err != nil {
+		signal.Stop(q.arrived)
 		return &ExecError{q.name, err}
+	}
+	return nil
+}
+
+func (q *Process) run() error {
+	if _, err := q.conn.Write([]byte{'\n'}); err != nil {
+		return err
 	}
 	r, _, err := q.receive()
 	if errors.Is(err, io.EOF) {
@@ -225,7 +239,7 @@ func (q *Process) Run() error {
 		err = r.err()
 	}
 	q.reap()
-	return &ExecError{q.name, err}
+	return err
 }
 
 // abandon ends a process that does not run the program.

@@ -55,14 +55,19 @@ var passed = []os.Signal{
 	unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// passSignals passes signals on until stop.
+// catchSignals keeps signals for the program from before it runs: they must not end this process.
+func (q *Process) catchSignals() {
+	q.arrived = make(chan os.Signal, len(passed))
+	signal.Notify(q.arrived, passed...)
+}
+
+// passSignals passes the caught signals on until stop.
 func (q *Process) passSignals(t terminal) (stop func()) {
-	arrived, over := make(chan os.Signal, len(passed)), make(chan struct{})
-	signal.Notify(arrived, passed...)
+	over := make(chan struct{})
 	go func() {
 		for {
 			select {
-			case s := <-arrived:
+			case s := <-q.arrived:
 				number, _ := s.(unix.Signal)
 				if (number == unix.SIGINT || number == unix.SIGQUIT) && t.foreground() {
 					continue
@@ -74,7 +79,7 @@ func (q *Process) passSignals(t terminal) (stop func()) {
 		}
 	}()
 	return func() {
-		signal.Stop(arrived)
+		signal.Stop(q.arrived)
 		close(over)
 	}
 }
