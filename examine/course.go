@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
@@ -70,8 +69,7 @@ func (c *Course) Start(s *Setup) (Run, error) {
 		return nil, err
 	}
 	r := &courseRun{
-		profile: p, setup: s, folder: folder, epoch: time.Now(), sid: p.FirstSocket,
-		in: make(chan Arrival, inbox),
+		inbox: newInbox(), profile: p, setup: s, folder: folder, sid: p.FirstSocket,
 	}
 	if s.Announce = p.old(); s.Announce {
 		for i := range s.Links {
@@ -87,19 +85,15 @@ func (c *Course) Start(s *Setup) (Run, error) {
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// inbox is how many packets wait for the examiner; further ones are lost, as in a socket.
-const inbox = 8192
-
 // courseRun is a started node of the course.
 type courseRun struct {
+	inbox
 	profile *Profile
 	setup   *Setup
 	folder  string
-	epoch   time.Time
 	sockets []*net.UDPConn // the examiner's, by link
 	to      []netip.AddrPort
 	process *process
-	in      chan Arrival
 	sid     int // number of the connection's socket
 	readers sync.WaitGroup
 	read    time.Time // when the received file was last read
@@ -142,6 +136,7 @@ func (r *courseRun) open(command []string) error {
 	if r.process, err = startProcess(args); err != nil {
 		return &EndError{Ending{Exited, "start " + args[0] + ": " + err.Error()}}
 	}
+	r.ended = r.process.done
 	for i, s := range r.sockets {
 		r.readers.Go(func() { r.receive(i, s) })
 	}
@@ -223,11 +218,7 @@ func (r *courseRun) receive(link int, s *net.UDPConn) {
 		if err != nil {
 			return
 		}
-		a := Arrival{At: r.Now(), Link: link, Data: append([]byte(nil), b[:n]...)}
-		select {
-		case r.in <- a:
-		default: // full: lost
-		}
+		r.put(link, b[:n])
 	}
 }
 
@@ -253,9 +244,6 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("no free UDP ports from %d to %d", first, first+count-1)
 }
 
-// Now implements Run.
-func (r *courseRun) Now() clock.Time { return clock.Time(time.Since(r.epoch)) + 1 }
-
 // Send implements Run. A subject that has closed its socket gets nothing.
 func (r *courseRun) Send(link int, packet []byte) error {
 	_, err := r.sockets[link].WriteToUDPAddrPort(packet, r.to[link])
@@ -263,24 +251,6 @@ func (r *courseRun) Send(link int, packet []byte) error {
 		return nil // a port that is closed for a moment is as a lost packet
 	}
 	return nil
-}
-
-// Receive implements Run.
-func (r *courseRun) Receive(until clock.Time) (Arrival, bool) {
-	select {
-	case a := <-r.in:
-		return a, true
-	default:
-	}
-	timer := time.NewTimer(until.Sub(r.Now()))
-	defer timer.Stop()
-	select {
-	case a := <-r.in:
-		return a, true
-	case <-timer.C:
-	case <-r.process.done:
-	}
-	return Arrival{}, false
 }
 
 // Do implements Run.

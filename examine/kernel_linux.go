@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
@@ -59,12 +58,11 @@ func (*kernel) RIPTimeout() time.Duration { return courseTimeout }
 
 // kernelRun is a TUN device with the sockets of a user. Mu guards the fields below it.
 type kernelRun struct {
+	inbox
 	device  *link.TUN
 	fd      int
 	wake    [2]int // a pipe that ends the reader
-	epoch   time.Time
 	local   netip.Addr
-	in      chan Arrival
 	readers sync.WaitGroup
 	dialer  func(d *net.Dialer, to string) (net.Conn, error)
 	cancel  context.CancelFunc // ends what opens connections
@@ -96,8 +94,7 @@ func (k *kernel) Start(s *Setup) (Run, error) {
 		return nil, err
 	}
 	r := &kernelRun{
-		device: device, fd: device.FD(), epoch: time.Now(), local: l.Addr.Addr(),
-		in: make(chan Arrival, inbox),
+		inbox: newInbox(), device: device, fd: device.FD(), local: l.Addr.Addr(),
 	}
 	r.changed = sync.NewCond(&r.mu)
 	var ctx context.Context
@@ -134,15 +131,9 @@ func (r *kernelRun) read() {
 		if err != nil || n <= 0 {
 			return
 		}
-		select {
-		case r.in <- Arrival{At: r.Now(), Data: append([]byte(nil), b[:n]...)}:
-		default: // full: lost
-		}
+		r.put(0, b[:n])
 	}
 }
-
-// Now implements Run.
-func (r *kernelRun) Now() clock.Time { return clock.Time(time.Since(r.epoch)) + 1 }
 
 // Send implements Run. The device refuses what is no IP packet, as a kernel drops it.
 func (r *kernelRun) Send(_ int, packet []byte) error {
@@ -150,23 +141,6 @@ func (r *kernelRun) Send(_ int, packet []byte) error {
 		return err
 	}
 	return nil
-}
-
-// Receive implements Run.
-func (r *kernelRun) Receive(until clock.Time) (Arrival, bool) {
-	select {
-	case a := <-r.in:
-		return a, true
-	default:
-	}
-	timer := time.NewTimer(until.Sub(r.Now()))
-	defer timer.Stop()
-	select {
-	case a := <-r.in:
-		return a, true
-	case <-timer.C:
-		return Arrival{}, false
-	}
 }
 
 // Do implements Run.

@@ -15,9 +15,10 @@ import (
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"bad":    func(v examine.Verdict) bool { return v != examine.Pass && v != examine.Skipped },
-	"reason": reason,
-	"ladder": ladder,
+	"bad":     func(v examine.Verdict) bool { return v != examine.Pass && v != examine.Skipped },
+	"reason":  reason,
+	"skipped": skipped,
+	"ladder":  ladder,
 }).Parse(pageText))
 
 type group struct {

@@ -22,8 +22,8 @@ import (
 func Line(r *examine.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %-36s %-7s %s", r.Verdict, r.Check.Name, r.Check.Level, r.Check.RFC)
-	if r.Missing != "" {
-		fmt.Fprintf(&b, " (the subject does not claim %s)", r.Missing)
+	if r.Verdict == examine.Skipped {
+		fmt.Fprintf(&b, " (%s)", skipped(r))
 	}
 	b.WriteByte('\n')
 	if f := r.Failure; f != nil && r.Verdict != examine.Skipped {
@@ -34,6 +34,14 @@ func Line(r *examine.Result) string {
 		}
 	}
 	return b.String()
+}
+
+// skipped returns why a check was skipped.
+func skipped(r *examine.Result) string {
+	if r.Failure != nil {
+		return r.Failure.Reason
+	}
+	return "the subject does not claim " + string(r.Missing)
 }
 
 // reason returns where and why a check failed.
@@ -183,7 +191,7 @@ func JUnit(w io.Writer, r *examine.Report) error {
 		}
 		switch {
 		case x.Verdict == examine.Skipped:
-			c.Skipped = &junitText{Message: "the subject does not claim " + string(x.Missing)}
+			c.Skipped = &junitText{Message: skipped(x)}
 		case x.Verdict != examine.Pass:
 			c.Failure = &junitText{Message: reason(x), Type: x.Verdict.String(), Text: Line(x)}
 		}

@@ -1,0 +1,50 @@
+package examine
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// inbox is the receiving half of a Run in real time: a clock, and the packets that the examiner has
+// not received yet.
+type inbox struct {
+	epoch time.Time
+	queue chan Arrival
+	ended <-chan struct{} // closed when the subject has ended; nil if it cannot end
+}
+
+func newInbox() inbox {
+	const packets = 8192 // as in a socket, further ones are lost
+	return inbox{epoch: time.Now(), queue: make(chan Arrival, packets)}
+}
+
+// Now implements Run.
+func (b *inbox) Now() clock.Time { return clock.Time(time.Since(b.epoch)) + 1 }
+
+// put queues a copy of a packet from the subject.
+func (b *inbox) put(link int, packet []byte) {
+	select {
+	case b.queue <- Arrival{At: b.Now(), Link: link, Data: bytes.Clone(packet)}:
+	default: // full: lost
+	}
+}
+
+// Receive implements Run.
+func (b *inbox) Receive(until clock.Time) (Arrival, bool) {
+	select {
+	case a := <-b.queue:
+		return a, true
+	default:
+	}
+	timer := time.NewTimer(until.Sub(b.Now()))
+	defer timer.Stop()
+	select {
+	case a := <-b.queue:
+		return a, true
+	case <-timer.C:
+	case <-b.ended:
+	}
+	return Arrival{}, false
+}
