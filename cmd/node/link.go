@@ -49,7 +49,8 @@ func linkCommand() *cobra.Command {
 		Long: "Run a program behind one link to this machine's network, as any user and\n" +
 			"without root. The words describe the link, as those of tc-netem(8) do: delay,\n" +
 			"loss, rate, codel and others. They hold in each direction; words after uplink\n" +
-			"or downlink hold in that one only. Without a COMMAND the program is a shell.\n\n" +
+			"or downlink hold in that one only. Without a COMMAND the program is a shell.\n" +
+			"`trace FILE` sends at the times of a trace of mahimahi's.\n\n" +
 			"The program reaches what this machine reaches, with TCP, UDP and ping. The\n" +
 			"default gateway inside is this machine's loopback. Links can be nested. The\n" +
 			"exit status is the program's: 128 and the number if a signal ended it, 126 or\n" +
@@ -109,16 +110,11 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 			}
 		}
 	}
-	here, err := files.OpenFolder(".")
-	if err != nil {
-		return both, err
-	}
-	defer here.Close()
 	for way := range both {
 		if len(text[way]) == 0 {
 			continue
 		}
-		both[way], err = node.ParseImpairment(strings.Join(text[way], " "), here)
+		both[way], err = node.ParseImpairment(strings.Join(text[way], " "), files.Machine())
 		if err != nil {
 			return both, err
 		}

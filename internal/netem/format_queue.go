@@ -28,7 +28,12 @@ func (s *sentence) formatRate(c *Config) {
 	case Slots:
 		s.formatSlots(&r)
 	case Opportunities:
-		s.add("rate", fmt.Sprintf("trace(%d opportunities)", len(r.At)))
+		if r.Name == "" {
+			s.add("rate", fmt.Sprintf("trace(%d opportunities)", len(r.At)))
+			break
+		}
+		s.add("trace", r.Name)
+		s.flag("once", r.Once)
 	default:
 		s.add("rate", fmt.Sprintf("%T", r))
 	}

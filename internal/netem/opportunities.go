@@ -23,6 +23,8 @@ type Opportunities struct {
 	Bytes, Overhead int
 	// Once stops the link after the last time, instead of starting again.
 	Once bool
+	// Name is the trace's file, for String.
+	Name string
 }
 
 // mahimahi's values.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
@@ -53,7 +54,10 @@ func ParseTrace(name string, text []byte) (t Trace, warnings []string, err error
 		ms, err := strconv.ParseInt(field, 10, 64)
 		switch {
 		case err != nil || ms < 0:
-			return bad(fmt.Sprintf("%.40q is not a time", field), "whole milliseconds such as 17")
+			return nil, warnings, &diagnostic.Error{
+				File: name, Line: line, Col: 1 + notDigit(field), Text: field,
+				Msg: fmt.Sprintf("%.40q is not a time", field), Want: "whole milliseconds such as 17",
+			}
 		case time.Duration(ms) > maxTraceTime/time.Millisecond:
 			return bad(fmt.Sprintf("%d ms is later than %v", ms, maxTraceTime), "")
 		case ms < last:
@@ -76,6 +80,12 @@ func ParseTrace(name string, text []byte) (t Trace, warnings []string, err error
 		}
 	}
 	return t, warnings, nil
+}
+
+// notDigit returns how many characters are before the first that is not a digit.
+func notDigit(field string) int {
+	at := strings.IndexFunc(field, func(r rune) bool { return r < '0' || r > '9' })
+	return utf8.RuneCountInString(field[:max(0, at)])
 }
 
 // Format returns the trace as mahimahi reads it.

@@ -42,13 +42,13 @@ func TestParseTraceErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "t: no lines; expected a time in milliseconds in each",
 		"1\n\n2\n":        "t:2: an empty line; expected a time in milliseconds",
-		"1\n1.5\n":        `t:2: "1.5" is not a time; expected whole milliseconds such as 17`,
-		"-1\n":            `t:1: "-1" is not a time; expected whole milliseconds such as 17`,
+		"1\n1.5\n":        `t:2:2: "1.5" is not a time; expected whole milliseconds such as 17`,
+		"-1\n":            `t:1:1: "-1" is not a time; expected whole milliseconds such as 17`,
 		"5\n4\n":          "t:2: 4 ms follows 5 ms; expected times in ascending order",
 		"0\n0\n":          "t:2: the last time is 0; expected 1 ms or more: the length",
-		"1 2\n":           `t:1: "1 2" is not a time; expected whole milliseconds such as 17`,
+		"1 2\n":           `t:1:2: "1 2" is not a time; expected whole milliseconds such as 17`,
 		"99999999999\n":   "t:1: 99999999999 ms is later than 1000h0m0s",
-		"\x00\xff\x00\n1": `t:1: "\x00\xff\x00" is not a time; expected whole milliseconds such as 17`,
+		"\x00\xff\x00\n1": `t:1:1: "\x00\xff\x00" is not a time; expected whole milliseconds such as 17`,
 	} {
 		_, _, err := netem.ParseTrace("t", []byte(text))
 		require.EqualError(t, err, want, "%q", text)

@@ -105,15 +105,12 @@ func (r *reader) distribution() (j RandomJitter) {
 	case !strings.ContainsAny(w.text, "./"):
 		r.fail(w, "an unknown distribution"+diagnostic.DidYouMean(w.text, shapes),
 			strings.Join(shapes, ", ")+" or a file such as ./lte.dist")
-	case r.read == nil:
-		r.fail(w, "a file, which cannot be used here", strings.Join(shapes, ", "))
 	default:
-		text, err := r.read(w.text)
-		if err != nil {
-			r.fail(w, "a file that cannot be read: "+err.Error(), "")
+		text, ok := r.file(w, maxDistribution, strings.Join(shapes, ", "))
+		if !ok {
 			break
 		}
-		table, err := ParseTable(text)
+		table, err := ParseTable(string(text))
 		if err != nil {
 			why := strings.TrimPrefix(err.Error(), ErrConfig.Error()+": ")
 			r.fail(w, "not a table of tc: "+why, "")
@@ -121,6 +118,22 @@ func (r *reader) distribution() (j RandomJitter) {
 		j.Shape, j.Table = w.text, table
 	}
 	return j
+}
+
+// maxDistribution is larger than all distribution tables of tc, in bytes.
+const maxDistribution = 256 << 10
+
+// file reads the file that a word names.
+func (r *reader) file(w word, most int64, instead string) ([]byte, bool) {
+	if r.read == nil {
+		r.fail(w, "a file, which cannot be used here", instead)
+		return nil, false
+	}
+	text, err := r.read(w.text, most)
+	if err != nil {
+		r.fail(w, "a file that cannot be read: "+err.Error(), "")
+	}
+	return text, err == nil
 }
 
 func (r *reader) where() {

@@ -77,6 +77,7 @@ func init() {
 		{"rate", usageRate, (*reader).rate},
 		{"repeat", "repeat TIME", func(r *reader) { r.repeat = r.time("repeat TIME") }},
 		{"slot", usageSlot, (*reader).slot},
+		{"trace", usageTrace, (*reader).trace},
 		{"limit", usageLimit, (*reader).limit},
 	}
 	keywords = append(keywords, queueKeywords()...)
@@ -112,9 +113,12 @@ func Words() []string {
 // together. A rate without a limit gets UsualQueue.
 func Parse(text string) (Config, error) { return ParseWith(text, nil) }
 
-// ParseWith is Parse with a function that reads the files of distributions that the words name;
-// nil: such names are errors.
-func ParseWith(text string, read func(name string) (string, error)) (Config, error) {
+// Reader reads a file that words name. It fails if the file has more than most bytes.
+type Reader func(name string, most int64) ([]byte, error)
+
+// ParseWith is Parse with a function that reads the files of distributions and traces that the
+// words name; nil: such names are errors.
+func ParseWith(text string, read Reader) (Config, error) {
 	r := &reader{text: text, seen: map[string]word{}, read: read}
 	r.split()
 	if len(r.words) == 1 && (r.words[0].text == "off" || r.words[0].text == nothing) {
@@ -146,13 +150,14 @@ type reader struct {
 	cfg   Config
 	err   error
 	seen  map[string]word // keywords, by name
-	read  func(name string) (string, error)
+	read  Reader
 
 	jitter RandomJitter
 	steps  []Step        // of the rate; one: it is constant
 	repeat time.Duration // of the steps
 	cells  Cells         // of a rate in cells
 	slots  *Slots
+	traced *Opportunities
 	line   line
 }
 

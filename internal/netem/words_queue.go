@@ -2,11 +2,14 @@ package netem
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
 // line is the description of the queue. Zeros were not given.
@@ -376,6 +379,33 @@ func (r *reader) framing() {
 	if r.more() {
 		r.cells.Overhead = r.number("rate RATE OVERHEAD CELLSIZE CELLOVERHEAD", 0, math.MaxUint16)
 	}
+}
+
+const usageTrace = "trace FILE [once]"
+
+// maxTraceFile limits the trace of a link, in bytes: 1 Gbit/s for 30 s.
+const maxTraceFile = 16 << 20
+
+func (r *reader) trace() {
+	w, ok := r.next(usageTrace)
+	if !ok {
+		return
+	}
+	once := r.skip("once")
+	text, ok := r.file(w, maxTraceFile, "rate or slot")
+	if !ok {
+		return
+	}
+	at, _, err := ParseTrace(w.text, text)
+	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
+		place := diagnostic.Error{File: e.File, Line: e.Line, Col: e.Col, Msg: e.Msg}
+		if e.Text != "" {
+			place.Msg = "not a time" // without the text: it could be of any file of the node
+		}
+		r.fail(w, "not a trace of mahimahi's: "+place.Error(), e.Want)
+		return
+	}
+	r.traced = &Opportunities{At: at, Once: once, Name: w.text}
 }
 
 const usageSlot = "slot MIN [MAX] [packets N] [bytes N] or " +

@@ -2,6 +2,7 @@ package netem_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,14 +190,16 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 
 // The caller reads a distribution's file. An error in it is an error of the word.
 func TestWordsThatNameAFile(t *testing.T) {
-	read := func(name string) (string, error) {
-		switch name {
-		case "./lte.dist":
-			return "# two\n-8192 8192\n", nil
-		case "./bad.dist":
-			return "1\nsecret", nil
+	read := func(name string, most int64) ([]byte, error) {
+		text, ok := map[string]string{
+			"./lte.dist": "# two\n-8192 8192\n", "./bad.dist": "1\nsecret",
+			"lte.up": "0\n10\n10\n20\n", "bad.up": "0\n10\n12 secret\n", "back.up": "9\n3\n",
+		}[name]
+		assert.GreaterOrEqual(t, most, int64(256<<10))
+		if !ok {
+			return nil, errors.New("no such file")
 		}
-		return "", errors.New("no such file")
+		return []byte(text), nil
 	}
 	c, err := netem.ParseWith("delay 10ms 2ms distribution ./lte.dist", read)
 	require.NoError(t, err)
@@ -209,6 +212,33 @@ func TestWordsThatNameAFile(t *testing.T) {
 	_, err = netem.ParseWith("slot distribution ./bad.dist 10ms 2ms", read)
 	require.ErrorContains(t, err, `"./bad.dist" is not a table of tc: line 2, field 1: must be a number`)
 	assert.NotContains(t, err.Error(), "secret")
+
+	c, err = netem.ParseWith("trace lte.up limit 50 delay 5ms", read)
+	require.NoError(t, err)
+	assert.Equal(t, netem.Opportunities{
+		At: []time.Duration{0, 10 * ms, 10 * ms, 20 * ms}, Name: "lte.up",
+	}, c.Rate)
+	assert.Equal(t, "delay 5ms trace lte.up limit 50", c.String())
+	c, err = netem.ParseWith("trace lte.up once", read)
+	require.NoError(t, err)
+	assert.Equal(t, "trace lte.up once limit 60000b", c.String())
+	again, err := netem.ParseWith(c.String(), read)
+	require.NoError(t, err)
+	assert.Equal(t, c, again)
+	for text, want := range map[string]string{
+		"trace":                   `the arguments are incomplete; expected trace FILE [once]`,
+		"trace none.up":           `"none.up" is a file that cannot be read: no such file`,
+		"trace bad.up":            `"bad.up" is not a trace of mahimahi's: bad.up:3:3: not a time; expected whole`,
+		"trace back.up":           `is not a trace of mahimahi's: back.up:2: 3 ms follows 9 ms; expected times in`,
+		"rate 1mbit trace lte.up": `"trace" is in conflict with a rate or slots; expected only one of them`,
+		"trace lte.up slot 1ms":   `"trace" is in conflict with a rate or slots; expected only one of them`,
+	} {
+		_, err := netem.ParseWith(text, read)
+		require.ErrorContains(t, err, want, text)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+	_, err = netem.Parse("trace lte.up")
+	assert.ErrorContains(t, err, `"lte.up" is a file, which cannot be used here; expected rate or slot`)
 }
 
 func FuzzWords(f *testing.F) {
@@ -221,12 +251,18 @@ func FuzzWords(f *testing.F) {
 		"loss state 1% 10% 20% 30% 1% police 1mbit 3kb mark rate 5mbit 1 48 5 pie alpha 3.5 ecn",
 		"slot distribution pareto 5ms 1ms packets 3 red min 5 max 9 weight 1% abrupt limit 99",
 		"loss during 1s-2s,3s-4s 5% slot 1ms 2ms bytes 99 drophead delay 1s 1ms distribution ./x.dist",
+		"trace 1 once codel loss 1%", "trace ./x limit 4",
 		"loss onoff 1s 2s poisson rate 1kbit red limit 9kb probability 100%", "loss bytes 1,5-9",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		read := func(string) (string, error) { return "-1 2 3", nil }
+		read := func(name string, _ int64) ([]byte, error) {
+			if strings.Contains(name, ".") {
+				return []byte("-1 2 3"), nil
+			}
+			return []byte("1\n2\n2\n"), nil
+		}
 		c, err := netem.ParseWith(text, read)
 		if err != nil {
 			assert.NotEmpty(t, err.Error())

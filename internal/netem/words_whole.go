@@ -56,6 +56,10 @@ func (r *reader) makeRate() {
 	case r.err != nil:
 	case r.slots != nil && rate:
 		r.fail(w, "in conflict with slot", "only one of them")
+	case r.traced != nil && (rate || r.slots != nil):
+		r.fail(r.seen["trace"], "in conflict with a rate or slots", "only one of them")
+	case r.traced != nil:
+		r.cfg.Rate = *r.traced
 	case r.slots != nil:
 		r.cfg.Rate = *r.slots
 	case len(r.steps) > 1:

@@ -175,21 +175,12 @@ func (ds *Devices) addDue(tokens []int) []int {
 
 // ParseImpairment parses impairments in tc's syntax. They can name files of the folder.
 func ParseImpairment(words string, folder *files.Folder) (netem.Config, error) {
-	return netem.ParseWith(words, func(name string) (string, error) {
-		return readDistribution(folder, name)
+	return netem.ParseWith(words, func(name string, most int64) ([]byte, error) {
+		f, _, err := folder.Read(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return files.All(name, f, most)
 	})
-}
-
-// maxDistribution is larger than all distribution tables of tc, in bytes.
-const maxDistribution = 256 << 10
-
-// readDistribution reads a distribution table of tc.
-func readDistribution(folder *files.Folder, name string) (string, error) {
-	f, _, err := folder.Read(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := files.All(name, f, maxDistribution)
-	return string(text), err
 }

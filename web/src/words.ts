@@ -75,6 +75,8 @@ export function turn(words: string, what: "loss" | "delay" | "rate", value: numb
   let list = split(words);
   // Removes a default limit with its rate, so that the node chooses one for the new rate.
   if (what === "rate") list = list.filter((c) => c[0] !== "limit" || !usual(c[1] ?? "", read(words).rate));
+  // A rate replaces a trace, and the slots of a radio link.
+  if (what === "rate") list = list.filter((c) => c[0] !== "trace" && c[0] !== "slot");
   const at = list.findIndex((c) => c[0] === what);
   const off = what === "rate" ? value === Infinity : value === 0;
   const text = what === "loss" ? `${+(value * 100).toFixed(4)}%`

@@ -64,4 +64,5 @@ test("a slider turns its own words alone", () => {
   assert.equal(turn("rate 20mbit limit 100", "rate", 1e6), "rate 1000000bit limit 100", "somebody wanted that");
   assert.equal(turn("rate 1mbit limit 10 codel loss 1%", "rate", Infinity), "loss 1%");
   assert.equal(turn("loss 1%", "loss", 0), "off");
+  assert.equal(turn("loss 1% trace ./lte.up once limit 60000b", "rate", 1e6), "loss 1% limit 60000b rate 1000000bit");
 });
