@@ -93,20 +93,21 @@ func (c *Config) open() (*link.TUN, error) {
 		last = strconv.Itoa(1<<31 - 1) // all groups, if they are mapped
 	}
 	settings := [][2]string{
-		{"ping_group_range", gid + " " + gid},
-		{"ping_group_range", gid + " " + last},
-		{"ip_unprivileged_port_start", "0"},
-		{"conf/all/rp_filter", "0"},
-		{"conf/default/rp_filter", "0"},
+		{"ipv4/ping_group_range", gid + " " + gid},
+		{"ipv4/ping_group_range", gid + " " + last},
+		{"ipv4/ip_unprivileged_port_start", "0"},
+		{"ipv4/conf/all/rp_filter", "0"},
+		{"ipv4/conf/default/rp_filter", "0"},
 		// Errors that the host itself reports have its own address as their source.
-		{"conf/default/accept_local", "1"},
+		{"ipv4/conf/default/accept_local", "1"},
+		{"ipv6/conf/default/accept_ra", "0"}, // no router is at the other end
 	}
 	if c.Ports != [2]uint16{} {
 		settings = append(settings,
-			[2]string{"ip_local_port_range", fmt.Sprintf("%d %d", c.Ports[0], c.Ports[1])})
+			[2]string{"ipv4/ip_local_port_range", fmt.Sprintf("%d %d", c.Ports[0], c.Ports[1])})
 	}
 	for _, s := range settings {
-		_ = os.WriteFile("/proc/sys/net/ipv4/"+s[0], []byte(s[1]), 0)
+		_ = os.WriteFile("/proc/sys/net/"+s[0], []byte(s[1]), 0)
 	}
 	tun, err := link.OpenTUN(c.tun())
 	if err != nil {

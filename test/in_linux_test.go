@@ -115,6 +115,27 @@ func TestProgramsAsHosts(t *testing.T) {
 	assert.NotContains(t, out, "a page for")
 }
 
+// Programs have their host's IPv6 address, too, and the names of the network's hosts resolve to it.
+// In a network without IPv4 they have IPv6 only. An error of the network arrives in the program.
+func TestProgramsHaveIPv6(t *testing.T) {
+	t.Parallel()
+	for network, clients := range map[string][][2]string{ // by the URL
+		"dual-stack": {{"http://10.2.0.2/", "10.0.0.1:"}, {"http://b/", "[2001:db8::1]:"}},
+		"ipv6-only":  {{"http://b/", "[2001:db8::1]:"}},
+	} {
+		h := runHosts(t, "nets", network)
+		h.serve("B", ":80")
+		for _, c := range clients {
+			out, err := h.get("A", c[0])
+			require.NoError(t, err, out)
+			assert.Contains(t, out, "a page for "+c[1])
+		}
+		out, err := h.get("A", "http://[2001:db8:77::1]/")
+		assert.Error(t, err)
+		assert.Contains(t, out, "network is unreachable")
+	}
+}
+
 // If the network goes down under a program, the program stays, without a network. After the next
 // start, a new program has the new network.
 func TestNetworkGoesDownUnderAProgram(t *testing.T) {

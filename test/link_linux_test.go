@@ -29,7 +29,7 @@ const serveEnv = "E2E_SERVE"
 
 func init() {
 	if at := os.Getenv(serveEnv); at != "" {
-		l, err := net.Listen("tcp4", at)
+		l, err := net.Listen("tcp", at)
 		fmt.Println("listening", err)
 		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "a page for %s", r.RemoteAddr)
@@ -131,6 +131,37 @@ func TestLinkReachesTheMachine(t *testing.T) {
 	require.NoError(t, err, out)
 	assert.GreaterOrEqual(t, ms, 400, "the handshake, and the request and its answer")
 	assert.Less(t, ms, 600+int(Soon.Milliseconds())/20)
+}
+
+// Where the machine has an IPv6 address, a program behind a link has IPv6: it reaches the machine's
+// loopback by the gateway's address, and the machine's addresses, with TCP and ping. A link with a
+// smaller MTU than IPv6 allows has IPv4 only.
+func TestLinkHasIPv6(t *testing.T) {
+	t.Parallel()
+	needLink(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	const script = `ip link set lo up && ip -6 addr add fd77::1/64 dev lo || exit 3
+` + serveEnv + `=[::]:80 "$2" & server=$!
+while ! ` + getEnv + `=http://[::1]/ "$2"; do sleep 0.05; done >/dev/null
+` + getEnv + `="http://[fdb6:2c0a:91e5::6440:1]/ http://[fd77::1]/" "$1" link delay 20ms -- "$2"
+"$1" link delay 20ms -- ping -c 1 fd77::1
+"$1" link --mtu 1000 -- ping -c 1 fd77::1
+kill $server`
+	c := exec.Command("unshare", "-rn", "sh", "-c", script, "sh", Command().Path, self)
+	c.Env = Command().Env
+	text, err := c.CombinedOutput()
+	out := string(text)
+	if c.ProcessState.ExitCode() == 3 {
+		t.Skip("skip: needs iproute2 and IPv6:", out)
+	}
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "a page for [::1]:")
+	assert.Contains(t, out, "a page for [fd77::1]:")
+	if _, err := exec.LookPath("ping"); err == nil {
+		assert.Regexp(t, `64 bytes from fd77::1: icmp_seq=1 .* time=4\d`, out)
+		assert.Equal(t, 1, strings.Count(out, "64 bytes"), "%s", out)
+	}
 }
 
 // Ten nested links add up.

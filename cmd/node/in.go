@@ -149,9 +149,12 @@ func hostAddrs(c *lnx.Config) (list []netip.Addr) {
 	return list
 }
 
-// insideGateways are the addresses of the other end of a host's kernel, at which nothing answers:
-// one of those for such ends (RFC 7335).
-var insideGateways = []netip.Addr{netip.MustParseAddr("192.0.0.1")}
+// Addresses of the other end of a host's kernel, at which nothing answers: one of those for such
+// ends (RFC 7335), and a link-local one.
+var (
+	insideGateway  = netip.MustParseAddr("192.0.0.1")
+	insideGateway6 = netip.MustParseAddr("fe80::1")
+)
 
 const insideDevice = "host0"
 
@@ -164,11 +167,16 @@ func insideConfig(in *operator.Inside, hosts string) netns.Config {
 		Device: insideDevice, MTU: in.MTU, Ports: insidePorts,
 		Files: map[string]string{"/etc/hosts": hosts, resolvPath: resolvOf(in)},
 	}
-	for _, p := range in.Addrs {
-		if p.Addr().Is4() && len(cfg.Kernel) == 0 {
-			cfg.Kernel = []netip.Prefix{netip.PrefixFrom(p.Addr(), p.Addr().BitLen())}
-			cfg.Gateway = insideGateways
+	for _, gateway := range []netip.Addr{insideGateway, insideGateway6} {
+		i := slices.IndexFunc(in.Addrs, func(p netip.Prefix) bool {
+			return p.Addr().Is4() == gateway.Is4()
+		})
+		if i < 0 || gateway.Is6() && in.MTU < minMTU6 {
+			continue
 		}
+		a := in.Addrs[i].Addr()
+		cfg.Kernel = append(cfg.Kernel, netip.PrefixFrom(a, a.BitLen()))
+		cfg.Gateway = append(cfg.Gateway, gateway)
 	}
 	return cfg
 }

@@ -49,7 +49,8 @@ func tryHost(
 	}
 	cfg := insideConfig(&in, hosts)
 	if len(cfg.Kernel) == 0 {
-		return nil, false, fmt.Errorf("%s has no IPv4 address, which programs need", name)
+		return nil, false, fmt.Errorf("%s has no address that programs can have: it needs an IPv4 "+
+			"address, or an IPv6 address and links with an MTU of at least %d", name, minMTU6)
 	}
 	if p, err = netns.Start(cfg, program); err != nil {
 		return nil, false, err

@@ -51,10 +51,11 @@ func linkCommand() *cobra.Command {
 			"loss, rate, codel and others. They hold in each direction; words after uplink\n" +
 			"or downlink hold in that one only. Without a COMMAND the program is a shell.\n" +
 			"`trace FILE` sends at the times of a trace of mahimahi's.\n\n" +
-			"The program reaches what this machine reaches, with TCP, UDP and ping. The\n" +
-			"default gateway inside is this machine's loopback. Links can be nested. The\n" +
-			"exit status is the program's: 128 and the number if a signal ended it, 126 or\n" +
-			"127 if it could not be executed. It needs Linux.",
+			"The program reaches what this machine reaches, with TCP, UDP and ping, and over\n" +
+			"IPv6 if this machine has it. The default gateway inside is this machine's\n" +
+			"loopback. Links can be nested. The exit status is the program's: 128 and the\n" +
+			"number if a signal ended it, 126 or 127 if it could not be executed. It needs\n" +
+			"Linux.",
 		Example: "  node link delay 20ms loss 1% rate 10mbit codel -- curl -s example.org\n" +
 			"  node link delay 20ms downlink rate 2mbit -- bash\n" +
 			"  node link --listen 8080 delay 100ms -- chromium    # with the page",
@@ -92,6 +93,7 @@ const (
 	defaultLinkMTU = 1500
 	minLinkMTU     = 68 // RFC 791 §3.2
 	maxLinkMTU     = 65535
+	minMTU6        = 1280 // RFC 8200 §5
 )
 
 // linkWords parses the words of a link, for both directions.
@@ -156,19 +158,21 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	if err != nil {
 		return err
 	}
+	if o.mtu < minMTU6 {
+		ends.gateway6, ends.program6 = netip.Addr{}, netip.Addr{}
+	}
 	was, _ := files.Text(resolvPath, files.MaxText) // without one, programs ask the loopback
 	resolv, dns := ends.resolvConf(string(was))
 	p, err := netns.Start(netns.Config{
 		Device: linkDevice, MTU: o.mtu,
-		Kernel:  []netip.Prefix{netip.PrefixFrom(ends.program, linkBits)},
-		Gateway: []netip.Addr{ends.gateway},
-		Files:   map[string]string{resolvPath: resolv},
+		Kernel: ends.kernel(), Gateway: ends.gateways(),
+		Files: map[string]string{resolvPath: resolv},
 	}, netns.Program{Args: programOrShell(program)})
 	if err != nil {
 		return err
 	}
 	n, err := o.open(ends, p.TUN(), both, portforward.Gateway{
-		Addrs: []netip.Addr{ends.gateway}, DNS: dns,
+		Addrs: ends.gateways(), DNS: dns,
 		NoEcho: func(err error) {
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", programName(), err)
 		},
@@ -218,16 +222,25 @@ func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
 }
 
 // linkFile is the .lnx file of a link's node.
-const linkFile = `interface %[1]s %[2]v/%[3]d tun:%[1]s kernel %[4]v
+const linkFile = `interface %[1]s %[2]v/%[3]d tun:%[1]s kernel %[4]s
 link %[1]s mtu %[5]d
 routing static
 tcp rto-min 200000
 tcp rto-max 120000000
 `
 
+const linkFile6 = "address %s %v/%d\n"
+
 // file returns the .lnx file of the link's node.
 func (o *linkOptions) file(e linkEnds) (*lnx.Config, error) {
-	text := fmt.Appendf(nil, linkFile, linkDevice, e.gateway, linkBits, e.program, o.mtu)
+	kernel := e.program.String()
+	if e.program6.IsValid() {
+		kernel += " " + e.program6.String()
+	}
+	text := fmt.Appendf(nil, linkFile, linkDevice, e.gateway, linkBits, kernel, o.mtu)
+	if e.gateway6.IsValid() {
+		text = fmt.Appendf(text, linkFile6, linkDevice, e.gateway6, linkBits6)
+	}
 	c, errs := lnx.Read("link.lnx", text)
 	return c, errs.Err()
 }

@@ -94,14 +94,17 @@ func (c *TUNConfig) locals() []netip.Addr {
 }
 
 // gateway returns the node's address for the kernel's routes of a family, invalid if the kernel's
-// end has no address of the family.
+// end has no address of the family. A link-local address is used only if there is no other.
 func (c *TUNConfig) gateway(of netip.Addr) (node netip.Addr) {
 	for _, kernel := range c.Kernel {
 		for _, a := range c.locals() {
-			if kernel.Addr().Is4() == of.Is4() && a.Is4() == of.Is4() && a.IsValid() &&
-				!a.IsLinkLocalUnicast() {
+			if kernel.Addr().Is4() != of.Is4() || a.Is4() != of.Is4() || !a.IsValid() {
+				continue
+			}
+			if !a.IsLinkLocalUnicast() {
 				return a
 			}
+			node = a
 		}
 	}
 	return node
