@@ -46,7 +46,8 @@ func netCommand() *cobra.Command {
 	o.stateFlag(c)
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
 		o.execCommand(), o.graphCommand(), o.serveCommand(), netGenerateCommand(),
-		netExportCommand(), netImportCommand(), netValidateCommand(), netPartCommand())
+		netExportCommand(), netImportCommand(), netNamesCommand(), netValidateCommand(),
+		netPartCommand())
 	return c
 }
 

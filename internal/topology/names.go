@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -40,41 +39,79 @@ const namesInLine = 6
 
 // names returns the lines about the DNS in each node's file.
 func (p *Plan) names(ends [][]end, routers []bool) []string {
-	lines := make([]string, len(p.Nodes))
+	if p.NamesAt == NoNames {
+		return make([]string, len(p.Nodes))
+	}
 	server := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == p.NamesAt })
 	if server < 0 {
 		server = max(0, slices.Index(routers, false))
 	}
-	if p.NamesAt == NoNames {
-		return lines
+	hosts := make([]lnx.HostName, len(p.Nodes))
+	for i, n := range p.Nodes {
+		hosts[i].Name = n.Name
+		for _, e := range ends[i] {
+			for _, a := range e.addrs {
+				hosts[i].Addrs = append(hosts[i].Addrs, a.Addr())
+			}
+		}
 	}
+	return dnsLines(hosts, server, len(ends[server][0].addrs), p.Zone)
+}
+
+// Names returns the lines about the DNS for each of the files of a network. The node of that name
+// serves the names of all; if it is empty, the first host does.
+func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
+	at := slices.IndexFunc(configs, func(c *lnx.Config) bool {
+		return c.Name == server || server == "" && !c.Forwarding
+	})
+	if server != "" && at < 0 {
+		return nil, fmt.Errorf("no node %s", server)
+	}
+	at = max(0, at)
+	hosts := make([]lnx.HostName, len(configs))
+	for i, c := range configs {
+		hosts[i].Name = c.Name
+		for _, f := range c.Interfaces {
+			for _, a := range f.Addrs() {
+				if !a.Addr().IsLinkLocalUnicast() && !slices.Contains(hosts[i].Addrs, a.Addr()) {
+					hosts[i].Addrs = append(hosts[i].Addrs, a.Addr())
+				}
+			}
+		}
+	}
+	if len(hosts[at].Addrs) == 0 {
+		return nil, fmt.Errorf("%s has no address at which it could serve names", hosts[at].Name)
+	}
+	return dnsLines(hosts, at, 1, zone), nil
+}
+
+// dnsLines returns the lines about the DNS in each host's file. The first addresses of the server
+// are those that the others ask.
+func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
+	lines := make([]string, len(hosts))
 	var all strings.Builder
 	seen := map[string]bool{}
-	for i, n := range p.Nodes {
-		key := strings.ToLower(n.Name)
-		if seen[key] || !lnx.IsHostName(n.Name) {
+	for _, h := range hosts {
+		key := strings.ToLower(h.Name)
+		if seen[key] || !lnx.IsHostName(h.Name) {
 			continue // the DNS cannot tell it from another node
 		}
 		seen[key] = true
-		var addrs []netip.Prefix
-		for _, e := range ends[i] {
-			addrs = append(addrs, e.addrs...)
-		}
-		for some := range slices.Chunk(addrs, namesInLine) {
-			all.WriteString("dns name " + n.Name)
+		for some := range slices.Chunk(h.Addrs, namesInLine) {
+			all.WriteString("dns name " + h.Name)
 			for _, a := range some {
-				all.WriteString(" " + a.Addr().String())
+				all.WriteString(" " + a.String())
 			}
 			all.WriteString("\n")
 		}
 	}
 	var common strings.Builder
 	common.WriteString("\n")
-	if p.Zone != "" {
-		common.WriteString("dns zone " + p.Zone + "\n")
+	if zone != "" {
+		common.WriteString("dns zone " + zone + "\n")
 	}
-	for _, a := range ends[server][0].addrs {
-		fmt.Fprintf(&common, "dns server %s # %s\n", a.Addr(), p.Nodes[server].Name)
+	for _, a := range hosts[server].Addrs[:asked] {
+		fmt.Fprintf(&common, "dns server %s # %s\n", a, hosts[server].Name)
 	}
 	for i := range lines {
 		lines[i] = common.String()
