@@ -15,6 +15,7 @@ import (
 // hosts is a network whose hosts run programs.
 type hosts struct {
 	t      *testing.T
+	net    *Network
 	folder string
 	state  string
 }
@@ -22,7 +23,8 @@ type hosts struct {
 func runHosts(t *testing.T, folder ...string) *hosts {
 	t.Helper()
 	needLink(t)
-	h := &hosts{t: t, folder: CopyNetwork(t, folder...).Dir, state: t.TempDir()}
+	h := &hosts{t: t, net: CopyNetwork(t, folder...), state: t.TempDir()}
+	h.folder = h.net.Dir
 	t.Cleanup(h.down)
 	return h
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -93,8 +94,11 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 // running returns a network, which it starts if it is not up.
 func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network, error) {
 	_, n, err := o.network([]string{network})
-	if err == nil || !errors.Is(err, netctl.ErrNoNetwork) {
-		return n, err
+	if err == nil {
+		return n, sameSource(n, network)
+	}
+	if !errors.Is(err, netctl.ErrNoNetwork) {
+		return nil, err
 	}
 	if _, e := os.Stat(network); e != nil {
 		return nil, err
@@ -113,6 +117,19 @@ func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network,
 	}
 	_, n, err = o.network([]string{network})
 	return n, err
+}
+
+// sameSource returns an error if network is the path of another network's files.
+func sameSource(n *netctl.Network, network string) error {
+	wanted, err := os.Stat(network)
+	if err != nil || !strings.ContainsRune(network, filepath.Separator) {
+		return nil // it is a name
+	}
+	if is, err := os.Stat(n.Source()); err == nil && os.SameFile(wanted, is) {
+		return nil
+	}
+	return fmt.Errorf("%s: another network named %s is up, from %s: `node net up %s --name NAME` "+
+		"starts this one, and `node in NAME:HOST` enters it", network, n.Name(), n.Source(), network)
 }
 
 // hostsFile returns a hosts file with the names of a network's nodes.

@@ -86,7 +86,7 @@ func runMahimahi(c *cobra.Command, name string, count int, args []string) error 
 		}
 		log, err := o.logOption(a, args)
 		if err != nil {
-			return misuse(c, err)
+			return err
 		}
 		if !log {
 			chain = append(chain, a)
