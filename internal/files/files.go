@@ -185,7 +185,7 @@ func (f *Folder) Open(name string) (fs.File, error) {
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, notRegular(name, info)
 	}
-	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := f.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, outside(err)
 	}
@@ -248,7 +248,7 @@ func (f *Folder) Edit(name string, perm fs.FileMode) (*os.File, error) {
 	if !before.Mode().IsRegular() {
 		return nil, notRegular(name, before)
 	}
-	if file, err = f.OpenFile(name, os.O_RDWR|syscall.O_NONBLOCK, 0); err != nil {
+	if file, err = f.OpenFile(name, os.O_RDWR|nonblock, 0); err != nil {
 		return nil, outside(err)
 	}
 	if info, err := file.Stat(); err != nil || !os.SameFile(before, info) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"syscall"
 )
 
 // Maximum sizes of files that are read whole, in bytes.
@@ -28,7 +27,7 @@ func Input(name string) (*os.File, error) {
 	if !errors.Is(err, ErrNotRegular) || !streams.MatchString(name) {
 		return file, err
 	}
-	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return os.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }
 
 // Text reads an Input. It fails if the file has more than most bytes.

@@ -1,0 +1,8 @@
+//go:build !wasm
+
+package files
+
+import "syscall"
+
+// nonblock opens a pipe without waiting for its other end.
+const nonblock = syscall.O_NONBLOCK
