@@ -302,7 +302,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	tree := t.TempDir()
 	for _, part := range []string{
 		"batch", "cmd", "docs", "examine", "interchange", "internal", "judge", "nets", "netns",
-		"packaging", "tutorial",
+		"packaging", "playground", "tutorial",
 	} {
 		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(Path(part))))
 	}

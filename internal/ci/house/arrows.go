@@ -44,6 +44,8 @@ var rooms = []room{
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
+	{"playground", driver, "api control files link lnx node operator repl tcp topology", ""},
+	{"playground/wasm", driver, "diagnostic playground", ""},
 
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},

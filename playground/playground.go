@@ -1,0 +1,256 @@
+// Package playground runs a network in virtual time for the page of docs/PLAYGROUND.md: its hosts
+// and routers with their shells, files and HTTP API. playground/wasm is the program that a browser
+// runs. The tests run the same package natively.
+//
+// A World uses the time of package time, which must be virtual: it stands still while a goroutine
+// runs, and jumps to the next timer when none does. Natively that is the time of a testing/synctest
+// bubble. In the browser the host of the WebAssembly program provides such a clock (site/wasi.js).
+//
+// The seed and the inputs with their times determine every packet. World.Hash proves it.
+package playground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/link"
+	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/node"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+	"github.com/tidepool-net/tidepool/internal/topology"
+)
+
+// Config describes a world.
+type Config struct {
+	// Name is the network's name, also in errors.
+	Name string `json:"name"`
+	// Network is the text of a .net file.
+	Network string `json:"network"`
+	// Seed determines all random choices.
+	Seed uint64 `json:"seed"`
+	// Files is a directory. Each node has its files in a folder of its own name below it.
+	Files string `json:"files"`
+	// Print gets the output of the nodes' shells. Nil: it is discarded.
+	Print func(node, text string) `json:"-"`
+}
+
+// World is a running network. One goroutine calls its methods.
+type World struct {
+	cfg    Config
+	clock  node.Clock
+	began  time.Time
+	hosts  []*host
+	server *api.Server
+	files  *files.Folder
+	ends   context.Context //nolint:containedctx // the life of the world
+	finish context.CancelFunc
+	stop   func() // the clock
+	inputs uint64
+	busy   sync.WaitGroup
+
+	requests map[int]context.CancelFunc // of input requests by number
+	mu       sync.Mutex                 // guards requests
+}
+
+// Parse returns the plan of a network file. The error is a diagnostic.Errors with all errors of the
+// file.
+func Parse(name string, text []byte) (*topology.Plan, error) {
+	plan, err := topology.Parse(name, text, operator.CheckWords)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.Machines) > 0 {
+		m := plan.Machines[0]
+		return nil, fmt.Errorf("%s: a page cannot reach other machines: remove `host %s ssh %s`",
+			name, m.Name, m.SSH)
+	}
+	if plan.NamesAt == "" {
+		plan.NamesAt = topology.NoNames
+	}
+	return plan, nil
+}
+
+// New starts a network. The caller may use the world before routing protocols have converged.
+func New(cfg Config) (*World, error) {
+	plan, err := Parse(cfg.Name, []byte(cfg.Network))
+	if err != nil {
+		return nil, err
+	}
+	list, err := plan.Files()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Name, err)
+	}
+	w := &World{
+		cfg: cfg, began: time.Now(), requests: map[int]context.CancelFunc{},
+	}
+	w.ends, w.finish = context.WithCancel(context.Background())
+	w.stop = w.clock.Follow(cfg.Seed)
+	if err := w.open(list); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *World) open(list []topology.File) (err error) {
+	configs := make([]*lnx.Config, len(list))
+	for i, f := range list {
+		if configs[i], err = lnx.Parse(f.Name+".lnx", f.Text); err != nil {
+			return err
+		}
+	}
+	devices := make([]map[string]link.Device, len(list))
+	for i, c := range configs {
+		devices[i] = map[string]link.Device{}
+		for k := range c.Interfaces {
+			c.Interfaces[k].UDP = lnx.HostPort{}
+		}
+		for k := range c.Neighbors {
+			c.Neighbors[k].UDP = lnx.HostPort{}
+		}
+	}
+	graph := topology.From(w.cfg.Name, configs)
+	for _, e := range graph.Links { // of a plan: each has two ends
+		a, b := link.Pipe(0)
+		devices[e.Ends[0].Node][e.Ends[0].Iface] = a
+		devices[e.Ends[1].Node][e.Ends[1].Iface] = b
+	}
+	operators := map[string]control.Operator{}
+	for i, c := range configs {
+		h, err := w.start(c, devices[i])
+		if err != nil {
+			return fmt.Errorf("node %s: %w", c.Name, err)
+		}
+		w.hosts = append(w.hosts, h)
+		operators[c.Name] = h.node
+	}
+	if w.files, err = files.OpenFolder(w.cfg.Files); err != nil {
+		return err
+	}
+	w.server = api.New(api.Config{
+		Nodes: operators, Version: "playground", Shape: shapeOf(graph), Page: api.Page(),
+		Files: w.files,
+	})
+	for _, h := range w.hosts {
+		h.shell(w)
+	}
+	return nil
+}
+
+// timers are TCP's usual ones (RFC 6298 §2): those of .lnx files are for networks in one machine.
+func timers(c *tcp.Config) {
+	c.Recovery.RTOMin = 200 * time.Millisecond
+	c.Recovery.RTOInitial, c.Recovery.RTOMax = time.Second, time.Minute
+}
+
+func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, error) {
+	h := &host{name: c.Name, lines: make(chan string, maxTyped), sent: newSum(len(c.Interfaces))}
+	dir := filepath.Join(w.cfg.Files, c.Name)
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		h.files, err = files.OpenFolder(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	seed := fnv.New64a()
+	_, _ = io.WriteString(seed, c.Name) // never fails
+	h.node, err = operator.Open(operator.Config{LNX: c, Node: node.Config{
+		Seed:    max(1, seed.Sum64()^w.cfg.Seed*0x9e3779b97f4a7c15),
+		Devices: devices, Clock: &w.clock, Tune: timers,
+		Tap: node.Sent(func(iface int, pieces [][]byte) {
+			h.sent.add(iface, w.clock.Now().UnixNano(), pieces)
+		}),
+	}})
+	if err != nil {
+		_ = h.files.Close() // report the first error
+		return nil, err
+	}
+	return h, nil
+}
+
+// Now returns the virtual time since the start.
+func (w *World) Now() time.Duration { return time.Since(w.began) }
+
+// Advance runs the network until the given time since the start.
+func (w *World) Advance(to time.Duration) { time.Sleep(to - w.Now()) }
+
+// Settle waits until no goroutine has anything left to do at this instant: time stands still until
+// then.
+func (w *World) Settle() { time.Sleep(time.Nanosecond) }
+
+// State is what a world has done so far.
+type State struct {
+	At      time.Duration `json:"at"`
+	Packets uint64        `json:"packets"` // sent by all interfaces
+	Bytes   uint64        `json:"bytes"`
+	Hash    string        `json:"hash"`
+	// Retransmits and Timeouts are those of TCP, of all nodes.
+	Retransmits uint64 `json:"retransmits"`
+	Timeouts    uint64 `json:"timeouts"`
+}
+
+// State returns the state.
+func (w *World) State() State {
+	s := State{At: w.Now()}
+	total := uint64(0)
+	for _, h := range w.hosts {
+		packets, bytes, sum := h.sent.total()
+		s.Packets, s.Bytes = s.Packets+packets, s.Bytes+bytes
+		total = mix(total, sum)
+		if c, err := control.Ask(w.ends, h.node, control.TCPCounters{}); err == nil {
+			s.Retransmits, s.Timeouts = s.Retransmits+c.Retransmits, s.Timeouts+c.Timeouts
+		}
+	}
+	s.Hash = fmt.Sprintf("%016x", total)
+	return s
+}
+
+// Names returns the names of the nodes.
+func (w *World) Names() (list []string) {
+	for _, h := range w.hosts {
+		list = append(list, h.name)
+	}
+	return list
+}
+
+// Close ends the world and waits for its goroutines.
+func (w *World) Close() {
+	w.finish()
+	if w.server != nil {
+		w.server.Close()
+	}
+	for _, h := range w.hosts {
+		_ = h.node.Crash() // its captures are not read any more
+	}
+	w.busy.Wait()
+	for _, h := range w.hosts {
+		_ = h.files.Close()
+	}
+	if w.files != nil {
+		_ = w.files.Close()
+	}
+	w.stop()
+}
+
+var errNoNode = errors.New("no such node")
+
+func (w *World) host(name string) (*host, error) {
+	for _, h := range w.hosts {
+		if h.name == name {
+			return h, nil
+		}
+	}
+	return nil, fmt.Errorf("%q: %w", name, errNoNode)
+}

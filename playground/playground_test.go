@@ -1,0 +1,175 @@
+package playground
+
+import (
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/files"
+)
+
+// lossy is three nodes with a router that loses packets.
+func lossy(seed uint64) Config {
+	return Config{Name: "n.net", Seed: seed, Network: `
+link A R delay 10ms
+link R B delay 10ms loss 2%
+`}
+}
+
+// transfer moves a file from A to B.
+var transfer = []Input{
+	{
+		At: 100 * time.Millisecond, Node: "A", File: "big",
+		Data: []byte(strings.Repeat("tidepool", 1<<15)),
+	},
+	{At: 200 * time.Millisecond, Node: "B", Line: "recvfile got 5000"},
+	{At: 300 * time.Millisecond, Node: "A", Line: "sendfile big 10.1.0.2 5000"},
+}
+
+type output struct {
+	mu   sync.Mutex
+	text map[string]string
+}
+
+func (o *output) print(node, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.text == nil {
+		o.text = map[string]string{}
+	}
+	o.text[node] += text
+}
+
+// in runs f with a new world in a bubble.
+func in(t *testing.T, cfg Config, f func(t *testing.T, w *World, out *output)) {
+	t.Helper()
+	cfg.Files = t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		out := &output{}
+		cfg.Print = out.print
+		w, err := New(cfg)
+		require.NoError(t, err)
+		defer w.Close()
+		f(t, w, out)
+	})
+}
+
+// run replays inputs until 20 s.
+func run(t *testing.T, cfg Config, inputs []Input) (s State) {
+	t.Helper()
+	in(t, cfg, func(t *testing.T, w *World, _ *output) {
+		for i := range inputs {
+			require.NoError(t, w.Replay(&inputs[i]))
+		}
+		w.Advance(20 * time.Second)
+		s = w.State()
+	})
+	return s
+}
+
+func TestTransfer(t *testing.T) {
+	t.Parallel()
+	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
+		for i := range transfer {
+			require.NoError(t, w.Replay(&transfer[i]))
+		}
+		w.Advance(20 * time.Second)
+		got, err := w.File("B", "got")
+		require.NoError(t, err)
+		assert.Equal(t, transfer[0].Data, got)
+		assert.NotZero(t, w.State().Retransmits)
+		assert.Contains(t, out.text["A"], "> sendfile big 10.1.0.2 5000")
+		assert.Contains(t, out.text["A"], "equal at both ends")
+		list, err := w.List()
+		require.NoError(t, err)
+		assert.Equal(t, []FileInfo{{"A", "big", 1 << 18}, {"B", "got", 1 << 18}}, list)
+	})
+}
+
+// TestHash checks that only the seed and the inputs matter.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	want := run(t, lossy(1), transfer)
+	assert.Equal(t, want, run(t, lossy(1), transfer), "again")
+	assert.NotEqual(t, want.Hash, run(t, lossy(2), transfer).Hash, "another seed")
+	in(t, lossy(1), func(t *testing.T, w *World, _ *output) {
+		w.Get(&Request{Number: 1, Path: "/v1/stream"}, discard{}) // a page
+		for i := range transfer {
+			require.NoError(t, w.Replay(&transfer[i]))
+		}
+		for at := w.Now(); at < 20*time.Second; at += 16 * time.Millisecond {
+			w.Advance(at)
+			w.State()
+		}
+		w.Complete("A", "send")
+		w.Advance(20 * time.Second)
+		assert.Equal(t, want, w.State(), "in steps, with a page")
+	})
+}
+
+// TestLog checks that the inputs of a session repeat it.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	var inputs []Input
+	var want State
+	in(t, lossy(1), func(t *testing.T, w *World, _ *output) {
+		do := func(i Input) {
+			answer := &recorder{httptest.NewRecorder(), false}
+			require.NoError(t, w.Do(&i, answer))
+			inputs = append(inputs, i)
+			w.Advance(w.Now() + time.Second)
+			require.Less(t, answer.Code, 300, "%s", answer.Body)
+			require.Equal(t, i.Request != nil && i.Request.Accept == "", answer.over)
+		}
+		do(Input{Node: "A", Line: "ping 10.1.0.2 -c 100"})
+		do(Input{Node: "B", Line: "interfaces"})
+		do(Input{Request: &Request{
+			Number: 1, Method: "POST", Path: "/v1/nodes/R/commands/impair",
+			Body: `{"iface": "if0", "way": "out", "words": "delay 50ms loss 10%"}`,
+		}})
+		do(Input{Request: &Request{
+			Number: 2, Method: "POST", Path: "/v1/nodes/B/commands/ping", Accept: "application/x-ndjson",
+			Body: `{"addr": "10.0.0.1", "count": 100}`,
+		}})
+		do(Input{Abort: 2})
+		do(Input{Node: "A", Stop: true})
+		w.Advance(20 * time.Second)
+		want = w.State()
+	})
+	assert.Equal(t, want, run(t, lossy(1), inputs))
+}
+
+// recorder is the client of a request.
+type recorder struct {
+	*httptest.ResponseRecorder
+
+	over bool
+}
+
+func (r *recorder) End() { r.over = true }
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("n.net", []byte("link A B dela 3\nfoo"))
+	require.ErrorContains(t, err, `n.net:1:10: "dela" is not an impairment`)
+	require.ErrorContains(t, err, `n.net:2:1: "foo" is not a directive`)
+	_, err = Parse("n.net", []byte("host alpha ssh user@alpha\nlink A B\nnode A alpha"))
+	require.ErrorContains(t, err, "remove `host alpha ssh user@alpha`")
+	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
+		require.ErrorIs(t, w.Do(&Input{Node: "X", Line: "ping"}, nil), errNoNode)
+		require.ErrorIs(t, w.Do(&Input{Node: "A", File: "../B/x"}, nil), files.ErrOutside)
+		require.ErrorIs(t, w.Replay(&Input{At: 1, Node: "A", Line: "ping"}), errInput)
+		require.NoError(t, w.Do(&Input{Node: "A", Line: "sendfile /etc/passwd 10.1.0.2 1"}, nil))
+		assert.Contains(t, out.text["A"], "outside of the folder")
+		for range maxTyped + 2 {
+			err = w.Do(&Input{Node: "A", Line: "sleep 1000"}, nil)
+		}
+		require.ErrorIs(t, err, errTyped)
+	})
+}

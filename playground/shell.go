@@ -1,0 +1,128 @@
+package playground
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/repl"
+)
+
+// host is a node of a world with its files and its shell.
+type host struct {
+	name  string
+	node  *operator.Node
+	files *files.Folder
+	sent  *sum
+	lines chan string // typed lines
+
+	mu      sync.Mutex
+	session *repl.Shell // nil: none yet
+}
+
+// Do implements control.Operator: the node's requests name its own files.
+func (h *host) Do(ctx context.Context, req any) (any, error) {
+	return h.node.Do(files.In(ctx, h.files), req)
+}
+
+// Watch implements control.Operator.
+func (h *host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }
+
+// shell runs the node's shell until the world ends. After quit it begins again.
+func (h *host) shell(w *World) {
+	out := printer(func(text string) {
+		if w.cfg.Print != nil {
+			w.cfg.Print(h.name, text)
+		}
+	})
+	w.busy.Go(func() {
+		for w.ends.Err() == nil {
+			s, err := repl.New(w.ends, repl.Config{
+				Operator: h, Out: out, Err: out, Color: true,
+			})
+			if err != nil {
+				return // the node is closed
+			}
+			h.mu.Lock()
+			h.session = s
+			h.mu.Unlock()
+			e := &typed{host: h, out: out, ends: w.ends}
+			if err := s.Interactive(w.ends, e); err != nil && w.ends.Err() == nil {
+				out(err.Error() + "\n")
+			}
+		}
+	})
+}
+
+func (h *host) current() *repl.Shell {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.session
+}
+
+// interrupt is Ctrl-C.
+func (h *host) interrupt() {
+	if s := h.current(); s != nil {
+		s.Interrupt()
+	}
+}
+
+// Complete lists the words that can replace the last word of a line of a node's shell.
+func (w *World) Complete(node, line string) []string {
+	h, err := w.host(node)
+	if err != nil || h.current() == nil {
+		return nil
+	}
+	return h.current().Complete(line)
+}
+
+type printer func(text string)
+
+// Write implements io.Writer.
+func (p printer) Write(b []byte) (int, error) {
+	p(string(b))
+	return len(b), nil
+}
+
+// typed is the repl.LineReader of a page, which edits the lines itself.
+type typed struct {
+	host *host
+	out  io.Writer
+	ends context.Context //nolint:containedctx // the life of the world
+
+	mu      sync.Mutex
+	history []repl.TypedLine
+}
+
+// ReadLine implements repl.LineReader.
+func (t *typed) ReadLine(prompt string) (string, error) {
+	select {
+	case line := <-t.host.lines:
+		_, _ = io.WriteString(t.out, prompt+line+"\n") // to memory
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.history = append(t.history, repl.TypedLine{Number: len(t.history) + 1, Line: line})
+		return line, nil
+	case <-t.ends.Done():
+		return "", io.EOF
+	}
+}
+
+// SetPrompt implements repl.LineReader. The page has its own prompt.
+func (t *typed) SetPrompt(string) {}
+
+// Stdout implements repl.LineReader.
+func (t *typed) Stdout() io.Writer { return nil }
+
+// History implements repl.LineReader.
+func (t *typed) History() []repl.TypedLine {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.history
+}
+
+// Close implements repl.LineReader.
+func (t *typed) Close() error { return nil }

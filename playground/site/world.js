@@ -1,0 +1,107 @@
+// A world: one instance of the WebAssembly program, which runs one network. See ../wasm/main.go.
+
+import { Exit, Host } from "./wasi.js";
+
+const RESULT = 0, ERROR = 1, OUTPUT = 2, HEAD = 3, BODY = 4, END = 5;
+const encoder = new TextEncoder(), decoder = new TextDecoder();
+
+/** WorldError has the errors of a network file with their lines and columns; line 0: no place. */
+export class WorldError extends Error {
+  constructor(errors) {
+    super(errors.map((e) => e.text).join("\n"));
+    this.errors = errors;
+  }
+}
+
+/** Opened is an instance of the program without a network. hear gets what it says: see World. */
+export class World {
+  /** hear.output(node, text), hear.head(number, {status, headers}), hear.body(number, bytes), hear.end(number). */
+  constructor(module, hear = {}) {
+    this.hear = hear;
+    this.host = new Host();
+    this.instance = new WebAssembly.Instance(module, {
+      wasi_snapshot_preview1: this.host.imports,
+      tidepool: { tell: (kind, number, at, size) => this.told(kind, number, this.host.slice(at, size)) },
+    });
+    this.exports = this.instance.exports;
+    this.host.attach(this.exports.memory);
+    this.exports._initialize();
+  }
+
+  told(kind, number, bytes) {
+    switch (kind) {
+      case RESULT: this.answer = decoder.decode(bytes); break;
+      case ERROR: this.failure = decoder.decode(bytes); break;
+      case OUTPUT: this.hear.output?.(JSON.parse(decoder.decode(bytes))); break;
+      case HEAD: this.hear.head?.(number, JSON.parse(decoder.decode(bytes))); break;
+      case BODY: (this.hear.body ?? this.keep).call(this, number, bytes.slice()); break;
+      case END: this.hear.end?.(number); break;
+    }
+  }
+
+  keep(_, bytes) { this.kept = bytes; }
+
+  /** call calls an export with a value, and returns its answer. */
+  call(name, value) {
+    this.answer = this.failure = undefined;
+    try {
+      if (value !== undefined) {
+        const text = encoder.encode(JSON.stringify(value));
+        const at = this.exports.buffer(text.length);
+        this.host.slice(at, text.length).set(text);
+      }
+      this.exports[name]();
+    } catch (e) {
+      if (e instanceof Exit) throw e;
+      throw new Exit(2, `${this.host.said}\n${e.message}`); // a trap
+    }
+    if (this.failure !== undefined) throw new WorldError(JSON.parse(this.failure).errors);
+    return this.answer === undefined ? undefined : JSON.parse(this.answer);
+  }
+
+  /** check returns the errors of a network file. */
+  check(name, network) {
+    try {
+      this.call("check", { name, network });
+      return [];
+    } catch (e) {
+      if (e instanceof WorldError) return e.errors;
+      throw e;
+    }
+  }
+
+  /** open starts a network and returns the names of its nodes. */
+  open(name, network, seed) { return this.call("open", { name, network, seed }).nodes; }
+
+  /** advance runs the network for so many nanoseconds. */
+  advance(ns) { this.exports.advance(BigInt(Math.round(ns))); }
+
+  /** now returns the virtual time in nanoseconds. */
+  get now() { return Number(this.host.elapsed); }
+
+  state() { return this.call("state"); }
+
+  /** do carries out an input, and sets its time. */
+  do(input) {
+    input.at = this.call("do", input);
+    return input;
+  }
+
+  replay(input) { this.call("replay", input); }
+  get(request) { this.call("get", request); }
+  leave(number) { this.exports.leave(number); }
+  complete(node, line) { return this.call("complete", { node, line }); }
+  list() { return this.call("list"); }
+
+  /** file returns the bytes of a node's file. */
+  file(node, name) {
+    const was = this.hear;
+    this.hear = { ...was, body: (_, bytes) => { this.kept = bytes; } };
+    try {
+      this.call("file", { node, file: name });
+      return this.kept;
+    } finally {
+      this.hear = was;
+    }
+  }
+}

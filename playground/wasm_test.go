@@ -1,0 +1,41 @@
+package playground
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
+)
+
+// TestWebAssembly checks that the WebAssembly program sends the same packets as this one.
+func TestWebAssembly(t *testing.T) {
+	t.Parallel()
+	ci.NeedLong(t)
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("skip: needs node")
+	}
+	program := filepath.Join(t.TempDir(), "tidepool.wasm")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", program,
+		"./wasm")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	text, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	for seed := range uint64(3) {
+		input, err := json.Marshal(map[string]any{"config": lossy(seed), "inputs": transfer})
+		require.NoError(t, err)
+		replay := exec.CommandContext(t.Context(), "node", "test/replay.mjs", program)
+		replay.Stdin, replay.Stderr = bytes.NewReader(input), os.Stderr
+		answer, err := replay.Output()
+		require.NoError(t, err)
+		var there State
+		require.NoError(t, json.Unmarshal(answer, &there))
+		assert.Equal(t, run(t, lossy(seed), transfer), there)
+	}
+}
