@@ -7,6 +7,8 @@
 //	bench all         # everything; writes docs/performance.md and its files
 //	bench conns       # 100,000 connections to one node: its memory and goroutines
 //	bench profile     # a CPU profile of both ends of a stream, as flame graphs
+//	bench examine     # gVisor as the subject of the examiner
+//	bench fuzz        # the same sequences of events for tidepool, the kernel and gVisor
 //
 // It logs to standard error. A case that cannot run on this machine is printed with "skip" and the
 // reason. It starts the ends of connections (package end) as processes, which listen on the
@@ -54,7 +56,8 @@ func main() {
 }
 
 func usage(status int) {
-	fmt.Fprintln(os.Stderr, "usage: bench quick | all | conns | profile, each with -help")
+	fmt.Fprintln(os.Stderr, "usage: bench quick | all | conns | profile | examine | fuzz, "+
+		"each with -help")
 	os.Exit(status)
 }
 
@@ -71,6 +74,10 @@ func run(ctx context.Context, command string, args []string) error {
 		return profileCommand(ctx, args)
 	case "conns":
 		return conns(ctx, args)
+	case "examine":
+		return examineCommand(ctx, args)
+	case "fuzz":
+		return fuzzCommand(ctx, args)
 	case "end":
 		return end.Run(args[0], os.Stdin, os.Stdout)
 	case "bare":

@@ -318,5 +318,6 @@ func (r *courseRun) Close() {
 		_ = s.Close()
 	}
 	r.readers.Wait()
+	r.close()
 	_ = os.RemoveAll(r.folder)
 }

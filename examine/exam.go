@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// equalRuns is how many runs with equal outcomes make a verdict; runs in which the examiner itself
-// was late do not count, up to maxVoid of them.
+// equalRuns is how many runs with equal outcomes make a verdict. Runs that failed while the
+// examiner itself was late do not count, up to maxVoid of them.
 const (
 	equalRuns = 3
 	maxVoid   = 5
@@ -110,17 +110,22 @@ func (e *Exam) one(ctx context.Context, c *Check, m *measured) Result {
 	if need == 0 {
 		need = equalRuns
 	}
+	late := false
 	for void := 0; len(r.Runs) < need; {
 		if ctx.Err() != nil {
 			r.Verdict, r.Failure = Void, &Failure{Reason: "the examination was stopped"}
 			return r
 		}
 		o := execute(e.Subject, c, m.units)
-		if o.verdict == Void && void < maxVoid {
+		if (o.late || o.verdict == Void) && void < maxVoid {
 			void++
 			continue
 		}
 		r.add(o)
+		late = late || o.late
+	}
+	if r.Verdict == Flaky && late {
+		r.Verdict = Void
 	}
 	return r
 }

@@ -53,6 +53,7 @@ type Failure struct {
 // outcome is the result of one execution.
 type outcome struct {
 	verdict Verdict
+	late    bool // it failed, and the examiner itself was late
 	failure *Failure
 	ladder  []Event
 	took    time.Duration
@@ -113,10 +114,14 @@ func execute(subject Subject, check *Check, units Units) *outcome {
 	o := &outcome{setup: x.setup}
 	o.failure, o.verdict = x.all()
 	o.ladder, o.took = x.ladder, x.run.Now().Sub(x.began)
-	if x.late && o.verdict == Fail {
-		o.verdict = Void
-	}
+	o.late = (x.late || stalled(x.run)) && o.verdict != Pass
 	return o
+}
+
+// stalled reports whether the examiner did not get the processor in time during a run.
+func stalled(r Run) bool {
+	timed, ok := r.(interface{ stalled() bool })
+	return ok && timed.stalled()
 }
 
 // start starts the subject for a check. The caller must call done.

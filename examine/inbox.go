@@ -13,11 +13,14 @@ type inbox struct {
 	epoch time.Time
 	queue chan Arrival
 	ended <-chan struct{} // closed when the subject has ended; nil if it cannot end
+	late  int             // stalls at the start
 }
 
 func newInbox() inbox {
 	const packets = 8192 // as in a socket, further ones are lost
-	return inbox{epoch: time.Now(), queue: make(chan Arrival, packets)}
+	return inbox{
+		epoch: time.Now(), queue: make(chan Arrival, packets), late: stalls.begin(),
+	}
 }
 
 // Now implements Run.
@@ -48,3 +51,9 @@ func (b *inbox) Receive(until clock.Time) (Arrival, bool) {
 	}
 	return Arrival{}, false
 }
+
+// stalled reports whether the examiner has been late since the start.
+func (b *inbox) stalled() bool { return stalls.now() > b.late }
+
+// close ends the count of stalls.
+func (b *inbox) close() { stalls.end() }

@@ -70,6 +70,7 @@ func examineCommand() *cobra.Command {
 	f.IntVar(&o.runs, "runs", 0, "make a verdict of `N` equal runs (default 3)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
+	c.AddCommand(examineFuzzCommand())
 	return c
 }
 

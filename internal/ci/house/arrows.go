@@ -34,9 +34,10 @@ var rooms = []room{
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem node observe operator portforward repl stack table sim/convergence " +
 		"tcp tcp/starlark topology batch " +
-		"interchange judge/ns3 examine examine/report netns", ""},
+		"interchange judge/ns3 examine examine/* netns", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
+	{"examine/fuzz", driver, "checksum clock examine files ip tcp", ""},
 	{"examine/mutants", driver, "checksum examine ip", ""},
 	{"examine/report", driver, "capture diagnostic examine files", ""},
 	{"netns", driver, "link", ""},
@@ -115,8 +116,8 @@ var rooms = []room{
 	{"test/internal/*", driver, "", ""},
 
 	// Modules of their own.
-	{"bench", driver, "bench/*", ""},
-	{"bench/*", driver, "bench/* buffer control ip lab/chart link lnx node operator tcp", ""},
+	{"bench", driver, "bench/* examine examine/*", ""},
+	{"bench/*", driver, "bench/* buffer control examine ip lab/chart link lnx node operator tcp", ""},
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 	{"adapters", driver, "", ""},
 	{"adapters/upstream", driver, "", ""},

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/examine"
+	"github.com/tidepool-net/tidepool/examine/fuzz"
+)
+
+var errViolates = errors.New("our engine does what the model of RFC 9293 does not allow")
+
+// fuzzOptions are the flags of `node examine fuzz`.
+type fuzzOptions struct {
+	search fuzz.Search
+	tun    bool
+	out    string
+}
+
+func examineFuzzCommand() *cobra.Command {
+	var o fuzzOptions
+	o.search.Stack = fuzz.Engine{}
+	c := &cobra.Command{
+		Use:   "fuzz",
+		Short: "compare TCP stacks by generated sequences of events",
+		Long: "Generate sequences of calls, segments and time, and hold the answers of our TCP\n" +
+			"engine against a model of RFC 9293. With --tun, the sequences that together cover\n" +
+			"all that the engine does go to this machine's kernel, too. The command prints the\n" +
+			"kinds of differences, each with the shortest sequence that shows it. The exit\n" +
+			"status is 1 if our engine does what the model does not allow.",
+		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
+			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +
+			"  node examine --checks differences",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	f := c.Flags()
+	f.IntVar(&o.search.Sequences, "sequences", 100_000, "try `N` sequences")
+	f.Uint64Var(&o.search.Seed, "seed", 1, "choose the sequences by `SEED`")
+	f.IntVarP(&o.search.Workers, "jobs", "j", 1, "use `N` goroutines")
+	f.BoolVar(&o.tun, "tun", false, "compare with this machine's kernel through TUN devices")
+	f.StringVarP(&o.out, "out", "o", "", "write a check file for each difference to `FOLDER`")
+	return c
+}
+
+func (o *fuzzOptions) run(c *cobra.Command) error {
+	if o.search.Sequences < 1 || o.search.Workers < 1 {
+		return &usageError{fmt.Errorf("--sequences and --jobs must be at least 1")}
+	}
+	began := time.Now()
+	found, err := o.search.Run(c.Context())
+	if err != nil {
+		return err
+	}
+	out := c.OutOrStdout()
+	took := time.Since(began).Seconds()
+	fmt.Fprintf(out, "%d sequences with %d events in %.1f s; %d combinations of state, event and "+
+		"answer in %d states\n", found.Sequences, found.Events, took, found.Covered, found.States)
+	for _, d := range found.Wrong {
+		fmt.Fprintf(out, "\nin %s, %s:\n  %s\n", d.State, d.Wrong, strings.Join(d.Lines(), "\n  "))
+	}
+	if o.tun {
+		if err := o.compare(c, out, found); err != nil {
+			return err
+		}
+	}
+	if len(found.Wrong) > 0 {
+		return errViolates
+	}
+	return nil
+}
+
+// compare carries out the corpus on the kernel, too.
+func (o *fuzzOptions) compare(c *cobra.Command, out io.Writer, found *fuzz.Found) error {
+	kernel, err := examine.Kernel()
+	if err != nil {
+		return misuse(c, err)
+	}
+	const workers = 64
+	stacks := []fuzz.Stack{o.search.Stack, fuzz.Subject{Subject: kernel}}
+	table, err := fuzz.Compare(c.Context(), stacks, found.Corpus, workers)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "\n%d sequences on each stack\n\n%s", table.Sequences,
+		table.Markdown()); err != nil || o.out == "" {
+		return err
+	}
+	return table.WriteChecks(o.out)
+}

@@ -1,0 +1,178 @@
+package fuzz
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/examine"
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Our engine does what the model of RFC 9293 allows, in all states.
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	s := Search{Stack: Engine{}, Sequences: 20_000, Seed: 1, Workers: 1}
+	if testenv.Long() {
+		s.Sequences = 1_000_000
+	}
+	f, err := s.Run(t.Context())
+	require.NoError(t, err)
+	for _, d := range f.Wrong {
+		t.Errorf("in %s, %s (line %d of the model):\n%s", d.State, d.Wrong, d.Rule,
+			strings.Join(d.Lines(), "\n"))
+	}
+	assert.Equal(t, s.Sequences, f.Sequences)
+	assert.Equal(t, 11, f.States)
+	assert.Greater(t, f.Covered, 1_500)
+	t.Logf("%d events, %d combinations, %d sequences cover them", f.Events, f.Covered,
+		len(f.Corpus))
+}
+
+// wrong is our engine with a bug: it changes the segments that leave.
+type wrong struct{ change func(s *Segment) bool }
+
+func (wrong) Name() string { return "wrong" }
+
+func (w wrong) Start() (Trial, error) {
+	t, err := Engine{}.Start()
+	return &wrongTrial{t, w.change}, err
+}
+
+type wrongTrial struct {
+	Trial
+	change func(s *Segment) bool
+}
+
+func (t *wrongTrial) Pass(e *Event, hear func(s *Segment)) error {
+	return t.Trial.Pass(e, func(s *Segment) {
+		if t.change(s) {
+			hear(s)
+		}
+	})
+}
+
+// The search finds bugs, and shrinks the sequences to those that a person would write.
+func TestBugs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(s *Segment) bool
+		want   string
+		wrong  string
+	}{
+		{
+			"no RST", func(s *Segment) bool { return !s.Flags.Has(tcp.RST) },
+			"send -", "it must send RST",
+		},
+		{
+			"FIN not acknowledged", func(s *Segment) bool {
+				if s.Flags == tcp.ACK && s.Len == 0 && s.Ack == iss+2 {
+					s.Ack--
+				}
+				return true
+			},
+			"listen\nsend S mss 1000\nsend F.",
+			"it must acknowledge the data and the FIN, not more and not less",
+		},
+		{
+			"no FIN", func(s *Segment) bool { return !s.Flags.Has(tcp.FIN) },
+			"connect\nsend S mss 1000\nsend .\nclose", "it must send FIN",
+		},
+		{
+			"RST instead of a challenge ACK", func(s *Segment) bool {
+				if s.Flags == tcp.ACK {
+					s.Flags = tcp.RST
+				}
+				return true
+			},
+			"connect\nsend S. mss 1000", "it must not send RST",
+		},
+	} {
+		f, err := (&Search{Stack: wrong{c.change}, Sequences: 2_000, Seed: 1}).Run(t.Context())
+		require.NoError(t, err)
+		found := slices.ContainsFunc(f.Wrong, func(d Difference) bool {
+			return strings.Join(d.Lines(), "\n") == c.want && d.Wrong == c.wrong
+		})
+		assert.True(t, found, c.name)
+		if !found {
+			for _, d := range f.Wrong[:min(3, len(f.Wrong))] {
+				t.Logf("%s: %v", d.Wrong, d.Lines())
+			}
+		}
+	}
+}
+
+// The whole stack behaves as its engine. A difference between two stacks becomes a check file,
+// which the right one passes and the wrong one does not.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	f, err := (&Search{Stack: Engine{}, Sequences: 1_000, Seed: 1}).Run(t.Context())
+	require.NoError(t, err)
+	const tcpHeader, flags = 20, 13
+	bad := &examine.Self{Change: func() func(bool, []byte) [][]byte {
+		return func(toSubject bool, p []byte) [][]byte {
+			if !toSubject && p[tcpHeader+flags]&byte(tcp.FIN) != 0 {
+				return nil // it never sends a FIN
+			}
+			return [][]byte{p}
+		}
+	}}
+	stacks := []Stack{Engine{}, Subject{&examine.Self{}}, Subject{bad}}
+	table, err := Compare(t.Context(), stacks, f.Corpus, 1)
+	require.NoError(t, err)
+	assert.Zero(t, table.Differ(-1, 0))
+	assert.Zero(t, table.Differ(0, 1))
+	require.Positive(t, table.Differ(1, 2))
+	row := slices.IndexFunc(table.Rows, func(r Row) bool {
+		return strings.Join(lines(r.Events), ", ") == "connect, send S mss 1000, send ., close"
+	})
+	require.GreaterOrEqual(t, row, 0, "%s", table.Markdown())
+	assert.Equal(t, []string{"", "", "nothing"}, table.Rows[row].Answers)
+
+	folder := t.TempDir()
+	require.NoError(t, table.WriteChecks(folder))
+	checks, err := examine.Load(os.DirFS(folder))
+	require.NoError(t, err)
+	require.Len(t, checks, len(table.Rows))
+	right := examine.Exam{Subject: &examine.Self{}, Checks: checks, Runs: 1}
+	report := right.Run(t.Context())
+	for i := range report.Results {
+		r := &report.Results[i]
+		assert.Equal(t, examine.Pass, r.Verdict, "%s: %+v", r.Check.Name, r.Failure)
+	}
+	exam := examine.Exam{Subject: bad, Checks: checks[row : row+1], Runs: 1}
+	assert.Equal(t, examine.Fail, exam.Run(t.Context()).Results[0].Verdict)
+}
+
+// Errors in a model say where they are.
+func TestParseRules(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"CLOSED rst":               "line 1: \"CLOSED rst\" is no rule",
+		"# text\n\nCLOZED: -> ack": "line 3: unknown state \"CLOZED\"",
+		"CLOSED: rest -> ack":      "line 1: unknown condition \"rest\"",
+		"CLOSED: rst -> hack":      "line 1: unknown effect \"hack\"",
+	} {
+		_, err := parseRules(text)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// A search ends with its context.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f, err := (&Search{Stack: Engine{}, Sequences: 1 << 40}).Run(ctx)
+	require.NoError(t, err)
+	assert.Zero(t, f.Sequences)
+	_, err = Compare(ctx, []Stack{Engine{}}, [][]Event{{{Kind: Listen}}}, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}

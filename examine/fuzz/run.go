@@ -1,0 +1,169 @@
+package fuzz
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
+)
+
+// Step is what happened at one event of a sequence.
+type Step struct {
+	Event   Event
+	Before  tcp.State // by the model
+	Rule    int       // line of the model's last rule that applied
+	Want    string    // what the model allows
+	Outcome Outcome
+	Wrong   string // why the model does not allow the outcome; empty: it does
+	need    []Answer
+}
+
+// exposed is a trial that shows the state of its connection.
+type exposed interface{ state() tcp.State }
+
+// runner carries out sequences on a stack and follows them in the model.
+type runner struct {
+	stack Stack
+	peer  peer
+	model model
+	want  expectation
+	out   Outcome
+	sent  Segment
+	// visit sees each event with what the model expects and what came, if it is not nil. The
+	// sequence ends if it returns false.
+	visit func(e *Event, x *expectation, o *Outcome, wrong string) bool
+}
+
+// iss is the peer's initial sequence number: numbers wrap soon.
+const iss = 1<<32 - 15
+
+// run carries out a sequence. It leaves out the events that may not happen and returns the others,
+// up to the first one after which the stack does what the model does not allow.
+func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
+	t, err := r.stack.Start()
+	if err != nil {
+		return nil, "", err
+	}
+	defer t.Close()
+	shown, _ := t.(exposed)
+	r.peer, r.model = peer{iss: iss}, newModel()
+	r.model.tolerant = shown == nil // other stacks count these answers in other ways
+	acked := int64(math.MinInt64)
+	var segment *Segment
+	hear := func(s *Segment) { r.peer.hear(s, segment, &r.out) }
+	for i := range events {
+		e := &events[i]
+		if !r.model.permits(e, &r.peer) {
+			continue
+		}
+		done = append(done, *e)
+		r.out = Outcome{Sent: r.peer.got, Acked: acked}
+		segment = nil
+		if e.Kind == Send {
+			r.sent = r.peer.build(e)
+			segment = &r.sent
+		}
+		r.model.step(e, segment, &r.peer, &r.want)
+		switch e.Kind {
+		case Send:
+			err = t.Send(segment)
+		case Wait:
+		default:
+			err = t.Call(e)
+		}
+		if err == nil {
+			err = t.Pass(e, hear)
+		}
+		if err != nil {
+			return done, "", err
+		}
+		acked = r.out.Acked
+		r.model.answered(&r.out)
+		wrong := r.want.judge(&r.out)
+		if wrong == "" && shown != nil && shown.state() != r.model.state {
+			wrong = fmt.Sprintf("it must be in %s, not in %s", r.model.state, shown.state())
+		}
+		if r.visit != nil && !r.visit(e, &r.want, &r.out, wrong) || wrong != "" {
+			return done, wrong, nil
+		}
+	}
+	return done, "", nil
+}
+
+// trace carries out a sequence and returns all its steps.
+func trace(stack Stack, events []Event) ([]Step, error) {
+	var steps []Step
+	r := &runner{stack: stack}
+	r.visit = func(e *Event, x *expectation, o *Outcome, wrong string) bool {
+		s := Step{*e, x.before, x.rule, x.describe(), *o, wrong, slices.Clone(x.need)}
+		steps = append(steps, s)
+		return true
+	}
+	_, _, err := r.run(events, nil)
+	return steps, err
+}
+
+// describe returns what must come in words.
+func (x *expectation) describe() string {
+	all := Answer(0)
+	for _, a := range x.need {
+		all |= a & -a // one of each set
+	}
+	return all.String()
+}
+
+// shrink returns the shortest sequence that it finds for which holds is true. It removes events and
+// makes the numbers of the others plain.
+func shrink(events []Event, holds func(events []Event) bool) []Event {
+	for smaller := true; smaller; {
+		smaller = false
+		for n := 1; n <= 2 && !smaller; n++ { // two, such as a segment and its consequence
+			for i := len(events) - n; i >= 0; i = min(i, len(events)-n+1) - 1 {
+				if less := slices.Delete(slices.Clone(events), i, i+n); holds(less) {
+					events, smaller = less, true
+				}
+			}
+		}
+		for i := range events {
+			for _, plain := range plainer(events[i]) {
+				less := slices.Clone(events)
+				less[i] = plain
+				if holds(less) {
+					events, smaller = less, true
+					break
+				}
+			}
+		}
+	}
+	return events
+}
+
+// plainer returns simpler events that may do the same as e.
+func plainer(e Event) []Event {
+	if e.Kind != Send {
+		return nil
+	}
+	var list []Event
+	if e.Ack != 0 {
+		x := e
+		x.Ack = 0
+		list = append(list, x)
+	}
+	if e.Seq != 0 && !e.Beyond {
+		x := e
+		x.Seq = 0
+		list = append(list, x)
+	}
+	if e.Flags.Has(tcp.SYN | tcp.FIN) {
+		x := e
+		x.Flags &^= tcp.FIN
+		list = append(list, x)
+	}
+	if e.Len > 0 {
+		x := e
+		x.Len, x.Flags = 0, e.Flags&^tcp.PSH
+		list = append(list, x)
+	}
+	return list
+}

@@ -1,0 +1,67 @@
+package examine
+
+import (
+	"sync"
+	"time"
+)
+
+// stalls counts how often this process has not run for a while although it should have. A check
+// that fails in such a while says nothing about the subject.
+var stalls stallCounter
+
+// stallTime is how late the examiner may be.
+const stallTime = 2 * leastRTT
+
+// stallCounter looks at the clock in short intervals while it has users.
+type stallCounter struct {
+	mu    sync.Mutex
+	users int
+	count int
+	last  time.Time
+	timer *time.Timer
+}
+
+// begin starts counting for a user, and returns the current count.
+func (s *stallCounter) begin() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users++; s.users == 1 {
+		s.last = time.Now()
+		s.timer = time.AfterFunc(stallTime/4, s.look)
+	}
+	return s.count
+}
+
+// look counts a stall if it was called late.
+func (s *stallCounter) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users == 0 {
+		return
+	}
+	now := time.Now()
+	if now.Sub(s.last) > stallTime {
+		s.count++
+	}
+	s.last = now
+	s.timer.Reset(stallTime / 4)
+}
+
+// now returns the current count. It sees a stall that is not over.
+func (s *stallCounter) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users > 0 && time.Since(s.last) > stallTime {
+		return s.count + 1
+	}
+	return s.count
+}
+
+// end stops counting for a user.
+func (s *stallCounter) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.timer.Stop()
+	}
+}
