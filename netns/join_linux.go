@@ -113,6 +113,7 @@ func (f *joining) fork() (pid uintptr, errno syscall.Errno) {
 
 // joined executes the program in a process that Join made.
 func joined(args []string) {
+	runtime.LockOSThread() // the signal belongs to the thread that executes the program
 	err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	if err == nil {
 		err = os.Chdir(args[0])

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -49,7 +50,9 @@ func (s *setup) run() {
 	if err != nil || json.Unmarshal(line, &o) != nil {
 		return // the caller has ended
 	}
-	// The program ends with the process that has its network.
+	// The program ends with the process that has its network. The signal belongs to the thread, and
+	// so this thread must be the one that executes the program.
+	runtime.LockOSThread()
 	if unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) != nil ||
 		os.Getppid() != o.Parent {
 		return

@@ -220,6 +220,7 @@ func startInside(t *testing.T, script string) (c *exec.Cmd, done func()) {
 	pipe, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
+	require.NoError(t, pipe.(*os.File).SetReadDeadline(time.Now().Add(patience)))
 	out := bufio.NewReader(pipe)
 	_, err = out.ReadString('\n')
 	require.NoError(t, err)
