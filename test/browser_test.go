@@ -21,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // pageSource reports itself complete once its script and all its pictures are loaded.
@@ -101,9 +103,7 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 
 // The same without IPv4, from the node's end to the browser's socket.
 func TestBrowserAcrossThreeLossyIPv6Routers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser is started, twice")
-	}
+	testenv.NeedLong(t) // a browser is started, twice
 	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
 		t.Skip("skip: needs IPv6 on the loopback")
 	} else {

@@ -195,9 +195,17 @@ const maxGarbage = 2_000_000
 // garbageTransfer is the size of a file that takes about as long as the garbage.
 func garbageTransfer() int64 {
 	if !testenv.Long() {
-		return 5 * megabyte
+		return 2 * megabyte
 	}
 	return 60 * megabyte
+}
+
+// garbagePackets is the smallest number of packets that a sender of garbage sends.
+func garbagePackets() int {
+	if !testenv.Long() {
+		return 4000
+	}
+	return 20_000
 }
 
 // A neighbor sends garbage, from its own address and from that of an end of a connection, while the
@@ -219,7 +227,7 @@ func TestGarbageFromNeighbour(t *testing.T) {
 		from: netip.MustParseAddr("10.9.0.2"), to: netip.MustParseAddr("10.9.0.1"),
 	}
 	back := target{src: g.at.dst, dst: g.at.src}
-	for i := 0; i < 20_000 || !d.over() && i < maxGarbage; i++ {
+	for i := 0; i < garbagePackets() || !d.over() && i < maxGarbage; i++ {
 		if i%200 == 0 {
 			g.at, back = back, g.at
 			b.Fence() // waits for the router, so that its socket buffer does not overflow
@@ -261,7 +269,7 @@ func TestGarbageFromUnknownAddress(t *testing.T) {
 			for _, n := range []*Node{a, b, c} {
 				wires[n] = peer.Listen(t, testenv.FreePort(t), udpPort(t, n.Interfaces()[0]))
 			}
-			for i := 0; i < 15_000 || !d.over() && i < maxGarbage; i++ {
+			for i := 0; i < garbagePackets() || !d.over() && i < maxGarbage; i++ {
 				for n, wire := range wires {
 					if i%500 == 0 {
 						n.Fence()

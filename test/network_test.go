@@ -8,11 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // Every network of nets/ comes up, and every node reaches every other. In a network with NATs, every
 // node reaches the server S, which is behind none.
 func TestEveryNetworkConverges(t *testing.T) {
+	testenv.NeedLong(t) // processes for each router of twenty networks
 	var folders []string
 	require.NoError(t, filepath.WalkDir(Path("nets"),
 		func(path string, entry os.DirEntry, err error) error {

@@ -169,6 +169,7 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 	loss := []float64{0, 0.02, 0.1}[seed%3]
 	written, read := 0, 0
 	answers := 0
+	wrote, b := make([]byte, 3000), make([]byte, size)
 	for step := 0; ; step++ {
 		require.Less(t, step, 400000, "%s, active %v, seed %d: %+v\npeer %+v", name,
 			active, seed, s.h, p.m)
@@ -216,14 +217,13 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 		}
 		c := s.c
 		if written < size {
-			b := make([]byte, min(3000, size-written))
-			fill(b, uint64(written))
-			written += c.Tx().Write(b)
+			w := wrote[:min(len(wrote), size-written)]
+			fill(w, uint64(written))
+			written += c.Tx().Write(w)
 			c.Wrote(s.now)
 		} else if c.ReadDone() {
 			_ = c.CloseWrite(s.now)
 		}
-		b := make([]byte, 200000)
 		n := c.Rx().Read(b[:4000])
 		if st := c.State(); st == StateClosed || st == StateTimeWait {
 			n += c.Rx().Read(b[n:])

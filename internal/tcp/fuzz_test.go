@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -201,7 +202,6 @@ func (s *script) verify() {
 
 // verify checks a host's invariants.
 func verify(tb testing.TB, h *Host) {
-	tb.Helper()
 	verifyHalfOpen(tb, h)
 	early := 0
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
@@ -209,36 +209,61 @@ func verify(tb testing.TB, h *Host) {
 			verifyResting(tb, c)
 			continue
 		}
-		require.Equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
+		equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
 		early += c.rcv.reassembly.held
-		require.LessOrEqual(tb, c.snd.Una, c.snd.Nxt)
-		require.LessOrEqual(tb, c.rcv.reassembly.ooo.Len(), h.cfg.Limits.MaxReceiveRanges)
-		require.LessOrEqual(tb, c.rcv.rx.Len(), h.cfg.Buffers.Recv)
-		require.LessOrEqual(tb, c.rcv.nxt, c.rcv.offeredEdge()+1)
+		atMost(tb, c.snd.Una, c.snd.Nxt)
+		atMost(tb, c.rcv.reassembly.ooo.Len(), h.cfg.Limits.MaxReceiveRanges)
+		atMost(tb, c.rcv.rx.Len(), h.cfg.Buffers.Recv)
+		atMost(tb, c.rcv.nxt, c.rcv.offeredEdge()+1)
 		if c.state.synchronized() && !c.snd.rec.Record.Empty() && c.snd.path.Outlet >= 0 {
-			require.NotEqual(tb, clock.Never, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at),
+			holds(tb, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at) != clock.Never,
 				"a timer is set for the case that no answer arrives")
 		}
-		require.False(tb, c.deadline() != clock.Never && c.links.heap < 0, "its deadline is filed")
-		require.True(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0)
+		holds(tb, c.deadline() == clock.Never || c.links.heap >= 0, "its deadline is filed")
+		holds(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0,
+			"it is filed no later than its deadline")
 	}
-	require.Equal(tb, early, h.receivers.held)
-	require.LessOrEqual(tb, early, h.cfg.Limits.EarlyBytes)
+	equal(tb, early, h.receivers.held)
+	atMost(tb, early, h.cfg.Limits.EarlyBytes)
 }
 
 // verifyResting checks that an idle connection without send or receive state needs none.
 func verifyResting(tb testing.TB, c *Conn) {
-	tb.Helper()
-	require.Nil(tb, c.rcv.reassembly)
-	require.True(tb, c.snd.rec.Resting())
+	holds(tb, c.rcv.reassembly == nil, "nothing is reassembled")
+	holds(tb, c.snd.rec.Resting(), "recovery rests")
 	if !c.state.synchronized() {
 		return
 	}
-	require.Equal(tb, c.snd.Nxt, c.snd.Una, "nothing is in flight")
-	require.True(tb, c.snd.unsent() == 0 || c.snd.path.Outlet < 0 || c.links.isReady)
-	require.Equal(tb, clock.Never, c.rcv.ack.timer)
-	require.Equal(tb, recovery.Timers{}, c.snd.rec.At)
-	require.Equal(tb, clock.Never, c.snd.persist.at)
+	equal(tb, c.snd.Nxt, c.snd.Una, "nothing is in flight")
+	holds(tb, c.snd.unsent() == 0 || c.snd.path.Outlet < 0 || c.links.isReady,
+		"what is unsent is scheduled")
+	equal(tb, clock.Never, c.rcv.ack.timer)
+	equal(tb, recovery.Timers{}, c.snd.rec.At)
+	equal(tb, clock.Never, c.snd.persist.at)
+}
+
+// These check as the functions of require do. They cost nothing where the condition holds, because
+// a world checks its connections at every step.
+
+func holds(tb testing.TB, ok bool, invariant string) {
+	if !ok {
+		tb.Helper()
+		require.Fail(tb, invariant)
+	}
+}
+
+func equal[T comparable](tb testing.TB, want, got T, invariant ...any) {
+	if want != got {
+		tb.Helper()
+		require.Equal(tb, want, got, invariant...)
+	}
+}
+
+func atMost[T cmp.Ordered](tb testing.TB, got, limit T) {
+	if got > limit {
+		tb.Helper()
+		require.LessOrEqual(tb, got, limit)
+	}
 }
 
 // TestRandomSegments is FuzzInput with a fixed random source and a longer run.

@@ -18,32 +18,31 @@ import (
 
 // verifyHalfOpen checks the invariants of the half-open connections.
 func verifyHalfOpen(tb testing.TB, h *Host) {
-	tb.Helper()
 	of := map[*Listener]int{}
 	n := 0
 	for o := h.half.first; o != nil; o = o.next {
-		require.Same(tb, o, h.half.byTuple[o.tuple])
-		require.Same(tb, o, h.half.byDue[o.place])
-		require.Nil(tb, h.conns.find(&o.tuple))
-		require.LessOrEqual(tb, h.half.deadline(), o.due())
-		require.NotEqual(tb, clock.Never, o.due(), "the half-open connection times out")
+		equal(tb, o, h.half.byTuple[o.tuple])
+		equal(tb, o, h.half.byDue[o.place])
+		holds(tb, h.conns.find(&o.tuple) == nil, "it is not a connection, too")
+		atMost(tb, h.half.deadline(), o.due())
+		holds(tb, o.due() != clock.Never, "the half-open connection times out")
 		of[o.listener]++
 		n++
 	}
-	require.Len(tb, h.half.byTuple, n)
-	require.Len(tb, h.half.byDue, n)
+	equal(tb, n, len(h.half.byTuple))
+	equal(tb, n, len(h.half.byDue))
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		if c.flags.has(connHalfOpen) {
 			of[c.links.listener]++
 		}
 	}
 	for l, n := range of {
-		require.Equal(tb, n, l.halfOpen)
+		equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		require.True(tb, c.snd.rec.Resting())
-		require.Negative(tb, c.links.heap)
-		require.Zero(tb, c.snd.tx.Tail()+c.rcv.rx.Tail(), "the connection has never had data")
+		holds(tb, c.snd.rec.Resting(), "recovery rests")
+		holds(tb, c.links.heap < 0, "no deadline is filed")
+		equal(tb, 0, c.snd.tx.Tail()+c.rcv.rx.Tail(), "the connection has never had data")
 	}
 }
 

@@ -155,7 +155,7 @@ func (w *world) put(from int, t *Train) {
 	for _, p := range t.Payload {
 		text = append(text, p...)
 	}
-	require.Len(w.t, text, t.Len)
+	equal(w.t, t.Len, len(text))
 	n := t.Segments()
 	for i := range n {
 		h := t.Header
@@ -172,7 +172,7 @@ func (w *world) put(from int, t *Train) {
 		b := make([]byte, h.Size()+len(part))
 		h.Put(b, t.LocalPort, t.RemotePort)
 		copy(b[h.Size():], part)
-		require.LessOrEqual(w.t, w.packet(&h, len(part)), w.wire.mtu, "segment fits the MTU")
+		atMost(w.t, w.packet(&h, len(part)), w.wire.mtu)
 		w.segs[from]++
 		if w.tap != nil && w.tap(from, h, len(part)) {
 			w.dropped++
@@ -270,7 +270,7 @@ func (w *world) step(until clock.Time) bool {
 func (w *world) deliver() {
 	p := heap.Pop(&w.flight).(*packet)
 	_, _, h, payload, ok := ParseHeader(p.data)
-	require.True(w.t, ok)
+	holds(w.t, ok, "it has a header")
 	s := Segment{Tuple: p.tuple, Header: h, Len: len(payload), Count: 1, ECN: p.ecn}
 	if len(payload) > 0 {
 		s.Payload = [][]byte{payload}
@@ -278,7 +278,7 @@ func (w *world) deliver() {
 	for w.wire.merge && len(w.flight) > 0 && w.flight[0].at <= w.now && s.Len > 0 {
 		q := w.flight[0]
 		_, _, g, more, ok := ParseHeader(q.data)
-		require.True(w.t, ok)
+		holds(w.t, ok, "it has a header")
 		if q.to != p.to || q.tuple != p.tuple || g.Seq != s.Seq+uint32(s.Len) || len(more) == 0 ||
 			s.Flags != ACK || g.Flags&^PSH != ACK || g.Ack != s.Ack || g.Window != s.Window ||
 			g.Options != s.Options || q.ecn != s.ECN {
@@ -384,7 +384,7 @@ func (s *stream) move(w *world) {
 		b := s.buf[:n]
 		fill(b, s.written)
 		k := s.from.Tx().Write(b)
-		require.Equal(w.t, int(n), k)
+		equal(w.t, int(n), k)
 		s.written += n
 		if n > 0 {
 			s.from.Wrote(w.now)
