@@ -210,10 +210,11 @@ func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run
 	room[r.iface] -= n
 	out.tx.packets += uint64(n)
 	out.tx.bytes += uint64(bytes)
-	if fw.ifs.tap != nil {
-		for _, p := range packets[:n] {
-			fw.ifs.show(now, r.iface, Outbound, p)
+	for _, p := range packets[:n] {
+		if fw.ifs.tap == nil { // it may end itself
+			break
 		}
+		fw.ifs.show(now, r.iface, Outbound, p)
 	}
 }
 

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -179,6 +180,24 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 	assert.Equal(t, 40, batch.Trains()[0].Count)
 	assert.Equal(t, byte(59), batch.Trains()[0].Pieces[7][8], "the TTL")
 	assert.Zero(t, testing.AllocsPerRun(100, forward))
+}
+
+// A capture with a limit may end inside a train.
+func TestATapEndsInsideATrain(t *testing.T) {
+	w, _, b, _ := line(t)
+	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2)}.Append(nil)
+	left := 4 // three arrive, one is sent
+	b.SetTap(func(clock.Time, int, stack.Direction, ip.DropReason, [][]byte) {
+		if left--; left == 0 {
+			b.SetTap(nil)
+		}
+	})
+	input(b, w.now, buffer.Frame{Data: slices.Concat(p, p, p), Size: 20, Iface: 0})
+	batch := buffer.NewBatch()
+	assert.False(t, b.Output(clock.Time(5), []int{9, 9}, batch))
+	require.Len(t, batch.Trains(), 1)
+	assert.Equal(t, 3, batch.Trains()[0].Count)
+	assert.Zero(t, left)
 }
 
 func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
