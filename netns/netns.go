@@ -33,6 +33,8 @@ type Config struct {
 	Files map[string]string
 	// Ports is the range of ports that the kernel chooses from; zero: its own.
 	Ports [2]uint16
+	// Diag asks for Process.Diag.
+	Diag bool
 }
 
 // Program is a program to run. Its standard streams are the caller's.

@@ -62,8 +62,16 @@ func (s *setup) run() {
 		s.fail(err)
 		return
 	}
+	fds := []int{tun.FD()}
+	if o.Config.Diag {
+		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
+			unix.NETLINK_SOCK_DIAG)
+		if err == nil { // the kernel may have been built without it
+			fds = append(fds, fd)
+		}
+	}
 	text, _ := json.Marshal(report{}) // the type has only strings and numbers
-	if _, _, err := s.conn.WriteMsgUnix(text, unix.UnixRights(tun.FD()), nil); err != nil {
+	if _, _, err := s.conn.WriteMsgUnix(text, unix.UnixRights(fds...), nil); err != nil {
 		return
 	}
 	if _, err := s.in.ReadByte(); err != nil {

@@ -23,6 +23,7 @@ type Process struct {
 	name string
 	conn *net.UnixConn // to the process until it executes the program
 	tun  *link.TUN
+	diag *os.File
 
 	arrived chan os.Signal // this process's signals for the program, until Wait ends
 }
@@ -150,20 +151,23 @@ func (q *Process) order(cfg Config) error {
 	if _, err := q.conn.Write(append(text, '\n')); err != nil {
 		return &SetupError{Op: "start in new namespaces", Err: err, Advice: userNamespaceAdvice()}
 	}
-	r, fd, err := q.receive()
+	r, fds, err := q.receive()
 	switch {
 	case err != nil:
 		return &SetupError{Op: "set up the namespaces", Err: err}
 	case r.Error != "":
 		return &SetupError{Op: r.Op, Err: r.err(), Advice: r.Advice}
-	case fd < 0:
+	case len(fds) == 0:
 		return &SetupError{Op: "set up the namespaces", Err: errors.New("no device was received")}
 	}
 	q.tun, err = link.AdoptTUN(link.TUNConfig{
 		Device: cfg.Device, Interface: link.Interface{Name: cfg.Device, MTU: cfg.MTU},
-	}, fd)
+	}, fds[0])
+	if len(fds) > 1 {
+		q.diag = os.NewFile(uintptr(fds[1]), "sock_diag")
+	}
 	if err != nil {
-		_ = unix.Close(fd)
+		_ = unix.Close(fds[0])
 		return &SetupError{Err: err}
 	}
 	return nil
@@ -172,29 +176,32 @@ func (q *Process) order(cfg Config) error {
 // maxReport limits what the process sends back, in bytes.
 const maxReport = 1 << 14
 
-// receive reads one report, and a descriptor if there is one.
-func (q *Process) receive() (r report, fd int, err error) {
-	fd = -1
-	text, rights := make([]byte, maxReport), make([]byte, unix.CmsgSpace(4))
+// receive reads one report, and the descriptors that come with it: at most two.
+func (q *Process) receive() (r report, fds []int, err error) {
+	text, rights := make([]byte, maxReport), make([]byte, unix.CmsgSpace(2*4))
 	n, oobn, _, _, err := q.conn.ReadMsgUnix(text, rights)
 	if err != nil {
-		return r, fd, err
+		return r, nil, err
 	}
 	if n == 0 {
-		return r, fd, io.EOF
+		return r, nil, io.EOF
 	}
 	if list, err := unix.ParseSocketControlMessage(rights[:oobn]); err == nil && len(list) == 1 {
-		if fds, err := unix.ParseUnixRights(&list[0]); err == nil && len(fds) == 1 {
-			fd = fds[0]
+		fds, _ = unix.ParseUnixRights(&list[0]) // without them the caller reports an error
+		for _, fd := range fds {
 			unix.CloseOnExec(fd)
 		}
 	}
-	return r, fd, json.Unmarshal(text[:n], &r)
+	return r, fds, json.Unmarshal(text[:n], &r)
 }
 
 // TUN returns the other end of the program's network. The caller attaches it to a node, or closes
 // it.
 func (q *Process) TUN() *link.TUN { return q.tun }
+
+// Diag returns a netlink socket of the program's network namespace that lists the namespace's
+// sockets (sock_diag(7)), if Config.Diag asked for it and the kernel has it. The caller closes it.
+func (q *Process) Diag() *os.File { return q.diag }
 
 // PID returns the process's number.
 func (q *Process) PID() int { return q.pid }

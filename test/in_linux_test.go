@@ -2,14 +2,20 @@ package e2e_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // hosts is a network whose hosts run programs.
@@ -66,6 +72,21 @@ func (h *hosts) serve(host, at string) *exec.Cmd {
 	return c
 }
 
+// ctl runs a command of a node's shell.
+func (h *hosts) ctl(words ...string) string {
+	h.t.Helper()
+	out, err := Command(append([]string{"ctl", "--state", h.state}, words...)...).CombinedOutput()
+	require.NoError(h.t, err, string(out))
+	return string(out)
+}
+
+// sockets returns a node's sockets.
+func (h *hosts) sockets(host string) (list []control.Socket) {
+	h.t.Helper()
+	require.NoError(h.t, json.Unmarshal([]byte(h.ctl(host, "sockets", "-i", "--json")), &list))
+	return list
+}
+
 // get runs an HTTP client as a host.
 func (h *hosts) get(host, url string) (string, error) {
 	self, err := os.Executable()
@@ -103,15 +124,50 @@ func TestProgramsAsHosts(t *testing.T) {
 	assert.Equal(t, 127, c.ProcessState.ExitCode())
 	assert.Contains(t, string(text), "no-such-program: command not found")
 
+	// The node lists the kernel's sockets, and follows their connections.
+	self, err := os.Executable()
+	require.NoError(t, err)
+	client := h.in("A", self)
+	client.Env = append(client.Env, getEnv+"=http://c/wait")
+	require.NoError(t, client.Start())
+	var conn control.Socket
+	require.Eventually(t, func() bool {
+		list := h.sockets("C")
+		i := slices.IndexFunc(list, func(s control.Socket) bool {
+			return s.State == "ESTABLISHED" && s.Info.BytesAcked > 0
+		})
+		if i >= 0 {
+			conn = list[i]
+		}
+		return i >= 0
+	}, Soon, 20*time.Millisecond)
+	assert.True(t, conn.Program)
+	assert.Equal(t, "10.1.0.2:80", conn.Local.String())
+	assert.Equal(t, "10.0.0.1", conn.Remote.Addr().String())
+	assert.Positive(t, conn.Info.RTT)
+	sid := strconv.Itoa(conn.SID)
+	assert.Contains(t, h.ctl("C", "info", sid), "sid:"+sid+" program")
+	c = Command("ctl", "--state", h.state, "C", "close", sid)
+	refused, err := c.CombinedOutput()
+	assert.Error(t, err)
+	assert.Contains(t, string(refused), "only the program that has it can use it")
+	trace := Command("ctl", "--state", h.state, "C", "trace", sid)
+	var ladder strings.Builder
+	trace.Stdout = &ladder
+	pipe, err := trace.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, trace.Start())
+	line, err := bufio.NewReader(pipe).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "following connection "+sid)
+	require.NoError(t, client.Process.Kill())
+	_ = client.Wait()
+	require.NoError(t, trace.Wait())
+	assert.Contains(t, ladder.String(), "FIN")
+
 	// A port that a program has is the program's, and one that the node has the node's.
-	ctl := func(words ...string) string {
-		args := append([]string{"ctl", "--state", h.state}, words...)
-		out, err := Command(args...).CombinedOutput()
-		require.NoError(t, err, string(out))
-		return string(out)
-	}
-	assert.Contains(t, ctl("A", "fetch", "10.1.0.2:80"), "a page for 10.0.0.1:")
-	ctl("C", "serve", "81")
+	assert.Contains(t, h.ctl("A", "fetch", "10.1.0.2:80"), "a page for 10.0.0.1:")
+	h.ctl("C", "serve", "81")
 	out, err = h.get("A", "http://c:81/")
 	require.NoError(t, err, out)
 	assert.NotContains(t, out, "a page for")

@@ -33,6 +33,10 @@ func init() {
 		fmt.Println("listening", err)
 		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "a page for %s", r.RemoteAddr)
+			if r.URL.Path == "/wait" {
+				_ = http.NewResponseController(w).Flush() // the client sees an error
+				<-r.Context().Done()
+			}
 		}))
 		os.Exit(1)
 	}

@@ -157,5 +157,5 @@ func connected(s *control.Socket) bool {
 	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":
 		return false
 	}
-	return s.SID >= 0 // half-open connections have no number
+	return s.SID >= 0 && !s.Program // half-open connections have no number
 }

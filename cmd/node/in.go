@@ -121,15 +121,15 @@ func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network,
 
 // sameSource returns an error if network is the path of another network's files.
 func sameSource(n *netctl.Network, network string) error {
-	wanted, err := os.Stat(network)
-	if err != nil || !strings.ContainsRune(network, filepath.Separator) {
-		return nil // it is a name
-	}
-	if is, err := os.Stat(n.Source()); err == nil && os.SameFile(wanted, is) {
+	wanted, _ := os.Stat(network) // nil: it is a name, as one without a separator is
+	is, _ := os.Stat(n.Source())
+	if wanted == nil || !strings.ContainsRune(network, filepath.Separator) ||
+		is != nil && os.SameFile(wanted, is) {
 		return nil
 	}
-	return fmt.Errorf("%s: another network named %s is up, from %s: `node net up %s --name NAME` "+
-		"starts this one, and `node in NAME:HOST` enters it", network, n.Name(), n.Source(), network)
+	return fmt.Errorf("%[1]s: another network named %s is up, from %s: `node net up %[1]s "+
+		"--name NAME` starts this one, and `node in NAME:HOST` enters it", network, n.Name(),
+		n.Source())
 }
 
 // hostsFile returns a hosts file with the names of a network's nodes.
@@ -181,7 +181,7 @@ var insidePorts = [2]uint16{32768, 49151}
 // insideConfig describes a host's network to its programs.
 func insideConfig(in *operator.Inside, hosts string) netns.Config {
 	cfg := netns.Config{
-		Device: insideDevice, MTU: in.MTU, Ports: insidePorts,
+		Device: insideDevice, MTU: in.MTU, Ports: insidePorts, Diag: true,
 		Files: map[string]string{"/etc/hosts": hosts, resolvPath: resolvOf(in)},
 	}
 	for _, gateway := range []netip.Addr{insideGateway, insideGateway6} {

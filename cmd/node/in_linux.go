@@ -78,6 +78,10 @@ func hand(c *net.UnixConn, p *netns.Process) (done operator.Entered, err error) 
 		fds = append(fds, int(f.Fd()))
 		defer f.Close()
 	}
+	if d := p.Diag(); d != nil {
+		fds = append(fds, int(d.Fd()))
+		defer d.Close()
+	}
 	if _, _, err := c.WriteMsgUnix([]byte{'\n'}, unix.UnixRights(fds...), nil); err != nil {
 		return done, err
 	}

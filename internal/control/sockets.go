@@ -22,6 +22,8 @@ type Socket struct {
 	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; for a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; for a listener: the backlog
+	// Program is set if the socket is the kernel's, of a program that runs as this host.
+	Program bool `json:"program,omitempty"`
 	// Timer is nil if it was not requested, or none is running.
 	Timer *Timer `json:"timer,omitempty"`
 	Info  *Info  `json:"info,omitempty"`

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/tidepool-net/tidepool/internal/capture"
@@ -93,12 +94,16 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	case s.UDP != nil:
 		return fmt.Errorf("%d is a UDP socket: %w", sid, control.ErrNotConnected)
 	}
-	o.Flow.Found, o.Flow.Ours = true, true
-	o.Flow.Key = capture.Flow{Local: s.Local(), Remote: s.Remote()}
-	o.About.Filter = fmt.Sprintf("host %v and host %v and port %d and port %d",
-		s.Local().Addr().WithZone(""), s.Remote().Addr().WithZone(""), s.Local().Port(),
-		s.Remote().Port())
+	FollowFlow(o, s.Local(), s.Remote())
 	return nil
+}
+
+// FollowFlow makes an observer, before it observes, follow a connection of the node's addresses.
+func FollowFlow(o *observe.Observer, local, remote netip.AddrPort) {
+	o.Flow.Found, o.Flow.Ours = true, true
+	o.Flow.Key = capture.Flow{Local: local, Remote: remote}
+	o.About.Filter = fmt.Sprintf("host %v and host %v and port %d and port %d",
+		local.Addr().WithZone(""), remote.Addr().WithZone(""), local.Port(), remote.Port())
 }
 
 // endTraces ends the observers that follow a connection that is gone. Loop only.

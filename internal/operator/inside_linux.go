@@ -12,8 +12,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The descriptors that a process sends: the TUN device, and the user, network and mount namespaces.
-const insideFDs = 4
+// The descriptors that a process sends: the TUN device, the user, network and mount namespaces, and
+// a netlink socket that lists the sockets of the programs, if the kernel has it.
+const (
+	insideFDs = 4
+	mostFDs   = 5
+)
 
 // Inside serves a process that runs a program as this host.
 func (n *Node) Inside(conn *net.UnixConn) {
@@ -26,7 +30,7 @@ func (n *Node) Inside(conn *net.UnixConn) {
 	var rights []byte
 	if in.Entered {
 		var fds []int
-		for _, f := range n.namespaces {
+		for _, f := range n.namespaces[:insideFDs-1] {
 			fds = append(fds, int(f.Fd()))
 		}
 		rights = unix.UnixRights(fds...)
@@ -38,7 +42,7 @@ func (n *Node) Inside(conn *net.UnixConn) {
 	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil || in.Entered {
 		return
 	}
-	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*insideFDs))
+	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*mostFDs))
 	k, oobn, _, _, err := conn.ReadMsgUnix(buf, oob)
 	if err != nil || k == 0 {
 		return // the process could not create its namespaces
@@ -58,7 +62,7 @@ func (n *Node) enter(in Inside, oob []byte) error {
 		return errors.New("the descriptors are missing")
 	}
 	fds, err := unix.ParseUnixRights(&list[0])
-	if err != nil || len(fds) != insideFDs {
+	if err != nil || len(fds) < insideFDs || len(fds) > mostFDs {
 		return errors.New("the descriptors are incomplete")
 	}
 	for _, fd := range fds {
@@ -80,8 +84,12 @@ func (n *Node) enter(in Inside, oob []byte) error {
 		closeAll(spaces)
 		return err
 	}
+	n.Requests.programs.enter(nil)
 	closeAll(n.namespaces)
 	n.namespaces = spaces
+	if len(fds) == mostFDs {
+		n.Requests.programs.enter(diag{spaces[len(spaces)-1]}.sockets)
+	}
 	return nil
 }
 

@@ -38,7 +38,7 @@ type Node struct {
 	dropped  bool // the process has given up its privileges
 
 	entering   sync.Mutex // one program enters at a time
-	namespaces []*os.File // of the programs that run as this host
+	namespaces []*os.File // of the programs that run as this host, and what lists their sockets
 }
 
 // Config describes the node.
@@ -147,8 +147,9 @@ func above(inner *node.Node, cfg *Config) *Node {
 	n := &Node{
 		Handlers: control.Handlers{}, Node: inner, Requests: NewRequests(inner),
 		Forwards: portforward.New(inner), Services: services.New(inner, name),
-		record: observe.New(inner, &inner.Time, &inner.Taps, inner.Watchers.Announce),
 	}
+	n.record = observe.New(inner, &inner.Time, programTaps{&inner.Taps, &n.Requests.programs},
+		inner.Watchers.Announce)
 	for _, service := range []control.Handlers{
 		n.Requests.Handlers, n.Forwards.Handlers, n.record.Handlers,
 		iperf.New(inner, name).Handlers, n.Services.Handlers,
@@ -181,6 +182,7 @@ func (n *Node) Close() error {
 	n.Forwards.Wait()
 	n.entering.Lock()
 	defer n.entering.Unlock()
+	n.Requests.programs.enter(nil)
 	closeAll(n.namespaces)
 	n.namespaces = nil
 	return err

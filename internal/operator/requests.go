@@ -19,6 +19,7 @@ type Requests struct {
 	nextEcho uint16          // the identifier of the next ping; loop only
 	cleared  map[int]cleared // by interface; loop only
 	talks    talks
+	programs programs
 }
 
 // cleared are a device's counters at the last clear.

@@ -20,6 +20,9 @@ const samplePeriod = 100 * time.Millisecond
 // samples handles control.Samples.
 func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampled, error) {
 	var done control.Sampled
+	if r.SID >= firstProgramSID {
+		return h.programs.samples(ctx, h, &r, cmp.Or(r.Every, samplePeriod))
+	}
 	c, err := h.conn(r.SID)
 	if err != nil {
 		return done, err

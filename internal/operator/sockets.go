@@ -17,15 +17,7 @@ import (
 )
 
 func (h *Requests) handleSockets() {
-	look(h, func(s *stack.Stack, now clock.Time, r control.Sockets) ([]control.Socket, error) {
-		list := s.Sockets().Infos(r.Info, now)
-		for i := range list {
-			if !r.Timers {
-				list[i].Timer = nil
-			}
-		}
-		return list, nil
-	})
+	control.Handle(h.Handlers, h.sockets)
 	look(h, windows)
 	look(h, tcpCounters)
 	look(h, func(_ *stack.Stack, _ clock.Time, _ control.RCPSockets) ([]control.RCPSocket, error) {
@@ -41,6 +33,30 @@ func (h *Requests) handleSockets() {
 	control.Handle(h.Handlers, h.read)
 	control.HandleOrder(h.Handlers, h.shutdown)
 	control.HandleOrder(h.Handlers, h.close)
+}
+
+// sockets lists the node's sockets, and then those of the programs that run as this host.
+func (h *Requests) sockets(
+	_ context.Context, r control.Sockets,
+) (list []control.Socket, err error) {
+	err = h.node.Ask(func(s *stack.Stack, now clock.Time) error {
+		list = s.Sockets().Infos(r.Info, now)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	more, err := h.programs.sockets()
+	list = append(list, more...)
+	for i := range list {
+		if !r.Timers {
+			list[i].Timer = nil
+		}
+		if !r.Info {
+			list[i].Info = nil
+		}
+	}
+	return list, err
 }
 
 // listen opens a listener that accepts all connections.
@@ -77,7 +93,7 @@ func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Sock
 func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 	known, ok := s.Sockets().Get(sid)
 	if !ok {
-		return nil, fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)
+		return nil, notOurs(sid)
 	}
 	if known.TimeWait != clock.Never {
 		return nil, fmt.Errorf("%d is in TIME_WAIT: %w", sid, control.ErrClosed)
@@ -192,7 +208,7 @@ func (h *Requests) close(_ context.Context, r control.Close) error {
 	err := h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
 		known, ok := s.Sockets().Get(r.SID)
 		if !ok {
-			return fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
+			return notOurs(r.SID)
 		}
 		if l := h.node.TCP.ListenerOf(known.Listener); l != nil {
 			socket = l
@@ -234,7 +250,7 @@ func setCongestion(s *stack.Stack, now clock.Time, r control.Congestion) (contro
 func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows, error) {
 	known, ok := s.Sockets().Get(r.SID)
 	if !ok {
-		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNoSuchSocket)
+		return control.Windows{}, notOurs(r.SID)
 	}
 	if known.Conn == nil {
 		return control.Windows{}, fmt.Errorf("%d: %w", r.SID, control.ErrNotConnected)

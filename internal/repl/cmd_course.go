@@ -188,7 +188,7 @@ func infoCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
 		Short:             "one socket, like `sockets -i -o`",
-		ValidArgsFunction: at(e.connections),
+		ValidArgsFunction: at(e.conversations),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid := sidOf(args[0])
 			list, err := ask(e, c, control.Sockets{Info: true, Timers: true})

@@ -38,8 +38,9 @@ func socketsCommand(e *env) *cobra.Command {
 			"or idle. -o adds the timer that a connection waits for, and how often it has\n" +
 			"expired.\n\n" +
 			"sid is the socket's number in other commands. A connection in SYN-RECV has\n" +
-			"sent a SYN to a listener and nothing else; it has no number. `ls` is the\n" +
-			"course's table.",
+			"sent a SYN to a listener and nothing else; it has no number. Sockets with\n" +
+			"\"program\" are the kernel's, of programs that `node in` runs as this host:\n" +
+			"info and trace take their numbers. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -81,7 +82,9 @@ func courseSockets(e *env) *cobra.Command {
 			if err != nil {
 				return failed(c, err)
 			}
-			list = slices.DeleteFunc(list, func(k control.Socket) bool { return k.SID < 0 })
+			list = slices.DeleteFunc(list, func(k control.Socket) bool {
+				return k.SID < 0 || k.Program
+			})
 			return e.answer(c, list, printSockets(list))
 		},
 	}

@@ -160,11 +160,20 @@ func flagWords(c *cobra.Command, flag string, f completer) {
 }
 
 func (e *env) connections(ctx context.Context, _ string) []string {
-	return e.socketNumbers(ctx, func(k control.Socket) bool { return k.Remote.Port() != 0 })
+	return e.socketNumbers(ctx, func(k control.Socket) bool {
+		return k.Remote.Port() != 0 && !k.Program
+	})
+}
+
+// conversations completes connections, also those of programs that run as this host.
+func (e *env) conversations(ctx context.Context, _ string) []string {
+	return e.socketNumbers(ctx, func(k control.Socket) bool {
+		return k.Remote.Port() != 0 && !isUDP(k)
+	})
 }
 
 func (e *env) everySocket(ctx context.Context, _ string) []string {
-	return e.socketNumbers(ctx, func(control.Socket) bool { return true })
+	return e.socketNumbers(ctx, func(k control.Socket) bool { return !k.Program })
 }
 
 func (e *env) socketNumbers(ctx context.Context, want func(control.Socket) bool) []string {

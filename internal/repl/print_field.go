@@ -214,6 +214,9 @@ func ssProcess(k *control.Socket, timers bool) string {
 	if k.SID >= 0 {
 		words.add("sid:%d", k.SID)
 	}
+	if k.Program {
+		words.add("program")
+	}
 	if t := k.Timer; timers && t != nil {
 		words.add("timer:(%s,%s,%d)", t.Name, ssTime(t.In), t.Retries)
 	}
