@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -269,6 +270,9 @@ func (h *Host) Reset(peer string) int {
 		}
 	}
 	h.openMu.Unlock()
+	slices.SortFunc(list, func(a, b *Conn) int { // maps have no order
+		return strings.Compare(a.what(), b.what())
+	})
 	h.world.happens("%d connections between %s and %s are reset", len(list), h.name, peer)
 	for _, c := range list {
 		_ = c.Conn.Reset() // it fails only if the host is down

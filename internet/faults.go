@@ -35,11 +35,28 @@ func (w *World) happens(format string, args ...any) {
 	}
 }
 
-// Faults plans n faults that begin within a time from now, and last from 0.1 to 10 s: a link is
-// cut, or loses 30 % of the packets, or a host crashes and restarts with its program. The seed
-// chooses them. Call it once.
-func (w *World) Faults(n int, within time.Duration) {
+// FaultKind is a kind of random faults.
+type FaultKind int
+
+// The kinds of Faults: a link is cut, or loses 30 % of the packets; a host crashes and restarts with
+// its program, or is paused; the connections of two hosts are reset; a host's clock is up to an hour
+// ahead or behind, and gains or loses up to 10 %. See Host.Skew about programs and clocks.
+const (
+	Cuts FaultKind = iota
+	Losses
+	Crashes
+	Pauses
+	Resets
+	Skews
+)
+
+// Faults plans n faults that begin within a time from now, and last from 0.1 to 10 s. The seed
+// chooses them from the kinds: Cuts, Losses and Crashes if none is given. Call it once.
+func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 	w.t.Helper()
+	if len(kinds) == 0 {
+		kinds = []FaultKind{Cuts, Losses, Crashes}
+	}
 	random := rand.New(rand.NewPCG(w.seed, 0))
 	for range n {
 		f := fault{
@@ -47,15 +64,28 @@ func (w *World) Faults(n int, within time.Duration) {
 			lasts: time.Duration(math.Pow(10, 2*random.Float64()) * 1e8).Truncate(time.Millisecond),
 		}
 		l, h := w.links[random.IntN(len(w.links))], w.hosts[random.IntN(len(w.hosts))]
-		switch random.IntN(3) {
-		case 0:
+		switch kind := kinds[random.IntN(len(kinds))]; kind {
+		case Cuts:
 			f.what, f.begin, f.end = fmt.Sprintf("link %v is cut", l), l.Cut, l.Restore
-		case 1:
+		case Losses:
 			f.what = fmt.Sprintf("link %v loses 30 %%", l)
 			f.begin, f.end = func() { l.lose("loss 30%") }, func() { l.lose("") }
-		case 2:
-			f.what = fmt.Sprintf("%s crashes", h.name)
-			f.begin, f.end = func() { h.fail() }, func() { h.recover() }
+		case Crashes:
+			f.what, f.begin, f.end = h.name+" crashes", h.fail, h.recover
+		case Pauses:
+			f.what, f.begin, f.end = h.name+" pauses", h.suspend, h.wake
+		case Resets:
+			peer := w.hosts[random.IntN(len(w.hosts))].name
+			f.what = fmt.Sprintf("the connections of %s and %s are reset", h.name, peer)
+			f.lasts, f.begin, f.end = 0, func() { h.Reset(peer) }, func() {}
+		case Skews:
+			ahead := time.Duration((2*random.Float64() - 1) * float64(time.Hour)).Truncate(time.Second)
+			drift := math.Round(200*random.Float64()-100) / 1000
+			f.what = fmt.Sprintf("the clock of %s is ahead by %v, and gains %v s a second", h.name,
+				ahead, drift)
+			f.begin, f.end = func() { h.Skew(ahead, drift) }, func() { h.Skew(0, 0) }
+		default:
+			w.t.Fatalf("internet: Faults: %d is not a kind of faults", kind)
 		}
 		w.planned = append(w.planned, f)
 	}

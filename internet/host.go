@@ -34,7 +34,9 @@ type Host struct {
 	down   bool
 	seed   uint64
 	starts int // captures
+	paused bool
 	fails  int // faults of Faults that keep the host down
+	pauses int // faults of Faults that pause the host
 	skew   skew
 	main   func(*Host)
 	mains  sync.WaitGroup
@@ -88,7 +90,7 @@ func (h *Host) start() error {
 	if err != nil {
 		return err
 	}
-	h.node, h.down = n, false
+	h.node, h.down, h.paused = n, false, false
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return nil
 }
@@ -172,16 +174,28 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 // Pause stops the host as if its machine was suspended, until Resume: its stack receives and sends
 // nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
 // wait at hosts, and are lost at routers. Then the stack finds that time has passed. The program's
-// goroutines continue, but calls that need the stack wait.
+// goroutines continue, but calls that need the stack wait. If a link changes meanwhile, the host
+// finds out when it resumes.
 func (h *Host) Pause() {
 	h.world.happens("%s pauses", h.name)
-	h.world.clock.Pause(h.Node(), true)
+	h.pause(true)
 }
 
 // Resume ends a Pause.
 func (h *Host) Resume() {
+	h.world.t.Helper()
 	h.world.happens("%s resumes", h.name)
-	h.world.clock.Pause(h.Node(), false)
+	h.pause(false)
+	for _, l := range h.world.links {
+		l.renew(h)
+	}
+}
+
+func (h *Host) pause(paused bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paused = paused
+	h.world.clock.Pause(h.node, paused)
 }
 
 func (h *Host) isDown() bool {
@@ -306,5 +320,26 @@ func (h *Host) recover() {
 	h.mu.Unlock()
 	if restart {
 		h.Restart(nil)
+	}
+}
+
+// suspend and wake are Pause and Resume for faults that overlap.
+func (h *Host) suspend() {
+	h.mu.Lock()
+	h.pauses++
+	pause := h.pauses == 1 && !h.down
+	h.mu.Unlock()
+	if pause {
+		h.Pause()
+	}
+}
+
+func (h *Host) wake() {
+	h.mu.Lock()
+	h.pauses--
+	resume := h.pauses == 0 && h.paused
+	h.mu.Unlock()
+	if resume {
+		h.Resume()
 	}
 }

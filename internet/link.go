@@ -75,7 +75,7 @@ func (l *Link) impair(way tidepool.Way, words string) {
 	}
 }
 
-// renew gives a host that was restarted the state of the link.
+// renew gives a host that was restarted or has resumed the state of the link.
 func (l *Link) renew(h *Host) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,12 +86,12 @@ func (l *Link) renew(h *Host) {
 	}
 }
 
-// apply sets the state of one end, unless its host is down.
+// apply sets the state of one end, unless its host is down or paused: renew does it later.
 func (l *Link) apply(e linkEnd) {
 	l.world.t.Helper()
 	e.host.mu.Lock()
 	defer e.host.mu.Unlock()
-	if e.host.down {
+	if e.host.down || e.host.paused {
 		return
 	}
 	err := e.host.node.SetUp(e.iface, !l.cut && !l.parted)
