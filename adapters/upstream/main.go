@@ -33,6 +33,7 @@ var suites = []string{
 	"github.com/hashicorp/yamux@v0.1.2",
 	"github.com/gorilla/websocket@v1.5.3",
 	"github.com/alicebob/miniredis/v2@v2.40.0/...",
+	"google.golang.org/grpc@v1.85.0/internal/transport",
 }
 
 //go:embed sockets.go.txt
@@ -74,10 +75,10 @@ var patches = map[string][][2]string{
 	"writev_unix.go": {{
 		`func \(c \*conn\) writeBuffers\(.*`, ifConn + "c.fd.virtual.writeBuffers(c, v) }",
 	}},
-	"tcpsock.go": {{
-		`func \(c \*TCPConn\) SyscallConn\(.*`, ifConn + "nil, syscall.EINVAL }",
-	}},
-	"rawconn.go":          {{`func \(c \*raw\w+\) Control\(.*`, ifConn + "syscall.EINVAL }"}},
+	"rawconn.go": {
+		{`func \(c \*rawConn\) Control\(.*`, ifConn + "c.fd.virtual.control(f) }"},
+		{`func \(c \*rawConn\) (?:Read|Write)\(.*`, ifConn + "syscall.EINVAL }"},
+	},
 	"sockopt_posix.go":    {{`func set\w+\(fd \*netFD.*`, ifVirtual + "nil }"}},
 	"tcpsockopt_posix.go": {{`func set\w+\(fd \*netFD.*`, ifVirtual + "nil }"}},
 	"tcpsockopt_unix.go":  {{`func set\w+\(fd \*netFD.*`, ifVirtual + "nil }"}},
@@ -262,10 +263,14 @@ func (r result) String() string {
 	return fmt.Sprintf("%d, %d failed", r.passed, len(r.failed))
 }
 
+// withoutDescriptors makes gRPC read by net.Conn, with and without tidepool: it would read from the
+// descriptor of a TCP socket, and a virtual one has none.
+const withoutDescriptors = "GRPC_GO_EXPERIMENTAL_HTTP_FRAMER_READ_BUFFER_POOLING=false"
+
 // count runs the tests. Words with a capital letter first are set in the environment.
 func count(dir, packages string, words ...string) (result, error) {
 	cmd := exec.Command("go", "test", "-mod=mod", "-vet=off", "-json", "-count=1", "-timeout=10m")
-	cmd.Env = os.Environ()
+	cmd.Env = append(os.Environ(), withoutDescriptors)
 	for _, w := range words {
 		if strings.HasPrefix(w, "-") {
 			cmd.Args = append(cmd.Args, w)
