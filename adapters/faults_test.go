@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,18 @@ import (
 
 	"github.com/tidepool-net/tidepool/internet"
 )
+
+var allKinds = flag.Bool("allkinds", false, "let TestFaults pause hosts and reset connections, too")
+
+// faults plans ten faults within a minute.
+func faults(w *internet.World) {
+	if *allKinds {
+		w.Faults(10, time.Minute, internet.Cuts, internet.Losses, internet.Crashes, internet.Pauses,
+			internet.Resets)
+		return
+	}
+	w.Faults(10, time.Minute)
+}
 
 // Each library runs under random faults: go test -run TestFaults -internet.seeds=1000. The library's
 // answers must be right, no call may take longer than its deadline, the library must work again
@@ -54,7 +67,7 @@ func TestFaults(t *testing.T) {
 // minute. After the last fault and a minute more, it must work.
 func faultyMinutes(t *testing.T, w *internet.World, once func(context.Context) error) {
 	t.Helper()
-	w.Faults(10, time.Minute)
+	faults(w)
 	began, failed := time.Now(), 0
 	var last error
 	for worked := 0; worked < 3; {

@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -9,9 +10,11 @@ import (
 )
 
 // An hour of a cluster of five with 1 % loss on each link, a write a second and a crash of the leader
-// every five minutes.
+// every five minutes. One thread runs it: goroutines of a bubble take turns, and waking a second
+// thread only costs time.
 func TestRaftHour(t *testing.T) {
 	testenv.NeedLong(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const period, pause = 5 * time.Minute, time.Second
 	for name, run := range map[string]func(*testing.T, *internet.World){
 		"etcd": func(t *testing.T, w *internet.World) {
