@@ -219,6 +219,7 @@ func TestInMistakes(t *testing.T) {
 		h.folder + ":X": `has no host "X": its hosts are A, B`,
 		h.folder:        "must be NETWORK:HOST",
 		"no-such:A":     "no such network",
+		"./no-such:A":   "no-such: no such file or directory",
 	} {
 		c := Command("in", "--state", h.state, arg, "--", "true")
 		out, err := c.CombinedOutput()

@@ -101,6 +101,9 @@ func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network,
 		return nil, err
 	}
 	if _, e := os.Stat(network); e != nil {
+		if strings.ContainsRune(network, filepath.Separator) {
+			return nil, e // a path, not a name
+		}
 		return nil, err
 	}
 	self, err := os.Executable()
