@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
 .PHONY: help build image install quic test race lint vet tidy check house fuzz sim interop bench bench-quick bench-conns \
-	bench-profile microbench golden rfcs lab lab-mutants web web-test cover man clean FORCE
+	bench-profile microbench golden rfcs lab lab-mutants playground web web-test cover man clean FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,9 @@ lab-mutants: ## write docs/lab-mutants.md: planted faults and the checks that de
 
 web: ## build the page into internal/api/dist (needs npm); commit the result
 	cd web && npm ci --no-audit --no-fund --loglevel=error && npm run --silent check && npm run --silent build
+
+playground: ## build the page that runs networks in the browser into bin/playground
+	$(GO) run ./playground/build
 
 web-test: ## test the page in headless Chromium; T="slider|cut" selects by name (many tests need earlier ones)
 	@[ -d web/node_modules/playwright-core ] || (cd web && npm ci --no-audit --no-fund --loglevel=error)

@@ -3,10 +3,12 @@ package playground
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,4 +40,31 @@ func TestWebAssembly(t *testing.T) {
 		require.NoError(t, json.Unmarshal(answer, &there))
 		assert.Equal(t, run(t, lossy(seed), transfer), there)
 	}
+}
+
+var session = flag.String("session", "", "replay the session of a `file` and print its state")
+
+// TestSession replays a session of the page for web/test/playground.mjs, which compares the states.
+func TestSession(t *testing.T) {
+	if *session == "" {
+		t.Skip("skip: needs -session")
+	}
+	text, err := os.ReadFile(*session)
+	require.NoError(t, err)
+	var s struct {
+		Config
+
+		Inputs []Input       `json:"inputs"`
+		Until  time.Duration `json:"until"`
+	}
+	require.NoError(t, json.Unmarshal(text, &s))
+	in(t, s.Config, func(t *testing.T, w *World, _ *output) {
+		for i := range s.Inputs {
+			require.NoError(t, w.Replay(&s.Inputs[i]))
+		}
+		w.Advance(s.Until)
+		text, err := json.Marshal(w.State())
+		require.NoError(t, err)
+		t.Logf("state: %s", text)
+	})
 }

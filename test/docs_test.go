@@ -32,6 +32,7 @@ var documented = []string{
 var notRun = []struct{ pattern, why string }{
 	{`^sudo |^systemctl |^install |^tidepool ctl /run/`, "needs root"},
 	{`^make install`, "installs into the system"},
+	{`^make playground|http\.server`, "needs minutes, and has no end; make web-test builds the page"},
 	{`host\.lnx|^socat |^ss |^curl http://10\.|^traceroute |^node run nets/tun/`, "needs a TUN device"},
 	{`^iperf3 `, "needs a server of another program"},
 	{`wireshark|tshark`, "needs Wireshark"},

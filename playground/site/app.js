@@ -1,0 +1,388 @@
+// The playground's page: the clock, the terminals, the editor and the files. The worker runs the
+// network; the network's own page, in the frame, asks it through playground.fetch.
+
+import { examples } from "./examples.js";
+import { read, write } from "./link.js";
+import { Terminal } from "./terminal.js";
+
+const $ = (id) => document.getElementById(id);
+const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+const waiting = new Map(); // questions to the worker, by id
+let ids = 0, numbers = 0;
+
+/** ask sends the worker one message and returns its answer. */
+function ask(name, value, transfer = []) {
+  return new Promise((resolve, reject) => {
+    waiting.set(++ids, { resolve, reject });
+    worker.postMessage({ [name]: value, id: ids }, transfer);
+  });
+}
+
+const say = (text, bad = false) => {
+  $("message").textContent = text;
+  $("message").className = bad ? "bad" : "";
+};
+const complain = (e) => say(e.message, true);
+
+// The requests of the network's page.
+
+const responses = new Map(); // by number
+const reads = (how) => ["GET", "HEAD"].includes((how?.method ?? "GET").toUpperCase());
+
+window.playground = {
+  fetch(path, how = {}) {
+    const headers = new Headers(how.headers);
+    const request = { number: ++numbers, method: how.method ?? "GET", path, accept: headers.get("Accept") ?? "", body: how.body ?? "" };
+    return new Promise((resolve, reject) => {
+      const r = { resolve, reject };
+      r.body = new ReadableStream({ start(to) { r.to = to; }, cancel() { leave(request, how); } });
+      responses.set(request.number, r);
+      how.signal?.addEventListener("abort", () => {
+        if (!responses.delete(request.number)) return;
+        leave(request, how);
+        const gone = new DOMException("The request was aborted", "AbortError");
+        reject(gone);
+        r.to.error(gone);
+      });
+      if (reads(how)) worker.postMessage({ get: request });
+      else ask("input", { request }).catch((e) => { complain(e); reject(new TypeError(e.message)); });
+    });
+  },
+};
+
+function leave(request, how) {
+  responses.delete(request.number);
+  if (reads(how)) worker.postMessage({ leave: request.number });
+  else ask("input", { abort: request.number }).catch(complain);
+}
+
+const told = {
+  ready: () => document.body.classList.add("ready"),
+  head({ number, status, headers }) {
+    const r = responses.get(number);
+    r?.resolve(new Response([204, 304].includes(status) ? null : r.body, { status, headers }));
+  },
+  body: ({ number, bytes }) => responses.get(number)?.to.enqueue(bytes),
+  end(number) {
+    const r = responses.get(number);
+    responses.delete(number);
+    try { r?.to.close(); } catch { /* the page has left */ }
+  },
+  output: ({ node, text, at }) => addTerminal(node).print(at, text),
+  rewound(at) {
+    for (const t of terminals.values()) t.rewind(at);
+  },
+  mark({ at, text }) {
+    if (marks.some((m) => m.text === text)) return;
+    marks.push({ at, text });
+    const b = Object.assign(document.createElement("button"), { textContent: `${text}, ${seconds(at)}` });
+    b.addEventListener("click", () => seek(at));
+    $("marks").append(b);
+  },
+  state: show,
+  crashed(text) {
+    say(`The network has stopped: ${text}. Restart runs it again.`, true);
+    setSpeed(0);
+  },
+};
+
+worker.onmessage = ({ data }) => {
+  if (data.id) {
+    const w = waiting.get(data.id);
+    waiting.delete(data.id);
+    if (data.error !== undefined) w.reject(Object.assign(new Error(data.error), { errors: data.errors }));
+    else w.resolve(data.answer);
+    return;
+  }
+  const [name, value] = Object.entries(data)[0];
+  told[name](value);
+};
+worker.onerror = (e) => say(`The worker failed: ${e.message}`, true);
+
+// Time.
+
+let state = { at: 0, end: 0 }, speed = 0, marks = [], dragging = false;
+const seconds = (ns) => `${(ns / 1e9).toFixed(3)} s`;
+
+function show(now) {
+  state = now;
+  document.body.dataset.hash = now.hash;
+  document.body.dataset.at = now.at;
+  $("now").textContent = seconds(now.at);
+  $("scrub").max = Math.max(1, Math.ceil(now.end / 1e6));
+  if (!dragging) $("scrub").value = Math.round(now.at / 1e6);
+  $("scrub").setAttribute("aria-valuetext", seconds(now.at));
+  const behind = now.speed > 0 && now.slow < 0.7 ? " · slower than asked: the network has much to do" : "";
+  $("figures").textContent = `${now.packets.toLocaleString("en")} packets · ${now.retransmits} retransmitted · hash ${now.hash}${behind}`;
+}
+
+function setSpeed(x) {
+  speed = x;
+  $("play").textContent = x > 0 ? "Pause" : "Play";
+  $("play").setAttribute("aria-pressed", String(x > 0));
+}
+
+function play(on) {
+  setSpeed(on ? Number($("speed").value) : 0);
+  return ask("speed", speed).catch(complain);
+}
+
+let seeking = Promise.resolve(), wanted = null;
+/** seek moves in time. While the slider is dragged, only the last position counts. */
+function seek(at) {
+  wanted = at;
+  seeking = seeking.then(async () => {
+    if (wanted !== at) return;
+    await play(false);
+    const { took } = await ask("seek", at);
+    document.body.dataset.took = took;
+    void listFiles();
+  }).catch(complain);
+  return seeking;
+}
+
+$("play").addEventListener("click", () => play(speed === 0));
+$("speed").addEventListener("change", () => speed > 0 && play(true));
+$("step").addEventListener("click", () => play(false).then(() => ask("step", 1e6)).catch(complain));
+$("scrub").addEventListener("pointerdown", () => { dragging = true; });
+addEventListener("pointerup", () => { dragging = false; });
+$("scrub").addEventListener("input", () => seek(Number($("scrub").value) * 1e6));
+
+// The tools.
+
+const terminals = new Map();
+const panels = new Map();
+let chosen = "Network";
+
+function addTab(name, panel) {
+  const id = `tab-${panels.size}`;
+  const tab = Object.assign(document.createElement("button"), { textContent: name, id });
+  tab.setAttribute("role", "tab");
+  panel.setAttribute("role", "tabpanel");
+  panel.setAttribute("aria-labelledby", id);
+  tab.addEventListener("click", () => choose(name));
+  tab.addEventListener("keydown", (e) => {
+    const all = [...panels.keys()], by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (!by) return;
+    choose(all.at((all.indexOf(name) + by) % all.length));
+    panels.get(chosen).tab.focus();
+  });
+  $("tabs").append(tab);
+  $("panels").append(panel);
+  panels.set(name, { tab, panel });
+}
+
+function choose(name) {
+  chosen = panels.has(name) ? name : "Network";
+  for (const [n, { tab, panel }] of panels) {
+    panel.hidden = n !== chosen;
+    tab.setAttribute("aria-selected", String(n === chosen));
+    tab.tabIndex = n === chosen ? 0 : -1;
+  }
+  terminals.get(chosen)?.input.focus();
+  if (chosen === "Files") void listFiles();
+}
+
+const element = (html) => {
+  const t = document.createElement("template");
+  t.innerHTML = html.trim();
+  return t.content.firstElementChild;
+};
+
+const editor = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
+  <label>Seed <input type="number" min="0" value="1"></label></div>
+  <label for="network">Network: one line for each link, <code>link A B</code> and its impairments</label>
+  <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul>
+  <div class="row"><button>Run this network</button></div></div></div>`);
+const [picker, textarea, seedField, errorList] = ["select", "textarea", "input", ".errors"].map((s) => editor.querySelector(s));
+picker.append(...examples.map((e) => new Option(e.name)));
+picker.addEventListener("change", () => {
+  textarea.value = examples[picker.selectedIndex].network;
+  void check();
+});
+let checking = 0;
+textarea.addEventListener("input", () => {
+  clearTimeout(checking);
+  checking = setTimeout(check, 200);
+});
+editor.querySelector("button").addEventListener("click", () => start({ network: textarea.value, seed: Number(seedField.value) || 0 }));
+
+async function check() {
+  try {
+    showErrors(await ask("check", { network: textarea.value }));
+  } catch (e) {
+    complain(e);
+  }
+}
+
+/** showErrors lists errors under the lines that have them. */
+function showErrors(errors) {
+  const lines = textarea.value.split("\n");
+  errorList.replaceChildren(...errors.map(({ line, col, text }) => {
+    const li = document.createElement("li");
+    if (line) {
+      const code = document.createElement("code");
+      code.textContent = `${lines[line - 1] ?? ""}\n${" ".repeat(Math.max(0, col - 1))}^`;
+      li.append(code);
+    }
+    li.append(`${line ? `line ${line}: ` : ""}${text}`);
+    return li;
+  }));
+  textarea.setAttribute("aria-invalid", String(errors.length > 0));
+}
+
+const files = element(`<div><div class="editor"><p class="hint">Each node has its own files, in memory. A capture is a file too: type
+  <code>capture all -w a.pcapng</code> in a node's shell and later <code>capture stop</code>, then download it here.</p>
+  <form class="row"><label>To <select></select></label><input type="file" aria-label="File to upload"></form>
+  <table><thead><tr><th>Node<th>File<th class="number">Bytes<th></tr></thead><tbody></tbody></table></div></div>`);
+const [fileNode, fileInput, fileRows] = ["select", "input", "tbody"].map((s) => files.querySelector(s));
+const largest = 64 << 20; // as playground.MaxFile
+
+fileInput.addEventListener("change", async () => {
+  const file = fileInput.files[0];
+  if (!file) return;
+  fileInput.value = "";
+  if (file.size > largest) {
+    say(`${file.name} has ${file.size.toLocaleString("en")} bytes; a file may have ${largest.toLocaleString("en")}.`, true);
+    return;
+  }
+  const url = await new Promise((done) => {
+    const r = new FileReader();
+    r.onload = () => done(r.result);
+    r.readAsDataURL(file);
+  });
+  try {
+    await ask("input", { node: fileNode.value, file: file.name, data: url.slice(url.indexOf(",") + 1) });
+    say(`${fileNode.value} has ${file.name}.`);
+  } catch (e) {
+    complain(e);
+  }
+  await listFiles();
+});
+
+async function listFiles() {
+  let list;
+  try {
+    list = await ask("list");
+  } catch (e) {
+    return complain(e);
+  }
+  fileRows.replaceChildren(...list.map(({ node, name, size }) => {
+    const row = document.createElement("tr");
+    const cell = (text) => Object.assign(document.createElement("td"), { textContent: text });
+    const load = Object.assign(document.createElement("button"), { textContent: "Download" });
+    load.setAttribute("aria-label", `Download ${name} of ${node}`);
+    load.addEventListener("click", () => download(node, name).catch(complain));
+    const [number, last] = [cell(size.toLocaleString("en")), document.createElement("td")];
+    number.className = "number";
+    last.append(load);
+    row.append(cell(node), cell(name), number, last);
+    return row;
+  }));
+}
+
+async function download(node, name) {
+  const bytes = await ask("file", { node, name });
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob([bytes]));
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
+}
+
+// Starting, links.
+
+const reload = () => new Promise((done) => {
+  $("page").onload = done;
+  $("page").src = "page/index.html";
+});
+
+/** start runs a network from its beginning, or to the position of a link. */
+async function start({ network, seed, inputs = [], at = 0 }) {
+  say("Starting…");
+  for (const r of responses.values()) r.reject(new TypeError("another network starts"));
+  responses.clear();
+  $("page").src = "about:blank";
+  textarea.value = network;
+  seedField.value = seed;
+  terminals.clear();
+  marks = [];
+  $("marks").replaceChildren();
+  let opened;
+  try {
+    const known = await ask("check", { network });
+    if (known.length === 0) {
+      opened = await ask("open", { config: { network, seed, inputs }, at });
+    } else {
+      showErrors(known);
+      choose("Network");
+      say("The network file has errors.", true);
+      return;
+    }
+  } catch (e) {
+    if (e.errors) showErrors(e.errors);
+    choose("Network");
+    return complain(e);
+  }
+  showErrors([]);
+  setSpeed(0);
+  for (const [name, { tab, panel }] of panels) {
+    tab.remove();
+    panel.remove();
+    panels.delete(name);
+  }
+  for (const name of opened.nodes) {
+    const panel = document.createElement("div");
+    panel.append(addTerminal(name).element);
+    addTab(name, panel);
+  }
+  addTab("Network", editor);
+  addTab("Files", files);
+  fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
+  choose(opened.nodes[0]);
+  document.body.dataset.nodes = opened.nodes.join(" ");
+  await reload();
+  say(opened.errors.length ? `Some inputs of the link failed: ${opened.errors[0]}` : "", opened.errors.length > 0);
+  if (at === 0) await play(true);
+}
+
+function addTerminal(node) {
+  if (!terminals.has(node)) {
+    const input = (i) => ask("input", { node, ...i }).catch(complain);
+    terminals.set(node, new Terminal(node, {
+      line: (line) => input({ line }).then(() => speed === 0 && play(true)),
+      stop: () => input({ stop: true }),
+      complete: (line) => ask("complete", { node, line }),
+    }));
+  }
+  return terminals.get(node);
+}
+
+$("share").addEventListener("click", async () => {
+  try {
+    const { network, seed, inputs, at } = await ask("log");
+    const url = new URL(`#${await write({ network, seed, inputs, at })}`, location.href).href;
+    history.replaceState(null, "", url);
+    await navigator.clipboard.writeText(url).then(() => say("The link is in the clipboard."),
+      () => say("The link is in the address bar."));
+  } catch (e) {
+    complain(e);
+  }
+});
+$("restart").addEventListener("click", () => start({ network: textarea.value, seed: Number(seedField.value) || 0 }));
+
+async function begin() {
+  addTab("Network", editor);
+  choose("Network");
+  const first = { network: examples[0].network, seed: 1 };
+  const fragment = location.hash.slice(1);
+  if (!fragment) return start(first);
+  try {
+    await start(await read(fragment));
+  } catch (e) {
+    await start(first);
+    complain(e);
+  }
+}
+addEventListener("hashchange", begin);
+void begin();

@@ -1,0 +1,112 @@
+// A session: a world, the log of its inputs, and keyframes. It can be moved to any instant.
+
+import { World } from "./world.js";
+import { restore, take } from "./snapshot.js";
+
+const frameWork = 120; // milliseconds of computing between keyframes: what a jump computes again
+const frameBytes = 384 << 20; // of all keyframes
+const mostFrames = 48;
+
+export class Session {
+  /** hear is that of World, and marked(mark) for events. */
+  constructor(module, hear, { name = "network", network, seed = 1, inputs = [] }) {
+    this.hear = hear;
+    this.world = new World(module, hear);
+    this.nodes = this.world.open(name, network, seed);
+    this.config = { name, network, seed };
+    this.log = inputs.map((i) => ({ ...i })).sort((a, b) => a.at - b.at);
+    this.done = 0; // inputs of the log that the world has had
+    this.end = this.log.at(-1)?.at ?? 0; // the latest instant so far
+    this.work = 0;
+    this.reads = new Map(); // requests that only read, by number
+    this.frames = [];
+    this.errors = [];
+    this.keep();
+  }
+
+  get now() { return this.world.now; }
+
+  keep() {
+    this.frames.push({ at: this.now, done: this.done, reads: [...this.reads.keys()], copy: take(this.world) });
+    this.work = 0;
+    const size = () => this.frames.reduce((sum, f) => sum + f.copy.size, 0);
+    while (this.frames.length > 2 && (this.frames.length > mostFrames || size() > frameBytes)) {
+      this.frames = this.frames.filter((f, i) => i % 2 === 0 || i === this.frames.length - 1);
+    }
+  }
+
+  /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there. */
+  run(to, milliseconds = Infinity) {
+    const began = performance.now();
+    let step = this.step ?? 1e6;
+    for (let at = began; this.now < to;) {
+      const next = this.log[this.done];
+      if (next && next.at <= to && next.at <= this.now + step) {
+        this.done++;
+        try {
+          this.world.replay(next);
+        } catch (e) {
+          if (!e.errors) throw e;
+          this.errors.push(e.message);
+        }
+      } else {
+        this.world.advance(Math.min(step, to - this.now));
+      }
+      const took = performance.now() - at;
+      at += took;
+      step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
+      this.work += took;
+      const last = this.frames.at(-1);
+      if (this.work > frameWork && this.now > last.at) this.keep();
+      if (at - began > milliseconds) break;
+    }
+    this.step = step;
+    this.end = Math.max(this.end, this.now);
+    return this.now >= to;
+  }
+
+  /** back restores the last keyframe that is not after an instant. It returns the keyframe's time. */
+  back(to) {
+    const i = Math.max(0, this.frames.findLastIndex((f) => f.at <= to));
+    const frame = this.frames[i];
+    restore(this.world, frame.copy);
+    this.done = frame.done;
+    this.frames.length = i + 1; // later ones are taken again
+    this.work = 0;
+    for (const number of frame.reads) this.world.leave(number);
+    return frame.at;
+  }
+
+  /** seek moves to any instant. It returns from when on it has computed. */
+  seek(to) {
+    let from = this.now;
+    if (to < from) {
+      from = this.back(to);
+      this.run(to);
+      for (const request of this.reads.values()) this.world.get(request);
+    } else {
+      this.run(to);
+    }
+    return from;
+  }
+
+  /** do carries out a new input. Inputs of the log that were later are dropped. */
+  do(input) {
+    const done = this.world.do(input);
+    this.log.splice(this.done, Infinity, done);
+    this.done++;
+    this.end = this.now;
+    return done;
+  }
+
+  get(request) {
+    this.reads.set(request.number, request);
+    this.world.get(request);
+  }
+
+  leave(number) {
+    if (this.reads.delete(number)) this.world.leave(number);
+  }
+
+  check(network) { return this.world.check(this.config.name, network); }
+}

@@ -1,0 +1,138 @@
+// The worker runs the session in real time and answers the page. Messages to it have one key, and an
+// id if they want an answer.
+
+import { Session } from "./session.js";
+import { World, WorldError } from "./world.js";
+import { Exit } from "./wasi.js";
+
+const batch = 12, period = 16, report = 100, tick = 1000; // milliseconds
+let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
+let checker; // an instance that only checks network files
+let state = { retransmits: 0 };
+
+const hear = {
+  output: ({ node, text }) => postMessage({ output: { node, text, at: session?.now ?? 0 } }),
+  head: (number, head) => postMessage({ head: { number, ...head } }),
+  body: (number, bytes) => postMessage({ body: { number, bytes } }, [bytes.buffer]),
+  end: (number) => {
+    session?.reads.delete(number);
+    postMessage({ end: number });
+  },
+};
+
+async function load() {
+  const packed = await fetch(new URL("tidepool.wasm.gz", import.meta.url));
+  if (!packed.ok) throw new Error(`tidepool.wasm.gz: ${packed.status} ${packed.statusText}`);
+  const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
+  module = await WebAssembly.compileStreaming(
+    new Response(plain, { headers: { "Content-Type": "application/wasm" } }));
+}
+
+function tell(full) {
+  const now = session.world.state();
+  if (now.retransmits > 0 && state.retransmits === 0) {
+    postMessage({ mark: { at: session.now, text: "first retransmission" } });
+  }
+  state = now;
+  postMessage({ state: { ...now, at: session.now, end: session.end, speed, slow, ...full } });
+}
+
+/** ticks keep the page of the network alive while time stands still. */
+function ticks() {
+  const text = `event: tick\ndata: {"at":${946684800000 + Math.floor(session.now / 1e6)}}\n\n`;
+  for (const [number, request] of session.reads) {
+    if (request.path.startsWith("/v1/stream")) hear.body(number, new TextEncoder().encode(text));
+  }
+}
+
+function loop() {
+  setTimeout(loop, period);
+  if (!session) return;
+  const now = performance.now();
+  const dt = Math.min(now - last, 100); // a tab that slept continues where it was
+  last = now;
+  try {
+    if (speed > 0) {
+      const to = session.now + dt * 1e6 * speed;
+      slow = session.run(to, batch) ? 1 : Math.max(0.01, slow * 0.9);
+    }
+    if (now - reported > report && speed > 0) {
+      reported = now;
+      tell();
+    }
+    if (now - ticked > tick) {
+      ticked = now;
+      ticks();
+    }
+  } catch (e) {
+    crashed(e);
+  }
+}
+
+function crashed(e) {
+  session = null;
+  postMessage({ crashed: e instanceof Exit ? e.message.split("\n")[0] : String(e) });
+}
+
+const answers = {
+  open({ config, at = 0 }) {
+    session = null;
+    state = { retransmits: 0 };
+    const opened = new Session(module, hear, config);
+    session = opened;
+    session.run(at);
+    speed = 0;
+    tell();
+    return { nodes: session.nodes, errors: session.errors };
+  },
+  check: ({ network }) => (checker ??= new World(module)).check("network", network),
+  speed(x) {
+    speed = x;
+    last = performance.now();
+    if (session) tell();
+  },
+  step(ns) {
+    session.run(session.now + ns);
+    tell();
+  },
+  seek(to) {
+    const began = performance.now();
+    state = { retransmits: 0 };
+    const forward = to >= session.now;
+    const from = forward ? session.now : session.frames.findLast((f) => f.at <= to)?.at ?? 0;
+    if (!forward) postMessage({ rewound: from });
+    session.seek(to);
+    tell({ took: performance.now() - began });
+    ticks();
+    return { took: performance.now() - began };
+  },
+  input(input) {
+    const done = session.do(input);
+    if (speed === 0) tell();
+    return done;
+  },
+  get: (request) => session.get(request),
+  leave: (number) => session?.leave(number),
+  complete: ({ node, line }) => session.world.complete(node, line),
+  list: () => session.world.list(),
+  file: ({ node, name }) => session.world.file(node, name),
+  log: () => ({ ...session.config, inputs: session.log, at: session.now }),
+};
+
+onmessage = async ({ data }) => {
+  const { id, ...rest } = data;
+  const [name, value] = Object.entries(rest)[0];
+  try {
+    await ready;
+    const answer = answers[name](value);
+    if (id) postMessage({ id, answer });
+  } catch (e) {
+    if (id) postMessage({ id, error: e.message, errors: e.errors });
+    if (e instanceof Exit) crashed(e);
+    else if (!id && !(e instanceof WorldError)) postMessage({ crashed: String(e) });
+  }
+};
+
+const ready = load();
+ready.then(() => postMessage({ ready: true }), (e) => postMessage({ crashed: `The program did not load: ${e.message}` }));
+loop();

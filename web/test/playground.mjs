@@ -1,0 +1,174 @@
+// The playground: a network that runs in the page itself.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { artefacts, eventually, folder, root } from "./bed.mjs";
+
+const run = promisify(execFile);
+const site = join(folder, "playground");
+const types = { ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml" };
+const network = "link A R delay 10ms\nlink R B delay 10ms loss 2%\n";
+let server, at, context;
+
+/** visit opens the playground and waits for its network. */
+async function visit(browser, fragment = "", options = {}) {
+  context ??= await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on("pageerror", (e) => page.complaints.push(e.message));
+  page.on("console", (m) => m.type() === "error" && page.complaints.push(m.text()));
+  await page.goto(`${at}/${fragment}`);
+  await page.waitForSelector("body[data-nodes]", { timeout: 60_000 });
+  return page;
+}
+
+const data = (page, name) => page.evaluate((n) => document.body.dataset[n], name);
+const output = (page, node) => page.$eval(`#line-${node}`, (i) => i.closest(".terminal").querySelector("pre").textContent);
+
+async function type(page, node, line) {
+  await page.click(`role=tab[name="${node}"]`);
+  await page.fill(`#line-${node}`, line);
+  await page.press(`#line-${node}`, "Enter");
+}
+
+async function download(page, name, node) {
+  const [load] = await Promise.all([page.waitForEvent("download"), page.click(`[aria-label="Download ${name} of ${node}"]`)]);
+  return readFileSync(await load.path());
+}
+
+/** native replays a session with the native program and returns its state. */
+async function native(session) {
+  const file = join(folder, "session.json");
+  writeFileSync(file, JSON.stringify(session));
+  const { stdout } = await run("go", ["test", "./playground", "-run", "^TestSession$", "-v", "-count=1",
+    "-args", `-session=${file}`], { cwd: root });
+  return JSON.parse(/state: (.*)/.exec(stdout)[1]);
+}
+
+let first; // the page of the first test
+export const tests = [
+  ["the playground moves a file through a lossy router", async (browser) => {
+    await run("go", ["run", "./playground/build", "-o", site], { cwd: root, timeout: 300_000 });
+    server = createServer((q, r) => {
+      const path = new URL(q.url, "http://x").pathname.replace(/\/$/, "/index.html");
+      try {
+        const text = readFileSync(join(site, path));
+        r.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(text);
+      } catch {
+        r.writeHead(404).end();
+      }
+    });
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    at = `http://127.0.0.1:${server.address().port}`;
+    const page = first = await visit(browser);
+    await page.click('role=tab[name="Files"]');
+    await page.setInputFiles("[type=file]", { name: "big", mimeType: "", buffer: Buffer.from("tidepool".repeat(1 << 16)) });
+    await page.waitForSelector("td:has-text('big')");
+    await type(page, "R", "capture all -w all.pcapng");
+    await type(page, "B", "recvfile got 5000");
+    await type(page, "A", "sendfile big 10.1.0.2 5000");
+    await eventually("the file is there", async () => (await output(page, "A")).includes("equal at both ends"), 60);
+    await page.waitForSelector("#marks button:has-text('first retransmission')");
+    await page.click('role=tab[name="Files"]');
+    await page.waitForSelector("tr:has(td:text-is('B')):has(td:text-is('got')):has(td:text-is('524,288'))");
+    assert.equal((await download(page, "got", "B")).toString(), "tidepool".repeat(1 << 16));
+    await type(page, "R", "capture stop");
+    await eventually("the capture ends", async () => (await output(page, "R")).includes("capture stop"));
+    await page.click('role=tab[name="Files"]');
+    const capture = await download(page, "all.pcapng", "R");
+    assert.equal(capture.readUInt32LE(0), 0x0a0d0d0a, "a pcapng file");
+    assert.ok(capture.length > 2 * (512 << 10), "both interfaces' packets");
+    await page.screenshot({ path: join(artefacts, "playground.png") });
+  }],
+  ["the network's own page works in the playground, and cuts a link", async () => {
+    const page = first;
+    const frame = page.frameLocator("#page");
+    await frame.locator('[data-service="live"] .node').first().waitFor();
+    await frame.locator(".link").first().click();
+    await frame.getByRole("button", { name: /^Cut/ }).click();
+    await type(page, "A", "ping 10.1.0.2 -c 1 -W 1");
+    await eventually("the ping fails", async () => /0 received|down|unreachable/i.test((await output(page, "A")).split("ping 10.1").at(-1)));
+    await frame.getByRole("button", { name: /^Restore/ }).click();
+    await type(page, "A", "ping 10.1.0.2 -c 1");
+    await eventually("the ping works", async () => (await output(page, "A")).split("ping 10.1").at(-1).includes("1 received"));
+    await page.screenshot({ path: join(artefacts, "playground-page.png") });
+  }],
+  ["the playground goes back to the first retransmission, and a link holds it", async (browser) => {
+    const page = first;
+    await page.click("#play");
+    await eventually("it pauses", async () => (await page.textContent("#play")) === "Play");
+    const before = await eventually("a state", () => data(page, "hash"));
+    await page.click("#marks button");
+    const took = Number(await eventually("a jump", () => data(page, "took")));
+    const hash = await data(page, "hash");
+    assert.notEqual(hash, before);
+    assert.ok(!(await output(page, "A")).includes("Sent"), "the terminal went back too");
+    assert.ok(took < 2000, `the jump took ${took} ms`); // an idle machine takes a tenth of that
+    await page.click("#share");
+    await page.waitForFunction(() => location.hash.length > 3);
+    const other = await visit(await browser, await page.evaluate(() => location.hash));
+    assert.equal(await data(other, "hash"), hash);
+    assert.deepEqual(other.complaints, []);
+    await other.close();
+    // Forward again: the log has the later inputs.
+    await page.focus("#scrub");
+    await page.$eval("#scrub", (s) => { s.value = s.max; s.dispatchEvent(new Event("input")); });
+    await eventually("the end", async () => (await output(page, "A")).includes("equal at both ends"));
+    console.log(`      a jump back took ${took.toFixed(0)} ms`);
+  }],
+  ["a session of the playground has the same hash natively", async () => {
+    const inputs = [
+      { at: 1e8, node: "A", file: "big", data: Buffer.from("tidepool".repeat(1 << 15)).toString("base64") },
+      { at: 2e8, node: "B", line: "recvfile got 5000" },
+      { at: 3e8, node: "A", line: "sendfile big 10.1.0.2 5000" },
+    ];
+    const here = await first.evaluate(async ({ network, inputs }) => {
+      const worker = new Worker("./worker.js", { type: "module" });
+      let state;
+      const ask = (message) => new Promise((done, failed) => {
+        worker.onmessage = ({ data }) => {
+          if (data.state) state = data.state;
+          if (data.crashed || data.error) failed(new Error(data.crashed ?? data.error));
+          if (data.id) done({ ...state });
+        };
+        worker.postMessage({ ...message, id: 1 });
+      });
+      const straight = await ask({ open: { config: { network, inputs }, at: 20e9 } });
+      for (const seek of [5e8, 7e8, 6e8]) await ask({ seek });
+      const back = await ask({ seek: 20e9 });
+      worker.terminate();
+      return { straight, back };
+    }, { network, inputs });
+    assert.equal(here.back.hash, here.straight.hash);
+    const there = await native({ name: "network", network, seed: 1, inputs, until: 20e9 });
+    const { at, packets, bytes, hash, retransmits, timeouts } = here.straight;
+    assert.deepEqual({ at, packets, bytes, hash, retransmits, timeouts }, there);
+  }],
+  ["bad input in the playground has one clear line", async (browser) => {
+    const page = await visit(browser, "#1.broken");
+    await eventually("a line", async () => (await page.textContent("#message"))
+      === "This link is broken: a part of it is missing or changed. The page starts with the first example.");
+    await page.click('role=tab[name="Network"]');
+    await page.fill("#network", "link A R dela 10ms\nlink R B\n");
+    await page.waitForSelector(".errors li:has-text('did you mean delay')");
+    await page.screenshot({ path: join(artefacts, "playground-errors.png") });
+    await page.click("text=Run this network");
+    await eventually("a message", async () => (await page.textContent("#message")).includes("has errors"));
+    await page.click('role=tab[name="Files"]');
+    await page.$eval("[type=file]", (field) => {
+      const to = new DataTransfer();
+      to.items.add(new File([new Uint8Array(100 << 20)], "huge"));
+      field.files = to.files;
+      field.dispatchEvent(new Event("change"));
+    });
+    await eventually("a refusal", async () => (await page.textContent("#message")).startsWith("huge has 104,857,600 bytes; a file may have"));
+    await page.close();
+    assert.deepEqual(first.complaints, []);
+    await context.close();
+    server.close();
+  }],
+];
