@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/files"
 )
 
 const program = "tidepool.wasm.gz"
@@ -59,7 +60,7 @@ func build(root, out string) error {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(out, program), packed.Bytes(), 0o644); err != nil {
+	if err := files.Overwrite(filepath.Join(out, program), packed.Bytes(), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("%s: the program has %.1f MB, compressed %.1f MB; the other files %.1f MB\n", out,
@@ -69,7 +70,7 @@ func build(root, out string) error {
 
 // join makes the network's page ask this page instead of a server.
 func join(name string) error {
-	text, err := os.ReadFile(name)
+	text, err := files.Text(name, files.MaxText)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func join(name string) error {
 		return fmt.Errorf("%s has no %s", name, head)
 	}
 	script := head + "\n    <script src=\"../backend.js\"></script>"
-	return os.WriteFile(name, []byte(strings.Replace(string(text), head, script, 1)), 0o644)
+	return files.Overwrite(name, []byte(strings.Replace(string(text), head, script, 1)), 0o644)
 }
 
 func compile(root, out string) ([]byte, error) {
@@ -93,7 +94,7 @@ func compile(root, out string) ([]byte, error) {
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
 	}
-	code, err := os.ReadFile(abs)
+	code, err := files.Text(abs, files.MaxData)
 	return code, errors.Join(err, os.Remove(abs))
 }
 

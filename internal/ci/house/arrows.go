@@ -46,7 +46,7 @@ var rooms = []room{
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api control files link lnx node operator repl tcp topology", ""},
-	{"playground/build", driver, "api", ""},
+	{"playground/build", driver, "api files", ""},
 	{"playground/wasm", driver, "diagnostic playground", ""},
 
 	{"internal/clock", pure, "", ""},
