@@ -35,9 +35,14 @@ func isTest(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(filepath.Base(name), ".exe"), ".test")
 }
 
+// cached matches the directory of an executable in Go's build cache, which `go run` uses from the
+// second time on.
+var cached = regexp.MustCompile(`/[0-9a-f]{64}-d/[^/]*$`)
+
 func isTemporary(path string) bool {
 	path = filepath.ToSlash(path)
-	return strings.Contains(path, "/go-build") && strings.Contains(path, "/exe/")
+	return strings.Contains(path, "/go-build") && strings.Contains(path, "/exe/") ||
+		cached.MatchString(path)
 }
 
 // baseName returns the program's name without its directory, for errors, manual pages and
