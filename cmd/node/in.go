@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -205,7 +206,11 @@ func insideConfig(in *operator.Inside, hosts string) netns.Config {
 // answer delays a program by four seconds at most.
 func resolvOf(in *operator.Inside) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "search %s\noptions timeout:2 attempts:2\n", cmp.Or(in.DNS.Zone, "."))
+	zone := "." // do not search
+	if len(in.DNS.Servers) > 0 {
+		zone = cmp.Or(in.DNS.Zone, control.DefaultZone)
+	}
+	fmt.Fprintf(&b, "search %s\noptions timeout:2 attempts:2\n", zone)
 	for _, s := range in.DNS.Servers {
 		fmt.Fprintf(&b, "nameserver %v\n", s)
 	}

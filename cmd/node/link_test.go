@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
 // RFC 6598 §7: the addresses of links are from 100.64.0.0/10. A nested link has the network behind
@@ -60,6 +62,16 @@ func TestResolvConfOfALink(t *testing.T) {
 	assert.Equal(t, "[fe80::1%eth0]:53", dns.String())
 	text, _ = e.resolvConf("")
 	assert.Equal(t, "nameserver 100.64.0.1\n", text)
+}
+
+// Programs of a host look names without a dot up in its zone.
+func TestResolvConfOfAHost(t *testing.T) {
+	in := &operator.Inside{}
+	assert.Contains(t, resolvOf(in), "search .\n")
+	in.DNS.Servers = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	assert.Equal(t, "search internal\noptions timeout:2 attempts:2\nnameserver 10.0.0.1\n", resolvOf(in))
+	in.DNS.Zone = "lab.test"
+	assert.Contains(t, resolvOf(in), "search lab.test\n")
 }
 
 func TestLinkWords(t *testing.T) {
