@@ -22,7 +22,7 @@ func TestCalledAs(t *testing.T) {
 		{"tidepool", "tidepool", "tidepool"},
 		{"/usr/bin/tidepool", "/usr/bin/tidepool", "tidepool"},
 		{"/x/go-build123/b001/exe/node", goRun, "node"},
-		{"/home/u/.cache/go-build/a4/a4" + strings.Repeat("0f", 31) + "-d/node", goRun, "node"},
+		{"/u/.cache/go-build/a4/a4" + strings.Repeat("0f", 31) + "-d/node", goRun, "node"},
 		{"/x/go-build123/b001/node.test", "node", "node"},
 		{"/my tools/node", "'/my tools/node'", "node"},
 	} {
