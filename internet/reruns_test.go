@@ -117,3 +117,52 @@ func TestRerunRate(t *testing.T) {
 		fmt.Printf("%s: %d of %d reruns are equal, %d different\n", name, most, *reruns, len(sums))
 	}
 }
+
+// driven runs two state machines that a loop drives: they have no goroutines, and poll their
+// connections. Each wait is a step of the network's time.
+func driven(t *testing.T, w *World) (steps int) {
+	t.Helper()
+	a, b := w.NewConnPair("a", "b")
+	w.At(10*time.Second, w.Link("a", "r").Cut)
+	w.At(15*time.Second, w.Link("a", "r").Restore)
+	token := []byte{0}
+	_, err := a.Write(token)
+	require.NoError(t, err)
+	for last := 0; last < 200; steps++ {
+		for _, c := range []*Conn{a, b} {
+			if !c.CanRead() {
+				continue
+			}
+			_, err := io.ReadFull(c, token)
+			require.NoError(t, err)
+			token[0]++
+			last = int(token[0])
+			_, err = c.Write(token)
+			require.NoError(t, err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	return steps
+}
+
+// A driven program has the same steps and packets each time.
+func TestDriven(t *testing.T) {
+	run := func(seed uint64) (steps int, sum string) {
+		synctest.Test(t, func(t *testing.T) {
+			w := load(t, star, seed)
+			steps = driven(t, w)
+			sum = w.Hash()
+		})
+		return steps, sum
+	}
+	steps, sum := run(1)
+	for range 3 {
+		again, sumAgain := run(1)
+		assert.Equal(t, steps, again)
+		assert.Equal(t, sum, sumAgain)
+	}
+	_, other := run(2)
+	assert.NotEqual(t, sum, other)
+}
