@@ -76,7 +76,7 @@ func TestTabBehindFlags(t *testing.T) {
 		"run A.lnx --log-format":    "text json",
 		"run A.lnx --log-level":     "debug info warn error",
 		"lab run rip-x --dialect":   "rip rip2 ripng",
-		"help net":                  "apply down exec export generate graph import serve status up validate",
+		"help net":                  "apply down exec export generate graph import names serve status up validate",
 		"net serve --json nope x y": "",
 	} {
 		_, text := ran(t, append(append([]string{"__completeNoDesc"}, strings.Fields(line)...), "")...)
