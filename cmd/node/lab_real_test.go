@@ -114,7 +114,7 @@ func TestWhatCannotBePlayedInRealTime(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:18:29: the notebook's own senders"},
+		{[]string{"tahoe-low-published"}, "tahoe-low-published.yaml:23:29: the notebook's own senders"},
 		{[]string{"fence-16"}, "it cannot run in real time, where path.up.loss is none"},
 		{[]string{"rip-3"}, "--real: rip-3 runs only in virtual time"},
 		{[]string{"reassembly-cases"}, "--real: reassembly-cases runs only in virtual time"},
