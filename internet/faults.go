@@ -38,9 +38,9 @@ func (w *World) happens(format string, args ...any) {
 // FaultKind is a kind of random faults.
 type FaultKind int
 
-// The kinds of Faults: a link is cut, or loses 30 % of the packets; a host crashes and restarts with
-// its program, or is paused; the connections of two hosts are reset; a host's clock is up to an hour
-// ahead or behind, and gains or loses up to 10 %. See Host.Skew about programs and clocks.
+// The kinds of Faults: a link is cut, or loses 30 % of the packets; a host crashes and restarts
+// with its program, or is paused; the connections of two hosts are reset; a host's clock is up to
+// an hour ahead or behind, and gains or loses up to 10 %. See Host.Skew about programs and clocks.
 const (
 	Cuts FaultKind = iota
 	Losses
@@ -79,7 +79,8 @@ func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 			f.what = fmt.Sprintf("the connections of %s and %s are reset", h.name, peer)
 			f.lasts, f.begin, f.end = 0, func() { h.Reset(peer) }, func() {}
 		case Skews:
-			ahead := time.Duration((2*random.Float64() - 1) * float64(time.Hour)).Truncate(time.Second)
+			const most = int64(time.Hour / time.Second)
+			ahead := time.Duration(random.Int64N(2*most+1)-most) * time.Second
 			drift := math.Round(200*random.Float64()-100) / 1000
 			f.what = fmt.Sprintf("the clock of %s is ahead by %v, and gains %v s a second", h.name,
 				ahead, drift)

@@ -56,7 +56,8 @@ func ParseTrace(name string, text []byte) (t Trace, warnings []string, err error
 		case err != nil || ms < 0:
 			return nil, warnings, &diagnostic.Error{
 				File: name, Line: line, Col: 1 + notDigit(field), Text: field,
-				Msg: fmt.Sprintf("%.40q is not a time", field), Want: "whole milliseconds such as 17",
+				Msg:  fmt.Sprintf("%.40q is not a time", field),
+				Want: "whole milliseconds such as 17",
 			}
 		case time.Duration(ms) > maxTraceTime/time.Millisecond:
 			return bad(fmt.Sprintf("%d ms is later than %v", ms, maxTraceTime), "")
