@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ func init() {
 		"expect":   (*execution).expect,
 		"never":    func(x *execution, s *step) error { x.never = append(x.never, s); return nil },
 		"no":       (*execution).absent,
+		"most":     (*execution).most,
+		"peers":    (*execution).peers,
+		"garbage":  (*execution).garbage,
 		"receive":  (*execution).data,
 		"wait":     (*execution).wait,
 		"backoff":  (*execution).backoff,
@@ -51,7 +55,14 @@ func (x *execution) send(s *step) error {
 	if s.count != nil {
 		times = s.count.value(x.symbol)
 	}
-	for range times {
+	for i := range times {
+		var arrived []*packet // since the step began
+		if i > 0 && s.span.unit != "" {
+			if err := x.wait(s); err != nil {
+				return err
+			}
+			arrived = slices.Clone(x.pending)
+		}
 		var p *packet
 		switch s.pattern.kind {
 		case segmentKind:
@@ -65,6 +76,7 @@ func (x *execution) send(s *step) error {
 		if err := x.pieces(s.pattern, p); err != nil {
 			return err
 		}
+		x.pending = append(x.pending, arrived...)
 	}
 	return nil
 }

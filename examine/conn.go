@@ -78,6 +78,9 @@ func (c *conn) take(p *packet) int64 {
 	if s.flags&flagSYN != 0 {
 		return -1
 	}
+	if len(s.data) == 1 && seq == c.got-1 {
+		return -1 // a probe from before the window may have any byte (RFC 9293 §3.8.4)
+	}
 	for i, b := range s.data {
 		if at := seq + int64(i) - 1; at < 0 || at >= int64(len(c.wrote)) || c.wrote[at] != b {
 			return max(at, 0)

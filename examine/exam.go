@@ -2,6 +2,7 @@ package examine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,6 +63,8 @@ type Exam struct {
 	Workers int
 	// Runs is how many equal runs make a verdict; zero: three.
 	Runs int
+	// Long includes checks that take minutes. They run once.
+	Long bool
 	// Done is called with each result, by one goroutine at a time.
 	Done func(*Result)
 }
@@ -70,6 +73,7 @@ type Exam struct {
 func (e *Exam) Run(ctx context.Context) *Report {
 	began := time.Now()
 	m := measure(e.Subject)
+	m.features[FeatureLong] = e.Long
 	r := &Report{
 		Subject: e.Subject.Name(), Began: began, Units: m.units, Features: m.list(),
 		Results: make([]Result, len(e.Checks)),
@@ -109,6 +113,9 @@ func (e *Exam) one(ctx context.Context, c *Check, m *measured) Result {
 	need := e.Runs
 	if need == 0 {
 		need = equalRuns
+	}
+	if slices.Contains(c.Needs, FeatureLong) {
+		need = 1
 	}
 	late := false
 	for void := 0; len(r.Runs) < need; {
@@ -190,7 +197,7 @@ func measure(subject Subject) *measured {
 	}
 	for _, f := range []Feature{
 		FeatureMSS, FeatureWScale, FeatureSACK, FeatureStamps,
-		FeatureICMP, FeatureFragment,
+		FeatureICMP, FeatureFragment, FeatureControl, FeatureLong,
 	} {
 		m.features[f] = false
 	}
@@ -217,6 +224,8 @@ func measure(subject Subject) *measured {
 	if x != nil {
 		m.units.RTO = max(x.last.at.Sub(x.before.at), leastRTO)
 	}
+	m.features[FeatureControl] = m.probe(subject, "sendfile 60000\nexpect S within 2 s\n"+
+		"send S. mss 1000\nexpect . len >0 within 2 s\nmost 30 . len >0 for 5 rtt") != nil
 	return m
 }
 

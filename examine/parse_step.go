@@ -20,6 +20,9 @@ var verbs = map[string]func(p *parser, s *step){
 		if p.peek("times") {
 			s.count = p.number("how often")
 		}
+		if s.count != nil && p.peek("every") {
+			s.span, _ = p.span()
+		}
 	},
 	"expect": func(p *parser, s *step) {
 		s.pattern = p.pattern(false, "within")
@@ -34,6 +37,21 @@ var verbs = map[string]func(p *parser, s *step){
 		}
 		s.span, _ = p.span()
 	},
+	"most": func(p *parser, s *step) {
+		s.count = p.number("a number of packets")
+		s.pattern = p.pattern(false, "for")
+		if !p.peek("for") {
+			p.fail(p.last(), "the line has no time", "for 3 rtt")
+			return
+		}
+		s.span, _ = p.span()
+	},
+	"peers": func(p *parser, s *step) {
+		s.count = p.number("a number of connections")
+		what, _ := p.choice("what the peers do", peerDeeds)
+		s.words = []string{what}
+	},
+	"garbage": func(p *parser, s *step) { s.count = p.number("a number of packets") },
 	"receive": func(p *parser, s *step) {
 		s.count = p.number("a number of bytes")
 		s.acking = p.peek("acking")

@@ -14,6 +14,8 @@ type Self struct {
 	// Change changes what is sent to the subject and what the subject sends, for tests of the
 	// examiner: it returns the packets that replace one. Nil: no changes.
 	Change func() func(toSubject bool, packet []byte) [][]byte
+	// Knobs are those of its TCP.
+	Knobs tcp.Knobs
 }
 
 // Name implements Subject.
@@ -31,6 +33,7 @@ func (*Self) RIPTimeout() time.Duration { return rip.Timers{}.WithDefaults(rip.C
 // Start implements Subject.
 func (s *Self) Start(net *Setup) (Run, error) {
 	cfg := stack.Config{Forwarding: net.Router, TCP: tcp.Config{
+		Knobs:   s.Knobs,
 		Secret:  [16]byte{1, 2, 3, 4, 5, 6, 7, 8},
 		Buffers: tcp.Buffers{Recv: 1<<16 - 1, RecvMax: 1<<16 - 1},
 	}}

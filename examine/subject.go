@@ -68,6 +68,8 @@ const (
 	FeatureSACK     Feature = "sack"     // sends selective acknowledgments
 	FeatureStamps   Feature = "ts"       // sends timestamps
 	FeatureFragment Feature = "reassembly"
+	FeatureControl  Feature = "congestion" // does not send a large window at once
+	FeatureLong     Feature = "long"       // has time for long checks; see Exam.Long
 )
 
 // features lists all features for messages.
@@ -75,7 +77,7 @@ var features = []string{
 	string(FeatureRouter), string(FeatureRIP), string(FeatureMasks), string(FeatureTest),
 	string(FeatureTCP), string(FeatureUser), string(FeatureShutdown), string(FeatureFiles),
 	string(FeatureICMP), string(FeatureMSS), string(FeatureWScale), string(FeatureSACK),
-	string(FeatureStamps), string(FeatureFragment),
+	string(FeatureStamps), string(FeatureFragment), string(FeatureControl), string(FeatureLong),
 }
 
 // Subject is a stack that can be started.

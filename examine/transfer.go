@@ -34,6 +34,7 @@ type transfer struct {
 	to, from *netem.Link // towards the subject, and away from it
 	sender   bool        // the subject sends the file
 	file     []byte
+	equal    int // bytes that have arrived and been compared
 }
 
 // transfer sends a file to the subject or lets it send one.
@@ -154,11 +155,19 @@ func (t *transfer) done() (bool, error) {
 		_, done = t.x.run.File()
 	}
 	got := t.arrived()
-	if done && bytes.Equal(got, t.file) {
+	n := min(len(got), len(t.file))
+	if n < t.equal { // the subject has begun the file anew
+		t.equal = 0
+	}
+	same := bytes.Equal(got[t.equal:n], t.file[t.equal:n])
+	if same {
+		t.equal = n
+	}
+	if done && same && len(got) == len(t.file) {
 		return true, nil
 	}
-	if n := min(len(got), len(t.file)); !bytes.Equal(got[:n], t.file[:n]) || done && t.sender {
-		at := 0
+	if !same || done && t.sender {
+		at := t.equal
 		for at < n && got[at] == t.file[at] {
 			at++
 		}

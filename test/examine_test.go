@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,4 +63,21 @@ func TestExamineErrors(t *testing.T) {
 		assert.Equal(t, 2, r.code, c.args)
 		assert.Contains(t, r.err, c.want)
 	}
+}
+
+// With --json, the report is the only object on the output, also if a check did not pass.
+func TestExamineJSON(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.check"), []byte("rfc course\nlevel course\n"+
+		"area a\nstory s\nrule r\nbug b\n\nsend S\nexpect S.\n"), 0o644))
+	r := node(t, "", "examine", "--json", "--checks", dir)
+	var got struct {
+		Good   bool
+		Checks []struct{ Verdict string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.out), &got), "%s", r.out)
+	assert.False(t, got.Good)
+	require.Len(t, got.Checks, 1)
+	assert.Equal(t, "fail", got.Checks[0].Verdict)
 }

@@ -27,7 +27,7 @@ type examineOptions struct {
 	checks, out, rubric            string
 	junit, gradescope              string
 	jobs, runs                     int
-	json, list                     bool
+	json, list, long               bool
 }
 
 var errExamined = errors.New("the subject did not pass all checks")
@@ -68,6 +68,7 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suits the subject")
 	f.IntVar(&o.runs, "runs", 0, "make a verdict of `N` equal runs (default 3)")
+	f.BoolVar(&o.long, "long", false, "include checks that take minutes: files of 100 MB")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
 	c.AddCommand(examineFuzzCommand())
@@ -94,6 +95,7 @@ func (o *examineOptions) run(c *cobra.Command) error {
 		return misuse(c, err)
 	}
 	exam := &examine.Exam{Subject: subject, Checks: checks, Workers: jobs, Runs: o.runs}
+	exam.Long = o.long
 	if o.jobs > 0 {
 		exam.Workers = o.jobs
 	}
@@ -103,6 +105,9 @@ func (o *examineOptions) run(c *cobra.Command) error {
 	r := exam.Run(c.Context())
 	if err := o.write(out, r, rubric); err != nil {
 		return err
+	}
+	if !r.Good() && o.json {
+		return answered{errExamined}
 	}
 	if !r.Good() {
 		return errExamined

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	if o.search.Sequences < 1 || o.search.Workers < 1 {
 		return &usageError{fmt.Errorf("--sequences and --jobs must be at least 1")}
 	}
+	const rare = 400 // nearly all memory is garbage after each sequence
+	debug.SetGCPercent(rare)
 	began := time.Now()
 	found, err := o.search.Run(c.Context())
 	if err != nil {

@@ -33,7 +33,7 @@ type Stack interface {
 }
 
 // window is the size of the engine's buffers. Sequences are short.
-const window = 4096
+const window = 1024
 
 // Engine is our TCP engine without the stack around it, in virtual time.
 type Engine struct{}

@@ -12,6 +12,8 @@ type state struct {
 	acks   map[uint32]bool
 	window uint16 // of the last segment to the subject
 	opened bool   // the subject has sent a SYN without ACK
+	losses int    // retransmissions so far
+	missed map[uint32]int
 }
 
 // mutant is a wrong variant of the subject: what it receives or sends is changed as a plausible bug
@@ -240,6 +242,25 @@ var flows = []mutant{
 		setWindow(func(uint16) uint16 { return 65535 })),
 	editFrom("the own window shrinks twice", "tcp flow control", plain,
 		setWindow(func(w uint16) uint16 { return w - (65535-w)/2 })),
+	editFrom("open the window by a few bytes", "tcp flow control", func(p packet) bool {
+		return plain(p) && p.win() == 0
+	}, setWindow(func(uint16) uint16 { return 10 })),
+	dropFrom("a longer RTO after each loss", "tcp retransmission", (*state).late),
+}
+
+// late reports whether a packet is one of the first retransmissions of a segment after another has
+// been lost twice: a longer RTO would send it later.
+func (s *state) late(p packet) bool {
+	const losses, early = 2, 2
+	if !plain(p) || len(p.data()) == 0 || !s.repeats(p) {
+		return false
+	}
+	if s.losses < losses {
+		s.losses++
+		return false
+	}
+	s.missed[p.seq()]++
+	return s.missed[p.seq()] <= early
 }
 
 var closings = []mutant{

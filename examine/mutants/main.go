@@ -90,7 +90,9 @@ func (m *mutant) examine(ctx context.Context, checks []*examine.Check) (failed [
 
 // change returns the mutant's change of the packets of one run.
 func (m *mutant) change() func(toSubject bool, b []byte) [][]byte {
-	s := &state{sent: map[uint32]bool{}, acks: map[uint32]bool{}, window: 1}
+	s := &state{
+		sent: map[uint32]bool{}, acks: map[uint32]bool{}, missed: map[uint32]int{}, window: 1,
+	}
 	return func(toSubject bool, b []byte) [][]byte {
 		p := packet(bytes.Clone(b))
 		edit := m.from

@@ -41,6 +41,9 @@ func skipped(r *examine.Result) string {
 	if r.Failure != nil {
 		return r.Failure.Reason
 	}
+	if r.Missing == examine.FeatureLong {
+		return "it takes minutes; --long includes it"
+	}
 	return "the subject does not claim " + string(r.Missing)
 }
 
