@@ -87,8 +87,12 @@ func compile(root, out string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without the inlining of other packages the compressed program is a tenth smaller, and the
+	// network as fast. Without all inlining it is half as fast.
+	const ours = "github.com/tidepool-net/tidepool/..."
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-buildmode=c-shared",
-		"-o", abs, "./playground/wasm")
+		"-tags=nethttpomithttp2", "-gcflags=all=-l", "-gcflags="+ours+"=", "-gcflags=runtime/...=",
+		"-gcflags=internal/...=", "-o", abs, "./playground/wasm")
 	c.Dir, c.Stderr = root, os.Stderr
 	c.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if err := c.Run(); err != nil {

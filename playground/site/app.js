@@ -60,7 +60,9 @@ const told = {
   ready: () => document.body.classList.add("ready"),
   head({ number, status, headers }) {
     const r = responses.get(number);
-    r?.resolve(new Response([204, 304].includes(status) ? null : r.body, { status, headers }));
+    if (!r || r.begun) return; // after a jump the worker asks again
+    r.begun = true;
+    r.resolve(new Response([204, 304].includes(status) ? null : r.body, { status, headers }));
   },
   body: ({ number, bytes }) => responses.get(number)?.to.enqueue(bytes),
   end(number) {
@@ -69,8 +71,8 @@ const told = {
     try { r?.to.close(); } catch { /* the page has left */ }
   },
   output: ({ node, text, at }) => addTerminal(node).print(at, text),
-  rewound(at) {
-    for (const t of terminals.values()) t.rewind(at);
+  changed(at) { // what was said later will not be
+    for (const t of terminals.values()) t.forget(at);
   },
   mark({ at, text }) {
     if (marks.some((m) => m.text === text)) return;
@@ -106,6 +108,7 @@ const seconds = (ns) => `${(ns / 1e9).toFixed(3)} s`;
 
 function show(now) {
   state = now;
+  for (const t of terminals.values()) t.move(now.at);
   document.body.dataset.hash = now.hash;
   document.body.dataset.at = now.at;
   $("now").textContent = seconds(now.at);

@@ -26,8 +26,10 @@ export class Session {
 
   get now() { return this.world.now; }
 
+  /** keep takes a keyframe. After a jump back, the later ones stay until an input changes the future. */
   keep() {
     this.frames.push({ at: this.now, done: this.done, reads: [...this.reads.keys()], copy: take(this.world) });
+    this.frames.sort((a, b) => a.at - b.at);
     this.work = 0;
     const size = () => this.frames.reduce((sum, f) => sum + f.copy.size, 0);
     while (this.frames.length > 2 && (this.frames.length > mostFrames || size() > frameBytes)) {
@@ -56,8 +58,7 @@ export class Session {
       at += took;
       step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
       this.work += took;
-      const last = this.frames.at(-1);
-      if (this.work > frameWork && this.now > last.at) this.keep();
+      if (this.work > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
       if (at - began > milliseconds) break;
     }
     this.step = step;
@@ -65,29 +66,22 @@ export class Session {
     return this.now >= to;
   }
 
-  /** back restores the last keyframe that is not after an instant. It returns the keyframe's time. */
-  back(to) {
-    const i = Math.max(0, this.frames.findLastIndex((f) => f.at <= to));
-    const frame = this.frames[i];
+  /** nearest returns the last keyframe that is not after an instant. */
+  nearest(to) { return this.frames.findLast((f) => f.at <= to) ?? this.frames[0]; }
+
+  /** seek moves to any instant. */
+  seek(to) {
+    const frame = this.nearest(to);
+    if (to >= this.now && frame.at <= this.now) {
+      this.run(to);
+      return;
+    }
     restore(this.world, frame.copy);
     this.done = frame.done;
-    this.frames.length = i + 1; // later ones are taken again
     this.work = 0;
     for (const number of frame.reads) this.world.leave(number);
-    return frame.at;
-  }
-
-  /** seek moves to any instant. It returns from when on it has computed. */
-  seek(to) {
-    let from = this.now;
-    if (to < from) {
-      from = this.back(to);
-      this.run(to);
-      for (const request of this.reads.values()) this.world.get(request);
-    } else {
-      this.run(to);
-    }
-    return from;
+    this.run(to);
+    for (const request of this.reads.values()) this.world.get(request);
   }
 
   /** do carries out a new input. Inputs of the log that were later are dropped. */
@@ -96,6 +90,7 @@ export class Session {
     this.log.splice(this.done, Infinity, done);
     this.done++;
     this.end = this.now;
+    this.frames = this.frames.filter((f) => f.at < done.at);
     return done;
   }
 

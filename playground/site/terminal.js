@@ -31,6 +31,7 @@ export class Terminal {
     this.node = node;
     this.ask = ask;
     this.said = []; // {at, text}
+    this.shown = 0; // of them
     this.history = [];
     this.back = 0;
     this.element = document.createElement("div");
@@ -91,17 +92,29 @@ export class Terminal {
     if (end) this.log.scrollTop = this.log.scrollHeight;
   }
 
+  /** print adds output. */
   print(at, text) {
+    this.move(at);
     this.said.push({ at, text });
-    this.show(text);
-    if (this.said.length > longest) this.rewind(Infinity, longest / 2);
+    if (this.said.length > longest) this.said = this.said.slice(-longest / 2);
+    this.move(at);
   }
 
-  /** rewind drops what was said after an instant. */
-  rewind(at, most = longest) {
-    this.said = this.said.filter((s) => s.at <= at).slice(-most);
-    this.log.textContent = "";
-    this.paper.style = "";
-    for (const s of this.said) this.show(s.text);
+  /** move shows what was said until an instant. */
+  move(at) {
+    const until = this.said.findLastIndex((s) => s.at <= at) + 1;
+    if (until < this.shown || this.said[0] !== this.first) {
+      this.log.textContent = "";
+      this.paper.style = "";
+      this.shown = 0;
+      this.first = this.said[0];
+    }
+    for (; this.shown < until; this.shown++) this.show(this.said[this.shown].text);
+  }
+
+  /** forget drops what was said after an instant. */
+  forget(at) {
+    this.move(at);
+    this.said.length = this.shown;
   }
 }

@@ -5,13 +5,17 @@ import { Session } from "./session.js";
 import { World, WorldError } from "./world.js";
 import { Exit } from "./wasi.js";
 
-const batch = 12, period = 16, report = 100, tick = 1000; // milliseconds
+const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
 let checker; // an instance that only checks network files
 let state = { retransmits: 0 };
+let heard = 0; // the page has all output until then
 
 const hear = {
-  output: ({ node, text }) => postMessage({ output: { node, text, at: session?.now ?? 0 } }),
+  output({ node, text }) {
+    const at = session?.now ?? 0;
+    if (!session || at > heard) postMessage({ output: { node, text, at } });
+  },
   head: (number, head) => postMessage({ head: { number, ...head } }),
   body: (number, bytes) => postMessage({ body: { number, bytes } }, [bytes.buffer]),
   end: (number) => {
@@ -46,7 +50,12 @@ function ticks() {
 }
 
 function loop() {
-  setTimeout(loop, period);
+  const began = performance.now();
+  turn();
+  setTimeout(loop, Math.max(0, period - (performance.now() - began)));
+}
+
+function turn() {
   if (!session) return;
   const now = performance.now();
   const dt = Math.min(now - last, 100); // a tab that slept continues where it was
@@ -77,6 +86,7 @@ function crashed(e) {
 const answers = {
   open({ config, at = 0 }) {
     session = null;
+    heard = 0;
     state = { retransmits: 0 };
     const opened = new Session(module, hear, config);
     session = opened;
@@ -98,15 +108,15 @@ const answers = {
   seek(to) {
     const began = performance.now();
     state = { retransmits: 0 };
-    const forward = to >= session.now;
-    const from = forward ? session.now : session.frames.findLast((f) => f.at <= to)?.at ?? 0;
-    if (!forward) postMessage({ rewound: from });
+    heard = Math.max(heard, session.end);
     session.seek(to);
     tell({ took: performance.now() - began });
     ticks();
     return { took: performance.now() - began };
   },
   input(input) {
+    heard = session.now;
+    postMessage({ changed: heard });
     const done = session.do(input);
     if (speed === 0) tell();
     return done;
