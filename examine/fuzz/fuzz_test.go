@@ -151,6 +151,29 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, examine.Fail, exam.Run(t.Context()).Results[0].Verdict)
 }
 
+// Any sequence can become a check file, which our stack passes.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	f, err := (&Search{Stack: Engine{}, Sequences: 2_000, Seed: 2}).Run(t.Context())
+	require.NoError(t, err)
+	table := &Table{}
+	const rows = 99
+	for i := range rows {
+		table.Rows = append(table.Rows, Row{Events: f.Corpus[i*len(f.Corpus)/rows]})
+	}
+	folder := t.TempDir()
+	require.NoError(t, table.WriteChecks(folder))
+	checks, err := examine.Load(os.DirFS(folder))
+	require.NoError(t, err)
+	exam := examine.Exam{Subject: &examine.Self{}, Checks: checks, Runs: 1}
+	report := exam.Run(t.Context())
+	for i := range report.Results {
+		r := &report.Results[i]
+		assert.Equal(t, examine.Pass, r.Verdict, "%+v\n%s", r.Failure,
+			strings.Join(lines(table.Rows[i].Events), "\n"))
+	}
+}
+
 // Errors in a model say where they are.
 func TestParseRules(t *testing.T) {
 	t.Parallel()

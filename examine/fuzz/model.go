@@ -303,6 +303,9 @@ func (m *model) answered(o *Outcome) {
 	}
 }
 
+// tooMuch is what is wrong with an acknowledgment beyond RCV.NXT.
+const tooMuch = "it must not acknowledge so much"
+
 // judge compares what the stack sent with what the model allows. It returns what is wrong, or "".
 func (x *expectation) judge(o *Outcome) string {
 	if odd := o.Answer &^ x.allowed; odd != 0 {
@@ -318,7 +321,7 @@ func (x *expectation) judge(o *Outcome) string {
 	}
 	switch {
 	case o.Acked > x.acked:
-		return "it must not acknowledge so much"
+		return tooMuch
 	case o.Sent > x.sent:
 		return "it must not send so much"
 	}
