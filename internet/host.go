@@ -174,8 +174,8 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 // Pause stops the host as if its machine was suspended, until Resume: its stack receives and sends
 // nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
 // wait at hosts, and are lost at routers. Then the stack finds that time has passed. The program's
-// goroutines continue, but calls that need the stack wait. If a link changes meanwhile, the host
-// finds out when it resumes.
+// goroutines continue, but calls that need the stack, such as Dial, wait, also beyond their
+// deadlines. If a link changes meanwhile, the host finds out when it resumes.
 func (h *Host) Pause() {
 	h.world.happens("%s pauses", h.name)
 	h.pause(true)
