@@ -46,7 +46,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^curl -N|/events$`, "has no end"},
 	{` watch -n 1| capture (if0|all 'ip6)| trace tcp port`, "has no end"},
 	{`^bin/node trace a\.pcapng`, "needs a capture of the reader's own"},
-	{`echo it answers$`, "needs the nodes of the session above it"},
+	{`echo it answers$|a-b-c/B impair|trace page\.pcapng`, "needs the commands above it"},
 	{`^python3 -m pip|lab judge`, "needs ns-3, a download"},
 	{`^(bin/)?node (in|link|mm-[a-z]+) |lab log up`, "needs user namespaces; other tests run such commands"},
 	{` socks A$|127\.0\.0\.1:1080`, "needs a browser; internal/portforward tests the proxy"},
