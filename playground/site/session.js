@@ -40,6 +40,7 @@ export class Session {
   /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there. */
   run(to, milliseconds = Infinity) {
     const began = performance.now();
+    to = Math.round(to); // an instant between two nanoseconds never comes
     let step = this.step ?? 1e6;
     for (let at = began; this.now < to;) {
       const next = this.log[this.done];
