@@ -205,3 +205,24 @@ func TestADeferringListenerHoldsNoMoreThanItsBacklog(t *testing.T) {
 	_, _, ok := s.h.NextCaught()
 	assert.False(t, ok)
 }
+
+// RFC 6191 §2: a new SYN ends the TIME-WAIT of a connection that Catch accepted, too.
+func TestACaughtSYNEndsTimeWait(t *testing.T) {
+	s := newScript(t, Config{})
+	s.h.Catch(5)
+	s.send(SYN, 0, 0, 0)
+	tuple, _, ok := s.h.NextCaught()
+	require.True(t, ok)
+	c, ok := s.h.Admit(s.now, tuple)
+	require.True(t, ok)
+	s.expect(SYN|ACK, 0, 1, 0)
+	s.send(ACK, 1, 1, 0)
+	c.Close(s.now)
+	s.expect(FIN|ACK, 1, 1, 0)
+	s.send(FIN|ACK, 1, 2, 0)
+	s.expect(ACK, 2, 2, 0)
+	assert.Equal(t, 1, s.h.TimeWaits())
+	s.send(SYN, 1000, 0, 0)
+	_, _, ok = s.h.NextCaught()
+	assert.True(t, ok)
+}

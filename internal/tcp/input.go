@@ -24,7 +24,8 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	}
 	tw := h.timeWaits.byTuple[s.Tuple]
 	l := h.listeners.find(s.Local())
-	if tw != nil && !h.timeWaits.input(now, tw, s, l != nil) {
+	accepted := l != nil && !s.Foreign || h.catch.rest != nil
+	if tw != nil && !h.timeWaits.input(now, tw, s, accepted) {
 		return
 	}
 	if l != nil && !s.Foreign {
