@@ -536,6 +536,7 @@ func TestAddressErrorsHaveNumbers(t *testing.T) {
 
 // A closed connection returns net.ErrClosed even after its deadline.
 func TestClosedTakesPrecedenceOverDeadline(t *testing.T) {
+	t.Parallel()
 	a, b := pair(t, tidepool.Config{})
 	for range 20 {
 		client, server := dial(t, b, a, "10.0.0.1:80")

@@ -36,6 +36,7 @@ func lossyPair(t *testing.T) (client, server *tidepool.Node) {
 func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.UDPAddr).Port) }
 
 func TestRCPNettest(t *testing.T) {
+	t.Parallel()
 	client, server := lossyPair(t)
 	l, err := server.ListenRCP(netip.AddrPort{}, testRCP)
 	require.NoError(t, err)
@@ -160,6 +161,7 @@ func serverPort(s *tidepool.RDTServer) netip.AddrPort {
 // Objects arrive intact over a pipe that loses a fifth, by retransmission. A sender whose receiver
 // names the packets that it acknowledges retransmits less.
 func TestRDT(t *testing.T) {
+	t.Parallel()
 	client, server := lossyPair(t)
 	objects := []tidepool.RDTObject{
 		{Name: "tide/high", Data: bytes.Repeat([]byte("high water "), 40_000)},

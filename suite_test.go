@@ -39,6 +39,7 @@ var lossyTCP = tidepool.TCP{RTOMin: 2e6, RTOInitial: 50e6, RTOMax: 1e9}
 
 // golang.org/x/net/nettest on every kind of link.
 func TestNettest(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []struct {
 		name string
 		open func(t *testing.T) (client, server *tidepool.Node)

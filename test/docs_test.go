@@ -194,6 +194,7 @@ func pages(t *testing.T) (list []string) {
 // TestDocumentedCommandsExist checks that every command and flag of the pages is known, and that
 // the files of the tree which they name exist. TestDocumentedCommandsRun runs the commands.
 func TestDocumentedCommandsExist(t *testing.T) {
+	ci.NeedLong(t) // a process for each of hundreds of commands
 	t.Parallel()
 	topics := map[string]documentCommand{}
 	tried := map[string]bool{}

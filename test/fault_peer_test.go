@@ -185,7 +185,7 @@ func TestRouterRestarts(t *testing.T) {
 
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
-	count := 200
+	count := 60
 	if ci.Long() {
 		count = 1000
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // getEnv names the variable with which this program is an HTTP client, for programs inside a
@@ -170,6 +172,7 @@ kill $server`
 
 // Ten nested links add up.
 func TestTenNestedLinks(t *testing.T) {
+	testenv.NeedLong(t) // twenty processes, each with its namespaces
 	t.Parallel()
 	needLink(t)
 	port := page(t, "a page")

@@ -49,6 +49,7 @@ func eventually(t *testing.T, ok func() bool, what string) {
 // reports that once, withdraws the routes at once although they would never expire, and sees the
 // neighbor when it is back.
 func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skip: needs Linux")
 	}

@@ -77,6 +77,7 @@ func connect(tb testing.TB, from, to *Node, addr string) (client, server *Conn) 
 }
 
 func TestConnIsANetConn(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []waiterKind{waitBest, waitFed} {
 		t.Run(fmt.Sprint("waiter ", kind), func(t *testing.T) {
 			offload := ""

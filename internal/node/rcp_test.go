@@ -39,6 +39,7 @@ func connectRCP(t *testing.T, from, to *Node, cfg RCPConfig) (c, s *RCPConn, l *
 }
 
 func TestRCPConnIsANetConn(t *testing.T) {
+	t.Parallel()
 	a, b := twoNodes(t, Config{})
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)

@@ -36,6 +36,7 @@ func isFree(port int) bool {
 
 // Two nodes exchange ports in two steps, and back, while a connection stays open.
 func TestTwoNodesTakeEachOthersPort(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 2)
 		line := func(own, at, other, there int) string {

@@ -30,6 +30,7 @@ func passes(t *testing.T, from, to *Conn) {
 // Interfaces that share a UDP socket are added, deleted, changed, and moved to another port
 // together. Traffic over the others is not disturbed.
 func TestASharedSocketIsReloaded(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)
 		at := p[0] // of A's socket

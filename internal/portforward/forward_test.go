@@ -285,6 +285,7 @@ func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
 
 // A slow reader slows its writer, and only the buffers of the two connections fill.
 func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
+	t.Parallel()
 	fw, l := published(t)
 	client, server := through(t, fw, l)
 	require.NoError(t, client.SetReadBuffer(64<<10))
@@ -314,6 +315,7 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 
 // A service that accepts and hangs does not keep the flow of a client that has left.
 func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not tell")
 	}
@@ -330,6 +332,7 @@ func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
 
 // A reader gets everything after a pause that is longer than stallCheck.
 func TestAReaderThatPausesGetsAll(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, _ *portforward.Forward, by, heard closing) {
 		said := stuff(t, by)
 		require.NoError(t, by.CloseWrite())
@@ -436,6 +439,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 // An unreachable host: the forward tries as long as TCP does, because a restarting router reports
 // the same (RFC 1122 §4.2.3.9). Then the client is reset, and the forward reports the reason.
 func TestAnUnreachableHostBehindAForward(t *testing.T) {
+	t.Parallel()
 	fa, fb, _ := testenv.ThreeNodes(t)
 	fa.TCP.RTOMax = 20 * time.Millisecond
 	a := operatortest.Start(t, node.Config{}, fa)
@@ -550,6 +554,7 @@ func TestAPortIsFreeAgain(t *testing.T) {
 
 // A thousand idle flows hold no buffers: below 40 kB each, mostly the test's own ends and stacks.
 func TestAThousandIdleFlows(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs a thousand file descriptors twice")
 	}
@@ -587,6 +592,7 @@ func memory() int {
 
 // Concurrent downloads through a lossy router arrive complete.
 func TestDownloadsBesideEachOther(t *testing.T) {
+	t.Parallel()
 	a, b, c := operatortest.Three(t, node.Config{})
 	for _, f := range []string{"if0", "if1"} {
 		testenv.Ask(t, b, control.SetLoss{Iface: f, Percent: 2})

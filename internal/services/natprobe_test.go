@@ -20,6 +20,7 @@ import (
 
 // TestNATsOfNodes runs the network nat-home: the probe, the table, and changes of the NAT.
 func TestNATsOfNodes(t *testing.T) {
+	t.Parallel()
 	const first, count = 5400, 12
 	ports, nodes := testenv.FreePorts(t, count), map[string]*operator.Node{}
 	for _, name := range []string{"A", "R1", "X", "R2", "B", "S"} {

@@ -23,6 +23,7 @@ var longSilence = control.RCPOptions{Timeout: 20 * time.Second}
 // data comes back. Each data packet takes at least 1/(1-p) transmissions; the share p of them, and
 // those caused by lost acknowledgments, are retransmissions.
 func TestRCPEchoAndCount(t *testing.T) {
+	t.Parallel()
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 20})
 	at := testenv.Ask(t, a, control.RCPEcho{Port: 9000, Options: longSilence})

@@ -59,6 +59,7 @@ func requireFiles(t *testing.T, dir string, files map[string]string) {
 // Each object arrives unchanged over a router whose links lose, duplicate, corrupt and reorder
 // packets, with every set of options. Both ends report the transfer's statistics.
 func TestRDTOverABadRouter(t *testing.T) {
+	t.Parallel()
 	a, b, c := operatortest.Three(t, node.Config{Seed: 3})
 	dir, files := tree(t, map[string]int{
 		"large": 300_000, "small": 5000, "empty": 0, "sub/folder/deep": 40_000,
