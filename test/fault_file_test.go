@@ -60,6 +60,7 @@ func TestUnwritableTargets(t *testing.T) {
 
 // A file that grows or shrinks while it is sent fails the transfer at both ends.
 func TestFileChangesDuringTransfer(t *testing.T) {
+	t.Parallel()
 	const size = 200 * megabyte
 	for name, now := range map[string]int64{"grows": size + 1, "shrinks": size - 1} {
 		t.Run(name, func(t *testing.T) {

@@ -256,6 +256,7 @@ func TestGarbageFromNeighbour(t *testing.T) {
 
 // The same garbage from an unknown UDP address has no effect, whatever source it claims.
 func TestGarbageFromUnknownAddress(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"a-b-c", "old/a-b-c"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	// The tests spend most of their time waiting for processes and timeouts.
-	if err := flag.Set("test.parallel", "24"); err != nil {
+	if err := flag.Set("test.parallel", "32"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

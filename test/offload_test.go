@@ -12,6 +12,7 @@ import (
 // Every offload sends the same packets on the link, so a file can be sent with any of them and
 // received with any other.
 func TestEveryPairOfOffloads(t *testing.T) {
+	t.Parallel()
 	modes := []string{"plain"}
 	if runtime.GOOS == "linux" {
 		modes = []string{"gso", "mmsg", "plain"}
@@ -39,6 +40,7 @@ func TestEveryPairOfOffloads(t *testing.T) {
 
 // A router that forwards single packets between ends that send trains, and the reverse.
 func TestMixedOffloadsBehindARouter(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has more than one offload")
 	}

@@ -38,6 +38,7 @@ func eachClosing(t *testing.T, f func(*testing.T, peer.Quirks)) {
 }
 
 func TestFilesToCourseNodes(t *testing.T) {
+	t.Parallel()
 	eachClosing(t, func(t *testing.T, quirks peer.Quirks) {
 		n, wire := startWithPeer(t)
 		for i, size := range lengths() {
@@ -64,6 +65,7 @@ func TestFilesToCourseNodes(t *testing.T) {
 }
 
 func TestFilesFromCourseNodes(t *testing.T) {
+	t.Parallel()
 	eachClosing(t, func(t *testing.T, quirks peer.Quirks) {
 		n, wire := startWithPeer(t)
 		for i, size := range lengths() {

@@ -50,6 +50,7 @@ var peers = map[string]peer.Quirks{
 }
 
 func TestSendToQuirkyPeers(t *testing.T) {
+	t.Parallel()
 	for name, quirks := range peers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +82,7 @@ func TestSendToQuirkyPeers(t *testing.T) {
 }
 
 func TestReceiveFromQuirkyPeers(t *testing.T) {
+	t.Parallel()
 	for name, quirks := range peers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

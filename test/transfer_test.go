@@ -28,6 +28,7 @@ func sizes() []int64 {
 
 // File transfers, in both grammars, in both directions at once.
 func TestFilesCrossALossyNetwork(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"nets/a-b-c", "nets/old/a-b-c"} {
 		for _, loss := range []int{0, 2, 10} {
 			t.Run(fmt.Sprintf("%s at %d%%", folder, loss), func(t *testing.T) {
