@@ -201,6 +201,8 @@ func (s *script) verify() {
 }
 
 // verify checks a host's invariants.
+//
+//nolint:thelper // the failed check is more useful than the caller
 func verify(tb testing.TB, h *Host) {
 	verifyHalfOpen(tb, h)
 	early := 0
@@ -228,6 +230,8 @@ func verify(tb testing.TB, h *Host) {
 }
 
 // verifyResting checks that an idle connection without send or receive state needs none.
+//
+//nolint:thelper // as verify
 func verifyResting(tb testing.TB, c *Conn) {
 	holds(tb, c.rcv.reassembly == nil, "nothing is reassembled")
 	holds(tb, c.snd.rec.Resting(), "recovery rests")
@@ -243,8 +247,10 @@ func verifyResting(tb testing.TB, c *Conn) {
 }
 
 // These check as the functions of require do. They cost nothing where the condition holds, because
-// a world checks its connections at every step.
+// a world checks its connections at every step. Helper takes a stack trace, so only a failure calls
+// it.
 
+//nolint:thelper // see above
 func holds(tb testing.TB, ok bool, invariant string) {
 	if !ok {
 		tb.Helper()
@@ -252,6 +258,7 @@ func holds(tb testing.TB, ok bool, invariant string) {
 	}
 }
 
+//nolint:thelper // see above
 func equal[T comparable](tb testing.TB, want, got T, invariant ...any) {
 	if want != got {
 		tb.Helper()
@@ -259,6 +266,7 @@ func equal[T comparable](tb testing.TB, want, got T, invariant ...any) {
 	}
 }
 
+//nolint:thelper // see above
 func atMost[T cmp.Ordered](tb testing.TB, got, limit T) {
 	if got > limit {
 		tb.Helper()

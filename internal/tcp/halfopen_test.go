@@ -17,6 +17,8 @@ import (
 )
 
 // verifyHalfOpen checks the invariants of the half-open connections.
+//
+//nolint:thelper // as verify
 func verifyHalfOpen(tb testing.TB, h *Host) {
 	of := map[*Listener]int{}
 	n := 0

@@ -118,7 +118,10 @@ var rooms = []room{
 
 	// Modules of their own.
 	{"bench", driver, "bench/* examine examine/*", ""},
-	{"bench/*", driver, "bench/* buffer control examine ip lab/chart link lnx node operator tcp", ""},
+	{
+		"bench/*", driver,
+		"bench/* buffer control examine ip lab/chart link lnx node operator tcp", "",
+	},
 	{"quic", driver, "lab/emulation lab/plan lab/result", ""},
 	{"adapters", driver, "", ""},
 	{"adapters/upstream", driver, "", ""},
