@@ -16,5 +16,5 @@ func TestDocs(t *testing.T) {
 	code, err := os.ReadFile("first_test.go")
 	require.NoError(t, err)
 	_, body, _ := strings.Cut(string(code), "package internet_test")
-	assert.Contains(t, string(page), "```go\npackage first\n"+strings.TrimSpace(body)+"\n```\n")
+	assert.Contains(t, string(page), "```go\npackage first\n\n"+strings.TrimSpace(body)+"\n```\n")
 }

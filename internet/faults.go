@@ -51,9 +51,17 @@ const (
 )
 
 // Faults plans n faults that begin within a time from now, and last from 0.1 to 10 s. The seed
-// chooses them from the kinds: Cuts, Losses and Crashes if none is given. Call it once.
+// chooses them from the kinds: Cuts, Losses and Crashes if none is given. A second call fails the
+// test.
 func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 	w.t.Helper()
+	if len(w.planned) > 0 {
+		w.t.Fatalf("internet: Faults: %d faults are planned already: call it once", len(w.planned))
+	}
+	if !validFaults(n) {
+		w.t.Fatalf("internet: -internet.faults=%s: must be numbers below %d, separated by commas, "+
+			"or none", *only, n)
+	}
 	if len(kinds) == 0 {
 		kinds = []FaultKind{Cuts, Losses, Crashes}
 	}
@@ -98,6 +106,19 @@ func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 			w.At(began+f.at+f.lasts, f.end)
 		}
 	}
+}
+
+// validFaults reports whether the flag -internet.faults chooses from n faults.
+func validFaults(n int) bool {
+	if *only == "" || *only == "none" {
+		return true
+	}
+	for word := range strings.SplitSeq(*only, ",") {
+		if k, err := strconv.ParseUint(word, 10, 31); err != nil || int(k) >= n {
+			return false
+		}
+	}
+	return true
 }
 
 // kept reports whether the flag -internet.faults has the fault of that number.

@@ -25,14 +25,15 @@ func TestShrinking(t *testing.T) {
 		return string(out)
 	}
 	out := run("-internet.seed=3")
-	found := regexp.MustCompile(`these 1 of 10 faults are enough:
+	found := regexp.MustCompile(`it fails with 1 of 10 faults:
  +at [\d.]+m?s, for [\d.]+m?s: (?:server|client) crashes
  *to repeat this: (?:GOMAXPROCS=\d+ )?go test -run '\^TestPlanted\$' -count=1 ` +
 		`(-internet.seed=3) (-internet.faults=\d)\n`).FindStringSubmatch(out)
 	require.NotNil(t, found, out)
+	assert.Contains(t, run("-internet.faults=10"), "-internet.faults=10: must be numbers below 10")
 	again := run(found[1:]...)
 	assert.Contains(t, again, "the server does not answer")
-	assert.NotContains(t, again, "are enough")
+	assert.NotContains(t, again, "it fails with")
 }
 
 func TestPlanted(t *testing.T) {

@@ -258,12 +258,17 @@ func (h *Host) Crash() {
 	}
 }
 
-// Go calls main, the host's program, in a goroutine of its own. Restart calls it again. The test
-// ends only when it has returned: at the latest when the test closes the host, so that its calls
-// return net.ErrClosed.
+// Go calls main, the host's program, in a goroutine of its own. The test ends only when it has
+// returned: at the latest when the test closes the host, so that its calls return net.ErrClosed.
+// Restart calls it again, and of several programs the last: start all of a host in one main.
 func (h *Host) Go(main func(*Host)) {
+	h.world.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.down && !h.world.ended() {
+		h.world.t.Errorf("internet: Go: host %s is down: Restart starts it and its program", h.name)
+		return
+	}
 	h.main = main
 	h.mains.Go(func() { main(h) })
 }

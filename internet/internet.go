@@ -112,6 +112,10 @@ func Start(tb testing.TB, network string) *World {
 // load is Run or Start: a network's text has blanks between its words.
 func load(tb testing.TB, network string, seed uint64) *World {
 	tb.Helper()
+	if strings.TrimSpace(network) == "" {
+		tb.Fatalf("internet: the network is empty: give it links, such as `link a b delay 20ms`, " +
+			"or the path of its file")
+	}
 	if !strings.ContainsAny(network, " \n") {
 		return run(tb, network, seed)
 	}

@@ -270,6 +270,15 @@ func TestMistakes(t *testing.T) {
 		"started twice": {
 			in("link a b", func(w *World) { w.Host("a").Restart(nil) }), `a is running: crash it first`,
 		},
+		"no network": {net("\n"), `the network is empty`},
+		"faults planned twice": {
+			in("link a b", func(w *World) { w.Faults(2, time.Hour); w.Faults(2, time.Hour) }),
+			`2 faults are planned already`,
+		},
+		"a program of a host that is down": {
+			in("link a b", func(w *World) { w.Host("a").Crash(); w.Host("a").Go(func(*Host) {}) }),
+			`host a is down: Restart`,
+		},
 		"crashed twice": {
 			in("link a b", func(w *World) { w.Host("a").Crash(); w.Host("a").Crash() }), `a is down`,
 		},

@@ -51,12 +51,15 @@ func (l *Link) set(what *bool, down bool) {
 	defer l.mu.Unlock()
 	*what = down
 	for _, e := range l.ends {
-		l.apply(e)
+		l.report(l.apply(e))
 	}
 }
 
 // Impair replaces the link's impairments, in both directions. The words are those of the .net file.
-func (l *Link) Impair(words string) { l.impair(tidepool.Out, words) }
+func (l *Link) Impair(words string) {
+	l.world.t.Helper()
+	l.impair(tidepool.Out, words)
+}
 
 // lose makes both ends lose received packets too. It leaves what Impair and the files say.
 func (l *Link) lose(words string) { l.impair(tidepool.In, words) }
@@ -71,7 +74,10 @@ func (l *Link) impair(way tidepool.Way, words string) {
 	}
 	l.impaired[way] = tidepool.Impairments{Words: words}
 	for _, e := range l.ends {
-		l.apply(e)
+		if err := l.apply(e); err != nil {
+			l.report(err)
+			return // the other end would find the same
+		}
 	}
 }
 
@@ -81,18 +87,17 @@ func (l *Link) renew(h *Host) {
 	defer l.mu.Unlock()
 	for _, e := range l.ends {
 		if e.host == h {
-			l.apply(e)
+			l.report(l.apply(e))
 		}
 	}
 }
 
 // apply sets the state of one end, unless its host is down or paused: renew does it later.
-func (l *Link) apply(e linkEnd) {
-	l.world.t.Helper()
+func (l *Link) apply(e linkEnd) error {
 	e.host.mu.Lock()
 	defer e.host.mu.Unlock()
 	if e.host.down || e.host.paused {
-		return
+		return nil
 	}
 	err := e.host.node.SetUp(e.iface, !l.cut && !l.parted)
 	for _, way := range []tidepool.Way{tidepool.Out, tidepool.In} {
@@ -100,7 +105,12 @@ func (l *Link) apply(e linkEnd) {
 			err = errors.Join(err, e.host.node.Impair(e.iface, way, i))
 		}
 	}
+	return err
+}
+
+func (l *Link) report(err error) {
 	if err != nil {
+		l.world.t.Helper()
 		l.world.t.Errorf("internet: link %v: %v", l, err)
 	}
 }

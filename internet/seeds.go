@@ -88,9 +88,16 @@ func explain(t *testing.T, seed uint64, planned []fault) {
 	for _, i := range least {
 		fmt.Fprintf(&lines, "\n  %v", &planned[i])
 	}
-	t.Logf("internet: these %d of %d faults are enough:%s\nto repeat this: %s", len(least),
-		len(planned), lines.String(), repeat(t.Name(), seed, numbers(least)))
+	enough := "it fails without faults"
+	if len(least) > 0 {
+		enough = fmt.Sprintf("it fails with %d of %d faults:%s", len(least), len(planned),
+			lines.String())
+	}
+	t.Logf("internet: %s\n%s%s", enough, repeatText, repeat(t.Name(), seed, numbers(least)))
 }
+
+// repeatText stands before the command that repeats a failure.
+const repeatText = "to repeat this: "
 
 // shrinkLimit is how long one run may take when faults are shrunk.
 const shrinkLimit = time.Minute
@@ -158,6 +165,7 @@ type search struct {
 	next, end uint64 // seeds that no process has yet
 	done      int
 	failed    []uint64
+	late      bool // go test ends before all seeds are tested
 }
 
 const (
@@ -178,8 +186,13 @@ func (s *search) run() {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for from, n := s.take(); n > 0 && ctx.Err() == nil; from, n = s.take() {
-				s.batch(ctx, from, from+n)
+			for from, n := s.take(); n > 0; from, n = s.take() {
+				if !s.batch(ctx, from, from+n) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.late = true
+					return
+				}
 			}
 		})
 	}
@@ -188,7 +201,7 @@ func (s *search) run() {
 	slices.Sort(s.failed)
 	s.t.Logf("internet: %d seeds in %v, %.0f an hour; %d failed: %v", s.done,
 		took.Round(time.Millisecond), float64(s.done)/took.Hours(), len(s.failed), s.failed)
-	if ctx.Err() != nil {
+	if s.late {
 		s.t.Errorf("internet: %d of %d seeds are not tested: go test ends soon: use a longer "+
 			"-timeout", *seeds-uint64(s.done), *seeds)
 	}
@@ -204,13 +217,16 @@ func (s *search) take() (from, n uint64) {
 	return from, n
 }
 
-// batch tests some seeds. After one that fails it starts another process.
-func (s *search) batch(ctx context.Context, from, end uint64) {
+// batch tests some seeds. After one that fails it starts another process. It returns false if go
+// test ends too soon for all of them.
+func (s *search) batch(ctx context.Context, from, end uint64) bool {
 	s.t.Helper()
 	for from < end {
-		limit := time.Duration(0)
-		if end, ok := ctx.Deadline(); ok {
-			limit = max(time.Until(end)-margin, 1)
+		limit, began := time.Duration(0), time.Now()
+		if stop, ok := ctx.Deadline(); ok {
+			if limit = stop.Sub(began); limit <= margin {
+				return false
+			}
 		}
 		args := append(arguments(s.t.Name(), from), fmt.Sprintf("-test.timeout=%v", limit),
 			"-internet.worker", fmt.Sprintf("-internet.seeds=%d", end-from))
@@ -221,7 +237,7 @@ func (s *search) batch(ctx context.Context, from, end uint64) {
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 		said, err := cmd.CombinedOutput()
 		if ctx.Err() != nil {
-			return
+			return false
 		}
 		var others []string
 		count := 0
@@ -235,11 +251,17 @@ func (s *search) batch(ctx context.Context, from, end uint64) {
 		from += uint64(count)
 		if err == nil && from < end {
 			s.t.Errorf("internet: seed %d was skipped:\n%s", from, strings.Join(others, ""))
-			return
+			return true
+		}
+		if limit > 0 && time.Since(began) >= limit-margin {
+			s.note(count, end, end, nil, "")
+			s.t.Logf("internet: seed %d has not ended:\n%s", from, strings.Join(others, ""))
+			return false
 		}
 		s.note(count, from, end, err, strings.Join(others, ""))
 		from++ // the one that failed
 	}
+	return true
 }
 
 func (s *search) failures() int {
@@ -257,6 +279,10 @@ func (s *search) note(count int, from, end uint64, err error, said string) {
 	if from < end {
 		s.done++
 		s.failed = append(s.failed, from)
+		if !strings.Contains(said, repeatText) { // it ended its process
+			_, command, _ := strings.Cut(repeat(s.t.Name(), from, faultsFlag()...), "go test ")
+			said += repeatText + "GOMAXPROCS=1 go test " + command + "\n"
+		}
 		s.t.Errorf("internet: seed %d failed (%v):\n%s", from, err, said)
 	} else if err != nil {
 		s.t.Errorf("internet: a process failed after its last seed, %d (%v):\n%s", from-1,
