@@ -29,6 +29,10 @@ func TestOneOfTwoLinksDown(t *testing.T) {
 			return ok && r.NextHop == netip.MustParseAddr(next)
 		})
 		a.AwaitRoute(far)
+		// The replies need routes, too: C learns none from a link until B sends an update on it.
+		for _, n := range []*Node{c, net.Node("D")} {
+			n.AwaitRoute(netip.MustParseAddr("10.0.0.1"))
+		}
 		out := a.MustDo("ping -c 3 -i 0.01 %s", far)
 		require.NotEmpty(t, out)
 		c.MustDo("up %s", down)
