@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // checksOf returns the names that `lab check --list` prints for args.
@@ -27,6 +29,7 @@ func checksOf(t *testing.T, args ...string) []string {
 // An argument that is not a preset's name selects all presets that begin with it. Presets without
 // expectations are left out, and each preset is checked once.
 func TestFamiliesAreChecked(t *testing.T) {
+	testenv.NeedNoRace(t)
 	assert.Equal(t, []string{"rmcat-5.1", "rmcat-5.2", "rmcat-5.4"},
 		checksOf(t, "rmcat-5.1", "rmcat-5")[:3])
 	assert.Len(t, checksOf(t, "rmcat"), 7)
@@ -56,6 +59,7 @@ func TestFamiliesAreChecked(t *testing.T) {
 // the run: by the preset's name, or by a path relative to the report's folder. It never contains an
 // absolute path of the machine that made it.
 func TestWhatAReportTells(t *testing.T) {
+	testenv.NeedNoRace(t)
 	t.Chdir(t.TempDir())
 	page := func(dir string) string {
 		text, err := os.ReadFile(filepath.Join(dir, "report.html"))
@@ -97,6 +101,7 @@ func TestWhatAReportTells(t *testing.T) {
 }
 
 func TestAPresetIsRepeatedByItsName(t *testing.T) {
+	testenv.NeedNoRace(t)
 	t.Chdir(t.TempDir())
 	for _, line := range []string{"check-slow-start", "check-slow-start --seed 3 --trials 2"} {
 		out, said, status := runLab(append([]string{"run"}, strings.Fields(line)...)...)
