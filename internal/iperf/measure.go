@@ -95,9 +95,9 @@ func (g *group) moved(total *atomic.Int64, n int) {
 
 func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 
-// run runs a test at either end: before, the measurement, and behind. A test that fails aborts the
-// control connection, which ends a wait of the protocol; during the measurement it first reports
-// the error to the other end.
+// run runs a test at either end, with the messages before and after the measurement. A test that
+// fails aborts the control connection, which ends a wait of the protocol; during the measurement it
+// first reports the error to the other end.
 func (t *test) run(ctx context.Context, before, behind func() error) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)

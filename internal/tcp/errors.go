@@ -13,7 +13,7 @@ var (
 	ErrReset   = errors.New("connection reset by peer") // "connection reset"
 	ErrAborted = errors.New("connection aborted")       // by ABORT
 	ErrTimeout = errors.New("connection timed out")     // R2 of §3.8.3
-	// ErrAddressGone is what ends a connection whose local address the host has no more.
+	// ErrAddressGone ends a connection whose local address the host no longer has.
 	ErrAddressGone = errors.New("local address removed")
 	ErrUnreachable = errors.New("no route to host")
 	ErrNotHost     = errors.New("not a unicast address") // a broadcast or multicast address

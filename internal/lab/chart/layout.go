@@ -205,7 +205,7 @@ func (p *placed) share() float64 {
 	return 1
 }
 
-// measureAcross finds what stands above and below a panel whose width is known.
+// measureAcross measures the titles and axes above and below a panel whose width is known.
 func (p *placed) measureAcross() {
 	p.xTicks = p.x.ticks(p.inside.width(), p.apart)
 	p.key = p.entries()

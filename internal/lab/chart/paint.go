@@ -105,7 +105,7 @@ func (p Paint) CSS() string {
 
 var themed = regexp.MustCompile(`var\(--p([0-9a-f]{6}),`)
 
-// Themes are definitions for a dark theme of the variables in the texts of a page.
+// Themes returns the dark theme's definitions of the CSS variables that texts use.
 func Themes(texts ...string) string {
 	var list []string
 	for _, text := range texts {

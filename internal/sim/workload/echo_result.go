@@ -23,7 +23,7 @@ type EchoResult struct {
 	// of the stream, and Again of these were retransmissions; Acks had no data. RCP's first packet,
 	// which opens the connection without data, counts as Data.
 	Sent, Data, Again, Acks uint64
-	// Rounds is how often the client's send loop went round; TCP has none.
+	// Rounds counts the iterations of the client's send loop; 0 for TCP.
 	Rounds uint64
 	// Timeouts and Recoveries are TCP's.
 	Timeouts, Recoveries uint64
