@@ -67,7 +67,7 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.gradescope, "gradescope", "", "write Gradescope's results.json to `FILE`")
 	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suits the subject")
-	f.IntVar(&o.runs, "runs", 0, "make a verdict of `N` equal runs (default 3)")
+	f.IntVar(&o.runs, "runs", 0, "run each check `N` times; flaky if the runs differ (default 3)")
 	f.BoolVar(&o.long, "long", false, "include checks that take minutes: files of 100 MB")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")

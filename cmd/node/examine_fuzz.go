@@ -29,11 +29,11 @@ func examineFuzzCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fuzz",
 		Short: "compare TCP stacks by generated sequences of events",
-		Long: "Generate sequences of calls, segments and time, and hold the answers of our TCP\n" +
-			"engine against a model of RFC 9293. With --tun, the sequences that together cover\n" +
-			"all that the engine does go to this machine's kernel, too. The command prints the\n" +
-			"kinds of differences, each with the shortest sequence that shows it. The exit\n" +
-			"status is 1 if our engine does what the model does not allow.",
+		Long: "Generate sequences of calls, segments and time, and compare the answers of our\n" +
+			"TCP engine with a model of RFC 9293. With --tun, also run some of them on this\n" +
+			"machine's kernel: those that together cover what the engine does. The command\n" +
+			"prints the kinds of differences, each with the shortest sequence that shows it.\n" +
+			"The exit status is 1 if our engine does what the model does not allow.",
 		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
 			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +
 			"  node examine --checks differences",

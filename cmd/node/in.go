@@ -29,10 +29,10 @@ func inCommand() *cobra.Command {
 		Long: "Run a program as a host of a network, as any user and without root: with the\n" +
 			"host's addresses, and with the names of the network's hosts. NETWORK is a\n" +
 			"running network, or a folder or .net file, whose network is started if it is\n" +
-			"not up. Programs that run as the same host share its ports. Those that the\n" +
-			"node itself uses stay the node's. Without a COMMAND the program is a shell.\n\n" +
-			"The exit status is the program's: 128 and the number if a signal ended it, 126\n" +
-			"or 127 if it could not be executed. It needs Linux.",
+			"not up. Programs on the same host share its ports. They cannot use ports that\n" +
+			"the node itself uses. Without a COMMAND the program is a shell.\n\n" +
+			"The exit status is the program's: 128 plus the signal number if a signal killed\n" +
+			"it, 126 or 127 if it could not be executed. It needs Linux.",
 		Example: "  node in nets/ring:A -- ping -c 3 b\n" +
 			"  node in ring:B -- python3 -m http.server 80\n" +
 			"  node in ring:A -- curl -s http://b/",
@@ -57,22 +57,19 @@ func inCommand() *cobra.Command {
 
 // in runs a program as a host.
 func (o *netOptions) in(c *cobra.Command, network, host string, program []string) error {
-	n, err := o.running(c, network)
+	n, err := o.running(c, network, host)
 	if err != nil {
 		return err
 	}
 	members := n.Members()
-	i := slices.IndexFunc(members, func(m netctl.Member) bool {
-		return strings.EqualFold(m.Name, host)
-	})
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	i, err := findHost(n.Name(), names, host)
 	switch {
-	case i < 0:
-		var names []string
-		for _, m := range members {
-			names = append(names, m.Name)
-		}
-		return &usageError{fmt.Errorf("%s has no host %q: its hosts are %s", n.Name(), host,
-			strings.Join(names, ", "))}
+	case err != nil:
+		return err
 	case members[i].Host != "":
 		return fmt.Errorf("%s runs on %s: run `node in` there", members[i].Name, members[i].Host)
 	}
@@ -92,8 +89,18 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 	return nil
 }
 
-// running returns a network, which it starts if it is not up.
-func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network, error) {
+// findHost returns the index of a host in a network.
+func findHost(network string, names []string, host string) (int, error) {
+	i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, host) })
+	if i < 0 {
+		return i, &usageError{fmt.Errorf("%s has no host %q: its hosts are %s", network, host,
+			strings.Join(names, ", "))}
+	}
+	return i, nil
+}
+
+// running returns a network, which it starts if it is not up and has the host.
+func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Network, error) {
 	_, n, err := o.network([]string{network})
 	if err == nil {
 		return n, sameSource(n, network)
@@ -105,6 +112,17 @@ func (o *netOptions) running(c *cobra.Command, network string) (*netctl.Network,
 		if strings.ContainsRune(network, filepath.Separator) {
 			return nil, e // a path, not a name
 		}
+		return nil, err
+	}
+	f, err := readNetwork(network)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, config := range f.configs() {
+		names = append(names, config.Name)
+	}
+	if _, err := findHost(network, names, host); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()

@@ -49,15 +49,14 @@ type labRunOptions struct {
 	live       realFlags
 }
 
-const labRunLong = `Run an experiment: a preset of the list, a file, or a directory of results,
-whose experiment continues where it was stopped. It prints one table; the
-directory, lab/NAME or that of -o, has all other results.
+const labRunLong = "Run an experiment: a preset (see `node lab list`), a file, or a directory" + `
+of results, to continue a stopped experiment. It prints one table; the directory,
+lab/NAME or that of -o, has all other results.
 
 --set and --sweep change the file: --set path.down.rate=5Mbit/s sets a key,
 --sweep flows.0.cc=reno,cubic varies one, with a cell for each value. --netem takes
 the arguments of tc-netem(8), and replaces delay, loss and the like in the direction
-of data. --mm takes a chain of mahimahi's shells, and replaces the
-path.
+of data. --mm takes a mahimahi command line, and replaces the path.
 
 Each cell of a sweep runs --trials times. Trial i has the same random draws in
 every cell, so that cells can be compared pair by pair.
@@ -70,7 +69,7 @@ share the directory; with --parts M it runs part N of M equal parts.
 --real also runs each cell in real time, with processes of this machine: a node
 for each end of a flow, and one process between them for the path, over UDP. A
 minute of an experiment takes a minute. The report compares virtual and real time,
-and says whether the machine kept time. Without --trials each cell runs once.`
+and says whether the machine kept up. Without --trials each cell runs once.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions

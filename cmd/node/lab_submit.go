@@ -36,16 +36,16 @@ type submitOptions struct {
 }
 
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
-results. They are the same bytes as those of ` + "`node lab run`" + `.
+results. The files are byte-identical to those of ` + "`node lab run`" + `.
 
 Slurm's machines must share the folder of results: lab/NAME or that of -o. On
 Kubernetes the pods share the volume of --claim, and the results are copied from
 there into the folder. --image must be of this version.
 
 The runs of the experiment are split into parts, and a task of the array runs one
-part. One run is measured first. The time limit of a task is four times that run's
-time for each run of its part; its memory limit is twice that run's memory. Parts that
-failed are queued again with twice the limits.
+part. One run is measured first. The time limit of a task is four times the measured
+time, multiplied by the number of runs in its part. Its memory limit is twice the
+measured memory. Parts that failed are queued again with twice the limits.
 
 Ctrl-C leaves the job in its queue, or stops local parts. To wait again and to queue
 missing parts, repeat the command or pass the folder. ` + "`node lab collect DIR`" + `

@@ -47,15 +47,15 @@ func linkCommand() *cobra.Command {
 		Use:   "link [WORD...] -- COMMAND [ARG...]",
 		Short: "run a program behind a link to this machine's network",
 		Long: "Run a program behind one link to this machine's network, as any user and\n" +
-			"without root. The words describe the link, as those of tc-netem(8) do: delay,\n" +
-			"loss, rate, codel and others. They hold in each direction; words after uplink\n" +
-			"or downlink hold in that one only. Without a COMMAND the program is a shell.\n" +
-			"`trace FILE` sends at the times of a trace of mahimahi's.\n\n" +
+			"without root. The arguments describe the link, in the syntax of tc-netem(8):\n" +
+			"delay, loss, rate, codel and others. They apply to both directions; arguments\n" +
+			"after uplink or downlink apply to that direction only. Without a COMMAND the\n" +
+			"program is a shell. `trace FILE` sends packets at the times in a mahimahi trace.\n\n" +
 			"The program reaches what this machine reaches, with TCP, UDP and ping, and over\n" +
-			"IPv6 if this machine has it. The default gateway inside is this machine's\n" +
-			"loopback. Links can be nested. The exit status is the program's: 128 and the\n" +
-			"number if a signal ended it, 126 or 127 if it could not be executed. It needs\n" +
-			"Linux.",
+			"IPv6 if this machine has it. Inside, the address of the default gateway is this\n" +
+			"machine's loopback. Links can be nested. The exit status is the program's: 128\n" +
+			"plus the signal number if a signal killed it, 126 or 127 if it could not be\n" +
+			"executed. It needs Linux.",
 		Example: "  node link delay 20ms loss 1% rate 10mbit codel -- curl -s example.org\n" +
 			"  node link delay 20ms downlink rate 2mbit -- bash\n" +
 			"  node link --listen 8080 delay 100ms -- chromium    # with the page",

@@ -49,7 +49,7 @@ type Config struct {
 	Page fs.FS
 	// Tell, if set, is called with messages that no client can receive.
 	Tell func(text string)
-	// Files is the directory of the file names in requests; nil: the nodes' own servers decide.
+	// Files is the directory that file names in requests refer to; nil: each node uses its own.
 	Files *files.Folder
 	// Profile serves /debug/pprof/ to authorized clients.
 	Profile bool

@@ -18,8 +18,8 @@ func openAdvice(err error) string {
 		return "the kernel module is missing: sudo modprobe tun; " +
 			"a container needs --device " + tunPath
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return "let users open it, which alone grants nothing: sudo chmod 666 " + tunPath +
-			"; or run the node as root"
+		return "allow all users to open it: sudo chmod 666 " + tunPath +
+			" (opening it gives no access to the network); or run the node as root"
 	}
 	return ""
 }

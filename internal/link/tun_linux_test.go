@@ -470,8 +470,8 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	become(t, nobody)
 	if _, err := OpenTUN(cfg); !errors.Is(err, unix.EPERM) { // some systems let every user open it
 		assert.EqualError(t, err, "link: interface tun0: tun:tide0: open /dev/net/tun: permission denied "+
-			"(let users open it, which alone grants nothing: sudo chmod 666 /dev/net/tun; "+
-			"or run the node as root)")
+			"(allow all users to open it: sudo chmod 666 /dev/net/tun (opening it gives no access "+
+			"to the network); or run the node as root)")
 	}
 	_, err = attach(cfg, first)
 	assert.ErrorIs(t, err, unix.EPERM)

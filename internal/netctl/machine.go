@@ -174,8 +174,8 @@ func platform(system, machine string) string {
 	return strings.ToLower(system) + "/" + machine
 }
 
-// clockOff returns how far a clock that was read between two times is off; 0: at most 2 s, since
-// its reading is cut to seconds.
+// clockOff returns the offset of a clock that was read between two times. Offsets up to 2 s count
+// as 0, because the reading is truncated to seconds.
 func clockOff(clock, before, after time.Time) time.Duration {
 	const least = 2 * time.Second
 	switch {

@@ -402,7 +402,7 @@ func (r *reader) trace() {
 		if e.Text != "" {
 			place.Msg = "not a time" // without the text: it could be of any file of the node
 		}
-		r.fail(w, "not a trace of mahimahi's: "+place.Error(), e.Want)
+		r.fail(w, "not a mahimahi trace: "+place.Error(), e.Want)
 		return
 	}
 	r.traced = &Opportunities{At: at, Once: once, Name: w.text}

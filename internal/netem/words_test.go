@@ -228,8 +228,8 @@ func TestWordsThatNameAFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"trace":                   `the arguments are incomplete; expected trace FILE [once]`,
 		"trace none.up":           `"none.up" is a file that cannot be read: no such file`,
-		"trace bad.up":            `"bad.up" is not a trace of mahimahi's: bad.up:3:3: not a time; expected whole`,
-		"trace back.up":           `is not a trace of mahimahi's: back.up:2: 3 ms follows 9 ms; expected times in`,
+		"trace bad.up":            `"bad.up" is not a mahimahi trace: bad.up:3:3: not a time; expected whole`,
+		"trace back.up":           `is not a mahimahi trace: back.up:2: 3 ms follows 9 ms; expected times in`,
 		"rate 1mbit trace lte.up": `"trace" is in conflict with a rate or slots; expected only one of them`,
 		"trace lte.up slot 1ms":   `"trace" is in conflict with a rate or slots; expected only one of them`,
 	} {

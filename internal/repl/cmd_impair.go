@@ -38,7 +38,7 @@ you can paste a whole tc command.
   rate 1mbit,2mbit@10s,0bit@20s [repeat 30s]   in steps
   slot MIN [MAX] [packets N] [bytes N]   send in bursts, as Wi-Fi and LTE do; or
     distribution NAME DELAY JITTER
-  trace FILE [once]                send at the times of a trace of mahimahi's
+  trace FILE [once]                send at the times of a mahimahi trace
   limit 100 | 64kb | 200ms | 100,64kb   length of the queue
   droptail | drophead              the queue of the rate, or one of
   codel [target 5ms] [interval 100ms]

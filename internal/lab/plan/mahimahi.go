@@ -262,7 +262,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 		return
 	}
 	kinds := []string{"infinite", "droptail", "drophead", "codel", "pie"}
-	kind, ok := c.d.word(q.kind, "a queue of mahimahi's", kinds)
+	kind, ok := c.d.word(q.kind, "a mahimahi queue", kinds)
 	if !ok || kind == "infinite" {
 		return
 	}

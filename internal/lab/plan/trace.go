@@ -47,7 +47,7 @@ func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
 		return readListed(d, n)
 	case scalar:
 	}
-	text, ok := d.file(n, "a trace of mahimahi's")
+	text, ok := d.file(n, "a mahimahi trace")
 	if !ok {
 		return nil, false
 	}

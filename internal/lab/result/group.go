@@ -10,10 +10,10 @@ import (
 // Group sums up the runs of one cell, for one flow or for the whole cell.
 type Group struct {
 	Cell int
-	// Flow is the flow's name, and Label what it is an instance of; empty: the whole.
+	// Flow is the flow's name. Label is the name in the plan, which all flows of one `count` share.
+	// Both are empty for the whole cell.
 	Flow, Label string
-	// N is how many runs there were, and Finished in how many everything that had an end came
-	// to it.
+	// N is the number of runs. Finished counts those in which every finite flow completed.
 	N, Finished int
 	// Trial is the first that did not finish, and Note what happened in it.
 	Trial   int
