@@ -187,6 +187,10 @@ const (
 	defaultRTO = time.Second
 )
 
+// overrideTimeout is the least time after which a sender may fill a small window (RFC 9293
+// §3.8.6.2.1). Nodes whose timers take milliseconds send earlier.
+const overrideTimeout = 100 * time.Millisecond
+
 // measure finds out the times and features of a subject.
 func measure(subject Subject) *measured {
 	m := &measured{features: map[Feature]bool{}, units: Units{
@@ -197,7 +201,7 @@ func measure(subject Subject) *measured {
 	}
 	for _, f := range []Feature{
 		FeatureMSS, FeatureWScale, FeatureSACK, FeatureStamps,
-		FeatureICMP, FeatureFragment, FeatureControl, FeatureLong,
+		FeatureICMP, FeatureFragment, FeatureControl, FeatureTimers, FeatureLong,
 	} {
 		m.features[f] = false
 	}
@@ -222,7 +226,9 @@ func measure(subject Subject) *measured {
 	x = m.probe(subject, "listen\nwait 2 rtt\nsend S\nexpect S.\nsend .\nwait 2 rtt\n"+
 		"write 100\nexpect . len 100 seq 1 within 2 s\nexpect . len 100 seq 1 within 4 s")
 	if x != nil {
-		m.units.RTO = max(x.last.at.Sub(x.before.at), leastRTO)
+		rto := x.last.at.Sub(x.before.at)
+		m.units.RTO = max(rto, leastRTO)
+		m.features[FeatureTimers] = rto >= overrideTimeout
 	}
 	m.features[FeatureControl] = m.probe(subject, "sendfile 60000\nexpect S within 2 s\n"+
 		"send S. mss 1000\nexpect . len >0 within 2 s\nmost 30 . len >0 for 5 rtt") != nil

@@ -69,6 +69,7 @@ const (
 	FeatureStamps   Feature = "ts"       // sends timestamps
 	FeatureFragment Feature = "reassembly"
 	FeatureControl  Feature = "congestion" // does not send a large window at once
+	FeatureTimers   Feature = "timers"     // its RTO is at least 0.1 s
 	FeatureLong     Feature = "long"       // has time for long checks; see Exam.Long
 )
 
@@ -77,7 +78,8 @@ var features = []string{
 	string(FeatureRouter), string(FeatureRIP), string(FeatureMasks), string(FeatureTest),
 	string(FeatureTCP), string(FeatureUser), string(FeatureShutdown), string(FeatureFiles),
 	string(FeatureICMP), string(FeatureMSS), string(FeatureWScale), string(FeatureSACK),
-	string(FeatureStamps), string(FeatureFragment), string(FeatureControl), string(FeatureLong),
+	string(FeatureStamps), string(FeatureFragment), string(FeatureControl), string(FeatureTimers),
+	string(FeatureLong),
 }
 
 // Subject is a stack that can be started.
