@@ -47,7 +47,7 @@ var session = flag.String("session", "", "replay the session of a `file` and pri
 // TestSession replays a session of the page for web/test/playground.mjs, which compares the states.
 func TestSession(t *testing.T) {
 	if *session == "" {
-		t.Skip("skip: needs -session")
+		t.Skip("-session names the log of a session to replay")
 	}
 	text, err := os.ReadFile(*session)
 	require.NoError(t, err)
