@@ -59,7 +59,7 @@ func TestFamiliesAreChecked(t *testing.T) {
 // the run: by the preset's name, or by a path relative to the report's folder. It never contains an
 // absolute path of the machine that made it.
 func TestWhatAReportTells(t *testing.T) {
-	testenv.NeedNoRace(t)
+	testenv.NeedLong(t)
 	t.Chdir(t.TempDir())
 	page := func(dir string) string {
 		text, err := os.ReadFile(filepath.Join(dir, "report.html"))

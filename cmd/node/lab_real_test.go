@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
 // moment is an experiment that takes two seconds.
@@ -32,6 +34,7 @@ func linesOf(t *testing.T, path ...string) []string {
 // which, and whether the real-time run kept time. The test does not check how late it was, because
 // that depends on the machine.
 func TestRealBesideVirtual(t *testing.T) {
+	testenv.NeedLong(t)
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
 	require.NoError(t, os.WriteFile(file, []byte(moment), 0o600))
