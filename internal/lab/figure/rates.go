@@ -53,8 +53,8 @@ const (
 	capacityName = "capacity"
 )
 
-// binWidth returns the width of a bin: 1, 2 or 5 times a power of ten, at least two round trips, and
-// wide enough for at most mostBins bins. Short runs get about four bins.
+// binWidth returns the width of a bin: 1, 2 or 5 times a power of ten, at least two round trips,
+// and wide enough for at most mostBins bins. Short runs get about four bins.
 func binWidth(v *view) float64 {
 	least := max(v.end/mostBins, 2*v.RTT.Seconds())
 	least = min(least, v.end/4)
