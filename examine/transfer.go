@@ -156,7 +156,7 @@ func (t *transfer) done() (bool, error) {
 	}
 	got := t.arrived()
 	n := min(len(got), len(t.file))
-	if n < t.equal { // the subject has begun the file anew
+	if n < t.equal { // the subject has started the file again
 		t.equal = 0
 	}
 	same := bytes.Equal(got[t.equal:n], t.file[t.equal:n])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
@@ -256,7 +257,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 }
 
 func shapeText(g *topology.Graph) string {
-	text, err := json.Marshal(shapeOfGraph(g))
+	text, err := json.Marshal(api.ShapeOf(g))
 	if err != nil {
 		panic("BUG: plain values: " + err.Error())
 	}

@@ -139,7 +139,7 @@ func shapeOf(n *netctl.Network) *api.Shape {
 			s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
 		}
 	}
-	drawn := shapeOfGraph(topology.From(n.Name(), configs))
+	drawn := api.ShapeOf(topology.From(n.Name(), configs))
 	s.Nodes, s.Links = append(s.Nodes, drawn.Nodes...), drawn.Links
 	return s
 }
@@ -151,21 +151,4 @@ func configOf(m netctl.Member) (*lnx.Config, error) {
 		return nil, err
 	}
 	return lnx.Parse(m.File, text)
-}
-
-func shapeOfGraph(g *topology.Graph) *api.Shape {
-	s := &api.Shape{Name: g.Title, Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
-	for _, v := range g.Nodes {
-		s.Nodes = append(s.Nodes, api.ShapeNode{Name: v.Name, Router: v.Router})
-	}
-	for i := range g.Links {
-		l := api.ShapeLink{Subnet: g.Links[i].Subnet}
-		for _, end := range g.Links[i].Ends {
-			l.Ends = append(l.Ends, api.ShapeEnd{
-				Node: g.Nodes[end.Node].Name, Iface: end.Iface, Addr: end.Addr,
-			})
-		}
-		s.Links = append(s.Links, l)
-	}
-	return s
 }

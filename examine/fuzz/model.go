@@ -303,7 +303,7 @@ func (m *model) answered(o *Outcome) {
 	}
 }
 
-// tooMuch is what is wrong with an acknowledgment beyond RCV.NXT.
+// tooMuch describes an acknowledgment beyond RCV.NXT.
 const tooMuch = "it must not acknowledge so much"
 
 // judge compares what the stack sent with what the model allows. It returns what is wrong, or "".

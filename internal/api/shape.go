@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
 // Shape is how the nodes of a server are connected.
@@ -13,6 +14,24 @@ type Shape struct {
 	Name  string      `json:"name"` // name of the network; empty: none
 	Nodes []ShapeNode `json:"nodes"`
 	Links []ShapeLink `json:"links"`
+}
+
+// ShapeOf returns the shape of a network's graph.
+func ShapeOf(g *topology.Graph) *Shape {
+	s := &Shape{Name: g.Title, Nodes: []ShapeNode{}, Links: []ShapeLink{}}
+	for _, v := range g.Nodes {
+		s.Nodes = append(s.Nodes, ShapeNode{Name: v.Name, Router: v.Router})
+	}
+	for i := range g.Links {
+		l := ShapeLink{Subnet: g.Links[i].Subnet}
+		for _, end := range g.Links[i].Ends {
+			l.Ends = append(l.Ends, ShapeEnd{
+				Node: g.Nodes[end.Node].Name, Iface: end.Iface, Addr: end.Addr,
+			})
+		}
+		s.Links = append(s.Links, l)
+	}
+	return s
 }
 
 // ShapeNode is a node.

@@ -94,7 +94,7 @@ var rooms = []room{
 	{"internal/operator", driver, "clock control files icmp iperf ip link lnx nat netem node " +
 		"observe portforward rip services stack tcp udp", ""},
 	{"internal/repl", driver, "control diagnostic files table", ""},
-	{"internal/api", driver, "control diagnostic files", ""},
+	{"internal/api", driver, "control diagnostic files topology", ""},
 	{"internal/netctl", driver, "api control diagnostic files", ""},
 
 	{"internal/lab", driver, "diagnostic files lab/* table", ""},
