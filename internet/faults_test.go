@@ -97,6 +97,7 @@ func TestFaultsOfAllKinds(t *testing.T) {
 				cancel()
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait() // for the race detector, which does not know virtual time
 			for _, h := range w.hosts {
 				assert.False(t, h.down || h.paused, h.name)
 				assert.Equal(t, time.Now(), h.Now(), h.name)
