@@ -3,55 +3,55 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
-	"regexp"
+	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// child is a node in a separate process, controlled through its shell: it reads lines and answers
-// with lines of JSON.
+// child is a node in a separate process. It stops when its shell's input ends, so also when this
+// process is killed.
 type child struct {
-	name    string
-	process *exec.Cmd
-	in      io.WriteCloser
-	asked   atomic.Bool // to stop
-	// answers are the lines that answer our questions, transfers the finished transfers, which may
-	// come at any time.
-	answers   chan []byte
-	transfers chan control.Transfer
-	complaint tail
-	ended     chan struct{} // closed when the process has ended; err is then set
-	err       error
+	*api.Client // sends requests to the node's socket
+	name        string
+	process     *exec.Cmd
+	in          io.Closer // the shell's input
+	asked       atomic.Bool
+	complaints  [][]byte      // the last lines of its standard error, complete when it has ended
+	ended       chan struct{} // closed when the process has ended; err is then set
+	err         error
 }
 
-// killDelay is how long a process may take to stop before it is killed.
-const killDelay = 2 * time.Second
+const (
+	// killDelay is how long a process may take to stop before it is killed.
+	killDelay = 2 * time.Second
+	// mostComplaints is how many lines of standard error are kept.
+	mostComplaints = 4
+)
 
-// startChild starts a node, which stops at the latest with ctx.
-func startChild(ctx context.Context, name, program, dir string, args []string) (*child, error) {
+// startChild starts a node, which stops at the latest with ctx. Its socket is in the folder sockets.
+func startChild(ctx context.Context, name, program, dir, sockets string, args []string) (
+	*child, error,
+) {
+	socket := filepath.Join(sockets, name+".sock")
 	c := &child{
-		name:      name,
-		process:   exec.CommandContext(ctx, program, args...),
-		answers:   make(chan []byte, 16),
-		transfers: make(chan control.Transfer, 1),
-		ended:     make(chan struct{}),
+		Client: api.NewClient(api.Endpoint{Socket: socket}, name), name: name,
+		process: exec.CommandContext(ctx, program, append(args, "--socket", socket)...),
+		ended:   make(chan struct{}),
 	}
 	c.process.Dir = dir
 	c.process.WaitDelay = killDelay
 	c.process.Cancel = c.interrupt
-	c.process.Stdout = &lineWriter{tell: c.heard}
-	c.process.Stderr = &lineWriter{tell: c.complaint.add}
+	c.process.Stderr = &lineWriter{tell: c.complain}
 	in, err := c.process.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting node %s: %w", name, err)
@@ -67,86 +67,61 @@ func startChild(ctx context.Context, name, program, dir string, args []string) (
 	return c, nil
 }
 
-// heard processes a line of the node's output. Answers to our questions are JSON arrays. Objects
-// with a path are results of transfers. Everything else is an event.
-func (c *child) heard(line []byte) error {
-	switch {
-	case bytes.HasPrefix(line, []byte("[")):
-		select {
-		case c.answers <- bytes.Clone(line):
-		default: // an unexpected answer
-		}
-	case bytes.HasPrefix(line, []byte("{")):
-		var t control.Transfer
-		if err := json.Unmarshal(line, &t); err == nil && t.Path != "" {
-			select {
-			case c.transfers <- t:
-			default: // there is only one transfer
-			}
-		}
+func (c *child) complain(line []byte) error {
+	if line = bytes.TrimSpace(line); len(line) > 0 {
+		c.complaints = append(c.complaints, bytes.Clone(line))
+		c.complaints = c.complaints[max(0, len(c.complaints)-mostComplaints):]
 	}
 	return nil
 }
 
-func (c *child) tell(line string) error {
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		// The pipe breaks when the process ends. Its exit status says more.
+// ask executes a request at a node.
+func ask[A any](ctx context.Context, c *child, req control.Request[A]) (A, error) {
+	answer, err := control.Ask(ctx, c, req)
+	if errors.Is(err, api.ErrGone) {
 		select {
 		case <-c.ended:
-			return c.death()
-		case <-time.After(time.Second):
-			return fmt.Errorf("node %s is not listening: %w", c.name, err)
+			return answer, c.death()
+		case <-time.After(killDelay):
 		}
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("node %s: %w", c.name, err)
+	}
+	return answer, err
 }
 
-// ask sends a question to the node's shell and reads the answer.
-func (c *child) ask(ctx context.Context, question string, answer any) error {
-	if err := c.tell(question); err != nil {
-		return err
-	}
-	select {
-	case line := <-c.answers:
-		if err := json.Unmarshal(line, answer); err != nil {
-			return fmt.Errorf("node %s: answer to %q: %w", c.name, question, err)
+// awaitRoute waits until the node answers and has a route to an address.
+func (c *child) awaitRoute(ctx context.Context, to netip.Addr) error {
+	poll := time.NewTicker(routePoll)
+	defer poll.Stop()
+	for {
+		routes, err := control.Ask(ctx, c, control.Routes{})
+		if err == nil && slices.ContainsFunc(routes, func(r control.Route) bool {
+			return r.Prefix.Contains(to)
+		}) {
+			return nil
 		}
-		return nil
-	case <-c.ended:
-		return c.death()
-	case <-ctx.Done():
-		return fmt.Errorf("node %s: no answer to %q: %w", c.name, question, context.Cause(ctx))
+		select {
+		case <-poll.C:
+		case <-c.ended:
+			return c.death()
+		case <-ctx.Done():
+			return fmt.Errorf("node %s: %v: %w", c.name, to, context.Cause(ctx))
+		}
 	}
 }
 
 // death describes in one line how the process ended early.
 func (c *child) death() error {
-	if c.crashed() {
-		return fmt.Errorf("node %s: %w%s", c.name, c.err, prefixed(": ", c.complaint.String()))
+	if c.err == nil {
+		return fmt.Errorf("node %s stopped too early", c.name)
 	}
-	if reason := c.complaint.reason(); reason != "" {
-		return fmt.Errorf("node %s: %s", c.name, reason)
+	if len(c.complaints) == 0 {
+		return fmt.Errorf("node %s: %w", c.name, c.err)
 	}
-	if c.err != nil {
-		return fmt.Errorf("node %s: %w%s", c.name, c.err, prefixed(": ", c.complaint.String()))
-	}
-	return fmt.Errorf("node %s stopped too early", c.name)
+	return fmt.Errorf("node %s: %w: %s", c.name, c.err, bytes.Join(c.complaints, []byte(" | ")))
 }
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-func (c *child) crashed() bool {
-	exit, ok := errors.AsType[*exec.ExitError](c.err)
-	return ok && exit.ExitCode() < 0
-}
-
-// hangUp closes the shell's input, so that the node stops.
-func (c *child) hangUp() { _ = c.in.Close() } // it may have ended already
 
 // wait waits until the process has ended successfully.
 func (c *child) wait(ctx context.Context) error {
@@ -186,48 +161,4 @@ func (c *child) end() {
 	}
 	_ = c.process.Process.Kill() // it may have ended just now
 	<-c.ended
-}
-
-// tail keeps the last lines of a node's standard error.
-type tail struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-const tailLines = 4
-
-func (t *tail) add(line []byte) error {
-	text := strings.TrimSpace(string(line))
-	if text == "" {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lines = append(t.lines, text)
-	if len(t.lines) > tailLines {
-		t.lines = t.lines[1:]
-	}
-	return nil
-}
-
-// failedLine matches a shell's report of the line of its script that failed.
-var failedLine = regexp.MustCompile(`^stdin:[0-9]+: (.*)`)
-
-// reason returns a shell's report of the line that ended it; empty: none.
-func (t *tail) reason() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, line := range slices.Backward(t.lines) {
-		if words := failedLine.FindStringSubmatch(line); words != nil {
-			return words[1]
-		}
-	}
-	return ""
-}
-
-// String joins the lines.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(t.lines, " | ")
 }

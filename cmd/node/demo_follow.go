@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
-	"strings"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,79 +35,118 @@ const (
 
 var errStalled = errors.New("no progress")
 
-type watch struct {
-	demo    *demo
-	net     *demoNet
-	moved   *demoMoved
-	bar     *bar
-	began   time.Time
-	heard   time.Duration // time of the last progress, since began
-	acked   uint64
-	limited string // what limits the sender, at the last poll
+// demoMoved is the result of the transfer.
+type demoMoved struct {
+	sent, received control.Transfer
+	router         []control.Interface // B's counters afterward; nil: no router
+	routesAfter    time.Duration
+	polled         []figure.Sample // time and RTT from the polls of the sender
 }
 
-// follow waits until both ends have finished the transfer, or a process has ended.
-func (w *watch) follow(ctx context.Context) error {
+// move sets the loss and transfers the file from C to A.
+func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error) {
+	moved.routesAfter = n.routed
+	if n.b != nil {
+		if _, err := ask(ctx, n.b, control.SetLoss{Percent: d.loss}); err != nil {
+			return moved, err
+		}
+		d.say("B: lossyforward %v (of forwarded packets, in each direction)", d.loss)
+	}
+	if _, err := ask(ctx, n.c, control.Set{Key: "tcp.congestion", Value: d.cc}); err != nil {
+		return moved, err
+	}
+	w := watch{demo: d, net: n, moved: &moved, bar: d.newBar()}
+	err = w.transfer(ctx)
+	w.bar.end()
+	if err == nil && n.b != nil {
+		moved.router, err = ask(ctx, n.b, control.Interfaces{})
+	}
+	return moved, err
+}
+
+// watch follows the transfer.
+type watch struct {
+	demo  *demo
+	net   *demoNet
+	moved *demoMoved
+	bar   *bar
+	began time.Time
+	heard time.Duration // time of the last progress, since began
+	acked uint64
+}
+
+// transfer executes the transfer, and polls the sender until both ends have finished.
+func (w *watch) transfer(ctx context.Context) error {
+	d, n := w.demo, w.net
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, received, sent := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	listening := sync.OnceFunc(func() { close(ready) })
+	go func() {
+		var err error
+		w.moved.received, err = ask(ctx, n.a, control.RecvFile{
+			Path: d.path(demoReceived), Port: demoPort,
+			Progress: func(control.Progress) { listening() },
+		})
+		received <- err
+	}()
+	select {
+	case err := <-received:
+		return err
+	case <-ready:
+	}
+	to := d.addrs()[0]
+	d.say("C: sendfile to %s port %d, congestion control %s", to, demoPort, d.cc)
+	w.began = time.Now()
+	go func() {
+		var err error
+		w.moved.sent, err = ask(ctx, n.c, control.SendFile{
+			Path: d.path(demoSent), Addr: netip.MustParseAddr(to), Port: demoPort,
+		})
+		sent <- err
+	}()
 	ticker := time.NewTicker(progressPoll)
 	defer ticker.Stop()
-	poll := ticker.C
-	a, c := w.net.a, w.net.c
-	for sent, received := false, false; !sent || !received; {
+	for left := 2; left > 0; {
+		var err error
 		select {
-		case w.moved.sent = <-c.transfers:
-			sent = true
-		case w.moved.received = <-a.transfers:
-			received = true
-		case <-a.ended:
-			return inquest(a, c)
-		case <-c.ended:
-			return inquest(c, a)
-		case <-w.net.routerEnded():
-			return w.net.b.death()
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll:
-			more, err := w.ask(ctx)
-			if err != nil {
-				return err
-			}
-			if !more {
-				poll = nil // C has finished or failed; `wait` returns the error
-				if err := c.tell("wait"); err != nil {
-					return err
-				}
-			}
+		case err = <-sent:
+			left--
+			err = inquest(err, received)
+		case err = <-received:
+			left--
+			err = inquest(err, sent)
+		case <-n.routerEnded():
+			err = n.b.death()
+		case <-ticker.C:
+			err = w.poll(ctx)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	w.bar.set(w.demo.bytes)
+	w.bar.set(d.bytes)
 	return nil
 }
 
-// ask polls the sender. It reports false when the connection is gone.
-func (w *watch) ask(ctx context.Context) (more bool, err error) {
-	var sockets []control.Socket
-	err = w.net.c.ask(ctx, "sockets --info --json", &sockets)
-	select {
-	case <-w.net.c.ended:
-		return true, nil // follow finds the reason
-	default:
-	}
+// poll records the sender's state. It returns an error after stallTime without progress.
+func (w *watch) poll(ctx context.Context) error {
+	sockets, err := ask(ctx, w.net.c, control.Sockets{Info: true})
 	if err != nil {
-		return false, err
+		return err
 	}
-	for _, s := range sockets {
-		if s.Remote.Port() == demoPort && s.Info != nil {
-			return true, w.note(s.Info)
-		}
+	at := slices.IndexFunc(sockets, func(s control.Socket) bool {
+		return s.Remote.Port() == demoPort && s.Info != nil
+	})
+	if at < 0 {
+		return nil // C has finished or failed
 	}
-	return false, nil
+	return w.note(sockets[at].Info)
 }
 
-// note records the sender's state. It returns an error after stallTime without progress.
 func (w *watch) note(info *control.Info) error {
 	at := time.Since(w.began)
 	w.moved.polled = append(w.moved.polled, figure.Sample{Seconds: at.Seconds(), RTT: info.RTT})
-	w.limited = info.Limited
 	if info.BytesAcked > w.acked {
 		w.acked, w.heard = info.BytesAcked, at
 		w.bar.set(min(int64(w.acked), w.demo.bytes))
@@ -114,31 +156,22 @@ func (w *watch) note(info *control.Info) error {
 	}
 	if at-w.heard > stallTime {
 		return fmt.Errorf("%w for %v after %s bytes; the sender is limited by %q",
-			errStalled, stallTime, grouped(int64(w.acked)), w.limited)
+			errStalled, stallTime, grouped(int64(w.acked)), info.Limited)
 	}
 	return nil
 }
 
-// inquest finds out why the transfer failed, from the node that ended first and from the other.
-// Either may know only that the other has reset the connection.
-func inquest(first, other *child) error {
-	err := first.death()
-	if first.crashed() {
+// inquest finds out why an end failed: it may know only that the other has reset the connection.
+func inquest(err error, other <-chan error) error {
+	if !errors.Is(err, control.ErrReset) {
 		return err
 	}
-	if other.tell("wait") == nil {
-		other.hangUp()
-	}
-	timer := time.NewTimer(inquestTime)
-	defer timer.Stop()
 	select {
-	case <-other.ended:
-		if other.err != nil && strings.Contains(err.Error(), control.ErrReset.Error()) {
-			return other.death()
-		}
-	case <-timer.C:
+	case why := <-other:
+		return cmp.Or(why, err)
+	case <-time.After(inquestTime):
+		return err
 	}
-	return err
 }
 
 // bar is the progress bar; nil: no terminal, or not wanted.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -18,8 +19,15 @@ const demoPort = 9000 // of the transfer
 // demoNet is the running nodes. Without a router b is nil.
 type demoNet struct {
 	a, b, c *child
+	sockets string        // their folder
 	routed  time.Duration // from the last node's start until both ends had their routes
 }
+
+const (
+	// routeTime is how long the nodes may take to learn the routes.
+	routeTime = 15 * time.Second
+	routePoll = 20 * time.Millisecond
+)
 
 // raiseTries is how often the demo tries other UDP ports, if another program took one between the
 // search and the node's start.
@@ -51,6 +59,10 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	if err != nil {
 		return n, fmt.Errorf("finding this program: %w", err)
 	}
+	// A folder of its own, because a socket's path may not be long.
+	if n.sockets, err = os.MkdirTemp("", "node-demo-"); err != nil {
+		return n, err
+	}
 	for _, node := range []struct {
 		name string
 		at   **child
@@ -62,7 +74,8 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 		if err := files.Overwrite(d.path(node.name+".lnx"), []byte(text), 0o644); err != nil {
 			return n, err
 		}
-		*node.at, err = startChild(ctx, node.name, self, d.dir, d.runArgs(node.name))
+		*node.at, err = startChild(ctx, node.name, self, d.dir, n.sockets,
+			d.runArgs(node.name))
 		if err != nil {
 			return n, err
 		}
@@ -146,6 +159,28 @@ func (n *demoNet) each() []*child {
 	return nodes
 }
 
+// awaitRoutes waits until each end has a route to the other.
+func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, routeTime,
+		fmt.Errorf("no route within %v", routeTime))
+	defer cancel()
+	began := time.Now()
+	addrs := d.addrs()
+	for addr, from := range map[string]*child{addrs[0]: n.c, addrs[len(addrs)-1]: n.a} {
+		if err := from.awaitRoute(ctx, netip.MustParseAddr(addr)); err != nil {
+			return err
+		}
+	}
+	n.routed = time.Since(began)
+	var names []string
+	for _, c := range n.each() {
+		names = append(names, fmt.Sprintf("%s (pid %d)", c.name, c.process.Process.Pid))
+	}
+	d.say("nodes %s run; their routes converged after %.2f s", strings.Join(names, " - "),
+		n.routed.Seconds())
+	return nil
+}
+
 // routerEnded is closed when the router's process ends, and never without a router.
 func (n *demoNet) routerEnded() <-chan struct{} {
 	if n.b == nil {
@@ -162,7 +197,7 @@ func (n *demoNet) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	for _, c := range n.each() {
-		c.hangUp()
+		_ = c.in.Close() // it may have ended already
 	}
 	for _, c := range n.each() {
 		if err := c.wait(ctx); err != nil {
@@ -180,4 +215,5 @@ func (n *demoNet) end() {
 	for _, c := range n.each() {
 		c.end()
 	}
+	_ = os.RemoveAll(n.sockets) // nothing is in it
 }

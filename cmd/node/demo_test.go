@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -234,36 +233,25 @@ func TestLinesAreWholeHoweverTheyAreWritten(t *testing.T) {
 	assert.Equal(t, "rest", got[len(got)-1], "the last line has no end")
 }
 
-func TestTailKeepsTheLastLines(t *testing.T) {
-	var tl tail
-	for _, line := range []string{"a", "b", " ", "c", "d", "e "} {
-		require.NoError(t, tl.add([]byte(line)))
-	}
-	assert.Equal(t, "b | c | d | e", tl.String())
-	assert.Empty(t, tl.reason())
-}
-
-func TestADeathsReasonIsTheLineThatFailed(t *testing.T) {
+func TestADeathSaysTheLastLines(t *testing.T) {
 	c := child{name: "A"}
 	require.EqualError(t, c.death(), "node A stopped too early")
 	c.err = errors.New("exit status 2")
-	require.NoError(t, c.complaint.add([]byte("A.lnx:1:1: what is this")))
-	require.EqualError(t, c.death(), "node A: exit status 2: A.lnx:1:1: what is this")
-	require.NoError(t, c.complaint.add([]byte("stdin:4: recvfile f: no space left on device")))
-	require.NoError(t, c.complaint.add([]byte("Socket 3: closed")))
-	require.EqualError(t, c.death(), "node A: recvfile f: no space left on device")
+	require.EqualError(t, c.death(), "node A: exit status 2")
+	for _, line := range []string{"a", "b", " ", "c", "d", "e "} {
+		require.NoError(t, c.complain([]byte(line)))
+	}
+	require.EqualError(t, c.death(), "node A: exit status 2: b | c | d | e")
 }
 
-func TestAnswersAndTransfersAreToldApart(t *testing.T) {
-	c := child{answers: make(chan []byte, 1), transfers: make(chan control.Transfer, 1)}
-	for _, line := range []string{
-		"Received test packet: Src: 10.0.0.1", `{"path":"sent.bin","sent":true,"bytes":7,"peer":"10.0.0.1:9000"}`,
-		`{"broken`, `[{"iface":"if0"}]`, `["nobody asked for this one"]`,
-	} {
-		require.NoError(t, c.heard([]byte(line)))
-	}
-	assert.JSONEq(t, `[{"iface":"if0"}]`, string(<-c.answers))
-	got := <-c.transfers
-	assert.Equal(t, int64(7), got.Bytes)
-	assert.Equal(t, netip.MustParseAddrPort("10.0.0.1:9000"), got.Peer)
+// An end that knows only of a reset waits for the other's reason.
+func TestInquestPrefersTheReason(t *testing.T) {
+	full := errors.New("no space left on device")
+	other := make(chan error, 1)
+	require.NoError(t, inquest(nil, other))
+	require.ErrorIs(t, inquest(full, other), full)
+	other <- full
+	require.ErrorIs(t, inquest(control.ErrReset, other), full)
+	other <- nil
+	require.ErrorIs(t, inquest(control.ErrReset, other), control.ErrReset)
 }
