@@ -1,6 +1,8 @@
 // The playground's page: the clock, the terminals, the editor and the files. The worker runs the
 // network; the network's own page, in the frame, asks it through playground.fetch.
 
+import { element } from "./dom.js";
+import { Editor } from "./editor.js";
 import { examples } from "./examples.js";
 import { read, write } from "./link.js";
 import { Terminal } from "./terminal.js";
@@ -186,53 +188,13 @@ function choose(name) {
   if (chosen === "Files") void listFiles();
 }
 
-const element = (html) => {
-  const t = document.createElement("template");
-  t.innerHTML = html.trim();
-  return t.content.firstElementChild;
-};
-
-const editor = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
-  <label>Seed <input type="number" min="0" value="1"></label></div>
-  <label for="network">Network: one line for each link, <code>link A B</code> and its impairments</label>
-  <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul>
-  <div class="row"><button>Run this network</button></div></div></div>`);
-const [picker, textarea, seedField, errorList] = ["select", "textarea", "input", ".errors"].map((s) => editor.querySelector(s));
-picker.append(...examples.map((e) => new Option(e.name)));
-picker.addEventListener("change", () => {
-  textarea.value = examples[picker.selectedIndex].network;
-  void check();
-});
-let checking = 0;
-textarea.addEventListener("input", () => {
-  clearTimeout(checking);
-  checking = setTimeout(check, 200);
-});
-editor.querySelector("button").addEventListener("click", () => start({ network: textarea.value, seed: Number(seedField.value) || 0 }));
-
-async function check() {
-  try {
-    showErrors(await ask("check", { network: textarea.value }));
-  } catch (e) {
+const editor = new Editor({
+  check: (network) => ask("check", { network }).catch((e) => {
     complain(e);
-  }
-}
-
-/** showErrors lists errors under the lines that have them. */
-function showErrors(errors) {
-  const lines = textarea.value.split("\n");
-  errorList.replaceChildren(...errors.map(({ line, col, text }) => {
-    const li = document.createElement("li");
-    if (line) {
-      const code = document.createElement("code");
-      code.textContent = `${lines[line - 1] ?? ""}\n${" ".repeat(Math.max(0, col - 1))}^`;
-      li.append(code);
-    }
-    li.append(`${line ? `line ${line}: ` : ""}${text}`);
-    return li;
-  }));
-  textarea.setAttribute("aria-invalid", String(errors.length > 0));
-}
+    return [];
+  }),
+  run: () => start({ network: editor.network, seed: editor.seed }),
+});
 
 const files = element(`<div><div class="editor"><p class="hint">Each node has its own files, in memory. A capture is a file too: type
   <code>capture all -w a.pcapng</code> in a node's shell and later <code>capture stop</code>, then download it here.</p>
@@ -306,8 +268,8 @@ async function start({ network, seed, inputs = [], at = 0 }) {
   for (const r of responses.values()) r.reject(new TypeError("another network starts"));
   responses.clear();
   $("page").src = "about:blank";
-  textarea.value = network;
-  seedField.value = seed;
+  if (editor.network !== network) editor.load(network);
+  editor.seed = seed;
   terminals.clear();
   marks = [];
   $("marks").replaceChildren();
@@ -317,17 +279,17 @@ async function start({ network, seed, inputs = [], at = 0 }) {
     if (known.length === 0) {
       opened = await ask("open", { config: { network, seed, inputs }, at });
     } else {
-      showErrors(known);
+      editor.show(known);
       choose("Network");
       say("The network file has errors.", true);
       return;
     }
   } catch (e) {
-    if (e.errors) showErrors(e.errors);
+    if (e.errors) editor.show(e.errors);
     choose("Network");
     return complain(e);
   }
-  showErrors([]);
+  editor.show([]);
   setSpeed(0);
   for (const [name, { tab, panel }] of panels) {
     tab.remove();
@@ -339,7 +301,7 @@ async function start({ network, seed, inputs = [], at = 0 }) {
     panel.append(addTerminal(name).element);
     addTab(name, panel);
   }
-  addTab("Network", editor);
+  addTab("Network", editor.element);
   addTab("Files", files);
   fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
   choose(opened.nodes[0]);
@@ -372,10 +334,10 @@ $("share").addEventListener("click", async () => {
     complain(e);
   }
 });
-$("restart").addEventListener("click", () => start({ network: textarea.value, seed: Number(seedField.value) || 0 }));
+$("restart").addEventListener("click", () => start({ network: editor.network, seed: editor.seed }));
 
 async function begin() {
-  addTab("Network", editor);
+  if (!panels.has("Network")) addTab("Network", editor.element);
   choose("Network");
   const first = { network: examples[0].network, seed: 1 };
   const fragment = location.hash.slice(1);

@@ -17,4 +17,5 @@ link R3 R4 delay 5ms
 link R4 R1 delay 5ms
 link R3 B
 ` },
+  { name: "Empty", network: "" },
 ];

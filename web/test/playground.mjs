@@ -1,73 +1,17 @@
 // The playground: a network that runs in the page itself.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { extname, join } from "node:path";
-import { promisify } from "node:util";
-import { artefacts, eventually, folder, root } from "./bed.mjs";
+import { join } from "node:path";
+import { artefacts, eventually } from "./bed.mjs";
+import { close, data, download, native, output, type, upload, visit } from "./site.mjs";
 
-const run = promisify(execFile);
-const site = join(folder, "playground");
-const types = { ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml" };
 const network = "link A R delay 10ms\nlink R B delay 10ms loss 2%\n";
-let server, at, context;
-
-/** visit opens the playground and waits for its network. */
-async function visit(browser, fragment = "", options = {}) {
-  context ??= await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  const page = await context.newPage();
-  page.complaints = [];
-  page.on("pageerror", (e) => page.complaints.push(e.message));
-  page.on("console", (m) => m.type() === "error" && page.complaints.push(m.text()));
-  await page.goto(`${at}/${fragment}`);
-  await page.waitForSelector("body[data-nodes]", { timeout: 60_000 });
-  return page;
-}
-
-const data = (page, name) => page.evaluate((n) => document.body.dataset[n], name);
-const output = (page, node) => page.$eval(`#line-${node}`, (i) => i.closest(".terminal").querySelector("pre").textContent);
-
-async function type(page, node, line) {
-  await page.click(`role=tab[name="${node}"]`);
-  await page.fill(`#line-${node}`, line);
-  await page.press(`#line-${node}`, "Enter");
-}
-
-async function download(page, name, node) {
-  const [load] = await Promise.all([page.waitForEvent("download"), page.click(`[aria-label="Download ${name} of ${node}"]`)]);
-  return readFileSync(await load.path());
-}
-
-/** native replays a session with the native program and returns its state. */
-async function native(session) {
-  const file = join(folder, "session.json");
-  writeFileSync(file, JSON.stringify(session));
-  const { stdout } = await run("go", ["test", "./playground", "-run", "^TestSession$", "-v", "-count=1",
-    "-args", `-session=${file}`], { cwd: root });
-  return JSON.parse(/state: (.*)/.exec(stdout)[1]);
-}
 
 let first; // the page of the first test
 export const tests = [
   ["the playground moves a file through a lossy router", async (browser) => {
-    await run("go", ["run", "./playground/build", "-o", site], { cwd: root, timeout: 300_000 });
-    server = createServer((q, r) => {
-      const path = new URL(q.url, "http://x").pathname.replace(/\/$/, "/index.html");
-      try {
-        const text = readFileSync(join(site, path));
-        r.writeHead(200, { "Content-Type": types[extname(path)] ?? "application/octet-stream" }).end(text);
-      } catch {
-        r.writeHead(404).end();
-      }
-    });
-    await new Promise((done) => server.listen(0, "127.0.0.1", done));
-    at = `http://127.0.0.1:${server.address().port}`;
     const page = first = await visit(browser);
-    await page.click('role=tab[name="Files"]');
-    await page.setInputFiles("[type=file]", { name: "big", mimeType: "", buffer: Buffer.from("tidepool".repeat(1 << 16)) });
-    await page.waitForSelector("td:has-text('big')");
+    await upload(page, "big", "tidepool".repeat(1 << 16));
     await type(page, "R", "capture all -w all.pcapng");
     await type(page, "B", "recvfile got 5000");
     await type(page, "A", "sendfile big 10.1.0.2 5000");
@@ -168,7 +112,6 @@ export const tests = [
     await eventually("a refusal", async () => (await page.textContent("#message")).startsWith("huge has 104,857,600 bytes; a file may have"));
     await page.close();
     assert.deepEqual(first.complaints, []);
-    await context.close();
-    server.close();
+    await close();
   }],
 ];

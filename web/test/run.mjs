@@ -27,14 +27,14 @@ async function run(tests) {
   }
 }
 
-await run(await load("rate", "slider", "layout", "address", "store")); // need no browser
+await run(await load("rate", "slider", "layout", "address", "store", "plan")); // need no browser
 const at = browserPath();
 if (!at) {
   await clean();
   console.log(`skip: needs chromium\nweb: ${passed} passed, ${failed} failed, 1 skipped`);
   process.exit(failed > 0 ? 1 : 0);
 }
-const tests = await load("page", "picture", "access", "dead", "solo", "apply", "dual", "night", "playground");
+const tests = await load("page", "picture", "access", "dead", "solo", "apply", "dual", "night", "playground", "draw");
 await build();
 browser = await chromium.launch({
   executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],

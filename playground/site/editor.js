@@ -1,0 +1,70 @@
+// The editor of the network: a diagram and the text of the .net file, with the errors under the line.
+
+import { Diagram } from "./diagram.js";
+import { element } from "./dom.js";
+import { examples } from "./examples.js";
+
+export class Editor {
+  /** ask.check(network) returns the errors of a text; ask.run() runs the network. */
+  constructor(ask) {
+    this.ask = ask;
+    this.element = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
+      <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button>
+      <button class="run">Run this network</button></div>
+      <label for="network">Network: one line for each link, <code>link A B</code> and its impairments</label>
+      <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul></div></div>`);
+    const [picker, textarea, seed, list, undo] = ["select", "textarea", "input", ".errors", ".undo"].map((s) => this.element.querySelector(s));
+    Object.assign(this, { textarea, seedField: seed, list, undo });
+    this.undone = []; // texts before changes in the diagram
+    this.diagram = new Diagram((text) => {
+      this.undone.push(textarea.value);
+      this.put(text);
+    });
+    this.element.querySelector(".editor").insertBefore(this.diagram.element, this.element.querySelector("[for=network]"));
+    picker.append(...examples.map((e) => new Option(e.name)));
+    picker.addEventListener("change", () => this.load(examples[picker.selectedIndex].network));
+    let timer;
+    textarea.addEventListener("input", () => {
+      this.undone = [];
+      undo.disabled = true;
+      clearTimeout(timer);
+      timer = setTimeout(() => this.put(textarea.value), 200);
+    });
+    undo.addEventListener("click", () => this.put(this.undone.pop()));
+    this.element.querySelector(".run").addEventListener("click", () => ask.run());
+  }
+
+  get network() { return this.textarea.value; }
+  get seed() { return Number(this.seedField.value) || 0; }
+  set seed(x) { this.seedField.value = x; }
+
+  /** load shows another network. */
+  load(text) {
+    this.undone = [];
+    this.put(text, true);
+  }
+
+  put(text, fresh = false) {
+    if (this.textarea.value !== text) this.textarea.value = text;
+    this.undo.disabled = this.undone.length === 0;
+    this.diagram.show(text, fresh);
+    void this.ask.check(text).then((errors) => text === this.network && this.show(errors));
+  }
+
+  /** show lists errors under the lines that have them. */
+  show(errors) {
+    const lines = this.network.split("\n");
+    this.list.replaceChildren(...errors.map(({ line, col, text }) => {
+      const li = document.createElement("li");
+      if (line) {
+        const code = document.createElement("code");
+        code.textContent = `${lines[line - 1] ?? ""}\n${" ".repeat(Math.max(0, col - 1))}^`;
+        li.append(code);
+      }
+      li.append(`${line ? `line ${line}: ` : ""}${text}`);
+      return li;
+    }));
+    this.textarea.setAttribute("aria-invalid", String(errors.length > 0));
+    this.diagram.errors(errors.map((e) => e.line));
+  }
+}
