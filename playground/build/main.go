@@ -37,6 +37,10 @@ func build(root, out string) error {
 	if err := os.CopyFS(out, os.DirFS(filepath.Join(root, "playground", "site"))); err != nil {
 		return err
 	}
+	learn := os.DirFS(filepath.Join(root, "docs", "learn"))
+	if err := os.CopyFS(filepath.Join(out, "learn"), learn); err != nil {
+		return err
+	}
 	page := filepath.Join(out, "page")
 	if err := os.CopyFS(page, api.Page()); err != nil {
 		return err

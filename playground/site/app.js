@@ -4,6 +4,7 @@
 import { element } from "./dom.js";
 import { Editor } from "./editor.js";
 import { examples } from "./examples.js";
+import { Lessons } from "./lessons.js";
 import { read, write } from "./link.js";
 import { Terminal } from "./terminal.js";
 
@@ -255,6 +256,20 @@ async function download(node, name) {
   setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
 
+const lessons = new Lessons({
+  start: (network) => start({ network, seed: 1 }),
+  type(node, line) {
+    choose(node);
+    if (terminals.has(node)) return terminals.get(node).ask.line(line);
+    say("Start the network of the lesson first.", true);
+  },
+  look: async (node, resource) => (resource === "files"
+    ? (await ask("list")).filter((f) => f.node === node)
+    : (await window.playground.fetch(`/v1/nodes/${node}/${resource}`)).json()),
+});
+$("tabs").before(lessons.element);
+$("lessons").addEventListener("click", () => lessons.open().catch(complain));
+
 // Starting, links.
 
 const reload = () => new Promise((done) => {
@@ -343,6 +358,11 @@ async function begin() {
   const fragment = location.hash.slice(1);
   if (!fragment) return start(first);
   try {
+    if (fragment.startsWith("lesson=")) {
+      await start(first);
+      await lessons.open(fragment.slice(7));
+      return;
+    }
     await start(await read(fragment));
   } catch (e) {
     await start(first);

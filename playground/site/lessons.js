@@ -1,0 +1,165 @@
+// The lessons of docs/learn as tours. Comments in their pages say what a tour needs:
+//
+//   <!-- tour network …lines of a .net file… -->
+//   <!-- tour check TEXT: NODE RESOURCE {"field": value, …} -->   of the API, or its files
+//   <!-- tour ask QUESTION = PATTERN -->                          of a right answer
+//
+// A check holds when a part of the resource has these fields. ">=1" is a number of at least 1.
+
+import { element } from "./dom.js";
+import { blocks, render } from "./markdown.js";
+
+/** matches reports whether a value, or a part of a list, is as a pattern says. */
+export function matches(value, pattern) {
+  if (Array.isArray(value)) return value.some((v) => matches(v, pattern));
+  if (pattern && typeof pattern === "object") {
+    return value !== null && typeof value === "object" && Object.entries(pattern).every(([k, p]) => matches(value[k], p));
+  }
+  if (typeof pattern === "string" && pattern.startsWith(">=")) return value >= Number(pattern.slice(2));
+  return value === pattern;
+}
+
+/** command returns what a line of a lesson does here: {start} or {node, line}; undefined: nothing. */
+export function command(text) {
+  if (/^bin\/node net up /.test(text)) return { start: true };
+  const [, node, line] = /^bin\/node ctl (\S+) (.*?)(?: \| .*)?$/.exec(text) ?? [];
+  return node && { node, line };
+}
+
+/** tour reads a comment: {network}, {check, node, resource, pattern} or {ask, answer}. */
+export function tour(comment) {
+  const [, kind, text] = /^\s*tour (network|check|ask)\s+([\s\S]*?)\s*$/.exec(comment) ?? [];
+  if (kind === "network") return { network: `${text}\n` };
+  if (kind === "check") {
+    const [, check, node, resource, pattern] = /^([^:]*): (\S+) (\S+) ([\s\S]*)$/.exec(text);
+    return { check, node, resource, pattern: JSON.parse(pattern) };
+  }
+  if (kind === "ask") return { ask: text.slice(0, text.lastIndexOf(" = ")), answer: text.slice(text.lastIndexOf(" = ") + 3) };
+  return {};
+}
+
+const period = 500; // milliseconds between looks at the network
+
+export class Lessons {
+  /** do.start(network), do.type(node, line) and do.look(node, resource) act on the network. */
+  constructor(act) {
+    this.act = act;
+    this.element = element(`<section class="lesson" aria-label="Lesson" hidden><div class="row">
+      <button class="all">All lessons</button><output></output><button class="close">Close</button></div><div class="text" tabindex="0"></div></section>`);
+    [this.text, this.count] = ["div.text", "output"].map((s) => this.element.querySelector(s));
+    this.element.querySelector(".all").addEventListener("click", () => this.open());
+    this.element.querySelector(".close").addEventListener("click", () => this.close());
+    this.text.addEventListener("click", (e) => {
+      const to = /^#lesson=(.+)$/.exec(e.target.closest("a")?.getAttribute("href") ?? "");
+      if (!to) return;
+      e.preventDefault();
+      void this.open(to[1]);
+    });
+    this.checks = [];
+  }
+
+  close() {
+    this.element.hidden = true;
+    clearInterval(this.timer);
+  }
+
+  /** open shows a lesson, by its name; README: all of them. */
+  async open(name = "README") {
+    clearInterval(this.timer);
+    const answer = /^[\w-]+$/.test(name) && await fetch(`learn/${name}.md`);
+    if (!answer?.ok) throw new Error(`There is no lesson ${name}.`);
+    this.name = name;
+    this.checks = [];
+    this.network = "";
+    const parts = blocks(await answer.text());
+    for (const [kind, text] of parts) if (kind === "comment") this.network ||= tour(text).network ?? "";
+    const link = (url) => (/^[\w-]+\.md$/.test(url) ? `#lesson=${url.slice(0, -3)}` : /^[\w-]+\.svg$/.test(url) ? `learn/${url}` : /^https:/.test(url) ? url : "");
+    const html = parts.map((b, i) => (["code", "comment"].includes(b[0]) ? `<div data-block="${i}"></div>` : render(b, link))).join("\n");
+    this.text.innerHTML = html;
+    for (const place of this.text.querySelectorAll("[data-block]")) {
+      const [kind, text] = parts[place.dataset.block];
+      place.replaceWith(kind === "code" ? this.code(text) : this.task(tour(text)));
+    }
+    this.element.hidden = false;
+    this.text.scrollTop = 0;
+    this.progress();
+    this.timer = setInterval(() => this.look(), period);
+  }
+
+  /** code shows commands as buttons, with the expected output. */
+  code(text) {
+    const box = element('<div class="code"></div>');
+    let hidden = false; // the output of a command that the page does not have
+    for (const line of text.split("\n")) {
+      const does = line.startsWith("$ ") ? command(line.slice(2)) : null;
+      if (line.startsWith("$ ")) hidden = Boolean(this.network) && / net (up|down)| \| /.test(line);
+      if (does?.start && this.network) {
+        box.append(this.button("Start this network", () => this.start()));
+      } else if (does?.node && this.network) {
+        box.append(this.button(`${does.node}> ${does.line}`, () => this.act.type(does.node, does.line)));
+      } else if (!hidden) {
+        const last = box.lastElementChild;
+        if (last?.tagName === "PRE") last.append(`\n${line}`);
+        else box.append(Object.assign(document.createElement("pre"), { textContent: line }));
+      }
+    }
+    return box;
+  }
+
+  button(text, act) {
+    const b = Object.assign(document.createElement("button"), { textContent: text });
+    b.addEventListener("click", act);
+    return b;
+  }
+
+  start() {
+    for (const c of this.checks) c.done = false;
+    this.progress();
+    return this.act.start(this.network);
+  }
+
+  /** task shows a check or a question of the tour. */
+  task({ check, node, resource, pattern, ask, answer }) {
+    if (check) {
+      const mark = Object.assign(document.createElement("p"), { className: "check" });
+      this.checks.push({ text: check, node, resource, pattern, mark, done: false });
+      return mark;
+    }
+    if (!ask) return "";
+    const form = element('<form class="ask"><label></label><div class="row"><input autocomplete="off" spellcheck="false"><button>Check</button><output></output></div></form>');
+    const label = form.querySelector("label"), input = form.querySelector("input");
+    input.id = `ask-${this.checks.length}`;
+    label.htmlFor = input.id;
+    label.textContent = ask;
+    const c = { mark: form.querySelector("output"), done: false };
+    this.checks.push(c);
+    form.addEventListener("submit", (e) => {
+      e.preventDefault();
+      c.done = new RegExp(`^(?:${answer})$`, "i").test(input.value.trim());
+      c.mark.textContent = c.done ? "Right." : "No. Look at the output again, or open the answer below.";
+      this.progress();
+    });
+    return form;
+  }
+
+  /** look finds out which checks hold now. A check that has held stays done. */
+  async look() {
+    const answers = new Map();
+    for (const c of this.checks) {
+      if (c.done || !c.pattern) continue;
+      const key = `${c.node} ${c.resource}`;
+      if (!answers.has(key)) answers.set(key, this.act.look(c.node, c.resource).catch(() => null));
+      c.done = matches(await answers.get(key), c.pattern);
+    }
+    this.progress();
+  }
+
+  progress() {
+    for (const c of this.checks.filter((c) => c.pattern)) {
+      c.mark.textContent = `${c.done ? "✓" : "○"} ${c.text}${c.done ? "" : ": not yet"}`;
+      c.mark.classList.toggle("good", c.done);
+    }
+    const text = this.checks.length ? `${this.checks.filter((c) => c.done).length} of ${this.checks.length} done` : "";
+    if (this.count.textContent !== text) this.count.textContent = text;
+  }
+}
