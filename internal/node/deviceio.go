@@ -28,7 +28,9 @@ func appendToken(tokens []int, token int) []int {
 
 func (ds *Devices) readReady() {
 	for _, token := range ds.ready {
-		ds.read(token)
+		if !ds.node.TCP.joints.ready(token) {
+			ds.read(token)
+		}
 	}
 	ds.ready = ds.ready[:0]
 }

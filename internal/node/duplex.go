@@ -187,12 +187,21 @@ func (d *duplex) take(p []byte) int {
 	if n == 0 {
 		return 0
 	}
-	d.unreported += n
-	if limit := d.in.ring.Limit(); before >= limit/2 || d.unreported >= limit/4 {
-		d.unreported = 0
+	if reports(d, before, n) {
 		d.tell(consumed)
 	}
 	return n
+}
+
+// reports counts n bytes read, with before in the ring, and says whether the loop must know.
+func reports(d *duplex, before, n int) bool {
+	d.unreported += n
+	limit := d.in.ring.Limit()
+	if before < limit/2 && d.unreported < limit/4 {
+		return false
+	}
+	d.unreported = 0
+	return true
 }
 
 // Write copies p into the send buffer, and waits while it is full. Its return says nothing about

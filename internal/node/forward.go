@@ -96,6 +96,7 @@ func (fs *Forwarders) TakeEcho(f func(e *stack.Echo) bool) error {
 				return
 			}
 			e.Body = bytes.Clone(e.Body)
+			fs.node.leading.roused = true
 			go func() {
 				defer func() { <-room }()
 				if f(e) {
@@ -129,6 +130,7 @@ func (fs *Forwarders) tell() {
 			continue
 		}
 		c := &Caught{node: n, tuple: t}
+		n.leading.roused = true
 		go func() {
 			defer c.Ignore()
 			f(c)
@@ -140,6 +142,7 @@ func (fs *Forwarders) tell() {
 			return
 		}
 		c, f := &CaughtUDP{node: n, flow: flow}, fs.udp
+		n.leading.roused = true
 		go func() {
 			defer c.Ignore()
 			f(c)

@@ -29,6 +29,7 @@ type leading struct {
 	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep; owner only
 	alarm      clock.Time   // when the loop's goroutine wakes; owner only
 	woke       bool         // the last iteration woke an application; owner only
+	roused     bool         // an iteration may have woken a goroutine since Wait; owner only
 
 	leader atomic.Pointer[duplex] // the waiting reader; nil: none
 	called atomic.Bool            // leader can read

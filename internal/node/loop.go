@@ -56,11 +56,20 @@ func (n *Node) iterate() {
 	}
 	n.Devices.takeDown(now)
 	n.tellAll(now)
+	if n.TCP.joints.worked {
+		n.TCP.joints.worked = false
+		n.Devices.Drain(now)
+		n.tellAll(now)
+	}
 	n.Taps.settle(now)
 }
 
 // wait sleeps until there is something to do.
 func (n *Node) wait() {
+	if n.leading.slot != nil && !n.leading.roused {
+		n.leading.slot.Quiet()
+	}
+	n.leading.roused = false
 	timeout := time.Duration(-1)
 	alarm := n.leading.alarmAt()
 	if len(n.Devices.again) > 0 {
@@ -100,16 +109,19 @@ func (n *Node) serveRequests(now clock.Time) {
 			return
 		}
 		f(now)
+		n.leading.roused = true
 	}
 	n.waiter.Ring() // there may be more
 }
 
 // tellAll reports to applications and watchers what happened in this iteration.
 func (n *Node) tellAll(now clock.Time) {
-	n.TCP.tell()
+	n.TCP.tell(now)
 	n.Packets.tell(now)
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.Forwarders.tell()
+	l := &n.leading
+	l.roused = l.roused || l.woke || len(n.followers)+len(n.Taps.observers)+len(n.Packets.raws) > 0
 	for _, e := range n.stack.Events() {
 		if a := e.Address; a != nil && a.Gone {
 			for _, b := range n.BoundTo(map[netip.Addr]bool{a.Addr.Addr(): true}) {

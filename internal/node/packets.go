@@ -63,6 +63,7 @@ func (p *Packets) tell(now clock.Time) {
 			c.failure.Store(&err)
 		}
 		wake(c.arrived)
+		p.node.leading.roused = true
 	}
 	if p.roomy != nil && p.node.stack.Datagrams().Roomy() {
 		close(p.roomy)
@@ -70,6 +71,7 @@ func (p *Packets) tell(now clock.Time) {
 	}
 	for o := range p.owners() {
 		o.Tell(now)
+		p.node.leading.roused = true
 	}
 }
 

@@ -19,6 +19,7 @@ type TCP struct {
 	conns     map[*Conn]struct{}          // loop only
 	listeners map[*tcp.Listener]*Listener // loop only
 	touched   atomic.Pointer[Conn]        // connections with something to do
+	joints    joints                      // loop only
 }
 
 // Dial is DialFrom with a local address and port that the node chooses.
@@ -230,7 +231,7 @@ func (t *TCP) push(c *Conn) {
 }
 
 // tell reports events to connections and listeners.
-func (t *TCP) tell() {
+func (t *TCP) tell(now clock.Time) {
 	for n := t.node; ; {
 		tc, tl, ev, ok := n.stack.TCP().NextEvent()
 		if !ok {
@@ -244,6 +245,7 @@ func (t *TCP) tell() {
 			}
 		} else if c, ok := tc.Owner.(*Conn); ok {
 			n.leading.woke = c.onEvent(ev) || n.leading.woke
+			t.joints.event(c, now)
 			continue
 		}
 		n.vir.changed()

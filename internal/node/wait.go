@@ -47,6 +47,8 @@ type ownership interface {
 type leaderWaiter interface {
 	// Free reports whether no goroutine owns the stack.
 	Free() bool
+	// Quiet means that the loop has woken no goroutine since its last Wait.
+	Quiet()
 	// Lead is Wait for an owner that has entered. An event wakes one of the two waiting goroutines,
 	// usually the one that came last. Lead reports whether the caller owns the stack again. If not,
 	// the events went to the owner.

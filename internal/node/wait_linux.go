@@ -31,6 +31,7 @@ type epollWaiter struct {
 	silent []int            // descriptors that were reported
 	err    error            // of epoll_ctl; the next Wait returns it
 	polled events
+	quiet  bool // see Quiet
 
 	loop, leader sleeper
 	slot         atomic.Uint32 // the second slot
@@ -60,8 +61,9 @@ type events [64]unix.EpollEvent
 
 // watched is a descriptor in the epoll set.
 type watched struct {
-	token int
-	write bool
+	token  int
+	events uint32
+	silent bool // reported, and not rearmed yet
 }
 
 // Tokens of the waiter's own descriptors.
@@ -111,7 +113,7 @@ func (w *epollWaiter) Add(fd, token int) error {
 	if err != nil {
 		return fmt.Errorf("node: device %d: %w", token, err)
 	}
-	w.added[fd] = &watched{token: token}
+	w.added[fd] = &watched{token: token, events: unix.EPOLLIN}
 	return nil
 }
 
@@ -120,20 +122,37 @@ func (w *epollWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
 // WantWrite implements waiter.
 func (w *epollWaiter) WantWrite(fd int, want bool) {
-	if at := w.added[fd]; at != nil && at.write != want {
-		at.write = want
+	events := uint32(unix.EPOLLIN)
+	if want {
+		events |= unix.EPOLLOUT
+	}
+	w.want(fd, events)
+}
+
+// want sets the events of a descriptor. Errors are reported as well.
+func (w *epollWaiter) want(fd int, events uint32) {
+	at := w.added[fd]
+	if at == nil || at.events == events {
+		return
+	}
+	at.events = events
+	if !at.silent { // otherwise Wait rearms it
 		w.listen(fd, at)
+	}
+}
+
+// forget ends the reports of a descriptor.
+func (w *epollWaiter) forget(fd int) {
+	if w.added[fd] != nil {
+		delete(w.added, fd)
+		_ = w.control(unix.EPOLL_CTL_DEL, fd, 0, 0) // it may be closed
 	}
 }
 
 // listen has a descriptor reported again, at once if it is still ready. It ignores closed
 // descriptors.
 func (w *epollWaiter) listen(fd int, at *watched) {
-	events := uint32(unix.EPOLLIN | unix.EPOLLONESHOT)
-	if at.write {
-		events |= unix.EPOLLOUT
-	}
-	err := w.control(unix.EPOLL_CTL_MOD, fd, at.token, events)
+	err := w.control(unix.EPOLL_CTL_MOD, fd, at.token, at.events|unix.EPOLLONESHOT)
 	gone := errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOENT)
 	if err != nil && !gone && w.err == nil {
 		w.err = fmt.Errorf("node: device %d: %w", at.token, err)
@@ -143,7 +162,10 @@ func (w *epollWaiter) listen(fd int, at *watched) {
 // listenAgain rearms all descriptors that were reported.
 func (w *epollWaiter) listenAgain() {
 	for _, fd := range w.silent {
-		w.listen(fd, w.added[fd])
+		if at := w.added[fd]; at != nil {
+			at.silent = false
+			w.listen(fd, at)
+		}
 	}
 	w.silent = w.silent[:0]
 }
@@ -156,7 +178,11 @@ func (w *epollWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	}
 	// The goroutines that the loop has just woken are queued on its CPU. If it blocked in the
 	// kernel, they would wait for up to 10 ms while the other CPUs are busy. So run them first.
-	runtime.Gosched()
+	// Gosched also wakes an idle thread, so it is called only if there is a reason.
+	if !w.quiet {
+		runtime.Gosched()
+	}
+	w.quiet = false
 	for {
 		n, errno := w.sleep(timeout)
 		list := w.loop.events[:max(0, n)]
@@ -191,7 +217,10 @@ func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 func (w *epollWaiter) silence(list []unix.EpollEvent, ready []int) []int {
 	for i := range list {
 		if e := &list[i]; e.Pad >= 0 {
-			w.silent = append(w.silent, int(e.Fd))
+			if at := w.added[int(e.Fd)]; at != nil {
+				at.silent = true
+				w.silent = append(w.silent, int(e.Fd))
+			}
 			ready = append(ready, int(e.Pad))
 		}
 	}
@@ -212,6 +241,9 @@ func (w *epollWaiter) pass(list []unix.EpollEvent) {
 
 // Free implements leaderWaiter.
 func (w *epollWaiter) Free() bool { return w.bell.free() }
+
+// Quiet implements leaderWaiter.
+func (w *epollWaiter) Quiet() { w.quiet = true }
 
 // Lead implements leaderWaiter.
 func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {

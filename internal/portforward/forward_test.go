@@ -237,7 +237,7 @@ func TestAServiceThatDiesInTheMiddle(t *testing.T) {
 	})
 }
 
-// everyWay runs a test from each end of both kinds of forward.
+// everyWay runs a test from each end of both kinds of forward, and of one that goroutines relay.
 func everyWay(t *testing.T, check func(t *testing.T, fw *portforward.Forward, by, heard closing)) {
 	t.Run("publish, client", func(t *testing.T) {
 		fw, l := published(t)
@@ -257,6 +257,21 @@ func everyWay(t *testing.T, check func(t *testing.T, fw *portforward.Forward, by
 	t.Run("expose, server", func(t *testing.T) {
 		n, fw, service := exposed(t)
 		client, server := throughExposed(t, n, service)
+		check(t, fw, server, client)
+	})
+	copied := func(t *testing.T) (fw *portforward.Forward, client *net.TCPConn, server *node.Conn) {
+		a, b := operatortest.Two(t, node.Config{})
+		a.Forwards.Copy()
+		fw, l := publishedTo(t, a, b)
+		client, server = through(t, fw, l)
+		return fw, client, server
+	}
+	t.Run("client, by goroutines", func(t *testing.T) {
+		fw, client, server := copied(t)
+		check(t, fw, client, server)
+	})
+	t.Run("server, by goroutines", func(t *testing.T) {
+		fw, client, server := copied(t)
 		check(t, fw, server, client)
 	})
 }

@@ -38,6 +38,13 @@ type end interface {
 // other end is reset, even if a FIN was already sent to it. If an end cannot be written to, it is
 // still read: it may have sent data before it failed, and reading returns its error.
 func (fw *Forward) relay(near, far end) error {
+	if j, ok := fw.join(near, far); ok {
+		ofMachine, err := j.Wait()
+		if ofMachine {
+			err = machineError(err)
+		}
+		return err
+	}
 	r := &relayState{forward: fw, near: near, far: far, left: 2}
 	outward := make(chan struct{})
 	go func() {

@@ -17,7 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Set holds a node's port forwards. Each has a goroutine that accepts, and two for each flow.
+// Set holds a node's port forwards. Each has a goroutine that accepts, and one for each
+// flow; two where the node's loop cannot relay (join_other.go).
 type Set struct {
 	control.Handlers
 	node *node.Node
@@ -33,6 +34,7 @@ type Set struct {
 	// halfCloseTimeout is how long a virtual host has to answer a client that has already sent its
 	// FIN.
 	stallCheck, halfCloseTimeout time.Duration
+	copies                       bool // goroutines relay, as on systems other than Linux
 }
 
 // New returns an empty set.

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package node
+
+import (
+	"time"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// joints are empty: the loop does not wait for sockets.
+type joints struct{ worked bool }
+
+func (*joints) ready(int) bool          { return false }
+func (*joints) event(*Conn, clock.Time) {}
+
+// Joint does not exist here.
+type Joint struct{}
+
+// Join returns false.
+func Join(*Conn, int, time.Duration, func(bool, int)) (*Joint, bool) { return nil, false }
+
+// Wait is not called.
+func (*Joint) Wait() (ofFD bool, err error) { return false, nil }
