@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/table"
@@ -156,25 +157,15 @@ func (r *Results) keys() []string {
 // shortKey returns a short name of a swept key: its own name, or the shortest end of the key that
 // is unique.
 func (r *Results) shortKey(i int) string {
-	keys := r.keys()
 	set := r.Cells[0].Set
-	tail := set[i].Name
-	if tail == "" {
-		tail = keys[i][strings.LastIndexByte(keys[i], '.')+1:]
+	if set[i].Name != "" {
+		return set[i].Name
 	}
-	parts := strings.Split(keys[i], ".")
-	for n := len(parts) - 2; ; n-- {
-		alike := 0
-		for j, k := range keys {
-			if set[j].Name == tail || k == tail || strings.HasSuffix(k, "."+tail) {
-				alike++
-			}
-		}
-		if alike <= 1 || n < 0 {
-			return tail
-		}
-		tail = strings.Join(parts[n:], ".")
+	others := r.keys()
+	for _, s := range set {
+		others = append(others, s.Name)
 	}
+	return figure.ShortKey(set[i].Key, others)
 }
 
 // addUsual adds default metrics that are informative, as many as fit.

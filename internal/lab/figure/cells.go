@@ -56,8 +56,8 @@ func (c *Cell) value(key string) string {
 	return ""
 }
 
-// shortKey is as much of a key's end as tells it from the others.
-func shortKey(key string, others []string) string {
+// ShortKey is as much of a key's end as tells it from the others.
+func ShortKey(key string, others []string) string {
 	parts := strings.Split(key, ".")
 	for n := len(parts) - 1; n > 0; n-- {
 		tail := strings.Join(parts[n:], ".")
@@ -86,7 +86,7 @@ func (c *Cell) name(keys []string, without ...string) string {
 		}
 		v := c.value(k)
 		if _, number := measure([]string{v}); number && v != "" || slices.Contains(bare, v) {
-			v = shortKey(k, keys) + " " + v
+			v = ShortKey(k, keys) + " " + v
 		}
 		parts = append(parts, result.Shown(v))
 	}

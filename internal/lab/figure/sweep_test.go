@@ -302,9 +302,9 @@ func TestNamesOfCells(t *testing.T) {
 
 func TestShortKeys(t *testing.T) {
 	keys := []string{"path.down.queue.limit", "path.up.queue.limit", "flows.0.cc"}
-	assert.Equal(t, "cc", shortKey(keys[2], keys))
-	assert.Equal(t, "down.queue.limit", shortKey(keys[0], keys))
-	assert.Equal(t, "seed", shortKey("seed", keys))
+	assert.Equal(t, "cc", ShortKey(keys[2], keys))
+	assert.Equal(t, "down.queue.limit", ShortKey(keys[0], keys))
+	assert.Equal(t, "seed", ShortKey("seed", keys))
 }
 
 // hostileCells are cells with anything in them.

@@ -96,7 +96,7 @@ const (
 func (c *compared) table() table {
 	var t table
 	for _, k := range c.keys {
-		t.Settings = append(t.Settings, shortKey(k, c.keys))
+		t.Settings = append(t.Settings, ShortKey(k, c.keys))
 	}
 	var rows []result.Group
 	for i := range c.cells {
