@@ -196,9 +196,10 @@ func attachCommand() *cobra.Command {
 		Use:   "attach NODE",
 		Short: "open a shell at a running node",
 		Long: "Open the shell of a running node, as `node run` does at a terminal. Several\n" +
-			"shells may be open at the same time. Ctrl-C stops a command, Ctrl-D leaves the\n" +
-			"shell, and the node keeps running. If standard input is not a terminal, it is\n" +
-			"a script.\n\n" + nodeArg,
+			"shells may be open at the same time. Ctrl-C stops a command. Ctrl-D leaves the\n" +
+			"shell, and the node keeps running. If standard input is not a terminal, the\n" +
+			"command runs its lines as a script.\n" +
+			"\n" + nodeArg,
 		Example:           "  node net up nets/ring && node attach A",
 		Args:              usageArgs(cobra.ExactArgs(1)),
 		ValidArgsFunction: r.complete,
@@ -243,12 +244,14 @@ func ctlCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ctl NODE COMMAND...",
 		Short: "run one shell command at a running node",
-		Long: "Run one shell command at a running node. COMMAND is a command\n" +
-			"with its arguments, or one quoted line. `node ctl NODE help` lists the commands.\n" +
-			"--state and --token may come before NODE or after COMMAND.\n\n" +
-			"With --json, an answer is a JSON document, a stream has one document a line,\n" +
-			"and a failure is {\"error\": ..., \"status\": ...}. The exit status is 0, 1 if the\n" +
-			"command failed, 2 for wrong usage, 130 after Ctrl-C.\n\n" + nodeArg,
+		Long: "Run one shell command at a running node. COMMAND is a command with its\n" +
+			"arguments, or one quoted line. `node ctl NODE help` lists the commands. --state\n" +
+			"and --token may come before NODE or after COMMAND.\n" +
+			"\n" +
+			"With --json, an answer is one JSON document, and a stream is one document on\n" +
+			"each line. A failure is {\"error\": ..., \"status\": ...}. The exit status is 0, 1\n" +
+			"if the command failed, 2 for wrong usage, or 130 after Ctrl-C.\n" +
+			"\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +
 			"  node ctl A events --json",

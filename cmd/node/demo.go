@@ -70,12 +70,12 @@ func demoCommand() *cobra.Command {
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "make the file `N` bytes long")
 	f.Float64Var(&o.loss, "loss", 2, "drop `PERCENT` of the packets at B, in each direction")
-	f.StringVar(&o.cc, "cc", "cubic", "congestion control of the sender: `NAME`, or all to "+
-		"compare "+strings.Join(comparedAlgorithms, ", "))
-	f.StringVar(&o.family, "family", "4", "`VERSION` of IP: 4 or 6")
+	f.StringVar(&o.cc, "cc", "cubic", "congestion control `NAME` of the sender; all: compare "+
+		strings.Join(comparedAlgorithms, ", "))
+	f.StringVar(&o.family, "family", "4", "use IP `VERSION` 4 or 6")
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "write captures, figures and the summary into `FOLDER`")
-	f.Uint64Var(&o.seed, "seed", 1, "seed the file's content and the drops with `SEED`")
+	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the file's content and of the drops")
 	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.quiet, "quiet", false, "print only the result, no progress")
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")

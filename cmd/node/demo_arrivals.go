@@ -18,12 +18,13 @@ func arrivalsCommand() *cobra.Command {
 		Short: "show how TCP handles arriving segments",
 		Long: "Deliver segments to a TCP connection in virtual time. For each segment, print\n" +
 			"its kind in the terms of founding document 001 (expected next, inside the\n" +
-			"window, beyond it), the reason, the answer, and the data that the receiver\n" +
-			"then holds.\n\n" +
-			"Without arguments it plays the document's example. Otherwise each argument is\n" +
-			"a segment, OFFSET+LENGTH: the offset of its payload from the first byte of the\n" +
-			"stream, and its length; an F adds a FIN. The argument `read` makes the\n" +
-			"application read the available data.",
+			"window, beyond it), the reason, the answer, and the data that the receiver then\n" +
+			"holds.\n" +
+			"\n" +
+			"Each argument is a segment, OFFSET+LENGTH: where its payload begins in the\n" +
+			"stream, and how long it is. An F at the end adds a FIN. The argument `read`\n" +
+			"makes the application read the available data. Without arguments, the command\n" +
+			"plays the document's example.",
 		Example: "  node demo arrivals\n  node demo arrivals 1000+500 0+1000 read 1500+0F",
 		RunE: func(c *cobra.Command, args []string) error {
 			steps := documentArrivals

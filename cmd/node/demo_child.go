@@ -38,7 +38,8 @@ const (
 	mostComplaints = 4
 )
 
-// startChild starts a node, which stops at the latest with ctx. Its socket is in the folder sockets.
+// startChild starts a node, which stops at the latest with ctx. Its socket is in the folder
+// sockets.
 func startChild(ctx context.Context, name, program, dir, sockets string, args []string) (
 	*child, error,
 ) {

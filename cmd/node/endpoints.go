@@ -27,11 +27,11 @@ type endpoints struct {
 
 func (d *endpoints) flags(f *pflag.FlagSet) {
 	f.StringVar(&d.socket, "socket", "",
-		"also answer HTTP requests at the Unix socket `PATH`: node attach, node ctl, curl")
+		"serve HTTP at the Unix socket `PATH`, for node attach, node ctl and curl")
 	f.StringVar(&d.listen, "listen", "",
-		"answer HTTP requests at `[HOST:]PORT` of this machine's loopback, with a token")
+		"serve HTTP and the web page at `[HOST:]PORT` of the loopback; clients need a token")
 	f.BoolVar(&d.pprof, "pprof", false,
-		"also serve profiles of the program: /debug/pprof/, for go tool pprof")
+		"serve profiles of the program at /debug/pprof/, for go tool pprof")
 }
 
 func (d *endpoints) openFiles() (err error) {
@@ -68,14 +68,14 @@ func (d *endpoints) open(ctx context.Context) error {
 func refused(flag string, err error) error {
 	taken, ok := errors.AsType[*api.TakenError](err)
 	if !ok {
-		return &usageError{fmt.Errorf("%s: %w", flag, err)}
+		return &usageError{fmt.Errorf("%s %w", flag, err)}
 	}
 	if !taken.TCP.IsValid() {
-		return fmt.Errorf("%s: %w", flag, err)
+		return fmt.Errorf("%s %w", flag, err)
 	}
 	who := cmp.Or(link.Holder("tcp", taken.TCP),
 		fmt.Sprintf("`ss -tlpn sport = :%d` shows the process", taken.TCP.Port()))
-	return fmt.Errorf("%s: %w by %s: use a free port, or 0 to choose one",
+	return fmt.Errorf("%s %w by %s: use a free port, or 0 to choose one",
 		flag, err, who)
 }
 

@@ -37,14 +37,15 @@ func examineCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "examine",
 		Short: "find out what is wrong with a TCP/IP stack",
-		Long: "Examine a stack by its packets. The examiner plays the neighbors of the stack,\n" +
-			"sends it packets, and compares the answers with RFCs and with the course's\n" +
-			"assignments. It prints a line for each check; --out writes a page with the\n" +
-			"packets of those that failed. A check is repeated three times: if the results\n" +
-			"differ, it is flaky. The exit status is 1 if a check did not pass.\n\n" +
-			"The profile says what the stack is: self is this program's own, in virtual\n" +
-			"time; the others are nodes of the course of that year. A file in YAML describes\n" +
-			"any other node (docs/examiner.md).",
+		Long: "Test a TCP/IP stack by its packets. The examiner plays the neighbors of the\n" +
+			"stack, sends it packets, and compares the answers with RFCs and with the\n" +
+			"course's assignments. It prints a line for each check; --out writes a page with\n" +
+			"the packets of those that failed. Each check runs three times. If the results\n" +
+			"differ, the check is flaky. The exit status is 1 if a check did not pass.\n" +
+			"\n" +
+			"--profile names the stack. `self` is this program's own stack, in virtual time.\n" +
+			"`course-2022` and the like are nodes of that year's course. A YAML file\n" +
+			"describes any other node (docs/examiner.md).",
 		Example: "  node examine --profile self\n" +
 			"  node examine --profile course-2022 --command './node {lnx}' --out report\n" +
 			"  node examine --profile course-2024 --host './vhost --config {lnx}' \\\n" +
@@ -54,11 +55,11 @@ func examineCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.profile, "profile", "self", "`NAME` or file of the profile: self, "+
+	f.StringVar(&o.profile, "profile", "self", "profile `NAME` or YAML file: self, "+
 		strings.Join(examine.ProfileNames(), ", "))
-	f.StringVar(&o.command, "command", "", "the `COMMAND` that starts the node; {lnx} is its file")
-	f.StringVar(&o.host, "host", "", "the `COMMAND` that starts a host, if it differs")
-	f.StringVar(&o.router, "router", "", "the `COMMAND` that starts a router, if it differs")
+	f.StringVar(&o.command, "command", "", "start the node with `COMMAND`; {lnx} stands for its file")
+	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND`, if it differs")
+	f.StringVar(&o.router, "router", "", "start routers with `COMMAND`, if it differs")
 	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")
 	f.StringArrayVar(&o.only, "only", nil, "run only checks whose names match `PATTERN`")
 	f.StringVar(&o.checks, "checks", "", "read the checks from `FOLDER`")

@@ -30,10 +30,11 @@ func examineFuzzCommand() *cobra.Command {
 		Use:   "fuzz",
 		Short: "compare TCP stacks by generated sequences of events",
 		Long: "Generate sequences of calls, segments and time, and compare the answers of our\n" +
-			"TCP engine with a model of RFC 9293. With --tun, also run some of them on this\n" +
-			"machine's kernel: those that together cover what the engine does. The command\n" +
-			"prints the kinds of differences, each with the shortest sequence that shows it.\n" +
-			"The exit status is 1 if our engine does what the model does not allow.",
+			"TCP engine with a model of RFC 9293. With --tun, also run some of the sequences\n" +
+			"on this machine's kernel: a selection that covers all that the engine does. The\n" +
+			"command prints the kinds of differences, each with the shortest sequence that\n" +
+			"shows it. The exit status is 1 if our engine does something that the model does\n" +
+			"not allow.",
 		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
 			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +
 			"  node examine --checks differences",

@@ -13,8 +13,8 @@ import (
 
 func styleFlags(c *cobra.Command, s *figure.Style) {
 	c.Flags().Func("figure-size",
-		"draw the figures in `SIZE`, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)", s.SetSize)
-	c.Flags().Func("font", "draw the figures with `FONT`: sans, serif or mono (default sans)",
+		"`SIZE` of the figures, such as 3.5in, 88mm or 8.8x6cm (default 7in wide)", s.SetSize)
+	c.Flags().Func("font", "`FONT` of the figures: sans, serif or mono (default sans)",
 		s.SetFont)
 	choices(c, "font", "sans", "serif", "mono")
 }

@@ -26,13 +26,14 @@ func inCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "in NETWORK:HOST -- COMMAND [ARG...]",
 		Short: "run a program as a host of a network",
-		Long: "Run a program as a host of a network, as any user and without root: with the\n" +
-			"host's addresses, and with the names of the network's hosts. NETWORK is a\n" +
-			"running network, or a folder or .net file, whose network is started if it is\n" +
-			"not up. Programs on the same host share its ports. They cannot use ports that\n" +
-			"the node itself uses. Without a COMMAND the program is a shell.\n\n" +
+		Long: "Run a program as a host of a network, as any user and without root. The program\n" +
+			"has the host's addresses and can look up the names of the network's hosts.\n" +
+			"NETWORK is a running network, or a folder or .net file; a network that is not\n" +
+			"running is started. Programs on the same host share its ports, and cannot use\n" +
+			"ports that the node itself uses. Without a COMMAND the program is a shell.\n" +
+			"\n" +
 			"The exit status is the program's: 128 plus the signal number if a signal killed\n" +
-			"it, 126 or 127 if it could not be executed. It needs Linux.",
+			"it, 126 or 127 if it could not be executed. This command needs Linux.",
 		Example: "  node in nets/ring:A -- ping -c 3 b\n" +
 			"  node in ring:B -- python3 -m http.server 80\n" +
 			"  node in ring:A -- curl -s http://b/",

@@ -35,12 +35,12 @@ func labCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [PRESET|FAMILY|FILE|DIR]...",
 		Short: "compare results with what is expected",
-		Long: "Run experiments and compare their results with the expectations in their\n" +
-			"files, which come from theory or publications. Without arguments, it runs all\n" +
-			"presets that have expectations. A name that is not a preset selects all\n" +
-			"presets that begin with it; 'fence*' selects fence and all presets that begin\n" +
-			"with it. For a directory of results it checks those without running anything. It\n" +
-			"fails if an expectation fails.",
+		Long: "Run experiments and compare their results with the expectations in their files,\n" +
+			"which come from theory or publications. Without arguments, it runs all presets\n" +
+			"that have expectations. A name that is not a preset selects all presets that\n" +
+			"begin with it; 'fence*' selects fence itself, too. If an argument is a\n" +
+			"directory of results, it checks those and runs nothing. The command fails if an\n" +
+			"expectation fails.",
 		Example: "  node lab check\n" +
 			"  node lab check pantheon\n" +
 			"  node lab check --list\n" +

@@ -29,17 +29,17 @@ type labJudgeOptions struct {
 	without []string
 }
 
-const labJudgeLong = `Run an experiment here and in another simulator, and print both results
-with the difference and its 95 % interval. The simulator draws its own losses, so
-the trials are not pairs.
+const labJudgeLong = `Run an experiment here and in another simulator, and print both results with
+the difference and its 95 % interval. The simulator draws its own losses, so
+its trials cannot be paired with ours.
 
-The simulator is ns-3, which is optional: install the Python package ns3 and a C++
-compiler. The first use compiles a small driver. An experiment with a part that
-ns-3 does not have, such as jitter or a Starlark file, is refused.
+The simulator is ns-3, which is optional: install the Python package ns3 and
+a C++ compiler. The first use compiles a small driver. The command refuses
+experiments with parts that ns-3 lacks, such as jitter or a Starlark file.
 
-The results of both are in directories: lab/NAME and lab/NAME-ns3, or DIR and DIR-ns3
-with -o DIR. The report of the first shows both. If the command is interrupted, the
-next run continues.`
+The results are in two directories: lab/NAME and lab/NAME-ns3, or DIR and
+DIR-ns3 with -o DIR. The report in the first shows both. If the command is
+interrupted, the next run continues.`
 
 func labJudgeCommand() *cobra.Command {
 	var o labJudgeOptions
@@ -63,14 +63,15 @@ func labJudgeCommand() *cobra.Command {
 	f.StringVar(&o.with, "with", "ns3", "compare with `SIMULATOR`: ns3")
 	choices(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
-		"run ns-3 without the deviations `A,B,...` that docs/ns3.md describes")
+		"run ns-3 without the deviations `NAMES`, separated by commas; see docs/ns3.md")
 	choices(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
 	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times in both")
 	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
 	f.BoolVar(&o.flags.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVarP(&o.flags.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
-	f.StringSliceVar(&o.flags.metrics, "metrics", nil, "compare the metrics `A,B,...`")
+	f.StringSliceVar(&o.flags.metrics, "metrics", nil,
+		"compare only the metrics `NAMES`, separated by commas")
 	f.BoolVar(&o.flags.json, "json", false, "print one JSON array")
 	return c
 }

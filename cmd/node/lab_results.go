@@ -26,12 +26,13 @@ func labCollectCommand() *cobra.Command {
 		Use:     "collect DIR [flags] [-- ARGUMENT...]",
 		Aliases: []string{"merge"},
 		Short:   "merge results that were run part by part",
-		Long: "Merge the results of `node lab submit` or `node lab run --index` in a directory,\n" +
-			"and print the table. It runs nothing. If runs are missing, it prints\n" +
-			"the available results, lists the cells of the missing runs, and fails.\n\n" +
-			"If the parts ran on Kubernetes, it first copies what the volume has. On another\n" +
-			"machine, --claim names the volume, and DIR has the name of the submit's folder.\n" +
-			"Arguments after -- are for kubectl.",
+		Long: "Merge the results of `node lab submit` or `node lab run --index` in a\n" +
+			"directory, and print the table. It runs nothing. If runs are missing, it prints\n" +
+			"the available results, lists the cells of the missing runs, and fails.\n" +
+			"\n" +
+			"If the parts ran on Kubernetes, it first copies the results from the volume. On\n" +
+			"a machine other than that of `node lab submit`, --claim names the volume, and\n" +
+			"DIR must have the same name as there. Arguments after -- are for kubectl.",
 		Example: "  node lab collect results\n" +
 			"  node lab collect lab/tahoe-low --claim sweeps -- --namespace=lab",
 		Args: func(c *cobra.Command, args []string) error {
@@ -126,8 +127,8 @@ func labPlotCommand() *cobra.Command {
 		Use:   "plot DIR",
 		Short: "draw the figures of a directory again",
 		Long: "Draw the figures of a directory of results again, each as .svg, .png, .pdf and\n" +
-			".eps, and write the report. It reads the files in the directory and runs\n" +
-			"nothing. It lists the .svg files and the report.",
+			".eps, and write the report. The command reads the files in the directory and\n" +
+			"runs nothing. It prints the paths of the .svg files and of the report.",
 		Example: "  node lab plot lab/tahoe-low\n" +
 			"  node lab plot lab/cubic-reno-buffer --metrics utilisation,queue_p95",
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -175,7 +176,8 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 		}
 		return nil
 	}
-	c.Flags().StringSliceVar(&o.metrics, "metrics", nil, "print the metrics `A,B,...`")
+	c.Flags().StringSliceVar(&o.metrics, "metrics", nil,
+		"print only the metrics `NAMES`, separated by commas")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
 	if c.Name() == "collect" {

@@ -49,27 +49,31 @@ type labRunOptions struct {
 	live       realFlags
 }
 
-const labRunLong = "Run an experiment: a preset (see `node lab list`), a file, or a directory" + `
-of results, to continue a stopped experiment. It prints one table; the directory,
-lab/NAME or that of -o, has all other results.
+const labRunLong = `Run an experiment: a preset or a file (` + "`node lab list`" + ` lists the presets).
+For a directory of results, continue a stopped experiment. The command prints
+one table, and writes all other results into a directory: lab/NAME, or that of
+-o.
 
---set and --sweep change the file: --set path.down.rate=5Mbit/s sets a key,
---sweep flows.0.cc=reno,cubic varies one, with a cell for each value. --netem takes
-the arguments of tc-netem(8), and replaces delay, loss and the like in the direction
-of data. --mm takes a mahimahi command line, and replaces the path.
+--set and --sweep change the file. --set path.down.rate=5Mbit/s sets a key;
+--sweep flows.0.cc=reno,cubic varies one, with a cell for each value.
+--netem takes arguments of tc-netem(8), which replace the file's delay, loss
+and so on in the direction of the data. --mm takes a mahimahi command line,
+which replaces the path.
 
-Each cell of a sweep runs --trials times. Trial i has the same random draws in
-every cell, so that cells can be compared pair by pair.
+Each cell of a sweep runs --trials times. Trial i has the same random draws
+in every cell, so that cells can be compared pair by pair.
 
-The same command again computes only the missing runs: after a Ctrl-C, a kill, or
-with more trials. --index N runs one cell, for batch systems whose machines
-share the directory; with --parts M it runs part N of M equal parts.
-` + "`node lab collect DIR`" + ` merges the results; ` + "`node lab submit`" + ` does all of this.
+Repeat the command to compute only the missing runs: after Ctrl-C or a
+crash, or with more trials. --index N runs one cell, for batch systems whose
+machines share the directory; with --parts M it runs part N of M equal
+parts. ` + "`node lab collect DIR`" + ` merges the results; ` + "`node lab submit`" + ` does all
+of this.
 
---real also runs each cell in real time, with processes of this machine: a node
-for each end of a flow, and one process between them for the path, over UDP. A
-minute of an experiment takes a minute. The report compares virtual and real time,
-and says whether the machine kept up. Without --trials each cell runs once.`
+--real also runs each cell in real time, with processes of this machine: a
+node for each end of a flow, and one process between them for the path, over
+UDP. A minute of an experiment takes a minute. The report compares virtual
+and real time, and says whether the machine kept up. Without --trials, each
+cell runs once.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
@@ -91,7 +95,7 @@ func labRunCommand() *cobra.Command {
 	f.SortFlags = false
 	o.experimentFlags(f)
 	f.StringVar(&o.until, "until", "",
-		"`'ci<5%'` adds trials until each interval is below 5 % of its mean;"+
+		"add trials until `'ci<5%'`: each confidence interval is below 5 % of its mean;"+
 			" at most --trials (200)")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
@@ -104,7 +108,7 @@ func labRunCommand() *cobra.Command {
 	o.outputFlags(c)
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip",
-		"for rip-…: speak `DIALECT`: rip (the course's RIP), rip2 or ripng")
+		"version of RIP for the presets rip-…: `DIALECT` rip (the course's), rip2 or ripng")
 	choices(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }
@@ -129,7 +133,7 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 func (o *labRunOptions) outputFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.metrics, "metrics", nil,
-		"show the metrics `A,B,...` in the table instead of those in the file")
+		"show the metrics `NAMES`, separated by commas, instead of those in the file")
 	f.BoolVar(&o.all, "all", false, "print a row for every flow")
 	f.BoolVar(&o.plain, "no-figures", false, "write neither figures nor a report")
 	styleFlags(c, &o.style)
@@ -139,9 +143,9 @@ func (o *labRunOptions) outputFlags(c *cobra.Command) {
 }
 
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
-	f.StringArrayVar(&o.set, "set", nil, "set a key: `KEY=VALUE`; may be repeated")
+	f.StringArrayVar(&o.set, "set", nil, "set a key of the file, as `KEY=VALUE`; may be repeated")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
-		"vary a key: `KEY=A,B,...`; may be repeated")
+		"vary a key of the file, as `KEY=A,B,...`; may be repeated")
 }
 
 func (o *labRunOptions) begin(c *cobra.Command, args []string) error {

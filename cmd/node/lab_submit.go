@@ -38,18 +38,21 @@ type submitOptions struct {
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
 results. The files are byte-identical to those of ` + "`node lab run`" + `.
 
-Slurm's machines must share the folder of results: lab/NAME or that of -o. On
-Kubernetes the pods share the volume of --claim, and the results are copied from
-there into the folder. --image must be of this version.
+Slurm's machines must share the folder of results: lab/NAME, or that of -o.
+On Kubernetes, the pods share the volume of --claim, and the command copies
+the results from there into the folder. --image must contain this version of
+the program.
 
-The runs of the experiment are split into parts, and a task of the array runs one
-part. One run is measured first. The time limit of a task is four times the measured
-time, multiplied by the number of runs in its part. Its memory limit is twice the
-measured memory. Parts that failed are queued again with twice the limits.
+The runs of the experiment are split into parts, and each task of the array
+runs one part. The command first measures one run. The time limit of a task
+is four times the measured time, multiplied by the number of runs in its
+part. Its memory limit is twice the measured memory. Parts that failed are
+queued again with twice the limits.
 
-Ctrl-C leaves the job in its queue, or stops local parts. To wait again and to queue
-missing parts, repeat the command or pass the folder. ` + "`node lab collect DIR`" + `
-prints what is there. Arguments after -- are for sbatch, or for every kubectl.`
+Ctrl-C leaves the job in its queue; local parts stop. To wait again and to
+queue missing parts, repeat the command, or pass it the folder.
+` + "`node lab collect DIR`" + ` prints the results so far. Arguments after -- are for
+sbatch, or for each call of kubectl.`
 
 func labSubmitCommand() *cobra.Command {
 	var o submitOptions
@@ -76,16 +79,16 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: from the time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "time `LIMIT` of a part, 1m or more; Kubernetes adds 5m to "+
-		"start it (default: 4 × measured for each run)")
-	f.Func("memory", "memory limit of a part in `MB` (default: 2 × measured)", o.setMemory)
+	f.DurationVar(&o.time, "time", 0, "time `LIMIT` of a part, at least 1m; Kubernetes adds 5m "+
+		"(default: 4 × the measured time of its runs)")
+	f.Func("memory", "memory limit of a part in `MB` (default: 2 × the measured memory)", o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
 	f.Lookup("dry-run").Usage = "measure one run and print the job " +
 		"instead of submitting it"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
-		"make the claim if it is missing, with `SIZE` such as 10Gi (many pods must write to it)")
+		"create a missing claim with `SIZE`, such as 10Gi; many pods must be able to write")
 	return c
 }
 
@@ -97,7 +100,7 @@ func podFlags(f *pflag.FlagSet, p *batch.Pod) {
 	f.StringVar(&p.Image, "image", "", "Kubernetes: container `IMAGE` with this version (default: "+
 		defaultImage()+")")
 	f.StringVar(&p.Claim, "claim", "",
-		"Kubernetes: volume `CLAIM` for the results (default: tidepool)")
+		"Kubernetes: store the results in the volume `CLAIM` (default: tidepool)")
 }
 
 // setPod chooses for a job: a flag, what the job had, or the default.

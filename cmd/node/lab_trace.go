@@ -185,10 +185,11 @@ func labTraceConvertCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "convert rates over time into a trace, or a trace into rates",
-		Long: "Convert a file with two columns, seconds and the rate in Mbit/s from then on,\n" +
-			"into a trace; its last line gives the end. Or convert a trace into such a\n" +
-			"file, with its mean rate in each --window. The number of columns decides which\n" +
-			"conversion applies.",
+		Long: "Convert rates into a trace, or a trace into rates. Each line of a file of rates\n" +
+			"has a time in seconds and the rate in Mbit/s from then on; its last line is the\n" +
+			"end. For a trace, the command computes the mean rate in each --window. It\n" +
+			"converts a file with two columns into a trace, and one with one column into\n" +
+			"rates.",
 		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
 			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
 		Args: usageArgs(cobra.ExactArgs(1)),

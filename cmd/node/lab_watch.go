@@ -25,14 +25,14 @@ type labWatchOptions struct {
 }
 
 const labWatchLong = `Show the progress of an experiment that runs elsewhere: in another terminal,
-as a job of a batch system, or on a machine that shares the directory. It shows the
-runs and cells that are complete, the checks of complete cells, and the last line of
-each part that left a message and no results. It ends when no run is missing, and
-changes nothing in the directory.
+as a job of a batch system, or on a machine that shares the directory. The
+command shows the runs and cells that are complete, the checks of complete
+cells, and the last message of each part that has no results. It ends when
+no run is missing, and changes nothing in the directory.
 
---page FILE also writes the report of the complete cells, with their figures, after
-each change. A browser that shows FILE loads it again every 5 s until the
-experiment is complete.`
+--page FILE also writes the report of the complete cells, with their
+figures, after each change. A browser that shows FILE loads it again every 5
+s until the experiment is complete.`
 
 func labWatchCommand() *cobra.Command {
 	var o labWatchOptions

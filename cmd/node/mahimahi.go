@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,15 +122,14 @@ func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
 	text := "name: mm\nmm: '" + line + "'\n" +
 		"flows: [{size: 1MB}]\nduration: 1s\n"
 	f, err := plan.Parse(chain[0], []byte(text))
-	if list := diagnostic.Errors(nil); errors.As(err, &list) {
-		last := list[len(list)-1] // it has the most of the line; there is no file to point into
-		err = &diagnostic.Error{File: chain[0], Msg: last.Msg, Want: last.Want}
+	var cells []plan.Cell
+	if err == nil {
+		f.Load = func(name string) ([]byte, error) { return files.Text(name, files.MaxText) }
+		cells, err = f.Cells()
 	}
-	if err != nil {
-		return both, err
+	if list := diagnostic.Errors(nil); errors.As(err, &list) { // there is no file to point into
+		err = fmt.Errorf("%s; expected %s", list[0].Msg, list[0].Want)
 	}
-	f.Load = func(name string) ([]byte, error) { return files.Text(name, files.MaxText) }
-	cells, err := f.Cells()
 	if err != nil {
 		return both, err
 	}

@@ -19,9 +19,9 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "write the manual pages into a folder",
-		Long: "Write a manual page for each command, and one for the shell, into DIR. They\n" +
-			"have the program's name: node.1, node-run.1, node-shell.1, or tidepool.1 and\n" +
-			"so on. `man -l DIR/node.1` shows one.",
+		Long: "Write a manual page for each command, and one for the shell, into DIR: node.1,\n" +
+			"node-run.1, node-shell.1 and so on. If the program is called tidepool, they are\n" +
+			"tidepool.1, tidepool-run.1 and so on. `man -l DIR/node.1` shows one.",
 		Example: "  node man ~/.local/share/man/man1",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

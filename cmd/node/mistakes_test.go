@@ -145,7 +145,7 @@ func TestAPlaceThatSomebodyHas(t *testing.T) {
 		{
 			[]string{"run", open, "--listen", port},
 			1,
-			[]string{"node: --listen: 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
+			[]string{"node: --listen 127.0.0.1:" + port + ": cannot listen: " + used, "use a free port"},
 		},
 		{[]string{"run", open, "--listen", "0.0.0.0:" + port}, 2, []string{"other machines could reach"}},
 	} {
@@ -234,7 +234,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 		{[]string{"run", file, "--pprof"}, "--pprof needs --socket"},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
-		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "with LINKS up to 10"},
+		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "the number of pairs of routers"},
 	} {
 		status, text := ran(t, c.args...)
 		assert.Equal(t, 2, status, text)

@@ -35,8 +35,8 @@ func netCommand() *cobra.Command {
 		Use:   "net",
 		Short: "run whole networks: up, status, down",
 		Long: "Run whole networks: one process for each node, and one folder with their\n" +
-			"sockets and logs. A network is a folder of .lnx files, and has the name of\n" +
-			"that folder.",
+			"sockets and logs. A network is a folder of .lnx files, and its name is that of\n" +
+			"the folder.",
 		Example: "  node net up nets/ring\n" +
 			"  node attach A\n" +
 			"  node net down",
@@ -53,7 +53,7 @@ func netCommand() *cobra.Command {
 
 func (o *netOptions) stateFlag(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&o.state, "state", defaultState(),
-		"keep the sockets and logs of networks in `FOLDER`")
+		"`FOLDER` with the sockets and logs of networks")
 }
 
 // defaultState returns the directory of networks: below the user's runtime directory, or else below
@@ -130,7 +130,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	c.Flags().StringVar(&o.files, "files", ".",
 		"let node ctl, the page and the API use only files below `DIR`")
 	c.Flags().StringVar(&o.user, "user", "",
-		"switch nodes started by root to the user `NAME` once devices and ports are open")
+		"if started as root, run the nodes as the user `NAME` after opening devices and ports")
 	return c
 }
 
@@ -320,8 +320,8 @@ func (o *netOptions) downCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down [NETWORK|FOLDER]",
 		Short: "stop the nodes of a network, by default of the only one",
-		Long: "Stop the nodes of a network, by default of the only one. The log of a node\n" +
-			"that had died stays until the network is started again.",
+		Long: "Stop the nodes of a network; without an argument, of the only running network.\n" +
+			"The log of a node that crashed stays until the network is started again.",
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, names, err := o.meant(args, all)

@@ -32,11 +32,10 @@ func netExportCommand() *cobra.Command {
 		Use:   "export FOLDER|FILE.net",
 		Short: "write a network for compose, containerlab, Kubernetes or mininet",
 		Long: "Write a network in the format of another tool, which starts each node as a\n" +
-			"container or host of its own. The .lnx files are part of the output, with the\n" +
-			"UDP addresses of the containers; for containerlab they are files next to the\n" +
-			"topology. The nodes apply the impairments. The image's entry point must be\n" +
-			"this program. Notes on the steps that are left to you go to\n" +
-			"standard error.",
+			"container or host of its own. The output contains the .lnx files, with the UDP\n" +
+			"addresses of the containers; for containerlab they are files next to the\n" +
+			"topology. The nodes apply the impairments. The image's entry point must be this\n" +
+			"program. Standard error lists the steps that are left to you.",
 		Example: "  node net export nets/ring --to compose -o compose.yaml && docker compose up\n" +
 			"  node net export nets/ring --to containerlab -o lab/\n" +
 			"  node net export nets/ring --to kubernetes | kubectl apply -f -\n" +
@@ -45,7 +44,7 @@ func netExportCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.to, "to", "", "`FORMAT`: "+strings.Join(interchange.Formats(), ", "))
+	f.StringVar(&o.to, "to", "", "output `FORMAT`: "+strings.Join(interchange.Formats(), ", "))
 	f.StringVarP(&o.out, "out", "o", "",
 		"write to the file `PATH`, or into the folder if it ends in /, instead of standard output")
 	f.StringVar(&o.image, "image", defaultImage(), "container `IMAGE` with this program")

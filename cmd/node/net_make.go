@@ -42,12 +42,12 @@ func netGenerateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate SHAPE SIZE...|FILE.net",
 		Short: "write the files of a network, by shape or from a plan",
-		Long: "Write a folder with the .lnx files of a network of a common shape. With\n" +
-			"--plan, print the plan instead: lines such as `link A B delay 20ms`,\n" +
-			"which you can edit and give to `node net up` as FILE.net. A FILE.net may be\n" +
-			"such a plan, or a file of the course with `node A localhost` and `A <-> B`;\n" +
-			"its .lnx files are then those of net2lnx. The shapes:\n\n" +
-			"  " +
+		Long: "Write the .lnx files of a network into a folder. The network has a common\n" +
+			"shape, or is that of a FILE.net. With --plan, print a plan instead: lines such\n" +
+			"as `link A B delay 20ms`, which you can edit and pass to `node net up` as\n" +
+			"FILE.net. FILE.net may also be a file of the course, with lines such as\n" +
+			"`node A localhost` and `A <-> B`; its .lnx files are then those of net2lnx. The\n" +
+			"shapes:\n\n  " +
 			strings.Join(topology.Shapes(), "\n  "),
 		Example: "  node net generate line 3 && node net up line-3\n" +
 			"  node net generate --plan random 8 > web.net && node net up web.net",
@@ -57,7 +57,7 @@ func netGenerateCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FOLDER`; the default is SHAPE-SIZE")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
-	f.Uint64Var(&o.seed, "seed", 1, "seed `N` of the shape random")
+	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the random shape")
 	familyFlag(c, &o.family)
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
 	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
@@ -68,7 +68,7 @@ func netGenerateCommand() *cobra.Command {
 // familyFlag adds the flag --family.
 func familyFlag(c *cobra.Command, family *string) {
 	c.Flags().StringVar(family, "family", "4",
-		"`VERSION` of IP on the links: 4, 6, or dual for both")
+		"IP `VERSION` of the links: 4, 6, or dual for both")
 	choices(c, "family", topology.Families...)
 }
 
@@ -250,7 +250,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&format, "format", "svg", "`FORMAT`: svg, dot, mermaid or json")
+	c.Flags().StringVar(&format, "format", "svg", "output `FORMAT`: svg, dot, mermaid or json")
 	c.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
 	choices(c, "format", "svg", "dot", "mermaid", "json")
 	return c

@@ -20,10 +20,11 @@ func netNamesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "names FOLDER",
 		Short: "give the nodes of .lnx files names",
-		Long: "Write `dns` lines into the .lnx files of a folder, in place of those that they\n" +
-			"have: one node serves the names of all nodes by the DNS, and the others ask it.\n" +
-			"`ping C` then finds the node of C.lnx. A running network needs `node net apply`.\n" +
-			"Networks of a FILE.net have names without it.",
+		Long: "Give names to the nodes of a folder: write `dns` lines into their .lnx files,\n" +
+			"in place of existing ones. One node becomes the DNS server for the names of all\n" +
+			"nodes, and the others ask it. `ping C` then reaches the node of C.lnx. If the\n" +
+			"network is running, run `node net apply` afterward. The networks of a FILE.net\n" +
+			"have names already.",
 		Example: "  node net names lab && node net up lab",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -26,9 +26,9 @@ func (o *netOptions) serveCommand() *cobra.Command {
 		Use:   "serve [NETWORK]",
 		Short: "serve the web page and the HTTP API of a network",
 		Long: "Serve the web page of a network, and the HTTP API of all its nodes, at one\n" +
-			"address until Ctrl-C. Standard output has the address of the page, with a\n" +
-			"token: open it in a browser. The server forwards requests to the nodes. Nodes\n" +
-			"may stop and start, and it follows the changes of `node net apply`.",
+			"address until Ctrl-C. The command prints the address of the page, with a token:\n" +
+			"open it in a browser. The server forwards requests to the nodes. Nodes may stop\n" +
+			"and start, and the server follows the changes of `node net apply`.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {

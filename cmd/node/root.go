@@ -138,8 +138,11 @@ func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage} }
 
 func misuse(c *cobra.Command, err error) error {
-	return &usageError{fmt.Errorf("%s: %w (see `%s --help`)",
-		commandPath(c), err, c.CommandPath())}
+	format := "%s: %w (see `%s --help`)"
+	if strings.Contains(err.Error(), "\n") {
+		format = "%s: %w\nsee `%s --help`" // below an excerpt
+	}
+	return &usageError{fmt.Errorf(format, commandPath(c), err, c.CommandPath())}
 }
 
 // flagError adds the valid values to the error of a flag.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,11 +18,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
+
+// offloads are the words of --offload.
+var offloads = []string{"auto", "gso", "mmsg", "plain"}
 
 // runOptions are the flags of `node run`.
 type runOptions struct {
@@ -47,10 +50,10 @@ func runCommand() *cobra.Command {
 		Long: "Run the node that FILE.lnx describes. At a terminal it opens a shell, in which\n" +
 			"`help` lists the commands. Otherwise it runs a script: from standard input,\n" +
 			"from the file of --script, or the lines of --command. The script stops at the\n" +
-			"first line that fails, and the program exits with that line's status. At its\n" +
-			"end it waits for its transfers, and the node stops. With --daemon there is no\n" +
-			"shell: clients connect through --socket or --listen, and SIGHUP makes the node\n" +
-			"reload FILE.lnx.",
+			"first line that fails, and the program exits with that line's status. At the\n" +
+			"end of the script, the program waits for its transfers and stops the node. With\n" +
+			"--daemon there is no shell: clients connect through --socket or --listen, and\n" +
+			"SIGHUP makes the node reload FILE.lnx.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
 			"  printf 'interfaces\\nroutes\\n' | node run nets/a-b-c/B.lnx\n" +
 			"  node run nets/a-b-c/A.lnx -c 'ping -c 3 10.1.0.2'\n" +
@@ -91,22 +94,22 @@ func runCommand() *cobra.Command {
 	o.endpoints.flags(f)
 	f.StringVar(&o.endpoints.folder, "files", ".",
 		"let clients of the socket and of HTTP use only files below `DIR`")
-	f.StringVar(&o.config.Pcap, "pcap", "", "capture every packet into the pcapng `FILE`")
+	f.StringVar(&o.config.Pcap, "pcap", "", "write every packet to `FILE`, as pcapng")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false,
 		"let --pcap and --probe replace existing files")
 	f.StringVar(&o.config.Node.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
 	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
-		"seed `N` of lossyforward's drops; 0: not repeatable")
+		"`SEED` of lossyforward's drops; 0: different drops each time")
 	f.StringVar(&o.config.Node.Offload, "offload", "auto",
-		"send packets by `METHOD`: auto, gso, mmsg or plain")
+		"send packets by `METHOD`: "+diagnostic.OneOf(offloads))
 	f.StringArrayVar(&o.tun, "tun", nil,
-		"add an interface to this machine's kernel: `NAME=ADDR/LEN`")
+		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"add a `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000', 'splice ADDR'")
+		"add `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000' or 'splice ADDR'")
 	choices(c, "log-level", "debug", "info", "warn", "error")
 	choices(c, "log-format", "text", "json")
-	choices(c, "offload", "auto", "gso", "mmsg", "plain")
+	choices(c, "offload", offloads...)
 	return c
 }
 
@@ -132,8 +135,8 @@ func (o *runOptions) validate() error {
 	case o.daemon && o.endpoints.socket == "" && o.endpoints.listen == "":
 		return errors.New("--daemon needs --socket or --listen")
 	}
-	if _, err := link.ParseOffload(o.config.Node.Offload); err != nil {
-		return fmt.Errorf("--offload: %w", err)
+	if word := o.config.Node.Offload; !slices.Contains(offloads, word) {
+		return fmt.Errorf("--offload %q: must be %s", word, diagnostic.OneOf(offloads))
 	}
 	return o.log.check()
 }

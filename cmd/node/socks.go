@@ -19,10 +19,11 @@ func socksCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "socks NODE [[HOST-ADDR:]PORT]",
 		Short: "proxy into a network, as one of its nodes",
-		Long: "Open a SOCKS5 and HTTP proxy until Ctrl-C: a browser or a program with a proxy\n" +
-			"setting enters the network as NODE, and NODE looks up names. The port is 1080 on\n" +
-			"the loopback. The shell's `socks` opens one that stays, and can ask for a\n" +
-			"password.\n\n" + nodeArg,
+		Long: "Run a SOCKS5 and HTTP proxy until Ctrl-C. Browsers and programs that use the\n" +
+			"proxy reach the network as if they ran on NODE, which also looks up names for\n" +
+			"them. The port is 1080 on the loopback. The shell's `socks` opens a proxy that\n" +
+			"stays open, and can require a password.\n" +
+			"\n" + nodeArg,
 		Example: "  node socks A\n" +
 			"  curl --socks5-hostname 127.0.0.1:1080 http://b/\n" +
 			"  curl -x http://127.0.0.1:1080 http://b/\n" +

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/control"
 )
 
 // Limits of a Unix socket's path: 104 bytes with the final zero on some systems, 108 on Linux. The
@@ -76,7 +78,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	// The socket is created where only this user has access, and moved when its mode is set.
 	room, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrListen, err)
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrListen, err)
 	}
 	defer os.RemoveAll(room)
 	made := filepath.Join(room, "s")
@@ -106,7 +108,7 @@ func vacant(ctx context.Context, path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrListen, err)
+		return fmt.Errorf("%s: %w: %w", path, ErrListen, err)
 	case info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s: %w: the file exists and is not a socket", path, ErrListen)
 	case Answers(ctx, path):
@@ -166,8 +168,7 @@ func parseAddress(address string) (netip.AddrPort, error) {
 	if strings.Contains(address, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(address); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("%q: %w: must be PORT or 127.0.0.1:PORT", address,
-				ErrListen)
+			return netip.AddrPort{}, noAddress("%q: must be PORT or 127.0.0.1:PORT", address)
 		}
 	}
 	if host == "" || host == "localhost" {
@@ -175,14 +176,18 @@ func parseAddress(address string) (netip.AddrPort, error) {
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%q: %w: %q is not a port (0 to 65535)", address,
-			ErrListen, port)
+		return netip.AddrPort{}, noAddress("%q: must be a port from 0 to 65535, or 127.0.0.1:PORT",
+			address)
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return netip.AddrPort{}, fmt.Errorf("%s: %w: other machines could reach %s, "+
-			"and nothing is encrypted; listen on 127.0.0.1 and use ssh -L", address, ErrListen,
+		return netip.AddrPort{}, noAddress("%q: must be a loopback address, because other machines "+
+			"could reach %s and nothing is encrypted; listen on 127.0.0.1 and use ssh -L", address,
 			host)
 	}
 	return netip.AddrPortFrom(ip, uint16(number)), nil
+}
+
+func noAddress(format string, args ...any) error {
+	return control.Also(fmt.Errorf(format, args...), ErrListen)
 }

@@ -91,8 +91,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"192.0.2.1:80":   "use ssh -L",
 		"example.com:80": "other machines could reach example.com",
 		"[::]:80":        "nothing is encrypted",
-		"70000":          `"70000" is not a port`,
-		"x":              `"x" is not a port`,
+		"70000":          `"70000": must be a port from 0 to 65535`,
+		"x":              `"x": must be a port`,
 		"1:2:3":          "must be PORT or 127.0.0.1:PORT",
 	} {
 		_, err := ListenTCP(t.Context(), address)

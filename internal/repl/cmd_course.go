@@ -211,10 +211,11 @@ func delayCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
 		Short: "delay some or all sent packets",
-		Long: "Delay a FRACTION (0 to 1; the default is all) of the packets that this node\n" +
-			"sends by SECONDS, on every interface; 0 turns it off. It replaces the settings\n" +
-			"of `impair` for outgoing packets, and is short for `impair IF out delay`,\n" +
-			"which has more options. Without SECONDS it shows the setting.",
+		Long: "Delay a FRACTION of the packets that this node sends, from 0 to 1, by SECONDS,\n" +
+			"on every interface. By default it delays all; 0 SECONDS turns the delay off. It\n" +
+			"replaces the settings of `impair` for outgoing packets, and is short for\n" +
+			"`impair IF out delay`, which has more options. Without SECONDS it shows the\n" +
+			"setting.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return runImpair(e, c, nil)

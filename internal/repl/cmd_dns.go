@@ -111,8 +111,8 @@ func hostCommand(e *env) *cobra.Command {
 		Use:   "host NAME",
 		Short: "look up a name, or an address",
 		Long: "Print the addresses of a host's NAME, or the names of an address, as the DNS\n" +
-			"has them. Commands take names for addresses: `ping C`. A name without a dot is\n" +
-			"one of the network's zone.",
+			"has them. Other commands accept names, too: `ping C`. A name without a dot\n" +
+			"belongs to the network's zone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Resolve{Name: strings.Trim(args[0], "[]")}
 			return show(e, c, req, func(r control.Resolved) string {

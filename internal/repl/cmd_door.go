@@ -19,11 +19,11 @@ func publishCommand(e *env) *cobra.Command {
 		Use:   "publish [PORT ADDR:PORT]",
 		Short: "forward a port here to a virtual host",
 		Args:  cobra.ArbitraryArgs,
-		Long: "Forward a TCP port of this machine to a virtual host, so that a browser or\n" +
-			"curl on this machine can load a page there: `publish 8080 10.1.0.2:80`. The\n" +
-			"port is on the loopback, unless you write another address of the machine\n" +
-			"before it, such as [::1]:8080. With --udp it forwards datagrams. Without\n" +
-			"arguments it is `doors`.",
+		Long: "Forward a TCP port of this machine to a virtual host, so that a browser or curl\n" +
+			"on this machine can load a page there: `publish 8080 10.1.0.2:80`. The port is\n" +
+			"on the loopback, unless you write another address of the machine before it,\n" +
+			"such as [::1]:8080. With --udp it forwards datagrams. Without arguments it\n" +
+			"lists the port forwards, like `doors`.",
 		Example:           "publish 8080 10.1.0.2:80",
 		ValidArgsFunction: at(nil, e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -51,10 +51,10 @@ func exposeCommand(e *env) *cobra.Command {
 		Use:   "expose [PORT HOST:PORT]",
 		Short: "forward a port of the node to a service",
 		Args:  cobra.ArbitraryArgs,
-		Long: "Forward a TCP port of the node to a service of this machine, or of one that\n" +
-			"the machine can reach: `expose 80 127.0.0.1:3000`. A port without a host is\n" +
-			"one of this machine. With --udp it forwards datagrams. Without arguments it is\n" +
-			"`doors`.",
+		Long: "Forward a TCP port of the node to a service of this machine, or of one that the\n" +
+			"machine can reach: `expose 80 127.0.0.1:3000`. A port without a host is one of\n" +
+			"this machine. With --udp it forwards datagrams. Without arguments it lists the\n" +
+			"port forwards, like `doors`.",
 		Example: "expose 80 127.0.0.1:3000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -84,11 +84,11 @@ func socksCommand(e *env) *cobra.Command {
 		Use:   "socks [PORT]",
 		Short: "proxy into the network, as this host",
 		Args:  cobra.MaximumNArgs(1),
-		Long: "Make a port of this machine a SOCKS5 and HTTP proxy: a browser or a program with\n" +
-			"a proxy setting enters the network as this node, and the node looks up names.\n" +
-			"The port is on the loopback (1080 is usual; without PORT a free one), unless you\n" +
-			"write another address of the machine before it, such as [::1]:1080. `doors\n" +
-			"close` closes it.",
+		Long: "Run a SOCKS5 and HTTP proxy at a port of this machine. Browsers and programs\n" +
+			"that use the proxy reach the network as if they ran on this node, which also\n" +
+			"looks up names for them. The port is on the loopback (1080 is usual; without\n" +
+			"PORT, a free one), unless you write another address of the machine before it,\n" +
+			"such as [::1]:1080. `doors close` closes it.",
 		Example: "socks 1080",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := req
@@ -100,8 +100,8 @@ func socksCommand(e *env) *cobra.Command {
 			return openDoor(e, c, req)
 		},
 	}
-	c.Flags().StringVar(&req.User, "user", "", "the user that clients must give")
-	c.Flags().StringVar(&req.Password, "password", "", "the password that clients must give")
+	c.Flags().StringVar(&req.User, "user", "", "the `USER` that clients must give")
+	c.Flags().StringVar(&req.Password, "password", "", "the `PASSWORD` that clients must give")
 	return e.jsonFlag(c)
 }
 
@@ -168,10 +168,12 @@ func doorsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doors",
 		Short: "the port forwards; doors close ID",
-		Long: "List the port forwards between this machine and the virtual network: active\n" +
-			"and total flows, failed flows, and bytes in each direction.\n\n" +
-			"`doors close ID` closes one, or all: it accepts no new connections. Existing\n" +
-			"connections stay open, unless you add --cut. Flows of datagrams end at once.",
+		Long: "List the port forwards between this machine and the virtual network: active and\n" +
+			"total flows, failed flows, and bytes in each direction.\n" +
+			"\n" +
+			"`doors close ID` closes a port forward, and `doors close all` closes all: they\n" +
+			"accept no new connections. Existing connections stay open, unless you add\n" +
+			"--cut. Flows of datagrams end at once.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

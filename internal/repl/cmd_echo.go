@@ -40,7 +40,7 @@ func echoCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVarP(&o.udp, "udp", "u", false, "by UDP")
+	f.BoolVarP(&o.udp, "udp", "u", false, "use UDP")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages (default: at Ctrl-C)")
 	f.IntVarP(&o.size, "size", "s", 64, "send `BYTES` in each message")

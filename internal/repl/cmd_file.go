@@ -24,12 +24,13 @@ func sendFileCommand(e *env) *cobra.Command {
 		Long: "Connect, send the file and close. At the shell it runs in the background: the\n" +
 			"prompt returns and shows the progress, and the shell prints the rate and\n" +
 			"SHA-256. `transfers` lists the transfers in progress, `cancel N` stops one,\n" +
-			"`wait` waits for all. A script waits for its transfers at its end; Ctrl-C\n" +
-			"stops the transfer of a script or of `node ctl`.\n\n" +
+			"`wait` waits for all. A script waits for its transfers at its end; Ctrl-C stops\n" +
+			"the transfer of a script or of `node ctl`.\n" +
+			"\n" +
 			"--offset skips the first bytes, which `recvfile --resume` already has. Both\n" +
-			"ends print the SHA-256 of the whole file. If both ends are tidepool nodes,\n" +
-			"they compare it, and fail if it differs. --no-verify sends only the bytes of\n" +
-			"the file, as to every other peer.",
+			"ends print the SHA-256 of the whole file. If both ends are tidepool nodes, they\n" +
+			"compare it, and fail if it differs. To other peers, or with --no-verify, it\n" +
+			"sends only the bytes of the file.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if offset < 0 {

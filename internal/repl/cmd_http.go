@@ -45,10 +45,11 @@ func httpCommand(e *env) *cobra.Command {
 	return verbsOf(&cobra.Command{
 		Use:   "http",
 		Short: "run a server, or get a page or file",
-		Long: "`http serve PORT [DIR]` is `serve`: files and listings, with ranges, of that\n" +
-			"folder only. `http get URL` prints a page. With -o it stores the page and\n" +
-			"prints rate and SHA-256; with -C it continues an interrupted file. If the\n" +
-			"server sends the SHA-256 (RFC 9530) and it differs, the command fails.",
+		Long: "`http serve PORT [DIR]` is the same as `serve`: it serves files and listings of\n" +
+			"that folder only, also ranges of bytes. `http get URL` prints a page. With -o\n" +
+			"it stores the page and prints rate and SHA-256; with -C it continues an\n" +
+			"interrupted file. If the server sends the SHA-256 (RFC 9530) and it differs,\n" +
+			"the command fails.",
 	}, serve, get)
 }
 
@@ -100,7 +101,7 @@ func fetchCommand(e *env) *cobra.Command {
 	f.StringVarP(&req.Path, "output", "o", "", "store it in `FILE`")
 	f.BoolVarP(&req.Resume, "continue", "C", false, "continue after the bytes in FILE.part")
 	f.BoolVar(&req.Overwrite, "force", false, "replace FILE and FILE.part")
-	f.StringVarP(&req.Range, "range", "r", "", "request only the `BYTES` 0-99, 100- or -100")
+	f.StringVarP(&req.Range, "range", "r", "", "request only the bytes `RANGE`: 0-99, 100- or -100")
 	flagWords(c, "output", fileNames)
 	return e.streamFlag(e.jsonFlag(c))
 }

@@ -57,9 +57,9 @@ func routesCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "routes",
 		Short: "routes in use, like `ip route`",
-		Long: "List the routes in use, like `ip route`. proto kernel marks routes to our own\n" +
-			"links, static those of the file or of `route add`, rip those learned by RIP,\n" +
-			"with their cost as metric. `lr` is the course's table.",
+		Long: "List the routes in use, like `ip route`. `proto kernel` marks the routes to\n" +
+			"this node's own links, `static` those of the file or of `route add`, and `rip`\n" +
+			"those that RIP learned, with their cost as metric. `lr` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Routes{})
 			if err != nil {

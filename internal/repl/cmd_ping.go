@@ -47,10 +47,10 @@ func pingCommand(e *env) *cobra.Command {
 		Use:   "ping ADDR",
 		Args:  argumentCount,
 		Short: "send echo requests until Ctrl-C",
-		Long: "Send ICMP echo requests and print the replies, like iputils's ping: until\n" +
-			"Ctrl-C, or the limits of -c and -w; in a script, or as a command of `node\n" +
-			"ctl`, 4 requests by default. The exit status is 1 if\n" +
-			"no reply came (with -w and -c, too few), and 2 if nothing could be sent.",
+		Long: "Send ICMP echo requests and print the replies, like iputils's ping, until\n" +
+			"Ctrl-C or the limits of -c and -w. In a script, or as a command of `node ctl`,\n" +
+			"it sends 4 requests by default. The exit status is 1 if no reply came (with -w\n" +
+			"and -c, too few), and 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(e, c, args[0])
@@ -77,8 +77,8 @@ func pingCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
 	f.IntVarP(&o.tos, "tos", "Q", 0, "set the `TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
-	f.BoolVarP(&o.flood, "flood", "f", false, "as fast as replies come, or 100 a second")
-	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "as fast as replies come, 500 a second")
+	f.BoolVarP(&o.flood, "flood", "f", false, "as fast as replies come, at least 100 a second")
+	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "as fast as replies come, at most 500 a second")
 	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
 	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")

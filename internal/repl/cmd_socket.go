@@ -202,8 +202,8 @@ func congestionCommand(e *env) *cobra.Command {
 		Use:     "cc SID NAME",
 		Aliases: []string{"sc", "scc"},
 		Short:   "change a connection's congestion control",
-		Long: "Change a connection's congestion control. NAME is one of those that this\n" +
-			"setting takes:",
+		Long: "Change a connection's congestion control to NAME, one of the values of this\n" +
+			"setting:",
 		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
 		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -372,7 +372,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 			"sendfile PATH ADDR PORT [--json] [--json-stream] [--no-verify] [--offset BYTES]",
 		},
 		{"serve http", `serve: "http" is not a port (1 to 65535)`, "serve PORT [DIR] [--json]"},
-		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [-C] [--force] [--json] [--json-stream] [-o FILE] [-r BYTES]"},
+		{"fetch", "fetch: URL is missing", "fetch URL [PATH] [-C] [--force] [--json] [--json-stream] [-o FILE] [-r RANGE]"},
 		{"help nothing", "no command \"nothing\"; `help` lists all commands", ""},
 	} {
 		t.Run(tt.line, func(t *testing.T) {

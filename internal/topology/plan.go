@@ -23,7 +23,7 @@ const (
 )
 
 // ErrPlan marks a plan that cannot become files.
-var ErrPlan = errors.New("cannot plan this network")
+var ErrPlan = errors.New("invalid plan")
 
 // Plan is a network before its files.
 type Plan struct {

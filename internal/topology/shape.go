@@ -72,7 +72,8 @@ func (s *shape) usage() string {
 // the shape random.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
-		return nil, fmt.Errorf("%w: the shape is missing: must be %s", ErrPlan, shapeNames())
+		return nil, fmt.Errorf("%w: the shape is missing: must be %s", ErrPlan,
+			diagnostic.OneOf(shapeNames()))
 	}
 	for i := range shapes {
 		s := &shapes[i]
@@ -89,8 +90,8 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 			s.build(b, n)
 		case n[1] > pairs:
 			z := s.sizes[1].name
-			return nil, fmt.Errorf("%w: %s of %q: %d routers have %d pairs: must be %s with %s up "+
-				"to %d", ErrPlan, z, words[2], n[0], pairs, s.usage(), z, pairs)
+			return nil, fmt.Errorf("%w: %s %q: must be at most %d, the number of pairs of routers",
+				ErrPlan, z, words[2], pairs)
 		default:
 			scatter(b, n, seed)
 		}
@@ -101,15 +102,14 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 		return b.plan, nil
 	}
 	return nil, fmt.Errorf("%w: %q is not a shape%s: must be %s", ErrPlan, words[0],
-		diagnostic.DidYouMean(words[0], strings.Split(shapeNames(), ", ")), shapeNames())
+		diagnostic.DidYouMean(words[0], shapeNames()), diagnostic.OneOf(shapeNames()))
 }
 
-func shapeNames() string {
-	var names []string
+func shapeNames() (names []string) {
 	for _, s := range shapes {
 		names = append(names, s.name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 func (s *shape) read(words []string) ([]int, error) {
@@ -128,8 +128,8 @@ func (s *shape) read(words []string) ([]int, error) {
 		}
 		v, err := strconv.Atoi(words[i])
 		if err != nil || v < z.least || v > z.most {
-			return nil, fmt.Errorf("%w: %s of %q: must be %s from %d to %d", ErrPlan, z.name,
-				words[i], s.usage(), z.least, z.most)
+			return nil, fmt.Errorf("%w: %s %q: must be a number from %d to %d, as in %s", ErrPlan,
+				z.name, words[i], z.least, z.most, s.usage())
 		}
 		n[i] = v
 	}

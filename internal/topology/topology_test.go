@@ -135,15 +135,15 @@ func TestShapesThatCannotBe(t *testing.T) {
 		"":            "the shape is missing: must be line, ring",
 		"rnig 3":      `"rnig" is not a shape (did you mean ring?)`,
 		"line":        "NODES is missing: must be line NODES",
-		"line x":      `NODES of "x": must be line NODES from 2 to 1000`,
+		"line x":      `NODES "x": must be a number from 2 to 1000, as in line NODES`,
 		"line 1":      "from 2 to 1000",
 		"line 3 4":    `unexpected argument after "3": the syntax is line NODES`,
 		"ring 2":      "from 3 to 998",
 		"grid 3":      "COLUMNS is missing",
 		"tree 8 31":   "more than 1000",
-		"random 3 -1": "LINKS of",
-		"random 5 99": `LINKS of "99": 5 routers have 10 pairs: must be random ROUTERS [LINKS] with LINKS up to 10`,
-		"random 1 1":  "up to 0",
+		"random 3 -1": `LINKS "-1"`,
+		"random 5 99": `LINKS "99": must be at most 10, the number of pairs of routers`,
+		"random 1 1":  "at most 0",
 	} {
 		_, err := Generate(strings.Fields(words), 1)
 		require.ErrorIs(t, err, ErrPlan, words)

@@ -77,7 +77,7 @@ func (s *Style) SetFont(name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("font %q: must be sans, serif or mono", name)
+	return errors.New("must be sans, serif or mono")
 }
 
 func (f Font) families() string { return fonts[f].families }
@@ -147,15 +147,14 @@ func (s *Style) SetSize(text string) error {
 			part = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(part), unit.name))
 			v, err := strconv.ParseFloat(part, 64)
 			if err != nil {
-				return fmt.Errorf("figure size %q: %w", text, wrong)
+				return wrong
 			}
 			if sizes[i] = v * unit.points; !(sizes[i] >= leastSize && sizes[i] <= greatestSize) {
-				return fmt.Errorf("figure size %q: must be %d to %d points (72 an inch)",
-					text, leastSize, greatestSize)
+				return fmt.Errorf("must be %d to %d points (72 per inch)", leastSize, greatestSize)
 			}
 		}
 		s.Width, s.Height = sizes[0], sizes[1]
 		return nil
 	}
-	return fmt.Errorf("figure size %q: %w", text, wrong)
+	return wrong
 }

@@ -124,7 +124,7 @@ func TestSizeAndFontOfAFigure(t *testing.T) {
 	for _, wrong := range []string{"", "3.5", "in", "1x2x3in", "ax2in", "0in", "-5cm", "9999in", "NaNin", "infin"} {
 		require.Error(t, s.SetSize(wrong), wrong)
 	}
-	require.ErrorContains(t, s.SetFont("comic"), `font "comic": must be sans, serif or mono`)
+	require.ErrorContains(t, s.SetFont("comic"), `must be sans, serif or mono`)
 	assert.ErrorContains(t, printed().Write(io.Discard, "gif", Style{}), "must be one of svg, png, pdf, eps")
 }
 

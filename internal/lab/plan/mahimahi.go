@@ -64,7 +64,11 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 				diagnostic.DidYouMean(w.text, shellNames), diagnostic.OneOf(shellNames))
 			return
 		}
+		before := len(d.report.errs)
 		read(c, w)
+		if len(d.report.errs) > before {
+			return // the next words may be its arguments
+		}
 	}
 	for _, l := range []*link{down, up} {
 		if share, lossy := c.loss[l]; lossy && l.Loss == nil {
@@ -75,7 +79,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 
 func (c *chain) next(shell *node, usage string) *node {
 	if len(c.words) == 0 || slices.Contains(shellNames, c.words[0].text) {
-		c.d.bad(shell, shell.text+" has no arguments", usage)
+		c.d.bad(shell, shell.text+" needs more arguments", usage)
 		return nil
 	}
 	w := c.words[0]
@@ -117,8 +121,11 @@ func (c *chain) way(shell *node, usage string) *link {
 func (c *chain) lose(shell *node) {
 	const usage = "mm-loss uplink RATE or mm-loss downlink RATE"
 	l := c.way(shell, usage)
+	if l == nil {
+		return
+	}
 	w := c.next(shell, usage)
-	if l == nil || w == nil {
+	if w == nil {
 		return
 	}
 	m, ok := c.d.quantity(w, "a share from 0 to 1", pureNumber)
@@ -138,6 +145,9 @@ func (c *chain) lose(shell *node) {
 func (c *chain) onOff(shell *node) {
 	const usage = "mm-onoff uplink MEAN-ON-SECONDS MEAN-OFF-SECONDS"
 	l := c.way(shell, usage)
+	if l == nil {
+		return
+	}
 	var times [2]time.Duration
 	for i := range times {
 		w := c.next(shell, usage)
@@ -153,9 +163,6 @@ func (c *chain) onOff(shell *node) {
 			return
 		}
 		times[i] = time.Duration(m.value * float64(time.Second))
-	}
-	if l == nil {
-		return
 	}
 	if _, lossy := c.loss[l]; lossy || l.Loss != nil {
 		c.d.bad(shell, "a second loss in the same direction", "only one of them")
@@ -280,7 +287,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
-				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of mahimahi's "+kind, "")
+				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of the mahimahi queue "+kind, "")
 				return
 			case as == "B" || as == "pkt":
 				v.text += as
