@@ -139,8 +139,7 @@ func (w *World) open(list []topology.File) (err error) {
 		return err
 	}
 	w.server = api.New(api.Config{
-		Nodes: operators, Version: "playground", Shape: api.ShapeOf(graph), Page: api.Page(),
-		Files: w.files,
+		Nodes: operators, Version: "playground", Shape: api.ShapeOf(graph), Files: w.files,
 	})
 	for _, h := range w.hosts {
 		h.shell(w)

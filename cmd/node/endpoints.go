@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	_ "net/http/pprof" // for http.DefaultServeMux
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -118,10 +120,14 @@ func (p place) String() string {
 func (d *endpoints) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {
-	s = api.New(api.Config{
+	cfg := api.Config{
 		Nodes: nodes, Version: thisVersion().String(), Shape: d.shape, Page: api.Page(),
-		Files: d.files, Tell: tell, Profile: d.pprof,
-	})
+		Files: d.files, Tell: tell,
+	}
+	if d.pprof {
+		cfg.Profile = http.DefaultServeMux
+	}
+	s = api.New(cfg)
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	_ "net/http/pprof" // for http.DefaultServeMux
 	"net/netip"
 	"regexp"
 	"runtime"
@@ -101,8 +102,8 @@ func TestMetrics(t *testing.T) {
 
 // TestProfilesAreOff unless they were asked for.
 func TestProfilesAreOff(t *testing.T) {
-	for _, on := range []bool{false, true} {
-		s := New(Config{Profile: on})
+	for on, profile := range map[bool]http.Handler{false: nil, true: http.DefaultServeMux} {
+		s := New(Config{Profile: profile})
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", nil))
 		assert.Equal(t, on, w.Code == http.StatusOK)

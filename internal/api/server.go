@@ -16,7 +16,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"slices"
 	"strings"
@@ -51,8 +50,9 @@ type Config struct {
 	Tell func(text string)
 	// Files is the directory that file names in requests refer to; nil: each node uses its own.
 	Files *files.Folder
-	// Profile serves /debug/pprof/ to authorized clients.
-	Profile bool
+	// Profile serves /debug/pprof/ to authorized clients: http.DefaultServeMux if the program
+	// imports net/http/pprof. nil: no profiles.
+	Profile http.Handler
 }
 
 // Server answers HTTP requests about nodes. Several goroutines may use it.
@@ -104,13 +104,8 @@ func New(cfg Config) *Server {
 	s.works.nodes, s.works.files, s.works.told = &s.nodes, cfg.Files, cfg.Tell
 	s.live.nodes, s.live.works, s.live.ends = &s.nodes, &s.works, s.ends
 	s.routes()
-	if cfg.Profile {
-		const at = "/debug/pprof/"
-		s.mux.HandleFunc(at, pprof.Index)
-		s.mux.HandleFunc(at+"cmdline", pprof.Cmdline)
-		s.mux.HandleFunc(at+"profile", pprof.Profile)
-		s.mux.HandleFunc(at+"symbol", pprof.Symbol)
-		s.mux.HandleFunc(at+"trace", pprof.Trace)
+	if cfg.Profile != nil {
+		s.mux.Handle("/debug/pprof/", cfg.Profile)
 	}
 	return s
 }

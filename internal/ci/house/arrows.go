@@ -47,6 +47,7 @@ var rooms = []room{
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api control files link lnx node operator repl tcp topology", ""},
 	{"playground/build", driver, "api files", ""},
+	{"playground/build/tls", driver, "", ""},
 	{"playground/wasm", driver, "diagnostic playground", ""},
 
 	{"internal/clock", pure, "", ""},
