@@ -33,14 +33,14 @@ func socketsCommand(e *env) *cobra.Command {
 		Use:   "sockets",
 		Short: "the sockets, like ss; -i: details",
 		Long: "List the sockets, like `ss -tuan`. -i adds the fields of `ss -i` for each\n" +
-			"connection, and what limits it, and for how long: app (the application has\n" +
-			"written no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery\n" +
-			"or idle. -o adds the timer that a connection waits for, and how often it has\n" +
-			"expired.\n\n" +
-			"sid is the socket's number in other commands. A connection in SYN-RECV has\n" +
-			"sent a SYN to a listener and nothing else; it has no number. Sockets with\n" +
-			"\"program\" are the kernel's, of programs that `node in` runs as this host:\n" +
-			"info and trace take their numbers. `ls` is the course's table.",
+			"connection, what limits it, and for how long: app (the application has written\n" +
+			"no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery or idle.\n" +
+			"-o adds the timer that a connection waits for, and how often it has expired.\n" +
+			"\n" +
+			"sid is the socket's number in other commands. In SYN-RECV, a client has sent a\n" +
+			"SYN to a listener, and nothing else yet; such a connection has no number.\n" +
+			"Sockets with \"program\" are the kernel's, of programs that `node in` runs as\n" +
+			"this host: info and trace take their numbers. `ls` is the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
