@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,12 +27,14 @@ import (
 // network: it prints the body of each URL in it, and how long that took in milliseconds.
 const getEnv = "E2E_GET"
 
-// serveEnv names the variable with which this program is an HTTP server at the address in it.
+// serveEnv names the variable with which this program is an HTTP server at the address in it. It
+// answers datagrams to that port, too.
 const serveEnv = "E2E_SERVE"
 
 func init() {
 	if at := os.Getenv(serveEnv); at != "" {
 		l, err := net.Listen("tcp", at)
+		go serveDatagrams(at)
 		fmt.Println("listening", err)
 		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, "a page for %s", r.RemoteAddr)
@@ -48,6 +51,10 @@ func init() {
 	}
 	for url := range strings.FieldsSeq(urls) {
 		start := time.Now()
+		if at, ok := strings.CutPrefix(url, "udp://"); ok {
+			fmt.Println(askDatagram(at))
+			continue
+		}
 		r, err := http.Get(url)
 		if err != nil {
 			fmt.Println(err)
@@ -57,6 +64,39 @@ func init() {
 		fmt.Printf("\n%d ms\n", time.Since(start).Milliseconds())
 	}
 	os.Exit(0)
+}
+
+// serveDatagrams answers each datagram with the address of its sender.
+func serveDatagrams(at string) {
+	c, err := net.ListenPacket("udp", at)
+	for b := make([]byte, 1500); err == nil; {
+		var from net.Addr
+		if _, from, err = c.ReadFrom(b); err == nil {
+			_, err = c.WriteTo(fmt.Appendf(nil, "a datagram from %v", from), from)
+		}
+	}
+}
+
+// askDatagram sends a datagram, again each second, and returns the answer.
+func askDatagram(at string) string {
+	start := time.Now()
+	c, err := net.Dial("udp", at)
+	if err != nil {
+		return err.Error()
+	}
+	for b := make([]byte, 1500); ; {
+		if _, err := c.Write([]byte("?")); err != nil {
+			return err.Error()
+		}
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+		n, err := c.Read(b)
+		if err == nil {
+			return string(b[:n])
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) > Soon {
+			return err.Error()
+		}
+	}
 }
 
 // asNobody runs a command of the program as an ordinary user who may open /dev/net/tun, as
@@ -140,7 +180,7 @@ func TestLinkReachesTheMachine(t *testing.T) {
 }
 
 // Where the machine has an IPv6 address, a program behind a link has IPv6: it reaches the machine's
-// loopback by the gateway's address, and the machine's addresses, with TCP and ping. A link with a
+// loopback by the gateway's address, and the machine's addresses, with TCP, UDP and ping. A link with a
 // smaller MTU than IPv6 allows has IPv4 only.
 func TestLinkHasIPv6(t *testing.T) {
 	t.Parallel()
@@ -151,6 +191,7 @@ func TestLinkHasIPv6(t *testing.T) {
 ` + serveEnv + `=[::]:80 "$2" & server=$!
 while ! ` + getEnv + `=http://[::1]/ "$2"; do sleep 0.05; done >/dev/null
 ` + getEnv + `="http://[fdb6:2c0a:91e5::6440:1]/ http://[fd77::1]/" "$1" link delay 20ms -- "$2"
+` + getEnv + `="udp://[fdb6:2c0a:91e5::6440:1]:80 udp://[fd77::1]:80" "$1" link -- "$2"
 "$1" link delay 20ms -- ping -c 1 fd77::1
 "$1" link --mtu 1000 -- ping -c 1 fd77::1
 kill $server`
@@ -164,6 +205,8 @@ kill $server`
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "a page for [::1]:")
 	assert.Contains(t, out, "a page for [fd77::1]:")
+	assert.Contains(t, out, "a datagram from [::1]:")
+	assert.Contains(t, out, "a datagram from [fd77::1]:")
 	if _, err := exec.LookPath("ping"); err == nil {
 		assert.Regexp(t, `64 bytes from fd77::1: icmp_seq=1 .* time=([4-9]\d|\d{3})`, out)
 		assert.Equal(t, 1, strings.Count(out, "64 bytes"), "%s", out)

@@ -496,6 +496,8 @@ func TestAFloodOfOneHostIsRefusedAndOtherHostsAreServed(t *testing.T) {
 		}
 	}
 	assert.Equal(t, nat.Full, verdictOut(n, 1, datagram(at("192.168.9.9:99"), server)))
+	assert.True(t, out(t, n, 1, datagram(hostB, server)).IsValid(), "open sessions stay")
+	in(t, n, 1, datagram(server, out(t, n, 1, datagram(hostB, server))))
 	assert.Equal(t, 1<<15, n.Info().Sessions)
 	n.Advance(clock.Time(1).Add(5 * time.Minute))
 	assert.Zero(t, n.Info().Mappings, "nothing stays behind")
