@@ -19,15 +19,7 @@ import (
 // TestWebAssembly checks that the WebAssembly program sends the same packets as this one.
 func TestWebAssembly(t *testing.T) {
 	t.Parallel()
-	ci.NeedLong(t)
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("skip: needs node")
-	}
-	site := filepath.Join(t.TempDir(), "site")
-	build := exec.CommandContext(t.Context(), "go", "run", "./build", "-root", "..", "-o", site)
-	text, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	program := filepath.Join(site, "tidepool.wasm.gz")
+	program := wasm(t)
 	for seed := range uint64(3) {
 		input, err := json.Marshal(map[string]any{"config": lossy(seed), "inputs": transfer})
 		require.NoError(t, err)
@@ -39,6 +31,28 @@ func TestWebAssembly(t *testing.T) {
 		require.NoError(t, json.Unmarshal(answer, &there))
 		assert.Equal(t, run(t, lossy(seed), transfer), there)
 	}
+}
+
+// TestMemory checks that an hour of virtual time needs bounded memory.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	text, err := exec.CommandContext(t.Context(), "node", "test/memory.mjs", wasm(t)).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	t.Logf("%s", text)
+}
+
+// wasm builds the program of the page.
+func wasm(t *testing.T) string {
+	t.Helper()
+	ci.NeedLong(t)
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("skip: needs node")
+	}
+	site := filepath.Join(t.TempDir(), "site")
+	build := exec.CommandContext(t.Context(), "go", "run", "./build", "-root", "..", "-o", site)
+	text, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return filepath.Join(site, "tidepool.wasm.gz")
 }
 
 var session = flag.String("session", "", "replay the session of a `file` and print its state")

@@ -1,11 +1,11 @@
 // A session: a world, the log of its inputs, and keyframes. It can be moved to any instant.
 
 import { World } from "./world.js";
-import { restore, take } from "./snapshot.js";
+import { bytes, restore, take } from "./snapshot.js";
 
 const frameWork = 120; // milliseconds of computing between keyframes: what a jump computes again
-const frameBytes = 384 << 20; // of all keyframes
-const mostFrames = 48;
+const frameBytes = 256 << 20; // of all keyframes
+const mostFrames = 256;
 
 export class Session {
   /** hear is that of World, and marked(mark) for events. */
@@ -17,7 +17,7 @@ export class Session {
     this.log = inputs.map((i) => ({ ...i })).sort((a, b) => a.at - b.at);
     this.done = 0; // inputs of the log that the world has had
     this.end = this.log.at(-1)?.at ?? 0; // the latest instant so far
-    this.work = 0;
+    this.work = this.kept = 0; // milliseconds of computing until now, and until the last keyframe
     this.reads = new Map(); // requests that only read, by number
     this.frames = [];
     this.errors = [];
@@ -28,13 +28,22 @@ export class Session {
 
   /** keep takes a keyframe. After a jump back, the later ones stay until an input changes the future. */
   keep() {
-    this.frames.push({ at: this.now, done: this.done, reads: [...this.reads.keys()], copy: take(this.world) });
+    const copy = take(this.world, this.nearest(this.now)?.copy);
+    this.frames.push({ at: this.now, done: this.done, work: this.work, reads: [...this.reads.keys()], copy });
     this.frames.sort((a, b) => a.at - b.at);
-    this.work = 0;
-    const size = () => this.frames.reduce((sum, f) => sum + f.copy.size, 0);
-    while (this.frames.length > 2 && (this.frames.length > mostFrames || size() > frameBytes)) {
-      this.frames = this.frames.filter((f, i) => i % 2 === 0 || i === this.frames.length - 1);
-    }
+    this.kept = this.work;
+    while (this.frames.length > 3 && (this.frames.length > mostFrames || this.bytes > frameBytes)) this.thin();
+  }
+
+  /** bytes is the size of all keyframes. */
+  get bytes() { return bytes(this.frames.map((f) => f.copy)); }
+
+  /** thin drops the keyframe that saves the least computing. */
+  thin() {
+    const saves = (i) => this.frames[i + 1].work - this.frames[i - 1].work;
+    let least = 1;
+    for (let i = 2; i < this.frames.length - 1; i++) if (saves(i) < saves(least)) least = i;
+    this.frames.splice(least, 1);
   }
 
   /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there. */
@@ -59,7 +68,7 @@ export class Session {
       at += took;
       step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
       this.work += took;
-      if (this.work > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
+      if (this.work - this.kept > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
       if (at - began > milliseconds) break;
     }
     this.step = step;
@@ -79,7 +88,7 @@ export class Session {
     }
     restore(this.world, frame.copy);
     this.done = frame.done;
-    this.work = 0;
+    this.work = this.kept = frame.work;
     for (const number of frame.reads) this.world.leave(number);
     this.run(to);
     for (const request of this.reads.values()) this.world.get(request);

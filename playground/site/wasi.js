@@ -170,6 +170,7 @@ export class Host {
   }
 
   resize(node, size) {
+    if (this.bytes + size - node.size > maxBytes) this.count(); // some may have been removed
     if (this.bytes + size - node.size > maxBytes) return NOSPC;
     this.bytes += size - node.size;
     if (size > node.data.length) {
@@ -182,6 +183,20 @@ export class Host {
     node.size = size;
     node.time = epoch + this.elapsed;
     return ok;
+  }
+
+  /** count sets bytes to the size of the files that have a name or are open. */
+  count() {
+    const seen = new Set();
+    const visit = (node) => {
+      if (!node || seen.has(node)) return;
+      seen.add(node);
+      for (const n of node.names?.values() ?? []) visit(n);
+    };
+    visit(this.root);
+    for (const f of this.fds) visit(f?.node);
+    this.bytes = 0;
+    for (const node of seen) this.bytes += node.size ?? 0;
   }
 
   /** pieces are the buffers of an iovec list. */

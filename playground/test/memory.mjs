@@ -1,0 +1,58 @@
+// Runs an hour of virtual time with a transfer and a capture every minute, and jumps: node memory.mjs WASM.GZ
+// It checks that the memory is bounded and that the jumps change nothing.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { Session } from "../site/session.js";
+import { Host } from "../site/wasi.js";
+
+// Removed files do not count.
+const disk = new Host();
+disk.attach({ buffer: new ArrayBuffer(1 << 10) });
+disk.view.setUint8(0, "f".charCodeAt());
+for (let i = 0; i < 2; i++) {
+  assert.equal(disk.path_open(3, 0, 0, 1, 1 /* create */, 0, 0, 0, 16), 0);
+  assert.equal(disk.fd_filestat_set_size(disk.view.getUint32(16, true), 300n << 20n), 0, `file ${i}`);
+  disk.fd_close(disk.view.getUint32(16, true));
+  disk.path_unlink_file(3, 0, 1);
+}
+
+const module = new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2])));
+const session = new Session(module, {}, { network: "link A R delay 10ms\nlink R B delay 10ms loss 2%\n" });
+const { host } = session.world;
+const type = (node, line) => session.do({ node, line });
+const began = performance.now();
+const data = Buffer.alloc(1 << 20, "tidepool").toString("base64");
+let before, most = 0;
+for (let minute = 0; minute < 60; minute++) {
+  session.do({ node: "A", file: "big", data });
+  type("R", `capture all -w ${minute % 3}.pcapng --force`);
+  type("B", `recvfile --force got ${5000 + minute}`);
+  type("A", `sendfile big 10.1.0.2 ${5000 + minute}`);
+  session.run(session.now + 59e9);
+  assert.equal(session.world.file("B", "got").length, 1 << 20);
+  type("R", "capture stop");
+  session.run(session.now + 1e9);
+  most = Math.max(most, session.bytes);
+  if (minute === 9) before = session.world.exports.memory.buffer.byteLength;
+}
+const took = performance.now() - began;
+const memory = session.world.exports.memory.buffer.byteLength;
+host.count();
+assert.ok(most <= 256 << 20, `the keyframes have ${most} bytes`);
+assert.ok(session.frames.length > 5, `${session.frames.length} keyframes`);
+assert.ok(memory < 64 << 20 && memory < 2 * before, `the program has ${memory} bytes, and had ${before}`);
+assert.ok(host.bytes < 16 << 20, `the files have ${host.bytes} bytes`);
+const { hash, packets } = session.world.state();
+const end = session.now, jumps = [];
+for (let i = 0; i < 10; i++) {
+  const at = performance.now();
+  session.seek(end * ((7 * i) % 10) / 10 + 1e9);
+  jumps.push(performance.now() - at);
+}
+session.seek(end);
+assert.equal(session.world.state().hash, hash);
+const mib = (n) => `${(n / (1 << 20)).toFixed(0)} MiB`;
+console.log(`an hour with ${packets} packets took ${(took / 1000).toFixed(1)} s: program ${mib(memory)}, `
+  + `${session.frames.length} keyframes ${mib(most)}, a jump ${Math.max(...jumps).toFixed(0)} ms at most`);
