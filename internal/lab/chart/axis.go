@@ -8,10 +8,10 @@ import (
 
 type tick struct {
 	value float64
-	label string // empty: a small tick between numbers
+	label string // empty: a small tick between the numbers
 }
 
-// at is where a value is between two places on the page, the first of which is the axis' least.
+// at maps a value of the axis to a place between from and to, where the axis begins and ends.
 func (a *Axis) at(value, from, to float64) float64 {
 	low, high := a.Min, a.Max
 	if a.Log {
@@ -24,7 +24,7 @@ func (a *Axis) at(value, from, to float64) float64 {
 	return from + share*(to-from)
 }
 
-// sound is the axis with limits that can be drawn, whatever it was given.
+// sound returns the axis with limits that can be drawn.
 func (a Axis) sound() Axis {
 	if len(a.Names) > 0 {
 		a.Min, a.Max, a.Log = -0.5, float64(len(a.Names))-0.5, false
@@ -46,7 +46,8 @@ func (a Axis) sound() Axis {
 	return a
 }
 
-// ticks are the axis' numbers: as many as fit into a length if they may be so near to each other.
+// ticks returns the numbers of the axis, as many as fit into its length. apart is the distance that
+// a number needs.
 func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
 	if !(a.Per > 0) || len(a.Names) > 0 {
 		return a.plainTicks(length, apart)
@@ -78,7 +79,7 @@ func (a *Axis) plainTicks(length float64, apart func(label string) float64) []ti
 	}
 }
 
-// given are the numbers at places that were asked for, written as short as they can be.
+// given returns the numbers at the places in At, with as few digits as possible.
 func (a *Axis) given() []tick {
 	var list []tick
 	for _, v := range a.At {
@@ -121,7 +122,7 @@ func (a *Axis) fits(list []tick, length float64, apart func(string) float64) boo
 
 func (a *Axis) named(n int) []tick {
 	every := 1
-	if n < 8 { // all of them did not fit
+	if n < 8 { // not all of them had room
 		every = (len(a.Names) + n - 1) / n
 	}
 	var list []tick
@@ -133,7 +134,7 @@ func (a *Axis) named(n int) []tick {
 	return list
 }
 
-// linear puts numbers at multiples of 1, 2 or 5 times a power of ten.
+// linear places numbers at multiples of 1, 2 or 5 times a power of ten.
 func linear(least, greatest float64, most int) []tick {
 	span := greatest - least
 	step := math.Pow(10, math.Floor(math.Log10(span/float64(most))))
@@ -146,13 +147,13 @@ func linear(least, greatest float64, most int) []tick {
 	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
 	var list []tick
 	for i := math.Ceil(least/step - 1e-9); i*step <= greatest+1e-9*span && len(list) < 50; i++ {
-		value := i*step + 0 // the sum is never the negative zero
+		value := i*step + 0 // avoids the negative zero
 		list = append(list, tick{value, format(value, decimals)})
 	}
 	return list
 }
 
-// decades puts numbers at powers of ten, and at 2 and 5 times them if there are few.
+// decades places numbers at powers of ten, and at 2 and 5 times these if there are few.
 func (a *Axis) decades(n int) []tick {
 	first := math.Floor(math.Log10(a.Min))
 	count := math.Log10(a.Max / a.Min)
@@ -175,8 +176,8 @@ func (a *Axis) decades(n int) []tick {
 	return list
 }
 
-// format writes a number with a true minus, a large one with the prefix that engineers give it, a
-// very small one in powers of ten.
+// format formats a number with a true minus sign. Large numbers get an SI prefix, very small ones a
+// power of ten.
 func format(value float64, decimals int) string {
 	s := strconv.FormatFloat(value, 'f', decimals, 64)
 	switch magnitude := math.Abs(value); {
@@ -191,13 +192,13 @@ func format(value float64, decimals int) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// powers writes a number with a power of ten: 2·10⁻⁵.
+// powers formats a number with a power of ten: 2·10⁻⁵.
 func powers(value float64) string {
 	digits, power, _ := strings.Cut(strconv.FormatFloat(value, 'e', -1, 64), "e")
 	if len(digits) > 4 {
 		digits, power, _ = strings.Cut(strconv.FormatFloat(value, 'e', 2, 64), "e")
 	}
-	n, _ := strconv.Atoi(power) // strconv wrote it
+	n, _ := strconv.Atoi(power) // strconv formatted it
 	raised := strings.Map(func(r rune) rune {
 		switch r {
 		case '-':

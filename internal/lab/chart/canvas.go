@@ -15,16 +15,16 @@ type pen struct {
 	dash  []float64
 }
 
-// lettering is how a text is set. Its point is on the base line.
+// lettering is the style of a text. Its point is on the base line.
 type lettering struct {
 	size   float64
 	bold   bool
 	anchor anchor
-	upward bool // turned by 90 degrees, to be read from the right
+	upward bool // rotated by 90 degrees, to be read from the right
 	paint  Paint
 }
 
-// anchor is the part of a text that is at its point.
+// anchor is the part of a text that lies on its point.
 type anchor int
 
 const (
@@ -84,7 +84,7 @@ func (b box) clip(line []Point) [][]Point {
 	return kept
 }
 
-// cut is the part of a segment that is in the box, after Liang and Barsky.
+// cut returns the part of a segment inside the box (Liang and Barsky's algorithm).
 func (b box) cut(from, to Point) (Point, Point, bool) {
 	dx, dy := to.X-from.X, to.Y-from.Y
 	enter, leave := 0.0, 1.0

@@ -5,25 +5,25 @@
 // (svg.go) or a PNG (png.go). Lengths are points, of which an inch has 72, from the upper left.
 package chart
 
-// Figure is rows of panels, as wide as the text of a page.
+// Figure is a picture of several rows of panels, as wide as the text of a page.
 type Figure struct {
-	// Title stands above the panels, and Note beneath it, smaller; empty: none.
+	// Title is printed above the panels, and Note below them in a smaller font; empty: none.
 	Title, Note string
 	Rows        []Row
 	// Alt describes the picture for people who cannot see it.
 	Alt string
 }
 
-// Row is panels side by side.
+// Row is a number of panels side by side.
 type Row struct {
-	Height float64 // of the panels' insides; 0: 120
+	Height float64 // height of the panels without their axes; 0: 120
 	Panels []Panel
 }
 
 // Panel is a set of layers over two axes, with a title above.
 type Panel struct {
 	Title string
-	Share float64 // of the row's width, relative to the other panels; 0: 1
+	Share float64 // share of the row's width, relative to the other panels; 0: 1
 	X, Y  Axis
 	// Layers are drawn in their order.
 	Layers  []Layer
@@ -33,20 +33,20 @@ type Panel struct {
 	Names   []Name
 }
 
-// Axis is a direction of a panel.
+// Axis is the horizontal or the vertical axis of a panel.
 type Axis struct {
 	Label    string
-	Min, Max float64 // of the axis: finite, and Min below Max
-	Log      bool    // Min is above 0
-	Reversed bool    // greater values are further left, or further down
-	// Names, if there are any, are the numbers 0, 1, 2 and so on.
+	Min, Max float64 // limits of the axis: finite, and Min below Max
+	Log      bool    // logarithmic; Min is above 0
+	Reversed bool    // reversed: greater values are further left, or further down
+	// Names, if there are any, replace the numbers 0, 1, 2 and so on.
 	Names []string
-	// At is where numbers stand, if all of them have room.
+	// At lists the places of the numbers, if all of them have room.
 	At []float64
-	// Per is what a number on the axis stands for: 0.001 for values in seconds with a label that
-	// says milliseconds; 0: 1.
+	// Per converts values to numbers on the axis: 0.001 for values in seconds and a label in
+	// milliseconds; 0: 1.
 	Per float64
-	// Bare axes have neither numbers nor a label: those of the panel beneath count.
+	// Bare axes have neither numbers nor a label, because the panel below has them.
 	Bare bool
 }
 
@@ -55,49 +55,49 @@ type Kind int
 
 // The kinds of layers.
 const (
-	Line    Kind = iota // from point to point
-	Steps               // each value stands until the next
-	Fill                // between Y and Low, from point to point
-	Blocks              // between Y and Low, each until the next
-	Dots                // each for itself
-	Bars                // each a line from Y to Low
-	Letters             // Text at each
-	Crosses             // a cross at each
-	Shape               // the closed polygon of all, filled faintly
+	Line    Kind = iota // lines from point to point
+	Steps               // each value holds until the next
+	Fill                // area between Y and Low, from point to point
+	Blocks              // area between Y and Low; each value holds until the next
+	Dots                // a dot for each point
+	Bars                // a line from Y to Low for each point
+	Letters             // Text at each point
+	Crosses             // a cross at each point
+	Shape               // the closed polygon of all points, with a faint fill
 )
 
 // Layer is data drawn in one style. Points that are not finite are gaps.
 type Layer struct {
-	Name    string // in the key; empty: it is not there
+	Name    string // its entry in the legend; empty: none
 	Kind    Kind
 	Paint   Paint
-	Width   float64 // of a line, or of a dot; 0: 1, or 2 for a dot
+	Width   float64 // width of a line, or diameter of a dot; 0: 1, or 2 for a dot
 	Dash    bool
-	Opacity float64 // of the fill; 0: 1, or 0.25 for a Shape
-	Text    string  // of Letters
-	Beside  bool    // Letters stand to the left of their points, not above them
-	// Least is the minimum length of a drawn piece of a Line, in points: pieces that are too short
-	// for the picture stay visible.
+	Opacity float64 // opacity of the fill; 0: 1, or 0.25 for a Shape
+	Text    string  // the text of Letters
+	Beside  bool    // Letters are to the left of their points, not above them
+	// Least is the minimum length of a drawn piece of a Line, in points, so that short pieces stay
+	// visible.
 	Least  float64
-	Points []Point // in order of X for all but Dots, Letters, Crosses and Shapes
+	Points []Point // sorted by X, except for Dots, Letters, Crosses and Shapes
 }
 
-// Point is a point, in the units of the axes or in those of the page.
+// Point is a point in the units of the axes, or on the page.
 type Point struct {
 	X, Y float64
 	Low  float64 // where a bar or a filled area ends
 }
 
-// Rule is a level with a name at its right end.
+// Rule is a horizontal line with a name at its right end.
 type Rule struct {
 	Value float64
-	// Steps are the levels that it had before, if it changes; Value is the last of them.
+	// Steps are the line's levels over time, if it changes; Value is the last of them.
 	Steps []Point
 	Text  string
 	Paint Paint
 }
 
-// Name is a label next to a point, on the side that has room.
+// Name is a label beside a point, on the side that has room.
 type Name struct {
 	X, Y  float64
 	Text  string
@@ -110,7 +110,7 @@ type Moment struct {
 	Text  string
 }
 
-// Strip is a row of ticks beneath a panel: when something happened.
+// Strip is a row of ticks below a panel, one for each event.
 type Strip struct {
 	Name  string
 	Paint Paint

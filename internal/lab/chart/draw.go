@@ -39,7 +39,7 @@ func (l *layout) draw(c canvas) {
 	}
 }
 
-// place is where a point of the axes is on the page.
+// place converts a point of the axes to a point of the page.
 func (p *placed) place(q Point) Point {
 	return Point{
 		X:   p.x.at(q.X, p.inside.left, p.inside.right),
@@ -141,7 +141,7 @@ func (p *placed) drawStrips(c canvas) {
 	}
 }
 
-// drawRules draws levels and their names, pushed apart where they would touch.
+// drawRules draws rules and their names, which are moved apart where they would touch.
 func (p *placed) drawRules(c canvas) {
 	rules := p.rules()
 	slices.SortStableFunc(rules, func(a, b Rule) int {
@@ -168,7 +168,7 @@ func (p *placed) drawRules(c canvas) {
 			names[i] = max(y, names[i-1]+smallSize+0.5)
 		}
 	}
-	for i := len(names) - 1; i >= 0; i-- { // back up where the last ones left the panel
+	for i := len(names) - 1; i >= 0; i-- { // move up the names that left the panel
 		limit := p.inside.bottom
 		if i < len(names)-1 {
 			limit = names[i+1] - smallSize - 0.5

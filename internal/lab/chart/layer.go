@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mostLetters is how many letters a layer draws at most: more could not be read.
+// mostLetters limits the letters of a layer: more would be illegible.
 const mostLetters = 400
 
 func (p *placed) drawLayer(c canvas, l *Layer) {
@@ -79,7 +79,7 @@ func (p *placed) pieces(l *Layer) []piece {
 	return list
 }
 
-// lines are a Line's, or a Steps'.
+// lines returns the lines of a Line or of Steps.
 func (p *placed) lines(l *Layer) [][]Point {
 	var lines [][]Point
 	for _, q := range p.pieces(l) {
@@ -94,7 +94,7 @@ func (p *placed) lines(l *Layer) [][]Point {
 	return lines
 }
 
-// stretched is a level line as long as it has to be seen, within the panel.
+// stretched extends a horizontal line to a visible length, within the panel.
 func (p *placed) stretched(line []Point, least float64) []Point {
 	first, last := line[0], line[len(line)-1]
 	if last.X-first.X >= least {
@@ -104,7 +104,7 @@ func (p *placed) stretched(line []Point, least float64) []Point {
 	return []Point{{X: from, Y: first.Y}, {X: from + least, Y: last.Y}}
 }
 
-// stairs puts a corner between each point and the next.
+// stairs inserts a corner between each point and the next.
 func stairs(line []Point) []Point {
 	steps := make([]Point, 0, 2*len(line))
 	for i, q := range line {

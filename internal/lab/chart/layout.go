@@ -21,7 +21,7 @@ const (
 )
 
 type layout struct {
-	titles, notes []string // the title and the note in lines
+	titles, notes []string // lines of the title and the note
 	width, height float64
 	font          Font
 	panels        []*placed
@@ -33,20 +33,19 @@ type placed struct {
 	x, y           Axis
 	inside         box
 	xTicks, yTicks []tick
-	key            [][]entry // lines of it
+	key            [][]entry // lines of the legend
 	left, right    float64   // widths of the axis labels
 	above, below   float64
-	keyAt, labelAt float64 // the top of the key, and how far left the label of y is
+	keyAt, labelAt float64 // the top of the legend, and the distance of y's label from the left
 }
 
-// layout gives each panel its place. Panels under each other share their edges if their rows are
-// divided equally.
+// layout places the panels. Panels in a column share their edges if their rows are divided equally.
 func (f *Figure) layout(s Style) *layout {
 	if s.Width > 0 {
 		f = f.stacked(s.Width)
 	}
 	l := f.place(s, 1)
-	if s.Height > 0 { // the insides of the panels take what is left
+	if s.Height > 0 { // the insides of the panels get the remaining space
 		insides := 0.0
 		for i := range f.Rows {
 			insides += f.rowHeight(i)
@@ -57,7 +56,7 @@ func (f *Figure) layout(s Style) *layout {
 	return l
 }
 
-// leastInside is how high the inside of a panel is at least.
+// leastInside is the minimum height of the inside of a panel.
 const leastInside = 24
 
 func (f *Figure) place(s Style, scale float64) *layout {
@@ -109,11 +108,11 @@ func (f *Figure) place(s Style, scale float64) *layout {
 	return l
 }
 
-// narrow is the width, in points, below which panels do not stand side by side.
+// narrow is the width, in points, below which panels are stacked instead of side by side.
 const narrow = 290
 
-// stacked is the figure with a row for each panel if it is narrow. Then each panel has
-// the numbers of its axes.
+// stacked returns the figure with one panel in each row if it is narrow. Then each panel has the
+// numbers of its axes.
 func (f *Figure) stacked(width float64) *Figure {
 	several := func(r Row) bool { return len(r.Panels) > 1 }
 	if width >= narrow || !slices.ContainsFunc(f.Rows, several) {
@@ -137,7 +136,7 @@ func (f *Figure) rowHeight(i int) float64 {
 	return 120
 }
 
-// measure finds what stands left and right of each panel of a row.
+// measure computes the space to the left and to the right of each panel of a row.
 func (l *layout) measure(row []*placed, height float64) {
 	for _, p := range row {
 		p.yTicks = p.y.ticks(height, func(string) float64 { return 1.5 * textSize })
@@ -156,7 +155,7 @@ func (l *layout) measure(row []*placed, height float64) {
 			p.left += 4 + textSize
 		}
 		p.right = 4
-		if !p.X.Bare { // the last number stands in the middle of its place
+		if !p.X.Bare { // the last number is centered at its place
 			for _, t := range p.x.ticks(l.width/3, p.apart) {
 				p.right = max(p.right, p.font.width(t.label, textSize, false)/2)
 			}
@@ -225,7 +224,7 @@ func (p *placed) measureAcross() {
 	}
 }
 
-// apart is the room that a number of the axis x needs.
+// apart returns the space that a number of the axis x needs.
 func (p *placed) apart(label string) float64 {
 	return p.font.width(label, textSize, false) + textSize
 }
@@ -252,25 +251,25 @@ func (p *placed) moments() []Moment {
 	return seen
 }
 
-// entry is a word of the key and the layer that it names; none for the title.
+// entry is an entry of the legend and its layer; no layer for the title.
 type entry struct {
 	text  string
 	layer *Layer
-	at    float64 // from the panel's left edge
+	at    float64 // distance from the panel's left edge
 }
 
 func (l *Layer) seen() bool {
 	return slices.ContainsFunc(l.Points, func(p Point) bool { return finite(p.X) && finite(p.Y) })
 }
 
-// Sizes of the key.
+// Sizes of the legend.
 const (
 	swatch    = 14.0
 	swatchGap = 3.0
 	entryGap  = 11.0
 )
 
-// entries are the title and the key, in as many lines as they need.
+// entries returns the title and the entries of the legend, in as many lines as they need.
 func (p *placed) entries() [][]entry {
 	var lines [][]entry
 	var line []entry

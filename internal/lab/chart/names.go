@@ -2,7 +2,7 @@ package chart
 
 import "slices"
 
-// drawNames writes names next to their points: on the side that is free of other names and inside
+// drawNames writes names beside their points: on the side that is free of other names and inside
 // the panel, or else on the right.
 func (p *placed) drawNames(c canvas) {
 	const gap, high = 5.0, smallSize + 1
@@ -14,7 +14,7 @@ func (p *placed) drawNames(c canvas) {
 		}
 		text := Clean(n.Text, 40)
 		wide := p.font.width(text, textSize, true)
-		sides := []Point{ // of the word's lower left
+		sides := []Point{ // of the name's lower left corner
 			{X: at.X + gap, Y: at.Y + 0.36*textSize},
 			{X: at.X - gap - wide, Y: at.Y + 0.36*textSize},
 			{X: at.X - wide/2, Y: at.Y - gap},
@@ -36,7 +36,7 @@ func (p *placed) drawNames(c canvas) {
 				best = s
 				break
 			}
-			if inside && !found { // rather over another name than outside the panel
+			if inside && !found { // an overlap with another name is better than leaving the panel
 				best, found = s, true
 			}
 		}

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Paint is a colour, or a role which has another colour on dark paper.
+// Paint is a color, or a role whose color differs on a dark background.
 type Paint struct {
 	rgb  uint32
 	role string
 }
 
-// RGB is a colour that is the same on any paper: 0xRRGGBB.
+// RGB returns a color that is the same on any background: 0xRRGGBB.
 func RGB(value uint32) Paint { return Paint{rgb: value & 0xffffff} }
 
 // The roles.
@@ -27,7 +27,7 @@ var (
 	Paper = Paint{0xffffff, "paper"}
 )
 
-// Okabe and Ito's colours, which stay apart for colour-blind readers.
+// Okabe and Ito's colors, which color-blind readers can tell apart.
 var (
 	Blue       = RGB(0x0072b2)
 	Sky        = RGB(0x56b4e9)
@@ -39,7 +39,7 @@ var (
 	Grey       = RGB(0x808080)
 )
 
-// Tint is p with so much of white in it, or of black if share is negative.
+// Tint mixes p with a share of white, or of black if the share is negative.
 func (p Paint) Tint(share float64) Paint {
 	toward := uint32(255)
 	if share < 0 {
@@ -53,14 +53,14 @@ func (p Paint) Tint(share float64) Paint {
 	return RGB(mix(16) | mix(8) | mix(0))
 }
 
-// darkPaper is what pages of the dark theme have, and least the contrast that a line needs on it:
-// WCAG 2.2 §1.4.11 asks for 3 to 1 of graphics.
+// darkPaper is the background of pages with the dark theme, and least the contrast that a line
+// needs on it: WCAG 2.2 §1.4.11 requires 3 to 1 for graphics.
 const (
 	darkPaper     = 0x161618
 	leastContrast = 3.6
 )
 
-// luminance is the relative one of WCAG 2.2, from 0 to 1.
+// luminance returns the relative luminance of WCAG 2.2, from 0 to 1.
 func luminance(rgb uint32) float64 {
 	part := func(shift uint) float64 {
 		v := float64(rgb>>shift&0xff) / 255
@@ -72,8 +72,8 @@ func luminance(rgb uint32) float64 {
 	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0)
 }
 
-// OnDark is the colour on dark paper: as it is, or as much lighter as it has to be to be seen, of
-// the same hue as far as that goes, and then with white in it.
+// OnDark returns the color for a dark background. If the contrast is too low, the color is
+// lightened: first within its hue, and then by mixing in white.
 func (p Paint) OnDark() Paint {
 	const step = 1.08
 	for range 80 {
@@ -91,8 +91,8 @@ func (p Paint) OnDark() Paint {
 	return RGB(0xffffff)
 }
 
-// CSS is the colour as a page with a dark theme has it: a variable for what must be lighter there,
-// which the page defines by Themes.
+// CSS returns the color for a page with a dark theme. If it differs there, this is a variable that
+// Themes defines.
 func (p Paint) CSS() string {
 	if p.role != "" {
 		return "var(--" + p.role + ")"
@@ -110,7 +110,7 @@ func Themes(texts ...string) string {
 	var list []string
 	for _, text := range texts {
 		for _, m := range themed.FindAllStringSubmatch(text, -1) {
-			rgb, _ := strconv.ParseUint(m[1], 16, 32) // the form has six digits
+			rgb, _ := strconv.ParseUint(m[1], 16, 32) // the format has six digits
 			list = append(list, fmt.Sprintf("--p%s: %v;", m[1], RGB(uint32(rgb)).OnDark()))
 		}
 	}
@@ -118,7 +118,7 @@ func Themes(texts ...string) string {
 	return strings.Join(slices.Compact(list), " ")
 }
 
-// String is the colour as CSS has it.
+// String returns the color in CSS notation.
 func (p Paint) String() string { return fmt.Sprintf("#%06x", p.rgb) }
 
 func (p Paint) rgba(opacity float64) color.Color {

@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// dotsPerInch of a PNG: a figure of usual width is 1400 dots wide.
+// dotsPerInch is the resolution of a PNG: a figure of PageWidth is 1400 pixels wide.
 const dotsPerInch = 200
 
-// raster is a canvas of dots. Its library counts from the lower left.
+// raster is a canvas of pixels. Its library counts from the lower left.
 type raster struct {
 	*vgimg.Canvas
 	height float64
@@ -41,8 +41,8 @@ func (r *raster) path(lines [][]Point, closed bool) vg.Path {
 	return path
 }
 
-// strokePiece is how many points of a line are drawn at once. The rasterizer looks for each edge
-// in a list of all on its row, so that a line of thousands of peaks would take seconds.
+// strokePiece is the number of points of a line that are drawn at once. The rasterizer searches a
+// list of all edges of a row, so a line of thousands of peaks would take seconds.
 const strokePiece = 48
 
 func (r *raster) stroke(lines [][]Point, p pen) {

@@ -13,13 +13,14 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// PageWidth is the usual width of a figure: seven inches, the text of a page with two columns.
+// PageWidth is the default width of a figure: seven inches, the text width of a page with two
+// columns.
 const PageWidth = 504.0
 
-// Style is how a figure is set. The zero value is PageWidth wide, as high as its rows need, and in
-// Sans.
+// Style is the size and the font of a figure. The zero value is PageWidth wide, as high as its rows
+// need, and in Sans.
 type Style struct {
-	Width, Height float64 // points; 0: the usual ones
+	Width, Height float64 // points; 0: the default
 	Font          Font
 }
 
@@ -42,8 +43,8 @@ func (f *Figure) Write(w io.Writer, format string, s Style) error {
 	return fmt.Errorf("figure format %q: must be one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Font is the typeface of a figure. Each has the same widths in all formats: Liberation's faces are
-// made to the measures of Helvetica, Times and Courier.
+// Font is the typeface of a figure. Each has the same widths in all formats, because Liberation's
+// faces have the metrics of Helvetica, Times and Courier.
 type Font int
 
 // The fonts.
@@ -53,7 +54,7 @@ const (
 	Mono
 )
 
-// fonts have the names of each Font: for people, in PNG, in PDF and EPS, and in SVG.
+// fonts lists the names of each Font: for people, in PNG, in PDF and EPS, and in SVG.
 var fonts = [...]struct{ name, face, regular, bold, families string }{
 	{
 		"sans", "LiberationSans", "Helvetica", "Helvetica-Bold",
@@ -82,7 +83,7 @@ func (s *Style) SetFont(name string) error {
 
 func (f Font) families() string { return fonts[f].families }
 
-// postScript is the font's name among the standard ones of PDF and PostScript.
+// postScript returns the font's name among the standard ones of PDF and PostScript.
 func (f Font) postScript(bold bool) string {
 	if bold {
 		return fonts[f].bold
@@ -90,7 +91,7 @@ func (f Font) postScript(bold bool) string {
 	return fonts[f].regular
 }
 
-// faces are parsed when the first figure is drawn: most commands draw none.
+// faces parses the fonts when the first figure is drawn, because most commands draw none.
 var faces = sync.OnceValue(func() map[string]font.Face {
 	found := map[string]font.Face{}
 	for _, f := range liberation.Collection() {
@@ -117,13 +118,13 @@ func (f Font) width(s string, size float64, bold bool) float64 {
 	return face.Width(s).Points()
 }
 
-// lengths are the units of sizes, in points.
+// lengths lists the units of sizes, in points.
 var lengths = []struct {
 	name   string
 	points float64
 }{{"in", 72}, {"cm", 72 / 2.54}, {"mm", 72 / 25.4}, {"pt", 1}}
 
-// Sizes of figures, in points: from a bit more than an inch to that of a poster.
+// Limits of the size of a figure, in points: from a little more than an inch to a poster.
 const (
 	leastSize    = 80
 	greatestSize = 3000

@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// perPoint is how many units of an SVG's coordinates a point has. They are whole numbers: a curve
-// of thousands of points is short then.
+// perPoint is the number of SVG units in a point. Coordinates are whole numbers, which keeps curves
+// of thousands of points short.
 const perPoint = 10
 
-// svg is a canvas that writes SVG. Its colours are names of CSS variables if it is themed.
+// svg is a canvas that writes SVG. Its colors are CSS variables if it is themed.
 type svg struct {
 	body   bytes.Buffer
 	themed bool
@@ -61,7 +61,7 @@ func (s *svg) fill(shapes [][]Point, p Paint, opacity float64) {
 	fmt.Fprintf(&s.body, ` d="%s"/>`+"\n", d)
 }
 
-// dots are lines of zero length with round ends, the shortest notation for many.
+// dots draws lines of zero length with round ends, the shortest notation for many dots.
 func (s *svg) dots(at []Point, diameter float64, p Paint) {
 	if len(at) == 0 {
 		return
@@ -77,7 +77,7 @@ func (s *svg) dots(at []Point, diameter float64, p Paint) {
 	s.body.WriteString(`"/>` + "\n")
 }
 
-// text is as wide as it was when the places were given, whatever typeface the reader has.
+// text fixes the width of the text to the measured one, whatever typeface the reader has.
 func (s *svg) text(words string, at Point, l lettering) {
 	if words == "" {
 		return
@@ -104,7 +104,7 @@ func (s *svg) text(words string, at Point, l lettering) {
 			units(s.font.width(words, l.size, l.bold)))
 	}
 	s.body.WriteByte('>')
-	_ = xml.EscapeText(&s.body, []byte(words)) // a buffer takes everything
+	_ = xml.EscapeText(&s.body, []byte(words)) // writing to a buffer does not fail
 	s.body.WriteString("</text>\n")
 }
 
@@ -158,13 +158,13 @@ func (l *layout) writeSVG(w io.Writer, alt string) error {
 	fmt.Fprintf(&head, `<svg xmlns="http://www.w3.org/2000/svg" width="%gpt" height="%.1fpt" `+
 		`viewBox="0 0 %d %d" font-family="%s">`+"\n<title>",
 		l.width, l.height, wide, high, l.font.families())
-	_ = xml.EscapeText(&head, []byte(alt)) // a buffer takes everything
+	_ = xml.EscapeText(&head, []byte(alt)) // writing to a buffer does not fail
 	fmt.Fprintf(&head, "</title>\n"+`<path fill="#ffffff" d="M0 0h%dv%dH0z"/>`+"\n", wide, high)
 	return l.write(w, &head, false)
 }
 
-// WriteInline draws the figure as an SVG element of a page that has the variables --ink, --soft,
-// --faint and --paper, the colours of its theme, and whose background is the paper.
+// WriteInline draws the figure as an SVG element for a page that defines the theme's colors as the
+// variables --ink, --soft, --faint and --paper, with --paper as its background.
 func (f *Figure) WriteInline(w io.Writer, s Style) error {
 	l := f.layout(s)
 	var head bytes.Buffer

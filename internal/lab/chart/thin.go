@@ -9,8 +9,8 @@ import (
 // grain is the resolution of a picture: closer points look like one.
 const grain = 0.4
 
-// columns keep of a line, whose X do not shrink, what a picture can show: the first, the highest,
-// the lowest and the last point of each column, in their order. No peak is lost.
+// columns thins a line whose X do not decrease. In each column of the picture, it keeps the first,
+// the highest, the lowest and the last point, in their order, so no peak is lost.
 type columns struct {
 	kept, column []Point
 	at           float64
@@ -59,7 +59,7 @@ func extremes(kept, points []Point) []Point {
 	return kept
 }
 
-// dots keep one of those that lie on each other.
+// dots keeps one of the dots that coincide.
 type dots struct {
 	grain float64
 	kept  []Point
@@ -104,7 +104,7 @@ func thinBars(bars []Point) []Point {
 	return kept
 }
 
-// apartBy keeps of sorted values those that are at least so far from the one before.
+// apartBy returns the sorted values that are at least a distance apart from the previous one.
 func apartBy(values []float64, distance float64) []float64 {
 	var kept []float64
 	for _, v := range values {

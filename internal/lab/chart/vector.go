@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// vector is a canvas that writes the operators of PDF. An EPS file defines the same ones in
+// vector is a canvas that writes the operators of PDF. An EPS file defines the same operators in
 // PostScript. Both count from the lower left.
 type vector struct {
 	body      bytes.Buffer
 	height    float64
 	font      Font
 	eps       bool
-	opacities []int // of fills, in percent
+	opacities []int // opacity of fills, in percent
 }
 
-// num writes a number of hundredths of a point, without zeros at its end.
+// num formats a number of hundredths of a point, without trailing zeros.
 func (v *vector) num(x float64) {
 	text := strconv.AppendFloat(nil, math.Round(x*100)/100, 'f', -1, 64)
 	v.body.Write(text)
@@ -69,7 +69,7 @@ func (v *vector) stroke(lines [][]Point, p pen) {
 }
 
 func (v *vector) fill(shapes [][]Point, p Paint, opacity float64) {
-	if v.eps { // PostScript has no opacity: mixed with the paper
+	if v.eps { // PostScript has no opacity: mix the color with the background
 		p, opacity = p.Tint(1-opacity), 1
 	}
 	percent := int(math.Round(opacity * 100))
@@ -134,12 +134,12 @@ func (v *vector) text(words string, at Point, l lettering) {
 	}
 }
 
-// plainly replaces characters that the standard fonts do not have.
+// plainly replaces characters that the standard fonts lack.
 var plainly = strings.NewReplacer("…", "...", "–", "-", "—", "-", "−", "-", "→", "->", "←", "<-",
 	"≤", "<=", "≥", ">=", "μ", "µ", "’", "'", "‘", "'", "“", `"`, "”", `"`,
 	"√", "sqrt ", "∞", "inf")
 
-// latin is a text as a string of PDF and PostScript, in Latin-1.
+// latin formats a text as a string of PDF and PostScript, in Latin-1.
 func latin(s string) string {
 	var b strings.Builder
 	for _, r := range plainly.Replace(s) {

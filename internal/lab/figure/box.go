@@ -9,12 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Limits of a box plot: fewer runs than that have no quartiles to speak of, and more rows than
-// that cannot be read.
+// Limits of a box plot: fewer runs have no meaningful quartiles, and more rows would be illegible.
 const (
 	fewestRuns = 3
 	mostBoxes  = 24
-	manyTimes  = 20 // from which the greatest is of the least on, an axis is logarithmic
+	manyTimes  = 20 // ratio of the largest to the smallest value from which an axis is logarithmic
 )
 
 // boxPlot shows the spread of the runs, with a row for each cell or flow. Settings with numeric
@@ -36,7 +35,7 @@ func boxPlot(c *compared) (Plot, bool) {
 		p.Title, p.Caption = "Cells compared", "Each dot is a run."
 	}
 	var says beside
-	var kinds [][]chart.Panel // of panels with the same rows
+	var kinds [][]chart.Panel // panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
 		if !ok {
@@ -68,7 +67,7 @@ func boxPlot(c *compared) (Plot, bool) {
 	return p, len(p.chart.Rows) > 0
 }
 
-// addBoxes adds a row of panels, of which the first has the names.
+// addBoxes adds a row of panels. Only the first has the names.
 func (p *Plot) addBoxes(row []chart.Panel) {
 	for i := 1; i < len(row); i++ {
 		row[i].Y.Bare = true
@@ -121,12 +120,12 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	return p, true
 }
 
-// boxLayers are the box, the whiskers, the median and the runs of a row.
+// boxLayers returns the box, the whiskers, the median and the runs of a row.
 func boxLayers(values []float64, row float64, paint chart.Paint, u result.Scale) []chart.Layer {
 	const half, tip = 0.28, 0.14
 	var dots []chart.Point
 	for i, v := range values {
-		// Golden ratios spread the dots over the row without a pattern.
+		// The golden ratio spreads the dots over the row without a pattern.
 		_, part := math.Modf(float64(i+1) * 0.6180339887498949)
 		dots = append(dots, chart.Point{X: u.Of(v), Y: row + 0.4*(part-0.5)})
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Setting is a key of an experiment with the value that it has in a cell, both as written.
+// Setting is a key of an experiment and its value in a cell, both as written.
 type Setting struct{ Key, Value string }
 
-// Cell is a point of a sweep, and what its runs came to.
+// Cell is a point of a sweep, with the results of its runs.
 type Cell struct {
 	Set []Setting
-	// Real cells were played by processes in real time, others in virtual time: Clock names it.
+	// Real cells ran in real time, others in virtual time. Clock is the clock's name.
 	Real   bool
 	Clock  string
 	Trials []*result.Trial
-	// Theory is what a formula says, and Published what a paper does, where they say something:
-	// of the whole run, or of its first flow.
+	// Theory has the values of formulas, and Published those of papers: for the whole run, or for
+	// its first flow.
 	Theory, Published result.Values
 }
 
-// swept are the keys that differ between cells, in their order.
+// swept returns the keys that differ between cells, in their order.
 func swept(cells []Cell) []string {
 	values := map[string]string{}
 	var order, keys []string
@@ -56,7 +56,7 @@ func (c *Cell) value(key string) string {
 	return ""
 }
 
-// ShortKey is as much of a key's end as tells it from the others.
+// ShortKey returns the shortest end of a key that differs from those of the other keys.
 func ShortKey(key string, others []string) string {
 	parts := strings.Split(key, ".")
 	for n := len(parts) - 1; n > 0; n-- {
@@ -74,7 +74,7 @@ func ShortKey(key string, others []string) string {
 	return key
 }
 
-// bare are the values that, like numbers, say nothing without the key that has them.
+// bare lists the values that, like numbers, mean nothing without their key.
 var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
 
 // name returns a cell's settings, without some keys.
@@ -96,8 +96,8 @@ func (c *Cell) name(keys []string, without ...string) string {
 	return strings.Join(parts, ", ")
 }
 
-// said is what theory and a paper say of a group's metric, or NaN. They are about the whole run or
-// its first flow.
+// said returns the values of theory and of a paper for a group's metric, or NaN. They describe the
+// whole run or its first flow.
 func (c *compared) said(g result.Group, m result.Metric) (theory, published float64) {
 	cell := &c.cells[g.Cell]
 	of := func(values result.Values) float64 {
@@ -110,7 +110,7 @@ func (c *compared) said(g result.Group, m result.Metric) (theory, published floa
 	return of(cell.Theory), of(cell.Published)
 }
 
-// labelled is a metric with its unit, which is left out where its name has it.
+// labelled returns a metric's name with its unit, unless the name contains the unit.
 func labelled(m result.Metric, u result.Scale) string {
 	title := m.Definition().Titled()
 	if u.Name == "packets" || slices.Contains(strings.Fields(title), u.Name) {
@@ -130,7 +130,7 @@ func (c *compared) runs() string {
 	return fmt.Sprintf("n = %d", most)
 }
 
-// bandName says what the bands of a sweep's curves are; empty: no cell has enough runs for one.
+// bandName describes the bands of a sweep's curves; empty: no cell has enough runs for one.
 func (c *compared) bandName() string {
 	switch {
 	case !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// fairnessPlots are how flows share: Jain's index over time and, of two flows, the one's rate
-// against the other's.
+// fairnessPlots show how flows share: Jain's index over time and, for two flows, the rate of one
+// against the rate of the other.
 func fairnessPlots(v *view) []Plot {
 	var flows []*flow
 	for i := range v.flows {
@@ -56,7 +56,7 @@ func fairnessPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// jainOver is the index of each step in which at least two flows have begun.
+// jainOver returns Jain's index of each step in which at least two flows have begun.
 func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart.Point {
 	var list []chart.Point
 	for i := range rates[0] {
@@ -77,8 +77,8 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 	return lasting(list, v.end)
 }
 
-// over returns when a flow had received everything that was sent to it, in seconds; the end of the
-// run if it had not.
+// over returns the time at which a flow had received all its data, in seconds, or the end of the
+// run.
 func (v *view) over(f *flow) float64 {
 	if n := len(f.Samples); n == 0 || f.Samples[n-1].Unacked > 0 {
 		return v.end
@@ -86,7 +86,7 @@ func (v *view) over(f *flow) float64 {
 	return f.Progress[len(f.Progress)-1].At.Seconds()
 }
 
-// phasePanel is one flow's rate against the other's.
+// phasePanel shows the rate of one flow against the rate of the other.
 func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart.Panel {
 	capacity, _ := v.bottleneck(flows[0])
 	capacity *= 8 * flows[0].payload()
@@ -94,7 +94,7 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		capacity = 0
 	}
 	greatest := capacity
-	var path []chart.Point // while both were there
+	var path []chart.Point // while both flows were active
 	for i := range rates[0] {
 		at := float64(i) * width
 		if at < max(flows[0].Start, flows[1].Start).Seconds() ||

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// mostSaid is how many flows or curves a finding speaks of.
+// mostSaid limits the flows or curves that a finding mentions.
 const mostSaid = 3
 
 func listed(parts []string) string {
@@ -40,7 +40,7 @@ func meanOver(list []chart.Point, end float64) (mean float64, falls int) {
 	return sum / span, falls
 }
 
-// sweepFinding says what the first metric of a sweep does along its axis, curve by curve.
+// sweepFinding describes, for each curve, how the first metric of a sweep changes along the axis.
 func (c *compared) sweepFinding() string {
 	if c.facet != "" || len(c.metrics) == 0 {
 		return ""

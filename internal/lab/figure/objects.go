@@ -9,13 +9,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostObjects is how many objects a panel shows: the first ones.
+// mostObjects limits the objects in a panel to the first ones.
 const mostObjects = 200
 
 // leastMark is the minimum length of a drawn object, in points.
 const leastMark = 1.6
 
-// objectPlots are when each object was asked for and complete, flow under flow.
+// objectPlots show when each object was requested and complete, with the flows below each other.
 func objectPlots(v *view) []Plot {
 	if len(v.Objects) == 0 {
 		return nil

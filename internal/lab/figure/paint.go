@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// paints are the colours of series: the same in all figures of all experiments. Series that are
-// compared have different ones.
+// paints are the colors of series, the same in all figures of all experiments. Series that are
+// compared have different colors.
 var paints = map[string]chart.Paint{
 	"tahoe":   chart.Orange,
 	"reno":    chart.Sky,
@@ -32,7 +32,7 @@ var paints = map[string]chart.Paint{
 	"parallel":    chart.Purple,
 }
 
-// events are the colours of what happens to a flow: the same in every figure.
+// events are the colors of the events of a flow, the same in every figure.
 var events = map[string]chart.Paint{
 	"lost":          chart.Vermillion,
 	"dropped":       chart.Vermillion,
@@ -42,15 +42,15 @@ var events = map[string]chart.Paint{
 	"TLP":           chart.Green,
 }
 
-// strangers are the colours of labels that are not in paints.
+// strangers are the colors of labels that are not in paints.
 var strangers = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),
 	chart.Blue.Tint(0.35), chart.Vermillion.Tint(-0.4), chart.Sky.Tint(-0.45),
 	chart.Green.Tint(0.4), chart.Purple.Tint(0.3),
 }
 
-// PaintOf is the colour of a label: that of the whole, or of the last word of it that has one, or
-// one of a few by its hash.
+// PaintOf returns the color of a label: that of the whole label, or of the last word in it that has
+// one, or one chosen by its hash.
 func PaintOf(label string) chart.Paint {
 	label = strings.ToLower(label)
 	if p, ok := paints[label]; ok {
@@ -65,12 +65,12 @@ func PaintOf(label string) chart.Paint {
 		}
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(label)) // a hash takes everything
+	_, _ = h.Write([]byte(label)) // writing to a hash does not fail
 	return strangers[h.Sum32()%uint32(len(strangers))]
 }
 
-// shades returns the colours of labels. Up to three labels with one colour get shades of it. More
-// than three get a ramp from dark to light: through all colours if there are no other labels, or
+// shades returns the colors of labels. Up to three labels with one color get shades of it. More
+// than three get a ramp from dark to light: through all colors if there are no other labels, or
 // else through shades of their own.
 func shades(labels []string) []chart.Paint {
 	alike := map[chart.Paint]int{}
@@ -95,17 +95,17 @@ func shades(labels []string) []chart.Paint {
 	return list
 }
 
-// mostShades is how many of one colour have shades that are no ramp.
+// mostShades is the number of labels of one color from which shades become a ramp.
 const mostShades = 3
 
-// stops are points of viridis, van der Walt and Smith's map for matplotlib. Its lightness grows
-// evenly, so readers with a colour vision deficiency can read it. Its last part is too light for
-// lines on paper.
+// stops are points of viridis, van der Walt and Smith's colormap for matplotlib. Its lightness
+// grows evenly, so readers with a color vision deficiency can read it. Its last part is too light
+// for lines on paper.
 var stops = []uint32{
 	0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
 }
 
-// ramp is the colour at a share of the way from dark to light.
+// ramp returns the color at a share of the range from dark to light.
 func ramp(share float64) chart.Paint {
 	at := min(max(share, 0), 1) * float64(len(stops)-1)
 	i := min(int(at), len(stops)-2)

@@ -15,14 +15,14 @@ import (
 
 // Plot is a figure of an experiment.
 type Plot struct {
-	Name    string // of its files
+	Name    string // base name of its files
 	Title   string
-	Finding string // what one can see in it, with its numbers; empty: nothing short
+	Finding string // the main observation, with its numbers; empty: none
 	Caption string // what is drawn, and how it was measured
 	chart   chart.Figure
 }
 
-// heading is what the plot is called: what it shows, and what one can see in it.
+// heading returns the plot's title and its main observation.
 func (p *Plot) heading() string {
 	if p.Finding == "" {
 		return p.Title
@@ -41,7 +41,7 @@ type Style = chart.Style
 // Formats are the file formats of figures, by their suffixes.
 var Formats = chart.Formats
 
-// Plots are the figures of a run, without those that would have nothing to show.
+// Plots returns the figures of a run, without empty ones.
 func Plots(rec *result.Record) []Plot {
 	v := newView(rec)
 	var plots []Plot
@@ -57,16 +57,16 @@ func Plots(rec *result.Record) []Plot {
 	return plots
 }
 
-// mostPanels and mostCurves are how many flows get a panel, or a curve among others, of their own.
+// mostPanels and mostCurves limit the flows that get a panel, or a curve, of their own.
 const (
 	mostPanels = 4
 	mostCurves = 12
 )
 
-// view is a record with what all its figures need.
+// view is a record with the data that all its figures need.
 type view struct {
 	*result.Record
-	end   float64 // of the time axis, in seconds
+	end   float64 // end of the time axis, in seconds
 	flows []flow
 	links []result.LinkRecord
 }
@@ -74,11 +74,11 @@ type view struct {
 type flow struct {
 	*result.FlowRecord
 	index int
-	alone bool // in its run
+	alone bool // the only flow of its run
 	paint chart.Paint
-	// link carries its data; nil: it was not seen.
+	// link carries the flow's data; nil: it was not observed.
 	link *result.LinkRecord
-	// wire is how many bytes of the link a segment takes.
+	// wire is the size of a segment on the link, in bytes.
 	wire float64
 }
 
@@ -106,7 +106,7 @@ func newView(rec *result.Record) *view {
 	return v
 }
 
-// lastInstant is when the last thing of a record happened.
+// lastInstant returns the time of the last event in a record.
 func lastInstant(rec *result.Record) time.Duration {
 	var last time.Duration
 	for i := range rec.Flows {
@@ -132,14 +132,14 @@ func lastInstant(rec *result.Record) time.Duration {
 	return last
 }
 
-// Headers of a packet, in bytes: of IPv4 and TCP with time stamps, and of anything.
+// Sizes of headers in bytes: of IPv4 and TCP with timestamps, and the minimum.
 const (
 	usualHeaders = 52
 	mostHeaders  = 120
 )
 
-// findLink finds the link that carries the flow's data, and how large its packets are there: the
-// down link, unless the flow says otherwise.
+// findLink finds the link that carries the flow's data, and the size of its packets there. By
+// default this is the down link.
 func (f *flow) findLink(links []result.LinkRecord) {
 	want := "down"
 	if f.Upward {
@@ -163,7 +163,7 @@ func (f *flow) findLink(links []result.LinkRecord) {
 	f.wire = cmp.Or(f.wire, float64(max(f.MSS, 1))+usualHeaders)
 }
 
-// packetSize is how large full packets are, by how often there was an event of each size: one of
+// packetSize returns the size of full packets, from the number of events of each size: one event of
 // a long run may stand for several packets.
 func packetSize(sizes map[int]int, mss int) float64 {
 	usual := 0
@@ -182,7 +182,7 @@ func packetSize(sizes map[int]int, mss int) float64 {
 	return wire
 }
 
-// payload is the share of the link's bytes that an application gets.
+// payload returns the share of the link's bytes that reaches the application.
 func (f *flow) payload() float64 {
 	if f.MSS <= 0 {
 		return 1
@@ -215,7 +215,7 @@ func (v *view) bottleneck(f *flow) (capacity, limit float64) {
 	return rate / 8, limit
 }
 
-// baseRTT is the flow's round trip without a queue, in seconds; 0: not known.
+// baseRTT returns the flow's round-trip time without a queue, in seconds; 0: unknown.
 func (v *view) baseRTT(f *flow) float64 {
 	if f.RTT > 0 {
 		return f.RTT.Seconds()
@@ -225,8 +225,8 @@ func (v *view) baseRTT(f *flow) float64 {
 
 func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
 
-// timeAxis is a stretch of seconds, with numbers that a person reads: those of a transfer that is
-// over in a tenth of a second are milliseconds.
+// timeAxis returns an axis over a range of seconds, in a readable unit: milliseconds for a transfer
+// of a tenth of a second.
 func timeAxis(from, to float64) chart.Axis {
 	u := result.ScaleOf("s", to)
 	return chart.Axis{Label: "time, " + u.Name, Min: from, Max: to, Per: u.Size}
@@ -255,7 +255,7 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// alike gives panels one scale, if every curve stays readable on it.
+// alike gives panels the same scale, if every curve stays legible on it.
 func alike(panels []chart.Panel) {
 	least, greatest := math.Inf(1), 0.0
 	for i := range panels {
@@ -271,12 +271,12 @@ func alike(panels []chart.Panel) {
 	}
 }
 
-// heightOf is how high each of n panels over each other is.
+// heightOf returns the height of each of n stacked panels.
 func heightOf(n int) float64 {
 	return [...]float64{150, 150, 95, 76, 64}[min(n, 4)]
 }
 
-// points are one curve of samples; values that are not numbers are gaps.
+// points returns one curve of samples. Values that are not numbers are gaps.
 func points[T any](list []T, x, y func(*T) float64) []chart.Point {
 	found := make([]chart.Point, len(list))
 	for i := range list {
@@ -287,7 +287,7 @@ func points[T any](list []T, x, y func(*T) float64) []chart.Point {
 
 func sampleTime(s *result.Sample) float64 { return s.At.Seconds() }
 
-// lasting adds the end of a step function, whose last value lasts until there.
+// lasting extends the last value of a step function to the end.
 func lasting(list []chart.Point, end float64) []chart.Point {
 	last := list[len(list)-1]
 	last.X = end
@@ -316,7 +316,7 @@ func shown(points []chart.Point) bool {
 	return slices.ContainsFunc(points, func(p chart.Point) bool { return !infinite(p.Y) })
 }
 
-// growth is where a counter grew.
+// growth returns the points at which a counter grew.
 func growth[T any, N int | uint64](
 	samples []T, x func(*T) float64, counter func(*T) N,
 ) (at []float64) {
@@ -330,7 +330,7 @@ func growth[T any, N int | uint64](
 
 func expiries(s *result.Sample) uint64 { return s.Timeouts }
 
-// strips are the events of a flow: packets that the network lost, and the sender's reactions.
+// strips returns the events of a flow: packets that the network lost, and the sender's reactions.
 func (v *view) strips(f *flow) []chart.Strip {
 	var drops, recoveries []float64
 	if f.link != nil {
@@ -358,10 +358,10 @@ func (v *view) strips(f *flow) []chart.Strip {
 	return list
 }
 
-// mostLines is how many curves of a crowd are drawn: more are a smear.
+// mostLines limits the curves of many flows, which would hide each other.
 const mostLines = 48
 
-// crowd picks of many flows those that are drawn, evenly from the first to the last.
+// crowd picks the flows that are drawn, evenly from the first to the last.
 func crowd(flows []*flow) []*flow {
 	if len(flows) <= mostLines {
 		return flows
@@ -373,8 +373,8 @@ func crowd(flows []*flow) []*flow {
 	return list
 }
 
-// keyed are the flows that the key of a panel names: all of a few; of a crowd the first, the middle
-// one and the last, or the first and the last of each kind.
+// keyed returns the flows in the legend of a panel: all of a few flows. Of many flows it has the
+// first, the middle one and the last, or the first and the last of each kind.
 func keyed(flows []*flow) map[*flow]bool {
 	named := map[*flow]bool{}
 	if len(flows) <= mostCurves {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// quantityForm is a number with a unit, as experiment files have them.
+// quantityForm matches a number with a unit, as in experiment files.
 var quantityForm = regexp.MustCompile(
 	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*)(?:/s|ps)?$`)
 
@@ -29,8 +29,8 @@ type quantities struct {
 	unit   string
 }
 
-// measure reads values as numbers of one unit: as they were written if all have the same, or in
-// one that suits the largest. It is false if they are no such numbers.
+// measure parses values as numbers of one unit: as written if all have the same unit, or in a unit
+// that suits the largest. It returns false for other values.
 func measure(texts []string) (quantities, bool) {
 	var q quantities
 	same := true
@@ -83,8 +83,8 @@ func measure(texts []string) (quantities, bool) {
 	return quantities{values, u.Name}, true
 }
 
-// longNumber is from where on a number reads better in a larger unit than the one that it was
-// written in: 5185067B is 5.19 MB.
+// longNumber is the size from which a number is shown in a larger unit than it was written in:
+// 5185067B is 5.19 MB.
 const longNumber = 10_000
 
 // Quantity parses a number with a unit, such as 211.3 ms, into a metric's unit, which is seconds

@@ -10,7 +10,7 @@ import (
 
 func queuePlots(v *view) []Plot {
 	var plots []Plot
-	for _, data := range []bool{true, false} { // first those that carry the data
+	for _, data := range []bool{true, false} { // those that carry data first
 		for i := range v.links {
 			if v.carries(&v.links[i]) != data {
 				continue
@@ -27,11 +27,11 @@ func (v *view) carries(l *result.LinkRecord) bool {
 	return slices.ContainsFunc(v.flows, func(f flow) bool { return f.link == l })
 }
 
-// negligible is the share of a round trip that is too short a wait to be worth a figure.
+// negligible is the share of a round trip below which a queueing delay is not drawn.
 const negligible = 0.01
 
-// waited reports whether a queue was long enough to be looked at: something was dropped there, or
-// waited for more than a small part of a round trip.
+// waited reports whether a queue is worth a figure: it dropped packets, or one waited for more than
+// a negligible share of a round trip.
 func (v *view) waited(q *queue) bool {
 	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
 }
@@ -39,10 +39,10 @@ func (v *view) waited(q *queue) bool {
 type queue struct {
 	depth, waits []chart.Point
 	drops, marks []float64
-	lost         []float64 // on the wire behind it
+	lost         []float64 // packets lost on the link behind it
 }
 
-// lostOnTheWire is the reason of a drop that is the path's loss and not its queue's.
+// lostOnTheWire is the reason of a drop by the path, not by its queue.
 const lostOnTheWire = "loss"
 
 func watch(l *result.LinkRecord) queue {
@@ -74,7 +74,7 @@ func watch(l *result.LinkRecord) queue {
 	return q
 }
 
-// queuePlot is a link's queue. A link in which nothing waited has none.
+// queuePlot shows a link's queue, if packets waited in it.
 func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	q := watch(l)
 	deepest, longest := most(q.depth), most(q.waits)
@@ -140,11 +140,11 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 	return p, true
 }
 
-// depthBins is how many steps a queue of many changes is summed up in.
+// depthBins is the number of steps into which a queue with many changes is divided.
 const depthBins = 240
 
-// depthLayers are a queue's depth: each change, or, where those would be a black area, the mean of
-// each step over a band from the least to the most. how says which.
+// depthLayers draws a queue's depth: each change, or, if these would be a black area, the mean of
+// each step over a band from its minimum to its maximum. how describes the choice.
 func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how string) {
 	if len(q.depth) <= 4*depthBins {
 		return []chart.Layer{{
@@ -153,7 +153,7 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 	}
 	width := v.end / depthBins
 	var mean, band []chart.Point
-	at, i := 0.0, 0 // what stands there, and the next change
+	at, i := 0.0, 0 // the depth, and the next change
 	for n := range depthBins {
 		from, to := float64(n)*width, float64(n+1)*width
 		low, high, sum, since := at, at, 0.0, from
@@ -182,7 +182,7 @@ func scale(list []chart.Point, u result.Scale) []chart.Point {
 	return list
 }
 
-// fileName is a name from outside as a part of a file's: letters, digits and dashes.
+// fileName converts a name from outside to a part of a file name: letters, digits and dashes.
 func fileName(name string) string {
 	clean := make([]byte, 0, len(name))
 	for _, c := range []byte(name) {

@@ -83,7 +83,7 @@ func (b *bins) add(at time.Duration, amount float64) {
 	}
 }
 
-// rates are the sums a second. The last step may be shorter than the others.
+// rates returns the sums per second. The last step may be shorter than the others.
 func (b *bins) rates() []float64 {
 	list := make([]float64, len(b.sums))
 	for i, sum := range b.sums {
@@ -93,7 +93,7 @@ func (b *bins) rates() []float64 {
 	return list
 }
 
-// blocks are steps from one level to the next, the last of which lasts to the end.
+// blocks draws steps from one level to the next. The last step extends to the end.
 func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
 	list := make([]chart.Point, 0, len(upper)+1)
 	for i := range upper {
@@ -106,7 +106,7 @@ func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
 	return lasting(list, b.end)
 }
 
-// linkPanel is a link with the flows whose data it carries.
+// linkPanel shows a link and the flows whose data it carries.
 func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, string, bool) {
 	var flows []*flow
 	sums := make([]*bins, len(v.flows))
@@ -141,7 +141,8 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 	return v.stackPanel(title, flows, own, capacity)
 }
 
-// capacity is what a link could have sent, in bits a second over time; none if nothing limits it.
+// capacity returns the rate at which a link could have sent, in bits per second over time; nil if
+// it is unlimited.
 func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
 	for _, sum := range chances.sums {
 		if sum > 0 {
@@ -165,7 +166,7 @@ func (v *view) constant(rate float64) []chart.Point {
 	return []chart.Point{{X: 0, Y: rate}, {X: v.end, Y: rate}}
 }
 
-// progressPanel is for records that have no links: what the applications got.
+// progressPanel shows the data that the applications received, for records without links.
 func (v *view) progressPanel(width float64) (chart.Panel, string, bool) {
 	var flows []*flow
 	var sums []*bins
@@ -182,7 +183,7 @@ func (v *view) progressPanel(width float64) (chart.Panel, string, bool) {
 	return v.stackPanel("", flows, sums, v.constant(v.Rate))
 }
 
-// progress is what a flow's receiver got in each step, in bits.
+// progress returns the bits that a flow's receiver got in each step.
 func (v *view) progress(f *flow, width float64) *bins {
 	b := v.bins(width)
 	before := 0.0
@@ -195,8 +196,8 @@ func (v *view) progress(f *flow, width float64) *bins {
 	return b
 }
 
-// stackPanel puts flows upon each other, before what the link could have sent. It is nothing if
-// they sent nothing.
+// stackPanel stacks the rates of flows, in front of the link's capacity. It is empty if the flows
+// sent nothing.
 func (v *view) stackPanel(
 	title string, flows []*flow, sums []*bins, capacity []chart.Point,
 ) (p chart.Panel, finding string, ok bool) {
@@ -249,7 +250,7 @@ func (v *view) stackPanel(
 			layer.Name = f.title() + ", " + amount(bits/v.active(f), "bit/s")
 		}
 		p.Layers = append(p.Layers, layer)
-		if i < len(flows)-1 && len(flows) <= mostCurves { // shades of one colour touch here
+		if i < len(flows)-1 && len(flows) <= mostCurves { // shades of one color touch here
 			p.Layers = append(p.Layers, chart.Layer{
 				Kind: chart.Steps, Paint: chart.Paper, Width: 0.5, Points: layer.Points,
 			})
@@ -258,7 +259,7 @@ func (v *view) stackPanel(
 	return p, v.throughputFinding(took, capacityNow), true
 }
 
-// active is how long a flow was there, in seconds.
+// active returns how long a flow was active, in seconds.
 func (v *view) active(f *flow) float64 {
 	if s := v.end - f.Start.Seconds(); s > 0 && s <= v.end {
 		return s
@@ -266,7 +267,7 @@ func (v *view) active(f *flow) float64 {
 	return v.end
 }
 
-// flowBits is what a flow took of its link, in bits.
+// flowBits is the number of bits that a flow sent over its link.
 type flowBits struct {
 	flow *flow
 	bits float64

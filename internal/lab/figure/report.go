@@ -11,26 +11,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Report is a page about an experiment that is complete in itself: it needs no network, no other
-// file and no script.
+// Report is a self-contained page about an experiment: it needs no network, no other file and no
+// script.
 type Report struct {
 	Name, About string
-	Version     string // of the program
+	Version     string // version of the program
 	Seed        uint64
-	Hash        string // of all runs' events
-	// Command runs it again, and Here does so in the page's own folder. Either may be empty.
+	Hash        string // digest of the events of all runs
+	// Command runs the experiment again, and Here does so in the page's own folder. Either may be
+	// empty.
 	Command, Here string
-	// Warmup is what of the beginning means leave out; empty: nothing.
+	// Warmup describes the time at the start that means exclude; empty: none.
 	Warmup   string
-	Document string   // the experiment as it was resolved
+	Document string   // the resolved experiment
 	Notes    []string // warnings about the results
-	Reload   bool     // the browser loads the page again: it is about to change
+	Reload   bool     // the browser reloads the page, because it will change
 	Cells    []Cell
-	// Metrics are the table's; nil: the most important ones.
+	// Metrics are the columns of the table; nil: the most important ones.
 	Metrics  []result.Metric
 	Verdicts []Verdict
-	Plots    []Plot    // of all cells
-	Sections []Section // of single runs
+	Plots    []Plot    // figures of all cells
+	Sections []Section // figures of single runs
 	// Timings describe the lateness of runs in real time; Late says that some were too late. Beside
 	// compares these runs with those in virtual time; nil without runs in real time.
 	Timings []string
@@ -38,7 +39,7 @@ type Report struct {
 	Beside  *Plain
 }
 
-// Plain is a table as it is to be shown.
+// Plain is a table of formatted text.
 type Plain struct {
 	Title string
 	Heads []PlainCell
@@ -51,29 +52,29 @@ type PlainCell struct {
 	Left bool
 }
 
-// mostDrawn is how many bytes of figures of runs a page has. Those of further runs are left to
-// their files, and the page says so.
+// mostDrawn limits the bytes of figures of runs in a page. The figures of further runs are only in
+// files, and the page says so.
 const mostDrawn = 3 << 20
 
-// Section is the figures of one run.
+// Section has the figures of one run.
 type Section struct {
 	Title string
 	Notes []string
 	Plots []Plot
 }
 
-// Verdict is the result of an expectation, as a person reads it: numbers have their units.
+// Verdict is the result of an expectation, formatted with units.
 type Verdict struct {
 	About     string `json:"what"`
-	Where     string `json:"where,omitempty"` // the cells it is about; empty: all
+	Where     string `json:"where,omitempty"` // the cells that it describes; empty: all
 	Expected  string `json:"expected"`
 	Got       string `json:"got"`
 	Tolerance string `json:"tolerance,omitempty"`
 	Pass      bool   `json:"pass"`
-	// Published is what a paper says where theory says something else, and Why explains it.
+	// Published is the value of a paper if theory has another, and Why explains the difference.
 	Published string `json:"published,omitempty"`
 	Why       string `json:"why,omitempty"`
-	// Source and Because are of the expected value and of the tolerance.
+	// Source is that of the expected value, and Because the reason for the tolerance.
 	Source  string `json:"source,omitempty"`
 	Because string `json:"because,omitempty"`
 }
@@ -86,21 +87,21 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 type pageData struct {
 	Report *Report
 	Runs   string
-	Dark   template.CSS // colours of the dark theme
+	Dark   template.CSS // colors of the dark theme
 	Table  table
 	Full   []fullTable
-	// Expected are the verdicts, those about the same thing together.
+	// Expected has the verdicts, grouped by subject.
 	Expected []verdictGroup
 	Passed   int
 	Failed   int
-	Figures  []figureData // of all cells
+	Figures  []figureData // figures of all cells
 	Parts    []partData
-	Omitted  []string // whose figures the page has not
-	Wheres   bool     // some verdicts are of certain cells
-	Papers   bool     // some verdicts have what was published
+	Omitted  []string // runs whose figures are not in the page
+	Wheres   bool     // some verdicts describe certain cells
+	Papers   bool     // some verdicts have a published value
 	Sources  bool     // some verdicts have a source
-	HasReal  bool     // some cells were played in real time
-	// Unfinished says what happened in cells of which runs did not finish.
+	HasReal  bool     // some cells ran in real time
+	// Unfinished describes the cells with runs that did not finish.
 	Unfinished []string
 }
 
@@ -113,12 +114,11 @@ type figureData struct {
 
 type partData struct {
 	Title   string
-	Closed  bool // initially
+	Closed  bool // closed at first
 	Notes   []string
 	Figures []figureData
 }
 
-// Write writes the page.
 func (r *Report) Write(w io.Writer) error {
 	d := pageData{Report: r, Runs: describe(r.Cells)}
 	c := newCompared(r.Cells, r.Metrics)
@@ -171,7 +171,7 @@ func (r *Report) Write(w io.Writer) error {
 		d.Parts = append(d.Parts, part)
 	}
 	d.Dark = template.CSS(chart.Themes(d.colours()...))
-	var b bytes.Buffer // a template that fails leaves half a page
+	var b bytes.Buffer // a template that fails has written half a page
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (d *pageData) colours() []string {
 	return texts
 }
 
-// phoneWidth is how many points wide figures are for phones: text keeps its size there.
+// phoneWidth is the width of figures for phones in points; text keeps its size.
 const phoneWidth = 270
 
 func (p *Plot) data(number int) (figureData, error) {
@@ -214,16 +214,15 @@ func (p *Plot) data(number int) (figureData, error) {
 	}, nil
 }
 
-// verdictGroup is verdicts about the same thing, in several cells.
+// verdictGroup has the verdicts on one subject, in several cells.
 type verdictGroup struct {
 	About    string
 	Verdicts []Verdict
 }
 
-// Several reports whether there is more than one.
 func (g verdictGroup) Several() bool { return len(g.Verdicts) > 1 }
 
-// grouped are verdicts with those about the same thing, one after the other, in one group.
+// grouped groups consecutive verdicts by subject.
 func grouped(list []Verdict) []verdictGroup {
 	var groups []verdictGroup
 	for _, v := range list {

@@ -44,7 +44,7 @@ func rttPlots(v *view) []Plot {
 		ruleText + ". Right: the distribution function of the samples." +
 		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
-	if len(flows) <= mostPanels { // their round trips are similar: one curve would hide the other
+	if len(flows) <= mostPanels { // similar round-trip times: one curve would hide the other
 		groups = groups[:0]
 		for i := range flows {
 			groups = append(groups, flows[i:i+1])
@@ -65,7 +65,7 @@ func rttPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// rttPanels are the round trips of some flows: over time, and their distribution.
+// rttPanels show the round-trip times of some flows: over time, and their distribution.
 func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart.Panel {
 	over := chart.Panel{X: v.time(), Y: axis, Share: 2.3}
 	spread := chart.Panel{X: axis, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
@@ -93,7 +93,7 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart
 	return []chart.Panel{over, spread}
 }
 
-// widen gives limits some air, down to nothing where it is near.
+// widen adds space around the limits, down to zero if zero is near.
 func widen(low, high float64) (float64, float64) {
 	if low < high/2 {
 		return 0, 1.06 * high
@@ -102,7 +102,7 @@ func widen(low, high float64) (float64, float64) {
 	return max(0, low-air), high + air
 }
 
-// rttRules are the round trip without a queue and with a full one.
+// rttRules returns the round-trip times without a queue and with a full one.
 func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]chart.Rule, string) {
 	base := v.baseRTT(flows[0])
 	capacity, limit := v.bottleneck(flows[0])
@@ -125,7 +125,7 @@ func (v *view) rttRules(flows []*flow, u result.Scale, greatest float64) ([]char
 	return rules, says
 }
 
-// rttLayers are a flow's samples, fainter than what is made of them, and its smoothed RTT.
+// rttLayers draws a flow's samples faintly, and its smoothed RTT.
 func (v *view) rttLayers(f *flow, u result.Scale, flows int) []chart.Layer {
 	var layers []chart.Layer
 	samples := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
@@ -168,7 +168,7 @@ func roundTrips(f *flow) []float64 {
 	return list
 }
 
-// cumulative is the share of sorted values that are at most as large as each.
+// cumulative returns, for each sorted value, the share of values that are not larger.
 func cumulative(sorted []float64, u result.Scale) []chart.Point {
 	list := make([]chart.Point, 0, len(sorted)+1)
 	list = append(list, chart.Point{X: u.Of(sorted[0])})

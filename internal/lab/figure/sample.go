@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// ErrNoSamples is the error of a figure, or of a file, without anything in it.
+// ErrNoSamples is the error of a figure or file without samples.
 var ErrNoSamples = errors.New("no samples")
 
-// Sample is what one row of a probe file says of a connection at one instant.
+// Sample is a row of a probe file: the state of a connection at one instant.
 type Sample struct {
 	Seconds     float64 // since the node started
 	SID         int
@@ -64,14 +64,14 @@ func read(to any, field string) error {
 }
 
 // ReadSamples reads a probe file: a header line that names the columns, in any order and with
-// others between them, and a row an acknowledgment. The last row may be cut off, as it is while the
-// node still runs or when its disk was full; it is left out then.
+// unknown ones among them, and a row for each acknowledgment. It skips an incomplete last row,
+// which is normal while the node runs or after its disk was full.
 func ReadSamples(r io.Reader) ([]Sample, error) {
 	in := bufio.NewScanner(r)
 	if !in.Scan() {
 		return nil, fmt.Errorf("probe file: %w", cmp.Or(in.Err(), ErrNoSamples))
 	}
-	var s Sample // of one row
+	var s Sample // fields of one row
 	var to []any // the field of each column; nil: none
 	fields := s.fields()
 	all := len(fields)
@@ -84,7 +84,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 			all-len(fields), all, in.Text())
 	}
 	var samples []Sample
-	var broken error // of the row before: no error if it was the last
+	var broken error // error of the previous row; not reported for the last row
 	for line := 2; in.Scan(); line++ {
 		if broken != nil {
 			return samples, broken
@@ -117,10 +117,10 @@ func readRow(to []any, row string) error {
 	return nil
 }
 
-// MeanRTT is the mean round-trip time of a transfer, each round trip counted once: its duration
-// divided by how many round trips fit into it at the smoothed RTT of each moment. A mean over
-// acknowledgments would count busy moments more than others, and one over time would count a stall
-// as long as it lasted. It is 0 where nothing was measured.
+// MeanRTT returns the mean round-trip time of a transfer, in which each round trip counts once: its
+// duration divided by the number of round trips that fit into it at the smoothed RTT of each
+// moment. A mean over acknowledgments would overweight busy moments, and a mean over time would
+// overweight stalls. It is 0 without measurements.
 func MeanRTT(samples []Sample) time.Duration {
 	var span, rounds float64
 	var last time.Duration

@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// scatterPlot is what throughput costs in delay, a dot a run: better is up and to the right.
+// scatterPlot shows delay against throughput, with a dot for each run. Better is up and to the
+// right.
 func scatterPlot(c *compared) (Plot, bool) {
 	delay := result.RTTP95
 	list := c.series(result.Goodput, "")
@@ -47,7 +48,7 @@ func scatterPlot(c *compared) (Plot, bool) {
 		Y: chart.Axis{Label: "goodput, " + ys.Name, Max: 1.08 * ys.Of(top)},
 	}
 	panel.X.Min, panel.X.Max = ends([]float64{xs.Of(right), xs.Of(left)}, log)
-	if least > 0.5*top { // nothing is near zero
+	if least > 0.5*top { // no value is near zero
 		panel.Y.Min, panel.Y.Max = ends([]float64{ys.Of(least), ys.Of(top)}, false)
 	}
 	p := Plot{Name: "tradeoff", Title: "Throughput and delay", Caption: c.tradeoffCaption()}
@@ -87,7 +88,7 @@ func (c *compared) tradeoffCaption() string {
 	return text + "Better is up and to the right."
 }
 
-// pointed returns the series whose names are drawn next to their points: all of a few, or the first
+// pointed returns the series whose names are drawn beside their points: all of a few, or the first
 // and the last of each kind.
 func pointed(list []series) []bool {
 	named := make([]bool, len(list))
@@ -106,7 +107,7 @@ func pointed(list []series) []bool {
 	return named
 }
 
-// cloudLayers are the runs of a series: with an ellipse around one cell's, or with a line
+// cloudLayers draws the runs of a series: with an ellipse around those of one cell, or with a line
 // through the means of several.
 func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 	dots := chart.Layer{Kind: chart.Dots, Paint: s.paint.Tint(0.35), Width: 1.8}
@@ -125,7 +126,7 @@ func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 	return []chart.Layer{around, dots, means}
 }
 
-// ordered are the groups of a series along what is swept.
+// ordered returns the groups of a series in the order of the swept values.
 func (c *compared) ordered(groups []result.Group) []result.Group {
 	if c.axis == "" {
 		return groups
@@ -158,7 +159,7 @@ func ellipse(cloud []chart.Point, log bool) (center chart.Point, around []chart.
 		dx, dy := to(p.X)-mx, p.Y-my
 		xx, xy, yy = xx+dx*dx/(n-1), xy+dx*dy/(n-1), yy+dy*dy/(n-1)
 	}
-	// A factor of the covariance takes the circle to the ellipse: Cholesky's.
+	// The Cholesky factor of the covariance maps the circle to the ellipse.
 	a := math.Sqrt(xx)
 	if a == 0 {
 		return center, nil

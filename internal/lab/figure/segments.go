@@ -9,14 +9,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostSequences is how many flows have a time-sequence figure of their own.
+// mostSequences limits the flows that have a time-sequence figure of their own.
 const mostSequences = 4
 
-// detailSegments is how many segments a detail may have and still be read one by one.
+// detailSegments limits the segments of a detail, so that each stays legible.
 const detailSegments = 160
 
-// sequencePlots are the segments of the flows as their senders sent them, and the
-// acknowledgments, in the manner of tcptrace.
+// sequencePlots show the segments of the flows as their senders sent them, and the acknowledgments,
+// as tcptrace does.
 func sequencePlots(v *view) []Plot {
 	var flows []*flow
 	for i := range v.flows {
@@ -61,13 +61,13 @@ func (f *flow) sentSomething() bool {
 	return false
 }
 
-// stretch is a part of the time, in seconds.
+// stretch is a range of time, in seconds.
 type stretch struct{ from, to float64 }
 
 func (s stretch) has(at float64) bool { return at >= s.from && at <= s.to }
 
-// detail is a stretch of a few round trips around a loss in the middle of the run, or the first
-// ones if nothing was retransmitted.
+// detail returns a few round trips around a loss in the middle of the run, or the first round trips
+// if nothing was retransmitted.
 func (v *view) detail(f *flow) stretch {
 	rtt := v.baseRTT(f)
 	for i := range f.Samples {
@@ -90,7 +90,7 @@ func (v *view) detail(f *flow) stretch {
 			}
 		}
 	}
-	if at, ok := v.loss(f); ok && to < at+rtt/5 { // too many segments: what is near the loss
+	if at, ok := v.loss(f); ok && to < at+rtt/5 { // too many segments: those near the loss
 		half := max(rtt/5, (to-s.from)/2)
 		s.from, to = max(0, at-half), at+half
 	}
@@ -105,7 +105,7 @@ func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
-// loss is when something was retransmitted: of the first losses after slow start, the one nearest
+// loss returns the time of a retransmission: of the first losses after slow start, the one nearest
 // to a third of the run.
 func (v *view) loss(f *flow) (at float64, found bool) {
 	best := math.Inf(1)
@@ -129,11 +129,11 @@ type trace struct {
 	low, high                               float64
 }
 
-// follow walks over a flow's segments and keeps those of a stretch. A line that begins before it
-// enters from the left.
+// follow returns the part of a flow's segments in a stretch. Lines that begin earlier enter from
+// the left.
 func (f *flow) follow(s stretch) trace {
 	t := trace{low: math.Inf(1), high: math.Inf(-1)}
-	if s.to-s.from >= f.span() { // all: do not grow it bit by bit
+	if s.to-s.from >= f.span() { // all segments: allocate at once
 		n := len(f.Segments)/2 + 1
 		t.data, t.acks = make([]chart.Point, 0, n), make([]chart.Point, 0, n)
 		t.window = make([]chart.Point, 0, n)
@@ -207,7 +207,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	if !detail {
 		p.Y.Min = max(p.Y.Min, 0)
 		p.Title, p.Share = f.title(), 1.15
-		for i := range t.again { // a segment's height cannot be seen
+		for i := range t.again { // a segment's height would be invisible
 			t.again[i].Low = min(t.again[i].Low, t.again[i].Y-0.02*span)
 		}
 	}
@@ -232,7 +232,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	if !detail {
 		return p
 	}
-	for i := range p.Layers { // the whole has named them
+	for i := range p.Layers { // the whole figure has named them
 		p.Layers[i].Name = ""
 	}
 	p.Layers = append(p.Layers,
@@ -258,7 +258,7 @@ func (t *trace) scale(u result.Scale) {
 	}
 }
 
-// spaced are those of some points that are at least so far from the one before.
+// spaced returns those points that are at least a distance apart from the previous one.
 func spaced(list []chart.Point, distance float64) []chart.Point {
 	var kept []chart.Point
 	for i, p := range list {
@@ -277,7 +277,7 @@ func middles(bars []chart.Point) []chart.Point {
 	return list
 }
 
-// retransmitPaint is red, unless that is the flow's.
+// retransmitPaint returns red, or another color if the flow is red.
 func retransmitPaint(f *flow) chart.Paint {
 	if PaintOf(f.Label) == chart.Vermillion {
 		return chart.Ink

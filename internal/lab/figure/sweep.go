@@ -10,19 +10,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// telling are the metrics that figures of a sweep show if they are not told which, those that say
-// most first.
+// telling lists the default metrics of figures of a sweep, the most important first.
 var telling = []result.Metric{
 	result.Completion, result.Goodput, result.Utilisation, result.Sent, result.RTTMean,
 	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
 }
 
-// mostMetrics is how many of them.
+// mostMetrics limits them.
 const mostMetrics = 6
 
-// SweepPlots are the figures of an experiment's cells: what depends on a number that is swept,
-// how runs of one cell differ, and what throughput costs in delay. Without metrics they choose
-// those that say most.
+// SweepPlots returns the figures of an experiment's cells: metrics over a swept number, the spread
+// of the runs of each cell, and delay against throughput. Without metrics they show the most
+// important ones.
 func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	c := newCompared(cells, metrics)
 	var plots []Plot
@@ -35,17 +34,17 @@ func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	return plots
 }
 
-// compared is an experiment's cells with what all their figures need.
+// compared is an experiment's cells with the data that all their figures need.
 type compared struct {
 	cells   []Cell
 	groups  []result.Group
-	keys    []string // that are swept
+	keys    []string // swept keys
 	metrics []result.Metric
 	asked   []result.Metric
-	// axis is the key that is a number, and x its values by cell; empty: none.
+	// axis is the swept key that is a number, and x its values by cell; empty: none.
 	axis string
 	x    quantities
-	// facet is the key whose values have panels of their own; empty: none.
+	// facet is the key whose values have a panel each; empty: none.
 	facet string
 }
 
@@ -75,11 +74,11 @@ func newCompared(cells []Cell, metrics []result.Metric) *compared {
 	return c
 }
 
-// mostFacets is how many panels stand side by side.
+// mostFacets limits the panels side by side.
 const mostFacets = 4
 
-// chooseFacet picks the key that divides what would be too many curves: of those that have few
-// values, and that do not name the flows, the one with the fewest.
+// chooseFacet picks the key that divides too many curves into panels: among the keys with few
+// values that do not name the flows, the one with the fewest values.
 func (c *compared) chooseFacet() string {
 	best, least := "", mostFacets+1
 	others := 0
@@ -121,7 +120,7 @@ func distinct(values []float64) []float64 {
 	return slices.Compact(list)
 }
 
-// choose picks the metrics that all cells have and that are not the same in all of their runs.
+// choose picks the metrics that all cells have and that differ between runs.
 func (c *compared) choose() []result.Metric {
 	var list []result.Metric
 	for _, m := range telling {
@@ -141,7 +140,7 @@ func (c *compared) choose() []result.Metric {
 	return list
 }
 
-// series is one curve: the groups of one kind along what is swept.
+// series is one curve: the groups of one kind along the axis.
 type series struct {
 	name   string
 	paint  chart.Paint
@@ -149,7 +148,7 @@ type series struct {
 	groups []result.Group
 }
 
-// series are the curves of a metric, of the cells with this value of what facets are made of.
+// series returns the curves of a metric, from the cells with this value of the facet.
 func (c *compared) series(m result.Metric, facet string) []series {
 	var list []series
 	var labels []string
@@ -189,7 +188,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 	return paint(list, labels)
 }
 
-// unlike reports whether all labels have different names.
+// unlike reports whether all labels differ.
 func unlike(labels []string) bool {
 	for i, l := range labels {
 		if l == "" || slices.Contains(labels[:i], l) {
@@ -210,7 +209,7 @@ func switches(list []series) bool {
 	return true
 }
 
-// paint sets the colours of series. Runs in real time have a darker shade of the colour of those in
+// paint sets the colors of series. Runs in real time have a darker shade of the color of those in
 // virtual time.
 func paint(list []series, labels []string) []series {
 	var virtual []string
@@ -247,7 +246,7 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// curvePlot is each metric over the number that is swept.
+// curvePlot shows each metric over the swept number.
 func curvePlot(c *compared) (Plot, bool) {
 	if c.axis == "" || len(c.metrics) == 0 {
 		return Plot{}, false
@@ -291,7 +290,7 @@ func (c *compared) cutOff() bool {
 	})
 }
 
-// facetRow is a metric's panels side by side, on one scale.
+// facetRow returns a metric's panels side by side, on one scale.
 func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.Panel {
 	var row []chart.Panel
 	low, high := math.Inf(1), math.Inf(-1)
@@ -347,7 +346,7 @@ func (b *beside) name(layers []chart.Layer) {
 	}
 }
 
-// curvePanel is a metric over what is swept. named says that its key names the curves.
+// curvePanel shows a metric over the swept number. named says that its legend names the curves.
 func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *beside) chart.Panel {
 	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
@@ -438,7 +437,7 @@ func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 	return low, mid, high, true
 }
 
-// curve is one series of a metric: its band, its trials, its mean, and what theory says.
+// curve draws one series of a metric: its band, its trials, its mean, and the value of theory.
 func (c *compared) curve(s series, m result.Metric, u result.Scale, name string) []chart.Layer {
 	var mean, band, dots, theory, published []chart.Point
 	for _, g := range s.groups {

@@ -8,19 +8,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// table is what the runs came to: a row for each flow of each cell.
+// table has the results: a row for each flow of each cell.
 type table struct {
-	Settings []string // what is swept
-	Flows    bool     // a column says whose row it is
+	Settings []string // swept keys
+	Flows    bool     // there is a column for the flow
 	Cut      bool     // some runs did not finish
 	Heads    []head
 	Rows     []row
-	Interval bool // some numbers have one
+	Interval bool // some numbers have an interval
 	Single   bool // each cell was run once
-	Crowd    bool // some rows are of several flows
+	Crowd    bool // some rows summarize several flows
 }
 
-// setting is a cell's value of a swept key, with its colour in figures, if any.
+// setting is a cell's value of a swept key, with its color in figures, if any.
 type setting struct {
 	Text  string
 	Color template.CSS
@@ -29,25 +29,25 @@ type setting struct {
 type head struct{ Name, Unit, Text string }
 
 type row struct {
-	First    bool // of its cell
-	Span     int  // how many rows its cell has, if it is the first
+	First    bool // first row of its cell
+	Span     int  // number of rows of its cell, if it is the first
 	Settings []setting
 	Clock    string
 	Flow     string
-	Color    template.CSS // of the flow
+	Color    template.CSS // color of the flow
 	Finished string
-	Short    bool // not all did
+	Short    bool // not all runs finished
 	Note     string
 	Cells    []cellText
 }
 
-// cellText is a number as the table has it.
+// cellText is a formatted number.
 type cellText struct {
 	Value, Spread string
 	Median        bool
 }
 
-// fullTable is all metrics of a cell's flow.
+// fullTable has all metrics of a cell's flow.
 type fullTable struct {
 	Title string
 	Rows  []fullRow
@@ -66,8 +66,8 @@ func (r *row) title() string {
 	return joined(name, r.Flow)
 }
 
-// unfinished says what happened in runs that did not finish, flow by flow, or of the whole where
-// no flow says it.
+// unfinished describes the runs that did not finish, for each flow, or for the whole run if no flow
+// explains it.
 func (t *table) unfinished() []string {
 	var notes []string
 	said := false
@@ -83,16 +83,16 @@ func (t *table) unfinished() []string {
 	return notes
 }
 
-// mostNotes is how many notes of runs that did not finish a page has.
+// mostNotes limits these notes.
 const mostNotes = 12
 
-// mostRows is how many rows a page shows; there may be thousands in summary.csv.
+// mostRows limits the rows in a page; summary.csv may have thousands.
 const (
 	mostRows    = 400
 	mostDetails = 60
 )
 
-// table makes the table. Numbers of a run stand in its flow's row if it has but one.
+// table returns the table. If a cell has one flow, the metrics of the run are in the flow's row.
 func (c *compared) table() table {
 	var t table
 	for _, k := range c.keys {
@@ -166,7 +166,7 @@ func (c *compared) row(g result.Group, t *table) row {
 	return r
 }
 
-// counted reports whether a run has a whole number of it.
+// counted reports whether the metric of a single run is a whole number.
 func counted(m result.Metric) bool {
 	return m.Definition().Unit == "packets" || m == result.Timeouts || m == result.Recoveries
 }
@@ -186,13 +186,13 @@ func (c *compared) colorOf(g result.Group) template.CSS {
 	return template.CSS(shades(labels)[at].CSS())
 }
 
-// tabled are the metrics of tables, those that say most first.
+// tabled lists the metrics of tables, the most important first.
 var tabled = []result.Metric{
 	result.Completion, result.Goodput, result.Utilisation, result.RTTMean, result.Jain,
 	result.Sent, result.Retransmits, result.Timeouts, result.QueueP95,
 }
 
-// mostHeads is how many metrics the table has.
+// mostHeads limits the metrics of the table.
 const mostHeads = 7
 
 func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
@@ -202,7 +202,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	var list []result.Metric
 	most := mostHeads
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
-		most-- // a column says so
+		most-- // the clock has a column
 	}
 	for _, m := range tabled {
 		said := false
@@ -218,7 +218,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	return list
 }
 
-// numberText is a number with what makes it believable.
+// numberText formats a number with its interval or quartiles.
 func numberText(t result.Number, u result.Scale) cellText {
 	_, mid, _, ok := middleOf(t)
 	switch {

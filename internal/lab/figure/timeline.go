@@ -10,14 +10,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// detailRoundTrips is how long the detail is, and detailSamples how many samples it has at least: a
+// detailRoundTrips is the length of the detail, and detailSamples its minimum number of samples: a
 // round trip at the start of a slow path may have one.
 const (
 	detailRoundTrips = 120
 	detailSamples    = 40
 )
 
-// middle picks a few round trips around the middle of the transfer.
+// middle returns the samples of a few round trips in the middle of the transfer.
 func middle(samples []Sample) []Sample {
 	n := len(samples)
 	first, last := samples[0].Seconds, samples[n-1].Seconds
@@ -38,8 +38,8 @@ func middle(samples []Sample) []Sample {
 	return samples[from:to]
 }
 
-// timeline is the horizontal axis of a stretch of time: its unit, and where it begins and ends,
-// counted from the first sample of the whole transfer.
+// timeline is the horizontal axis of a stretch of time: its unit, and its limits, counted from the
+// first sample of the transfer.
 type timeline struct {
 	origin     float64
 	factor     float64
@@ -64,7 +64,7 @@ func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start,
 
 func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
 
-// within is a value that is set: above zero and at most limit; else it is no number.
+// within returns a value above zero and at most limit, and NaN for others.
 func within(y, limit float64) float64 {
 	if y > 0 && y <= limit {
 		return y

@@ -17,15 +17,15 @@ import (
 type Transfers struct {
 	Title string
 	Note  string // a second, smaller line; empty: none
-	// Bound is the throughput in bytes per second that is drawn as a level; 0: none.
+	// Bound is a throughput in bytes per second that is drawn as a line; 0: none.
 	Bound float64
 	List  []Transfer // at least one with samples
 }
 
 // Transfer is one of the transfers that a figure compares.
 type Transfer struct {
-	Name    string   // of the congestion control
-	Samples []Sample // of one connection, in order of time; none: nothing is drawn
+	Name    string   // name of the congestion control
+	Samples []Sample // samples of one connection, in order of time; none: nothing is drawn
 }
 
 // Write draws the figure in one of Formats.
@@ -37,7 +37,7 @@ func (f Transfers) Write(w io.Writer, format string, s Style) error {
 	return c.Write(w, format, s)
 }
 
-// throughputBins is into how many intervals the longest transfer is divided.
+// throughputBins is the number of intervals into which the longest transfer is divided.
 const throughputBins = 40
 
 func (f Transfers) chart() (*chart.Figure, error) {
@@ -91,7 +91,7 @@ func (f Transfers) progress(longest, bytes float64) chart.Panel {
 	return p
 }
 
-// throughput is the rate of acknowledged data in each interval of time, with the bound as a level.
+// throughput shows the rate of acknowledged data in each interval, and the bound.
 func (f Transfers) throughput(longest float64) chart.Panel {
 	p := chart.Panel{
 		Title: "throughput", X: overSeconds(longest),
@@ -115,8 +115,8 @@ func (f Transfers) throughput(longest float64) chart.Panel {
 	return p
 }
 
-// rates is the throughput in MB/s in each interval of width seconds, the last one as long as the
-// transfer still was.
+// rates returns the throughput in MB/s in each interval of width seconds. The last interval may be
+// shorter.
 func (t *Transfer) rates(width float64) []chart.Point {
 	origin, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1]
 	var list []chart.Point
@@ -141,7 +141,7 @@ func (t *Transfer) rates(width float64) []chart.Point {
 	return list
 }
 
-// window is the congestion window for span seconds in the middle of the transfer.
+// window shows the congestion window during span seconds in the middle of the transfer.
 func (t *Transfer) window(span float64) chart.Panel {
 	first, last := t.Samples[0].Seconds, t.Samples[len(t.Samples)-1].Seconds
 	from := (first+last)/2 - span/2
@@ -166,12 +166,12 @@ func (t *Transfer) window(span float64) chart.Panel {
 	}
 }
 
-// Figure is a transfer in pictures: congestion window, round-trip time and sequence over time, the
+// Figure shows a transfer: congestion window, round-trip time and sequence over time, with the
 // whole transfer on the left and a few round trips of its middle on the right.
 type Figure struct {
 	Title   string
 	Note    string   // a second, smaller line; empty: none
-	Samples []Sample // of one connection, in order of time; some are required
+	Samples []Sample // samples of one connection, in order of time; required
 }
 
 // Write draws the figure in one of Formats.

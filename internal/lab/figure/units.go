@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// axisScale is the unit for an axis of values of a metric's unit: counts of many are counted in
-// thousands.
+// axisScale returns the unit of an axis for values in a metric's unit. Large counts are in
+// thousands or millions.
 func axisScale(base string, most float64) result.Scale {
 	switch {
 	case base == "packets" && most >= 1e6:
@@ -21,7 +21,7 @@ func axisScale(base string, most float64) result.Scale {
 	return result.ScaleOf(base, most)
 }
 
-// amount is a value in a unit that suits it, with three digits that count.
+// amount formats a value in a suitable unit, with three significant digits.
 func amount(value float64, base string) string {
 	u := result.ScaleOf(base, value)
 	if value == 0 {
@@ -30,13 +30,13 @@ func amount(value float64, base string) string {
 	return strings.TrimSpace(digits(u.Of(value)) + " " + u.Name)
 }
 
-// plain is a value that was given, in a unit that suits it.
+// plain formats an exact value in a suitable unit.
 func plain(value float64, base string) string {
 	u := result.ScaleOf(base, value)
 	return strconv.FormatFloat(u.Of(value), 'g', 5, 64) + " " + u.Name
 }
 
-// digits is a number with three digits that count, or all of those before the point.
+// digits formats a number with three significant digits, and all digits before the point.
 func digits(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
@@ -58,8 +58,8 @@ func digits(v float64) string {
 
 func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// together are a mean and how far its interval reaches: as many decimals as make two digits of
-// the reach, and no more than make four of the mean.
+// together formats a mean and the half-width of its interval, with two significant digits of the
+// latter and at most four of the mean.
 func together(mean, half float64) (string, string) {
 	if infinite(mean) || infinite(half) || math.Abs(mean) >= 1e7 {
 		return digits(mean), digits(half)

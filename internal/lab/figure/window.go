@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// windowPlots are the congestion windows of the flows over time: panels of their own for a few,
+// windowPlots show the congestion windows of the flows over time: in separate panels for a few, in
 // one for many.
 func windowPlots(v *view) []Plot {
 	var flows []*flow
@@ -53,11 +53,11 @@ func windowPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// Teeth are falls of a window: with more of them than manyTeeth a saw cannot be seen any more, and
-// a detail has about someTeeth.
+// Teeth are falls of a window. With more than manyTeeth a sawtooth is illegible, so a detail shows
+// about someTeeth.
 const manyTeeth, someTeeth = 60, 15
 
-// addTeeth adds a detail to the right of each panel if some windows fall too often to be seen.
+// addTeeth adds a detail to the right of each panel if some windows have too many teeth.
 func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 	most := 0
 	for _, f := range flows {
@@ -96,7 +96,7 @@ func (v *view) addTeeth(p *Plot, flows []*flow) bool {
 	return true
 }
 
-// segment is how many bytes the unit of the flow's windows has, and its name.
+// segment returns the unit of the flow's windows in bytes, and its name.
 func (f *flow) segment(mostBytes float64) result.Scale {
 	if f.MSS > 0 {
 		return result.Scale{Name: "segments", Size: float64(f.MSS)}
@@ -111,7 +111,7 @@ func (f *flow) segmentText() string {
 	return fmt.Sprintf(", in segments of %d bytes", f.MSS)
 }
 
-// windows is the congestion window over time, in parts of size.
+// windows returns the congestion window over time, in units of size.
 func (f *flow) windows(size float64) []chart.Point {
 	return points(f.Samples, sampleTime, func(s *result.Sample) float64 {
 		return max(0, float64(s.Cwnd)) / size
@@ -150,8 +150,8 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	return p
 }
 
-// windowRules are the windows at which the path is full and at which it overflows, as far as the
-// picture reaches: the path counts whole packets, a window what they carry.
+// windowRules returns the windows at which the path is full and at which it overflows, if the
+// picture reaches that far. The path counts whole packets, a window their payload.
 func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
 	capacity, limit := v.bottleneck(f)
 	if !(capacity > 0) || v.baseRTT(f) <= 0 {
@@ -173,7 +173,7 @@ func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
 	return rules
 }
 
-// level is a rule that depends on the bottleneck's rate, in bytes a second, which may change.
+// level returns a rule that depends on the bottleneck's rate in bytes per second, which may change.
 func (v *view) level(f *flow, name string, at func(capacity float64) float64) chart.Rule {
 	capacity, _ := v.bottleneck(f)
 	r := chart.Rule{Text: name, Paint: chart.Soft, Value: at(capacity)}
@@ -238,8 +238,7 @@ func flightPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// flightPanel is one flow's. above says how large the receiver's window is if it is far above
-// the picture.
+// flightPanel shows one flow. above gives the receiver's window if it is far above the picture.
 func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	value := func(field func(*result.Sample) int) []chart.Point {
 		return points(f.Samples, sampleTime, func(s *result.Sample) float64 {
@@ -291,10 +290,10 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	return p, above, true
 }
 
-// mostOwn is how many panels of scripts' own numbers are drawn.
+// mostOwn limits the panels of scripts' own variables.
 const mostOwn = 8
 
-// ownPlots are the numbers that scripts record, a panel for each name of each flow.
+// ownPlots show the variables that scripts record, with a panel for each name of each flow.
 func ownPlots(v *view) []Plot {
 	var panels []chart.Panel
 	all := 0
