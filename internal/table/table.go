@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// Gap is how many blanks are between two columns of most tables.
+// Gap is the number of blanks between two columns of most tables.
 const Gap = 2
 
-// Column is one column: a head of two lines, and cells that are aligned at their ends, or where
-// their reaches begin. The zero value has neither and is aligned to the right.
+// Column is a column with a head of two lines. Its cells are aligned to the left or to the right,
+// where the reaches begin. The zero value is empty and aligned to the right.
 type Column struct {
 	Head    [2]string
 	Cells   []string
-	Reaches []string // what stands behind each cell, such as half of an interval; nil: nothing
+	Reaches []string // text after each cell, such as the half-width of an interval; nil: none
 	Left    bool
-	Least   int // its width at least, without the gap
-	Gap     int // blanks before it, but for the first column
+	Least   int // minimum width, without the gap
+	Gap     int // number of blanks before it, except for the first column
 }
 
-// Table is columns with as many cells each.
+// Table is a number of columns with the same number of cells.
 type Table struct{ Columns []Column }
 
-// New returns a table with one line of heads. Columns whose head begins with "<" are aligned to the
+// New returns a table with one line of heads. A head that begins with "<" aligns its column to the
 // left.
 func New(heads ...string) *Table {
 	t := &Table{}
@@ -36,7 +36,7 @@ func New(heads ...string) *Table {
 	return t
 }
 
-// Add adds a column, Gap behind the one before.
+// Add adds a column, with a Gap before it.
 func (t *Table) Add(c Column) {
 	if len(t.Columns) > 0 {
 		c.Gap = Gap
@@ -96,13 +96,13 @@ func (c *Column) widths() (cell, reach int) {
 	return cell, reach
 }
 
-// Width is how many characters the column takes, without its gap.
+// Width returns the width of the column in characters, without its gap.
 func (c *Column) Width() int {
 	cell, reach := c.widths()
 	return cell + reach
 }
 
-// Point puts the decimal points of a column's numbers beneath each other.
+// Point aligns the decimal points of a column's numbers.
 func (c *Column) Point() {
 	wide := 0
 	behind := func(text string) int {
@@ -121,7 +121,7 @@ func (c *Column) Point() {
 	}
 }
 
-// Width is how many characters a line takes.
+// Width returns the width of a line in characters.
 func (t *Table) Width() int {
 	width := 0
 	for i := range t.Columns {
@@ -133,7 +133,7 @@ func (t *Table) Width() int {
 	return width
 }
 
-// Lines returns the lines of the table, the heads first, each as wide as all columns.
+// Lines returns the lines of the table, the heads first, padded to the same width.
 func (t *Table) Lines() []string {
 	var lines []string
 	line := func(of func(*Column, int, int) string) {
@@ -168,7 +168,7 @@ func (t *Table) Lines() []string {
 	return lines
 }
 
-// String is the table without blanks at the ends of its lines; empty if it has no rows.
+// String returns the table without blanks at the ends of its lines; empty if it has no rows.
 func (t *Table) String() string {
 	var b strings.Builder
 	if t.rows() == 0 {
@@ -191,7 +191,7 @@ func (t *Table) headed(i int) bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head[i] != "" })
 }
 
-// aligned is a text as wide as a column, at its side.
+// aligned pads a text to a width.
 func (c *Column) aligned(text string, width int) string {
 	pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 	if c.Left {
@@ -200,7 +200,7 @@ func (c *Column) aligned(text string, width int) string {
 	return pad + text
 }
 
-// latexText replaces what LaTeX would take for its own.
+// latexText escapes LaTeX's special characters.
 var latexText = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`,
 	"}", `\}`, "~", `$\sim$`, "^", `\textasciicircum{}`, "±", `$\pm$`, "µ", `$\mu$`, "μ", `$\mu$`,
@@ -208,7 +208,7 @@ var latexText = strings.NewReplacer(
 	"…", `\dots{}`, "∞", `$\infty$`, "<", `$<$`, ">", `$>$`, "√", `$\surd$`,
 )
 
-// LaTeX is the table as a tabular with the rules of booktabs, between two comments.
+// LaTeX returns the table as a tabular with the rules of booktabs, between two comments.
 func (t *Table) LaTeX(title, legend string) string {
 	if t.rows() == 0 {
 		return comment(title)
@@ -245,7 +245,7 @@ func (t *Table) LaTeX(title, legend string) string {
 	return b.String()
 }
 
-// comment is a text as comments of LaTeX.
+// comment formats a text as LaTeX comments.
 func comment(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(text)) {

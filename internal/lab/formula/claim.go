@@ -17,7 +17,7 @@ const (
 	Equals  Operator = "="
 )
 
-// spellings are how operators are written, longest first.
+// spellings lists the notations of operators, longest first.
 var spellings = []struct {
 	text string
 	op   Operator
@@ -33,21 +33,21 @@ var spellings = []struct {
 	{"=", Equals},
 }
 
-// Claim is one comparison or several: a > b > c.
+// Claim is one comparison or a chain: a > b > c.
 type Claim struct {
-	// Terms are the operands: one more than Operators.
+	// Terms are the operands: one more than the Operators.
 	Terms     []*Expr
 	Operators []Operator
-	// Within is how far equal values may be apart: a share of the right one, or of its unit if
-	// it is Absolute.
+	// Within is the tolerance of an equality: a share of the right side or, if Absolute, a value in
+	// its unit.
 	Within   float64
 	Absolute bool
 }
 
 const maxTerms = 12
 
-// CompileClaim reads one or more comparisons, the last of which may have a tolerance behind it:
-// "x = 3 ± 1%" or "x = 3s +- 10ms". Its errors are of type *Error.
+// CompileClaim parses one or more comparisons. A tolerance may follow the last: "x = 3 ± 1%" or
+// "x = 3s +- 10ms". Its errors are of type *Error.
 func CompileClaim(source string, scope *Scope) (*Claim, error) {
 	p := parser{scanner: scanner{text: source}, scope: scope}
 	c := &Claim{Terms: []*Expr{p.expr()}}
@@ -122,8 +122,8 @@ func (p *parser) tolerance(c *Claim) {
 	}
 }
 
-// Holds reports whether the values of the terms are as claimed; if not, which of the operators
-// they contradict.
+// Holds reports whether the values of the terms satisfy the claim. If not, broken is the index of
+// the first operator that they violate.
 func (c *Claim) Holds(values []float64) (ok bool, broken int) {
 	for i, op := range c.Operators {
 		if !op.Holds(values[i], values[i+1], c.Within, c.Absolute) {
@@ -133,8 +133,8 @@ func (c *Claim) Holds(values []float64) (ok bool, broken int) {
 	return true, -1
 }
 
-// Holds compares two values. Those that ought to be equal may differ by a share of the right
-// one, or, if it is absolute, by so much.
+// Holds compares two values. Equal values may differ by a share of the right one or, if absolute,
+// by the value of within.
 func (o Operator) Holds(left, right, within float64, absolute bool) bool {
 	switch o {
 	case Below:

@@ -7,14 +7,14 @@ import (
 
 // Env gives a formula its values.
 type Env interface {
-	// Variable returns the value in the cell that is looked at.
+	// Variable returns the value in the current cell.
 	Variable(name string) (float64, error)
-	// Metric returns a metric, in the catalogue's unit.
+	// Metric returns a metric, in the catalog's unit.
 	Metric(r Ref) (float64, error)
 }
 
-// Eval returns the value of the formula. A result that is not finite is an error of type *Error,
-// and so are env's errors.
+// Eval returns the value of the formula. It fails if the result is not finite, or with the errors
+// of env.
 func (e *Expr) Eval(env Env) (float64, error) {
 	v, err := e.root.eval(env)
 	if err != nil {
@@ -26,7 +26,7 @@ func (e *Expr) Eval(env Env) (float64, error) {
 	return v, nil
 }
 
-// term is a part of an expression, with what its value is counted in.
+// term is a part of an expression, with its unit.
 type term struct {
 	of   Unit
 	eval func(env Env) (float64, error)
@@ -34,12 +34,12 @@ type term struct {
 
 func number(v float64, of Unit) term {
 	if v == 0 && of == Pure {
-		of = Unknown // zero of anything
+		of = Unknown // a zero has every unit
 	}
 	return term{of, func(Env) (float64, error) { return v, nil }}
 }
 
-// evalAll returns the values of terms, up to the first error.
+// evalAll returns the values of terms, or the first error.
 func evalAll(env Env, terms []term) ([]float64, error) {
 	values := make([]float64, len(terms))
 	for i, t := range terms {
@@ -52,7 +52,7 @@ func evalAll(env Env, terms []term) ([]float64, error) {
 	return values, nil
 }
 
-// applied returns the term of a function of other terms.
+// applied returns a term that applies a function to other terms.
 func applied(of Unit, f func(x []float64) float64, terms ...term) term {
 	return term{of, func(env Env) (float64, error) {
 		x, err := evalAll(env, terms)
@@ -63,7 +63,7 @@ func applied(of Unit, f func(x []float64) float64, terms ...term) term {
 	}}
 }
 
-// operations are the operators between two terms.
+// operations are the binary operators.
 var operations = map[string]func(x []float64) float64{
 	"+": func(x []float64) float64 { return x[0] + x[1] },
 	"-": func(x []float64) float64 { return x[0] - x[1] },

@@ -9,12 +9,11 @@ import (
 )
 
 type function struct {
-	// params are the names of its arguments with their units. Arguments with a default may be
-	// omitted.
+	// params are the names and units of its arguments. Arguments with a default may be omitted.
 	params []param
 	of     Unit
-	// same says that the value's unit is that of the arguments, which must be one; more, that
-	// the last may come again.
+	// same says that all arguments must have the same unit, which is also that of the value; more
+	// says that the last argument may be repeated.
 	same, more bool
 	// about describes the function, source cites it.
 	about, source string
@@ -24,7 +23,7 @@ type function struct {
 type param struct {
 	name  string
 	unit  Unit
-	usual float64 // NaN: it must be there
+	usual float64 // NaN: required
 }
 
 var must = math.NaN()
@@ -44,12 +43,12 @@ func (f *function) usage(name string) string {
 
 // Function describes what a formula can call.
 type Function struct {
-	// Usage is the form of a call, About its value, Source where the formula is from; empty: it is
-	// mathematics.
+	// Usage is the form of a call, About the value, and Source the formula's origin, which is empty
+	// for mathematics.
 	Usage, About, Source string
 }
 
-// Functions returns all that there are, mathematics first, each by name.
+// Functions returns all functions: mathematics first, then theory, each sorted by name.
 func Functions() []Function {
 	var math, theory []Function
 	for _, name := range slices.Sorted(maps.Keys(functions)) {
@@ -64,7 +63,7 @@ func Functions() []Function {
 	return append(math, theory...)
 }
 
-// functions are all of them. They are put together once: theory.go has the rest.
+// functions are all functions: mathematics, and the theory of theory.go.
 var functions = func() map[string]function {
 	all := map[string]function{}
 	maps.Copy(all, mathematics)
@@ -143,8 +142,8 @@ func (p *parser) call(from int, name string, f function) term {
 	return applied(f.of, f.value, args...)
 }
 
-// argument checks the unit of argument i. The first one with a unit sets that of a function whose
-// value has the same.
+// argument checks the unit of argument i. For a function whose arguments share a unit, the first
+// argument with a unit determines it.
 func (p *parser) argument(at int, f *function, i int, unit Unit) {
 	if p.err != nil {
 		return

@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Scope is what names a formula may use. A nil Scope takes any.
+// Scope lists the names that a formula may use. A nil Scope accepts all.
 type Scope struct {
-	// Variables are the names that have a value in a cell, such as the swept ones.
+	// Variables are the names with a value in each cell, such as the swept ones.
 	Variables []Variable
 	// Flows are the names of the flows.
 	Flows []string
@@ -22,17 +22,17 @@ type Scope struct {
 type Variable struct {
 	Name string
 	Unit Unit
-	// Values are those that it has in the cells, as written; empty: it is not swept.
+	// Values are its values in the cells, as written; empty: it is not swept.
 	Values []string
 }
 
-// Ref is a metric that a formula asks for.
+// Ref is a metric that a formula uses.
 type Ref struct {
 	Metric result.Metric
-	// Flow is the index or the name of a flow; empty: the whole run's, or the only flow's of a
-	// metric that only flows have.
+	// Flow is the index or the name of a flow. If it is empty, the metric is that of the whole run,
+	// or of the only flow.
 	Flow string
-	// Cell selects another cell by its values of swept variables.
+	// Cell selects another cell by the values of swept variables.
 	Cell []Selector
 	// Statistic is computed over the trials: mean, median, min, max or sd.
 	Statistic string
@@ -41,10 +41,10 @@ type Ref struct {
 // Selector is a value of a swept variable. An empty Name means the only variable with this value.
 type Selector struct{ Name, Value string }
 
-// Statistics are what can be made of trials.
+// Statistics are the statistics over trials.
 var Statistics = []string{"mean", "median", "min", "max", "sd"}
 
-// Bounds of a formula.
+// Limits of a formula.
 const (
 	maxSource = 2000
 	maxDepth  = 40
@@ -61,16 +61,16 @@ type Expr struct {
 // String returns the formula as written.
 func (e *Expr) String() string { return e.source }
 
-// Unit returns what its value is counted in.
+// Unit returns the unit of the value.
 func (e *Expr) Unit() Unit { return e.root.of }
 
-// Refs returns the metrics that it asks for.
+// Refs returns the metrics that the formula uses.
 func (e *Expr) Refs() []Ref { return e.refs }
 
-// Names returns the variables that it asks for.
+// Names returns the variables that the formula uses.
 func (e *Expr) Names() []string { return e.names }
 
-// Compile reads a formula that has a value. Its errors are of type *Error.
+// Compile parses a formula with a value. Its errors are of type *Error.
 func Compile(source string, scope *Scope) (*Expr, error) {
 	p := parser{scanner: scanner{text: source}, scope: scope}
 	e := p.expr()
@@ -81,17 +81,17 @@ func Compile(source string, scope *Scope) (*Expr, error) {
 	return e, nil
 }
 
-// parser is one run of Compile. After an error it continues with a placeholder.
+// parser is a run of Compile. After an error it continues with a placeholder.
 type parser struct {
 	scanner
 	scope *Scope
 	depth int
 	err   *Error
-	refs  []Ref    // of the expression
-	names []string // of its variables
+	refs  []Ref    // metrics in the expression
+	names []string // variables in the expression
 }
 
-// fail records the first error, about what is from a place to where the parser is.
+// fail records the first error. The wrong part extends from a position to the parser's.
 func (p *parser) fail(from int, msg, want string) {
 	if p.err == nil {
 		p.err = &Error{Source: p.text, At: from, Width: max(1, p.at-from), Msg: msg, Want: want}
@@ -127,7 +127,7 @@ func (p *parser) expr() *Expr {
 	return &Expr{strings.TrimSpace(p.text[from:p.at]), root, p.refs, p.names}
 }
 
-// nested counts how deep the parser is; false: too deep.
+// nested increases the depth; it returns false if that is too deep.
 func (p *parser) nested() bool {
 	if p.depth++; p.depth <= maxDepth && p.err == nil {
 		return true
@@ -140,7 +140,7 @@ func (p *parser) sum() term { return p.chain(p.product, "+", "-", "−") }
 
 func (p *parser) product() term { return p.chain(p.signed, "*", "/", "·", "×") }
 
-// chain reads terms that operators join, up to a tolerance.
+// chain parses terms that operators join, up to a tolerance.
 func (p *parser) chain(next func() term, operators ...string) term {
 	left := next()
 	for p.err == nil && !p.peek("+-") {
@@ -177,7 +177,7 @@ func (p *parser) power() term {
 	return left
 }
 
-// binary makes a term of two, whose units must go together.
+// binary combines two terms, whose units must match.
 func (p *parser) binary(op string, at int, left, right term) term {
 	if p.err != nil {
 		return term{}
@@ -250,7 +250,7 @@ func (p *parser) operand() term {
 	return p.named(from, name)
 }
 
-// named parses what follows a name: a metric, a function or a variable.
+// named parses the rest of an operand that begins with a name: a metric, a function or a variable.
 func (p *parser) named(from int, name string) term {
 	f, isFunction := functions[name]
 	ref, isMetric := metricOf(name)
@@ -302,13 +302,13 @@ func (p *parser) stranger(from int, name string) {
 	p.fail(from, quote(name)+" is not a metric, a function or swept"+near, "")
 }
 
-// shortcuts are metrics by what people call them.
+// shortcuts are short names of metrics.
 var shortcuts = map[string]result.Metric{
 	"rtt": result.RTTMean, "queue": result.QueueMean, "cwnd": result.CwndMean,
 	"utilization": result.Utilisation,
 }
 
-// metricOf finds the metric of a name, whose last part can be a statistic of trials.
+// metricOf finds the metric with a name, whose last part may be a statistic.
 func metricOf(name string) (Ref, bool) {
 	joined := strings.ReplaceAll(name, ".", "_")
 	if m, ok := inCatalog(joined); ok {

@@ -35,7 +35,7 @@ func (s *scanner) take(prefix string) bool {
 	return true
 }
 
-// first passes over the first of the prefixes that is next, and returns it.
+// first consumes the first of the prefixes that the text continues with, and returns it.
 func (s *scanner) first(prefixes []string) string {
 	for _, p := range prefixes {
 		if s.take(p) {
@@ -77,7 +77,7 @@ func (s *scanner) number() string {
 		}
 		end += size
 	}
-	// A rate's unit has a stroke in it, which is no division.
+	// The slash in a rate's unit is not a division.
 	if tail := rest[end:]; end > n && strings.HasPrefix(tail, "/s") {
 		after, _ := utf8.DecodeRuneInString(tail[2:])
 		if _, known := units[rest[n:end]+"/s"]; known && !isNamePart(after) {
@@ -88,8 +88,8 @@ func (s *scanner) number() string {
 	return rest[:end]
 }
 
-// raw takes a text up to a comma or a closing bracket that is not within its own brackets or
-// quotes, and returns it without its quotes; closed is false if the text ends before.
+// raw consumes a text up to a comma or a closing bracket outside of its own brackets and quotes,
+// and returns it without quotes. closed is false if the text ends before.
 func (s *scanner) raw(closing byte) (text string, from int, closed bool) {
 	s.space()
 	from = s.at

@@ -9,12 +9,12 @@ const (
 	renoBeta  = 0.5
 )
 
-// randomConstant is the mean over time of a window w, in units of 1/√p, that grows by 1/w with each
+// randomConstant is the mean over time, in units of 1/√p, of a window w that grows by 1/w with each
 // packet and is halved with probability p.
 const randomConstant = 1.3098
 
-// theory is what papers and RFCs say that a number should be. Windows are in segments, shares
-// and probabilities from 0 to 1.
+// theory has the formulas of papers and RFCs. Windows are in segments, shares and probabilities
+// from 0 to 1.
 var theory = map[string]function{
 	"reno_utilisation": {
 		params: []param{{"b", Pure, must}}, about: "utilisation of a link with a buffer of b " +
@@ -178,9 +178,9 @@ var theory = map[string]function{
 	},
 }
 
-// sawtooth is the mean of what a window delivers that grows by one a round trip until it
-// exceeds the path and its buffer, 1+b, and falls to beta of that then. Below 1 it delivers its
-// size in a round trip, above it the round trip grows instead.
+// sawtooth returns the mean share of the path that a window uses. The window grows by one per round
+// trip until it exceeds the path and its buffer, 1+b, and then falls to beta of that. Below 1 it
+// delivers its size in each round trip; above, the round trip grows instead.
 func sawtooth(beta, b float64) float64 {
 	top := 1 + b
 	low := beta * top
@@ -198,7 +198,7 @@ func pftk(x []float64) float64 {
 	return 8 * size / wait
 }
 
-// codelDrop adds up the waits between drops. Beyond so many the sum is that of an integral.
+// codelDrop adds the intervals between drops. For many drops, an integral replaces the sum.
 func codelDrop(x []float64) float64 {
 	const exact = 10_000
 	sum, n := 0.0, math.Floor(x[0])
@@ -211,8 +211,8 @@ func codelDrop(x []float64) float64 {
 	return sum * x[1]
 }
 
-// codelDrops counts the drops until a time after the first: the n-th comes 1/√n of an interval
-// after the one before it.
+// codelDrops counts the drops up to a time after the first: the n-th comes 1/√n of an interval
+// after the previous one.
 func codelDrops(x []float64) float64 {
 	const most = 1e7
 	n := 1.0

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Unit is what a value is counted in.
+// Unit is the unit of a value.
 type Unit string
 
-// The units of metrics, and others.
+// The units of metrics and numbers.
 const (
 	Pure    Unit = ""
 	Seconds Unit = "s"
@@ -20,7 +20,7 @@ const (
 	Unknown Unit = "?"
 )
 
-// counted reports whether a unit is a pure number's: packets are counted.
+// counted reports whether the unit is a pure number or a count of packets.
 func (u Unit) counted() bool { return u == Pure || u == Packets }
 
 func (u Unit) fits(v Unit) bool {
@@ -34,7 +34,7 @@ func (u Unit) name() string {
 	return "in " + string(u)
 }
 
-// units are the units that numbers may have. Rates are in bits, amounts of data in bytes.
+// units are the units of numbers. Rates are converted to bits per second, amounts of data to bytes.
 var units = map[string]struct {
 	unit Unit
 	size float64
@@ -69,7 +69,7 @@ func Number(text string) (value float64, unit Unit, ok bool) {
 	return scaled(value, name, u.size), u.unit, !math.IsInf(value*u.size, 0)
 }
 
-// scaled multiplies, and divides where the factor is no binary fraction.
+// scaled multiplies by a factor, or divides where the factor is not a binary fraction.
 func scaled(value float64, unit string, size float64) float64 {
 	const percent = 100
 	switch {
@@ -81,7 +81,7 @@ func scaled(value float64, unit string, size float64) float64 {
 	return value * size
 }
 
-// numberLength is how many bytes at the front are a number: digits, a point, an exponent.
+// numberLength returns the length of the number at the start of s: digits, a point, an exponent.
 func numberLength(s string) int {
 	i, digits := 0, 0
 	for ; i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.'); i++ {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// temporary begins the names of files that are not whole yet.
+// temporary is the prefix of the names of incomplete files.
 const temporary = ".part-"
 
 // WriteFile replaces a file atomically: it writes another file and renames it. It creates missing
@@ -30,8 +30,7 @@ func write(path string, text []byte, mode os.FileMode) error {
 	return commit(f, path, mode)
 }
 
-// CreateTemp opens what will be a file when Commit has given it its name. Folders that are
-// missing are made.
+// CreateTemp opens a temporary file, which Commit gives its name. It creates missing folders.
 func CreateTemp(path string) (*os.File, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -40,11 +39,11 @@ func CreateTemp(path string) (*os.File, error) {
 	return os.CreateTemp(folder, temporary+filepath.Base(path)+"-")
 }
 
-// Commit closes what CreateTemp opened and gives it its name. If it cannot, nothing is left.
+// Commit closes a file of CreateTemp and gives it its name. If it fails, it leaves no file.
 func Commit(f *os.File, path string) error { return commit(f, path, 0o644) }
 
 func commit(f *os.File, path string, mode os.FileMode) error {
-	// What CreateTemp made is its owner's alone; results are for everybody, as other files are.
+	// CreateTemp makes files private; results are readable by all, as other files are.
 	err := errors.Join(f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -56,7 +55,7 @@ func commit(f *os.File, path string, mode os.FileMode) error {
 }
 
 // Sweep removes the temporary files of processes that were killed: those that are older than age.
-// The age is by the clock of the file system, because the processes of other machines may share it.
+// It uses the clock of the file system, because processes of other machines may share it.
 func Sweep(folder string, age time.Duration) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {

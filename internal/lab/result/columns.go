@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sampleColumns are a flow's, by the names of ss -ti: times in milliseconds but for the instant,
-// amounts in bytes, rates in bytes a second.
+// sampleColumns are the columns of a flow's samples, with the names of ss -ti. Round-trip times are
+// in milliseconds, amounts in bytes, rates in bytes per second.
 var sampleColumns = []column[Sample]{
 	timeColumn("time_s", time.Second, func(s *Sample) *time.Duration { return &s.At }),
 	integerColumn("cwnd", func(s *Sample) *int { return &s.Cwnd }),
@@ -36,7 +36,7 @@ var sampleColumns = []column[Sample]{
 	wordColumn("ca_state", func(s *Sample) *string { return &s.State }),
 }
 
-// ownPrefix is what the columns of a script's own numbers begin with, and no other does.
+// ownPrefix begins the names of columns that scripts record, and no others.
 const ownPrefix = "cc_"
 
 // withOwn returns the columns of samples, with those that a script records. Missing values are
@@ -65,8 +65,8 @@ func withOwn(names []string) []column[Sample] {
 	return columns
 }
 
-// segmentColumns are those of what a sender sent and received. The ranges of a selective
-// acknowledgment are FROM-TO, parted by semicolons.
+// segmentColumns are the columns of the segments that a sender sent and received. The ranges of a
+// selective acknowledgment are FROM-TO, separated by semicolons.
 var segmentColumns = []column[Segment]{
 	timeColumn("time_s", time.Second, func(s *Segment) *time.Duration { return &s.At }),
 	switchColumn("way", "in", "out", func(s *Segment) *bool { return &s.Received }),
@@ -78,7 +78,7 @@ var segmentColumns = []column[Segment]{
 	{"sack", writeSACK, readSACK},
 }
 
-// pointColumns are those of what an application has got.
+// pointColumns are the columns of the data that an application received.
 var pointColumns = []column[Point]{
 	timeColumn("time_s", time.Second, func(p *Point) *time.Duration { return &p.At }),
 	{
@@ -91,7 +91,8 @@ var pointColumns = []column[Point]{
 	},
 }
 
-// eventColumns are a link's. An event is named by the letter of mahimahi's logs.
+// eventColumns are the columns of a link's events. An event's name is the letter of mahimahi's
+// logs.
 var eventColumns = []column[LinkEvent]{
 	timeColumn("time_s", time.Second, func(e *LinkEvent) *time.Duration { return &e.At }),
 	{
@@ -113,7 +114,7 @@ var eventColumns = []column[LinkEvent]{
 	wordColumn("why", func(e *LinkEvent) *string { return &e.Why }),
 }
 
-// switchColumn is one of two words.
+// switchColumn is a column with one of two words.
 func switchColumn[T any](name, yes, no string, at func(*T) *bool) column[T] {
 	return column[T]{
 		name: name,

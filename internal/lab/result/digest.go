@@ -20,7 +20,7 @@ type Digest struct {
 	Signal95 time.Duration
 }
 
-// Digest summarizes what the link did.
+// Digest summarizes the events of the link.
 func (l *LinkRecord) Digest() Digest {
 	first, last := l.Events[0].At, l.Events[len(l.Events)-1].At
 	d := Digest{Length: last - first}

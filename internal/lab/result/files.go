@@ -9,31 +9,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// The folders of a record's files, in a directory of results.
+// The folders of a record's files in a directory of results.
 const (
 	RecordsFolder = "records"
 	FlowsFolder   = "flows"
 	LinksFolder   = "links"
 )
 
-// RecordPath is the file that lists the other files of a record. It is written last: a record that
-// has it is complete.
+// RecordPath returns the path of the file that lists the other files of a record. It is written
+// last, so a record that has it is complete.
 func RecordPath(dir, name string) string {
 	return filepath.Join(dir, RecordsFolder, name+".json")
 }
 
-// FlowPath is a file of a record's flow, and LinkPath of its link: one without a suffix is the
-// main one.
+// FlowPath returns the path of a file of a record's flow. The main file has no suffix.
 func FlowPath(dir, record string, flow int, suffix string) string {
 	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d%s.csv", record, flow, suffix))
 }
 
-// XplotPath is the time-sequence graph of a record's flow.
+// XplotPath returns the path of the time-sequence graph of a record's flow.
 func XplotPath(dir, record string, flow int) string {
 	return filepath.Join(dir, FlowsFolder, fmt.Sprintf("%s-%d.xpl", record, flow))
 }
 
-// LinkPath is the file of a direction of the bottleneck.
+// LinkPath returns the path of the file of one direction of the bottleneck.
 func LinkPath(dir, record, link, ext string) string {
 	return filepath.Join(dir, LinksFolder, record+"-"+link+ext)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Group sums up the runs of one cell, for one flow or for the whole cell.
+// Group summarizes the runs of one cell, for one flow or for the whole cell.
 type Group struct {
 	Cell int
 	// Flow is the flow's name. Label is the name in the plan, which all flows of one `count` share.
@@ -15,12 +15,12 @@ type Group struct {
 	Flow, Label string
 	// N is the number of runs. Finished counts those in which every finite flow completed.
 	N, Finished int
-	// Trial is the first that did not finish, and Note what happened in it.
+	// Trial is the first run that did not finish, and Note the reason.
 	Trial   int
 	Note    string
 	Numbers map[Metric]Number
-	Trials  []Values // of each run
-	Crowd   bool     // it is of several flows
+	Trials  []Values // the metrics of each run
+	Crowd   bool     // it summarizes several flows
 }
 
 // Number is one metric of a Group: the value of each run, in the order of the trials, and their
@@ -30,7 +30,7 @@ type Number struct {
 	Values []float64
 }
 
-// Groups sums up the runs of a cell: first each flow, in order, then the whole cell.
+// Groups returns the groups of a cell: first each flow, in order, then the whole cell.
 func Groups(cell int, runs []*Trial) []Group {
 	if len(runs) == 0 {
 		return nil
@@ -48,9 +48,9 @@ func Groups(cell int, runs []*Trial) []Group {
 	}))
 }
 
-// Rows returns the groups that have a row in tables. One flow alone has the whole's numbers in its
-// row. A crowd has three rows for each kind, of the least, the median and the most of each metric,
-// and one for the whole, unless all are wanted.
+// Rows returns the groups that have a row in tables. If a cell has one flow, its row has the
+// metrics of the whole run, too. Many flows have three rows for each kind, with the minimum, the
+// median and the maximum of each metric, and one row for the whole, unless all is set.
 func Rows(cell int, runs []*Trial, all bool) []Group {
 	list := Groups(cell, runs)
 	switch flows := len(list) - 1; {
@@ -59,7 +59,7 @@ func Rows(cell int, runs []*Trial, all bool) []Group {
 		own := one.Numbers
 		one.Numbers = maps.Clone(list[1].Numbers)
 		maps.Copy(one.Numbers, own)
-		delete(one.Numbers, Jain) // alone it is fair whatever it gets
+		delete(one.Numbers, Jain) // a single flow is always fair
 		return []Group{one}
 	case flows < CrowdSize || all:
 		return list
@@ -115,10 +115,10 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	return g
 }
 
-// CrowdSize is the number of flows from which on tables sum them up instead of showing each.
+// CrowdSize is the number of flows from which tables summarize them instead of showing each.
 const CrowdSize = 21
 
-// Labels are what the flows of a run are instances of, in the order of the first of each.
+// Labels returns the labels of the flows of a run, without duplicates, in the order of the flows.
 func (t *Trial) Labels() []string {
 	var labels []string
 	for i := range t.Flows {
@@ -129,8 +129,8 @@ func (t *Trial) Labels() []string {
 	return labels
 }
 
-// Crowd sums up the flows of a label as three flows: the minimum, the median and the maximum of
-// each metric. A flow that did not complete counts as slower than all that did.
+// Crowd summarizes the flows with a label as three flows: the minimum, the median and the maximum
+// of each metric. A flow that did not complete counts as slower than all that did.
 func (t *Trial) Crowd(label string) [3]Flow {
 	members := 0
 	out := [3]Flow{{Finished: true}, {Finished: true}, {Finished: true}}

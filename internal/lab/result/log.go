@@ -16,16 +16,15 @@ import (
 
 // LogHeader is the comment at the start of a log.
 type LogHeader struct {
-	// Link is "Downlink" or "Uplink". Trace and Queue describe the link in mahimahi's words.
+	// Link is "Downlink" or "Uplink". Trace and Queue describe the link in mahimahi's syntax.
 	Link, Trace, Queue string
-	// Command is the command line, Note a remark for the reader.
+	// Command is the command line, and Note a remark for the reader.
 	Command, Note string
 }
 
 // WriteLog writes the record as a log of mahimahi's mm-link, whose packet sizes include
-// netem.OpportunityOverhead. If the record has no opportunities, because the link's rate is a
-// number, the log gets those of a trace of that rate, from which other programs compute the
-// capacity.
+// netem.OpportunityOverhead. If the record has no opportunities, because the link has a numeric
+// rate, the log gets those of a trace of that rate. Other programs compute the capacity from them.
 func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# mahimahi mm-link (%s) [%s] > log\n# command line: %s\n# queue: %s\n",
@@ -46,7 +45,7 @@ func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 	return out.Flush()
 }
 
-// WriteLine writes the event as a line of a log of mm-link. Its time is that of the log's start.
+// WriteLine writes the event as a line of a log of mm-link, with the time since the log's start.
 func (e *LinkEvent) WriteLine(out *bufio.Writer) {
 	const overhead = netem.OpportunityOverhead
 	switch e.Kind {
@@ -74,7 +73,8 @@ func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int)
 	_, _ = out.Write(append(b, '\n'))
 }
 
-// opportunities returns those of a trace of the link's rate, or nil if the record has its own.
+// opportunities returns the opportunities of a trace of the link's rate, or nil if the record has
+// its own.
 func (l *LinkRecord) opportunities() netem.Trace {
 	if len(l.Events) == 0 || slices.ContainsFunc(l.Events, func(e LinkEvent) bool {
 		return e.Kind == Opportunity
@@ -207,7 +207,7 @@ func ofMilliseconds(ms float64) time.Duration {
 	return time.Duration(math.Round(ms * float64(time.Millisecond)))
 }
 
-// fillIn computes what the lines do not have: the queue's length and the mean rate.
+// fillIn computes the values that the lines lack: the queue's length and the mean rate.
 func (l *LinkRecord) fillIn() {
 	queued, capacity := 0, 0.0
 	for i := range l.Events {

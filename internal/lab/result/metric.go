@@ -6,27 +6,28 @@ import (
 	"strings"
 )
 
-// Metric is the name of a number of a flow or a run, as columns of files have it.
+// Metric is the name of a metric of a flow or a run, as in the columns of files.
 type Metric string
 
-// Definition is all that tables, figures, formulas and documents know of a metric.
+// Definition describes a metric for tables, figures, formulas and documents.
 type Definition struct {
 	Name Metric
 	Unit string // bit/s, s, bytes, packets, or empty for a pure number
-	// Title is what an axis calls it, Head the head of a narrow column; empty: see Titled, Headed.
+	// Title is its name on an axis, and Head the head of a narrow column; empty: see Titled,
+	// Headed.
 	Title, Head string
 	Text        string // how it is measured
 }
 
-// Titled is the metric in words.
+// Titled returns the metric's name for an axis.
 func (d Definition) Titled() string {
 	return cmp.Or(d.Title, strings.ReplaceAll(string(d.Name), "_", " "))
 }
 
-// Headed is the metric as the head of a narrow column has it.
+// Headed returns the metric's name for the head of a narrow column.
 func (d Definition) Headed() string { return cmp.Or(d.Head, d.Titled()) }
 
-// catalog has the metrics in the order of tables, which is that of their definitions.
+// catalog has the metrics in the order of their definitions, which is that of tables.
 var catalog []Definition
 
 func define(name Metric, unit, title, head, text string) Metric {
@@ -34,7 +35,7 @@ func define(name Metric, unit, title, head, text string) Metric {
 	return name
 }
 
-// The metrics of a flow. Means and extremes leave the warm-up out, counts do not.
+// The metrics of a flow. Means and extremes exclude the warm-up, counts do not.
 var (
 	Goodput    = define("goodput", "bit/s", "", "", "goodput of the receiving application")
 	Throughput = define("throughput", "bit/s", "", "",
@@ -77,7 +78,7 @@ var (
 	CwndMax = define("cwnd_max", "bytes", "largest cwnd", "", "largest congestion window")
 )
 
-// The metrics of founding documents' own applications, as these count.
+// The metrics of the founding documents' applications, as these count.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")
@@ -140,7 +141,7 @@ var (
 		"packets that all hosts sent")
 )
 
-// The metrics of a run in real time: how late it was.
+// The metrics of a run in real time, which describe its lateness.
 var (
 	LateP99 = define("late_p99", "s", "", "",
 		"real time: 99th percentile of how late packets left the path")
@@ -190,7 +191,7 @@ func (m Metric) Definition() Definition {
 	return d
 }
 
-// Names returns what they are called.
+// Names returns the names of all metrics.
 func Names() []string {
 	names := make([]string, len(catalog))
 	for i, d := range catalog {

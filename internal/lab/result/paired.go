@@ -2,12 +2,12 @@ package result
 
 import "math"
 
-// Difference is how much more one arm of an experiment came to than another.
+// Difference is the difference between the results of two arms of an experiment.
 type Difference struct {
-	N         int     // pairs, or runs of the smaller arm
-	Mean, SD  float64 // SD of the pairs' differences; NaN if they are no pairs
-	Low, High float64 // of the mean's interval
-	// Share is Mean as a share of what the other arm came to.
+	N         int     // number of pairs, or of runs of the smaller arm
+	Mean, SD  float64 // SD of the differences; NaN without pairs
+	Low, High float64 // 95 % confidence interval of the mean
+	// Share is Mean divided by the mean of the other arm.
 	Share float64
 }
 

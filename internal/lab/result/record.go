@@ -2,12 +2,12 @@ package result
 
 import "time"
 
-// Record is a time series of one run. Times count from its beginning.
+// Record is a time series of one run. Times count from the start of the run.
 type Record struct {
 	Title    string
 	Duration time.Duration
-	// RTT is the path's round trip without a queue, and Rate what the bottleneck sends in bits
-	// a second, on the average; 0: there is no limit.
+	// RTT is the path's round-trip time without a queue, and Rate the mean rate of the bottleneck
+	// in bits per second; 0: unlimited.
 	RTT   time.Duration
 	Rate  float64
 	Flows []FlowRecord
@@ -15,7 +15,7 @@ type Record struct {
 	// Objects are the transferred objects, if the flows transfer objects.
 	Objects []Object
 	Marks   []Mark
-	// Notes say what the record leaves out.
+	// Notes describe what the record omits.
 	Notes []string
 }
 
@@ -23,47 +23,47 @@ type Record struct {
 type FlowRecord struct {
 	Name, Label string
 	Start       time.Duration
-	RTT         time.Duration // of its own path, without a queue
+	RTT         time.Duration // round-trip time of its own path, without a queue
 	MSS         int           // bytes
-	Upward      bool          // its data goes over the up link
-	Own         []string      `json:",omitempty"` // what a script recorded: the names of Sample.Own
-	Samples     []Sample      // each change at the sender
-	Segments    []Segment     // as the sender sent and received them
-	Progress    []Point       // bytes that the receiving application has got
+	Upward      bool          // its data uses the up link
+	Own         []string      `json:",omitempty"` // the names of Sample.Own
+	Samples     []Sample      // a sample for each change at the sender
+	Segments    []Segment     // segments that the sender sent and received
+	Progress    []Point       // bytes that the receiving application has read
 }
 
 // Sample is the state of a sender at an instant, with the names of ss -ti. Missing values are 0.
 type Sample struct {
 	At                        time.Duration
 	Cwnd, Ssthresh            int           // bytes; an Ssthresh of 0: not set yet
-	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the sample that came now; 0: none
+	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the current measurement; 0: none
 	RTO                       time.Duration
 	Unacked                   int // bytes sent and not acknowledged
-	InFlight                  int // bytes thought to be in the network
-	Sacked, Lost, Retrans     int // segments outstanding
+	InFlight                  int // estimate of the bytes in the network
+	Sacked, Lost, Retrans     int // outstanding segments
 	SendWindow                int // bytes
 	BytesAcked, BytesSent     uint64
-	Retransmits, Timeouts     uint64 // so far
-	DupAcks                   uint64 // so far
-	DeliveryRate, PacingRate  int64  // bytes a second
+	Retransmits, Timeouts     uint64 // since the start
+	DupAcks                   uint64 // since the start
+	DeliveryRate, PacingRate  int64  // bytes per second
 	State                     string // open, recovery or loss
-	// Own are a script's numbers, by the flow's Own. One that was not recorded yet is no number,
-	// and so are those that a short list lacks.
+	// Own are the variables that a script recorded, in the order of the flow's Own. Missing values,
+	// also at the end of a short list, are NaN.
 	Own []float64
 }
 
 // Segment is one segment at the sender of a flow.
 type Segment struct {
 	At time.Duration
-	// Received says that it is the receiver's.
+	// Received says that the receiver sent it.
 	Received bool
-	// Seq is the stream offset of its first byte, Len how many there are, Ack what it
-	// acknowledges, Window the receive window that it offers.
+	// Seq is the stream offset of its first byte, Len the number of bytes, Ack the acknowledgment,
+	// Window the advertised receive window.
 	Seq    uint64
 	Len    int
 	Ack    uint64
 	Window int
-	// Again says that its data was sent before.
+	// Again says that it is a retransmission.
 	Again bool
 	SACK  [][2]uint64
 }
@@ -71,25 +71,25 @@ type Segment struct {
 // LinkRecord is one direction of the bottleneck.
 type LinkRecord struct {
 	Name   string  // down or up
-	Rate   float64 // bit/s, on the average
-	Limit  int     // of the queue, in bytes; 0: none in bytes
-	Queue  string  // in mahimahi's words
-	Rates  []Point // bit/s from then on, if the rate changes by a schedule
+	Rate   float64 // mean rate in bit/s
+	Limit  int     // limit of the queue in bytes; 0: none in bytes
+	Queue  string  // the queue in mahimahi's syntax
+	Rates  []Point // bit/s from this time on, if the rate changes by a schedule
 	Events []LinkEvent
 }
 
-// LinkEvent is what happened to a packet, or to a chance to send one.
+// LinkEvent is an event of a packet, or an opportunity to send one.
 type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
-	Flow   int           // of the packet; -1: none
-	Bytes  int           // of the packet, or of so many that a thinned event stands for
-	Wait   time.Duration // in the queue, of a departure
-	Queued int           // bytes in the queue, after it
-	Why    string        // of a drop
+	Flow   int           // flow of the packet; -1: none
+	Bytes  int           // size of the packet, or of all packets of a thinned event
+	Wait   time.Duration // queueing delay, of a departure
+	Queued int           // bytes in the queue after the event
+	Why    string        // reason of a drop
 }
 
-// LinkEventKind is what happened.
+// LinkEventKind is the kind of an event.
 type LinkEventKind byte
 
 // The kinds, by the letters of mahimahi's logs.
@@ -107,7 +107,7 @@ type Point struct {
 	Value float64
 }
 
-// Object is something transferred: from when it was asked for to when it was complete.
+// Object is a transferred object, with the times of the request and of its completion.
 type Object struct {
 	Flow       string
 	Name       string
@@ -116,7 +116,7 @@ type Object struct {
 	Done       bool
 }
 
-// Mark is a moment to be seen in every figure over time, such as a change of the rate.
+// Mark is an instant that every figure over time shows, such as a change of the rate.
 type Mark struct {
 	At   time.Duration
 	Text string

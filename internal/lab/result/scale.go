@@ -5,7 +5,7 @@ import "math"
 // Scale is a multiple of a metric's unit.
 type Scale struct {
 	Name string
-	Size float64 // in the metric's unit
+	Size float64 // size in the metric's unit
 }
 
 // Of converts a value to the scale.

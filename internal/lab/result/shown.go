@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// longBytes is a number of bytes that reads better in a larger unit than the one that it was
-// written in.
+// longBytes matches numbers of bytes that are more readable in a larger unit.
 var longBytes = regexp.MustCompile(`\b[0-9]{5,15}B\b`)
 
 // exactDigits is the maximum number of digits of a number that is shown exactly in a larger unit.
@@ -23,7 +22,7 @@ func Shown(value string) string {
 		}
 		unit := "kB"
 		for _, larger := range []string{"MB", "GB", "TB"} {
-			if n < 999.5e3 { // more would be rounded to a thousand
+			if n < 999.5e3 { // larger values would be rounded to 1000
 				break
 			}
 			n, unit = n/1e3, larger

@@ -8,23 +8,24 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Confidence is how sure the intervals are.
+// Confidence is the confidence level of all intervals.
 const Confidence = 0.95
 
 // Summary describes a set of runs by one number of each. Undefined statistics are NaN: the spread
-// of one run, the mean if some runs were cut off.
+// Summary describes a set of runs by statistics. Undefined statistics are NaN: the spread of one
+// run, and the mean if some runs were cut off.
 type Summary struct {
-	// N is how many runs there were; Cut how many of them ended before the number was reached,
-	// which is above all that were measured then: +Inf to the order statistics.
+	// N is the number of runs. Cut counts those that ended before they reached a value; the order
+	// statistics treat that value as +Inf.
 	N, Cut           int
 	Mean, SD         float64
-	Low, High        float64 // of the mean's interval
+	Low, High        float64 // confidence interval of the mean
 	Median, Q1, Q3   float64
 	Minimum, Maximum float64
 }
 
-// Describe summarizes the numbers of the runs that came to one, and how many were cut off. It
-// does not keep values.
+// Describe summarizes the values of runs, and the number of runs that were cut off before they had
+// a value. It does not keep values.
 func Describe(values []float64, cut int) Summary {
 	nan := math.NaN()
 	s := Summary{
@@ -40,7 +41,7 @@ func Describe(values []float64, cut int) Summary {
 	if cut > 0 || len(values) == 0 {
 		return s
 	}
-	// The sorted numbers, so that the order in which runs ended does not show in the last bit.
+	// Adding in sorted order makes the sum independent of the order in which runs ended.
 	s.Mean = floats.Sum(sorted) / float64(len(sorted))
 	if len(sorted) < 2 {
 		return s
@@ -51,10 +52,10 @@ func Describe(values []float64, cut int) Summary {
 	return s
 }
 
-// HalfWidth is how far the interval reaches to either side of the mean.
+// HalfWidth returns the half-width of the mean's confidence interval.
 func (s *Summary) HalfWidth() float64 { return (s.High - s.Low) / 2 }
 
-// Precision is HalfWidth as a share of the mean; 0 if all runs agree, +Inf about a mean of 0.
+// Precision returns HalfWidth divided by the mean; 0 if all runs agree, +Inf if the mean is 0.
 func (s *Summary) Precision() float64 {
 	half := s.HalfWidth()
 	if half == 0 {
@@ -63,7 +64,7 @@ func (s *Summary) Precision() float64 {
 	return half / math.Abs(s.Mean)
 }
 
-// IQR is what the middle half of the runs spans.
+// IQR returns the interquartile range.
 func (s *Summary) IQR() float64 {
 	if math.IsInf(s.Q3, 1) {
 		return math.NaN()
@@ -71,19 +72,19 @@ func (s *Summary) IQR() float64 {
 	return s.Q3 - s.Q1
 }
 
-// TQuantile is how many standard errors of the mean its two-sided interval reaches, by Student's
-// t-distribution: 2.045 with 29 degrees of freedom.
+// TQuantile returns the half-width of the mean's two-sided interval in standard errors, by
+// Student's t-distribution: 2.045 with 29 degrees of freedom.
 func TQuantile(freedom int) float64 { return tQuantile(float64(freedom)) }
 
-// tQuantile inverts the t-distribution by the incomplete beta function. The packages stat and
-// distuv of gonum have this too, but they take five seconds to compile, for linear algebra.
+// tQuantile inverts the t-distribution by the incomplete beta function. gonum's packages stat and
+// distuv have this too, but they take five seconds to compile, because they need linear algebra.
 func tQuantile(freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 1-Confidence)
 	return math.Sqrt(freedom * (1 - x) / x)
 }
 
-// variance is the variance of a sample, corrected for the rounding of its mean: algorithm 1.7 of
-// Chan, Golub and LeVeque (1983).
+// variance returns the variance of a sample, corrected for the rounding of its mean: algorithm 1.7
+// of Chan, Golub and LeVeque (1983).
 func variance(sample []float64, mean float64) float64 {
 	var squares, rounding float64
 	for _, v := range sample {
@@ -95,9 +96,9 @@ func variance(sample []float64, mean float64) float64 {
 	return (squares - rounding*rounding/n) / (n - 1)
 }
 
-// at is the value below which the share p of numbers in order lies, 0 to 1: the order statistic at
-// (n-1)p counted from 0, linear between two of them, which is definition 7 of Hyndman and Fan
-// (1996) and what spreadsheets have. NaN of nothing.
+// at returns the quantile p of sorted numbers, from 0 to 1: the order statistic at (n-1)p counted
+// from 0, with linear interpolation. This is definition 7 of Hyndman and Fan (1996), which
+// spreadsheets use. It returns NaN without numbers.
 func at(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -114,13 +115,13 @@ func at(sorted []float64, p float64) float64 {
 	return low + share*(sorted[i+1]-low)
 }
 
-// JainIndex returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has
-// everything, and 1 if there are no shares or all are zero.
+// JainIndex returns Jain's fairness index: 1 if all shares are equal, and 1/n if one of n has
+// everything. It is 1 if there are no shares or all are zero.
 func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
 		sum += x
-		squares += float64(x * x) // the same on every machine: not fused
+		squares += float64(x * x) // the same on every machine: no fused multiply-add
 	}
 	if squares == 0 {
 		return 1

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// TrendParts is how many equal parts of the measured time a trend is tested over. They should be
-// much longer than a sawtooth: correlated neighbors look like a trend.
+// TrendParts is the number of equal parts of the measured time in which a trend is searched. A part
+// should be much longer than a sawtooth: correlated neighbors look like a trend.
 const TrendParts = 16
 
 // TrendOf looks for a trend in the means of TrendParts consecutive parts of a run. It returns
-// Kendall's S, the pairs that rise less those that fall (Mann 1945), and by how much the series
-// changes from end to end by Sen's slope (1968), as a share of its mean. Ties are counted as
+// Kendall's S, the number of rising pairs minus that of falling pairs (Mann 1945), and Sen's slope
+// (1968): the change from one end of the series to the other, as a share of its mean. Ties count as
 // neither.
 func TrendOf(means []float64) (s int, drift float64) {
 	var slopes []float64
@@ -35,10 +35,10 @@ func TrendOf(means []float64) (s int, drift float64) {
 	return s, at(slopes, 0.5) * float64(len(means)-1) * float64(len(means)) / sum
 }
 
-// Steady reports whether trials show no trend, by the S and the drift of each over TrendParts
-// parts. A trend must be significant in all of them together, at 1 % by the seasonal Kendall test
-// (Hirsch, Slack and Smith 1982), and move the mean by more than 5 %: in a deterministic run any
-// change is significant.
+// Steady reports whether trials show no trend, from S and the drift of each. A trend must be
+// significant in all of them together, at 1 % by the seasonal Kendall test (Hirsch, Slack and Smith
+// 1982), and change the mean by more than 5 %, because in a deterministic run any change is
+// significant.
 func Steady(s, drift []float64) bool {
 	const (
 		significant = 2.576 // standard deviations

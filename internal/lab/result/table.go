@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// column is how one column of a table of T is written and read. Tables are CSV without
-// quotes: numbers and words, a row a line.
+// column describes how a column of a table of T is written and read. Tables are CSV without quotes:
+// numbers and words, one row per line.
 type column[T any] struct {
 	name  string
 	write func(dst []byte, row *T) []byte
@@ -56,7 +56,7 @@ func integerColumn[T any, N int | int64 | uint64](name string, at func(*T) *N) c
 	}
 }
 
-// wordColumn is text without commas, quotes and line ends: what had any lacks them.
+// wordColumn is a column of text. Commas, quotes and line ends are replaced.
 func wordColumn[T any](name string, at func(*T) *string) column[T] {
 	return column[T]{
 		name: name,
@@ -86,7 +86,7 @@ func formatTable[T any](columns []column[T], rows []T) []byte {
 	return dst
 }
 
-// parseTable reads what formatTable wrote; the path is for errors.
+// parseTable parses the output of formatTable; the path is for errors.
 func parseTable[T any](path string, columns []column[T], text []byte) ([]T, error) {
 	var names []string
 	for i := range columns {
@@ -142,8 +142,8 @@ func columnsOf[T Row](own ...string) []column[T] {
 	return columns
 }
 
-// FormatRows writes rows as a file of a record has them: below a line of their columns' names.
-// Own are the names of a script's own numbers, for samples.
+// FormatRows formats rows as a file of a record, below a line with the columns' names. For samples,
+// own are the names of a script's variables.
 func FormatRows[T Row](rows []T, own ...string) []byte {
 	return formatTable(columnsOf[T](own...), rows)
 }
@@ -192,7 +192,7 @@ func appendTime(dst []byte, d, unit time.Duration) []byte {
 	return dst
 }
 
-// parseTime reads what appendTime wrote.
+// parseTime parses the output of appendTime.
 func parseTime(text string, unit time.Duration) (time.Duration, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, rest, _ := strings.Cut(digits, ".")

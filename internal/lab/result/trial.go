@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Values are numbers by name; those not measured are missing. Iterate over Catalog for a fixed
+// Values are values of metrics; missing ones were not measured. Iterate over Catalog for a fixed
 // order.
 type Values map[Metric]float64
 
-// Trial is what one run of one cell came to.
+// Trial is the result of one run of one cell.
 type Trial struct {
 	Cell  int
 	Trial int // counted from 0
 	Seed  uint64
 	// Hash is the digest of the run's events.
 	Hash uint64
-	// Virtual is how much time passed in it, by the Clock.
+	// Virtual is the duration of the run by its Clock.
 	Virtual time.Duration
 	Clock   Clock
-	// Finished says that everything that had an end came to it; Note what happened if not.
+	// Finished says that all flows with an end completed. Otherwise Note has the reason.
 	Finished bool
 	Note     string
 	Whole    Values
 	Flows    []Flow
 }
 
-// AddUp completes a run from the results of its flows: whether all have finished, the packets that
-// they sent, and how evenly they shared the goodput (Jain's index).
+// AddUp computes the metrics of the run from those of its flows: whether all have finished, the
+// packets that they sent, and how evenly they shared the goodput (Jain's index).
 func (t *Trial) AddUp() {
 	var notes []string
 	var goodputs []float64
@@ -52,24 +52,24 @@ func (t *Trial) AddUp() {
 	t.Whole[Packets] = packets
 }
 
-// Clock says what drove a run.
+// Clock is the clock of a run.
 type Clock string
 
-// The clocks. A run that was driven by the machine's has no Hash: it is another each time.
+// The clocks. Runs in real time have no Hash, because each run differs.
 const (
 	VirtualTime Clock = ""
 	RealTime    Clock = "real"
-	// LateTime is the machine's, which could not keep time.
+	// LateTime is real time in a run that could not keep time.
 	LateTime Clock = "real-late"
 )
 
-// Real reports whether it is the machine's.
+// Real reports whether the run was in real time.
 func (c Clock) Real() bool { return c == RealTime || c == LateTime }
 
-// Flow is what one flow of a run came to.
+// Flow is the result of one flow of a run.
 type Flow struct {
 	Name     string
-	Label    string // what it is an instance of, such as its congestion control: a colour
+	Label    string // its kind, such as its congestion control, which determines its color
 	Finished bool
 	Note     string
 	Values   Values

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// ErrFile is the error of a file that is not what it should be.
+// ErrFile is the error of a file with invalid content.
 var ErrFile = errors.New("not a file of results")
 
-// The columns of trials.csv ahead of the catalogue's. A run has a row for each flow and then one
-// for the whole, whose flow is empty: without that one the run is not there.
+// The columns of trials.csv before those of the catalog. A run has a row for each flow, and then
+// one for the whole run, with an empty flow. Without that row the run is incomplete.
 var fixedColumns = []string{
 	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "clock",
 	"virtual_s",
 }
 
-// TrialsHeader is the first line of trials.csv.
+// TrialsHeader returns the first line of trials.csv.
 func TrialsHeader() []byte {
 	columns := slices.Clone(fixedColumns)
 	for _, d := range catalog {
@@ -32,7 +32,7 @@ func TrialsHeader() []byte {
 	return append([]byte(strings.Join(columns, ",")), '\n')
 }
 
-// AppendTrial writes the rows of a run of the experiment with that mark.
+// AppendTrial appends the rows of a run of the experiment with that mark.
 func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 	for i := range t.Flows {
 		f := &t.Flows[i]
@@ -63,7 +63,7 @@ func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
 	return append(dst, '\n')
 }
 
-// AppendField writes a field of a CSV file, in quotes if it must be. A row stays one line.
+// AppendField appends a field of a CSV file, in quotes if necessary. A row stays one line.
 func AppendField(dst []byte, s string) []byte {
 	s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 	if !strings.ContainsAny(s, `",`) && s == strings.TrimLeft(s, " \t") {
@@ -72,17 +72,17 @@ func AppendField(dst []byte, s string) []byte {
 	return append(append(append(dst, '"'), strings.ReplaceAll(s, `"`, `""`)...), '"')
 }
 
-// Trials is what a file of results holds.
+// Trials is the content of a file of results.
 type Trials struct {
 	Runs []*Trial
-	// Whole is how long the file is up to the end of its last whole run, and Cut how many lines
-	// behind that belong to one whose writer was stopped.
+	// Whole is the length of the file up to the end of its last complete run. Cut is the number of
+	// lines after it, which belong to a run whose writer was stopped.
 	Whole, Cut int
 }
 
-// ParseTrials reads the results of the experiment with that mark from a file's text; the path is
-// for errors. A run at the end that is not whole is left out; anything else that is wrong is an
-// error with its line. Check says what is wrong with a run, if the caller knows; nil: nothing.
+// ParseTrials parses the results of the experiment with that mark; the path is for errors. It skips
+// an incomplete run at the end. Any other fault is an error with its line. check reports the faults
+// of a run that only the caller can find; nil: none.
 func ParseTrials(path string, text []byte, experiment string, check func(*Trial) error) (
 	Trials, error,
 ) {
@@ -90,7 +90,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 	header := TrialsHeader()
 	if len(text) == 0 || len(text) < len(header) && bytes.HasPrefix(header, text) {
 		out.Cut = bytes.Count(text, []byte{'\n'}) + min(1, len(text))
-		return out, nil // its writer did not come further
+		return out, nil // its writer was stopped here
 	}
 	if !bytes.HasPrefix(text, header) {
 		return out, fmt.Errorf("%s:1: %w of this version: its columns differ", path, ErrFile)

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// xplot writes commands of Shepard's xplot, in the colours that tcptrace made usual.
+// xplot writes commands for Shepard's xplot, in tcptrace's colors.
 type xplot struct {
 	text   []byte
 	colour string
 }
 
-// Xplot is the time-sequence graph of a flow as a file for xplot, and for the programs that read
-// tcptrace's: each segment an interval between arrows, retransmissions red with an R, acknowledged
-// data a green staircase with a tick for each duplicate, the window that the receiver offers a
-// yellow one, and selective acknowledgments purple. Nil: the flow has no segments.
+// Xplot returns the time-sequence graph of a flow as a file for xplot, and for programs that read
+// tcptrace's files. Each segment is an interval between arrows, retransmissions are red with an R,
+// acknowledged data is a green staircase with a tick for each duplicate, the advertised window is
+// yellow, and selective acknowledgments are purple. It returns nil if the flow has no segments.
 func Xplot(title string, f *FlowRecord) []byte {
 	if len(f.Segments) == 0 {
 		return nil
 	}
-	y := "unsigned" // 32 bits, as tcptrace has it
+	y := "unsigned" // 32 bits, as in tcptrace
 	for i := range f.Segments {
 		s := &f.Segments[i]
 		if max(s.Seq+uint64(max(s.Len, 0)), s.Ack+uint64(max(s.Window, 0))) > math.MaxUint32 {
@@ -46,7 +46,7 @@ func Xplot(title string, f *FlowRecord) []byte {
 	return append(x.text, "go\n"...)
 }
 
-// oneLine is a text without what would end a line.
+// oneLine removes line ends from a text.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -56,7 +56,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// command adds one: what it draws, and pairs of an instant and a sequence number.
+// command writes a command: a shape, and pairs of an instant and a sequence number.
 func (x *xplot) command(colour, what string, points ...any) {
 	if colour != x.colour {
 		x.text = append(append(x.text, colour...), '\n')
@@ -109,5 +109,5 @@ func (x *xplot) acknowledgment(s, last *Segment) {
 	}
 }
 
-// offered is the end of the window that a segment of the receiver's offers.
+// offered returns the end of the window that a segment of the receiver advertises.
 func offered(s *Segment) uint64 { return s.Ack + uint64(max(s.Window, 0)) }
