@@ -108,7 +108,7 @@ type Info struct {
 
 	// Limited is what limits the data in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
 	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is the time since this reason
-	// applies.
+	// applies; it is 0 for a program's connection, whose kernel does not report it.
 	Limited    string        `json:"limited"`
 	LimitedFor time.Duration `json:"limited_for_ns"`
 	// BusyTime is the time with data to send; RwndLimited the part of it spent waiting for the

@@ -310,7 +310,10 @@ func printInfo(i *control.Info) string {
 		f.add("state:%s", i.Recovery)
 	}
 	if i.Limited != "" {
-		f.add("limited:%s since:%sms", i.Limited, millis(i.LimitedFor))
+		f.add("limited:%s", i.Limited)
+	}
+	if i.LimitedFor > 0 { // the kernel does not report it for a program's connection
+		f.add("since:%sms", millis(i.LimitedFor))
 	}
 	return strings.Join(f, " ")
 }
