@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// checkAlways is what holds at every moment: no wrong byte, no byte acknowledged that
-// the other TCP does not have, no buffer beyond its limit.
+// checkAlways checks the invariants of every moment: no wrong byte, no acknowledgment of a byte
+// that the other TCP does not have, no buffer beyond its limit.
 func (g *game) checkAlways() {
 	g.checkWay(&g.left, &g.right)
 	g.checkWay(&g.right, &g.left)
@@ -52,13 +52,13 @@ func (e *end) inOrder(enough uint64) uint64 {
 	if n := e.conn.TCP().Rx().Tail(); n >= enough {
 		return n
 	}
-	return e.conn.TCP().Info().RcvNxt // what a user who has stopped reading does not get
+	return e.conn.TCP().Info().RcvNxt // data that a user who has stopped reading does not get
 }
 
 func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
 
-// checkEnds is what holds when all is over: an end that closed without an error had
-// everything acknowledged; when both did, everything arrived.
+// checkEnds checks the invariants of the end: if an end closed without an error, everything was
+// acknowledged; if both did, everything arrived.
 func (g *game) checkEnds() {
 	g.checkEnd(&g.left, &g.right)
 	g.checkEnd(&g.right, &g.left)
@@ -82,7 +82,7 @@ func (g *game) checkEnd(from, to *end) {
 	}
 }
 
-// stuck distinguishes a connection that cannot end from one whose peer has gone and whose reset was
+// stuck distinguishes a connection that cannot end from one whose peer is gone and whose reset was
 // lost: it has nothing to send, so it learns nothing. (RFC 9293 §3.5.1 calls it half-open;
 // keepalive detects it.)
 func (g *game) stuck() {
@@ -116,7 +116,7 @@ func (e *end) state() string {
 	return s
 }
 
-// checkEmpty is what holds when everything has gone: hosts remember nothing.
+// checkEmpty checks that the hosts have no state after everything has ended.
 func (g *game) checkEmpty() {
 	for _, h := range g.line.Hosts() {
 		host := h.Stack().TCP()

@@ -9,22 +9,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// scenario is what a seed stands for.
+// scenario is the test that a seed determines.
 type scenario struct {
 	line        sim.LineConfig
 	left, right sim.Bulk
 	outages     []outage
-	// rooms are what the two hosts' cards queue before they hold TCP back; 0: no limit.
+	// rooms are the queue limits of the two hosts' interfaces, which apply backpressure to TCP; 0:
+	// no limit.
 	rooms [2]int
 }
 
-// outage is a while in which nothing passes the first wire, in one direction or both.
+// outage is a time in which the first link loses everything, in one direction or both.
 type outage struct {
 	at, length  time.Duration
-	left, right bool // whose packets are lost
+	left, right bool // the direction
 }
 
-// worst is the share of packets that each fault may befall.
+// worst is the maximum share of packets that each fault affects.
 const worst = 0.3
 
 // draw returns the scenario of a seed, over IPv4 or IPv6.
@@ -38,7 +39,7 @@ func draw(seed uint64, ipv6 bool) *scenario {
 	for range s.line.Routers + 1 {
 		s.line.Wires = append(s.line.Wires, drawWire(r, s.line.Routers+1))
 	}
-	// Damage on two wires can cancel out, which no checksum sees: one wire does it all.
+	// Corruption on two links can cancel out, which no checksum detects. So only one link corrupts.
 	damaging := r.IntN(len(s.line.Wires))
 	for i := range s.line.Wires {
 		w := &s.line.Wires[i]
@@ -74,14 +75,14 @@ func drawOutage(r *rand.Rand) outage {
 	short := time.Duration(1+r.IntN(1000)) * time.Millisecond
 	o := outage{at: short, length: time.Duration(1 + r.Int64N(int64(short)))}
 	if r.IntN(4) == 0 {
-		o.length *= 500 // longer than some have patience
+		o.length *= 500 // longer than the patience of some
 	}
 	which := 1 + r.IntN(3)
 	o.left, o.right = which&1 != 0, which&2 != 0
 	return o
 }
 
-// drawBulk makes an application: what it moves, how fast, and how it goes.
+// drawBulk draws an application: how much it transfers, how fast, and how it ends.
 func drawBulk(r *rand.Rand, most int) sim.Bulk {
 	b := sim.Bulk{}
 	switch r.IntN(5) {
@@ -109,8 +110,7 @@ func drawBulk(r *rand.Rand, most int) sim.Bulk {
 	return b
 }
 
-// drawWire makes a wire, one of several in a row, each of whose directions is of its
-// own kind.
+// drawWire draws a link, one of several in a row. Its directions differ.
 func drawWire(r *rand.Rand, wires int) sim.Wire {
 	w := sim.Wire{MTU: []int{100, 296, 576, 1400, 1400, 1500, 9000, 65_535}[r.IntN(8)]}
 	w.AB, w.BA = drawLink(r, wires), drawLink(r, wires)
@@ -136,7 +136,7 @@ func drawLink(r *rand.Rand, wires int) netem.Config {
 	}
 	most := 0.0
 	switch r.IntN(4) {
-	case 0: // clean
+	case 0: // without faults
 	case 1:
 		most = 0.03
 	case 2:

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// drawTCP makes one host's TCP: buffers down to the tiniest, all algorithms, all
-// knobs, patience great and small.
+// drawTCP draws a host's TCP configuration: buffers down to the minimum, all algorithms, all knobs,
+// short and long timeouts.
 func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	sizes := []int{64, 100, 536, 1000, 5000, 20_000, 65_535, 200_000, 1 << 20}
 	cfg := tcp.Config{
@@ -54,9 +54,9 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	return cfg
 }
 
-// drawSwitches sets every knob of type bool, now and then, in groups of knobs too. It finds them by
-// their type, so that it sets those added later, and draws each from a stream of its own, so that a
-// new one does not shift the others.
+// drawSwitches sets every knob of type bool, now and then, also in groups of knobs. It finds them
+// by their type, so it includes those that are added later. Each has a random stream of its own, so
+// that a new knob does not change the others.
 func drawSwitches(knobs reflect.Value, seed uint64) {
 	const share = 0.15
 	for i := range knobs.NumField() {
@@ -70,7 +70,7 @@ func drawSwitches(knobs reflect.Value, seed uint64) {
 	}
 }
 
-// stream is a knob's own random stream.
+// stream returns the random stream of a knob.
 func stream(seed uint64, knob string) *rand.Rand {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(knob)) // never fails

@@ -14,34 +14,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Bounds of one seed. Its time is virtual. A connection that moves nothing for so long
-// is stuck: none here rests longer than a few minutes between two tries.
+// Limits of a seed. Its time is virtual. A connection without progress for maxRest is stuck: no
+// connection pauses for more than a few minutes between two attempts.
 const (
 	maxRest   = 24 * time.Hour
 	maxEvents = 5_000_000
 	port      = 80
 )
 
-// game is one seed being played.
+// game is the run of one seed.
 type game struct {
 	*scenario
 	seed        uint64
 	line        *sim.Line
 	left, right end
 	failure     string
-	revenant    bool // the game ended by again
+	revenant    bool // set by again
 }
 
 // end is one end of the connection.
 type end struct {
 	name string
 	app  *sim.Bulk
-	conn *sim.Conn // nil: not yet
-	// forlorn is set when it waited for a peer that was gone.
+	conn *sim.Conn // nil: not connected yet
+	// forlorn is set if it waited for a peer that was gone.
 	forlorn bool
 }
 
-// play runs a seed to its end. A trace gets a line for each packet.
+// play runs a seed. A trace gets a line for each packet.
 func play(seed uint64, ipv6 bool, trace io.Writer) (o *outcome) {
 	g := &game{scenario: draw(seed, ipv6), seed: seed}
 	defer func() {
@@ -116,7 +116,7 @@ func (g *game) schedule() {
 	}
 }
 
-// tracer prints packets as they leave, arrive and die at a host.
+// tracer prints the packets that a host sends, receives and drops.
 func tracer(out io.Writer, name string) stack.Tap {
 	way := map[stack.Direction]string{stack.Inbound: "<", stack.Outbound: ">"}
 	return func(now clock.Time, i int, d stack.Direction, why ip.DropReason, pieces [][]byte) {
@@ -129,7 +129,7 @@ func tracer(out io.Writer, name string) stack.Tap {
 	}
 }
 
-// run runs the world until both ends are over, and then until late packets are gone, too.
+// run runs the world until both ends have finished, and until late packets are gone.
 func (g *game) run() {
 	over := func() bool { return g.left.app.Over && (g.right.app.Over || g.right.conn == nil) }
 	for moved := g.moved() - 1; g.plays() && !over() && moved != g.moved(); {
@@ -146,7 +146,7 @@ func (g *game) run() {
 		g.checkEnds()
 	}
 	if g.failure == "" {
-		// Longer than twice the longest MSL, and than any SYN-ACK is retransmitted.
+		// Longer than twice the longest MSL, and than the retransmission of any SYN-ACK.
 		g.steps(maxRest, func() bool { return false })
 	}
 	if g.plays() {
@@ -156,7 +156,7 @@ func (g *game) run() {
 
 func (g *game) plays() bool { return g.failure == "" && !g.revenant }
 
-// moved counts what has come about so far: bytes read and acknowledged, ends.
+// moved returns a measure of progress: bytes read and acknowledged, and finished ends.
 func (g *game) moved() (n uint64) {
 	for _, e := range []*end{&g.left, &g.right} {
 		if e.conn != nil {
@@ -169,7 +169,7 @@ func (g *game) moved() (n uint64) {
 	return n
 }
 
-// steps runs until done, checking at each step what must hold at all times.
+// steps runs the world until done, and checks the invariants at each step.
 func (g *game) steps(d time.Duration, done func() bool) {
 	until := g.line.Now().Add(d)
 	for g.plays() && !done() && g.line.Step(until) {
@@ -223,7 +223,7 @@ func (e *end) outcome() string {
 	return endName(e.app.Err)
 }
 
-// replay plays one seed and tells everything about it.
+// replay runs one seed and prints its details.
 func replay(out io.Writer, seed uint64, ipv6, trace bool) int {
 	s := draw(seed, ipv6)
 	say(out, "seed %d\nline %+v\nleft %+v\nright %+v\noutages %+v\nrooms %v\n",

@@ -11,17 +11,17 @@ import (
 
 // runner runs seeds on several workers.
 type runner struct {
-	first, seeds uint64 // seeds 0: without an end
+	first, seeds uint64 // seeds 0: no limit
 	workers      int
 	out          io.Writer
 	hash         bool // print a line for each seed
 	ipv6         bool
-	progress     time.Duration // between lines about it; 0: a while that suits a reader
+	progress     time.Duration // time between lines of progress; 0: a readable interval
 }
 
 const maxFailures = 10
 
-// run plays the seeds until they or the context end, or too many have failed.
+// run runs the seeds until all are done, ctx ends, or too many have failed.
 func (r *runner) run(ctx context.Context) *tally {
 	var (
 		next  atomic.Uint64

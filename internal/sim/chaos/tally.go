@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// outcome is what became of one seed.
+// outcome is the result of one seed.
 type outcome struct {
 	seed     uint64
-	failure  string // what must not have happened; empty: nothing
-	verified uint64 // bytes that were checked one by one
+	failure  string // the violated invariant; empty: none
+	verified uint64 // bytes that were compared
 	events   uint64
 	packets  uint64
 	faults   netem.Counters
@@ -23,16 +23,16 @@ type outcome struct {
 	hash     uint64
 }
 
-// clean is how a connection ends that both sides have closed.
+// clean is the end of a connection that both sides have closed.
 const clean = "clean"
 
-// tally adds up outcomes.
+// tally sums outcomes.
 type tally struct {
 	ipv6                             bool
 	seeds, verified, events, packets uint64
 	faults                           netem.Counters
 	ends                             map[string]uint64
-	cleanPairs                       uint64 // connections whose both ends were clean
+	cleanPairs                       uint64 // connections whose ends were both clean
 	failures                         []uint64
 }
 
@@ -82,13 +82,13 @@ func (t *tally) print(out io.Writer, took time.Duration) {
 	}
 }
 
-// replayCommand is how to see a seed again.
+// replayCommand returns the command that repeats a seed.
 func replayCommand(seed uint64, ipv6 bool) string {
 	return fmt.Sprintf("seed %d failed; again: go run ./internal/sim/chaos -seed %d -ipv6=%t",
 		seed, seed, ipv6)
 }
 
-// endName is how an end is counted.
+// endName returns the name under which an end is counted.
 func endName(err error) string {
 	if err == nil {
 		return clean

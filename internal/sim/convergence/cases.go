@@ -15,7 +15,7 @@ import (
 // ErrCase is the error of an unknown experiment.
 var ErrCase = errors.New("no such experiment")
 
-// family is networks of one shape and many sizes.
+// family is the networks of one shape, by size.
 type family struct {
 	name        string
 	least, most int
@@ -24,8 +24,8 @@ type family struct {
 	make        func(n int, seed uint64) graph
 }
 
-// Sizes are so that no way is longer than 14 hops: with 16 for infinity, and a network
-// that costs 1 where it is attached, RFC 2453 §3.2 reaches no further.
+// The sizes keep every path at 14 hops or less: with 16 as infinity, and a cost of 1 for an
+// attached network, RIP reaches no further (RFC 2453 §3.2).
 var families = []family{
 	{"line", 2, 15, 15, "N routers in a line", func(n int, _ uint64) graph { return line(n) }},
 	{"ring", 3, 29, 29, "N routers in a ring", func(n int, _ uint64) graph { return ring(n) }},
@@ -42,7 +42,7 @@ const (
 	widest        = 14 // hops
 )
 
-// narrow draws random networks until one is no wider than RIP reaches.
+// narrow draws random networks until one is within RIP's reach.
 func narrow(n int, seed uint64) graph {
 	rng := netem.Streams(seed)("graph")
 	for {
@@ -52,10 +52,10 @@ func narrow(n int, seed uint64) graph {
 	}
 }
 
-// Experiment is a name for Run, and its description.
+// Experiment is the name of an experiment for Run, and its description.
 type Experiment struct{ Name, Text string }
 
-// Experiments lists what there is, at its usual size.
+// Experiments lists the experiments, at their default sizes.
 func Experiments() []Experiment {
 	var list []Experiment
 	for _, f := range families {
@@ -122,7 +122,7 @@ func Run(name string, o Options) (*Outcome, error) {
 	return &Outcome{Network: r}, nil
 }
 
-// ErrDialect is what a dialect that there is not says.
+// ErrDialect is the error of an unknown dialect.
 var ErrDialect = errors.New("no such dialect")
 
 var dialects = [...]string{rip.Course: "rip", rip.RIPv2: "rip2", rip.RIPng: "ripng"}
@@ -132,5 +132,5 @@ func dialectOf(name string) (rip.Dialect, error) {
 	if i < 0 {
 		return 0, fmt.Errorf("%w: %q: must be rip, rip2 or ripng", ErrDialect, name)
 	}
-	return rip.Dialect(i), nil //nolint:gosec // an index of dialects
+	return rip.Dialect(i), nil //nolint:gosec // index into dialects
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// Believed is a router's opinion of how far a network is, and since when.
+// Believed is a change of a router's distance to the network.
 type Believed struct {
 	After  time.Duration `json:"after_ns"` // since the network was lost
 	Router int           `json:"router"`
-	Cost   int           `json:"cost"` // rip.Infinity: it is unreachable
-	Via    int           `json:"via"`  // the router it has that from; -1: none
+	Cost   int           `json:"cost"` // rip.Infinity: unreachable
+	Via    int           `json:"via"`  // the router from which it has the route; -1: none
 }
 
-// Count is a network that is lost while one router does not hear of it.
+// Count is the result of counting to infinity.
 type Count struct {
 	Dialect  string        `json:"dialect"`
 	Seed     uint64        `json:"seed"`
 	Steps    []Believed    `json:"steps"`
-	Over     time.Duration `json:"over_ns"` // when no router had the route any longer
+	Over     time.Duration `json:"over_ns"` // when no router had the route any more
 	Messages Messages      `json:"messages"`
 	Hash     string        `json:"hash"`
 }
 
-// countToInfinity is a ring of three routers that believe each other in turn. Router 0 loses the
+// countToInfinity runs a ring of three routers that believe each other in turn. Router 0 loses the
 // network behind it. The news reaches router 1, but not router 2, which then advertises a dead
 // route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping" that; it ends at
 // infinity.
@@ -38,8 +38,8 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 		return nil, err
 	}
 	const (
-		stub  = 3 // the wire that is lost
-		toTwo = 2 // the wire from router 2 to router 0
+		stub  = 3 // the link that is lost
+		toTwo = 2 // the link from router 2 to router 0
 	)
 	r := Result{Name: "count"}
 	t := w.effective()
@@ -47,7 +47,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	if err := w.phase(&r, &event{name: "start", limit: settle, do: func() {}}); err != nil {
 		return nil, err
 	}
-	// Router 2 is to speak before router 0 tells it again.
+	// Router 2 sends its update before the next one of router 0.
 	next := func(router int) time.Duration {
 		return w.hosts[router].Stack().RIPs()[0].Info(w.Now()).NextUpdate
 	}

@@ -2,7 +2,7 @@ package convergence
 
 import "math/rand/v2"
 
-// graph is routers and the wires between them, each a pair of routers.
+// graph is a network of routers; a wire is a pair of them.
 type graph struct {
 	routers int
 	wires   [][2]int
@@ -35,8 +35,8 @@ func grid(side int) graph {
 	return g
 }
 
-// random is a tree in which each router hangs on an earlier one, and half as many
-// wires again between any two.
+// random returns a tree in which each router is linked to an earlier one, with half as many further
+// links between random routers.
 func random(n int, rng *rand.Rand) graph {
 	g := graph{routers: n}
 	seen := map[[2]int]bool{}
@@ -52,7 +52,7 @@ func random(n int, rng *rand.Rand) graph {
 	for i := 1; i < n; i++ {
 		add(rng.IntN(i), i)
 	}
-	// A small network is full before it has them all.
+	// A small network may run out of pairs.
 	for left := min(n/2, n*(n-1)/2-len(g.wires)); left > 0; {
 		if add(rng.IntN(n), rng.IntN(n)) {
 			left--
@@ -61,7 +61,7 @@ func random(n int, rng *rand.Rand) graph {
 	return g
 }
 
-// neighbors lists, for each router, the other ends of its wires for which use holds.
+// neighbors lists, for each router, the other ends of its wires that use selects.
 func (g *graph) neighbors(use func(wire int) bool) [][]int {
 	to := make([][]int, g.routers)
 	for i, w := range g.wires {
@@ -73,10 +73,10 @@ func (g *graph) neighbors(use func(wire int) bool) [][]int {
 	return to
 }
 
-// unreached is a distance for routers that there is no way to.
+// unreached is the distance of routers without a path.
 const unreached = -1
 
-// distances are the hops from each router to the nearest of the roots.
+// distances returns the hops from each router to the nearest of the roots.
 func distances(neighbors [][]int, roots ...int) []int {
 	d := make([]int, len(neighbors))
 	for i := range d {
@@ -100,7 +100,7 @@ func distances(neighbors [][]int, roots ...int) []int {
 	return d
 }
 
-// diameter is the longest of the shortest paths, in hops.
+// diameter returns the length of the longest shortest path, in hops.
 func (g *graph) diameter() int {
 	neighbors := g.neighbors(func(int) bool { return true })
 	longest := 0
@@ -112,7 +112,7 @@ func (g *graph) diameter() int {
 	return longest
 }
 
-// bridge reports whether the network falls in two without a wire.
+// bridge reports whether the network is divided without a wire.
 func (g *graph) bridge(wire int) bool {
 	ends := g.wires[wire]
 	d := distances(g.neighbors(func(i int) bool { return i != wire }), ends[0])

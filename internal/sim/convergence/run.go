@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// Messages are what the routers said, all together.
+// Messages counts the messages of all routers.
 type Messages struct {
 	Requests  uint64 `json:"requests"`
 	Responses uint64 `json:"responses"`
-	Triggered uint64 `json:"triggered"` // of the responses
+	Triggered uint64 `json:"triggered"` // part of the responses
 	Entries   uint64 `json:"entries"`
 }
 
@@ -24,22 +24,22 @@ func (m Messages) minus(o Messages) Messages {
 	}
 }
 
-// Phase is what followed from one thing that happened.
+// Phase is the reaction of the network to one event.
 type Phase struct {
 	Name string `json:"name"`
-	// Converged is the time until the last wrong route of all was right.
+	// Converged is the time until all routes were right.
 	Converged time.Duration `json:"converged_ns"`
-	// Steps tell when half, nine tenths and so on were.
+	// Steps are the times until half, nine tenths and so on were right.
 	Steps []Step `json:"-"`
-	// Messages are those until then.
+	// Messages are those until Converged.
 	Messages Messages      `json:"messages"`
-	Changes  uint64        `json:"changes"` // of routing tables
-	Loops    int           `json:"loops"`   // routing loops that outlived their instant
+	Changes  uint64        `json:"changes"` // changes of routing tables
+	Loops    int           `json:"loops"`   // routing loops that lasted longer than an instant
 	Longest  time.Duration `json:"longest_loop_ns"`
-	Highest  int           `json:"highest_cost"` // that any router believed in
+	Highest  int           `json:"highest_cost"` // maximum finite cost in any table
 }
 
-// Result is an experiment's outcome.
+// Result is the result of an experiment.
 type Result struct {
 	Name     string        `json:"name"`
 	Dialect  string        `json:"dialect"`
@@ -47,22 +47,22 @@ type Result struct {
 	Routers  int           `json:"routers"`
 	Wires    int           `json:"wires"`
 	Diameter int           `json:"diameter"`
-	Routes   int           `json:"routes"` // of all tables together
+	Routes   int           `json:"routes"` // number of routes in all tables
 	Phases   []Phase       `json:"phases"`
 	Packets  uint64        `json:"packets"`
 	Elapsed  time.Duration `json:"virtual_ns"`
 	Hash     string        `json:"hash"`
 }
 
-// ErrUnfinished is what a network that did not converge in its time says.
+// ErrUnfinished is the error of a network that did not converge in time.
 var ErrUnfinished = errors.New("did not converge")
 
-// event is something that happens to a network.
+// event is a change of the network.
 type event struct {
 	name  string
-	limit time.Duration // for the routes to be right afterwards
+	limit time.Duration // time for the routes to become right
 	do    func()
-	// lasting: it takes its time, and the network is in the end what it was.
+	// lasting: run takes time, and the network is unchanged at the end.
 	lasting bool
 }
 
@@ -92,7 +92,7 @@ func (w *network) run(r *Result) error {
 	return nil
 }
 
-// flapping is how long a wire that flaps is down, and then up.
+// flapping is how long a flapping link stays down, and then up.
 const flapping = 50 * time.Millisecond
 
 func (w *network) flap(wire int) {
@@ -104,8 +104,8 @@ func (w *network) flap(wire int) {
 	}
 }
 
-// victim is a wire that something happens to: the first behind the middle whose loss
-// does not split the network, or the one in the middle if each would.
+// victim picks a link for an event: the first one after the middle whose loss does not divide the
+// network, or else the one in the middle.
 func (w *network) victim() int {
 	middle := len(w.wires) / 2
 	for i := range w.wires {
@@ -116,8 +116,7 @@ func (w *network) victim() int {
 	return middle
 }
 
-// phase has something happen and waits until all routes are right and have been so for
-// a whole period.
+// phase triggers an event, and waits until all routes have been right for a whole period.
 func (w *network) phase(r *Result, e *event) error {
 	v, before := w.watch, w.messages()
 	if e.lasting {

@@ -12,10 +12,10 @@ import (
 // it with the right one.
 type watch struct {
 	net   *network
-	peers [][]int16 // of each router, the router at the other end of each interface
+	peers [][]int16 // by router and interface: the router at the other end
 	cells []cell    // by wire, then by router
 	want  []uint8   // the right costs, in the same order
-	wrong int       // cells that are not as wanted
+	wrong int       // number of cells that differ from want
 
 	changes  uint64
 	settled  clock.Time // when the last wrong cell became right
@@ -23,8 +23,8 @@ type watch struct {
 	phase    clock.Time
 	highest  int // the highest cost below Infinity in this phase
 	circles  []circle
-	found    int           // circles in this phase that outlived their instant
-	longest  time.Duration // the oldest of them
+	found    int           // loops in this phase that lasted longer than an instant
+	longest  time.Duration // the age of the oldest of them
 	nextMark int
 }
 
@@ -32,12 +32,12 @@ type watch struct {
 type cell struct {
 	learned uint8 // RIP's cost; Infinity: none
 	local   bool  // it is the router's own network
-	via     int16 // the router that RIP sends packets to, or nobody
+	via     int16 // the next hop of RIP, or nobody
 }
 
 const nobody = -1
 
-// circle is a routing loop: packets to the network of wire never leave it.
+// circle is a routing loop for packets to the network of a wire.
 type circle struct {
 	wire, member int
 	since        clock.Time
@@ -71,8 +71,7 @@ func (c *cell) cost() uint8 {
 	return c.learned
 }
 
-// begin starts a phase, after which the routes are to be right for what the network
-// is now.
+// begin starts a phase. From now on, want has the right routes for the current network.
 func (v *watch) begin() {
 	v.want = v.net.right()
 	v.wrong = 0
@@ -103,7 +102,7 @@ func (v *watch) hear(router int, c rip.Change) {
 	v.set(at, n)
 }
 
-// local notes that the network of a wire is its routers' own, or no more.
+// local records whether a wire's network is attached to its routers.
 func (v *watch) local(wire int, up bool) {
 	for _, r := range v.net.wires[wire] {
 		at := wire*v.net.routers + r
@@ -128,7 +127,7 @@ func (v *watch) set(at int, n cell) {
 	}
 }
 
-// judge counts a cell that was right or not and is right or not.
+// judge updates the count of wrong cells.
 func (v *watch) judge(was, is bool, now clock.Time) {
 	switch {
 	case was && !is:
@@ -142,7 +141,7 @@ func (v *watch) judge(was, is bool, now clock.Time) {
 	v.mark(now)
 }
 
-// marks are the shares whose instants a phase reports.
+// marks are the shares that a phase reports.
 var marks = [...]float64{0.5, 0.9, 0.99, 1}
 
 func (v *watch) mark(now clock.Time) {
@@ -153,8 +152,8 @@ func (v *watch) mark(now clock.Time) {
 	}
 }
 
-// circular reports whether packets from a router to a network come by it again. A wire
-// that is broken ends their way.
+// circular reports whether packets from a router to a network return to it. A broken wire ends
+// their path.
 func (v *watch) circular(wire, router int) bool {
 	row := v.cells[wire*v.net.routers : (wire+1)*v.net.routers]
 	at := router
@@ -174,7 +173,7 @@ func (v *watch) known(wire int) bool {
 	return slices.ContainsFunc(v.circles, func(c circle) bool { return c.wire == wire })
 }
 
-// review ends the circles of a network that are no more.
+// review ends the loops of a network that no longer exist.
 func (v *watch) review(wire int, now clock.Time) {
 	for i := 0; i < len(v.circles); i++ {
 		c := v.circles[i]
@@ -196,7 +195,7 @@ func (v *watch) lasted(d time.Duration) {
 	}
 }
 
-// end closes the phase's books: what still goes round counts with its age.
+// end finishes the phase: existing loops count with their current age.
 func (v *watch) end() {
 	for _, c := range v.circles {
 		v.lasted(v.net.Now().Sub(c.since))

@@ -13,25 +13,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// network is a graph of routers that run.
+// network is a running network of routers.
 type network struct {
 	*sim.World
 	graph
-	dialects []rip.Dialect // the first is watched
+	dialects []rip.Dialect // the first dialect is watched
 	hosts    []*sim.Host
-	ends     [][2]sim.End // of each wire
+	ends     [][2]sim.End // the ends of each wire
 	down     []bool       // wires whose ends know that they are cut
-	broken   []bool       // wires whose ends do not
+	broken   []bool       // wires that lose everything without the knowledge of their ends
 	watch    *watch
 }
 
-// The wires: so long, and up to as much longer.
+// The delay of wires, and its random part.
 const (
 	wireDelay  = time.Millisecond
 	wireSpread = 4 * time.Millisecond
 )
 
-// address is that of an end of a wire, 1 or 2. Four addresses are a wire's: a /30.
+// address returns the address of an end of a wire, 1 or 2. A wire has a /30.
 func address(wire, end int) netip.Addr {
 	n := wire<<2 | end
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
@@ -44,7 +44,7 @@ func address6(wire, end int) netip.Addr {
 	})
 }
 
-// wireOf is the wire that a prefix is of.
+// wireOf returns the wire of a prefix.
 func wireOf(p netip.Prefix) int {
 	if a := p.Addr(); a.Is6() {
 		return int(binary.BigEndian.Uint32(a.AsSlice()[4:]))
@@ -135,8 +135,8 @@ func (w *network) setBroken(wire int, broken bool) {
 	}
 }
 
-// own is what a network costs those on it: RFC 2453 §3.9.2 and RFC 2080 §2.4.2 add the receiver's
-// link.
+// own returns the cost of a network for the routers on it: RFC 2453 §3.9.2 and RFC 2080 §2.4.2 add
+// the receiver's link.
 func (w *network) own() int {
 	if w.dialects[0] == rip.Course {
 		return 0
@@ -144,7 +144,7 @@ func (w *network) own() int {
 	return 1
 }
 
-// right is what every router's cost to every wire's network ought to be.
+// right returns the right cost of every wire's network at every router.
 func (w *network) right() []uint8 {
 	neighbors := w.neighbors(func(i int) bool { return !w.down[i] && !w.broken[i] })
 	costs := make([]uint8, w.routers*len(w.wires))

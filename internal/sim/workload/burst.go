@@ -11,16 +11,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// BurstConfig is the document's thought experiment: some packets at once, one way, and how
-// many the sender sends until it knows that all have arrived. The zero one is the document's
-// fence.
+// BurstConfig configures the document's thought experiment: a burst of packets in one direction,
+// and how many the sender sends until it knows that all have arrived. The zero value is the
+// document's fence.
 type BurstConfig struct {
-	// Name is of the random streams; empty: "burst".
+	// Name is the name of the random streams; empty: "burst".
 	Name string
-	// Packets is how many there are; 0: 16.
+	// Packets is the number of packets; 0: 16.
 	Packets int
-	// RCP is how both ends are. Its zeros mean what Config says, but for a Timeout of 200
-	// Ticks: nothing here is about silence.
+	// RCP configures both ends. Zero fields have their usual defaults, except for a Timeout of 200
+	// Ticks: this experiment does not test silence.
 	RCP rcp.Config
 }
 
@@ -32,22 +32,22 @@ const (
 
 // BurstResult is the state of a burst.
 type BurstResult struct {
-	// Finished says that every packet is acknowledged; Failure says what happened if not.
+	// Finished says that every packet is acknowledged; otherwise Failure has the reason.
 	Finished bool
 	Failure  string
-	// Sent counts packets with data, each time that they were sent, and Rounds the rounds of
-	// the send loop in which any was.
+	// Sent counts transmissions of packets with data, and Rounds the iterations of the send loop
+	// with a transmission.
 	Sent, Rounds uint64
-	// Took is from the first of them to the acknowledgment of the last.
+	// Took is the time from the first transmission to the acknowledgment of the last packet.
 	Took time.Duration
 }
 
-// Burst is a burst under way.
+// Burst is a running burst.
 type Burst struct {
 	cfg    BurstConfig
 	socket *rcp.Socket
 	last   clock.Time
-	began  clock.Time // never: the connection is not open yet
+	began  clock.Time // Never: the connection is not open yet
 	result BurstResult
 	over   bool
 }
@@ -110,7 +110,7 @@ func (b *Burst) turn(now clock.Time, r *rcp.Router) clock.Time {
 	return clock.Never
 }
 
-// sent is shown what leaves.
+// sent observes the packets that leave.
 func (b *Burst) sent(now clock.Time, p []byte) {
 	if b.began == clock.Never || p[0] != byte(rcp.DAT) {
 		return
@@ -131,7 +131,7 @@ func (b *Burst) end(failure string) {
 	b.result.Finished, b.result.Failure = failure == "", failure
 }
 
-// Done reports whether everything is acknowledged, or never will be.
+// Done reports whether everything is acknowledged, or the burst has failed.
 func (b *Burst) Done() bool { return b.over }
 
 // Result returns the result of the burst so far.

@@ -8,26 +8,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// stream is one end of whatever carries bytes both ways. Both return how many they moved.
+// echoStream is one end of a byte stream in both directions. Its methods return how many bytes they
+// moved.
 type echoStream interface {
 	Write(p []byte) int
 	Read(p []byte) int
 }
 
-// client is the document's: it writes a piece, rests, and so on, and then waits for the rest
-// of its echo. It checks each byte as it comes back, which the document does by a SHA-256 of
-// all of them.
+// echoClient is the document's client: it writes pieces with pauses, and then waits for the rest of
+// the echo. It compares each byte, while the document compares a SHA-256 of all of them.
 type echoClient struct {
 	cfg    EchoConfig
 	rng    *rand.Rand
 	buf    []byte
 	began  clock.Time
-	now    clock.Time // of its last turn
-	next   clock.Time // when it writes again
-	writes int        // pieces written whole
-	piece  uint64     // the stream's offset at the end of the piece being written
-	// written and echoed are the stream's offsets; wrong is set when a byte came back that
-	// was not written.
+	now    clock.Time // time of its last turn
+	next   clock.Time // time of the next write
+	writes int        // pieces that were written completely
+	piece  uint64     // the stream's offset at the end of the current piece
+	// written and echoed are offsets in the stream; wrong is set when an echoed byte differs.
 	written, echoed uint64
 	wrong           bool
 }
@@ -57,7 +56,7 @@ func (c *echoClient) turn(now clock.Time, s echoStream) {
 	}
 }
 
-// write writes a piece, or the rest of one, and reports whether all of it has been written.
+// write writes a piece, or the rest of one, and reports whether the piece is complete.
 func (c *echoClient) write(s echoStream) bool {
 	if c.piece == c.written {
 		c.piece += uint64(c.cfg.MinBytes + c.rng.IntN(c.cfg.MaxBytes-c.cfg.MinBytes+1))
@@ -68,18 +67,18 @@ func (c *echoClient) write(s echoStream) bool {
 	return c.written == c.piece
 }
 
-// pause draws how long the client rests.
+// pause draws the length of a pause.
 func (c *echoClient) pause() time.Duration {
 	steps := int64((c.cfg.MaxPause - c.cfg.MinPause) / time.Millisecond)
 	return c.cfg.MinPause + time.Duration(c.rng.Int64N(steps+1))*time.Millisecond
 }
 
-// done reports whether the last pause is over and the echo whole.
+// done reports whether the last pause is over and the echo complete.
 func (c *echoClient) done() bool {
 	return c.writes == c.cfg.Writes && c.echoed == c.written && c.next.Due(c.now)
 }
 
-// due is when the client wants a turn; never: when something comes back.
+// due returns when the client needs a turn; Never: when data arrives.
 func (c *echoClient) due() clock.Time {
 	if c.next > c.now && (c.writes < c.cfg.Writes || c.echoed == c.written) {
 		return c.next
@@ -89,7 +88,7 @@ func (c *echoClient) due() clock.Time {
 
 func (c *echoClient) took() time.Duration { return c.now.Sub(c.began) }
 
-// echo writes back what it reads, as far as there is room, through buf.
+// echo writes back the data that it reads, up to room bytes, through buf.
 func echo(s echoStream, room int, buf []byte) {
 	for room > 0 {
 		n := s.Read(buf[:min(room, len(buf))])

@@ -13,23 +13,24 @@ import (
 // ErrEchoConfig is wrapped by errors in a Config.
 var ErrEchoConfig = errors.New("fence: invalid configuration")
 
-// EchoConfig is the document's workload and how RCP is to carry it. The zero Config is the
+// EchoConfig is the document's workload, and the configuration of RCP. The zero value is the
 // document's.
 type EchoConfig struct {
-	// Name is of the flow's random streams, so that flows differ which share a host; empty:
+	// Name is the name of the flow's random streams, which makes flows on one host differ; empty:
 	// "fence".
 	Name string
-	// Writes is how many pieces the client writes; 0: 1000.
+	// Writes is the number of pieces that the client writes; 0: 1000.
 	Writes int
-	// MinBytes and MaxBytes bound a piece's length, of which each is as likely; 0: 200, 399.
+	// MinBytes and MaxBytes limit the length of a piece, which is uniformly distributed; 0: 200,
+	// 399.
 	MinBytes, MaxBytes int
-	// MinPause and MaxPause bound how long the client rests after each piece, in whole
-	// milliseconds of which each is as likely; 0: 2 ms, 19 ms.
+	// MinPause and MaxPause limit the pause after each piece, which is uniformly distributed in
+	// whole milliseconds; 0: 2 ms, 19 ms.
 	MinPause, MaxPause time.Duration
-	// RCP is how both ends are: Width, the fence's, PacketSize, Tick, the switches Window and
-	// Timer. Its zeros mean the document's but for three: a SendBuffer of 1 MiB, for the
-	// document's has no end; a Timeout of 50 Ticks, for at a loss of 60 % its ten are not
-	// rare enough for a table; and a MaxRTO of ten Ticks. Rand is filled in.
+	// RCP configures both ends: Width of the fence, PacketSize, Tick, and the switches Window and
+	// Timer. Zero fields are the document's, with three exceptions: a SendBuffer of 1 MiB, because
+	// the document's is unlimited; a Timeout of 50 Ticks, because timeouts after ten Ticks are too
+	// frequent at a loss of 60 %; and a MaxRTO of ten Ticks. Rand is set by Attach.
 	RCP rcp.Config
 	// Opened, if not nil, is called with the client's TCP connection before anything happens on it.
 	Opened func(*sim.Conn)
@@ -43,7 +44,7 @@ const (
 	sendBuffer   = 1 << 20
 )
 
-// maxWrites bounds what one client writes, maxPiece a piece of it.
+// maxWrites limits the pieces of a client, maxPiece the length of a piece.
 const (
 	maxWrites = 1 << 20
 	maxPiece  = 1 << 16
@@ -61,7 +62,7 @@ func (c EchoConfig) WithDefaults() EchoConfig {
 	return c
 }
 
-// transport fills in what this room wants of RCP.
+// transport sets the fields of RCP's configuration that this package determines.
 func transport(c rcp.Config) rcp.Config {
 	c.Tick = cmp.Or(c.Tick, defaultTick)
 	c.Timeout = cmp.Or(c.Timeout, timeoutTicks*c.Tick)

@@ -9,18 +9,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// port is the RCP of one UDP port, and whose turn it is when something happens there.
+// port is the RCP of one UDP port, with its user.
 type port struct {
 	router *rcp.Router
 	buf    []byte
-	// user has its turn at each of the port's; it returns when it wants another.
+	// user is called at each of the port's turns; it returns when it needs another one.
 	user func(now clock.Time) clock.Time
-	// sent, if it is set, is shown what leaves.
+	// sent, if it is set, observes the packets that leave.
 	sent func(now clock.Time, b []byte)
 }
 
-// Turn implements sim.DatagramApp. Data that the user writes at the time of a round of the send
-// loop is part of the round.
+// Turn implements sim.DatagramApp. Data that the user writes at the time of an iteration of the
+// send loop is part of that iteration.
 func (p *port) Turn(now clock.Time, s *sim.Socket) {
 	for r, ok := s.Receive(p.buf); ok; r, ok = s.Receive(p.buf) {
 		p.router.Input(now, r.From, p.buf[:r.Len])
@@ -28,7 +28,7 @@ func (p *port) Turn(now clock.Time, s *sim.Socket) {
 	next := p.user(now)
 	if p.router.Deadline().Due(now) {
 		p.router.Advance(now)
-		next = p.user(now) // a socket may have learnt that it is over
+		next = p.user(now) // a socket may have ended
 	}
 	var d rcp.Datagram
 	for s.Roomy() && p.router.Output(now, &d) {
@@ -36,19 +36,19 @@ func (p *port) Turn(now clock.Time, s *sim.Socket) {
 			p.sent(now, d.Data)
 		}
 		if s.Send(d.Peer, d.Data) != nil {
-			break // as good as lost: it is retransmitted a round later
+			break // the same as a loss: it is retransmitted an iteration later
 		}
 	}
 	s.Wake(clock.Earliest(next, p.router.Deadline()))
 }
 
-// rcpStream is a socket as a stream.
+// rcpStream adapts a socket to echoStream.
 type rcpStream struct{ *rcp.Socket }
 
 func (s rcpStream) Write(p []byte) int { return s.Tx().Write(p) }
 func (s rcpStream) Read(p []byte) int  { return s.Rx().Read(p) }
 
-// newPort returns a port whose router listens for backlog peers; 0: for none.
+// newPort returns a port whose router listens with a backlog; 0: it does not listen.
 func newPort(h *sim.Host, cfg *EchoConfig, backlog int) (*port, error) {
 	c := cfg.RCP
 	c.Rand = h.World().Rand(h.Name() + " " + cfg.Name + " loop")
@@ -64,7 +64,7 @@ func newPort(h *sim.Host, cfg *EchoConfig, backlog int) (*port, error) {
 	return &port{router: r, buf: make([]byte, 1<<16)}, nil
 }
 
-// newPorts returns a port for each host, of which the server's listens.
+// newPorts returns a port for each host. The server's port listens.
 func newPorts(client, server *sim.Host, cfg *EchoConfig) (c, s *port, err error) {
 	if c, err = newPort(client, cfg, 0); err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func newPorts(client, server *sim.Host, cfg *EchoConfig) (c, s *port, err error)
 	return c, s, nil
 }
 
-// server serves the sockets of a port, each by serve.
+// server calls serve for each socket of a port.
 func (p *port) serve(serve func(s *rcp.Socket)) {
 	var sockets []*rcp.Socket
 	p.user = func(clock.Time) clock.Time {
@@ -89,9 +89,8 @@ func (p *port) serve(serve func(s *rcp.Socket)) {
 	}
 }
 
-// AttachEcho has a client on one host begin to write to an echo server on the other, whose
-// address and UDP port are at. Errors: ErrConfig, what rcp.Config has against itself, and
-// that the port is taken.
+// AttachEcho makes a client on one host write to an echo server on the other, at the address and
+// UDP port at. Errors: ErrEchoConfig, the errors of rcp.Config, and a port in use.
 func AttachEcho(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -138,11 +137,11 @@ func (a *EchoApp) turnRCP(now clock.Time, r *rcp.Router, s *rcp.Socket) clock.Ti
 	default:
 		return c.due()
 	}
-	r.Close() // as the document's client does: it says no word of farewell
+	r.Close() // as the document's client does: without telling the server
 	return clock.Never
 }
 
-// round counts the instants at which something leaves.
+// round counts the instants at which packets leave.
 func (a *EchoApp) round(now clock.Time) {
 	if now != a.lastRound {
 		a.lastRound = now

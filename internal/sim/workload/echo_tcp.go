@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// AttachEchoTCP has the same client and server talk over TCP, as the hosts' configurations have
-// it: what Recovery they use, for one. RCP's part of the Config has no meaning then.
+// AttachEchoTCP is AttachEcho over TCP, with the hosts' configurations, for example of Recovery.
+// RCP's part of the Config has no effect.
 func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*EchoApp, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -43,7 +43,7 @@ func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*
 	return a, nil
 }
 
-// tcpClient is a client on a connection.
+// tcpClient is a client on a TCP connection.
 type tcpClient struct {
 	app  *EchoApp
 	conn *sim.Conn
@@ -73,7 +73,7 @@ func (t *tcpClient) Turn(now clock.Time, conn *sim.Conn, e tcp.Event) {
 	conn.Close()
 }
 
-// echoServer is the server on a connection.
+// echoServer is the server on a TCP connection.
 type echoServer struct{ buf []byte }
 
 // Turn implements sim.App.

@@ -10,27 +10,26 @@ import (
 // ErrNotebookConfig is wrapped by errors in a Config.
 var ErrNotebookConfig = errors.New("notebook: invalid configuration")
 
-// NotebookConfig is how a sender and its receiver run. The zero Config is the document's.
+// NotebookConfig configures a sender and its receiver. The zero value is the document's.
 type NotebookConfig struct {
 	// Duration is how long the sender sends; 0: a minute.
 	Duration time.Duration
 	// Record keeps a Point for each acknowledgment, 40 bytes each.
 	Record bool
 	// SenderCost is the time of an iteration of the sender's polling loop, which reads an
-	// acknowledgment and sends a segment. ReceiverCost is the receiver's time for a segment, for
-	// which it also prints a line. 0: 50 µs, about Python's time, and 150 µs, with which the window
-	// falls at 1,437 as in the document's figure of its fast link: 277 datagrams in the receiver's
-	// buffer, and 176 ms of processing. Negative: no time. The document's "bottleneck is the
-	// receiver" is this cost; besides, a go-back-N sender does not send a window at one instant.
+	// acknowledgment and sends a segment. ReceiverCost is the receiver's time for a segment,
+	// including the line that it prints. 0: 50 µs, about Python's time, and 150 µs. With these, the
+	// window falls at 1,437 as in the document's figure of its fast link: 277 datagrams in the
+	// receiver's buffer, and 176 ms of processing. Negative: no time.
 	SenderCost, ReceiverCost time.Duration
-	// HeldCost is what a segment costs the receiver on top for each one that it holds: it
-	// holds all since it had none missing the last time. 0: 500 ns; to find, sort and walk the
-	// document's list takes Python 3.11 from 0.3 to 1.3 µs for each. Negative: no time.
+	// HeldCost is the receiver's extra time for a segment, for each segment that it holds. It holds
+	// all segments since the last time without a gap. 0: 500 ns; Python 3.11 needs 0.3 to 1.3 µs
+	// for each to find, sort and walk the document's list. Negative: no time.
 	HeldCost time.Duration
-	// Buffer is how many datagrams the sender's socket queues, and the receivers' in all; 0:
-	// 277, which is Linux's 208 KiB, of which a small one takes 768 bytes.
+	// Buffer limits the datagrams in the queues of the sender's socket and of the receivers'
+	// socket; 0: 277, which fill Linux's 208 KiB, because a small datagram uses 768 bytes.
 	Buffer int
-	// Window is how many segments the receiver keeps; 0: 100000, as in the document.
+	// Window limits the segments that the receiver keeps; 0: 100000, as in the document.
 	Window int
 }
 
@@ -44,7 +43,7 @@ const (
 	heldCost        = 500 * time.Nanosecond
 )
 
-// datagramCharge is what a small datagram takes of a receive buffer here.
+// datagramCharge is the space of a small datagram in a receive buffer here.
 const datagramCharge = 256
 
 func (c NotebookConfig) withDefaults() NotebookConfig {

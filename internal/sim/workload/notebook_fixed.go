@@ -2,13 +2,13 @@ package workload
 
 import "math"
 
-// fixedWindow is the document's FixedWindowStrategy: a window that never changes. With every third
-// duplicate, of whatever segment, it goes back to the missing one. It has no timeout: after the
-// loss of a whole window it is silent for ever.
+// fixedWindow is the document's FixedWindowStrategy: a window that never changes. After every third
+// duplicate, of any segment, it goes back to the missing one. It has no timeout: after the loss of
+// a whole window it stays silent.
 type fixedWindow struct {
 	Ledger
-	// unacknowledged are the segments that no acknowledgment named. One that a later one
-	// passed over stays, as in the document: should it be named after all, that is news.
+	// unacknowledged are the segments that no acknowledgment has named. As in the document, a
+	// segment stays if a later one is acknowledged, so its own acknowledgment still counts as new.
 	unacknowledged map[int]struct{}
 }
 

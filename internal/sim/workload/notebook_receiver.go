@@ -9,19 +9,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// peer is what the document's receiver keeps of a sender.
+// peer is the state of the document's receiver for one sender.
 type peer struct {
-	limit int // segments it keeps
+	limit int // maximum number of segments that it keeps
 	begun bool
-	// high is the highest segment that had no gap before it once, and stored its record.
-	// Whatever is not above it is passed over without a word.
+	// high is the highest segment that was ever received without a gap before it, and stored its
+	// record. Segments up to high are ignored.
 	high   int
 	stored Ack
-	// window are the records above high; contiguous is the end of the run that begins
-	// there, top the highest.
+	// window has the records above high; contiguous is the end of the run that begins there, and
+	// top the highest.
 	window          map[int]Ack
 	contiguous, top int
-	bytes           uint64 // of the segments up to contiguous
+	bytes           uint64 // payload of the segments up to contiguous
 }
 
 // arrive records a segment. It returns the record to acknowledge, that of the highest segment
@@ -55,7 +55,7 @@ func (p *peer) arrive(a Ack) (Ack, bool) {
 	case p.contiguous == p.top:
 		p.stored, p.high = p.window[p.top], p.top
 		clear(p.window)
-	case len(p.window)+1 == p.limit: // with the one that is stored
+	case len(p.window)+1 == p.limit: // with the stored record
 		p.chop()
 	}
 	if p.contiguous == p.high {
@@ -64,7 +64,7 @@ func (p *peer) arrive(a Ack) (Ack, bool) {
 	return p.window[p.contiguous], true
 }
 
-// advance takes a segment that has nothing missing around it.
+// advance handles a segment without gaps around it.
 func (p *peer) advance(a Ack) {
 	p.stored = a
 	p.high, p.contiguous, p.top = a.Seq, a.Seq, a.Seq
@@ -79,18 +79,18 @@ func (p *peer) chop() {
 	}
 }
 
-// The receiver asks its sender to begin, again each second, and gives up the tenth time.
+// The receiver asks its sender to begin, repeats that each second, and gives up at the tenth time.
 const (
 	handshakeRetry = time.Second
 	handshakeTries = 10
 )
 
-// Process is the receivers' Python process, which the document runs one of for all senders: it
-// takes datagrams one after the other, whosever they are, from one socket's buffer. The zero
-// Process has nothing to do.
+// Process is the Python process of the receivers. The document runs one process for all senders: it
+// takes their datagrams one after the other, from the buffer of one socket. The zero Process is
+// idle.
 type Process struct {
 	queue []arrival
-	idle  clock.Time // it is busy until then
+	idle  clock.Time // busy until then
 }
 
 // arrival is a datagram in the process's buffer.
@@ -99,8 +99,7 @@ type arrival struct {
 	data []byte
 }
 
-// turn takes what is to be taken now of a receiver's, and has the receiver whose turn is next
-// woken for it.
+// turn processes the datagrams that are due, and wakes the receiver of the next one at its time.
 func (p *Process) turn(now clock.Time, r *receiver) {
 	for len(p.queue) > 0 && p.queue[0].of == r && p.idle <= now {
 		b := p.queue[0].data
@@ -121,7 +120,7 @@ type receiver struct {
 	buf     []byte
 	out     []byte
 	tries   int        // handshakes sent
-	again   clock.Time // when the next is due
+	again   clock.Time // when the next one is due
 	heard   bool       // the sender has answered
 
 	acks, ackBytes, garbage, overflowed uint64
@@ -156,7 +155,7 @@ func (r *receiver) Turn(now clock.Time, s *sim.Socket) {
 	r.wake(now)
 }
 
-// wake sets when the receiver has something to do that no datagram tells it of.
+// wake schedules the receiver's next turn without a datagram.
 func (r *receiver) wake(now clock.Time) {
 	at := clock.Never
 	if !r.heard {
@@ -180,8 +179,8 @@ func (r *receiver) ask(now clock.Time) {
 	r.send(append(r.out[:0], handshake...))
 }
 
-// take takes a datagram and returns how long that takes: the document's program looks a segment
-// up in all that it holds for the sender, sorts them, and walks them for the first gap.
+// take processes a datagram and returns the time that this takes: the document's program searches
+// the segment among all that it holds for the sender, sorts them, and walks them to the first gap.
 func (r *receiver) take(b []byte) (cost time.Duration) {
 	cost = r.cfg.ReceiverCost
 	m, err := parse(b)
@@ -205,5 +204,5 @@ func (r *receiver) take(b []byte) (cost time.Duration) {
 	return cost
 }
 
-// send sends what is lost if the host has no room: the document's programs do not look.
+// send ignores a full host, in which the datagram is lost: the document's programs do not check.
 func (r *receiver) send(b []byte) { _ = r.socket.Send(r.to, b) }

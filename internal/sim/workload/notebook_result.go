@@ -5,54 +5,54 @@ import (
 	"time"
 )
 
-// NotebookResult is the result of a sender. The document prints the first five.
+// NotebookResult is the result of a sender. The document prints the first five fields.
 type NotebookResult struct {
 	TotalAcks, DuplicateAcks int
 	DuplicatePercent         float64
-	// Throughput is 80 bytes for each acknowledgment that said something new, a second: the
-	// document's count, in which a segment has 80 bytes whatever it has.
+	// Throughput is 80 bytes per second for each new acknowledgment: the document counts 80 bytes
+	// for each segment, whatever its size.
 	Throughput float64
-	// MeanRTT is of what the sender measured, whose send times are those that the receiver
-	// stored.
+	// MeanRTT is the mean of the sender's measurements. Their send times are those that the
+	// receiver stored.
 	MeanRTT time.Duration
 
-	// Finished says that the sender has run for its time; Failure says what happened if not.
+	// Finished says that the sender has run for its time; otherwise Failure has the reason.
 	Finished bool
 	Failure  string
 	// Took is how long it has run.
 	Took time.Duration
-	// MinRTT and MaxRTT are the least and the most that was measured; LastRTT the last.
+	// MinRTT, MaxRTT and LastRTT are the minimum, the maximum and the last of the measurements.
 	MinRTT, MaxRTT, LastRTT time.Duration
-	// NewAcks are the acknowledgments that said something new.
+	// NewAcks counts the acknowledgments of new segments.
 	NewAcks int
-	// Sent counts the sender's segments and SentBytes their IP packets' bytes; Again those
-	// of a number that was sent before.
+	// Sent counts the sender's segments, SentBytes the bytes of their IP packets, and Again the
+	// retransmissions.
 	Sent, SentBytes, Again uint64
 	// Delivered is the number of segments that the receiver has without a gap, by its own count,
-	// and DeliveredBytes their datagrams' payload. Acks and AckBytes are its acknowledgments.
+	// and DeliveredBytes their payload. Acks and AckBytes are its acknowledgments.
 	Delivered, DeliveredBytes uint64
 	Acks, AckBytes            uint64
-	// Garbage counts datagrams that were no message, and Overflowed those that the
-	// receiver's socket had no room for.
+	// Garbage counts invalid datagrams, and Overflowed those that the receiver's socket had no room
+	// for.
 	Garbage, Overflowed uint64
 	Cwnd, Ssthresh      int // segments, at the end
 	MaxCwnd             int
-	// Points are of all acknowledgments, if Config.Record is set.
+	// Points has all acknowledgments, if Config.Record is set.
 	Points []Point
 }
 
-// Point is what an acknowledgment left behind.
+// Point is the state after an acknowledgment.
 type Point struct {
 	At             time.Duration // since the sender began
-	Seq            int           // what it named
-	RTT            time.Duration // 0: it said nothing new
+	Seq            int           // the acknowledged segment
+	RTT            time.Duration // 0: not a new segment
 	Cwnd, Ssthresh int           // segments
 }
 
-// averageSegmentSize is the document's.
+// averageSegmentSize is the document's constant.
 const averageSegmentSize = 80
 
-// headers are IP's and UDP's.
+// headers is the size of the headers of IP and UDP.
 const headers = 28
 
 // Text returns the results as the document prints them.
@@ -63,7 +63,7 @@ func (r *NotebookResult) Text(port uint16) string {
 		r.MeanRTT.Seconds()*1000)
 }
 
-// fill completes what the ledger knows, of a run that is to take d.
+// fill adds the ledger's values, for a run of duration d.
 func (r *NotebookResult) fill(l *Ledger, d time.Duration) {
 	r.TotalAcks, r.DuplicateAcks, r.NewAcks = l.TotalAcks, l.DuplicateAcks, l.AckCount
 	r.Cwnd, r.Ssthresh = l.Cwnd, l.Ssthresh

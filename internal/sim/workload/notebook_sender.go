@@ -15,9 +15,9 @@ type NotebookApp struct {
 	receiver *receiver
 }
 
-// Attach has a receiver on one host ask for the segments of a sender on another, whose
-// address and UDP port are at. The strategy is the sender's own: each sender has another.
-// The receiver is a part of the process. Errors: ErrConfig, and that the port is taken.
+// Attach makes a receiver on one host ask for the segments of a sender on another, at the address
+// and UDP port at. Each sender needs a strategy of its own. The receiver belongs to the process.
+// Errors: ErrNotebookConfig, and a port in use.
 func (p *Process) Attach(
 	from, to *sim.Host, at netip.AddrPort, strategy Strategy, cfg NotebookConfig,
 ) (*NotebookApp, error) {
@@ -42,16 +42,16 @@ func (p *Process) Attach(
 	return a, nil
 }
 
-// Process is the program that its receiver is a part of.
+// Process returns the process of the receiver.
 func (a *NotebookApp) Process() *Process { return a.receiver.process }
 
-// Done reports whether the sender has run for its time, or never will.
+// Done reports whether the sender has run for its time, or has failed.
 func (a *NotebookApp) Done() bool { return a.sender.over || a.receiver.tries > handshakeTries }
 
-// Died reports whether the sender has ended before its time, by an exception of its strategy's.
+// Died reports whether an exception of its strategy has ended the sender early.
 func (a *NotebookApp) Died() bool { return a.sender.strategy.Book().Died != "" }
 
-// Result returns the result of the sender so far.
+// Result returns the current result of the sender.
 func (a *NotebookApp) Result() NotebookResult {
 	s, r := a.sender, a.receiver
 	res := s.result
@@ -90,11 +90,11 @@ type sender struct {
 	cfg      *NotebookConfig
 	strategy Strategy
 	socket   *sim.Socket
-	peer     netip.AddrPort // invalid: the receiver has not called yet
+	peer     netip.AddrPort // invalid: no handshake yet
 	began    clock.Time
 	died     clock.Time
-	idle     clock.Time // it is busy until then
-	top      int        // segments sent so far, counted once
+	idle     clock.Time // busy until then
+	top      int        // different segments sent so far
 	buf, out []byte
 	over     bool
 	result   NotebookResult
@@ -131,7 +131,7 @@ func (s *sender) Turn(now clock.Time, socket *sim.Socket) {
 	socket.Wake(clock.Earliest(end, s.due(now)))
 }
 
-// due is when the loop has something to do that no datagram tells it of.
+// due returns the time of the loop's next action without a datagram.
 func (s *sender) due(now clock.Time) clock.Time {
 	switch {
 	case s.strategy.Book().Died != "":
@@ -140,14 +140,14 @@ func (s *sender) due(now clock.Time) clock.Time {
 		return s.idle
 	}
 	switch due := s.strategy.Due(); {
-	case due == 0: // only while the host has no room, which will tell
+	case due == 0: // only while the host has no room; it reports when it has
 		return clock.Never
 	default:
 		return virtual(due)
 	}
 }
 
-// answer answers the receiver's handshake, which begins the run.
+// answer answers the receiver's handshake, which starts the run.
 func (s *sender) answer(now clock.Time) {
 	for {
 		d, ok := s.socket.Receive(s.buf)
@@ -164,7 +164,7 @@ func (s *sender) answer(now clock.Time) {
 	}
 }
 
-// poll is a turn of the loop, and reports whether there was anything to do.
+// poll is an iteration of the loop. It reports whether there was something to do.
 func (s *sender) poll(now clock.Time) (busy bool) {
 	t := pythonTime(now)
 	if d, ok := s.socket.Receive(s.buf); ok {

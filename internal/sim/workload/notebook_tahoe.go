@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// TahoeConfig describes a Tahoe. The zero one is the document's TahoeStrategy(10, 1).
+// TahoeConfig configures a Tahoe. The zero value is the document's TahoeStrategy(10, 1).
 type TahoeConfig struct {
 	Ssthresh int // segments; 0: 10
-	Cwnd     int // segments, to begin with; 0: 1
+	Cwnd     int // initial window in segments; 0: 1
 	// Even makes the window grow by one for each acknowledged window of segments, as the document
 	// says. Its code grows the window whenever the segment's number is divisible by it: once a
 	// window without losses, and nearly twice a round trip later.
@@ -28,25 +28,24 @@ type segment struct {
 	sent float64
 }
 
-// tahoe is the document's TahoeStrategy. Its dictionary of unacknowledged packets is taken
-// apart here: those from NextAck on, without a gap, in a ring; and those below, which it
-// sends after it has gone back too far, and forgets with the next news.
+// tahoe is the document's TahoeStrategy. Its dictionary of unacknowledged packets is divided here:
+// the packets from NextAck on, without a gap, are in a ring. Those below are sent after it has gone
+// back too far, and are discarded at the next new acknowledgment.
 type tahoe struct {
 	Ledger
 	even    bool
 	growth  int        // acknowledgments since the window grew, for Even
-	ring    []*segment // a power of two of them; those from NextAck to end are in use
+	ring    []*segment // length is a power of two; those from NextAck to end are in use
 	end     int
 	stale   []*segment
-	scan    float64 // before then none of them has timed out
+	scan    float64 // no segment has timed out before then
 	repeat  *segment
 	repeats bool // it was sent, at repeatAt
 	// repeatAt is when repeat was sent last.
 	repeatAt   float64
-	duplicated int // the segment that the last duplicate named; -1: no duplicate
+	duplicated int // the segment of the last duplicate; -1: none
 }
 
-// NewTahoe returns a Tahoe.
 func NewTahoe(cfg TahoeConfig) Strategy {
 	cfg.Ssthresh = cmp.Or(cfg.Ssthresh, 10)
 	cfg.Cwnd = cmp.Or(cfg.Cwnd, 1)
@@ -74,7 +73,7 @@ func (t *tahoe) find(seq int) *segment {
 	return nil
 }
 
-// keep enters a segment that is sent, in place of an older one of its number.
+// keep stores a sent segment in place of an older one with its number.
 func (t *tahoe) keep(s *segment) {
 	t.scan = min(t.scan, s.sent+segmentTimeout)
 	if s.seq < t.NextAck {
@@ -120,7 +119,7 @@ func (t *tahoe) NextPacket(now float64) (Packet, bool) {
 
 func (s *segment) packet() Packet { return Packet{Seq: s.seq, SentAt: s.sent} }
 
-// timedOut returns the first segment that is too old, or sets when one can be.
+// timedOut returns the first segment that has timed out, or computes when one can.
 func (t *tahoe) timedOut(now float64) (Packet, bool) {
 	oldest := math.Inf(1)
 	look := func(s *segment) bool {
@@ -173,7 +172,7 @@ func (t *tahoe) duplicate(seq int) {
 	t.Cwnd, t.growth = 1, 0
 }
 
-// acknowledge takes one that says something new.
+// acknowledge handles an acknowledgment of a new segment.
 func (t *tahoe) acknowledge(now float64, a *Ack) {
 	if t.repeat != nil {
 		t.repeat, t.repeats, t.current = nil, false, 0

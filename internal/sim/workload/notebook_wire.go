@@ -23,11 +23,11 @@ func (p *packet) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Ack is what a receiver says of a segment.
+// Ack is a receiver's acknowledgment of a segment.
 type Ack struct {
 	Seq    int
-	SentAt float64 // what the segment said, seconds since 1970
-	Bytes  int     // of its datagram
+	SentAt float64 // the segment's timestamp, seconds since 1970
+	Bytes  int     // of the datagram
 }
 
 func (a *Ack) append(b []byte) []byte {
@@ -44,8 +44,8 @@ func appendStamp(b []byte, seq int, at float64) []byte {
 	return appendFloat(b, at)
 }
 
-// appendFloat writes a number as Python prints it: the shortest that reads the same, and
-// with a point. What Python prints with an exponent is no time.
+// appendFloat formats a number as Python prints it: the shortest text with the same value, with a
+// decimal point. Numbers that Python prints with an exponent are not times.
 func appendFloat(b []byte, x float64) []byte {
 	from := len(b)
 	b = strconv.AppendFloat(b, x, 'f', -1, 64)
@@ -55,14 +55,14 @@ func appendFloat(b []byte, x float64) []byte {
 	return b
 }
 
-// handshake is what both ends begin with.
+// handshake is the first message of both ends.
 const handshake = `{"handshake": true}`
 
-// message is whatever came, taken apart.
+// message is a parsed message of any kind.
 type message struct {
 	seq       int
 	sent      float64
-	bytes     int // acknowledged
+	bytes     int // acknowledged bytes
 	fields    field
 	handshake bool
 }
@@ -79,10 +79,10 @@ const (
 	fieldsAck  = fieldsData | fieldBytes
 )
 
-// errJSON is a datagram that is not one of the document's: its programs would end there.
+// errJSON is the error of an invalid datagram, which would end the document's programs.
 var errJSON = errors.New("notebook: invalid message")
 
-// parse reads one flat object of numbers and words. Unknown names are ignored.
+// parse parses one flat object of numbers and words. It ignores unknown names.
 func parse(b []byte) (m message, err error) {
 	r := reader{b: b}
 	r.want('{')
@@ -112,7 +112,7 @@ func (r *reader) space() {
 	}
 }
 
-// take takes a byte if it is the next but for spaces.
+// take consumes a byte if it is the next one after spaces.
 func (r *reader) take(c byte) bool {
 	r.space()
 	if len(r.b) == 0 || r.b[0] != c {
@@ -130,7 +130,7 @@ func (r *reader) want(c byte) {
 
 func (r *reader) fail() { r.bad, r.b = true, nil }
 
-// name reads a name, which has no escapes.
+// name reads a name without escapes.
 func (r *reader) name() []byte {
 	r.want('"')
 	end := bytes.IndexByte(r.b, '"')
@@ -174,7 +174,7 @@ func (r *reader) value(m *message, name []byte) {
 	}
 }
 
-// endsValue reports whether a byte is behind a value.
+// endsValue reports whether a byte can follow a value.
 func endsValue(c byte) bool {
 	return c == ',' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
 }
@@ -191,7 +191,7 @@ func (r *reader) number(text []byte) int {
 func (r *reader) decimal(text []byte) float64 {
 	x, err := strconv.ParseFloat(string(text), 64)
 	c := text[len(text)-1]
-	if err != nil || c < '0' || c > '9' { // Go reads more words as numbers than JSON has
+	if err != nil || c < '0' || c > '9' { // Go accepts more notations of numbers than JSON
 		r.fail()
 	}
 	return x
