@@ -15,7 +15,7 @@ import (
 const Extension = ".net"
 
 // The directives of plans.
-var directives = []string{"link", "host", "router", "port", "family", "dns", "node"}
+var directives = []string{"link", "host", "router", "port", "family", "dns", "nat", "node"}
 
 // maxImpairment limits the arguments of a link, in characters, so that they fit into a line of an
 // .lnx file.
@@ -37,6 +37,7 @@ type reader struct {
 //	router NAME...       nodes that forward
 //	port N               the first UDP port
 //	family 4|6|dual      the versions of IP on the links
+//	nat ROUTER B [TYPE]  the router translates what it forwards to B, as with `nat on`
 //	dns NODE [ZONE]      the node that serves the names of all nodes; or dns off
 //
 // or the course's form, in which all nodes forward:
@@ -62,6 +63,7 @@ func Parse(file string, text []byte, check func(words string) *lnx.Error) (*Plan
 		for _, f := range r.plan.faults() {
 			r.fault(f)
 		}
+		r.natFaults()
 		for _, m := range r.plan.Machines {
 			if !slices.ContainsFunc(r.plan.Nodes, func(n Node) bool { return n.host == m.Name }) {
 				r.text.Wrong(m.at, "host "+m.Name+" has no node",
@@ -120,6 +122,9 @@ func (r *reader) directive(words []lnx.Word) {
 	case "family":
 		r.native(words[0])
 		r.family(words[0], rest)
+	case "nat":
+		r.native(words[0])
+		r.nat(words[0], rest)
 	case "dns":
 		r.native(words[0])
 		r.dns(words[0], rest)
@@ -315,6 +320,10 @@ func (p *Plan) Format() []byte {
 	for _, l := range p.Links {
 		b.WriteString("link " + p.Nodes[l.A].Name + " " + p.Nodes[l.B].Name +
 			prefixed(" ", l.Words) + "\n")
+	}
+	for _, n := range p.NATs {
+		b.WriteString("nat " + p.Nodes[n.Router].Name + " " + p.Nodes[n.Outside].Name +
+			prefixed(" ", n.Words) + "\n")
 	}
 	return []byte(b.String())
 }

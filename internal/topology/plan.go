@@ -33,6 +33,7 @@ type Plan struct {
 	Family Family
 	Nodes  []Node
 	Links  []Link
+	NATs   []NAT
 	// NamesAt is the node that serves the names of all nodes by the DNS; empty: the first host, or
 	// the first node; NoNames: none. Zone is their domain; empty: lnx's default.
 	NamesAt, Zone string
@@ -306,13 +307,15 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 	}
 	b.WriteString("routing" + [...]string{" rip", " ripng", " rip ripng"}[p.Family] + "\n")
 	for _, e := range ends {
-		if routers[e.other] && e.peers[0].Is4() { // RIPng announces to all
+		outside := p.natTo(node, e.other) != nil || p.natTo(e.other, node) != nil
+		if routers[e.other] && !outside && e.peers[0].Is4() { // RIPng announces to all
 			fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peers[0], p.Nodes[e.other].Name)
 		}
 		if p.routeTo(&b, e, routers) {
 			fmt.Fprintf(&b, "rip originate prefix %s/32\n", e.peers[0])
 		}
 	}
+	p.natLines(&b, ends)
 	return b.String()
 }
 
