@@ -113,7 +113,7 @@ func labRunCommand() *cobra.Command {
 	return c
 }
 
-// experimentFlags are those that say what is run, and where the results go.
+// experimentFlags adds the flags that select the runs and the place of the results.
 func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.cc, "cc", "",
 		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")

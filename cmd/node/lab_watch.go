@@ -102,7 +102,7 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 	}
 }
 
-// sweepWatch is what `node lab watch` knows of a directory of results.
+// sweepWatch is the state of a directory of results for `node lab watch`.
 type sweepWatch struct {
 	*progress
 

@@ -195,7 +195,7 @@ type signalError struct{ signal os.Signal }
 
 func (s signalError) Error() string { return s.signal.String() }
 
-// explain returns what is still to be printed of an error.
+// explain returns the part of an error that is not printed yet.
 func explain(err error) string {
 	if err == nil || errors.Is(err, repl.ErrInterrupted) {
 		return ""

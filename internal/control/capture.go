@@ -22,7 +22,7 @@ type Record struct {
 	Overwrite bool `json:"overwrite,omitempty"`
 	// Lines describes each packet to Packet instead.
 	Lines bool `json:"lines,omitempty"`
-	// Begun, if set, is called when it has begun: what comes from now on is captured.
+	// Begun, if set, is called when the capture has begun: packets after that are captured.
 	Begun func() `json:"-"`
 	// Piece, if set, is called with the next bytes of the pcapng stream.
 	Piece func([]byte) `json:"-"`

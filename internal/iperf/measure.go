@@ -229,7 +229,7 @@ func (t *test) longest() time.Duration {
 	d := t.group.params.Duration()
 	switch {
 	case d == 0 || t.group.params.Num > 0 || t.group.params.Blocks > 0:
-		return 10 * MaxSeconds * time.Second // something else ends it
+		return 10 * MaxSeconds * time.Second // another event ends it
 	case t.server:
 		d += 2 * patience
 	}
@@ -325,7 +325,7 @@ func (t *test) results() Results {
 	return r
 }
 
-// algo returns the congestion control of the streams; empty: they are not TCP's.
+// algo returns the congestion control of the streams; empty if they do not use TCP.
 func (t *test) algo() string {
 	for _, s := range t.streams {
 		if b, ok := s.carrier.(*byteCarrier); ok && b.tcp != nil {

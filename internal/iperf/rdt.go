@@ -18,7 +18,7 @@ import (
 const (
 	objectSize  = 1 << 20
 	objectCount = 64
-	// lookEvery is how often a sender looks how far its flows are.
+	// lookEvery is the interval at which a sender checks the progress of its flows.
 	lookEvery = 50 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ type rdtCarrier struct {
 	done   atomic.Int64
 }
 
-// give opens the server of a stream at a UDP port; 0 has one chosen.
+// give opens the server of a stream at a UDP port; 0: a free port.
 func (h *Host) give(port uint16) (*rdtCarrier, error) {
 	data := payload(objectSize)
 	digest := sha256.Sum256(data)

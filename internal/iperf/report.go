@@ -11,10 +11,10 @@ import (
 
 // What iperf3 prints, reckoned from what the streams have counted.
 
-// version is what a client and a report say of the program.
+// version is the version that a client and a report announce.
 const version = "3.12" // the iperf3 whose protocol and shapes these are
 
-// begin fills in what is known before the first byte, and tells it.
+// begin reports the values that are known before the first byte.
 func (t *test) begin() {
 	p, r := &t.group.params, &t.report.Start
 	now := time.Now()
@@ -61,7 +61,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// rest reports what is left of an interval at its early end, unless it is next to nothing.
+// rest reports the last, shorter interval, unless it is negligible.
 func (t *test) rest(now time.Time) {
 	if since := now.Sub(t.told); t.every > 0 && since >= t.every/10 {
 		t.tell(now)
@@ -110,7 +110,7 @@ func (t *test) tell(now time.Time) {
 	}
 }
 
-// maxIntervals bounds a report: a day at one a second.
+// maxIntervals limits a report to a day of one-second intervals.
 const maxIntervals = 100_000
 
 // waySum adds up streams of one direction.
@@ -192,7 +192,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	var other view
 	if r, ok := theirs.Of(s.id); ok {
 		omittedErrors, omittedPackets := int64(r.OmittedErrors), int64(r.OmittedPackets)
-		if omittedPackets == 0 { // it does not say, as iperf3's of 2022
+		if omittedPackets == 0 { // it does not report a value, like iperf3 of 2022
 			omittedPackets = s.base.packets
 		}
 		other = view{

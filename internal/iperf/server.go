@@ -107,7 +107,7 @@ func (s *server) accept(ctx context.Context) {
 	}
 }
 
-// greet reads the cookie of a connection, which is a stream of the waiting test or begins a test.
+// greet reads the cookie of a connection: it is a stream of the waiting test, or begins a test.
 func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()

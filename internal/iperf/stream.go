@@ -24,7 +24,7 @@ type carrier interface {
 	receive(s *stream) error
 	// halt makes send return soon.
 	halt()
-	// finish closes the stream in order, close at once.
+	// finish closes the stream in order, close closes it at once.
 	finish()
 	close()
 }
@@ -44,7 +44,7 @@ type stream struct {
 	mu      sync.Mutex
 	arrived Arrivals
 
-	// Owned by the control goroutine: the totals when counting began, and at the last report.
+	// The totals when counting began, and at the last report. The control goroutine owns them.
 	base, last tally
 	seen       peaks
 }
@@ -125,7 +125,7 @@ func (s *stream) turn(pace *Pace) bool {
 			return true
 		}
 		if wait == 0 {
-			wait = time.Hour // the others finish what they have taken
+			wait = time.Hour // the others finish the calls in progress
 		}
 		timer := time.NewTimer(wait)
 		select {

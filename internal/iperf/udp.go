@@ -97,7 +97,7 @@ func (d *datagramCarrier) close() {
 func (s *stream) datagram(b []byte) {
 	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
 	if !ok || s.test.group.halted.Load() {
-		return // too short, or an answer to a greeting that was repeated
+		return // too short, or an answer to a repeated greeting
 	}
 	s.mu.Lock()
 	s.arrived.Add(time.Duration(time.Now().UnixNano()), h)
@@ -120,7 +120,7 @@ func (t *test) connectUDP(ctx context.Context, s *stream) error {
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = c.Close() // the first error is the one to tell
+		_ = c.Close() // report the first error
 	}
 	return err
 }
@@ -198,7 +198,7 @@ func (g *gate) run() {
 		switch {
 		case IsGreeting(b[:n]):
 			if s != nil || g.greet(from) {
-				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from) // or it comes again
+				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from) // otherwise it is repeated
 			}
 		case s != nil:
 			s.datagram(b[:n])
@@ -206,7 +206,7 @@ func (g *gate) run() {
 	}
 }
 
-// greet makes a stream of a new source.
+// greet creates a stream for a new source.
 func (g *gate) greet(from netip.AddrPort) bool {
 	s := &stream{
 		test: g.test, socket: g.conn.SID(), remote: from,

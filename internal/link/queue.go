@@ -32,8 +32,8 @@ func (q *outQueue) bytes() int {
 	return len(q.mem) - q.list[q.head].off
 }
 
-// fits reports whether a train fits. An empty queue accepts any train, so that none is refused for
-// ever.
+// fits reports whether a train fits. An empty queue accepts any train, so every train is accepted
+// some time.
 func (q *outQueue) fits(t *buffer.Train) bool {
 	return q.packets == 0 ||
 		q.packets+t.Count <= q.maxPackets && q.bytes()+t.Bytes <= q.maxBytes

@@ -41,8 +41,8 @@ type Config struct {
 	Reorder Reorder
 	// Correlation correlates the random decisions about successive packets.
 	Correlation Correlation
-	// MaxPackets and MaxBytes limit what is inside the link at a time, queued or in transit.
-	// Packets beyond are dropped and counted. Zero: 65536, 64 MiB.
+	// MaxPackets and MaxBytes limit the packets in the link, queued or in transit. Packets beyond
+	// are dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
 	// Origin is the time from which parts that change with time count: a schedule, a trace, windows
 	// of loss. Zero: the clock's origin for a link that New makes, and the time of the change after

@@ -37,7 +37,7 @@ const maxSamples = 4096
 // probes are the receivers of a connection's samples, apart from Taps.sampler.
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
-	end func()     // ends that of Probe; nil: there is none
+	end func()     // ends that of Probe; nil: none
 	// told is nil as long as there were none. Loop only.
 	told *receivers
 }

@@ -19,7 +19,7 @@ const (
 	maxForwards      = 256
 	maxFlows         = 4096             // of one port forward
 	dialTimeout      = 10 * time.Second // for a service to answer
-	announceInterval = time.Second      // between two announcements of the same failure
+	announceInterval = time.Second      // minimum time between two reports of the same failure
 	acceptRetry      = 100 * time.Millisecond
 )
 

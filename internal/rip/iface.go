@@ -205,9 +205,9 @@ func (p *port) broadcast() netip.Addr {
 	return addrOf(word(a) | ^uint32(0)>>p.Addr.Bits())
 }
 
-// tellable reports whether version 1 routers on the link read a prefix correctly. RFC 2453 §3.7 and
-// §4.3: they misread subnets of other networks, subnets with another mask than the link's, and
-// supernets. Such prefixes are omitted and not summarized.
+// tellable reports whether version 1 routers on the link interpret a prefix correctly. RFC 2453
+// §3.7 and §4.3: they misread subnets of other networks, subnets with another mask than the link's,
+// and supernets. Such prefixes are omitted and not summarized.
 func (p *port) tellable(prefix netip.Prefix) bool {
 	if prefix.Bits() == 0 {
 		return true

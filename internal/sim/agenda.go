@@ -34,7 +34,7 @@ func (t term) place() uint32 { return uint32(t.turn & (mostPlaces - 1)) }
 // idle is later than any instant: the term of a place that is free.
 const idle = math.MaxUint64
 
-// mostPlaces leaves 2^40 turns, which take days.
+// mostPlaces leaves room for 2^40 turns, which take days.
 const (
 	placeBits  = 24
 	mostPlaces = 1 << placeBits
@@ -126,7 +126,7 @@ func (g *agenda) grow() {
 // before it.
 func (g *agenda) begin(a *actor) { g.acting = a }
 
-// end has the turn of an actor end: if it was not set to another instant, it has none.
+// end ends the turn of an actor. If it did not set another time, it has no further turn.
 func (g *agenda) end() {
 	if a := g.acting; a != nil {
 		g.acting = nil

@@ -14,7 +14,7 @@ import (
 // fewAddrs is the number of addresses up to which comparing them one by one is faster than a map.
 const fewAddrs = 8
 
-// v4 is an IPv4 address as a number, for the rules that only IPv4 has. 0 also stands for the zero
+// v4 is an IPv4 address as a number, for rules that only IPv4 has. 0 also means the zero
 // netip.Addr.
 type v4 uint32
 

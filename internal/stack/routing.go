@@ -153,7 +153,7 @@ func (rt *Routing) inside(src, dst netip.Addr) error {
 	return nil
 }
 
-// way returns the interface and next hop for a packet of the node's own to another node or to a
+// way returns the interface and next hop for a packet that this node sends to another node or to a
 // broadcast address.
 func (rt *Routing) way(dst netip.Addr) (i int, hop netip.Addr, err error) {
 	if isGroup(dst) {

@@ -63,8 +63,8 @@ func (g *Graph) lay() [][2]float64 {
 	return at
 }
 
-// relax moves each node to the average of the places that the other nodes call for, weighted by the
-// inverse square of the wanted distance.
+// relax moves each node to the average of the places that its distances to the other nodes suggest,
+// weighted by the inverse square of the distance.
 func relax(at [][2]float64, wanted [][]float64) {
 	for i := range at {
 		var x, y, weights float64

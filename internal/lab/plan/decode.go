@@ -16,7 +16,7 @@ import (
 
 type decoder struct {
 	report *report
-	load   Loader // reads files; nil: what they hold is not looked at
+	load   Loader // reads files; nil: their contents are not checked
 	// traces are the traces read so far, by their text in the file; nil: each is read again.
 	traces map[string]netem.Trace
 	// variables are the swept variables.
@@ -246,8 +246,7 @@ func plainly(err error) string {
 	return strings.TrimPrefix(err.Error(), netem.ErrConfig.Error()+": ")
 }
 
-// wordError reports what netem says of words that begin so many characters before those that
-// stand at n.
+// wordError reports netem's error in a text that begins ahead characters before the text of n.
 func (d *decoder) wordError(n *node, ahead int, err error) {
 	var w *netem.WordError
 	if !errors.As(err, &w) {

@@ -12,7 +12,7 @@ import (
 type expectOf struct {
 	Expectation
 	where, value, within *node
-	is                   []pair // the keys that say what it should be
+	is                   []pair // the keys of the expected value
 }
 
 var compares = map[string]Relation{

@@ -20,7 +20,7 @@ type Experiment struct {
 	// Duration is the virtual time of a run. It ends all flows: those that still have data to send
 	// count as unfinished, unless they have no end.
 	Duration time.Duration
-	// Warmup is the time at the beginning that means leave out.
+	// Warmup is the time at the start that means exclude.
 	Warmup time.Duration
 	Seed   uint64
 	Trials int
@@ -54,8 +54,8 @@ func (p *Path) headers() int {
 
 // Flow is one conversation over the path.
 type Flow struct {
-	Name     string // what tables and figures call it: unique
-	Item     int    // of the file's list of flows, that it is, or is a copy of
+	Name     string // unique name in tables and figures
+	Item     int    // index in the file's list of flows, of the flow or its original
 	Protocol Protocol
 	// Upward flows send their data from the right to the left.
 	Upward bool
@@ -242,8 +242,8 @@ const (
 	pieceBytes = 1400
 )
 
-// Backlog returns how many unsent bytes an application leaves at most when it pauses: it cannot
-// take back what it has written.
+// Backlog is the maximum number of unsent bytes of an application that pauses, because it
+// cannot take back written data.
 const Backlog = 64 << 10
 
 // Rest returns how long the application still pauses, given the time since it began; 0: it may

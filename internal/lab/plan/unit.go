@@ -21,7 +21,7 @@ const (
 	packetCount
 	bdpCount  // bandwidth-delay products
 	svcCount  // service times
-	noMeasure // it is none
+	noMeasure // not a quantity
 )
 
 // measures has each dimension's description and an example.

@@ -98,7 +98,7 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 	}
 }
 
-// Links returns the records of both directions, and notes on what was left out.
+// Links returns the records of both directions, and notes on omitted events.
 func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string) {
 	for _, m := range []*meter{p.down, p.up} {
 		l := result.LinkRecord{

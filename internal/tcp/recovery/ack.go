@@ -8,43 +8,43 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Ack is one acknowledgment, or a train of them that arrived together, and what it changed. The
-// host reuses it for the next one.
+// Ack is one acknowledgment, or a train of acknowledgments that arrived together, and its effects.
+// The host reuses it for the next one.
 type Ack struct {
 	Dups   int  // duplicate acknowledgments (RFC 5681 §2)
 	Marked bool // it echoes a mark
-	Exact  bool // and would not, if what it acknowledges had not been marked (RFC 8257)
+	Exact  bool // the echo is exact: the acknowledged data was marked (RFC 8257)
 	Echo   Echo
 
 	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK
-	DSACK     uint64 // the end of the duplicate that it reports (RFC 2883); zero: none
+	DSACK     uint64 // the end of the duplicate range that it reports (RFC 2883); zero: none
 	// Results for the path MTU search (RFC 4821 §7):
-	Largest    int  // the most data of a segment that arrived and was sent only once
+	Largest    int  // the most data in a segment that arrived and was sent only once
 	Probed     bool // a probe arrived
-	LostProbes int  // were lost
+	LostProbes int  // probes that were lost
 
 	v             *Recovery
 	now           clock.Time
-	flight, prior int    // nxt - una, and pipe, before it
-	advance       int    // how far una moved
+	flight, prior int    // nxt - una, and pipe, before the acknowledgment
+	advance       int    // how far una advanced
 	segments      int    // segments that newly arrived
 	fack          uint64 // the highest end among them
-	lost          int    // segments newly thought lost
+	lost          int    // segments newly marked lost
 	rtt           sampled
-	earlier       int // bytes delivered that were sent once, before the recovery
+	earlier       int // bytes delivered of segments sent once, before the recovery
 	rate          rateSample
-	dupDelivered  int        // bytes that a duplicate ACK stands for, without SACK
-	restarted     bool       // its losses made the algorithm start over
+	dupDelivered  int        // bytes that a duplicate ACK indicates, without SACK
+	restarted     bool       // its losses restarted the algorithm
 	recovering    bool       // fast recovery was in progress,
 	restarting    bool       // or a slow start in which data sent before it does not count
-	reorder       clock.Time // when to look again for losses
+	reorder       clock.Time // when to check again for losses
 }
 
 // Echo is the timestamp that an acknowledgment echoes (RFC 7323 §3.2).
 type Echo struct {
-	Tick    uint32 // of our clock
+	Tick    uint32 // in ticks of our clock
 	Known   bool
-	Transit uint32 // the acknowledgment's own timestamp less the one that it echoes
+	Transit uint32 // the acknowledgment's own timestamp minus the one that it echoes
 }
 
 // before reports whether the acknowledgment answers a segment sent before when. RFC 8985 §6.2 step
@@ -62,11 +62,11 @@ func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime))
 // later reports whether a tick comes after another, across the wrap (RFC 7323 §5.2).
 func later(a, b uint32) bool { return int32(a-b) > 0 }
 
-// sampled is when the delivered segments were sent.
+// sampled has the times at which the delivered segments were sent.
 type sampled struct {
-	first, last clock.Time // of segments sent once: the oldest and the newest
-	again       bool       // something was sent more than once
-	againSent   clock.Time // the last transmission of the first segment, if it is one of those
+	first, last clock.Time // the oldest and the newest of the segments sent once
+	again       bool       // a segment was sent more than once
+	againSent   clock.Time // the last transmission of the first segment, if it was retransmitted
 }
 
 // BeginAck returns a new acknowledgment that arrives at now.

@@ -9,25 +9,25 @@ import (
 type episode struct {
 	kind     phase
 	point    uint64 // SND.NXT when it began: an ACK up to here ends it (RFC 6582's recover)
-	dupAcks  int    // duplicate ACKs in a row, without SACK
-	dupBytes int    // what they say has left the network
-	timedOut uint64 // SND.UNA at the last time-out
+	dupAcks  int    // consecutive duplicate ACKs, without SACK
+	dupBytes int    // bytes that have left the network, according to them
+	timedOut uint64 // SND.UNA at the last timeout
 	// RFC 9937.
 	delivered, out, flight int
-	cwnd                   int // what may be in flight until the next acknowledgment
+	cwnd                   int // maximum data in flight until the next acknowledgment
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
 	// leapt says that the acknowledgment which ended a slow start after a timeout passed more than
 	// four segments: some of the retransmitted segments had arrived before.
 	leapt bool
-	over  bool // the algorithm started over with data in flight
+	over  bool // the algorithm restarted with data in flight
 }
 
 type phase uint8
 
 const (
-	steady     phase = iota // nothing is known to be missing
+	steady     phase = iota // no losses are known
 	recovering              // fast recovery
 	restarting              // slow start after a timeout
 )
@@ -37,7 +37,7 @@ const (
 func (e *episode) reduce(r *Ack, target, pipe, mss int) {
 	delivered := r.Delivered + r.dupDelivered
 	if target == 0 || delivered == 0 && e.out > 0 {
-		return // a timer: what it found lost has made room below cwnd
+		return // a timer: the losses that it found have made room below cwnd
 	}
 	e.delivered += delivered
 	var n int

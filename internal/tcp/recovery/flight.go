@@ -15,14 +15,14 @@ type Counts struct {
 	Undone                   uint64 // spurious recoveries
 	DupAcks, DSACKs          uint64 // DSACKs: dsack_dups
 	ReorderSeen              uint64
-	ECNEchoes                uint64 // reductions for marks that the peer told of
+	ECNEchoes                uint64 // reductions for ECN echoes
 }
 
 // ecn is the sender's side of RFC 3168 §6.1.2, used if ECN was negotiated.
 type ecn struct {
 	reduced bool       // the window was reduced: the next new data carries CWR
-	point   uint64     // SND.NXT then; until it is passed no echo counts again
-	until   clock.Time // nothing new is sent before, when the window is one segment
+	point   uint64     // SND.NXT then; echoes do not count until it is passed
+	until   clock.Time // no new data is sent before, if the window is one segment
 }
 
 // Holds returns until when an echo holds back new data; never if it does not.
@@ -40,8 +40,8 @@ func (e *ecn) TakeCWR() bool {
 	return due
 }
 
-// outstanding is the state that recovery needs while data is in flight, and for a second after. An
-// idle connection has none.
+// outstanding is the state that recovery needs while data is in flight, and for a second after.
+// Idle connections do not have it.
 type outstanding struct {
 	Record  sentQueue
 	rack    rack
@@ -52,26 +52,26 @@ type outstanding struct {
 	Kept    lasting
 }
 
-// lasting is the part of it that survives idle times if it is not zero: event counters, and the
-// state of ECN and tail loss probes. Few connections have any.
+// lasting is the part of outstanding that survives idle times if it is not zero: event counters,
+// and the state of ECN and tail loss probes. Few connections have any.
 type lasting struct {
 	Counts
 	bytesRetrans uint64
-	told         uint64 // of sentQueue.lost, to the congestion controller
+	told         uint64 // part of sentQueue.lost that the congestion controller knows
 	spells       spells
 	ECN          ecn
 	TLP          tlp
 }
 
 // rested is the part that every connection keeps while it is idle. Episodes, duplicate counts and
-// the round trip in progress are over by then.
+// the current round trip have ended by then.
 type rested struct {
-	delivered, lost uint64 // of its sentQueue
+	delivered, lost uint64 // of the sentQueue
 	patience
-	appLimited     bool       // the next rate sample is the application's
-	used, usedLast bool       // of its rounds
-	measured       bool       // RFC 7661's pipeACK is known: nothing, by now
-	unused         clock.Time // since when the window is not used; never: it is
+	appLimited     bool       // the next rate sample is limited by the application
+	used, usedLast bool       // of the rounds
+	measured       bool       // RFC 7661's pipeACK is known, and is 0 by now
+	unused         clock.Time // since when the window is not used; Never: it is used
 }
 
 // maxSpare is how many unused outstanding states the host keeps for reuse.
