@@ -72,6 +72,9 @@ func build(root, out string) error {
 	if err := files.Overwrite(filepath.Join(out, program), packed.Bytes(), 0o644); err != nil {
 		return err
 	}
+	if err := listFiles(out); err != nil {
+		return err
+	}
 	fmt.Printf("%s: the program has %.1f MB, compressed %.1f MB; the other files %.1f MB\n", out,
 		float64(len(code))/1e6, float64(packed.Len())/1e6, float64(others(out))/1e6)
 	return nil

@@ -6,10 +6,11 @@ import { Editor } from "./editor.js";
 import { examples } from "./examples.js";
 import { Lessons } from "./lessons.js";
 import { read, write } from "./link.js";
+import { keep } from "./offline.js";
+import { worker } from "./start.js";
 import { Terminal } from "./terminal.js";
 
 const $ = (id) => document.getElementById(id);
-const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
 const waiting = new Map(); // questions to the worker, by id
 let ids = 0, numbers = 0;
 
@@ -74,6 +75,13 @@ const told = {
     try { r?.to.close(); } catch { /* the page has left */ }
   },
   output: ({ node, text, at }) => addTerminal(node).print(at, text),
+  opened() {
+    for (const r of responses.values()) r.reject(new TypeError("another network starts"));
+    responses.clear();
+    terminals.clear();
+    marks = [];
+    $("marks").replaceChildren();
+  },
   changed(at) { // what was said later will not be
     for (const t of terminals.values()) t.forget(at);
   },
@@ -280,29 +288,16 @@ const reload = () => new Promise((done) => {
 /** start runs a network from its beginning, or to the position of a link. */
 async function start({ network, seed, inputs = [], at = 0 }) {
   say("Starting…");
-  for (const r of responses.values()) r.reject(new TypeError("another network starts"));
-  responses.clear();
-  $("page").src = "about:blank";
   if (editor.network !== network) editor.load(network);
   editor.seed = seed;
-  terminals.clear();
-  marks = [];
-  $("marks").replaceChildren();
+  const picture = document.body.dataset.nodes ? null : reload(); // it waits for the network
   let opened;
   try {
-    const known = await ask("check", { network });
-    if (known.length === 0) {
-      opened = await ask("open", { config: { network, seed, inputs }, at });
-    } else {
-      editor.show(known);
-      choose("Network");
-      say("The network file has errors.", true);
-      return;
-    }
-  } catch (e) {
+    opened = await ask("open", { config: { network, seed, inputs }, at });
+  } catch (e) { // the network before this one stays
     if (e.errors) editor.show(e.errors);
     choose("Network");
-    return complain(e);
+    return complain(e.errors ? new Error("The network file has errors.") : e);
   }
   editor.show([]);
   setSpeed(0);
@@ -321,7 +316,7 @@ async function start({ network, seed, inputs = [], at = 0 }) {
   fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
   choose(opened.nodes[0]);
   document.body.dataset.nodes = opened.nodes.join(" ");
-  await reload();
+  await (picture ?? reload());
   say(opened.errors.length ? `Some inputs of the link failed: ${opened.errors[0]}` : "", opened.errors.length > 0);
   if (at === 0) await play(true);
 }
@@ -365,9 +360,10 @@ async function begin() {
     }
     await start(await read(fragment));
   } catch (e) {
+    if (document.body.dataset.nodes) return complain(new Error(`${e.message} The network stays.`));
     await start(first);
-    complain(e);
+    complain(new Error(`${e.message} The page starts with the first example.`));
   }
 }
 addEventListener("hashchange", begin);
-void begin();
+void begin().finally(() => keep((text) => { $("offline").textContent = text; }));

@@ -7,6 +7,7 @@ import { Exit } from "./wasi.js";
 
 const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
+let opens = 0;
 let checker; // an instance that only checks network files
 let state = { retransmits: 0 };
 let heard = 0; // the page has all output until then
@@ -85,11 +86,11 @@ function crashed(e) {
 
 const answers = {
   open({ config, at = 0 }) {
-    session = null;
+    const opened = new Session(module, hear, config); // the session before stays if this fails
+    if (opens++ > 0) postMessage({ opened: true });
+    session = opened;
     heard = 0;
     state = { retransmits: 0 };
-    const opened = new Session(module, hear, config);
-    session = opened;
     session.run(at);
     speed = 0;
     tell();
@@ -121,7 +122,7 @@ const answers = {
     if (speed === 0) tell();
     return done;
   },
-  get: (request) => session.get(request),
+  get: (request) => session?.get(request),
   leave: (number) => session?.leave(number),
   complete: ({ node, line }) => session.world.complete(node, line),
   list: () => session.world.list(),

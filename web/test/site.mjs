@@ -41,6 +41,13 @@ export async function visit(browser, fragment = "", options = {}) {
   return page;
 }
 
+/** unplug stops the server. */
+export async function unplug() {
+  const stopped = new Promise((done) => server.close(done));
+  server.closeAllConnections();
+  await stopped;
+}
+
 /** close ends what visit began. */
 export async function close() {
   await context?.close();

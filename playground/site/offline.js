@@ -1,0 +1,14 @@
+// Use without a network: the service worker keeps the page's files.
+
+/** keep saves the page, and calls say when it works offline, or with why it does not. */
+export async function keep(say) {
+  if (!navigator.serviceWorker) return say("Needs the network: a browser keeps only pages with https.");
+  try {
+    await navigator.serviceWorker.register(new URL("sw.js", import.meta.url));
+    await navigator.serviceWorker.ready;
+    document.body.dataset.offline = "yes";
+    say("Works offline.");
+  } catch (e) {
+    say(`Needs the network: ${e.message}`);
+  }
+}

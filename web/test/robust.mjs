@@ -1,0 +1,66 @@
+// The playground without a network, with bad input, and in a tab that sleeps.
+
+import assert from "node:assert/strict";
+import { eventually } from "./bed.mjs";
+import { close, data, output, type, unplug, visit } from "./site.mjs";
+
+const message = (page, text) => eventually(`the message ${text}`, async () => (await page.textContent("#message")).includes(text));
+
+let page;
+export const tests = [
+  ["a file of 100 MB, a broken link and a network with errors change nothing in the playground", async (browser) => {
+    page = await visit(browser);
+    await type(page, "A", "ping 10.1.0.2 -c 2");
+    await eventually("the answers", async () => (await output(page, "A")).includes("2 received"));
+    await page.click('role=tab[name="Files"]');
+    await page.$eval("[type=file]", (field) => {
+      const to = new DataTransfer();
+      to.items.add(new File([new Uint8Array(100 << 20)], "huge"));
+      field.files = to.files;
+      field.dispatchEvent(new Event("change"));
+    });
+    await message(page, "huge has 104,857,600 bytes; a file may have 67,108,864.");
+    await page.evaluate(() => { location.hash = "#1.broken"; });
+    await message(page, "This link is broken: a part of it is missing or changed. The network stays.");
+    await page.click('role=tab[name="Network"]');
+    await page.fill("#network", "link A R dela 10ms\n");
+    await page.click("text=Run this network");
+    await message(page, "The network file has errors.");
+    assert.ok((await output(page, "A")).includes("2 received"), "the terminal has its text");
+    await type(page, "A", "ping 10.1.0.2 -c 3");
+    await eventually("the network answers", async () => (await output(page, "A")).includes("3 received"));
+    assert.deepEqual(page.complaints, []);
+  }],
+  ["the playground continues where it was when its tab wakes", async (browser) => {
+    const cdp = await browser.newBrowserCDPSession();
+    const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
+    const renderers = processInfo.filter((p) => p.type === "renderer").map((p) => p.id);
+    const signal = (name) => renderers.forEach((pid) => process.kill(pid, name));
+    const before = Number(await data(page, "at"));
+    signal("SIGSTOP");
+    await new Promise((done) => setTimeout(done, 5000));
+    signal("SIGCONT");
+    const after = Number(await data(page, "at"));
+    await eventually("time passes", async () => Number(await data(page, "at")) > after);
+    console.log(`      it slept 5 s, and ${((after - before) / 1e9).toFixed(2)} s passed in the network`);
+    assert.ok(after - before < 3e9, `${before} to ${after}`);
+  }],
+  ["the playground works without its server", async (browser) => {
+    await page.waitForSelector("body[data-offline=yes]", { timeout: 60_000 });
+    await unplug();
+    await page.reload();
+    await page.waitForSelector("body[data-nodes]", { timeout: 60_000 });
+    await page.frameLocator("#page").locator('[data-service="live"] .node').first().waitFor();
+    await type(page, "A", "ping 10.1.0.2 -c 4");
+    await eventually("the answers", async () => (await output(page, "A")).includes("4 received"));
+    const manifest = await page.evaluate(async () => {
+      const at = document.querySelector("link[rel=manifest]").href;
+      const m = await (await fetch(at)).json();
+      const found = await Promise.all([m.start_url, ...m.icons.map((i) => i.src)].map(async (u) => (await fetch(new URL(u, at))).status));
+      return { display: m.display, found };
+    });
+    assert.deepEqual(manifest, { display: "standalone", found: [200, 200] });
+    assert.deepEqual(page.complaints, []);
+    await close();
+  }],
+];
