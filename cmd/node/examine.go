@@ -57,7 +57,8 @@ func examineCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.profile, "profile", "self", "profile `NAME` or YAML file: self, "+
 		strings.Join(examine.ProfileNames(), ", "))
-	f.StringVar(&o.command, "command", "", "start the node with `COMMAND`; {lnx} stands for its file")
+	f.StringVar(&o.command, "command", "",
+		"start the node with `COMMAND`; {lnx} stands for its file")
 	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND`, if it differs")
 	f.StringVar(&o.router, "router", "", "start routers with `COMMAND`, if it differs")
 	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")

@@ -49,7 +49,7 @@ type labRunOptions struct {
 	live       realFlags
 }
 
-const labRunLong = `Run an experiment: a preset or a file (` + "`node lab list`" + ` lists the presets).
+const labRunLong = `Run an experiment: a preset of ` + "`node lab list`" + `, or a file.
 For a directory of results, continue a stopped experiment. The command prints
 one table, and writes all other results into a directory: lab/NAME, or that of
 -o.

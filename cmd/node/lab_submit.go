@@ -81,7 +81,8 @@ func labSubmitCommand() *cobra.Command {
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
 	f.DurationVar(&o.time, "time", 0, "time `LIMIT` of a part, at least 1m; Kubernetes adds 5m "+
 		"(default: 4 × the measured time of its runs)")
-	f.Func("memory", "memory limit of a part in `MB` (default: 2 × the measured memory)", o.setMemory)
+	f.Func("memory", "memory limit of a part in `MB` (default: 2 × the measured memory)",
+		o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
 	f.Lookup("dry-run").Usage = "measure one run and print the job " +

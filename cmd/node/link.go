@@ -83,7 +83,8 @@ func (o *linkOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.config.Pcap, "pcap", "", "write every packet to `FILE`, as pcapng")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false, "let --pcap replace an existing file")
-	f.Uint64Var(&o.config.Node.Seed, "seed", 0, "`SEED` of the losses; 0: different losses each time")
+	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
+		"`SEED` of the losses; 0: different losses each time")
 	f.IntVar(&o.mtu, "mtu", defaultLinkMTU, "largest packet in `BYTES`")
 	f.BoolVar(&o.wait, "wait", false,
 		"keep the link until COMMAND's background processes have ended, too")

@@ -181,9 +181,9 @@ func parseAddress(address string) (netip.AddrPort, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return netip.AddrPort{}, noAddress("%q: must be a loopback address, because other machines "+
-			"could reach %s and nothing is encrypted; listen on 127.0.0.1 and use ssh -L", address,
-			host)
+		return netip.AddrPort{}, noAddress("%q: must be a loopback address, because other "+
+			"machines could reach %s and nothing is encrypted; listen on 127.0.0.1 and use ssh -L",
+			address, host)
 	}
 	return netip.AddrPortFrom(ip, uint16(number)), nil
 }

@@ -287,7 +287,8 @@ func (c *chain) queue(l *link, q *mmQueue) {
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
-				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of the mahimahi queue "+kind, "")
+				c.d.bad(v, diagnostic.Quote(name)+" is not an argument of the mahimahi queue "+kind,
+					"")
 				return
 			case as == "B" || as == "pkt":
 				v.text += as

@@ -46,6 +46,7 @@ type tahoe struct {
 	duplicated int // the segment of the last duplicate; -1: none
 }
 
+// NewTahoe returns a Tahoe.
 func NewTahoe(cfg TahoeConfig) Strategy {
 	cfg.Ssthresh = cmp.Or(cfg.Ssthresh, 10)
 	cfg.Cwnd = cmp.Or(cfg.Cwnd, 1)
