@@ -16,9 +16,17 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-const program = "tidepool.wasm.gz"
+// laboratory is the file of a program that is loaded on demand.
+const laboratory = "lab.wasm.gz"
+
+// programs are the packages of the WebAssembly programs by their files.
+var programs = []struct{ file, pkg string }{
+	{"tidepool.wasm.gz", "./playground/wasm"},
+	{laboratory, "./playground/lab"},
+}
 
 func main() {
 	out := flag.String("o", "bin/playground", "the folder to write; it is replaced")
@@ -48,7 +56,39 @@ func build(root, out string) error {
 	if err := join(filepath.Join(page, "index.html")); err != nil {
 		return err
 	}
-	code, err := compile(root, out)
+	if err := writePresets(filepath.Join(out, "presets.json")); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := pack(root, p.pkg, filepath.Join(out, p.file)); err != nil {
+			return err
+		}
+	}
+	if err := listFiles(out); err != nil {
+		return err
+	}
+	fmt.Printf("%s: the other files have %.1f MB\n", out, float64(others(out))/1e6)
+	return nil
+}
+
+// writePresets writes the experiments of the laboratory, by their names.
+func writePresets(name string) error {
+	list := map[string]string{}
+	for _, g := range lab.PresetGroups() {
+		for _, p := range g.Presets {
+			list[p.Name] = string(p.Text)
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return files.Overwrite(name, text, 0o644)
+}
+
+// pack compiles and compresses a program.
+func pack(root, pkg, name string) error {
+	code, err := compile(root, pkg, strings.TrimSuffix(name, ".gz"))
 	if err != nil {
 		return err
 	}
@@ -69,15 +109,9 @@ func build(root, out string) error {
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	if err := files.Overwrite(filepath.Join(out, program), packed.Bytes(), 0o644); err != nil {
-		return err
-	}
-	if err := listFiles(out); err != nil {
-		return err
-	}
-	fmt.Printf("%s: the program has %.1f MB, compressed %.1f MB; the other files %.1f MB\n", out,
-		float64(len(code))/1e6, float64(packed.Len())/1e6, float64(others(out))/1e6)
-	return nil
+	fmt.Printf("%s: %.1f MB, compressed %.1f MB\n", name, float64(len(code))/1e6,
+		float64(packed.Len())/1e6)
+	return files.Overwrite(name, packed.Bytes(), 0o644)
 }
 
 // join makes the network's page ask this page instead of a server.
@@ -103,16 +137,17 @@ var inlined = []string{
 	ours + "internal/netem", ours + "internal/link", ours + "internal/ip", ours + "internal/icmp",
 	ours + "internal/rdt", ours + "internal/udp", ours + "internal/tcp/...",
 	ours + "internal/stack", ours + "internal/node", ours + "playground",
+	ours + "internal/sim", ours + "internal/lab/simulation", "go.starlark.net/starlark",
 }
 
 const ours = "github.com/tidepool-net/tidepool/"
 
-func compile(root, out string) ([]byte, error) {
-	abs, err := filepath.Abs(filepath.Join(out, "tidepool.wasm"))
+func compile(root, pkg, name string) ([]byte, error) {
+	abs, err := filepath.Abs(name)
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := withoutTLS(root, out)
+	overlay, err := withoutTLS(root, filepath.Dir(abs))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +158,7 @@ func compile(root, out string) ([]byte, error) {
 	for _, packages := range inlined {
 		args = append(args, "-gcflags="+packages+"=")
 	}
-	c := exec.Command("go", append(args, "-o", abs, "./playground/wasm")...)
+	c := exec.Command("go", append(args, "-o", abs, pkg)...)
 	c.Dir, c.Stderr = root, os.Stderr
 	c.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if err := c.Run(); err != nil {
@@ -162,7 +197,7 @@ func withoutTLS(root, out string) (string, error) {
 
 func others(out string) (size int64) {
 	_ = filepath.WalkDir(out, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == program {
+		if err != nil || d.IsDir() || filepath.Ext(d.Name()) == ".gz" {
 			return err
 		}
 		info, err := d.Info()

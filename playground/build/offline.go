@@ -22,7 +22,7 @@ func listFiles(out string) error {
 		}
 		text, err := fs.ReadFile(site, name)
 		fmt.Fprintf(all, "%s %d %s", name, len(text), text)
-		if name != worker && name != "index.html" { // it is ./
+		if name != worker && name != laboratory && name != "index.html" { // it is ./
 			list = append(list, name)
 		}
 		return err

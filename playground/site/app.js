@@ -4,6 +4,7 @@
 import { element } from "./dom.js";
 import { Editor } from "./editor.js";
 import { examples } from "./examples.js";
+import { Lab } from "./lab.js";
 import { Lessons } from "./lessons.js";
 import { read, write } from "./link.js";
 import { keep } from "./offline.js";
@@ -195,6 +196,7 @@ function choose(name) {
   }
   terminals.get(chosen)?.input.focus();
   if (chosen === "Files") void listFiles();
+  if (chosen === "Laboratory") lab.load().catch(complain);
 }
 
 const editor = new Editor({
@@ -264,12 +266,17 @@ async function download(node, name) {
   setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
 
+const lab = new Lab();
 const lessons = new Lessons({
   start: (network) => start({ network, seed: 1 }),
   type(node, line) {
     choose(node);
     if (terminals.has(node)) return terminals.get(node).ask.line(line);
     say("Start the network of the lesson first.", true);
+  },
+  lab(name, changes) {
+    choose("Laboratory");
+    return lab.lesson(name, changes).catch(complain);
   },
   look: async (node, resource) => (resource === "files"
     ? (await ask("list")).filter((f) => f.node === node)
@@ -313,6 +320,7 @@ async function start({ network, seed, inputs = [], at = 0 }) {
   }
   addTab("Network", editor.element);
   addTab("Files", files);
+  addTab("Laboratory", lab.element);
   fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
   choose(opened.nodes[0]);
   document.body.dataset.nodes = opened.nodes.join(" ");

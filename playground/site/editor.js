@@ -2,6 +2,7 @@
 
 import { Diagram } from "./diagram.js";
 import { element } from "./dom.js";
+import { errorList } from "./errors.js";
 import { examples } from "./examples.js";
 
 export class Editor {
@@ -53,17 +54,7 @@ export class Editor {
 
   /** show lists errors under the lines that have them. */
   show(errors) {
-    const lines = this.network.split("\n");
-    this.list.replaceChildren(...errors.map(({ line, col, text }) => {
-      const li = document.createElement("li");
-      if (line) {
-        const code = document.createElement("code");
-        code.textContent = `${lines[line - 1] ?? ""}\n${" ".repeat(Math.max(0, col - 1))}^`;
-        li.append(code);
-      }
-      li.append(`${line ? `line ${line}: ` : ""}${text}`);
-      return li;
-    }));
+    this.list.replaceChildren(...errorList(errors, () => this.network));
     this.textarea.setAttribute("aria-invalid", String(errors.length > 0));
     this.diagram.errors(errors.map((e) => e.line));
   }

@@ -19,8 +19,13 @@ export function matches(value, pattern) {
   return value === pattern;
 }
 
-/** command returns what a line of a lesson does here: {start} or {node, line}; undefined: nothing. */
+/** command returns what a line of a lesson does here: {start}, {node, line} or {lab, changes}; undefined: nothing. */
 export function command(text) {
+  const [, name, flags] = /^bin\/node lab run docs\/learn\/(\w+)\.yaml(.*)$/.exec(text) ?? [];
+  if (name) {
+    const changes = [...flags.matchAll(/--(set|sweep) (\S+)/g)].map(([, kind, change]) => ({ Sweep: kind === "sweep", Text: change }));
+    return { lab: name, changes };
+  }
   if (/^bin\/node net up /.test(text)) return { start: true };
   const [, node, line] = /^bin\/node ctl (\S+) (.*?)(?: \| .*)?$/.exec(text) ?? [];
   return node && { node, line };
@@ -41,7 +46,7 @@ export function tour(comment) {
 const period = 500; // milliseconds between looks at the network
 
 export class Lessons {
-  /** do.start(network), do.type(node, line) and do.look(node, resource) act on the network. */
+  /** act.start(network), act.type(node, line), act.look(node, resource) and act.lab(name, changes) do what a lesson says. */
   constructor(act) {
     this.act = act;
     this.element = element(`<section class="lesson" aria-label="Lesson" hidden><div class="row">
@@ -97,6 +102,8 @@ export class Lessons {
         box.append(this.button("Start this network", () => this.start()));
       } else if (does?.node && this.network) {
         box.append(this.button(`${does.node}> ${does.line}`, () => this.act.type(does.node, does.line)));
+      } else if (does?.lab) {
+        box.append(this.button(`Run ${[does.lab, ...does.changes.map((c) => c.Text)].join(" ")}`, () => this.act.lab(does.lab, does.changes)));
       } else if (!hidden) {
         const last = box.lastElementChild;
         if (last?.tagName === "PRE") last.append(`\n${line}`);

@@ -89,7 +89,7 @@ export const removeLink = (text, line) => edit(text, ({ words }, i) => (i === li
 
 export function removeNode(text, name) {
   return edit(text, (l) => {
-    if (ends(l)?.includes(name)) return null;
+    if (ends(l)?.includes(name) || (l.words[0] === "nat" && l.words.slice(1, 3).includes(name))) return null;
     if (["node", "dns"].includes(l.words[0]) && l.words[1] === name) return null;
     if (!isRole(l) || !l.words.includes(name, 1)) return l.words;
     const left = l.words.filter((w, i) => i === 0 || w !== name);
@@ -100,7 +100,7 @@ export function removeNode(text, name) {
 export function rename(text, from, to) {
   return edit(text, (l) => {
     const first = isCourse(l) ? 0 : 1;
-    const names = ends(l) ? 3 : isRole(l) ? Infinity : ["node", "dns"].includes(l.words[0]) ? 2 : 0;
+    const names = ends(l) || l.words[0] === "nat" ? 3 : isRole(l) ? Infinity : ["node", "dns"].includes(l.words[0]) ? 2 : 0;
     if (!l.words.slice(first, names).includes(from)) return l.words;
     return l.words.map((w, i) => (i >= first && i < names && w === from ? to : w));
   });

@@ -1,5 +1,6 @@
 /* global version, files -- playground/build writes them before this text */
-// The service worker: it keeps all files of one version, so that the page works without a network.
+// The service worker: it keeps all files of one version, so that the page works without a network,
+// and the laboratory once it was loaded.
 // The next version is used when all tabs with this one are closed.
 
 const prefix = `tidepool ${registration.scope} `, name = prefix + version;
@@ -17,7 +18,11 @@ async function drop() {
 
 async function answer(request) {
   const cache = await caches.open(name);
-  return await cache.match(request, { ignoreSearch: true }) ?? fetch(request);
+  const kept = await cache.match(request, { ignoreSearch: true });
+  if (kept) return kept;
+  const answer = await fetch(request); // the laboratory
+  if (answer.ok) await cache.put(request, answer.clone());
+  return answer;
 }
 
 addEventListener("install", (e) => e.waitUntil(keep()));

@@ -1,6 +1,7 @@
 // The worker runs the session in real time and answers the page. Messages to it have one key, and an
 // id if they want an answer.
 
+import { load } from "./load.js";
 import { Session } from "./session.js";
 import { World, WorldError } from "./world.js";
 import { Exit } from "./wasi.js";
@@ -24,14 +25,6 @@ const hear = {
     postMessage({ end: number });
   },
 };
-
-async function load() {
-  const packed = await fetch(new URL("tidepool.wasm.gz", import.meta.url));
-  if (!packed.ok) throw new Error(`tidepool.wasm.gz: ${packed.status} ${packed.statusText}`);
-  const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
-  module = await WebAssembly.compileStreaming(
-    new Response(plain, { headers: { "Content-Type": "application/wasm" } }));
-}
 
 function tell(full) {
   const now = session.world.state();
@@ -144,6 +137,6 @@ onmessage = async ({ data }) => {
   }
 };
 
-const ready = load();
+const ready = load("tidepool.wasm.gz").then((m) => { module = m; });
 ready.then(() => postMessage({ ready: true }), (e) => postMessage({ crashed: `The program did not load: ${e.message}` }));
 loop();

@@ -1,8 +1,8 @@
 //go:build wasip1
 
 // Command wasm is the world of a playground as a WebAssembly reactor (WASI preview 1). Its host
-// (../site/wasi.js) provides the clock, the random numbers and the files. All exports but buffer
-// take the JSON that buffer's caller has written, and answer through tell.
+// (../site/wasi.js) provides the clock, the random numbers and the files. Package guest reads the
+// exports' input and tells their answers.
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o tidepool.wasm ./playground/wasm
 package main
@@ -12,94 +12,20 @@ import (
 	"errors"
 	"net/http"
 	"time"
-	"unsafe"
 
-	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/playground"
+	"github.com/tidepool-net/tidepool/playground/guest"
 )
 
 func main() {}
 
-// tell passes a message to the host: its kind, the number of a response, and its bytes.
-//
-//go:wasmimport tidepool tell
-func tell(kind uint32, number uint32, at unsafe.Pointer, size uint32)
-
-// The kinds of messages.
-const (
-	toldResult = iota // the JSON of an export's answer
-	toldError         // an export's error
-	toldOutput        // of a shell: {"node", "text"}
-	toldHead          // of the response with this number: {"status", "headers"}
-	toldBody          // a part of its body
-	toldEnd           // its end
-)
-
-func say(kind, number int, text []byte) {
-	tell(uint32(kind), uint32(number), unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
-}
-
-var (
-	input []byte            // of the next export
-	world *playground.World // nil: none yet
-)
-
-// buffer returns where the host writes the input of the next export.
-//
-//go:wasmexport buffer
-func buffer(size uint32) unsafe.Pointer {
-	input = make([]byte, size)
-	return unsafe.Pointer(unsafe.SliceData(input))
-}
-
-// result reports an export's answer.
-func result(value any, err error) {
-	if err != nil {
-		say(toldError, 0, failure(err))
-		return
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		say(toldError, 0, []byte(err.Error()))
-		return
-	}
-	say(toldResult, 0, text)
-}
+var world *playground.World // nil: none yet
 
 var errClosed = errors.New("no network runs: open one first")
 
-// failure returns an error as {"errors": [{"line", "col", "text"}]}.
-func failure(err error) []byte {
-	type place struct {
-		Line int    `json:"line"`
-		Col  int    `json:"col"`
-		Text string `json:"text"`
-	}
-	list := []place{}
-	if many, ok := errors.AsType[diagnostic.Errors](err); ok {
-		for _, e := range many {
-			text := e.Msg
-			if e.Want != "" {
-				text += "; expected " + e.Want
-			}
-			list = append(list, place{e.Line, e.Col, text})
-		}
-	} else {
-		list = append(list, place{Text: err.Error()})
-	}
-	text, _ := json.Marshal(map[string]any{"errors": list}) // plain values
-	return text
-}
-
-// read parses the input of an export.
-func read[T any]() (v T, err error) {
-	err = json.Unmarshal(input, &v)
-	return v, err
-}
-
 // with calls f with the world and the input, and reports the answer.
 func with[T, A any](f func(w *playground.World, in T) (A, error)) {
-	in, err := read[T]()
+	in, err := guest.Read[T]()
 	if err == nil && world == nil {
 		err = errClosed
 	}
@@ -107,45 +33,45 @@ func with[T, A any](f func(w *playground.World, in T) (A, error)) {
 	if err == nil {
 		a, err = f(world, in)
 	}
-	result(a, err)
+	guest.Result(a, err)
 }
 
 // check reports the errors of a network file: {"name", "network"}.
 //
 //go:wasmexport check
 func check() {
-	c, err := read[playground.Config]()
+	c, err := guest.Read[playground.Config]()
 	if err == nil {
 		_, err = playground.Parse(c.Name, []byte(c.Network))
 	}
-	result(struct{}{}, err)
+	guest.Result(struct{}{}, err)
 }
 
 // open starts a network: a playground.Config without Files.
 //
 //go:wasmexport open
 func open() {
-	c, err := read[playground.Config]()
+	c, err := guest.Read[playground.Config]()
 	if err == nil && world != nil {
 		err = errors.New("a network runs already: its process must be a new one")
 	}
 	if err != nil {
-		result(nil, err)
+		guest.Result(nil, err)
 		return
 	}
 	c.Files = "/"
 	c.Print = func(node, text string) {
 		told, _ := json.Marshal(map[string]string{"node": node, "text": text}) // plain values
-		say(toldOutput, 0, told)
+		guest.Say(guest.Output, 0, told)
 	}
 	w, err := playground.New(c)
 	if err != nil {
-		result(nil, err)
+		guest.Result(nil, err)
 		return
 	}
 	world = w
 	world.Settle() // the shells wait for lines
-	result(map[string]any{"nodes": w.Names()}, nil)
+	guest.Result(map[string]any{"nodes": w.Names()}, nil)
 }
 
 // advance runs the network for this many nanoseconds more.
@@ -162,10 +88,10 @@ func advance(by int64) {
 //go:wasmexport state
 func state() {
 	if world == nil {
-		result(nil, errClosed)
+		guest.Result(nil, errClosed)
 		return
 	}
-	result(world.State(), nil)
+	guest.Result(world.State(), nil)
 }
 
 // do carries out a new playground.Input, and answers with its time.
@@ -226,21 +152,21 @@ func complete() {
 //go:wasmexport list
 func list() {
 	if world == nil {
-		result(nil, errClosed)
+		guest.Result(nil, errClosed)
 		return
 	}
 	files, err := world.List()
-	result(append([]playground.FileInfo{}, files...), err)
+	guest.Result(append([]playground.FileInfo{}, files...), err)
 }
 
-// file answers with a file of a node, as toldBody and toldResult.
+// file answers with a file of a node, as guest.Body and the answer.
 //
 //go:wasmexport file
 func file() {
 	with(func(w *playground.World, in playground.Input) (int, error) {
 		data, err := w.File(in.Node, in.File)
 		if err == nil {
-			say(toldBody, 0, data)
+			guest.Say(guest.Body, 0, data)
 		}
 		return len(data), err
 	})
@@ -272,14 +198,14 @@ func (r *response) WriteHeader(status int) {
 		headers[name] = r.header.Get(name)
 	}
 	text, _ := json.Marshal(map[string]any{"status": status, "headers": headers}) // plain values
-	say(toldHead, r.number, text)
+	guest.Say(guest.Head, r.number, text)
 }
 
 // Write implements http.ResponseWriter.
 func (r *response) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
 	if len(p) > 0 {
-		say(toldBody, r.number, p)
+		guest.Say(guest.Body, r.number, p)
 	}
 	return len(p), nil
 }
@@ -290,5 +216,5 @@ func (r *response) FlushError() error { return nil }
 // End implements playground.Response.
 func (r *response) End() {
 	r.WriteHeader(http.StatusOK)
-	say(toldEnd, r.number, nil)
+	guest.Say(guest.End, r.number, nil)
 }

@@ -44,6 +44,8 @@ link R B loss 1% seed 7
 `);
   assert.equal(plan.removeNode(text, "R"), text.replace("router R\n", "").replace("link A R delay 10ms 2ms ", "")
     .replace("link R B loss 1% seed 7\n", ""));
+  assert.equal(plan.removeNode("link A R\nlink R B\nnat R B\n", "B"), "link A R\n");
+  assert.equal(plan.rename("nat R B R\n", "R", "r1"), "nat r1 B R\n");
   assert.equal(plan.rename(text, "R", "r1"), text.replace("router R", "router r1").replace("A R", "A r1").replace("R B", "r1 B"));
 });
 

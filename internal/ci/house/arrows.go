@@ -46,9 +46,11 @@ var rooms = []room{
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api control files link lnx node operator repl tcp topology", ""},
-	{"playground/build", driver, "api files", ""},
+	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
-	{"playground/wasm", driver, "diagnostic playground", ""},
+	{"playground/guest", driver, "diagnostic", ""},
+	{"playground/lab", driver, "diagnostic files lab playground/guest tcp/starlark", ""},
+	{"playground/wasm", driver, "playground playground/guest", ""},
 
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},

@@ -1,0 +1,17 @@
+// The laboratory's worker: it runs one experiment after the other, each in an instance of its own.
+
+import { load } from "./load.js";
+import { World } from "./world.js";
+
+let module;
+
+onmessage = async ({ data }) => {
+  try {
+    module ??= await load("lab.wasm.gz");
+    const lab = new World(module, { output: (progress) => postMessage({ progress }) });
+    const answer = lab.call("run", data);
+    postMessage({ done: { ...answer, report: new TextDecoder().decode(lab.kept) } });
+  } catch (e) {
+    postMessage({ failed: e.errors ?? [{ line: 0, text: e.message }] });
+  }
+};

@@ -1,0 +1,7 @@
+/** load compiles a program of this folder. */
+export async function load(name) {
+  const packed = await fetch(new URL(name, import.meta.url));
+  if (!packed.ok) throw new Error(`${name}: ${packed.status} ${packed.statusText}`);
+  const plain = packed.body.pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compileStreaming(new Response(plain, { headers: { "Content-Type": "application/wasm" } }));
+}
