@@ -25,7 +25,7 @@ const laboratory = "lab.wasm.gz"
 // programs are the packages of the WebAssembly programs by their files.
 var programs = []struct{ file, pkg string }{
 	{"tidepool.wasm.gz", "./playground/wasm"},
-	{laboratory, "./playground/lab"},
+	{laboratory, "./playground/wasm/lab"},
 }
 
 func main() {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/playground"
-	"github.com/tidepool-net/tidepool/playground/guest"
+	"github.com/tidepool-net/tidepool/playground/wasm/guest"
 )
 
 func main() {}

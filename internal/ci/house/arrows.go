@@ -48,9 +48,9 @@ var rooms = []room{
 	{"playground", driver, "api control files link lnx node operator repl tcp topology", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
-	{"playground/guest", driver, "diagnostic", ""},
-	{"playground/lab", driver, "diagnostic files lab playground/guest tcp/starlark", ""},
-	{"playground/wasm", driver, "playground playground/guest", ""},
+	{"playground/wasm/guest", driver, "diagnostic", ""},
+	{"playground/wasm/lab", driver, "diagnostic files lab playground/wasm/guest tcp/starlark", ""},
+	{"playground/wasm", driver, "playground playground/wasm/guest", ""},
 
 	{"internal/clock", pure, "", ""},
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},

@@ -1,7 +1,7 @@
 //go:build wasip1
 
 // Command lab is the laboratory of the playground: one experiment as a WebAssembly reactor (WASI
-// preview 1), for ../site/lab.js.
+// preview 1), for ../../site/lab.js.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
-	"github.com/tidepool-net/tidepool/playground/guest"
+	"github.com/tidepool-net/tidepool/playground/wasm/guest"
 )
 
 func main() {}
