@@ -75,47 +75,55 @@ type watch struct {
 	acked uint64
 }
 
+// ending is the result of one end of the transfer.
+type ending struct {
+	control.Transfer
+	err error
+}
+
+// begin executes a transfer at a node, in the background.
+func begin(ctx context.Context, c *child, req control.Request[control.Transfer]) <-chan ending {
+	done := make(chan ending, 1)
+	go func() {
+		t, err := ask(ctx, c, req)
+		done <- ending{t, err}
+	}()
+	return done
+}
+
 // transfer executes the transfer, and polls the sender until both ends have finished.
 func (w *watch) transfer(ctx context.Context) error {
 	d, n := w.demo, w.net
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ready, received, sent := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	ready := make(chan struct{})
 	listening := sync.OnceFunc(func() { close(ready) })
-	go func() {
-		var err error
-		w.moved.received, err = ask(ctx, n.a, control.RecvFile{
-			Path: d.path(demoReceived), Port: demoPort,
-			Progress: func(control.Progress) { listening() },
-		})
-		received <- err
-	}()
+	received := begin(ctx, n.a, control.RecvFile{
+		Path: d.path(demoReceived), Port: demoPort,
+		Progress: func(control.Progress) { listening() },
+	})
 	select {
-	case err := <-received:
-		return err
+	case e := <-received:
+		return e.err
 	case <-ready:
 	}
 	to := d.addrs()[0]
 	d.say("C: sendfile to %s port %d, congestion control %s", to, demoPort, d.cc)
 	w.began = time.Now()
-	go func() {
-		var err error
-		w.moved.sent, err = ask(ctx, n.c, control.SendFile{
-			Path: d.path(demoSent), Addr: netip.MustParseAddr(to), Port: demoPort,
-		})
-		sent <- err
-	}()
+	sent := begin(ctx, n.c, control.SendFile{
+		Path: d.path(demoSent), Addr: netip.MustParseAddr(to), Port: demoPort,
+	})
 	ticker := time.NewTicker(progressPoll)
 	defer ticker.Stop()
 	for left := 2; left > 0; {
 		var err error
 		select {
-		case err = <-sent:
+		case e := <-sent:
 			left--
-			err = inquest(err, received)
-		case err = <-received:
+			w.moved.sent, err = e.Transfer, inquest(e.err, received)
+		case e := <-received:
 			left--
-			err = inquest(err, sent)
+			w.moved.received, err = e.Transfer, inquest(e.err, sent)
 		case <-n.routerEnded():
 			err = n.b.death()
 		case <-ticker.C:
@@ -162,13 +170,13 @@ func (w *watch) note(info *control.Info) error {
 }
 
 // inquest finds out why an end failed: it may know only that the other has reset the connection.
-func inquest(err error, other <-chan error) error {
+func inquest(err error, other <-chan ending) error {
 	if !errors.Is(err, control.ErrReset) {
 		return err
 	}
 	select {
-	case why := <-other:
-		return cmp.Or(why, err)
+	case e := <-other:
+		return cmp.Or(e.err, err)
 	case <-time.After(inquestTime):
 		return err
 	}

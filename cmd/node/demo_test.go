@@ -247,11 +247,11 @@ func TestADeathSaysTheLastLines(t *testing.T) {
 // An end that knows only of a reset waits for the other's reason.
 func TestInquestPrefersTheReason(t *testing.T) {
 	full := errors.New("no space left on device")
-	other := make(chan error, 1)
+	other := make(chan ending, 1)
 	require.NoError(t, inquest(nil, other))
 	require.ErrorIs(t, inquest(full, other), full)
-	other <- full
+	other <- ending{err: full}
 	require.ErrorIs(t, inquest(control.ErrReset, other), full)
-	other <- nil
+	other <- ending{}
 	require.ErrorIs(t, inquest(control.ErrReset, other), control.ErrReset)
 }
