@@ -35,7 +35,7 @@ import (
 type Config struct {
 	// Name is the network's name, also in errors.
 	Name string `json:"name"`
-	// Network is the text of a .net file.
+	// Network is the text of a .net file, or of several .lnx files: see Check.
 	Network string `json:"network"`
 	// Seed determines all random choices.
 	Seed uint64 `json:"seed"`
@@ -63,54 +63,27 @@ type World struct {
 	mu       sync.Mutex                 // guards requests
 }
 
-// Parse returns the plan of a network file. The error is a diagnostic.Errors with all errors of the
-// file.
-func Parse(name string, text []byte) (*topology.Plan, error) {
-	plan, err := topology.Parse(name, text, operator.CheckWords)
-	if err != nil {
-		return nil, err
-	}
-	if len(plan.Machines) > 0 {
-		m := plan.Machines[0]
-		return nil, fmt.Errorf("%s: a page cannot reach other machines: remove `host %s ssh %s`",
-			name, m.Name, m.SSH)
-	}
-	if plan.NamesAt == "" {
-		plan.NamesAt = topology.NoNames
-	}
-	return plan, nil
-}
-
 // New starts a network. The caller may use the world before routing protocols have converged.
 func New(cfg Config) (*World, error) {
-	plan, err := Parse(cfg.Name, []byte(cfg.Network))
+	configs, err := parse(cfg.Name, cfg.Network)
 	if err != nil {
 		return nil, err
-	}
-	list, err := plan.Files()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cfg.Name, err)
 	}
 	w := &World{
 		cfg: cfg, began: time.Now(), requests: map[int]context.CancelFunc{},
 	}
 	w.ends, w.finish = context.WithCancel(context.Background())
 	w.stop = w.clock.Follow(cfg.Seed)
-	if err := w.open(list); err != nil {
+	if err := w.open(configs); err != nil {
 		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *World) open(list []topology.File) (err error) {
-	configs := make([]*lnx.Config, len(list))
-	for i, f := range list {
-		if configs[i], err = lnx.Parse(f.Name+".lnx", f.Text); err != nil {
-			return err
-		}
-	}
-	devices := make([]map[string]link.Device, len(list))
+func (w *World) open(configs []*lnx.Config) (err error) {
+	graph := topology.From(w.cfg.Name, configs)
+	devices := make([]map[string]link.Device, len(configs))
 	for i, c := range configs {
 		devices[i] = map[string]link.Device{}
 		for k := range c.Interfaces {
@@ -120,8 +93,7 @@ func (w *World) open(list []topology.File) (err error) {
 			c.Neighbors[k].UDP = lnx.HostPort{}
 		}
 	}
-	graph := topology.From(w.cfg.Name, configs)
-	for _, e := range graph.Links { // of a plan: each has two ends
+	for _, e := range graph.Links { // parse has checked that each has two ends
 		a, b := link.Pipe(0)
 		devices[e.Ends[0].Node][e.Ends[0].Iface] = a
 		devices[e.Ends[1].Node][e.Ends[1].Iface] = b

@@ -164,10 +164,10 @@ func (r *recorder) End() { r.over = true }
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	_, err := Parse("n.net", []byte("link A B dela 3\nfoo"))
+	err := Check("n.net", "link A B dela 3\nfoo")
 	require.ErrorContains(t, err, `n.net:1:10: "dela" is not an impairment`)
 	require.ErrorContains(t, err, `n.net:2:1: "foo" is not a directive`)
-	_, err = Parse("n.net", []byte("host alpha ssh user@alpha\nlink A B\nnode A alpha"))
+	err = Check("n.net", "host alpha ssh user@alpha\nlink A B\nnode A alpha")
 	require.ErrorContains(t, err, "remove `host alpha ssh user@alpha`")
 	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
 		require.ErrorIs(t, w.Do(&Input{Node: "X", Line: "ping"}, nil), errNoNode)

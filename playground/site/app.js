@@ -165,6 +165,8 @@ $("scrub").addEventListener("input", () => seek(Number($("scrub").value) * 1e6))
 
 // The tools.
 
+const embedded = new URLSearchParams(location.search).has("embed"); // only the network and the terminals
+document.body.classList.toggle("embedded", embedded);
 const terminals = new Map();
 const panels = new Map();
 let chosen = "Network";
@@ -194,7 +196,7 @@ function choose(name) {
     tab.setAttribute("aria-selected", String(n === chosen));
     tab.tabIndex = n === chosen ? 0 : -1;
   }
-  terminals.get(chosen)?.input.focus();
+  if (!embedded || document.hasFocus()) terminals.get(chosen)?.input.focus(); // an embed does not take the focus
   if (chosen === "Files") void listFiles();
   if (chosen === "Laboratory") lab.load().catch(complain);
 }
@@ -318,9 +320,11 @@ async function start({ network, seed, inputs = [], at = 0 }) {
     panel.append(addTerminal(name).element);
     addTab(name, panel);
   }
-  addTab("Network", editor.element);
-  addTab("Files", files);
-  addTab("Laboratory", lab.element);
+  if (!embedded) {
+    addTab("Network", editor.element);
+    addTab("Files", files);
+    addTab("Laboratory", lab.element);
+  }
   fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
   choose(opened.nodes[0]);
   document.body.dataset.nodes = opened.nodes.join(" ");
@@ -341,17 +345,44 @@ function addTerminal(node) {
   return terminals.get(node);
 }
 
+/** copy puts a text into the clipboard. Without one, it stays where the user can copy it. */
+const copy = (text, done, otherwise) => navigator.clipboard.writeText(text).then(() => say(done), otherwise);
+
+/** address returns the link that holds the network as it is now. */
+async function address(query) {
+  const { network, seed, inputs, at } = await ask("log");
+  const to = new URL(location.href);
+  to.search = query;
+  to.hash = await write({ network, seed, inputs, at });
+  return to.href;
+}
+
 $("share").addEventListener("click", async () => {
   try {
-    const { network, seed, inputs, at } = await ask("log");
-    const url = new URL(`#${await write({ network, seed, inputs, at })}`, location.href).href;
+    const url = await address("");
     history.replaceState(null, "", url);
-    await navigator.clipboard.writeText(url).then(() => say("The link is in the clipboard."),
-      () => say("The link is in the address bar."));
+    await copy(url, "The link is in the clipboard.", () => say("The link is in the address bar."));
   } catch (e) {
     complain(e);
   }
 });
+$("embed").addEventListener("click", async () => {
+  try {
+    const html = `<iframe src="${await address("?embed")}" width="900" height="500" title="A network of tidepool" loading="lazy"></iframe>`;
+    await copy(html, "The HTML is in the clipboard.", () => say(html));
+  } catch (e) {
+    complain(e);
+  }
+});
+$("whole").addEventListener("click", async (e) => {
+  e.preventDefault();
+  try {
+    window.open(await address(""));
+  } catch (error) {
+    complain(error);
+  }
+});
+
 $("restart").addEventListener("click", () => start({ network: editor.network, seed: editor.seed }));
 
 async function begin() {

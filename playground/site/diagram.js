@@ -191,7 +191,9 @@ export class Diagram {
   /** show draws a text. fresh forgets the places of its nodes. */
   show(text, fresh = false) {
     this.text = text;
-    this.plan = plan.read(text);
+    this.lnx = /^-- .*\.lnx --\s*$/m.test(text);
+    this.plan = plan.read(this.lnx ? "" : text);
+    for (const b of this.element.querySelectorAll(".palette button")) b.disabled = this.lnx;
     const { nodes, links } = this.plan;
     const names = new Set(nodes.map((n) => n.name));
     for (const name of this.places.keys()) if (!names.has(name)) this.places.delete(name);
@@ -241,8 +243,9 @@ export class Diagram {
     [this.width, this.height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     const { nodes, links } = this.plan;
-    if (nodes.length > most) {
-      this.svg.replaceChildren(svg("text", { x: 10, y: 24 }, `The diagram shows networks of up to ${most} nodes.`));
+    const not = this.lnx ? "The diagram does not show .lnx files." : nodes.length > most ? `The diagram shows networks of up to ${most} nodes.` : "";
+    if (not) {
+      this.svg.replaceChildren(svg("text", { x: this.width / 2, y: 24 }, not));
       return;
     }
     const part = (w, label, ...of) => svg("g", {

@@ -42,7 +42,7 @@ func with[T, A any](f func(w *playground.World, in T) (A, error)) {
 func check() {
 	c, err := guest.Read[playground.Config]()
 	if err == nil {
-		_, err = playground.Parse(c.Name, []byte(c.Network))
+		err = playground.Check(c.Name, c.Network)
 	}
 	guest.Result(struct{}{}, err)
 }
