@@ -51,7 +51,6 @@ func (e *PipeEnd) Close() error { return e.inner().Close() }
 // reopened.
 func (e *PipeEnd) Reopen() { e.inner().Reopen() }
 
-// device wraps a link as a device of a node.
 func device(l io.ReadWriteCloser) link.Device {
 	if e, ok := l.(*PipeEnd); ok {
 		return e.inner()

@@ -21,7 +21,6 @@ type taken struct {
 	judged *lab.Judged
 }
 
-// print prints the result of `node lab run`.
 func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	out := c.OutOrStdout()
 	if o.json {

@@ -225,7 +225,6 @@ func (o *linkOptions) unwatch(n *operator.Node) {
 	})
 }
 
-// close completes a log.
 func (l *linkLog) close() error {
 	if l == nil {
 		return nil

@@ -38,7 +38,6 @@ type Command struct {
 	Events []string `json:"events"`
 }
 
-// commands lists the commands of a node.
 func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 	if _, err := ws.nodes.of(r); err != nil {
 		return err

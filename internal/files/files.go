@@ -157,7 +157,6 @@ func outside(err error) error {
 	return &fs.PathError{Op: "open", Path: e.Path, Err: why}
 }
 
-// notRegular returns the error for a file that is not regular.
 func notRegular(name string, info fs.FileInfo) error {
 	what := map[fs.FileMode]string{
 		fs.ModeDir: "a folder", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket",

@@ -146,7 +146,6 @@ func (o *Options) Stamp(b []byte, self netip.Addr, millis uint32, owns func(neti
 	binary.BigEndian.PutUint16(header[10:], sum)
 }
 
-// option returns the option at an offset of the header.
 func option(header []byte, at int) []byte { return header[at : at+int(header[at+1])] }
 
 // record adds an address to a record route that has room.

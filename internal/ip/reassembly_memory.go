@@ -41,7 +41,6 @@ func (q *queue) push(d *datagram, at func(*datagram) *links) {
 	q.newest = d
 }
 
-// remove removes d.
 func (q *queue) remove(d *datagram, at func(*datagram) *links) {
 	l := *at(d)
 	if l.older != nil {

@@ -239,7 +239,6 @@ func wayOf(r *Route) way {
 	}
 }
 
-// route returns the route to a prefix.
 func (w *way) route(p netip.Prefix) Route {
 	return Route{
 		Prefix: p, NextHop: w.hop, Iface: int(w.iface), Origin: w.origin, Kind: w.kind,

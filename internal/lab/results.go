@@ -87,7 +87,6 @@ func (r *Results) Missing() (cells []int, runs int) {
 // Total is the number of runs of all cells.
 func (m *Manifest) Total() int { return len(m.jobs()) }
 
-// complete returns the results of the complete cells.
 func (r *Results) complete() *Results {
 	cells, _ := r.Missing()
 	have := *r

@@ -28,7 +28,6 @@ func (r *report) add(pos Pos, text, msg, want string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Want: want})
 }
 
-// note records a note.
 func (r *report) note(pos Pos, text, msg string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Note: true})
 }

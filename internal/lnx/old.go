@@ -43,7 +43,6 @@ var oldGrammars = map[Grammar]oldGrammar{
 	},
 }
 
-// readOld reads the lines of an old grammar.
 func (p *parser) readOld(g oldGrammar, lines []line) {
 	r := &p.report
 	p.cfg.Routing, p.cfg.SharedSocket = RoutingRIP, g.node != ""

@@ -128,7 +128,6 @@ func choice[T any](name string, words []string, field func(*T) *string) setting[
 	return settingOf(name, diagnostic.OneOf(words), field, read, func(v string) string { return v })
 }
 
-// names returns the names of the settings.
 func names[T any](list []setting[T]) []string {
 	out := make([]string, len(list))
 	for i := range list {

@@ -93,7 +93,6 @@ func (p *Packets) undelivered() bool {
 	return false
 }
 
-// close closes all sockets with the node.
 func (p *Packets) close() {
 	for c := range p.conns {
 		c.shut()

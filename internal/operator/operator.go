@@ -203,7 +203,6 @@ func (n *Node) Crash() error {
 // Watch implements control.Operator.
 func (n *Node) Watch(f func(control.Event)) (stop func()) { return n.Node.Watchers.Watch(f) }
 
-// about handles control.About.
 func (n *Node) about(context.Context, control.About) (a control.Node, err error) {
 	err = n.Node.Ask(func(*stack.Stack, clock.Time) error {
 		f := n.reloader.File()

@@ -63,7 +63,6 @@ func (p *programs) sockets() ([]control.Socket, error) {
 	return list, nil
 }
 
-// socket returns the socket with a number.
 func (p *programs) socket(sid int) (control.Socket, error) {
 	list, err := p.sockets()
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 // samplePeriod is the default time between samples.
 const samplePeriod = 100 * time.Millisecond
 
-// samples handles control.Samples.
 func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampled, error) {
 	var done control.Sampled
 	if r.SID >= firstProgramSID {

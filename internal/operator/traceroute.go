@@ -244,7 +244,6 @@ func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop
 	return hops, nil
 }
 
-// traceroute handles control.Traceroute.
 func (h *Requests) traceroute(ctx context.Context, r control.Traceroute) ([]control.Hop, error) {
 	t, err := h.StartTrace(&r)
 	if err != nil {

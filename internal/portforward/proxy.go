@@ -104,7 +104,6 @@ func (f *flow) dialHost(ctx context.Context, host string, port uint16) (*node.Co
 	return nil, err
 }
 
-// lookup returns the addresses of a host.
 func (f *flow) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !control.IsHost(a.Unmap()) {

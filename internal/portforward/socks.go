@@ -49,7 +49,6 @@ const (
 	socksAddressType socksReply = 8
 )
 
-// replyOf returns the reply that reports an error.
 func replyOf(err error) socksReply {
 	switch {
 	case errors.Is(err, control.ErrRefused), errors.Is(err, control.ErrReset):

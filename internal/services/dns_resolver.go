@@ -304,7 +304,6 @@ func sameQuestion(a, b *dnsmessage.Question) bool {
 		lower(a.Name.String()) == lower(b.Name.String())
 }
 
-// resolve handles control.Resolve.
 func (d *DNS) resolve(ctx context.Context, r control.Resolve) (control.Resolved, error) {
 	done := control.Resolved{Name: r.Name}
 	network := map[int]string{0: "ip", 4: "ip4", 6: "ip6"}[r.Family]

@@ -256,7 +256,6 @@ func (d *DNS) answer(query []byte, limit int) []byte {
 	return b
 }
 
-// count counts a message in a list.
 func count(list *[]control.DNSCount, what string) {
 	i := slices.IndexFunc(*list, func(c control.DNSCount) bool { return c.What == what })
 	if i < 0 {

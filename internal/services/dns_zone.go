@@ -194,7 +194,6 @@ func (z *zone) find(m *dnsmessage.Message) dnsmessage.RCode {
 	return dnsmessage.RCodeSuccess
 }
 
-// bodies returns all records of a name.
 func (z *zone) bodies(name, apex string) (list []dnsmessage.ResourceBody) {
 	if name == apex {
 		list = append(list, z.soa(), &dnsmessage.NSResource{NS: z.server})

@@ -244,7 +244,6 @@ func (ifs *Interfaces) set(list []Interface) {
 	ifs.setNATs()
 }
 
-// configs returns the interfaces' configurations.
 func (ifs *Interfaces) configs() (list []Interface) {
 	for i := range ifs.list {
 		list = append(list, ifs.list[i].Interface)

@@ -64,7 +64,6 @@ func (rt *Routing) hop(dst netip.Addr) (ip.Hop, bool) {
 	return hop, ok && hop.Kind == ip.Forwarded
 }
 
-// path returns the path to remote for TCP.
 func (rt *Routing) path(remote netip.Addr) tcp.Path {
 	if i, self := rt.ifs.self(remote); self {
 		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}

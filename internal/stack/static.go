@@ -77,7 +77,6 @@ func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error 
 	return nil
 }
 
-// check returns an error for an impossible route.
 func (rt *Routing) check(r Route) error {
 	if err := checkPrefix(r.Prefix); err != nil {
 		return err

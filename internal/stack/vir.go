@@ -60,7 +60,6 @@ func (v *Vir) VirSocket() (int, error) {
 	return 0, ErrSocketUsedUp
 }
 
-// find returns the socket of a handle.
 func (v *Vir) find(h int) (*virSocket, error) {
 	if h < virFirst || h > virLast {
 		return nil, fmt.Errorf("socket %d: %w", h, ErrInvalidSocket)

@@ -29,7 +29,6 @@ const (
 // stampOffset returns the offset of a tuple's stamps.
 func stampOffset(secret *[16]byte, t *Tuple) uint32 { return uint32(keyed(secret, 't', t)) }
 
-// at returns the stamp for a time.
 func (s *stamps) at(when clock.Time) uint32 { return recovery.Tick(when) + s.offset }
 
 // old reports whether a stamp is older than TS.Recent: PAWS, RFC 7323 §5.3 R1.

@@ -214,7 +214,6 @@ func (r *reader) words(words []lnx.Word) {
 	r.text.Wrong(place, e.Msg, e.Want)
 }
 
-// joined joins words with blanks.
 func joined(words []lnx.Word) string {
 	list := make([]string, len(words))
 	for i, w := range words {

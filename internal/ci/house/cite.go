@@ -24,7 +24,6 @@ var (
 	citingTest = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark|Example)RFC([0-9]{3,5})((?:_[0-9]+)*)`)
 )
 
-// clauses returns the citations in a text.
 func clauses(text string) []clause {
 	text = spaces.ReplaceAllString(text, " ")
 	var all []clause

@@ -188,7 +188,6 @@ func (c *compared) series(m result.Metric, facet string) []series {
 	return paint(list, labels)
 }
 
-// unlike reports whether all labels differ.
 func unlike(labels []string) bool {
 	for i, l := range labels {
 		if l == "" || slices.Contains(labels[:i], l) {

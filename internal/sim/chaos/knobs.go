@@ -70,7 +70,6 @@ func drawSwitches(knobs reflect.Value, seed uint64) {
 	}
 }
 
-// stream returns the random stream of a knob.
 func stream(seed uint64, knob string) *rand.Rand {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(knob)) // never fails

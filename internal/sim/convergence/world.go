@@ -44,7 +44,6 @@ func address6(wire, end int) netip.Addr {
 	})
 }
 
-// wireOf returns the wire of a prefix.
 func wireOf(p netip.Prefix) int {
 	if a := p.Addr(); a.Is6() {
 		return int(binary.BigEndian.Uint32(a.AsSlice()[4:]))

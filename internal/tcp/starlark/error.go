@@ -83,7 +83,6 @@ func meant(what string) string {
 	return diagnostic.DidYouMean(name, append(predeclared.Keys(), starlark.Universe.Keys()...))
 }
 
-// at returns an error at a position in the source.
 func at(pos syntax.Position, what string) *Error {
 	return &Error{
 		File: pos.Filename(), Line: int(pos.Line), Column: int(pos.Col), What: what,

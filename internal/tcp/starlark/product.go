@@ -106,7 +106,6 @@ func children(n syntax.Node) []*syntax.Expr {
 	return operands(n)
 }
 
-// operands returns the operands of an operator.
 func operands(n syntax.Node) []*syntax.Expr {
 	switch n := n.(type) {
 	case *syntax.ParenExpr:
