@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -16,9 +15,9 @@ import (
 type guest struct {
 	device  *link.TUN // nil: none
 	token   int
-	packets [][]byte // lent until they are sent
-	checked bool     // of packets
-	batch   *buffer.Batch
+	packets [][]byte        // lent until they are sent
+	checked bool            // of packets
+	train   [1]buffer.Train // of packets
 }
 
 // ErrGuest means that programs already run as this host.
@@ -34,7 +33,7 @@ func (ds *Devices) Guest(d *link.TUN) error {
 		}
 		ds.list, ds.sharing = append(ds.list, d), append(ds.sharing, 1)
 		ds.blocked = append(ds.blocked, false)
-		*g = guest{device: d, token: len(ds.list) - 1, batch: buffer.NewBatch()}
+		*g = guest{device: d, token: len(ds.list) - 1}
 		if err := ds.watch(d, g.token); err != nil {
 			ds.list[g.token], g.device = unplugged{}, nil
 			return err
@@ -47,7 +46,8 @@ func (ds *Devices) Guest(d *link.TUN) error {
 // HasGuest reports whether a kernel has the node's addresses. Loop only.
 func (ds *Devices) HasGuest() bool { return ds.guest.device != nil }
 
-// toGuest queues a packet for the guest. Packets of one size leave as a train.
+// toGuest queues a packet for the guest. Packets of one size leave as a train, of any length: the
+// device cuts it where the kernel's next packet must begin.
 func (ds *Devices) toGuest(checked bool, packet []byte) {
 	g := &ds.guest
 	if n := len(g.packets); n > 0 && (g.checked != checked || len(packet) > len(g.packets[0]) ||
@@ -64,14 +64,14 @@ func (ds *Devices) drainGuest() {
 	if len(g.packets) == 0 {
 		return
 	}
-	for list := g.packets; len(list) > 0; {
-		n, _ := g.batch.AddRun(0, netip.Addr{}, g.checked, list)
-		list = list[n:]
+	n, size := len(g.packets), len(g.packets[0])
+	g.train[0] = buffer.Train{
+		Pieces: g.packets, Size: size, Count: n, Bytes: (n-1)*size + len(g.packets[n-1]),
+		Checked: g.checked,
 	}
-	if _, err := g.device.WriteBatch(g.batch.Trains()); err != nil {
+	if _, err := g.device.WriteBatch(g.train[:]); err != nil {
 		ds.failed(g.token, err)
 	}
-	g.batch.Reset()
 	clear(g.packets)
 	g.packets = g.packets[:0]
 }
