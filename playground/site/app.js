@@ -280,9 +280,11 @@ const lessons = new Lessons({
     choose("Laboratory");
     return lab.lesson(name, changes).catch(complain);
   },
-  look: async (node, resource) => (resource === "files"
-    ? (await ask("list")).filter((f) => f.node === node)
-    : (await window.playground.fetch(`/v1/nodes/${node}/${resource}`)).json()),
+  async look(node, resource) {
+    if (resource === "results") return lab.results;
+    if (resource === "files") return (await ask("list")).filter((f) => f.node === node);
+    return (await window.playground.fetch(`/v1/nodes/${node}/${resource}`)).json();
+  },
 });
 $("tabs").before(lessons.element);
 $("lessons").addEventListener("click", () => lessons.open().catch(complain));

@@ -12,7 +12,7 @@ export class Editor {
   constructor(ask) {
     this.ask = ask;
     this.element = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
-      <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button><button class="open">Open files…</button><input type="file" multiple hidden accept=".net,.lnx">
+      <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button><button class="open">Open files…</button>
       <button class="run">Run this network</button></div>
       <label for="network">Network: one line for each link, <code>link A B</code> and its impairments; or .lnx files</label>
       <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul></div></div>`);
@@ -33,7 +33,8 @@ export class Editor {
       clearTimeout(timer);
       timer = setTimeout(() => this.put(textarea.value), 200);
     });
-    const chooser = this.element.querySelector("[type=file]");
+    const chooser = element('<input type="file" multiple hidden accept=".net,.lnx">');
+    document.body.append(chooser);
     this.element.querySelector(".open").addEventListener("click", () => chooser.click());
     chooser.addEventListener("change", () => this.open([...chooser.files]));
     this.element.addEventListener("dragover", (e) => e.preventDefault());

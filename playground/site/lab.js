@@ -41,6 +41,7 @@ export class Lab {
     stop.addEventListener("click", () => this.stop("Stopped."));
     open.addEventListener("click", () => window.open(URL.createObjectURL(new Blob([this.report], { type: "text/html" }))));
     this.printed = "";
+    this.results = []; // {name, table, hash} of each experiment that has finished
   }
 
   /** load gets the list of experiments and the script, once. */
@@ -98,8 +99,10 @@ export class Lab {
     this.worker.postMessage({ experiment: "experiment.yaml", files, changes });
   }
 
-  show({ table, hash, report }) {
+  show({ report, ...result }) {
+    const { table, hash } = result;
     this.stop("Done.");
+    this.results.push(result);
     this.element.dataset.hash = hash;
     this.report = report;
     this.table.textContent = this.printed + table;

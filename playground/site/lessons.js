@@ -1,10 +1,11 @@
 // The lessons of docs/learn as tours. Comments in their pages say what a tour needs:
 //
 //   <!-- tour network …lines of a .net file… -->
-//   <!-- tour check TEXT: NODE RESOURCE {"field": value, …} -->   of the API, or its files
+//   <!-- tour check TEXT: NODE RESOURCE {"field": value, …} -->   of the API, or its files;
+//                                                                 or of the laboratory: lab results
 //   <!-- tour ask QUESTION = PATTERN -->                          of a right answer
 //
-// A check holds when a part of the resource has these fields. ">=1" is a number of at least 1.
+// A check holds when a part of the resource has these fields. ">=1" is a number of at least 1, "~x" a text with x.
 
 import { element } from "./dom.js";
 import { blocks, render } from "./markdown.js";
@@ -16,6 +17,7 @@ export function matches(value, pattern) {
     return value !== null && typeof value === "object" && Object.entries(pattern).every(([k, p]) => matches(value[k], p));
   }
   if (typeof pattern === "string" && pattern.startsWith(">=")) return value >= Number(pattern.slice(2));
+  if (typeof pattern === "string" && pattern.startsWith("~")) return typeof value === "string" && value.includes(pattern.slice(1));
   return value === pattern;
 }
 

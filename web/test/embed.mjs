@@ -22,6 +22,9 @@ export const tests = [
     await page.waitForSelector(".errors li:has-text('Choose one .net file')");
     await drop(files.filter(([n]) => n !== "S.lnx"));
     await page.waitForSelector(".errors li:has-text(\"the link of X's if2 has 1 ends\")");
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.click("text=Open files")]);
+    await chooser.setFiles({ name: "x.net", mimeType: "", buffer: Buffer.from("link C D\n") });
+    await page.waitForSelector('.canvas [data-what="node D"]');
     await drop(files);
     await eventually("no error", async () => (await page.inputValue("#network")).includes("-- S.lnx --")
       && await page.locator(".errors li").count() === 0);

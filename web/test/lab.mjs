@@ -22,6 +22,7 @@ export const tests = [
     page = shared.page = await visit(browser, "#lesson=4-loss");
     await page.click("text=Run loss");
     assert.equal(await finish(page), "Done.");
+    await eventually("the tour knows it", async () => (await page.textContent(".check")) === "✓ The experiment has run");
     const there = join(folder, "loss");
     const { stdout } = await run(program, ["lab", "run", "docs/learn/loss.yaml", "-o", there], { cwd: root });
     const table = await page.textContent(".lab .table");

@@ -17,6 +17,7 @@ export const tests = [
     assert.ok(!matches(routes, { via: { x: 1 } }));
     assert.ok(!matches(null, { x: ">=1" }));
     assert.ok(!matches([{}], { x: ">=0" }));
+    assert.ok(matches([{ table: "a b" }], { table: "~b" }) && !matches([{ table: "a b" }], { table: "~c" }) && !matches([{}], { table: "~c" }));
     assert.deepEqual(tour(" tour check A is up: A interfaces {\"up\": true} "),
       { check: "A is up", node: "A", resource: "interfaces", pattern: { up: true } });
     assert.deepEqual(tour(" tour ask What = x = y? = 1|2 "), { ask: "What = x = y?", answer: "1|2" });

@@ -32,6 +32,7 @@ type order struct {
 
 // answer is what the laboratory prints. The report is the body that comes before it.
 type answer struct {
+	Name  string `json:"name"`
 	Table string `json:"table"`
 	Hash  string `json:"hash"`
 }
@@ -84,7 +85,7 @@ func (o *order) run() (a answer, err error) {
 	var table strings.Builder
 	err = errors.Join(r.Preview(&report, nil), r.Print(&table, lab.Shown{}))
 	guest.Say(guest.Body, 0, report.Bytes())
-	return answer{table.String(), r.Hash()}, err
+	return answer{r.Name, table.String(), r.Hash()}, err
 }
 
 // asErrors returns an error with the places of all errors.
