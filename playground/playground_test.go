@@ -99,6 +99,18 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
+// TestSource checks that a script of the shell is a file of the node, and ends if it runs itself.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
+		script := Input{Node: "A", File: "script", Data: []byte("interfaces\nsource script\n")}
+		require.NoError(t, w.Do(&script, nil))
+		require.NoError(t, w.Do(&Input{Node: "A", Line: "source script"}, nil))
+		assert.Equal(t, 16, strings.Count(out.of("A"), "10.0.0.1"))
+		assert.Contains(t, out.of("A"), "more than 16 deep")
+	})
+}
+
 // TestHash checks that only the seed and the inputs matter.
 func TestHash(t *testing.T) {
 	t.Parallel()

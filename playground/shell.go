@@ -50,7 +50,8 @@ func (h *host) shell(w *World) {
 			h.session = s
 			h.mu.Unlock()
 			e := &typed{host: h, out: out, ends: w.ends}
-			if err := s.Interactive(w.ends, e); err != nil && w.ends.Err() == nil {
+			err = s.Interactive(files.In(w.ends, h.files), e)
+			if err != nil && w.ends.Err() == nil {
 				out(err.Error() + "\n")
 			}
 		}

@@ -33,12 +33,19 @@ func TestWebAssembly(t *testing.T) {
 	}
 }
 
-// TestMemory checks that an hour of virtual time needs bounded memory.
-func TestMemory(t *testing.T) {
+// TestPage runs tests of the page that need no browser.
+func TestPage(t *testing.T) {
 	t.Parallel()
-	text, err := exec.CommandContext(t.Context(), "node", "test/memory.mjs", wasm(t)).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	t.Logf("%s", text)
+	program := wasm(t)
+	for _, name := range []string{"memory", "stuck"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := exec.CommandContext(t.Context(), "node", "test/"+name+".mjs", program)
+			text, err := c.CombinedOutput()
+			require.NoError(t, err, "%s", text)
+			t.Logf("%s", text)
+		})
+	}
 }
 
 // wasm builds the program of the page.

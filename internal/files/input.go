@@ -22,8 +22,11 @@ var streams = regexp.MustCompile(`^/dev/(stdin|null|fd/[0-9]+)$|^/proc/self/fd/[
 // Input opens a file that a command reads: a regular file, or a stream that the process was started
 // with, by its name below /dev. Opening does not block. The error is ErrNotRegular for other pipes,
 // and for devices and directories.
-func Input(name string) (*os.File, error) {
-	file, _, err := Machine().Read(name)
+func Input(name string) (*os.File, error) { return Machine().Input(name) }
+
+// Input opens a file of the folder like the function Input.
+func (f *Folder) Input(name string) (*os.File, error) {
+	file, _, err := f.Read(name)
 	if !errors.Is(err, ErrNotRegular) || !streams.MatchString(name) {
 		return file, err
 	}

@@ -147,7 +147,7 @@ func sourceFile(s *Shell, c *cobra.Command, path string) error {
 	if deep > deepest {
 		return failed(c, fmt.Errorf("%s: files source each other more than %d deep", path, deepest))
 	}
-	f, err := files.Input(path)
+	f, err := files.Of(c.Context()).Input(path)
 	if err != nil {
 		return failed(c, err)
 	}

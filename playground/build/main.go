@@ -128,11 +128,12 @@ func join(name string) error {
 	return files.Overwrite(name, []byte(strings.Replace(string(text), head, script, 1)), 0o644)
 }
 
-// inlined lists the packages whose functions are inlined: those that packets pass. If all were, the
-// compressed program would be larger by an eighth, and not faster. If none were, it would be half as
-// fast.
+// inlined lists the packages whose functions are inlined: those that packets pass. If all were,
+// the compressed program would be larger by an eighth, and not faster. If none were, it would be
+// half as fast.
 var inlined = []string{
-	"runtime/...", "internal/...", "crypto/internal/...", "encoding/binary", "math/bits", "net/netip",
+	"runtime/...", "internal/...", "crypto/internal/...", "encoding/binary", "math/bits",
+	"net/netip",
 	ours + "internal/checksum", ours + "internal/clock", ours + "internal/buffer",
 	ours + "internal/netem", ours + "internal/link", ours + "internal/ip", ours + "internal/icmp",
 	ours + "internal/rdt", ours + "internal/udp", ours + "internal/tcp/...",

@@ -38,7 +38,7 @@ func listFiles(out string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Appendf(nil, "const version = %q, files = %s;\n%s", fmt.Sprintf("%.6x", all.Sum(nil)),
-		names, code)
+	version := fmt.Sprintf("%.6x", all.Sum(nil))
+	text := fmt.Appendf(nil, "const version = %q, files = %s;\n%s", version, names, code)
 	return files.Overwrite(filepath.Join(out, worker), text, 0o644)
 }

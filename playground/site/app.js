@@ -94,6 +94,7 @@ const told = {
     $("marks").append(b);
   },
   state: show,
+  problem: (text) => say(text, true),
   crashed(text) {
     say(`The network has stopped: ${text}. Restart runs it again.`, true);
     setSpeed(0);
@@ -393,18 +394,19 @@ async function begin() {
   const first = { network: examples[0].network, seed: 1 };
   const fragment = location.hash.slice(1);
   if (!fragment) return start(first);
-  try {
-    if (fragment.startsWith("lesson=")) {
-      await start(first);
-      await lessons.open(fragment.slice(7));
-      return;
-    }
-    await start(await read(fragment));
-  } catch (e) {
-    if (document.body.dataset.nodes) return complain(new Error(`${e.message} The network stays.`));
+  if (fragment.startsWith("lesson=")) {
     await start(first);
-    complain(new Error(`${e.message} The page starts with the first example.`));
+    return lessons.open(fragment.slice(7)).catch(complain);
   }
+  let experiment;
+  try {
+    experiment = await read(fragment);
+  } catch (e) {
+    const running = document.body.dataset.nodes;
+    if (!running) await start(first);
+    return complain(new Error(`${e.message} ${running ? "The network stays." : "The page starts with the first example."}`));
+  }
+  await start(experiment);
 }
 addEventListener("hashchange", begin);
 void begin().finally(() => keep((text) => { $("offline").textContent = text; }));

@@ -1,11 +1,16 @@
 // A session: a world, the log of its inputs, and keyframes. It can be moved to any instant.
 
+import { Host, Stuck } from "./wasi.js";
 import { World } from "./world.js";
 import { bytes, restore, take } from "./snapshot.js";
 
 const frameWork = 120; // milliseconds of computing between keyframes: what a jump computes again
 const frameBytes = 256 << 20; // of all keyframes
 const mostFrames = 256;
+
+const stuck = ({ node, line, file, request }, at) => new Stuck(
+  `${node ? `${node}: ` : ""}${line ?? file ?? request?.path} was removed: it computed for ${Host.patience / 1000} s and it was `
+  + `still ${(at / 1e9).toFixed(3)} s. Time passes only when packets wait: give the links a delay or a rate.`);
 
 export class Session {
   /** hear is that of World, and marked(mark) for events. */
@@ -46,8 +51,22 @@ export class Session {
     this.frames.splice(least, 1);
   }
 
-  /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there. */
+  /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there.
+   * The error is Stuck if time stood still: the last input is dropped then, and it is the instant before it. */
   run(to, milliseconds = Infinity) {
+    try {
+      return this.compute(to, milliseconds);
+    } catch (e) {
+      if (!(e instanceof Stuck) || this.done === 0) throw e;
+      const input = this.log[this.done - 1], at = this.now;
+      this.log.splice(this.done - 1, 1);
+      this.frames = this.frames.filter((f) => f.at < input.at);
+      this.back(input.at - 1);
+      throw stuck(input, at);
+    }
+  }
+
+  compute(to, milliseconds = Infinity) {
     const began = performance.now();
     to = Math.round(to); // an instant between two nanoseconds never comes
     let step = this.step ?? 1e6;
@@ -86,6 +105,12 @@ export class Session {
       this.run(to);
       return;
     }
+    this.back(to);
+  }
+
+  /** back moves to an instant by the last keyframe before it. */
+  back(to) {
+    const frame = this.nearest(to);
     restore(this.world, frame.copy);
     this.done = frame.done;
     this.work = this.kept = frame.work;
@@ -96,7 +121,15 @@ export class Session {
 
   /** do carries out a new input. Inputs of the log that were later are dropped. */
   do(input) {
-    const done = this.world.do(input);
+    const at = this.now;
+    let done;
+    try {
+      done = this.world.do(input);
+    } catch (e) {
+      if (!(e instanceof Stuck)) throw e;
+      this.back(at);
+      throw stuck(input, at);
+    }
     this.log.splice(this.done, Infinity, done);
     this.done++;
     this.end = this.now;

@@ -22,9 +22,15 @@ export class Exit extends Error {
   constructor(code, text) { super(text.trim() || `the program ended with status ${code}`); this.code = code; }
 }
 
+/** Stuck is thrown when the program computes for long and time does not pass. */
+export class Stuck extends Error {}
+
 /** Host implements the imports of one instance. */
 export class Host {
+  static patience = 10_000; // milliseconds of computing at one instant
+
   constructor() {
+    this.begin();
     this.elapsed = 0n; // virtual nanoseconds
     this.root = folder();
     this.bytes = 0;
@@ -73,7 +79,22 @@ export class Host {
     return ok;
   }
 
+  /** begin is called before the program runs. */
+  begin() { this.asked = this.since = 0; }
+
+  /** watch throws Stuck. */
+  watch() {
+    const now = performance.now();
+    if (!this.since || this.seen !== this.elapsed) {
+      this.seen = this.elapsed;
+      this.since = now;
+    } else if (now - this.since > Host.patience) {
+      throw new Stuck("time stands still");
+    }
+  }
+
   clock_time_get(id, _, to) {
+    if (++this.asked % 1000 === 0) this.watch();
     this.view.setBigUint64(to, id === 0 ? epoch + this.elapsed : this.elapsed + 1n, true);
     return ok;
   }

@@ -4,7 +4,7 @@
 import { load } from "./load.js";
 import { Session } from "./session.js";
 import { World, WorldError } from "./world.js";
-import { Exit } from "./wasi.js";
+import { Exit, Stuck } from "./wasi.js";
 
 const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
@@ -68,8 +68,16 @@ function turn() {
       ticks();
     }
   } catch (e) {
-    crashed(e);
+    if (e instanceof Stuck) removed(e);
+    else crashed(e);
   }
+}
+
+/** removed reports that the session has dropped an input. */
+function removed(e) {
+  postMessage({ changed: session.now });
+  postMessage({ problem: e.message });
+  tell();
 }
 
 function crashed(e) {
@@ -84,8 +92,13 @@ const answers = {
     session = opened;
     heard = 0;
     state = { retransmits: 0 };
-    session.run(at);
     speed = 0;
+    try {
+      session.run(at);
+    } catch (e) {
+      if (!(e instanceof Stuck)) throw e;
+      session.errors.push(e.message);
+    }
     tell();
     return { nodes: session.nodes, errors: session.errors };
   },
@@ -133,6 +146,7 @@ onmessage = async ({ data }) => {
   } catch (e) {
     if (id) postMessage({ id, error: e.message, errors: e.errors });
     if (e instanceof Exit) crashed(e);
+    else if (e instanceof Stuck) removed(e);
     else if (!id && !(e instanceof WorldError)) postMessage({ crashed: String(e) });
   }
 };

@@ -1,6 +1,6 @@
 // A world: one instance of the WebAssembly program, which runs one network. See ../wasm/main.go.
 
-import { Exit, Host } from "./wasi.js";
+import { Exit, Host, Stuck } from "./wasi.js";
 
 const RESULT = 0, ERROR = 1, OUTPUT = 2, HEAD = 3, BODY = 4, END = 5;
 const encoder = new TextEncoder(), decoder = new TextDecoder();
@@ -44,6 +44,7 @@ export class World {
   /** call calls an export with a value, and returns its answer. */
   call(name, value) {
     this.answer = this.failure = undefined;
+    this.host.begin();
     try {
       if (value !== undefined) {
         const text = encoder.encode(JSON.stringify(value));
@@ -52,7 +53,7 @@ export class World {
       }
       this.exports[name]();
     } catch (e) {
-      if (e instanceof Exit) throw e;
+      if (e instanceof Exit || e instanceof Stuck) throw e;
       throw new Exit(2, `${this.host.said}\n${e.message}`); // a trap
     }
     if (this.failure !== undefined) throw new WorldError(JSON.parse(this.failure).errors);
@@ -74,7 +75,10 @@ export class World {
   open(name, network, seed) { return this.call("open", { name, network, seed }).nodes; }
 
   /** advance runs the network for so many nanoseconds. */
-  advance(ns) { this.exports.advance(BigInt(Math.round(ns))); }
+  advance(ns) {
+    this.host.begin();
+    this.exports.advance(BigInt(Math.round(ns)));
+  }
 
   /** now returns the virtual time in nanoseconds. */
   get now() { return Number(this.host.elapsed); }
