@@ -8,36 +8,55 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tidepool-net/tidepool/bench/lneto"
 	"github.com/tidepool-net/tidepool/bench/netstack"
 	"github.com/tidepool-net/tidepool/examine"
 	"github.com/tidepool-net/tidepool/examine/fuzz"
 	"github.com/tidepool-net/tidepool/examine/report"
 )
 
-// examineCommand lets the examiner examine gVisor.
+// stacks are the stacks of other projects in this process.
+func stacks() map[string]examine.Subject {
+	return map[string]examine.Subject{"gvisor": netstack.Subject(), "lneto": lneto.Subject()}
+}
+
+// examineCommand lets the examiner examine a stack of another project.
 func examineCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("examine", flag.ContinueOnError)
+	name := flags.String("stack", "gvisor", "examine `STACK`: gvisor or lneto")
 	if err := parse(flags, args); err != nil {
 		return err
+	}
+	subject, ok := stacks()[*name]
+	if !ok {
+		return fmt.Errorf("--stack %s: must be gvisor or lneto", *name)
 	}
 	checks, err := examine.Checks()
 	if err != nil {
 		return err
 	}
 	const workers = 16
-	exam := &examine.Exam{Subject: netstack.Subject(), Checks: checks, Workers: workers}
+	exam := &examine.Exam{Subject: subject, Checks: checks, Workers: workers}
 	exam.Done = func(r *examine.Result) { fmt.Print(report.Line(r)) }
 	fmt.Print(report.Summary(exam.Run(ctx)))
 	return nil
 }
 
-// fuzzCommand compares our engine, the kernel and gVisor by the same sequences.
+// fuzzCommand compares our engine, gVisor, lneto, the kernel and programs by the same sequences.
 func fuzzCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	count := flags.Int("sequences", 100_000, "how many to try with our engine; those that "+
 		"together cover all that it does go to the other stacks")
 	seed := flags.Uint64("seed", 1, "choose the sequences")
 	out := flags.String("out", "", "write a check file for each kind of difference to `FOLDER`")
+	var programs []fuzz.Stack
+	flags.Func("profile", "compare with the program that the profile in `FILE` describes",
+		func(file string) error {
+			p, err := examine.ReadProfile(file)
+			s := fuzz.Subject{Subject: &examine.Course{Profile: p}, Settle: fuzz.DelayedACK}
+			programs = append(programs, s)
+			return err
+		})
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -45,14 +64,18 @@ func fuzzCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	stacks := []fuzz.Stack{fuzz.Engine{}, fuzz.Subject{Subject: netstack.Subject()}}
+	list := []fuzz.Stack{
+		fuzz.Engine{},
+		fuzz.Subject{Subject: netstack.Subject()},
+		fuzz.Subject{Subject: lneto.Subject()},
+	}
 	if kernel, err := examine.Kernel(); err == nil {
-		stacks = append(stacks, fuzz.Subject{Subject: kernel})
+		list = append(list, fuzz.Subject{Subject: kernel})
 	} else {
 		fmt.Fprintln(os.Stderr, "skip: the kernel:", err)
 	}
 	const workers = 64
-	table, err := fuzz.Compare(ctx, stacks, found.Corpus, workers)
+	table, err := fuzz.Compare(ctx, append(list, programs...), found.Corpus, workers)
 	if err != nil {
 		return err
 	}

@@ -207,11 +207,32 @@ func (x *execution) expect(s *step) error {
 	}
 	if p == nil {
 		x.note(EventExpected, s.pattern.text)
-		return failed("the subject did not send `%s` within %s", s.pattern.text,
-			x.patience(s.span).Round(time.Millisecond))
+		return failed("the subject did not send `%s` within %s%s", s.pattern.text,
+			x.patience(s.span).Round(time.Millisecond), x.instead(s.pattern))
 	}
 	x.before, x.last = x.last, p
 	return nil
+}
+
+// instead says which other packets of the pattern's kind came.
+func (x *execution) instead(w *pattern) string {
+	var list []string
+	for _, p := range x.pending {
+		same := w.kind == ripKind && p.rip != nil ||
+			w.kind == segmentKind && p.tcp != nil && x.conn.owns(p)
+		if text := "`" + p.describe(x.conn) + "`"; same && p.fail == "" &&
+			!slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	const most = 3
+	switch {
+	case len(list) == 0:
+		return ""
+	case len(list) > most:
+		list = append(list[:most], "…")
+	}
+	return ", but " + strings.Join(list, ", ")
 }
 
 // absent checks that no matching packet comes for a time.

@@ -28,12 +28,8 @@ type Course struct {
 
 // Name implements Subject.
 func (c *Course) Name() string {
-	for _, command := range [][]string{c.Profile.Host, c.Profile.Router} {
-		if len(command) > 0 {
-			return strings.Join(command, " ")
-		}
-	}
-	return c.Profile.Name
+	p := c.Profile
+	return cmp.Or(p.Name, strings.Join(p.Host, " "), strings.Join(p.Router, " "))
 }
 
 // Has implements Subject.

@@ -114,12 +114,12 @@ func execute(subject Subject, check *Check, units Units) *outcome {
 	o := &outcome{setup: x.setup}
 	o.failure, o.verdict = x.all()
 	o.ladder, o.took = x.ladder, x.run.Now().Sub(x.began)
-	o.late = (x.late || stalled(x.run)) && o.verdict != Pass
+	o.late = (x.late || Stalled(x.run)) && o.verdict != Pass
 	return o
 }
 
-// stalled reports whether the examiner did not get the processor in time during a run.
-func stalled(r Run) bool {
+// Stalled reports whether the examiner did not get the processor in time during a run.
+func Stalled(r Run) bool {
 	timed, ok := r.(interface{ stalled() bool })
 	return ok && timed.stalled()
 }
@@ -283,12 +283,13 @@ func (x *execution) patience(s span) time.Duration {
 	return x.duration(s)
 }
 
+// note adds an event to the ladder, which keeps the first and the last ones.
 func (x *execution) note(kind, text string) *Event {
+	const half = maxEvents / 2
 	if len(x.ladder) == maxEvents {
-		x.ladder[maxEvents-1] = Event{Kind: kind, Text: "… more packets, not shown"}
-	}
-	if len(x.ladder) >= maxEvents {
-		return &Event{}
+		x.ladder = slices.Delete(x.ladder, half+1, half+2)
+		gap := &x.ladder[half]
+		*gap = Event{At: gap.At, Kind: gap.Kind, Text: "… more packets, not shown"}
 	}
 	x.ladder = append(x.ladder, Event{At: x.run.Now().Sub(x.began), Kind: kind, Text: text})
 	return &x.ladder[len(x.ladder)-1]

@@ -80,10 +80,15 @@ func (x *execution) most(s *step) error {
 // garbage sends random bytes, IP packets of random protocols with random content, and segments with
 // random headers to other ports, of all lengths. The check's name chooses them.
 func (x *execution) garbage(s *step) error {
-	const longest = 1400
+	const longest, burst = 1400, 25 // more would fill the receive buffer of a UDP socket
 	random := rand.New(rand.NewPCG(uint64(x.conn.iss), 1))
 	l := x.setup.Links[0]
-	for range s.count.value(x.symbol) {
+	for n := range s.count.value(x.symbol) {
+		if n%burst == burst-1 {
+			if err := x.wait(&step{span: span{0.5, "rtt"}}); err != nil {
+				return err
+			}
+		}
 		b := make([]byte, random.IntN(longest))
 		for i := range b {
 			b[i] = byte(random.Uint32())

@@ -128,9 +128,11 @@ func (r *pipeRun) dial(c Command) {
 	}
 }
 
+type writeCloser interface{ CloseWrite() error }
+
 // closeWrite closes the sending side of a connection.
 func closeWrite(conn net.Conn) error {
-	half, ok := conn.(interface{ CloseWrite() error })
+	half, ok := conn.(writeCloser)
 	if !ok {
 		return ErrUnsupported
 	}
@@ -172,9 +174,12 @@ func (r *pipeRun) onConn(c Command) error {
 			}
 		})
 	case CommandShutdown:
-		return closeWrite(conn)
+		if _, ok := conn.(writeCloser); !ok {
+			return ErrUnsupported
+		}
+		r.readers.Go(func() { _ = closeWrite(conn) })
 	case CommandClose:
-		return conn.Close()
+		r.readers.Go(func() { _ = conn.Close() })
 	default: // not about the connection
 	}
 	return nil
@@ -234,20 +239,36 @@ func (r *pipeRun) File() ([]byte, bool) {
 // Ended implements Run.
 func (*pipeRun) Ended() *Ending { return nil }
 
-// Close implements Run.
+// closeTime is how long a stack may take to close.
+const closeTime = 5 * time.Second
+
+// Close implements Run. What a stack that hangs has started is left running.
 func (r *pipeRun) Close() {
 	r.cancel()
 	r.mu.Lock()
 	r.closed = true
 	sockets := r.sockets
 	r.mu.Unlock()
-	for _, s := range sockets {
-		if c, ok := s.(interface{ SetLinger(sec int) error }); ok {
-			_ = c.SetLinger(0)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		for _, s := range sockets {
+			if c, ok := s.(net.Conn); ok {
+				_ = c.SetDeadline(time.Unix(1, 0)) // ends reads and writes
+			}
+			if c, ok := s.(interface{ SetLinger(sec int) error }); ok {
+				_ = c.SetLinger(0)
+			}
+			_ = s.Close()
 		}
-		_ = s.Close()
+		r.stack.Close()
+		r.readers.Wait()
+	}()
+	timer := time.NewTimer(closeTime)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
 	}
-	r.stack.Close()
-	r.readers.Wait()
 	r.close()
 }

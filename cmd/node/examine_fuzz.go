@@ -18,9 +18,11 @@ var errViolates = errors.New("our engine does what the model of RFC 9293 does no
 
 // fuzzOptions are the flags of `node examine fuzz`.
 type fuzzOptions struct {
-	search fuzz.Search
-	tun    bool
-	out    string
+	search   fuzz.Search
+	profiles []string
+	command  string
+	tun      bool
+	out      string
 }
 
 func examineFuzzCommand() *cobra.Command {
@@ -30,12 +32,13 @@ func examineFuzzCommand() *cobra.Command {
 		Use:   "fuzz",
 		Short: "compare TCP stacks by generated sequences of events",
 		Long: "Generate sequences of calls, segments and time, and compare the answers of our\n" +
-			"TCP engine with a model of RFC 9293. With --tun, also run some of the sequences\n" +
-			"on this machine's kernel: a selection that covers all that the engine does. The\n" +
-			"command prints the kinds of differences, each with the shortest sequence that\n" +
-			"shows it. The exit status is 1 if our engine does something that the model does\n" +
-			"not allow.",
+			"TCP engine with a model of RFC 9293. With --profile or --tun, also run some of\n" +
+			"the sequences on other stacks: a selection that covers all that the engine does.\n" +
+			"The command prints the kinds of differences, each with the shortest sequence\n" +
+			"that shows it. Profiles in files, each with a command, compare several stacks.\n" +
+			"The exit status is 1 if our engine does something that the model does not allow.",
 		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
+			"  node examine fuzz --profile course-2024 --command './vhost --config {lnx}'\n" +
 			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +
 			"  node examine --checks differences",
 		Args: usageArgs(cobra.NoArgs),
@@ -45,6 +48,9 @@ func examineFuzzCommand() *cobra.Command {
 	f.IntVar(&o.search.Sequences, "sequences", 100_000, "try `N` sequences")
 	f.Uint64Var(&o.search.Seed, "seed", 1, "choose the sequences by `SEED`")
 	f.IntVarP(&o.search.Workers, "jobs", "j", 1, "use `N` goroutines")
+	f.StringArrayVar(&o.profiles, "profile", nil,
+		"compare with the node that the profile with this `NAME` or file describes")
+	f.StringVar(&o.command, "command", "", "the `COMMAND` that starts it; {lnx} is its file")
 	f.BoolVar(&o.tun, "tun", false, "compare with this machine's kernel through TUN devices")
 	f.StringVarP(&o.out, "out", "o", "", "write a check file for each difference to `FOLDER`")
 	return c
@@ -53,6 +59,10 @@ func examineFuzzCommand() *cobra.Command {
 func (o *fuzzOptions) run(c *cobra.Command) error {
 	if o.search.Sequences < 1 || o.search.Workers < 1 {
 		return &usageError{fmt.Errorf("--sequences and --jobs must be at least 1")}
+	}
+	others, err := o.others()
+	if err != nil {
+		return misuse(c, err)
 	}
 	const rare = 400 // nearly all memory is garbage after each sequence
 	debug.SetGCPercent(rare)
@@ -68,8 +78,8 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	for _, d := range found.Wrong {
 		fmt.Fprintf(out, "\nin %s, %s:\n  %s\n", d.State, d.Wrong, strings.Join(d.Lines(), "\n  "))
 	}
-	if o.tun {
-		if err := o.compare(c, out, found); err != nil {
+	if len(others) > 0 {
+		if err := o.compare(c, out, found, others); err != nil {
 			return err
 		}
 	}
@@ -79,14 +89,38 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	return nil
 }
 
-// compare carries out the corpus on the kernel, too.
-func (o *fuzzOptions) compare(c *cobra.Command, out io.Writer, found *fuzz.Found) error {
-	kernel, err := examine.Kernel()
-	if err != nil {
-		return misuse(c, err)
+// others returns the stacks to compare with.
+func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
+	if o.command != "" && len(o.profiles) != 1 {
+		return nil, fmt.Errorf("--command needs one --profile that says how to talk to the node, " +
+			"such as --profile course-2024")
 	}
+	for _, p := range o.profiles {
+		if p == "self" {
+			return nil, fmt.Errorf("our own engine is always compared: remove --profile self")
+		}
+		subject, _, err := (&examineOptions{profile: p, command: o.command}).subject()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, fuzz.Subject{Subject: subject, Settle: fuzz.DelayedACK})
+	}
+	if o.tun {
+		kernel, err := examine.Kernel()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, fuzz.Subject{Subject: kernel})
+	}
+	return list, nil
+}
+
+// compare carries out the corpus on other stacks, too.
+func (o *fuzzOptions) compare(
+	c *cobra.Command, out io.Writer, found *fuzz.Found, others []fuzz.Stack,
+) error {
 	const workers = 64
-	stacks := []fuzz.Stack{o.search.Stack, fuzz.Subject{Subject: kernel}}
+	stacks := append([]fuzz.Stack{o.search.Stack}, others...)
 	table, err := fuzz.Compare(c.Context(), stacks, found.Corpus, workers)
 	if err != nil {
 		return err

@@ -133,8 +133,12 @@ func differences(ctx context.Context, s Stack, sequences [][]Event, workers int,
 // stack that cannot carry it out shows none.
 func confirmed(s Stack, events []Event) (d keyedDifference, wrong bool, err error) {
 	for i := range confirmations {
-		x, err := once(s, events)
-		if errors.Is(err, examine.ErrUnsupported) {
+		var x keyedDifference
+		err := patient(func() (err error) {
+			x, err = once(s, events)
+			return err
+		})
+		if errors.Is(err, examine.ErrUnsupported) || errors.Is(err, errLate) {
 			return d, false, nil
 		}
 		if err != nil || x.Wrong == "" || i > 0 && x.key != d.key {

@@ -48,6 +48,9 @@ const peerMSS = 1000
 // Settle is how long each event takes: delayed acknowledgments come in this time.
 const Settle = 100 * time.Millisecond
 
+// DelayedACK is a longer time, for programs that may delay acknowledgments by 250 ms, as lwIP does.
+const DelayedACK = 300 * time.Millisecond
+
 // longWait is how long Wait takes.
 const longWait = time.Second
 

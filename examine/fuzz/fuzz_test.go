@@ -124,7 +124,7 @@ func TestCompare(t *testing.T) {
 			return [][]byte{p}
 		}
 	}}
-	stacks := []Stack{Engine{}, Subject{&examine.Self{}}, Subject{bad}}
+	stacks := []Stack{Engine{}, Subject{Subject: &examine.Self{}}, Subject{Subject: bad}}
 	table, err := Compare(t.Context(), stacks, f.Corpus, 1)
 	require.NoError(t, err)
 	assert.Zero(t, table.Differ(-1, 0))

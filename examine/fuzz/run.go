@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,15 @@ type Step struct {
 
 // exposed is a trial that shows the state of its connection.
 type exposed interface{ state() tcp.State }
+
+// timed is a trial in real time.
+type timed interface {
+	// late reports whether the fuzzer did not get the processor in time.
+	late() bool
+}
+
+// errLate is the error of a trial whose difference may be the machine's.
+var errLate = errors.New("the machine is too busy")
 
 // runner carries out sequences on a stack and follows them in the model.
 type runner struct {
@@ -84,6 +94,9 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 		if wrong == "" && shown != nil && shown.state() != r.model.state {
 			wrong = fmt.Sprintf("it must be in %s, not in %s", r.model.state, shown.state())
 		}
+		if t, ok := t.(timed); ok && wrong != "" && t.late() {
+			return done, "", errLate
+		}
 		if r.visit != nil && !r.visit(e, &r.want, &r.out, wrong) || wrong != "" {
 			return done, wrong, nil
 		}
@@ -91,8 +104,27 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	return done, "", nil
 }
 
+// patient carries out a sequence again while the machine is too busy for it.
+func patient(do func() error) (err error) {
+	const most = 5
+	for range most {
+		if err = do(); !errors.Is(err, errLate) {
+			break
+		}
+	}
+	return err
+}
+
 // trace carries out a sequence and returns all its steps.
-func trace(stack Stack, events []Event) ([]Step, error) {
+func trace(stack Stack, events []Event) (steps []Step, err error) {
+	err = patient(func() error {
+		steps, err = traceOnce(stack, events)
+		return err
+	})
+	return steps, err
+}
+
+func traceOnce(stack Stack, events []Event) ([]Step, error) {
 	var steps []Step
 	r := &runner{stack: stack}
 	r.visit = func(e *Event, x *expectation, o *Outcome, wrong string) bool {

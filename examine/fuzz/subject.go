@@ -1,10 +1,13 @@
 package fuzz
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/tidepool-net/tidepool/examine"
 	"github.com/tidepool-net/tidepool/internal/checksum"
@@ -13,11 +16,17 @@ import (
 )
 
 // Subject makes a stack of a subject of the examiner, by its packets.
-type Subject struct{ examine.Subject }
+type Subject struct {
+	examine.Subject
+	// Settle is how long each event takes; zero: as long as with our engine. A delayed
+	// acknowledgment must come in this time.
+	Settle time.Duration
+}
 
 // subjectTrial is a started subject.
 type subjectTrial struct {
 	run    examine.Run
+	settle time.Duration
 	us     netip.AddrPort // the peer
 	them   netip.AddrPort // no port: the subject has not connected yet
 	packet []byte
@@ -34,7 +43,7 @@ func (s Subject) Start() (Trial, error) {
 	}
 	l := setup.Links[0]
 	return &subjectTrial{
-		run: run, us: netip.AddrPortFrom(l.Peer, clientPort),
+		run: run, settle: cmp.Or(s.Settle, Settle), us: netip.AddrPortFrom(l.Peer, clientPort),
 		them: netip.AddrPortFrom(l.Addr.Addr(), servicePort),
 	}, nil
 }
@@ -49,7 +58,7 @@ var commands = map[Kind]examine.CommandKind{
 func (t *subjectTrial) Call(e *Event) error {
 	c := examine.Command{
 		Kind: commands[e.Kind], Addr: t.us.Addr(), Port: servicePort, N: e.Len,
-		Data: make([]byte, e.Len),
+		Data: bytes.Repeat([]byte{'x'}, e.Len), // typed
 	}
 	if e.Kind == Connect {
 		t.us = netip.AddrPortFrom(t.us.Addr(), peerPort)
@@ -86,7 +95,7 @@ func (t *subjectTrial) Send(s *Segment) error {
 
 // Pass implements Trial.
 func (t *subjectTrial) Pass(e *Event, hear func(s *Segment)) error {
-	until := t.run.Now().Add(Settle)
+	until := t.run.Now().Add(t.settle)
 	if e.Kind == Wait {
 		until = until.Add(longWait)
 	}
@@ -117,6 +126,9 @@ func (t *subjectTrial) decode(packet []byte) (s Segment, ok bool) {
 	}
 	return Segment{th.Flags, th.Seq, th.Ack, th.Window, len(payload)}, from == t.them.Port()
 }
+
+// late implements timed.
+func (t *subjectTrial) late() bool { return examine.Stalled(t.run) }
 
 // Close implements Trial.
 func (t *subjectTrial) Close() { t.run.Close() }

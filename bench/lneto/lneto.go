@@ -1,0 +1,126 @@
+// Package lneto makes lneto, a TCP/IP stack for microcontrollers, a subject of the examiner.
+package lneto
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/soypat/lneto"
+	"github.com/soypat/lneto/x/xnet"
+
+	"github.com/tidepool-net/tidepool/examine"
+)
+
+// Subject returns lneto with buffers of 16 KiB for each of 128 connections.
+func Subject() examine.Subject { return &examine.Pipe{Title: "lneto", Open: open} }
+
+const (
+	mtu    = 1500
+	buffer = 16 << 10
+	// poll is how often the stack, which has no timers, is asked for packets.
+	poll = time.Millisecond
+)
+
+// host is a started stack. Its user asks it for packets.
+type host struct {
+	stack   xnet.StackAsync
+	sockets xnet.StackGo
+	input   chan struct{}
+	output  func(packet []byte)
+	done    chan struct{}
+	stopped sync.WaitGroup
+}
+
+func pause(uint) time.Duration { return poll }
+
+var seed atomic.Int64
+
+func open(l *examine.Link, output func(packet []byte)) (examine.PacketStack, error) {
+	h := &host{input: make(chan struct{}, 1), output: output, done: make(chan struct{})}
+	const connections = 128
+	err := h.stack.Reset(xnet.StackConfig{
+		StaticAddress4: l.Addr.Addr().As4(), MTU: mtu, Hostname: "lneto0",
+		RandSeed: time.Now().UnixNano() + seed.Add(1), MaxActiveTCPPorts: connections,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lneto: %w", err)
+	}
+	h.stack.SetGatewayHardwareAddr([6]byte{2})
+	h.sockets = h.stack.StackGo(pause, xnet.StackGoConfig{
+		TCPDialTimeout: time.Minute,
+		ListenerPoolConfig: xnet.TCPPoolConfig{
+			PoolSize: connections, QueueSize: 16, TxBufSize: buffer, RxBufSize: buffer,
+			EstablishedTimeout: 10 * time.Second, ClosingTimeout: 10 * time.Second,
+			NewBackoff: func() lneto.BackoffStrategy { return pause },
+		},
+	})
+	h.stopped.Go(h.run)
+	return h, nil
+}
+
+// run passes on what the stack sends.
+func (h *host) run() {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	b := make([]byte, mtu)
+	for {
+		for {
+			n, err := h.stack.EgressIP(b)
+			if n == 0 || err != nil {
+				break
+			}
+			h.output(b[:n])
+		}
+		select {
+		case <-h.done:
+			return
+		case <-h.input:
+		case <-tick.C:
+		}
+	}
+}
+
+// Input implements examine.PacketStack. A packet that the stack drops is no error.
+func (h *host) Input(packet []byte) error {
+	_ = h.stack.IngressIP(append([]byte(nil), packet...)) // it may change the packet
+	select {
+	case h.input <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (h *host) socket(ctx context.Context, from, to netip.AddrPort) (any, error) {
+	return h.sockets.SocketNetip(ctx, "tcp", syscall.AF_INET, syscall.SOCK_STREAM, from, to)
+}
+
+// Listen implements examine.PacketStack.
+func (h *host) Listen(port uint16) (net.Listener, error) {
+	at := netip.AddrPortFrom(netip.AddrFrom4(h.stack.Addr4()), port)
+	s, err := h.socket(context.Background(), at, netip.AddrPort{})
+	if err != nil {
+		return nil, err
+	}
+	return s.(net.Listener), nil
+}
+
+// Dial implements examine.PacketStack.
+func (h *host) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	s, err := h.socket(ctx, netip.AddrPortFrom(netip.AddrFrom4(h.stack.Addr4()), 0), to)
+	if err != nil {
+		return nil, err
+	}
+	return s.(net.Conn), nil
+}
+
+// Close implements examine.PacketStack.
+func (h *host) Close() {
+	close(h.done)
+	h.stopped.Wait()
+}
