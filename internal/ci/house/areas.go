@@ -6,7 +6,7 @@ var areas = map[string]int{
 	core:          145_850,
 	"adapters":    500,
 	"batch":       2_500,
-	"bench":       6_200,
+	"bench":       6_300,
 	"examine":     9_000,
 	"interchange": 3_000,
 	"internet":    3_000,
