@@ -1,7 +1,8 @@
-// The playground without a network, with bad input, and in a tab that sleeps.
+// The playground without a network, with bad input, in a tab that sleeps, and on a phone.
 
 import assert from "node:assert/strict";
-import { eventually } from "./bed.mjs";
+import { join } from "node:path";
+import { artefacts, eventually } from "./bed.mjs";
 import { close, data, output, type, unplug, visit } from "./site.mjs";
 
 const message = (page, text) => eventually(`the message ${text}`, async () => (await page.textContent("#message")).includes(text));
@@ -55,6 +56,29 @@ export const tests = [
     const after = Number(await data(page, "at"));
     console.log(`      it slept 5 s, and ${((after - before) / 1e9).toFixed(2)} s passed in the network`);
     assert.ok(after - before < 3e9, `${before} to ${after}`);
+  }],
+  ["the playground has names, roles and room on a phone, light and dark, with less motion", async (browser) => {
+    const named = new Set(["button", "link", "slider", "combobox", "textbox", "spinbutton", "tab", "tabpanel", "Iframe", "log", "heading"]);
+    for (const colorScheme of ["light", "dark"]) {
+      const small = await visit(browser);
+      await small.setViewportSize({ width: 390, height: 844 });
+      await small.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      const cdp = await small.context().newCDPSession(small);
+      for (const tab of ["A", "Network", "Files"]) {
+        await small.click(`role=tab[name="${tab}"]`);
+        const { nodes } = await cdp.send("Accessibility.getFullAXTree");
+        const nameless = nodes.filter((n) => !n.ignored && named.has(n.role?.value) && !n.name?.value?.trim());
+        assert.deepEqual(nameless.map((n) => n.role.value), [], `${tab}: without a name`);
+        assert.ok(nodes.filter((n) => n.role?.value === "tab").length >= 4);
+        const wide = await small.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${tab}: ${wide} pixels too wide`);
+        const moving = await small.evaluate(() => document.getAnimations().filter((a) => a.playState === "running").length);
+        assert.equal(moving, 0, `${tab}: moves`);
+      }
+      await small.click('role=tab[name="A"]');
+      await small.screenshot({ path: join(artefacts, `playground-phone-${colorScheme}.png`) });
+      await small.close();
+    }
   }],
   ["the playground works without its server", async (browser) => {
     await page.waitForSelector("body[data-offline=yes]", { timeout: 60_000 });
