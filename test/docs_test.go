@@ -40,6 +40,7 @@ var notRun = []struct{ pattern, why string }{
 	{`^go get `, "needs the published module"},
 	{`^go test \./\.\.\.`, "this test is a part of it"},
 	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
+	{`^bin/node hub|^node hub`, "has no end, or needs a running hub; TestHub runs them"},
 	{`examine --profile course|examine --(tun|checks)`, "needs a node of the reader's own, or root"},
 	{`^cc |^cargo |examine --profile bench/`, "needs the stacks of other projects"},
 	{`lab check`, "takes minutes; .ci/run lab runs it"},
@@ -304,7 +305,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	ci.NeedLong(t)
 	tree := t.TempDir()
 	for _, part := range []string{
-		"batch", "cmd", "docs", "examine", "interchange", "internal", "judge", "nets", "netns",
+		"batch", "cmd", "docs", "examine", "hub", "interchange", "internal", "judge", "nets", "netns",
 		"packaging", "playground", "tutorial",
 	} {
 		require.NoError(t, os.CopyFS(filepath.Join(tree, part), os.DirFS(Path(part))))

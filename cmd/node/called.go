@@ -67,7 +67,7 @@ func commandPath(c *cobra.Command) string {
 
 // command matches a command line of the program in a text: `node net up`.
 var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|examine|help|" +
-	"in|lab|link|man|mm-[a-z]+|net|run|socks|trace|validate|version|FILE\\.lnx|--version)\\b)")
+	"hub|in|lab|link|man|mm-[a-z]+|net|run|socks|trace|validate|version|FILE\\.lnx|--version)\\b)")
 
 func named(text string) string { return namedAs(called(), text) }
 

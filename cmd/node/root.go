@@ -71,7 +71,7 @@ func rootCommandAs(name string) *cobra.Command {
 	})
 	root.AddCommand(runCommand(), netCommand(), attachCommand(), ctlCommand(), socksCommand(),
 		validateCommand(), versionCommand(), demoCommand(), labCommand(), traceCommand(),
-		examineCommand(), manCommand(), linkCommand(), inCommand())
+		examineCommand(), hubCommand(), manCommand(), linkCommand(), inCommand())
 	root.AddCommand(mahimahiCommands()...)
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()

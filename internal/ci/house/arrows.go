@@ -34,12 +34,13 @@ var rooms = []room{
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem node observe operator portforward repl stack table sim/convergence " +
 		"tcp tcp/starlark topology batch " +
-		"interchange judge/ns3 examine examine/* netns", ""},
+		"hub interchange judge/ns3 examine examine/* netns", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
 	{"examine/fuzz", driver, "checksum clock examine files ip tcp", ""},
 	{"examine/mutants", driver, "checksum examine ip", ""},
 	{"examine/report", driver, "capture diagnostic examine files", ""},
+	{"hub", driver, "capture diagnostic files ip rip", ""},
 	{"netns", driver, "link", ""},
 	{"batch", driver, "diagnostic files interchange lab/result", ""},
 	{"interchange", driver, "diagnostic lnx topology", ""},

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidepool-net/tidepool/hub"
+)
+
+// hubOptions are the flags of `node hub`.
+type hubOptions struct {
+	udp, http, students string
+	network             string
+	cfg                 hub.Config
+}
+
+func hubCommand() *cobra.Command {
+	var o hubOptions
+	c := &cobra.Command{
+		Use:   "hub",
+		Short: "run one network for a class",
+		Long: "Run a router to which students connect their nodes over UDP. Each student has a\n" +
+			"token, a subnet, and an .lnx file for a node in any language. A page shows who\n" +
+			"reaches whom, TCP transfers, and the last examination of each node. The students\n" +
+			"file has a name in each line, and a token behind it if you choose it yourself.\n" +
+			"Standard error has the teacher's token (docs/examiner.md).",
+		Example: "  node hub --students class.txt\n" +
+			"  node hub --students class.txt --listen-udp 0.0.0.0:5300 --http 0.0.0.0:8080 \\\n" +
+			"    --public hub.example.edu:5300\n" +
+			"  node hub lnx ada > ada.lnx",
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.udp, "listen-udp", "127.0.0.1:5300", "receive packets at `HOST:PORT`")
+	f.StringVar(&o.http, "http", "127.0.0.1:8080", "serve the page at `HOST:PORT`")
+	f.StringVar(&o.students, "students", "", "read the students from `FILE`")
+	f.StringVar(&o.cfg.Public, "public", "",
+		"`HOST:PORT` in the students' files, if not that of --listen-udp")
+	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the subnets from `PREFIX`")
+	f.IntVar(&o.cfg.Rate, "rate", 5000, "refuse more than `N` packets per second of a student")
+	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
+	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
+		"keep tokens, addresses and counters in `FILE`")
+	c.AddCommand(o.lnxCommand())
+	return c
+}
+
+func (o *hubOptions) lnxCommand() *cobra.Command {
+	var form hub.FileForm
+	c := &cobra.Command{
+		Use:   "lnx NAME",
+		Short: "print the .lnx file of a student",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := hub.ReadFile(o.cfg.State, args[0], form)
+			if errors.Is(err, os.ErrNotExist) {
+				err = fmt.Errorf("%w; `%s hub` writes this file", err, called())
+			}
+			if err == nil {
+				_, err = io.WriteString(c.OutOrStdout(), text)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&form.Grammar, "grammar", "new", "`GRAMMAR` of the file: new, 2018 or 2013")
+	c.Flags().Uint16Var(&form.Port, "port", 0, "UDP `PORT` of the node (default 5000 + its subnet)")
+	return c
+}
+
+// configure reads the flags and the students file.
+func (o *hubOptions) configure() (err error) {
+	if o.cfg.Network, err = netip.ParsePrefix(o.network); err != nil {
+		return fmt.Errorf("--network %q: must be a prefix such as 10.77.0.0/16", o.network)
+	}
+	if o.students != "" {
+		o.cfg.Students, err = hub.ReadStudents(o.students)
+	}
+	return err
+}
+
+func (o *hubOptions) run(c *cobra.Command) error {
+	if err := o.configure(); err != nil {
+		return &usageError{err}
+	}
+	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := hub.Run(ctx, o.cfg, o.udp, o.http, c.OutOrStdout(), c.ErrOrStderr()); err != nil {
+		return err
+	}
+	return told{context.Cause(ctx)}
+}
