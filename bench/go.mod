@@ -7,6 +7,7 @@ go 1.26.3
 require (
 	github.com/google/nftables v0.3.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
+	github.com/soypat/lneto v0.2.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tidepool-net/tidepool v0.0.0
 	golang.org/x/sys v0.49.0
@@ -25,7 +26,6 @@ require (
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
 	github.com/mdlayher/socket v0.5.1 // indirect
 	github.com/oleiade/lane/v2 v2.0.0 // indirect
-	github.com/soypat/lneto v0.2.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/exp v0.0.0-20250711185948-6ae5c78190dc // indirect
 	golang.org/x/image v0.30.0 // indirect
