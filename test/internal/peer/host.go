@@ -98,7 +98,7 @@ func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]b
 	return h.program.in.Bytes(), err
 }
 
-// run serves the connection to its end, and for the time linger after it.
+// run serves the connection to its end, and for a while after it.
 func (h *Host) run(within time.Duration) error {
 	limit := time.Now().Add(within)
 	for {
@@ -106,6 +106,9 @@ func (h *Host) run(within time.Duration) error {
 		switch {
 		case h.state == done && h.leaveAt.IsZero():
 			h.leaveAt = time.Now().Add(linger)
+			if h.quirks.Loss > 0 {
+				h.leaveAt = time.Now().Add(lossyLinger)
+			}
 			until = h.leaveAt
 		case h.state == done:
 			until = h.leaveAt
