@@ -46,7 +46,8 @@ var rooms = []room{
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
-	{"playground", driver, "api control diagnostic files link lnx node operator repl tcp topology", ""},
+	{"playground", driver, "api control diagnostic files link lnx node operator repl tcp " +
+		"topology", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
 	{"playground/wasm/guest", driver, "diagnostic", ""},
