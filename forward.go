@@ -14,14 +14,14 @@ import (
 )
 
 // Forward calls f, each time in a new goroutine, for every incoming TCP connection that no listener
-// of the node accepts, whatever its destination address and port. The node answers for all
-// addresses except those that a router has a route to. Tunnels and proxies use Forward. A nil f
-// ends it; accepted connections stay open.
+// of the node accepts, whatever its destination address and port. The node answers for every
+// address; if it is a router, for every address that it has no route to. Tunnels and proxies use
+// Forward. A nil f ends it; accepted connections stay open.
 //
-// At most 64 connections wait for a decision or in Accept before their peers have answered. If more
-// arrive, the node answers SYNs with SYN cookies (RFC 4987 §3.6) and calls f when a cookie returns:
-// the peer is connected by then, so Reject and Drop reset the connection. At most 1,024 of these
-// wait for a decision. Without cookies ([TCP].SynCookies is "off") 1,024 connections wait, and
+// At most 64 half-open connections wait for a decision, or in Accept for the peer's ACK. Beyond
+// that the node sends SYN cookies (RFC 4987 §3.6), and calls f only when a cookie comes back. The
+// peer is connected then, so Reject and Drop reset the connection. At most 1,024 such connections
+// wait for a decision. If [TCP].SynCookies is "off", up to 1,024 half-open connections wait, and
 // further SYNs are dropped.
 //
 // A listener without an address accepts connections to the node's own addresses; those to other

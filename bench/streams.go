@@ -274,10 +274,10 @@ func newRow(c *streamCase, p *peer, ours *lead.Samples) (r report.Row, err error
 // usable rejects failed and empty runs.
 func usable(s *lead.Samples) error {
 	if s.Err != nil {
-		return fmt.Errorf("needs a run without an error: %s: %w", s.Name, s.Err)
+		return fmt.Errorf("no result: the run of %s failed: %w", s.Name, s.Err)
 	}
 	if s.Value() == 0 {
-		return errors.New("needs a run in which something arrives: " + s.Name)
+		return errors.New("no result: nothing arrived in the run of " + s.Name)
 	}
 	return nil
 }

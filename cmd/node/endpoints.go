@@ -33,7 +33,7 @@ func (d *endpoints) flags(f *pflag.FlagSet) {
 	f.StringVar(&d.listen, "listen", "",
 		"serve HTTP and the web page at `[HOST:]PORT` of the loopback; clients need a token")
 	f.BoolVar(&d.pprof, "pprof", false,
-		"serve profiles of the program at /debug/pprof/, for go tool pprof")
+		"serve profiles of this process at /debug/pprof/, for go tool pprof")
 }
 
 func (d *endpoints) openFiles() (err error) {

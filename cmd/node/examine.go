@@ -37,11 +37,11 @@ func examineCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "examine",
 		Short: "find out what is wrong with a TCP/IP stack",
-		Long: "Test a TCP/IP stack by its packets. The examiner plays the neighbors of the\n" +
-			"stack, sends it packets, and compares the answers with RFCs and with the\n" +
-			"course's assignments. It prints a line for each check; --out writes a page with\n" +
-			"the packets of those that failed. Each check runs three times. If the results\n" +
-			"differ, the check is flaky. The exit status is 1 if a check did not pass.\n" +
+		Long: "Test a TCP/IP stack by exchanging packets with it. The examiner plays the\n" +
+			"neighbors of the stack and compares its answers with RFCs and with the course's\n" +
+			"assignments. It prints a line for each check; --out writes a page with the\n" +
+			"packets of those that failed. Each check runs three times. If the results\n" +
+			"differ, the check is flaky. The exit status is 0 if all passed or were skipped.\n" +
 			"\n" +
 			"--profile names the stack. `self` is this program's own stack, in virtual time.\n" +
 			"`course-2022` and the like are nodes of that year's course. A YAML file\n" +
@@ -58,9 +58,9 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.profile, "profile", "self", "profile `NAME` or YAML file: self, "+
 		strings.Join(examine.ProfileNames(), ", "))
 	f.StringVar(&o.command, "command", "",
-		"start the node with `COMMAND`; {lnx} stands for its file")
-	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND`, if it differs")
-	f.StringVar(&o.router, "router", "", "start routers with `COMMAND`, if it differs")
+		"start the node with `COMMAND`; {lnx} stands for its .lnx file")
+	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND` instead of --command")
+	f.StringVar(&o.router, "router", "", "start routers with `COMMAND` instead of --command")
 	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")
 	f.StringArrayVar(&o.only, "only", nil, "run only checks whose names match `PATTERN`")
 	f.StringVar(&o.checks, "checks", "", "read the checks from `FOLDER`")
@@ -68,7 +68,7 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.junit, "junit", "", "write JUnit XML to `FILE`")
 	f.StringVar(&o.gradescope, "gradescope", "", "write Gradescope's results.json to `FILE`")
 	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
-	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suits the subject")
+	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suit the stack")
 	f.IntVar(&o.runs, "runs", 0, "run each check `N` times; flaky if the runs differ (default 3)")
 	f.BoolVar(&o.long, "long", false, "include checks that take minutes: files of 100 MB")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")

@@ -30,7 +30,7 @@ func examineFuzzCommand() *cobra.Command {
 	o.search.Stack = fuzz.Engine{}
 	c := &cobra.Command{
 		Use:   "fuzz",
-		Short: "compare TCP stacks by generated sequences of events",
+		Short: "compare TCP stacks with generated sequences of events",
 		Long: "Generate sequences of calls, segments and time, and compare the answers of our\n" +
 			"TCP engine with a model of RFC 9293. With --profile or --tun, also run some of\n" +
 			"the sequences on other stacks: a selection that covers all that the engine does.\n" +

@@ -27,10 +27,10 @@ func hubCommand() *cobra.Command {
 		Use:   "hub",
 		Short: "run one network for a class",
 		Long: "Run a router to which students connect their nodes over UDP. Each student has a\n" +
-			"token, a subnet, and an .lnx file for a node in any language. A page shows who\n" +
-			"reaches whom, TCP transfers, and the last examination of each node. The students\n" +
-			"file has a name in each line, and a token behind it if you choose it yourself.\n" +
-			"Standard error has the teacher's token (docs/examiner.md).",
+			"token, a subnet, and an .lnx file that works for nodes in any language. A page\n" +
+			"shows who reaches whom, TCP transfers, and the last examination of each node.\n" +
+			"The students file has one name per line, optionally followed by a token of your\n" +
+			"choice. The teacher's token is printed to standard error (docs/examiner.md).",
 		Example: "  node hub --students class.txt\n" +
 			"  node hub --students class.txt --listen-udp 0.0.0.0:5300 --http 0.0.0.0:8080 \\\n" +
 			"    --public hub.example.edu:5300\n" +
@@ -45,7 +45,7 @@ func hubCommand() *cobra.Command {
 	f.StringVar(&o.cfg.Public, "public", "",
 		"`HOST:PORT` in the students' files, if not that of --listen-udp")
 	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the subnets from `PREFIX`")
-	f.IntVar(&o.cfg.Rate, "rate", 5000, "refuse more than `N` packets per second of a student")
+	f.IntVar(&o.cfg.Rate, "rate", 5000, "refuse more than `N` packets per second from a student")
 	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
 	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
 		"keep tokens, addresses and counters in `FILE`")

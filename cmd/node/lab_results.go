@@ -25,7 +25,7 @@ func labCollectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "collect DIR [flags] [-- ARGUMENT...]",
 		Aliases: []string{"merge"},
-		Short:   "merge results that were run part by part",
+		Short:   "merge the results of an experiment that ran in parts",
 		Long: "Merge the results of `node lab submit` or `node lab run --index` in a\n" +
 			"directory, and print the table. It runs nothing. If runs are missing, it prints\n" +
 			"the available results, lists the cells of the missing runs, and fails.\n" +

@@ -89,7 +89,7 @@ func labSubmitCommand() *cobra.Command {
 		"instead of submitting it"
 	podFlags(f, &o.pod)
 	f.StringVar(&o.pod.ClaimSize, "claim-size", "",
-		"create a missing claim with `SIZE`, such as 10Gi; many pods must be able to write")
+		"if the claim does not exist, create it with `SIZE`, such as 10Gi (ReadWriteMany)")
 	return c
 }
 

@@ -44,13 +44,13 @@ var linkWays = [...]control.Way{downlink: control.WayOut, uplink: control.WayIn}
 func linkCommand() *cobra.Command {
 	var o linkOptions
 	c := &cobra.Command{
-		Use:   "link [WORD...] -- COMMAND [ARG...]",
+		Use:   "link [flags] [WORD...] [-- COMMAND [ARG...]]",
 		Short: "run a program behind a link to this machine's network",
 		Long: "Run a program behind one link to this machine's network, as any user and\n" +
 			"without root. The arguments describe the link, in the syntax of tc-netem(8):\n" +
 			"delay, loss, rate, codel and others. They apply to both directions; arguments\n" +
-			"after uplink or downlink apply to that direction only. Without a COMMAND the\n" +
-			"program is a shell. `trace FILE` sends packets at the times in a mahimahi trace.\n\n" +
+			"after uplink or downlink apply to that direction only. Without a COMMAND\n" +
+			"it runs a shell. `trace FILE` sends packets at the times in a mahimahi trace.\n\n" +
 			"The program reaches what this machine reaches, with TCP, UDP and ping, and over\n" +
 			"IPv6 if this machine has it. Inside, the address of the default gateway is this\n" +
 			"machine's loopback. Links can be nested. The exit status is the program's: 128\n" +

@@ -60,7 +60,7 @@ func mahimahiCommands() (list []*cobra.Command) {
 			Long: "Run a program behind a link, with the command line of mahimahi's " + s.name +
 				".\n`node link` has more kinds of links. Called through a symbolic link\nwith " +
 				"this name, `node` does the same. It needs Linux.",
-			DisableFlagParsing: true, // the program's flags are its own
+			DisableFlagParsing: true, DisableFlagsInUseLine: true, // they are the program's
 			RunE: func(c *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
 					return c.Help()

@@ -42,12 +42,12 @@ func netGenerateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate SHAPE SIZE...|FILE.net",
 		Short: "write the files of a network, by shape or from a plan",
-		Long: "Write the .lnx files of a network into a folder. The network has a common\n" +
-			"shape, or is that of a FILE.net. With --plan, print a plan instead: lines such\n" +
-			"as `link A B delay 20ms`, which you can edit and pass to `node net up` as\n" +
-			"FILE.net. FILE.net may also be a file of the course, with lines such as\n" +
-			"`node A localhost` and `A <-> B`; its .lnx files are then those of net2lnx. The\n" +
-			"shapes:\n\n  " +
+		Long: "Write the .lnx files of a network into a folder. The network has one of the\n" +
+			"shapes below, or is read from FILE.net. With --plan, print a plan instead: lines\n" +
+			"such as `link A B delay 20ms`, which you can edit and pass to `node net up` as\n" +
+			"FILE.net. FILE.net may also be in the course's format, with lines such as\n" +
+			"`node A localhost` and `A <-> B`; the .lnx files are then those that net2lnx\n" +
+			"would write. The shapes:\n\n  " +
 			strings.Join(topology.Shapes(), "\n  "),
 		Example: "  node net generate line 3 && node net up line-3\n" +
 			"  node net generate --plan random 8 > web.net && node net up web.net",

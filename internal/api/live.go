@@ -58,7 +58,7 @@ type reader struct {
 	ready   chan struct{}
 }
 
-// join adds a reader, and starts polling with the first.
+// join adds a reader. The first one starts the polling of the node.
 func (h *hub) join(after uint64, follows []follow) *reader {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -161,7 +161,8 @@ func (c Config) validate() error {
 	seen := map[int]string{}
 	for _, f := range c.Interfaces {
 		if f.ID < 0 || f.ID > maxInterfaceID {
-			return fmt.Errorf("link: interface %s: number %d", f.Name, f.ID)
+			return fmt.Errorf("link: interface %s: number %d: must be 0 to %d", f.Name, f.ID,
+				maxInterfaceID)
 		}
 		if other, ok := seen[f.ID]; ok {
 			return fmt.Errorf("link: interfaces %s and %s both have number %d", other, f.Name, f.ID)

@@ -65,13 +65,13 @@ func (c TUNConfig) validate() error {
 	switch {
 	case c.Device == "" || len(c.Device) > maxDeviceName || c.Device == "." || c.Device == ".." ||
 		strings.ContainsAny(c.Device, "/:% \t\n"):
-		return fmt.Errorf("device name: must be 1 to %d characters without / : %% or blanks",
-			maxDeviceName)
+		return fmt.Errorf("device name %q: must not be . or .., and have 1 to %d characters "+
+			"without '/', ':', '%%' or white space", c.Device, maxDeviceName)
 	case slices.ContainsFunc(c.Kernel, is6) && c.Interface.MTU < minMTU6:
 		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU,
 			minMTU6)
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
-		return fmt.Errorf("number %d", c.Interface.ID)
+		return fmt.Errorf("number %d: must be 0 to %d", c.Interface.ID, maxInterfaceID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
 		return errors.New("sizes must not be negative")
 	}

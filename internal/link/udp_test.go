@@ -217,7 +217,7 @@ func TestBadConfigs(t *testing.T) {
 	}{
 		"no interface":   {Config{}, "link: a socket without an interface"},
 		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y both have number 0"},
-		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1"},
+		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1: must be 0 to 65536"},
 		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
 		"negative queue": {Config{Interfaces: one, QueueBytes: -1}, "link: sizes and times must not be negative"},
 	} {

@@ -35,7 +35,7 @@ func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed
 
 func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 
-// lastInstant is the latest time, after 146 years. Deadlines after it can still be represented.
+// lastInstant is where the clock stops, after 146 years. Later deadlines can be represented.
 const lastInstant = clock.Time(1 << 62)
 
 // Advance moves the clock by d, and stops at each deadline on the way. Events at the same

@@ -38,7 +38,7 @@ var shapes = []shape{
 	{
 		"tree",
 		[]size{{"DEPTH", 1, 8, 0}, {"FANOUT", 1, 31, 2}},
-		"routers in a tree of that depth, hosts below the last", tree,
+		"routers in a tree of DEPTH levels, hosts below the lowest", tree,
 	},
 	{"star", []size{{"HOSTS", 1, MaxNodes - 1, 0}}, "hosts around one router", star},
 	{

@@ -92,8 +92,8 @@ func setTimer(
 			signatures[callTimer].String())
 	}
 	if len(args) != 1 || len(kwargs) > 0 {
-		return nil, fmt.Errorf("set_timer: got %d arguments: want seconds, or None to stop the "+
-			"timer", len(args)+len(kwargs))
+		return nil, fmt.Errorf("set_timer: got %d positional and %d named arguments: want one "+
+			"positional: seconds, or None to stop the timer", len(args), len(kwargs))
 	}
 	if args[0] == starlark.None {
 		c.timer.at = clock.Never

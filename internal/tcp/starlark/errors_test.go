@@ -190,7 +190,7 @@ func TestWhatFailsAsItRuns(t *testing.T) {
 		{"set_timer(1e9)", "set_timer(1e+09): must be 1e-05 to 3600 seconds"},
 		{"set_timer(float('nan'))", "set_timer = nan: must be a finite number"},
 		{"set_timer('1')", "set_timer = \"1\", which is of type string: must be a number"},
-		{"set_timer()", "set_timer: got 0 arguments: want seconds, or None to stop the timer"},
+		{"set_timer()", "set_timer: got 0 positional and 0 named arguments: want one positional: seconds, or None to stop the timer"},
 		{"param('x', 1)", "param: call it outside of functions"},
 		{"{ack: 1}", "unhashable: ack"},
 		{"{state: 1}", "unhashable: state"},
