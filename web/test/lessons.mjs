@@ -60,7 +60,7 @@ export const tests = [
   }]),
   ["an unknown lesson has one clear line", async (browser) => {
     const page = await visit(browser, "#lesson=nothing");
-    await eventually("a line", async () => (await page.textContent("#message")) === "There is no lesson nothing. The network stays.");
+    await eventually("a line", async () => (await page.textContent("#message")) === "There is no lesson nothing.");
     await close();
   }],
 ];
