@@ -85,12 +85,14 @@ const told = {
   },
   changed(at) { // what was said later will not be
     for (const t of terminals.values()) t.forget(at);
+    for (const m of marks) if (m.at > at) m.button.remove();
+    marks = marks.filter((m) => m.at <= at);
   },
   mark({ at, text }) {
     if (marks.some((m) => m.text === text)) return;
-    marks.push({ at, text });
     const b = Object.assign(document.createElement("button"), { textContent: `${text}, ${seconds(at)}` });
     b.addEventListener("click", () => seek(at));
+    marks.push({ at, text, button: b });
     $("marks").append(b);
   },
   state: show,

@@ -58,7 +58,11 @@ export class Editor {
   }
 
   get network() { return this.textarea.value; }
-  get seed() { return Number(this.seedField.value) || 0; }
+  /** seed is a whole number; the field shows what is taken for another input. */
+  get seed() {
+    this.seed = Math.min(Math.max(0, Math.trunc(Number(this.seedField.value)) || 0), Number.MAX_SAFE_INTEGER);
+    return Number(this.seedField.value);
+  }
   set seed(x) { this.seedField.value = x; }
 
   /** load shows another network. */

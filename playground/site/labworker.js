@@ -1,8 +1,10 @@
 // The laboratory's worker: it runs one experiment after the other, each in an instance of its own.
 
 import { load } from "./load.js";
+import { Host } from "./wasi.js";
 import { World } from "./world.js";
 
+Host.patience = Infinity; // an experiment never waits; Stop ends it
 let module;
 
 onmessage = async ({ data }) => {

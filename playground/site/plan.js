@@ -118,12 +118,13 @@ export function setting(words, key) {
 
 /** set changes delay, loss or rate of the link in a line. An empty value removes it. A number gets a unit. */
 export function set(text, line, key, value) {
-  let to = value.trim().split(/\s+/).join("");
+  let to = value.trim().replace(/^([\d.]+)\s+([a-z%]+)$/i, "$1$2");
   if (/^[\d.]+$/.test(to)) to += units[key];
-  return edit(text, ({ words }, i) => {
-    if (i !== line) return words;
-    const at = words.indexOf(key, 3);
-    if (at < 0) return to ? [...words, key, to] : words;
-    return to ? words.with(at + 1, to) : words.toSpliced(at, 2);
+  const words = to ? to.split(/\s+/) : []; // several, such as delay and jitter, stay apart
+  return edit(text, ({ words: old }, i) => {
+    if (i !== line) return old;
+    const at = old.indexOf(key, 3);
+    if (at < 0) return to ? [...old, key, ...words] : old;
+    return to ? old.toSpliced(at + 1, 1, ...words) : old.toSpliced(at, 2);
   });
 }

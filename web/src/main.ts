@@ -10,6 +10,7 @@ import { Graph, legends, steps, type Mode } from "./graph";
 import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
 import { connectionsView, logView, nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
+import { load, save } from "./storage";
 import { Store } from "./store";
 import { running, setTask, start, stopTask, tasksSection, taskView } from "./tasks";
 import { empty, prose, type Context } from "./view";
@@ -20,7 +21,7 @@ const app = document.getElementById("app")!;
 
 let selected = "";
 let sheet: "peek" | "half" | "full" = "half";
-let theme = localStorage.getItem("theme") ?? "auto";
+let theme = load("theme") ?? "auto";
 
 const context: Context = { store, go };
 const graph = new Graph(store, (what) => go(what));
@@ -236,7 +237,7 @@ app.addEventListener("click", (e) => {
     }
     case "theme":
       theme = { auto: "light", light: "dark", dark: "auto" }[theme] ?? "auto";
-      localStorage.setItem("theme", theme);
+      save("theme", theme);
       applyTheme();
       render();
   }

@@ -1,5 +1,6 @@
 // Requests to the server: the token, the stream, and commands.
 
+import { load, save } from "./storage";
 import { plain, type Store } from "./store";
 
 export class Problem extends Error {
@@ -19,7 +20,7 @@ async function refuse(r: Response): Promise<never> {
 const stored = "token";
 
 /** ask sends a request with the token, by default the stored one. */
-function ask(path: string, how: RequestInit = {}, token = localStorage.getItem(stored) ?? ""): Promise<Response> {
+function ask(path: string, how: RequestInit = {}, token = load(stored) ?? ""): Promise<Response> {
   return fetch(path, { ...how, headers: { ...how.headers, Authorization: `Bearer ${token}` } });
 }
 
@@ -30,7 +31,7 @@ export async function begin(): Promise<void> {
   history.replaceState(null, "", location.pathname);
   const r = await ask("/v1", {}, m[1]);
   if (!r.ok) await refuse(r);
-  localStorage.setItem(stored, m[1]!);
+  save(stored, m[1]!);
 }
 
 const post = (path: string, body: object, how: RequestInit = {}): Promise<Response> => ask(path, {

@@ -41,6 +41,9 @@ export const tests = [
     await eventually("a copy", async () => (await page.textContent("#message")) === "The HTML is in the clipboard.");
     const [html, hash] = [await page.evaluate(() => window.copied), await data(page, "hash")];
     const blog = await page.context().newPage();
+    await blog.addInitScript(() => { // as on another site, in a browser that blocks storage there
+      Object.defineProperty(window, "localStorage", { get() { throw new DOMException("blocked", "SecurityError"); } });
+    });
     await blog.goto(page.url().split("#")[0]); // the same server, so that the browser shows the frame
     await blog.setContent(`<h1>A blog</h1><input autofocus>${html}`);
     const frame = blog.frameLocator("iframe[title='A network of tidepool']");
@@ -48,6 +51,7 @@ export const tests = [
     assert.equal(await frame.locator("body").getAttribute("data-hash"), hash);
     assert.deepEqual(await frame.locator("[role=tab]").allTextContents(), ["A", "B", "R1", "R2", "S", "X"]);
     assert.ok(await frame.locator("#play").isVisible());
+    await frame.frameLocator("#page").locator('[data-service="live"] .node').first().waitFor();
     for (const hidden of ["#share", "#lessons", "footer", "#step"]) assert.ok(!await frame.locator(hidden).isVisible(), hidden);
     await blog.screenshot({ path: join(artefacts, "playground-embed.png") });
     const [whole] = await Promise.all([blog.waitForEvent("popup"), frame.locator("#whole").click()]);
