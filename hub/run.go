@@ -41,6 +41,9 @@ func Run(ctx context.Context, cfg Config, udp, web string, out, log io.Writer) e
 	_, _ = fmt.Fprintf(log, "packets at %v, teacher's token %s; Ctrl-C ends the hub\n",
 		cfg.Public, h.Teacher())
 	ended := make(chan error, 2)
+	if len(h.View().Students) == 0 {
+		_, _ = fmt.Fprintln(log, "no students yet: the teacher adds them on the page")
+	}
 	go func() { ended <- server.Serve(l) }()
 	go func() { ended <- h.Serve(socket) }()
 	if err == nil {

@@ -42,7 +42,6 @@ var notRun = []struct{ pattern, why string }{
 	{`^make bench|^benchstat |^git show |^before=`, "takes minutes; make bench runs it"},
 	{`^bin/node hub|^node hub`, "has no end, or needs a running hub; TestHub runs them"},
 	{`examine --profile course|examine --(tun|checks)`, "needs a node of the reader's own, or root"},
-	{`^cc |^cargo |^bin/bench |examine --profile bench/`, "needs the stacks of other projects"},
 	{`lab check`, "takes minutes; .ci/run lab runs it"},
 	{`^cd (quic|adapters) |lab run rdt-real`, "builds another module, and takes minutes"},
 	{`^curl -N|/events$`, "has no end"},
