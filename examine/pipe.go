@@ -242,7 +242,7 @@ func (*pipeRun) Ended() *Ending { return nil }
 // closeTime is how long a stack may take to close.
 const closeTime = 5 * time.Second
 
-// Close implements Run. What a stack that hangs has started is left running.
+// Close implements Run. It leaves the goroutines of a stack that hangs.
 func (r *pipeRun) Close() {
 	r.cancel()
 	r.mu.Lock()
