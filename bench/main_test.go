@@ -69,7 +69,7 @@ func TestFailuresAreReported(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	nothing := &lead.Samples{Name: "kernel", Runs: []lead.Sample{{}}}
 	_, err = compare(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{Value: 1}}}, nothing)
-	require.ErrorContains(t, err, "something arrives: kernel")
+	require.ErrorContains(t, err, "nothing arrived in the run of kernel")
 }
 
 // Without the kernel, a lossy stream is compared with the computed bound and has no goal.
@@ -90,7 +90,7 @@ func TestBoundAsPeer(t *testing.T) {
 	row.Bound = 0
 	require.ErrorContains(t, againstBound(&row), "round trip")
 	_, err = newRow(&c, &peer{}, &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{}}})
-	require.ErrorContains(t, err, "something arrives: tidepool")
+	require.ErrorContains(t, err, "nothing arrived in the run of tidepool")
 }
 
 // The kernel's TCP runs in namespaces of its own, which drop the given share of packets and are
