@@ -232,10 +232,10 @@ func (r *demoResult) beside() string {
 	rows := [][3]string{
 		{"MB/s", "clean", "2 % loss"},
 		{
-			"document 001, 92.3 MB", fmt.Sprintf("%.1f-%.1f", 12.11*mib, 13.63*mib),
+			"founding document 001", fmt.Sprintf("%.1f-%.1f", 12.11*mib, 13.63*mib),
 			fmt.Sprintf("%.2f-%.2f", 4.96*mib, 8.45*mib),
 		},
-		{"document 004", "10", "5"},
+		{"founding document 004", "10", "5"},
 	}
 	here := [3]string{"here", "", ""}
 	switch r.LossPercent {
