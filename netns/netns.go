@@ -33,7 +33,7 @@ type Config struct {
 	Files map[string]string
 	// Ports is the range of ports that the kernel chooses from; zero: its own.
 	Ports [2]uint16
-	// Diag asks for Process.Diag.
+	// Diag adds a socket of sock_diag(7) to what Process.Send sends.
 	Diag bool
 }
 

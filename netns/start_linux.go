@@ -176,32 +176,42 @@ func (q *Process) order(cfg Config) error {
 // maxReport limits what the process sends back, in bytes.
 const maxReport = 1 << 14
 
-// receive reads one report, and the descriptors that come with it: at most two.
+// receive reads one report, and the descriptors that come with it.
 func (q *Process) receive() (r report, fds []int, err error) {
-	text, rights := make([]byte, maxReport), make([]byte, unix.CmsgSpace(2*4))
-	n, oobn, _, _, err := q.conn.ReadMsgUnix(text, rights)
+	text := make([]byte, maxReport)
+	n, fds, err := Receive(q.conn, text)
 	if err != nil {
 		return r, nil, err
 	}
-	if n == 0 {
-		return r, nil, io.EOF
-	}
-	if list, err := unix.ParseSocketControlMessage(rights[:oobn]); err == nil && len(list) == 1 {
-		fds, _ = unix.ParseUnixRights(&list[0]) // without them the caller reports an error
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-		}
-	}
 	return r, fds, json.Unmarshal(text[:n], &r)
+}
+
+// maxRights limits the descriptors that come with a message.
+const maxRights = 8
+
+// Receive reads a message from a Unix socket into b, with the descriptors that come with it. At the
+// end of the stream it returns io.EOF.
+func Receive(c *net.UnixConn, b []byte) (n int, fds []int, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*maxRights))
+	n, size, _, _, err := c.ReadMsgUnix(b, rights)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	if list, err := unix.ParseSocketControlMessage(rights[:size]); err == nil && len(list) == 1 {
+		fds, _ = unix.ParseUnixRights(&list[0]) // without them the caller reports an error
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return n, fds, nil
 }
 
 // TUN returns the other end of the program's network. The caller attaches it to a node, or closes
 // it.
 func (q *Process) TUN() *link.TUN { return q.tun }
-
-// Diag returns a netlink socket of the program's network namespace that lists the namespace's
-// sockets (sock_diag(7)), if Config.Diag asked for it and the kernel has it. The caller closes it.
-func (q *Process) Diag() *os.File { return q.diag }
 
 // PID returns the process's number.
 func (q *Process) PID() int { return q.pid }
@@ -219,6 +229,26 @@ func (q *Process) Namespaces() (list []*os.File, err error) {
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// Send sends a byte with the descriptors of the TUN device, of the user, network and mount
+// namespaces, and of a netlink socket that lists the sockets of the network namespace
+// (sock_diag(7)), if Config.Diag asked for it and the kernel has it. Send closes that socket.
+func (q *Process) Send(c *net.UnixConn) error {
+	list, err := q.Namespaces()
+	if err != nil {
+		return err
+	}
+	if q.diag != nil {
+		list = append(list, q.diag)
+	}
+	fds := []int{q.tun.FD()}
+	for _, f := range list {
+		fds = append(fds, int(f.Fd()))
+		defer f.Close()
+	}
+	_, _, err = c.WriteMsgUnix([]byte{'\n'}, unix.UnixRights(fds...), nil)
+	return err
 }
 
 // Run executes the program. Its errors are ExecErrors. Call Wait after it: signals that arrive in

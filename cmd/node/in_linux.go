@@ -7,8 +7,6 @@ import (
 	"net"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/netns"
@@ -69,23 +67,9 @@ func tryHost(
 
 // hand gives the node the device and the namespaces.
 func hand(c *net.UnixConn, p *netns.Process) (done operator.Entered, err error) {
-	spaces, err := p.Namespaces()
-	if err != nil {
-		return done, err
+	if err = p.Send(c); err == nil {
+		_, err = receive(c, &done)
 	}
-	fds := []int{p.TUN().FD()}
-	for _, f := range spaces {
-		fds = append(fds, int(f.Fd()))
-		defer f.Close()
-	}
-	if d := p.Diag(); d != nil {
-		fds = append(fds, int(d.Fd()))
-		defer d.Close()
-	}
-	if _, _, err := c.WriteMsgUnix([]byte{'\n'}, unix.UnixRights(fds...), nil); err != nil {
-		return done, err
-	}
-	_, err = receive(c, &done)
 	return done, err
 }
 
@@ -94,26 +78,13 @@ const maxAnswer = 64 << 10
 
 // receive reads one answer of the node, with the files that come with it.
 func receive(c *net.UnixConn, into any) (list []*os.File, err error) {
-	const most = 3
-	text, oob := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(4*most))
-	n, oobn, _, _, err := c.ReadMsgUnix(text, oob)
-	switch {
-	case err != nil:
+	text := make([]byte, maxAnswer)
+	n, fds, err := netns.Receive(c, text)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrGone, err)
-	case n == 0:
-		return nil, api.ErrGone
 	}
-	if messages, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil {
-		for i := range messages {
-			fds, err := unix.ParseUnixRights(&messages[i])
-			if err != nil {
-				continue
-			}
-			for _, fd := range fds {
-				unix.CloseOnExec(fd)
-				list = append(list, os.NewFile(uintptr(fd), "namespace"))
-			}
-		}
+	for _, fd := range fds {
+		list = append(list, os.NewFile(uintptr(fd), "namespace"))
 	}
 	return list, json.Unmarshal(text[:n], into)
 }

@@ -28,6 +28,7 @@ type leading struct {
 	slot       leaderWaiter // nil: the waiter has no second slot
 	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep; owner only
 	alarm      clock.Time   // when the loop's goroutine wakes; owner only
+	yieldAt    clock.Time   // when Wait lets the scheduler run at the latest; owner only
 	woke       bool         // the last iteration woke an application; owner only
 	roused     bool         // an iteration may have woken a goroutine since Wait; owner only
 
@@ -45,6 +46,9 @@ const (
 	// smallWrite limits writes that run an iteration themselves. A longer write takes more time to
 	// send than to wake another CPU, which sends while the writer continues.
 	smallWrite = 4 << 10
+	// yieldAfter is how long the loop runs without the scheduler. After 10 ms Go's monitor thread
+	// takes the processor away, and then wakes every 20 µs for a while.
+	yieldAfter = 8 * time.Millisecond
 	// mostServed limits how often leave serves others.
 	mostServed = 2
 )

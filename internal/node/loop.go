@@ -66,16 +66,19 @@ func (n *Node) iterate() {
 
 // wait sleeps until there is something to do.
 func (n *Node) wait() {
-	if n.leading.slot != nil && !n.leading.roused {
+	alarm := n.leading.alarmAt()
+	now := n.Time.now()
+	if n.leading.slot != nil && !n.leading.roused && now < n.leading.yieldAt {
 		n.leading.slot.Quiet()
+	} else {
+		n.leading.yieldAt = now.Add(yieldAfter)
 	}
 	n.leading.roused = false
 	timeout := time.Duration(-1)
-	alarm := n.leading.alarmAt()
 	if len(n.Devices.again) > 0 {
 		timeout = 0
 	} else if alarm != clock.Never {
-		timeout = max(0, alarm.Sub(n.Time.now()))
+		timeout = max(0, alarm.Sub(now))
 	}
 	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {

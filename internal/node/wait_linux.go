@@ -17,9 +17,9 @@ import (
 // epollWaiter waits in the kernel, where timeouts are precise to microseconds and a datagram wakes
 // the loop's own thread.
 //
-// Two goroutines can wait at once, in Wait and in Lead. A descriptor is reported once
-// (EPOLLONESHOT), so that only one of them wakes, until the owner has read it and gives up the
-// stack. If both wait, the kernel wakes the one that came last.
+// Two goroutines can wait at once, in Wait and in Lead. Once another goroutine has entered, a
+// descriptor is reported once (EPOLLONESHOT), so that only one of them wakes, until the owner has
+// read it and gives up the stack. If both wait, the kernel wakes the one that came last.
 type epollWaiter struct {
 	bell  doorbell
 	fed   feeds
@@ -28,6 +28,7 @@ type epollWaiter struct {
 
 	// Owner only.
 	added  map[int]*watched // by descriptor
+	once   uint32           // EPOLLONESHOT, or 0 until a goroutine enters
 	silent []int            // descriptors that were reported
 	err    error            // of epoll_ctl; the next Wait returns it
 	polled events
@@ -106,9 +107,9 @@ func (w *epollWaiter) control(op, fd, token int, events uint32) error {
 
 // Add implements waiter.
 func (w *epollWaiter) Add(fd, token int) error {
-	err := w.control(unix.EPOLL_CTL_ADD, fd, token, unix.EPOLLIN|unix.EPOLLONESHOT)
+	err := w.control(unix.EPOLL_CTL_ADD, fd, token, unix.EPOLLIN|w.once)
 	if at := w.added[fd]; errors.Is(err, unix.EEXIST) && at != nil && at.token != token {
-		err = w.control(unix.EPOLL_CTL_MOD, fd, token, unix.EPOLLIN|unix.EPOLLONESHOT)
+		err = w.control(unix.EPOLL_CTL_MOD, fd, token, unix.EPOLLIN|w.once)
 	}
 	if err != nil {
 		return fmt.Errorf("node: device %d: %w", token, err)
@@ -152,7 +153,7 @@ func (w *epollWaiter) forget(fd int) {
 // listen has a descriptor reported again, at once if it is still ready. It ignores closed
 // descriptors.
 func (w *epollWaiter) listen(fd int, at *watched) {
-	err := w.control(unix.EPOLL_CTL_MOD, fd, at.token, at.events|unix.EPOLLONESHOT)
+	err := w.control(unix.EPOLL_CTL_MOD, fd, at.token, at.events|w.once)
 	gone := errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOENT)
 	if err != nil && !gone && w.err == nil {
 		w.err = fmt.Errorf("node: device %d: %w", at.token, err)
@@ -217,7 +218,7 @@ func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 func (w *epollWaiter) silence(list []unix.EpollEvent, ready []int) []int {
 	for i := range list {
 		if e := &list[i]; e.Pad >= 0 {
-			if at := w.added[int(e.Fd)]; at != nil {
+			if at := w.added[int(e.Fd)]; at != nil && w.once != 0 {
 				at.silent = true
 				w.silent = append(w.silent, int(e.Fd))
 			}
@@ -279,13 +280,13 @@ func (w *epollWaiter) Dismiss() {
 }
 
 // sleep waits for events in the loop's slot. By default the kernel may delay a thread's timers by
-// 50 µs to save power. The loop has no thread of its own, so it sets the slack each time, which
-// takes 0.1 µs.
+// 50 µs to save power. The loop has no thread of its own, so it sets the slack before each sleep
+// that this would make noticeably longer.
 func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 	if timeout > 0 && w.timer >= 0 {
 		return w.sleepTimer(timeout)
 	}
-	if timeout > 0 {
+	if 0 < timeout && timeout < 200*time.Millisecond {
 		_, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, 1, 0)
 	}
 	n, errno := w.sleepAt(&w.loop, timeout)
@@ -353,7 +354,18 @@ func (w *epollWaiter) Ring() {
 }
 
 // Enter implements waiter.
-func (w *epollWaiter) Enter() bool { return w.bell.enter() }
+func (w *epollWaiter) Enter() bool {
+	if !w.bell.enter() {
+		return false
+	}
+	if w.once == 0 {
+		w.once = unix.EPOLLONESHOT
+		for fd, at := range w.added {
+			w.listen(fd, at)
+		}
+	}
+	return true
+}
 
 // Yield implements waiter.
 func (w *epollWaiter) Yield() bool {

@@ -55,6 +55,20 @@ func TestDescriptors(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, ready)
 
+		t.Log("# also after another goroutine was the owner")
+		bellOf(t, w).sleep()
+		require.True(t, w.Enter())
+		assert.Equal(t, uint32(unix.EPOLLONESHOT), w.(*epollWaiter).once)
+		_, err = unix.Write(b, []byte("x"))
+		require.NoError(t, err)
+		for range 2 {
+			ready, err := w.Wait(patience, nil)
+			require.NoError(t, err)
+			assert.Equal(t, []int{5}, ready)
+		}
+		_, err = unix.Read(a, make([]byte, 8))
+		require.NoError(t, err)
+
 		t.Log("# writable only where that is wanted")
 		w.WantWrite(a, true)
 		ready, err = w.Wait(patience, nil)
