@@ -18,11 +18,11 @@ var marker = regexp.MustCompile(`(?m)^-- (.*)\.lnx --[ \t\r]*$`)
 // Check returns the errors of a network: of a .net file, or of several .lnx files, each after a
 // line `-- NAME.lnx --`. They are diagnostic.Errors, with the lines of the whole text.
 func Check(name, text string) error {
-	_, err := parse(name, text)
+	_, err := parse(name, text, false)
 	return err
 }
 
-func parse(name, text string) (list []*lnx.Config, err error) {
+func parse(name, text string, joined bool) (list []*lnx.Config, err error) {
 	if marker.MatchString(text) {
 		list, err = several(name, text)
 	} else {
@@ -31,12 +31,15 @@ func parse(name, text string) (list []*lnx.Config, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if joined && len(list) != 1 {
+		return nil, fmt.Errorf("%s: it has %d nodes: a page joins as 1", name, len(list))
+	}
 	for _, e := range topology.From(name, list).Links {
 		first := list[e.Ends[0].Node].Name + "'s " + e.Ends[0].Iface
 		switch {
 		case e.Ends[0].Note != "":
 			return nil, fmt.Errorf("%s: a page has no TUN devices: remove %s", name, first)
-		case len(e.Ends) != 2:
+		case len(e.Ends) != 2 && !joined:
 			return nil, fmt.Errorf("%s: the link of %s has %d ends; must have 2", name,
 				first, len(e.Ends))
 		}

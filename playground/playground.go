@@ -41,6 +41,10 @@ type Config struct {
 	Seed uint64 `json:"seed"`
 	// Files is a directory. Each node has its files in a folder of its own name below it.
 	Files string `json:"files"`
+	// Joined says that the network is one node of another network: the ends of its links are
+	// elsewhere. Send gets their packets, which are valid during the call.
+	Joined bool                           `json:"joined,omitempty"`
+	Send   func(iface int, packet []byte) `json:"-"`
 	// Print gets the output of the nodes' shells. Nil: it is discarded.
 	Print func(node, text string) `json:"-"`
 }
@@ -55,7 +59,8 @@ type World struct {
 	files  *files.Folder
 	ends   context.Context //nolint:containedctx // the life of the world
 	finish context.CancelFunc
-	stop   func() // the clock
+	stop   func()            // the clock
+	links  map[int]*link.End // of a joined network's interfaces: the other ends
 	inputs uint64
 	busy   sync.WaitGroup
 
@@ -65,7 +70,7 @@ type World struct {
 
 // New starts a network. The caller may use the world before routing protocols have converged.
 func New(cfg Config) (*World, error) {
-	configs, err := parse(cfg.Name, cfg.Network)
+	configs, err := parse(cfg.Name, cfg.Network, cfg.Joined)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +98,13 @@ func (w *World) open(configs []*lnx.Config) (err error) {
 			c.Neighbors[k].UDP = lnx.HostPort{}
 		}
 	}
-	for _, e := range graph.Links { // parse has checked that each has two ends
+	for _, e := range graph.Links { // parse has checked the number of ends
 		a, b := link.Pipe(0)
 		devices[e.Ends[0].Node][e.Ends[0].Iface] = a
+		if len(e.Ends) == 1 {
+			w.join(configs[0], e.Ends[0].Iface, b)
+			continue
+		}
 		devices[e.Ends[1].Node][e.Ends[1].Iface] = b
 	}
 	operators := map[string]control.Operator{}
@@ -201,6 +210,9 @@ func (w *World) Close() {
 	w.finish()
 	if w.server != nil {
 		w.server.Close()
+	}
+	for _, l := range w.links {
+		_ = l.Close()
 	}
 	for _, h := range w.hosts {
 		_ = h.node.Crash() // its captures are not read any more

@@ -18,17 +18,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/topology"
+	"github.com/tidepool-net/tidepool/playground/bridge"
 )
 
 func (o *netOptions) serveCommand() *cobra.Command {
 	var d endpoints
+	var pages bridge.Bridge
 	c := &cobra.Command{
 		Use:   "serve [NETWORK]",
 		Short: "serve the web page and the HTTP API of a network",
 		Long: "Serve the web page of a network, and the HTTP API of all its nodes, at one\n" +
 			"address until Ctrl-C. The command prints the address of the page, with a token:\n" +
 			"open it in a browser. The server forwards requests to the nodes. Nodes may stop\n" +
-			"and start, and the server follows the changes of `node net apply`.",
+			"and start, and the server follows the changes of `node net apply`. With --bridge,\n" +
+			"a page of the playground (docs/PLAYGROUND.md) can be one more node.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +66,10 @@ func (o *netOptions) serveCommand() *cobra.Command {
 				return errors.Join(err, leave())
 			}
 			tell("serving %s of %s until Ctrl-C", counted(len(all), "node"), n.Name())
+			if err := pages.Open(ctx, tell); err != nil {
+				return errors.Join(&usageError{err}, leave())
+			}
+			defer pages.Close()
 			s.Follow(ctx, n, func(n *netctl.Network) {
 				connect(n)
 				server.Replace(all.of(n), shapeOf(n))
@@ -77,6 +84,7 @@ func (o *netOptions) serveCommand() *cobra.Command {
 		},
 	}
 	d.flags(c.Flags())
+	pages.Flags(c.Flags())
 	c.Flags().BoolVar(&o.json, "json", false,
 		"print one JSON object, then serve: {\"page\": ..., \"api\": ..., \"token\": ...}")
 	return c

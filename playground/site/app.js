@@ -299,21 +299,22 @@ const reload = () => new Promise((done) => {
   $("page").src = "page/index.html";
 });
 
-/** start runs a network from its beginning, or to the position of a link. */
-async function start({ network, seed, inputs = [], at = 0 }) {
+/** start runs a network from its beginning, or to the position of a link, or joins that of a bridge. */
+async function start({ network, seed, inputs = [], at = 0, address }) {
   say("Starting…");
-  if (editor.network !== network) editor.load(network);
-  editor.seed = seed;
-  const picture = document.body.dataset.nodes ? null : reload(); // it waits for the network
+  if (!address && editor.network !== network) editor.load(network);
+  if (!address) editor.seed = seed;
+  const picture = document.body.dataset.nodes || address ? null : reload(); // it waits for the network
   let opened;
   try {
-    opened = await ask("open", { config: { network, seed, inputs }, at });
+    opened = await (address ? ask("join", { address }) : ask("open", { config: { network, seed, inputs }, at }));
   } catch (e) { // the network before this one stays
     if (e.errors) editor.show(e.errors);
     choose("Network");
     return complain(e.errors ? new Error("The network file has errors.") : e);
   }
   editor.show([]);
+  joined(Boolean(address));
   setSpeed(0);
   for (const [name, { tab, panel }] of panels) {
     tab.remove();
@@ -336,6 +337,14 @@ async function start({ network, seed, inputs = [], at = 0 }) {
   await (picture ?? reload());
   say(opened.errors.length ? `Some inputs of the link failed: ${opened.errors[0]}` : "", opened.errors.length > 0);
   if (at === 0) await play(true);
+}
+
+/** joined shows whether the page is a node of another network, which runs in real time. */
+function joined(is) {
+  document.body.classList.toggle("joined", is);
+  for (const id of ["play", "step", "speed", "scrub", "share", "embed"]) $(id).disabled = is;
+  $("reach").textContent = is ? "This page is a node of another network. Time is real: it cannot stop or go back."
+    : "Everything runs in this page. A browser has no real sockets, so these hosts reach only each other.";
 }
 
 function addTerminal(node) {
@@ -388,7 +397,8 @@ $("whole").addEventListener("click", async (e) => {
   }
 });
 
-$("restart").addEventListener("click", () => start({ network: editor.network, seed: editor.seed }));
+$("restart").addEventListener("click", () => (document.body.classList.contains("joined") ? begin()
+  : start({ network: editor.network, seed: editor.seed })));
 
 async function begin() {
   if (!panels.has("Network")) addTab("Network", editor.element);
@@ -399,6 +409,15 @@ async function begin() {
   if (fragment.startsWith("lesson=")) {
     await start(first);
     return lessons.open(fragment.slice(7)).catch(complain);
+  }
+  if (fragment.startsWith("join=")) {
+    await start({ address: fragment.slice(5) });
+    if (!document.body.dataset.nodes) {
+      const why = $("message").textContent;
+      await start(first);
+      complain(new Error(`${why} The page starts with the first example.`));
+    }
+    return;
   }
   let experiment;
   try {

@@ -1,6 +1,7 @@
 // The worker runs the session in real time and answers the page. Messages to it have one key, and an
 // id if they want an answer.
 
+import { Joined } from "./join.js";
 import { load } from "./load.js";
 import { Session } from "./session.js";
 import { World, WorldError } from "./world.js";
@@ -28,7 +29,7 @@ const hear = {
 
 function tell(full) {
   const now = session.world.state();
-  if (now.retransmits > 0 && state.retransmits === 0) {
+  if (now.retransmits > 0 && state.retransmits === 0 && !session.real) {
     postMessage({ mark: { at: session.now, text: "first retransmission" } });
   }
   state = now;
@@ -85,14 +86,20 @@ function crashed(e) {
   postMessage({ crashed: e instanceof Exit ? e.message.split("\n")[0] : String(e) });
 }
 
+/** begin replaces the session. */
+function begin(opened) {
+  if (opens++ > 0) postMessage({ opened: true });
+  session?.close?.();
+  session = opened;
+  heard = 0;
+  state = { retransmits: 0 };
+  speed = 0;
+}
+
 const answers = {
   open({ config, at = 0 }) {
     const opened = new Session(module, hear, config); // the session before stays if this fails
-    if (opens++ > 0) postMessage({ opened: true });
-    session = opened;
-    heard = 0;
-    state = { retransmits: 0 };
-    speed = 0;
+    begin(opened);
     try {
       session.run(at);
     } catch (e) {
@@ -102,9 +109,17 @@ const answers = {
     tell();
     return { nodes: session.nodes, errors: session.errors };
   },
+  async join({ address }) {
+    const joined = await Joined.open(module, hear, address, (e) => {
+      if (joined === session) postMessage({ problem: e.message });
+    });
+    begin(joined);
+    tell();
+    return { nodes: session.nodes, errors: [], network: session.config.network };
+  },
   check: ({ network }) => (checker ??= new World(module)).check("network", network),
   speed(x) {
-    speed = x;
+    speed = session?.real ? 1 : x;
     last = performance.now();
     if (session) tell();
   },
@@ -133,7 +148,10 @@ const answers = {
   complete: ({ node, line }) => session.world.complete(node, line),
   list: () => session.world.list(),
   file: ({ node, name }) => session.world.file(node, name),
-  log: () => ({ ...session.config, inputs: session.log, at: session.now }),
+  log() {
+    if (session.real) throw new Error("A link cannot hold a network of other processes.");
+    return { ...session.config, inputs: session.log, at: session.now };
+  },
 };
 
 onmessage = async ({ data }) => {
@@ -141,7 +159,7 @@ onmessage = async ({ data }) => {
   const [name, value] = Object.entries(rest)[0];
   try {
     await ready;
-    const answer = answers[name](value);
+    const answer = await answers[name](value);
     if (id) postMessage({ id, answer });
   } catch (e) {
     if (id) postMessage({ id, error: e.message, errors: e.errors });

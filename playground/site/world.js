@@ -2,7 +2,7 @@
 
 import { Exit, Host, Stuck } from "./wasi.js";
 
-const RESULT = 0, ERROR = 1, OUTPUT = 2, HEAD = 3, BODY = 4, END = 5;
+const RESULT = 0, ERROR = 1, OUTPUT = 2, HEAD = 3, BODY = 4, END = 5, PACKET = 6;
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 /** WorldError has the errors of a network file with their lines and columns; line 0: no place. */
@@ -36,6 +36,7 @@ export class World {
       case HEAD: this.hear.head?.(number, JSON.parse(decoder.decode(bytes))); break;
       case BODY: (this.hear.body ?? this.keep).call(this, number, bytes.slice()); break;
       case END: this.hear.end?.(number); break;
+      case PACKET: this.hear.packet?.(number, bytes); break;
     }
   }
 
@@ -73,6 +74,17 @@ export class World {
 
   /** open starts a network and returns the names of its nodes. */
   open(name, network, seed) { return this.call("open", { name, network, seed }).nodes; }
+
+  /** join starts the node of another network, as open. */
+  join(name, network, seed) { return this.call("open", { name, network, seed, joined: true }).nodes; }
+
+  /** receive passes a packet from there to an interface. */
+  receive(iface, packet) {
+    this.host.begin();
+    const at = this.exports.buffer(packet.length);
+    this.host.slice(at, packet.length).set(packet);
+    this.exports.receive(iface);
+  }
 
   /** advance runs the network for so many nanoseconds. */
   advance(ns) {

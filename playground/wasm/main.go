@@ -64,6 +64,7 @@ func open() {
 		told, _ := json.Marshal(map[string]string{"node": node, "text": text}) // plain values
 		guest.Say(guest.Output, 0, told)
 	}
+	c.Send = func(iface int, packet []byte) { guest.Say(guest.Packet, iface, packet) }
 	w, err := playground.New(c)
 	if err != nil {
 		guest.Result(nil, err)
@@ -80,6 +81,19 @@ func open() {
 func advance(by int64) {
 	if world != nil {
 		world.Advance(world.Now() + time.Duration(by))
+	}
+}
+
+// receive passes the input, a packet from another network, to an interface.
+//
+//go:wasmexport receive
+func receive(iface int32) {
+	if world == nil {
+		guest.Result(nil, errClosed)
+		return
+	}
+	if err := world.Receive(int(iface), guest.Bytes()); err != nil {
+		guest.Result(nil, err)
 	}
 }
 

@@ -80,6 +80,7 @@ export function serve(...args) {
         clearTimeout(timer);
         resolve({
           url: m[1],
+          said: () => said,
           stop: () => new Promise((done) => {
             child.once("exit", done);
             child.kill("SIGINT");

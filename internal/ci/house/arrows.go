@@ -34,7 +34,7 @@ var rooms = []room{
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem node observe operator portforward repl stack table sim/convergence " +
 		"tcp tcp/starlark topology batch " +
-		"hub interchange judge/ns3 examine examine/* netns", ""},
+		"hub interchange judge/ns3 examine examine/* netns playground/bridge", ""},
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
 	{"examine/fuzz", driver, "checksum clock examine files ip tcp", ""},
@@ -48,6 +48,7 @@ var rooms = []room{
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api control diagnostic files link lnx node operator repl tcp " +
 		"topology", ""},
+	{"playground/bridge", driver, "api files lnx", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
 	{"playground/wasm/guest", driver, "diagnostic", ""},

@@ -25,6 +25,7 @@ const (
 	Head          // of the response with this number: {"status", "headers"}
 	Body          // a part of its body
 	End           // its end
+	Packet        // of the interface with this number
 )
 
 // Say passes a message to the host.
@@ -79,6 +80,9 @@ func failure(err error) []byte {
 	text, _ := json.Marshal(map[string]any{"errors": list}) // plain values
 	return text
 }
+
+// Bytes returns the input of an export that is no JSON.
+func Bytes() []byte { return input }
 
 // Read parses the input of an export.
 func Read[T any]() (v T, err error) {
