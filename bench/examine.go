@@ -74,7 +74,7 @@ func fuzzCommand(ctx context.Context, args []string) error {
 	} else {
 		fmt.Fprintln(os.Stderr, "skip: the kernel:", err)
 	}
-	const workers = 64
+	const workers = 128
 	table, err := fuzz.Compare(ctx, append(list, programs...), found.Corpus, workers)
 	if err != nil {
 		return err

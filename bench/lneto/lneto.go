@@ -96,27 +96,29 @@ func (h *host) Input(packet []byte) error {
 	return nil
 }
 
-func (h *host) socket(ctx context.Context, from, to netip.AddrPort) (any, error) {
-	return h.sockets.SocketNetip(ctx, "tcp", syscall.AF_INET, syscall.SOCK_STREAM, from, to)
+// socket opens a socket of a type. For some failures lneto returns the error as the socket.
+func socket[T any](ctx context.Context, h *host, from, to netip.AddrPort) (made T, err error) {
+	s, err := h.sockets.SocketNetip(ctx, "tcp", syscall.AF_INET, syscall.SOCK_STREAM, from, to)
+	if err != nil {
+		return made, err
+	}
+	made, ok := s.(T)
+	if !ok {
+		return made, fmt.Errorf("lneto: %v", s)
+	}
+	return made, nil
 }
 
 // Listen implements examine.PacketStack.
 func (h *host) Listen(port uint16) (net.Listener, error) {
 	at := netip.AddrPortFrom(netip.AddrFrom4(h.stack.Addr4()), port)
-	s, err := h.socket(context.Background(), at, netip.AddrPort{})
-	if err != nil {
-		return nil, err
-	}
-	return s.(net.Listener), nil
+	return socket[net.Listener](context.Background(), h, at, netip.AddrPort{})
 }
 
 // Dial implements examine.PacketStack.
 func (h *host) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	s, err := h.socket(ctx, netip.AddrPortFrom(netip.AddrFrom4(h.stack.Addr4()), 0), to)
-	if err != nil {
-		return nil, err
-	}
-	return s.(net.Conn), nil
+	at := netip.AddrPortFrom(netip.AddrFrom4(h.stack.Addr4()), 0)
+	return socket[net.Conn](ctx, h, at, to)
 }
 
 // Close implements examine.PacketStack.

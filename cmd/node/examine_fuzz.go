@@ -119,7 +119,7 @@ func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
 func (o *fuzzOptions) compare(
 	c *cobra.Command, out io.Writer, found *fuzz.Found, others []fuzz.Stack,
 ) error {
-	const workers = 64
+	const workers = 128
 	stacks := append([]fuzz.Stack{o.search.Stack}, others...)
 	table, err := fuzz.Compare(c.Context(), stacks, found.Corpus, workers)
 	if err != nil {

@@ -36,26 +36,31 @@ const unknown = "?"
 // confirmations is how many equal runs make a difference, as in a check.
 const confirmations = 3
 
-// Compare carries out sequences on all stacks, and reports the kinds of differences. Each stack has
-// so many workers.
+// Compare carries out sequences on all stacks, and reports the kinds of differences. It has so many
+// workers.
 func Compare(ctx context.Context, stacks []Stack, sequences [][]Event, workers int,
 ) (*Table, error) {
 	t := &Table{Sequences: len(sequences)}
-	var all []keyedDifference
-	for _, s := range stacks {
+	all := make([]finder, len(stacks))
+	for i, s := range stacks {
 		t.Stacks = append(t.Stacks, s.Name())
-		list, err := differences(ctx, s, sequences, workers)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Name(), err)
-		}
-		all = append(all, list...)
+		all[i] = finder{stack: s, known: map[coverage]bool{}}
+	}
+	// All stacks work at the same time: most of them only wait.
+	err := parallel(ctx, workers, len(stacks)*len(sequences), func(i int) error {
+		return all[i%len(stacks)].try(sequences[i/len(stacks)])
+	})
+	if err != nil {
+		return nil, err
 	}
 	var kinds []keyedDifference
 	seen := map[coverage]bool{}
-	for _, d := range all {
-		if !seen[d.key] {
-			seen[d.key] = true
-			kinds = append(kinds, d)
+	for i := range all {
+		for _, d := range all[i].sorted() {
+			if !seen[d.key] {
+				seen[d.key] = true
+				kinds = append(kinds, d)
+			}
 		}
 	}
 	rows := make([]Row, len(kinds))
@@ -97,61 +102,90 @@ func parallel(ctx context.Context, workers, n int, do func(i int) error) error {
 	return first
 }
 
-// differences returns the kinds of differences between a stack and the model, with the shortest
-// sequence for each.
-func differences(ctx context.Context, s Stack, sequences [][]Event, workers int,
-) ([]keyedDifference, error) {
-	var mu sync.Mutex
-	known := map[coverage]bool{}
-	var list []keyedDifference
-	err := parallel(ctx, workers, len(sequences), func(i int) error {
-		d, wrong, err := confirmed(s, sequences[i])
-		if err != nil || !wrong {
-			return err
-		}
-		mu.Lock()
-		old := known[d.key]
-		known[d.key] = true
-		mu.Unlock()
-		if old {
-			return nil
-		}
-		d.Events = shrink(d.Events, func(less []Event) bool {
-			x, wrong, err := confirmed(s, less)
-			return err == nil && wrong && x.key == d.key && len(x.Events) == len(less)
-		})
-		mu.Lock()
-		list = append(list, d)
-		mu.Unlock()
-		return nil
-	})
-	slices.SortFunc(list, func(a, b keyedDifference) int { return len(a.Events) - len(b.Events) })
-	return list, err
+// finder finds the kinds of differences between a stack and the model. Mu guards the fields below.
+type finder struct {
+	stack Stack
+	mu    sync.Mutex
+	known map[coverage]bool
+	list  []keyedDifference
 }
 
-// confirmed carries out a sequence and reports whether it shows the same difference each time. A
-// stack that cannot carry it out shows none.
-func confirmed(s Stack, events []Event) (d keyedDifference, wrong bool, err error) {
-	for i := range confirmations {
+// try looks for a new kind of difference in a sequence, and shrinks the sequence.
+func (f *finder) try(events []Event) error {
+	d, err := f.hasty(events)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.stack.Name(), err)
+	}
+	if d.Wrong == "" || f.knows(d.key, false) {
+		return nil
+	}
+	d = f.confirmed(events, confirmations)
+	if d.Wrong == "" || f.knows(d.key, true) {
+		return nil
+	}
+	shorter := shrink(d.Events, func(less []Event) bool {
+		x, err := f.hasty(less)
+		return err == nil && x.same(&d, less) && f.confirmed(less, 1).same(&d, less)
+	})
+	if x := f.confirmed(shorter, confirmations); x.same(&d, shorter) {
+		d = x
+	}
+	f.mu.Lock()
+	f.list = append(f.list, d)
+	f.mu.Unlock()
+	return nil
+}
+
+// knows reports whether a kind of difference has been found before.
+func (f *finder) knows(key coverage, learn bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.known[key]
+	f.known[key] = old || learn
+	return old
+}
+
+// sorted returns the kinds, those with short sequences first.
+func (f *finder) sorted() []keyedDifference {
+	slices.SortFunc(f.list, func(a, b keyedDifference) int { return len(a.Events) - len(b.Events) })
+	return f.list
+}
+
+// hasty carries out a sequence in less time than it needs. A difference is only a suspicion, and
+// a stack that cannot carry out the sequence shows none.
+func (f *finder) hasty(events []Event) (keyedDifference, error) {
+	d, err := once(f.stack, events, true)
+	if errors.Is(err, examine.ErrUnsupported) {
+		return keyedDifference{}, nil
+	}
+	return d, err
+}
+
+// confirmed carries out a sequence several times, and returns the difference if it is the same each
+// time.
+func (f *finder) confirmed(events []Event, times int) (d keyedDifference) {
+	for i := range times {
 		var x keyedDifference
 		err := patient(func() (err error) {
-			x, err = once(s, events)
+			x, err = once(f.stack, events, false)
 			return err
 		})
-		if errors.Is(err, examine.ErrUnsupported) || errors.Is(err, errLate) {
-			return d, false, nil
-		}
 		if err != nil || x.Wrong == "" || i > 0 && x.key != d.key {
-			return d, false, err
+			return keyedDifference{}
 		}
 		d = x
 	}
-	return d, true, nil
+	return d
+}
+
+// same reports whether d is of the kind of another difference, at the end of a sequence.
+func (d keyedDifference) same(o *keyedDifference, events []Event) bool {
+	return d.Wrong != "" && d.key == o.key && len(d.Events) == len(events)
 }
 
 // once carries out a sequence.
-func once(s Stack, events []Event) (d keyedDifference, err error) {
-	r := &runner{stack: s}
+func once(s Stack, events []Event, hasty bool) (d keyedDifference, err error) {
+	r := &runner{stack: s, hasty: hasty}
 	r.visit = func(e *Event, x *expectation, o *Outcome, wrong string) bool {
 		d.key = cover(e, x, o).kindOf()
 		return true

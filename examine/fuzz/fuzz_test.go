@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -171,6 +172,76 @@ func TestChecks(t *testing.T) {
 		r := &report.Results[i]
 		assert.Equal(t, examine.Pass, r.Verdict, "%+v\n%s", r.Failure,
 			strings.Join(lines(table.Rows[i].Events), "\n"))
+	}
+}
+
+// typist is a subject that keeps what its user types.
+type typist struct {
+	examine.Subject
+	examine.Run
+
+	typed *[]examine.Command
+}
+
+func (s typist) Start(*examine.Setup) (examine.Run, error) { return s, nil }
+
+func (s typist) Do(c examine.Command) error {
+	*s.typed = append(*s.typed, c)
+	return nil
+}
+
+// The user of a program types text: a terminal would take other bytes as commands to it.
+func TestTypedText(t *testing.T) {
+	t.Parallel()
+	var typed []examine.Command
+	trial, err := Subject{Subject: typist{typed: &typed}}.Start()
+	require.NoError(t, err)
+	require.NoError(t, trial.Call(&Event{Kind: Write, Len: 100}))
+	require.Len(t, typed, 1)
+	assert.Regexp(t, "^[!-~]{100}$", string(typed[0].Data))
+}
+
+// timekeeper is our stack, whose runs note how long they took.
+type timekeeper struct {
+	*examine.Self
+
+	took *time.Duration
+}
+
+type timedRun struct {
+	examine.Run
+
+	took *time.Duration
+}
+
+func (s timekeeper) Start(setup *examine.Setup) (examine.Run, error) {
+	r, err := s.Self.Start(setup)
+	return timedRun{r, s.took}, err
+}
+
+func (r timedRun) Close() { *r.took = time.Duration(r.Now()) }
+
+// In haste, an event ends when the stack has done what it must, but the last event takes its time.
+func TestHaste(t *testing.T) {
+	t.Parallel()
+	var took time.Duration
+	s := Subject{Subject: timekeeper{&examine.Self{}, &took}, Settle: time.Second}
+	events := []Event{
+		{Kind: Listen},
+		{Kind: Send, Flags: tcp.SYN},
+		{Kind: Send, Flags: tcp.ACK},
+		{Kind: Wait},
+		{Kind: Send, Flags: tcp.PSH | tcp.ACK, Len: 10},
+	}
+	for _, hasty := range []bool{false, true} {
+		d, err := once(s, events, hasty)
+		require.NoError(t, err)
+		assert.Empty(t, d.Wrong)
+		want := time.Duration(len(events))*s.Settle + longWait
+		if hasty {
+			want = s.Settle + longWait + time.Duration(len(events)-1)*quietTime
+		}
+		assert.InDelta(t, want, took, float64(2*quietTime), "hasty: %t", hasty)
 	}
 }
 

@@ -30,7 +30,11 @@ type subjectTrial struct {
 	us     netip.AddrPort // the peer
 	them   netip.AddrPort // no port: the subject has not connected yet
 	packet []byte
+	enough func() bool
 }
+
+// quietTime is how long a subject must be silent before an event ends early.
+const quietTime = 20 * time.Millisecond
 
 // Start implements Stack.
 func (s Subject) Start() (Trial, error) {
@@ -95,21 +99,33 @@ func (t *subjectTrial) Send(s *Segment) error {
 
 // Pass implements Trial.
 func (t *subjectTrial) Pass(e *Event, hear func(s *Segment)) error {
-	until := t.run.Now().Add(t.settle)
+	began := t.run.Now()
 	if e.Kind == Wait {
-		until = until.Add(longWait)
+		began = began.Add(longWait)
 	}
+	until, quiet := began.Add(t.settle), began.Add(quietTime)
 	for t.run.Now() < until {
-		a, ok := t.run.Receive(until)
+		next := until
+		if t.enough != nil && t.enough() {
+			next = min(until, quiet)
+		}
+		a, ok := t.run.Receive(next)
 		if s, ours := t.decode(a.Data); ok && ours {
 			hear(&s)
+			quiet = max(quiet, t.run.Now().Add(quietTime))
 		}
 		if end := t.run.Ended(); end != nil {
 			return errors.New(end.Detail)
 		}
+		if !ok && next < until {
+			return nil
+		}
 	}
 	return nil
 }
+
+// hurry implements timed.
+func (t *subjectTrial) hurry(enough func() bool) { t.enough = enough }
 
 // decode returns a segment of the connection.
 func (t *subjectTrial) decode(packet []byte) (s Segment, ok bool) {
