@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // state is what a mutant remembers of a run.
@@ -14,6 +16,12 @@ type state struct {
 	opened bool   // the subject has sent a SYN without ACK
 	losses int    // retransmissions so far
 	missed map[uint32]int
+	isn    uint32 // the subject's initial sequence number
+	acked  uint32 // by the last segment to the subject
+	// highest is the end of the latest data to the subject; probed: the last segment was old.
+	highest uint32
+	probed  bool
+	owed    bool // a segment has not been acknowledged
 }
 
 // mutant is a wrong variant of the subject: what it receives or sends is changed as a plausible bug
@@ -23,15 +31,17 @@ type mutant struct {
 	area string // the area in which the examiner must find the bug, or the beginning of its name
 	to   func(s *state, p packet) packet
 	from func(s *state, p packet) packet
+	// knobs are those of the subject's TCP, for bugs that no change of packets makes.
+	knobs tcp.Knobs
 }
 
 // dropTo is a mutant that does not take some packets, dropFrom one that does not send some.
 func dropTo(name, area string, drops func(s *state, p packet) bool) mutant {
-	return mutant{name, area, dropping(drops), nil}
+	return mutant{name: name, area: area, to: dropping(drops)}
 }
 
 func dropFrom(name, area string, drops func(s *state, p packet) bool) mutant {
-	return mutant{name, area, nil, dropping(drops)}
+	return mutant{name: name, area: area, from: dropping(drops)}
 }
 
 func dropping(drops func(s *state, p packet) bool) func(*state, packet) packet {
@@ -45,11 +55,11 @@ func dropping(drops func(s *state, p packet) bool) func(*state, packet) packet {
 
 // editTo and editFrom are mutants that change some packets, whose checksums are computed again.
 func editTo(name, area string, when func(p packet) bool, edit func(s *state, p packet)) mutant {
-	return mutant{name, area, editing(when, edit), nil}
+	return mutant{name: name, area: area, to: editing(when, edit)}
 }
 
 func editFrom(name, area string, when func(p packet) bool, edit func(s *state, p packet)) mutant {
-	return mutant{name, area, nil, editing(when, edit)}
+	return mutant{name: name, area: area, from: editing(when, edit)}
 }
 
 func editing(when func(p packet) bool, edit func(s *state, p packet)) func(*state, packet) packet {
@@ -60,6 +70,16 @@ func editing(when func(p packet) bool, edit func(s *state, p packet)) func(*stat
 		edit(s, p)
 		return p.sealed()
 	}
+}
+
+// sumFrom computes the checksum over n bytes, with a length in the pseudo-header.
+func sumFrom(name string, change func(size int) (n, length int)) mutant {
+	return mutant{name: name, area: "tcp checksum", from: func(_ *state, p packet) packet {
+		if p.tcp() {
+			p.sum(change(len(p.body())))
+		}
+		return p
+	}}
 }
 
 func with(flags byte) func(p packet) bool { return func(p packet) bool { return p.has(flags) } }
@@ -83,7 +103,7 @@ func add32(at int, n uint32) func(*state, packet) {
 }
 
 // mutants are the wrong variants.
-var mutants = slices.Concat(handshakes, streams, flows, closings, packets, routers)
+var mutants = slices.Concat(handshakes, streams, numbers, flows, timers, closings, packets, routers)
 
 var handshakes = []mutant{
 	dropTo("drop SYNs with options", "tcp options", func(_ *state, p packet) bool {
@@ -141,36 +161,14 @@ var handshakes = []mutant{
 }
 
 var streams = []mutant{
-	{"checksum over the header only", "tcp checksum", nil, func(_ *state, p packet) packet {
-		if p.tcp() {
-			p.sum(20, len(p.body()))
-		}
-		return p
-	}},
-	{
-		"checksum without the pseudo-header's length of the data", "tcp checksum", nil,
-		func(_ *state, p packet) packet {
-			if p.tcp() {
-				p.sum(len(p.body()), 20)
-			}
-			return p
-		},
-	},
-	{
-		"checksum without the odd last byte", "tcp checksum", nil,
-		func(_ *state, p packet) packet {
-			if p.tcp() {
-				p.sum(len(p.body())&^1, len(p.body()))
-			}
-			return p
-		},
-	},
-	{"do not verify the TCP checksum", "tcp checksum", func(_ *state, p packet) packet {
-		if p.tcp() && p.body()[12]>>4 >= 5 {
-			return p.sealed()
-		}
-		return p
-	}, nil},
+	sumFrom("checksum over the header only", func(size int) (n, length int) { return 20, size }),
+	sumFrom("checksum without the pseudo-header's length of the data",
+		func(size int) (n, length int) { return size, 20 }),
+	sumFrom("checksum without the odd last byte",
+		func(size int) (n, length int) { return size &^ 1, size }),
+	editTo("do not verify the TCP checksum", "tcp checksum", func(p packet) bool {
+		return p.tcp() && p.body()[12]>>4 >= 5
+	}, func(*state, packet) {}),
 	dropTo("drop data of odd length", "tcp checksum", func(_ *state, p packet) bool {
 		return plain(p) && len(p.data())%2 == 1 && len(p.data()) > 1
 	}),

@@ -3,13 +3,18 @@ package main
 import "encoding/binary"
 
 var packets = []mutant{
-	{"do not verify the header checksum", "ip header", func(_ *state, p packet) packet {
-		p[10], p[11] = 0, 0
-		return p.sealed()
-	}, nil},
+	editTo("do not verify the header checksum", "ip header", func(packet) bool { return true },
+		func(*state, packet) {}),
 	dropTo("drop packets with IP options", "ip header", func(_ *state, p packet) bool {
 		return p.header() > 20
 	}),
+	editTo("read a header of 20 bytes, whatever its length", "ip header", func(p packet) bool {
+		return p.header() > 20
+	}, func(_ *state, p packet) { p[0] = 4<<4 | 5 }),
+	editFrom("the total length is without the header", "ip header", packet.tcp,
+		func(_ *state, p packet) { binary.BigEndian.PutUint16(p[2:], uint16(len(p)-20)) }),
+	editFrom("the lengths are in the machine's byte order", "ip header", packet.tcp,
+		func(_ *state, p packet) { p[2], p[3] = p[3], p[2] }),
 	dropTo("drop packets with a trailer", "ip header", func(_ *state, p packet) bool {
 		return int(binary.BigEndian.Uint16(p[2:])) < len(p)
 	}),
@@ -23,8 +28,8 @@ var packets = []mutant{
 	editFrom("decrement the TTL twice", "ip forwarding", packet.forwarded,
 		func(_ *state, p packet) { p[8]-- }),
 	{
-		"do not update the header checksum", "ip forwarding", nil,
-		func(_ *state, p packet) packet {
+		name: "do not update the header checksum", area: "ip forwarding",
+		from: func(_ *state, p packet) packet {
 			if p.forwarded() {
 				p[10]--
 			}
@@ -57,7 +62,7 @@ var routers = []mutant{
 		return p.rip(1)
 	}),
 	dropTo("ignore requests", "rip request", func(_ *state, p packet) bool { return p.rip(1) }),
-	{"entries of 8 bytes", "rip", nil, func(_ *state, p packet) packet {
+	{name: "entries of 8 bytes", area: "rip", from: func(_ *state, p packet) packet {
 		if !p.rip(2) {
 			return p
 		}
@@ -103,6 +108,19 @@ var routers = []mutant{
 			}
 			return cost
 		})
+	}),
+	{
+		name: "no poison: leave out what is unreachable", area: "rip split horizon",
+		from: func(_ *state, p packet) packet {
+			return p.onlyEntries(func(cost uint32) bool { return cost < 16 })
+		},
+	},
+	editTo("ignore the masks of routes", "ip routing", func(p packet) bool {
+		return p.rip(2) && len(p) >= 36
+	}, func(_ *state, p packet) {
+		for b := p.body()[4:]; len(b) >= 12; b = b[12:] {
+			copy(b[8:], []byte{255, 255, 255, 255})
+		}
 	}),
 	dropTo("ignore withdrawals", "rip infinity", func(_ *state, p packet) bool {
 		return p.rip(2) && len(p) >= 36 && p[27] == 16

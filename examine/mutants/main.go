@@ -73,7 +73,8 @@ func run(ctx context.Context, w io.Writer, only *regexp.Regexp) (missed int, err
 func (m *mutant) examine(ctx context.Context, checks []*examine.Check) (failed []string,
 	right string,
 ) {
-	exam := &examine.Exam{Subject: &examine.Self{Change: m.change}, Checks: checks, Runs: 1}
+	subject := &examine.Self{Change: m.change, Knobs: m.knobs}
+	exam := &examine.Exam{Subject: subject, Checks: checks, Runs: 1}
 	report := exam.Run(ctx)
 	for i := range report.Results {
 		r := &report.Results[i]

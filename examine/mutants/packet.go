@@ -114,3 +114,28 @@ func (p packet) costs(change func(cost uint32) uint32) {
 
 // forwarded reports whether the subject sends a packet that is not its own.
 func (p packet) forwarded() bool { return p.proto() == 253 || p.proto() == 99 }
+
+// onlyEntries returns a response without the entries whose cost is not wanted.
+func (p packet) onlyEntries(wanted func(cost uint32) bool) packet {
+	if !p.rip(2) {
+		return p
+	}
+	short := append(packet(nil), p[:24]...)
+	n := uint16(0)
+	for b := p.body()[4:]; len(b) >= 12; b = b[12:] {
+		if wanted(binary.BigEndian.Uint32(b)) {
+			short = append(short, b[:12]...)
+			n++
+		}
+	}
+	binary.BigEndian.PutUint16(short[2:], uint16(len(short)))
+	binary.BigEndian.PutUint16(short.body()[2:], n)
+	return short.sealed()
+}
+
+// cut shortens the data of a segment to n bytes.
+func (p packet) cut(n int) packet {
+	p = p[:len(p)-len(p.data())+n]
+	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
+	return p.sealed()
+}
