@@ -116,6 +116,7 @@ var keys = []struct {
 	{"sackto", segmentKind, numberValue, true, "right edge of the first SACK block"},
 	{"options", segmentKind, hexValue, true, "options of TCP in hexadecimal"},
 	{"end", segmentKind, numberValue, false, "sequence number behind the segment"},
+	{"isn", segmentKind, numberValue, false, "initial sequence number on the wire"},
 
 	{"proto", packetKind, numberValue, true, "protocol"},
 	{"type", packetKind, numberValue, true, "type of ICMP"},
@@ -183,6 +184,8 @@ func (x *execution) segmentFact(key string, p *packet, s *segment) (int64, bool)
 		return seq, true
 	case "end":
 		return seq + s.span(), true
+	case "isn":
+		return int64(s.seq), s.flags&flagSYN != 0
 	case "ack":
 		return ack, s.flags&flagACK != 0
 	case "len":
