@@ -38,7 +38,7 @@ var rooms = []room{
 	{"examine", driver, "buffer checksum clock diagnostic files ip link netem rip " +
 		"stack tcp", ""},
 	{"examine/fuzz", driver, "checksum clock examine files ip tcp", ""},
-	{"examine/mutants", driver, "checksum examine ip", ""},
+	{"examine/mutants", driver, "checksum examine ip tcp", ""},
 	{"examine/report", driver, "capture diagnostic examine files", ""},
 	{"hub", driver, "capture diagnostic files ip rip", ""},
 	{"netns", driver, "link", ""},
