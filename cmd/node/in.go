@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
@@ -81,6 +82,9 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts, netns.Program{
 		Args: programOrShell(program),
 	})
+	if errors.Is(err, api.ErrGone) {
+		return fmt.Errorf("%w: `%s net up %s` starts it again", err, programName(), n.Source())
+	}
 	if err != nil {
 		return err
 	}
@@ -168,6 +172,9 @@ func hostsFile(source string) (string, error) {
 		if lower := strings.ToLower(c.Name); lower != c.Name {
 			names += " " + lower
 		}
+		if len(c.DNS.Servers) > 0 { // the node that serves them is unknown to its own programs
+			names += " " + c.Name + "." + cmp.Or(c.DNS.Zone, control.DefaultZone)
+		}
 		for _, a := range hostAddrs(c) {
 			fmt.Fprintf(&b, "%v %s\n", a, names)
 		}
@@ -177,13 +184,9 @@ func hostsFile(source string) (string, error) {
 
 // hostAddrs returns a node's first address of each family.
 func hostAddrs(c *lnx.Config) (list []netip.Addr) {
-	for i := range c.Interfaces {
-		for _, p := range c.Interfaces[i].Addrs() {
-			a := p.Addr()
-			if !a.IsLinkLocalUnicast() && !slices.ContainsFunc(list,
-				func(b netip.Addr) bool { return a.Is4() == b.Is4() }) {
-				list = append(list, a)
-			}
+	for _, a := range c.HostAddrs() {
+		if !slices.ContainsFunc(list, func(b netip.Addr) bool { return a.Is4() == b.Is4() }) {
+			list = append(list, a)
 		}
 	}
 	return list

@@ -91,6 +91,9 @@ func (o *linkOptions) flags(c *cobra.Command) {
 }
 
 const (
+	linkDevice = "link0"
+	resolvPath = "/etc/resolv.conf"
+
 	defaultLinkMTU = 1500
 	minLinkMTU     = 68 // RFC 791 §3.2
 	maxLinkMTU     = 65535
@@ -155,25 +158,25 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 		return err
 	}
 	defer o.endpoints.close()
-	ends, err := freeLink()
+	ends, err := netns.FreeLink()
 	if err != nil {
 		return err
 	}
 	if o.mtu < minMTU6 {
-		ends.gateway6, ends.program6 = netip.Addr{}, netip.Addr{}
+		ends.Gateway6, ends.Program6 = netip.Addr{}, netip.Addr{}
 	}
 	was, _ := files.Text(resolvPath, files.MaxText) // without one, programs ask the loopback
-	resolv, dns := ends.resolvConf(string(was))
+	resolv, dns := ends.ResolvConf(string(was))
 	p, err := netns.Start(netns.Config{
 		Device: linkDevice, MTU: o.mtu,
-		Kernel: ends.kernel(), Gateway: ends.gateways(),
+		Kernel: ends.Kernel(), Gateway: ends.Gateways(),
 		Files: map[string]string{resolvPath: resolv},
 	}, netns.Program{Args: programOrShell(program)})
 	if err != nil {
 		return err
 	}
 	n, err := o.open(ends, p.TUN(), both, portforward.Gateway{
-		Addrs: ends.gateways(), DNS: dns,
+		Addrs: ends.Gateways(), DNS: dns,
 		NoEcho: func(err error) {
 			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", programName(), err)
 		},
@@ -233,14 +236,14 @@ tcp rto-max 120000000
 const linkFile6 = "address %s %v/%d\n"
 
 // file returns the .lnx file of the link's node.
-func (o *linkOptions) file(e linkEnds) (*lnx.Config, error) {
-	kernel := e.program.String()
-	if e.program6.IsValid() {
-		kernel += " " + e.program6.String()
+func (o *linkOptions) file(e netns.LinkEnds) (*lnx.Config, error) {
+	kernel := e.Program.String()
+	if e.Program6.IsValid() {
+		kernel += " " + e.Program6.String()
 	}
-	text := fmt.Appendf(nil, linkFile, linkDevice, e.gateway, linkBits, kernel, o.mtu)
-	if e.gateway6.IsValid() {
-		text = fmt.Appendf(text, linkFile6, linkDevice, e.gateway6, linkBits6)
+	text := fmt.Appendf(nil, linkFile, linkDevice, e.Gateway, netns.LinkBits, kernel, o.mtu)
+	if e.Gateway6.IsValid() {
+		text = fmt.Appendf(text, linkFile6, linkDevice, e.Gateway6, netns.LinkBits6)
 	}
 	c, errs := lnx.Read("link.lnx", text)
 	return c, errs.Err()
@@ -248,7 +251,7 @@ func (o *linkOptions) file(e linkEnds) (*lnx.Config, error) {
 
 // open starts the node at the other end of the link.
 func (o *linkOptions) open(
-	e linkEnds, tun *link.TUN, both [2]netem.Config, gateway portforward.Gateway,
+	e netns.LinkEnds, tun *link.TUN, both [2]netem.Config, gateway portforward.Gateway,
 ) (*operator.Node, error) {
 	var err error
 	if o.config.LNX, err = o.file(e); err != nil {

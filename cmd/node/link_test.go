@@ -1,8 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,59 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/netns"
 )
-
-// RFC 6598 §7: the addresses of links are from 100.64.0.0/10. A nested link has the network behind
-// that of the link around it.
-func TestFreeLink(t *testing.T) {
-	e, err := freeLinkBehind(nil)
-	require.NoError(t, err)
-	assert.Equal(t, "100.64.0.1", e.gateway.String())
-	assert.Equal(t, "100.64.0.2", e.program.String())
-	e, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("10.0.0.1"), e.program})
-	require.NoError(t, err)
-	assert.Equal(t, "100.64.0.5", e.gateway.String())
-	assert.False(t, e.program6.IsValid(), "this machine has no IPv6")
-	_, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("100.127.255.254")})
-	assert.ErrorContains(t, err, "no free network after 100.127.255.254")
-}
-
-// RFC 4193 §3.2: the IPv6 addresses of links are unique local ones with a random global ID. A link
-// has them if the machine has IPv6 behind its own link.
-func TestLinkWithIPv6(t *testing.T) {
-	e, err := freeLinkBehind([]netip.Addr{
-		netip.MustParseAddr("100.64.0.2"), netip.MustParseAddr("::1"), netip.MustParseAddr("fe80::2"),
-	})
-	require.NoError(t, err)
-	assert.Len(t, e.kernel(), 1)
-	e, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("2001:db8::2")})
-	require.NoError(t, err)
-	assert.Equal(t, "[100.64.0.2/30 fdb6:2c0a:91e5::6440:2/126]", fmt.Sprint(e.kernel()))
-	assert.Equal(t, "[100.64.0.1 fdb6:2c0a:91e5::6440:1]", fmt.Sprint(e.gateways()))
-	o := linkOptions{mtu: defaultLinkMTU}
-	file, err := o.file(e)
-	require.NoError(t, err)
-	assert.Len(t, file.Interfaces[0].Addrs(), 2)
-	text, _ := e.resolvConf("nameserver 2001:db8::53\n")
-	assert.Equal(t, "nameserver 2001:db8::53\n", text)
-}
-
-// Name servers at the machine's loopback are asked through the gateway (RFC 1035 §4.2: port 53).
-func TestResolvConfOfALink(t *testing.T) {
-	e, err := freeLinkBehind(nil)
-	require.NoError(t, err)
-	text, dns := e.resolvConf("search example.org\nnameserver 127.0.0.53\noptions edns0\n")
-	assert.Equal(t, "search example.org\nnameserver 100.64.0.1\noptions edns0\n", text)
-	assert.Equal(t, "127.0.0.53:53", dns.String())
-	text, dns = e.resolvConf("nameserver 192.0.2.53\nnameserver 2001:db8::53\n")
-	assert.Equal(t, "nameserver 192.0.2.53\n", text)
-	assert.False(t, dns.IsValid())
-	text, dns = e.resolvConf("nameserver fe80::1%eth0\n") // the program has no eth0
-	assert.Equal(t, "nameserver 100.64.0.1\n", text)
-	assert.Equal(t, "[fe80::1%eth0]:53", dns.String())
-	text, _ = e.resolvConf("")
-	assert.Equal(t, "nameserver 100.64.0.1\n", text)
-}
 
 // Programs of a host look names without a dot up in its zone.
 func TestResolvConfOfAHost(t *testing.T) {
@@ -72,6 +22,27 @@ func TestResolvConfOfAHost(t *testing.T) {
 	assert.Equal(t, "search internal\noptions timeout:2 attempts:2\nnameserver 10.0.0.1\n", resolvOf(in))
 	in.DNS.Zone = "lab.test"
 	assert.Contains(t, resolvOf(in), "search lab.test\n")
+}
+
+// The hosts file has each node's names, with and without the zone, and for a router with a NAT the
+// address that both sides reach.
+func TestHostsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "home.net")
+	require.NoError(t, os.WriteFile(path, []byte("link A R\nlink R S\nnat R S\n"), 0o600))
+	text, err := hostsFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "127.0.0.1 localhost\n::1 localhost\n10.0.0.1 A a A.internal\n"+
+		"10.1.0.1 R r R.internal\n10.1.0.2 S s S.internal\n", text)
+}
+
+// The file of a link with IPv6 has two addresses.
+func TestFileOfALink(t *testing.T) {
+	o, a := linkOptions{mtu: defaultLinkMTU}, netip.MustParseAddr
+	file, err := o.file(netns.LinkEnds{
+		Gateway: a("100.64.0.1"), Program: a("100.64.0.2"), Gateway6: a("fd00::1"), Program6: a("fd00::2"),
+	})
+	require.NoError(t, err)
+	assert.Len(t, file.Interfaces[0].Addrs(), 2)
 }
 
 func TestLinkWords(t *testing.T) {

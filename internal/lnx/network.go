@@ -121,6 +121,27 @@ func (c *Config) Faces(f, o *Interface) bool {
 	})
 }
 
+// HostAddrs returns the node's addresses except link-local ones. Those of interfaces with a NAT are
+// first, because nodes on both sides reach them.
+func (c *Config) HostAddrs() (list []netip.Addr) {
+	outside := 0
+	for i := range c.Interfaces {
+		f := &c.Interfaces[i]
+		for _, p := range f.Addrs() {
+			a := p.Addr()
+			switch {
+			case a.IsLinkLocalUnicast() || slices.Contains(list, a):
+			case slices.ContainsFunc(c.NATs, func(n NAT) bool { return n.Iface == f.Name }):
+				list = slices.Insert(list, outside, a)
+				outside++
+			default:
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
 // addrsAt lists the virtual addresses of the interfaces that bind a socket.
 func (c *Config) addrsAt(udp HostPort) string {
 	var addrs []string

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -43,16 +44,28 @@ func (p *Plan) names(ends [][]end, routers []bool) []string {
 		return make([]string, len(p.Nodes))
 	}
 	server := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == p.NamesAt })
-	if server < 0 {
-		server = max(0, slices.Index(routers, false))
+	for i, most := 0, 0; p.NamesAt == "" && i < len(p.Nodes); i++ {
+		if routers[i] {
+			continue
+		}
+		if n := p.asking(i, ends); n > most {
+			server, most = i, n
+		}
 	}
+	server = max(0, server)
 	hosts := make([]lnx.HostName, len(p.Nodes))
 	for i, n := range p.Nodes {
 		hosts[i].Name = n.Name
 		for _, e := range ends[i] {
+			var addrs []netip.Addr
 			for _, a := range e.addrs {
-				hosts[i].Addrs = append(hosts[i].Addrs, a.Addr())
+				addrs = append(addrs, a.Addr())
 			}
+			at := len(hosts[i].Addrs)
+			if p.natTo(i, e.other) != nil {
+				at = 0 // all nodes reach this one
+			}
+			hosts[i].Addrs = slices.Insert(hosts[i].Addrs, at, addrs...)
 		}
 	}
 	return dnsLines(hosts, server, len(ends[server][0].addrs), p.Zone)
@@ -71,13 +84,7 @@ func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	hosts := make([]lnx.HostName, len(configs))
 	for i, c := range configs {
 		hosts[i].Name = c.Name
-		for _, f := range c.Interfaces {
-			for _, a := range f.Addrs() {
-				if !a.Addr().IsLinkLocalUnicast() && !slices.Contains(hosts[i].Addrs, a.Addr()) {
-					hosts[i].Addrs = append(hosts[i].Addrs, a.Addr())
-				}
-			}
-		}
+		hosts[i].Addrs = c.HostAddrs()
 	}
 	if len(hosts[at].Addrs) == 0 {
 		return nil, fmt.Errorf("%s has no address at which it could serve names", hosts[at].Name)

@@ -3,8 +3,10 @@ package topology
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
@@ -15,6 +17,40 @@ type NAT struct {
 	Words           string // as in a line `nat on NAME`
 
 	at lnx.Word
+}
+
+// Forward is a port forward of a router's NATs to a node inside.
+type Forward struct {
+	Router, To int
+	Words      string // the protocol and the port, as in a line `nat forward NAME`
+	Port       string // of the node
+
+	at lnx.Word
+}
+
+// forward reads forward ROUTER PROTOCOL PORT NODE:PORT.
+func (r *reader) forward(at lnx.Word, words []lnx.Word) {
+	if len(words) != 4 {
+		r.text.Wrong(at, "the line must have a router, a protocol, a port and a node inside",
+			"forward R tcp 8080 A:80")
+		return
+	}
+	target := words[3]
+	var port string
+	target.Text, port, _ = strings.Cut(target.Text, ":")
+	router, ok := r.node(words[0])
+	to, also := r.node(target)
+	if !ok || !also {
+		return
+	}
+	f := Forward{Router: router, To: to, Words: joined(words[1:3]), Port: port, at: words[0]}
+	args := strings.Fields(f.Words)
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		r.text.Wrong(words[3], diagnostic.Quote(port)+" is not a port", target.Text+":80")
+	} else if _, err := lnx.ReadNATForward(append(args, "0.0.0.0:80")); err != nil {
+		r.text.Wrong(words[1], err.Error(), "")
+	}
+	r.plan.Forwards = append(r.plan.Forwards, f)
 }
 
 // nat reads nat ROUTER NEIGHBOR [TYPE...].
@@ -35,7 +71,7 @@ func (r *reader) nat(at lnx.Word, words []lnx.Word) {
 	r.plan.NATs = append(r.plan.NATs, n)
 }
 
-// natFaults reports NATs that no link or no router has.
+// natFaults reports NATs that no link or no router has, and port forwards without a NAT.
 func (r *reader) natFaults() {
 	p := r.plan
 	ends := p.ends()
@@ -53,6 +89,37 @@ func (r *reader) natFaults() {
 			r.text.Wrong(n.at, router+" has a NAT to "+outside+" already", "one line for each link")
 		}
 	}
+	for i, f := range p.Forwards {
+		router := p.Nodes[f.Router].Name
+		switch {
+		case !slices.ContainsFunc(p.NATs, func(n NAT) bool { return n.Router == f.Router }):
+			r.text.Wrong(f.at, router+" has no NAT", "a line `nat "+router+" NEIGHBOR`")
+		case f.To == f.Router:
+			r.text.Wrong(f.at, router+" forwards to itself", "a node inside")
+		case slices.ContainsFunc(p.Forwards[:i], func(g Forward) bool {
+			return g.Router == f.Router && g.Words == f.Words
+		}):
+			r.text.Wrong(f.at, router+" forwards "+f.Words+" already", "one line for each port")
+		}
+	}
+}
+
+// asking returns how many nodes can open connections to a node: those outside a NAT cannot reach
+// the nodes inside.
+func (p *Plan) asking(server int, ends [][]end) int {
+	if len(p.NATs) == 0 {
+		return len(p.Nodes)
+	}
+	can := map[int]bool{server: true}
+	for next := []int{server}; len(next) > 0; next = next[1:] {
+		for _, e := range ends[next[0]] {
+			if !can[e.other] && p.natTo(e.own, e.other) == nil {
+				can[e.other] = true
+				next = append(next, e.other)
+			}
+		}
+	}
+	return len(can)
 }
 
 // natTo returns the NAT of a node at a link to another, or nil.
@@ -65,15 +132,22 @@ func (p *Plan) natTo(node, other int) *NAT {
 	return nil
 }
 
-// natLines writes the NATs of a router, and its default route through the first.
-func (p *Plan) natLines(b *strings.Builder, ends []end) {
+// natLines writes the NATs of a router with their port forwards, and its default route through the
+// first.
+func (p *Plan) natLines(b *strings.Builder, node int, ends [][]end) {
 	routed := false
-	for i, e := range ends {
+	for i, e := range ends[node] {
 		n := p.natTo(e.own, e.other)
 		if n == nil {
 			continue
 		}
 		fmt.Fprintf(b, "nat on if%d%s\n", i, prefixed(" ", n.Words))
+		for _, f := range p.Forwards {
+			if f.Router == node {
+				fmt.Fprintf(b, "nat forward if%d %s %s:%s # %s\n", i, f.Words,
+					ends[f.To][0].addrs[0].Addr(), f.Port, p.Nodes[f.To].Name)
+			}
+		}
 		if !routed {
 			fmt.Fprintf(b, "route 0.0.0.0/0 via %s # default route through %s\n", e.peers[0],
 				p.Nodes[e.other].Name)

@@ -15,7 +15,9 @@ import (
 const Extension = ".net"
 
 // The directives of plans.
-var directives = []string{"link", "host", "router", "port", "family", "dns", "nat", "node"}
+var directives = []string{
+	"link", "host", "router", "port", "family", "dns", "nat", "forward", "node",
+}
 
 // maxImpairment limits the arguments of a link, in characters, so that they fit into a line of an
 // .lnx file.
@@ -38,6 +40,7 @@ type reader struct {
 //	port N               the first UDP port
 //	family 4|6|dual      the versions of IP on the links
 //	nat ROUTER B [TYPE]  the router translates what it forwards to B, as with `nat on`
+//	forward ROUTER PROTOCOL PORT B:PORT  a port forward of the router's NATs to B
 //	dns NODE [ZONE]      the node that serves the names of all nodes; or dns off
 //
 // or the course's form, in which all nodes forward:
@@ -125,6 +128,9 @@ func (r *reader) directive(words []lnx.Word) {
 	case "nat":
 		r.native(words[0])
 		r.nat(words[0], rest)
+	case "forward":
+		r.native(words[0])
+		r.forward(words[0], rest)
 	case "dns":
 		r.native(words[0])
 		r.dns(words[0], rest)
@@ -323,6 +329,10 @@ func (p *Plan) Format() []byte {
 	for _, n := range p.NATs {
 		b.WriteString("nat " + p.Nodes[n.Router].Name + " " + p.Nodes[n.Outside].Name +
 			prefixed(" ", n.Words) + "\n")
+	}
+	for _, f := range p.Forwards {
+		fmt.Fprintf(&b, "forward %s %s %s:%s\n", p.Nodes[f.Router].Name, f.Words,
+			p.Nodes[f.To].Name, f.Port)
 	}
 	return []byte(b.String())
 }

@@ -34,8 +34,11 @@ type Plan struct {
 	Nodes  []Node
 	Links  []Link
 	NATs   []NAT
-	// NamesAt is the node that serves the names of all nodes by the DNS; empty: the first host, or
-	// the first node; NoNames: none. Zone is their domain; empty: lnx's default.
+	// Forwards are the port forwards of the NATs.
+	Forwards []Forward
+	// NamesAt is the node that serves the names of all nodes by the DNS; empty: the first host that
+	// most nodes can ask, or the first node; NoNames: none. Zone is their domain; empty: lnx's
+	// default.
 	NamesAt, Zone string
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
@@ -272,12 +275,13 @@ func (p *Plan) Files() ([]File, error) {
 	names := p.names(ends, routers)
 	files := make([]File, len(p.Nodes))
 	for i, n := range p.Nodes {
-		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends[i], routers) + names[i])}
+		files[i] = File{Name: n.Name, Text: []byte(p.file(i, ends, routers) + names[i])}
 	}
 	return files, nil
 }
 
-func (p *Plan) file(node int, ends []end, routers []bool) string {
+func (p *Plan) file(node int, all [][]end, routers []bool) string {
+	ends := all[node]
 	var b strings.Builder
 	role := "host"
 	if routers[node] {
@@ -315,7 +319,7 @@ func (p *Plan) file(node int, ends []end, routers []bool) string {
 			fmt.Fprintf(&b, "rip originate prefix %s/32\n", e.peers[0])
 		}
 	}
-	p.natLines(&b, ends)
+	p.natLines(&b, node, all)
 	return b.String()
 }
 

@@ -217,7 +217,7 @@ func TestMistakesInPlans(t *testing.T) {
 		all = append(all, first)
 	}
 	assert.Equal(t, []string{
-		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, dns, nat, node`,
+		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, dns, nat, forward, node`,
 		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,

@@ -1,4 +1,4 @@
-package main
+package netns
 
 import (
 	"fmt"
@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// The link of `node link`.
+// Prefix lengths of a link's networks.
 const (
-	linkDevice = "link0"
-	linkBits   = 30
-	linkBits6  = 126
-	resolvPath = "/etc/resolv.conf"
+	LinkBits  = 30
+	LinkBits6 = 126
 )
 
 // linkRange has the addresses of links: those between carriers and their customers (RFC 6598 §7),
@@ -23,12 +21,12 @@ var linkRange = netip.MustParsePrefix("100.64.0.0/10")
 // with a random global ID (RFC 4193 §3.2).
 var linkRange6 = netip.MustParsePrefix("fdb6:2c0a:91e5::/48")
 
-// linkEnds are the addresses of a link's ends. Those of IPv6 are invalid without IPv6.
-type linkEnds struct{ gateway, program, gateway6, program6 netip.Addr }
+// LinkEnds are the addresses of a link's ends. Those of IPv6 are invalid without IPv6.
+type LinkEnds struct{ Gateway, Program, Gateway6, Program6 netip.Addr }
 
-// freeLink chooses the network of a link: the one behind those that this machine, or the link
+// FreeLink chooses the network of a link: the one behind those that this machine, or the link
 // around this one, already has. The link has IPv6 if this machine has it.
-func freeLink() (e linkEnds, err error) {
+func FreeLink() (e LinkEnds, err error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return e, fmt.Errorf("this machine's addresses: %w", err)
@@ -42,8 +40,8 @@ func freeLink() (e linkEnds, err error) {
 	return freeLinkBehind(list)
 }
 
-// freeLinkBehind is freeLink for a machine with these addresses.
-func freeLinkBehind(addrs []netip.Addr) (e linkEnds, err error) {
+// freeLinkBehind is FreeLink for a machine with these addresses.
+func freeLinkBehind(addrs []netip.Addr) (e LinkEnds, err error) {
 	last, has6 := netip.Addr{}, false
 	for _, a := range addrs {
 		has6 = has6 || a.Is6() && a.IsGlobalUnicast()
@@ -53,14 +51,14 @@ func freeLinkBehind(addrs []netip.Addr) (e linkEnds, err error) {
 	}
 	base := linkRange.Addr()
 	if last.IsValid() {
-		base = after(netip.PrefixFrom(last, linkBits).Masked().Addr())
+		base = after(netip.PrefixFrom(last, LinkBits).Masked().Addr())
 		if !linkRange.Contains(base) {
 			return e, fmt.Errorf("no free network after %v in %v", last, linkRange)
 		}
 	}
-	e = linkEnds{gateway: base.Next(), program: base.Next().Next()}
+	e = LinkEnds{Gateway: base.Next(), Program: base.Next().Next()}
 	if has6 {
-		e.gateway6, e.program6 = in6(e.gateway), in6(e.program)
+		e.Gateway6, e.Program6 = in6(e.Gateway), in6(e.Program)
 	}
 	return e, nil
 }
@@ -72,38 +70,39 @@ func in6(a netip.Addr) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// kernel returns the addresses of the program's end.
-func (e linkEnds) kernel() []netip.Prefix {
-	list := []netip.Prefix{netip.PrefixFrom(e.program, linkBits)}
-	if e.program6.IsValid() {
-		list = append(list, netip.PrefixFrom(e.program6, linkBits6))
+// Kernel returns the addresses of the program's end.
+func (e LinkEnds) Kernel() []netip.Prefix {
+	list := []netip.Prefix{netip.PrefixFrom(e.Program, LinkBits)}
+	if e.Program6.IsValid() {
+		list = append(list, netip.PrefixFrom(e.Program6, LinkBits6))
 	}
 	return list
 }
 
-// gateways returns the addresses of the other end.
-func (e linkEnds) gateways() []netip.Addr {
-	if e.gateway6.IsValid() {
-		return []netip.Addr{e.gateway, e.gateway6}
+// Gateways returns the addresses of the other end.
+func (e LinkEnds) Gateways() []netip.Addr {
+	if e.Gateway6.IsValid() {
+		return []netip.Addr{e.Gateway, e.Gateway6}
 	}
-	return []netip.Addr{e.gateway}
+	return []netip.Addr{e.Gateway}
 }
 
-// after returns the first address of the next network of linkBits.
+// after returns the first address of the next network of LinkBits.
 func after(a netip.Addr) netip.Addr {
-	for range 1 << (32 - linkBits) {
+	for range 1 << (32 - LinkBits) {
 		a = a.Next()
 	}
 	return a
 }
 
-// resolvConf returns the program's resolv.conf, and the name server that the gateway stands for. A
-// name server at this machine's loopback becomes the gateway, and so does a link-local one.
-func (e linkEnds) resolvConf(was string) (text string, dns netip.AddrPort) {
+// ResolvConf returns the resolv.conf of a program behind a link, made from that of the machine, and
+// the name server that the gateway stands for. A name server at the machine's loopback becomes the
+// gateway, and so does a link-local one. A link without IPv6 has no other IPv6 name servers.
+func (e LinkEnds) ResolvConf(machine string) (text string, dns netip.AddrPort) {
 	const port = 53 // RFC 1035 §4.2
 	servers := 0
 	var b strings.Builder
-	for line := range strings.Lines(was) {
+	for line := range strings.Lines(machine) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] != "nameserver" {
 			b.WriteString(line)
@@ -115,8 +114,8 @@ func (e linkEnds) resolvConf(was string) (text string, dns netip.AddrPort) {
 			if !dns.IsValid() {
 				dns = netip.AddrPortFrom(a, port)
 			}
-			fmt.Fprintf(&b, "nameserver %v\n", e.gateway)
-		case err == nil && a.Is6() && !e.gateway6.IsValid():
+			fmt.Fprintf(&b, "nameserver %v\n", e.Gateway)
+		case err == nil && a.Is6() && !e.Gateway6.IsValid():
 			continue
 		default:
 			b.WriteString(line)
@@ -124,7 +123,7 @@ func (e linkEnds) resolvConf(was string) (text string, dns netip.AddrPort) {
 		servers++
 	}
 	if servers == 0 {
-		fmt.Fprintf(&b, "nameserver %v\n", e.gateway)
+		fmt.Fprintf(&b, "nameserver %v\n", e.Gateway)
 	}
 	return b.String(), dns
 }
