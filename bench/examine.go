@@ -79,7 +79,7 @@ func fuzzCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(table.Markdown())
+	fmt.Printf("%d sequences on each stack\n\n%s", table.Sequences, table.Markdown())
 	if *out == "" {
 		return nil
 	}
