@@ -111,7 +111,8 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	return done, "", nil
 }
 
-// enough returns what hurry needs. Late answers to the last event would not be heard at another.
+// enough returns the condition for hurry. The last event takes its full time: no later event hears
+// its late answers.
 func (r *runner) enough(last bool) func() bool {
 	if last {
 		return nil

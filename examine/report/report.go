@@ -64,7 +64,11 @@ func Summary(r *examine.Report) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}
 	}
-	return fmt.Sprintf("%d checks in %.1f s: %s\n", len(r.Results), r.Took.Seconds(),
+	checks := "checks"
+	if len(r.Results) == 1 {
+		checks = "check"
+	}
+	return fmt.Sprintf("%d %s in %.1f s: %s\n", len(r.Results), checks, r.Took.Seconds(),
 		strings.Join(parts, ", "))
 }
 

@@ -74,6 +74,8 @@ func TestText(t *testing.T) {
 	assert.Contains(t, report.Line(&r.Results[2]), "(the subject does not claim sack)\n")
 	assert.Contains(t, report.Line(&r.Results[3]), "(the subject has no such command: shutdown)\n")
 	assert.Equal(t, "5 checks in 1.5 s: 1 pass, 1 fail, 1 blocked, 2 skipped\n", report.Summary(r))
+	one := &examine.Report{Results: r.Results[:1]}
+	assert.Equal(t, "1 check in 0.0 s: 1 pass\n", report.Summary(one))
 	assert.Equal(t, []string{"tcp handshake: No answer & no RST."}, report.Causes(r),
 		"blocked checks are not causes")
 	assert.Equal(t, "node examine --command './node {lnx}' --only tcp/sack",
