@@ -32,6 +32,10 @@ const (
 
 // Config describes a hub.
 type Config struct {
+	// ListenUDP is where Run receives packets, HTTP where it serves the page: each a HOST:PORT.
+	ListenUDP, HTTP string
+	// Private shows the page only to those who have a token.
+	Private bool
 	// Students are those of the students file.
 	Students []Listed
 	// State is the file that keeps tokens, addresses and counters over a restart. Empty: none.
@@ -47,6 +51,11 @@ type Config struct {
 	// Most is the maximum number of students, up to MaxStudents. 0: 100.
 	Most int
 }
+
+// InvalidError is the error of a value in a Config. It begins with the value's name.
+type InvalidError struct{ error }
+
+func invalid(format string, a ...any) error { return InvalidError{fmt.Errorf(format, a...)} }
 
 // Hub is the router with the state of its students.
 type Hub struct {
@@ -75,7 +84,7 @@ func New(cfg Config, send func(to netip.AddrPort, packet []byte)) (*Hub, error) 
 	}
 	if cfg.Network.Bits() != 16 || !cfg.Network.Addr().Is4() ||
 		cfg.Network != cfg.Network.Masked() {
-		return nil, fmt.Errorf("network %v: must be an IPv4 prefix of 16 bits, such as "+
+		return nil, invalid("network %v: must be an IPv4 prefix of 16 bits, such as "+
 			"10.77.0.0/16", cfg.Network)
 	}
 	if cfg.Rate == 0 {
@@ -84,12 +93,14 @@ func New(cfg Config, send func(to netip.AddrPort, packet []byte)) (*Hub, error) 
 	if cfg.Most == 0 {
 		cfg.Most = 100
 	}
-	if cfg.Rate < 0 || cfg.Most < 0 || cfg.Most > MaxStudents {
-		return nil, fmt.Errorf("rate %d, at most %d students: want a rate above 0, and 1 to %d "+
-			"students", cfg.Rate, cfg.Most, MaxStudents)
+	if cfg.Rate < 0 {
+		return nil, invalid("rate %d: must be above 0", cfg.Rate)
+	}
+	if cfg.Most < 0 || cfg.Most > MaxStudents {
+		return nil, invalid("most %d: must be 1 to %d", cfg.Most, MaxStudents)
 	}
 	if _, _, err := net.SplitHostPort(cfg.Public); err != nil {
-		return nil, fmt.Errorf("public address %q: must be HOST:PORT", cfg.Public)
+		return nil, invalid("public %q: must be HOST:PORT", cfg.Public)
 	}
 	h := &Hub{
 		cfg: cfg, send: send, done: make(chan struct{}),

@@ -413,6 +413,43 @@ func TestWeb(t *testing.T) {
 	})
 }
 
+// A private hub shows its page to those who have a token.
+func TestPrivate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClass(t, Config{Private: true})
+		defer c.end()
+		for _, x := range []struct {
+			basic, bearer string
+			want          int
+		}{
+			{"", "", 401},
+			{"wrong", "", 401},
+			{"", "wrong", 401},
+			{adaToken, "", 200},
+			{"", bobToken, 200},
+			{c.Teacher(), "", 200},
+		} {
+			for _, path := range []string{"/", "/api/view"} {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+				if x.basic != "" {
+					r.SetBasicAuth("any", x.basic)
+				}
+				if x.bearer != "" {
+					r.Header.Set("Authorization", "Bearer "+x.bearer)
+				}
+				w := httptest.NewRecorder()
+				c.Handler().ServeHTTP(w, r)
+				assert.Equal(t, x.want, w.Code, x)
+				assert.Equal(t, x.want == 401, !strings.Contains(w.Body.String(), "10.77.1.0/24"))
+				assert.Equal(t, x.want == 401, w.Header().Get("WWW-Authenticate") != "")
+			}
+		}
+		code, _ := c.post("/lnx", "192.0.2.1:1", url.Values{"token": {adaToken}})
+		assert.Equal(t, http.StatusOK, code)
+	})
+}
+
 func TestStudentsFile(t *testing.T) {
 	t.Parallel()
 	list, err := parseStudents("class.txt", "# class\nada "+adaToken+" # first\r\n\nbob\n")

@@ -13,15 +13,15 @@ import (
 
 // Run runs a hub with its UDP socket and its page until the context ends. It writes the page's
 // address to out, and the teacher's token and warnings to log.
-func Run(ctx context.Context, cfg Config, udp, web string, out, log io.Writer) error {
-	packets, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", udp)
+func Run(ctx context.Context, cfg Config, out, log io.Writer) error {
+	packets, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", cfg.ListenUDP)
 	if err != nil {
-		return fmt.Errorf("--listen-udp %s: %w", udp, err)
+		return notListening("listen-udp", cfg.ListenUDP, err)
 	}
 	socket := packets.(*net.UDPConn) //nolint:forcetypeassert // its network is udp
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", web)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.HTTP)
 	if err != nil {
-		return errors.Join(fmt.Errorf("--http %s: %w", web, err), socket.Close())
+		return errors.Join(notListening("http", cfg.HTTP, err), socket.Close())
 	}
 	if cfg.Public == "" {
 		cfg.Public = socket.LocalAddr().String()
@@ -53,4 +53,14 @@ func Run(ctx context.Context, cfg Config, udp, web string, out, log io.Writer) e
 		}
 	}
 	return errors.Join(err, server.Close(), socket.Close(), h.Close())
+}
+
+// notListening returns the error of a listener: an InvalidError if its address is not an address.
+func notListening(name, address string, err error) error {
+	_, malformed := errors.AsType[*net.AddrError](err)
+	_, unknown := errors.AsType[*net.DNSError](err)
+	if malformed || unknown {
+		return invalid("%s %q: must be HOST:PORT, such as 127.0.0.1:5300", name, address)
+	}
+	return err
 }

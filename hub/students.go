@@ -149,26 +149,24 @@ func (h *Hub) enter(l Listed) (*student, error) {
 
 // Remove removes a student, whose address is refused from then on.
 func (h *Hub) Remove(name string) error {
-	h.mu.Lock()
-	s := h.named(name)
-	if s == nil {
-		h.mu.Unlock()
-		return unknown(name)
-	}
-	delete(h.pinned, s.Address)
-	h.slots[s.Slot] = nil
-	for p := range h.cells {
-		if p.from == s.Slot || p.to == s.Slot {
-			delete(h.cells, p)
+	slot, err := h.unpin(name, func(s *student) {
+		h.slots[s.Slot] = nil
+		for p := range h.cells {
+			if p.from == s.Slot || p.to == s.Slot {
+				delete(h.cells, p)
+			}
 		}
-	}
-	for key := range h.flows {
-		if own := h.subnet(s.Slot); own.Contains(key.a.Addr()) || own.Contains(key.b.Addr()) {
-			delete(h.flows, key)
+		for key := range h.flows {
+			own := h.subnet(s.Slot)
+			if own.Contains(key.a.Addr()) || own.Contains(key.b.Addr()) {
+				delete(h.flows, key)
+			}
 		}
+	})
+	if err != nil {
+		return err
 	}
-	h.mu.Unlock()
-	if err := h.node.SetUp(ifaceName(s.Slot), false); err != nil {
+	if err := h.node.SetUp(ifaceName(slot), false); err != nil {
 		return err
 	}
 	return h.Save()
@@ -176,16 +174,26 @@ func (h *Hub) Remove(name string) error {
 
 // Reset forgets a student's UDP address: the student has to join again.
 func (h *Hub) Reset(name string) error {
+	_, err := h.unpin(name, func(s *student) {
+		s.Address, s.until = netip.AddrPort{}, time.Time{}
+	})
+	if err != nil {
+		return err
+	}
+	return h.Save()
+}
+
+// unpin refuses packets from a student's address, changes the student, and returns the slot.
+func (h *Hub) unpin(name string, change func(s *student)) (slot int, err error) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	s := h.named(name)
 	if s == nil {
-		h.mu.Unlock()
-		return unknown(name)
+		return 0, unknown(name)
 	}
 	delete(h.pinned, s.Address)
-	s.Address, s.until = netip.AddrPort{}, time.Time{}
-	h.mu.Unlock()
-	return h.Save()
+	change(s)
+	return s.Slot, nil
 }
 
 func unknown(name string) error {

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"crypto/subtle"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -49,7 +48,7 @@ type failure struct {
 // Handler serves the page and the API.
 func (h *Hub) Handler() http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	m.HandleFunc("GET /{$}", h.guarded(func(w http.ResponseWriter) {
 		var b bytes.Buffer
 		if err := page.Execute(&b, h.View()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -57,11 +56,11 @@ func (h *Hub) Handler() http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(b.Bytes()) // the client may be gone
-	})
-	m.HandleFunc("GET /api/view", func(w http.ResponseWriter, _ *http.Request) {
+	}))
+	m.HandleFunc("GET /api/view", h.guarded(func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(h.View()) // the client may be gone
-	})
+	}))
 	for path, f := range map[string]func(*http.Request) (string, error){
 		"POST /join": h.postJoin, "POST /lnx": h.postFile, "POST /report": h.postReport,
 		"POST /teacher": h.postTeacher,
@@ -90,6 +89,30 @@ func (h *Hub) Handler() http.Handler {
 				"frame-ancestors 'none'; base-uri 'none'")
 		m.ServeHTTP(w, r)
 	})
+}
+
+// guarded serves a page. If the hub is private, the client must present the token of the teacher or
+// of a student, as a browser's password or in the Authorization header.
+func (h *Hub) guarded(serve func(w http.ResponseWriter)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if h.cfg.Private && !h.mayRead(r) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="hub: any name, and your token"`)
+			http.Error(w, "the page needs a token: yours, or the teacher's",
+				http.StatusUnauthorized)
+			return
+		}
+		serve(w)
+	}
+}
+
+func (h *Hub) mayRead(r *http.Request) bool {
+	_, token, ok := r.BasicAuth()
+	if !ok {
+		token = tokenOf(r)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.isTeacher(token) || h.withToken(token) != nil
 }
 
 // tokenOf returns the token in the Authorization header, or in the form of the body. A token in the
@@ -185,7 +208,7 @@ func (h *Hub) postReport(r *http.Request) (string, error) {
 }
 
 func (h *Hub) postTeacher(r *http.Request) (string, error) {
-	if subtle.ConstantTimeCompare([]byte(tokenOf(r)), []byte(h.teacher)) != 1 {
+	if !h.isTeacher(tokenOf(r)) {
 		return "", failure{http.StatusForbidden, errors.New("wrong token: the hub prints the " +
 			"teacher's when it starts")}
 	}

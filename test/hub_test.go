@@ -121,19 +121,33 @@ func TestHubFaults(t *testing.T) {
 	t.Parallel()
 	students := filepath.Join(t.TempDir(), "class.txt")
 	require.NoError(t, os.WriteFile(students, []byte("ada\nb!b\n"), 0o600))
+	const usage, failure = 2, 1
 	for _, x := range []struct {
 		want string
+		code int
 		args []string
 	}{
-		{"class.txt:2:1: invalid name", []string{"--students", students}},
-		{"--network \"x\"", []string{"--network", "x"}},
-		{"no-such-file", []string{"--students", "no-such-file"}},
-		{"--http", []string{"--http", "x", "--listen-udp", "127.0.0.1:0"}},
-		{"--listen-udp", []string{"--listen-udp", "127.0.0.1:x"}},
-		{"`node hub` writes this file", []string{"lnx", "ada", "--state", students + ".json"}},
+		{"class.txt:2:1: invalid name", usage, []string{"--students", students}},
+		{"--network \"x\": must be", usage, []string{"--network", "x"}},
+		{"--network 10.0.0.0/8: must be", usage, []string{"--network", "10.0.0.0/8"}},
+		{"no-such-file", usage, []string{"--students", "no-such-file"}},
+		{"--http \"x\": must be HOST:PORT", usage, []string{"--http", "x"}},
+		{"--listen-udp \"127.0.0.1:x\": must be", usage, []string{"--listen-udp", "127.0.0.1:x"}},
+		{"--public \"x\": must be HOST:PORT", usage, []string{"--public", "x"}},
+		{"--rate -1: must be above 0", usage, []string{"--rate", "-1"}},
+		{"--most 900: must be 1 to 250", usage, []string{"--most", "900"}},
+		{"listen tcp 192.0.2.1:80: ", failure, []string{"--http", "192.0.2.1:80"}},
+		{
+			"`node hub` writes this file", failure,
+			[]string{"lnx", "ada", "--state", students + ".json"},
+		},
 	} {
-		r := node(t, "", append([]string{"hub"}, x.args...)...)
-		assert.NotZero(t, r.code)
+		args := append([]string{"hub", "--listen-udp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, x.args...)
+		if x.args[0] == "lnx" {
+			args = append([]string{"hub"}, x.args...)
+		}
+		r := node(t, "", args...)
+		assert.Equal(t, x.code, r.code, x.args)
 		assert.Contains(t, r.err, x.want)
 	}
 }

@@ -16,9 +16,8 @@ import (
 
 // hubOptions are the flags of `node hub`.
 type hubOptions struct {
-	udp, http, students string
-	network             string
-	cfg                 hub.Config
+	students, network string
+	cfg               hub.Config
 }
 
 func hubCommand() *cobra.Command {
@@ -39,14 +38,15 @@ func hubCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.udp, "listen-udp", "127.0.0.1:5300", "receive packets at `HOST:PORT`")
-	f.StringVar(&o.http, "http", "127.0.0.1:8080", "serve the page at `HOST:PORT`")
+	f.StringVar(&o.cfg.ListenUDP, "listen-udp", "127.0.0.1:5300", "receive packets at `HOST:PORT`")
+	f.StringVar(&o.cfg.HTTP, "http", "127.0.0.1:8080", "serve the page at `HOST:PORT`")
 	f.StringVar(&o.students, "students", "", "read the students from `FILE`")
 	f.StringVar(&o.cfg.Public, "public", "",
 		"`HOST:PORT` in the students' files, if not that of --listen-udp")
 	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the subnets from `PREFIX`")
 	f.IntVar(&o.cfg.Rate, "rate", 5000, "refuse more than `N` packets per second from a student")
 	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
+	f.BoolVar(&o.cfg.Private, "private", false, "show the page only to those who have a token")
 	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
 		"keep tokens, addresses and counters in `FILE`")
 	c.AddCommand(o.lnxCommand())
@@ -63,8 +63,7 @@ func (o *hubOptions) lnxCommand() *cobra.Command {
 			text, err := hub.ReadFile(o.cfg.State, args[0], form)
 			if errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w; `%s hub` writes this file", err, called())
-			}
-			if err == nil {
+			} else if err == nil {
 				_, err = io.WriteString(c.OutOrStdout(), text)
 			}
 			return err
@@ -92,7 +91,10 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := hub.Run(ctx, o.cfg, o.udp, o.http, c.OutOrStdout(), c.ErrOrStderr()); err != nil {
+	err := hub.Run(ctx, o.cfg, c.OutOrStdout(), c.ErrOrStderr())
+	if bad, ok := errors.AsType[hub.InvalidError](err); ok {
+		return misuse(c, fmt.Errorf("--%w", bad))
+	} else if err != nil {
 		return err
 	}
 	return told{context.Cause(ctx)}

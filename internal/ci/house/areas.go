@@ -8,7 +8,7 @@ var areas = map[string]int{
 	"batch":       2_500,
 	"bench":       6_300,
 	"examine":     9_000,
-	"hub":         1_500,
+	"hub":         1_600,
 	"interchange": 3_000,
 	"internet":    3_000,
 	"judge":       1_500,
