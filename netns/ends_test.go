@@ -21,7 +21,7 @@ func TestFreeLink(t *testing.T) {
 	assert.Equal(t, "100.64.0.5", e.Gateway.String())
 	assert.False(t, e.Program6.IsValid(), "this machine has no IPv6")
 	_, err = freeLinkBehind([]netip.Addr{netip.MustParseAddr("100.127.255.254")})
-	assert.ErrorContains(t, err, "no free network after 100.127.255.254")
+	assert.ErrorContains(t, err, "no free addresses after 100.127.255.254")
 }
 
 // RFC 4193 §3.2: the IPv6 addresses of links are unique local ones with a random global ID. A link

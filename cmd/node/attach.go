@@ -248,9 +248,9 @@ func ctlCommand() *cobra.Command {
 			"arguments, or one quoted line. `node ctl NODE help` lists the commands. --state\n" +
 			"and --token may come before NODE or after COMMAND.\n" +
 			"\n" +
-			"With --json, an answer is one JSON document, and a stream is one document on\n" +
-			"each line. A failure is {\"error\": ..., \"status\": ...}. The exit status is 0, 1\n" +
-			"if the command failed, 2 for wrong usage, or 130 after Ctrl-C.\n" +
+			"With --json the output is one JSON document; commands that keep printing, such\n" +
+			"as `events`, print one on each line. A failure is {\"error\": ..., \"status\": ...}.\n" +
+			"The exit status is 0, 1 if COMMAND failed, 2 for wrong usage, 130 after Ctrl-C.\n" +
 			"\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +

@@ -135,7 +135,7 @@ func historyFile() string {
 	return path
 }
 
-var errNoHome = errors.New("no directory for state: set HOME")
+var errNoHome = errors.New("no folder for the history of commands: set HOME")
 
 // stateFolder returns the user's directory for the state of programs.
 func stateFolder() (string, error) {

@@ -17,14 +17,14 @@ func arrivalsCommand() *cobra.Command {
 		Use:   "arrivals [OFFSET+LENGTH[F] | read]...",
 		Short: "show how TCP handles arriving segments",
 		Long: "Deliver segments to a TCP connection in virtual time. For each segment, print\n" +
-			"its kind in the terms of founding document 001 (expected next, inside the\n" +
-			"window, beyond it), the reason, the answer, and the data that the receiver then\n" +
-			"holds.\n" +
+			"its kind (expected next, inside the window, or beyond it), the reason for that,\n" +
+			"the answer, and the data that the receiver then holds. The kinds are those of\n" +
+			"document 001, a report on a TCP node in Go (see README.md).\n" +
 			"\n" +
 			"Each argument is a segment, OFFSET+LENGTH: where its payload begins in the\n" +
 			"stream, and how long it is. An F at the end adds a FIN. The argument `read`\n" +
 			"makes the application read the available data. Without arguments, the command\n" +
-			"plays the document's example.",
+			"plays the example of that document.",
 		Example: "  node demo arrivals\n  node demo arrivals 1000+500 0+1000 read 1500+0F",
 		RunE: func(c *cobra.Command, args []string) error {
 			steps := documentArrivals

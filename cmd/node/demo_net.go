@@ -162,7 +162,7 @@ func (n *demoNet) each() []*child {
 // awaitRoutes waits until each end has a route to the other.
 func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, routeTime,
-		fmt.Errorf("no route within %v", routeTime))
+		fmt.Errorf("RIP found no route between A and C within %v", routeTime))
 	defer cancel()
 	began := time.Now()
 	addrs := d.addrs()

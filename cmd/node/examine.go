@@ -30,22 +30,22 @@ type examineOptions struct {
 	json, list, long               bool
 }
 
-var errExamined = errors.New("the subject did not pass all checks")
+var errExamined = errors.New("the examined stack did not pass all checks")
 
 func examineCommand() *cobra.Command {
 	var o examineOptions
 	c := &cobra.Command{
 		Use:   "examine",
-		Short: "find out what is wrong with a TCP/IP stack",
+		Short: "test a TCP/IP stack by exchanging packets with it",
 		Long: "Test a TCP/IP stack by exchanging packets with it. The examiner plays the\n" +
-			"neighbors of the stack and compares its answers with RFCs and with the course's\n" +
-			"assignments. It prints a line for each check; --out writes a page with the\n" +
-			"packets of those that failed. Each check runs three times. If the results\n" +
-			"differ, the check is flaky. The exit status is 0 if all passed or were skipped.\n" +
-			"\n" +
+			"neighbors of the stack and compares its answers with RFCs, and with the\n" +
+			"assignments of a university course whose students write IP and TCP nodes. It\n" +
+			"prints a line for each check. --out writes a page with the packets of those that\n" +
+			"failed. Each check runs three times; if the results differ, it is flaky. The\n" +
+			"exit status is 0 if all checks passed or were skipped.\n\n" +
 			"--profile names the stack. `self` is this program's own stack, in virtual time.\n" +
-			"`course-2022` and the like are nodes of that year's course. A YAML file\n" +
-			"describes any other node (docs/examiner.md).",
+			"`course-2022` is a node written for that course in 2022. A YAML file describes\n" +
+			"any other node (docs/examiner.md).",
 		Example: "  node examine --profile self\n" +
 			"  node examine --profile course-2022 --command './node {lnx}' --out report\n" +
 			"  node examine --profile course-2024 --host './vhost --config {lnx}' \\\n" +

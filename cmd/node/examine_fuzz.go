@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/examine/fuzz"
 )
 
-var errViolates = errors.New("our engine does what the model of RFC 9293 does not allow")
+var errViolates = errors.New("this program's TCP does what the model of RFC 9293 does not allow")
 
 // fuzzOptions are the flags of `node examine fuzz`.
 type fuzzOptions struct {
@@ -30,13 +30,13 @@ func examineFuzzCommand() *cobra.Command {
 	o.search.Stack = fuzz.Engine{}
 	c := &cobra.Command{
 		Use:   "fuzz",
-		Short: "compare TCP stacks with generated sequences of events",
-		Long: "Generate sequences of calls, segments and time, and compare the answers of our\n" +
-			"TCP engine with a model of RFC 9293. With --profile or --tun, also run some of\n" +
-			"the sequences on other stacks: a selection that covers all that the engine does.\n" +
-			"The command prints the kinds of differences, each with the shortest sequence\n" +
-			"that shows it. Profiles in files, each with a command, compare several stacks.\n" +
-			"The exit status is 1 if our engine does something that the model does not allow.",
+		Short: "compare TCP stacks on random sequences of events",
+		Long: "Generate random sequences of calls, segments and pauses, and compare the answers\n" +
+			"of this program's TCP with a model of RFC 9293. With --profile or --tun, also\n" +
+			"run some of the sequences on another stack. For each kind of difference, the\n" +
+			"command prints the shortest sequence that shows it. To compare several stacks,\n" +
+			"repeat --profile with YAML files, each with its own command. The exit status is\n" +
+			"1 if this program's TCP does something that the model does not allow.",
 		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
 			"  node examine fuzz --profile course-2024 --command './vhost --config {lnx}'\n" +
 			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +
@@ -46,11 +46,12 @@ func examineFuzzCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&o.search.Sequences, "sequences", 100_000, "try `N` sequences")
-	f.Uint64Var(&o.search.Seed, "seed", 1, "choose the sequences by `SEED`")
-	f.IntVarP(&o.search.Workers, "jobs", "j", 1, "use `N` goroutines")
+	f.Uint64Var(&o.search.Seed, "seed", 1, "`SEED` of the random sequences")
+	f.IntVarP(&o.search.Workers, "jobs", "j", 1, "test `N` sequences at a time")
 	f.StringArrayVar(&o.profiles, "profile", nil,
 		"compare with the node that the profile with this `NAME` or file describes")
-	f.StringVar(&o.command, "command", "", "the `COMMAND` that starts it; {lnx} is its file")
+	f.StringVar(&o.command, "command", "",
+		"start the node of --profile with `COMMAND`; {lnx} stands for its .lnx file")
 	f.BoolVar(&o.tun, "tun", false, "compare with this machine's kernel through TUN devices")
 	f.StringVarP(&o.out, "out", "o", "", "write a check file for each difference to `FOLDER`")
 	return c
@@ -97,7 +98,7 @@ func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
 	}
 	for _, p := range o.profiles {
 		if p == "self" {
-			return nil, fmt.Errorf("our own engine is always compared: remove --profile self")
+			return nil, fmt.Errorf("this program's own TCP is always compared: remove --profile self")
 		}
 		subject, _, err := (&examineOptions{profile: p, command: o.command}).subject()
 		if err != nil {

@@ -24,10 +24,10 @@ func hubCommand() *cobra.Command {
 	var o hubOptions
 	c := &cobra.Command{
 		Use:   "hub",
-		Short: "run one network for a class",
+		Short: "run a router that joins the nodes of a class",
 		Long: "Run a router to which students connect their nodes over UDP. Each student has a\n" +
 			"token, a subnet, and an .lnx file that works for nodes in any language. A page\n" +
-			"shows who reaches whom, TCP transfers, and the last examination of each node.\n" +
+			"shows which nodes reach each other, TCP transfers, and each last examination.\n" +
 			"The students file has one name per line, optionally followed by a token of your\n" +
 			"choice. The teacher's token is printed to standard error (docs/examiner.md).",
 		Example: "  node hub --students class.txt\n" +
@@ -43,8 +43,8 @@ func hubCommand() *cobra.Command {
 	f.StringVar(&o.students, "students", "", "read the students from `FILE`")
 	f.StringVar(&o.cfg.Public, "public", "",
 		"`HOST:PORT` in the students' files, if not that of --listen-udp")
-	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the subnets from `PREFIX`")
-	f.IntVar(&o.cfg.Rate, "rate", 5000, "refuse more than `N` packets per second from a student")
+	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the students' subnets from `PREFIX`")
+	f.IntVar(&o.cfg.Rate, "rate", 5000, "drop packets above `N` a second from each student")
 	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
 	f.BoolVar(&o.cfg.Private, "private", false, "show the page only to those who have a token")
 	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
@@ -56,9 +56,8 @@ func hubCommand() *cobra.Command {
 func (o *hubOptions) lnxCommand() *cobra.Command {
 	var form hub.FileForm
 	c := &cobra.Command{
-		Use:   "lnx NAME",
-		Short: "print the .lnx file of a student",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Use: "lnx NAME", Short: "print the .lnx file of a student", Args: usageArgs(cobra.ExactArgs(1)),
+		Long: "Print the .lnx file with which the student NAME starts a node on the hub's network.",
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := hub.ReadFile(o.cfg.State, args[0], form)
 			if errors.Is(err, os.ErrNotExist) {

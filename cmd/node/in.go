@@ -48,7 +48,7 @@ func inCommand() *cobra.Command {
 					args[0]))
 			}
 			if len(args) > 1 && c.ArgsLenAtDash() != 1 {
-				return misuse(c, errors.New("-- must stand before COMMAND"))
+				return misuse(c, errors.New("write -- before COMMAND"))
 			}
 			return o.in(c, args[0][:at], args[0][at+1:], args[1:])
 		},

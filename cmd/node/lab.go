@@ -44,9 +44,8 @@ const routing = "Convergence time of RIP (choose N)"
 func labListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "list the experiments",
-		Args:  usageArgs(cobra.NoArgs),
+		Use: "list", Short: "list the experiments", Args: usageArgs(cobra.NoArgs),
+		Long: "List the built-in experiments, with their names and what they show.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			type entry struct {
 				Name  string `json:"name"`

@@ -34,13 +34,13 @@ func labCheckCommand() *cobra.Command {
 	var o labCheckOptions
 	c := &cobra.Command{
 		Use:   "check [PRESET|FAMILY|FILE|DIR]...",
-		Short: "compare results with what is expected",
+		Short: "compare results with theory and publications",
 		Long: "Run experiments and compare their results with the expectations in their files,\n" +
 			"which come from theory or publications. Without arguments, it runs all presets\n" +
-			"that have expectations. A name that is not a preset selects all presets that\n" +
-			"begin with it; 'fence*' selects fence itself, too. If an argument is a\n" +
-			"directory of results, it checks those and runs nothing. The command fails if an\n" +
-			"expectation fails.",
+			"that have expectations. A FAMILY is the beginning of a name: `pantheon` selects\n" +
+			"all presets whose names begin with it. If a preset has exactly that name, add *:\n" +
+			"'fence*' selects fence and all others of its family. For a directory of results,\n" +
+			"it checks those and runs nothing. The command fails if an expectation fails.",
 		Example: "  node lab check\n" +
 			"  node lab check pantheon\n" +
 			"  node lab check --list\n" +
@@ -57,7 +57,7 @@ func labCheckCommand() *cobra.Command {
 				return misuse(c, fmt.Errorf("--jobs %d: must be 1 or more", o.workers))
 			}
 			if o.list && (o.failed || o.markdown) {
-				return misuse(c, errors.New("--list runs nothing: it excludes --failed and "+
+				return misuse(c, errors.New("--list runs nothing: use it without --failed and "+
 					"--markdown"))
 			}
 			return o.run(c, args)

@@ -45,7 +45,7 @@ func labJudgeCommand() *cobra.Command {
 	var o labJudgeOptions
 	c := &cobra.Command{
 		Use:   "judge PRESET|FILE",
-		Short: "run an experiment in ns-3 too, and compare",
+		Short: "compare the results of an experiment with ns-3's",
 		Long:  labJudgeLong,
 		Example: "  node lab judge check-reno-buffer --with ns3\n" +
 			"  node lab judge mine.yaml --with ns3 --trials 10 --without end-growth",
@@ -63,7 +63,7 @@ func labJudgeCommand() *cobra.Command {
 	f.StringVar(&o.with, "with", "ns3", "compare with `SIMULATOR`: ns3")
 	choices(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
-		"run ns-3 without the deviations `NAMES`, separated by commas; see docs/ns3.md")
+		"remove ns-3's deviations from RFCs with these `NAMES`, separated by commas (docs/ns3.md)")
 	choices(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
 	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times in both")

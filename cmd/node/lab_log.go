@@ -24,11 +24,11 @@ func labLogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log FILE",
 		Short: "summarize and draw a log of mahimahi's mm-link",
-		Long: "Summarize a log of mahimahi's mm-link: capacity, throughput, delays and drops,\n" +
-			"like mm-throughput-graph, which stops at the first drop. --out draws figures.\n" +
-			"Delays are those of the link's queue only: such a log does not contain the\n" +
-			"delay of mm-delay. The command also reads a link's log in a directory of\n" +
-			"results.",
+		Long: "Summarize a log of mahimahi's mm-link, or a link's log in a directory of results:\n" +
+			"capacity, throughput, delays and drops. --out draws figures. The delays are those\n" +
+			"of the link's queue only, because such a log does not contain the delay of\n" +
+			"mm-delay. mahimahi's own mm-throughput-graph prints much the same, but stops at\n" +
+			"the first drop.",
 		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
 			"  node lab log uplink.log -o figures",
 		Args: usageArgs(cobra.ExactArgs(1)),

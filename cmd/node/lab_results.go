@@ -125,7 +125,7 @@ func labPlotCommand() *cobra.Command {
 	var o labRunOptions
 	c := &cobra.Command{
 		Use:   "plot DIR",
-		Short: "draw the figures of a directory again",
+		Short: "draw the figures of a directory of results again",
 		Long: "Draw the figures of a directory of results again, each as .svg, .png, .pdf and\n" +
 			".eps, and write the report. The command reads the files in the directory and\n" +
 			"runs nothing. It prints the paths of the .svg files and of the report.",
@@ -250,10 +250,9 @@ func (o *labRunOptions) compare(c *cobra.Command, first, second string) error {
 
 func labMetricsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "metrics",
-		Short: "list the metrics",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE:  func(c *cobra.Command, _ []string) error { return lab.Metrics(c.OutOrStdout()) },
+		Use: "metrics", Short: "list the metrics", Args: usageArgs(cobra.NoArgs),
+		Long: "List the metrics that --metrics and the files of experiments can name.",
+		RunE: func(c *cobra.Command, _ []string) error { return lab.Metrics(c.OutOrStdout()) },
 	}
 }
 

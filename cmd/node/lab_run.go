@@ -50,9 +50,9 @@ type labRunOptions struct {
 }
 
 const labRunLong = `Run an experiment: a preset of ` + "`node lab list`" + `, or a file.
-For a directory of results, continue a stopped experiment. The command prints
-one table, and writes all other results into a directory: lab/NAME, or that of
--o.
+The command prints one table, and writes all other results into a directory:
+lab/NAME, or that of -o. With such a directory as its argument, it continues an
+experiment that was stopped.
 
 --set and --sweep change the file. --set path.down.rate=5Mbit/s sets a key;
 --sweep flows.0.cc=reno,cubic varies one, with a cell for each value.
@@ -71,9 +71,9 @@ of this.
 
 --real also runs each cell in real time, with processes of this machine: a
 node for each end of a flow, and one process between them for the path, over
-UDP. A minute of an experiment takes a minute. The report compares virtual
-and real time, and says whether the machine kept up. Without --trials, each
-cell runs once.`
+UDP. A minute of an experiment takes a minute. The report compares the results
+in virtual and real time, and says whether the machine kept up. Without
+--trials, each cell runs once.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
@@ -95,7 +95,7 @@ func labRunCommand() *cobra.Command {
 	f.SortFlags = false
 	o.experimentFlags(f)
 	f.StringVar(&o.until, "until", "",
-		"add trials until `'ci<5%'`: each confidence interval is below 5 % of its mean;"+
+		"add trials until each confidence interval is below 5 % of its mean (`'ci<5%'`);"+
 			" at most --trials (200)")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
@@ -143,9 +143,9 @@ func (o *labRunOptions) outputFlags(c *cobra.Command) {
 }
 
 func addChanges(f *pflag.FlagSet, o *labRunOptions) {
-	f.StringArrayVar(&o.set, "set", nil, "set a key of the file, as `KEY=VALUE`; may be repeated")
+	f.StringArrayVar(&o.set, "set", nil, "set a key of the file: `KEY=VALUE`; may be repeated")
 	f.StringArrayVar(&o.sweep, "sweep", nil,
-		"vary a key of the file, as `KEY=A,B,...`; may be repeated")
+		"run once with each value of a key: `KEY=A,B,...`; may be repeated")
 }
 
 func (o *labRunOptions) begin(c *cobra.Command, args []string) error {
@@ -205,7 +205,7 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 		return errors.New("--netem and --mm both set the path: use one of them")
 	case o.live.on && o.until != "":
 		return errors.New("--real and --until cannot " +
-			"be used together: real time cannot be extended")
+			"be used together: runs in real time cannot be added later")
 	case given("parts") && o.parts < 1:
 		return fmt.Errorf("--parts %d: must be 1 or more", o.parts)
 	case given("index") && o.index == "":

@@ -121,8 +121,8 @@ func writeOut(c *cobra.Command, path string, text []byte) error {
 
 func labTraceInfoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "info FILE",
-		Short:   "summarize a trace",
+		Use: "info FILE", Short: "summarize a trace",
+		Long:    "Summarize a trace: its length, rates and gaps.",
 		Example: "  node lab trace info 2.64mbps-poisson.trace",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -186,10 +186,10 @@ func labTraceConvertCommand() *cobra.Command {
 		Use:   "convert FILE",
 		Short: "convert rates over time into a trace, or a trace into rates",
 		Long: "Convert rates into a trace, or a trace into rates. Each line of a file of rates\n" +
-			"has a time in seconds and the rate in Mbit/s from then on; its last line is the\n" +
-			"end. For a trace, the command computes the mean rate in each --window. It\n" +
-			"converts a file with two columns into a trace, and one with one column into\n" +
-			"rates.",
+			"has a time in seconds and the rate in Mbit/s from then on; the time of the last\n" +
+			"line is the end of the trace. From a trace, the command computes the mean rate\n" +
+			"in each --window. A file with two columns is taken for rates, and one with one\n" +
+			"column for a trace.",
 		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
 			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
 		Args: usageArgs(cobra.ExactArgs(1)),

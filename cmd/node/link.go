@@ -48,14 +48,14 @@ func linkCommand() *cobra.Command {
 		Short: "run a program behind a link to this machine's network",
 		Long: "Run a program behind one link to this machine's network, as any user and\n" +
 			"without root. The arguments describe the link, in the syntax of tc-netem(8):\n" +
-			"delay, loss, rate, codel and others. They apply to both directions; arguments\n" +
-			"after uplink or downlink apply to that direction only. Without a COMMAND\n" +
-			"it runs a shell. `trace FILE` sends packets at the times in a mahimahi trace.\n\n" +
+			"delay, loss, rate, codel and others. `trace FILE` sends packets at the times in\n" +
+			"a mahimahi trace. Arguments apply to both directions; those after uplink or\n" +
+			"downlink apply to that direction only. Without a COMMAND it runs a shell.\n\n" +
 			"The program reaches what this machine reaches, with TCP, UDP and ping, and over\n" +
-			"IPv6 if this machine has it. Inside, the address of the default gateway is this\n" +
-			"machine's loopback. Links can be nested. The exit status is the program's: 128\n" +
-			"plus the signal number if a signal killed it, 126 or 127 if it could not be\n" +
-			"executed. It needs Linux.",
+			"IPv6 if this machine has it. For the program, the address of the default gateway\n" +
+			"leads to this machine's loopback. Links can be nested. The exit status is the\n" +
+			"program's: 128 plus the signal number if a signal killed it, 126 or 127 if it\n" +
+			"could not be executed. This command needs Linux.",
 		Example: "  node link delay 20ms loss 1% rate 10mbit codel -- curl -s example.org\n" +
 			"  node link delay 20ms downlink rate 2mbit -- bash\n" +
 			"  node link --listen 8080 delay 100ms -- chromium    # with the page",

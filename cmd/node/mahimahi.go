@@ -25,13 +25,13 @@ import (
 
 // mahimahiShells are mahimahi's programs that `node` accepts, with their positional arguments.
 var mahimahiShells = []struct {
-	name, usage, short string
-	args               int
+	name, usage, part, means string
+	args                     int
 }{
-	{"mm-delay", "MILLISECONDS", "run a program behind a delay, as mahimahi's shell", 1},
-	{"mm-loss", "uplink|downlink RATE", "run a program behind losses, as mahimahi's shell", 2},
-	{"mm-onoff", "uplink|downlink ON OFF", "run a program behind outages, as mahimahi's shell", 3},
-	{"mm-link", "UPLINK DOWNLINK", "run a program behind traces, as mahimahi's shell", 2},
+	{"mm-delay", "MILLISECONDS", "a delay", "The delay applies to each direction.", 1},
+	{"mm-loss", "uplink|downlink RATE", "losses", "RATE is a probability from 0 to 1.", 2},
+	{"mm-onoff", "uplink|downlink ON OFF", "outages", "ON and OFF are mean times in seconds.", 3},
+	{"mm-link", "UPLINK DOWNLINK", "traces", "UPLINK and DOWNLINK are trace files.", 2},
 }
 
 // mahimahiArgs returns the arguments of the program, also if it was called by the name of one of
@@ -56,10 +56,10 @@ func mahimahiCommands() (list []*cobra.Command) {
 	for _, s := range mahimahiShells {
 		list = append(list, &cobra.Command{
 			Use:   s.name + " " + s.usage + " [COMMAND [ARG...]]",
-			Short: s.short,
-			Long: "Run a program behind a link, with the command line of mahimahi's " + s.name +
-				".\n`node link` has more kinds of links. Called through a symbolic link\nwith " +
-				"this name, `node` does the same. It needs Linux.",
+			Short: "run a program behind " + s.part + ", with mahimahi's command line",
+			Long: "Run a program behind a link, with the command line of mahimahi's " + s.name + ".\n" +
+				s.means + " `node link` has more kinds of links. A symbolic\nlink to this " +
+				"program, named " + s.name + ", does the same. This command needs Linux.",
 			DisableFlagParsing: true, DisableFlagsInUseLine: true, // they are the program's
 			RunE: func(c *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {

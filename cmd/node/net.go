@@ -33,7 +33,7 @@ func netCommand() *cobra.Command {
 	var o netOptions
 	c := &cobra.Command{
 		Use:   "net",
-		Short: "run whole networks: up, status, down",
+		Short: "start, change and stop whole networks",
 		Long: "Run whole networks: one process for each node, and one folder with their\n" +
 			"sockets and logs. A network is a folder of .lnx files, and its name is that of\n" +
 			"the folder.",

@@ -164,10 +164,10 @@ func netImportCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "make a network from a containerlab topology or a mininet script",
 		Long: "Convert a containerlab topology (.yml, .yaml) or a mininet script (.py) into the\n" +
-			".lnx files of a network. The script is not executed:\n" +
-			"its addHost, addSwitch and addLink calls are evaluated, loops included. Switches\n" +
-			"and bridges become routers. Standard error lists the parts that it\n" +
-			"cannot convert, with their lines and what to do.",
+			".lnx files of a network. The command does not execute the script: it evaluates\n" +
+			"its addHost, addSwitch and addLink calls, loops included. Switches and bridges\n" +
+			"become routers. Standard error lists the parts that the command cannot convert,\n" +
+			"with their lines and what to do.",
 		Example: "  node net import lab.clab.yml && node net up lab\n" +
 			"  node net import topo.py -o mine",
 		Args: usageArgs(cobra.ExactArgs(1)),

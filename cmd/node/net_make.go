@@ -84,7 +84,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	case o.port < 1:
 		return misuse(c, fmt.Errorf("--port %d: must be 1 to 65535", o.port))
 	case o.plan && (o.out != "" || o.force || o.json):
-		return misuse(c, errors.New("--plan excludes --out, --force and "+
+		return misuse(c, errors.New("--plan prints a plan: use it without --out, --force and "+
 			"--json"))
 	case o.port != topology.DefaultPort:
 		p.Port = o.port

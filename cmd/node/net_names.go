@@ -19,7 +19,7 @@ func netNamesCommand() *cobra.Command {
 	var off bool
 	c := &cobra.Command{
 		Use:   "names FOLDER",
-		Short: "give the nodes of .lnx files names",
+		Short: "give the nodes of a network names, for DNS",
 		Long: "Give names to the nodes of a folder: write `dns` lines into their .lnx files,\n" +
 			"in place of existing ones. One node becomes the DNS server for the names of all\n" +
 			"nodes, and the others ask it. `ping C` then reaches the node of C.lnx. If the\n" +
@@ -29,7 +29,7 @@ func netNamesCommand() *cobra.Command {
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if off && (server != "" || zone != "") {
-				return misuse(c, errors.New("--off excludes --server and --zone"))
+				return misuse(c, errors.New("--off cannot be used with --server or --zone"))
 			}
 			if zone != "" && !lnx.IsHostName(zone) {
 				return misuse(c, fmt.Errorf("--zone %q: must be a domain name such as internal",

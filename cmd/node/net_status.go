@@ -18,12 +18,12 @@ import (
 
 // errUnwell is the error of a network with a node that does not answer. The status has been
 // printed.
-var errUnwell = errors.New("a node is not up")
+var errUnwell = errors.New("at least one node is not up")
 
 func (o *netOptions) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [NETWORK|FOLDER]",
-		Short: "show the state of nodes",
+		Short: "show which nodes are running",
 		Long: "Show which nodes of one or all networks are up. For a node that is not up,\n" +
 			"it prints the end of its log, and the exit status is 1.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),

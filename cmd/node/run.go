@@ -106,7 +106,8 @@ func runCommand() *cobra.Command {
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"add `LINE` to the file: 'publish 8080 10.1.0.2:80', 'expose 80 3000' or 'splice ADDR'")
+		"forward ports by `LINE`, as in FILE.lnx: 'publish 8080 10.1.0.2:80', 'expose 80 3000', "+
+			"'splice ADDR'")
 	choices(c, "log-level", "debug", "info", "warn", "error")
 	choices(c, "log-format", "text", "json")
 	choices(c, "offload", offloads...)

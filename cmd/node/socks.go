@@ -18,7 +18,7 @@ func socksCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{
 		Use:   "socks NODE [[HOST-ADDR:]PORT]",
-		Short: "proxy into a network, as one of its nodes",
+		Short: "run a proxy into a network, as one of its nodes",
 		Long: "Run a SOCKS5 and HTTP proxy until Ctrl-C. Browsers and programs that use the\n" +
 			"proxy reach the network as if they ran on NODE, which also looks up names for\n" +
 			"them. The port is 1080 on the loopback. The shell's `socks` opens a proxy that\n" +

@@ -84,7 +84,7 @@ func traceFile(in io.Reader, filter string, t *console, cfg table.LadderConfig, 
 	case asJSON:
 		return jsonEvent(t.out, "result", done)
 	case done.Segments == 0:
-		return fmt.Errorf("no TCP segment matches %q", filter)
+		return fmt.Errorf("no TCP segment in the capture matches %q", filter)
 	}
 	return nil
 }

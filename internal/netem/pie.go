@@ -71,7 +71,8 @@ func (c PIE) Validate() error {
 	const least = 10 * time.Microsecond
 	switch {
 	case c.Target <= 0 || c.Target > maxDelay || c.Burst < 0 || c.Burst > maxDelay:
-		return fmt.Errorf("%w: pie target %v, burst %v", ErrConfig, c.Target, c.Burst)
+		return fmt.Errorf("%w: pie target %v, burst %v: must be up to %v, and the target above 0",
+			ErrConfig, c.Target, c.Burst, maxDelay)
 	case c.Update < least || c.Update > maxDelay:
 		return fmt.Errorf("%w: pie update %v: must be %v or more", ErrConfig, c.Update, least)
 	case !(c.Alpha > 0 && c.Alpha <= 1000) || !(c.Beta > 0 && c.Beta <= 1000):

@@ -36,7 +36,8 @@ func (s Schedule) Validate() error {
 	for i, step := range s.Steps {
 		switch {
 		case step.Rate < 0 || step.Rate > mostRate:
-			return fmt.Errorf("%w: step %d: rate %d bit/s", ErrConfig, i+1, int64(step.Rate))
+			return fmt.Errorf("%w: step %d: rate %d bit/s: must be 0 to %d", ErrConfig, i+1,
+				int64(step.Rate), int64(mostRate))
 		case i > 0 && step.At <= s.Steps[i-1].At:
 			return fmt.Errorf("%w: step %d at %v: must be later than %v",
 				ErrConfig, i+1, step.At, s.Steps[i-1].At)

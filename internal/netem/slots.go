@@ -27,8 +27,8 @@ type Slots struct {
 func (s Slots) Validate() error {
 	if s.Min < 0 || s.Min > maxDelay || s.Max < 0 || s.Max > maxDelay || s.Packets < 0 ||
 		s.Bytes < 0 {
-		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v",
-			ErrConfig, s.Packets, s.Bytes, s.Min, s.Max)
+		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v: must not be negative, "+
+			"and times at most %v", ErrConfig, s.Packets, s.Bytes, s.Min, s.Max, maxDelay)
 	}
 	if v, ok := s.Jitter.(validator); ok {
 		return v.Validate()
@@ -101,7 +101,8 @@ type Cells struct {
 // Validate reports what is wrong with the description.
 func (c Cells) Validate() error {
 	if c.Size <= 0 || c.Size > math.MaxUint16 || c.Overhead < 0 || c.Overhead > math.MaxUint16 {
-		return fmt.Errorf("%w: cells of %d bytes, and %d", ErrConfig, c.Size, c.Overhead)
+		return fmt.Errorf("%w: cells of %d bytes (1 to %[4]d) and %[3]d of overhead (0 to %[4]d)",
+			ErrConfig, c.Size, c.Overhead, math.MaxUint16)
 	}
 	return c.Rate.Validate()
 }

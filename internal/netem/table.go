@@ -77,7 +77,7 @@ func (d DelayTrace) Validate() error {
 			return fmt.Errorf("%w: delay %d at %v: times must be in ascending order", ErrConfig,
 				i+1, p.At)
 		case p.Delay < -maxJitter || p.Delay > maxJitter:
-			return fmt.Errorf("%w: delay %d is %v: must be at most %v",
+			return fmt.Errorf("%w: delay %d is %v: must be at most %v, positive or negative",
 				ErrConfig, i+1, p.Delay, maxJitter)
 		}
 	}

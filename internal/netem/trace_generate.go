@@ -188,7 +188,7 @@ func (s TraceSpec) cell(length time.Duration) (Trace, error) {
 	low, high := cmp.Or(s.Low, s.Rate/10), s.Rate
 	switch {
 	case low > high || low <= 0:
-		return nil, fmt.Errorf("%w: from %d to %d bit/s", ErrTrace, low, high)
+		return nil, fmt.Errorf("%w: lowest rate %d bit/s: must be 1 to %d", ErrTrace, low, high)
 	case s.Stay < time.Millisecond:
 		return nil, fmt.Errorf("%w: %v at each rate: must be 1ms or more", ErrTrace, s.Stay)
 	}

@@ -31,10 +31,10 @@ writes a pcapng file: from a shell in the background, until "capture stop"; with
 
   node ctl A capture all -w - | wireshark -k -i -
 
-A packet's comment has the reason of its drop, and the windows and state of its
-connection. All captures of a node share a buffer of 64 MB. If readers are too
-slow, the oldest packets are dropped and counted in the file, at the next packet
-(frame.drop_count) and at the end.
+The comment of a packet in the file says why it was dropped, and shows the state
+and windows of its connection. All captures of a node share a buffer of 64 MB. If
+readers are too slow, the oldest packets are dropped; the file counts them at the
+next packet (frame.drop_count) and at its end.
 
 FILTER is a subset of pcap-filter(7):
   [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N
@@ -209,7 +209,7 @@ func counted(n uint64, what string) string {
 
 func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 	if e.interactive() || e.cfg.Color {
-		return wrong(c, "pcapng is not for a terminal: -w FILE, or "+
+		return wrong(c, "a terminal cannot show pcapng: use -w FILE, or "+
 			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
 	}
 	e.endless()

@@ -28,7 +28,7 @@ const (
 )
 
 func courseInterfaces(e *env) *cobra.Command {
-	return courseTable(e, "li", "interfaces, as the course prints them",
+	return courseTable(e, "li", "list interfaces, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			var b strings.Builder
@@ -51,7 +51,7 @@ func upDown(up bool) string {
 
 // courseNeighbors omits the neighbors of interfaces that are down, as the course requires.
 func courseNeighbors(e *env) *cobra.Command {
-	return courseTable(e, "ln", "neighbors, as the course prints them",
+	return courseTable(e, "ln", "list neighbors, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			if err != nil {
@@ -73,7 +73,7 @@ func courseNeighbors(e *env) *cobra.Command {
 }
 
 func courseRoutes(e *env) *cobra.Command {
-	return courseTable(e, "lr", "routes: L local, R rip, S static",
+	return courseTable(e, "lr", "list routes: L local, R rip, S static",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), e.op, control.Routes{})
 			var b strings.Builder
@@ -103,8 +103,8 @@ func courseTable(e *env,
 	return e.jsonFlag(&cobra.Command{
 		Use:   name + " [FILE]",
 		Short: short,
-		Long: "Print the course's table, or write it to FILE. An existing FILE is replaced\n" +
-			"only if it is empty or begins with a table of li, ln or lr.",
+		Long: "Print the table in the course's format, or write it to FILE. The command replaces\n" +
+			"an existing FILE only if it is empty or begins with a table of li, ln or lr.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, text, err := ask(c)
@@ -170,7 +170,7 @@ func unwritten(path string, err error) error {
 func courseAlgorithms(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "lc",
-		Short: "the congestion control algorithms",
+		Short: "list the congestion control algorithms",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Show{Key: "tcp.congestion"})
 			if err != nil {
@@ -187,7 +187,7 @@ func courseAlgorithms(e *env) *cobra.Command {
 func infoCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
-		Short:             "one socket, like `sockets -i -o`",
+		Short:             "print one socket, like `sockets -i -o`",
 		ValidArgsFunction: at(e.conversations),
 		RunE: func(c *cobra.Command, args []string) error {
 			sid := sidOf(args[0])
@@ -211,10 +211,10 @@ func delayCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
 		Short: "delay some or all sent packets",
-		Long: "Delay a FRACTION of the packets that this node sends, from 0 to 1, by SECONDS,\n" +
-			"on every interface. By default it delays all; 0 SECONDS turns the delay off. It\n" +
-			"replaces the settings of `impair` for outgoing packets, and is short for\n" +
-			"`impair IF out delay`, which has more options. Without SECONDS it shows the\n" +
+		Long: "Delay a FRACTION (0 to 1, default 1) of the packets that this node sends by\n" +
+			"SECONDS, on every interface; 0 SECONDS turns the delay off. It replaces the\n" +
+			"settings of `impair` for outgoing packets, and is short for `impair IF out\n" +
+			"delay`, which has more options. Without SECONDS the command shows the current\n" +
 			"setting.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

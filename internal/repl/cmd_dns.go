@@ -34,9 +34,9 @@ func (e *env) host(c *cobra.Command, word string) (netip.Addr, error) {
 	case err != nil:
 		return a, wrong(c, "%w", err)
 	case four && !a.Is4():
-		return a, wrong(c, "--ipv4: %v is of the other family", a)
+		return a, wrong(c, "--ipv4: %v is an IPv6 address", a)
 	case six && !a.Is6():
-		return a, wrong(c, "--ipv6: %v is of the other family", a)
+		return a, wrong(c, "--ipv6: %v is an IPv4 address", a)
 	}
 	return a, nil
 }
@@ -136,7 +136,7 @@ func hostCommand(e *env) *cobra.Command {
 func dnsCommand(e *env) *cobra.Command {
 	return verbsOf(&cobra.Command{
 		Use:   "dns",
-		Short: "names: show, serve them, choose a server",
+		Short: "show and serve names, choose a DNS server",
 		Long: "`dns show` prints the node's DNS servers, the names that it serves, and\n" +
 			"counters. `dns name C 10.1.0.2` adds a name with its addresses: a node with\n" +
 			"names serves them on port 53. `dns server 10.0.0.1` asks the server at that\n" +
@@ -179,7 +179,7 @@ func dnsVerb(
 
 func addName(c *cobra.Command, d *control.DNSConfig, args []string) error {
 	if len(args) < 2 {
-		return wrong(c, "must be a name and its addresses")
+		return wrong(c, "expected NAME and its addresses")
 	}
 	host := control.HostName{Name: args[0]}
 	for _, word := range args[1:] {

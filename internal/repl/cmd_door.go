@@ -82,7 +82,7 @@ func socksCommand(e *env) *cobra.Command {
 	var req control.Socks
 	c := &cobra.Command{
 		Use:   "socks [PORT]",
-		Short: "proxy into the network, as this host",
+		Short: "run a proxy into the network, as this host",
 		Args:  cobra.MaximumNArgs(1),
 		Long: "Run a SOCKS5 and HTTP proxy at a port of this machine. Browsers and programs\n" +
 			"that use the proxy reach the network as if they ran on this node, which also\n" +
@@ -167,7 +167,7 @@ func listDoors(e *env, c *cobra.Command) error {
 func doorsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doors",
-		Short: "the port forwards; doors close ID",
+		Short: "list port forwards; doors close ID",
 		Long: "List the port forwards between this machine and the virtual network: active and\n" +
 			"total flows, failed flows, and bytes in each direction.\n" +
 			"\n" +

@@ -69,11 +69,11 @@ func smallServer(e *env, use, short string, service control.SmallService) *cobra
 }
 
 func discardCommand(e *env) *cobra.Command {
-	return smallServer(e, "discard [PORT]", "run a discard server (9)", control.ServiceDiscard)
+	return smallServer(e, "discard [PORT]", "run a discard server (port 9)", control.ServiceDiscard)
 }
 
 func chargenCommand(e *env) *cobra.Command {
-	return smallServer(e, "chargen [PORT]", "run a chargen server (19)", control.ServiceChargen)
+	return smallServer(e, "chargen [PORT]", "run a chargen server (port 19)", control.ServiceChargen)
 }
 
 func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
@@ -89,7 +89,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	}
 	switch {
 	case o.count < 0 || o.count == 0 && c.Flags().Changed("count"):
-		return wrong(c, "-c %d: must be a count from 1", o.count)
+		return wrong(c, "-c %d: must be 1 or more", o.count)
 	case o.size < 4 || o.size > mostPingSize:
 		return wrong(c, "-s %d: must be 4 to %d bytes", o.size, mostPingSize)
 	case !(o.interval >= leastInterval && o.interval <= mostSeconds):

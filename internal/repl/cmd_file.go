@@ -28,13 +28,13 @@ func sendFileCommand(e *env) *cobra.Command {
 			"the transfer of a script or of `node ctl`.\n" +
 			"\n" +
 			"--offset skips the first bytes, which `recvfile --resume` already has. Both\n" +
-			"ends print the SHA-256 of the whole file. If both ends are tidepool nodes, they\n" +
-			"compare it, and fail if it differs. To other peers, or with --no-verify, it\n" +
-			"sends only the bytes of the file.",
+			"ends print the SHA-256 of the whole file. Two tidepool nodes also compare it, and\n" +
+			"fail if it differs. For that they exchange a header and a trailer; with other\n" +
+			"peers, or with --no-verify, the connection carries only the bytes of the file.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if offset < 0 {
-				return wrong(c, "--offset %d: must be a number of bytes", offset)
+				return wrong(c, "--offset %d: must be 0 or more", offset)
 			}
 			req := control.SendFile{
 				Path: args[0], Addr: addrOf(args[1]), Port: portOf(args[2]), Offset: offset,
@@ -77,8 +77,8 @@ func recvFileCommand(e *env) *cobra.Command {
 			"existing file is kept unless you give --force. The command runs in the\n" +
 			"background like `sendfile`; `cancel N` stops it, where N is the number that\n" +
 			"`transfers` shows. Until the file is complete, its data is in PATH.part. After\n" +
-			"an interruption, --resume appends to PATH.part the data of a `sendfile\n" +
-			"--offset`.",
+			"an interruption, `recvfile --resume` appends to PATH.part what `sendfile\n" +
+			"--offset` sends.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkRecv(c, &req); err != nil {
@@ -97,7 +97,7 @@ func recvFileCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&req.Resume, "resume", false, "continue after the bytes in PATH.part")
-	f.Int64Var(&req.Offset, "offset", 0, "continue after its first `BYTES`")
+	f.Int64Var(&req.Offset, "offset", 0, "continue after the file's first `BYTES`")
 	f.Int64Var(&req.Size, "size", 0, "expect a file of `BYTES`")
 	f.BoolVar(&req.Overwrite, "force", false, "replace PATH and PATH.part")
 	f.StringVar(&req.SHA256, "sha256", "", "expect the SHA-256 `HEX`")
@@ -108,9 +108,9 @@ func recvFileCommand(e *env) *cobra.Command {
 func checkRecv(c *cobra.Command, r *control.RecvFile) error {
 	switch digest, err := hex.DecodeString(r.SHA256); {
 	case r.Offset < 0:
-		return wrong(c, "--offset %d: must be a number of bytes", r.Offset)
+		return wrong(c, "--offset %d: must be 0 or more", r.Offset)
 	case r.Size < 0 || r.Size == 0 && c.Flags().Changed("size"):
-		return wrong(c, "--size %d: must be a number of bytes", r.Size)
+		return wrong(c, "--size %d: must be 1 byte or more", r.Size)
 	case r.SHA256 != "" && (err != nil || len(digest) != sha256.Size):
 		return wrong(c, "--sha256 %s: must be 64 hex digits", printable(r.SHA256))
 	}
@@ -134,7 +134,7 @@ func resuming(e *env, path string, tell progress) progress {
 func transfersCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "transfers",
-		Short: "transfers in progress; `cancel N`",
+		Short: "list transfers in progress; `cancel N`",
 		Long: "List the transfers in progress, of all sessions: sendfile and recvfile in the\n" +
 			"background, and files of `http get -o`. The number at the start of the line is\n" +
 			"for `cancel`.",

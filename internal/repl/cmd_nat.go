@@ -16,19 +16,19 @@ var natTypes = []string{"endpoint-independent", "address-dependent", "symmetric"
 func natCommand(e *env) *cobra.Command {
 	c := verbsOf(&cobra.Command{
 		Use:   "nat",
-		Short: "list or set address translation",
-		Long: "Without arguments: the NATs of this router, with their sessions: protocol,\n" +
+		Short: "list or set up address translation",
+		Long: "Without arguments, list the NATs of this router and their sessions: protocol,\n" +
 			"inside address, outside port, remote address, state, seconds until the\n" +
 			"timeout, and packets in each direction. For ICMP, ports are identifiers.\n\n" +
-			"A NAT translates the IPv4 packets that the router forwards over an interface,\n" +
-			"its outside: inside hosts share the interface's address. TYPE says when a\n" +
-			"mapping is shared, and from whom packets are accepted:\n\n" +
+			"`nat on IFACE` makes IFACE the outside of a NAT: the inside hosts share its IPv4\n" +
+			"address when the router forwards their packets over it. TYPE says which remote\n" +
+			"hosts use the same mapping, and whose packets it lets in:\n\n" +
 			"endpoint-independent  one mapping for all remote hosts, open to all; the default\n" +
 			"address-dependent     a mapping for each remote address, open to that address\n" +
-			"symmetric             a mapping for each remote address and port, open to both\n\n" +
-			"`mapping TYPE` and `filtering TYPE` set one of the two. Timeouts: `udp 5m`,\n" +
+			"symmetric             a mapping for each remote address and port, open to that port\n\n" +
+			"`mapping TYPE` or `filtering TYPE` sets only one of these. Timeouts: `udp 5m`,\n" +
 			"`established 2h4m` and `transitory 4m` for TCP, `icmp 1m`. Limits: `sessions N`,\n" +
-			"`per-host N`. `nat forward` opens a port to an inside host, also through a filter.",
+			"`per-host N`. `nat forward` forwards an outside port to an inside host.",
 		Example: "nat on if1 symmetric\nnat forward if1 tcp 8080 10.0.0.2:80",
 	}, natVerb(e, "on IFACE [TYPE] [KEY VALUE ...]", "translate at an interface",
 		func(args []string) control.SetNAT {

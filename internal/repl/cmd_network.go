@@ -56,7 +56,7 @@ func neighborsCommand(e *env) *cobra.Command {
 func routesCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "routes",
-		Short: "routes in use, like `ip route`",
+		Short: "list the routes in use, like `ip route`",
 		Long: "List the routes in use, like `ip route`. `proto kernel` marks the routes to\n" +
 			"this node's own links, `static` those of the file or of `route add`, and `rip`\n" +
 			"those that RIP learned, with their cost as metric. `lr` is the course's table.",
@@ -110,7 +110,7 @@ func lossyCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:     "lossy [FRACTION] [IF]",
 		Aliases: []string{"drop"},
-		Short:   "lossyforward, but 0.02 is 2 percent",
+		Short:   "like lossyforward, but 0.02 is 2 percent",
 		Long: "Drop a FRACTION (0 to 1) of the packets that this node forwards, as\n" +
 			"`lossyforward` does with a percentage. Without FRACTION it shows the setting.",
 		ValidArgsFunction: at(nil, e.interfaceNames),

@@ -44,7 +44,7 @@ func perfCommand(e *env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if o.client != "" {
-					return wrong(c, "%q and -c: give one address", args[0])
+					return wrong(c, "ADDR %q and -c cannot be used together", args[0])
 				}
 				o.client = args[0]
 			}
@@ -57,27 +57,27 @@ func perfCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.daemon, "daemon", "D", false, "with -s: run in the background")
 	f.BoolVarP(&o.oneOff, "one-off", "1", false, "with -s: stop after one test")
 	f.BoolVar(&o.end, "end", false, "stop the server in the background")
-	f.IntVarP(&o.port, "port", "p", control.PerfPort, "the server's `PORT`")
+	f.IntVarP(&o.port, "port", "p", control.PerfPort, "connect to, or serve at, `PORT`")
 	f.BoolVarP(&o.udp, "udp", "u", false, "use UDP")
-	f.StringVar(&o.proto, "proto", "tcp", "protocol `PROTO`: tcp, udp, rcp or rdt")
-	f.StringVarP(&o.rate, "bitrate", "b", "", "at most `BITS[KMG][/N]` per second and stream,\n"+
-		"N blocks at once; 0: no limit (default 1M for UDP)")
+	f.StringVar(&o.proto, "proto", "tcp", "use `PROTO`: tcp, udp, rcp or rdt")
+	f.StringVarP(&o.rate, "bitrate", "b", "", "send at most `BITS[KMG][/N]` a second in each\n"+
+		"stream, in bursts of N blocks; 0: no limit (default 1M for UDP)")
 	f.Float64VarP(&o.seconds, "time", "t", 10, "measure for `SECONDS`")
 	f.StringVarP(&o.bytes, "bytes", "n", "", "stop after `BYTES[KMG]` instead of a time")
 	f.StringVarP(&o.blocks, "blockcount", "k", "", "stop after `N[KMG]` blocks")
-	f.StringVarP(&o.length, "length", "l", "", "block size `BYTES[KMG]` (128K; UDP: a packet)")
+	f.StringVarP(&o.length, "length", "l", "", "write blocks of `BYTES[KMG]` (128K; UDP: a packet)")
 	f.IntVarP(&o.parallel, "parallel", "P", 1, "open `N` parallel streams")
 	f.BoolVarP(&o.reverse, "reverse", "R", false, "the server sends")
 	f.BoolVar(&o.bidir, "bidir", false, "both ends send")
-	f.StringVarP(&o.window, "window", "w", "", "socket buffers of `BYTES[KMG]`")
-	f.StringVarP(&o.algo, "congestion", "C", "", "congestion control `ALGO`, at both ends")
-	f.IntVarP(&o.mss, "set-mss", "M", 0, "maximum segment size `BYTES`")
+	f.StringVarP(&o.window, "window", "w", "", "use socket buffers of `BYTES[KMG]`")
+	f.StringVarP(&o.algo, "congestion", "C", "", "use the congestion control `ALGO` at both ends")
+	f.IntVarP(&o.mss, "set-mss", "M", 0, "set the maximum segment size to `BYTES`")
 	f.BoolVarP(&o.noDelay, "no-delay", "N", false, "disable Nagle's algorithm")
 	f.IntVarP(&o.tos, "tos", "S", 0, "set the `TOS` byte")
 	f.Float64VarP(&o.omit, "omit", "O", 0, "do not count the first `SECONDS`")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "report every `SECONDS`; 0: only at the end")
-	f.StringVarP(&o.format, "format", "f", "", "rates in `UNIT`: k, m, g, t bits, or K, M,\n"+
-		"G, T bytes")
+	f.StringVarP(&o.format, "format", "f", "", "print rates in `UNIT`: k, m, g, t for bits,\n"+
+		"K, M, G, T for bytes")
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
 	familyFlags(f)
 	flagWords(c, "client", e.neighborAddrs)
@@ -98,7 +98,7 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 	case o.port < 1 || o.port > 65535:
 		return wrong(c, "-p %d: must be a port from 1 to 65535", o.port)
 	case o.server && o.client != "":
-		return wrong(c, "-s and an address cannot be used together")
+		return wrong(c, "-s and ADDR cannot be used together")
 	case o.end:
 		return e.done(c, control.Order(c.Context(), e.op, control.PerfClose{Port: uint16(o.port)}))
 	case o.server:
@@ -163,7 +163,7 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 		"bidir", "window", "congestion", "set-mss", "no-delay", "tos", "omit",
 	} {
 		if c.Flags().Changed(name) {
-			return wrong(c, "--%s is an option of the client", name)
+			return wrong(c, "--%s is for clients: use it without -s", name)
 		}
 	}
 	req := control.PerfServe{Port: uint16(o.port), Background: o.daemon, OneOff: o.oneOff}
@@ -259,7 +259,7 @@ func (o *perfFlags) check(c *cobra.Command) error {
 	case o.tos < 0 || o.tos > 255:
 		return wrong(c, "-S %d: must be 0 to 255", o.tos)
 	case o.mss < 0 || o.mss == 0 && set("set-mss"):
-		return wrong(c, "-M %d: must be a number of bytes", o.mss)
+		return wrong(c, "-M %d: must be 1 byte or more", o.mss)
 	case o.reverse && o.bidir:
 		return wrong(c, "-R and --bidir cannot be used together")
 	case o.daemon || o.oneOff:

@@ -66,21 +66,21 @@ func pingCommand(e *env) *cobra.Command {
 	f := c.Flags()
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` requests (default: at Ctrl-C)")
 	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between requests")
-	f.IntVarP(&o.size, "size", "s", 56, "send `BYTES` of data in each")
+	f.IntVarP(&o.size, "size", "s", 56, "send `BYTES` of data in each request")
 	f.IntVarP(&o.ttl, "ttl", "t", 64, "set the `TTL` of requests, 1 to 255")
 	f.Float64VarP(&o.timeout, "timeout", "W", 10, "wait `SECONDS` for the first reply")
-	f.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an error")
-	f.StringVarP(&o.source, "source", "I", "", "source `ADDR`, or interface to send from")
-	f.StringVarP(&o.pattern, "pattern", "p", "", "fill with `HEX` digits, up to 16 bytes")
+	f.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an ICMP error")
+	f.StringVarP(&o.source, "source", "I", "", "send from `ADDR`, or from an interface")
+	f.StringVarP(&o.pattern, "pattern", "p", "", "fill packets with `HEX` digits, up to 16 bytes")
 	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
 		"`HOW`: do sets DF, dont does not,\nwant sets it if the packet fits the MTU")
 	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
 	f.IntVarP(&o.tos, "tos", "Q", 0, "set the `TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
-	f.BoolVarP(&o.flood, "flood", "f", false, "as fast as replies come, at least 100 a second")
-	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "as fast as replies come, at most 500 a second")
+	f.BoolVarP(&o.flood, "flood", "f", false, "send as fast as replies come, at least 100 a second")
+	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "send at the rate of replies, at most 500/s")
 	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
-	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time of day of each line")
+	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time at the start of each line")
 	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "does nothing: addresses are always numeric")
 	familyFlags(f)
@@ -98,7 +98,7 @@ func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Pin
 	set := c.Flags().Changed
 	switch {
 	case o.count < 0 || o.count == 0 && set("count"):
-		return nil, wrong(c, "-c %d: must be a count from 1", o.count)
+		return nil, wrong(c, "-c %d: must be 1 or more", o.count)
 	case o.size < 0 || o.size > mostPingSize:
 		return nil, wrong(c, "-s %d: must be 0 to %d bytes", o.size, mostPingSize)
 	case o.ttl < 1 || o.ttl > 255:
@@ -108,7 +108,7 @@ func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Pin
 	case o.preload < 1 || o.preload > mostPreload:
 		return nil, wrong(c, "-l %d: must be 1 to %d", o.preload, mostPreload)
 	case set("interval") && !(o.interval >= leastInterval && o.interval <= mostSeconds):
-		return nil, wrong(c, "-i %v: must be at least %v seconds; -f floods", o.interval,
+		return nil, wrong(c, "-i %v: must be at least %v seconds; for less use -f", o.interval,
 			leastInterval)
 	case !(o.timeout > 0 && o.timeout <= mostSeconds):
 		return nil, wrong(c, "-W %v: must be a positive number of seconds", o.timeout)

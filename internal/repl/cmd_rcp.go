@@ -13,11 +13,11 @@ import (
 func rcpCommand(e *env) *cobra.Command {
 	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
 		name: "rcp", short: "RCP, the sliding fence: echo, count",
-		long: "RCP, the transport of founding document 000, over UDP ports. `rcp` alone lists\n" +
-			"its sockets: sent and repeated packets, packets that wait for an\n" +
-			"acknowledgment, packets held behind a gap, and bytes to read. `rcp echo PORT`\n" +
-			"is the document's echo server, and `rcp count ADDR PORT` its client: it writes\n" +
-			"1000 pieces of 200 to 399 random bytes, checks each byte of the echo, and\n" +
+		long: "RCP is a reliable transport with a sliding fence, over UDP ports; it comes from\n" +
+			"document 000 (see README.md). `rcp` alone lists its sockets: sent, retransmitted\n" +
+			"and unacknowledged packets, packets held behind a gap, and bytes to read.\n" +
+			"`rcp echo PORT` runs that document's echo server; `rcp count ADDR PORT` is its\n" +
+			"client: it writes 1000 pieces of 200 to 399 random bytes, checks their echo, and\n" +
 			"prints the number of packets. `rcp close PORT` closes the sockets of a port.",
 		list: control.RCPSockets{}, print: printRCP,
 		port: func(k *control.RCPSocket) uint16 { return k.Local.Port() },

@@ -17,12 +17,12 @@ import (
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
 		name: "rdt", short: "RDT: many objects in one UDP flow",
-		long: "RDT, the reliable data transfer of founding document 003: objects over one UDP\n" +
-			"flow, with selective repeat and without congestion control. `rdt serve PORT\n" +
+		long: "RDT transfers objects over one UDP flow, with selective repeat and without\n" +
+			"congestion control; it comes from document 003 (see README.md). `rdt serve PORT\n" +
 			"PATH...` serves files, `rdt list ADDR PORT` lists them, and `rdt fetch ADDR\n" +
-			"PORT` fetches all or some. `rdt` alone lists servers and flows: sent and\n" +
-			"repeated packets, good packets received, and packets that wait for an\n" +
-			"acknowledgment. `rdt close PORT` closes the flows of a port.",
+			"PORT` fetches all or some. `rdt` alone lists servers and flows: packets sent,\n" +
+			"retransmitted and not acknowledged yet, and good packets received. `rdt close\n" +
+			"PORT` closes the flows of a port.",
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
 		end: func(port uint16) control.Request[control.Nothing] {
@@ -106,10 +106,10 @@ func rdtServeCommand(e *env) *cobra.Command {
 		Short: "serve files, and those of folders",
 		Long: "Serve files on a UDP port with their current content. The name of a file is\n" +
 			"the last part of its path; files of a folder, and of its subfolders, are named\n" +
-			"by their path from there. The shell prints the packets of each flow at its end.\n" +
-			"There is no pacing, so a whole window may wait in a receive buffer: 128 packets\n" +
-			"are 174 kB, which fit. Packets that do not fit are lost and retransmitted. The\n" +
-			"document uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
+			"by their path from there. When a flow ends, the shell prints its packets.\n" +
+			"The sender does not pace its packets, so the receive buffer must hold a whole\n" +
+			"window: 128 packets (174 kB) fit; packets that do not fit are retransmitted.\n" +
+			"Document 003 uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
 			"sender detects a loss by three equal acknowledgments or by the timeout.",
 		Args: some(2),
 

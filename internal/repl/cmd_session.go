@@ -40,7 +40,7 @@ func pcapCommand(e *env) *cobra.Command {
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if snaplen < 0 {
-				return wrong(c, "snaplen %d", snaplen)
+				return wrong(c, "snaplen %d: must be 0 or more", snaplen)
 			}
 			req := control.PcapStart{File: args[0], Snaplen: snaplen, Overwrite: force}
 			return e.done(c, control.Order(c.Context(), e.op, req))
@@ -66,14 +66,14 @@ func pcapCommand(e *env) *cobra.Command {
 	})
 	return verbsOf(&cobra.Command{
 		Use:   "pcap",
-		Short: "capture packets to a pcapng file",
+		Short: "capture all packets into a pcapng file",
 	}, start, stop)
 }
 
 func showCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "show [KEY]",
-		Short:             "list settings",
+		Short:             "list settings, or one",
 		ValidArgsFunction: at(e.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "rip" {
@@ -176,8 +176,8 @@ func sleepCommand(e *env) *cobra.Command {
 		Use:   "sleep [T]",
 		Short: "wait T seconds (1.5, 150ms, 2m)",
 		Long: "Wait T seconds, or a time like 150ms or 2m. Without T it waits until Ctrl-C,\n" +
-			"or until the node is stopped: use it as the last line of a script for a\n" +
-			"router.",
+			"or until the node is stopped. The script of a router can end with it, so that\n" +
+			"the router keeps running.",
 		RunE: func(c *cobra.Command, args []string) error {
 			var over <-chan time.Time // nil: never
 			if len(args) > 0 {
@@ -215,7 +215,7 @@ func quitCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:     "quit",
 		Aliases: []string{"q", "exit"},
-		Short:   "leave",
+		Short:   "leave the shell",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if s.env.interactive() {
 				return s.mayLeave()

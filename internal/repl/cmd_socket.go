@@ -31,16 +31,16 @@ func socketsCommand(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
 		Use:   "sockets",
-		Short: "the sockets, like ss; -i: details",
+		Short: "list the sockets, like ss; -i: details",
 		Long: "List the sockets, like `ss -tuan`. -i adds the fields of `ss -i` for each\n" +
 			"connection, what limits it, and for how long: app (the application has written\n" +
 			"no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery or idle.\n" +
-			"-o adds the timer that a connection waits for, and how often it has expired.\n" +
+			"-o adds the timer that is running, and how often it has expired.\n" +
 			"\n" +
-			"sid is the socket's number in other commands. In SYN-RECV, a client has sent a\n" +
-			"SYN to a listener, and nothing else yet; such a connection has no number.\n" +
-			"Sockets with \"program\" are the kernel's, of programs that `node in` runs as\n" +
-			"this host: info and trace take their numbers. `ls` is the course's table.",
+			"sid is the number of the socket in other commands. A connection in SYN-RECV has\n" +
+			"no number: a client has sent a SYN to a listener, and nothing else yet. Lines\n" +
+			"with \"program\" are sockets of programs that `node in` runs as this host; only\n" +
+			"info and trace take their numbers. `ls` prints the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -51,11 +51,11 @@ func socketsCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	o.infoFlag(c)
-	f.BoolVarP(&o.timers, "options", "o", false, "timers: kind and time left")
-	f.BoolVarP(&o.tcp, "tcp", "t", false, "TCP sockets")
-	f.BoolVarP(&o.udp, "udp", "u", false, "UDP sockets")
-	f.BoolVarP(&o.listening, "listening", "l", false, "listening sockets only")
-	f.BoolVarP(&o.noHeader, "no-header", "H", false, "without the header")
+	f.BoolVarP(&o.timers, "options", "o", false, "add the timer, its time left, and how often it expired")
+	f.BoolVarP(&o.tcp, "tcp", "t", false, "only TCP sockets")
+	f.BoolVarP(&o.udp, "udp", "u", false, "only UDP sockets")
+	f.BoolVarP(&o.listening, "listening", "l", false, "only listening sockets")
+	f.BoolVarP(&o.noHeader, "no-header", "H", false, "omit the header")
 	f.BoolVarP(&o.all, "all", "a", false, "does nothing: listening sockets are always shown")
 	f.BoolVarP(&o.numeric, "numeric", "n", false,
 		"does nothing: addresses and ports are always numeric")
@@ -63,7 +63,7 @@ func socketsCommand(e *env) *cobra.Command {
 }
 
 func (o *socketFlags) infoFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.info, "info", "i", false, "RTT, windows, counters, and what limits it")
+	c.Flags().BoolVarP(&o.info, "info", "i", false, "add RTT, windows, counters, limit")
 }
 
 func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, error) {
@@ -76,7 +76,7 @@ func courseSockets(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
 		Use:   "ls",
-		Short: "sockets, as the course prints them",
+		Short: "list sockets, as the course prints them",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -96,7 +96,7 @@ func acceptCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:     "accept PORT",
 		Aliases: []string{"a"},
-		Short:   "listen and accept all connections",
+		Short:   "listen, and accept all connections",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Listen{Port: portOf(args[0])}
 			return show(e, c, req, func(sock control.Socket) string {
@@ -110,7 +110,7 @@ func connectCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:     "connect ADDR PORT",
 		Aliases: []string{"c"},
-		Short:   "open a connection",
+		Short:   "open a TCP connection",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Connect{Addr: addrOf(args[0]), Port: portOf(args[1])}
 			return show(e, c, req, func(s control.Socket) string {
@@ -127,7 +127,7 @@ func recvCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "recv SID N [y|n]",
 		Aliases:           []string{"r"},
-		Short:             "read up to N bytes; y: all N",
+		Short:             "read up to N bytes; y: wait for all N",
 		ValidArgsFunction: at(e.connections, nil, words("y", "n")),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := parseCount(c, args[1], 1, mostRead)
@@ -162,7 +162,7 @@ func shutdownCommand(e *env) *cobra.Command {
 			switch how {
 			case control.ShutdownRead, control.ShutdownWrite, control.ShutdownBoth:
 			default:
-				return wrong(c, "%q is not read, write or both", args[1])
+				return wrong(c, "%q must be read, write or both", args[1])
 			}
 			req := control.Shutdown{SID: sidOf(args[0]), How: how}
 			return e.done(c, control.Order(c.Context(), e.op, req))
@@ -186,7 +186,7 @@ func closeCommand(e *env) *cobra.Command {
 func windowCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "window SID",
-		Short:             "a connection's send and receive windows",
+		Short:             "print a connection's windows",
 		ValidArgsFunction: at(e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Window{SID: sidOf(args[0])}

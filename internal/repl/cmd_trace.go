@@ -13,17 +13,17 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-const aboutTrace = `Follow a connection and draw its segments until it closes, or Ctrl-C. CONN is a
-connection's number; a listener's, for its next connection; or a filter as for
-"capture", such as "tcp port 80", for the connection of the first matching segment,
-also one that this router forwards. With "set tcp.recorder 64" the ladder begins
-with the last 64 segments before the command.
+const aboutTrace = `Follow a connection and draw its segments until it closes, or Ctrl-C. CONN is
+the number of a connection or listener (for its next connection), or a filter of
+"capture", such as "tcp port 80": the connection of the first matching segment, even
+if this router only forwards it. With "set tcp.recorder 64" the ladder begins with
+the last 64 segments before the command.
 
-Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes); ack and win
-are shown when they change, and in the margin the state, cwnd in segments, recovery
+Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes). ack and win
+are shown when they change. The margin shows the state, cwnd in segments, recovery
 and loss. A burst of segments is one arrow, "12x"; --each draws a line for each. A
-double line is a retransmission, a cross a dropped segment with the reason; gap:
-data before this segment is missing.`
+double line is a retransmission; a cross is a dropped segment, with the reason; "gap"
+means that data before this segment is missing.`
 
 func traceCommand(e *env) *cobra.Command {
 	var (
@@ -33,7 +33,7 @@ func traceCommand(e *env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:               "trace CONN",
-		Short:             "a connection's segments as a ladder",
+		Short:             "draw a connection's segments as a ladder",
 		Long:              aboutTrace,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: at(e.tracedWords, e.filterWords),

@@ -34,12 +34,12 @@ func tracerouteCommand(e *env) *cobra.Command {
 		Use:     "traceroute ADDR [BYTES]",
 		Args:    argumentCount,
 		Aliases: []string{"tracert"},
-		Short:   "the routers on the path",
+		Short:   "list the routers on the path to ADDR",
 		Long: "Find the routers on the path to ADDR, with packets of BYTES (60, or 80 for\n" +
-			"IPv6) and increasing TTL. A star marks a probe without an answer. After a\n" +
-			"time, !H, !N and !P mean that the host, network or protocol is unreachable, !X\n" +
-			"that it is forbidden, !S that the source route failed, and !F-576 that DF is\n" +
-			"set and the next link has an MTU of 576 bytes.",
+			"IPv6) and increasing TTL. A star marks a probe without an answer. Marks after a\n" +
+			"time: !H, !N and !P for an unreachable host, network or protocol, !X for\n" +
+			"forbidden traffic, !S for a failed source route, and !F-576 if the packet may\n" +
+			"not be fragmented (DF) and the next link has an MTU of 576 bytes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(e, c, args)
@@ -54,18 +54,18 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.hops, "max-hops", "m", 30, "stop after the TTL `N`")
 	f.IntVarP(&o.queries, "queries", "q", 3, "send `N` probes for each hop, up to 10")
 	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "keep `N` probes in flight")
-	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "`MAX[,HERE,NEAR]`: seconds for a reply,\n"+
-		"or HERE times one of the same hop, NEAR times one of a\nlater hop")
+	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "wait MAX seconds (`MAX[,HERE,NEAR]`), but at most\n"+
+		"HERE times as long as another reply of this hop took,\nor NEAR times one of a later hop")
 	f.StringVarP(&o.gap, "sendwait", "z", "",
-		"wait `T` between probes: seconds, or above 10 milliseconds")
+		"wait `T` between probes: seconds up to 10, else milliseconds")
 	f.IntVarP(&o.port, "port", "p", 0, "send the first UDP probe to `PORT` (33434), or all\n"+
-		"TCP probes (80); with -I the first sequence number (1)")
+		"TCP probes (80); with -I, the first sequence number (1)")
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
 	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
-	f.BoolVarP(&o.df, "dont-fragment", "F", false, "set DF")
+	f.BoolVarP(&o.df, "dont-fragment", "F", false, "forbid fragmentation: set DF")
 	f.BoolVar(&o.mtu, "mtu", false, "discover the path MTU: F=576 marks where it shrinks")
-	f.StringVarP(&o.source, "source", "s", "", "source `ADDR`")
-	f.StringVarP(&o.iface, "interface", "i", "", "source interface `IF`")
+	f.StringVarP(&o.source, "source", "s", "", "send from `ADDR`")
+	f.StringVarP(&o.iface, "interface", "i", "", "send from the interface `IF`")
 	f.IntVarP(&o.tos, "tos", "t", 0, "set the `TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
 	familyFlags(f)
@@ -137,7 +137,7 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
-			return wrong(c, "-w %s: must be seconds, then optional factors", printable(o.wait))
+			return wrong(c, "-w %s: must be numbers MAX[,HERE,NEAR], MAX above 0", printable(o.wait))
 		}
 		n[i] = v
 		if v == 0 {
@@ -147,7 +147,7 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	if o.gap != "" {
 		v, err := strconv.ParseFloat(o.gap, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) {
-			return wrong(c, "-z %s: must be seconds, or above 10 milliseconds", printable(o.gap))
+			return wrong(c, "-z %s: must be seconds up to 10, else milliseconds", printable(o.gap))
 		}
 		if v > 10 {
 			v /= 1000

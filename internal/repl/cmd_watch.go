@@ -17,9 +17,9 @@ import (
 )
 
 const aboutWatch = `Repeat COMMAND every 2 seconds, or every -n seconds (at least 0.1), until q or
-Ctrl-C. A terminal shows the answer in place, with changes in reverse; otherwise
-the answers follow each other, with --json a line each. -c N stops after N answers.
--n, -c and --json stand before COMMAND; -n SEC may also end the line.`
+Ctrl-C. A terminal shows each answer in place of the last, with the changes
+highlighted. Elsewhere the answers follow each other, with --json one a line. -c N
+stops after N answers. Write -n, -c and --json before COMMAND; -n SEC may also end it.`
 
 // watchFlags are the flags before the command of `watch`.
 type watchFlags struct {

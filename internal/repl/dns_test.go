@@ -98,7 +98,7 @@ func TestDNSCommands(t *testing.T) {
 	assert.Equal(t, "C has IPv6 address 2001:db8::2\nC has address 10.1.0.2\n", do("host C"))
 	assert.Equal(t, "10.1.0.2 is C.internal.\n", do("host 10.1.0.2"))
 	for line, want := range map[string]string{
-		"dns name C":      "dns name: must be a name and its addresses",
+		"dns name C":      "dns name: expected NAME and its addresses",
 		"dns name C x":    `dns name: "x" is not an IP address`,
 		"dns server":      "dns server: ADDR is missing",
 		"dns server here": `dns server: "here" is not an IP address`,

@@ -142,10 +142,10 @@ func TestWhatPerfAsks(t *testing.T) {
 func TestPerfLinesThatAreWrong(t *testing.T) {
 	for line, want := range map[string]string{
 		"perf here":                 "no such host",
-		"perf 10.0.0.1 -c 10.0.0.1": "give one address",
+		"perf 10.0.0.1 -c 10.0.0.1": "cannot be used together",
 		"perf 10.0.0.1 -s":          "cannot be used together",
 		"perf 10.0.0.1 -D":          "need -s",
-		"perf -s -t 4":              "--time is an option of the client",
+		"perf -s -t 4":              "--time is for clients: use it without -s",
 		"perf 10.0.0.1 -t 4 -n 5":   "-t, -n and -k cannot be used together",
 		"perf 10.0.0.1 -t 0.5":      "must be 1 to 86400 whole seconds",
 		"perf 10.0.0.1 -P 129":      "must be 1 to 128 streams",

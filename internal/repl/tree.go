@@ -131,9 +131,9 @@ func helpCommand(e *env) *cobra.Command {
 		Use:     "help [COMMAND|TOPIC]",
 		Aliases: []string{"h", "?"},
 		Short:   "list commands, or explain a command",
-		Long: "List all commands; or show a COMMAND in full; or list the commands of a TOPIC,\n" +
-			"which is a heading of the list (help sockets) or a word of their lines in it\n" +
-			"(help loss).",
+		Long: "List all commands, explain a COMMAND, or list the commands of a TOPIC: a heading\n" +
+			"of the list, as in `help sockets`, or a word that occurs in a command's line, as\n" +
+			"in `help loss`.",
 		Args:              positional,
 		ValidArgsFunction: commandNames,
 		RunE: func(c *cobra.Command, args []string) error {
