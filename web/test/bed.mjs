@@ -24,8 +24,20 @@ export function browserPath() {
   return places.find((p) => p && existsSync(p)) ?? "";
 }
 
+/** firefoxPath is where a Firefox is; empty: nowhere. */
+export function firefoxPath() {
+  const places = [process.env.FIREFOX, "/usr/bin/firefox-esr", "/usr/bin/firefox",
+    "/Applications/Firefox.app/Contents/MacOS/firefox"];
+  return places.find((p) => p && existsSync(p)) ?? "";
+}
+
 export const folder = mkdtempSync(join(tmpdir(), "tp"));
 const state = join(folder, "s");
+/** downloads make Firefox write files to a folder: its driver does not tell of them. */
+export const downloads = {
+  "browser.download.folderList": 2, "browser.download.dir": join(folder, "downloads"),
+  "browser.download.useDownloadDir": true, "browser.download.always_ask_before_handling_new_types": false,
+};
 export const program = join(folder, "node");
 
 export async function build() {

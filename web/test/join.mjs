@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { artefacts, copy, eventually, folder, net, serve, status } from "./bed.mjs";
 import { close, data, download, output, type, upload, visit } from "./site.mjs";
@@ -19,7 +19,7 @@ export const tests = [
   ["a page of the playground joins a network of processes, and files pass both ways", async (browser, shared) => {
     const network = await copy("a-b-c"), c = join(folder, "C.lnx");
     renameSync(join(network, "C.lnx"), c); // the page is C
-    mkdirSync(files);
+    mkdirSync(files, { recursive: true });
     await net("up", network, "--files", files);
     served = await serve("a-b-c", "--bridge", c);
     address = await eventually("an address", () => /#join=\S+/.exec(served.said())?.[0]);
@@ -72,6 +72,7 @@ export const tests = [
     await message(page, "The bridge has closed the connection: `node net serve` has ended. Restart joins again.");
     assert.deepEqual(page.complaints, []);
     await net("down", "a-b-c");
+    rmSync(join(folder, "a-b-c"), { recursive: true });
     await close();
   }],
 ];

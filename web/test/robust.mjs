@@ -56,7 +56,7 @@ export const tests = [
     const after = Number(await data(page, "at"));
     console.log(`      it slept 5 s, and ${((after - before) / 1e9).toFixed(2)} s passed in the network`);
     assert.ok(after - before < 3e9, `${before} to ${after}`);
-  }],
+  }, "needs Chromium's driver"],
   ["the playground has names, roles and room on a phone, light and dark, with less motion", async (browser) => {
     const named = new Set(["button", "link", "slider", "combobox", "textbox", "spinbutton", "tab", "tabpanel", "Iframe", "log", "heading"]);
     for (const colorScheme of ["light", "dark"]) {
@@ -79,7 +79,7 @@ export const tests = [
       await small.screenshot({ path: join(artefacts, `playground-phone-${colorScheme}.png`) });
       await small.close();
     }
-  }],
+  }, "needs Chromium's driver"],
   ["the playground works without its server", async (browser) => {
     await page.waitForSelector("body[data-offline=yes]", { timeout: 60_000 });
     await unplug();

@@ -1,7 +1,8 @@
-// The tests of the page, most of them in a real Chromium: `make web-test`. The last line counts them.
+// The tests of the page, most of them in a real Chromium: `make web-test`. Those of the playground run
+// again in Firefox. The last line counts them.
 
-import { chromium } from "playwright-core";
-import { artefacts, browserPath, build, clean } from "./bed.mjs";
+import { chromium, firefox } from "playwright-core";
+import { artefacts, browserPath, build, clean, downloads, firefoxPath } from "./bed.mjs";
 
 const only = new RegExp(process.argv.slice(2).join(" "));
 const load = async (...files) => {
@@ -9,10 +10,11 @@ const load = async (...files) => {
   for (const file of files) tests.push(...(await import(`./${file}.mjs`)).tests);
   return tests;
 };
-let passed = 0, failed = 0, browser;
+let passed = 0, failed = 0, skipped = 0, browser;
 const shared = {};
-async function run(tests) {
-  for (const [name, test] of tests) {
+async function run(tests, where = "") {
+  for (const [title, test] of tests) {
+    const name = where + title;
     if (!only.test(name) && !name.startsWith("a network comes up")) continue; // the rest needs one
     const begun = Date.now();
     try {
@@ -47,11 +49,22 @@ process.on("SIGHUP", () => end(129));
 process.stdout.on("error", () => end(141));
 try {
   await run(tests);
+  if (firefoxPath()) {
+    const inFirefox = await load("playground", "join", "robust", "draw");
+    await browser.close();
+    browser = await firefox.launch({
+      executablePath: firefoxPath(), channel: "moz-firefox", firefoxUserPrefs: downloads,
+    });
+    await run(inFirefox.filter(([, , needs]) => !needs), "in Firefox: ");
+  } else {
+    skipped++;
+    console.log("skip: needs firefox");
+  }
 } finally {
   await browser.close().catch(() => {});
   await shared.served?.stop().catch(() => {});
   await clean();
 }
 console.log(`screenshots: ${artefacts}`);
-console.log(`web: ${passed} passed, ${failed} failed, 0 skipped`);
+console.log(`web: ${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exit(failed > 0 ? 1 : 0);

@@ -1,11 +1,11 @@
 // What the tests of the playground stand on: its files at a local server, and what a user does with it.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
-import { folder, root } from "./bed.mjs";
+import { downloads, eventually, folder, root } from "./bed.mjs";
 
 const run = promisify(execFile);
 const site = join(folder, "playground");
@@ -73,7 +73,14 @@ export async function upload(page, name, text) {
 }
 
 export async function download(page, name, node) {
-  const [load] = await Promise.all([page.waitForEvent("download"), page.click(`[aria-label="Download ${name} of ${node}"]`)]);
+  const button = `[aria-label="Download ${name} of ${node}"]`;
+  if (page.context().browser().browserType().name() === "firefox") {
+    const file = join(downloads["browser.download.dir"], name);
+    rmSync(file, { force: true });
+    await page.click(button);
+    return eventually(`the download of ${name}`, () => !existsSync(`${file}.part`) && statSync(file).size > 0 && readFileSync(file));
+  }
+  const [load] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
   return readFileSync(await load.path());
 }
 
