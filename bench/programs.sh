@@ -1,11 +1,14 @@
 #!/bin/bash
-# Compares the ways to run a program inside a network, as an ordinary user: throughput by iperf3 and
-# the round-trip time of one byte over TCP, at MTU 1500, to a server outside. The ways take turns in
-# each round; the table has the medians.
+# Compares the ways to run a program inside a network, as an ordinary user: throughput by iperf3, the
+# round-trip time of one byte over TCP, and requests a second of ab -k -c 16 to nginx, at MTU 1500, to
+# a server outside. The ways take turns in each round; the table has the medians. Two ways have no
+# network: "relays" is the time of a datagram through three processes that only pass it on, as many as
+# a host, a router and a host are, and "socat" relays connections.
 #
 #   go build -o bin/node ./cmd/node && bench/programs.sh [ROUNDS] [SECONDS]
 #
-# It needs iperf3 and python3, and compares with slirp4netns and pasta if they are there.
+# It needs iperf3 and python3, and uses nginx with ab, socat, slirp4netns and pasta if they are there. pasta
+# does not work as root.
 set -u
 rounds=${1:-5} seconds=${2:-3}
 node=${NODE:-$(cd "$(dirname "$0")/.." && pwd)/bin/node}
@@ -25,6 +28,12 @@ trap 'exit 1' INT TERM
 cat >echo.py <<'PY'
 import socket, statistics, sys, time
 host, port = sys.argv[2], int(sys.argv[3])
+if sys.argv[1] in ("relay", "end"):  # passes datagrams between PORT-1 and PORT+1, or returns them
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((host, port))
+    while True:
+        b, (_, at) = s.recvfrom(100)
+        s.sendto(b, (host, 2 * port - at if sys.argv[1] == "relay" else at))
 if sys.argv[1] == "serve":
     server = socket.create_server((host, port))
     while True:
@@ -33,8 +42,14 @@ if sys.argv[1] == "serve":
         while b := c.recv(1):
             c.send(b)
         c.close()
-c = socket.create_connection((host, port), 10)
-c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+if sys.argv[1] == "through":
+    c = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    c.settimeout(10)
+    c.bind((host, port))
+    c.connect((host, port + 1))
+else:
+    c = socket.create_connection((host, port), 10)
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 times = []
 for i in range(2000):
     start = time.perf_counter()
@@ -43,16 +58,32 @@ for i in range(2000):
     times.append(time.perf_counter() - start)
 print(round(statistics.median(times) * 1e6, 1))
 PY
+iperf=5297 echoes=5298 http=5299 relays=5300
+command -v nginx >/dev/null && command -v ab >/dev/null || http=
 cat >measure.sh <<SH
 #!/bin/bash
-# HOST IPERF-PORT ECHO-PORT: prints Gbit/s and microseconds
-rate=\$(timeout $((seconds + 10)) iperf3 -c "\$1" -p "\$2" -t $seconds -J |
+# HOST [OFFSET]: prints Gbit/s, microseconds and requests a second
+rate=\$(timeout $((seconds + 10)) iperf3 -c "\$1" -p \$(($iperf + \${2:-0})) -t $seconds -J |
 	python3 -c 'import json,sys; print(round(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"]/1e9, 3))')
-echo "result \$rate \$(timeout 30 python3 $dir/echo.py ask "\$1" "\$3")"
+rtt=\$(timeout 30 python3 $dir/echo.py ask "\$1" \$(($echoes + \${2:-0})))
+requests=-
+[ -z "$http" ] || requests=\$(timeout 60 ab -q -k -c 16 -n 20000 \
+	"http://\$1:\$(($http + \${2:-0}))/" 2>/dev/null |
+	awk '/^Requests per/ { print \$4 }')
+echo "result \$rate \$rtt \$requests"
 SH
+cat >nginx.conf <<CONF
+daemon off; pid $dir/pid-nginx; error_log $dir/errors; worker_processes 1;
+events { }
+http {
+	access_log off; keepalive_requests 1000000;
+	client_body_temp_path $dir/body; proxy_temp_path $dir/proxy; fastcgi_temp_path $dir/fastcgi;
+	uwsgi_temp_path $dir/uwsgi; scgi_temp_path $dir/scgi;
+	server { listen $http; location / { return 200 "hello"; } }
+}
+CONF
 chmod 755 . measure.sh echo.py
 
-iperf=5297 echoes=5298
 "$node" net generate line 3 --port 5840 --out lossless >/dev/null || exit 1
 for f in lossless/*.lnx; do
 	sed -n 's/^interface \([^ ]*\) .*/link \1 mtu 1500/p' "$f" >more && cat more >>"$f"
@@ -64,20 +95,34 @@ for at in "" B; do # here, and as host B
 	[ -z "$at" ] || prefix=("${inside[@]}" lossless:B --)
 	"${prefix[@]}" iperf3 -s -p $iperf >/dev/null 2>&1 & servers+=($!)
 	"${prefix[@]}" python3 "$dir/echo.py" serve 0.0.0.0 $echoes >/dev/null 2>&1 & servers+=($!)
+	[ -z "$http" ] && continue
+	"${prefix[@]}" nginx -e "$dir/errors" -c "$dir/nginx.conf" >/dev/null 2>&1 & servers+=($!)
+done
+if command -v socat >/dev/null; then
+	for port in $iperf $echoes $http; do
+		socat TCP-LISTEN:$((port + 100)),fork,reuseaddr,nodelay TCP:127.0.0.1:$port,nodelay \
+			>/dev/null 2>&1 & servers+=($!)
+	done
+fi
+for i in 1 2 3 4; do
+	[ $i = 4 ] && part=end || part=relay
+	python3 "$dir/echo.py" $part 127.0.0.1 $((relays + i)) & servers+=($!)
 done
 sleep 3
 
 limit=(timeout -k 1 $((seconds + 30)))
 way() { # NAME: measures one way
 	case $1 in
-	direct) "${limit[@]}" ./measure.sh 127.0.0.1 $iperf $echoes ;;
-	link) "${limit[@]}" "$node" link -- ./measure.sh 100.64.0.1 $iperf $echoes ;;
+	relays) echo "result - $("${limit[@]}" python3 echo.py through 127.0.0.1 $relays) -" ;;
+	direct) "${limit[@]}" ./measure.sh 127.0.0.1 ;;
+	socat) "${limit[@]}" ./measure.sh 127.0.0.1 100 ;;
+	link) "${limit[@]}" "$node" link -- ./measure.sh 100.64.0.1 ;;
 	in)
-		"${limit[@]}" "${inside[@]}" lossless:A -- ./measure.sh b $iperf $echoes
+		"${limit[@]}" "${inside[@]}" lossless:A -- ./measure.sh b
 		;;
 	slirp4netns)
 		"${limit[@]}" unshare -rn sh -c "echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done
-exec ./measure.sh 10.0.2.2 $iperf $echoes" &
+exec ./measure.sh 10.0.2.2" &
 		inner=$!
 		until [ -s pid ]; do sleep 0.05; done
 		"${limit[@]}" slirp4netns --configure --mtu=1500 "$(cat pid)" tap0 >/dev/null 2>&1 &
@@ -89,28 +134,39 @@ exec ./measure.sh 10.0.2.2 $iperf $echoes" &
 		;;
 	pasta)
 		"${limit[@]}" pasta --config-net -m 1500 -- ./measure.sh \
-			"$(ip route show default | awk '{print $3; exit}')" $iperf $echoes </dev/null
+			"$(ip route show default | awk '{print $3; exit}')" </dev/null
 		;;
 	esac >out 2>>errors
 	sed -n "s/^result/$1/p" out >>results
 	rm -f pid go
 }
-ways=(direct link in)
-for tool in slirp4netns pasta; do command -v $tool >/dev/null && ways+=($tool); done
+ways=(direct link in relays)
+for tool in socat slirp4netns pasta; do command -v $tool >/dev/null && ways+=($tool); done
 for ((i = 0; i < rounds; i++)); do
 	for w in "${ways[@]}"; do way "$w"; done
 done
 python3 - "$dir/results" <<'PY'
 import statistics, sys
-rates, times = {}, {}
+names, seen = [], {}
 for line in open(sys.argv[1]):
     name, *values = line.split()
-    if len(values) == 2:
-        rates.setdefault(name, []).append(float(values[0]))
-        times.setdefault(name, []).append(float(values[1]))
-print(f"{'':12} {'rounds':>6} {'Gbit/s':>7} {'of direct':>9} {'RTT us':>7} {'added us':>8}")
-for name in rates:
-    r, t = statistics.median(rates[name]), statistics.median(times[name])
-    print(f"{name:12} {len(rates[name]):6} {r:7.2f} {r / statistics.median(rates['direct']):9.2f}"
-          f" {t:7.0f} {t - statistics.median(times['direct']):8.0f}")
+    if len(values) == 3:
+        names += [name] * (name not in names)
+        for i, v in enumerate(values):
+            if v != "-":
+                seen.setdefault((name, i), []).append(float(v))
+median = {key: statistics.median(values) for key, values in seen.items()}
+def column(name, i, width, digits, of=lambda value, direct: value):
+    if (name, i) not in median or ("direct", i) not in median:
+        return " " * width
+    return f"{of(median[name, i], median['direct', i]):{width}.{digits}f}"
+def share(value, direct):
+    return value / direct
+def added(value, direct):
+    return value - direct
+print(f"{'':12} rounds  Gbit/s of direct  RTT us added us  requests/s of direct")
+for name in names:
+    print(f"{name:12} {len(seen[name, 1]):6} {column(name, 0, 7, 2)} {column(name, 0, 9, 2, share)}"
+          f" {column(name, 1, 7, 0)} {column(name, 1, 8, 0, added)}"
+          f" {column(name, 2, 11, 0)} {column(name, 2, 9, 2, share)}")
 PY
