@@ -39,5 +39,5 @@ func (h *Hub) file(s *student, f FileForm) (string, error) {
 	case "2013":
 		return fmt.Sprintf("%s:%d\n%s:%s %v %v\n", here, f.Port, host, port, own, router), nil
 	}
-	return "", fmt.Errorf("grammar %q: must be new, 2018 or 2013", f.Grammar)
+	return "", invalid("grammar %q: must be new, 2018 or 2013", f.Grammar)
 }

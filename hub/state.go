@@ -176,6 +176,9 @@ func (h *Hub) withToken(token string) (found *student) {
 // ReadFile returns the .lnx file of a student from the state file of a hub.
 func ReadFile(stateFile, name string, f FileForm) (string, error) {
 	st, err := readState(stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; a hub writes this file when it starts", err)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -121,6 +121,9 @@ func TestHubFaults(t *testing.T) {
 	t.Parallel()
 	students := filepath.Join(t.TempDir(), "class.txt")
 	require.NoError(t, os.WriteFile(students, []byte("ada\nb!b\n"), 0o600))
+	state := filepath.Join(t.TempDir(), "hub.json")
+	require.NoError(t, os.WriteFile(state, []byte(`{"network": "10.77.0.0/16", "public": "a:1",
+		"students": [{"name": "ada", "slot": 1}]}`), 0o600))
 	const usage, failure = 2, 1
 	for _, x := range []struct {
 		want string
@@ -138,8 +141,12 @@ func TestHubFaults(t *testing.T) {
 		{"--most 900: must be 1 to 250", usage, []string{"--most", "900"}},
 		{"listen tcp 192.0.2.1:80: ", failure, []string{"--http", "192.0.2.1:80"}},
 		{
-			"`node hub` writes this file", failure,
+			"a hub writes this file when it starts", failure,
 			[]string{"lnx", "ada", "--state", students + ".json"},
+		},
+		{
+			"--grammar \"2019\": must be new, 2018 or 2013", usage,
+			[]string{"lnx", "ada", "--grammar", "2019", "--state", state},
 		},
 	} {
 		args := append([]string{"hub", "--listen-udp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, x.args...)

@@ -60,12 +60,10 @@ func (o *hubOptions) lnxCommand() *cobra.Command {
 		Long: "Print the .lnx file with which the student NAME starts a node on the hub's network.",
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := hub.ReadFile(o.cfg.State, args[0], form)
-			if errors.Is(err, os.ErrNotExist) {
-				err = fmt.Errorf("%w; `%s hub` writes this file", err, called())
-			} else if err == nil {
+			if err == nil {
 				_, err = io.WriteString(c.OutOrStdout(), text)
 			}
-			return err
+			return hubError(c, err)
 		},
 	}
 	c.Flags().StringVar(&form.Grammar, "grammar", "new", "`GRAMMAR` of the file: new, 2018 or 2013")
@@ -90,11 +88,16 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	}
 	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := hub.Run(ctx, o.cfg, c.OutOrStdout(), c.ErrOrStderr())
-	if bad, ok := errors.AsType[hub.InvalidError](err); ok {
-		return misuse(c, fmt.Errorf("--%w", bad))
-	} else if err != nil {
-		return err
+	if err := hub.Run(ctx, o.cfg, c.OutOrStdout(), c.ErrOrStderr()); err != nil {
+		return hubError(c, err)
 	}
 	return told{context.Cause(ctx)}
+}
+
+// hubError returns an error of the hub as the command's: it names the flag of a bad value.
+func hubError(c *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[hub.InvalidError](err); ok {
+		return misuse(c, fmt.Errorf("--%w", bad))
+	}
+	return err
 }
