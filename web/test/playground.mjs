@@ -3,9 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { artefacts, eventually } from "./bed.mjs";
-import { close, data, download, native, output, type, upload, visit } from "./site.mjs";
-
-const network = "link A R delay 10ms\nlink R B delay 10ms loss 2%\n";
+import { close, data, download, output, replay, same, session, type, upload, visit } from "./site.mjs";
 
 let first; // the page of the first test
 export const tests = [
@@ -65,32 +63,9 @@ export const tests = [
     console.log(`      a jump back took ${took.toFixed(0)} ms`);
   }],
   ["a session of the playground has the same hash natively", async () => {
-    const inputs = [
-      { at: 1e8, node: "A", file: "big", data: Buffer.from("tidepool".repeat(1 << 15)).toString("base64") },
-      { at: 2e8, node: "B", line: "recvfile got 5000" },
-      { at: 3e8, node: "A", line: "sendfile big 10.1.0.2 5000" },
-    ];
-    const here = await first.evaluate(async ({ network, inputs }) => {
-      const worker = new Worker("./worker.js", { type: "module" });
-      let state;
-      const ask = (message) => new Promise((done, failed) => {
-        worker.onmessage = ({ data }) => {
-          if (data.state) state = data.state;
-          if (data.crashed || data.error) failed(new Error(data.crashed ?? data.error));
-          if (data.id) done({ ...state });
-        };
-        worker.postMessage({ ...message, id: 1 });
-      });
-      const straight = await ask({ open: { config: { network, inputs }, at: 20e9 } });
-      for (const seek of [5e8, 7e8, 6e8, 15e9, 3.5e8 + 0.3]) await ask({ seek });
-      const back = await ask({ seek: 20e9 });
-      worker.terminate();
-      return { straight, back };
-    }, { network, inputs });
+    const here = await first.evaluate(replay, session);
     assert.equal(here.back.hash, here.straight.hash);
-    const there = await native({ name: "network", network, seed: 1, inputs, until: 20e9 });
-    const { at, packets, bytes, hash, retransmits, timeouts } = here.straight;
-    assert.deepEqual({ at, packets, bytes, hash, retransmits, timeouts }, there);
+    await same(here.straight);
   }],
   ["bad input in the playground has one clear line", async (browser) => {
     const page = await visit(browser, "#1.broken");

@@ -1,8 +1,9 @@
 // The tests of the page, most of them in a real Chromium: `make web-test`. Those of the playground run
-// again in Firefox. The last line counts them.
+// again in Firefox, and one in WebKit. The last line counts them.
 
 import { chromium, firefox } from "playwright-core";
 import { artefacts, browserPath, build, clean, downloads, firefoxPath } from "./bed.mjs";
+import { close } from "./site.mjs";
 
 const only = new RegExp(process.argv.slice(2).join(" "));
 const load = async (...files) => {
@@ -51,6 +52,7 @@ try {
   await run(tests);
   if (firefoxPath()) {
     const inFirefox = await load("playground", "join", "robust", "draw");
+    await close(); // Chromium's part of the playground
     await browser.close();
     browser = await firefox.launch({
       executablePath: firefoxPath(), channel: "moz-firefox", firefoxUserPrefs: downloads,
@@ -59,6 +61,13 @@ try {
   } else {
     skipped++;
     console.log("skip: needs firefox");
+  }
+  const webkit = await import("./webkit.mjs");
+  if (!webkit.missing) {
+    await run(webkit.tests);
+  } else {
+    skipped++;
+    console.log(`skip: needs ${webkit.missing}`);
   }
 } finally {
   await browser.close().catch(() => {});

@@ -1,5 +1,6 @@
 // What the tests of the playground stand on: its files at a local server, and what a user does with it.
 
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,8 +13,8 @@ const site = join(folder, "playground");
 const types = { ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml" };
 let server, at, context;
 
-/** serve builds the playground, once, and serves it. */
-async function serve() {
+/** serve builds the playground, once, serves it until close, and returns its address. */
+export async function serve() {
   if (!existsSync(site)) await run("go", ["run", "./playground/build", "-o", site], { cwd: root, timeout: 300_000 });
   server = createServer((q, r) => {
     const path = new URL(q.url, "http://x").pathname.replace(/\/$/, "/index.html");
@@ -26,6 +27,7 @@ async function serve() {
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   at = `http://127.0.0.1:${server.address().port}`;
+  return at;
 }
 
 /** visit opens the playground and waits for its network. The first options count until close. */
@@ -84,8 +86,43 @@ export async function download(page, name, node) {
   return readFileSync(await load.path());
 }
 
+/** session is a transfer over a link that loses packets. */
+export const session = {
+  network: "link A R delay 10ms\nlink R B delay 10ms loss 2%\n",
+  inputs: [
+    { at: 1e8, node: "A", file: "big", data: Buffer.from("tidepool".repeat(1 << 15)).toString("base64") },
+    { at: 2e8, node: "B", line: "recvfile got 5000" },
+    { at: 3e8, node: "A", line: "sendfile big 10.1.0.2 5000" },
+  ],
+};
+
+/** replay runs in the page: it replays a session, also after jumps, and returns the states. */
+export async function replay({ network, inputs }) {
+  const worker = new Worker("./worker.js", { type: "module" });
+  let state;
+  const ask = (message) => new Promise((done, failed) => {
+    worker.onmessage = ({ data }) => {
+      if (data.state) state = data.state;
+      if (data.crashed || data.error) failed(new Error(data.crashed ?? data.error));
+      if (data.id) done({ ...state });
+    };
+    worker.postMessage({ ...message, id: 1 });
+  });
+  const straight = await ask({ open: { config: { network, inputs }, at: 20e9 } });
+  for (const seek of [5e8, 7e8, 6e8, 15e9, 3.5e8 + 0.3]) await ask({ seek });
+  const back = await ask({ seek: 20e9 });
+  worker.terminate();
+  return { straight, back };
+}
+
+/** same checks that the native program has the same state after the session. */
+export async function same({ at, packets, bytes, hash, retransmits, timeouts }) {
+  assert.deepEqual({ at, packets, bytes, hash, retransmits, timeouts },
+    await native({ name: "network", seed: 1, until: 20e9, ...session }));
+}
+
 /** native replays a session with the native program and returns its state. */
-export async function native(session) {
+async function native(session) {
   const file = join(folder, "session.json");
   writeFileSync(file, JSON.stringify(session));
   const { stdout } = await run("go", ["test", "./playground", "-run", "^TestSession$", "-v", "-count=1",
