@@ -99,6 +99,13 @@ func pack(root, pkg, name string) error {
 	if err := errors.Join(exportGlobals(module), joinData(module)); err != nil {
 		return err
 	}
+	data, err := find(module, dataSection)
+	if err != nil {
+		return err
+	}
+	if dropLines(data.body) == 0 {
+		fmt.Printf("%s keeps its line numbers: the format is that of another version of Go\n", name)
+	}
 	code = assemble(module)
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// functions is a table of two functions. Both use the first PC table for the stack's depth. The
+// second has the table of the first's lines for its data too.
+func functions() []byte {
+	le := binary.LittleEndian
+	b := append([]byte("before"), tableMagic...)
+	const names, units, files, pcs, list = 72, 75, 79, 84, 93
+	for _, v := range []uint64{2, 1, 0, names, units, files, pcs, list} {
+		b = le.AppendUint64(b, v)
+	}
+	b = append(b, "f\x00g"...)               // names
+	b = append(b, "unit"...)                 // units
+	b = append(b, "a.go\x00"...)             // files
+	b = append(b, 0, 2, 1, 0, 4, 3, 0, 6, 0) // PC tables at 1, 4 and 7
+	record := func(fields ...uint32) (r []byte) {
+		for _, v := range fields {
+			r = le.AppendUint32(r, v)
+		}
+		return r
+	}
+	b = append(b, record(0, 16, 5, 60)...) // the functions' entries and offsets
+	b = append(b, record(0, 0, 0, 0, 1, 4, 7, 0, 0, 30, 0)...)
+	return append(b, record(0, 2, 0, 0, 1, 4, 4, 1, 0, 40, 0, 7, 0)...)
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	b := functions()
+	assert.Equal(t, 2, dropLines(b))
+	const at = 6 + 72
+	assert.Equal(t, "f\x00g"+"\x00\x00\x00\x00"+"\x00\x00\x00\x00\x00", string(b[at:at+12]))
+	assert.Equal(t, []byte{0, 2, 1, 0, 0, 0, 0, 6, 0}, b[at+12:at+21], "the PC tables")
+	first := b[at+21+16:]
+	assert.Equal(t, make([]byte, 8), first[20:28], "files and lines")
+	assert.EqualValues(t, 1, first[16], "the stack's depth")
+	assert.Zero(t, first[36], "the first line")
+}
+
+func TestNoLines(t *testing.T) {
+	t.Parallel()
+	whole := functions()
+	for end := range whole {
+		b := append([]byte{}, whole[:end]...)
+		dropLines(b) // must not panic
+		if end < len(whole)-4 {
+			assert.Equal(t, 0, dropLines(b), "%d bytes", end)
+			assert.Equal(t, whole[:end], b)
+		}
+	}
+	for i := 6 + 8; i < 6+72; i++ {
+		b := append([]byte{}, whole...)
+		b[i] = 0xff
+		dropLines(b) // must not panic
+	}
+	assert.Equal(t, 0, dropLines([]byte("no table")))
+}
