@@ -50,7 +50,7 @@ func TestErrorsInCoursePlans(t *testing.T) {
 		"node A localhost\nA <->":            "x.net:2:3: the line must have two ends; expected A <-> B",
 		"node A localhost\nlink A B": "x.net:2:1: line 1 uses the other .net syntax; expected " +
 			"either `link A B`, or `node A localhost` and `A <-> B`",
-		"node A localhost": "x.net:1:6: A has no link; expected A <-> B",
+		"node A localhost": "x.net:1:6: A has no link; expected A <-> OTHER",
 		"node A localhost\nnode B localhost\nnode C localhost\nA <-> B": "x.net:3:6: C has no link; " +
 			"expected C <-> B",
 		"port 65535\nnode A localhost\nnode B localhost\nA <-> B": "x.net:1:6: the plan needs ports 65535 " +

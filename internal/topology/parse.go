@@ -86,10 +86,12 @@ func (r *reader) fault(f fault) {
 	case len(r.plan.Links) == 0 && f.node < 0:
 		r.text.Wrong(lnx.Word{}, "the file has no link", "link A B")
 	case f.node >= 0:
-		want := "link " + r.plan.Nodes[f.node].Name + " B"
+		want := "link %s %s"
 		if r.plan.course {
-			want = r.plan.Nodes[f.node].Name + " <-> B"
+			want = "%s <-> %s"
 		}
+		all := append(slices.Clip(r.plan.Nodes), Node{Name: "OTHER"})
+		want = fmt.Sprintf(want, all[f.node].Name, all[(f.node+1)%2].Name)
 		r.text.Wrong(r.nodes[f.node], f.msg, want)
 	case f.ports:
 		r.text.Wrong(r.plan.portAt, f.msg, "a smaller first port")

@@ -243,8 +243,11 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"link A B\n\thost C D": "x.net:2:7: C has no link; expected link C B\n" +
-			"    \thost C D\n    \t     ^\nx.net:2:9: D has no link; expected link D B\n" +
+			"    \thost C D\n    \t     ^\nx.net:2:9: D has no link; expected link D A\n" +
 			"    \thost C D\n    \t       ^",
+		"host B": "x.net:1:6: B has no link; expected link B OTHER\n    host B\n         ^",
+		"node B localhost\nnode A localhost\nnode C localhost\nA <-> C": "x.net:1:6: B has no link; expected B <-> A\n" +
+			"    node B localhost\n         ^",
 		"link A B\nport 65535": "x.net:2:6: the plan needs ports 65535 to 65536; ports are 1 to " +
 			"65535; expected a smaller first port\n    port 65535\n         ^^^^^",
 		"port 1\nlink A B\nport 2": "x.net:3:1: the first port is already set in line 1; " +
