@@ -186,8 +186,9 @@ func (w *openAPIWriter) structure(t reflect.Type) object {
 			p["description"] = text
 		}
 		if f.Type == reflect.TypeFor[time.Duration]() {
-			p["description"] = strings.TrimPrefix(fmt.Sprint(p["description"], ", nanoseconds"),
-				"<nil>, ")
+			about := fmt.Sprint(p["description"], ", in nanoseconds")
+			about = strings.Replace(about, "., in nano", ". In nano", 1)
+			p["description"] = strings.TrimPrefix(about, "<nil>, ")
 		}
 		properties[name] = p
 		if !strings.HasPrefix(options, "omit") {

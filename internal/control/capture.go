@@ -44,7 +44,7 @@ type Packet struct {
 // Captured is the result of a capture.
 type Captured struct {
 	Packets uint64 `json:"packets"`
-	Bytes   uint64 `json:"bytes"`  // of the packets, as they were on the wire
+	Bytes   uint64 `json:"bytes"`  // the sum of the packets' lengths on the link
 	Missed  uint64 `json:"missed"` // packets lost because the reader was too slow
 	File    string `json:"file,omitempty"`
 	Files   int    `json:"files,omitempty"` // number of files
@@ -138,7 +138,7 @@ type TracedSegment struct {
 	Scale  int    `json:"scale,omitempty"`
 	TSVal  uint32 `json:"tsval,omitempty"`
 	TSEcr  uint32 `json:"tsecr,omitempty"`
-	ECN    string `json:"ecn,omitempty"`  // of the IP header: ect0, ect1, ce
+	ECN    string `json:"ecn,omitempty"`  // the IP header's: ect0, ect1, ce
 	Drop   string `json:"drop,omitempty"` // reason of the drop
 	Marks  []Mark `json:"marks,omitempty"`
 	DupAck int    `json:"dup_ack,omitempty"` // number of this duplicate acknowledgment

@@ -54,8 +54,8 @@ type Socks struct {
 	Password string `json:"password,omitempty"`
 }
 
-// Doors asks for the port forwards between this machine and the virtual network; answer []Door, by
-// number.
+// Doors asks for the port forwards between this machine and the virtual network, ordered by number;
+// answer []Door.
 type Doors struct{ Answer[[]Door] }
 
 // Door is a port forward between this machine and the virtual network.

@@ -15,8 +15,8 @@ const (
 	ServiceChargen SmallService = "chargen" // RFC 864: sends characters without end; port 19
 )
 
-// ServeSmall opens a server on a TCP and a UDP port, until its socket is closed; answer Socket, the
-// listener.
+// ServeSmall runs a small server on a TCP and a UDP port until its listening socket is closed;
+// answer Socket.
 type ServeSmall struct {
 	Answer[Socket]
 	Service SmallService `json:"service"`

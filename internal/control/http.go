@@ -1,6 +1,6 @@
 package control
 
-// Serve runs an HTTP server on a port until its socket is closed; answer Socket, the listener.
+// Serve runs an HTTP server on a port until its listening socket is closed; answer Socket.
 type Serve struct {
 	Answer[Socket]
 	Port uint16 `json:"port"`
@@ -36,13 +36,13 @@ type Page struct {
 	URL     string  `json:"url"` // after redirections
 	Code    int     `json:"code"`
 	Status  string  `json:"status"` // "200 OK"
-	Type    string  `json:"type"`   // of the content, as the server says
+	Type    string  `json:"type"`   // the content's type, as the server says
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"` // including the handshake
 	Body    []byte  `json:"body,omitempty"`
 	Path    string  `json:"path,omitempty"`
 	Offset  int64   `json:"offset,omitempty"` // bytes from before Resume
-	SHA256  string  `json:"sha256,omitempty"` // of the file, in hex, if it was stored
+	SHA256  string  `json:"sha256,omitempty"` // the stored file's, in hex
 	// Verified says that the server's SHA-256 of the file is equal (RFC 9530). Otherwise it sent
 	// none, or only a range was requested.
 	Verified bool `json:"verified,omitempty"`

@@ -1,14 +1,14 @@
 package control
 
-// Impairments asks for the impairments of interfaces, with counters; answer []Impairment, for each
-// interface the transmit path and then the receive path.
+// Impairments asks for the impairments of interfaces, with counters: for each interface first that
+// of sent packets, then that of received packets; answer []Impairment.
 type Impairments struct {
 	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
-// Impair replaces the impairment of the packets that an interface sends, receives, or both; answer
-// []Impairment, the directions that it changed.
+// Impair replaces the impairment of the packets that an interface sends, receives, or both, and
+// returns those of the directions that it changed; answer []Impairment.
 type Impair struct {
 	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
@@ -42,7 +42,7 @@ type Impairment struct {
 	Passed       uint64 `json:"passed"`
 	PassedBytes  uint64 `json:"passed_bytes"`
 	Lost         uint64 `json:"lost"`
-	QueueDropped uint64 `json:"queue_dropped"` // by the queue of the rate
+	QueueDropped uint64 `json:"queue_dropped"` // dropped by the rate's queue
 	Overflowed   uint64 `json:"overflowed"`    // because of the limit of packets in transit
 	Duplicated   uint64 `json:"duplicated"`
 	Corrupted    uint64 `json:"corrupted"`

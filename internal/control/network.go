@@ -26,7 +26,7 @@ type Interface struct {
 	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain", "tun" or
 	// "tun+gso".
 	Offload     string   `json:"offload"`
-	LossPercent float64  `json:"loss_percent"` // of the packets forwarded over it
+	LossPercent float64  `json:"loss_percent"` // dropped share of forwarded packets
 	In          Counters `json:"in"`
 	Out         Counters `json:"out"`
 	// Device has the counters of the underlying device; nil: no device.
@@ -39,7 +39,7 @@ type Address struct {
 	// State is "tentative" while duplicates are detected, "preferred", or "deprecated" when new
 	// connections use others.
 	State string `json:"state"`
-	// Preferred and Valid are the remaining lifetimes; 0: it has none.
+	// Preferred and Valid are the remaining lifetimes; absent: the address does not expire.
 	Preferred time.Duration `json:"preferred_ns,omitempty"`
 	Valid     time.Duration `json:"valid_ns,omitempty"`
 }
@@ -145,8 +145,8 @@ type Loss struct {
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
-// SetLoss sets the share of packets forwarded over an interface that are dropped, in both
-// directions; answer []LinkLoss, the interfaces that it changed.
+// SetLoss drops a share of the packets forwarded over an interface, in both directions, and returns
+// the interfaces that it changed; answer []LinkLoss.
 type SetLoss struct {
 	Answer[[]LinkLoss]
 	Percent float64 `json:"percent"`         // 0 to 100

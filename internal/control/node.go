@@ -11,14 +11,14 @@ type Node struct {
 	Capturing  string `json:"capturing,omitempty"` // the file of PcapStart
 }
 
-// Show asks for settings; answer []Setting, sorted by key.
+// Show asks for settings, sorted by key; answer []Setting.
 type Show struct {
 	Answer[[]Setting]
 	// Key is a key or the start of several ("tcp."); empty: all.
 	Key string `json:"key,omitempty"`
 }
 
-// Set changes a setting; answer Setting with its new value.
+// Set changes a setting and returns it with its new value; answer Setting.
 type Set struct {
 	Answer[Setting]
 	Key   string `json:"key"`

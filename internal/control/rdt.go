@@ -112,7 +112,7 @@ type RDTFetch struct {
 // RDTFetched is the result of a fetch. Failures of single objects are in their Problem.
 type RDTFetched struct {
 	Objects []RDTObject `json:"objects"` // in the order of Names
-	Bytes   int64       `json:"bytes"`   // of the complete objects
+	Bytes   int64       `json:"bytes"`   // the size of the complete objects
 	Seconds float64     `json:"seconds"` // since the first request
 
 	Received uint64 `json:"received"` // packets with new data

@@ -58,7 +58,7 @@ type RIPInterface struct {
 	Auth    string `json:"auth,omitempty"`    // algorithm of the signing key; empty: none
 	In      uint64 `json:"in"`                // accepted messages
 	Out     uint64 `json:"out"`               // responses
-	Entries uint64 `json:"entries_out"`       // in the responses
+	Entries uint64 `json:"entries_out"`       // entries in the responses
 }
 
 // RIPNeighbor is a router that is configured, or that has sent a message.
@@ -67,7 +67,7 @@ type RIPNeighbor struct {
 	Addr       netip.Addr    `json:"addr"`
 	Configured bool          `json:"configured"`
 	Silent     time.Duration `json:"silent_ns"` // since its last message; negative: none
-	Version    int           `json:"version"`   // of its last message; 0 in the course's dialect
+	Version    int           `json:"version"`   // that of its last message; 0: the course's dialect
 	Requests   uint64        `json:"requests"`
 	Responses  uint64        `json:"responses"`
 	Refused    uint64        `json:"refused"`

@@ -36,7 +36,7 @@ const (
 )
 
 // AddRoute adds a static route; answer Nothing. Of several routes to a prefix the node uses the one
-// with the lowest metric whose interface is up, and of equal ones the first.
+// with the lowest metric whose interface is up; if several have that metric, the first.
 type AddRoute struct {
 	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"` // without host bits

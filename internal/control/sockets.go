@@ -42,7 +42,7 @@ type Timer struct {
 type Info struct {
 	Recovery   string        `json:"recovery"` // open, recovery or loss
 	Congestion string        `json:"congestion"`
-	Strategy   string        `json:"strategy"` // of loss recovery: gbn, newreno, sack, rack
+	Strategy   string        `json:"strategy"` // the loss recovery: gbn, newreno, sack, rack
 	SACK       bool          `json:"sack"`
 	Timestamps bool          `json:"timestamps"`
 	ECN        bool          `json:"ecn"`
@@ -67,7 +67,7 @@ type Info struct {
 	Pipe       int           `json:"pipe"`    // bytes in flight
 	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.2, bytes; 0: undefined
 
-	BytesSent     uint64 `json:"bytes_sent"` // with retransmissions
+	BytesSent     uint64 `json:"bytes_sent"` // including retransmissions
 	BytesAcked    uint64 `json:"bytes_acked"`
 	BytesRetrans  uint64 `json:"bytes_retrans"`
 	BytesReceived uint64 `json:"bytes_received"`
@@ -81,9 +81,9 @@ type Info struct {
 	PacingRate    uint64 `json:"pacing_rate"`   // bits per second; 0: not paced
 
 	Unacked      int    `json:"unacked"` // segments in flight
-	Lost         int    `json:"lost"`    // of them considered lost
-	Sacked       int    `json:"sacked"`  // of them reported received
-	Retrans      int    `json:"retrans"` // of them retransmitted
+	Lost         int    `json:"lost"`    // segments in flight that are considered lost
+	Sacked       int    `json:"sacked"`  // segments in flight that the peer reported received
+	Retrans      int    `json:"retrans"` // segments in flight that were retransmitted
 	Retransmits  uint64 `json:"retransmits"`
 	DSACKs       uint64 `json:"dsack_dups"`  // segments that the peer received twice
 	ReorderSeen  uint64 `json:"reord_seen"`  // reordering events
@@ -206,7 +206,8 @@ type Close struct {
 	SID int `json:"sid"`
 }
 
-// Congestion changes a connection's congestion control; answer Socket with its Info.
+// Congestion changes a connection's congestion control, and returns the connection with its Info;
+// answer Socket.
 type Congestion struct {
 	Answer[Socket]
 	SID  int    `json:"sid"`

@@ -6,7 +6,7 @@ type TCPCounters struct{ Answer[TCPCounted] }
 // TCPCounted is the counters of TCP, for all connections together, since the node started.
 type TCPCounted struct {
 	SegmentsIn  uint64 `json:"segments_in"`
-	SegmentsOut uint64 `json:"segments_out"` // with retransmissions
+	SegmentsOut uint64 `json:"segments_out"` // including retransmissions
 	Retransmits uint64 `json:"retransmits"`
 	Timeouts    uint64 `json:"timeouts"`
 	// Opened counts initiated and accepted connections, Refused the resets for segments without a

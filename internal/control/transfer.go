@@ -96,7 +96,7 @@ type Transfer struct {
 	Bytes   int64          `json:"bytes"`            // transferred, from Offset on
 	Seconds float64        `json:"seconds"`          // from the first byte to the last
 	MBPerS  float64        `json:"mb_per_s"`
-	SHA256  string         `json:"sha256"` // of the file up to Offset and Bytes, in hex
+	SHA256  string         `json:"sha256"` // the digest of the first Offset + Bytes bytes, in hex
 	// Verified says that both ends have compared their SHA-256, and they are equal.
 	Verified bool `json:"verified,omitempty"`
 	// Note is a remark on a successful transfer; empty: none.
