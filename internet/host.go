@@ -26,6 +26,7 @@ type Host struct {
 	ends  map[string]*tidepool.PipeEnd // of its links, by interface
 	sent  map[string]*packets          // by interface
 	addrs []netip.Addr
+	nats  []string // interfaces with a NAT
 
 	mu     sync.Mutex
 	node   *tidepool.Node
@@ -49,13 +50,10 @@ func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
 	h := &Host{
 		world: w, name: name, file: file, ends: map[string]*tidepool.PipeEnd{},
 		sent: map[string]*packets{}, open: map[*opened]any{}, down: true,
+		addrs: c.HostAddrs(),
 	}
-	for i := range c.Interfaces {
-		for _, p := range c.Interfaces[i].Addrs() {
-			if !p.Addr().IsLinkLocalUnicast() {
-				h.addrs = append(h.addrs, p.Addr())
-			}
-		}
+	for _, n := range c.NATs {
+		h.nats = append(h.nats, n.Iface)
 	}
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, name) // never fails

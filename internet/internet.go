@@ -216,7 +216,7 @@ func (w *World) connect(path string, edge topology.Edge) {
 // convergence is how long routing protocols may take at the start.
 const convergence = 3 * time.Minute
 
-// converge waits until every host has a route to every other.
+// converge waits until every host has a route to every other that is not behind a NAT.
 func (w *World) converge() {
 	w.t.Helper()
 	for end := time.Now().Add(convergence); ; time.Sleep(50 * time.Millisecond) {
@@ -230,6 +230,27 @@ func (w *World) converge() {
 	}
 }
 
+// reachable returns the hosts to which a host should have routes: all but those behind the NATs of
+// others.
+func (w *World) reachable(from *Host) []*Host {
+	if !slices.ContainsFunc(w.hosts, func(h *Host) bool { return len(h.nats) > 0 }) {
+		return w.hosts
+	}
+	list := []*Host{from}
+	for i := 0; i < len(list); i++ {
+		for _, l := range w.links {
+			for k, e := range l.ends {
+				to := l.ends[1-k]
+				if e.host == list[i] && !slices.Contains(list, to.host) &&
+					!slices.Contains(to.host.nats, to.iface) {
+					list = append(list, to.host)
+				}
+			}
+		}
+	}
+	return list
+}
+
 // unreached returns two hosts without a route from one to the other; nil: all have their routes.
 func (w *World) unreached() (from, to *Host) {
 	for _, from := range w.hosts {
@@ -237,7 +258,7 @@ func (w *World) unreached() (from, to *Host) {
 		if err != nil {
 			return from, from
 		}
-		for _, to := range w.hosts {
+		for _, to := range w.reachable(from) {
 			for _, a := range to.addrs {
 				if to != from && !slices.ContainsFunc(routes, func(r tidepool.RouteInfo) bool {
 					return r.Prefix.Contains(a)

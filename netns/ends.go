@@ -53,7 +53,8 @@ func freeLinkBehind(addrs []netip.Addr) (e LinkEnds, err error) {
 	if last.IsValid() {
 		base = after(netip.PrefixFrom(last, LinkBits).Masked().Addr())
 		if !linkRange.Contains(base) {
-			return e, fmt.Errorf("too many nested links: no free addresses after %v in %v", last, linkRange)
+			return e, fmt.Errorf("too many nested links: no free addresses after %v in %v", last,
+				linkRange)
 		}
 	}
 	e = LinkEnds{Gateway: base.Next(), Program: base.Next().Next()}
