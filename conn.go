@@ -154,7 +154,7 @@ type ConnInfo struct {
 	// sack or rack.
 	CongestionControl, Strategy string
 
-	// SACK, Timestamps and ECN were negotiated in the handshake. Plain: no option was.
+	// SACK, Timestamps and ECN were negotiated in the handshake. Plain: no option was negotiated.
 	SACK, Timestamps, ECN, Plain bool
 	// SndWScale and RcvWScale are the window scale shifts. -1: not negotiated.
 	SndWScale, RcvWScale int

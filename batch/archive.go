@@ -186,8 +186,8 @@ func (a *archive) unpack(dir string) error {
 	return nil
 }
 
-// sameRun returns why the results on the volume belong to another run than the folder's; nil if
-// they match.
+// sameRun returns nil if the results on the volume are of the folder's run, and otherwise says why
+// not.
 func sameRun(path string, theirs []byte) error {
 	mine, err := files.Text(path, files.MaxData)
 	if errors.Is(err, fs.ErrNotExist) || theirs == nil {

@@ -154,7 +154,7 @@ type system struct {
 	// retry is the advice in that case.
 	silent []string
 	retry  string
-	// hints is the advice for errors; the first match counts.
+	// hints is the advice for errors. Only the first match is used.
 	hints []hint
 	// patience is the timeout of one command, because commands block if the system is down.
 	patience time.Duration

@@ -214,7 +214,7 @@ func (x *execution) expect(s *step) error {
 	return nil
 }
 
-// instead says which other packets of the pattern's kind came.
+// instead lists the other packets of the pattern's kind that arrived.
 func (x *execution) instead(w *pattern) string {
 	var list []string
 	for _, p := range x.pending {

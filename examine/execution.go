@@ -375,8 +375,8 @@ func (x *execution) await(w *pattern, d time.Duration) (*packet, error) {
 	}
 }
 
-// recall returns the first matching packet that came since the examiner or the user last did
-// something, and that no step has expected: the order of answers is the subject's.
+// recall returns the first matching packet since the last action of the examiner or the user, if no
+// step has expected it yet: the subject chooses the order of its answers.
 func (x *execution) recall(w *pattern) *packet {
 	for i, p := range x.pending {
 		if x.usable(w, p) && x.matches(w, p) {

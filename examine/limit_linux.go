@@ -3,7 +3,7 @@ package examine
 import "golang.org/x/sys/unix"
 
 // restrict limits what a process of the subject may use: processor time, memory, the size of files
-// and core dumps. A limit that cannot be set is left out.
+// and core dumps. It ignores limits that it cannot set.
 func restrict(pid int) {
 	for _, l := range []struct {
 		resource int

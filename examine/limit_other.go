@@ -2,5 +2,5 @@
 
 package examine
 
-// restrict limits what a process of the subject may use, where the system can.
+// restrict limits what a process of the subject may use, if the system supports that.
 func restrict(int) {}

@@ -148,7 +148,7 @@ func (p *packet) decodeTCP() {
 	}
 }
 
-// guessChecksum names a common wrong way to compute the checksum that gives the packet's.
+// guessChecksum names a common wrong computation that results in the packet's checksum.
 func (p *packet) guessChecksum() string {
 	b := p.body
 	for _, g := range []struct {

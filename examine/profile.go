@@ -58,7 +58,8 @@ const (
 	grammar2024 = 2024 // directives with times
 )
 
-// Times of RIP of a node of the course, and those that the examiner gives a node that reads them.
+// RIP's times of a node of the course. The examiner writes them into the file of a node that reads
+// them.
 const (
 	coursePeriod  = 5 * time.Second
 	courseTimeout = 12 * time.Second
@@ -273,8 +274,8 @@ func (p *Profile) file(s *Setup, subject, peer []int) string {
 	return b.String()
 }
 
-// Starts sets the commands that start a host and a router, if they are not empty; both starts
-// either. A command without {lnx} gets its file as the course's nodes do.
+// Starts sets the commands that start a host and a router, if they are not empty; both starts hosts
+// and routers. A command without {lnx} gets its file as the course's nodes do.
 func (p *Profile) Starts(both, host, router string) {
 	words := func(command string) []string {
 		list := strings.Fields(command)

@@ -6,7 +6,7 @@ import (
 )
 
 // stalls counts how often this process has not run for a while although it should have. A check
-// that fails in such a while says nothing about the subject.
+// that fails during a stall says nothing about the subject.
 var stalls stallCounter
 
 // stallTime is how late the examiner may be.
@@ -47,7 +47,7 @@ func (s *stallCounter) look() {
 	s.timer.Reset(stallTime / 4)
 }
 
-// now returns the current count. It sees a stall that is not over.
+// now returns the current count, including a stall in progress.
 func (s *stallCounter) now() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -78,7 +78,7 @@ func (u *user) drain(now clock.Time) {
 	}
 }
 
-// events handles what has happened, and reports whether anything has.
+// events handles what has happened, and reports whether there was anything.
 func (u *user) events(now clock.Time) bool {
 	some := false
 	for _, e := range u.stack.Events() {

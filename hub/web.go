@@ -124,7 +124,7 @@ func tokenOf(r *http.Request) string {
 	return r.PostFormValue("token")
 }
 
-// asking returns the student whose token a request has. The lock must be held.
+// asking returns the student whose token is in a request. The caller holds the lock.
 func (h *Hub) asking(token string) (*student, error) {
 	if s := h.withToken(token); s != nil {
 		return s, nil
@@ -151,7 +151,7 @@ func (h *Hub) postJoin(r *http.Request) (string, error) {
 }
 
 // machineOf returns the address of the machine that runs the node: the field "machine" if the
-// request comes by another path than the packets, and otherwise the client's.
+// request does not come by the path of the packets, and otherwise the client's address.
 func machineOf(r *http.Request) (netip.Addr, error) {
 	text := r.PostFormValue("machine")
 	if text == "" {

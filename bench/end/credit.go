@@ -12,8 +12,8 @@ import (
 )
 
 // The receiver of a ceiling reports its byte count periodically, and the sender stays ahead of it
-// by at most the kernel's queue. Packets dropped in that queue cost CPU time and count for nothing:
-// without this limit the measured ceiling would be too low.
+// by at most the kernel's queue. Otherwise the kernel would drop packets that had cost CPU time,
+// and the measured ceiling would be too low.
 const (
 	creditEvery = 256 << 10
 	creditAhead = 3 << 20

@@ -13,7 +13,7 @@ import (
 
 // A plane is a data plane without a protocol. For each segment it computes and verifies 40 bytes of
 // headers with checksums, and copies the data into a ring and out of it at both ends. Its checksums
-// are in plain Go. The rest of a TCP's cost is the protocol's.
+// are in plain Go. What a TCP costs in addition is the cost of the protocol.
 const (
 	planeHead = 40
 	ringBytes = 4 << 20

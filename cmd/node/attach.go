@@ -36,7 +36,7 @@ func (r *remote) flags(c *cobra.Command) {
 	c.Flags().Lookup("token").DefValue = "" // keeps the token out of the help
 }
 
-// answerTime is how long a node may take to answer. A suspended node never does.
+// answerTime limits the wait for a node's answer. A suspended node never answers.
 const answerTime = 5 * time.Second
 
 const nodeArg = "NODE is a node's name, NETWORK/NODE, the path of a socket or of a folder\n" +
@@ -119,8 +119,8 @@ func (r *remote) endpoint(
 	return api.Endpoint{Socket: t.Socket, Away: t.Host != ""}, t.Node, nil
 }
 
-// socketAt returns a path that is a socket's, or the only socket in the folder; empty: it is
-// neither. A name without a separator is a node's.
+// socketAt returns the path of a socket, or of the only socket in a folder; empty: it is neither. A
+// name without a separator is the name of a node.
 func socketAt(path string) string {
 	if strings.ContainsRune(path, filepath.Separator) {
 		if list, err := filepath.Glob(filepath.Join(path, "*.sock")); err == nil && len(list) == 1 {

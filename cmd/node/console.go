@@ -25,7 +25,7 @@ type console struct {
 	dumb     bool // a terminal without cursor control
 	color    bool
 	plain    bool // the locale has only ASCII
-	// height returns the present height of out's terminal, width the width of err's; nil: not a
+	// height returns the current height of out's terminal, width the width of err's; nil: not a
 	// terminal, or a dumb one.
 	height, width func() int
 	endless       func() // repl.Config's Endless; nil: see whileRead

@@ -49,7 +49,7 @@ func (o *labRunOptions) print(c *cobra.Command, r *lab.Results, t taken) error {
 	return err
 }
 
-// printExpectations prints whether the expectations hold, and those that do not.
+// printExpectations prints whether the expectations hold, and lists those that fail.
 func printExpectations(out io.Writer, r *lab.Results, j *lab.Judged) error {
 	if j == nil || len(j.Verdicts) == 0 {
 		return nil

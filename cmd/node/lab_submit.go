@@ -388,7 +388,7 @@ func (o *submitOptions) job(ctx context.Context, study *lab.Study, dir string) (
 	return j, nil
 }
 
-// measure measures one run. Its results are a part's, unless they belong on a volume.
+// measure runs one run and measures it. The run counts as a part's result, except on a volume.
 func (o *submitOptions) measure(
 	ctx context.Context, j *batch.Job, runs int,
 ) (need batch.Need, err error) {

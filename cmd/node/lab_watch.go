@@ -71,7 +71,8 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 		if err := w.look(ctx, r); err != nil {
 			return err
 		}
-		// The time that is left changes often: a terminal shows it, and is no reason for a line.
+		// The remaining time changes often. A terminal shows it, but its change alone prints no
+		// line.
 		state := fmt.Sprint(w.done, w.facts, w.messages)
 		if screen || state != last {
 			if _, err := io.WriteString(t.out, w.lines(screen)); err != nil {

@@ -34,7 +34,7 @@ type Event struct {
 	Kind  Kind
 	Flags tcp.Flags
 	// Seq is the distance from the sequence number that the peer sends next, or with Beyond from
-	// the end of the stack's window. A segment with Seq zero counts as sent, others do not.
+	// the end of the stack's window. Only segments with Seq zero advance the peer.
 	Seq    int32
 	Beyond bool
 	// Ack is the distance from the sequence number that the peer expects next.
@@ -48,7 +48,7 @@ const peerMSS = 1000
 // Settle is how long each event takes: delayed acknowledgments come in this time.
 const Settle = 100 * time.Millisecond
 
-// DelayedACK is a longer time, for programs that may delay acknowledgments by 250 ms, as lwIP does.
+// DelayedACK is a longer time, for programs that may delay acknowledgments by 250 ms, such as lwIP.
 const DelayedACK = 300 * time.Millisecond
 
 // longWait is how long Wait takes.
@@ -115,7 +115,7 @@ func lines(events []Event) []string {
 	return list
 }
 
-// The values that generated segments have. Common ones are listed more than once.
+// The values in generated segments. Common ones are listed more than once.
 var (
 	flagChoices = []tcp.Flags{
 		tcp.SYN, tcp.SYN | tcp.ACK, tcp.ACK, tcp.ACK, tcp.PSH | tcp.ACK, tcp.PSH | tcp.ACK,
@@ -143,7 +143,7 @@ func randomSegment(r *rand.Rand) Event {
 	return e
 }
 
-// randomEvent returns an event that may follow others. Opening a connection may not.
+// randomEvent returns an event that may follow others: any event except opening a connection.
 func randomEvent(r *rand.Rand) Event {
 	const callShare, waitShare = 4, 24
 	switch {

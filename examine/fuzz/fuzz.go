@@ -112,7 +112,7 @@ func cover(e *Event, x *expectation, o *Outcome) coverage {
 	return c
 }
 
-// beyondClass is the class of sequence numbers behind the window.
+// beyondClass is the class of sequence numbers beyond the window.
 const beyondClass = 9
 
 func sizeClass(n int32) int8 {

@@ -81,8 +81,8 @@ func (m *model) permits(e *Event, p *peer) bool {
 	return false
 }
 
-// contradicts reports whether a segment in the window has a FIN before data that has arrived, or
-// data behind a FIN that has.
+// contradicts reports whether a segment in the window has a FIN before data that has already
+// arrived, or data after a FIN that has already arrived.
 func (m *model) contradicts(e *Event, p *peer) bool {
 	seq := p.sequence(e)
 	end := seq + int64(e.Len)

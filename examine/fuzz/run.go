@@ -31,7 +31,7 @@ type timed interface {
 	hurry(enough func() bool)
 }
 
-// errLate is the error of a trial whose difference may be the machine's.
+// errLate is the error of a trial that differs, perhaps because this machine was too slow.
 var errLate = errors.New("the machine is too busy")
 
 // runner carries out sequences on a stack and follows them in the model.

@@ -157,7 +157,7 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadlines
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		// After an error the deadline stays: net/http reads the rest of the body to discard it, and
+		// After an error the deadline stays: net/http reads and discards the rest of the body, and
 		// must not wait for it again.
 		_ = c.SetReadDeadline(time.Time{})
 	}

@@ -26,8 +26,7 @@ func (t Time) Due(now Time) bool { return t != Never && t <= now }
 // Order returns a number that is less for an earlier instant, and greatest for Never.
 func (t Time) Order() uint64 { return uint64(t) - 1 }
 
-// Earliest returns the first of the given instants, ignoring those that are
-// never, and Never if all are.
+// Earliest returns the first of the given instants. It ignores Never, unless all are Never.
 func Earliest(ts ...Time) Time {
 	first := Never.Order()
 	for _, t := range ts {

@@ -113,8 +113,8 @@ type Traced struct {
 	Missed   uint64 `json:"missed"`
 }
 
-// TracedSegment is one segment of a connection. Sequence numbers count from 0 at the SYN, or from
-// 1 at the first byte seen if the SYN was not seen and the connection is another node's.
+// TracedSegment is one segment of a connection. Sequence numbers count from 0 at the SYN. In
+// another node's connection whose SYN was not seen, they count from 1 at the first byte seen.
 type TracedSegment struct {
 	At    time.Time     `json:"at"`
 	Since time.Duration `json:"since_ns"` // since the previous segment

@@ -102,7 +102,7 @@ type Neighbor struct {
 	Iface string     `json:"iface"`
 	Addr  netip.Addr `json:"addr"`
 	UDP   string     `json:"udp"`
-	// State is empty if it cannot be known: behind a TUN device or a program's link.
+	// State is empty if it is unknown: behind a TUN device or a program's link.
 	State NeighborState `json:"state,omitempty"`
 	Since time.Duration `json:"since_ns"` // time in this state
 	Heard time.Duration `json:"heard_ns"` // time since it was heard; negative: never

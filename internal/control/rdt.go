@@ -24,7 +24,7 @@ type RDTOptions struct {
 	Cumulative bool `json:"cumulative,omitempty"`
 	// Compress compresses each packet that becomes shorter (RFC 1950).
 	Compress bool `json:"compress,omitempty"`
-	// Interleave sends the objects of a flow in turn, a packet each.
+	// Interleave sends one packet of each object of a flow in turn.
 	Interleave bool `json:"interleave,omitempty"`
 	// Patience is how long either end waits without progress; 0: 10 s.
 	Patience time.Duration `json:"patience_ns,omitempty"`

@@ -218,7 +218,7 @@ func (f *Folder) Read(name string) (*os.File, fs.FileInfo, error) {
 }
 
 // Create creates a file for reading and writing. It fails with fs.ErrExist if a regular file has
-// the name, and with ErrNotRegular if anything else has.
+// that name, and with ErrNotRegular if something else has it.
 func (f *Folder) Create(name string, perm fs.FileMode) (*os.File, error) {
 	if err := f.Check(name); err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func MayReport(original []byte, r ReportError, self bool) bool {
 	return !u.later || src.Is6()
 }
 
-// upper is where the payload of a packet begins, behind options or extension headers.
+// upper is the offset of a packet's payload, after options or extension headers.
 type upper struct {
 	protocol uint8
 	at       int  // offset of the payload; it can be the end of the packet

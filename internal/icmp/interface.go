@@ -107,8 +107,8 @@ type Outgoing struct {
 	Protocol    uint8
 	RouterAlert bool   // add the option
 	Payload     []byte // with its checksum
-	// Packet is set instead of the rest for a packet of Resolve. Its neighbor is Dst and has the
-	// address Link. If Unreachable is set, the neighbor did not answer: report CodeAddress.
+	// Packet is set alone for a packet of Resolve. Its neighbor is Dst and has the address Link. If
+	// Unreachable is set, the neighbor did not answer: report CodeAddress.
 	Packet      []byte
 	Unreachable bool
 }

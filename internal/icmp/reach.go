@@ -128,7 +128,7 @@ type Reply struct {
 	// negative: all bytes are right.
 	WrongAt int
 	Want    byte
-	// PathMTU is the path MTU up to this hop that a trace has just found; 0: unchanged.
+	// PathMTU is the new path MTU up to this hop, if a trace has just found one; 0: unchanged.
 	PathMTU int
 }
 

@@ -68,7 +68,7 @@ func commonBits(a netip.Addr, source *Candidate) int {
 	return n
 }
 
-// first returns -1 if only a is met, 1 if only b is.
+// first returns -1 if only a is true, 1 if only b is true.
 func first(a, b bool) int {
 	switch {
 	case a == b:

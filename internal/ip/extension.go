@@ -43,7 +43,7 @@ func (h *Header) problem(drop DropReason, code uint8, pointer int) Refusal {
 }
 
 // CheckOptions checks the Hop-by-Hop Options header of packet b, if ParseHeader found one (RFC 8200
-// §4.3). All nodes on the path do.
+// §4.3). Every node on the path calls it.
 func (h *Header) CheckOptions(b []byte) Refusal {
 	if h.Options == nil {
 		return Refusal{}

@@ -35,7 +35,7 @@ func NewIdentifications(secret [16]byte) *Identifications {
 	return &Identifications{secret: secret}
 }
 
-// Next returns the identification of another datagram. That of IPv6 is not 0.
+// Next returns the identification of another datagram. For IPv6 it is never 0.
 func (x *Identifications) Next(src, dst netip.Addr, protocol uint8) uint32 {
 	// Consecutive datagrams have few destinations, as for Table.Hop.
 	from, to := src.As16(), dst.As16()

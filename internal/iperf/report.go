@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What iperf3 prints, reckoned from what the streams have counted.
+// What iperf3 prints, computed from the counters of the streams.
 
 // version is the version that a client and a report announce.
 const version = "3.12" // the iperf3 whose protocol and shapes these are
@@ -138,7 +138,7 @@ func newRow(from, to float64, bytes int64) control.PerfRow {
 	return r
 }
 
-// figures adds to a row what its protocol has.
+// figures adds to a row the values that its protocol has.
 func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Duration) {
 	switch {
 	case t.group.params.UDP && s.sender:

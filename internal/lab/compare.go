@@ -47,8 +47,8 @@ func kindOf(before, after *result.Flow) string {
 	return before.Label + " / " + after.Label
 }
 
-// flowText returns the name of the flow in tables. A single flow is named after its kind, because
-// its name in the file may be another congestion control's.
+// flowText returns the name of the flow in tables. For a single flow it is the kind, because the
+// name in the file may be that of another congestion control.
 func (c *Comparison) flowText() string {
 	switch {
 	case c.Flow == "":

@@ -178,7 +178,7 @@ func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Tri
 	return t, keepRecord(o.Dir, name, record)
 }
 
-// keepRecord writes the files of a record. The record exists when its last file does.
+// keepRecord writes the files of a record. The record exists once its last file exists.
 func keepRecord(dir, name string, record *result.Record) error {
 	if record == nil {
 		return nil

@@ -111,8 +111,8 @@ func bindError(cfg Config, err error) error {
 	return e
 }
 
-// bindAddress returns the address to bind. A host name must resolve now, because it is this
-// machine's.
+// bindAddress returns the address to bind. A host name must resolve now, because it names this
+// machine.
 func bindAddress(cfg Config) (netip.AddrPort, error) {
 	ip := netip.IPv4Unspecified()
 	if cfg.Host != "" {

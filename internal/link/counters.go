@@ -116,7 +116,7 @@ type NeighborInfo struct {
 	Heard, Sent, Refused uint64
 	// Refusal is the last ICMP error; nil: port unreachable.
 	Refusal error
-	// Problem is why the last packet for it was not sent; nil: it was.
+	// Problem is why the last packet to the neighbor was not sent; nil: it was sent.
 	Problem error
 	// Lookup is why the last lookup of its name failed; nil: it did not, or Host is an address.
 	Lookup error

@@ -4,5 +4,5 @@ package link
 
 import "runtime"
 
-// Probe reports no features, because they are Linux's.
+// Probe reports no features, because only Linux has them.
 func Probe() Features { return Features{TUNProblem: "not on " + runtime.GOOS} }

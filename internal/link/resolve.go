@@ -127,7 +127,7 @@ func (r *resolver) round(ctx context.Context) bool {
 	return len(next) == len(r.names)
 }
 
-// failure returns why the last lookup of a name failed; nil: it did not.
+// failure returns why the last lookup of a name failed; nil: it succeeded.
 func (r *resolver) failure(name string) error { return (*r.failed.Load())[name] }
 
 // again requests another round.

@@ -147,8 +147,8 @@ func (p *parser) checkNeighbors() {
 	}
 }
 
-// checkFamily records a neighbor whose UDP address is of another family than the interface's. The
-// socket of [::] has both.
+// checkFamily records a neighbor whose UDP address is of another family than the interface's. A
+// socket at [::] serves both families.
 func (p *parser) checkFamily(n *Neighbor, f *Interface) {
 	theirs, ours := n.UDP.family(), f.UDP.family()
 	if f.Tun == nil && theirs != "" && ours != "" && theirs != ours && f.UDP.Host != "::" {

@@ -367,7 +367,7 @@ const tunPrefix = "tun:"
 // maxTunRoutes limits the routes of one device.
 const maxTunRoutes = 32
 
-// readTun reads the device. readKernels reads the words behind it, because they need all addresses
+// readTun reads the device. readKernels reads the words after it, because they need all addresses
 // of the interface.
 func (p *parser) readTun(l line, device string) (*Tun, bool) {
 	if len(l.words) > 4 {

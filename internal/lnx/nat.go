@@ -118,7 +118,7 @@ func readNAT(p *parser, l line) {
 	}
 }
 
-// natWords reads the arguments of a NAT; end is the position behind them.
+// natWords reads the arguments of a NAT; end is the position after them.
 func (r *report) natWords(c *nat.Config, words []Word, end Pos) bool {
 	for len(words) > 0 {
 		w := words[0]

@@ -36,7 +36,7 @@ type parser struct {
 	seen map[string]Word
 	// Addresses of interfaces, to be added when all are known.
 	addresses []addressLine
-	// The lines of TUN devices with words behind the device, by their interfaces' places.
+	// The lines of TUN devices with words after the device, by their interfaces' places.
 	tuns map[Pos]line
 	// The port forwards of NATs, to be added when all lines are read.
 	natForwards []natForward

@@ -20,9 +20,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Machine is another machine on which nodes of a network run. The program runs there as here, with
-// a state folder of its own: `node net part` executes requests about the part of the network that
-// the machine has. The nodes' sockets are forwarded into the network's directory.
+// Machine is another machine on which nodes of a network run. The same program runs there, with a
+// state folder of its own: `node net part` executes requests about the nodes on that machine. The
+// nodes' sockets are forwarded into the network's directory.
 type Machine struct {
 	Name    string `json:"name"`
 	SSH     string `json:"ssh"`     // the destination

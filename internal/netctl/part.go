@@ -49,7 +49,8 @@ type PartAnswer struct {
 	Change *Change   `json:"change,omitempty"`
 	Ending *Ending   `json:"ending,omitempty"`
 	Status *Status   `json:"status,omitempty"`
-	// Error is why the request failed. Problems are the errors of the nodes' files, if those are.
+	// Error is why the request failed. Problems are the errors of the nodes' files, if there are
+	// any.
 	Error    string          `json:"error,omitempty"`
 	Problems json.RawMessage `json:"problems,omitempty"`
 }

@@ -72,7 +72,7 @@ func visible(b []byte, change int64, touched bool) bool {
 	return n == 0 || !checksum.Verify(b[:n], 0)
 }
 
-// region returns the range of b that may be corrupted. It is empty only if b is.
+// region returns the range of b that may be corrupted. It is empty only if b is empty.
 func (c *Corrupt) region(b []byte) (first, last int) {
 	n := headerLen(b)
 	switch {

@@ -9,9 +9,9 @@ import (
 )
 
 // Opportunities is the rate of a link that sends at the times of a trace, as mahimahi's links do.
-// At each time a number of bytes may leave: of one packet, of several, or of a part of one, whose
-// rest leaves by the next opportunity. Unused bytes are lost, and a packet that arrives at that
-// very time is too late for it.
+// At each time the link may send a number of bytes: of one packet, of several, or of a part of one,
+// whose remaining bytes leave at the next opportunity. Unused bytes are lost. A packet that arrives
+// exactly at an opportunity cannot use it.
 type Opportunities struct {
 	// At are the times since the link's origin, in order. A time that occurs several times is
 	// several opportunities. After the last time the list starts again at that time: opportunities

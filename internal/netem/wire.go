@@ -46,7 +46,7 @@ func (w *wire) first() clock.Time {
 	return t
 }
 
-// take removes the next packet that has arrived by now; nil: no packet has.
+// take removes the next packet that has arrived by now; nil: none has arrived.
 func (w *wire) take(now clock.Time) *Packet {
 	p := w.ring.first()
 	if len(w.heap) > 0 && (p == nil || w.heap[0].before(p)) {

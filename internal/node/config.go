@@ -36,8 +36,8 @@ type Config struct {
 	Observers []*observe.Observer
 	// Probe names a CSV file with a row for each ACK of every connection. Empty: none.
 	Probe string
-	// Drop gives up the process's privileges. Nil: it keeps them. Package operator calls it once,
-	// after devices and ports are open and before the files of captures and of Probe are.
+	// Drop gives up the process's privileges; nil: it keeps them. Package operator calls it once,
+	// after devices and ports are open and before it opens the files of captures and of Probe.
 	Drop func() error
 	// Overwrite lets Probe and captures replace existing files.
 	Overwrite bool

@@ -85,7 +85,7 @@ func (a *accepting[C]) put(c C) {
 	wake(a.ready)
 }
 
-// end makes Accept fail. It returns false if it already did.
+// end makes Accept fail. It returns false if it has been called before.
 func (a *accepting[C]) end() bool {
 	if a.closing.Swap(true) {
 		return false

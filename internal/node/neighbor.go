@@ -80,7 +80,7 @@ func (v *Neighbors) renew(now clock.Time) {
 	}
 }
 
-// check updates the neighbors every watchEvery and after ICMP errors. It reports whether it did.
+// check updates the neighbors every watchEvery and after ICMP errors. It returns true if it did.
 func (v *Neighbors) check(now clock.Time) bool {
 	look := v.next.Due(now)
 	for _, u := range v.udps {

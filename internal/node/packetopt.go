@@ -69,7 +69,7 @@ func (c *PacketConn) membership(iface string, change func(n *Node, i int) error)
 	})
 }
 
-// PathMTU returns the path MTU that a router has reported; 0: none has.
+// PathMTU returns the path MTU that a router has reported; 0: no router has.
 func (c *PacketConn) PathMTU() (mtu int, err error) {
 	err = c.option(func(n *Node) error { mtu = c.us.PathMTU(n.Time.now()); return nil })
 	return mtu, err

@@ -76,8 +76,8 @@ func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
 	t.node.Watchers.Announce(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
-// arrival classifies the payload of a received segment, which t.facts describe, as founding
-// document 001's verbose option does.
+// arrival classifies the payload of a received segment, which t.facts describe, by founding
+// document 001's kinds.
 func (t *Taps) arrival(sid int, packet []byte) tcp.Arrival {
 	k, ok := t.node.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {

@@ -37,7 +37,7 @@ type ownership interface {
 	Ring()
 	// Enter makes the caller the owner, or rings if there is one.
 	Enter() bool
-	// Yield gives up what Enter took, unless a goroutine has rung meanwhile.
+	// Yield undoes Enter, unless a goroutine has rung meanwhile.
 	Yield() bool
 	// Leave gives it up and rings.
 	Leave()

@@ -105,8 +105,8 @@ func (fw *Forward) echo(noEcho func(error)) func(*stack.Echo) bool {
 }
 
 // exchangeEcho sends one echo request and returns when its reply has come. A datagram socket for
-// ICMP has its own identifier, and the kernel checks that of the reply; a raw socket, which only
-// root may open, gets everyone's.
+// ICMP has its own identifier, and gets only replies with it. A raw socket, which only root may
+// open, gets all replies.
 func exchangeEcho(ctx context.Context, e *stack.Echo) error {
 	conn, raw, err := openEcho(e.Dst)
 	if err != nil {

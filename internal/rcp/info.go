@@ -47,7 +47,7 @@ type Info struct {
 	Held int
 	// Unsent and Unread are bytes that are not yet in packets, and not yet read.
 	Unsent, Unread int
-	// SRTT and RTO are the retransmission timer's; an SRTT of 0: no sample.
+	// SRTT and RTO are those of the retransmission timer; an SRTT of 0: no sample.
 	SRTT, RTO time.Duration
 	Counts    Counts
 }

@@ -7,7 +7,7 @@ type Completion struct {
 	Stream uint16
 	// Data is the object, which now belongs to the caller; nil if Err is set.
 	Data []byte
-	// Began is when its first packet arrived; Never: none did.
+	// Began is when its first packet arrived; Never: none has arrived.
 	Began clock.Time
 	// At is when its last packet arrived; with Config.InOrder, the last of all packets that were
 	// sent before its end.

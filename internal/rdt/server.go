@@ -135,7 +135,7 @@ func (s *Server) asks(b []byte) (Checksum, bool) {
 	return 0, false
 }
 
-// room makes room for another flow if possible, and reports whether there is.
+// room makes room for another flow if possible, and reports whether there is room.
 func (s *Server) room(now clock.Time) bool {
 	if len(s.flows) < MaxFlows {
 		return true

@@ -86,8 +86,8 @@ func useLine(c *cobra.Command) string {
 	return use
 }
 
-// positional checks the arguments against the usage line: their number, and the syntax of those
-// whose names syntaxes has.
+// positional checks the arguments against the usage line: their number, and their syntax if their
+// names are in syntaxes.
 func positional(c *cobra.Command, args []string) error {
 	if err := argumentCount(c, args); err != nil {
 		return err

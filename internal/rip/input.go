@@ -85,7 +85,7 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 }
 
 // isDestination reports whether p can be the destination of a route (RFC 2453 §3.9.2: "unicast; not
-// net 0 or 127"). The default route can.
+// net 0 or 127"). The default route is a valid destination.
 func isDestination(p netip.Prefix) bool {
 	a := p.Addr()
 	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2: not multicast or link-local
@@ -301,8 +301,8 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	return s.answer(o, entries)
 }
 
-// silentTo reports whether a request from there is not answered: nothing is sent on the link, or
-// the interface is passive and the request is a router's.
+// silentTo reports whether a request must not be answered: the link sends nothing, or the interface
+// is passive and the request comes from a router.
 func (p *port) silentTo(from netip.AddrPort) bool {
 	return p.Send == SendNone || p.Passive && from.Port() == p.udp()
 }

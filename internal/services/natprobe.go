@@ -78,7 +78,7 @@ func (s *reflector) close() {
 	}
 }
 
-// serve answers what arrives at a socket. If one is closed, all are.
+// serve answers what arrives at a socket. If one socket is closed, all are closed.
 func (s *reflector) serve(addr, port int) {
 	defer s.close()
 	b := make([]byte, 2048)

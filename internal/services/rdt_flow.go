@@ -132,8 +132,8 @@ func (f *flow) shut(err error) bool {
 	return true
 }
 
-// next waits for finished objects or progress. After an error no more objects follow those returned
-// with it.
+// next waits for finished objects or progress. It may return objects together with an error, and
+// none after that.
 func (f *flow) next(ctx context.Context) ([]rdt.Completion, rdt.ReceiverInfo, error) {
 	var end error
 	select {

@@ -74,7 +74,7 @@ func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 // Receive copies the oldest datagram to p; false if there is no datagram.
 func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.udp.Rx(), p) }
 
-// Roomy reports whether the host accepts more datagrams now. If not, Turn is called when it does.
+// Roomy reports whether the host accepts more datagrams now. If not, it calls Turn later.
 func (s *Socket) Roomy() bool {
 	if s.host.stack.Datagrams().Roomy() {
 		return true

@@ -245,8 +245,8 @@ func (ifs *Interfaces) isMany(a v4) bool {
 	return false
 }
 
-// isHost reports whether an address is one of the node's own. Those of 127/8 count; screen drops
-// packets from links that use them.
+// isHost reports whether an address is one of the node's own, including 127/8; screen drops packets
+// from links that use those.
 func (ifs *Interfaces) isHost(a netip.Addr) bool {
 	_, self := ifs.self(a)
 	return self

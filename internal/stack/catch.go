@@ -48,7 +48,7 @@ type Echo struct {
 }
 
 // CatchEcho calls f with each echo request to an address of another host; nil: such requests are
-// dropped, or forwarded, as other packets are. The node answers those to its own addresses.
+// dropped, or forwarded, like other packets. The node itself answers requests to its own addresses.
 func (s *Stack) CatchEcho(f func(now clock.Time, e *Echo)) {
 	s.local.catching.echo, s.icmp.caught = f != nil, f
 }

@@ -18,8 +18,8 @@ import (
 func (s *Stack) SetGuest(deliver func(checked bool, packet []byte)) { s.local.guest = deliver }
 
 // InputGuest sends packets of the guest. Their sources must be addresses of this node. It borrows
-// the packets until Output is drained, as Input does. The node adds nothing to their path: it does
-// not count as a hop.
+// the packets until Output is drained, as Input does. The node is not a hop on their path: it does
+// not decrement the TTL.
 func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 	s.out.memory.reuse()
 	s.in.checked = checked

@@ -36,8 +36,8 @@ type Interface struct {
 	// outside one; its Addr, Own and Rand are ignored. Nil: none.
 	NAT *nat.Config
 
-	// What discovery has found: networks without an address of the node, and addresses that others
-	// are preferred to.
+	// Results of discovery: on-link prefixes without an address of the node, and addresses that are
+	// used only if no other fits.
 	onLink     []netip.Prefix
 	deprecated []netip.Addr
 	hopLimit   uint8 // of IPv6 packets, from a router; 0: defaultTTL

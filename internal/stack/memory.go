@@ -16,8 +16,8 @@ type memory struct {
 const (
 	leastMemory   = 6 // log2 of the smallest size
 	memoryClasses = 6 // up to 2048 bytes; longer packets are allocated
-	// maxFreeMemory limits the bytes that are kept for later, and maxLeft the number of pieces in a
-	// batch that are. The rest is left to the garbage collector.
+	// maxFreeMemory limits the bytes that are kept for reuse, and maxLeft the number of pieces of a
+	// batch that are kept. The garbage collector frees the others.
 	maxFreeMemory = maxQueuedBytes / 4
 	maxLeft       = 1024
 )

@@ -97,7 +97,7 @@ func (ps *Ports) advance(now clock.Time) {
 }
 
 // maxPortQueue is the number of bytes in the stack's queue above which engines wait. It is small
-// because a delayed packet there is retransmitted behind itself.
+// because an engine retransmits a packet that waits there too long.
 const maxPortQueue = 64 << 10
 
 // roomy reports whether the queue has room for another datagram of an engine.

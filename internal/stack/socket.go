@@ -121,7 +121,7 @@ func (ss *Sockets) add(s *Socket) int {
 	return id
 }
 
-// Infos returns all sockets by number, and behind them the connections in SYN-RECEIVED, which have
+// Infos returns all sockets by number, and after them the connections in SYN-RECEIVED, which have
 // no number. If info is set, connections include their TCP state.
 func (ss *Sockets) Infos(info bool, now clock.Time) []control.Socket {
 	ss.expire(now)

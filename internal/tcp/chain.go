@@ -15,7 +15,7 @@ type neighbors[T any] struct{ next, prev *T }
 
 func (n *neighbors[T]) beside() *neighbors[T] { return n }
 
-// push puts an object behind all others; it is in no chain.
+// push adds an object, which is in no chain, at the end.
 func (c *chain[T, P]) push(e *T) {
 	*P(e).beside() = neighbors[T]{prev: c.last}
 	if c.last == nil {

@@ -23,7 +23,7 @@ type Path struct {
 	// DefaultMSS says that a peer without an MSS option takes 536 bytes, or 1220 over IPv6 (RFC
 	// 9293 §3.7.1), and understands the option itself. Otherwise it takes what the outlet carries.
 	DefaultMSS bool
-	// NotHost says, where there is no route, that the address is no single host's.
+	// NotHost says, where there is no route, that the address is not that of a single host.
 	NotHost bool
 }
 
@@ -49,7 +49,7 @@ type Config struct {
 	// Sockopts.Congestion find their names before those of package congestion.
 	Algorithms map[string]congestion.Make
 	// Sequence replaces the initial sequence numbers of RFC 9293 §3.4.1, for reproducible
-	// experiments; nil: the RFC's.
+	// experiments; nil: those of the RFC.
 	Sequence func(Tuple) uint32
 }
 
@@ -95,7 +95,7 @@ type Recovery struct {
 	RTOMin, RTOMax time.Duration
 	// RTOInitial is the RTO before the first sample; zero: 1 s (RFC 6298 §2.1).
 	RTOInitial time.Duration
-	// Pacing spreads the window of new connections over the round trip. BBR always does.
+	// Pacing spreads the window of new connections over the round trip. BBR always paces.
 	Pacing bool
 }
 
@@ -117,8 +117,8 @@ type Retries struct {
 	// Syn is the limit for a SYN; zero: 6, or up to 30 with a small RTOMax, so that it takes 127 s
 	// as 6 do with the usual RTOs.
 	Syn int
-	// SynAck is the limit for a SYN-ACK, whose address may be a victim's; zero: 5, or Syn if that
-	// is less.
+	// SynAck is the limit for a SYN-ACK, whose address may be that of a victim; zero: 5, or Syn if
+	// that is less.
 	SynAck int
 	// SynTimeout is the wait after each SYN and SYN-ACK; zero: RTOInitial, doubled each time.
 	SynTimeout time.Duration

@@ -125,9 +125,9 @@ func (r *receiver) ackOutOfOrder(s *Segment) {
 	r.ack.answer(s.Count, most)
 }
 
-// ackBare reports whether the acknowledgment owed must not ride on data: one with SACK blocks,
-// which would make a full segment too long, and a duplicate, which counts for nothing when it
-// carries data (RFC 5681 §2).
+// ackBare reports whether the acknowledgment must be sent without data: one with SACK blocks, which
+// would make a full segment too long, and a duplicate, which the peer does not count if it carries
+// data (RFC 5681 §2).
 func (r *receiver) ackBare() bool {
 	return r.ack.owed > 1 || r.ack.owed == 1 && r.reassembly.reports()
 }

@@ -23,7 +23,7 @@ func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
 	return false
 }
 
-// outputBy asks the connections of one outlet in turn until one sends.
+// outputBy lets the connections of one outlet send, in turn, until one has sent.
 func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 	l := &h.ready.by[h.ready.turn]
 	for c := l.first; c != nil; c = l.first {

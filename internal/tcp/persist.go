@@ -23,8 +23,8 @@ func (d *sender) startProbing(now clock.Time) {
 	d.persist.at = now.Later(d.rec.RTO(0))
 }
 
-// stopProbing resumes: the byte that a probe carried, if the peer did not take
-// it, goes first. It says nothing about congestion.
+// stopProbing resumes sending. If the peer did not take the byte of the last probe, that byte is
+// sent first. This says nothing about congestion.
 func (d *sender) stopProbing(now clock.Time) {
 	d.persist.at, d.persist.due = clock.Never, false
 	d.rec.LoseFirst(now)

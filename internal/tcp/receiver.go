@@ -65,7 +65,7 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	case seq < r.offeredEdge() && seq+s.segLen() > r.nxt:
 		return true
 	case seq == r.nxt:
-		// A window probe. text does not take its data and acknowledges it; its ACK field counts.
+		// A window probe: text does not take its data, but acknowledges it. Its ACK field counts.
 		return true
 	}
 	return false
@@ -117,7 +117,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	return !r.closed
 }
 
-// takeInOrder makes data readable, and data behind it that has arrived before.
+// takeInOrder makes data readable, with the data after it that arrived earlier.
 func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end

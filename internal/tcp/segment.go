@@ -117,8 +117,8 @@ func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
 // which the stack has joined. (Train is what leaves.)
 type Segment struct {
 	Tuple
-	// Header is the first segment's. The segments of a train have the same Ack, Window, Options and
-	// ECN and no flag but ACK, except that the last may have PSH, which is set here then.
+	// Header is that of the first segment. All segments have the same Ack, Window, Options and ECN
+	// and no flag but ACK, except that the last may have PSH, which is set here then.
 	Header
 	// Payload is borrowed for the call, in wire order; its pieces may be cut anywhere.
 	Payload [][]byte
@@ -148,7 +148,7 @@ func (s *Segment) segLen() uint64 {
 // caller of Output sees to that when it renders the headers.
 type Train struct {
 	Tuple
-	// Header is the first segment's; each further one adds MSS to Seq.
+	// Header is that of the first segment; each later one adds MSS to Seq.
 	Header
 	// Outlet is the interface that the train leaves by.
 	Outlet int

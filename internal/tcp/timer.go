@@ -28,8 +28,8 @@ func fired(at *clock.Time, now clock.Time) bool {
 // idleTime is how long a connection keeps buffer memory after its last data.
 const idleTime = time.Second
 
-// advance runs the timers that are due. Gentler remedies go first: each restarts the retransmission
-// timer, which may be due at the same instant.
+// advance runs the timers that are due, those with the mildest effect first: each restarts the
+// retransmission timer, which may be due at the same instant.
 func (c *Conn) advance(now clock.Time) {
 	if c.snd.rec.Resting() && !c.deadline().Due(now) {
 		return // what was filed is over

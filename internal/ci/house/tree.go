@@ -20,7 +20,7 @@ type source struct {
 	file *ast.File
 }
 
-// maxTextBytes is more than any file that someone wrote has.
+// maxTextBytes is larger than any file that a person wrote.
 const maxTextBytes = 1 << 20
 
 // text is one file of the repository that is not binary.

@@ -91,7 +91,7 @@ type parser struct {
 	names []string // variables in the expression
 }
 
-// fail records the first error. The wrong part extends from a position to the parser's.
+// fail records the first error. The wrong part extends from a position to that of the parser.
 func (p *parser) fail(from int, msg, want string) {
 	if p.err == nil {
 		p.err = &Error{Source: p.text, At: from, Width: max(1, p.at-from), Msg: msg, Want: want}

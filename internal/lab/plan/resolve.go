@@ -33,8 +33,8 @@ func (f *File) Resolved() []byte {
 	return []byte(b.String())
 }
 
-// stillSaid returns the expectations without those that no longer apply because of flags, which
-// Parse would reject. It is nil if none is left.
+// stillSaid returns the expectations without those that do not apply because of flags, which Parse
+// would reject. It is nil if no expectation remains.
 func (f *File) stillSaid(n *node) *node {
 	r := &report{}
 	f.probe(r)

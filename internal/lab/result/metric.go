@@ -78,7 +78,7 @@ var (
 	CwndMax = define("cwnd_max", "bytes", "largest cwnd", "", "largest congestion window")
 )
 
-// The metrics of the founding documents' applications, as these count.
+// The metrics of the founding documents' applications, counted as in the documents.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")

@@ -25,9 +25,9 @@ type Count struct {
 	Hash     string        `json:"hash"`
 }
 
-// countToInfinity runs a ring of three routers that believe each other in turn. Router 0 loses the
-// network behind it. The news reaches router 1, but not router 2, which then advertises a dead
-// route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping" that; it ends at
+// countToInfinity runs a ring of three routers, each of which believes the one before it. Router 0
+// loses the network behind it. The news reaches router 1, but not router 2, which then advertises a
+// dead route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping" that; it ends at
 // infinity.
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)

@@ -16,7 +16,7 @@ type echoStream interface {
 }
 
 // echoClient is the document's client: it writes pieces with pauses, and then waits for the rest of
-// the echo. It compares each byte, while the document compares a SHA-256 of all of them.
+// the echo. It compares each byte; the document compares a SHA-256 of all bytes.
 type echoClient struct {
 	cfg    EchoConfig
 	rng    *rand.Rand

@@ -56,7 +56,7 @@ type ObjectsConfig struct {
 	// SmallestFirst sends the small objects before the large ones, one after the other. It
 	// has no meaning where objects take turns.
 	SmallestFirst bool
-	// RDT is how both ends of that arm are; its zero is the document's.
+	// RDT configures both ends of that arm. The zero value is the document's.
 	RDT rdt.Config
 	// Buffer is the receive buffer of that arm's two sockets in bytes; 0: 16 MiB, as in the
 	// document: a window of 1120 packets arrives at once, which Linux's default drops.

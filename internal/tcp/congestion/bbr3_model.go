@@ -77,8 +77,8 @@ func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	}
 }
 
-// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a new cycle discards the one before the last. A
-// cycle without a sample does not.
+// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a new cycle discards the one before the last, unless
+// the new one has no sample.
 func (m *bbr3Model) advanceFilter() {
 	if m.cycle[1] == 0 {
 		return

@@ -17,9 +17,9 @@ func (b *bbr3) checkStartup(a *Ack) {
 	}
 }
 
-// checkStartupLoss is CheckStartupHighLoss, §5.3.1.3: after a full round of fast
-// recovery with too much loss, in several places, the path is taken for full.
-// Without SACK only one loss a round shows, so that any counts.
+// checkStartupLoss is CheckStartupHighLoss, §5.3.1.3: after a full round of fast recovery with too
+// much loss, in several places, BBR assumes that the path is full. Without SACK only one loss a
+// round is visible, so one place is enough.
 func (b *bbr3) checkStartupLoss(a *Ack) {
 	e := &b.episode
 	if b.state == bbr3Startup && !b.full.reached && e.fast {

@@ -2,8 +2,8 @@ package congestion
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// bbrMax is the most of the last ten rounds, a slot each. A round without a sample makes
-// nothing forgotten.
+// bbrMax is the maximum over the last ten rounds, with a slot for each. A round without a sample
+// discards no older one.
 type bbrMax struct {
 	most  float64
 	slots [bbrBWRounds]float64

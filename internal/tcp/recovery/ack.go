@@ -220,8 +220,8 @@ func (r *Ack) loseOverdue() {
 	v := r.v
 	q := &v.Record
 	if q.at(q.first).place == sacked {
-		// RFC 2018 §8: the peer may discard sacked data. A timeout of a sacked segment shows that
-		// it did.
+		// RFC 2018 §8: the peer may discard sacked data. If a sacked segment times out, the peer
+		// has done so.
 		for id := q.first; id != q.next; id++ {
 			if rec := q.at(id); rec.place == sacked {
 				q.move(id, rec, lost)

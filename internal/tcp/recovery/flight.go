@@ -25,7 +25,7 @@ type ecn struct {
 	until   clock.Time // no new data is sent before, if the window is one segment
 }
 
-// Holds returns until when an echo holds back new data; never if it does not.
+// Holds returns until when an echo holds back new data; Never: it holds back nothing.
 func (e *ecn) Holds(now clock.Time) clock.Time {
 	if e.until <= now {
 		e.until = clock.Never

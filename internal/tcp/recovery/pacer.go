@@ -40,7 +40,7 @@ func (p *Pacer) quantum(mss int) int {
 	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
 }
 
-// Holds returns until when the next train has to wait; never: it need not.
+// Holds returns until when the next train must wait; Never: it need not wait.
 func (p *Pacer) Holds(now clock.Time) clock.Time {
 	if p.rate == 0 || p.next <= now {
 		return clock.Never

@@ -2,8 +2,8 @@ package recovery
 
 import "fmt"
 
-// strategy is a sender's way to detect and repair losses: one a file. Its state is in Recovery. A
-// receiver reports the same whatever its own strategy is.
+// strategy detects and repairs losses at the sender; each is in a file of its own. Its state is in
+// Recovery. The strategy of a receiver does not change what it reports.
 type strategy struct {
 	name    string
 	sack    bool // uses selective acknowledgments; newReno serves peers that send none
