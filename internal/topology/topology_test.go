@@ -367,6 +367,8 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"link A B\n", "port 1\nhost A\nlink A B delay 20ms\n", "link A A", "router\n", "\xff link",
 		"link A B # c\r\nlink B C\tloss 1%\n", "link é B", "#\n",
+		"link A R\nlink R S\nnat R S symmetric udp 2m\nforward R tcp 80 A:8080\nforward R udp 53 A:53\n",
+		"link A R\nlink R S\nnat R S sessions 5 per-host 9\nforward R tcp 80 S:+1\n",
 	} {
 		f.Add(text)
 	}
