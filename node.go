@@ -92,7 +92,7 @@ func OpenPair(i Impairments) (a, b *Node, err error) {
 // defaults are short, for networks within one machine.
 func OpenFile(path string) (*Node, error) { return (&File{Path: path}).Open() }
 
-// File starts nodes from an .lnx file with other links and settings than the file's.
+// File starts nodes from an .lnx file, with links and settings that replace those of the file.
 type File struct {
 	Path string // also in errors
 	// Text is the file's text. Nil: it is read.

@@ -148,7 +148,7 @@ type RDTResult struct {
 	RDTEntry
 	// Data is the object, verified by its SHA-256, or nil if there is an Err.
 	Data []byte
-	// Began is when its first packet arrived, Done when its last packet did. 0: not yet.
+	// Began is when its first packet arrived, Done when its last packet arrived. 0: not yet.
 	Began, Done time.Duration
 	// Err is syscall.ETIMEDOUT if the server became silent. Other errors say what is wrong.
 	Err error

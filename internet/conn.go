@@ -23,7 +23,7 @@ type Conn struct {
 	halves atomic.Uint32 // that were closed
 }
 
-// Read is tidepool.Conn's.
+// Read is like tidepool.Conn.Read.
 func (c *Conn) Read(p []byte) (int, error) {
 	defer c.call("Read")()
 	n, err, own := injected(&c.reads, c.readable, func() (int, error) { return c.Conn.Read(p) })
@@ -33,7 +33,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write is tidepool.Conn's.
+// Write is like tidepool.Conn.Write.
 func (c *Conn) Write(p []byte) (int, error) {
 	defer c.call("Write")()
 	n, err, own := injected(&c.writes, never, func() (int, error) { return c.Conn.Write(p) })
@@ -45,7 +45,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 
 func never() bool { return false }
 
-// Close is tidepool.Conn's.
+// Close is like tidepool.Conn.Close.
 func (c *Conn) Close() error {
 	c.forget()
 	err := c.Conn.Close()
@@ -62,7 +62,7 @@ type PacketConn struct {
 	reads, writes, closes injection
 }
 
-// Read is tidepool.PacketConn's.
+// Read is like tidepool.PacketConn.Read.
 func (c *PacketConn) Read(p []byte) (int, error) {
 	defer c.call("Read")()
 	n, err, own := injected(&c.reads, never, func() (int, error) { return c.PacketConn.Read(p) })
@@ -72,7 +72,7 @@ func (c *PacketConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom is tidepool.PacketConn's.
+// ReadFrom is like tidepool.PacketConn.ReadFrom.
 func (c *PacketConn) ReadFrom(p []byte) (n int, from net.Addr, err error) {
 	at, err := c.read(func() (a netip.AddrPort, err error) {
 		n, a, err = c.PacketConn.ReadFromAddrPort(p)
@@ -84,7 +84,7 @@ func (c *PacketConn) ReadFrom(p []byte) (n int, from net.Addr, err error) {
 	return n, from, err
 }
 
-// ReadFromAddrPort is tidepool.PacketConn's.
+// ReadFromAddrPort is like tidepool.PacketConn.ReadFromAddrPort.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (n int, from netip.AddrPort, err error) {
 	from, err = c.read(func() (a netip.AddrPort, err error) {
 		n, a, err = c.PacketConn.ReadFromAddrPort(p)
@@ -102,17 +102,17 @@ func (c *PacketConn) read(f func() (netip.AddrPort, error)) (netip.AddrPort, err
 	return from, err
 }
 
-// Write is tidepool.PacketConn's.
+// Write is like tidepool.PacketConn.Write.
 func (c *PacketConn) Write(p []byte) (int, error) {
 	return c.write(func() (int, error) { return c.PacketConn.Write(p) })
 }
 
-// WriteTo is tidepool.PacketConn's.
+// WriteTo is like tidepool.PacketConn.WriteTo.
 func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	return c.write(func() (int, error) { return c.PacketConn.WriteTo(p, to) })
 }
 
-// WriteToAddrPort is tidepool.PacketConn's.
+// WriteToAddrPort is like tidepool.PacketConn.WriteToAddrPort.
 func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	return c.write(func() (int, error) { return c.PacketConn.WriteToAddrPort(p, to) })
 }
@@ -126,7 +126,7 @@ func (c *PacketConn) write(f func() (int, error)) (int, error) {
 	return n, err
 }
 
-// Close is tidepool.PacketConn's.
+// Close is like tidepool.PacketConn.Close.
 func (c *PacketConn) Close() error {
 	c.forget()
 	err := c.PacketConn.Close()
@@ -145,7 +145,7 @@ type Listener struct {
 	client *Host // of NewConn
 }
 
-// Accept is tidepool.Listener's.
+// Accept is like tidepool.Listener.Accept.
 func (l *Listener) Accept() (net.Conn, error) {
 	defer l.call("Accept")()
 	c, err, own := injected(&l.accepts, never, l.AcceptTCP)
@@ -161,7 +161,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return l.host.hold(c), nil
 }
 
-// Close is tidepool.Listener's.
+// Close is like tidepool.Listener.Close.
 func (l *Listener) Close() error {
 	l.forget()
 	err := l.Listener.Close()

@@ -41,8 +41,8 @@ func (p *packets) add(at int64, pieces [][]byte) {
 }
 
 // Hash returns the SHA-256 of all packets that the interfaces of links have sent so far, with their
-// times to the nanosecond. The packets of each interface are hashed in their order, so that the
-// order of packets on different links at the same instant does not count.
+// times to the nanosecond. The packets of each interface are hashed in their order, so the order of
+// packets on different links at the same instant does not matter.
 func (w *World) Hash() string {
 	sum := sha256.New()
 	for _, l := range w.links {

@@ -114,7 +114,7 @@ func (h *Host) Name() string { return h.name }
 // Addrs returns the host's addresses.
 func (h *Host) Addrs() []netip.Addr { return slices.Clone(h.addrs) }
 
-// Node is the node that runs the host, until it crashes. It has the calls that Host has not.
+// Node is the node that runs the host, until it crashes. Its methods include those that Host lacks.
 func (h *Host) Node() *tidepool.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,9 +202,9 @@ func (h *Host) isDown() bool {
 	return h.down
 }
 
-// Skew sets the host's clock, which Now returns: it is ahead of the network's time by a duration,
-// behind it if that is negative, and gains drift seconds each second. Connections, deadlines and
-// the timers of package time have the network's time.
+// Skew sets the host's clock, which Now returns: it is ahead of the network's time by a duration
+// (behind it if that is negative) and gains drift seconds each second. Connections, deadlines and
+// the timers of package time follow the network's time.
 func (h *Host) Skew(ahead time.Duration, drift float64) {
 	h.world.happens("the clock of %s is ahead by %v, and gains %v s a second", h.name, ahead, drift)
 	h.mu.Lock()

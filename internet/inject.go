@@ -101,7 +101,7 @@ func (c *Conn) SetWriteError(err error) { c.writes.inject(err) }
 // SetCloseError makes Close return err in a net.OpError. It closes the connection all the same.
 func (c *Conn) SetCloseError(err error) { c.closes.inject(err) }
 
-// SetDeadline is tidepool.Conn's.
+// SetDeadline is like tidepool.Conn.SetDeadline.
 func (c *Conn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -109,10 +109,10 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline is tidepool.Conn's.
+// SetReadDeadline is like tidepool.Conn.SetReadDeadline.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.reads.setDeadline(t) }
 
-// SetWriteDeadline is tidepool.Conn's.
+// SetWriteDeadline is like tidepool.Conn.SetWriteDeadline.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.writes.setDeadline(t) }
 
 // CanRead reports whether Read returns without waiting: data, io.EOF or an error.
@@ -134,10 +134,10 @@ func (c *Conn) readable() bool {
 // IsClosed reports whether Close was called, or CloseRead and CloseWrite.
 func (c *Conn) IsClosed() bool { return c.closed.Load() || c.halves.Load() == 3 }
 
-// CloseRead is tidepool.Conn's.
+// CloseRead is like tidepool.Conn.CloseRead.
 func (c *Conn) CloseRead() error { c.halves.Or(1); return c.Conn.CloseRead() }
 
-// CloseWrite is tidepool.Conn's.
+// CloseWrite is like tidepool.Conn.CloseWrite.
 func (c *Conn) CloseWrite() error { c.halves.Or(2); return c.Conn.CloseWrite() }
 
 // Peer returns the connection's other end, or nil if the peer has not accepted or has closed it.
@@ -173,7 +173,7 @@ func (c *PacketConn) SetWriteError(err error) { c.writes.inject(err) }
 // SetCloseError makes Close return err in a net.OpError. It closes the socket all the same.
 func (c *PacketConn) SetCloseError(err error) { c.closes.inject(err) }
 
-// SetDeadline is tidepool.PacketConn's.
+// SetDeadline is like tidepool.PacketConn.SetDeadline.
 func (c *PacketConn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -181,10 +181,10 @@ func (c *PacketConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline is tidepool.PacketConn's.
+// SetReadDeadline is like tidepool.PacketConn.SetReadDeadline.
 func (c *PacketConn) SetReadDeadline(t time.Time) error { return c.reads.setDeadline(t) }
 
-// SetWriteDeadline is tidepool.PacketConn's.
+// SetWriteDeadline is like tidepool.PacketConn.SetWriteDeadline.
 func (c *PacketConn) SetWriteDeadline(t time.Time) error { return c.writes.setDeadline(t) }
 
 // IsClosed reports whether Close was called.
@@ -201,7 +201,7 @@ func (l *Listener) SetAcceptError(err error) { l.accepts.inject(err) }
 // SetCloseError makes Close return err in a net.OpError. It closes the listener all the same.
 func (l *Listener) SetCloseError(err error) { l.closes.inject(err) }
 
-// SetDeadline is tidepool.Listener's.
+// SetDeadline is like tidepool.Listener.SetDeadline.
 func (l *Listener) SetDeadline(t time.Time) error { return l.accepts.setDeadline(t) }
 
 func (l *Listener) opError(op string, err error) error {

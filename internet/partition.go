@@ -32,7 +32,7 @@ func (w *World) Partition(groups ...[]string) {
 	}
 }
 
-// Heal ends the partition. Links that were cut one by one stay so.
+// Heal ends the partition. Links that were cut one by one stay cut.
 func (w *World) Heal() {
 	w.happens("the partition heals")
 	w.groups.Store(nil)

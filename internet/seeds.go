@@ -171,7 +171,8 @@ type search struct {
 const (
 	// shrunk is how many failed seeds of a search are shrunk.
 	shrunk = 3
-	// margin is how long before the time limit of go test a test ends, to say what it did.
+	// margin is how long before the time limit of go test a test ends, so that it can say what it
+	// did.
 	margin = 5 * time.Second
 )
 

@@ -202,7 +202,7 @@ func lookForSpins() {
 	time.AfterFunc(look, lookForSpins)
 }
 
-// loaded is when the process began, as far as the time limit of go test counts.
+// loaded is when the process began, for the time limit of go test.
 var loaded = time.Now()
 
 // timeLimit is go test's -timeout. 0: none.

@@ -21,7 +21,7 @@ var linkRange = netip.MustParsePrefix("100.64.0.0/10")
 // with a random global ID (RFC 4193 §3.2).
 var linkRange6 = netip.MustParsePrefix("fdb6:2c0a:91e5::/48")
 
-// LinkEnds are the addresses of a link's ends. Those of IPv6 are invalid without IPv6.
+// LinkEnds are the addresses of a link's ends. Without IPv6, those of IPv6 are invalid.
 type LinkEnds struct{ Gateway, Program, Gateway6, Program6 netip.Addr }
 
 // FreeLink chooses the network of a link: the one behind those that this machine, or the link

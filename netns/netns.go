@@ -37,11 +37,11 @@ type Config struct {
 	Diag bool
 }
 
-// Program is a program to run. Its standard streams are the caller's.
+// Program is a program to run. It has the standard streams of the caller.
 type Program struct {
 	// Args are the program, as a name in PATH or a path, and its arguments.
 	Args []string
-	// Dir is the working directory, Env the environment. Empty: the caller's.
+	// Dir is the working directory, Env the environment. Empty: those of the caller.
 	Dir string
 	Env []string
 }

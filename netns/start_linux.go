@@ -176,7 +176,7 @@ func (q *Process) order(cfg Config) error {
 // maxReport limits what the process sends back, in bytes.
 const maxReport = 1 << 14
 
-// receive reads one report, and the descriptors that come with it.
+// receive reads one report, and the descriptors that are attached to it.
 func (q *Process) receive() (r report, fds []int, err error) {
 	text := make([]byte, maxReport)
 	n, fds, err := Receive(q.conn, text)
@@ -189,8 +189,8 @@ func (q *Process) receive() (r report, fds []int, err error) {
 // maxRights limits the descriptors that come with a message.
 const maxRights = 8
 
-// Receive reads a message from a Unix socket into b, with the descriptors that come with it. At the
-// end of the stream it returns io.EOF.
+// Receive reads a message from a Unix socket into b, with the descriptors that are attached to it.
+// At the end of the stream it returns io.EOF.
 func Receive(c *net.UnixConn, b []byte) (n int, fds []int, err error) {
 	rights := make([]byte, unix.CmsgSpace(4*maxRights))
 	n, size, _, _, err := c.ReadMsgUnix(b, rights)

@@ -120,7 +120,7 @@ func (t terminal) restore() {
 	signal.Reset(unix.SIGTTOU)
 }
 
-// end ends or awaits the processes that are left.
+// end ends or awaits the remaining processes.
 func (l Left) end() {
 	list := children()
 	if len(list) == 0 {

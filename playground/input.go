@@ -24,7 +24,7 @@ type Input struct {
 	Line string `json:"line,omitempty"`
 	// Stop is Ctrl-C in the node's shell.
 	Stop bool `json:"stop,omitempty"`
-	// File is a file that becomes one of the node's. Data is its contents.
+	// File is a file that becomes one of the node's files. Data is its contents.
 	File string `json:"file,omitempty"`
 	Data []byte `json:"data,omitempty"`
 	// Request is a request to the API.
@@ -33,7 +33,7 @@ type Input struct {
 	Abort int `json:"abort,omitempty"`
 }
 
-// Request is a request to the API that changes the network. Those that only read are no inputs.
+// Request is a request to the API that changes the network. Requests that only read are not inputs.
 type Request struct {
 	Number int    `json:"number"` // from 1; for Abort
 	Method string `json:"method"`

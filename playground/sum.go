@@ -7,8 +7,8 @@ import (
 )
 
 // sum hashes the packets that the interfaces of a node have sent, with their times. Packets of one
-// interface are hashed in their order, so that the order of packets on different links at the same
-// instant does not count.
+// interface are hashed in their order, so the order of packets on different links at the same
+// instant does not matter.
 type sum struct {
 	mu             sync.Mutex
 	hashes         []uint64 // by interface

@@ -208,7 +208,7 @@ func request(ctx context.Context, c *quic.Conn, number uint32) (*quic.Stream, er
 	return s, s.Close()
 }
 
-// errWrongObject means that the received bytes differ from the object's.
+// errWrongObject means that the received bytes differ from those of the object.
 var errWrongObject = errors.New("received bytes differ from the object's")
 
 // read passes the bytes of object i to got as they arrive.

@@ -32,7 +32,7 @@ func gvisorLink(spec *Spec) (stack.LinkEndpoint, error) {
 	return &tunedLink{socket: s, mtu: uint32(spec.MTU)}, s.Coalesce()
 }
 
-// ownLink returns gVisor's own link for a file descriptor, which uses recvmmsg.
+// ownLink returns gVisor's own link for a file descriptor. It uses recvmmsg.
 func ownLink(spec *Spec) (stack.LinkEndpoint, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

@@ -36,8 +36,8 @@ var lengths = []struct{ bits, share int }{
 	{32, 2},
 }
 
-// manyPrefixes are n different prefixes of such lengths, in clusters, as registries
-// hand out blocks whose holders announce them in parts.
+// manyPrefixes are n different prefixes of such lengths, in clusters: registries assign blocks, and
+// their holders announce parts of them.
 func manyPrefixes(n int) []netip.Prefix {
 	rng := rand.New(rand.NewPCG(100, uint64(n)))
 	seen := make(map[netip.Prefix]bool, n)

@@ -190,7 +190,7 @@ func (t *test) measure(ctx context.Context) error {
 	}
 }
 
-// reasonTime is how long to wait for the other end's reason after a stream breaks.
+// reasonTime limits the wait for the other end's reason after a stream breaks.
 const reasonTime = 2 * time.Second
 
 // reason returns why a stream ended: the other end's reason if it sends one.

@@ -108,7 +108,7 @@ func (d *TUN) Raise() error {
 	return err
 }
 
-// Raised adds the routes again, which the kernel removed when its end went down.
+// Raised adds the routes that the kernel removed when its end went down.
 func (d *TUN) Raised() error {
 	for _, p := range d.routes {
 		if err := d.route(unix.SIOCADDRT, p); err != nil && !errors.Is(err, unix.EEXIST) {

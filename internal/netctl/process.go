@@ -209,7 +209,7 @@ func (c *child) await(ctx context.Context) error {
 	}
 }
 
-// answers reports whether a node answers a request. It listens before it has its UDP ports, and
+// answers reports whether a node answers a request. A node listens before it has its UDP ports, and
 // answers afterward.
 func (p process) answers(ctx context.Context) bool {
 	c, ctx, done := p.client(ctx, askTime)

@@ -24,7 +24,7 @@ type Inside struct {
 // Entered is the node's answer to the descriptors.
 type Entered struct {
 	Error string `json:"error,omitempty"`
-	// Retry is set if another program was faster: its namespaces can be joined.
+	// Retry is set if another program was faster: then this one can join its namespaces.
 	Retry bool `json:"retry,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // Nodes that exchange ports reload in two steps: each closes what it must give up, then each opens
 // what it gets. If one of them fails, all undo the first step.
 
-// releaseTime is how long a node waits for the second step before it takes back what it gave up.
+// releaseTime limits the wait for the second step. After it, a node takes back what it released.
 const releaseTime = 30 * time.Second
 
 // released is what a node has given up in the first step. Under Reloader.mu.

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The resolver asks each server once in a round. The rounds have these timeouts, which double (RFC
-// 1536 §1). It caches no answers, so there is no cache to poison.
+// The resolver asks each server once in a round. These are the timeouts of the rounds, which double
+// (RFC 1536 §1). It caches no answers, so there is no cache to poison.
 var dnsTimeouts = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
 // maxAliases bounds the CNAME records that lead to an address, and so ends loops of them.

@@ -133,8 +133,8 @@ func (fw *forwarder) translate(now clock.Time, i int, f *flow, h *ip.Header, b [
 	return true
 }
 
-// inward forwards a packet to the inside host of a match. Until it is sent, it stays as it arrived:
-// an ICMP error quotes what its sender has sent.
+// inward forwards a packet to the inside host of a match. It translates the packet only when it
+// sends it, so that an ICMP error quotes what the sender has sent.
 func (fw *forwarder) inward(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, m nat.Match,
 ) {

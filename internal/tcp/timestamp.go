@@ -19,8 +19,8 @@ type stamps struct {
 }
 
 const (
-	// stampLife is how long TS.Recent is valid: RFC 7323 §5.5, 24 days, before the fastest allowed
-	// clock wraps half way.
+	// stampLife is how long TS.Recent is valid: 24 days (RFC 7323 §5.5), less than the fastest
+	// allowed clock takes to wrap half way.
 	stampLife = 24 * 24 * time.Hour
 	// stampBytes is the size of the option in each segment, with its two NOPs.
 	stampBytes = 12

@@ -71,8 +71,8 @@ func (p *Plan) names(ends [][]end, routers []bool) []string {
 	return dnsLines(hosts, server, len(ends[server][0].addrs), p.Zone)
 }
 
-// Names returns the lines about the DNS for each of the files of a network. The node of that name
-// serves the names of all; if it is empty, the first host does.
+// Names returns the lines about the DNS for each of the files of a network. The named node serves
+// the names of all nodes; without a name, the first host does.
 func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	at := slices.IndexFunc(configs, func(c *lnx.Config) bool {
 		return c.Name == server || server == "" && !c.Forwarding

@@ -24,7 +24,7 @@ type Socket struct {
 	rx     *buffer.Ring
 	err    error // the last ICMP error, until TakeError
 	closed bool
-	// The socket is one of Host.Admit. Its local address may be another host's.
+	// The socket was opened by Host.Admit. Its local address may be that of another host.
 	admitted bool
 	opts     Options
 	path     pathMTU
@@ -52,7 +52,7 @@ type Options struct {
 	// Outlet is the outgoing interface of multicast and limited broadcast datagrams, counted from
 	// 1; 0: that of the socket's address, or of the route, or the first.
 	Outlet int
-	// Source is the source address, one of the node's; invalid: the socket's, or that of the route.
+	// Source is one of the node's addresses; invalid: that of the socket, or of the route.
 	Source netip.Addr
 }
 

@@ -45,7 +45,8 @@ type socket struct {
 
 func newSocket(conn net.Conn, in *bufio.Reader) *socket { return &socket{conn: conn, in: in} }
 
-// protocolError is an error of the page, which gets the code (RFC 6455 §7.4.1) with it.
+// protocolError is an error of the page. The bridge closes the connection with this code (RFC 6455
+// §7.4.1).
 type protocolError struct {
 	code int
 	text string
@@ -91,7 +92,7 @@ func (s *socket) read() ([]byte, error) {
 	}
 }
 
-// frame reads a frame. Those of messages go to s.message.
+// frame reads a frame. It stores the frames of messages in s.message.
 func (s *socket) frame() (op byte, last bool, payload []byte, err error) {
 	var head [8]byte
 	if _, err = io.ReadFull(s.in, head[:2]); err != nil {

@@ -182,7 +182,7 @@ func (f *flow) warm(now clock.Time) {
 	f.view.Warm(now)
 }
 
-// Label returns what distinguishes the flow from others of its kind.
+// Label returns the setting that distinguishes the flow from others of its kind.
 func Label(f *plan.Flow) string {
 	app := &f.App
 	switch {

@@ -117,8 +117,8 @@ func (v *Recovery) ResendLarge(mss int) {
 	v.Episode.force = v.Record.Lost()
 }
 
-// ResendProbe marks for retransmission an MTU probe that a router reports as too big. It reports
-// false if seq is not a probe's.
+// ResendProbe marks for retransmission an MTU probe that a router reports as too big. It returns
+// false if seq is not that of a probe.
 func (v *Recovery) ResendProbe(seq uint64) bool {
 	id := v.Record.find(seq)
 	if !v.Record.has(id) || v.Record.at(id).flags&MTUProbe == 0 {

@@ -21,7 +21,7 @@ type Quirks struct {
 	// received segment is answered with another one.
 	AckStorm int
 	// Stall closes the window to 0 once, after that many received bytes, for StallFor. The peer
-	// does not announce that it opens again: only an answer to a probe does.
+	// does not announce that it opens again; it only answers probes.
 	Stall    int
 	StallFor time.Duration
 	// LoseEach drops every LoseEach-th received segment with data; 0: none.
