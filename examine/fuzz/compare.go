@@ -123,11 +123,12 @@ func (f *finder) try(events []Event) error {
 	if d.Wrong == "" || f.knows(d.key, true) {
 		return nil
 	}
-	// Runs on a busy machine vary: a result that cannot be confirmed is shrunk with more care.
-	for times := 1; times <= confirmations; times++ {
+	// A result that cannot be confirmed is shrunk with more care.
+	for times := range confirmations + 1 {
 		shorter := shrink(d.Events, func(less []Event) bool {
 			x, err := f.hasty(less)
-			return err == nil && x.same(&d, less) && f.confirmed(less, times).same(&d, less)
+			return err == nil && x.same(&d, less) &&
+				(times == 0 || f.confirmed(less, times).same(&d, less))
 		})
 		if x := f.confirmed(shorter, confirmations); x.same(&d, shorter) {
 			d = x
