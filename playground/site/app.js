@@ -215,7 +215,7 @@ const editor = new Editor({
 const files = element(`<div><div class="editor"><p class="hint">Each node has its own files, in memory. A capture is a file too: type
   <code>capture all -w a.pcapng</code> in a node's shell and later <code>capture stop</code>, then download it here.</p>
   <form class="row"><label>To <select></select></label><input type="file" aria-label="File to upload"></form>
-  <table><thead><tr><th>Node<th>File<th class="number">Bytes<th></tr></thead><tbody></tbody></table></div></div>`);
+  <table aria-label="Files of the nodes"><thead><tr><th>Node<th>File<th class="number">Bytes<th></tr></thead><tbody></tbody></table></div></div>`);
 const [fileNode, fileInput, fileRows] = ["select", "input", "tbody"].map((s) => files.querySelector(s));
 const largest = 64 << 20; // as playground.MaxFile
 

@@ -69,7 +69,7 @@ export class Terminal {
       e.preventDefault();
       this.back = Math.min(Math.max(this.back + (e.key === "ArrowUp" ? 1 : -1), 0), this.history.length);
       this.input.value = this.back ? this.history.at(-this.back) : "";
-    } else if (e.key === "Tab" && !e.shiftKey && this.input.value) {
+    } else if (e.key === "Tab" && !e.shiftKey && this.input.value && this.input.value !== this.whole) {
       e.preventDefault();
       void this.complete();
     }
@@ -78,7 +78,9 @@ export class Terminal {
   async complete() {
     const line = this.input.value;
     const words = await this.ask.complete(line);
-    if (this.input.value !== line || words.length === 0) return;
+    if (this.input.value !== line) return;
+    this.whole = line; // unless a word completes it: the next Tab leaves the terminal
+    if (words.length === 0) return;
     let common = words[0];
     for (const w of words) while (!w.startsWith(common)) common = common.slice(0, -1);
     const head = line.slice(0, line.length - /\S*$/.exec(line)[0].length);

@@ -40,10 +40,10 @@ async function go(page, what) {
   await page.waitForSelector(shown[what.split(":")[0]]);
 }
 
-const interactive = new Set(["button", "link", "slider", "combobox", "radio", "textbox", "checkbox"]);
+export const interactive = new Set(["button", "link", "slider", "combobox", "radio", "textbox", "checkbox"]);
 
 /** tree is what Chromium tells a screen reader: role, name and properties of what is not ignored. */
-async function tree(page) {
+export async function tree(page) {
   const cdp = await page.context().newCDPSession(page);
   const { nodes } = await cdp.send("Accessibility.getFullAXTree");
   await cdp.detach();
@@ -213,7 +213,7 @@ test("nothing moves for who asks for less motion", async (browser, shared) => {
 });
 
 /** faint is what has too little contrast with what is behind it (WCAG 2.2, 1.4.3 and 1.4.11). */
-const faint = (page) => page.evaluate(() => {
+export const faint = (page) => page.evaluate(() => {
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
     .getContext("2d", { willReadFrequently: true });
   const rgba = (text) => {

@@ -17,9 +17,11 @@ let served, page, address;
 const files = join(folder, "join-files");
 export const tests = [
   ["a page of the playground joins a network of processes, and files pass both ways", async (browser, shared) => {
+    await net("down", "a-b-c").catch(() => {}); // of the browser before
+    for (const old of [join(folder, "a-b-c"), files]) rmSync(old, { recursive: true, force: true });
     const network = await copy("a-b-c"), c = join(folder, "C.lnx");
     renameSync(join(network, "C.lnx"), c); // the page is C
-    mkdirSync(files, { recursive: true });
+    mkdirSync(files);
     await net("up", network, "--files", files);
     served = await serve("a-b-c", "--bridge", c);
     address = await eventually("an address", () => /#join=\S+/.exec(served.said())?.[0]);
@@ -72,7 +74,6 @@ export const tests = [
     await message(page, "The bridge has closed the connection: `node net serve` has ended. Restart joins again.");
     assert.deepEqual(page.complaints, []);
     await net("down", "a-b-c");
-    rmSync(join(folder, "a-b-c"), { recursive: true });
     await close();
   }],
 ];

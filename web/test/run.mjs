@@ -37,7 +37,7 @@ if (!at) {
   console.log(`skip: needs chromium\nweb: ${passed} passed, ${failed} failed, 1 skipped`);
   process.exit(failed > 0 ? 1 : 0);
 }
-const tests = await load("page", "picture", "access", "dead", "solo", "apply", "dual", "night", "playground", "robust", "draw", "lessons", "lab", "embed", "join");
+const tests = await load("page", "picture", "access", "dead", "solo", "apply", "dual", "night", "playground", "robust", "draw", "lessons", "lab", "embed", "join", "reach");
 await build();
 browser = await chromium.launch({
   executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
