@@ -34,6 +34,12 @@ func parse(name, text string, joined bool) (list []*lnx.Config, err error) {
 	if joined && len(list) != 1 {
 		return nil, fmt.Errorf("%s: it has %d nodes: a page joins as 1", name, len(list))
 	}
+	for _, c := range list {
+		if len(c.Forwards) > 0 {
+			return nil, fmt.Errorf("%s: a browser has no real sockets: remove `%s` from %s.lnx", name,
+				&c.Forwards[0], c.Name)
+		}
+	}
 	for _, e := range topology.From(name, list).Links {
 		first := list[e.Ends[0].Node].Name + "'s " + e.Ends[0].Iface
 		switch {

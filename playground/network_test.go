@@ -53,6 +53,8 @@ func TestBadFiles(t *testing.T) {
 		a + "-- B.lnx --\ninterfac if0\n":   "B.lnx:4:1: ",
 		a + strings.ReplaceAll(a, "A", "B"): "B.lnx:4:15: 10.0.0.1 is also the address of if0 of A",
 		a:                                   "n: the link of A's if0 has 1 ends",
+		a + "publish 8080 10.0.0.2:80\n": "n: a browser has no real sockets: remove " +
+			"`publish 8080 10.0.0.2:80` from A.lnx",
 		"-- A.lnx --\ninterface t 10.0.0.1/24 tun:x\n": "n: a page has no TUN devices: remove A's t",
 	} {
 		require.ErrorContains(t, Check("n", text), want, "%s", text)

@@ -17,16 +17,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
@@ -128,6 +131,16 @@ func (w *World) open(configs []*lnx.Config) (err error) {
 	return nil
 }
 
+// refuse makes a node refuse a request that opens a port forward: sockets of the program, which
+// nothing can reach in a browser.
+func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
+	delete(h, reflect.TypeFor[R]())
+	control.Handle(h, func(context.Context, R) (control.Door, error) {
+		return control.Door{}, fmt.Errorf("%s: %w in this page: a browser has no real sockets", name,
+			control.ErrUnsupported)
+	})
+}
+
 // timers are TCP's usual ones (RFC 6298 §2): those of .lnx files are for networks in one machine.
 func timers(c *tcp.Config) {
 	c.Recovery.RTOMin = 200 * time.Millisecond
@@ -157,7 +170,19 @@ func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, err
 		_ = h.files.Close() // report the first error
 		return nil, err
 	}
-	return h, nil
+	refuse[control.Publish](h.node.Handlers, "publish")
+	refuse[control.Expose](h.node.Handlers, "expose")
+	refuse[control.Splice](h.node.Handlers, "splice")
+	refuse[control.Socks](h.node.Handlers, "socks")
+	return h, h.node.Node.Call(func(s *stack.Stack, _ clock.Time) error {
+		h.node.Node.Follow(func() bool {
+			if s.TCP().Counters().Retransmits > 0 {
+				h.retransmitted.Store(int64(w.clock.Now().Sub(w.began)))
+			}
+			return h.retransmitted.Load() > 0
+		})
+		return nil
+	})
 }
 
 // Now returns the virtual time since the start.
@@ -179,18 +204,27 @@ type State struct {
 	// Retransmits and Timeouts are those of TCP, of all nodes.
 	Retransmits uint64 `json:"retransmits"`
 	Timeouts    uint64 `json:"timeouts"`
+	// FirstRetransmit is when a node retransmitted for the first time. 0: none did.
+	FirstRetransmit time.Duration `json:"first_retransmit"`
 }
 
 // State returns the state.
 func (w *World) State() State {
 	s := State{At: w.Now()}
 	total := uint64(0)
+	for _, h := range w.hosts { // a call makes the network send what is due at this instant
+		_ = h.node.Node.Call(func(*stack.Stack, clock.Time) error { return nil })
+	}
 	for _, h := range w.hosts {
 		packets, bytes, sum := h.sent.total()
 		s.Packets, s.Bytes = s.Packets+packets, s.Bytes+bytes
 		total = mix(total, sum)
 		if c, err := control.Ask(w.ends, h.node, control.TCPCounters{}); err == nil {
 			s.Retransmits, s.Timeouts = s.Retransmits+c.Retransmits, s.Timeouts+c.Timeouts
+		}
+		at := time.Duration(h.retransmitted.Load())
+		if at > 0 && (s.FirstRetransmit == 0 || at < s.FirstRetransmit) {
+			s.FirstRetransmit = at
 		}
 	}
 	s.Hash = fmt.Sprintf("%016x", total)

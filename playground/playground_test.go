@@ -99,6 +99,39 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
+// TestMark checks that the first retransmission has one time, whenever a page asks for it.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	want := run(t, lossy(1), transfer).FirstRetransmit
+	in(t, lossy(1), func(t *testing.T, w *World, _ *output) {
+		for i := range transfer {
+			require.NoError(t, w.Replay(&transfer[i]))
+		}
+		w.Advance(want - 1)
+		assert.Zero(t, w.State().FirstRetransmit)
+		assert.Zero(t, w.State().Retransmits)
+		w.Advance(want)
+		there := w.State() // it has the packets of this instant
+		assert.Equal(t, want, there.FirstRetransmit)
+		assert.NotZero(t, there.Retransmits)
+		assert.Equal(t, there, w.State())
+	})
+}
+
+// TestPortForwards checks that commands which need sockets of the machine say so.
+func TestPortForwards(t *testing.T) {
+	t.Parallel()
+	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
+		for _, line := range []string{
+			"publish 8080 10.1.0.2:80", "expose 80 127.0.0.1:3000", "splice 10.0.0.1", "socks 1080",
+		} {
+			require.NoError(t, w.Do(&Input{Node: "A", Line: line}, nil))
+			name, _, _ := strings.Cut(line, " ")
+			assert.Contains(t, out.of("A"), name+": not supported in this page: a browser has no real")
+		}
+	})
+}
+
 // TestSource checks that a script of the shell is a file of the node, and ends if it runs itself.
 func TestSource(t *testing.T) {
 	t.Parallel()

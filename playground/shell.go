@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -18,6 +19,8 @@ type host struct {
 	files *files.Folder
 	sent  *sum
 	lines chan string // typed lines
+
+	retransmitted atomic.Int64 // when TCP first did, since the world's start; 0: not yet
 
 	mu      sync.Mutex
 	session *repl.Shell // nil: none yet

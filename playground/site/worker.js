@@ -11,7 +11,7 @@ const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
 let opens = 0;
 let checker; // an instance that only checks network files
-let state = { retransmits: 0 };
+let state = {};
 let heard = 0; // the page has all output until then
 
 const hear = {
@@ -29,8 +29,9 @@ const hear = {
 
 function tell(full) {
   const now = session.world.state();
-  if (now.retransmits > 0 && state.retransmits === 0 && !session.real) {
-    postMessage({ mark: { at: session.now, text: "first retransmission" } });
+  const at = now.first_retransmit;
+  if (at > 0 && state.first_retransmit !== at && !session.real) {
+    postMessage({ mark: { at, text: "first retransmission" } });
   }
   state = now;
   postMessage({ state: { ...now, at: session.now, end: session.end, speed, slow, ...full } });
@@ -92,7 +93,7 @@ function begin(opened) {
   session?.close?.();
   session = opened;
   heard = 0;
-  state = { retransmits: 0 };
+  state = {};
   speed = 0;
 }
 
@@ -129,7 +130,7 @@ const answers = {
   },
   seek(to) {
     const began = performance.now();
-    state = { retransmits: 0 };
+    state = {};
     heard = Math.max(heard, session.end);
     session.seek(to);
     tell({ took: performance.now() - began });

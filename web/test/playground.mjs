@@ -60,6 +60,11 @@ export const tests = [
     await page.focus("#scrub");
     await page.$eval("#scrub", (s) => { s.value = s.max; s.dispatchEvent(new Event("input")); });
     await eventually("the end", async () => (await output(page, "A")).includes("equal at both ends"));
+    await page.click("#share"); // a link that was made later has the mark at the same time
+    await page.waitForFunction((h) => location.hash !== h, new URL(other.url()).hash);
+    const later = await visit(await browser, await page.evaluate(() => location.hash));
+    assert.equal(await later.textContent("#marks"), await page.textContent("#marks"));
+    await later.close();
     console.log(`      a jump back took ${took.toFixed(0)} ms`);
   }],
   ["a session of the playground has the same hash natively", async () => {

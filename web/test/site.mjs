@@ -116,8 +116,8 @@ export async function replay({ network, inputs }) {
 }
 
 /** same checks that the native program has the same state after the session. */
-export async function same({ at, packets, bytes, hash, retransmits, timeouts }) {
-  assert.deepEqual({ at, packets, bytes, hash, retransmits, timeouts },
+export async function same({ at, packets, bytes, hash, retransmits, timeouts, first_retransmit }) {
+  assert.deepEqual({ at, packets, bytes, hash, retransmits, timeouts, first_retransmit },
     await native({ name: "network", seed: 1, until: 20e9, ...session }));
 }
 
