@@ -181,6 +181,7 @@ export class Store {
       case "tick": {
         const known = this.stale || data.at - this.tick < 250; // no poll since
         this.stale = false;
+        if (data.at < this.tick) this.rewind();
         this.tick = data.at;
         this.ticked = performance.now();
         if (!known) for (const l of this.links) for (const f of l.flows) this.measureFlow(f);
@@ -490,6 +491,15 @@ export class Store {
     f.bits = Math.min(now?.bits ?? 0, this.capacity(f));
     f.packets = now?.packets ?? 0;
     if (now) f.history.push([this.tick, f.bits]);
+  }
+
+  /** rewind forgets all rates: time has gone back, as it can in the playground. */
+  private rewind(): void {
+    for (const f of this.links.flatMap((l) => l.flows)) {
+      Object.assign(f, { seen: [], counter: counter(), history: new Ring<[number, number]>(historyLength) });
+      f.bits = f.packets = f.lost = f.waiting = 0;
+    }
+    this.speed.clear();
   }
 
   private measureConnections(): void {

@@ -47,6 +47,16 @@ test("a link is never painted above its rate", () => {
   assert.ok(flow.history.items.every(([, bits]) => bits <= 256e3));
 });
 
+test("a rate does not stay when time goes back", () => {
+  const store = pair(), [flow] = store.links[0].flows;
+  for (let t = 0; t < 8; t++) look(store, 1e12 + t * 500, { put: 100 * t });
+  assert.equal(flow.bits, 1.6e6);
+  store.take("tick", { at: 1e12 + 1000 }); // the clock of a network that stands still there
+  assert.deepEqual([flow.bits, flow.packets, flow.history.items.length], [0, 0, 0]);
+  for (let t = 2; t < 6; t++) look(store, 1e12 + t * 500, { put: 100 * t });
+  assert.equal(flow.bits, 1.6e6, "measured again");
+});
+
 test("a rate continues while its link is impaired, and while that ends", () => {
   const store = pair(), [flow] = store.links[0].flows;
   for (let t = 0; t < 4; t++) look(store, 1e12 + t * 500, { put: 100 * t });
