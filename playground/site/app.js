@@ -223,6 +223,12 @@ fileInput.addEventListener("change", async () => {
   const file = fileInput.files[0];
   if (!file) return;
   fileInput.value = "";
+  await upload(fileNode.value, file);
+  await listFiles();
+});
+
+/** upload gives a file to a node. */
+async function upload(node, file) {
   if (file.size > largest) {
     say(`${file.name} has ${file.size.toLocaleString("en")} bytes; a file may have ${largest.toLocaleString("en")}.`, true);
     return;
@@ -233,13 +239,36 @@ fileInput.addEventListener("change", async () => {
     r.readAsDataURL(file);
   });
   try {
-    await ask("input", { node: fileNode.value, file: file.name, data: url.slice(url.indexOf(",") + 1) });
-    say(`${fileNode.value} has ${file.name}.`);
+    await ask("input", { node, file: file.name, data: url.slice(url.indexOf(",") + 1) });
+    say(`${node} has ${file.name}.`);
   } catch (e) {
     complain(e);
   }
-  await listFiles();
-});
+}
+
+/** drop takes dropped files: those of a network for the editor, others for the node of the open tab. */
+async function drop(list) {
+  if (embedded) return say("An embedded network takes no files: open it in the playground.", true);
+  if (chosen === "Network" || list.some(Editor.isNetwork)) {
+    choose("Network");
+    return editor.open(list);
+  }
+  if (chosen === "Laboratory") return say("Drop files on the tab of a node or on Files.", true);
+  for (const file of list) await upload(chosen === "Files" ? fileNode.value : chosen, file);
+  if (chosen === "Files") await listFiles();
+}
+
+/** takeDrops keeps the browser from leaving the page for a dropped file. */
+function takeDrops(target) {
+  const takes = (f) => (e) => {
+    if (!e.dataTransfer?.types.includes("Files")) return; // text that moves between fields
+    e.preventDefault();
+    f(e);
+  };
+  target.addEventListener("dragover", takes(() => {}));
+  target.addEventListener("drop", takes((e) => drop([...e.dataTransfer.files]).catch(complain)));
+}
+takeDrops(window);
 
 async function listFiles() {
   let list;
@@ -295,7 +324,10 @@ $("lessons").addEventListener("click", () => lessons.open().catch(complain));
 // Starting, links.
 
 const reload = () => new Promise((done) => {
-  $("page").onload = done;
+  $("page").onload = () => {
+    takeDrops($("page").contentWindow);
+    done();
+  };
   $("page").src = "page/index.html";
 });
 

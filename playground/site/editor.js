@@ -6,53 +6,53 @@ import { errorList } from "./errors.js";
 import { examples } from "./examples.js";
 
 const largest = 1 << 20; // bytes of a network file
+const mostUndone = 50; // texts
 
 export class Editor {
   /** ask.check(network) returns the errors of a text; ask.run() runs the network. */
   constructor(ask) {
     this.ask = ask;
     this.element = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
-      <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button><button class="open">Open files…</button>
+      <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button><button class="redo" disabled>Redo</button><button class="open">Open files…</button>
       <button class="run">Run this network</button></div>
       <label for="network">Network: one line for each link, <code>link A B</code> and its impairments; or .lnx files</label>
       <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul></div></div>`);
-    const [picker, textarea, seed, list, undo] = ["select", "textarea", "input", ".errors", ".undo"].map((s) => this.element.querySelector(s));
-    Object.assign(this, { textarea, seedField: seed, list, undo });
-    this.undone = []; // texts before changes in the diagram
-    this.diagram = new Diagram((text) => {
-      this.undone.push(textarea.value);
-      this.put(text);
-    });
+    const [picker, textarea, seed, list, undo, redo] = ["select", "textarea", "input", ".errors", ".undo", ".redo"].map((s) => this.element.querySelector(s));
+    Object.assign(this, { textarea, seedField: seed, list, undo, redo });
+    this.before = []; // texts for Undo
+    this.after = []; // texts for Redo
+    this.last = ""; // the text before the present typing
+    this.diagram = new Diagram((text) => this.change(text));
     this.element.querySelector(".editor").insertBefore(this.diagram.element, this.element.querySelector("[for=network]"));
     picker.append(...examples.map((e) => new Option(e.name)));
     picker.addEventListener("change", () => this.load(examples[picker.selectedIndex].network));
     let timer;
     textarea.addEventListener("input", () => {
-      this.undone = [];
-      undo.disabled = true;
+      this.remember(this.last);
       clearTimeout(timer);
       timer = setTimeout(() => this.put(textarea.value), 200);
     });
-    const chooser = element('<input type="file" multiple hidden accept=".net,.lnx">');
+    const chooser = element('<input type="file" multiple hidden accept=".net,.lnx,.txt">');
     document.body.append(chooser);
     this.element.querySelector(".open").addEventListener("click", () => chooser.click());
     chooser.addEventListener("change", () => this.open([...chooser.files]));
-    this.element.addEventListener("dragover", (e) => e.preventDefault());
-    this.element.addEventListener("drop", (e) => {
-      e.preventDefault();
-      void this.open([...e.dataTransfer.files]);
-    });
-    undo.addEventListener("click", () => this.put(this.undone.pop()));
+    undo.addEventListener("click", () => this.move(this.before, this.after));
+    redo.addEventListener("click", () => this.move(this.after, this.before));
     this.element.querySelector(".run").addEventListener("click", () => ask.run());
   }
 
+  /** isNetwork reports whether a file has a network by its name. */
+  static isNetwork(file) { return /\.(net|lnx)$/i.test(file.name); }
+
   /** open shows a .net file, or the .lnx files of a network, each after a line with its name. */
   async open(files) {
-    const lnx = files.filter((f) => f.name.endsWith(".lnx"));
-    const wrong = files.length === 0 || (lnx.length === 0 && files.length > 1) ? "Choose one .net file, or the .lnx files of a network."
-      : files.some((f) => f.size > largest) ? `A network file may have ${largest.toLocaleString("en")} bytes.` : "";
+    const lnx = files.filter((f) => /\.lnx$/i.test(f.name));
+    const plan = files.length === 1 && /\.(net|txt)$/i.test(files[0].name);
+    const wrong = !plan && (files.length === 0 || lnx.length < files.length)
+      ? `Choose one .net file, or only the .lnx files of a network, not ${files.map((f) => f.name).join(", ")}. The text stays.`
+      : files.some((f) => f.size > largest) ? `A network file may have ${largest.toLocaleString("en")} bytes. The text stays.` : "";
     if (wrong) return this.show([{ line: 0, text: wrong }]);
-    if (lnx.length === 0) return this.load(await files[0].text());
+    if (plan) return this.load(await files[0].text());
     const texts = await Promise.all(lnx.map(async (f) => `-- ${f.name} --\n${(await f.text()).trimEnd()}\n`));
     this.load(texts.sort().join("\n"));
   }
@@ -65,15 +65,39 @@ export class Editor {
   }
   set seed(x) { this.seedField.value = x; }
 
-  /** load shows another network. */
-  load(text) {
-    this.undone = [];
-    this.put(text, true);
+  /** remember keeps a text for Undo. */
+  remember(text) {
+    this.after.length = 0;
+    this.redo.disabled = true;
+    if (!text || text === this.textarea.value || text === this.before.at(-1)) return;
+    this.before.push(text);
+    if (this.before.length > mostUndone) this.before.shift();
+    this.undo.disabled = false;
   }
+
+  /** move shows the last text of a list, and puts this one into the other. */
+  move(from, to) {
+    to.push(this.textarea.value);
+    this.last = from.pop();
+    this.put(this.last);
+  }
+
+  /** change replaces the text; Undo brings it back. fresh: by another network. */
+  change(text, fresh = false) {
+    const was = this.textarea.value;
+    this.textarea.value = text;
+    this.remember(was);
+    this.last = text;
+    this.put(text, fresh);
+  }
+
+  /** load shows another network. */
+  load(text) { this.change(text, true); }
 
   put(text, fresh = false) {
     if (this.textarea.value !== text) this.textarea.value = text;
-    this.undo.disabled = this.undone.length === 0;
+    this.undo.disabled = this.before.length === 0;
+    this.redo.disabled = this.after.length === 0;
     this.diagram.show(text, fresh);
     void this.ask.check(text).then((errors) => text === this.network && this.show(errors));
   }

@@ -86,7 +86,10 @@ export const tests = [
     assert.equal(await text(page), "# mine\n# first\nlink R B loss 1%\n");
     for (let i = 0; i < 3; i++) await page.click("text=Undo");
     assert.equal(await text(page), was);
-    assert.ok(await page.isDisabled("text=Undo"));
+    await page.click("text=Redo");
+    assert.equal(await text(page), `${was}link A B\n`);
+    for (let i = 0; i < 2; i++) await page.click("text=Undo");
+    assert.match(await text(page), /^host A B/, "the text before the typing");
     assert.deepEqual(page.complaints, []);
     await close();
   }],

@@ -13,13 +13,32 @@ export const tests = [
     await page.click('role=tab[name="Network"]');
     const folder = join(root, "nets", "nat-home");
     const files = readdirSync(folder).filter((n) => n.endsWith(".lnx")).map((n) => [n, readFileSync(join(folder, n), "utf8")]);
-    const drop = (list) => page.$eval(".editor", (to, list) => {
+    const drop = (list, on = page.locator(".editor").first()) => on.evaluate((to, list) => {
       const dataTransfer = new DataTransfer();
       for (const [name, text] of list) dataTransfer.items.add(new File([text], name));
-      to.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+      const taken = ["dragover", "drop"].map((type) => !to.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true })));
+      return taken.every(Boolean);
     }, list);
-    await drop([["a.net", "link A B\n"], ["b.net", "link A B\n"]]);
-    await page.waitForSelector(".errors li:has-text('Choose one .net file')");
+    const mine = "link A B # mine\n";
+    await page.fill("#network", mine);
+    for (const wrong of [[["a.net", "link A B\n"], ["b.net", "link A B\n"]], [files[0], ["a.net", "link A B\n"]]]) {
+      const refusal = `Choose one .net file, or only the .lnx files of a network, not ${wrong.map(([n]) => n).join(", ")}. The text stays.`;
+      await eventually("a refusal", async () => await drop(wrong) && (await page.textContent(".errors")) === refusal);
+    }
+    // Wherever a file is dropped, the browser does not leave the page for it.
+    for (const to of [page.locator("header"), page.frameLocator("#page").locator("body")]) {
+      await page.click('role=tab[name="B"]');
+      assert.ok(await drop([["notes.txt", "x"]], to));
+      await eventually("B has it", async () => (await page.textContent("#message")) === "B has notes.txt.");
+    }
+    await drop([["x.net", "link C D\n"]], page.locator("footer"));
+    await page.waitForSelector('.canvas [data-what="node D"]');
+    await page.click("text=Undo");
+    assert.equal(await page.inputValue("#network"), mine);
+    await page.selectOption("text=Example", "Empty");
+    await page.locator("#network").pressSequentially("l");
+    await page.click("text=Undo");
+    assert.equal(await page.inputValue("#network"), mine);
     await drop(files.filter(([n]) => n !== "S.lnx"));
     await page.waitForSelector(".errors li:has-text(\"the link of X's if2 has 1 ends\")");
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.click("text=Open files")]);
