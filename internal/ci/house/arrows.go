@@ -46,7 +46,7 @@ var rooms = []room{
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
-	{"playground", driver, "api control diagnostic files link lnx node operator repl tcp " +
+	{"playground", driver, "api clock control diagnostic files link lnx node operator repl stack tcp " +
 		"topology", ""},
 	{"playground/bridge", driver, "api files lnx", ""},
 	{"playground/build", driver, "api files lab", ""},
