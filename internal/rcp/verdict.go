@@ -19,7 +19,7 @@ const (
 	LongData
 	// NoSession: from a peer without a socket, and it opens none.
 	NoSession
-	// NotListening: it would open a socket, but the router does not listen.
+	// NotListening: the packet asks to open a socket, but the router does not listen.
 	NotListening
 	// BacklogFull: it would open a socket, but the backlog is full.
 	BacklogFull

@@ -204,5 +204,6 @@ func (r *receiver) take(b []byte) (cost time.Duration) {
 	return cost
 }
 
-// send ignores a full host, in which the datagram is lost: the document's programs do not check.
+// send loses the datagram if the host has no room for it. The document's programs do not check,
+// either.
 func (r *receiver) send(b []byte) { _ = r.socket.Send(r.to, b) }

@@ -26,7 +26,7 @@ const (
 	nonValidatedPeriod = 5 * time.Minute
 )
 
-// turn advances the halves of the sampling period: max(3 * RTT, 1 s).
+// turn begins a new half of the sampling period of max(3 * RTT, 1 s) when it is time.
 func (v *validation) turn(now clock.Time, srtt time.Duration) {
 	half := max(3*srtt, samplingPeriod) / 2
 	switch age := now.Sub(v.binAt); {
