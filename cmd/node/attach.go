@@ -249,7 +249,7 @@ func ctlCommand() *cobra.Command {
 			"and --token may come before NODE or after COMMAND.\n" +
 			"\n" +
 			"With --json the output is one JSON document; commands that keep printing, such\n" +
-			"as `events`, print one on each line. A failure is {\"error\": ..., \"status\": ...}.\n" +
+			"as `events`, print one on a line. A failure is {\"error\": ..., \"status\": ...}.\n" +
 			"The exit status is 0, 1 if COMMAND failed, 2 for wrong usage, 130 after Ctrl-C.\n" +
 			"\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +

@@ -98,7 +98,7 @@ func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
 	}
 	for _, p := range o.profiles {
 		if p == "self" {
-			return nil, fmt.Errorf("this program's own TCP is always compared: remove --profile self")
+			return nil, fmt.Errorf("this program's TCP is always compared: remove --profile self")
 		}
 		subject, _, err := (&examineOptions{profile: p, command: o.command}).subject()
 		if err != nil {

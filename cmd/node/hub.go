@@ -56,7 +56,8 @@ func hubCommand() *cobra.Command {
 func (o *hubOptions) lnxCommand() *cobra.Command {
 	var form hub.FileForm
 	c := &cobra.Command{
-		Use: "lnx NAME", Short: "print the .lnx file of a student", Args: usageArgs(cobra.ExactArgs(1)),
+		Use: "lnx NAME", Short: "print the .lnx file of a student",
+		Args: usageArgs(cobra.ExactArgs(1)),
 		Long: "Print the .lnx file with which the student NAME starts a node on the hub's network.",
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := hub.ReadFile(o.cfg.State, args[0], form)

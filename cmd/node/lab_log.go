@@ -24,7 +24,7 @@ func labLogCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log FILE",
 		Short: "summarize and draw a log of mahimahi's mm-link",
-		Long: "Summarize a log of mahimahi's mm-link, or a link's log in a directory of results:\n" +
+		Long: "Summarize a log of mahimahi's mm-link, or a link's log in a folder of results:\n" +
 			"capacity, throughput, delays and drops. --out draws figures. The delays are those\n" +
 			"of the link's queue only, because such a log does not contain the delay of\n" +
 			"mm-delay. mahimahi's own mm-throughput-graph prints much the same, but stops at\n" +

@@ -57,7 +57,7 @@ func mahimahiCommands() (list []*cobra.Command) {
 		list = append(list, &cobra.Command{
 			Use:   s.name + " " + s.usage + " [COMMAND [ARG...]]",
 			Short: "run a program behind " + s.part + ", with mahimahi's command line",
-			Long: "Run a program behind a link, with the command line of mahimahi's " + s.name + ".\n" +
+			Long: "Run a program behind a link, with the options of mahimahi's " + s.name + ".\n" +
 				s.means + " `node link` has more kinds of links. A symbolic\nlink to this " +
 				"program, named " + s.name + ", does the same. This command needs Linux.",
 			DisableFlagParsing: true, DisableFlagsInUseLine: true, // they are the program's

@@ -106,7 +106,7 @@ func runCommand() *cobra.Command {
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"forward ports by a `LINE` of FILE.lnx, such as 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
+		"forward ports by a `LINE` as in the file: 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
 	choices(c, "log-level", "debug", "info", "warn", "error")
 	choices(c, "log-format", "text", "json")
 	choices(c, "offload", offloads...)
