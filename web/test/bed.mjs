@@ -79,10 +79,14 @@ export async function freePorts(count) {
 export const net = (...args) =>
   run(program, ["net", "--state", state, ...args], { cwd: root, timeout: 60_000 });
 
+const servers = new Set(); // that run
+
 /** serve starts `node net serve`; url is what it printed. */
 export function serve(...args) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, ["net", "--state", state, "serve", ...args], { cwd: root });
+    servers.add(child);
+    child.once("exit", () => servers.delete(child));
     let said = "";
     const timer = setTimeout(() => reject(new Error(`net serve said only: ${said}`)), 20_000);
     const hear = (text) => {
@@ -106,6 +110,7 @@ export function serve(...args) {
 }
 
 export async function clean() {
+  for (const s of servers) s.kill("SIGINT"); // of tests that failed
   await net("down", "--all").catch(() => {});
   rmSync(folder, { recursive: true, force: true });
 }
