@@ -23,10 +23,16 @@ function ask(name, value, transfer = []) {
   });
 }
 
-const say = (text, bad = false) => {
+const readable = 10_000; // milliseconds that a message stays
+let fading;
+/** say shows a message. An error stays until the next message, or until the user dismisses it. */
+const say = (text, bad = false, stay = bad) => {
+  clearTimeout(fading);
   $("message").textContent = text;
   $("message").className = bad ? "bad" : "";
+  if (text && !stay) fading = setTimeout(() => say(""), readable);
 };
+$("dismiss").addEventListener("click", () => say(""));
 const complain = (e) => say(e.message, true);
 
 // The requests of the network's page.
@@ -333,7 +339,7 @@ const reload = () => new Promise((done) => {
 
 /** start runs a network from its beginning, or to the position of a link, or joins that of a bridge. */
 async function start({ network, seed, inputs = [], at = 0, address }) {
-  say("Starting…");
+  say("Starting…", false, true);
   if (!address && editor.network !== network) editor.load(network);
   if (!address) editor.seed = seed;
   const picture = document.body.dataset.nodes || address ? null : reload(); // it waits for the network
@@ -383,7 +389,10 @@ function addTerminal(node) {
   if (!terminals.has(node)) {
     const input = (i) => ask("input", { node, ...i }).catch(complain);
     terminals.set(node, new Terminal(node, {
-      line: (line) => input({ line }).then(() => speed === 0 && play(true)),
+      line: (line) => {
+        say(""); // it was about an earlier command
+        return input({ line }).then(() => speed === 0 && play(true));
+      },
       stop: () => input({ stop: true }),
       complete: (line) => ask("complete", { node, line }),
     }));
@@ -415,7 +424,7 @@ $("share").addEventListener("click", async () => {
 $("embed").addEventListener("click", async () => {
   try {
     const html = `<iframe src="${await address("?embed")}" width="900" height="500" title="A network of tidepool" loading="lazy"></iframe>`;
-    await copy(html, "The HTML is in the clipboard.", () => say(html));
+    await copy(html, "The HTML is in the clipboard.", () => say(html, false, true));
   } catch (e) {
     complain(e);
   }

@@ -33,14 +33,15 @@ export function command(text) {
   return node && { node, line };
 }
 
-/** tour reads a comment: {network}, {check, node, resource, pattern} or {ask, answer}. */
+/** tour reads a comment: {network}, {check, node, resource, pattern}, {ask, answer}, or {skip}: the page does not show the next block. */
 export function tour(comment) {
-  const [, kind, text] = /^\s*tour (network|check|ask)\s+([\s\S]*?)\s*$/.exec(comment) ?? [];
+  const [, kind, text] = /^\s*tour (network|check|ask|skip)\s+([\s\S]*?)\s*$/.exec(comment) ?? [];
   if (kind === "network") return { network: `${text}\n` };
   if (kind === "check") {
     const [, check, node, resource, pattern] = /^([^:]*): (\S+) (\S+) ([\s\S]*)$/.exec(text);
     return { check, node, resource, pattern: JSON.parse(pattern) };
   }
+  if (kind === "skip") return { skip: true };
   if (kind === "ask") return { ask: text.slice(0, text.lastIndexOf(" = ")), answer: text.slice(text.lastIndexOf(" = ") + 3) };
   return {};
 }
@@ -78,7 +79,7 @@ export class Lessons {
     this.name = name;
     this.checks = [];
     this.network = "";
-    const parts = blocks(await answer.text());
+    const parts = blocks(await answer.text()).filter(([kind], i, all) => kind === "comment" || !tour(all[i - 1]?.[0] === "comment" ? all[i - 1][1] : "").skip);
     for (const [kind, text] of parts) if (kind === "comment") this.network ||= tour(text).network ?? "";
     const link = (url) => (/^[\w-]+\.md$/.test(url) ? `#lesson=${url.slice(0, -3)}` : /^[\w-]+\.svg$/.test(url) ? `learn/${url}` : /^https:/.test(url) ? url : "");
     const html = parts.map((b, i) => (["code", "comment"].includes(b[0]) ? `<div data-block="${i}"></div>` : render(b, link))).join("\n");

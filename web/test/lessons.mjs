@@ -22,6 +22,7 @@ export const tests = [
       { check: "A is up", node: "A", resource: "interfaces", pattern: { up: true } });
     assert.deepEqual(tour(" tour ask What = x = y? = 1|2 "), { ask: "What = x = y?", answer: "1|2" });
     assert.deepEqual(tour(" another comment "), {});
+    assert.deepEqual(tour(" tour skip "), { skip: true });
     assert.deepEqual(command("bin/node ctl C recv 1 5 y | wc -c"), { node: "C", line: "recv 1 5 y" });
     assert.equal(command("bin/node lab run x.yaml"), undefined);
     const html = blocks("# A `b`\n\n- x\n  y\n- z <i>\n<!-- c -->\n```\n$ d\n```\n").map((b) => (b[0] === "list" || b[0] === "heading" ? render(b, () => "") : b));
@@ -54,6 +55,8 @@ export const tests = [
     assert.equal(await page.textContent(".lesson output"), "3 of 3 done");
     await page.screenshot({ path: join(artefacts, "playground-lesson.png") });
     await page.click(".lesson >> text=All lessons");
+    await page.waitForSelector(".lesson >> text=Bufferbloat and CoDel");
+    assert.doesNotMatch(await page.textContent(".lesson .text"), /go build/, "the page is the program");
     await page.click(".lesson >> text=Bufferbloat and CoDel");
     await page.waitForSelector(".lesson h2:has-text('7. Bufferbloat')");
     await page.close();

@@ -79,6 +79,8 @@ export const tests = [
     await page.click('role=tab[name="Network"]');
     await page.fill("#network", "link A R dela 10ms\nlink R B\n");
     await page.waitForSelector(".errors li:has-text('did you mean delay')");
+    const box = await page.locator(".errors li").first().boundingBox();
+    assert.ok(box.y + 20 < page.viewportSize().height, `the error is below the window's end: ${JSON.stringify(box)}`);
     await page.screenshot({ path: join(artefacts, "playground-errors.png") });
     await page.click("text=Run this network");
     await eventually("a message", async () => (await page.textContent("#message")).includes("has errors"));
@@ -90,6 +92,8 @@ export const tests = [
       field.dispatchEvent(new Event("change"));
     });
     await eventually("a refusal", async () => (await page.textContent("#message")).startsWith("huge has 104,857,600 bytes; a file may have"));
+    await page.click("#dismiss");
+    assert.ok(await page.textContent("#message") === "" && !await page.isVisible("#dismiss"));
     await page.close();
     assert.deepEqual(first.complaints, []);
     await close();

@@ -46,8 +46,8 @@ var rooms = []room{
 	{"interchange", driver, "diagnostic lnx topology", ""},
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
-	{"playground", driver, "api clock control diagnostic files link lnx node operator repl stack tcp " +
-		"topology", ""},
+	{"playground", driver, "api clock control diagnostic files link lnx node operator repl stack " +
+		"tcp topology", ""},
 	{"playground/bridge", driver, "api files lnx", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
