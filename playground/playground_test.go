@@ -1,6 +1,7 @@
 package playground
 
 import (
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -163,6 +164,37 @@ func TestHash(t *testing.T) {
 		w.Advance(20 * time.Second)
 		assert.Equal(t, want, w.State(), "in steps, with a page")
 	})
+}
+
+// TestPerf checks that the results that both ends of a perf test exchange contain nothing of the
+// machine: the seed chooses the cookie, and no processor time is told.
+func TestPerf(t *testing.T) {
+	t.Parallel()
+	perf := func(seed uint64) (report struct {
+		Start struct{ Cookie string }
+		End   struct {
+			CPU map[string]float64 `json:"cpu_utilization_percent"`
+		}
+	}) {
+		in(t, lossy(seed), func(t *testing.T, w *World, out *output) {
+			require.NoError(t, w.Replay(&Input{At: time.Second, Node: "B", Line: "perf -s"}))
+			client := Input{At: 2 * time.Second, Node: "A", Line: "perf -c 10.1.0.2 -t 1 --json"}
+			require.NoError(t, w.Replay(&client))
+			w.Advance(9 * time.Second)
+			_, text, _ := strings.Cut(out.of("A"), "--json")
+			text = text[strings.Index(text, "{") : strings.LastIndex(text, "}")+1]
+			require.NoError(t, json.Unmarshal([]byte(text), &report), text)
+		})
+		return report
+	}
+	got := perf(1)
+	assert.Len(t, got.Start.Cookie, 36)
+	assert.Equal(t, got.Start.Cookie, perf(1).Start.Cookie)
+	assert.NotEqual(t, got.Start.Cookie, perf(2).Start.Cookie, "another seed")
+	assert.Contains(t, got.End.CPU, "host_total")
+	for name, percent := range got.End.CPU {
+		assert.Zero(t, percent, name)
+	}
 }
 
 // TestLog checks that the inputs of a session repeat it.

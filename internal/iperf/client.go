@@ -38,7 +38,8 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	if r.Every != 0 {
 		t.every = r.Every
 	}
-	t.cookie = NewCookie(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	random := h.node.Secrets("perf of " + c.Local().String())
+	t.cookie = NewCookie(rand.New(rand.NewPCG(random(), random())))
 	defer t.control.drop()
 	defer t.close()
 	err = t.run(ctx, func() error { return t.ask(ctx, p) }, t.compare)
