@@ -169,6 +169,24 @@ func (b *bed) receive() string {
 	return string(buf[:n])
 }
 
+// TestEnd checks that a page can still send while the bridge ends: if TCP reset the connection, a
+// browser would not tell the reason.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	p := b.join()
+	go b.bridge.Close()
+	assert.Equal(t, "4000 `node net serve` has ended", p.closed())
+	for range 20 {
+		_, err := b.neighbor.WriteTo([]byte("late"), b.own)
+		require.NoError(t, err)
+		p.write(frame(0x80|opBinary, []byte("\x00late")))
+	}
+	p.write(frame(0x80|opClose, nil))
+	_, err := p.in.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
+}
+
 func TestPackets(t *testing.T) {
 	t.Parallel()
 	b := open(t)

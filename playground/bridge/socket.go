@@ -39,8 +39,10 @@ type socket struct {
 	in      *bufio.Reader
 	message []byte // what the last read returned
 
-	mu  sync.Mutex // guards out
-	out []byte
+	mu    sync.Mutex // guards out and ended
+	out   []byte
+	ended bool // a close frame was written, after which no other may follow (RFC 6455 §5.5.1)
+	once  sync.Once
 }
 
 func newSocket(conn net.Conn, in *bufio.Reader) *socket { return &socket{conn: conn, in: in} }
@@ -58,6 +60,7 @@ func wrong(text string) error { return &protocolError{1002, text} }
 
 var (
 	errLeft  = errors.New("the page was closed")
+	errEnded = errors.New("the bridge has ended the connection")
 	errLarge = &protocolError{1009, fmt.Sprintf("a packet may have %d bytes", maxPacket)}
 )
 
@@ -147,6 +150,10 @@ func (s *socket) write(op byte, parts ...[]byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return errEnded
+	}
+	s.ended = op == opClose
 	s.out = append(s.out[:0], 0x80|op)
 	switch {
 	case size <= 125:
@@ -186,8 +193,11 @@ func (s *socket) from(number int, l *net.UDPConn) {
 		case err != nil || n == 0:
 			continue // the neighbor does not run
 		}
-		if s.write(opBinary, []byte{byte(number)}, packet[:n]) != nil {
+		err = s.write(opBinary, []byte{byte(number)}, packet[:n])
+		if err != nil && !errors.Is(err, errEnded) {
 			_ = s.conn.Close() // read ends too
+		}
+		if err != nil {
 			return
 		}
 	}
@@ -227,9 +237,11 @@ func (s *socket) keep(ctx context.Context) {
 	}
 }
 
-// close tells the page why its connection ends, and closes it. Without reading what the page still
-// sends, TCP would reset the connection and the page would not get the reason.
-func (s *socket) close(why error) {
+// close tells the page why its connection ends, and closes it, once. Without reading what the page
+// still sends, TCP would reset the connection and the page might not get the reason.
+func (s *socket) close(why error) { s.once.Do(func() { s.end(why) }) }
+
+func (s *socket) end(why error) {
 	code := 4000
 	if p, ok := errors.AsType[*protocolError](why); ok {
 		code = p.code
