@@ -169,8 +169,8 @@ func (b *bed) receive() string {
 	return string(buf[:n])
 }
 
-// TestEnd checks that a page can still send while the bridge ends: if TCP reset the connection, a
-// browser would not tell the reason.
+// TestEnd checks that nothing follows the bridge's close frame (RFC 6455 §5.5.1), and that a page can
+// still send: if TCP reset the connection, a browser would not tell the reason.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	b := open(t)
