@@ -36,8 +36,8 @@ func parse(name, text string, joined bool) (list []*lnx.Config, err error) {
 	}
 	for _, c := range list {
 		if len(c.Forwards) > 0 {
-			return nil, fmt.Errorf("%s: a browser has no real sockets: remove `%s` from %s.lnx", name,
-				&c.Forwards[0], c.Name)
+			return nil, fmt.Errorf("%s: a browser has no real sockets: remove `%s` from %s.lnx",
+				name, &c.Forwards[0], c.Name)
 		}
 	}
 	for _, e := range topology.From(name, list).Links {

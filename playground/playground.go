@@ -136,8 +136,8 @@ func (w *World) open(configs []*lnx.Config) (err error) {
 func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
 	delete(h, reflect.TypeFor[R]())
 	control.Handle(h, func(context.Context, R) (control.Door, error) {
-		return control.Door{}, fmt.Errorf("%s: %w in this page: a browser has no real sockets", name,
-			control.ErrUnsupported)
+		return control.Door{}, fmt.Errorf("%s: %w in this page: a browser has no real sockets",
+			name, control.ErrUnsupported)
 	})
 }
 

@@ -170,12 +170,13 @@ func TestHash(t *testing.T) {
 // machine: the seed chooses the cookie, and no processor time is told.
 func TestPerf(t *testing.T) {
 	t.Parallel()
-	perf := func(seed uint64) (report struct {
+	type report struct {
 		Start struct{ Cookie string }
 		End   struct {
 			CPU map[string]float64 `json:"cpu_utilization_percent"`
 		}
-	}) {
+	}
+	perf := func(seed uint64) (got report) {
 		in(t, lossy(seed), func(t *testing.T, w *World, out *output) {
 			require.NoError(t, w.Replay(&Input{At: time.Second, Node: "B", Line: "perf -s"}))
 			client := Input{At: 2 * time.Second, Node: "A", Line: "perf -c 10.1.0.2 -t 1 --json"}
@@ -183,9 +184,9 @@ func TestPerf(t *testing.T) {
 			w.Advance(9 * time.Second)
 			_, text, _ := strings.Cut(out.of("A"), "--json")
 			text = text[strings.Index(text, "{") : strings.LastIndex(text, "}")+1]
-			require.NoError(t, json.Unmarshal([]byte(text), &report), text)
+			require.NoError(t, json.Unmarshal([]byte(text), &got), text)
 		})
-		return report
+		return got
 	}
 	got := perf(1)
 	assert.Len(t, got.Start.Cookie, 36)

@@ -47,8 +47,8 @@ func (o Opportunities) Validate() error {
 	case len(o.At) == 0:
 		return fmt.Errorf("%w: the trace has no transmission opportunities", ErrConfig)
 	case o.Bytes < 0 || o.Overhead < 0 || o.Overhead >= o.Bytes:
-		return fmt.Errorf("%w: opportunities of %d bytes: must be more than the overhead of %d bytes",
-			ErrConfig, o.Bytes, o.Overhead)
+		return fmt.Errorf("%w: opportunities of %d bytes: must be more than the overhead of "+
+			"%d bytes", ErrConfig, o.Bytes, o.Overhead)
 	case o.At[0] < 0:
 		return fmt.Errorf("%w: opportunity 1 at %v: must be at 0 or later", ErrConfig, o.At[0])
 	case o.period() <= 0:

@@ -103,8 +103,8 @@ func courseTable(e *env,
 	return e.jsonFlag(&cobra.Command{
 		Use:   name + " [FILE]",
 		Short: short,
-		Long: "Print the table in the course's format, or write it to FILE. The command replaces\n" +
-			"an existing FILE only if it is empty or begins with a table of li, ln or lr.",
+		Long: "Print the table in the course's format, or write it to FILE. The command\n" +
+			"replaces an existing FILE only if it is empty or begins with a table of li, ln or lr.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, text, err := ask(c)

@@ -73,7 +73,8 @@ func discardCommand(e *env) *cobra.Command {
 }
 
 func chargenCommand(e *env) *cobra.Command {
-	return smallServer(e, "chargen [PORT]", "run a chargen server (port 19)", control.ServiceChargen)
+	return smallServer(e, "chargen [PORT]", "run a chargen server (port 19)",
+		control.ServiceChargen)
 }
 
 func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {

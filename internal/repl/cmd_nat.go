@@ -25,7 +25,7 @@ func natCommand(e *env) *cobra.Command {
 			"hosts use the same mapping, and whose packets it lets in:\n\n" +
 			"endpoint-independent  one mapping for all remote hosts, open to all; the default\n" +
 			"address-dependent     a mapping for each remote address, open to that address\n" +
-			"symmetric             a mapping for each remote address and port, open to that port\n\n" +
+			"symmetric             a mapping for each remote address and port, open to those\n\n" +
 			"`mapping TYPE` or `filtering TYPE` sets only one of these. Timeouts: `udp 5m`,\n" +
 			"`established 2h4m` and `transitory 4m` for TCP, `icmp 1m`. Limits: `sessions N`,\n" +
 			"`per-host N`. `nat forward` forwards an outside port to an inside host.",

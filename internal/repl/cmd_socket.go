@@ -51,7 +51,8 @@ func socketsCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	o.infoFlag(c)
-	f.BoolVarP(&o.timers, "options", "o", false, "add the timer, its time left, and how often it expired")
+	f.BoolVarP(&o.timers, "options", "o", false,
+		"add the timer, its time left, and how often it expired")
 	f.BoolVarP(&o.tcp, "tcp", "t", false, "only TCP sockets")
 	f.BoolVarP(&o.udp, "udp", "u", false, "only UDP sockets")
 	f.BoolVarP(&o.listening, "listening", "l", false, "only listening sockets")

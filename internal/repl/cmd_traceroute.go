@@ -54,7 +54,7 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f.IntVarP(&o.hops, "max-hops", "m", 30, "stop after the TTL `N`")
 	f.IntVarP(&o.queries, "queries", "q", 3, "send `N` probes for each hop, up to 10")
 	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "keep `N` probes in flight")
-	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "wait MAX seconds (`MAX[,HERE,NEAR]`), but at most\n"+
+	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "wait MAX seconds (`MAX[,HERE,NEAR]`), at most\n"+
 		"HERE times as long as another reply of this hop took,\nor NEAR times one of a later hop")
 	f.StringVarP(&o.gap, "sendwait", "z", "",
 		"wait `T` between probes: seconds up to 10, else milliseconds")
@@ -137,7 +137,7 @@ func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
-			return wrong(c, "-w %s: must be numbers MAX[,HERE,NEAR], MAX above 0", printable(o.wait))
+			return wrong(c, "-w %s: must be numbers MAX[,HERE,NEAR], MAX > 0", printable(o.wait))
 		}
 		n[i] = v
 		if v == 0 {

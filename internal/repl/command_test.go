@@ -354,7 +354,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"traceroute 10.0.0.1 -q 11", "traceroute: -q 11: must be 1 to 10 probes a hop", traceUse},
 		{"traceroute 10.0.0.1 -N 0", "traceroute: -N 0: must be 1 to 255 probes", traceUse},
 		{"traceroute 10.0.0.1 -p 70000", "traceroute: -p 70000: must be 1 to 65535", traceUse},
-		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: must be numbers MAX[,HERE,NEAR], MAX above 0", traceUse},
+		{"traceroute 10.0.0.1 -w x", "traceroute: -w x: must be numbers MAX[,HERE,NEAR], MAX > 0", traceUse},
 		{"traceroute 10.0.0.1 -w 1,2,3,4", "traceroute: -w 1,2,3,4: must be MAX[,HERE,NEAR]", traceUse},
 		{"traceroute 10.0.0.1 -z x", "traceroute: -z x: must be seconds up to 10, else milliseconds", traceUse},
 		{"traceroute 10.0.0.1 -IT", "traceroute: -I and -T cannot be used together", traceUse},
