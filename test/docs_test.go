@@ -55,7 +55,7 @@ var notRun = []struct{ pattern, why string }{
 }
 
 // endless matches commands that run until the page ends.
-var endless = regexp.MustCompile(` net serve$| recvfile `)
+var endless = regexp.MustCompile(` net serve( class .*)?$| recvfile `)
 
 // documentCommand is a command line of a page.
 type documentCommand struct {
@@ -71,7 +71,7 @@ type documentCommand struct {
 func (c documentCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.page, c.line, c.text) }
 
 var (
-	programs = regexp.MustCompile(`^(bin/node|node|tidepool|go|make|cd|printf|curl|socat|ss|sudo|` +
+	programs = regexp.MustCompile(`^(bin/node|node|tidepool|go|make|cd|mkdir|cp|printf|curl|socat|ss|sudo|` +
 		`systemctl|install|chromium|git|head|benchstat|iperf3|traceroute|source|python3|[A-Za-z0-9_]+=\S+)( |$)`)
 	prompt  = regexp.MustCompile(`^(?:(\$)|([A-Z][0-9]*)>) `)
 	columns = regexp.MustCompile(`\s{3,}((?:\$|[A-Z][0-9]*>) )`)
