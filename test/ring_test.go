@@ -63,8 +63,8 @@ func TestFlappingLink(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
 	b.MustDo("impair if1 out rate 40mbit") // the transfer must still run when the link goes down
-	d := startTransfer(t, a, c, 10*megabyte, 9000)
 	back := startTransfer(t, c, a, 10*megabyte, 9001)
+	d := startTransfer(t, a, c, 10*megabyte, 9000)
 	d.started(1)
 	for range 20 {
 		b.MustDo("down if1")
