@@ -153,7 +153,7 @@ func (o *options) judge(ctx context.Context, m *mutant) ([]verdict, error) {
 			red[check{v.Experiment, v.Line}] = true
 		}
 	}
-	fmt.Fprintf(os.Stderr, "%-16s %3d checks red, %s\n", m.name, len(red),
+	fmt.Fprintf(os.Stderr, "%-16s %3d checks failed, %s\n", m.name, len(red),
 		time.Since(began).Round(time.Second))
 	if program == "" {
 		return all, nil
@@ -311,7 +311,7 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!
 // write writes the table. It returns an error if checks pass under all faults.
 func write(w io.Writer, list []mutant, rows []row) error {
 	var b, green strings.Builder
-	b.WriteString(pageHead + "| | fault | in | checks that turn red |\n|---|---|---|---|\n")
+	b.WriteString(pageHead + "| | fault | in | failed checks |\n|---|---|---|---|\n")
 	for i, m := range list {
 		n := 0
 		for _, r := range rows {
@@ -334,20 +334,20 @@ func write(w io.Writer, list []mutant, rows []row) error {
 			fmt.Fprintf(&green, "- %s: %s\n", name, r.what)
 		}
 	}
-	fmt.Fprintf(&b, "```\n\n%d of %d checks turn red for at least one fault.\n", all-stay, all)
+	fmt.Fprintf(&b, "```\n\n%d of %d checks fail under at least one fault.\n", all-stay, all)
 	if stay > 0 {
-		fmt.Fprintf(&b, "These stay green:\n\n%s", green.String())
+		fmt.Fprintf(&b, "These hold under all faults:\n\n%s", green.String())
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
 	if stay > 0 {
-		return fmt.Errorf("%d checks stay green under all faults: tighten or delete them", stay)
+		return fmt.Errorf("%d checks hold under all faults: tighten or delete them", stay)
 	}
 	return nil
 }
 
-const pageHead = "# Planted faults and the checks that see them\n\n" +
+const pageHead = "# Planted faults and the checks that detect them\n\n" +
 	"`make lab-mutants` writes this page. Each fault is one edit of the program's source. The\n" +
-	"table has a line for each expectation of a preset, by its file and line: `#` is red under\n" +
-	"the fault, `.` green, and a blank was not run.\n\n"
+	"table has a line for each expectation of a preset, by its file and line: `#` means that\n" +
+	"the check fails under the fault, `.` that it holds, and a blank that it was not run.\n\n"

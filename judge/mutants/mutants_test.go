@@ -53,5 +53,5 @@ func TestOneFault(t *testing.T) {
 	require.Len(t, rows, 2)
 	assert.Equal(t, "#", string(rows[0].marks))
 	assert.Equal(t, ".", string(rows[1].marks))
-	assert.ErrorContains(t, write(t.Output(), []mutant{m}, rows), "1 checks stay green")
+	assert.ErrorContains(t, write(t.Output(), []mutant{m}, rows), "1 checks hold under all faults")
 }
