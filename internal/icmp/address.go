@@ -38,7 +38,7 @@ type address struct {
 	state     AddressState
 	formed    bool  // from a prefix, with a stable identifier
 	duplicate uint8 // how many identifiers of this prefix were duplicate
-	sent      int   // solicitations that detect a duplicate
+	solicited bool  // other nodes were asked whether they have it
 	nonce     []byte
 	due       clock.Time // next solicitation, or end of the detection
 	preferred clock.Time // end of that lifetime; Never: infinite, or it ended
@@ -79,13 +79,6 @@ func (i *Interface) Add(now clock.Time, prefix netip.Prefix) {
 	}
 }
 
-// Remove removes an address.
-func (i *Interface) Remove(now clock.Time, addr netip.Addr) {
-	if a := i.own(addr.WithZone("")); a != nil {
-		i.withdraw(now, a, AddressRemoved)
-	}
-}
-
 // own returns the address of this interface, or nil.
 func (i *Interface) own(addr netip.Addr) *address {
 	for k := range i.addresses {
@@ -117,9 +110,6 @@ func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
 func (i *Interface) detect(now clock.Time, a *address) {
 	i.groups.Join(now, SolicitedNode(a.prefix.Addr()))
 	a.due = now.Add(i.between(0, maxSolicitationDelay))
-	if i.cfg.Transmits < 0 {
-		i.assign(now, a)
-	}
 	i.addresses = append(i.addresses, *a)
 }
 
@@ -178,15 +168,15 @@ func (i *Interface) advanceAddresses(now clock.Time) {
 		case a.valid.Due(now):
 			i.withdraw(now, a, AddressRemoved)
 			k--
-		case a.tentative() && a.due.Due(now) && a.sent >= i.cfg.Transmits:
+		case a.tentative() && a.due.Due(now) && a.solicited:
 			i.assign(now, a)
 		case a.tentative() && a.due.Due(now):
-			a.sent++
+			a.solicited = true
 			a.due = now.Add(i.retransmit)
 			a.nonce = binary.BigEndian.AppendUint64(nil, i.cfg.Rand.Uint64())[:6]
 			target := a.prefix.Addr()
 			i.send(&Discovery{Type: TypeNeighborSolicit, Target: target, Nonce: a.nonce},
-				netip.IPv6Unspecified(), SolicitedNode(target), nil)
+				netip.IPv6Unspecified(), SolicitedNode(target))
 		case a.state == Preferred && a.preferred.Due(now):
 			i.deprecate(a)
 		}
@@ -204,7 +194,7 @@ func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid t
 		switch {
 		case valid == 0:
 		case len(i.addresses) >= maxAddresses:
-			i.info.Flooded++
+			i.flooded = true
 		default:
 			a := address{prefix: i.stable(prefix, 0), formed: true}
 			if valid < Infinite || preferred < Infinite {

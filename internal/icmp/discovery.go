@@ -46,23 +46,20 @@ type Discovery struct {
 	// The flags of a neighbor advertisement.
 	Router, Solicited, Override bool
 	Advert                      Advert // if it is a router's
-	// SourceLink and TargetLink are link-layer addresses; nil: not given. They and Nonce (RFC 7527
-	// §4.1) are part of the parsed message.
-	SourceLink, TargetLink, Nonce []byte
+	// SourceLink is the sender's link-layer address; nil: not given. It and Nonce (RFC 7527 §4.1)
+	// are part of the parsed message.
+	SourceLink, Nonce []byte
 }
 
 // Advert is the content of a router advertisement (RFC 4861 §4.2). Times are whole seconds, those
 // with "ms" milliseconds, and zero if the router does not specify them.
 type Advert struct {
-	HopLimit       uint8
-	Managed, Other bool          // addresses, or other configuration, are available by DHCPv6
-	Lifetime       time.Duration // as a default router
-	Reachable      time.Duration // ms
-	Retransmit     time.Duration // ms
-	MTU            int
-	Prefixes       []PrefixInfo
-	Servers        []netip.Addr  // recursive DNS servers (RFC 8106 §5.1)
-	ServerLifetime time.Duration // of the servers
+	HopLimit   uint8
+	Lifetime   time.Duration // as a default router
+	Reachable  time.Duration // ms
+	Retransmit time.Duration // ms
+	MTU        int
+	Prefixes   []PrefixInfo
 }
 
 // PrefixInfo is a prefix information option (RFC 4861 §4.6.2).
@@ -75,20 +72,17 @@ type PrefixInfo struct {
 // Infinite is the lifetime that means for ever. It is a finite one of 136 years.
 const Infinite = 0xffffffff * time.Second
 
-// The types of options (RFC 4861 §4.6, RFC 8106 §5.1, RFC 7527 §4.1).
+// The types of options (RFC 4861 §4.6, RFC 7527 §4.1).
 const (
 	optionSourceLink = 1
-	optionTargetLink = 2
 	optionPrefix     = 3
 	optionMTU        = 5
 	optionNonce      = 14
-	optionServers    = 25
 )
 
 // Flags of neighbor and router advertisements and of prefixes.
 const (
 	flagRouter, flagSolicited, flagOverride = 0x80, 0x40, 0x20
-	flagManaged, flagOther                  = 0x80, 0x40
 	flagOnLink, flagAutonomous              = 0x80, 0x40
 )
 
@@ -138,8 +132,6 @@ func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discover
 	case TypeRouterAdvert6:
 		d.Advert = Advert{
 			HopLimit:   m.Rest[0],
-			Managed:    m.Rest[1]&flagManaged != 0,
-			Other:      m.Rest[1]&flagOther != 0,
 			Lifetime:   time.Duration(binary.BigEndian.Uint16(m.Rest[2:])) * time.Second,
 			Reachable:  time.Duration(binary.BigEndian.Uint32(b)) * time.Millisecond,
 			Retransmit: time.Duration(binary.BigEndian.Uint32(b[4:])) * time.Millisecond,
@@ -171,8 +163,6 @@ func (d *Discovery) parseOptions(b []byte) bool {
 		switch kind, units := o[0], o[1]; {
 		case kind == optionSourceLink:
 			d.SourceLink = o[2:]
-		case kind == optionTargetLink:
-			d.TargetLink = o[2:]
 		case kind == optionNonce:
 			d.Nonce = o[2:]
 		case kind == optionMTU && units == 1:
@@ -184,11 +174,6 @@ func (d *Discovery) parseOptions(b []byte) bool {
 				OnLink: o[3]&flagOnLink != 0, Autonomous: o[3]&flagAutonomous != 0,
 				Valid: seconds(o[4:]), Preferred: seconds(o[8:]),
 			})
-		case kind == optionServers && units >= 3 && units%2 == 1:
-			d.Advert.ServerLifetime = seconds(o[4:])
-			for o = o[8:]; len(o) > 0; o = o[16:] {
-				d.Advert.Servers = append(d.Advert.Servers, netip.AddrFrom16([16]byte(o)))
-			}
 		}
 	}
 	return true
@@ -239,13 +224,13 @@ func (d *Discovery) check(src, dst netip.Addr) Refusal {
 	return Accepted
 }
 
-// Message returns the message. Its link-layer addresses have 2 bytes less than a multiple of 8.
+// Message returns the message. A link-layer address has 2 bytes less than a multiple of 8.
 func (d *Discovery) Message() Message {
 	m := Message{Type: d.Type}
 	switch d.Type {
 	case TypeRouterAdvert6:
 		a := &d.Advert
-		m.Rest[0], m.Rest[1] = a.HopLimit, flag(flagManaged, a.Managed)|flag(flagOther, a.Other)
+		m.Rest[0] = a.HopLimit
 		binary.BigEndian.PutUint16(m.Rest[2:], uint16(a.Lifetime/time.Second))
 		m.Body = binary.BigEndian.AppendUint32(nil, uint32(a.Reachable/time.Millisecond))
 		m.Body = binary.BigEndian.AppendUint32(m.Body, uint32(a.Retransmit/time.Millisecond))
@@ -257,7 +242,6 @@ func (d *Discovery) Message() Message {
 		m.Body = d.Target.AsSlice()
 	}
 	m.Body = appendOption(m.Body, optionSourceLink, d.SourceLink)
-	m.Body = appendOption(m.Body, optionTargetLink, d.TargetLink)
 	m.Body = appendOption(m.Body, optionNonce, d.Nonce)
 	if d.Type == TypeRouterAdvert6 {
 		m.Body = d.Advert.appendOptions(m.Body)
@@ -286,13 +270,6 @@ func (a *Advert) appendOptions(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(p.Valid/time.Second))
 		b = binary.BigEndian.AppendUint32(b, uint32(p.Preferred/time.Second))
 		b = append(append(b, 0, 0, 0, 0), p.Prefix.Addr().AsSlice()...)
-	}
-	if len(a.Servers) > 0 {
-		b = append(b, optionServers, uint8(1+2*len(a.Servers)), 0, 0)
-		b = binary.BigEndian.AppendUint32(b, uint32(a.ServerLifetime/time.Second))
-		for _, s := range a.Servers {
-			b = append(b, s.AsSlice()...)
-		}
 	}
 	return b
 }

@@ -1,7 +1,6 @@
 package icmp
 
 import (
-	"bytes"
 	"cmp"
 	"math/rand/v2"
 	"net/netip"
@@ -14,9 +13,6 @@ import (
 // InterfaceConfig configures an Interface.
 type InterfaceConfig struct {
 	Rand *rand.Rand // for delays and nonces; required
-	// Link is the interface's link-layer address, of any length; nil: the link has none, so that
-	// nothing is resolved, and neighbors are only probed.
-	Link []byte
 	// LinkLocal is the link-local address; invalid: one with a stable identifier.
 	LinkLocal netip.Addr
 	// Name and Secret are the inputs of interface identifiers (RFC 7217 §5).
@@ -25,20 +21,18 @@ type InterfaceConfig struct {
 	MTU    int // of the link; 0: 1280
 	// Router means that the node forwards packets. It ignores the advertisements of other routers
 	// (RFC 4861 §6.2.7), and sends its own if Advertise is set.
-	Router    bool
-	Advertise *Advertising
+	Router bool
+	// Advertise is the content of its advertisements. A lifetime of 0 means 30 minutes; negative:
+	// this is no default router.
+	Advertise *Advert
 	// Manual makes a host ignore routers: its addresses and routes are configured.
 	Manual bool
-	// Transmits is the number of solicitations that detect a duplicate address (RFC 4862 §5.1); 0:
-	// 1, negative: no detection.
-	Transmits    int
-	MaxNeighbors int // 0: 512
 }
 
-// Interface is IPv6 on one link: neighbor discovery (RFC 4861), address configuration (RFC 4862)
-// and group membership (RFC 3810). Its owner passes messages to Input, and sends those of Output;
-// it asks Resolve for the link-layer address of a next hop, and follows NextChange. Addresses may
-// have a zone, which is ignored; those that it returns have none.
+// Interface is IPv6 on one link without link-layer addresses: neighbor discovery (RFC 4861), address
+// configuration (RFC 4862) and group membership (RFC 3810). Its owner passes messages to Input, and
+// sends those of Output; it reports to Sent which next hops it uses, and follows NextChange.
+// Addresses may have a zone, which is ignored; those that it returns have none.
 type Interface struct {
 	cfg        InterfaceConfig
 	neighbors  map[netip.Addr]*neighbor
@@ -62,7 +56,7 @@ type Interface struct {
 	groups     *Listener
 	out        []Outgoing
 	changes    []Change
-	info       InterfaceInfo
+	flooded    bool // a message announced more than a limit allows
 }
 
 // lasting is what a router announced for a time.
@@ -71,16 +65,6 @@ type lasting[T any] struct {
 	until clock.Time
 	// unreachable is true for a router that did not answer probes since its last message.
 	unreachable bool
-}
-
-// InterfaceInfo has the counters of an Interface.
-type InterfaceInfo struct {
-	Refused    [NumRefusals]uint64 // messages by reason
-	Flooded    uint64              // addresses, prefixes and routers beyond a limit
-	Evicted    uint64              // neighbors beyond a limit
-	Conflicts  uint64              // messages of others that use an address of this node
-	Redirects  uint64              // ignored
-	Unanswered uint64              // messages that were not sent, because Output was not called
 }
 
 // The limits of what messages can create.
@@ -99,18 +83,13 @@ var linkLocal = netip.MustParsePrefix("fe80::/64")
 // MinMTU6 is the minimum MTU of a link (RFC 8200 §5).
 const MinMTU6 = 1280
 
-// Outgoing is a message to send, or a packet that waited for a neighbor.
+// Outgoing is a message to send.
 type Outgoing struct {
 	Src, Dst    netip.Addr // Src can be the unspecified address
-	Link        []byte     // link-layer destination; nil: that of the group, or not yet known
 	HopLimit    uint8
 	Protocol    uint8
 	RouterAlert bool   // add the option
 	Payload     []byte // with its checksum
-	// Packet is set alone for a packet of Resolve. Its neighbor is Dst and has the address Link. If
-	// Unreachable is set, the neighbor did not answer: report CodeAddress.
-	Packet      []byte
-	Unreachable bool
 }
 
 // ChangeKind is a kind of Change.
@@ -141,8 +120,6 @@ type Change struct {
 // NewInterface returns an interface that begins to configure a link-local address (RFC 4862 §5.3).
 func NewInterface(now clock.Time, cfg InterfaceConfig) *Interface {
 	cfg.MTU = cmp.Or(cfg.MTU, MinMTU6)
-	cfg.Transmits = cmp.Or(cfg.Transmits, 1)
-	cfg.MaxNeighbors = cmp.Or(cfg.MaxNeighbors, maxNeighbors)
 	i := &Interface{
 		cfg: cfg, neighbors: map[netip.Addr]*neighbor{}, groups: NewListener(cfg.Rand, true),
 		reachable: reachableTime, retransmit: retransTimer,
@@ -163,8 +140,7 @@ func NewInterface(now clock.Time, cfg InterfaceConfig) *Interface {
 // Input processes a message that Parse accepted. It returns why the message was ignored.
 func (i *Interface) Input(
 	now clock.Time, m *Message, src, dst netip.Addr, hopLimit uint8,
-) (r Refusal) {
-	defer func() { i.info.Refused[r]++ }()
+) Refusal {
 	src, dst = src.WithZone(""), dst.WithZone("")
 	if m.Type == TypeListenerQuery {
 		q, r := parseQuery6(m, src, hopLimit)
@@ -177,7 +153,7 @@ func (i *Interface) Input(
 	if r != Accepted {
 		return r
 	}
-	d.SourceLink, d.TargetLink = i.linkOf(d.SourceLink), i.linkOf(d.TargetLink)
+	n := i.neighbors[src] // nil: no packet was sent to it
 	switch d.Type {
 	case TypeNeighborSolicit:
 		i.hearSolicit(now, &d, src)
@@ -187,32 +163,22 @@ func (i *Interface) Input(
 		if !i.cfg.Router {
 			break // RFC 4861 §6.2.6
 		}
-		if n := i.learn(now, src, d.SourceLink); n != nil {
+		if n != nil {
 			n.router = false
 		}
 		i.advertiser.asked(now, i)
 	case TypeRouterAdvert6:
-		if n := i.learn(now, src, d.SourceLink); n != nil {
+		if n != nil {
 			n.router = true
 		}
-		flooded := i.info.Flooded
+		i.flooded = false
 		i.hearRouter(now, &d.Advert, src)
-		if i.info.Flooded > flooded {
+		if i.flooded {
 			return RefusedFlood
 		}
-	case TypeRedirect6: // it can be forged by any node of the link
-		i.info.Redirects++
+	case TypeRedirect6: // ignored: any node of the link can forge it
 	}
 	return Accepted
-}
-
-// linkOf returns the link-layer address of an option, without its padding; nil: it has none of this
-// link.
-func (i *Interface) linkOf(option []byte) []byte {
-	if n := len(i.cfg.Link); n > 0 && len(option) >= n {
-		return option[:n]
-	}
-	return nil
 }
 
 // JoinGroup makes the interface a member of a multicast group; false: it is one of too many.
@@ -228,19 +194,18 @@ func (i *Interface) IsMember(group netip.Addr) bool {
 	return group.WithZone("") == allNodes || i.groups.IsMember(group)
 }
 
-// send queues a message of neighbor discovery.
-func (i *Interface) send(d *Discovery, src, dst netip.Addr, link []byte) {
-	if len(i.out) >= maxOutgoing {
-		i.info.Unanswered++
-		return
+// send queues a message of neighbor discovery. More than maxOutgoing come only from an owner that
+// does not call Output.
+func (i *Interface) send(d *Discovery, src, dst netip.Addr) {
+	if len(i.out) < maxOutgoing {
+		i.out = append(i.out, Outgoing{
+			Src: src, Dst: dst, HopLimit: discoveryHopLimit, Protocol: protocolICMP6,
+			Payload: d.Message().Append(nil, src, dst),
+		})
 	}
-	i.out = append(i.out, Outgoing{
-		Src: src, Dst: dst, Link: link, HopLimit: discoveryHopLimit, Protocol: protocolICMP6,
-		Payload: d.Message().Append(nil, src, dst),
-	})
 }
 
-// Output returns the next message or packet; false: nothing is due.
+// Output returns the next message; false: nothing is due.
 func (i *Interface) Output(now clock.Time, out *Outgoing) bool {
 	if len(i.out) > 0 {
 		*out = i.out[0]
@@ -297,16 +262,10 @@ func (i *Interface) tell(c Change) {
 	}
 }
 
-// Info returns the counters.
-func (i *Interface) Info() InterfaceInfo { return i.info }
-
 // between draws a random time.
 func (i *Interface) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(i.cfg.Rand.Int64N(int64(most-least)+1))
 }
-
-// same reports whether two link-layer addresses are equal. Without an address there is no change.
-func same(a, b []byte) bool { return b == nil || bytes.Equal(a, b) }
 
 // remove deletes the elements that are due and returns them.
 func remove[T any](list []lasting[T], now clock.Time) (rest []lasting[T], gone []T) {

@@ -80,7 +80,7 @@ func renew[T comparable](
 		list[at] = fresh
 	case lifetime == 0:
 	case len(list) >= most:
-		i.info.Flooded++
+		i.flooded = true
 	default:
 		return append(list, fresh)
 	}
@@ -141,7 +141,7 @@ func (i *Interface) advanceRouters(now clock.Time) {
 	}
 	i.backOff(now)
 	if src, ok := i.source(netip.Addr{}); ok {
-		i.send(&Discovery{Type: TypeRouterSolicit6, SourceLink: i.cfg.Link}, src, allRouters, nil)
+		i.send(&Discovery{Type: TypeRouterSolicit6}, src, allRouters)
 	}
 }
 
@@ -159,23 +159,15 @@ func (i *Interface) backOff(now clock.Time) {
 	i.interval, i.solicit = next, now.Add(next)
 }
 
-// Advertising configures the router advertisements of an interface (RFC 4861 §6.2.1).
-type Advertising struct {
-	// Advert is their content. Its lifetime is 0: three times MaxInterval; negative: this is no
-	// default router.
-	Advert
-	// MinInterval and MaxInterval bound the random time between two; 0: 600 s, and a third of
-	// MaxInterval.
-	MinInterval, MaxInterval time.Duration
-}
-
-// The constants of RFC 4861 §10 for routers.
+// The constants of RFC 4861 §10 for routers, and the defaults of §6.2.1.
 const (
 	maxInitialInterval = 16 * time.Second
 	maxInitialAdverts  = 3
 	minDelayBetweenRAs = 3 * time.Second
 	maxRADelay         = 500 * time.Millisecond
-	defaultMaxInterval = 600 * time.Second
+	maxInterval        = 600 * time.Second
+	minInterval        = maxInterval / 3
+	routerLifetime     = 3 * maxInterval
 )
 
 // advertiser sends the router advertisements of an interface.
@@ -211,11 +203,10 @@ func (a *advertiser) advance(now clock.Time, i *Interface) {
 	if !a.due.Due(now) {
 		return
 	}
-	a.send(i, i.cfg.Advertise.lifetime())
+	a.send(i, max(0, cmp.Or(i.cfg.Advertise.Lifetime, routerLifetime)))
 	a.sent++
 	a.last = now
-	most := i.cfg.Advertise.maxInterval()
-	wait := i.between(cmp.Or(i.cfg.Advertise.MinInterval, most/3), most)
+	wait := i.between(minInterval, maxInterval)
 	if a.sent < maxInitialAdverts {
 		wait = min(wait, maxInitialInterval)
 	}
@@ -227,19 +218,9 @@ func (a *advertiser) send(i *Interface, lifetime time.Duration) {
 	if !ok || !src.IsLinkLocalUnicast() {
 		return
 	}
-	d := Discovery{
-		Type: TypeRouterAdvert6, Advert: i.cfg.Advertise.Advert, SourceLink: i.cfg.Link,
-	}
+	d := Discovery{Type: TypeRouterAdvert6, Advert: *i.cfg.Advertise}
 	d.Advert.Lifetime = lifetime
-	i.send(&d, src, allNodes, nil)
-}
-
-func (c *Advertising) maxInterval() time.Duration {
-	return cmp.Or(c.MaxInterval, defaultMaxInterval)
-}
-
-func (c *Advertising) lifetime() time.Duration {
-	return max(0, cmp.Or(c.Lifetime, 3*c.maxInterval()))
+	i.send(&d, src, allNodes)
 }
 
 // Cease ends the advertisements: the last one says that this is no default router any more (RFC

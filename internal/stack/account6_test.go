@@ -134,7 +134,7 @@ func valid6() (list [][]byte) {
 		{Type: icmp.TypeRouterSolicit6, SourceLink: make([]byte, 6)},
 		{Type: icmp.TypeRouterAdvert6, Advert: icmp.Advert{Lifetime: 1e12, MTU: 1279, Prefixes: []icmp.PrefixInfo{prefix}}},
 		{Type: icmp.TypeNeighborSolicit, Target: router, SourceLink: make([]byte, 6)},
-		{Type: icmp.TypeNeighborAdvert, Target: a, Override: true, TargetLink: make([]byte, 6)},
+		{Type: icmp.TypeNeighborAdvert, Target: a, Override: true},
 		{Type: icmp.TypeRedirect6, Target: local, Destination: far6},
 	} {
 		message(local, router, d.Message())

@@ -127,8 +127,8 @@ func (dv *discoverers) start(now clock.Time, d *discoverer) {
 
 // advertising returns what the node announces on an interface. Addresses can be formed in networks
 // of 64 bits.
-func (dv *discoverers) advertising(c *Interface) *icmp.Advertising {
-	a := &icmp.Advertising{Advert: icmp.Advert{HopLimit: defaultTTL, MTU: c.MTU}}
+func (dv *discoverers) advertising(c *Interface) *icmp.Advert {
+	a := &icmp.Advert{HopLimit: defaultTTL, MTU: c.MTU}
 	if !dv.ifs.router {
 		a.Lifetime = -1 // this is no default router
 	}
@@ -329,9 +329,6 @@ var (
 
 // send queues a message.
 func (dv *discoverers) send(now clock.Time, i int, o *icmp.Outgoing) {
-	if o.Packet != nil {
-		return // no packet waits on a link without link-layer addresses
-	}
 	h := ip.Header{Protocol: o.Protocol, TTL: o.HopLimit, Src: o.Src, Dst: o.Dst}
 	switch {
 	case o.RouterAlert && h.Is6():
@@ -476,7 +473,7 @@ func (dv *discoverers) sent(now clock.Time, b *buffer.Batch) {
 		const next, hopLimit, own = 6, 7, 255
 		if p := t.Pieces[0]; p[next] != ip.ProtoICMPv6 || p[hopLimit] != own {
 			d.hop, d.until = t.NextHop, now.Add(hopPeriod)
-			d.six.Resolve(now, t.NextHop, p)
+			d.six.Sent(now, t.NextHop, p)
 		}
 	}
 }
