@@ -95,10 +95,8 @@ func (p *proxy) serveSOCKS(f *flow, c *net.TCPConn) error {
 		_ = c.Close()
 		return fmt.Errorf("%s: %w", net.JoinHostPort(host, strconv.Itoa(int(port))), err)
 	}
-	far := virtualEnd{v}
-	f.onCut(func() { near.Abort(); far.Abort() })
 	writeSOCKSReply(c, socksSucceeded, v.Local())
-	return f.forward.relay(near, far)
+	return f.join(near, v)
 }
 
 // authenticate chooses a method (RFC 1928 §3), and checks the password if there is one (RFC 1929

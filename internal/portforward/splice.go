@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -111,91 +111,48 @@ func (fw *Forward) takeUDP(way route) func(*node.CaughtUDP) {
 		f.onCut(end)
 		f.markEvictable()
 		defer context.AfterFunc(fw.listening, end)() // UDP has no FIN
-		e := &exchange{flow: f, forward: fw, name: f.name, near: near, far: v}
-		e.run()
+		fw.exchange(f, near, v)
 		f.leave(nil)
 	}
 }
 
-// exchange is a UDP flow between a service of this machine and a virtual client.
-type exchange struct {
-	flow    *flow
-	forward *Forward
-	name    string
-	near    net.Conn
-	far     *node.PacketConn // connected to the client
-
-	last  atomic.Int64 // time of the last datagram, Unix nanoseconds
-	asked atomic.Int64 // length of the last datagram to the service
-
-	answered atomic.Bool // the client's next datagram confirms the flow
+// exchange copies datagrams between a service of this machine and a virtual client, until both are
+// silent or one is closed. It closes both.
+func (fw *Forward) exchange(f *flow, near net.Conn, client *node.PacketConn) {
+	at, _ := netip.ParseAddrPort(client.LocalAddr().String())
+	one := &datagramFlow{flow: f, from: client.Peer(), at: at.Addr(), conn: near}
+	one.last.Store(time.Now().UnixNano())
+	g := &datagrams{forward: fw, refuse: client.Refuse}
+	g.reply = func(p []byte, _ netip.AddrPort) error {
+		_, err := client.Write(p)
+		if refused(err) { // about an earlier datagram: this one was not sent
+			fw.failed(f.name, machineError(err))
+			_, err = client.Write(p)
+		}
+		return err
+	}
+	var asking sync.WaitGroup
+	asking.Go(func() { g.ask(one, client) })
+	g.answers(one, near)
+	_ = near.Close() // they may be cut already
+	_ = client.Close()
+	asking.Wait()
 }
 
-// run copies until both directions are silent.
-func (e *exchange) run() {
-	e.last.Store(time.Now().UnixNano())
-	outward := make(chan struct{})
-	go func() {
-		defer close(outward)
-		e.copyDirection(e.near, e.far, false)
-	}()
-	e.copyDirection(e.far, e.near, true)
-	_ = e.near.Close() // they may be cut already
-	_ = e.far.Close()
-	<-outward
-}
-
-func (e *exchange) copyDirection(to, from net.Conn, in bool) {
+// ask forwards a client's datagrams to its flow until the client's socket is closed.
+func (g *datagrams) ask(f *datagramFlow, client net.Conn) {
 	buf := make([]byte, maxDatagram)
 	for {
-		over := time.Unix(0, e.last.Load()).Add(flowSilence)
-		if !time.Now().Before(over) || from.SetReadDeadline(over) != nil {
-			return
-		}
-		who := from
-		k, err := from.Read(buf)
-		if err == nil {
-			e.last.Store(time.Now().UnixNano())
-			e.forward.count(in, k)
-			if in {
-				e.answered.Store(true)
-			} else {
-				e.asked.Store(int64(k))
-				if e.answered.CompareAndSwap(true, false) {
-					e.flow.confirm()
-				}
-			}
-			who, err = to, e.write(to, buf[:k])
-		}
-		var slow net.Error
+		k, err := client.Read(buf)
 		switch {
-		case err == nil, errors.As(err, &slow) && slow.Timeout():
+		case err == nil:
+			g.deliver(f, buf[:k])
 		case errors.Is(err, net.ErrClosed):
 			return
-		default:
-			e.reportError(who, err)
+		default: // ICMP about an answer
+			g.forward.failed(f.name, machineError(err))
 		}
 	}
-}
-
-// write sends a datagram. A refusal is about an earlier datagram and kept this one from being sent.
-func (e *exchange) write(to net.Conn, p []byte) error {
-	_, err := to.Write(p)
-	if refused(err) {
-		e.reportError(to, err)
-		_, err = to.Write(p)
-	}
-	return err
-}
-
-// reportError reports an ICMP error about an earlier datagram, and passes a port unreachable on.
-func (e *exchange) reportError(who net.Conn, err error) {
-	if refused(err) && who == e.near { // only the virtual client gets an ICMP message
-		from, _ := netip.ParseAddrPort(e.far.RemoteAddr().String())
-		at, _ := netip.ParseAddrPort(e.far.LocalAddr().String())
-		e.far.Refuse(from, at.Addr(), int(e.asked.Load()))
-	}
-	e.forward.failed(e.name, machineError(err))
 }
 
 // refused reports whether err is an ICMP port unreachable.

@@ -87,9 +87,7 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 		return err
 	}
 	v.Guard() // keep-alives find out that a virtual host is gone
-	far := virtualEnd{v}
-	f.onCut(func() { near.Abort(); far.Abort() })
-	return f.forward.relay(near, far)
+	return f.join(near, v)
 }
 
 // errLeft means that the client closed its connection before the virtual host answered.
@@ -174,14 +172,14 @@ func (fw *Forward) connect(c *node.Caught, name, to string) {
 		f.leave(err)
 		return
 	}
-	f.leave(f.join(near, v))
+	v.Guard()
+	conn, _ := near.(*net.TCPConn)
+	f.leave(f.join(machineEnd{conn}, v))
 }
 
-// join relays between a service and a virtual connection.
-func (f *flow) join(c net.Conn, v *node.Conn) error {
-	conn, _ := c.(*net.TCPConn)
-	near, far := machineEnd{conn}, virtualEnd{v}
-	v.Guard()
+// join relays between a connection of this machine and a virtual one.
+func (f *flow) join(near machineEnd, v *node.Conn) error {
+	far := virtualEnd{v}
 	f.onCut(func() { near.Abort(); far.Abort() })
 	return f.forward.relay(near, far)
 }
