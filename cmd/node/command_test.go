@@ -38,7 +38,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 		{"traceroute -n 10.0.0.1", 0, " 1  10.0.0.1  "},
 		{"traceroute -n 10.0.0.3", 0, " 1  10.0.0.1  0.000 ms !H"},
 		{"traceroute -n 10.9.0.1", 1, "connect: Network is unreachable"},
-		{"traceroute -m 0 10.9.0.1", 2, "-m 0: must be 1 to 255 hops"},
+		{"traceroute -m 0 10.9.0.1", 2, "-m 0: must be 1 to 255"},
 		{"interfaces;lr", 0, "LOCAL:if0"},
 		{"up nothing;routes", 1, "command:1: up: \"nothing\": no such interface"},
 	} {

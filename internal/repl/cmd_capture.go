@@ -14,16 +14,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// captureFlags are the flags of `capture`.
-type captureFlags struct {
-	file    string
-	snaplen int
-	count   uint64
-	size    float64
-	files   int
-	force   bool
-}
-
 const aboutCapture = `Capture the packets of an interface, or of all, in both directions, including
 dropped packets. Without -w it prints a line for each, until Ctrl-C. With -w it
 writes a pcapng file: from a shell in the background, until "capture stop"; with
@@ -45,7 +35,8 @@ FILTER is a subset of pcap-filter(7):
 Offsets other than tcp[tcpflags], host names and link layers are not supported.`
 
 func captureCommand(e *env) *cobra.Command {
-	var o captureFlags
+	var req control.Record
+	var megabytes float64
 	c := &cobra.Command{
 		Use:               "capture [IF|all] [FILTER...]",
 		Short:             "print or record packets; stop; list",
@@ -59,29 +50,32 @@ func captureCommand(e *env) *cobra.Command {
 			if len(args) == 1 && args[0] == "list" {
 				return listCaptures(e, c)
 			}
-			req, err := captureRequest(e, c, &o, args)
-			if err != nil {
+			req.FileSize = int64(megabytes * 1e6)
+			if err := captureWhat(e, c, &req, args); err != nil {
 				return err
 			}
 			switch {
-			case o.file == "-":
-				return captureOut(e, c, req)
-			case o.file == "":
-				return captureLines(e, c, req)
+			case req.File == "-":
+				return captureOut(e, c, &req)
+			case req.File == "":
+				return captureLines(e, c, &req)
 			case e.single():
-				return captureFile(e, c, req)
+				return captureFile(e, c, &req)
 			}
-			return captureBeside(e, c, req)
+			return captureBeside(e, c, &req)
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.file, "write", "w", "", "write pcapng to `FILE`; - is standard output")
-	f.IntVarP(&o.snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
-	f.Uint64VarP(&o.count, "count", "c", 0, "stop after `N` packets")
-	f.Float64VarP(&o.size, "file-size", "C", 0, "start a new file after `MB`")
-	f.BoolVar(&o.force, "force", false, "replace existing captures with the names of -w")
-	f.IntVarP(&o.files, "files", "W", 0, "keep the last `N` files of -C")
+	f.StringVarP(&req.File, "write", "w", "", "write pcapng to `FILE`; - is standard output")
+	f.IntVarP(&req.Snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
+	f.Uint64VarP(&req.Count, "count", "c", 0, "stop after `N` packets")
+	f.Float64VarP(&megabytes, "file-size", "C", 0, "start a new file after `MB`")
+	f.BoolVar(&req.Overwrite, "force", false, "replace existing captures with the names of -w")
+	f.IntVarP(&req.Files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)
+	limit(c, 0, 65535, "snaplen")
+	limit(c, 0, 1<<40, "file-size")
+	limit(c, 0, unlimited, "files")
 	return e.jsonFlag(c)
 }
 
@@ -89,33 +83,18 @@ func captureCommand(e *env) *cobra.Command {
 // node's error lists its interfaces.
 var nearFace = regexp.MustCompile(`^(if[0-9]+|tun.*)$`)
 
-// captureRequest builds a request from a capture's flags and arguments.
-func captureRequest(e *env,
-	c *cobra.Command, o *captureFlags, args []string,
-) (*control.Record, error) {
+// captureWhat sets the interface and the filter of a capture from its arguments.
+func captureWhat(e *env, c *cobra.Command, req *control.Record, args []string) error {
 	switch {
-	case o.snaplen < 0 || o.snaplen > 65535:
-		return nil, wrong(c, "-s %d: must be 0 to 65535 bytes", o.snaplen)
-	case o.size < 0 || o.size > 1<<40:
-		return nil, wrong(c, "-C %v: must be a number of megabytes", o.size)
-	case o.files < 0:
-		return nil, wrong(c, "-W %d: must be a number of files", o.files)
-	case (o.size > 0 || o.files > 0) && (o.file == "" || o.file == "-"):
-		return nil, wrong(c, "-C and -W need -w FILE")
-	case o.files > 0 && o.size == 0:
-		return nil, wrong(c, "-W needs -C")
-	}
-	req := &control.Record{
-		Snaplen: o.snaplen, Count: o.count, FileSize: int64(o.size * 1e6), Files: o.files,
-		Overwrite: o.force,
-	}
-	if o.file != "-" {
-		req.File = o.file
+	case (req.FileSize > 0 || req.Files > 0) && (req.File == "" || req.File == "-"):
+		return wrong(c, "-C and -W need -w FILE")
+	case req.Files > 0 && req.FileSize == 0:
+		return wrong(c, "-W needs -C")
 	}
 	if len(args) > 0 {
 		faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 		if err != nil {
-			return nil, failed(c, err)
+			return failed(c, err)
 		}
 		named := func(i control.Interface) bool {
 			return i.Name == args[0] || strconv.Itoa(i.Index) == args[0]
@@ -126,7 +105,7 @@ func captureRequest(e *env,
 		}
 	}
 	req.Filter = strings.Join(args, " ")
-	return req, nil
+	return nil
 }
 
 func captureLines(e *env, c *cobra.Command, req *control.Record) error {
@@ -213,6 +192,7 @@ func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
 	}
 	e.endless()
+	req.File = "" // the node sends the packets
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	req.Piece = func(b []byte) {
@@ -269,21 +249,16 @@ func listCaptures(e *env, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	columns := []column{
-		{"ID", 3, leftmost}, {"Kind", 9, 2}, {"Packets", 9, 2}, {"Missed", 8, 2}, {"Since", 10, 2},
-	}
-	rows := make([][]string, 0, len(list))
-	for _, o := range list {
-		id := "-"
-		if o.ID > 0 {
-			id = strconv.Itoa(o.ID)
-		}
-		rows = append(rows, []string{
-			id, o.Kind, strconv.FormatUint(o.Packets, 10), strconv.FormatUint(o.Missed, 10),
-			o.Since.Format(time.TimeOnly),
-		})
-	}
-	lines := strings.Split(table(columns, rows), "\n")
+	lines := strings.Split(table("<ID |     Kind|  Packets|  Missed|     Since", list,
+		func(o *control.Capturing) []string {
+			id := "-"
+			if o.ID > 0 {
+				id = strconv.Itoa(o.ID)
+			}
+			return []string{
+				id, o.Kind, number(o.Packets), number(o.Missed), o.Since.Format(time.TimeOnly),
+			}
+		}), "\n")
 	lines[0] += "  Capture"
 	for i, o := range list {
 		lines[i+1] += "  " + captured(o.Iface, o.Filter)

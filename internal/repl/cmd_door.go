@@ -248,32 +248,21 @@ func (e *env) doorIDs(ctx context.Context, _ string) []string {
 }
 
 func printDoors(list []control.Door) string {
-	rows := make([][]string, 0, len(list))
+	const head = "<ID |   Kind|  Net|           From|             To|  Open|   All|  Failed|" +
+		"  Bytes in|  Bytes out"
 	var problems strings.Builder
-	for i := range list {
-		d := &list[i]
+	text := table(head, list, func(d *control.Door) []string {
 		to := printable(d.To)
 		if d.Closing {
 			to += " (closed)"
 		}
-		rows = append(rows, []string{
-			strconv.Itoa(d.ID), string(d.Kind), d.Network, printable(d.From), to,
-			strconv.Itoa(d.Open), number(d.Opened), number(d.Failed), number(d.In), number(d.Out),
-		})
 		if d.Problem != "" {
 			fmt.Fprintf(&problems, "%d: last failure: %s\n", d.ID, printable(d.Problem))
 		}
-	}
-	return table([]column{
-		{"ID", 3, leftmost},
-		{"Kind", 7, 2},
-		{"Net", 3, 2},
-		{"From", 15, 2},
-		{"To", 15, 2},
-		{"Open", 5, 2},
-		{"All", 6, 2},
-		{"Failed", 6, 2},
-		{"Bytes in", 8, 2},
-		{"Bytes out", 8, 2},
-	}, rows) + problems.String()
+		return []string{
+			strconv.Itoa(d.ID), string(d.Kind), d.Network, printable(d.From), to,
+			strconv.Itoa(d.Open), number(d.Opened), number(d.Failed), number(d.In), number(d.Out),
+		}
+	})
+	return text + problems.String()
 }

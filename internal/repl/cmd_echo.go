@@ -13,9 +13,8 @@ import (
 var errNoEcho = errors.New("some messages did not return unchanged")
 
 type echoFlags struct {
-	udp, quiet        bool
-	count, size       int
-	interval, timeout float64
+	req   control.Echo
+	quiet bool
 }
 
 func echoCommand(e *env) *cobra.Command {
@@ -39,13 +38,17 @@ func echoCommand(e *env) *cobra.Command {
 			return runEcho(e, c, &o, args)
 		},
 	}
-	f := c.Flags()
-	f.BoolVarP(&o.udp, "udp", "u", false, "use UDP")
+	f, req := c.Flags(), &o.req
+	f.BoolVarP(&req.UDP, "udp", "u", false, "use UDP")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` messages (default: at Ctrl-C)")
-	f.IntVarP(&o.size, "size", "s", 64, "send `BYTES` in each message")
-	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between messages")
-	f.Float64VarP(&o.timeout, "timeout", "W", 2, "wait `SECONDS` for each echo")
+	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` messages (default: at Ctrl-C)")
+	f.IntVarP(&req.Size, "size", "s", 64, "send `BYTES` in each message")
+	secondsVar(f, &req.Interval, "interval", "i", 1, "wait `SECONDS` between messages")
+	secondsVar(f, &req.Timeout, "timeout", "W", 2, "wait `SECONDS` for each echo")
+	limit(c, 1, unlimited, "count")
+	limit(c, 4, mostPingSize, "size")
+	limit(c, leastInterval, mostSeconds, "interval")
+	limit(c, positive, mostSeconds, "timeout")
 	c.AddCommand(smallServer(e, "serve [PORT]", "run an echo server", control.ServiceEcho))
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -82,23 +85,13 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	req := control.Echo{Addr: addr, UDP: o.udp, Count: o.count, Size: o.size}
+	req := o.req
+	req.Addr = addr
 	if len(args) > 1 {
 		if req.Port, err = parsePort(c, args[1]); err != nil {
 			return err
 		}
 	}
-	switch {
-	case o.count < 0 || o.count == 0 && c.Flags().Changed("count"):
-		return wrong(c, "-c %d: must be 1 or more", o.count)
-	case o.size < 4 || o.size > mostPingSize:
-		return wrong(c, "-s %d: must be 4 to %d bytes", o.size, mostPingSize)
-	case !(o.interval >= leastInterval && o.interval <= mostSeconds):
-		return wrong(c, "-i %v: must be at least %v seconds", o.interval, leastInterval)
-	case !(o.timeout > 0 && o.timeout <= mostSeconds):
-		return wrong(c, "-W %v: must be a positive number of seconds", o.timeout)
-	}
-	req.Interval, req.Timeout = inSeconds(o.interval), inSeconds(o.timeout)
 	if req.Count == 0 && e.script() {
 		req.Count = scriptPings
 	}

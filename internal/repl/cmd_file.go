@@ -15,8 +15,7 @@ import (
 )
 
 func sendFileCommand(e *env) *cobra.Command {
-	var offset int64
-	var plain bool
+	var req control.SendFile
 	c := &cobra.Command{
 		Use:     "sendfile PATH ADDR PORT",
 		Aliases: []string{"sf"},
@@ -33,13 +32,7 @@ func sendFileCommand(e *env) *cobra.Command {
 			"peers, or with --no-verify, the connection carries only the bytes of the file.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			if offset < 0 {
-				return wrong(c, "--offset %d: must be 0 or more", offset)
-			}
-			req := control.SendFile{
-				Path: args[0], Addr: addrOf(args[1]), Port: portOf(args[2]), Offset: offset,
-				NoVerify: plain,
-			}
+			req.Path, req.Addr, req.Port = args[0], addrOf(args[1]), portOf(args[2])
 			doing := "to " + args[1] + ":" + args[2]
 			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
 				control.Transfer, error,
@@ -49,8 +42,9 @@ func sendFileCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().Int64Var(&offset, "offset", 0, "skip the first `BYTES`")
-	c.Flags().BoolVar(&plain, "no-verify", false, noVerifyUsage)
+	c.Flags().Int64Var(&req.Offset, "offset", 0, "skip the first `BYTES`")
+	limit(c, 0, unlimited, "offset")
+	c.Flags().BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -81,10 +75,7 @@ func recvFileCommand(e *env) *cobra.Command {
 			"--offset` sends.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkRecv(c, &req); err != nil {
-				return err
-			}
-			req := req
+			req.Resume = req.Resume || c.Flags().Changed("offset")
 			req.Path, req.Port = args[0], portOf(args[1])
 			doing := "waits for a connection on port " + args[1]
 			return e.background(c, args[0], doing, func(ctx context.Context, tell progress) (
@@ -102,20 +93,13 @@ func recvFileCommand(e *env) *cobra.Command {
 	f.BoolVar(&req.Overwrite, "force", false, "replace PATH and PATH.part")
 	f.StringVar(&req.SHA256, "sha256", "", "expect the SHA-256 `HEX`")
 	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
+	limit(c, 0, unlimited, "offset")
+	limit(c, 1, unlimited, "size")
+	check(c, "sha256", "64 hex digits", func(text string) bool {
+		digest, err := hex.DecodeString(text)
+		return err == nil && len(digest) == sha256.Size
+	})
 	return e.streamFlag(e.jsonFlag(c))
-}
-
-func checkRecv(c *cobra.Command, r *control.RecvFile) error {
-	switch digest, err := hex.DecodeString(r.SHA256); {
-	case r.Offset < 0:
-		return wrong(c, "--offset %d: must be 0 or more", r.Offset)
-	case r.Size < 0 || r.Size == 0 && c.Flags().Changed("size"):
-		return wrong(c, "--size %d: must be 1 byte or more", r.Size)
-	case r.SHA256 != "" && (err != nil || len(digest) != sha256.Size):
-		return wrong(c, "--sha256 %s: must be 64 hex digits", printable(r.SHA256))
-	}
-	r.Resume = r.Resume || c.Flags().Changed("offset")
-	return nil
 }
 
 // resuming returns a function that first prints the offset for the sender, and then calls tell.

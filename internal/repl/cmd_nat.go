@@ -184,23 +184,13 @@ func natTable(list []control.NATSession) string {
 	if len(list) == 0 {
 		return ""
 	}
-	rows := make([][]string, 0, len(list))
-	for i := range list {
-		s := &list[i]
+	const head = "<Prot|            Inside|           Outside|            Remote|      State|" +
+		"  Left|   Out|    In"
+	return table(head, list, func(s *control.NATSession) []string {
 		left := time.Duration(s.Left * float64(time.Second)).Round(time.Second)
-		rows = append(rows, []string{
+		return []string{
 			s.Protocol, s.Inside, s.Outside, s.Remote, s.State, left.String(), number(s.Out),
 			number(s.In),
-		})
-	}
-	return table([]column{
-		{"Prot", 4, leftmost},
-		{"Inside", 18, 2},
-		{"Outside", 18, 2},
-		{"Remote", 18, 2},
-		{"State", 11, 2},
-		{"Left", 6, 2},
-		{"Out", 6, 2},
-		{"In", 6, 2},
-	}, rows)
+		}
+	})
 }

@@ -189,13 +189,9 @@ func printDevice(i *control.Interface) string {
 }
 
 func printLoss(list []control.LinkLoss) string {
-	rows := make([][]string, 0, len(list))
-	for _, l := range list {
-		rows = append(rows, []string{
-			l.Iface, percent(l.Percent), strconv.FormatUint(l.Dropped, 10),
-		})
-	}
-	return table([]column{{"Iface", 5, 0}, {"Loss", 8, 2}, {"Dropped", 9, 2}}, rows)
+	return table("Iface|    Loss|  Dropped", list, func(l *control.LinkLoss) []string {
+		return []string{l.Iface, percent(l.Percent), number(l.Dropped)}
+	})
 }
 
 func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
@@ -216,28 +212,29 @@ func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%"
 // printNeighbors formats the course's table. With stats, the state of each neighbor follows,
 // otherwise only the state of those with a problem.
 func printNeighbors(list []control.Neighbor, stats bool) string {
-	columns := []column{{"Iface", 5, 0}, {"VIP", 13, 2}, {"UDPAddr", 17, 2}}
+	head := "Iface|          VIP|          UDPAddr"
 	if stats {
-		columns = append(columns, column{"State", 7, 2}, column{"Since", 7, 2},
-			column{"Heard", 7, 2}, column{"In", 6, 2}, column{"Out", 6, 2})
+		head += "|  State|  Since|  Heard|    In|   Out"
 	}
 	var notes strings.Builder
-	rows := make([][]string, 0, len(list))
-	for _, n := range list {
+	text := table(head, list, func(n *control.Neighbor) []string {
 		row := []string{n.Iface, n.Addr.String(), n.UDP, "-", "-", "-", "-", "-"}
 		if isDiscovered(n.State) {
 			row[3] = string(n.State)
 		} else if n.State != "" {
-			row = append(row[:3], string(n.State), ago(n.Since), "never",
-				strconv.FormatUint(n.In, 10), strconv.FormatUint(n.Out, 10))
+			row = append(row[:3], string(n.State), ago(n.Since), "never", number(n.In),
+				number(n.Out))
 			if n.Heard >= 0 {
 				row[5] = ago(n.Heard)
 			}
 		}
-		rows = append(rows, row[:len(columns)])
-		notes.WriteString(neighborNote(&n))
-	}
-	return table(columns, rows) + notes.String()
+		notes.WriteString(neighborNote(n))
+		if stats {
+			return row
+		}
+		return row[:3]
+	})
+	return text + notes.String()
 }
 
 // isDiscovered reports whether a state is one of neighbor discovery, which counts no packets.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,10 +21,10 @@ const (
 )
 
 type perfFlags struct {
-	client, proto, rate, bytes, blocks, length, window, algo, format string
-	server, daemon, oneOff, end, udp, reverse, bidir, noDelay, asDoc bool
-	seconds, omit, interval                                          float64
-	port, parallel, mss, tos                                         int
+	req                                     control.Perf
+	client, format                          string
+	server, daemon, oneOff, end, udp, asDoc bool
+	port                                    int
 }
 
 func perfCommand(e *env) *cobra.Command {
@@ -51,7 +50,7 @@ func perfCommand(e *env) *cobra.Command {
 			return runPerf(e, c, &o)
 		},
 	}
-	f := c.Flags()
+	f, req := c.Flags(), &o.req
 	f.StringVarP(&o.client, "client", "c", "", "connect to the server at `ADDR`")
 	f.BoolVarP(&o.server, "server", "s", false, "run a server")
 	f.BoolVarP(&o.daemon, "daemon", "D", false, "with -s: run in the background")
@@ -59,31 +58,40 @@ func perfCommand(e *env) *cobra.Command {
 	f.BoolVar(&o.end, "end", false, "stop the server in the background")
 	f.IntVarP(&o.port, "port", "p", control.PerfPort, "connect to, or serve at, `PORT`")
 	f.BoolVarP(&o.udp, "udp", "u", false, "use UDP")
-	f.StringVar(&o.proto, "proto", "tcp", "use `PROTO`: tcp, udp, rcp or rdt")
-	f.StringVarP(&o.rate, "bitrate", "b", "", "send at most `BITS[KMG][/N]` a second in each\n"+
-		"stream, in bursts of N blocks; 0: no limit (default 1M for UDP)")
-	f.Float64VarP(&o.seconds, "time", "t", 10, "measure for `SECONDS`")
-	f.StringVarP(&o.bytes, "bytes", "n", "", "stop after `BYTES[KMG]` instead of a time")
-	f.StringVarP(&o.blocks, "blockcount", "k", "", "stop after `N[KMG]` blocks")
-	f.StringVarP(&o.length, "length", "l", "", "write blocks of `BYTES[KMG]` (128K; UDP: a packet)")
-	f.IntVarP(&o.parallel, "parallel", "P", 1, "open `N` parallel streams")
-	f.BoolVarP(&o.reverse, "reverse", "R", false, "the server sends")
-	f.BoolVar(&o.bidir, "bidir", false, "both ends send")
-	f.StringVarP(&o.window, "window", "w", "", "use socket buffers of `BYTES[KMG]`")
-	f.StringVarP(&o.algo, "congestion", "C", "", "use the congestion control `ALGO` at both ends")
-	f.IntVarP(&o.mss, "set-mss", "M", 0, "set the maximum segment size to `BYTES`")
-	f.BoolVarP(&o.noDelay, "no-delay", "N", false, "disable Nagle's algorithm")
-	f.IntVarP(&o.tos, "tos", "S", 0, "set the `TOS` byte")
-	f.Float64VarP(&o.omit, "omit", "O", 0, "do not count the first `SECONDS`")
-	f.Float64VarP(&o.interval, "interval", "i", 1, "report every `SECONDS`; 0: only at the end")
+	f.StringVar((*string)(&req.Proto), "proto", "tcp", "use `PROTO`: tcp, udp, rcp or rdt")
+	f.FuncP("bitrate", "b", "send at most `BITS[KMG][/N]` a second in each\n"+
+		"stream, in bursts of N blocks; 0: no limit (default 1M for UDP)", o.setRate)
+	secondsVar(f, &req.Time, "time", "t", 10, "measure for `SECONDS`")
+	f.FuncP("bytes", "n", "stop after `BYTES[KMG]` instead of a time", perfSize(&req.Bytes))
+	f.FuncP("blockcount", "k", "stop after `N[KMG]` blocks", perfSize(&req.Blocks))
+	f.FuncP("length", "l", "write blocks of `BYTES[KMG]` (128K; UDP: a packet)",
+		perfSize(&req.Length))
+	f.IntVarP(&req.Parallel, "parallel", "P", 1, "open `N` parallel streams")
+	f.BoolVarP(&req.Reverse, "reverse", "R", false, "the server sends")
+	f.BoolVar(&req.Bidir, "bidir", false, "both ends send")
+	f.FuncP("window", "w", "use socket buffers of `BYTES[KMG]`", perfSize(&req.Window))
+	f.StringVarP(&req.Congestion, "congestion", "C", "",
+		"use the congestion control `ALGO` at both ends")
+	f.IntVarP(&req.MSS, "set-mss", "M", 0, "set the maximum segment size to `BYTES`")
+	f.BoolVarP(&req.NoDelay, "no-delay", "N", false, "disable Nagle's algorithm")
+	f.IntVarP(&req.TOS, "tos", "S", 0, "set the `TOS` byte")
+	secondsVar(f, &req.Omit, "omit", "O", 0, "do not count the first `SECONDS`")
+	secondsVar(f, &req.Every, "interval", "i", 1, "report every `SECONDS`; 0: only at the end")
 	f.StringVarP(&o.format, "format", "f", "", "print rates in `UNIT`: k, m, g, t for bits,\n"+
 		"K, M, G, T for bytes")
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
 	familyFlags(f)
 	flagWords(c, "client", e.neighborAddrs)
-	flagWords(c, "proto", words("tcp", "udp", "rcp", "rdt"))
+	choose(c, "proto", "tcp", "udp", "rcp", "rdt")
 	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
-	flagWords(c, "format", words("k", "m", "g", "t", "K", "M", "G", "T"))
+	choose(c, "format", "k", "m", "g", "t", "K", "M", "G", "T")
+	limit(c, 1, 65535, "port")
+	limitWhole(c, 1, mostPerfSeconds, "time")
+	limitWhole(c, 0, mostPerfOmit, "omit")
+	limit(c, 1, mostPerfStreams, "parallel")
+	limit(c, 0, 255, "tos")
+	limit(c, 1, unlimited, "set-mss")
+	limitOrZero(c, 0.1, 60, "interval")
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -95,8 +103,6 @@ func runPerf(e *env, c *cobra.Command, o *perfFlags) error {
 		}
 	}
 	switch {
-	case o.port < 1 || o.port > 65535:
-		return wrong(c, "-p %d: must be a port from 1 to 65535", o.port)
 	case o.server && o.client != "":
 		return wrong(c, "-s and ADDR cannot be used together")
 	case o.end:
@@ -204,72 +210,33 @@ func (o *perfFlags) request(e *env, c *cobra.Command) (*control.Perf, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := c.Flags().Changed
 	if err := o.check(c); err != nil {
 		return nil, err
 	}
-	req := &control.Perf{
-		Addr: addr, Port: uint16(o.port), Proto: control.PerfProto(o.proto),
-		Omit: inSeconds(o.omit), Every: inSeconds(o.interval), Parallel: o.parallel,
-		Reverse: o.reverse, Bidir: o.bidir, Congestion: o.algo, MSS: o.mss, NoDelay: o.noDelay,
-		TOS: o.tos,
-	}
-	if o.interval == 0 {
+	set := c.Flags().Changed
+	req := o.req
+	req.Addr, req.Port = addr, uint16(o.port)
+	if req.Every == 0 {
 		req.Every = -1
 	}
 	if o.udp {
 		req.Proto = control.PerfUDP
 	}
-	if set("time") || o.bytes == "" && o.blocks == "" {
-		req.Time = inSeconds(o.seconds)
+	if !set("time") && (set("bytes") || set("blockcount")) {
+		req.Time = 0
 	}
-	for _, size := range []struct {
-		flag, text string
-		into       func(int64)
-	}{
-		{"-n", o.bytes, func(v int64) { req.Bytes = v }},
-		{"-k", o.blocks, func(v int64) { req.Blocks = v }},
-		{"-l", o.length, func(v int64) { req.Length = int(v) }},
-		{"-w", o.window, func(v int64) { req.Window = int(v) }},
-	} {
-		if size.text == "" {
-			continue
-		}
-		v, ok := perfSize(size.text, 1024)
-		if !ok || v < 1 {
-			return nil, wrong(c, "%s %s: must be a number like 1500, 64K or 10M", size.flag,
-				printable(size.text))
-		}
-		size.into(v)
-	}
-	return req, o.speed(c, req)
+	return &req, nil
 }
 
 func (o *perfFlags) check(c *cobra.Command) error {
 	set := c.Flags().Changed
 	switch {
-	case o.seconds < 1 || o.seconds > mostPerfSeconds || o.seconds != math.Trunc(o.seconds):
-		return wrong(c, "-t %v: must be 1 to %d whole seconds", o.seconds, mostPerfSeconds)
-	case !(o.omit >= 0 && o.omit <= mostPerfOmit) || o.omit != math.Trunc(o.omit):
-		return wrong(c, "-O %v: must be 0 to %d whole seconds", o.omit, mostPerfOmit)
-	case o.interval != 0 && !(o.interval >= 0.1 && o.interval <= 60):
-		return wrong(c, "-i %v: must be 0.1 to 60 seconds, or 0", o.interval)
-	case o.parallel < 1 || o.parallel > mostPerfStreams:
-		return wrong(c, "-P %d: must be 1 to %d streams", o.parallel, mostPerfStreams)
-	case o.tos < 0 || o.tos > 255:
-		return wrong(c, "-S %d: must be 0 to 255", o.tos)
-	case o.mss < 0 || o.mss == 0 && set("set-mss"):
-		return wrong(c, "-M %d: must be 1 byte or more", o.mss)
-	case o.reverse && o.bidir:
+	case o.req.Reverse && o.req.Bidir:
 		return wrong(c, "-R and --bidir cannot be used together")
 	case o.daemon || o.oneOff:
 		return wrong(c, "-D and -1 need -s")
 	case o.udp && set("proto"):
 		return wrong(c, "-u and --proto cannot be used together")
-	case !slices.Contains([]string{"tcp", "udp", "rcp", "rdt"}, o.proto):
-		return wrong(c, "--proto %s: must be tcp, udp, rcp or rdt", printable(o.proto))
-	case o.format != "" && (len(o.format) != 1 || !strings.Contains("kmgtKMGT", o.format)):
-		return wrong(c, "-f %s: must be k, m, g, t, K, M, G or T", printable(o.format))
 	}
 	n := 0
 	for _, name := range []string{"time", "bytes", "blockcount"} {
@@ -283,31 +250,39 @@ func (o *perfFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-func (o *perfFlags) speed(c *cobra.Command, req *control.Perf) error {
-	if o.rate == "" {
-		return nil
-	}
-	rate, burst, bursts := strings.Cut(o.rate, "/")
-	v, ok := perfSize(rate, 1000)
+func (o *perfFlags) setRate(text string) error {
+	rate, burst, bursts := strings.Cut(text, "/")
+	v, ok := perfNumber(rate, 1000)
 	if !ok {
-		return wrong(c, "-b %s: must be bits a second like 500K, 10M or 1G", printable(o.rate))
+		return wanted("bits a second like 500K, 10M or 1G")
 	}
-	if req.Rate = v; v == 0 {
-		req.Rate = control.PerfUnlimited
+	if o.req.Rate = v; v == 0 {
+		o.req.Rate = control.PerfUnlimited
 	}
 	if bursts {
 		n, err := strconv.Atoi(burst)
 		if err != nil || n < 1 || n > mostPerfBurst {
-			return wrong(c, "-b %s: must have 1 to %d blocks after the /", printable(o.rate),
-				mostPerfBurst)
+			return wanted(fmt.Sprintf("a rate with 1 to %d blocks after the /", mostPerfBurst))
 		}
-		req.Burst = n
+		o.req.Burst = n
 	}
 	return nil
 }
 
-// perfSize parses a number with a unit.
-func perfSize(text string, base float64) (int64, bool) {
+// perfSize returns a function that sets at to a number of bytes or blocks.
+func perfSize[T int | int64](at *T) func(text string) error {
+	return func(text string) error {
+		v, ok := perfNumber(text, 1024)
+		if !ok || v < 1 {
+			return wanted("a number like 1500, 64K or 10M")
+		}
+		*at = T(v)
+		return nil
+	}
+}
+
+// perfNumber parses a number with a unit.
+func perfNumber(text string, base float64) (int64, bool) {
 	factor := 1.0
 	if i := strings.IndexAny(text, "kKmMgGtT"); i >= 0 && i == len(text)-1 {
 		factor = math.Pow(base, float64(strings.IndexByte("kmgt", text[i]|0x20)+1))
@@ -321,14 +296,11 @@ func perfSize(text string, base float64) (int64, bool) {
 }
 
 func printPerfServers(list []control.PerfServed) string {
-	columns := []column{{"Local", 15, leftmost}, {"Tests", 5, 2}, {"State", 7, 2}}
-	var rows [][]string
-	for _, p := range list {
+	return table("<Local          |  Tests|  State", list, func(p *control.PerfServed) []string {
 		state := "waiting"
 		if p.Busy {
 			state = "busy"
 		}
-		rows = append(rows, []string{p.Local.String(), strconv.Itoa(p.Tests), state})
-	}
-	return table(columns, rows)
+		return []string{p.Local.String(), strconv.Itoa(p.Tests), state}
+	})
 }

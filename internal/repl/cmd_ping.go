@@ -25,7 +25,6 @@ func (e *statusError) Unwrap() error { return e.error }
 const (
 	mostPingSize  = 65507
 	leastInterval = 0.002
-	mostSeconds   = 1 << 31
 	mostPreload   = 65536
 	mostPattern   = 16
 )
@@ -34,11 +33,9 @@ const (
 const scriptPings = 4
 
 type pingFlags struct {
-	count, size, preload, ttl, tos    int
-	interval, timeout, deadline       float64
-	source, pattern, discover, name   string
-	quiet, flood, adaptive, broadcast bool
-	stamps, outstanding, numeric      bool
+	req                    control.Ping
+	name                   string // of the address
+	quiet, stamps, numeric bool
 }
 
 func pingCommand(e *env) *cobra.Command {
@@ -63,86 +60,61 @@ func pingCommand(e *env) *cobra.Command {
 			return runPing(e, c, &o, req)
 		},
 	}
-	f := c.Flags()
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` requests (default: at Ctrl-C)")
-	f.Float64VarP(&o.interval, "interval", "i", 1, "wait `SECONDS` between requests")
-	f.IntVarP(&o.size, "size", "s", 56, "send `BYTES` of data in each request")
-	f.IntVarP(&o.ttl, "ttl", "t", 64, "set the `TTL` of requests, 1 to 255")
-	f.Float64VarP(&o.timeout, "timeout", "W", 10, "wait `SECONDS` for the first reply")
-	f.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an ICMP error")
-	f.StringVarP(&o.source, "source", "I", "", "send from `ADDR`, or from an interface")
-	f.StringVarP(&o.pattern, "pattern", "p", "", "fill packets with `HEX` digits, up to 16 bytes")
-	f.StringVarP(&o.discover, "pmtudisc", "M", "dont",
+	f, req := c.Flags(), &o.req
+	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` requests (default: at Ctrl-C)")
+	secondsVar(f, &req.Interval, "interval", "i", 1, "wait `SECONDS` between requests")
+	f.IntVarP(&req.Size, "size", "s", 56, "send `BYTES` of data in each request")
+	f.IntVarP(&req.TTL, "ttl", "t", 64, "set the `TTL` of requests, 1 to 255")
+	secondsVar(f, &req.Timeout, "timeout", "W", 10, "wait `SECONDS` for the first reply")
+	secondsVar(f, &req.Deadline, "deadline", "w", 0, "stop after `SECONDS`, or at an ICMP error")
+	f.StringVarP(&req.Source, "source", "I", "", "send from `ADDR`, or from an interface")
+	f.FuncP("pattern", "p", "fill packets with `HEX` digits, up to 16 bytes", o.setPattern)
+	f.StringVarP(&req.Fragment, "pmtudisc", "M", "dont",
 		"`HOW`: do sets DF, dont does not,\nwant sets it if the packet fits the MTU")
-	f.IntVarP(&o.preload, "preload", "l", 1, "send `N` before waiting for replies")
-	f.IntVarP(&o.tos, "tos", "Q", 0, "set the `TOS` byte of requests")
+	f.IntVarP(&req.Preload, "preload", "l", 1, "send `N` before waiting for replies")
+	f.IntVarP(&req.TOS, "tos", "Q", 0, "set the `TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
-	f.BoolVarP(&o.flood, "flood", "f", false, "send as fast as replies come, at least 100 a second")
-	f.BoolVarP(&o.adaptive, "adaptive", "A", false, "send at the rate of replies, at most 500/s")
-	f.BoolVarP(&o.broadcast, "broadcast", "b", false, "allow a broadcast address")
+	f.BoolVarP(&req.Flood, "flood", "f", false,
+		"send as fast as replies come, at least 100 a second")
+	f.BoolVarP(&req.Adaptive, "adaptive", "A", false, "send at the rate of replies, at most 500/s")
+	f.BoolVarP(&req.Broadcast, "broadcast", "b", false, "allow a broadcast address")
 	f.BoolVarP(&o.stamps, "timestamps", "D", false, "print the time at the start of each line")
-	f.BoolVarP(&o.outstanding, "outstanding", "O", false, "report requests without a reply")
+	f.BoolVarP(&req.Outstanding, "outstanding", "O", false, "report requests without a reply")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "does nothing: addresses are always numeric")
 	familyFlags(f)
 	flagWords(c, "source", e.interfaceNames)
-	flagWords(c, "pmtudisc", words("do", "dont", "want"))
+	choose(c, "pmtudisc", "do", "dont", "want")
+	limit(c, 1, unlimited, "count")
+	limit(c, 0, mostPingSize, "size")
+	limit(c, 1, 255, "ttl")
+	limit(c, 0, 255, "tos")
+	limit(c, 1, mostPreload, "preload")
+	limit(c, leastInterval, mostSeconds, "interval")
+	limit(c, positive, mostSeconds, "timeout", "deadline")
 	return e.streamFlag(e.jsonFlag(c))
 }
 
 func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Ping, error) {
 	to, err := e.host(c, addr)
-	o.name = addr
-	if err != nil {
-		return nil, err
+	req := o.req
+	req.Addr, o.name = to, addr
+	if req.Size == 0 {
+		req.Size = -1 // no data, instead of the default
 	}
-	set := c.Flags().Changed
-	switch {
-	case o.count < 0 || o.count == 0 && set("count"):
-		return nil, wrong(c, "-c %d: must be 1 or more", o.count)
-	case o.size < 0 || o.size > mostPingSize:
-		return nil, wrong(c, "-s %d: must be 0 to %d bytes", o.size, mostPingSize)
-	case o.ttl < 1 || o.ttl > 255:
-		return nil, wrong(c, "-t %d: must be a TTL of 1 to 255", o.ttl)
-	case o.tos < 0 || o.tos > 255:
-		return nil, wrong(c, "-Q %d: must be 0 to 255", o.tos)
-	case o.preload < 1 || o.preload > mostPreload:
-		return nil, wrong(c, "-l %d: must be 1 to %d", o.preload, mostPreload)
-	case set("interval") && !(o.interval >= leastInterval && o.interval <= mostSeconds):
-		return nil, wrong(c, "-i %v: must be at least %v seconds; for less use -f", o.interval,
-			leastInterval)
-	case !(o.timeout > 0 && o.timeout <= mostSeconds):
-		return nil, wrong(c, "-W %v: must be a positive number of seconds", o.timeout)
-	case set("deadline") && !(o.deadline > 0 && o.deadline <= mostSeconds):
-		return nil, wrong(c, "-w %v: must be a positive number of seconds", o.deadline)
-	}
-	switch o.discover {
-	case "do", "dont", "want":
-	default:
-		return nil, wrong(c, "-M %s: must be do, dont or want", printable(o.discover))
-	}
-	digits := o.pattern
+	return &req, err
+}
+
+func (o *pingFlags) setPattern(digits string) error {
 	if n := len(digits); n%2 == 1 {
 		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit is a byte
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
-		return nil, wrong(c, "-p %s: must be hex digits, two a byte, up to %d bytes",
-			printable(o.pattern), mostPattern)
+		return wanted(fmt.Sprintf("hex digits, two a byte, up to %d bytes", mostPattern))
 	}
-	size := o.size
-	if size == 0 {
-		size = -1 // no data, instead of the default
-	}
-	return &control.Ping{
-		Addr: to, Count: o.count, Size: size, TTL: o.ttl, TOS: o.tos, Preload: o.preload,
-		Interval: inSeconds(o.interval), Timeout: inSeconds(o.timeout),
-		Deadline: inSeconds(o.deadline), Source: o.source, Pattern: fill,
-		Fragment: o.discover, Flood: o.flood, Adaptive: o.adaptive, Broadcast: o.broadcast,
-		Outstanding: o.outstanding,
-	}, nil
+	o.req.Pattern = fill
+	return nil
 }
-
-func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // familyFlags adds the flags that require an address of one family.
 func familyFlags(f *pflag.FlagSet) {
@@ -276,7 +248,7 @@ func pingBanner(req *control.Ping, name, from string) string {
 // watchPing sets the callbacks that print replies as the flags require. On a terminal, a flood
 // prints a dot for each request without a reply.
 func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
-	dots := o.flood && e.width() > 0
+	dots := o.req.Flood && e.width() > 0
 	req.Outstanding = req.Outstanding || dots // as dots
 	answered := 0
 	req.Begun = func() { e.screen.data(banner) }
@@ -288,7 +260,7 @@ func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 		case dots:
 			missing := max(0, min(r.Seq-answered%65536, e.width()-1))
 			e.screen.setStatus(strings.Repeat(".", missing))
-		case o.quiet || o.flood:
+		case o.quiet || o.req.Flood:
 		case r.Local:
 			e.screen.talk("ping: " + printable(r.Problem))
 		default:

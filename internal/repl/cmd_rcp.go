@@ -3,7 +3,6 @@ package repl
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,56 +26,41 @@ func rcpCommand(e *env) *cobra.Command {
 	}, rcpEchoCommand(e), rcpCountCommand(e))
 }
 
-type rcpFlags struct {
-	control.RCPOptions
-	seconds float64
-}
+// Limits of the flags. RCP's timer ticks every 10 ms.
+const (
+	mostWidth       = 1024
+	leastRCPSeconds = 0.011
+)
 
-const mostWidth = 1024
-
-func (o *rcpFlags) of(c *cobra.Command) {
+func rcpFlags(c *cobra.Command, o *control.RCPOptions) {
 	f := c.Flags()
 	f.IntVar(&o.Width, "width", 32, "keep `PACKETS` in the fence, as at the other end")
 	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
 	f.BoolVar(&o.Timer, "timer", false, "retransmit by RFC 6298, not every 10 ms")
-	f.Float64Var(&o.seconds, "timeout", 3, "close after `SECONDS` of silence")
-}
-
-func (o *rcpFlags) options(c *cobra.Command) (control.RCPOptions, error) {
-	switch {
-	case o.Width < 1 || o.Width > mostWidth:
-		return o.RCPOptions, wrong(c, "--width %d: must be 1 to %d", o.Width, mostWidth)
-	case !(o.seconds > 0.01 && o.seconds <= mostSeconds):
-		return o.RCPOptions, wrong(c, "--timeout %v: must be more than 0.01 seconds", o.seconds)
-	}
-	o.Timeout = time.Duration(o.seconds * float64(time.Second))
-	return o.RCPOptions, nil
+	secondsVar(f, &o.Timeout, "timeout", "", 3, "close after `SECONDS` of silence")
+	limit(c, 1, mostWidth, "width")
+	limit(c, leastRCPSeconds, mostSeconds, "timeout")
 }
 
 func rcpEchoCommand(e *env) *cobra.Command {
-	var o rcpFlags
+	var req control.RCPEcho
 	c := &cobra.Command{
 		Use:   "echo PORT",
 		Short: "run an echo server",
 		Args:  positional,
 		RunE: func(c *cobra.Command, args []string) error {
-			options, err := o.options(c)
-			if err != nil {
-				return err
-			}
-			req := control.RCPEcho{Port: portOf(args[0]), Options: options}
+			req.Port = portOf(args[0])
 			return show(e, c, req, func(at control.RCPPort) string {
 				return fmt.Sprintf("Echoing RCP on UDP port %d", at.Local.Port())
 			})
 		},
 	}
-	o.of(c)
+	rcpFlags(c, &req.Options)
 	return e.jsonFlag(c)
 }
 
 func rcpCountCommand(e *env) *cobra.Command {
-	var o rcpFlags
-	var writes int
+	var req control.RCPCount
 	c := &cobra.Command{
 		Use:   "count ADDR PORT",
 		Short: "write to an echo server, and count packets",
@@ -84,23 +68,15 @@ func rcpCountCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			if writes < 1 || writes > mostWrites {
-				return wrong(c, "--writes %d: must be 1 to %d", writes, mostWrites)
-			}
-			options, err := o.options(c)
-			if err != nil {
-				return err
-			}
-			req := control.RCPCount{
-				Addr: addrOf(args[0]), Port: portOf(args[1]), Writes: writes, Options: options,
-			}
+			req.Addr, req.Port = addrOf(args[0]), portOf(args[1])
 			return show(e, c, req, func(counted control.RCPCounted) string {
 				return printCounted(&counted)
 			})
 		},
 	}
-	o.of(c)
-	c.Flags().IntVar(&writes, "writes", 1000, "write `N` pieces")
+	rcpFlags(c, &req.Options)
+	c.Flags().IntVar(&req.Writes, "writes", 1000, "write `N` pieces")
+	limit(c, 1, mostWrites, "writes")
 	return e.jsonFlag(c)
 }
 
@@ -117,29 +93,17 @@ func printCounted(r *control.RCPCounted) string {
 }
 
 func printRCP(list []control.RCPSocket) string {
-	columns := []column{
-		{"Local", 15, leftmost},
-		{"Remote", 15, 2},
-		{"State", 10, 2},
-		{"Sent", 6, 2},
-		{"Again", 6, 2},
-		{"Received", 8, 2},
-		{"Unacked", 7, 2},
-		{"Held", 4, 2},
-		{"Unread", 6, 2},
-	}
-	var rows [][]string
-	for i := range list {
-		k := &list[i]
+	const head = "<Local          |         Remote|     State|  Sent|  Again|  Received|" +
+		"  Unacked|  Held|  Unread"
+	return table(head, list, func(k *control.RCPSocket) []string {
 		remote := k.Remote.String()
 		if k.State == "listening" {
 			remote = "-"
 		}
-		rows = append(rows, []string{
+		return []string{
 			k.Local.String(), remote, k.State, number(k.Sent()), number(k.Again),
 			number(k.Received), strconv.Itoa(k.Unacked), strconv.Itoa(k.Held),
 			strconv.Itoa(k.Unread),
-		})
-	}
-	return table(columns, rows)
+		}
+	})
 }

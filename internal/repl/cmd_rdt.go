@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,11 +30,6 @@ func rdtCommand(e *env) *cobra.Command {
 	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
-type rdtFlags struct {
-	control.RDTOptions
-	timeout, patience float64
-}
-
 // Limits of the flags.
 const (
 	mostRDTWindow   = 1 << 15
@@ -44,48 +38,32 @@ const (
 	defaultPatience = 10
 )
 
-func (o *rdtFlags) ofServer(c *cobra.Command) {
+func rdtServerFlags(c *cobra.Command, o *control.RDTOptions) {
 	f := c.Flags()
 	f.IntVar(&o.Window, "window", 128, "at most `PACKETS` unacknowledged")
 	f.IntVar(&o.Payload, "payload", 1325, "payload `BYTES` of a packet")
-	f.Float64Var(&o.timeout, "timeout", 0,
+	secondsVar(f, &o.Timeout, "timeout", "", 0,
 		"retransmit after `SECONDS`; 0: adapt to the round-trip time")
 	f.BoolVar(&o.Cumulative, "cumulative", false,
 		"cumulative acknowledgments only")
 	f.BoolVar(&o.Compress, "compress", false, "compress packets if that makes them shorter")
 	f.BoolVar(&o.Interleave, "interleave", false, "interleave objects, packet by packet")
-	o.ofBoth(c)
+	limit(c, 1, mostRDTWindow, "window")
+	limit(c, 1, mostRDTPayload, "payload")
+	limitOrZero(c, 0.001, mostRDTTimeout, "timeout")
+	rdtFlags(c, o)
 }
 
-func (o *rdtFlags) ofClient(c *cobra.Command) {
+func rdtClientFlags(c *cobra.Command, o *control.RDTOptions) {
 	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "checksum `NAME` of packets: md5, crc32c")
-	flagWords(c, "checksum", words("md5", "crc32c"))
-	o.ofBoth(c)
+	choose(c, "checksum", "md5", "crc32c")
+	rdtFlags(c, o)
 }
 
-func (o *rdtFlags) ofBoth(c *cobra.Command) {
-	c.Flags().Float64Var(&o.patience, "patience", defaultPatience,
+func rdtFlags(c *cobra.Command, o *control.RDTOptions) {
+	secondsVar(c.Flags(), &o.Patience, "patience", "", defaultPatience,
 		"close a flow after `SECONDS` of silence")
-}
-
-func (o *rdtFlags) options(c *cobra.Command) (control.RDTOptions, error) {
-	server := c.Flags().Lookup("window") != nil
-	switch {
-	case server && (o.Window < 1 || o.Window > mostRDTWindow):
-		return o.RDTOptions, wrong(c, "--window %d: must be 1 to %d", o.Window, mostRDTWindow)
-	case server && (o.Payload < 1 || o.Payload > mostRDTPayload):
-		return o.RDTOptions, wrong(c, "--payload %d: must be 1 to %d", o.Payload, mostRDTPayload)
-	case o.timeout != 0 && !(o.timeout >= 0.001 && o.timeout <= mostRDTTimeout):
-		return o.RDTOptions, wrong(c, "--timeout %v: must be 0, or 0.001 to %d seconds", o.timeout,
-			mostRDTTimeout)
-	case !(o.patience >= 0.1 && o.patience <= mostSeconds):
-		return o.RDTOptions, wrong(c, "--patience %v: must be 0.1 seconds or more", o.patience)
-	case !server && o.Checksum != "md5" && o.Checksum != "crc32c":
-		return o.RDTOptions, wrong(c, "--checksum %s: must be md5 or crc32c", printable(o.Checksum))
-	}
-	o.Timeout = time.Duration(o.timeout * float64(time.Second))
-	o.Patience = time.Duration(o.patience * float64(time.Second))
-	return o.RDTOptions, nil
+	limit(c, 0.1, mostSeconds, "patience")
 }
 
 // some accepts any number of words after the required ones of the usage line.
@@ -100,7 +78,7 @@ func some(least int) cobra.PositionalArgs {
 }
 
 func rdtServeCommand(e *env) *cobra.Command {
-	var o rdtFlags
+	var req control.RDTServe
 	c := &cobra.Command{
 		Use:   "serve PORT PATH...",
 		Short: "serve files, and those of folders",
@@ -119,23 +97,19 @@ func rdtServeCommand(e *env) *cobra.Command {
 			return at(append(make([]completer, max(1, len(args))), fileNames)...)(c, args, prefix)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			options, err := o.options(c)
-			if err != nil {
-				return err
-			}
-			req := control.RDTServe{Port: portOf(args[0]), Paths: args[1:], Options: options}
+			req.Port, req.Paths = portOf(args[0]), args[1:]
 			return show(e, c, req, func(at control.RDTServed) string {
 				return fmt.Sprintf("Serving %d objects, %d bytes, by RDT on UDP "+
 					"port %d", at.Objects, at.Bytes, at.Local.Port())
 			})
 		},
 	}
-	o.ofServer(c)
+	rdtServerFlags(c, &req.Options)
 	return e.jsonFlag(c)
 }
 
 func rdtListCommand(e *env) *cobra.Command {
-	var o rdtFlags
+	var req control.RDTList
 	c := &cobra.Command{
 		Use:   "list ADDR PORT",
 		Short: "list the objects of a server",
@@ -143,25 +117,18 @@ func rdtListCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			options, err := o.options(c)
-			if err != nil {
-				return err
-			}
-			req := control.RDTList{
-				Addr: addrOf(args[0]), Port: portOf(args[1]), Options: options,
-			}
+			req.Addr, req.Port = addrOf(args[0]), portOf(args[1])
 			return show(e, c, req, printEntries)
 		},
 	}
-	o.ofClient(c)
+	rdtClientFlags(c, &req.Options)
 	return e.jsonFlag(c)
 }
 
 var errMissing = errors.New("not received")
 
 func rdtFetchCommand(e *env) *cobra.Command {
-	var o rdtFlags
-	var force bool
+	var req control.RDTFetch
 	c := &cobra.Command{
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
 		Short: "fetch objects from a server",
@@ -174,23 +141,17 @@ func rdtFetchCommand(e *env) *cobra.Command {
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
-			req := control.RDTFetch{
-				Addr: addrOf(args[0]), Port: portOf(args[1]), Names: args[2:], Overwrite: force,
-			}
+			req.Addr, req.Port, req.Names = addrOf(args[0]), portOf(args[1]), args[2:]
 			if i := len(args) - 2; i >= 2 && args[i] == "into" {
 				req.Names, req.Dir = args[2:i], args[i+1]
 			} else if args[len(args)-1] == "into" {
 				return wrong(c, "DIR is missing")
 			}
-			var err error
-			if req.Options, err = o.options(c); err != nil {
-				return err
-			}
 			return fetchObjects(e, c, req)
 		},
 	}
-	o.ofClient(c)
-	c.Flags().BoolVar(&force, "force", false, "replace existing files")
+	rdtClientFlags(c, &req.Options)
+	c.Flags().BoolVar(&req.Overwrite, "force", false, "replace existing files")
 	return e.jsonFlag(c)
 }
 
@@ -222,20 +183,9 @@ func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 }
 
 func printRDT(list []control.RDTFlow) string {
-	columns := []column{
-		{"Local", 15, leftmost},
-		{"Remote", 15, 2},
-		{"State", 9, 2},
-		{"Objects", 7, 2},
-		{"Bytes", 10, 2},
-		{"Sent", 6, 2},
-		{"Again", 6, 2},
-		{"Received", 8, 2},
-		{"In flight", 9, 2},
-	}
-	var rows [][]string
-	for i := range list {
-		f := &list[i]
+	const head = "<Local          |         Remote|    State|  Objects|     Bytes|  Sent|  Again|" +
+		"  Received|  In flight"
+	return table(head, list, func(f *control.RDTFlow) []string {
 		row := []string{
 			f.Local.String(), f.Remote.String(), f.State, strconv.Itoa(f.Objects),
 			strconv.FormatInt(f.Bytes, 10), number(f.Sent), number(f.Again), number(f.Received),
@@ -244,38 +194,30 @@ func printRDT(list []control.RDTFlow) string {
 		if f.State == "serving" {
 			row = append([]string{row[0], "-"}, append(row[2:5:5], "-", "-", "-", "-")...)
 		}
-		rows = append(rows, row)
-	}
-	return table(columns, rows)
+		return row
+	})
 }
 
 func printEntries(list []control.RDTEntry) string {
-	rows := make([][]string, 0, len(list))
-	for i := range list {
-		e := &list[i]
-		rows = append(rows, []string{strconv.FormatInt(e.Bytes, 10), e.SHA256, printable(e.Name)})
-	}
-	return table([]column{{"Bytes", 10, 0}, {"SHA-256", 64, 2}, {"Name", 0, 2}}, rows)
+	return table("     Bytes|  SHA-256|  Name", list, func(e *control.RDTEntry) []string {
+		return []string{strconv.FormatInt(e.Bytes, 10), e.SHA256, printable(e.Name)}
+	})
 }
 
 // printFetched formats one line for each object, and the totals.
 func printFetched(r *control.RDTFetched) string {
-	rows := make([][]string, 0, len(r.Objects))
-	for i := range r.Objects {
-		o := &r.Objects[i]
-		verdict := o.SHA256
-		if o.Problem != "" {
-			verdict = printable(o.Problem)
-		}
-		rows = append(rows, []string{
-			strconv.FormatInt(o.Bytes, 10), seconds(o.Began), seconds(o.Done), printable(o.Name),
-			verdict,
-		})
-	}
 	var b strings.Builder
-	b.WriteString(table([]column{
-		{"Bytes", 10, 0}, {"From", 9, 2}, {"To", 9, 2}, {"Name", 4, 2}, {"SHA-256", 7, 2},
-	}, rows))
+	b.WriteString(table("     Bytes|     From|       To|  Name|  SHA-256", r.Objects,
+		func(o *control.RDTObject) []string {
+			verdict := o.SHA256
+			if o.Problem != "" {
+				verdict = printable(o.Problem)
+			}
+			return []string{
+				strconv.FormatInt(o.Bytes, 10), seconds(o.Began), seconds(o.Done),
+				printable(o.Name), verdict,
+			}
+		}))
 	rate := 0.0
 	if r.Seconds > 0 {
 		rate = float64(r.Bytes) / 1e6 / r.Seconds

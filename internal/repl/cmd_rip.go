@@ -63,19 +63,8 @@ func printRIPTimers(info *control.RIPInfo) string {
 }
 
 func printRIPInterfaces(list []control.RIPInterface) string {
-	columns := []column{
-		{"Iface", 5, leftmost},
-		{"State", 6, 1},
-		{"Cost", 5, 1},
-		{"Send", 5, 2},
-		{"Receive", 8, 2},
-		{"Auth", 5, 2},
-		{"In", 6, 2},
-		{"Out", 6, 2},
-		{"Entries out", 11, 2},
-	}
-	var rows [][]string
-	for _, f := range list {
+	const head = "<Iface| State| Cost|  Send|  Receive|  Auth|    In|   Out|  Entries out"
+	return table(head, list, func(f *control.RIPInterface) []string {
 		state := "up"
 		if !f.Up {
 			state = "down"
@@ -84,27 +73,17 @@ func printRIPInterfaces(list []control.RIPInterface) string {
 		if f.Passive {
 			send = "passive"
 		}
-		rows = append(rows, []string{
+		return []string{
 			f.Iface, state, strconv.Itoa(f.Cost), send, orDash(f.Receive), orDash(f.Auth),
 			number(f.In), number(f.Out), number(f.Entries),
-		})
-	}
-	return table(columns, rows)
+		}
+	})
 }
 
 func printRIPNeighbors(list []control.RIPNeighbor) string {
-	columns := []column{
-		{"Neighbor", 13, leftmost},
-		{"Iface", 5, 2},
-		{"Version", 7, 2},
-		{"Heard", 7, 2},
-		{"Routes", 6, 2},
-		{"Requests", 8, 2},
-		{"Responses", 9, 2},
-		{"Refused", 7, 2},
-	}
-	var rows [][]string
-	for _, n := range list {
+	const head = "<Neighbor     |  Iface|  Version|  Heard|  Routes|  Requests|  Responses|" +
+		"  Refused"
+	return table(head, list, func(n *control.RIPNeighbor) []string {
 		version, heard := "-", "never"
 		if n.Version > 0 {
 			version = strconv.Itoa(n.Version)
@@ -112,27 +91,17 @@ func printRIPNeighbors(list []control.RIPNeighbor) string {
 		if n.Silent >= 0 {
 			heard = brief(n.Silent)
 		}
-		rows = append(rows, []string{
+		return []string{
 			n.Addr.String(), n.Iface, version, heard, strconv.Itoa(n.Routes),
 			number(n.Requests), number(n.Responses), number(n.Refused),
-		})
-	}
-	return table(columns, rows)
+		}
+	})
 }
 
 func printRIPRoutes(list []control.RIPRoute) string {
-	columns := []column{
-		{"Prefix", 15, leftmost},
-		{"Next hop", 13, 2},
-		{"From", 13, 2},
-		{"Iface", 5, 2},
-		{"Metric", 6, 2},
-		{"Tag", 5, 2},
-		{"Age", 7, 2},
-		{"Left", 7, 2},
-	}
-	var rows [][]string
-	for _, r := range list {
+	const head = "<Prefix         |     Next hop|         From|  Iface|  Metric|  Tag|    Age|" +
+		"   Left"
+	return table(head, list, func(r *control.RIPRoute) []string {
 		hop, from, left := "connected", "ours", "-"
 		if r.NextHop.IsValid() {
 			hop = r.NextHop.String()
@@ -148,12 +117,11 @@ func printRIPRoutes(list []control.RIPRoute) string {
 		if r.Left >= 0 {
 			left = brief(r.Left)
 		}
-		rows = append(rows, []string{
+		return []string{
 			r.Prefix.String(), hop, from, orDash(r.Iface), strconv.Itoa(r.Cost),
 			strconv.Itoa(r.Tag), brief(r.Age), left,
-		})
-	}
-	return table(columns, rows)
+		}
+	})
 }
 
 func printRIPMessages(info *control.RIPInfo) string {

@@ -31,23 +31,20 @@ func verboseCommand(e *env) *cobra.Command {
 }
 
 func pcapCommand(e *env) *cobra.Command {
-	var snaplen int
-	var force bool
+	var req control.PcapStart
 	start := &cobra.Command{
 		Use:               "start FILE",
 		Short:             "capture every packet of every interface, dropped ones too",
 		Args:              positional,
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			if snaplen < 0 {
-				return wrong(c, "snaplen %d: must be 0 or more", snaplen)
-			}
-			req := control.PcapStart{File: args[0], Snaplen: snaplen, Overwrite: force}
+			req.File = args[0]
 			return e.done(c, control.Order(c.Context(), e.op, req))
 		},
 	}
-	start.Flags().IntVar(&snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
-	start.Flags().BoolVar(&force, "force", false, "replace an existing capture")
+	start.Flags().IntVar(&req.Snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
+	start.Flags().BoolVar(&req.Overwrite, "force", false, "replace an existing capture")
+	limit(start, 0, unlimited, "snaplen")
 	stop := e.jsonFlag(&cobra.Command{
 		Use:   "stop",
 		Short: "stop the capture",

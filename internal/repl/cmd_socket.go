@@ -232,24 +232,16 @@ func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error
 // printSockets formats the course's table. A connection with Info also has the second line of ss
 // -ti.
 func printSockets(list []control.Socket) string {
-	columns := []column{
-		{"SID", 3, leftmost},
-		{"LAddr", 11, 2},
-		{"LPort", 6, 1},
-		{"RAddr", 11, 2},
-		{"RPort", 6, 1},
-		{"Status", 13, 2},
-	}
-	rows := make([][]string, 0, len(list))
-	for _, s := range list {
-		rows = append(rows, []string{
+	const head = "<SID|      LAddr| LPort|      RAddr| RPort|       Status"
+	text := table(head, list, func(s *control.Socket) []string {
+		return []string{
 			strconv.Itoa(s.SID),
 			s.Local.Addr().String(), strconv.Itoa(int(s.Local.Port())),
 			s.Remote.Addr().String(), strconv.Itoa(int(s.Remote.Port())),
 			s.State,
-		})
-	}
-	lines := strings.SplitAfter(table(columns, rows), "\n")
+		}
+	})
+	lines := strings.SplitAfter(text, "\n")
 	var b strings.Builder
 	b.WriteString(lines[0])
 	for i, s := range list {

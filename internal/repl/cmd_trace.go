@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -26,11 +27,8 @@ double line is a retransmission; a cross is a dropped segment, with the reason; 
 means that data before this segment is missing.`
 
 func traceCommand(e *env) *cobra.Command {
-	var (
-		count uint64
-		each  bool
-		width int
-	)
+	req := control.Trace{Recorded: true}
+	var cfg text.LadderConfig
 	c := &cobra.Command{
 		Use:               "trace CONN",
 		Short:             "draw a connection's segments as a ladder",
@@ -41,10 +39,6 @@ func traceCommand(e *env) *cobra.Command {
 			if len(args) == 0 {
 				return wrong(c, "CONN is missing")
 			}
-			if width < 0 {
-				return wrong(c, "--width %d: must be a positive number of columns", width)
-			}
-			req := control.Trace{Count: count, Recorded: true}
 			if n, err := strconv.ParseUint(args[0], 10, 31); err == nil && len(args) == 1 {
 				req.SID = int(n)
 			} else {
@@ -53,19 +47,16 @@ func traceCommand(e *env) *cobra.Command {
 			if e.json(c) {
 				return traceJSON(e, c, &req)
 			}
-			cfg := text.LadderConfig{
-				Width: width, Color: e.cfg.Color, Plain: e.cfg.Plain, Each: each,
-			}
-			if width == 0 {
-				cfg.Width = e.width()
-			}
+			cfg.Color, cfg.Plain = e.cfg.Color, e.cfg.Plain
+			cfg.Width = cmp.Or(cfg.Width, e.width())
 			return drawTrace(e, c, &req, cfg)
 		},
 	}
 	f := c.Flags()
-	f.Uint64VarP(&count, "count", "c", 0, "stop after `N` segments")
-	f.BoolVar(&each, "each", false, "print a line for each segment")
-	f.IntVar(&width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	f.Uint64VarP(&req.Count, "count", "c", 0, "stop after `N` segments")
+	f.BoolVar(&cfg.Each, "each", false, "print a line for each segment")
+	f.IntVar(&cfg.Width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	limit(c, 0, unlimited, "width")
 	return e.jsonFlag(c)
 }
 

@@ -23,9 +23,8 @@ const (
 )
 
 type traceFlags struct {
-	first, hops, queries, parallel, port, tos int
-	wait, source, iface, gap                  string
-	icmp, tcp, numeric, df, mtu               bool
+	req                control.Traceroute
+	icmp, tcp, numeric bool
 }
 
 func tracerouteCommand(e *env) *cobra.Command {
@@ -49,27 +48,34 @@ func tracerouteCommand(e *env) *cobra.Command {
 			return runTraceroute(e, c, req, args[0], o.numeric)
 		},
 	}
-	f := c.Flags()
-	f.IntVarP(&o.first, "first", "f", 1, "start with the TTL `N`")
-	f.IntVarP(&o.hops, "max-hops", "m", 30, "stop after the TTL `N`")
-	f.IntVarP(&o.queries, "queries", "q", 3, "send `N` probes for each hop, up to 10")
-	f.IntVarP(&o.parallel, "sim-queries", "N", 16, "keep `N` probes in flight")
-	f.StringVarP(&o.wait, "wait", "w", "5,3,10", "wait MAX seconds (`MAX[,HERE,NEAR]`), at most\n"+
-		"HERE times as long as another reply of this hop took,\nor NEAR times one of a later hop")
-	f.StringVarP(&o.gap, "sendwait", "z", "",
-		"wait `T` between probes: seconds up to 10, else milliseconds")
-	f.IntVarP(&o.port, "port", "p", 0, "send the first UDP probe to `PORT` (33434), or all\n"+
+	f, req := c.Flags(), &o.req
+	f.IntVarP(&req.First, "first", "f", 1, "start with the TTL `N`")
+	f.IntVarP(&req.MaxHops, "max-hops", "m", 30, "stop after the TTL `N`")
+	f.IntVarP(&req.Queries, "queries", "q", 3, "send `N` probes for each hop, up to 10")
+	f.IntVarP(&req.Parallel, "sim-queries", "N", 16, "keep `N` probes in flight")
+	f.VarP(&value{"5,3,10", "string", o.setWaits}, "wait", "w",
+		"wait MAX seconds (`MAX[,HERE,NEAR]`), at most\n"+
+			"HERE times as long as another reply of this hop took,\n"+
+			"or NEAR times one of a later hop")
+	f.FuncP("sendwait", "z", "wait `T` between probes: seconds up to 10, else milliseconds",
+		o.setGap)
+	f.IntVarP(&req.Port, "port", "p", 0, "send the first UDP probe to `PORT` (33434), or all\n"+
 		"TCP probes (80); with -I, the first sequence number (1)")
 	f.BoolVarP(&o.icmp, "icmp", "I", false, "probe by ICMP echo requests")
 	f.BoolVarP(&o.tcp, "tcp", "T", false, "probe by TCP SYNs")
-	f.BoolVarP(&o.df, "dont-fragment", "F", false, "forbid fragmentation: set DF")
-	f.BoolVar(&o.mtu, "mtu", false, "discover the path MTU: F=576 marks where it shrinks")
-	f.StringVarP(&o.source, "source", "s", "", "send from `ADDR`")
-	f.StringVarP(&o.iface, "interface", "i", "", "send from the interface `IF`")
-	f.IntVarP(&o.tos, "tos", "t", 0, "set the `TOS` byte of probes")
+	f.BoolVarP(&req.DontFragment, "dont-fragment", "F", false, "forbid fragmentation: set DF")
+	f.BoolVar(&req.PathMTU, "mtu", false, "discover the path MTU: F=576 marks where it shrinks")
+	f.StringVarP(&req.Source, "source", "s", "", "send from `ADDR`")
+	f.StringVarP(&req.Source, "interface", "i", "", "send from the interface `IF`")
+	f.IntVarP(&req.TOS, "tos", "t", 0, "set the `TOS` byte of probes")
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
 	familyFlags(f)
 	flagWords(c, "interface", e.interfaceNames)
+	limit(c, 1, mostHops, "first", "max-hops")
+	limit(c, 1, mostQueries, "queries")
+	limit(c, 1, mostParallel, "sim-queries")
+	limit(c, 1, 65535, "port")
+	limit(c, 0, 255, "tos")
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -80,81 +86,67 @@ func (o *traceFlags) request(
 	if err != nil {
 		return nil, err
 	}
-	size := traceLen
+	req := o.req
+	req.Addr, req.Size = addr, traceLen
 	switch {
-	case o.mtu:
-		size = mostTraceLen
+	case o.req.PathMTU:
+		req.Size = mostTraceLen
 	case addr.Is6():
-		size = traceLen6
+		req.Size = traceLen6
 	}
 	if len(args) > 1 {
-		if size, err = parseCount(c, args[1], 1, mostTraceLen); err != nil {
+		if req.Size, err = parseCount(c, args[1], 1, mostTraceLen); err != nil {
 			return nil, err
 		}
 	}
+	set := c.Flags().Changed
 	switch {
-	case o.hops < 1 || o.hops > mostHops:
-		return nil, wrong(c, "-m %d: must be 1 to %d hops", o.hops, mostHops)
-	case o.first < 1 || o.first > o.hops:
-		return nil, wrong(c, "-f %d: must be 1 to %d (-m)", o.first, o.hops)
-	case o.queries < 1 || o.queries > mostQueries:
-		return nil, wrong(c, "-q %d: must be 1 to %d probes a hop", o.queries, mostQueries)
-	case o.parallel < 1 || o.parallel > mostParallel:
-		return nil, wrong(c, "-N %d: must be 1 to %d probes", o.parallel, mostParallel)
-	case o.port < 0 || o.port > 65535 || o.port == 0 && c.Flags().Changed("port"):
-		return nil, wrong(c, "-p %d: must be 1 to 65535", o.port)
-	case o.tos < 0 || o.tos > 255:
-		return nil, wrong(c, "-t %d: must be 0 to 255", o.tos)
-	case o.mtu && o.tcp:
+	case o.req.First > o.req.MaxHops:
+		return nil, wrong(c, "-f %d: must be 1 to %d (-m)", o.req.First, o.req.MaxHops)
+	case o.req.PathMTU && o.tcp:
 		return nil, wrong(c, "--mtu and -T cannot be used together")
 	case o.icmp && o.tcp:
 		return nil, wrong(c, "-I and -T cannot be used together")
-	case o.source != "" && o.iface != "":
+	case set("source") && set("interface"):
 		return nil, wrong(c, "-s and -i cannot be used together")
-	}
-	req := &control.Traceroute{
-		Addr: addr, Kind: control.ProbeUDP, First: o.first, MaxHops: o.hops, Queries: o.queries,
-		Parallel: o.parallel, Port: o.port, Size: size, TOS: o.tos, DontFragment: o.df,
-		PathMTU: o.mtu,
-		Source:  o.source + o.iface,
-	}
-	if o.icmp {
+	case o.icmp:
 		req.Kind = control.ProbeICMP
-	}
-	if o.tcp {
+	case o.tcp:
 		req.Kind = control.ProbeTCP
 	}
-	return req, o.waits(c, req)
+	return &req, nil
 }
 
-// waits parses -w: the maximum wait, and two factors of other replies' times.
-func (o *traceFlags) waits(c *cobra.Command, req *control.Traceroute) error {
+// setWaits parses -w: the maximum wait, and two factors of other replies' times.
+func (o *traceFlags) setWaits(text string) error {
 	var n [3]float64
-	words := strings.Split(o.wait, ",")
+	words := strings.Split(text, ",")
 	if len(words) > len(n) {
-		return wrong(c, "-w %s: must be MAX[,HERE,NEAR]", printable(o.wait))
+		return wanted("MAX[,HERE,NEAR]")
 	}
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
-			return wrong(c, "-w %s: must be numbers MAX[,HERE,NEAR], MAX > 0", printable(o.wait))
+			return wanted("numbers MAX[,HERE,NEAR], MAX > 0")
 		}
 		n[i] = v
 		if v == 0 {
 			n[i] = -1 // disabled
 		}
 	}
-	if o.gap != "" {
-		v, err := strconv.ParseFloat(o.gap, 64)
-		if err != nil || !(v >= 0 && v <= mostSeconds) {
-			return wrong(c, "-z %s: must be seconds up to 10, else milliseconds", printable(o.gap))
-		}
-		if v > 10 {
-			v /= 1000
-		}
-		req.Gap = inSeconds(v)
+	o.req.Wait, o.req.Here, o.req.Near = inSeconds(n[0]), n[1], n[2]
+	return nil
+}
+
+func (o *traceFlags) setGap(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0 && v <= mostSeconds) {
+		return wanted("seconds up to 10, else milliseconds")
 	}
-	req.Wait, req.Here, req.Near = inSeconds(n[0]), n[1], n[2]
+	if v > 10 {
+		v /= 1000
+	}
+	o.req.Gap = inSeconds(v)
 	return nil
 }
 

@@ -147,17 +147,17 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 		"perf 10.0.0.1 -D":          "need -s",
 		"perf -s -t 4":              "--time is for clients: use it without -s",
 		"perf 10.0.0.1 -t 4 -n 5":   "-t, -n and -k cannot be used together",
-		"perf 10.0.0.1 -t 0.5":      "must be 1 to 86400 whole seconds",
-		"perf 10.0.0.1 -P 129":      "must be 1 to 128 streams",
+		"perf 10.0.0.1 -t 0.5":      "must be 1 to 86400 seconds, a whole number",
+		"perf 10.0.0.1 -P 129":      "must be 1 to 128",
 		"perf 10.0.0.1 -b ten":      "must be bits a second like 500K",
-		"perf 10.0.0.1 -b 1M/0":     "must have 1 to 1000 blocks",
+		"perf 10.0.0.1 -b 1M/0":     "must be a rate with 1 to 1000 blocks",
 		"perf 10.0.0.1 -n 1Q":       "must be a number like 1500, 64K or 10M",
-		"perf 10.0.0.1 -i 0.01":     "must be 0.1 to 60 seconds, or 0",
+		"perf 10.0.0.1 -i 0.01":     "must be 0, or 0.1 to 60 seconds",
 		"perf 10.0.0.1 --proto x":   "must be tcp, udp, rcp or rdt",
 		"perf 10.0.0.1 -f kb":       "must be k, m, g, t, K, M, G or T",
 		"perf 10.0.0.1 -R --bidir":  "cannot be used together",
-		"perf 10.0.0.1 -p 0":        "must be a port from 1 to 65535",
-		"perf 10.0.0.1 -O 1.5":      "must be 0 to 600 whole seconds",
+		"perf 10.0.0.1 -p 0":        "must be 1 to 65535",
+		"perf 10.0.0.1 -O 1.5":      "must be 0 to 600 seconds, a whole number",
 	} {
 		s := open(t, perfNode(), Config{})
 		err := s.Execute(t.Context(), line)

@@ -208,8 +208,8 @@ func FuzzLine(f *testing.F) {
 
 // The first column is as wide as its widest cell, which is a number with a thousand sockets.
 func TestTheFirstColumnWidens(t *testing.T) {
-	columns := []column{{"SID", 3, leftmost}, {"LPort", 6, 1}}
-	assert.Equal(t, "SID  LPort\n1000    80\n", table(columns, [][]string{{"1000", "80"}}))
+	text := table("<SID| LPort", []int{1000}, func(*int) []string { return []string{"1000", "80"} })
+	assert.Equal(t, "SID  LPort\n1000    80\n", text)
 }
 
 func TestLossNamesItsInterface(t *testing.T) {

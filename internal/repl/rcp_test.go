@@ -83,7 +83,7 @@ func TestWrongRCPLinesAskNothing(t *testing.T) {
 		"rcp echo":                          "rcp echo: PORT is missing",
 		"rcp echo 0":                        `rcp echo: "0" is not a port (1 to 65535)`,
 		"rcp echo 9 --width 0":              "rcp echo: --width 0: must be 1 to 1024",
-		"rcp echo 9 --timeout 0":            "rcp echo: --timeout 0: must be more than 0.01 seconds",
+		"rcp echo 9 --timeout 0":            "rcp echo: --timeout 0: must be 0.011 or more seconds",
 		"rcp echo 9 --fence":                "rcp echo: unknown flag: --fence",
 		"rcp count 10.0.0.1":                "rcp count: PORT is missing",
 		"rcp count 10.0.0 9":                `rcp count: "10.0.0" is not an IP address`,

@@ -125,7 +125,7 @@ func TestWrongRDTLinesAskNothing(t *testing.T) {
 		"rdt serve 9":                          "rdt serve: PATH is missing",
 		"rdt serve 0 a":                        `rdt serve: "0" is not a port (1 to 65535)`,
 		"rdt serve 9 a --window 0":             "rdt serve: --window 0: must be 1 to 32768",
-		"rdt serve 9 a --payload 65456":        "rdt serve: --payload 65456: must be 1 to 65455",
+		"rdt serve 9 a --payload 65456":        "rdt serve: --payload 65456: must be 1 to 65455 bytes",
 		"rdt serve 9 a --timeout -1":           "rdt serve: --timeout -1: must be 0, or 0.001 to 1800 seconds",
 		"rdt serve 9 a --checksum md5":         "rdt serve: unknown flag: --checksum",
 		"rdt list 10.0.0.1":                    "rdt list: PORT is missing",
@@ -134,7 +134,7 @@ func TestWrongRDTLinesAskNothing(t *testing.T) {
 		"rdt fetch 10.0.0 9":                   `rdt fetch: "10.0.0" is not an IP address`,
 		"rdt fetch 10.0.0.1 9 into":            "rdt fetch: DIR is missing",
 		"rdt fetch 10.0.0.1 9 --checksum sha1": "rdt fetch: --checksum sha1: must be md5 or crc32c",
-		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: must be 0.1 seconds or more",
+		"rdt fetch 10.0.0.1 9 --patience 0":    "rdt fetch: --patience 0: must be 0.1 or more seconds",
 		"rdt close x":                          `rdt close: "x" is not a port (1 to 65535)`,
 	} {
 		s := open(t, giving(), Config{})

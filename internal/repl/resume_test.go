@@ -59,7 +59,7 @@ func TestTransfersThatGoOn(t *testing.T) {
 
 	for line, want := range map[string]string{
 		"recvfile f 80 --sha256 abc":         "must be 64 hex digits",
-		"recvfile f 80 --size 0":             "must be 1 byte or more",
+		"recvfile f 80 --size 0":             "must be 1 or more bytes",
 		"recvfile f 80 --offset=-1":          "must be 0 or more",
 		"sendfile f 10.0.0.1 80 --offset=-1": "must be 0 or more",
 	} {

@@ -6,31 +6,26 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-// column is one column of a table: right-aligned, as in the course's tables.
-type column struct {
-	title string
-	width int // minimum, with the blanks before it
-	gap   int // minimum number of blanks before it
-}
-
-// table formats rows under their titles. The minimum widths reproduce the course's header lines;
-// longer entries widen the columns.
-func table(columns []column, rows [][]string) string {
+// table formats a row for each of a list, right-aligned under a head: the printed line, with "|"
+// between columns. Longer cells widen a column, but at most two blanks before its title remain. "<"
+// aligns a column to the left.
+func table[T any](head string, list []T, row func(*T) []string) string {
 	var t text.Table
-	for i, c := range columns {
-		gap := max(0, c.gap)
+	for i, title := range strings.Split(head, "|") {
+		title, left := strings.CutPrefix(title, "<")
+		gap := 0
+		if i > 0 {
+			gap = min(text.Gap, len(title)-len(strings.TrimLeft(title, " ")))
+		}
 		t.Columns = append(t.Columns, text.Column{
-			Head: [2]string{"", c.title}, Least: c.width - gap, Gap: gap,
-			Left: i == 0 && c.gap < 0,
+			Head: [2]string{"", title[gap:]}, Gap: gap, Left: left,
 		})
 	}
-	for _, row := range rows {
-		t.Row(row...)
+	for i := range list {
+		t.Row(row(&list[i])...)
 	}
 	return strings.Join(t.Lines(), "\n") + "\n"
 }
-
-const leftmost = -1
 
 // columnsOf aligns rows to the left, without titles. A short row ends with empty cells.
 func columnsOf(rows [][]string) string {

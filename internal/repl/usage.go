@@ -40,6 +40,9 @@ func flagError(c *cobra.Command, err error) error {
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand
 	}
+	if must, ok := errors.AsType[wanted](bad); ok {
+		return wrong(c, "%s %s: %w", name, printable(bad.GetValue()), must)
+	}
 	want, about := pflag.UnquoteUsage(f)
 	if kind := f.Value.Type(); kind == "int" || kind == "int64" {
 		want += ", a whole number"

@@ -18,7 +18,6 @@ type Column struct {
 	Cells   []string
 	Reaches []string // text after each cell, such as the half-width of an interval; nil: none
 	Left    bool
-	Least   int // minimum width, without the gap
 	Gap     int // number of blanks before it, except for the first column
 }
 
@@ -83,7 +82,6 @@ func Wrap(text string, width int) []string {
 }
 
 func (c *Column) widths() (cell, reach int) {
-	cell = c.Least
 	for _, s := range c.Cells {
 		cell = max(cell, utf8.RuneCountInString(s))
 	}

@@ -1,0 +1,129 @@
+package repl
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+)
+
+// value is the value of a flag that set parses.
+type value struct {
+	text, kind string
+	set        func(text string) error
+}
+
+// String is part of pflag.Value.
+func (v *value) String() string { return v.text }
+
+// Type is part of pflag.Value.
+func (v *value) Type() string { return v.kind }
+
+// Set is part of pflag.Value.
+func (v *value) Set(text string) error {
+	err := v.set(text)
+	if err == nil {
+		v.text = text
+	}
+	return err
+}
+
+// wanted is the error of a flag's value: what it must be.
+type wanted string
+
+func (w wanted) Error() string { return "must be " + string(w) }
+
+// check refuses values of a flag for which holds is false.
+func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
+	f := c.Flags().Lookup(flag)
+	parsed := f.Value
+	f.Value = &value{parsed.String(), parsed.Type(), func(text string) error {
+		if err := parsed.Set(text); err != nil {
+			return err
+		}
+		if !holds(parsed.String()) {
+			return wanted(want)
+		}
+		return nil
+	}}
+}
+
+// choose limits a flag to some words, which are also its completion.
+func choose(c *cobra.Command, flag string, choice ...string) {
+	flagWords(c, flag, words(choice...))
+	check(c, flag, diagnostic.OneOf(choice), func(text string) bool {
+		return slices.Contains(choice, text)
+	})
+}
+
+// Limits of flags.
+const (
+	positive    = math.SmallestNonzeroFloat64
+	unlimited   = math.MaxFloat64
+	mostSeconds = 1 << 31
+)
+
+// limit refuses numbers outside of least to most.
+func limit(c *cobra.Command, least, most float64, flags ...string) {
+	for _, flag := range flags {
+		want := limits(c, flag, least, most)
+		checkNumber(c, flag, want, func(n float64) bool { return n >= least && n <= most })
+	}
+}
+
+// limitOrZero also allows zero.
+func limitOrZero(c *cobra.Command, least, most float64, flag string) {
+	want := "0, or " + limits(c, flag, least, most)
+	checkNumber(c, flag, want, func(n float64) bool { return n == 0 || n >= least && n <= most })
+}
+
+// limitWhole also refuses fractions.
+func limitWhole(c *cobra.Command, least, most float64, flag string) {
+	want := limits(c, flag, least, most) + ", a whole number"
+	checkNumber(c, flag, want, func(n float64) bool {
+		return n >= least && n <= most && n == math.Trunc(n)
+	})
+}
+
+func limits(c *cobra.Command, flag string, least, most float64) string {
+	unit := ""
+	switch name, _ := pflag.UnquoteUsage(c.Flags().Lookup(flag)); name {
+	case "SECONDS", "BYTES":
+		unit = " " + strings.ToLower(name)
+	}
+	first := strconv.FormatFloat(least, 'f', -1, 64)
+	switch {
+	case least == positive:
+		return "more than 0" + unit
+	case most >= mostSeconds:
+		return first + " or more" + unit
+	}
+	return first + " to " + strconv.FormatFloat(most, 'f', -1, 64) + unit
+}
+
+func checkNumber(c *cobra.Command, flag, want string, holds func(n float64) bool) {
+	check(c, flag, want, func(text string) bool {
+		n, err := strconv.ParseFloat(text, 64)
+		return err == nil && holds(n)
+	})
+}
+
+// secondsVar defines a flag whose value is a number of seconds.
+func secondsVar(
+	f *pflag.FlagSet, at *time.Duration, name, short string, usual float64, usage string,
+) {
+	*at = inSeconds(usual)
+	f.VarP(&value{strconv.FormatFloat(usual, 'f', -1, 64), "float64", func(text string) error {
+		n, err := strconv.ParseFloat(text, 64)
+		*at = inSeconds(n)
+		return err
+	}}, name, short, usage)
+}
+
+func inSeconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
