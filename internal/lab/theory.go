@@ -51,7 +51,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 // compared returns the metric that a verdict compares with a number: the mean of the whole run, or
 // of its first flow.
 func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
-	if v.Err != nil || v.Claim == nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
+	if v.Err != nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
 		return "", false
 	}
 	left := v.Claim.Terms[0]

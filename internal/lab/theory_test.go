@@ -40,11 +40,11 @@ func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 		cells := []figure.Cell{{Trials: []*result.Trial{trial}}}
 		j := &Judged{Verdicts: []Verdict{
 			{
-				Claim: claim, Values: c.values,
-				Expectation: &plan.Expectation{Published: c.published},
+				Values:      c.values,
+				Expectation: &plan.Expectation{Claim: claim, Published: c.published},
 			},
 			{Cell: 7},
-			{Claim: claim, Err: ErrUsage},
+			{Expectation: &plan.Expectation{Claim: claim}, Err: ErrUsage},
 		}}
 		j.theory(cells)
 		if c.metric == "" {

@@ -17,8 +17,7 @@ type Verdict struct {
 	// only one cell.
 	Cell int
 	Open []plan.Setting
-	// Claim is the comparison, Values the values of its terms, and Unit their unit.
-	Claim  *formula.Claim
+	// Values are the values of the claim's terms, and Unit is their unit.
 	Values []float64
 	Unit   formula.Unit
 	// Reach is the half-width of the 95 % interval of the first term, if that is the mean of a
@@ -51,16 +50,11 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 			if !picked(&cells[c], e.Where) {
 				continue
 			}
-			claim, err := compile(e)
-			if err != nil {
-				out = append(out, Verdict{Expectation: e, Cell: c, Err: err})
-				continue
-			}
 			in := env{all, c}
-			where := in.open(claim)
+			where := in.open(e.Claim)
 			if key := keyOf(where); !seen[key] {
 				seen[key] = true
-				out = append(out, verdict(in, e, claim, where))
+				out = append(out, verdict(in, e, where))
 			}
 		}
 	}
@@ -76,34 +70,6 @@ func picked(c *plan.Cell, where []plan.Setting) bool {
 		}
 	}
 	return true
-}
-
-var operators = map[plan.Relation]formula.Operator{
-	plan.Equals: formula.Equals, plan.AtLeast: formula.AtLeast, plan.AtMost: formula.AtMost,
-	plan.Above: formula.Above, plan.Below: formula.Below,
-}
-
-// compile compiles the claim of an expectation. The plan has already reported its errors.
-func compile(e *plan.Expectation) (*formula.Claim, error) {
-	if e.Relation == plan.Holds {
-		c, err := formula.CompileClaim(e.Value, nil)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Value, err)
-		}
-		return c, nil
-	}
-	value, err := formula.Compile(e.Value, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Value, err)
-	}
-	is, err := formula.Compile(e.Is, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Is, err)
-	}
-	return &formula.Claim{
-		Terms: []*formula.Expr{value, is}, Operators: []formula.Operator{operators[e.Relation]},
-		Within: e.Within, Absolute: e.Absolute,
-	}, nil
 }
 
 // open returns the settings of a cell that a claim does not select. Cells that share them are one
@@ -147,11 +113,9 @@ func keyOf(where []plan.Setting) string {
 	return b.String()
 }
 
-func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Setting) Verdict {
-	v := Verdict{
-		Expectation: e, Cell: in.cell, Open: where, Claim: claim, Unit: formula.Pure,
-	}
-	for _, t := range claim.Terms {
+func verdict(in env, e *plan.Expectation, where []plan.Setting) Verdict {
+	v := Verdict{Expectation: e, Cell: in.cell, Open: where, Unit: formula.Pure}
+	for _, t := range e.Claim.Terms {
 		value, err := t.Eval(in)
 		if err != nil {
 			v.Err = fmt.Errorf("%s: %w", t, err)
@@ -162,8 +126,8 @@ func verdict(in env, e *plan.Expectation, claim *formula.Claim, where []plan.Set
 			v.Unit = u
 		}
 	}
-	v.Reach = in.reach(claim.Terms[0])
-	v.Unsteady = in.unsteady(claim)
-	v.Pass, _ = claim.Holds(v.Values)
+	v.Reach = in.reach(e.Claim.Terms[0])
+	v.Unsteady = in.unsteady(e.Claim)
+	v.Pass, _ = e.Claim.Holds(v.Values)
 	return v
 }

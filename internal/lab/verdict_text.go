@@ -15,23 +15,10 @@ func (v *Verdict) What() string {
 	switch {
 	case v.About != "":
 		return v.About
-	case v.Claim == nil:
-		return fmt.Sprintf("line %d", v.Line)
 	case len(v.Claim.Operators) == 1:
 		return v.Claim.Terms[0].String()
 	}
-	return v.claim()
-}
-
-func (v *Verdict) claim() string {
-	var b strings.Builder
-	for i, t := range v.Claim.Terms {
-		if i > 0 {
-			b.WriteString(" " + string(v.Claim.Operators[i-1]) + " ")
-		}
-		b.WriteString(t.String())
-	}
-	return b.String()
+	return v.Claim.String()
 }
 
 // Case describes the cell: the swept settings, without those that the claim selects.
@@ -45,11 +32,8 @@ func (v *Verdict) Case() string {
 
 // Expected returns the expected value.
 func (v *Verdict) Expected() string {
-	if v.Claim == nil {
-		return ""
-	}
 	if len(v.Claim.Operators) > 1 {
-		return v.claim()
+		return v.Claim.String()
 	}
 	sign := signs[v.Claim.Operators[0]]
 	if len(v.Values) < 2 {
@@ -91,7 +75,7 @@ func (v *Verdict) got() string {
 // Tolerance returns the tolerance of an equality; empty for other comparisons.
 func (v *Verdict) Tolerance() string {
 	switch {
-	case v.Claim == nil || v.Claim.Within == 0:
+	case v.Claim.Within == 0:
 		return ""
 	case v.Claim.Absolute:
 		return "± " + Quantity(v.Claim.Within, v.Unit)

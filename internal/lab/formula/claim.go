@@ -44,6 +44,18 @@ type Claim struct {
 	Absolute bool
 }
 
+// String returns the terms as written, with the operators between them.
+func (c *Claim) String() string {
+	var b strings.Builder
+	for i, t := range c.Terms {
+		if i > 0 {
+			b.WriteString(" " + string(c.Operators[i-1]) + " ")
+		}
+		b.WriteString(t.String())
+	}
+	return b.String()
+}
+
 const maxTerms = 12
 
 // CompileClaim parses one or more comparisons. A tolerance may follow the last: "x = 3 ± 1%" or

@@ -258,10 +258,10 @@ func (p *parser) named(from int, name string) term {
 	switch {
 	case isFunction && p.peek("("):
 		return p.call(from, name, f)
-	case isVariable:
-		return p.variableTerm(name, unit)
 	case isMetric:
 		return p.metric(ref)
+	case isVariable:
+		return p.variableTerm(name, unit)
 	case isFunction:
 		p.fail(from, name+" without its arguments", f.usage(name))
 	case p.scope == nil:

@@ -2,8 +2,8 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
@@ -15,8 +15,9 @@ type expectOf struct {
 	is                   []pair // the keys of the expected value
 }
 
-var compares = map[string]Relation{
-	"is": Equals, "at_least": AtLeast, "at_most": AtMost, "above": Above, "below": Below,
+var comparisons = map[string]formula.Operator{
+	"is": formula.Equals, "at_least": formula.AtLeast, "at_most": formula.AtMost,
+	"above": formula.Above, "below": formula.Below,
 }
 
 func (e *expectOf) keys() []key {
@@ -80,21 +81,9 @@ func (e *expectOf) readClaim(d *decoder, n *node) bool {
 	c, err := formula.CompileClaim(text, d.scope)
 	if err != nil {
 		d.formulaError(n, err)
-		return false
 	}
-	e.Within, e.Absolute = c.Within, c.Absolute
-	if len(c.Operators) > 1 {
-		e.Value, e.Relation = strings.TrimSpace(text), Holds
-	} else {
-		e.Value, e.Is = c.Terms[0].String(), c.Terms[1].String()
-		e.Relation = relations[c.Operators[0]]
-	}
-	return true
-}
-
-var relations = map[formula.Operator]Relation{
-	formula.Equals: Equals, formula.AtLeast: AtLeast, formula.AtMost: AtMost,
-	formula.Above: Above, formula.Below: Below,
+	e.Claim = c
+	return err == nil
 }
 
 // formulaError reports an error in a formula. If a flag has changed the swept variables, formulas
@@ -133,15 +122,15 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 			"only one of them")
 		return false
 	}
-	e.Relation = compares[e.is[0].key.text]
 	value, ok := d.formula(e.value)
 	is, alsoOK := d.formula(e.is[0].value)
 	if !ok || !alsoOK || !e.readWhere(d) {
 		return false
 	}
-	e.Value, e.Is = value.String(), is.String()
-	if _, err := formula.CompileClaim(e.Value+" = "+e.Is, d.scope); err != nil {
-		d.bad(e.is[0].value, e.Is+" is not in the unit of "+e.Value, "the same unit")
+	claim := fmt.Sprint(value, " ", comparisons[e.is[0].key.text], " ", is)
+	var err error
+	if e.Claim, err = formula.CompileClaim(claim, d.scope); err != nil {
+		d.bad(e.is[0].value, fmt.Sprintf("%v is not in the unit of %v", is, value), "the same unit")
 		return false
 	}
 	return e.within == nil || e.readWithin(d, is)
@@ -160,7 +149,7 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 }
 
 func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
-	if e.Relation != Equals {
+	if e.Claim.Operators[0] != formula.Equals {
 		d.bad(e.within, "within needs is", "is, or no within")
 		return false
 	}
@@ -174,7 +163,7 @@ func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 			"a tolerance such as 1%, or a value in the same unit")
 		return false
 	}
-	e.Within, e.Absolute = c.Within, c.Absolute
+	e.Claim.Within, e.Claim.Absolute = c.Within, c.Absolute
 	return true
 }
 

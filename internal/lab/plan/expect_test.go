@@ -21,52 +21,48 @@ expect:
 // The expectations of a file, in both forms.
 func TestExpectations(t *testing.T) {
 	for _, tt := range []struct {
-		text string
-		want plan.Expectation
+		text, claim string
+		within      float64
+		absolute    bool
+		want        plan.Expectation
 	}{
-		{"goodput > 1Mbit/s", plan.Expectation{
-			Value: "goodput", Is: "1Mbit/s", Relation: plan.Above,
-		}},
-		{"rtt.max <= 262.5ms", plan.Expectation{
-			Value: "rtt.max", Is: "262.5ms", Relation: plan.AtMost,
-		}},
-		{"utilisation = reno_utilisation(path.buffer) ± 1%", plan.Expectation{
-			Value: "utilisation", Is: "reno_utilisation(path.buffer)", Relation: plan.Equals,
-			Within: .01,
-		}},
-		{"rtt = path.rtt ± 5ms", plan.Expectation{
-			Value: "rtt", Is: "path.rtt", Relation: plan.Equals, Within: .005, Absolute: true,
-		}},
-		{"utilisation(cubic) > utilisation(reno) > 10%", plan.Expectation{
-			Value: "utilisation(cubic) > utilisation(reno) > 10%", Relation: plan.Holds,
-		}},
-		{"{value: goodput(1bdp), at_least: 2 * goodput(0.1bdp)}", plan.Expectation{
-			Value: "goodput(1bdp)", Is: "2 * goodput(0.1bdp)", Relation: plan.AtLeast,
-		}},
+		{text: "goodput > 1Mbit/s", claim: "goodput > 1Mbit/s"},
+		{text: "rtt.max <= 262.5ms", claim: "rtt.max <= 262.5ms"},
 		{
-			"{about: full, where: {cc: reno, queue: 1bdp}, value: utilisation, is: 1, within: 2%, " +
-				"published: 0.97, why: slow start, source: RFC 5681, because: by eye}",
-			plan.Expectation{
+			text:  "utilisation = reno_utilisation(path.buffer) ± 1%",
+			claim: "utilisation = reno_utilisation(path.buffer)", within: .01,
+		},
+		{text: "rtt = path.rtt ± 5ms", claim: "rtt = path.rtt", within: .005, absolute: true},
+		{
+			text:  "utilisation(cubic) > utilisation(reno) > 10%",
+			claim: "utilisation(cubic) > utilisation(reno) > 10%",
+		},
+		{
+			text:  "{value: goodput(1bdp), at_least: 2 * goodput(0.1bdp)}",
+			claim: "goodput(1bdp) >= 2 * goodput(0.1bdp)",
+		},
+		{
+			text: "{about: full, where: {cc: reno, queue: 1bdp}, value: utilisation, is: 1, " +
+				"within: 2%, published: 0.97, why: slow start, source: RFC 5681, because: by eye}",
+			claim: "utilisation = 1", within: .02,
+			want: plan.Expectation{
 				About: "full",
 				Where: []plan.Setting{
 					{Key: "flows.0.cc", Name: "cc", Value: "reno"},
 					{Key: "path.down.queue", Name: "queue", Value: "1bdp"},
 				},
-				Value: "utilisation", Is: "1", Relation: plan.Equals, Within: .02,
 				Published: "0.97", Why: "slow start", Source: "RFC 5681", Because: "by eye",
 			},
 		},
 		{
-			"{about: order, where: {flows.0.cc: reno}, value: goodput(1bdp) > goodput(0.1bdp) > 0}",
-			plan.Expectation{
+			text: "{about: order, where: {flows.0.cc: reno}, " +
+				"value: goodput(1bdp) > goodput(0.1bdp) > 0}",
+			claim: "goodput(1bdp) > goodput(0.1bdp) > 0",
+			want: plan.Expectation{
 				About: "order", Where: []plan.Setting{{Key: "flows.0.cc", Name: "cc", Value: "reno"}},
-				Value: "goodput(1bdp) > goodput(0.1bdp) > 0", Relation: plan.Holds,
 			},
 		},
-		{"{value: rtt.max, below: 1s}", plan.Expectation{
-			Value: "rtt.max", Is: "1s",
-			Relation: plan.Below,
-		}},
+		{text: "{value: rtt.max, below: 1s}", claim: "rtt.max < 1s"},
 	} {
 		text := tt.text
 		switch {
@@ -84,7 +80,13 @@ func TestExpectations(t *testing.T) {
 		require.Len(t, cells, 4)
 		tt.want.Line = 9
 		for _, c := range cells {
-			assert.Equal(t, []plan.Expectation{tt.want}, c.Expect, tt.text)
+			require.Len(t, c.Expect, 1)
+			got := c.Expect[0]
+			assert.Equal(t, tt.claim, got.Claim.String())
+			assert.InDelta(t, tt.within, got.Claim.Within, 1e-12, tt.text)
+			assert.Equal(t, tt.absolute, got.Claim.Absolute, tt.text)
+			got.Claim = nil
+			assert.Equal(t, tt.want, got, tt.text)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
@@ -152,14 +153,8 @@ type Expectation struct {
 	About string // for a person
 	// Where selects cells by values of swept variables; empty: all.
 	Where []Setting
-	// Value is the value that is checked, and Is the expected one: formulas of internal/lab/formula
-	// that compile in the File's Scope. If the Relation is Holds, Value is a Claim.
-	Value, Is string
-	// Relation compares them.
-	Relation Relation
-	// Within is the tolerance of Value: a share of Is, or, if Absolute, a number in the unit of Is.
-	Within   float64
-	Absolute bool
+	// Claim compares the value that is checked with the expected one.
+	Claim *formula.Claim
 	// Published is a paper's value if it differs from the theoretical one, and Why explains the
 	// difference.
 	Published, Why string
@@ -175,20 +170,6 @@ const OwnRegression = "own regression"
 
 // Own reports whether the expectation is an own regression.
 func (e *Expectation) Own() bool { return e.Source == OwnRegression }
-
-// Relation is the required relation of a value to the expected one.
-type Relation string
-
-// The relations.
-const (
-	Equals  Relation = "is"
-	AtLeast Relation = "at least"
-	AtMost  Relation = "at most"
-	Above   Relation = "above"
-	Below   Relation = "below"
-	// Holds is for a Value that is itself a comparison, such as a > b > c. Is is empty.
-	Holds Relation = "holds"
-)
 
 // Setting is a swept key and its value in a cell, both as written in the file: "flows.0.cc",
 // "reno". Name is its short name in expectations: "cc".
