@@ -150,23 +150,12 @@ func (f *flowOf) copies() []Flow {
 	out := make([]Flow, f.count)
 	for i := range out {
 		out[i] = f.Flow
-		a := &out[i].App
-		a.Echo, a.Burst = clone(a.Echo), clone(a.Burst)
-		a.Objects, a.Notebook = clone(a.Objects), clone(a.Notebook)
 		out[i].Start += time.Duration(i) * f.interval
 		if f.count > 1 && f.named {
 			out[i].Name = f.Name + "-" + strconv.Itoa(i+1)
 		}
 	}
 	return out
-}
-
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	c := *p
-	return &c
 }
 
 // nameFlows names the flows that have no name after their kind, with a number if that is not
