@@ -3,52 +3,39 @@ package netem
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
 // Opportunities is the rate of a link that sends at the times of a trace, as mahimahi's links do.
-// At each time the link may send a number of bytes: of one packet, of several, or of a part of one,
-// whose remaining bytes leave at the next opportunity. Unused bytes are lost. A packet that arrives
-// exactly at an opportunity cannot use it.
+// At each time the link may send OpportunityBytes: of one packet, of several, or of a part of one,
+// whose remaining bytes leave at the next opportunity. Each packet costs OpportunityOverhead in
+// addition to its own bytes; that counts in the queue too. Unused bytes are lost. A packet that
+// arrives exactly at an opportunity cannot use it.
 type Opportunities struct {
 	// At are the times since the link's origin, in order. A time that occurs several times is
 	// several opportunities. After the last time the list starts again at that time: opportunities
 	// at 0 then coincide with the last. It is not copied.
 	At []time.Duration
-	// Bytes is how much may leave by each opportunity. Overhead is how many bytes of it each packet
-	// costs in addition to its own; they count in the queue too. Zero Bytes: mahimahi's values,
-	// 1504 and 4, because it sees packets with the 4 bytes of a TUN device.
-	Bytes, Overhead int
 	// Once stops the link after the last time, instead of starting again.
 	Once bool
 	// Name is the trace's file, for String.
 	Name string
 }
 
-// mahimahi's values.
+// mahimahi's values: it sees packets with the 4 bytes of a TUN device.
 const (
 	OpportunityBytes    = 1504
 	OpportunityOverhead = 4
 )
 
-func (o Opportunities) withDefaults() Opportunities {
-	if o.Bytes == 0 {
-		o.Bytes, o.Overhead = OpportunityBytes, OpportunityOverhead
-	}
-	return o
-}
-
 // Validate reports what is wrong with the description.
 func (o Opportunities) Validate() error {
-	o = o.withDefaults()
 	switch {
 	case len(o.At) == 0:
 		return fmt.Errorf("%w: the trace has no transmission opportunities", ErrConfig)
-	case o.Bytes < 0 || o.Overhead < 0 || o.Overhead >= o.Bytes:
-		return fmt.Errorf("%w: opportunities of %d bytes: must be more than the overhead of "+
-			"%d bytes", ErrConfig, o.Bytes, o.Overhead)
 	case o.At[0] < 0:
 		return fmt.Errorf("%w: opportunity 1 at %v: must be at 0 or later", ErrConfig, o.At[0])
 	case o.period() <= 0:
@@ -65,25 +52,19 @@ func (o Opportunities) Validate() error {
 
 func (o *Opportunities) period() time.Duration { return o.At[len(o.At)-1] }
 
-func (o Opportunities) framing() int { return o.withDefaults().Overhead }
-
 // MeanRate implements Rate: the rate for packets that fill one opportunity each.
 func (o Opportunities) MeanRate() int64 {
-	o = o.withDefaults()
-	return max(1, perSecond(int64(len(o.At))*int64(o.Bytes-o.Overhead)*8, o.period()))
+	return max(1, perSecond(int64(len(o.At))*traceBits, o.period()))
 }
 
 // Start implements Rate.
 func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
-	o = o.withDefaults()
-	s := &opportunist{o: o, next: lap{at: o.At, base: origin, once: o.Once}}
-	s.untold = s.next
-	return s
+	l := lap{at: o.At, base: origin, once: o.Once}
+	return &opportunist{next: l, untold: l}
 }
 
 // opportunist is the server. Its current opportunity, if any, is the one before next.
 type opportunist struct {
-	o      Opportunities
 	next   lap
 	left   int // bytes of the current opportunity
 	untold lap // the next one to report
@@ -104,14 +85,14 @@ func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
 // Finish implements Server.
 func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
 	at := begin
-	for size += s.o.Overhead; size > s.left; {
+	for size += OpportunityOverhead; size > s.left; {
 		size -= s.left
 		if at = s.next.time(); at == clock.Never {
 			s.left = 0
 			return clock.Never
 		}
 		s.next.step()
-		s.left = s.o.Bytes
+		s.left = OpportunityBytes
 	}
 	s.left -= size
 	return at
@@ -119,7 +100,7 @@ func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
 
 func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
 	for t := s.untold.time(); t.Due(until); t = s.untold.time() {
-		f(t, s.o.Bytes)
+		f(t, OpportunityBytes)
 		s.untold.step()
 	}
 }
@@ -168,15 +149,8 @@ func (l *lap) pass(now clock.Time) {
 		l.base, l.i = l.base.Add(since-since%period), 0
 		since %= period
 	}
-	from, to := l.i, len(l.at) // the first above since is in between
-	for from < to {
-		if middle := (from + to) / 2; l.at[middle] <= since {
-			from = middle + 1
-		} else {
-			to = middle
-		}
-	}
-	if l.i = from; from == len(l.at) && !l.once {
+	later, _ := slices.BinarySearch(l.at[l.i:], since+1)
+	if l.i += later; l.i == len(l.at) && !l.once {
 		l.i = 0
 		l.base = l.base.Add(period)
 	}

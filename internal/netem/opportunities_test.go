@@ -241,17 +241,6 @@ func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 	assert.Len(t, drain(l, clock.Time(1).Add(ms)), 2)
 }
 
-// The ideal link lets 1500 bytes pass for what mahimahi needs 1504 for.
-func TestIdealOpportunities(t *testing.T) {
-	l := newLink(t, netem.Config{Rate: netem.Opportunities{At: millis(1), Bytes: 1500}})
-	for i := range uint64(30) {
-		put(l, 1, i, 100)
-	}
-	list := drain(l, 1)
-	assert.Equal(t, clock.Time(ms), list[14].at, "15 of 100 bytes by the first")
-	assert.Equal(t, clock.Time(2*ms), list[15].at)
-}
-
 // Mean rates are lines × 12000 bits over the last time, whatever the trace's name says.
 func TestMeanRates(t *testing.T) {
 	for _, c := range []struct {
@@ -263,7 +252,6 @@ func TestMeanRates(t *testing.T) {
 		{netem.Opportunities{At: millis(0, 1, 2, 3, 4, 5)}, 14_400_000},
 		{netem.Opportunities{At: millis(100)}, 120_000},
 		{netem.Opportunities{At: millis(200, 200, 200, 200, 200, 200, 200, 200, 200, 200)}, 600_000},
-		{netem.Opportunities{At: millis(1), Bytes: 1000}, 8_000_000},
 		{netem.Schedule{Steps: []netem.Step{{0, 1e6}, {40 * time.Second, 3e6}}}, 3_000_000},
 		{netem.Schedule{Steps: []netem.Step{{0, 1e6}, {40 * time.Second, 0}}}, 1_000_000},
 		{netem.Schedule{

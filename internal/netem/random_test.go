@@ -84,7 +84,6 @@ func randomJitter(r *rand.Rand) netem.Jitter {
 	case 5:
 		return netem.DelayTrace{
 			Points: []netem.DelayPoint{{0, size}, {time.Millisecond, -size}, {2 * time.Millisecond, 3 * size}},
-			Every:  time.Duration(r.IntN(2)) * 3 * time.Millisecond, Linear: r.IntN(2) == 0,
 		}
 	}
 	return nil
@@ -119,7 +118,7 @@ func randomRate(r *rand.Rand) netem.Rate {
 				trace[i] = max(trace[i], trace[i-1])
 			}
 		}
-		return netem.Opportunities{At: trace, Bytes: 100 + r.IntN(3000), Overhead: r.IntN(50)}
+		return netem.Opportunities{At: trace}
 	}
 	return nil
 }

@@ -32,12 +32,11 @@ type Turns interface {
 	Turn(now clock.Time, sending bool) clock.Time
 }
 
-// framer is a Rate that counts additional bytes for each packet, in its queue too.
-type framer interface{ framing() int }
-
+// framing returns the bytes that a rate counts in addition to those of each packet, in its queue
+// too.
 func framing(r Rate) int {
-	if f, ok := r.(framer); ok {
-		return f.framing()
+	if _, ok := r.(Opportunities); ok {
+		return OpportunityOverhead
 	}
 	return 0
 }

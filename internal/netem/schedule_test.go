@@ -144,7 +144,6 @@ func TestBadRates(t *testing.T) {
 		"no length":        netem.Opportunities{At: millis(0, 0)},
 		"before 0":         netem.Opportunities{At: millis(-1, 5)},
 		"disorder":         netem.Opportunities{At: millis(1, 5, 4)},
-		"all overhead":     netem.Opportunities{At: millis(1), Bytes: 4, Overhead: 4},
 	} {
 		_, err := netem.New(netem.Config{Rate: r}, netem.Streams(1))
 		assert.ErrorIs(t, err, netem.ErrConfig, name)

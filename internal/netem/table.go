@@ -1,9 +1,11 @@
 package netem
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,12 +57,9 @@ func ParseTable(text string) ([]int16, error) {
 
 // DelayTrace is measured jitter: the additional delay of packets over time.
 type DelayTrace struct {
-	// Points are in the order of time. Each holds until the next, or is interpolated towards the
-	// next if Linear; the first also holds before its time. They are not copied.
+	// Points are in the order of time. Each holds until the next; the first also holds before its
+	// time. They are not copied.
 	Points []DelayPoint
-	// Every is when they repeat, not before the last; 0: the last holds forever.
-	Every  time.Duration
-	Linear bool
 }
 
 // DelayPoint is the additional delay from a time since the link's origin.
@@ -81,38 +80,12 @@ func (d DelayTrace) Validate() error {
 				ErrConfig, i+1, p.Delay, maxJitter)
 		}
 	}
-	if last := d.Points[len(d.Points)-1].At; d.Every != 0 && d.Every < max(1, last) {
-		return fmt.Errorf("%w: delay trace repeats after %v: must be %v or more",
-			ErrConfig, d.Every, max(1, last))
-	}
 	return nil
 }
 
 // Draw implements Jitter.
 func (d DelayTrace) Draw(since time.Duration, _ *rand.Rand) time.Duration {
-	if d.Every > 0 && since > 0 {
-		since %= d.Every
-	}
-	i, after := 0, len(d.Points) // the first point after since is in between
-	for i < after {
-		if middle := (i + after) / 2; d.Points[middle].At <= since {
-			i = middle + 1
-		} else {
-			after = middle
-		}
-	}
-	if i == 0 {
-		return d.Points[0].Delay
-	}
-	from := d.Points[i-1]
-	if i == len(d.Points) || !d.Linear {
-		return from.Delay
-	}
-	to := d.Points[i]
-	return from.Delay + between(to.Delay-from.Delay, since-from.At, to.At-from.At)
-}
-
-// between returns a difference times part/whole, rounded toward zero.
-func between(d, part, whole time.Duration) time.Duration {
-	return time.Duration(float64(d) * (float64(part) / float64(whole)))
+	compare := func(p DelayPoint, at time.Duration) int { return cmp.Compare(p.At, at) }
+	later, _ := slices.BinarySearchFunc(d.Points, since+1, compare)
+	return d.Points[max(0, later-1)].Delay
 }

@@ -163,14 +163,6 @@ func TestDelayTrace(t *testing.T) {
 			0: milli, 10 * milli: milli, 20*milli - 1: milli, 20 * milli: 3 * milli,
 			39 * milli: 3 * milli, 40 * milli: -milli, time.Hour: -milli, -time.Hour: milli,
 		}},
-		"linear": {DelayTrace{Points: points, Linear: true}, map[time.Duration]time.Duration{
-			0: milli, 10 * milli: milli, 15 * milli: 3 * milli, 20*milli - 1: 5*milli - 1,
-			20 * milli: 3 * milli, 30 * milli: milli, 40 * milli: -milli, time.Hour: -milli,
-		}},
-		"again": {DelayTrace{Points: points, Every: 50 * milli}, map[time.Duration]time.Duration{
-			49 * milli: -milli, 50 * milli: milli, 70 * milli: 3 * milli, 90 * milli: -milli,
-			50*1000*milli + 20*milli: 3 * milli,
-		}},
 	} {
 		require.NoError(t, c.trace.Validate(), name)
 		for at, want := range c.want {
@@ -182,7 +174,6 @@ func TestDelayTrace(t *testing.T) {
 		{Points: []DelayPoint{{-1, 0}}},
 		{Points: []DelayPoint{{5, 0}, {4, 0}}},
 		{Points: []DelayPoint{{0, 2 * time.Hour}}},
-		{Points: points, Every: 39 * milli},
 	} {
 		require.ErrorIs(t, bad.Validate(), ErrConfig, "%+v", bad)
 	}

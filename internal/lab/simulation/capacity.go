@@ -23,8 +23,8 @@ func (m *meter) capacity(from, to time.Duration) float64 {
 	case netem.Schedule:
 		return scheduled(&rate, from, to)
 	case netem.Opportunities:
-		bytes, _ := opportunity(&rate)
-		return float64(opportunities(&rate, to)-opportunities(&rate, from)) * float64(bytes) * 8
+		return float64(opportunities(&rate, to)-opportunities(&rate, from)) *
+			netem.OpportunityBytes * 8
 	}
 	return float64(m.cfg.Rate.MeanRate()) * (to - from).Seconds()
 }
@@ -32,9 +32,8 @@ func (m *meter) capacity(from, to time.Duration) float64 {
 // used returns the number of capacity bits in use, including the link's overhead per packet.
 func (m *meter) used() float64 {
 	extra := m.cfg.Overhead
-	if rate, ok := m.cfg.Rate.(netem.Opportunities); ok {
-		_, overhead := opportunity(&rate)
-		extra += overhead
+	if _, ok := m.cfg.Rate.(netem.Opportunities); ok {
+		extra += netem.OpportunityOverhead
 	}
 	return float64(m.bytes+m.packets*uint64(extra)) * 8
 }
@@ -45,14 +44,6 @@ func (m *meter) meanRate() float64 {
 		return 0
 	}
 	return m.capacity(0, m.path.duration) / m.path.duration.Seconds()
-}
-
-// opportunity returns the size of a trace's opportunities, and the overhead of each packet.
-func opportunity(o *netem.Opportunities) (bytes, overhead int) {
-	if o.Bytes == 0 {
-		return netem.OpportunityBytes, netem.OpportunityOverhead
-	}
-	return o.Bytes, o.Overhead
 }
 
 // opportunities counts a trace's opportunities up to a time, and those at that time.
