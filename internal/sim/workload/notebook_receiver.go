@@ -184,7 +184,7 @@ func (r *receiver) ask(now clock.Time) {
 func (r *receiver) take(b []byte) (cost time.Duration) {
 	cost = r.cfg.ReceiverCost
 	m, err := parse(b)
-	if err != nil || !m.handshake && m.fields&fieldsData != fieldsData {
+	if err != nil {
 		r.garbage++
 		return cost
 	}

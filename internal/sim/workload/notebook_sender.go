@@ -204,7 +204,7 @@ func (s *sender) take(now clock.Time, t float64, b []byte) {
 	switch {
 	case err == nil && m.handshake:
 		return
-	case err != nil || m.fields&fieldsAck != fieldsAck:
+	case err != nil || !m.ack:
 		s.result.Garbage++
 		return
 	}

@@ -62,137 +62,37 @@ const handshake = `{"handshake": true}`
 type message struct {
 	seq       int
 	sent      float64
-	bytes     int // acknowledged bytes
-	fields    field
+	ack       bool
+	bytes     int // of an acknowledgment
 	handshake bool
 }
 
-// field is a set of the fields that a message has.
-type field uint8
+// errMessage is the error of an invalid datagram, which would end the document's programs.
+var errMessage = errors.New("notebook: invalid message")
 
-const (
-	fieldSeq field = 1 << iota
-	fieldSent
-	fieldBytes
-
-	fieldsData = fieldSeq | fieldSent
-	fieldsAck  = fieldsData | fieldBytes
-)
-
-// errJSON is the error of an invalid datagram, which would end the document's programs.
-var errJSON = errors.New("notebook: invalid message")
-
-// parse parses one flat object of numbers and words. It ignores unknown names.
+// parse parses a message as append writes it. The document's programs write no other JSON.
 func parse(b []byte) (m message, err error) {
-	r := reader{b: b}
-	r.want('{')
-	for first := true; !r.bad && !r.take('}'); first = false {
-		if !first {
-			r.want(',')
-		}
-		name := r.name()
-		r.want(':')
-		r.value(&m, name)
+	if string(b) == handshake {
+		return message{handshake: true}, nil
 	}
-	r.space()
-	if r.bad || len(r.b) > 0 {
-		return message{}, errJSON
+	b, begins := bytes.CutPrefix(b, []byte(`{"seq_num": `))
+	b, ends := bytes.CutSuffix(b, []byte{'}'})
+	seq, b, _ := bytes.Cut(b, []byte(`, "send_ts": `))
+	sent, b, _ := bytes.Cut(b, []byte(`, "`))
+	var errs [3]error
+	m.seq, errs[0] = count(seq)
+	m.sent, errs[1] = strconv.ParseFloat(string(sent), 64)
+	if b, m.ack = bytes.CutPrefix(b, []byte(`ack_bytes": `)); m.ack {
+		m.bytes, errs[2] = count(b)
+	}
+	if !begins || !ends || errs != [3]error{} {
+		return message{}, errMessage
 	}
 	return m, nil
 }
 
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) space() {
-	for len(r.b) > 0 && (r.b[0] == ' ' || r.b[0] == '\t' || r.b[0] == '\r' || r.b[0] == '\n') {
-		r.b = r.b[1:]
-	}
-}
-
-// take consumes a byte if it is the next one after spaces.
-func (r *reader) take(c byte) bool {
-	r.space()
-	if len(r.b) == 0 || r.b[0] != c {
-		return false
-	}
-	r.b = r.b[1:]
-	return true
-}
-
-func (r *reader) want(c byte) {
-	if !r.take(c) {
-		r.fail()
-	}
-}
-
-func (r *reader) fail() { r.bad, r.b = true, nil }
-
-// name reads a name without escapes.
-func (r *reader) name() []byte {
-	r.want('"')
-	end := bytes.IndexByte(r.b, '"')
-	if end < 0 || bytes.IndexByte(r.b[:end], '\\') >= 0 {
-		r.fail()
-		return nil
-	}
-	name := r.b[:end]
-	r.b = r.b[end+1:]
-	return name
-}
-
-func (r *reader) value(m *message, name []byte) {
-	r.space()
-	end := 0
-	for end < len(r.b) && !endsValue(r.b[end]) {
-		end++
-	}
-	if end == 0 || end == len(r.b) {
-		r.fail()
-		return
-	}
-	text := r.b[:end]
-	r.b = r.b[end:]
-	switch string(name) {
-	case "seq_num":
-		m.seq = r.number(text)
-		m.fields |= fieldSeq
-	case "send_ts":
-		m.sent = r.decimal(text)
-		m.fields |= fieldSent
-	case "ack_bytes":
-		m.bytes = r.number(text)
-		m.fields |= fieldBytes
-	case "handshake":
-		m.handshake = string(text) == "true"
-	default:
-		if s := string(text); s != "true" && s != "false" && s != "null" {
-			r.decimal(text)
-		}
-	}
-}
-
-// endsValue reports whether a byte can follow a value.
-func endsValue(c byte) bool {
-	return c == ',' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
-}
-
-// number reads a count of at most 48 bits, so that sums of counts do not overflow.
-func (r *reader) number(text []byte) int {
+// count parses a count of at most 48 bits, so that sums of counts do not overflow.
+func count(text []byte) (int, error) {
 	n, err := strconv.ParseUint(string(text), 10, 48)
-	if err != nil {
-		r.fail()
-	}
-	return int(n)
-}
-
-func (r *reader) decimal(text []byte) float64 {
-	x, err := strconv.ParseFloat(string(text), 64)
-	c := text[len(text)-1]
-	if err != nil || c < '0' || c > '9' { // Go accepts more notations of numbers than JSON
-		r.fail()
-	}
-	return x
+	return int(n), err
 }

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"encoding/json"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,48 +48,41 @@ func TestTimesAreThoseOfPython(t *testing.T) {
 
 func TestMessagesAreRead(t *testing.T) {
 	for text, want := range map[string]message{
-		`{"seq_num": 17, "send_ts": 1531915200.5}`:        {seq: 17, sent: 1531915200.5, fields: fieldsData},
-		` { "ack_bytes":49 ,"send_ts":1e3,"seq_num":0 } `: {sent: 1000, bytes: 49, fields: fieldsAck},
-		`{"handshake": true}`:                             {handshake: true},
-		`{"handshake": false}`:                            {},
-		`{}`:                                              {},
-		`{"sent_bytes": 640, "x": null}`:                  {},
+		`{"seq_num": 17, "send_ts": 1531915200.5}`:                   {seq: 17, sent: 1531915200.5},
+		`{"seq_num": 7, "send_ts": 1531915201.0, "sent_bytes": 640}`: {seq: 7, sent: 1531915201},
+		`{"seq_num": 0, "send_ts": 1000.0, "ack_bytes": 49}`:         {sent: 1000, bytes: 49, ack: true},
+		`{"handshake": true}`:                                        {handshake: true},
 	} {
 		m, err := parse([]byte(text))
 		require.NoError(t, err, text)
 		assert.Equal(t, want, m, text)
 	}
 	for _, text := range []string{
-		``, `{`, `}`, `[]`, `{"seq_num": 1`, `{"seq_num": 1}}`, `{"seq_num": -1, "send_ts": 1.0}`,
-		`{"seq_num": 1.5}`, `{"seq_num": 99999999999999999}`, `{"send_ts": Infinity}`,
-		`{"send_ts": nan}`, `{"send_ts": 0x1p}`, `{"seq_num" 1}`, `{"seq_num": }`, `{seq_num: 1}`,
-		`{"seq_num": 1 "send_ts": 2}`, `{,}`, `{"a\"b": 1}`, `{"a": "b"}`,
+		``, `{`, `}`, `[]`, `{}`, `{"seq_num": 1`, `{"seq_num": 1, "send_ts": 1.0}}`,
+		`{"seq_num": -1, "send_ts": 1.0}`, `{"seq_num": 1.5, "send_ts": 1.0}`,
+		`{"seq_num": 99999999999999999, "send_ts": 1.0}`, `{"seq_num": 1, "send_ts": 0x1p}`,
+		`{"seq_num": 1, "send_ts": 1.0, "ack_bytes": }`, `{"send_ts": 1.0, "seq_num": 1}`,
+		`{"handshake": false}`,
 	} {
 		_, err := parse([]byte(text))
-		assert.ErrorIs(t, err, errJSON, text)
+		assert.ErrorIs(t, err, errMessage, text)
 	}
 }
 
-// A parsed message keeps its meaning when it is written again, and everything that is accepted is
-// JSON.
+// A parsed acknowledgment keeps its meaning when it is written again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"seq_num": 17, "send_ts": 1531915200.5, "ack_bytes": 49}`))
 	f.Add([]byte(handshake))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := parse(b)
-		if err != nil || m.fields != fieldsAck {
+		if err != nil || !m.ack {
 			return
 		}
 		a := Ack{Seq: m.seq, SentAt: m.sent, Bytes: m.bytes}
 		again, err := parse(a.append(nil))
 		require.NoError(t, err)
-		m.handshake = false
+		assert.InDelta(t, m.sent, again.sent, 0)
+		m.sent = again.sent // which may be no number
 		assert.Equal(t, m, again)
-		var v map[string]any
-		if json.Unmarshal(b, &v) == nil { // names that come twice, or in another case, differ
-			if x, ok := v["seq_num"].(float64); ok {
-				assert.Equal(t, strconv.Itoa(m.seq), strconv.FormatFloat(x, 'f', -1, 64))
-			}
-		}
 	})
 }
