@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -245,30 +246,18 @@ func drawSwatch(c canvas, l *Layer, b box) {
 }
 
 func (l *Layer) pen() pen {
-	p := pen{paint: l.Paint, width: l.Width}
-	if p.width <= 0 {
-		p.width = 1
-	}
+	p := pen{paint: l.Paint, width: cmp.Or(l.Width, 1)}
 	if l.Dash {
 		p.dash = dashes
 	}
 	return p
 }
 
-func (l *Layer) diameter() float64 {
-	if l.Width > 0 {
-		return l.Width
-	}
-	return 2
-}
+func (l *Layer) diameter() float64 { return cmp.Or(l.Width, 2) }
 
 func (l *Layer) opacity() float64 {
-	switch {
-	case l.Opacity > 0:
-		return l.Opacity
-	case l.Kind == Shape:
-		return 0.25
-	default:
-		return 1
+	if l.Kind == Shape {
+		return cmp.Or(l.Opacity, 0.25)
 	}
+	return cmp.Or(l.Opacity, 1)
 }

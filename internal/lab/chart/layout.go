@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -60,10 +61,7 @@ func (f *Figure) layout(s Style) *layout {
 const leastInside = 24
 
 func (f *Figure) place(s Style, scale float64) *layout {
-	l := &layout{width: PageWidth, font: s.Font}
-	if s.Width > 0 {
-		l.width = s.Width
-	}
+	l := &layout{width: cmp.Or(s.Width, PageWidth), font: s.Font}
 	l.titles = l.font.wrap(Clean(f.Title, 100), titleSize, true, l.width-2*edge)
 	l.notes = l.font.wrap(Clean(f.Note, 400), textSize, false, l.width-2*edge)
 	rows := make([][]*placed, len(f.Rows))
@@ -129,12 +127,7 @@ func (f *Figure) stacked(width float64) *Figure {
 	return &s
 }
 
-func (f *Figure) rowHeight(i int) float64 {
-	if f.Rows[i].Height > 0 {
-		return f.Rows[i].Height
-	}
-	return 120
-}
+func (f *Figure) rowHeight(i int) float64 { return cmp.Or(f.Rows[i].Height, 120) }
 
 // measure computes the space to the left and to the right of each panel of a row.
 func (l *layout) measure(row []*placed, height float64) {
@@ -197,12 +190,7 @@ func (l *layout) spread(row []*placed) {
 	}
 }
 
-func (p *placed) share() float64 {
-	if p.Share > 0 {
-		return p.Share
-	}
-	return 1
-}
+func (p *placed) share() float64 { return cmp.Or(p.Share, 1) }
 
 // measureAcross measures the titles and axes above and below a panel whose width is known.
 func (p *placed) measureAcross() {
