@@ -208,6 +208,9 @@ func (r *reader) part() {
 		keywords[i].read(r)
 		return
 	}
-	near := diagnostic.DidYouMean(name, append(Words(), "dup"))
-	r.fail(w, "not an impairment"+near, "one of "+strings.Join(Words(), ", "))
+	if near := diagnostic.DidYouMean(name, append(Words(), "dup")); near != "" {
+		r.fail(w, "not an impairment"+near, "")
+		return
+	}
+	r.fail(w, "not an impairment", "a keyword such as delay, loss, rate, duplicate or codel")
 }

@@ -110,7 +110,8 @@ func TestWhatParseMakesOfWords(t *testing.T) {
 
 func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	for text, want := range map[string]string{
-		"delay 20ms lss 2%":                 `"lss" is not an impairment (did you mean loss?); expected one of delay, distribution, overtake, `,
+		"delay 20ms lss 2%":                 `"lss" is not an impairment (did you mean loss?)`,
+		"delay 20ms curl":                   `"curl" is not an impairment; expected a keyword such as delay, loss, `,
 		"loss 2":                            `"2" is missing its percent sign; expected 2%`,
 		"loss 101%":                         `"101%" is not a percentage; expected 0% to 100%`,
 		"loss x%":                           `"x%" is not a percentage; expected loss SHARE%, such as 2%`,
