@@ -25,7 +25,7 @@ type Forward struct {
 	Words      string // the protocol and the port, as in a line `nat forward NAME`
 	Port       string // of the node
 
-	at lnx.Word
+	at, toAt lnx.Word
 }
 
 // forward reads forward ROUTER PROTOCOL PORT NODE:PORT.
@@ -43,12 +43,17 @@ func (r *reader) forward(at lnx.Word, words []lnx.Word) {
 	if !ok || !also {
 		return
 	}
-	f := Forward{Router: router, To: to, Words: joined(words[1:3]), Port: port, at: words[0]}
+	f := Forward{Router: router, To: to, Words: joined(words[1:3]), Port: port, at: words[0],
+		toAt: target}
 	args := strings.Fields(f.Words)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		r.text.Wrong(words[3], diagnostic.Quote(port)+" is not a port", target.Text+":80")
 	} else if _, err := lnx.ReadNATForward(append(args, "0.0.0.0:80")); err != nil {
-		r.text.Wrong(words[1], err.Error(), "")
+		wrong := words[1]
+		if _, bad := lnx.ReadNATForward([]string{args[0], "80", "0.0.0.0:80"}); bad == nil {
+			wrong = words[2]
+		}
+		r.text.Wrong(wrong, err.Error(), "")
 	}
 	r.plan.Forwards = append(r.plan.Forwards, f)
 }
@@ -96,12 +101,32 @@ func (r *reader) natFaults() {
 			r.text.Wrong(f.at, router+" has no NAT", "a line `nat "+router+" NEIGHBOR`")
 		case f.To == f.Router:
 			r.text.Wrong(f.at, router+" forwards to itself", "a node inside")
+		case len(ends[f.To]) > 0 && !p.isInside(f.Router, f.To, ends):
+			r.text.Wrong(f.toAt, f.toAt.Text+" is not inside the NAT of "+router, "a node inside")
 		case slices.ContainsFunc(p.Forwards[:i], func(g Forward) bool {
 			return g.Router == f.Router && g.Words == f.Words
 		}):
 			r.text.Wrong(f.at, router+" forwards "+f.Words+" already", "one line for each port")
 		}
 	}
+}
+
+// isInside reports whether a router reaches a node without a NAT in between.
+func (p *Plan) isInside(router, node int, ends [][]end) bool {
+	seen := map[int]bool{router: true}
+	for next := []int{router}; len(next) > 0; next = next[1:] {
+		for _, e := range ends[next[0]] {
+			switch {
+			case p.natTo(e.own, e.other) != nil:
+			case e.other == node:
+				return true
+			case !seen[e.other] && p.natTo(e.other, e.own) == nil:
+				seen[e.other] = true
+				next = append(next, e.other)
+			}
+		}
+	}
+	return false
 }
 
 // asking returns how many nodes can open connections to a node: those outside a NAT cannot reach

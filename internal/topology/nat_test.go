@@ -60,16 +60,29 @@ func files(t *testing.T, p *Plan) []File {
 	return list
 }
 
+// A port may be forwarded to a router whose own NAT forwards it on, but not across that NAT.
+func TestForwardsThroughTwoNATs(t *testing.T) {
+	t.Parallel()
+	const text = "link H A\nlink R H\nlink R ISP\nlink ISP S\nnat R ISP\nnat H R\n"
+	_, err := Parse("x.net", []byte(text+"forward R tcp 80 H:80\nforward H tcp 80 A:80\n"), nil)
+	require.NoError(t, err)
+	_, err = Parse("x.net", []byte(text+"forward R tcp 80 A:80\n"), nil)
+	assert.ErrorContains(t, err, "x.net:7:18: A is not inside the NAT of R")
+}
+
 func TestWrongNATsOfPlans(t *testing.T) {
 	const links = "link A R\nlink R B\nlink B C\n"
 	for text, want := range map[string]string{
-		links + "nat R":                                               "x.net:4:1: the line must have a router and its neighbor outside",
-		links + "nat R B no":                                          `x.net:4:9: "no" is not a keyword of nat`,
-		links + "nat R C":                                             "x.net:4:5: R has no link to C; expected link R C",
-		links + "nat A R":                                             "x.net:4:5: A is a host, which translates nothing; expected router A",
-		links + "forward R tcp 80":                                    "x.net:4:1: the line must have a router, a protocol, a port and a node",
-		links + "forward R tcp 80 A":                                  `x.net:4:18: "" is not a port; expected A:80`,
-		links + "forward R sctp 80 A:80":                              `x.net:4:11: "sctp" is not a protocol`,
+		links + "nat R":                    "x.net:4:1: the line must have a router and its neighbor outside",
+		links + "nat R B no":               `x.net:4:9: "no" is not a keyword of nat`,
+		links + "nat R C":                  "x.net:4:5: R has no link to C; expected link R C",
+		links + "nat A R":                  "x.net:4:5: A is a host, which translates nothing; expected router A",
+		links + "forward R tcp 80":         "x.net:4:1: the line must have a router, a protocol, a port and a node",
+		links + "forward R tcp 80 A":       `x.net:4:18: "" is not a port; expected A:80`,
+		links + "forward R sctp 80 A:80":   `x.net:4:11: "sctp" is not a protocol`,
+		links + "forward R tcp 99999 A:80": `x.net:4:15: "99999" is not a port`,
+		links + "nat R B\nforward R tcp 80 C:80": "x.net:5:18: C is not inside the NAT of R; " +
+			"expected a node inside",
 		links + "forward R tcp 80 A:80":                               "x.net:4:9: R has no NAT; expected a line `nat R NEIGHBOR`",
 		links + "nat R B\nforward R tcp 80 R:80":                      "x.net:5:9: R forwards to itself; expected a node inside",
 		links + "nat R B\nforward R tcp 80 D:80":                      "x.net:5:18: D has no link",
