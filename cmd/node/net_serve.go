@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -61,15 +62,15 @@ func (o *netOptions) serveCommand() *cobra.Command {
 				}
 			}
 			connect(n)
+			if err := pages.Open(ctx, configsOf(n), tell); err != nil {
+				return &usageError{err}
+			}
+			defer pages.Close()
 			server, leave := d.serve(all.of(n), func(text string) { tell("%s", text) })
 			if err := d.place().print(c.OutOrStdout(), o.json); err != nil {
 				return errors.Join(err, leave())
 			}
 			tell("serving %s of %s until Ctrl-C", counted(len(all), "node"), n.Name())
-			if err := pages.Open(ctx, tell); err != nil {
-				return errors.Join(&usageError{err}, leave())
-			}
-			defer pages.Close()
 			s.Follow(ctx, n, func(n *netctl.Network) {
 				connect(n)
 				server.Replace(all.of(n), shapeOf(n))
@@ -138,18 +139,26 @@ func (c clients) close() {
 
 // shapeOf returns how a network's nodes are connected, from the files that can be read.
 func shapeOf(n *netctl.Network) *api.Shape {
-	var configs []*lnx.Config
+	configs := configsOf(n)
 	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
-	for _, m := range n.Members() {
-		if c, err := configOf(m); err == nil {
-			configs = append(configs, c)
-		} else {
+	for i, m := range n.Members() {
+		if configs[i] == nil {
 			s.Nodes = append(s.Nodes, api.ShapeNode{Name: m.Name})
 		}
 	}
+	configs = slices.DeleteFunc(configs, func(c *lnx.Config) bool { return c == nil })
 	drawn := api.ShapeOf(topology.From(n.Name(), configs))
 	s.Nodes, s.Links = append(s.Nodes, drawn.Nodes...), drawn.Links
 	return s
+}
+
+// configsOf reads the files of a network's nodes; nil: the file cannot be read.
+func configsOf(n *netctl.Network) (list []*lnx.Config) {
+	for _, m := range n.Members() {
+		c, _ := configOf(m) // nil after an error
+		list = append(list, c)
+	}
+	return list
 }
 
 // configOf reads a node's file.

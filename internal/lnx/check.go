@@ -185,7 +185,7 @@ func newIndex(ifaces []Interface) index {
 			own.addrs[a.Addr()] = iface
 		}
 		if iface.UDP.Port != 0 {
-			own.sockets[iface.UDP.key()] = iface
+			own.sockets[iface.UDP.Key()] = iface
 		}
 	}
 	return own
@@ -231,7 +231,7 @@ func (p *parser) checkStranger(n *Neighbor, own index) {
 		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
 			" is this node's own address, that of "+iface.Name, "another node's")
 	}
-	if iface, ok := own.sockets[n.UDP.key()]; ok {
+	if iface, ok := own.sockets[n.UDP.Key()]; ok {
 		p.report.add(n.udpAt, n.UDP.String(), n.UDP.String()+
 			" is this node's own UDP address, that of "+iface.Name, "another node's")
 	}

@@ -287,8 +287,8 @@ func (h HostPort) AddrPort() (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, h.Port), err == nil
 }
 
-// key returns the same text for all spellings of an address.
-func (h HostPort) key() string {
+// Key returns the same text for all spellings of an address.
+func (h HostPort) Key() string {
 	if addr, ok := h.AddrPort(); ok {
 		return addr.String()
 	}

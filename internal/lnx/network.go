@@ -74,10 +74,10 @@ func (n *network) addInterfaces(c *Config, r *report) {
 		if iface.Tun != nil {
 			continue
 		}
-		first, taken := n.sockets[iface.UDP.key()]
+		first, taken := n.sockets[iface.UDP.Key()]
 		switch {
 		case !taken:
-			n.sockets[iface.UDP.key()] = owner{c, iface}
+			n.sockets[iface.UDP.Key()] = owner{c, iface}
 		case first.config != c: // interfaces of one node may share a socket
 			r.add(iface.udpAt, iface.UDP.String(), iface.UDP.String()+
 				" is also the UDP address of "+first.String(), "an address of its own")
@@ -88,7 +88,7 @@ func (n *network) addInterfaces(c *Config, r *report) {
 // checkNeighbor compares a file's neighbor line with the neighbor's own file.
 func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	text, udp := neighbor.Addr.String(), neighbor.UDP.String()
-	first, bound := n.sockets[neighbor.UDP.key()]
+	first, bound := n.sockets[neighbor.UDP.Key()]
 	if !bound {
 		if n.whole {
 			r.note(neighbor.udpAt, udp, "no node of this network has the UDP address "+udp)
@@ -108,7 +108,7 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 
 // is reports whether a neighbor line describes the interface.
 func (i *Interface) is(n *Neighbor) bool {
-	return i.Tun == nil && i.UDP.key() == n.UDP.key() && i.Has(n.Addr)
+	return i.Tun == nil && i.UDP.Key() == n.UDP.Key() && i.Has(n.Addr)
 }
 
 // Faces reports whether one of the node's neighbor lines describes o, an interface of another node,
@@ -146,7 +146,7 @@ func (c *Config) HostAddrs() (list []netip.Addr) {
 func (c *Config) addrsAt(udp HostPort) string {
 	var addrs []string
 	for i := range c.Interfaces {
-		if c.Interfaces[i].Tun == nil && c.Interfaces[i].UDP.key() == udp.key() {
+		if c.Interfaces[i].Tun == nil && c.Interfaces[i].UDP.Key() == udp.Key() {
 			for _, p := range c.Interfaces[i].Addrs() {
 				addrs = append(addrs, p.Addr().String())
 			}
@@ -177,7 +177,7 @@ func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	case i < 0:
 		r.note(neighbor.Pos, text, peer.config.Name+" does not list "+own.Addr().String()+
 			" as its neighbor")
-	case peer.config.Neighbors[i].UDP.key() != ours.UDP.key():
+	case peer.config.Neighbors[i].UDP.Key() != ours.UDP.Key():
 		r.note(neighbor.Pos, text, peer.config.Name+" answers to "+
 			peer.config.Neighbors[i].UDP.String()+", but "+ours.Name+" has "+ours.UDP.String())
 	case own.Bits() != other.Bits():

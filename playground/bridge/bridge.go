@@ -58,16 +58,22 @@ func (b *Bridge) Flags(f *pflag.FlagSet) {
 		"also let pages of `https://SITE` join, besides those that this machine serves")
 }
 
-// Open waits for pages, if there are nodes for them. Tell gets messages for the user.
-func (b *Bridge) Open(ctx context.Context, tell func(format string, args ...any)) error {
+// Open waits for pages, if there are nodes for them. The members are the nodes of the network that
+// the pages join; nil stands for an unknown one. Tell gets messages for the user.
+func (b *Bridge) Open(
+	ctx context.Context, members []*lnx.Config, tell func(format string, args ...any),
+) error {
 	if len(b.names) == 0 {
 		return nil
 	}
 	b.tell, b.nodes = tell, map[string]*place{}
 	for _, name := range b.names {
 		if err := b.add(name); err != nil {
-			return fmt.Errorf("--bridge %w", err)
+			return fmt.Errorf("--bridge: %w", err)
 		}
+	}
+	if err := b.check(members); err != nil {
+		return fmt.Errorf("--bridge: %w", err)
 	}
 	for _, o := range b.origins {
 		if u, err := url.Parse(o); err != nil || u.Host == "" || o != u.Scheme+"://"+u.Host {
@@ -85,7 +91,7 @@ func (b *Bridge) Open(ctx context.Context, tell func(format string, args ...any)
 	}
 	b.busy.Go(func() { _ = b.server.Serve(l) }) // until Close
 	for _, name := range b.names {
-		node := strings.TrimSuffix(filepath.Base(name), ".lnx")
+		node := nodeOf(name)
 		tell("bridge: a page of the playground with #join=%s/%s/%s at the end of its address is %s",
 			l.Addr(), node, b.token, node)
 	}
@@ -101,7 +107,7 @@ func (b *Bridge) add(name string) error {
 	if err != nil {
 		return err
 	}
-	node := strings.TrimSuffix(filepath.Base(name), ".lnx")
+	node := nodeOf(name)
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
 		if f.Tun != nil {
@@ -117,6 +123,42 @@ func (b *Bridge) add(name string) error {
 	b.nodes[node] = &place{config: c, text: "-- " + node + ".lnx --\n" + string(text)}
 	return nil
 }
+
+// check compares the files with the network, and reports nodes that run already.
+func (b *Bridge) check(members []*lnx.Config) error {
+	all := slices.DeleteFunc(slices.Clone(members), func(c *lnx.Config) bool {
+		return c != nil && b.nodes[c.Name] != nil // stopped: otherwise its addresses are in use
+	})
+	for _, name := range b.names {
+		links, err := b.nodes[nodeOf(name)].open()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		closeAll(links)
+		all = append(all, b.nodes[nodeOf(name)].config)
+	}
+	errs := slices.DeleteFunc(lnx.CheckNetwork(all...), func(e *lnx.Error) bool { return e.Note })
+	if err := errs.Err(); err != nil {
+		return err
+	}
+	for _, name := range b.names {
+		if !slices.Contains(all, nil) && !slices.ContainsFunc(all, b.nodes[nodeOf(name)].meets) {
+			return fmt.Errorf("%s: none of its neighbors is a node of this network", name)
+		}
+	}
+	return nil
+}
+
+// meets reports whether another node has the UDP address of a neighbor.
+func (p *place) meets(other *lnx.Config) bool {
+	return slices.ContainsFunc(p.config.Neighbors, func(n lnx.Neighbor) bool {
+		return slices.ContainsFunc(other.Interfaces, func(f lnx.Interface) bool {
+			return f.Tun == nil && f.UDP.Key() == n.UDP.Key()
+		})
+	})
+}
+
+func nodeOf(name string) string { return strings.TrimSuffix(filepath.Base(name), ".lnx") }
 
 func neighbors(c *lnx.Config, f *lnx.Interface) (list []*lnx.Neighbor) {
 	for i := range c.Neighbors {
@@ -240,9 +282,7 @@ func (b *Bridge) serve(s *socket, node, token string) error {
 		err = s.to(links)
 	}
 	cancel()
-	for _, l := range links {
-		_ = l.Close()
-	}
+	closeAll(links)
 	wg.Wait()
 	if b.ends.Err() != nil {
 		err = ended
@@ -252,14 +292,18 @@ func (b *Bridge) serve(s *socket, node, token string) error {
 	return err
 }
 
+func closeAll(links []*net.UDPConn) {
+	for _, l := range links {
+		_ = l.Close()
+	}
+}
+
 // open opens the UDP sockets of the interfaces, each connected to its neighbor: the kernel drops
 // the packets of others.
 func (p *place) open() (links []*net.UDPConn, err error) {
 	defer func() {
 		if err != nil {
-			for _, l := range links {
-				_ = l.Close()
-			}
+			closeAll(links)
 		}
 	}()
 	for i := range p.config.Interfaces {
@@ -274,7 +318,7 @@ func (p *place) open() (links []*net.UDPConn, err error) {
 		}
 		l, err := net.DialUDP("udp", own, to)
 		if err != nil {
-			return links, fmt.Errorf("%s: %w: stop the process that is this node", f.Name, err)
+			return links, fmt.Errorf("%s: %w: if another process is this node, stop it", f.Name, err)
 		}
 		links = append(links, l)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
+	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // bed is a bridge for the node C, and the neighbor of C.
@@ -51,7 +52,7 @@ func open(t *testing.T, flags ...string) *bed {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	b.bridge.Flags(f)
 	require.NoError(t, f.Parse(append([]string{"--bridge", file}, flags...)))
-	require.NoError(t, b.bridge.Open(t.Context(), b.tell))
+	require.NoError(t, b.bridge.Open(t.Context(), []*lnx.Config{nil}, b.tell))
 	t.Cleanup(b.bridge.Close)
 	_, rest, _ := strings.Cut(b.said, "#join=")
 	b.at, _, _ = strings.Cut(rest, "/")
@@ -303,7 +304,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer process.Close()
 	p, _ := b.ask("/C")
-	assert.Contains(t, p.closed(), "stop the process that is this node")
+	assert.Contains(t, p.closed(), "if another process is this node, stop it")
 }
 
 func TestBadOptions(t *testing.T) {
@@ -326,11 +327,46 @@ func TestBadOptions(t *testing.T) {
 		"must be https://SITE":     {names: []string{good}, origins: []string{"site/path"}},
 		"must be a loopback":       {names: []string{good}, listen: "0.0.0.0:0"},
 	} {
-		err := b.Open(t.Context(), t.Logf)
+		err := b.Open(t.Context(), []*lnx.Config{nil}, t.Logf)
 		require.ErrorContains(t, err, want)
 		assert.Contains(t, err.Error(), "--bridge")
 		b.Close()
 	}
+}
+
+// A page cannot be a node that runs, or one of another network, even one with the same addresses.
+func TestWrongNodeForAPage(t *testing.T) {
+	t.Parallel()
+	write := func(text string, ports ...any) (string, *lnx.Config) {
+		name := filepath.Join(t.TempDir(), "P.lnx")
+		text = fmt.Sprintf(text, ports...)
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		c, err := lnx.Parse(filepath.Join(t.TempDir(), "N.lnx"), []byte(text))
+		require.NoError(t, err)
+		return name, c
+	}
+	const lines = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
+	own, near := int(ci.FreePort(t)), int(ci.FreePort(t))
+	page, _ := write(lines, 1, own, 2, near)
+	_, ours := write(lines, 2, near, 1, own)
+	_, foreign := write(lines, 2, 1, 1, 2)
+	_, twin := write(lines, 1, near, 2, own)
+	ask := func(members ...*lnx.Config) error {
+		b := &Bridge{names: []string{page}, listen: "0"}
+		defer b.Close()
+		return b.Open(t.Context(), members, t.Logf)
+	}
+	require.NoError(t, ask(ours))
+	require.NoError(t, ask(nil), "the file of a node cannot be read")
+	require.ErrorContains(t, ask(foreign), "none of its neighbors is a node of this network")
+	require.ErrorContains(t, ask(twin), "10.0.0.1 is also the address of if0 of N")
+	stopped := *twin
+	stopped.Name = "P"
+	require.NoError(t, ask(&stopped, ours), "the page takes its place")
+	l, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own})
+	require.NoError(t, err)
+	defer l.Close()
+	require.ErrorContains(t, ask(ours), "if another process is this node, stop it")
 }
 
 // FuzzRead reads arbitrary frames.
