@@ -64,3 +64,12 @@ func TestResolvConf(t *testing.T) {
 	text, _ := e.ResolvConf("nameserver 2001:db8::53\n")
 	assert.Equal(t, "nameserver 2001:db8::53\n", text)
 }
+
+// Programs of a host look names without a dot up in its zone.
+func TestResolvConfOfAHost(t *testing.T) {
+	t.Parallel()
+	h := Host{Zone: "lab.test"}
+	assert.Contains(t, h.resolvConf(), "search .\n")
+	h.Servers = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	assert.Equal(t, "search lab.test\noptions timeout:2 attempts:2\nnameserver 10.0.0.1\n", h.resolvConf())
+}

@@ -7,6 +7,7 @@
 package netns
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,19 @@ type Program struct {
 	Dir string
 	Env []string
 }
+
+// NewProgram returns a program with its arguments: without any, the user's shell.
+func NewProgram(args []string) Program {
+	if len(args) == 0 {
+		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
+	}
+	return Program{Args: args}
+}
+
+// StatusError is the exit status of a program: 128 and the signal's number if a signal ended it.
+type StatusError int
+
+func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // SetupError is an error of creating namespaces or devices.
 type SetupError struct {
@@ -100,8 +114,8 @@ type Left struct {
 	// Wait waits for them. Otherwise they get SIGTERM, and SIGKILL after Grace.
 	Wait  bool
 	Grace time.Duration
-	// Tell is called with the remaining processes before Wait waits or SIGTERM is sent.
-	Tell func(processes []string)
+	// Tell is called with a message about them before Wait waits or SIGTERM is sent.
+	Tell func(text string)
 }
 
 // stdio are the standard streams of programs.

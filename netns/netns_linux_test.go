@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"testing"
@@ -41,7 +42,8 @@ func shell(t *testing.T, cfg Config, script string) int {
 	require.NoError(t, err)
 	defer p.TUN().Close()
 	require.NoError(t, p.Run())
-	return p.Wait(Left{})
+	status, _ := errors.AsType[StatusError](p.Wait(Left{})) // 0: it succeeded
+	return int(status)
 }
 
 func TestStatus(t *testing.T) {
@@ -60,7 +62,7 @@ func TestSignalBeforeWait(t *testing.T) {
 	defer p.TUN().Close()
 	require.NoError(t, p.Run())
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
-	assert.Equal(t, 128+15, p.Wait(Left{}))
+	assert.Equal(t, StatusError(128+15), p.Wait(Left{}))
 }
 
 // The program has the addresses, a default route and files of the configuration, and the machine

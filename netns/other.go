@@ -35,5 +35,5 @@ func (*Process) Run() error { return ErrUnsupported }
 // Abandon does nothing.
 func (*Process) Abandon() {}
 
-// Wait returns 126.
-func (*Process) Wait(Left) int { return statusNotExecuted }
+// Wait returns ErrUnsupported.
+func (*Process) Wait(Left) error { return ErrUnsupported }

@@ -151,7 +151,8 @@ func (q *Process) order(cfg Config) error {
 	if _, err := q.conn.Write(append(text, '\n')); err != nil {
 		return &SetupError{Op: "start in new namespaces", Err: err, Advice: userNamespaceAdvice()}
 	}
-	r, fds, err := q.receive()
+	var r report
+	fds, err := Receive(q.conn, &r)
 	switch {
 	case err != nil:
 		return &SetupError{Op: "set up the namespaces", Err: err}
@@ -173,32 +174,22 @@ func (q *Process) order(cfg Config) error {
 	return nil
 }
 
-// maxReport limits what the process sends back, in bytes.
-const maxReport = 1 << 14
-
-// receive reads one report, and the descriptors that are attached to it.
-func (q *Process) receive() (r report, fds []int, err error) {
-	text := make([]byte, maxReport)
-	n, fds, err := Receive(q.conn, text)
-	if err != nil {
-		return r, nil, err
-	}
-	return r, fds, json.Unmarshal(text[:n], &r)
-}
-
 // maxRights limits the descriptors that come with a message.
 const maxRights = 8
 
-// Receive reads a message from a Unix socket into b, with the descriptors that are attached to it.
+// maxMessage limits what another process sends, in bytes.
+const maxMessage = 64 << 10
+
+// Receive reads a JSON message from a Unix socket, with the descriptors that are attached to it.
 // At the end of the stream it returns io.EOF.
-func Receive(c *net.UnixConn, b []byte) (n int, fds []int, err error) {
-	rights := make([]byte, unix.CmsgSpace(4*maxRights))
-	n, size, _, _, err := c.ReadMsgUnix(b, rights)
+func Receive(c *net.UnixConn, into any) (fds []int, err error) {
+	text, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*maxRights))
+	n, size, _, _, err := c.ReadMsgUnix(text, rights)
 	if err == nil && n == 0 {
 		err = io.EOF
 	}
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if list, err := unix.ParseSocketControlMessage(rights[:size]); err == nil && len(list) == 1 {
 		fds, _ = unix.ParseUnixRights(&list[0]) // without them the caller reports an error
@@ -206,7 +197,7 @@ func Receive(c *net.UnixConn, b []byte) (n int, fds []int, err error) {
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
 	}
-	return n, fds, nil
+	return fds, json.Unmarshal(text[:n], into)
 }
 
 // TUN returns the other end of the program's network. The caller attaches it to a node, or closes
@@ -268,7 +259,8 @@ func (q *Process) run() error {
 	if _, err := q.conn.Write([]byte{'\n'}); err != nil {
 		return err
 	}
-	r, _, err := q.receive()
+	var r report
+	_, err := Receive(q.conn, &r)
 	if errors.Is(err, io.EOF) {
 		return nil // the socket is closed by the execution
 	}

@@ -16,20 +16,25 @@ import (
 // Adopt makes this process the parent of processes whose parents have ended, so that Wait finds
 // what a program leaves. It lasts until the process ends.
 func Adopt() error {
-	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of background processes: %w", err)
+	}
+	return nil
 }
 
-// Wait waits for the program, passes it the signals that this process gets, and returns its exit
-// status: 128 and the signal's number if a signal ended it. Then it treats the processes that the
-// program left, as Adopt has collected them.
-func (q *Process) Wait(left Left) (status int) {
+// Wait waits for the program, passes it the signals that this process gets, and returns nil or its
+// StatusError. Then it treats the processes that the program left, as Adopt has collected them.
+func (q *Process) Wait(left Left) error {
 	t := holdTerminal()
 	stop := q.passSignals(t)
-	status = q.wait()
+	status := q.wait()
 	stop()
 	t.restore()
 	left.end()
-	return status
+	if status != 0 {
+		return StatusError(status)
+	}
+	return nil
 }
 
 func (q *Process) wait() int {
@@ -127,7 +132,11 @@ func (l Left) end() {
 		return
 	}
 	if l.Tell != nil {
-		l.Tell(named(list))
+		what := "stopping"
+		if l.Wait {
+			what = "waiting for"
+		}
+		l.Tell(what + " what the program left: " + strings.Join(named(list), ", "))
 	}
 	deadline, told := time.Now().Add(l.Grace), map[int]bool{}
 	for len(list) > 0 {

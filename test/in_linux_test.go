@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,10 +220,11 @@ func TestInMistakes(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
 	for arg, want := range map[string]string{
-		h.folder + ":X": `has no host "X": its hosts are A, B`,
-		h.folder:        "must be NETWORK:HOST",
-		"no-such:A":     "no such network",
-		"./no-such:A":   "no-such: no such file or directory",
+		h.folder + ":X":  `has no host "X": its hosts are A, B`,
+		h.folder:         "must be NETWORK:HOST",
+		"no-such:A":      "no such network",
+		"./no-such:A":    "./no-such: no such file; give ",
+		h.folder + "X:A": "X: no such file (did you mean " + filepath.Base(h.folder) + "?); give ",
 	} {
 		c := Command("in", "--state", h.state, arg, "--", "true")
 		out, err := c.CombinedOutput()

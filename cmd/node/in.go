@@ -18,7 +18,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
-	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/netns"
 )
 
@@ -30,8 +29,9 @@ func inCommand() *cobra.Command {
 		Long: "Run a program as a host of a network, as any user and without root. The program\n" +
 			"has the host's addresses and can look up the names of the network's hosts.\n" +
 			"NETWORK is a running network, or a folder or .net file; a network that is not\n" +
-			"running is started. Programs on the same host share its ports, and cannot use\n" +
-			"ports that the node itself uses. Without a COMMAND the program is a shell.\n" +
+			"running is started. Programs on the same host share its ports. A port that the\n" +
+			"node itself uses stays the node's: a program that listens there gets nothing.\n" +
+			"Without a COMMAND the program is a shell.\n" +
 			"\n" +
 			"The exit status is the program's: 128 plus the signal number if a signal killed\n" +
 			"it, 126 or 127 if it could not be executed. This command needs Linux.",
@@ -47,12 +47,17 @@ func inCommand() *cobra.Command {
 				return misuse(c, fmt.Errorf("%q: must be NETWORK:HOST, such as nets/ring:A",
 					args[0]))
 			}
-			if len(args) > 1 && c.ArgsLenAtDash() != 1 {
-				return misuse(c, errors.New("write -- before COMMAND"))
+			host, program, err := cutAtDash(c, args)
+			switch {
+			case err != nil:
+				return err
+			case len(host) != 1:
+				return misuse(c, errNoDash)
 			}
-			return o.in(c, args[0][:at], args[0][at+1:], args[1:])
+			return o.in(c, args[0][:at], args[0][at+1:], program)
 		},
 	}
+	c.SetFlagErrorFunc(dashError)
 	o.stateFlag(c)
 	return c
 }
@@ -79,19 +84,14 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 	if err != nil {
 		return err
 	}
-	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts, netns.Program{
-		Args: programOrShell(program),
-	})
+	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts, netns.NewProgram(program))
 	if errors.Is(err, api.ErrGone) {
 		return fmt.Errorf("%w: `%s net up %s` starts it again", err, programName(), n.Source())
 	}
 	if err != nil {
 		return err
 	}
-	if status := p.Wait(netns.Left{}); status != 0 {
-		return statusError(status)
-	}
-	return nil
+	return p.Wait(netns.Left{})
 }
 
 // findHost returns the index of a host in a network.
@@ -115,7 +115,7 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 	}
 	if _, e := os.Stat(network); e != nil {
 		if strings.ContainsRune(network, filepath.Separator) {
-			return nil, e // a path, not a name
+			return nil, &usageError{noFile(network, e, "the folder or the file of a network")}
 		}
 		return nil, err
 	}
@@ -190,51 +190,4 @@ func hostAddrs(c *lnx.Config) (list []netip.Addr) {
 		}
 	}
 	return list
-}
-
-// Addresses of the other end of a host's kernel, at which nothing answers: one of those for such
-// ends (RFC 7335), and a link-local one.
-var (
-	insideGateway  = netip.MustParseAddr("192.0.0.1")
-	insideGateway6 = netip.MustParseAddr("fe80::1")
-)
-
-const insideDevice = "host0"
-
-// The kernel's ports are below those that the node chooses from (RFC 6335).
-var insidePorts = [2]uint16{32768, 49151}
-
-// insideConfig describes a host's network to its programs.
-func insideConfig(in *operator.Inside, hosts string) netns.Config {
-	cfg := netns.Config{
-		Device: insideDevice, MTU: in.MTU, Ports: insidePorts, Diag: true,
-		Files: map[string]string{"/etc/hosts": hosts, resolvPath: resolvOf(in)},
-	}
-	for _, gateway := range []netip.Addr{insideGateway, insideGateway6} {
-		i := slices.IndexFunc(in.Addrs, func(p netip.Prefix) bool {
-			return p.Addr().Is4() == gateway.Is4()
-		})
-		if i < 0 || gateway.Is6() && in.MTU < minMTU6 {
-			continue
-		}
-		a := in.Addrs[i].Addr()
-		cfg.Kernel = append(cfg.Kernel, netip.PrefixFrom(a, a.BitLen()))
-		cfg.Gateway = append(cfg.Gateway, gateway)
-	}
-	return cfg
-}
-
-// resolvOf returns a resolv.conf with the servers that the host itself asks. A server that does not
-// answer delays a program by four seconds at most.
-func resolvOf(in *operator.Inside) string {
-	var b strings.Builder
-	zone := "." // do not search
-	if len(in.DNS.Servers) > 0 {
-		zone = cmp.Or(in.DNS.Zone, control.DefaultZone)
-	}
-	fmt.Fprintf(&b, "search %s\noptions timeout:2 attempts:2\n", zone)
-	for _, s := range in.DNS.Servers {
-		fmt.Fprintf(&b, "nameserver %v\n", s)
-	}
-	return b.String()
 }

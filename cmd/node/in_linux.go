@@ -1,13 +1,14 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 
 	"github.com/tidepool-net/tidepool/internal/api"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/netns"
 )
@@ -45,15 +46,22 @@ func tryHost(
 		p, err = netns.Join(spaces, program)
 		return p, false, err
 	}
-	cfg := insideConfig(&in, hosts)
+	host := netns.Host{
+		Addrs: in.Addrs, MTU: in.MTU, Names: hosts, Servers: in.DNS.Servers,
+		Zone: cmp.Or(in.DNS.Zone, control.DefaultZone),
+	}
+	cfg := host.Config()
 	if len(cfg.Kernel) == 0 {
 		return nil, false, fmt.Errorf("%s has no address that programs can have: it needs an IPv4 "+
-			"address, or an IPv6 address and links with an MTU of at least %d", name, minMTU6)
+			"address, or an IPv6 address and links with an MTU of at least %d", name, netns.MinMTU6)
 	}
 	if p, err = netns.Start(cfg, program); err != nil {
 		return nil, false, err
 	}
-	done, err := hand(c, p)
+	var done operator.Entered
+	if err = p.Send(c); err == nil { // the device and the namespaces
+		_, err = receive(c, &done)
+	}
 	if err == nil && done.Error != "" {
 		retry, err = done.Retry, errors.New(done.Error)
 	}
@@ -65,26 +73,14 @@ func tryHost(
 	return p, false, p.Run()
 }
 
-// hand gives the node the device and the namespaces.
-func hand(c *net.UnixConn, p *netns.Process) (done operator.Entered, err error) {
-	if err = p.Send(c); err == nil {
-		_, err = receive(c, &done)
-	}
-	return done, err
-}
-
-// maxAnswer limits a node's answer, in bytes.
-const maxAnswer = 64 << 10
-
 // receive reads one answer of the node, with the files that come with it.
 func receive(c *net.UnixConn, into any) (list []*os.File, err error) {
-	text := make([]byte, maxAnswer)
-	n, fds, err := netns.Receive(c, text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", api.ErrGone, err)
-	}
+	fds, err := netns.Receive(c, into)
 	for _, fd := range fds {
 		list = append(list, os.NewFile(uintptr(fd), "namespace"))
 	}
-	return list, json.Unmarshal(text[:n], into)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", api.ErrGone, err)
+	}
+	return list, err
 }

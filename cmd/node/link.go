@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -60,17 +58,21 @@ func linkCommand() *cobra.Command {
 			"  node link delay 20ms downlink rate 2mbit -- bash\n" +
 			"  node link --listen 8080 delay 100ms -- chromium    # with the page",
 		RunE: func(c *cobra.Command, args []string) error {
-			words, program := args, []string(nil)
-			if at := c.ArgsLenAtDash(); at >= 0 {
-				words, program = args[:at], args[at:]
+			words, program, err := cutAtDash(c, args)
+			if err != nil {
+				return err
 			}
 			both, err := linkWords(words)
+			if err != nil && c.ArgsLenAtDash() < 0 {
+				err = fmt.Errorf("%w\n%w", err, errNoDash) // below an excerpt
+			}
 			if err != nil {
 				return misuse(c, err)
 			}
 			return o.run(c, both, program)
 		},
 	}
+	c.SetFlagErrorFunc(dashError)
 	o.flags(c)
 	return c
 }
@@ -92,12 +94,10 @@ func (o *linkOptions) flags(c *cobra.Command) {
 
 const (
 	linkDevice = "link0"
-	resolvPath = "/etc/resolv.conf"
 
 	defaultLinkMTU = 1500
 	minLinkMTU     = 68 // RFC 791 §3.2
 	maxLinkMTU     = 65535
-	minMTU6        = 1280 // RFC 8200 §5
 )
 
 // linkWords parses the words of a link, for both directions.
@@ -128,17 +128,26 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 	return both, nil
 }
 
-// statusError is the exit status of a program that `node link` or `node in` ran.
-type statusError int
+var errNoDash = errors.New("write -- before COMMAND")
 
-func (s statusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// programOrShell returns the program to run: without one, the user's shell.
-func programOrShell(program []string) []string {
-	if len(program) > 0 {
-		return program
+// dashError explains that a flag after the arguments may be the program's.
+func dashError(c *cobra.Command, err error) error {
+	if err = flagError(err); c.Flags().NArg() > 0 {
+		err = fmt.Errorf("%w; write -- before COMMAND if the flag is COMMAND's", err)
 	}
-	return []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
+	return misuse(c, err)
+}
+
+// cutAtDash cuts the arguments at --, which a program must follow.
+func cutAtDash(c *cobra.Command, args []string) (words, program []string, err error) {
+	switch at := c.ArgsLenAtDash(); at {
+	case -1:
+		return args, nil, nil
+	case len(args):
+		return nil, nil, misuse(c, errors.New("COMMAND is missing after --"))
+	default:
+		return args[:at], args[at:], nil
+	}
 }
 
 // leftGrace is how long processes that a program leaves have after SIGTERM.
@@ -162,16 +171,16 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	if err != nil {
 		return err
 	}
-	if o.mtu < minMTU6 {
+	if o.mtu < netns.MinMTU6 {
 		ends.Gateway6, ends.Program6 = netip.Addr{}, netip.Addr{}
 	}
-	was, _ := files.Text(resolvPath, files.MaxText) // without one, programs ask the loopback
+	was, _ := files.Text(netns.ResolvConf, files.MaxText) // without one, programs ask the loopback
 	resolv, dns := ends.ResolvConf(string(was))
 	p, err := netns.Start(netns.Config{
 		Device: linkDevice, MTU: o.mtu,
 		Kernel: ends.Kernel(), Gateway: ends.Gateways(),
-		Files: map[string]string{resolvPath: resolv},
-	}, netns.Program{Args: programOrShell(program)})
+		Files: map[string]string{netns.ResolvConf: resolv},
+	}, netns.NewProgram(program))
 	if err != nil {
 		return err
 	}
@@ -203,26 +212,17 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 // program runs the program, and returns its status.
 func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
 	if err := netns.Adopt(); err != nil {
-		return fmt.Errorf("become the parent of background processes: %w", err)
+		return err
 	}
 	if err := p.Run(); err != nil {
 		return err
 	}
-	status := p.Wait(netns.Left{
+	return p.Wait(netns.Left{
 		Wait: o.wait, Grace: leftGrace,
-		Tell: func(processes []string) {
-			what := "stopping"
-			if o.wait {
-				what = "waiting for"
-			}
-			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %s what the program left: %s\n",
-				programName(), what, strings.Join(processes, ", "))
+		Tell: func(text string) {
+			_, _ = fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", programName(), text)
 		},
 	})
-	if status != 0 {
-		return statusError(status)
-	}
-	return nil
 }
 
 // linkFile is the .lnx file of a link's node.

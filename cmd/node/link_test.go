@@ -10,19 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/netns"
 )
-
-// Programs of a host look names without a dot up in its zone.
-func TestResolvConfOfAHost(t *testing.T) {
-	in := &operator.Inside{}
-	assert.Contains(t, resolvOf(in), "search .\n")
-	in.DNS.Servers = []netip.Addr{netip.MustParseAddr("10.0.0.1")}
-	assert.Equal(t, "search internal\noptions timeout:2 attempts:2\nnameserver 10.0.0.1\n", resolvOf(in))
-	in.DNS.Zone = "lab.test"
-	assert.Contains(t, resolvOf(in), "search lab.test\n")
-}
 
 // The hosts file has each node's names, with and without the zone, and for a router with a NAT the
 // address that both sides reach.

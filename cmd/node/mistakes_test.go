@@ -234,6 +234,12 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 		{[]string{"run", file, "--pprof"}, "--pprof needs --socket"},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
+		{[]string{"link", "delay", "1ms", "curl", "-s"}, "in -s; write -- before COMMAND if the flag"},
+		{[]string{"link", "delay", "1ms", "curl"}, "^^^^\nwrite -- before COMMAND\nsee "},
+		{[]string{"link", "delay", "1ms", "--"}, "COMMAND is missing after --"},
+		{[]string{"in", "x:A", "--"}, "COMMAND is missing after --"},
+		{[]string{"in", "x:A", "ls", "-l"}, "in -l; write -- before COMMAND if the flag"},
+		{[]string{"in", "x:A", "ls"}, "write -- before COMMAND"},
 		{[]string{"net", "generate", "random", "5", "99", "--plan"}, "the number of pairs of routers"},
 	} {
 		status, text := ran(t, c.args...)

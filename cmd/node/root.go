@@ -207,7 +207,7 @@ func explain(err error) string {
 	if _, ok := errors.AsType[told](err); ok {
 		return ""
 	}
-	if _, ok := errors.AsType[statusError](err); ok {
+	if _, ok := errors.AsType[netns.StatusError](err); ok {
 		return "" // of a program, which has said what failed
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
@@ -237,7 +237,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[hereError](err); ok {
 		return 1
 	}
-	if s, ok := errors.AsType[statusError](err); ok {
+	if s, ok := errors.AsType[netns.StatusError](err); ok {
 		return int(s)
 	}
 	if e, ok := errors.AsType[*netns.ExecError](err); ok {

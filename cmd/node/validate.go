@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/operator"
@@ -118,7 +120,16 @@ func noFile(path string, err error, want string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("%s: no such file; give %s", path, want)
+	var near []string
+	ext := filepath.Ext(path)
+	list, _ := os.ReadDir(filepath.Dir(path)) // a hint
+	for _, e := range list {
+		if filepath.Ext(e.Name()) == ext {
+			near = append(near, strings.TrimSuffix(e.Name(), ext))
+		}
+	}
+	return fmt.Errorf("%s: no such file%s; give %s", path,
+		diagnostic.DidYouMean(strings.TrimSuffix(filepath.Base(path), ext), near), want)
 }
 
 func (v *validation) addPlan(path string) error {
