@@ -223,8 +223,8 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 			return wrong("neighbor %v: %v", nb.Addr, err)
 		}
 		if !nb.Addr.IsValid() || (nb.UDP == "") != (f.UDP == "") {
-			return wrong("neighbor %v of interface %s: want an address, and a UDP address "+
-				"on UDP links", nb.Addr, face.Name)
+			return wrong("neighbor %v of interface %s: needs an address, and on UDP "+
+				"links a UDP address", nb.Addr, face.Name)
 		}
 		if err := checkNeighbor(&face, nb.Addr); err != nil {
 			return wrong("interface %s: %v", face.Name, err)
@@ -272,11 +272,11 @@ func (f *Interface) discovery(to *lnx.Interface) error {
 		return errors.New("fields Auto and Advertise need a Link or a TUN device: the nodes of a " +
 			"UDP link are its Neighbors")
 	case f.Auto && f.Advertise:
-		return errors.New("both Auto and Advertise are given: want one")
+		return errors.New("fields Auto and Advertise cannot be used together")
 	case f.Advertise && !slices.ContainsFunc(to.IPv6, func(p netip.Prefix) bool {
 		return !p.Addr().IsLinkLocalUnicast()
 	}):
-		return errors.New("field Advertise without an IPv6 network: want an address of one in IPv6")
+		return errors.New("field Advertise needs an IPv6 network: add an address of it to IPv6")
 	case to.Tun == nil:
 		to.Tun = &lnx.Tun{}
 	}
@@ -370,8 +370,8 @@ func (f *Interface) kernels(face *lnx.Interface) error {
 	}
 	for _, p := range f.KernelRoutes {
 		if !face.Tun.Reaches(p.Addr()) || p != p.Masked() {
-			return fmt.Errorf("the kernel's route %v: want a prefix without host bits, "+
-				"and a Kernel address of its family", p)
+			return fmt.Errorf("the kernel's route %v: must be a prefix without host bits, "+
+				"and needs a Kernel address of its family", p)
 		}
 	}
 	return nil

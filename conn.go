@@ -29,8 +29,8 @@ func (c *Conn) Write(p []byte) (int, error) { return c.inner().Write(p) }
 // was written is still delivered. If received data was not read, the peer gets a reset.
 func (c *Conn) Close() error { return c.inner().Close() }
 
-// Reset resets the connection from outside, as a firewall does that has forgotten it: the peer gets
-// a RST, and calls at both ends return syscall.ECONNRESET.
+// Reset resets the connection at both ends, as a firewall does that has lost its state: the peer
+// gets a RST, and calls at both ends return syscall.ECONNRESET.
 func (c *Conn) Reset() error { return node.Reset(c.inner()) }
 
 // CloseWrite sends a FIN after all data that was written (a half-close). Read still works; Write
@@ -98,8 +98,8 @@ func (c *Conn) SetNoDelay(noDelay bool) error { return c.inner().SetNoDelay(noDe
 // false it sends them.
 func (c *Conn) SetCork(cork bool) error { return c.inner().SetCork(cork) }
 
-// SetMaxSeg limits the payload of segments that are sent from now on, in bytes. 0: no limit but the
-// path's.
+// SetMaxSeg limits the payload of segments that are sent from now on, in bytes. 0: only the path
+// limits it.
 func (c *Conn) SetMaxSeg(bytes int) error { return c.inner().SetMaxSeg(bytes) }
 
 // SetCongestionControl changes the algorithm to one that TCP.CongestionControl lists. The new
@@ -184,7 +184,7 @@ type ConnInfo struct {
 	// SndBuf and RcvBuf are the current buffer sizes in bytes.
 	SndBuf, RcvBuf int
 	// RcvRTT is the round-trip time that the receiver measured. RcvSpace is the largest number of
-	// bytes that the application read in one.
+	// bytes that the application read in one RcvRTT.
 	RcvRTT   time.Duration
 	RcvSpace int
 

@@ -34,8 +34,8 @@ type Dialer struct {
 
 // Dial connects to an address such as "10.0.0.1:80" or "[fe80::1%if0]:80". The network is "tcp",
 // "udp" or "rcp"; "tcp4", "tcp6", "udp4" and "udp6" use one version of IP. Connections of "rcp" are
-// RCPConns. Of a name with several addresses, it tries the next one 250 ms after the last, and
-// returns the first connection (RFC 8305).
+// RCPConns. If a name has several addresses, Dial tries another one every 250 ms, and returns the
+// first connection (RFC 8305).
 func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }

@@ -515,8 +515,8 @@ func TestBadDiscovery(t *testing.T) {
 	six := []netip.Prefix{prefix("2001:db8::1/64")}
 	for want, f := range map[string]tidepool.Interface{
 		"Auto and Advertise need a Link or a TUN device": {IPv6: six, UDP: "127.0.0.1:10", Neighbors: near, Auto: true},
-		"both Auto and Advertise are given: want":        {IPv6: six, TUN: "tide0", Auto: true, Advertise: true},
-		"Advertise without an IPv6 network":              {Addr: prefix("10.0.0.1/24"), TUN: "tide0", Advertise: true},
+		"Auto and Advertise cannot be used together":     {IPv6: six, TUN: "tide0", Auto: true, Advertise: true},
+		"Advertise needs an IPv6 network":                {Addr: prefix("10.0.0.1/24"), TUN: "tide0", Advertise: true},
 		"Addr invalid Prefix: must be an address":        {TUN: "tide0"},
 	} {
 		_, err := tidepool.Open(tidepool.Config{Interfaces: []tidepool.Interface{f}})

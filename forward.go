@@ -104,8 +104,8 @@ func (r *UDPRequest) Reject() { r.inner().Reject() }
 func (r *UDPRequest) Drop() { r.inner().Ignore() }
 
 // Door is a port forward between the machine's network and the virtual one, made by Publish or
-// Expose. The two connections of a forward end as their peers end them: each direction separately,
-// and a reset with a reset. A slow reader slows the writer down.
+// Expose. A half-close or a reset of one connection is repeated on the other, and a slow reader
+// slows the writer down.
 type Door struct {
 	door *portforward.Forward
 	addr net.Addr

@@ -21,8 +21,8 @@ var _ io.ReadWriteCloser = (*PipeEnd)(nil)
 
 // Pipe returns the two ends of a link in memory. Each direction holds up to the given number of
 // packets, and as many again while they are read. 0: 1024. If the link is full, a host waits, a
-// router drops packets, and a program's Write blocks. Between nodes, segments cross in the trains
-// that TCP made of them.
+// router drops packets, and a program's Write blocks. Between nodes, several segments of a
+// connection may cross as one train.
 func Pipe(packets int) (a, b *PipeEnd) {
 	x, y := link.Pipe(packets)
 	return &PipeEnd{x}, &PipeEnd{y}
@@ -38,8 +38,8 @@ func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.inner().TryRead(
 // Write sends a packet.
 func (e *PipeEnd) Write(p []byte) (int, error) { return e.inner().Write(p) }
 
-// Filter makes the link lose the packets that a node sends, unless pass returns true. A train of
-// segments is passed at once. Pass is called with its bytes, and must not use the link.
+// Filter makes the link lose the packets that a node sends, unless pass returns true. Pass is
+// called once for a train of segments, with all its bytes. It must not use the link.
 func (e *PipeEnd) Filter(pass func(train []byte) bool) { e.inner().Filter(pass) }
 
 // Close ends the link in both directions. The other end can still read the packets in the link.
@@ -47,8 +47,8 @@ func (e *PipeEnd) Filter(pass func(train []byte) bool) { e.inner().Filter(pass) 
 func (e *PipeEnd) Close() error { return e.inner().Close() }
 
 // Reopen makes an end that was closed usable again: a node that was closed, or that crashed, can be
-// started again on the same link. What arrived before is lost. An end that is in use must not be
-// reopened.
+// started again on the same link. Packets that arrived before are lost. An end that is in use must
+// not be reopened.
 func (e *PipeEnd) Reopen() { e.inner().Reopen() }
 
 func device(l io.ReadWriteCloser) link.Device {
@@ -172,8 +172,8 @@ func (i *Impairments) internal() (to lnx.Impairments, err error) {
 		*share.to = lnx.ShareOf(share.from)
 	}
 	if i.Delay < 0 || i.Jitter < 0 || i.Jitter > i.Delay || i.Rate < 0 {
-		return to, fmt.Errorf("delay %v, jitter %v, rate %d: want none negative, and no more "+
-			"jitter than delay", i.Delay, i.Jitter, i.Rate)
+		return to, fmt.Errorf("delay %v, jitter %v, rate %d: must not be negative, and the "+
+			"jitter at most the delay", i.Delay, i.Jitter, i.Rate)
 	}
 	to.Delay, to.Jitter, to.RateBitsPerSec = i.Delay, i.Jitter, i.Rate
 	return to, nil

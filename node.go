@@ -22,7 +22,7 @@ import (
 
 // Node is a running host or router, with its own addresses, routes, TCP, UDP and ICMP. Open makes
 // one from a Config, OpenFile from an .lnx file, and OpenPair two hosts with a link between them.
-// Close ends it.
+// Close stops it.
 //
 // Listen, ListenPacket, Dial and DialContext are like those of package net, and return
 // net.Listeners, net.PacketConns and net.Conns. A Dialer also chooses the local address. ListenTCP,
@@ -196,8 +196,8 @@ func (n *Node) Close() error {
 	return n.node.Close()
 }
 
-// Crash ends the node as a power failure does: it sends nothing more, so that its peers and
-// neighbors find out by their timeouts. Blocked calls return net.ErrClosed.
+// Crash ends the node as a power failure does: it sends nothing more, and its peers and neighbors
+// notice only by their timeouts. Blocked calls return net.ErrClosed.
 func (n *Node) Crash() error {
 	if n.node == nil {
 		return syscall.EINVAL
@@ -231,7 +231,7 @@ func (n *Node) Addrs() []netip.Addr {
 // node is not a router, the error wraps errors.ErrUnsupported.
 func (n *Node) SetLoss(share float64) error {
 	if !n.router {
-		return fmt.Errorf("tidepool: SetLoss: no router: %w", errors.ErrUnsupported)
+		return fmt.Errorf("tidepool: SetLoss: the node is not a router: %w", errors.ErrUnsupported)
 	}
 	_, err := n.inner().Do(context.Background(), control.SetLoss{Percent: share * 100})
 	return err

@@ -20,8 +20,7 @@ type RCP struct {
 	PacketSize int
 	// Window uses only the contiguous part of an acknowledgment, like the classic sliding window.
 	Window bool
-	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), and not every
-	// Tick.
+	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), not every Tick.
 	Timer bool
 	// Tick is the time between two iterations of the send loop. 0: 10 ms.
 	Tick time.Duration
@@ -153,8 +152,8 @@ func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 	return &RCPConn{c}, nil
 }
 
-// Close stops listening. Connections that were not accepted are discarded. The port is free when
-// the last of the others has ended.
+// Close stops listening. Connections that were not accepted are discarded. The port is free once
+// the last accepted connection has ended.
 func (l *RCPListener) Close() error { return l.inner().Close() }
 
 // Addr returns a *net.UDPAddr.

@@ -12,8 +12,8 @@ import (
 
 // RDT configures one end of the reliable data transfer of founding document 003. It transfers many
 // named objects in one UDP flow, by selective repeat. It has no congestion control: use it only on
-// networks of your own. The server sends, and its configuration applies to all fields except
-// Checksum, where it follows each client. A client uses only its Checksum and Patience.
+// networks of your own. The server sends, and uses all fields except Checksum, which each client
+// chooses. A client uses only its Checksum and Patience.
 type RDT struct {
 	// Window is the largest number of unacknowledged packets, 1 to 32768. 0: 128. The packets are
 	// not paced, so a receive buffer on the path must hold all of them: 128 packets of 1325 bytes
@@ -31,7 +31,7 @@ type RDT struct {
 	// Each loss then takes a round trip to find. Otherwise they also contain the packet that they
 	// acknowledge, and only lost packets are retransmitted.
 	Cumulative bool
-	// Compress compresses the packets that become shorter by it (RFC 1950).
+	// Compress compresses packets, unless that makes them longer (RFC 1950).
 	Compress bool
 	// Interleave sends one packet of each object in turn.
 	Interleave bool

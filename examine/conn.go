@@ -90,7 +90,7 @@ func (c *conn) take(p *packet) int64 {
 	return -1
 }
 
-// advance moves got over the segment and those that came early.
+// advance moves got past the segment and the early segments that follow it.
 func (c *conn) advance(s *segment) {
 	if len(c.early) < 4096 {
 		c.early = append(c.early, s)
@@ -111,7 +111,7 @@ func (c *conn) advance(s *segment) {
 }
 
 // letter returns the byte of a stream at an offset: streams are the alphabet, repeated, so that
-// they can be typed and read.
+// people can type and read them.
 func letter(offset int64) byte { return 'a' + byte((offset%26+26)%26) }
 
 // stream returns n bytes of the stream from an offset.

@@ -23,11 +23,11 @@ type Result struct {
 	Missing Feature
 	// Runs are the verdicts of the single runs.
 	Runs []Verdict
-	// Ladder is what happened in the run that the failure is from, or in the last.
+	// Ladder is what happened in the run that failed, or in the last run.
 	Ladder []Event
 	// Links are the links of that run.
 	Links []Link
-	// Took is the longest run's time, by the clock of the subject.
+	// Took is the duration of the longest run, by the subject's clock.
 	Took time.Duration
 }
 

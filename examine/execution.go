@@ -46,7 +46,7 @@ type Failure struct {
 	Line   int    // of the check file; 0: in the steps that lead to the given state
 	Step   string // the line
 	Reason string
-	// Hint is a fact that may be the cause, such as packets that were ignored.
+	// Hint names a possible cause, such as packets that were ignored.
 	Hint string
 }
 
@@ -118,7 +118,7 @@ func execute(subject Subject, check *Check, units Units) *outcome {
 	return o
 }
 
-// Stalled reports whether the examiner did not get the processor in time during a run.
+// Stalled reports whether the examiner got the CPU too late during a run.
 func Stalled(r Run) bool {
 	timed, ok := r.(interface{ stalled() bool })
 	return ok && timed.stalled()
@@ -306,8 +306,8 @@ func (x *execution) transmit(p *packet) error {
 	return nil
 }
 
-// receive returns the next packet from the subject, or nil if none came by then. It fails if the
-// packet must not come.
+// receive returns the next packet from the subject, or nil if none arrived until then. It fails if
+// the packet must not arrive.
 func (x *execution) receive(until clock.Time) (*packet, error) {
 	if x.setup.Announce && x.run.Now().Sub(x.announced) > x.units.Period/2 {
 		x.announce()

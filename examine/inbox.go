@@ -55,5 +55,5 @@ func (b *inbox) Receive(until clock.Time) (Arrival, bool) {
 // stalled reports whether the examiner has been late since the start.
 func (b *inbox) stalled() bool { return stalls.now() > b.late }
 
-// close ends the count of stalls.
+// close stops counting stalls.
 func (b *inbox) close() { stalls.end() }

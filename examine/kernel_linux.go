@@ -98,7 +98,8 @@ func (k *kernel) read(output func(packet []byte)) {
 	}
 }
 
-// Input implements PacketStack. The device refuses what is no IP packet, as a kernel drops it.
+// Input implements PacketStack. The device refuses data that is not an IP packet, which a kernel
+// would drop.
 func (k *kernel) Input(packet []byte) error {
 	if _, err := unix.Write(k.fd, packet); err != nil && err != unix.EINVAL {
 		return err

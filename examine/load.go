@@ -57,7 +57,7 @@ func (x *execution) peers(s *step) error {
 	return nil
 }
 
-// most checks that not more than so many matching packets come in a time.
+// most checks that at most a number of matching packets arrive within a time.
 func (x *execution) most(s *step) error {
 	until := x.run.Now().Add(x.duration(s.span))
 	limit := s.count.value(x.symbol)

@@ -22,7 +22,7 @@ type Setup struct {
 	// Router makes the subject forward packets and speak RIP on all links.
 	Router bool
 	// Announce makes the examiner announce its own addresses by RIP: a subject whose links have no
-	// prefixes learns the addresses of its neighbors in that way.
+	// prefixes needs this to learn its neighbors' addresses.
 	Announce bool
 }
 
@@ -48,7 +48,7 @@ func setup(router bool) Setup {
 	return s
 }
 
-// Feature is something that a subject may lack without a fault.
+// Feature is something that a subject may lack without failing.
 type Feature string
 
 // The features that a subject claims in its profile or by its answers. A check that needs a missing
@@ -124,10 +124,9 @@ type Network interface {
 	Receive(until clock.Time) (Arrival, bool)
 }
 
-// User is the person at the subject.
+// User is the user of the subject.
 type User interface {
-	// Do makes the subject's user do something. It returns ErrUnsupported if the subject has no
-	// such command.
+	// Do executes a command. It returns ErrUnsupported if the subject has no such command.
 	Do(c Command) error
 	// Printed returns what the subject's user has seen so far.
 	Printed() string

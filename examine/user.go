@@ -13,7 +13,7 @@ import (
 )
 
 // user is a stack of ours with a user who carries out commands. It is the subject of the profile
-// self, and the examiner's end of a file transfer. Its owner passes the time.
+// self, and the examiner's end of a file transfer. Its owner advances its time.
 type user struct {
 	stack   *stack.Stack
 	batch   *buffer.Batch
@@ -53,7 +53,7 @@ func (u *user) advance(now clock.Time) {
 	u.settle(now)
 }
 
-// settle lets the user work and collects packets until there is nothing new.
+// settle lets the user work, and collects packets until no more appear.
 func (u *user) settle(now clock.Time) {
 	for again := true; again; {
 		u.drain(now)

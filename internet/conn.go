@@ -171,7 +171,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// opened is what a program has open and may wait for.
+// opened is a connection, listener or socket that a program has open, and on which it may wait.
 type opened struct {
 	host      *Host
 	what      func() string
@@ -202,7 +202,7 @@ func (o *opened) call(name string) (end func()) {
 	}
 }
 
-// hold wraps what a program has opened, and remembers it until it is closed.
+// hold wraps what a program has opened, and records it until it is closed.
 func (h *Host) hold(x any) net.Conn {
 	switch x := x.(type) {
 	case *tidepool.Conn:
@@ -257,8 +257,8 @@ func (o *opened) openedBy() string {
 	}
 }
 
-// Reset resets the connections between this host and another, as a firewall does that has forgotten
-// them: calls at both ends return syscall.ECONNRESET. It returns how many there were.
+// Reset resets the connections between this host and another, as a firewall does that has lost its
+// state: calls at both ends return syscall.ECONNRESET. It returns how many there were.
 func (h *Host) Reset(peer string) int {
 	h.world.t.Helper()
 	addrs := h.world.Host(peer).addrs

@@ -121,13 +121,13 @@ func validFaults(n int) bool {
 	return true
 }
 
-// kept reports whether the flag -internet.faults has the fault of that number.
+// kept reports whether the flag -internet.faults includes the fault with this number.
 func kept(i int) bool {
 	return *only == "" || slices.Contains(strings.Split(*only, ","), strconv.Itoa(i))
 }
 
-// shrink returns a part of list with which fails holds, and from which no single element can be
-// taken. It is delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002).
+// shrink returns a part of list for which fails returns true, but not without any one of its
+// elements. It is delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002).
 func shrink(list []int, fails func([]int) bool) []int {
 	if !fails(list) {
 		return list // it does not fail each time

@@ -171,9 +171,9 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 
 // Pause stops the host as if its machine was suspended, until Resume: its stack receives and sends
 // nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
-// wait at hosts, and are lost at routers. Then the stack finds that time has passed. The program's
-// goroutines continue, but calls that need the stack, such as Dial, wait, also beyond their
-// deadlines. If a link changes meanwhile, the host finds out when it resumes.
+// wait at hosts, and are lost at routers. After Resume, the stack's timers see that time has
+// passed. The program's goroutines continue, but calls that need the stack, such as Dial, wait,
+// even beyond their deadlines. If a link changes meanwhile, the host notices it on Resume.
 func (h *Host) Pause() {
 	h.world.happens("%s pauses", h.name)
 	h.pause(true)
@@ -232,9 +232,9 @@ type skew struct {
 // over the network's links. Without one, it knows the names of all hosts.
 func (h *Host) Resolver() *net.Resolver { return h.Node().Resolver() }
 
-// Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so that
-// their other ends stay open until they find out, and its own calls return net.ErrClosed. The
-// program's goroutines are the test's to end.
+// Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so
+// their other ends stay open until a timeout, and its own calls return net.ErrClosed. The test must
+// end the program's goroutines.
 func (h *Host) Crash() {
 	h.world.t.Helper()
 	h.mu.Lock()
@@ -258,7 +258,7 @@ func (h *Host) Crash() {
 
 // Go calls main, the host's program, in a goroutine of its own. The test ends only when it has
 // returned: at the latest when the test closes the host, so that its calls return net.ErrClosed.
-// Restart calls it again, and of several programs the last: start all of a host in one main.
+// Restart calls only the last main again, so start all of a host's programs in one main.
 func (h *Host) Go(main func(*Host)) {
 	h.world.t.Helper()
 	h.mu.Lock()
@@ -272,7 +272,7 @@ func (h *Host) Go(main func(*Host)) {
 }
 
 // Restart starts a crashed host again, with empty tables and no connections, and its program: main,
-// or if that is nil the last one.
+// or the last one if main is nil.
 func (h *Host) Restart(main func(*Host)) {
 	h.world.t.Helper()
 	h.mu.Lock()

@@ -255,8 +255,8 @@ func (w *World) NewConnPair(client, server string) (*Conn, *Conn) {
 	return c, s.(*Conn)
 }
 
-// NewConn returns a UDP socket at an address and port of a host, so that a World takes the place of
-// a nettest.PacketNet.
+// NewConn returns a UDP socket at an address and port of a host, so that a World can replace a
+// nettest.PacketNet.
 func (w *World) NewConn(at net.Addr) (*PacketConn, error) {
 	w.t.Helper()
 	for _, h := range w.hosts {

@@ -13,10 +13,10 @@
 //		…
 //	})
 //
-// In a testing/synctest bubble all of it runs in the bubble's time, and takes no real time to wait.
-// Outside, it runs in the system's time. Hosts know each other by their names. Their connections
-// and listeners are those of package net, so that a program needs a net.Listener, a net.PacketConn
-// or a dial function in place of net's own, and no other change.
+// In a testing/synctest bubble the network runs in the bubble's time, and waiting takes no real
+// time. Outside, it runs in the system's time. Hosts know each other by their names. Their
+// connections and listeners are those of package net, so that a program needs a net.Listener, a
+// net.PacketConn or a dial function in place of net's own, and no other change.
 package internet
 
 import (
@@ -65,7 +65,7 @@ type World struct {
 	events []string      // faults that happened
 	timers []*time.Timer // of At
 	acting sync.WaitGroup
-	// groups are those of Partition, by address. Nil: no partition.
+	// groups are the groups of Partition, by address. Nil: no partition.
 	groups atomic.Pointer[map[netip.Addr]int]
 }
 

@@ -22,7 +22,7 @@ type ladder struct {
 	Last        bool
 }
 
-// Limits of the drawings: the last connections, the first and the last lines of each.
+// Limits of the drawings: the newest connections, and the first and last lines of each.
 const (
 	maxLadders = 20
 	ladderHead = 40

@@ -61,7 +61,8 @@ func (l *Link) Impair(words string) {
 	l.impair(tidepool.Out, words)
 }
 
-// lose makes both ends lose received packets too. It leaves what Impair and the files say.
+// lose makes both ends lose received packets too. It does not change the impairments of Impair and
+// the files.
 func (l *Link) lose(words string) { l.impair(tidepool.In, words) }
 
 func (l *Link) impair(way tidepool.Way, words string) {

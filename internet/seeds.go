@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// By default a test does the same each time.
+// By default a test uses the same seed each time.
 var (
 	seed    = flag.Uint64("internet.seed", 1, "the seed of package internet")
 	seeds   = flag.Uint64("internet.seeds", 1, "how many seeds package internet tests")
 	batch   = flag.Uint64("internet.batch", 50, "how many seeds one process tests")
 	worker  = flag.Bool("internet.worker", false, "test the seeds in this process")
 	only    = flag.String("internet.faults", "", "the numbers of the faults to cause, or none")
-	stall   = flag.Duration("internet.stall", 24*time.Hour, "fail if all wait so long; 0: never")
-	spin    = flag.Duration("internet.spin", time.Minute, "fail if a bubble stands still so long")
-	shrinks = flag.Bool("internet.shrink", true, "search the fewest faults that fail")
+	stall   = flag.Duration("internet.stall", 24*time.Hour, "fail if all programs wait this long; 0: never")
+	spin    = flag.Duration("internet.spin", time.Minute, "fail if a bubble's time stands still this long")
+	shrinks = flag.Bool("internet.shrink", true, "find the fewest faults that still fail")
 )
 
 // Test runs a test of a network, which is the text of Start or the path of Run, in a
-// testing/synctest bubble. With the flag -internet.seeds=N it runs it for N seeds, in as many
-// processes as GOMAXPROCS, each of them with one thread for Go code. If it fails with the faults of
-// Faults, it searches the smallest part of them with which it still fails, and prints that.
+// testing/synctest bubble. With the flag -internet.seeds=N it runs it for N seeds, in GOMAXPROCS
+// processes with GOMAXPROCS=1 each. If it fails with the faults of Faults, it searches the smallest
+// part of them with which it still fails, and prints that.
 func Test(t *testing.T, network string, test func(t *testing.T, w *World)) {
 	t.Helper()
 	switch {
@@ -121,7 +121,8 @@ func pattern(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// repeat returns the command that runs a test again. GOMAXPROCS decides how equal it will be.
+// repeat returns the command that runs a test again. With another GOMAXPROCS it may behave
+// differently.
 func repeat(name string, seed uint64, flags ...string) string {
 	words := []string{"go test -run '" + pattern(name) + "' -count=1", seedFlag(seed)}
 	if n, ok := os.LookupEnv("GOMAXPROCS"); ok {
@@ -155,8 +156,8 @@ func arguments(name string, seed uint64) (list []string) {
 	return append(list, "-test.run="+pattern(name), "-test.count=1", seedFlag(seed))
 }
 
-// search runs a test for many seeds, in processes of their own: a seed that ends its process does
-// not end the others, and what a process keeps lasts for one batch at most.
+// search runs a test for many seeds, in processes of their own: a seed that crashes its process
+// does not stop the others, and leaked memory lasts for one batch at most.
 type search struct {
 	t     *testing.T
 	began time.Time
@@ -171,8 +172,7 @@ type search struct {
 const (
 	// shrunk is how many failed seeds of a search are shrunk.
 	shrunk = 3
-	// margin is how long before the time limit of go test a test ends, so that it can say what it
-	// did.
+	// margin is how long before go test's time limit a test stops, to report what it has done.
 	margin = 5 * time.Second
 )
 

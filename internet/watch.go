@@ -19,10 +19,10 @@ func hasAddr(list []netip.Addr, a net.Addr) bool {
 	return err == nil && slices.Contains(list, at.Addr().WithZone(""))
 }
 
-// watch is how often a network looks whether its program continues, in the time of its bubble.
+// watch is how often a network checks whether its program hangs, in the time of its bubble.
 const watch = 10 * time.Second
 
-// watching notices programs that do not continue.
+// watching detects programs that hang.
 type watching struct {
 	timer *time.Timer
 	beats atomic.Int64 // of the bubble's time
@@ -111,7 +111,8 @@ func (c *Conn) state() string {
 // close them when its calls return net.ErrClosed.
 func (w *World) AllowLeaks() { w.keeps = true }
 
-// reportLeaks fails the test for what is open after the hosts are closed.
+// reportLeaks fails the test if connections, sockets or listeners are open after the hosts are
+// closed.
 func (w *World) reportLeaks() {
 	w.t.Helper()
 	if !w.anyOpen() {
@@ -183,7 +184,7 @@ func lookForSpins() {
 	defer spins.mu.Unlock()
 	for w := range spins.worlds {
 		seen := w.watch.beats.Load() + w.clock.Now().UnixNano()
-		// A process that was suspended, or that got no CPU time, has not looked either.
+		// A process that was suspended, or that got no CPU time, must not report a hang.
 		if w.watch.still += look; seen != w.watch.seen {
 			w.watch.seen, w.watch.still = seen, 0
 		}
@@ -241,8 +242,8 @@ func head() string {
 	return line
 }
 
-// inBubble reports whether another goroutine waits in the bubble of this one, or if this one is in
-// none, whether it is another.
+// inBubble reports whether another goroutine waits in this one's bubble. If this one is in none, it
+// reports whether the two differ.
 func inBubble(other string) bool {
 	mine := head()
 	_, bubble, ok := strings.Cut(strings.TrimSuffix(mine, "]:"), "synctest bubble ")

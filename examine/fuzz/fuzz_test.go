@@ -249,7 +249,7 @@ func TestHaste(t *testing.T) {
 func TestParseRules(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"CLOSED rst":               "line 1: \"CLOSED rst\" is no rule",
+		"CLOSED rst":               "line 1: \"CLOSED rst\" is not a rule",
 		"# text\n\nCLOZED: -> ack": "line 3: unknown state \"CLOZED\"",
 		"CLOSED: rest -> ack":      "line 1: unknown condition \"rest\"",
 		"CLOSED: rst -> hack":      "line 1: unknown effect \"hack\"",

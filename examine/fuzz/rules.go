@@ -115,7 +115,7 @@ func (r *rule) parse(line string) error {
 	head, tail, ok := strings.Cut(line, ":")
 	conditions, effects, arrow := strings.Cut(tail, "->")
 	if !ok || !arrow {
-		return fmt.Errorf("%q is no rule: want STATES: conditions -> effects", line)
+		return fmt.Errorf("%q is not a rule: must be STATES: conditions -> effects", line)
 	}
 	for w := range strings.FieldsSeq(head) {
 		if at := slices.Index(kindNames[:], w); at >= 0 {

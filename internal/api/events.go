@@ -13,7 +13,7 @@ import (
 const quiet = 15 * time.Second
 
 // events streams a node's events as server-sent events (HTML Living Standard §9.2) or as lines of
-// JSON. It starts with the present. When the node is gone, an error is the last event.
+// JSON. It sends the events from now on. If the node stops, the last event is an error.
 func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {

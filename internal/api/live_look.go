@@ -10,48 +10,48 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Events of the stream, besides Shape. A part of a node is sent when it has changed. Tick follows
-// the parts that it dates.
+// Events of the stream, besides Shape. A part of a node is sent when it has changed. The Tick after
+// it has the time of the poll.
 type (
 	// Tick is the time of a poll, in milliseconds since 1970.
 	Tick struct {
 		At int64 `json:"at"`
 	}
-	// NodeLife is whether a node answers.
+	// NodeLife says whether a node answers.
 	NodeLife struct {
 		Node    string `json:"node"`
 		Up      bool   `json:"up"`
 		Problem string `json:"problem,omitempty"`
 		Router  bool   `json:"router"`
 	}
-	// NodeFaces is a node's interfaces and their impairments.
+	// NodeFaces has a node's interfaces and their impairments.
 	NodeFaces struct {
 		Node        string               `json:"node"`
 		Interfaces  []control.Interface  `json:"interfaces"`
 		Impairments []control.Impairment `json:"impairments"`
 	}
-	// NodeSockets is a node's newest sockets; More counts the others.
+	// NodeSockets has a node's newest sockets; More counts the others.
 	NodeSockets struct {
 		Node    string           `json:"node"`
 		Sockets []control.Socket `json:"sockets"`
 		More    int              `json:"more"`
 	}
-	// NodeRoutes is a node's routes.
+	// NodeRoutes has a node's routes.
 	NodeRoutes struct {
 		Node   string          `json:"node"`
 		Routes []control.Route `json:"routes"`
 	}
-	// NodeNeighbors is a node's neighbors.
+	// NodeNeighbors has a node's neighbors.
 	NodeNeighbors struct {
 		Node      string             `json:"node"`
 		Neighbors []control.Neighbor `json:"neighbors"`
 	}
-	// NodeRIP is the state of a node's routing protocol.
+	// NodeRIP has the state of a node's routing protocol.
 	NodeRIP struct {
 		Node string          `json:"node"`
 		RIP  control.RIPInfo `json:"rip"`
 	}
-	// NodeNATs is the NATs of a node's interfaces, each with its first sessions.
+	// NodeNATs has the NATs of a node's interfaces, each with its first sessions.
 	NodeNATs struct {
 		Node string        `json:"node"`
 		NATs []control.NAT `json:"nats"`
@@ -68,15 +68,15 @@ type (
 		Node   string          `json:"node"`
 		SID    int             `json:"sid"`
 		Sample *control.Sample `json:"sample,omitempty"`
-		// Over is why there are no more samples.
+		// Over is why no more samples follow; empty: more may follow.
 		Over string `json:"over,omitempty"`
 	}
-	// Segments are consecutive segments of a connection, as a node has seen them.
+	// Segments are consecutive segments of a connection, as a node saw them.
 	Segments struct {
 		// Of is the followed connection, NODE/SID.
 		Of   string `json:"of"`
 		Node string `json:"node"`
-		// SID -1: the node is between the ends and has dropped the segments.
+		// SID is -1 if the node is on the path and dropped the segments.
 		SID      int                     `json:"sid"`
 		Segments []control.TracedSegment `json:"segments"`
 	}

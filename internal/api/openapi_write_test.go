@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +81,9 @@ func (w *openAPIWriter) read(d *ast.GenDecl) {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
 			name := spec.Name.Name
-			w.comments[name] = oneLine(d.Doc, spec.Doc)
+			if w.comments[name] = oneLine(spec.Doc); d.Lparen == token.NoPos {
+				w.comments[name] = oneLine(d.Doc)
+			}
 			s, ok := spec.Type.(*ast.StructType)
 			if !ok {
 				continue
@@ -240,7 +241,7 @@ func (w *openAPIWriter) document() object {
 			"responses": w.answers("200", "this document", content(typeJSON, free)),
 		}},
 		"/v1/process":         w.get("process", "the program that answers", Process{}),
-		"/v1/problems/{sort}": w.get("problem", "the meaning of a type of problem", Sort{}),
+		"/v1/problems/{sort}": w.get("problem", "what a type of problem means", Sort{}),
 		"/v1/nodes":           w.get("nodes", "the nodes", []control.Node{}),
 		"/v1/nodes/{node}":    w.get("node", "a node's name and mode", control.Node{}),
 		"/v1/nodes/{node}/counters": w.get("counters",
@@ -248,7 +249,7 @@ func (w *openAPIWriter) document() object {
 		"/v1/nodes/{node}/commands": w.get("commands", "the commands of a node", []Command{}),
 		"/v1/nodes/{node}/running":  w.get("running", "the running commands", []Running{}),
 		"/v1/nodes/{node}/running/{id}": object{"delete": object{
-			"operationId": "stop", "summary": "stop a running command, which answers with its result so far",
+			"operationId": "stop", "summary": "stop a running command: it answers with its result so far",
 			"responses": w.answers("204", "the command was stopped", nil),
 		}},
 		"/v1/nodes/{node}/events":  w.events(),
@@ -346,17 +347,17 @@ func (w *openAPIWriter) pageStream() object {
 	return object{"get": object{
 		"operationId": "stream", "summary": "the state of the network, and its changes",
 		"description": "Server-sent events: " + strings.Join(about, ", ") + ", and `told`, an " +
-			"event of a node with its name. Slow readers miss states that were replaced.",
+			"event of a node with its name. A part of a node is sent when it has changed; the tick " +
+			"after it has the time of the poll. A slow reader receives only the newest states.",
 		"parameters": []object{
 			{
 				"name": "connection", "in": "query", "schema": list,
-				"description": "NODE/SID, whose state is sent twenty times a second",
+				"description": "NODE/SID: send the state of this connection twenty times a second",
 			},
 			{
 				"name": "segments", "in": "query", "schema": list,
-				"description": "NODE/SID, whose segments are sent: all of a slow connection, some " +
-					"of a fast one. NODE/SID,NODE/SID: the segments of both ends, and those that " +
-					"nodes between them dropped",
+				"description": "NODE/SID: send the segments of this connection, or some of them if it is fast. " +
+					"NODE/SID,NODE/SID: those of both ends, and those that nodes on the path dropped",
 			},
 		},
 		"responses": w.answers("200", "events, until the connection ends", object{
@@ -391,14 +392,10 @@ func (w *openAPIWriter) line(event string, data object) object {
 	}
 }
 
-// answerClause matches the part of control's comments that names the type of the answer. The
-// document has a schema instead.
-var answerClause = regexp.MustCompile(`[;.] [Aa]nswer \S*\w`)
-
 // kind adds the paths of a request.
 func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	answer := w.schema(k.Answer)
-	about := answerClause.ReplaceAllString(w.comments[k.Request.Name()], "")
+	about := w.comments[k.Request.Name()]
 	nothing := k.Answer == reflect.TypeFor[control.Nothing]()
 	lines := []object{
 		w.line(eventBegun, w.schema(reflect.TypeFor[Running]())), w.line(eventResult, answer),
@@ -418,7 +415,7 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	if !nothing {
 		bodies[typeJSON] = object{"schema": answer}
 	}
-	responses := w.answers("200", "the answer; "+typeLines+" if asked for", bodies)
+	responses := w.answers("200", "the answer; with Accept: "+typeLines+" also the events before it", bodies)
 	if nothing {
 		responses["204"] = object{"description": "success"}
 	}
@@ -483,7 +480,7 @@ func (w *openAPIWriter) recording() object {
 			"schema": object{"type": "integer"},
 		},
 		"Trailer": object{
-			"description": "announces the trailer", "required": true,
+			"description": "the name of the trailer", "required": true,
 			"schema": object{"const": headerResult},
 		},
 		headerResult: object{
@@ -494,12 +491,12 @@ func (w *openAPIWriter) recording() object {
 	}
 	return object{"get": object{
 		"operationId": "get-capture", "summary": "live packets as a pcapng file",
-		"description": "The file ends when the connection does, after `count` packets, when the " +
-			"command is stopped (DELETE /v1/nodes/{node}/running/{id}, with the number in the " +
-			"header " + headerRunning + "), or with the node. Its last blocks then contain the number " +
-			"of packets of each interface, and of those missed because the reader was too slow. " +
-			"It is sent in chunks (RFC 9112 §7.1). A complete answer ends with the last chunk and " +
-			"the trailer " + headerResult + "; a failed one is cut off without them.",
+		"description": "The capture ends when the client disconnects, after `count` packets, when the " +
+			"node stops, or when the command is stopped: DELETE /v1/nodes/{node}/running/{id}, with " +
+			"the number in the header " + headerRunning + ". The last blocks of the file give the " +
+			"number of packets of each interface, and of those lost because the reader was too slow. " +
+			"The file is sent in chunks (RFC 9112 §7.1). A complete answer ends with the last chunk " +
+			"and the trailer " + headerResult + "; a failed one is cut off without them.",
 		"parameters": w.query(k),
 		"responses":  responses,
 	}}

@@ -27,7 +27,7 @@ type served struct {
 type member struct {
 	name  string
 	op    control.Operator
-	gone  context.Context //nolint:containedctx // ends when the server speaks for it no more
+	gone  context.Context //nolint:containedctx // ends when the node leaves the server
 	leave context.CancelCauseFunc
 }
 

@@ -2,8 +2,8 @@ package control
 
 import "time"
 
-// Record captures packets until ctx ends, Count packets are captured or the node stops; answer
-// Captured. A slow reader loses packets, which are counted, and never delays the node.
+// Record captures packets until ctx ends, Count packets are captured or the node stops. A slow
+// reader loses packets, which are counted, and never delays the node.
 type Record struct {
 	Answer[Captured]
 	Iface string `json:"iface,omitempty"` // a name, a number, "lo", or "all", as the empty string
@@ -11,22 +11,22 @@ type Record struct {
 	// "tcp[syn]", "drop". Empty: all.
 	Filter  string `json:"filter,omitempty"`
 	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
-	Count   uint64 `json:"count,omitempty"`   // packets after which it stops; 0: no limit
+	Count   uint64 `json:"count,omitempty"`   // stop after this many packets; 0: no limit
 	// File is the pcapng file that the node writes; empty: Piece receives the packets.
 	File string `json:"file,omitempty"`
-	// FileSize is the size in bytes after which a new, numbered file is started; 0: no limit.
-	// Files is the number of files that are kept, without the oldest; 0: all.
+	// FileSize starts a new, numbered file after this many bytes; 0: no limit. Files keeps only the
+	// newest files; 0: all.
 	FileSize int64 `json:"file_size,omitempty"`
 	Files    int   `json:"files,omitempty"`
 	// Overwrite replaces an existing capture of that name, but no file of another kind.
 	Overwrite bool `json:"overwrite,omitempty"`
-	// Lines describes each packet to Packet instead.
+	// Lines passes a line of text for each packet to Packet, instead of the pcapng stream to Piece.
 	Lines bool `json:"lines,omitempty"`
 	// Begun, if set, is called when the capture has begun: packets after that are captured.
 	Begun func() `json:"-"`
 	// Piece, if set, is called with the next bytes of the pcapng stream.
 	Piece func([]byte) `json:"-"`
-	// Packet, if set, is called with every packet, if Lines is set.
+	// Packet, if set, is called with every packet when Lines is set.
 	Packet func(Packet) `json:"-"`
 }
 
@@ -35,10 +35,10 @@ type Packet struct {
 	At     time.Time `json:"at"`
 	Iface  string    `json:"iface"`
 	Sent   bool      `json:"sent"`            // false: received
-	Length int       `json:"length"`          // bytes on the wire
-	Text   string    `json:"text"`            // one line, in tcpdump's manner
+	Length int       `json:"length"`          // bytes on the link
+	Text   string    `json:"text"`            // one line, like tcpdump's
 	Drop   string    `json:"drop,omitempty"`  // reason of the drop
-	State  string    `json:"state,omitempty"` // its connection's: "cwnd=10 ssthresh=64 state=ESTAB"
+	State  string    `json:"state,omitempty"` // of its connection, "cwnd=10 ssthresh=64 state=ESTAB"
 }
 
 // Captured is the result of a capture.
@@ -48,14 +48,14 @@ type Captured struct {
 	Missed  uint64 `json:"missed"` // packets lost because the reader was too slow
 	File    string `json:"file,omitempty"`
 	Files   int    `json:"files,omitempty"` // number of files
-	// Problem is why it ended early, such as a full disk.
+	// Problem is why the capture ended early, such as a full disk.
 	Problem string `json:"problem,omitempty"`
 }
 
-// StartCapture starts a Record into a file, until StopCapture; answer Capturing.
+// StartCapture starts a Record into a file, until StopCapture.
 type StartCapture struct {
 	Answer[Capturing]
-	Iface     string `json:"iface,omitempty"` // these are as in Record
+	Iface     string `json:"iface,omitempty"` // this and the next fields: see Record
 	Filter    string `json:"filter,omitempty"`
 	Snaplen   int    `json:"snaplen,omitempty"`
 	Count     uint64 `json:"count,omitempty"`
@@ -65,13 +65,13 @@ type StartCapture struct {
 	Overwrite bool   `json:"overwrite,omitempty"`
 }
 
-// StopCapture stops a capture that StartCapture started; answer Captured.
+// StopCapture stops a capture that StartCapture started.
 type StopCapture struct {
 	Answer[Captured]
 	ID int `json:"id"` // 0: the only one
 }
 
-// Captures asks for the captures and traces in progress; answer []Capturing.
+// Captures lists the captures and traces in progress.
 type Captures struct{ Answer[[]Capturing] }
 
 // Capturing is a capture or a trace in progress.
@@ -82,15 +82,15 @@ type Capturing struct {
 	Filter  string    `json:"filter"`
 	File    string    `json:"file"`
 	Since   time.Time `json:"since"`
-	Packets uint64    `json:"packets"` // given to its reader
+	Packets uint64    `json:"packets"` // passed to its reader
 	Missed  uint64    `json:"missed"`
 }
 
 // Trace follows one TCP connection, segment by segment, until it ends, Count segments were seen or
-// ctx ends; answer Traced. A slow reader loses segments, which are counted.
+// ctx ends. A slow reader loses segments, which are counted.
 type Trace struct {
 	Answer[Traced]
-	// SID is a connection, or a listener: then the next connection to its port.
+	// SID is a connection. If it is a listener, Trace follows the next connection to its port.
 	SID int `json:"sid"`
 	// Filter, if set, replaces SID: it selects the connection of the first matching segment, in
 	// the syntax of Record. That connection may be forwarded.
@@ -101,7 +101,7 @@ type Trace struct {
 	Recorded bool `json:"recorded,omitempty"`
 	// Drops reports only dropped segments.
 	Drops bool `json:"drops,omitempty"`
-	// Begun, if set, is called when it has begun.
+	// Begun, if set, is called when the trace has begun.
 	Begun func() `json:"-"`
 	// Segment, if set, is called with each segment.
 	Segment func(TracedSegment) `json:"-"`
@@ -118,7 +118,7 @@ type Traced struct {
 type TracedSegment struct {
 	At    time.Time     `json:"at"`
 	Since time.Duration `json:"since_ns"` // since the previous segment
-	SID   int           `json:"sid"`      // -1: it has no number, or is another node's
+	SID   int           `json:"sid"`      // -1: the connection has no number, or is another node's
 	Iface string        `json:"iface"`
 	// Left and Right are the two ends. Left is the node, or the end that was seen first.
 	Left  string `json:"left"`
@@ -126,8 +126,8 @@ type TracedSegment struct {
 	Sent  bool   `json:"sent"`  // from Left to Right
 	Flags string `json:"flags"` // in tcpdump's notation: "S", "P.", "F."
 	Seq   uint64 `json:"seq"`
-	Ack   uint64 `json:"ack"` // meaningful with "." among the flags
-	// WireSeq is the sequence number as the segment itself has it.
+	Ack   uint64 `json:"ack"` // valid if the flags have a "."
+	// WireSeq is the sequence number in the segment's header.
 	WireSeq uint32 `json:"wire_seq"`
 	// Length is the payload in bytes, Window the scaled window in bytes.
 	Length int     `json:"length"`
@@ -138,7 +138,7 @@ type TracedSegment struct {
 	Scale  int    `json:"scale,omitempty"`
 	TSVal  uint32 `json:"tsval,omitempty"`
 	TSEcr  uint32 `json:"tsecr,omitempty"`
-	ECN    string `json:"ecn,omitempty"`  // the IP header's: ect0, ect1, ce
+	ECN    string `json:"ecn,omitempty"`  // in the IP header: ect0, ect1, ce
 	Drop   string `json:"drop,omitempty"` // reason of the drop
 	Marks  []Mark `json:"marks,omitempty"`
 	DupAck int    `json:"dup_ack,omitempty"` // number of this duplicate acknowledgment
@@ -185,15 +185,14 @@ const (
 	MarkReduced    Mark = "window reduced"  // CWR
 )
 
-// Samples reports a connection's state repeatedly, until the connection or ctx ends; answer
-// Sampled.
+// Samples reports a connection's state repeatedly, until the connection or ctx ends.
 type Samples struct {
 	Answer[Sampled]
 	SID int `json:"sid"`
 	// Every is the minimum interval; 0: 100 ms; negative: every sample. A loss, a timeout and a
 	// change of state are reported at once.
 	Every time.Duration `json:"every_ns,omitempty"`
-	// Begun, if set, is called when it has begun.
+	// Begun, if set, is called when the sampling has begun.
 	Begun func() `json:"-"`
 	// Sample, if set, is called with each.
 	Sample func(Sample) `json:"-"`

@@ -16,11 +16,11 @@ import (
 
 // Operator is a node, as its operator uses it.
 type Operator interface {
-	// Do executes a request of this package and returns the answer that the request's documentation
-	// names. Several goroutines may call it. Requests that wait (Connect, Write, Read, Ping,
-	// Traceroute, Perf, Echo, SendFile, RecvFile, Fetch) end with the context's error when ctx is
-	// done, and close what they have opened. An error is one of this package's sentinels, wrapped,
-	// or the operating system's.
+	// Do executes a request of this package and returns its answer, of the type that the request
+	// embeds in an Answer. Several goroutines may call it. Requests that wait (Connect, Write,
+	// Read, Ping, Traceroute, Perf, Echo, SendFile, RecvFile, Fetch) end with the context's error
+	// when ctx is done, and close what they have opened. An error is one of this package's
+	// sentinels, wrapped, or the operating system's.
 	Do(ctx context.Context, req any) (any, error)
 	// Watch calls f with every event from now on until stop is called. Calls of one f are in the
 	// order of the events and never concurrent. They come from a goroutine that does not process

@@ -2,17 +2,18 @@ package control
 
 import "net/netip"
 
-// DNS asks for the node's use of the Domain Name System; answer DNSState.
+// DNS returns the node's DNS configuration and counters.
 type DNS struct{ Answer[DNSState] }
 
-// DNSConfig is a node's use of the Domain Name System.
+// DNSConfig configures a node's resolver and its DNS server.
 type DNSConfig struct {
-	// Servers are the servers that the node asks, in this order.
+	// Servers are the servers that the resolver queries, in this order.
 	Servers []netip.Addr `json:"servers"`
 	// Zone is the domain of the network's hosts, in which names without a dot are looked up; empty:
 	// DefaultZone.
 	Zone string `json:"zone"`
-	// Names are the hosts of the zone that the node's own server knows. None: it runs no server.
+	// Names are the hosts of the zone that the node's own server knows; empty: the node runs no
+	// server.
 	Names []HostName `json:"names"`
 }
 
@@ -25,8 +26,7 @@ type HostName struct {
 	Addrs []netip.Addr `json:"addrs"`
 }
 
-// SetDNS replaces the DNSConfig: it starts the server, changes its names, or stops it. The answer
-// is DNSState.
+// SetDNS replaces the DNSConfig: it starts the server, changes its names, or stops it.
 type SetDNS DNSConfig
 
 func (SetDNS) answers(DNSState) {}
@@ -35,12 +35,12 @@ func (SetDNS) answers(DNSState) {}
 type DNSState struct {
 	DNSConfig
 	// Queries counts the queries to the server, Answers its answers by their response codes (RFC
-	// 1035 §4.1.1), and Dropped the messages that have no answer.
+	// 1035 §4.1.1), and Dropped the messages that it does not answer.
 	Queries uint64     `json:"queries"`
 	Answers []DNSCount `json:"answers,omitempty"`
 	Dropped uint64     `json:"dropped"`
-	// Asked counts the queries of the resolver with retransmissions, and Ignored the messages that
-	// do not answer a query, by reason (RFC 5452 §9.1).
+	// Asked counts the queries of the resolver, including retransmissions. Ignored counts the
+	// messages that do not answer a query, by reason (RFC 5452 §9.1).
 	Asked   uint64     `json:"asked"`
 	Ignored []DNSCount `json:"ignored,omitempty"`
 }
@@ -51,8 +51,7 @@ type DNSCount struct {
 	Count uint64 `json:"count"`
 }
 
-// Resolve looks up the addresses of a name, or the names of an address, by the DNS; answer
-// Resolved.
+// Resolve looks up the addresses of a name, or the names of an address, by the DNS.
 type Resolve struct {
 	Answer[Resolved]
 	Name string `json:"name"`
@@ -62,8 +61,8 @@ type Resolve struct {
 
 // Resolved is the result of a Resolve.
 type Resolved struct {
-	Name string `json:"name"` // as the server has it
-	// Addrs are the addresses of a name, the first to be tried first (RFC 6724 §6).
+	Name string `json:"name"` // as the server spells it
+	// Addrs are the addresses of a name, in the order in which to try them (RFC 6724 §6).
 	Addrs []netip.Addr `json:"addrs,omitempty"`
 	// Names are those of an address.
 	Names []string `json:"names,omitempty"`

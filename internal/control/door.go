@@ -3,23 +3,21 @@ package control
 import "net/netip"
 
 // Publish forwards a TCP port of this machine to a virtual host: a connection to the port is
-// connected to To through the network. Each direction is closed separately, as between To's program
-// and its client, and a reset at one end resets the other. The answer is Door.
+// connected to To through the network. A half-close or a reset at one end is repeated at the other.
 type Publish struct {
 	Answer[Door]
 	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
-	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
+	// On is an address of this machine; the zero Addr: 127.0.0.1.
 	On netip.Addr `json:"on,omitzero"`
 	// To is the virtual host's address and port.
 	To netip.AddrPort `json:"to"`
-	// UDP forwards datagrams. Each sender gets a port of the node, until the sender and the host
-	// were silent for two minutes.
+	// UDP forwards datagrams. Each sender gets a port of the node, until neither it nor the host
+	// has sent for two minutes.
 	UDP bool `json:"udp,omitempty"`
 }
 
 // Expose forwards a port of the node to a service of this machine, or of one that it can reach.
-// The answer is Door.
 type Expose struct {
 	Answer[Door]
 	// Port is a port of the node, at all its addresses.
@@ -31,8 +29,8 @@ type Expose struct {
 }
 
 // Splice forwards every port of a node's address that has no listener to the same port of this
-// machine, TCP and UDP. If that port is closed, the node refuses the client. One at a time.
-// The answer is Door.
+// machine, TCP and UDP. If that port is closed, the node refuses the client. A node has at most one
+// splice.
 type Splice struct {
 	Answer[Door]
 	Addr netip.Addr `json:"addr"`
@@ -41,21 +39,19 @@ type Splice struct {
 }
 
 // Socks makes a port of this machine a SOCKS5 and HTTP proxy into the virtual network: programs
-// with a proxy setting connect as the node, and names are looked up by the node. The answer is
-// Door.
+// with a proxy setting connect as the node, and names are looked up by the node.
 type Socks struct {
 	Answer[Door]
 	// Port is a port of this machine; 0: a free one.
 	Port uint16 `json:"port"`
-	// On is an address of this machine; the zero Addr: 127.0.0.1, for its own programs only.
+	// On is an address of this machine; the zero Addr: 127.0.0.1.
 	On netip.Addr `json:"on,omitzero"`
-	// User and Password are what clients must give; both empty: nothing.
+	// User and Password are what clients must send; both empty: no authentication.
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 }
 
-// Doors asks for the port forwards between this machine and the virtual network, ordered by number;
-// answer []Door.
+// Doors lists the port forwards between this machine and the virtual network, ordered by number.
 type Doors struct{ Answer[[]Door] }
 
 // Door is a port forward between this machine and the virtual network.
@@ -92,7 +88,7 @@ const (
 )
 
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is
-// set. The answer is empty.
+// set.
 type CloseDoor struct {
 	Answer[Nothing]
 	ID  int  `json:"id"`

@@ -15,22 +15,21 @@ const (
 	ServiceChargen SmallService = "chargen" // RFC 864: sends characters without end; port 19
 )
 
-// ServeSmall runs a small server on a TCP and a UDP port until its listening socket is closed;
-// answer Socket.
+// ServeSmall runs a small server on a TCP and a UDP port until its listening socket is closed.
 type ServeSmall struct {
 	Answer[Socket]
 	Service SmallService `json:"service"`
 	Port    uint16       `json:"port,omitempty"` // 0: the service's own port
 }
 
-// Echo sends messages to an echo server and compares the answers; answer EchoResult. When its
-// context ends, it returns the result so far.
+// Echo sends messages to an echo server and compares the answers. When its context ends, it returns
+// the result so far.
 type Echo struct {
 	Answer[EchoResult]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port,omitempty"` // 0: 7
 	UDP  bool       `json:"udp,omitempty"`
-	// Count is the number of messages; 0: until the context ends.
+	// Count is the number of messages; 0: send until the context ends.
 	Count    int           `json:"count,omitempty"`
 	Size     int           `json:"size,omitempty"`        // bytes of each; 0: 64
 	Interval time.Duration `json:"interval_ns,omitempty"` // 0: 1 s

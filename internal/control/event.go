@@ -19,7 +19,7 @@ type TestReceived struct {
 	Text string     `json:"text"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (TestReceived) Event() string { return "test" }
 
 // Accepted is a connection that a Listen accepted.
@@ -28,18 +28,18 @@ type Accepted struct {
 	Socket   Socket `json:"socket"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Accepted) Event() string { return "accepted" }
 
 // SocketClosed is a connection that the peer closed with a FIN, or that failed.
 type SocketClosed struct {
 	Socket Socket `json:"socket"`
-	// Problem is why the connection failed; empty if the peer has closed its side in order, and its
-	// data can be read.
+	// Problem is why the connection failed; empty if the peer closed its side with a FIN, and its
+	// data can still be read.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (SocketClosed) Event() string { return "closed" }
 
 // Datagram is a datagram received on a UDP socket of a ListenUDP or SendUDP.
@@ -49,17 +49,17 @@ type Datagram struct {
 	Data []byte         `json:"data"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Datagram) Event() string { return "datagram" }
 
-// Undelivered is an ICMP error about a datagram of such a socket.
+// Undelivered is an ICMP error about a datagram of a ListenUDP's or SendUDP's socket.
 type Undelivered struct {
 	SID     int            `json:"sid"`
 	To      netip.AddrPort `json:"to"`
 	Problem string         `json:"problem"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Undelivered) Event() string { return "undelivered" }
 
 // Transferring is the progress of a file transfer, a few times a second.
@@ -71,7 +71,7 @@ type Transferring struct {
 	Progress Progress       `json:"progress"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Transferring) Event() string { return "progress" }
 
 // TransferEnded is the end of a file transfer.
@@ -80,7 +80,7 @@ type TransferEnded struct {
 	Problem  string   `json:"problem,omitempty"` // empty: it succeeded
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (TransferEnded) Event() string { return "transfer" }
 
 // Segment is one TCP segment sent or received on a socket that Verbose asked for.
@@ -90,7 +90,7 @@ type Segment struct {
 	Text string `json:"text"` // one line of the capture's decoder
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Segment) Event() string { return "segment" }
 
 // NeighborChanged is a change of a neighbor's state or UDP address.
@@ -98,13 +98,13 @@ type NeighborChanged struct {
 	Neighbor Neighbor      `json:"neighbor"`
 	Was      NeighborState `json:"was"`
 	For      time.Duration `json:"for_ns"` // time in that state
-	// First is set if it was never heard before.
+	// First is set if the node has never heard this neighbor before.
 	First bool `json:"first,omitempty"`
 	// From is the previous UDP address of its host name, if that has changed.
 	From string `json:"from,omitempty"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (NeighborChanged) Event() string { return "neighbor" }
 
 // LinkChanged is an interface that was taken down or up.
@@ -112,7 +112,7 @@ type LinkChanged struct {
 	Interface Interface `json:"interface"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (LinkChanged) Event() string { return "link" }
 
 // Message is any other line of text for the operator.
@@ -120,5 +120,5 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (Message) Event() string { return "message" }

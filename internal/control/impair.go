@@ -1,20 +1,20 @@
 package control
 
-// Impairments asks for the impairments of interfaces, with counters: for each interface first that
-// of sent packets, then that of received packets; answer []Impairment.
+// Impairments lists the impairments of interfaces, with counters: for each interface that of sent
+// packets, then that of received packets.
 type Impairments struct {
 	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
 // Impair replaces the impairment of the packets that an interface sends, receives, or both, and
-// returns those of the directions that it changed; answer []Impairment.
+// returns the impairments of the directions that it changed.
 type Impair struct {
 	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 	Way   Way    `json:"way,omitempty"`   // empty: both
-	// Words are those of tc-netem(8) and tc-codel(8), such as "delay 20ms 5ms loss 2% rate 10mbit
-	// limit 100 codel seed 7"; "off": none. An error names the wrong keyword.
+	// Words are arguments as in tc-netem(8) and tc-codel(8), such as "delay 20ms 5ms loss 2% rate
+	// 10mbit limit 100 codel seed 7"; "off": none. An error names the wrong keyword.
 	Words string `json:"words"`
 }
 
@@ -33,7 +33,7 @@ type Impairment struct {
 	Iface string `json:"iface"`
 	Way   Way    `json:"way"`
 	Words string `json:"words"`          // "nothing": packets pass as they are
-	Seed  uint64 `json:"seed,omitempty"` // that of Words, or a random one
+	Seed  uint64 `json:"seed,omitempty"` // from Words, or chosen at random
 	// Seen counts the packets that arrived since the impairment was set, Passed those that left.
 	// Inside is the number of packets in transit, Waiting the part of them in the rate's queue.
 	// Seen + Duplicated = Passed + Lost + QueueDropped + Overflowed + Inside, always.
@@ -43,13 +43,13 @@ type Impairment struct {
 	PassedBytes  uint64 `json:"passed_bytes"`
 	Lost         uint64 `json:"lost"`
 	QueueDropped uint64 `json:"queue_dropped"` // dropped by the rate's queue
-	Overflowed   uint64 `json:"overflowed"`    // because of the limit of packets in transit
+	Overflowed   uint64 `json:"overflowed"`    // dropped: too many packets in transit
 	Duplicated   uint64 `json:"duplicated"`
 	Corrupted    uint64 `json:"corrupted"`
 	Truncated    uint64 `json:"truncated"`
 	Reordered    uint64 `json:"reordered"`
-	Delayed      uint64 `json:"delayed"` // packets that were delayed
-	Marked       uint64 `json:"marked"`  // congestion experienced, by CoDel
+	Delayed      uint64 `json:"delayed"` // packets
+	Marked       uint64 `json:"marked"`  // with congestion experienced, by CoDel
 	Inside       int    `json:"inside"`
 	Waiting      int    `json:"waiting"`
 }

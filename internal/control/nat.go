@@ -2,7 +2,7 @@ package control
 
 import "net/netip"
 
-// NATs asks for the NATs of the node's interfaces; answer []NAT.
+// NATs lists the NATs of the node's interfaces.
 type NATs struct{ Answer[[]NAT] }
 
 // MaxNATSessions limits the sessions of one NAT in an answer.
@@ -18,7 +18,7 @@ type NAT struct {
 	Filtering string `json:"filtering"`
 	// Forwards are port forwards, such as "tcp 8080 10.0.0.2:80".
 	Forwards []string `json:"forwards"`
-	// Sessions are at most MaxNATSessions, sorted by inside address. Total is their whole number.
+	// Sessions are sorted by inside address and at most MaxNATSessions; Total counts all of them.
 	Sessions    []NATSession `json:"sessions"`
 	Total       int          `json:"total"`
 	MaxSessions int          `json:"max_sessions"`
@@ -26,7 +26,7 @@ type NAT struct {
 	Mappings    int          `json:"mappings"`
 	Created     uint64       `json:"created"`  // sessions
 	Expired     uint64       `json:"expired"`  // sessions
-	Evicted     uint64       `json:"evicted"`  // sessions from outside that were not answered
+	Evicted     uint64       `json:"evicted"`  // sessions from outside, without an answer
 	Refused     uint64       `json:"refused"`  // packets, because of a limit
 	Filtered    uint64       `json:"filtered"` // packets from outside
 	Out         uint64       `json:"out"`      // translated packets from inside
@@ -39,7 +39,8 @@ type NATSession struct {
 	Inside   string `json:"inside"`
 	Outside  string `json:"outside"`
 	Remote   string `json:"remote"`
-	// State is "open", "opening", "closing", or "unconfirmed": from outside, and not answered.
+	// State is "opening", "open", "closing", or "unconfirmed": opened from outside, without an
+	// answer.
 	State   string  `json:"state"`
 	Forward bool    `json:"forward,omitempty"` // through a port forward
 	Left    float64 `json:"left"`              // seconds until the timeout
@@ -47,7 +48,7 @@ type NATSession struct {
 	In      uint64  `json:"in"`                // packets
 }
 
-// SetNAT changes the NAT of an interface; answer Nothing.
+// SetNAT changes the NAT of an interface.
 type SetNAT struct {
 	Answer[Nothing]
 	Iface string `json:"iface"`
@@ -58,15 +59,15 @@ type SetNAT struct {
 	// Forward adds a port forward: "tcp" or "udp", a port, and the inside ADDR:PORT. The interface
 	// must have a NAT.
 	Forward []string `json:"forward,omitempty"`
-	// Without On and Forward, the NAT is removed, or only the port forward to Unforward, "tcp" or
-	// "udp" and a port.
+	// Unforward removes a port forward: "tcp" or "udp", and a port. If On, Forward and Unforward
+	// are all empty, SetNAT removes the NAT.
 	Unforward []string `json:"unforward,omitempty"`
 }
 
-// ClearNAT removes all sessions; answer NATCleared.
+// ClearNAT removes all sessions.
 type ClearNAT struct {
 	Answer[NATCleared]
-	Iface string `json:"iface,omitempty"` // only of this interface
+	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
 // NATCleared is how many sessions were removed.
@@ -75,9 +76,9 @@ type NATCleared struct {
 }
 
 // NATServe serves probes of NATs by STUN (RFC 5780) at two IPv4 addresses of the node, until one of
-// its four sockets is closed; answer NATServed.
+// its four sockets is closed.
 type NATServe struct {
-	Port uint16 `json:"port,omitempty"` // and the next one; 0: 3478
+	Port uint16 `json:"port,omitempty"` // and the port above it; 0: 3478
 }
 
 func (NATServe) answers(NATServed) {}
@@ -87,20 +88,19 @@ type NATServed struct {
 	At []netip.AddrPort `json:"at"`
 }
 
-// NATProbe finds out how the NATs between this node and a server of probes behave; answer
-// NATProbed.
+// NATProbe finds out how the NATs between this node and a NATServe behave.
 type NATProbe struct {
 	Server netip.AddrPort `json:"server"` // port 0: 3478
 }
 
 func (NATProbe) answers(NATProbed) {}
 
-// NATProbed is what a probe has found.
+// NATProbed is the result of a NATProbe.
 type NATProbed struct {
 	Server  netip.AddrPort `json:"server"`
 	Local   netip.AddrPort `json:"local"`
 	Outside netip.AddrPort `json:"outside"` // as the server sees Local
-	NAT     bool           `json:"nat"`     // the two differ
+	NAT     bool           `json:"nat"`     // Local and Outside differ
 	// Mapping and Filtering are empty if the server has only one address.
 	Mapping   string `json:"mapping"`
 	Filtering string `json:"filtering"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Interfaces asks for every interface, in the order of the configuration; answer []Interface.
+// Interfaces lists the interfaces, in the order of the configuration.
 type Interfaces struct{ Answer[[]Interface] }
 
 // Interface is one virtual network interface.
@@ -36,8 +36,8 @@ type Interface struct {
 // Address is an IPv6 address on a link with neighbor discovery.
 type Address struct {
 	Prefix netip.Prefix `json:"prefix"`
-	// State is "tentative" while duplicates are detected, "preferred", or "deprecated" when new
-	// connections use others.
+	// State is "tentative" during duplicate address detection, then "preferred", then "deprecated":
+	// new connections use other addresses.
 	State string `json:"state"`
 	// Preferred and Valid are the remaining lifetimes; absent: the address does not expire.
 	Preferred time.Duration `json:"preferred_ns,omitempty"`
@@ -70,7 +70,7 @@ type DeviceCounters struct {
 	Waited     uint64 `json:"waited"`   // OutPackets that waited for room
 }
 
-// Counters count one direction of an interface since the node started, or ClearCounters.
+// Counters count one direction of an interface since the node started, or since ClearCounters.
 type Counters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
@@ -80,7 +80,7 @@ type Counters struct {
 	Fragments  uint64 `json:"fragments,omitempty"`
 	Fragmented uint64 `json:"fragmented,omitempty"`
 	// Delivered counts received packets that a protocol of the node accepted, Forwarded those that
-	// were forwarded. With Drops, these are all received packets.
+	// the node forwarded. Together with Drops, they are all received packets.
 	Delivered uint64 `json:"delivered,omitempty"`
 	Forwarded uint64 `json:"forwarded,omitempty"`
 	// Drops lists the reasons that occurred, in a stable order. Packets includes received packets
@@ -94,7 +94,7 @@ type Drop struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Neighbors asks for the neighbors on the links that are up; answer []Neighbor.
+// Neighbors lists the neighbors on the links that are up.
 type Neighbors struct{ Answer[[]Neighbor] }
 
 // Neighbor is one node at the other end of an interface.
@@ -132,21 +132,21 @@ const (
 	NeighborProbe     NeighborState = "probe"     // it is asked for an answer
 )
 
-// SetLink takes an interface up or down, by name or by number; answer Interface.
+// SetLink takes an interface up or down, by name or by number.
 type SetLink struct {
 	Answer[Interface]
 	Iface string `json:"iface"`
 	Up    bool   `json:"up"`
 }
 
-// Loss asks for the share of forwarded packets that each interface drops; answer []LinkLoss.
+// Loss returns the share of forwarded packets that each interface drops.
 type Loss struct {
 	Answer[[]LinkLoss]
 	Iface string `json:"iface,omitempty"` // empty: every interface
 }
 
 // SetLoss drops a share of the packets forwarded over an interface, in both directions, and returns
-// the interfaces that it changed; answer []LinkLoss.
+// the interfaces that it changed.
 type SetLoss struct {
 	Answer[[]LinkLoss]
 	Percent float64 `json:"percent"`         // 0 to 100
@@ -160,7 +160,7 @@ type LinkLoss struct {
 	Dropped uint64  `json:"dropped"` // packets
 }
 
-// ClearCounters sets the counters of Interfaces and Impairments to zero; answer Nothing.
+// ClearCounters sets the counters of Interfaces and Impairments to zero.
 type ClearCounters struct {
 	Answer[Nothing]
 	Iface string `json:"iface,omitempty"` // empty: every interface

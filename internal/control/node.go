@@ -1,24 +1,24 @@
 package control
 
-// About asks for the node's name and mode; answer Node.
+// About returns the node's name and mode.
 type About struct{ Answer[Node] }
 
 // Node is a node's name and mode.
 type Node struct {
 	Name       string `json:"name"`
-	OldGrammar bool   `json:"old_grammar"` // its .lnx file has the syntax from before 2022
+	OldGrammar bool   `json:"old_grammar"` // its .lnx file has the old syntax, from before 2022
 	Forwarding bool   `json:"forwarding"`
-	Capturing  string `json:"capturing,omitempty"` // the file of PcapStart
+	Capturing  string `json:"capturing,omitempty"` // the file that PcapStart named
 }
 
-// Show asks for settings, sorted by key; answer []Setting.
+// Show lists settings, sorted by key.
 type Show struct {
 	Answer[[]Setting]
-	// Key is a key or the start of several ("tcp."); empty: all.
+	// Key is a key, or what several keys begin with, such as "tcp."; empty: all.
 	Key string `json:"key,omitempty"`
 }
 
-// Set changes a setting and returns it with its new value; answer Setting.
+// Set changes a setting and returns it with its new value.
 type Set struct {
 	Answer[Setting]
 	Key   string `json:"key"`
@@ -34,17 +34,17 @@ type Setting struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// Verbose starts or stops Segment events for the segments of a socket; answer Nothing.
+// Verbose starts or stops Segment events for the segments of a socket.
 type Verbose struct {
 	Answer[Nothing]
 	On  bool `json:"on"`
-	SID int  `json:"sid"` // AllSockets: all, including future ones
+	SID int  `json:"sid"` // AllSockets: all, also those opened later
 }
 
 // AllSockets is the SID of all sockets.
 const AllSockets = -1
 
-// PcapStart starts a capture of every packet of every interface to a pcapng file; answer Nothing.
+// PcapStart starts a capture of every packet of every interface to a pcapng file.
 type PcapStart struct {
 	Answer[Nothing]
 	File    string `json:"file"`
@@ -53,12 +53,12 @@ type PcapStart struct {
 	Overwrite bool `json:"overwrite,omitempty"`
 }
 
-// PcapStop stops the capture; answer Capture.
+// PcapStop stops the capture.
 type PcapStop struct{ Answer[Capture] }
 
 // Capture is the result of a capture of every packet.
 type Capture struct {
 	File    string `json:"file"`
 	Packets uint64 `json:"packets"`
-	Missed  uint64 `json:"missed"` // packets that the writer was too slow for
+	Missed  uint64 `json:"missed"` // packets lost because the writer was too slow
 }

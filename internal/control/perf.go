@@ -22,8 +22,8 @@ const (
 // PerfUnlimited is the Rate without a limit.
 const PerfUnlimited = -1
 
-// Perf measures the throughput to a server of iperf3's protocol. It answers with a PerfReport. When
-// its context ends, it returns the report so far, with an Error.
+// Perf measures the throughput to a server of iperf3's protocol. When its context ends, it returns
+// the report so far, with an Error.
 type Perf struct {
 	Answer[PerfReport]
 	Addr  netip.Addr `json:"addr"`
@@ -33,16 +33,16 @@ type Perf struct {
 	Time   time.Duration `json:"time_ns,omitempty"`
 	Bytes  int64         `json:"bytes,omitempty"`
 	Blocks int64         `json:"blocks,omitempty"`
-	// Omit is the time at the start that does not count, in whole seconds.
+	// Omit is the time at the start that the report leaves out, in whole seconds.
 	Omit time.Duration `json:"omit_ns,omitempty"`
 	// Every is the report interval; 0: 1 s; negative: only the final report.
 	Every time.Duration `json:"every_ns,omitempty"`
-	// Length is the size of a write; 0: 128 KiB, and for UDP what fits in a packet.
+	// Length is the size of a write; 0: 128 KiB, or for UDP what fits in a packet.
 	Length int `json:"length,omitempty"`
 	// Rate limits each stream, in bits per second; 0: 1 Mbit/s for UDP, otherwise no limit; -1: no
 	// limit.
 	Rate int64 `json:"rate,omitempty"`
-	// Burst is the number of blocks that are sent at once with a Rate; 0: each when it is due.
+	// Burst is the number of blocks that a stream with a Rate sends at once; 0: 1.
 	Burst    int  `json:"burst,omitempty"`
 	Parallel int  `json:"parallel,omitempty"` // streams; 0: 1
 	Reverse  bool `json:"reverse,omitempty"`  // the server sends
@@ -60,7 +60,7 @@ type Perf struct {
 }
 
 // PerfServe serves iperf3's protocol on a port, one test at a time, until its context ends, or in
-// the background until a PerfClose; answer PerfServed.
+// the background until a PerfClose.
 type PerfServe struct {
 	Answer[PerfServed]
 	Port       uint16 `json:"port,omitempty"` // 0: 5201
@@ -81,10 +81,10 @@ type PerfServed struct {
 	Busy  bool           `json:"busy"`
 }
 
-// PerfServers asks for the servers of iperf3's protocol; answer []PerfServed.
+// PerfServers lists the servers of iperf3's protocol.
 type PerfServers struct{ Answer[[]PerfServed] }
 
-// PerfClose closes the server on a port and stops its test; answer Nothing.
+// PerfClose closes the server on a port and stops its test.
 type PerfClose struct {
 	Answer[Nothing]
 	Port uint16 `json:"port,omitempty"` // 0: 5201
@@ -97,7 +97,7 @@ type PerfEnded struct {
 	Problem string     `json:"problem,omitempty"` // empty: success
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (PerfEnded) Event() string { return "perf" }
 
 // PerfReport is a report in the format of iperf3's JSON, with its names and units: bytes, bits per
@@ -109,7 +109,7 @@ type PerfReport struct {
 	Error     string         `json:"error,omitempty"`
 }
 
-// PerfStart is the parameters of a test.
+// PerfStart has the parameters of a test.
 type PerfStart struct {
 	Connected  []PerfConnected `json:"connected"`
 	Version    string          `json:"version"`
@@ -127,7 +127,7 @@ type PerfStart struct {
 	TestStart          PerfTestStart `json:"test_start"`
 }
 
-// PerfConnected is the two ends of a stream.
+// PerfConnected has the two ends of a stream.
 type PerfConnected struct {
 	Socket     int    `json:"socket"`
 	LocalHost  string `json:"local_host"`
@@ -148,7 +148,7 @@ type PerfHost struct {
 	Port uint16 `json:"port"`
 }
 
-// PerfTestStart is the agreed parameters of a test.
+// PerfTestStart has the parameters of a test that both ends agreed on.
 type PerfTestStart struct {
 	Protocol      string  `json:"protocol"` // TCP, UDP, RCP or RDT
 	NumStreams    int     `json:"num_streams"`
@@ -187,7 +187,7 @@ type PerfEnd struct {
 	ReceiverTCPCongestion string  `json:"receiver_tcp_congestion,omitempty"`
 }
 
-// PerfStreamEnd is the two ends' reports of a stream; for UDP there is one for both.
+// PerfStreamEnd has both ends' reports of a stream; for UDP they share one.
 type PerfStreamEnd struct {
 	Sender   *PerfRow `json:"sender,omitempty"`
 	Receiver *PerfRow `json:"receiver,omitempty"`
@@ -234,6 +234,6 @@ type PerfRow struct {
 	LostPercent *float64 `json:"lost_percent,omitempty"`
 	OutOfOrder  *int64   `json:"out_of_order,omitempty"`
 
-	Omitted *bool `json:"omitted,omitempty"` // of an interval that does not count
+	Omitted *bool `json:"omitted,omitempty"` // of an interval that the final report leaves out
 	Sender  bool  `json:"sender"`            // this end sends
 }

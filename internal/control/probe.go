@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SendTest sends one packet with the payload Text; answer TestSent.
+// SendTest sends one packet with the payload Text.
 type SendTest struct {
 	Answer[TestSent]
 	Addr  netip.Addr `json:"addr"`
@@ -18,8 +18,8 @@ type TestSent struct {
 	Bytes int `json:"bytes"`
 }
 
-// Ping sends ICMP echo requests and waits for the replies (RFC 792); answer PingResult. When its
-// context ends, it returns the statistics so far.
+// Ping sends ICMP echo requests and waits for the replies (RFC 792). When its context ends, it
+// returns the statistics so far.
 type Ping struct {
 	Answer[PingResult]
 	Addr netip.Addr `json:"addr"`
@@ -39,12 +39,12 @@ type Ping struct {
 	// Fragment selects who may fragment: "dont" or empty (every node), "do" (no node, to find the
 	// path MTU), or "want" (only this node).
 	Fragment string `json:"pmtudisc,omitempty"`
-	// Timeout is how long to wait for the first reply after the last request; 0: 10 s.
+	// Timeout is how long to wait after the last request if nothing was answered; 0: 10 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 	// Deadline ends the ping after this time, or at the first error; 0: no deadline.
 	Deadline time.Duration `json:"deadline_ns,omitempty"`
-	// Flood sends the next request as soon as the last is answered, but at least 100 per second.
-	// Adaptive waits for the answer, and at least 2 ms between requests.
+	// Flood sends the next request as soon as the last is answered, or after 10 ms. Adaptive waits
+	// for the answer, and at least 2 ms.
 	Flood    bool `json:"flood,omitempty"`
 	Adaptive bool `json:"adaptive,omitempty"`
 	// Broadcast allows a broadcast address.
@@ -107,7 +107,7 @@ type WrongData struct {
 	Data []byte `json:"data"` // the received data
 }
 
-// PingResult is the statistics of a Ping.
+// PingResult has the statistics of a Ping.
 type PingResult struct {
 	Addr       netip.Addr    `json:"addr"`
 	Sent       int           `json:"sent"`
@@ -134,7 +134,7 @@ const (
 	ProbeTCP  ProbeKind = "tcp"
 )
 
-// Traceroute sends probes with increasing TTL until Addr answers; answer []Hop.
+// Traceroute sends probes with increasing TTL until Addr answers.
 type Traceroute struct {
 	Answer[[]Hop]
 	Addr     netip.Addr `json:"addr"`
@@ -155,9 +155,9 @@ type Traceroute struct {
 	PathMTU bool `json:"path_mtu,omitempty"`
 	// Source is as in Ping.
 	Source string `json:"source,omitempty"`
-	// Wait is how long to wait for a reply; 0: 5 s. It is less if another reply of the same hop has
-	// arrived (Here times its round trip; 0: 3), or of a later hop (Near times; 0: 10). A negative
-	// Here or Near disables this.
+	// Wait is how long to wait for a reply; 0: 5 s. If another reply of the same hop has arrived,
+	// it is only Here times that round trip (0: 3); if one of a later hop has, Near times (0: 10).
+	// A negative Here or Near disables this.
 	Wait time.Duration `json:"wait_ns,omitempty"`
 	Here float64       `json:"here,omitempty"`
 	Near float64       `json:"near,omitempty"`
@@ -167,7 +167,7 @@ type Traceroute struct {
 	Each func(Hop) `json:"-"`
 }
 
-// Hop is one distance of a Traceroute.
+// Hop has the replies from one distance in hops.
 type Hop struct {
 	TTL     int     `json:"ttl"`
 	Replies []Reply `json:"replies"` // one for each probe; the zero From: no reply

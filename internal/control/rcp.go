@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// RCPOptions configures one end of RCP, the sliding-fence transport. The zero RCPOptions is
-// founding document 000's, except for the Timeout.
+// RCPOptions configures one end of RCP, the sliding-fence transport. The zero RCPOptions follows
+// founding document 000, except for the Timeout.
 type RCPOptions struct {
 	// Width is the number of packets in the fence; 0: 32.
 	Width int `json:"width,omitempty"`
 	// Window uses only the contiguous part of an acknowledgment, like a classic window.
 	Window bool `json:"window,omitempty"`
-	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), and not every 10
-	// ms.
+	// Timer retransmits a packet when its retransmission timer expires (RFC 6298), not every 10 ms.
 	Timer bool `json:"timer,omitempty"`
-	// Timeout is the silence after which a connection fails; 0: 3 s.
+	// Timeout is how long the peer may be silent before the connection fails; 0: 3 s.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 }
 
-// RCPEcho opens an echo server for RCP on a UDP port; answer RCPPort.
+// RCPEcho opens an echo server for RCP on a UDP port.
 type RCPEcho struct {
 	Answer[RCPPort]
 	Port    uint16     `json:"port"`
@@ -31,13 +30,13 @@ type RCPPort struct {
 	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
 }
 
-// RCPClose closes everything of RCP on a UDP port; answer Nothing.
+// RCPClose closes the RCP server or client on a UDP port, and its connections.
 type RCPClose struct {
 	Answer[Nothing]
 	Port uint16 `json:"port"`
 }
 
-// RCPSockets asks for the ports and connections of RCP; answer []RCPSocket.
+// RCPSockets lists the ports and connections of RCP.
 type RCPSockets struct{ Answer[[]RCPSocket] }
 
 // RCPSocket is a connection or a listener, with its counters.
@@ -47,7 +46,7 @@ type RCPSocket struct {
 	State  string         `json:"state"`  // listening, connecting, open or lingering
 
 	Unacked int           `json:"unacked"` // packets sent and not acknowledged
-	Held    int           `json:"held"`    // packets in the fence that wait for an earlier one
+	Held    int           `json:"held"`    // packets in the fence that wait for a missing one
 	Unsent  int           `json:"unsent"`  // bytes not yet in packets
 	Unread  int           `json:"unread"`  // bytes received and not read
 	SRTT    time.Duration `json:"srtt_ns"` // 0: no sample
@@ -69,7 +68,6 @@ func (c *RCPCounts) Sent() uint64 { return c.DAT + c.ACK + c.FIN }
 
 // RCPCount runs the measuring client of founding document 000: it writes random pieces of 200 to
 // 399 bytes with pauses of 2 to 19 ms to an echo server, and compares the echo with the data.
-// The answer is RCPCounted.
 type RCPCount struct {
 	Answer[RCPCounted]
 	Addr    netip.Addr `json:"addr"`

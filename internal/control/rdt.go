@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// RDTOptions configures one end of RDT, the reliable data transfer of founding document 003.
-// Window, Payload, Timeout, Cumulative, Compress and Interleave are the server's, which sends;
-// Checksum is the client's, and the server uses the same.
+// RDTOptions configures one end of RDT, the reliable data transfer of founding document 003. The
+// server, which sends, uses Window, Payload, Timeout, Cumulative, Compress and Interleave. The
+// client chooses the Checksum, and the server uses the same.
 type RDTOptions struct {
 	// Window is the maximum number of unacknowledged packets; 0: 128.
 	Window int `json:"window,omitempty"`
 	// Payload is the number of an object's bytes in a packet; 0: 1325.
 	Payload int `json:"payload,omitempty"`
-	// Checksum is the checksum of packets: md5 or crc32c; empty: md5.
+	// Checksum is the algorithm of the packets' checksums: md5 or crc32c; empty: md5.
 	Checksum string `json:"checksum,omitempty"`
-	// Timeout is the retransmission timeout of a packet; 0: from the round-trip time (RFC 6298),
-	// and one second before the first sample.
+	// Timeout is the retransmission timeout of a packet; 0: computed from the round-trip time (RFC
+	// 6298), and one second before the first sample.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
-	// Cumulative limits acknowledgments to the next expected packet, as in the document. A missing
+	// Cumulative limits acknowledgments to the next expected packet, as in document 003. A missing
 	// packet is then retransmitted after every third duplicate, or a timeout. Otherwise they also
 	// name the received packet, and only lost packets are retransmitted.
 	Cumulative bool `json:"cumulative,omitempty"`
@@ -30,7 +30,7 @@ type RDTOptions struct {
 	Patience time.Duration `json:"patience_ns,omitempty"`
 }
 
-// RDTServe serves files in their present state on a UDP port until an RDTClose; answer RDTServed.
+// RDTServe serves files, as they are now, on a UDP port until an RDTClose.
 type RDTServe struct {
 	Answer[RDTServed]
 	Port uint16 `json:"port"`
@@ -47,24 +47,24 @@ type RDTServed struct {
 	Bytes   int64          `json:"bytes"`
 }
 
-// RDTClose closes everything of RDT on a UDP port; answer Nothing.
+// RDTClose closes the RDT server or client on a UDP port, and its flows.
 type RDTClose struct {
 	Answer[Nothing]
 	Port uint16 `json:"port"`
 }
 
-// RDTFlows asks for all servers and flows; answer []RDTFlow.
+// RDTFlows lists the servers, each before its flows, and the clients' flows.
 type RDTFlows struct{ Answer[[]RDTFlow] }
 
-// RDTFlow is one end of a flow, or a server, which its flows follow.
+// RDTFlow is one end of a flow, or a server.
 type RDTFlow struct {
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a server
 	// State is serving for a server, sending or done for its flows, and receiving or done for a
 	// client's flow.
 	State string `json:"state"`
-	// Objects and Bytes are all that a server has, what a client of its flows requested, or what a
-	// client's flow has received.
+	// Objects and Bytes count what a server has, what the client of a server's flow requested, or
+	// what a client's flow has received.
 	Objects int   `json:"objects"`
 	Bytes   int64 `json:"bytes"`
 
@@ -75,7 +75,7 @@ type RDTFlow struct {
 	SRTT     time.Duration `json:"srtt_ns"`   // 0: no sample
 }
 
-// RDTList requests a server's listing; answer []RDTEntry.
+// RDTList requests a server's listing.
 type RDTList struct {
 	Answer[[]RDTEntry]
 	Addr    netip.Addr `json:"addr"`
@@ -90,7 +90,7 @@ type RDTEntry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// RDTFetch fetches objects from a server, many in one flow; answer RDTFetched.
+// RDTFetch fetches objects from a server, many in one flow.
 type RDTFetch struct {
 	Answer[RDTFetched]
 	Addr netip.Addr `json:"addr"`
@@ -109,7 +109,7 @@ type RDTFetch struct {
 	Progress func(Progress) `json:"-"`
 }
 
-// RDTFetched is the result of a fetch. Failures of single objects are in their Problem.
+// RDTFetched is the result of a fetch. If an object failed, its Problem says why.
 type RDTFetched struct {
 	Objects []RDTObject `json:"objects"` // in the order of Names
 	Bytes   int64       `json:"bytes"`   // the size of the complete objects

@@ -3,7 +3,7 @@ package control
 // Reload makes the node reload its file and apply what has changed in it: interfaces, neighbors,
 // links, routes, RIP, port forwards and settings. Connections stay open, except those whose local
 // address is removed. Settings changed by hand stay if the file has not changed there. A file with
-// errors changes nothing, nor does one that needs a restart. The answer is Reloaded.
+// errors changes nothing, nor does one that needs a restart.
 type Reload struct {
 	Answer[Reloaded]
 	// Try reports the changes without applying them.

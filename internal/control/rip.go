@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RIP asks for the state of the routing protocol; answer RIPInfo.
+// RIP returns the state of the routing protocol.
 type RIP struct{ Answer[RIPInfo] }
 
 // RIPInfo is the state of the routing protocol.
@@ -54,7 +54,7 @@ type RIPInterface struct {
 	Passive bool   `json:"passive"`
 	Cost    int    `json:"cost"`
 	Send    string `json:"send,omitempty"`    // RIPv2: RFC 2453's name of the send mode
-	Receive string `json:"receive,omitempty"` // and of the receive mode
+	Receive string `json:"receive,omitempty"` // the same of the receive mode
 	Auth    string `json:"auth,omitempty"`    // algorithm of the signing key; empty: none
 	In      uint64 `json:"in"`                // accepted messages
 	Out     uint64 `json:"out"`               // responses
@@ -93,5 +93,5 @@ type RIPNews struct {
 	Text  string `json:"text"`
 }
 
-// Event is part of the interface of that name.
+// Event implements the interface Event.
 func (RIPNews) Event() string { return "rip" }

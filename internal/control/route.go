@@ -2,7 +2,7 @@ package control
 
 import "net/netip"
 
-// Routes asks for the routes in use, sorted by prefix; answer []Route.
+// Routes lists the routes in use, sorted by prefix.
 type Routes struct{ Answer[[]Route] }
 
 // Route is one route in use.
@@ -35,8 +35,8 @@ const (
 	RouteProhibit    RouteKind = "prohibit"    // the same, with "prohibited" as the reason
 )
 
-// AddRoute adds a static route; answer Nothing. Of several routes to a prefix the node uses the one
-// with the lowest metric whose interface is up; if several have that metric, the first.
+// AddRoute adds a static route. Of several routes to a prefix, the node uses the first one with the
+// lowest metric among those whose interface is up.
 type AddRoute struct {
 	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"` // without host bits
@@ -45,7 +45,7 @@ type AddRoute struct {
 	Kind   RouteKind    `json:"kind,omitempty"`
 }
 
-// DelRoute removes the static routes to a prefix; answer Nothing.
+// DelRoute removes the static routes to a prefix.
 type DelRoute struct {
 	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"`

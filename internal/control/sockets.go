@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sockets asks for every socket, by number; answer []Socket.
+// Sockets lists the sockets, ordered by number.
 type Sockets struct {
 	Answer[[]Socket]
 	// Info adds each connection's internal state.
@@ -22,9 +22,9 @@ type Socket struct {
 	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; for a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; for a listener: the backlog
-	// Program is set if the socket is the kernel's, of a program that runs as this host.
+	// Program is set for a socket in the kernel, of a program that runs as this host.
 	Program bool `json:"program,omitempty"`
-	// Timer is nil if it was not requested, or none is running.
+	// Timer is nil if it was not requested, or no timer is running.
 	Timer *Timer `json:"timer,omitempty"`
 	Info  *Info  `json:"info,omitempty"`
 }
@@ -35,7 +35,7 @@ type Timer struct {
 	// keepalive probe or its failure, or "timewait".
 	Name    string        `json:"name"`
 	In      time.Duration `json:"in_ns"`
-	Retries int           `json:"retries"` // without an answer
+	Retries int           `json:"retries"` // retransmissions without an answer
 }
 
 // Info is a connection's internal state, like Linux's TCP_INFO as ss -ti shows it.
@@ -95,8 +95,8 @@ type Info struct {
 
 	LostRetransmits uint64        `json:"lost_retransmits"`
 	FastRecoveries  uint64        `json:"fast_recoveries"`
-	TimeoutEpisodes uint64        `json:"timeout_episodes"` // and their total time until the
-	TimeoutTime     time.Duration `json:"timeout_time_ns"`  // next delivery
+	TimeoutEpisodes uint64        `json:"timeout_episodes"`
+	TimeoutTime     time.Duration `json:"timeout_time_ns"` // of all episodes, each until the next delivery
 	DupAcks         uint64        `json:"dup_acks"`
 	Retries         int           `json:"retries"`         // timeouts since the last answer
 	Probes          int           `json:"probes"`          // unanswered window probes
@@ -107,43 +107,42 @@ type Info struct {
 	Unread          int           `json:"unread"`          // bytes received and not read
 
 	// Limited is what limits the data in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
-	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is the time since this reason
-	// applies; it is 0 for a program's connection, whose kernel does not report it.
+	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is how long this reason has
+	// applied; it is 0 for a program's connection, because the kernel does not report it.
 	Limited    string        `json:"limited"`
 	LimitedFor time.Duration `json:"limited_for_ns"`
-	// BusyTime is the time with data to send; RwndLimited the part of it spent waiting for the
-	// peer's window, SndbufLimited that for room in the send buffer.
+	// BusyTime is the time with data to send. Parts of it are RwndLimited, spent waiting for the
+	// peer's window, and SndbufLimited, for room in the send buffer.
 	BusyTime      time.Duration `json:"busy_time_ns"`
 	RwndLimited   time.Duration `json:"rwnd_limited_ns"`
 	SndbufLimited time.Duration `json:"sndbuf_limited_ns"`
 	// NotSent is the number of bytes written but not sent. SendBuffer and RecvBuffer are current
-	// buffer sizes, RecvSpace is the most that was read in one round trip of RecvRTT.
-	NotSent    int           `json:"notsent_bytes"`
-	SendBuffer int           `json:"send_buffer"`
-	RecvBuffer int           `json:"recv_buffer"`
-	RecvSpace  int           `json:"rcv_space"`
-	RecvRTT    time.Duration `json:"rcv_rtt_ns"`
-	// Time since data was last sent, data was received, an ACK was received.
-	LastSent     time.Duration `json:"last_sent_ns"`
-	LastReceived time.Duration `json:"last_received_ns"`
-	LastAck      time.Duration `json:"last_ack_ns"`
+	// buffer sizes, RecvSpace is the most that the program read in one RecvRTT.
+	NotSent      int           `json:"notsent_bytes"`
+	SendBuffer   int           `json:"send_buffer"`
+	RecvBuffer   int           `json:"recv_buffer"`
+	RecvSpace    int           `json:"rcv_space"`
+	RecvRTT      time.Duration `json:"rcv_rtt_ns"`
+	LastSent     time.Duration `json:"last_sent_ns"`     // since data was last sent
+	LastReceived time.Duration `json:"last_received_ns"` // since data was last received
+	LastAck      time.Duration `json:"last_ack_ns"`      // since an ACK was last received
 }
 
 // Listen opens a listener and accepts all connections. Each connection gets its own socket and an
-// Accepted event. The answer is Socket.
+// Accepted event.
 type Listen struct {
 	Answer[Socket]
 	Port uint16 `json:"port"`
 }
 
-// Connect opens a connection and waits until it is established; answer Socket.
+// Connect opens a connection and waits until it is established.
 type Connect struct {
 	Answer[Socket]
 	Addr netip.Addr `json:"addr"`
 	Port uint16     `json:"port"`
 }
 
-// Write writes to a connection and waits until all of it is in the send buffer; answer Written.
+// Write writes to a connection and waits until all of it is in the send buffer.
 type Write struct {
 	Answer[Written]
 	SID  int    `json:"sid"`
@@ -155,7 +154,7 @@ type Written struct {
 	Bytes int `json:"bytes"`
 }
 
-// Read waits for data on a connection and reads up to N bytes; answer Data.
+// Read waits for data on a connection and reads up to N bytes.
 type Read struct {
 	Answer[Data]
 	SID int `json:"sid"`
@@ -170,7 +169,7 @@ type Data struct {
 	EOF   bool   `json:"eof"` // the peer has closed and there is no more
 }
 
-// Window asks for both windows of a connection; answer Windows.
+// Window returns both windows of a connection.
 type Window struct {
 	Answer[Windows]
 	SID int `json:"sid"`
@@ -183,7 +182,7 @@ type Windows struct {
 	Receive int `json:"receive"` // as we announced
 }
 
-// Shutdown closes one direction of a connection or both; answer Nothing.
+// Shutdown closes one direction of a connection or both.
 type Shutdown struct {
 	Answer[Nothing]
 	SID int `json:"sid"`
@@ -200,14 +199,13 @@ const (
 	ShutdownBoth  How = "both"
 )
 
-// Close closes a socket and returns at once. Written data is still sent. The answer is empty.
+// Close closes a socket and returns at once. Written data is still sent.
 type Close struct {
 	Answer[Nothing]
 	SID int `json:"sid"`
 }
 
-// Congestion changes a connection's congestion control, and returns the connection with its Info;
-// answer Socket.
+// Congestion changes a connection's congestion control, and returns the connection with its Info.
 type Congestion struct {
 	Answer[Socket]
 	SID  int    `json:"sid"`
@@ -215,15 +213,14 @@ type Congestion struct {
 }
 
 // ListenUDP opens a UDP socket. Received datagrams are Datagram events. A Write goes to the sender
-// of the last datagram. The answer is Socket.
+// of the last datagram.
 type ListenUDP struct {
 	Answer[Socket]
 	Port uint16 `json:"port"` // 0: a free port
 }
 
 // SendUDP sends one datagram from a socket connected to Addr and Port, which the first call opens
-// and later calls reuse. Replies are Datagram events, ICMP errors Undelivered events. Answer
-// DatagramSent.
+// and later calls reuse. Replies are Datagram events, ICMP errors Undelivered events.
 type SendUDP struct {
 	Answer[DatagramSent]
 	Addr netip.Addr `json:"addr"`

@@ -1,9 +1,9 @@
 package control
 
-// TCPCounters asks for the counters of TCP; answer TCPCounted.
+// TCPCounters returns the counters of TCP.
 type TCPCounters struct{ Answer[TCPCounted] }
 
-// TCPCounted is the counters of TCP, for all connections together, since the node started.
+// TCPCounted has the counters of TCP, for all connections together, since the node started.
 type TCPCounted struct {
 	SegmentsIn  uint64 `json:"segments_in"`
 	SegmentsOut uint64 `json:"segments_out"` // including retransmissions
@@ -16,7 +16,7 @@ type TCPCounted struct {
 	// Established is the number of connections in ESTABLISHED or CLOSE-WAIT (RFC 4022's
 	// tcpCurrEstab).
 	Established int `json:"established"`
-	// ChallengeAcks are those of RFC 5961, cookies those of RFC 4987.
+	// ChallengeAcks are those of RFC 5961, the cookies those of RFC 4987.
 	ChallengeAcks   uint64 `json:"challenge_acks"`
 	CookiesSent     uint64 `json:"cookies_sent"`
 	CookiesAccepted uint64 `json:"cookies_accepted"`

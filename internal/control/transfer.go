@@ -6,7 +6,7 @@ import (
 )
 
 // SendFile connects, sends the file at Path and closes; it waits until the peer has acknowledged
-// everything. The answer is Transfer.
+// everything.
 type SendFile struct {
 	Answer[Transfer]
 	// Path is the file; empty: send Random bytes.
@@ -18,7 +18,7 @@ type SendFile struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Random is the number of random bytes to send if Path is empty.
 	Random int64 `json:"random,omitempty"`
-	// Once says that the transfer will not be continued: an error does not say how.
+	// Once says that the client will not resume the transfer, so its error does not say how.
 	Once bool `json:"once,omitempty"`
 	// NoVerify sends only the bytes of the file. Otherwise a RecvFile at the other end also
 	// receives their length and SHA-256, and answers with the SHA-256 of its file.
@@ -29,7 +29,7 @@ type SendFile struct {
 }
 
 // RecvFile listens, accepts one connection, stores the received data in Path and closes. During the
-// transfer, and after a failure, the data is in Path with ".part" appended. The answer is Transfer.
+// transfer, and after a failure, the data is in Path with ".part" appended.
 type RecvFile struct {
 	Answer[Transfer]
 	// Path is the file; empty: the data is counted and discarded.
@@ -53,7 +53,7 @@ type RecvFile struct {
 	Progress func(Progress) `json:"-"`
 }
 
-// Transfers lists the transfers in progress, oldest first. Answer []Underway.
+// Transfers lists the transfers in progress, oldest first.
 type Transfers struct{ Answer[[]Underway] }
 
 // Underway is a transfer in progress.
@@ -61,7 +61,7 @@ type Underway struct {
 	ID   int    `json:"id"` // from 1, never reused
 	Path string `json:"path"`
 	Sent bool   `json:"sent"` // false: received
-	// What names the command: "sendfile", "recvfile" or "fetch".
+	// What is the command: "sendfile", "recvfile" or "fetch".
 	What string `json:"what"`
 	// Port is the port on which a recvfile listens; 0 for others.
 	Port     uint16         `json:"port,omitempty"`
@@ -70,7 +70,7 @@ type Underway struct {
 	Progress Progress       `json:"progress"`
 }
 
-// StopTransfer stops a transfer, whose own request fails with ErrStopped. The answer is empty.
+// StopTransfer stops a transfer. The request that started it fails with ErrStopped.
 type StopTransfer struct {
 	Answer[Nothing]
 	ID int `json:"id"`
@@ -78,7 +78,7 @@ type StopTransfer struct {
 
 // Progress is the progress of a transfer. Bytes and Total count from Offset.
 type Progress struct {
-	// ID is the number of Underway; 0: it has none.
+	// ID is the transfer's number in Underway; 0: it has none.
 	ID      int           `json:"id,omitempty"`
 	Offset  int64         `json:"offset,omitempty"`
 	Bytes   int64         `json:"bytes"`
@@ -97,11 +97,11 @@ type Transfer struct {
 	Seconds float64        `json:"seconds"`          // from the first byte to the last
 	MBPerS  float64        `json:"mb_per_s"`
 	SHA256  string         `json:"sha256"` // the digest of the first Offset + Bytes bytes, in hex
-	// Verified says that both ends have compared their SHA-256, and they are equal.
+	// Verified is set if both ends compared their SHA-256, and they are equal.
 	Verified bool `json:"verified,omitempty"`
 	// Note is a remark on a successful transfer; empty: none.
 	Note string `json:"note,omitempty"`
-	// Once is that of the request: its client reports the result.
+	// Once is the request's Once: the client that set it reports the result itself.
 	Once bool `json:"once,omitempty"`
 
 	// Possible limits of the rate; zero for a receiver.

@@ -84,11 +84,11 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 	case control.PerfRDT:
 		p.RDT = true
 	default:
-		return p, control.Misuse("protocol %q: want tcp, udp, rcp or rdt", r.Proto)
+		return p, control.Misuse("protocol %q: must be tcp, udp, rcp or rdt", r.Proto)
 	}
 	if p.RDT && (r.Rate > 0 || r.Length > 0 || r.Bytes > 0 || r.Blocks > 0) {
 		return p, control.Misuse(
-			"RDT sends whole objects: want neither rate, length, bytes nor blocks")
+			"RDT sends whole objects: it has no rate, length, bytes and blocks")
 	}
 	if (p.UDP || p.RCP || p.RDT) && (r.Congestion != "" || r.MSS != 0 || r.NoDelay) {
 		return p, control.Misuse(
@@ -120,7 +120,7 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 func blockLength(p *Params) error {
 	switch {
 	case p.Len < 0:
-		return control.Misuse("a length of %d", p.Len)
+		return control.Misuse("length %d: must not be negative", p.Len)
 	case p.Len > 0:
 	case p.UDP: // the control connection will say what fits
 	case p.RCP:

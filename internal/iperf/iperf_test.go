@@ -186,7 +186,7 @@ func TestPerfRequestsThatAreWrong(t *testing.T) {
 		"parallel 129":           {Parallel: 129},
 		"len 65508":              {Proto: control.PerfUDP, Length: 65508},
 		"reverse and bidirectio": {Reverse: true, Bidir: true},
-		"a length of -1":         {Length: -1},
+		"length -1":              {Length: -1},
 	} {
 		req.Addr = operatortest.Second
 		_, err := control.Ask(t.Context(), a, req)

@@ -190,7 +190,7 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 	s := study(1, 1)
 	s.Mark = "ffffffff"
 	_, err = lab.Run(t.Context(), s, lab.Options{Dir: dir})
-	require.ErrorContains(t, err, "trials.csv:2: not a file of results: a row of experiment 3f0c9a11")
+	require.ErrorContains(t, err, "trials.csv:2: not a file of results: the row belongs to experiment 3f0c9a11")
 }
 
 func TestResultsThatCannotBe(t *testing.T) {

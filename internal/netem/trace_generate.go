@@ -16,7 +16,7 @@ const (
 )
 
 // ErrTrace is the error of a trace that cannot be generated.
-var ErrTrace = errors.New("impossible trace")
+var ErrTrace = errors.New("cannot generate this trace")
 
 // TraceKinds are the values of TraceSpec.Kind.
 var TraceKinds = []string{"const", "poisson", "onoff", "cell"}

@@ -94,7 +94,7 @@ func (h *Requests) sourceOf(
 			addr, dst)
 	}
 	if _, ours := s.Interfaces().Owns(addr); !ours {
-		return addr, -1, control.Misuse("source %v is no address of this node", addr)
+		return addr, -1, control.Misuse("source %v is not an address of this node", addr)
 	}
 	return addr, -1, nil
 }

@@ -163,7 +163,7 @@ func machineError(err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		names = append(names, control.ErrPortInUse)
 	case errors.Is(err, syscall.EACCES):
-		return control.Also(errors.New("permission denied: ports below 1024 are mostly root's"),
+		return control.Also(errors.New("permission denied: ports below 1024 usually need root"),
 			syscall.EACCES, control.ErrUsage)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		names = append(names, control.ErrUsage)

@@ -69,7 +69,7 @@ func read(from io.Reader, cell *plan.Cell, trial int, record bool) (
 func line(fields []string, t *result.Trial, r *result.Record) error {
 	const head = 2
 	if len(fields) < head {
-		return fmt.Errorf("want %d fields or more", head)
+		return fmt.Errorf("must have at least %d fields", head)
 	}
 	var values result.Values
 	switch fields[0] {
@@ -107,7 +107,7 @@ func line(fields []string, t *result.Trial, r *result.Record) error {
 
 func numbers(fields []string, to []float64) (err error) {
 	if len(fields) != len(to) {
-		return fmt.Errorf("want %d numbers", len(to))
+		return fmt.Errorf("must have %d numbers", len(to))
 	}
 	for i := range to {
 		if to[i], err = strconv.ParseFloat(fields[i], 64); err != nil {

@@ -23,7 +23,7 @@ function ask(name, value, transfer = []) {
   });
 }
 
-const readable = 10_000; // milliseconds that a message stays
+const readable = 10_000; // milliseconds that a message is shown
 let fading;
 /** say shows a message. An error stays until the next message, or until the user dismisses it. */
 const say = (text, bad = false, stay = bad) => {
@@ -83,7 +83,7 @@ const told = {
   },
   output: ({ node, text, at }) => addTerminal(node).print(at, text),
   opened() {
-    for (const r of responses.values()) r.reject(new TypeError("another network starts"));
+    for (const r of responses.values()) r.reject(new TypeError("another network was started"));
     responses.clear();
     terminals.clear();
     marks = [];
@@ -104,7 +104,7 @@ const told = {
   state: show,
   problem: (text) => say(text, true),
   crashed(text) {
-    say(`The network has stopped: ${text}. Restart runs it again.`, true);
+    say(`The network has stopped: ${text}. Press Restart to run it again.`, true);
     setSpeed(0);
   },
 };
@@ -136,7 +136,7 @@ function show(now) {
   $("scrub").max = Math.max(1, Math.ceil(now.end / 1e6));
   if (!dragging) $("scrub").value = Math.round(now.at / 1e6);
   $("scrub").setAttribute("aria-valuetext", seconds(now.at));
-  const behind = now.speed > 0 && now.slow < 0.7 ? " · slower than asked: the network has much to do" : "";
+  const behind = now.speed > 0 && now.slow < 0.7 ? " · slower than the chosen speed: this computer cannot keep up" : "";
   $("figures").textContent = `${now.packets.toLocaleString("en")} packets · ${now.retransmits} retransmitted · hash ${now.hash}${behind}`;
 }
 
@@ -236,7 +236,7 @@ fileInput.addEventListener("change", async () => {
 /** upload gives a file to a node. */
 async function upload(node, file) {
   if (file.size > largest) {
-    say(`${file.name} has ${file.size.toLocaleString("en")} bytes; a file may have ${largest.toLocaleString("en")}.`, true);
+    say(`${file.name} has ${file.size.toLocaleString("en")} bytes; the limit is ${largest.toLocaleString("en")}.`, true);
     return;
   }
   const url = await new Promise((done) => {
@@ -246,7 +246,7 @@ async function upload(node, file) {
   });
   try {
     await ask("input", { node, file: file.name, data: url.slice(url.indexOf(",") + 1) });
-    say(`${node} has ${file.name}.`);
+    say(`${file.name} is now on ${node}.`);
   } catch (e) {
     complain(e);
   }
@@ -254,12 +254,12 @@ async function upload(node, file) {
 
 /** drop takes dropped files: those of a network for the editor, others for the node of the open tab. */
 async function drop(list) {
-  if (embedded) return say("An embedded network takes no files: open it in the playground.", true);
+  if (embedded) return say("This network is embedded in another page and accepts no files: open it in the playground.", true);
   if (chosen === "Network" || list.some(Editor.isNetwork)) {
     choose("Network");
     return editor.open(list);
   }
-  if (chosen === "Laboratory") return say("Drop files on the tab of a node or on Files.", true);
+  if (chosen === "Laboratory") return say("Drop files on a node's tab or on the tab Files.", true);
   for (const file of list) await upload(chosen === "Files" ? fileNode.value : chosen, file);
   if (chosen === "Files") await listFiles();
 }
@@ -312,7 +312,7 @@ const lessons = new Lessons({
   type(node, line) {
     choose(node);
     if (terminals.has(node)) return terminals.get(node).ask.line(line);
-    say("Start the network of the lesson first.", true);
+    say("Start the lesson's network first.", true);
   },
   lab(name, changes) {
     choose("Laboratory");
@@ -373,7 +373,7 @@ async function start({ network, seed, inputs = [], at = 0, address }) {
   choose(opened.nodes[0]);
   document.body.dataset.nodes = opened.nodes.join(" ");
   await (picture ?? reload());
-  say(opened.errors.length ? `Some inputs of the link failed: ${opened.errors[0]}` : "", opened.errors.length > 0);
+  say(opened.errors.length ? `A command or file in the link failed: ${opened.errors[0]}` : "", opened.errors.length > 0);
   if (at === 0) await play(true);
 }
 
@@ -381,7 +381,7 @@ async function start({ network, seed, inputs = [], at = 0, address }) {
 function joined(is) {
   document.body.classList.toggle("joined", is);
   for (const id of ["play", "step", "speed", "scrub", "share", "embed"]) $(id).disabled = is;
-  $("reach").textContent = is ? "This page is a node of another network. Time is real: it cannot stop or go back."
+  $("reach").textContent = is ? "This page is a node of another network. It runs in real time: it cannot pause or go back."
     : "Everything runs in this page. A browser has no real sockets, so these hosts reach only each other.";
 }
 
@@ -390,7 +390,7 @@ function addTerminal(node) {
     const input = (i) => ask("input", { node, ...i }).catch(complain);
     terminals.set(node, new Terminal(node, {
       line: (line) => {
-        say(""); // it was about an earlier command
+        say(""); // the message was about an earlier command
         return input({ line }).then(() => speed === 0 && play(true));
       },
       stop: () => input({ stop: true }),
@@ -400,7 +400,7 @@ function addTerminal(node) {
   return terminals.get(node);
 }
 
-/** copy puts a text into the clipboard. Without one, it stays where the user can copy it. */
+/** copy puts a text on the clipboard. If the browser refuses, otherwise shows the text instead. */
 const copy = (text, done, otherwise) => navigator.clipboard.writeText(text).then(() => say(done), otherwise);
 
 /** address returns the link that holds the network as it is now. */
@@ -466,7 +466,7 @@ async function begin() {
   } catch (e) {
     const running = document.body.dataset.nodes;
     if (!running) await start(first);
-    return complain(new Error(`${e.message} ${running ? "The network stays." : "The page starts with the first example."}`));
+    return complain(new Error(`${e.message} ${running ? "The running network is unchanged." : "The page starts with the first example."}`));
   }
   await start(experiment);
 }

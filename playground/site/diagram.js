@@ -44,7 +44,7 @@ export class Diagram {
       <button data-role="host" title="Drag it into the diagram"><i class="host"></i>Host</button>
       <button data-role="router" title="Drag it into the diagram"><i class="router"></i>Router</button>
       <span class="hint">Drag a node onto another to link them, or to a free place to move it.</span></div>
-      <div class="canvas"></div><form class="row" aria-label="The chosen node or link"></form></div>`);
+      <div class="canvas"></div><form class="row" aria-label="The selected node or link"></form></div>`);
     this.form = this.element.querySelector("form");
     this.form.addEventListener("submit", (e) => e.preventDefault());
     this.canvas = this.element.querySelector(".canvas");
@@ -304,7 +304,7 @@ export class Diagram {
     input.addEventListener("change", () => {
       const to = input.value.trim();
       const taken = this.places.has(to);
-      input.setCustomValidity(taken && to !== name ? `${to} is another node` : /^\w[\w.-]{0,63}$/.test(to) ? "" : "letters, digits, dots, - and _");
+      input.setCustomValidity(taken && to !== name ? `another node is called ${to}` : /^\w[\w.-]{0,63}$/.test(to) ? "" : "use letters, digits, dots, - and _");
       if (!input.reportValidity() || to === name) return;
       this.places.set(to, this.places.get(name));
       this.chosen = `node ${to}`;

@@ -15,13 +15,13 @@ export class Editor {
     this.element = element(`<div><div class="editor"><div class="row"><label>Example <select></select></label>
       <label>Seed <input type="number" min="0" value="1"></label><button class="undo" disabled>Undo</button><button class="redo" disabled>Redo</button><button class="open">Open files…</button>
       <button class="run">Run this network</button></div>
-      <label for="network">Network: one line for each link, <code>link A B</code> and its impairments; or .lnx files</label>
+      <label for="network">Network: a line for each link, such as <code>link A B delay 10ms</code>, or .lnx files</label>
       <textarea id="network" spellcheck="false"></textarea><ul class="errors" aria-live="polite"></ul></div></div>`);
     const [picker, textarea, seed, list, undo, redo] = ["select", "textarea", "input", ".errors", ".undo", ".redo"].map((s) => this.element.querySelector(s));
     Object.assign(this, { textarea, seedField: seed, list, undo, redo });
     this.before = []; // texts for Undo
     this.after = []; // texts for Redo
-    this.last = ""; // the text before the present typing
+    this.last = ""; // the text before the current typing
     this.diagram = new Diagram((text) => this.change(text));
     this.element.querySelector(".editor").insertBefore(this.diagram.element, this.element.querySelector("[for=network]"));
     picker.append(...examples.map((e) => new Option(e.name)));
@@ -41,7 +41,7 @@ export class Editor {
     this.element.querySelector(".run").addEventListener("click", () => ask.run());
   }
 
-  /** isNetwork reports whether a file has a network by its name. */
+  /** isNetwork reports whether a file's name is that of a network file. */
   static isNetwork(file) { return /\.(net|lnx)$/i.test(file.name); }
 
   /** open shows a .net file, or the .lnx files of a network, each after a line with its name. */
@@ -49,8 +49,8 @@ export class Editor {
     const lnx = files.filter((f) => /\.lnx$/i.test(f.name));
     const plan = files.length === 1 && /\.(net|txt)$/i.test(files[0].name);
     const wrong = !plan && (files.length === 0 || lnx.length < files.length)
-      ? `Choose one .net file, or only the .lnx files of a network, not ${files.map((f) => f.name).join(", ")}. The text stays.`
-      : files.some((f) => f.size > largest) ? `A network file may have ${largest.toLocaleString("en")} bytes. The text stays.` : "";
+      ? `Choose one .net file, or only the .lnx files of a network, not ${files.map((f) => f.name).join(", ")}. The text is unchanged.`
+      : files.some((f) => f.size > largest) ? `A network file can have at most ${largest.toLocaleString("en")} bytes. The text is unchanged.` : "";
     if (wrong) return this.show([{ line: 0, text: wrong }]);
     if (plan) return this.load(await files[0].text());
     const texts = await Promise.all(lnx.map(async (f) => `-- ${f.name} --\n${(await f.text()).trimEnd()}\n`));
@@ -58,7 +58,7 @@ export class Editor {
   }
 
   get network() { return this.textarea.value; }
-  /** seed is a whole number; the field shows what is taken for another input. */
+  /** seed is a whole number. The field then shows the number that is used. */
   get seed() {
     this.seed = Math.min(Math.max(0, Math.trunc(Number(this.seedField.value)) || 0), Number.MAX_SAFE_INTEGER);
     return Number(this.seedField.value);

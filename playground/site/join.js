@@ -1,5 +1,5 @@
 // A joined session: the page is one node of a network of processes. A bridge (`node net serve
-// --bridge`) passes packets through a WebSocket. Time is real: it cannot stop or go back.
+// --bridge`) passes packets through a WebSocket. It runs in real time: it cannot pause or go back.
 
 import { World } from "./world.js";
 
@@ -16,7 +16,7 @@ export class Joined {
   /** open joins the network of an address, HOST:PORT/NODE/TOKEN. gone gets the reason when it ends. */
   static open(module, hear, address, gone) {
     const [, place, token] = /^([^/]+\/[^/]+)\/([A-Za-z0-9]+)$/.exec(address) ?? [];
-    if (!token) throw new Error("This address is incomplete: copy all that `node net serve --bridge` printed after #join=.");
+    if (!token) throw new Error("This address is incomplete: copy everything that `node net serve --bridge` printed after #join=.");
     return new Promise((done, failed) => {
       const socket = new WebSocket(`ws://${place}`, ["tidepool", token]);
       socket.binaryType = "arraybuffer";
@@ -31,9 +31,9 @@ export class Joined {
         }
       };
       socket.onclose = ({ code, reason }) => {
-        if (session) gone(new Error(`The bridge has closed the connection${reason && `: ${reason}`}. Restart joins again.`));
+        if (session) gone(new Error(`The bridge has closed the connection${reason && `: ${reason}`}. Press Restart to join again.`));
         else failed(new Error(code === 1006
-          ? `No bridge answers at ws://${place}, or it refuses this page's site: see the terminal of \`node net serve\`.`
+          ? `No bridge answers at ws://${place}, or it refuses pages of this site: see the terminal of \`node net serve\`.`
           : `The bridge refuses this page: ${reason}.`));
         session?.close();
       };

@@ -10,7 +10,7 @@
 import { element } from "./dom.js";
 import { blocks, render } from "./markdown.js";
 
-/** matches reports whether a value, or a part of a list, is as a pattern says. */
+/** matches reports whether a value, or one item of a list, matches a pattern. */
 export function matches(value, pattern) {
   if (Array.isArray(value)) return value.some((v) => matches(v, pattern));
   if (pattern && typeof pattern === "object") {
@@ -46,7 +46,7 @@ export function tour(comment) {
   return {};
 }
 
-const period = 500; // milliseconds between looks at the network
+const period = 500; // milliseconds between two checks
 
 export class Lessons {
   /** act.start(network), act.type(node, line), act.look(node, resource) and act.lab(name, changes) do what a lesson says. */
@@ -152,7 +152,7 @@ export class Lessons {
     return form;
   }
 
-  /** look finds out which checks hold now. A check that has held stays done. */
+  /** look runs the checks that have not passed yet. */
   async look() {
     const answers = new Map();
     for (const c of this.checks) {

@@ -28,7 +28,7 @@ export async function write(experiment) {
   for (const b of packed) binary += String.fromCharCode(b);
   const link = version + btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   if (link.length > longest) {
-    throw new Error(`The link would have ${link.length} characters; the most is ${longest}. Upload smaller files.`);
+    throw new Error(`The link would have ${link.length} characters; the limit is ${longest}. Upload smaller files.`);
   }
   return link;
 }
@@ -49,6 +49,6 @@ export async function read(fragment) {
   const isTime = (t) => Number.isSafeInteger(t) && t >= 0;
   const { network, seed, inputs, at } = experiment ?? {};
   if (typeof network !== "string" || !isTime(seed) || !isTime(at) || !Array.isArray(inputs)
-    || !inputs.every((i) => i && isTime(i.at))) throw bad("it holds no experiment");
+    || !inputs.every((i) => i && isTime(i.at))) throw bad("it contains no network");
   return { network, seed, inputs, at };
 }

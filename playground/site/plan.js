@@ -1,4 +1,4 @@
-// The text of a .net file, changed line by line: comments, order and other words stay.
+// Changes a .net file's text line by line. Comments, order and other arguments stay as they are.
 // docs: nets/FORMAT.md, Plans. The program checks the text; these functions skip what they cannot read.
 
 /** cut returns the words of a line, and the rest of it from its comment on. */

@@ -9,8 +9,8 @@ const frameBytes = 256 << 20; // of all keyframes
 const mostFrames = 256;
 
 const stuck = ({ node, line, file, request }, at) => new Stuck(
-  `${node ? `${node}: ` : ""}${line ?? file ?? request?.path} was removed: it computed for ${Host.patience / 1000} s and it was `
-  + `still ${(at / 1e9).toFixed(3)} s. Time passes only when packets wait: give the links a delay or a rate.`);
+  `${node ? `${node}: ` : ""}${line ?? file ?? request?.path} was canceled: after ${Host.patience / 1000} s of computing, the network's time was `
+  + `still ${(at / 1e9).toFixed(3)} s. Time advances only while packets wait: give the links a delay or a rate.`);
 
 export class Session {
   /** hear is that of World, and marked(mark) for events. */

@@ -1,4 +1,4 @@
-// A command that never waits is removed, and the rest stays: node stuck.mjs WASM.GZ
+// A command that never waits is canceled, and the rest stays: node stuck.mjs WASM.GZ
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ Host.patience = 500;
 const module = new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2])));
 const open = (inputs) => new Session(module, {}, { network: "link A R\nlink R B\n", inputs });
 const endless = { node: "A", line: "perf -c 10.1.0.2 -t 5" };
-const want = new RegExp(`^A: ${endless.line} was removed: .* give the links a delay or a rate\\.$`);
+const want = new RegExp(`^A: ${endless.line} was canceled: .* give the links a delay or a rate\\.$`);
 const is = (e) => e instanceof Stuck && want.test(e.message);
 
 const session = open();

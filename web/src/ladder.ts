@@ -106,8 +106,8 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
   let told = "";
   return [
     h("p", { class: "hint" }, f.peer.items.length
-      ? "Time runs down, in milliseconds, with a row for each event. ✕ marks a dropped segment, with the node that dropped it and the reason."
-      : "As one end saw them. The other end is not a node of this network."),
+      ? "Time runs down, in milliseconds, with a row for each event. ✕ marks a dropped segment, with the node that dropped it and why."
+      : `These are the segments that ${left} sent and received. The other end is not a node of this network.`),
     s("svg", { class: "ladder", viewBox: `0 0 ${across} ${high}`, "aria-hidden": "true" },
       [left, right].map((name, i) => [
         s("text", { class: "end", x: lines[i]!, y: 14, "text-anchor": "middle" }, short(name, 14)),
@@ -167,7 +167,7 @@ function words(x: Seen): string {
   const names = { S: "SYN", F: "FIN", R: "RST" };
   const flags = [...x.flags].map((c) => names[c as "S"] ?? "").filter(Boolean).join(" ");
   const marks = x.marks ?? [];
-  const mark = again(x) ? "retransmitted" : marks.includes("dup ack") ? "dup" : marks.includes("zero window") ? "shut" : "";
+  const mark = again(x) ? "retransmitted" : marks.includes("dup ack") ? "dup" : marks.includes("zero window") ? "win 0" : "";
   const text = x.length ? `${x.seq}+${x.length}` : flags ? "" : `ack ${x.ack}`;
   return [flags, mark, text].filter(Boolean).join(" ");
 }

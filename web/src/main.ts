@@ -144,9 +144,9 @@ function stress(): void {
 
 const veils: Partial<Record<Store["service"], [string, string]>> = {
   connecting: ["Connecting…", ""],
-  away: ["The server does not answer", "The server has stopped, or the connection to it is down. A restart of `node net serve` or `node run --listen` prints a new address: open it. "
-    + "If the same server answers again, this page reconnects."],
-  refused: ["Access denied: the token is missing or wrong", "Open the complete address that `node net serve` or `node run --listen` printed. It contains the token."],
+  away: ["The server does not answer", "The server has stopped, or the connection to it is down. If you restart `node net serve` or `node run --listen`, open the new address that it prints. "
+    + "If the old server answers again, this page reconnects."],
+  refused: ["Access denied: the token is missing or wrong", "Open the complete address that `node net serve` or `node run --listen` printed: it contains the token."],
   stale: ["No data from the server", "The connection to the server is open, but no data has arrived for 4 seconds. The page is waiting."],
   paused: ["Paused while the page was hidden", ""],
 };

@@ -129,7 +129,7 @@ export function nodeView({ store }: Context, n: NodeState): Child[] {
           addresses(store.addresses({ node: n.name, iface: f.info.name, addr: "" })), cell((l && store.across(n.name, f.info.name)) || f.info.udp),
           num(bitRate(out?.bits ?? 0)), num(bitRate(back?.bits ?? 0)));
       }))),
-    drops.length > 0 && section("drops", "Dropped", h("dl", { class: "figures" },
+    drops.length > 0 && section("drops", "Dropped packets", h("dl", { class: "figures" },
       sums(drops).map(([reason, packets]) => figure(reason, count(packets), " packets")))),
     section("routes", "Routes", n.routes.length ? table(`Routes of ${n.name}`,
       ["Network", "Next hop", ">Cost", "Source"],
@@ -160,7 +160,7 @@ function natSection(n: NAT): Child {
     forwards.length > 0 && h("ul", { class: "list tight" },
       forwards.map((f) => h("li", { "data-key": f }, `Port forward: ${f}`))),
     sessions.length ? table(`NAT sessions of ${n.iface}`,
-      ["Protocol", "Inside", "Outside", "Remote", "State", ">Left"],
+      ["Protocol", "Inside", "Outside", "Remote", "State", ">Expires in"],
       sessions.map((s) => h("tr", { "data-key": `${s.protocol} ${s.inside} ${s.remote}` },
         cell(s.protocol), cell(s.inside), cell(s.outside), cell(s.remote), cell(s.state),
         num(duration(s.left * 1e9))))) : empty("No sessions."),

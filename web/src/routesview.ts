@@ -49,7 +49,7 @@ export function arrows(store: Store, prefix: string): Highlight {
   return found;
 }
 
-/** story is the chain of routers through which a node learned a route, from the network on. */
+/** story is the chain of routers through which a node learned a route, the network's first. */
 function story(store: Store, n: NodeState, prefix: string): string {
   const chain = [n.name];
   let at: NodeState | undefined = n;

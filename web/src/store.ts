@@ -359,7 +359,7 @@ export class Store {
       before.delete(r.prefix);
       if (!b) change(`learned a route to * ${this.via(n, r)}`, r.prefix);
       else if (b.next_hop !== r.next_hop || b.iface !== r.iface) {
-        change(`now reaches * ${this.via(n, r)}, before ${this.via(n, b)}`, r.prefix);
+        change(`now reaches * ${this.via(n, r)}, previously ${this.via(n, b)}`, r.prefix);
       }
     }
     for (const gone of before.values()) change("lost its route to *", gone.prefix);

@@ -93,18 +93,18 @@ export function taskView({ store }: Context, sort: "ping" | "transfer"): Child[]
         choice("task-from", "From", names, chosen.from),
         sort === "transfer" ? choice("task-to", "To", names, chosen.to) : target(store)),
       sort === "transfer" && names.length < 2 && h("p", { class: "hint" },
-        prose("A transfer takes two nodes, and this page has one. Use `sendfile` in its shell to send to other nodes.")),
+        prose("A transfer needs two nodes, but this page shows only one. To send a file to another node, use `sendfile` in this node's shell.")),
       sort === "transfer"
         ? choice("task-size", "Size", sizes.map((n) => [String(n), bytes(n)]), String(chosen.size))
         : choice("task-count", "Requests", [1, 5, 20, 100].map((n) => [String(n), String(n)]),
           String(chosen.count)),
-      families(store) && choice("task-family", sort === "ping" ? "Family, if To is a node" : "Family",
+      families(store) && choice("task-family", sort === "ping" ? "Address family (if To is a node)" : "Address family",
         [["4", "IPv4"], ["6", "IPv6"]], String(chosen.family)),
       h("button", { class: "primary", type: "submit", disabled: sort === "transfer" && (!chosen.to || chosen.from === chosen.to) },
         sort === "ping" ? "Ping" : "Start the transfer")),
     mine.length ? h("div", { class: "tasks", "data-key": "tasks" }, mine.map((t) => one(store, t)))
       : empty(sort === "ping" ? "No pings yet. The replies appear here."
-        : "Sends a file of random bytes by TCP and compares the SHA-256 of both ends."),
+        : "A transfer sends a file of random bytes over TCP and compares the SHA-256 at both ends."),
   ];
 }
 
@@ -128,10 +128,10 @@ function transferred(store: Store, t: Task): Child {
       max: t.bytes, value: r ? t.bytes : done, "aria-label": `Transfer from ${t.from} to ${t.to}`,
     }),
     h("dl", { class: "figures" },
-      figure("Arrived", r ? bytes(r.received.bytes) : bytes(done),
+      figure("Received", r ? bytes(r.received.bytes) : bytes(done),
         ` ${percent(r ? 1 : done / t.bytes)}`),
       figure("Rate", bitRate(r ? r.received.mb_per_s * 8e6 : rate)),
-      figure(r ? "Took" : "Left", r ? duration(r.received.seconds * 1e9)
+      figure(r ? "Duration" : "Time left", r ? duration(r.received.seconds * 1e9)
         : t.state === "running" && rate > 0 ? duration(((t.bytes - done) * 8e9) / rate) : "–"),
       r && figure("Retransmitted", count(r.sent.retransmits)),
       r && h("div", { class: "figure wide", "data-key": "sha" },
@@ -154,9 +154,9 @@ function pinged(t: Task): Child {
   const r = t.result as PingResult | null;
   return [
     r && h("dl", { class: "figures" },
-      figure("Answered", `${r.received} of ${r.sent}`),
+      figure("Replies", `${r.received} of ${r.sent}`),
       r.received > 0 && [figure("Minimum", duration(r.min_ns)), figure("Mean", duration(r.avg_ns)),
-        figure("Most", duration(r.max_ns))]),
+        figure("Maximum", duration(r.max_ns))]),
     t.state === "running" && !t.replies.items.length && h("p", { class: "hint" }, "No reply yet."),
     h("ol", { class: "replies" }, t.replies.items.slice(-8).map((x) =>
       h("li", { "data-key": `${x.seq}`, class: x.problem ? "bad" : null },

@@ -22,7 +22,7 @@ export const tests = [
     const mine = "link A B # mine\n";
     await page.fill("#network", mine);
     for (const wrong of [[["a.net", "link A B\n"], ["b.net", "link A B\n"]], [files[0], ["a.net", "link A B\n"]]]) {
-      const refusal = `Choose one .net file, or only the .lnx files of a network, not ${wrong.map(([n]) => n).join(", ")}. The text stays.`;
+      const refusal = `Choose one .net file, or only the .lnx files of a network, not ${wrong.map(([n]) => n).join(", ")}. The text is unchanged.`;
       await eventually("a refusal", async () => await drop(wrong) && (await page.textContent(".errors")) === refusal);
     }
     // Wherever a file is dropped, the browser does not leave the page for it.

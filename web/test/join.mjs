@@ -50,7 +50,7 @@ export const tests = [
   }],
   ["a joined page says that it cannot stop or go back, and one page is one node", async () => {
     for (const id of ["play", "step", "speed", "scrub", "share"]) assert.ok(await page.isDisabled(`#${id}`), id);
-    assert.match(await page.textContent("#reach"), /Time is real: it cannot stop or go back/);
+    assert.match(await page.textContent("#reach"), /It runs in real time: it cannot pause or go back/);
     const second = await visit(undefined, address);
     await message(second, "The bridge refuses this page: another page is C. The page starts with the first example.");
     await second.close();
@@ -71,7 +71,7 @@ export const tests = [
     await type(page, "C", "ping 10.0.0.1 -c 1");
     await eventually("an answer", async () => (await output(page, "C")).includes("1 received"));
     await served.stop();
-    await message(page, "The bridge has closed the connection: `node net serve` has ended. Restart joins again.");
+    await message(page, "The bridge has closed the connection: `node net serve` has ended. Press Restart to join again.");
     assert.deepEqual(page.complaints, []);
     await net("down", "a-b-c");
     await close();

@@ -91,7 +91,7 @@ export const tests = [
       field.files = to.files;
       field.dispatchEvent(new Event("change"));
     });
-    await eventually("a refusal", async () => (await page.textContent("#message")).startsWith("huge has 104,857,600 bytes; a file may have"));
+    await eventually("a refusal", async () => (await page.textContent("#message")).startsWith("huge has 104,857,600 bytes; the limit is"));
     await page.click("#dismiss");
     assert.ok(await page.textContent("#message") === "" && !await page.isVisible("#dismiss"));
     await page.close();

@@ -20,9 +20,9 @@ export const tests = [
       field.files = to.files;
       field.dispatchEvent(new Event("change"));
     });
-    await message(page, "huge has 104,857,600 bytes; a file may have 67,108,864.");
+    await message(page, "huge has 104,857,600 bytes; the limit is 67,108,864.");
     await page.evaluate(() => { location.hash = "#1.broken"; });
-    await message(page, "This link is broken: a part of it is missing or changed. The network stays.");
+    await message(page, "This link is broken: a part of it is missing or changed. The running network is unchanged.");
     await page.click('role=tab[name="Network"]');
     await page.fill("#network", "link A R dela 10ms\n");
     await page.click("text=Run this network");
@@ -39,7 +39,7 @@ export const tests = [
     await page.waitForSelector("body[data-nodes='A B']");
     await type(page, "B", "perf -s");
     await type(page, "A", "perf -c 10.0.0.2 -t 5");
-    await message(page, "A: perf -c 10.0.0.2 -t 5 was removed: it computed for 10 s");
+    await message(page, "A: perf -c 10.0.0.2 -t 5 was canceled: after 10 s of computing");
     await type(page, "A", "ping 10.0.0.2 -c 1");
     await eventually("the network answers", async () => (await output(page, "A")).includes("1 received"));
   }],

@@ -68,7 +68,7 @@ test("one node has a page of its own, with its links and whom it pings", async (
     }
     await shot(page, "solo-ping");
     await page.click('nav [data-arg="transfer"]');
-    assert.match(await text(page, ".form .hint"), /takes two nodes/);
+    assert.match(await text(page, ".form .hint"), /needs two nodes/);
     assert.ok(await page.locator("form button[type=submit]").isDisabled());
     await page.click('nav [data-arg="routes:"]');
     await eventually("its routes", async () => /connected/.test(await text(page, ".learned")));

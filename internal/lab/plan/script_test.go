@@ -55,7 +55,7 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 			"congestion controller\n    flows: [{cc: none.star}]\n                 ^^^^^^^^^"},
 		{"a.star", "a.star:3:5: undefined: y\n    x = y\n        ^\n" +
 			"a.star:4:5: undefined: zz\n    x = zz\n        ^"},
-		{"b.star", "b.star: no function on_ack: want def on_ack(state, ack)"},
+		{"b.star", "b.star: no function on_ack: must define def on_ack(state, ack)"},
 		{"c.star", "c.star:1:8: floored division by zero\n    x = [1 // 0]\n           ^"},
 		{"tahoo", `x.yaml:4:14: "tahoo" is not a congestion control (did you mean tahoe?); expected ` +
 			"bbr, bbr3, cubic, fixed, newreno, none, reno, tahoe or a FILE.star"},

@@ -159,7 +159,7 @@ func plausible(ms float64) bool { return math.Abs(ms) < 1e12 }
 func parseEvent(text string, base float64) (LinkEvent, error) {
 	f := strings.Fields(text)
 	e := LinkEvent{Flow: -1}
-	const want = "want a time in ms, one of + - # d, and numbers"
+	const want = "must be a time in ms, one of + - # d, and numbers"
 	if len(f) < 3 || len(f) > 5 || len(f[1]) != 1 {
 		return e, fmt.Errorf("%.60q: %s", text, want)
 	}

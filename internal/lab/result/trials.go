@@ -199,6 +199,6 @@ func count(text string) (int, error) {
 type OtherExperimentError struct{ Got, Want string }
 
 func (e *OtherExperimentError) Error() string {
-	return fmt.Sprintf("a row of experiment %s, want %s: another file, other settings, another"+
-		" seed or another version of the program", e.Got, e.Want)
+	return fmt.Sprintf("the row belongs to experiment %s, not to %s: the file, the settings, the"+
+		" seed or the version of the program differ", e.Got, e.Want)
 }

@@ -84,7 +84,7 @@ func TestTrialsThatAreWrong(t *testing.T) {
 		"other columns":  {"cell,trial\n", "t.csv:1: not a file of results of this version"},
 		"no last row":    {lines[0] + lines[1] + lines[4], "t.csv:3: not a file of results: the run"},
 		"fields":         {lines[0] + "1,2,3\n", "t.csv:2: not a file of results: 3 fields: must be"},
-		"experiment":     {lines[0] + strings.Replace(lines[1], mark, "ffff", 1), "experiment ffff, want " + mark},
+		"experiment":     {lines[0] + strings.Replace(lines[1], mark, "ffff", 1), "experiment ffff, not to " + mark},
 		"not a number":   {lines[0] + strings.Replace(lines[1], "1.4285714285714287e+08", "fast", 1), `goodput: "fast"`},
 		"infinite":       {lines[0] + strings.Replace(lines[1], "1.4285714285714287e+08", "Inf", 1), `goodput: "Inf"`},
 		"not a time":     {lines[0] + strings.Replace(lines[1], "240.000000001", "240.0000000001", 1), "not a time"},

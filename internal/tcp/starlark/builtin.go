@@ -64,7 +64,7 @@ func record(
 		return nil, err
 	}
 	if len(args) != 2 || len(kwargs) > 0 {
-		return nil, fmt.Errorf("record: got %d arguments: want a column's name and a number, such "+
+		return nil, fmt.Errorf("record: got %d arguments: must be a column's name and a number, such "+
 			"as record(\"alpha\", state.alpha)", len(args)+len(kwargs))
 	}
 	name, ok := args[0].(starlark.String)
@@ -88,11 +88,11 @@ func setTimer(
 		return nil, err
 	}
 	if c.run.program.calls[callTimer] == nil {
-		return nil, errors.New("set_timer: the script has no function for it: want " +
+		return nil, errors.New("set_timer: the script has no function for it: define " +
 			signatures[callTimer].String())
 	}
 	if len(args) != 1 || len(kwargs) > 0 {
-		return nil, fmt.Errorf("set_timer: got %d positional and %d named arguments: want one "+
+		return nil, fmt.Errorf("set_timer: got %d positional and %d named arguments: must be one "+
 			"positional: seconds, or None to stop the timer", len(args), len(kwargs))
 	}
 	if args[0] == starlark.None {

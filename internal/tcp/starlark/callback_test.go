@@ -60,7 +60,7 @@ func TestTooManyTimers(t *testing.T) {
 	assert.Equal(t, 1_000_001, n)
 	assert.Equal(t, clock.Never, c.Deadline(), "a failed run has no timer")
 	assert.ErrorContains(t, run.Err(), "my.star:2:1: the timer expired more than 1000000 times in a "+
-		"connection: want longer times\n  in on_timer, 10.000000 s")
+		"connection: use longer times\n  in on_timer, 10.000000 s")
 }
 
 // TestOneWayDelay checks delays relative to the connection's first, shorter and longer, across the

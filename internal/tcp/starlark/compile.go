@@ -67,7 +67,7 @@ var options = syntax.FileOptions{While: true, TopLevelControl: true, GlobalReass
 // of params names its parameter.
 func Compile(name string, src []byte, params Params) (*Program, error) {
 	if len(src) > maxSource {
-		what := fmt.Sprintf("a script of %d bytes: want at most %d", len(src), maxSource)
+		what := fmt.Sprintf("a script of %d bytes: must be at most %d", len(src), maxSource)
 		return nil, &Error{File: name, What: what}
 	}
 	p := &Program{name: name[strings.LastIndexAny(name, `/\`)+1:]}
@@ -106,7 +106,7 @@ func (p *Program) read(
 	}
 	if program.NumLoads() > 0 {
 		_, pos := program.Load(0)
-		return nil, syntax.Error{Pos: pos, Msg: "load: want all of an algorithm in one file"}
+		return nil, syntax.Error{Pos: pos, Msg: "load: the whole algorithm must be in one file"}
 	}
 	thread := &starlark.Thread{
 		Name:  name,
@@ -126,19 +126,19 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	v, ok := globals[s.name]
 	if !ok {
 		if s.must {
-			return nil, &Error{File: file, What: fmt.Sprintf("no function %s: want %v", s.name, s)}
+			return nil, &Error{File: file, What: fmt.Sprintf("no function %s: must define %v", s.name, s)}
 		}
 		return nil, nil
 	}
 	f, ok := v.(*starlark.Function)
 	if !ok {
 		return nil, &Error{
-			File: file, What: fmt.Sprintf("%s is of type %s: want %v", s.name, v.Type(), s),
+			File: file, What: fmt.Sprintf("%s is of type %s: must be %v", s.name, v.Type(), s),
 		}
 	}
 	n := f.NumParams()
 	if n != 2 || f.NumKwonlyParams() > 0 || f.HasVarargs() || f.HasKwargs() {
-		return nil, at(f.Position(), fmt.Sprintf("%s has other parameters: want %v", s.name, s))
+		return nil, at(f.Position(), fmt.Sprintf("%s has other parameters: must be %v", s.name, s))
 	}
 	return f, nil
 }
@@ -155,7 +155,7 @@ func noStranger(globals starlark.StringDict) error {
 		if !ok || !strings.HasPrefix(g, "on_") || slices.Contains(names, g) {
 			continue
 		}
-		return at(f.Position(), fmt.Sprintf("%s: nothing calls it%s; want one of %s", g,
+		return at(f.Position(), fmt.Sprintf("%s: nothing calls it%s; must be one of %s", g,
 			diagnostic.DidYouMean(g, names), strings.Join(names, ", ")))
 	}
 	return nil

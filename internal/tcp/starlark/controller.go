@@ -163,7 +163,7 @@ func (c *controller) OnTimer(t congestion.Timer) {
 	}
 	if c.timer.expired++; c.timer.expired > maxTimers {
 		c.failed(callTimer, at(c.run.program.calls[callTimer].Position(), fmt.Sprintf(
-			"the timer expired more than %d times in a connection: want longer times", maxTimers)))
+			"the timer expired more than %d times in a connection: use longer times", maxTimers)))
 		return
 	}
 	c.lastTimer = t
@@ -198,7 +198,7 @@ func (c *controller) call(which call, event starlark.Value) {
 		return
 	}
 	if err = c.take(result); err != nil {
-		e := at(f.Position(), signatures[which].name+" returned what it should not: "+err.Error())
+		e := at(f.Position(), signatures[which].name+" returned an invalid value: "+err.Error())
 		c.failed(which, e)
 		return
 	}
@@ -228,7 +228,7 @@ func (c *controller) take(result starlark.Value) error {
 		}
 		return set(&c.state.rate, "state.pacing_rate", v[1])
 	}
-	return fmt.Errorf("%s, which is of type %s: want nothing, a window in bytes, or a pair of "+
+	return fmt.Errorf("%s, which is of type %s: must be nothing, a window in bytes, or a pair of "+
 		"window and pacing rate", brief(result), result.Type())
 }
 

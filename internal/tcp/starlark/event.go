@@ -212,8 +212,8 @@ func seconds(d time.Duration) starlark.Value { return starlark.Float(float64(d) 
 // Attr implements starlark.HasAttrs.
 func (e *event[T]) Attr(name string) (starlark.Value, error) {
 	if e.of == nil {
-		return nil, fmt.Errorf("%s.%s: an event is lent for the call: want what is needed of "+
-			"it kept as an attribute of state", e.name, name)
+		return nil, fmt.Errorf("%s.%s: an event is valid only during its call: copy the "+
+			"values that are needed later to state", e.name, name)
 	}
 	for i := range e.fields {
 		if e.fields[i].name == name {

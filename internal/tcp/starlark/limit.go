@@ -58,7 +58,7 @@ func (m *meter) begin(thread *starlark.Thread) {
 func (m *meter) look(t *starlark.Thread) {
 	now := t.ExecutionSteps()
 	if now >= m.end {
-		t.Cancel(fmt.Sprintf("more than %d steps in one call: want a loop that ends", maxSteps))
+		t.Cancel(fmt.Sprintf("more than %d steps in one call: does a loop never end?", maxSteps))
 		return
 	}
 	largest, what := m.grown(t)
@@ -124,11 +124,11 @@ func tooLarge(v starlark.Value) string {
 	}
 	switch v.(type) {
 	case starlark.Int:
-		return fmt.Sprintf("an integer of %d bits: want at most %d", n, most)
+		return fmt.Sprintf("an integer of %d bits: must be at most %d", n, most)
 	case starlark.String, starlark.Bytes:
-		return fmt.Sprintf("a string of %d bytes: want at most %d", n, most)
+		return fmt.Sprintf("a string of %d bytes: must be at most %d", n, most)
 	}
-	return fmt.Sprintf("%d values: want at most %d", n, most)
+	return fmt.Sprintf("%d values: must be at most %d", n, most)
 }
 
 // census counts the contents of values, recursively.
@@ -162,11 +162,11 @@ func (c *census) count(v starlark.Value, depth int) string {
 		}
 	case *starlark.Function:
 		if v.NumFreeVars() > 0 || v.NumParams() > 0 && hasDefaults(v) {
-			return "a function that remembers values: want one of the file's own, by name"
+			return "a function that keeps values: must be one of the file's own, by name"
 		}
 	default:
-		return fmt.Sprintf("a value of type %s: want numbers, strings, lists and dicts, "+
-			"for the rest is lent for the call", v.Type())
+		return fmt.Sprintf("a value of type %s: must be numbers, strings, lists and dicts: "+
+			"other values are valid only during the call", v.Type())
 	}
 	return ""
 }

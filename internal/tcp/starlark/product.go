@@ -161,7 +161,7 @@ func excess(n starlark.Int, y starlark.Value) string {
 			return ""
 		}
 		if size = n.BigInt().BitLen() + times.BigInt().BitLen(); size > most {
-			return fmt.Sprintf("a product of %d bits: want at most %d", size, most)
+			return fmt.Sprintf("a product of %d bits: must be at most %d", size, most)
 		}
 		return ""
 	}
@@ -170,7 +170,7 @@ func excess(n starlark.Int, y starlark.Value) string {
 	}
 	high, values := bits.Mul64(uint64(factor), uint64(size))
 	if !small || high > 0 || values > uint64(most) {
-		return fmt.Sprintf("%d values %v times: want at most %d", size, brief(n), most)
+		return fmt.Sprintf("%d values %v times: must be at most %d", size, brief(n), most)
 	}
 	return ""
 }
