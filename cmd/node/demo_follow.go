@@ -5,20 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 const (
@@ -55,9 +49,8 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 	if _, err := ask(ctx, n.c, control.Set{Key: "tcp.congestion", Value: d.cc}); err != nil {
 		return moved, err
 	}
-	w := watch{demo: d, net: n, moved: &moved, bar: d.newBar()}
+	w := watch{demo: d, net: n, moved: &moved, cells: d.barCells()}
 	err = w.transfer(ctx)
-	w.bar.end()
 	if err == nil && n.b != nil {
 		moved.router, err = ask(ctx, n.b, control.Interfaces{})
 	}
@@ -69,7 +62,7 @@ type watch struct {
 	demo  *demo
 	net   *demoNet
 	moved *demoMoved
-	bar   *bar
+	cells int // of the progress bar; 0: no bar
 	began time.Time
 	heard time.Duration // time of the last progress, since began
 	acked uint64
@@ -110,6 +103,7 @@ func (w *watch) transfer(ctx context.Context) error {
 	to := d.addrs()[0]
 	d.say("C: sendfile to %s port %d, congestion control %s", to, demoPort, d.cc)
 	w.began = time.Now()
+	defer w.endBar()
 	sent := begin(ctx, n.c, control.SendFile{
 		Path: d.path(demoSent), Addr: netip.MustParseAddr(to), Port: demoPort,
 	})
@@ -133,7 +127,7 @@ func (w *watch) transfer(ctx context.Context) error {
 			return err
 		}
 	}
-	w.bar.set(d.bytes)
+	w.draw(d.bytes, false)
 	return nil
 }
 
@@ -157,11 +151,8 @@ func (w *watch) note(info *control.Info) error {
 	w.moved.polled = append(w.moved.polled, figure.Sample{Seconds: at.Seconds(), RTT: info.RTT})
 	if info.BytesAcked > w.acked {
 		w.acked, w.heard = info.BytesAcked, at
-		w.bar.set(min(int64(w.acked), w.demo.bytes))
 	}
-	if w.bar != nil {
-		w.bar.stalled.Store(at-w.heard >= stalledAfter)
-	}
+	w.draw(min(int64(w.acked), w.demo.bytes), at-w.heard >= stalledAfter)
 	if at-w.heard > stallTime {
 		return fmt.Errorf("%w for %v after %s bytes; the sender is limited by %q",
 			errStalled, stallTime, grouped(int64(w.acked)), info.Limited)
@@ -182,62 +173,27 @@ func inquest(err error, other <-chan ending) error {
 	}
 }
 
-// bar is the progress bar; nil: no terminal, or not wanted.
-type bar struct {
-	area    *mpb.Progress
-	line    *mpb.Bar
-	stalled atomic.Bool
+// barCells returns the length of the progress bar; 0: no terminal, or not wanted.
+func (d *demo) barCells() int {
+	const most, numbers = 40, 30 // columns of the bar, and of the numbers behind it
+	width, shown := terminalSize(d.status)
+	if !shown || d.quiet || d.bytes == 0 {
+		return 0
+	}
+	return max(1, min(most, width-numbers))
 }
 
-func (d *demo) newBar() *bar {
-	if _, shown := terminalSize(d.status); !shown || d.quiet || d.bytes == 0 {
-		return nil
-	}
-	options := []mpb.ContainerOption{mpb.WithRefreshRate(progressPoll), mpb.WithWidth(40)}
-	if f, ok := d.status.(*os.File); ok && hasNoSize(f) {
-		// The bar would draw nothing on a terminal without a size. Any other writer gets a default
-		// width.
-		out := struct{ io.Writer }{d.status}
-		options = append(options, mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithWidth(76))
-	} else {
-		options = append(options, mpb.WithOutput(d.status))
-	}
-	area := mpb.New(options...)
-	b := &bar{area: area}
-	b.line = area.AddBar(d.bytes,
-		mpb.PrependDecorators(decor.Percentage(decor.WC{W: 5})),
-		mpb.AppendDecorators(
-			decor.AverageSpeed(decor.SizeB1000(0), " % .1f"),
-			decor.Name("  "),
-			decor.AverageETA(decor.ET_STYLE_MMSS), decor.Name(" left"),
-			decor.Any(func(decor.Statistics) string {
-				if b.stalled.Load() {
-					return ", stalled"
-				}
-				return ""
-			})))
-	return b
-}
-
-func (b *bar) set(done int64) {
-	if b != nil {
-		b.line.SetCurrent(done)
+// draw shows the progress in place of the last one. A failed write does not stop the transfer.
+func (w *watch) draw(done int64, stalled bool) {
+	if w.cells > 0 {
+		p := control.Progress{Bytes: done, Total: w.demo.bytes, Elapsed: time.Since(w.began)}
+		_, _ = fmt.Fprintf(w.demo.status, "\r%s\x1b[K", repl.Bar(p, w.cells, stalled))
 	}
 }
 
-// end leaves the bar on the screen.
-func (b *bar) end() {
-	if b == nil {
-		return
+// endBar leaves the bar on the screen.
+func (w *watch) endBar() {
+	if w.cells > 0 {
+		_, _ = fmt.Fprintln(w.demo.status)
 	}
-	if !b.line.Completed() {
-		b.line.Abort(false)
-	}
-	b.area.Wait()
-}
-
-// hasNoSize reports whether a terminal does not know its size, like some that programs open.
-func hasNoSize(f *os.File) bool {
-	width, _, err := term.GetSize(int(f.Fd()))
-	return err != nil || width <= 0
 }

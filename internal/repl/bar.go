@@ -55,7 +55,7 @@ func barLine(jobs []*job, width int) string {
 			if !j.started || j.ended {
 				continue
 			}
-			part := bar(j.progress, style.cells, j.stalled())
+			part := Bar(j.progress, style.cells, j.stalled())
 			if verb, path := cut(j.name); style.named {
 				part = verb + " " + filepath.Base(path) + " " + part
 			}
@@ -79,7 +79,7 @@ func shortBars(jobs []*job, width int) string {
 		if width >= 80 && len(jobs) == 1 {
 			cells = 10
 		}
-		part := bar(j.progress, cells, j.stalled())
+		part := Bar(j.progress, cells, j.stalled())
 		if width < 60 {
 			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // only the percentage
 			if j.progress.Total < 0 {
@@ -97,10 +97,10 @@ func shortBars(jobs []*job, width int) string {
 	return strings.Join(parts, "")
 }
 
-// bar formats a transfer's progress: a bar of this many cells, percentage, rate and remaining time.
+// Bar formats a transfer's progress: a bar of this many cells, percentage, rate and remaining time.
 // If the size is unknown, it has only the bytes and the rate. A stalled transfer has neither rate
 // nor remaining time.
-func bar(p control.Progress, cells int, stalled bool) string {
+func Bar(p control.Progress, cells int, stalled bool) string {
 	rate := 0.0
 	if p.Elapsed > 0 {
 		rate = float64(p.Bytes) / p.Elapsed.Seconds()

@@ -146,7 +146,7 @@ func printUnderway(list []control.Underway) string {
 		if t.Sent {
 			toward = " to "
 		}
-		state := bar(t.Progress, 0, false)
+		state := Bar(t.Progress, 0, false)
 		switch {
 		case t.Peer.IsValid():
 			b.WriteString(toward + t.Peer.String())

@@ -74,7 +74,7 @@ func fetchCommand(e *env) *cobra.Command {
 			asJSON, _ := c.Flags().GetBool("json")
 			draw := func(p control.Progress, stalled bool) {
 				if width := e.width(); width > 0 && !asJSON {
-					e.screen.setStatus(clip(args[0]+" "+bar(p, 20, stalled), width-1))
+					e.screen.setStatus(clip(args[0]+" "+Bar(p, 20, stalled), width-1))
 				}
 			}
 			var last atomic.Pointer[control.Progress]

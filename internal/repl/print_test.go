@@ -165,13 +165,13 @@ func TestSplit(t *testing.T) {
 
 func TestBar(t *testing.T) {
 	p := control.Progress{Bytes: 25_000_000, Total: 100_000_000, Elapsed: 1e9}
-	assert.Equal(t, "#####--------------- \x2025% 25.0 MB/s 0:03 left", bar(p, 20, false))
+	assert.Equal(t, "#####--------------- \x2025% 25.0 MB/s 0:03 left", Bar(p, 20, false))
 	p.Total = -1
-	assert.Equal(t, "25.0 MB, 25.0 MB/s", bar(p, 20, false))
-	assert.Equal(t, "25.0 MB, stalled", bar(p, 20, true))
+	assert.Equal(t, "25.0 MB, 25.0 MB/s", Bar(p, 20, false))
+	assert.Equal(t, "25.0 MB, stalled", Bar(p, 20, true))
 	p.Total = 100_000_000
-	assert.Equal(t, " 25% stalled", bar(p, 0, true))
-	assert.Equal(t, "100%    0 B/s --:-- left", bar(control.Progress{}, 0, false))
+	assert.Equal(t, " 25% stalled", Bar(p, 0, true))
+	assert.Equal(t, "100%    0 B/s --:-- left", Bar(control.Progress{}, 0, false))
 	for n, want := range map[float64]string{
 		0: "   0 B", 999: " 999 B", 999.6: " 1.0 kB", 12_345: "12.3 kB", 99_960: " 100 kB",
 		999_600: " 1.0 MB", 5e9: " 5.0 GB", 3e15: "3000 TB",

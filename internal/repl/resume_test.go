@@ -68,5 +68,5 @@ func TestTransfersThatGoOn(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	assert.Equal(t, "75%  500 B/s 0:01 left", strings.TrimSpace(
-		bar(control.Progress{Offset: 1000, Bytes: 500, Total: 1000, Elapsed: time.Second}, 0, false)))
+		Bar(control.Progress{Offset: 1000, Bytes: 500, Total: 1000, Elapsed: time.Second}, 0, false)))
 }
