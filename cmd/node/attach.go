@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -320,7 +319,7 @@ func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 }
 
 func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	client, name, err := r.client(ctx, ref)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -109,7 +108,7 @@ func (o *demoOptions) validate() error {
 
 // run runs the demo. No child process survives it.
 func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
-	ctx, stop := endBySignal(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(ctx)
 	defer stop()
 	d := demo{demoOptions: *o, stdout: out, status: status}
 	if o.cc == allAlgorithms {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +85,7 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	if err := o.configure(); err != nil {
 		return &usageError{err}
 	}
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	if err := hub.Run(ctx, o.cfg, c.OutOrStdout(), c.ErrOrStderr()); err != nil {
 		return hubError(c, err)

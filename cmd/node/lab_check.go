@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -162,7 +161,7 @@ func (o *labCheckOptions) run(c *cobra.Command, args []string) error {
 	if o.list {
 		return o.tellChecks(c, checks)
 	}
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	began := time.Now()
 	if o.markdown {

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +97,7 @@ func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 			return &usageError{fmt.Errorf("%s: %w", name, err)}
 		}
 	}
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	simulator, err := ns3.Find(ctx)
 	if err != nil {

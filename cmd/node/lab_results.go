@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +86,7 @@ func fetch(c *cobra.Command, from batch.Pod, dir string, extra []string) error {
 	setPod(j, from, extra)
 	_, _ = fmt.Fprintf(c.ErrOrStderr(), "reading %s on the volume claim %s\n", filepath.Base(dir),
 		j.Pod.Claim)
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	_, err = (&batch.Kubernetes{}).Gather(ctx, j)
 	return err

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -379,7 +377,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	}
 	progress := newProgress(newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()))
 	p.Progress = progress.tell
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	began := time.Now()
 	var r *lab.Results

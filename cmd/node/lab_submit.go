@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,7 +132,7 @@ func (o *submitOptions) begin(c *cobra.Command, args []string) error {
 		return misuse(c, fmt.Errorf("%s is built in and runs on one machine: use node lab run %s",
 			name, name))
 	}
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	return labError(c, name, o.submit(ctx, c, name, engine))
 }

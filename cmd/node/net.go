@@ -162,7 +162,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 	if err != nil {
 		return netError(err)
 	}
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	for _, note := range network.notes {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), note)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,7 @@ func netPartCommand() *cobra.Command {
 			if err := in.Decode(&r); err != nil {
 				return &usageError{fmt.Errorf("standard input: %w", err)}
 			}
-			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := endBySignal(c.Context())
 			defer stop()
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)

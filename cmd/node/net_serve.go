@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ func (o *netOptions) serveCommand() *cobra.Command {
 			if d.listen == "" && d.socket == "" {
 				d.listen = "0"
 			}
-			ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := endBySignal(c.Context())
 			defer stop()
 			began := time.Now()
 			if err := d.open(ctx); err != nil {

@@ -355,9 +355,12 @@ func whatEnded(err error) error {
 	return told{err}
 }
 
-// endBySignal returns a context that ends with the first of the signals as its cause. The next one
-// ends the process.
+// endBySignal returns a context that ends with the first of the signals as its cause, or without
+// any, of those that end a program. The next one ends the process.
 func endBySignal(ctx context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	if len(signals) == 0 {
+		signals = endSignals(false)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	arrived := make(chan os.Signal, 1)
 	signal.Notify(arrived, signals...)

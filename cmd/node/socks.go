@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +42,7 @@ func socksCommand() *cobra.Command {
 
 // socks opens the proxy and closes it at the end, with its connections.
 func (r *remote) socks(c *cobra.Command, ref, port string) error {
-	ctx, stop := endBySignal(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := endBySignal(c.Context())
 	defer stop()
 	client, name, err := r.client(ctx, ref)
 	if err != nil {
