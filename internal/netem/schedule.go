@@ -67,13 +67,17 @@ func (s Schedule) MeanRate() int64 {
 	}
 	mean := 0.0
 	for i, step := range s.Steps {
-		end := s.Every
-		if i+1 < len(s.Steps) {
-			end = s.Steps[i+1].At
-		}
-		mean += float64(float64(step.Rate) * (float64(end-step.At) / float64(s.Every)))
+		mean += float64(float64(step.Rate) * (float64(s.length(i)) / float64(s.Every)))
 	}
 	return int64(math.Round(mean))
+}
+
+// length returns the length of a step of a schedule that repeats.
+func (s Schedule) length(i int) time.Duration {
+	if i+1 < len(s.Steps) {
+		return s.Steps[i+1].At - s.Steps[i].At
+	}
+	return s.Every - s.Steps[i].At
 }
 
 // Start implements Rate.

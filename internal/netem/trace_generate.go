@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +19,9 @@ const (
 
 // ErrTrace is the error of a trace that cannot be generated.
 var ErrTrace = errors.New("cannot generate this trace")
+
+var errNoPacket = fmt.Errorf(
+	"%w: no packet fits into the trace: choose a higher rate or a longer trace", ErrTrace)
 
 // TraceKinds are the values of TraceSpec.Kind.
 var TraceKinds = []string{"const", "poisson", "onoff", "cell"}
@@ -101,40 +106,52 @@ func constant(rate int64, length time.Duration) Schedule {
 	return Schedule{Steps: []Step{{0, BitsPerSecond(rate)}}, Every: length}
 }
 
-// Trace returns the trace of one lap of the schedule, whose Every must be set, as evenly spaced as
-// milliseconds allow, like mahimahi's mm-rate-to-events: bits that do not fill a packet are kept
-// for the next millisecond. The trace ends with its last opportunity, even if the lap is longer: a
-// trace cannot express a pause at its end. Errors wrap ErrTrace.
+// Trace returns the trace of one lap of the schedule, whose Every must be set: its Times.
 func (s Schedule) Trace() (Trace, error) {
-	var t Trace
-	var begin time.Duration
+	times, err := s.Times()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(times), nil
+}
+
+// Times returns the opportunities of one lap of the schedule, whose Every must be set, as evenly
+// spaced as milliseconds allow, like mahimahi's mm-rate-to-events: bits that do not fill a packet
+// are kept for the next millisecond. The trace ends with its last opportunity, even if the lap is
+// longer: a trace cannot express a pause at its end. Errors wrap ErrTrace.
+func (s Schedule) Times() (iter.Seq[time.Duration], error) {
 	bits := int64(0) // in thousandths
 	for i, step := range s.Steps {
-		end := s.Every
-		if i+1 < len(s.Steps) {
-			end = s.Steps[i+1].At
-		}
-		length := end - step.At
 		if step.Rate == 0 {
-			begin += length.Truncate(time.Millisecond)
 			continue
 		}
-		if err := checkTrace(int64(step.Rate), length); err != nil {
+		if err := checkTrace(int64(step.Rate), s.length(i)); err != nil {
 			return nil, err
 		}
-		for ms := int64(1); ms <= int64(length/time.Millisecond); ms++ {
-			for bits += int64(step.Rate); bits >= traceBits*1000; bits -= traceBits * 1000 {
-				t = append(t, begin+time.Duration(ms)*time.Millisecond)
+		bits += int64(step.Rate) * int64(s.length(i)/time.Millisecond)
+	}
+	switch {
+	case bits/fullPacket > maxTraceLines:
+		return nil, fmt.Errorf("%w: more than %d packets: choose a lower rate or a shorter trace",
+			ErrTrace, maxTraceLines)
+	case bits < fullPacket:
+		return nil, errNoPacket
+	}
+	return s.each, nil
+}
+
+func (s Schedule) each(yield func(time.Duration) bool) {
+	at, bits := time.Duration(0), int64(0)
+	for i, step := range s.Steps {
+		for range s.length(i) / time.Millisecond {
+			at += time.Millisecond
+			for bits += int64(step.Rate); bits >= fullPacket; bits -= fullPacket {
+				if !yield(at) {
+					return
+				}
 			}
 		}
-		begin += length.Truncate(time.Millisecond)
-		if len(t) > maxTraceLines {
-			return nil,
-				fmt.Errorf("%w: more than %d packets: choose a lower rate or a shorter trace",
-					ErrTrace, maxTraceLines)
-		}
 	}
-	return t.checked()
 }
 
 // poisson generates opportunities with exponential gaps. The trace ends with the last one.
@@ -222,9 +239,7 @@ func addPoisson(t Trace, random *rand.Rand, rate int64, from, to time.Duration) 
 // checked returns the trace if ParseTrace would accept it.
 func (t Trace) checked() (Trace, error) {
 	if len(t) == 0 || t[len(t)-1] == 0 {
-		return nil,
-			fmt.Errorf("%w: no packet fits into the trace: choose a higher rate or a longer trace",
-				ErrTrace)
+		return nil, errNoPacket
 	}
 	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -33,14 +34,15 @@ func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 		fmt.Fprintf(out, "# note: %s\n", oneLine(h.Note))
 	}
 	fmt.Fprint(out, "# init timestamp: 0\n# base timestamp: 0\n")
-	opportunities := l.opportunities()
-	for i := range l.Events {
-		e := &l.Events[i]
-		for len(opportunities) > 0 && opportunities[0] <= e.At {
-			writeLine(out, opportunities[0], " # ", netem.OpportunityBytes)
-			opportunities = opportunities[1:]
+	next := 0 // event
+	for at := range l.opportunities() {
+		for ; next < len(l.Events) && l.Events[next].At < at; next++ {
+			l.Events[next].WriteLine(out)
 		}
-		e.WriteLine(out)
+		writeLine(out, at, " # ", netem.OpportunityBytes)
+	}
+	for ; next < len(l.Events); next++ {
+		l.Events[next].WriteLine(out)
 	}
 	return out.Flush()
 }
@@ -73,13 +75,13 @@ func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int)
 	_, _ = out.Write(append(b, '\n'))
 }
 
-// opportunities returns the opportunities of a trace of the link's rate, or nil if the record has
-// its own.
-func (l *LinkRecord) opportunities() netem.Trace {
+// opportunities lists those of a trace of the link's rate, unless the record has its own.
+func (l *LinkRecord) opportunities() iter.Seq[time.Duration] {
+	none := func(func(time.Duration) bool) {}
 	if len(l.Events) == 0 || slices.ContainsFunc(l.Events, func(e LinkEvent) bool {
 		return e.Kind == Opportunity
 	}) {
-		return nil
+		return none
 	}
 	lap := netem.Schedule{Every: l.Events[len(l.Events)-1].At}
 	points := l.Rates
@@ -92,11 +94,11 @@ func (l *LinkRecord) opportunities() netem.Trace {
 			lap.Steps = append(lap.Steps, netem.Step{At: p.At, Rate: rate})
 		}
 	}
-	t, err := lap.Trace()
+	times, err := lap.Times()
 	if err != nil {
-		return nil // too slow for a single packet
+		return none // too slow for a single packet
 	}
-	return t
+	return times
 }
 
 const maxLog = 50_000_000
