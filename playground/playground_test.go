@@ -198,6 +198,24 @@ func TestPerf(t *testing.T) {
 	}
 }
 
+// TestPerfHash checks that perf tests send the same packets again, although streams, intervals and
+// the end of a test share instants.
+func TestPerfHash(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Name: "n.net", Seed: 1, Network: "link A B delay 10ms rate 2mbit\n"}
+	hashes := map[string]int{}
+	for range 20 {
+		in(t, cfg, func(t *testing.T, w *World, _ *output) {
+			require.NoError(t, w.Replay(&Input{At: time.Second, Node: "B", Line: "perf -s"}))
+			client := Input{At: 2 * time.Second, Node: "A", Line: "perf -c 10.0.0.2 -t 1 -w 64K -P 2"}
+			require.NoError(t, w.Replay(&client))
+			w.Advance(5 * time.Second)
+			hashes[w.State().Hash]++
+		})
+	}
+	assert.Len(t, hashes, 1, "%v", hashes)
+}
+
 // TestLog checks that the inputs of a session repeat it.
 func TestLog(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ type test struct {
 	used     cpuTime                    // at the start of counting; afterwards the difference
 	closers  []func()                   // called by close
 	offers   []*rdtCarrier              // objects of a client that sends by RDT
+	lag      time.Duration              // between goroutines that would act at one instant of a Clock
 }
 
 // group is the state that the streams of a test share.
@@ -53,6 +54,9 @@ type group struct {
 
 func (h *Host) newTest(server bool) *test {
 	t := &test{host: h, server: server, every: time.Second}
+	if h.node.Time.Driven() {
+		t.lag = 1
+	}
 	t.group.stop, t.group.enough = make(chan struct{}), make(chan struct{})
 	t.report.Intervals = []control.PerfInterval{}
 	t.report.Start.Connected = []control.PerfConnected{}
@@ -135,19 +139,22 @@ func (t *test) theirs() (Results, error) {
 	return ParseResults(text, len(t.streams))
 }
 
-// measure runs the streams until the test ends. It returns nil if the test ended in order.
+// measure runs the streams until the test ends. It returns nil if the test ended in order. On a
+// Clock no two of its timers and streams share an instant: their order would be random.
 func (t *test) measure(ctx context.Context) error {
 	t.open()
-	omitted := time.NewTimer(t.group.params.OmitTime())
+	own := t.lag * time.Duration(len(t.streams)+1) // after the streams
+	time.Sleep(own)
+	omitted := time.NewTimer(t.group.params.OmitTime() + t.lag)
 	defer omitted.Stop()
-	over := time.NewTimer(t.longest())
+	over := time.NewTimer(t.longest() + 2*t.lag)
 	defer over.Stop()
 	tick := time.NewTicker(max(t.every, time.Millisecond))
 	defer tick.Stop()
 	if t.every < 0 {
 		tick.Stop()
 	}
-	idle := time.NewTicker(idleTime)
+	idle := time.NewTicker(idleTime + 3*t.lag)
 	defer idle.Stop()
 	before := int64(-1)
 	for {
@@ -158,7 +165,7 @@ func (t *test) measure(ctx context.Context) error {
 			if t.every < 0 {
 				tick.Stop()
 			}
-			over.Reset(t.longest() - t.group.params.OmitTime())
+			over.Reset(t.longest() - t.group.params.OmitTime() + t.lag)
 		case <-tick.C:
 			t.tell(time.Now())
 		case <-idle.C:
@@ -174,8 +181,10 @@ func (t *test) measure(ctx context.Context) error {
 			}
 			return nil
 		case <-t.group.enough:
+			time.Sleep(own)
 			return nil
 		case m := <-t.control.heard:
+			time.Sleep(own)
 			return t.heed(m)
 		case err := <-t.group.broken:
 			return t.reason(err)
@@ -190,15 +199,13 @@ const reasonTime = 2 * time.Second
 
 // reason returns why a stream ended: the other end's reason if it sends one.
 func (t *test) reason(err error) error {
-	timer := time.NewTimer(reasonTime)
-	defer timer.Stop()
 	select {
 	case m := <-t.control.heard:
 		if said := t.heed(m); said != nil {
 			return said
 		}
 		return err
-	case <-timer.C:
+	case <-time.After(reasonTime):
 		return err
 	}
 }
@@ -236,8 +243,9 @@ func (t *test) open() {
 	t.group.began = time.Now()
 	t.from, t.told, t.used = t.group.began, t.group.began, cpuNow()
 	t.group.counting.Store(t.group.params.Omit == 0)
-	for _, s := range t.streams {
+	for i, s := range t.streams {
 		t.group.busy.Go(func() {
+			time.Sleep(t.lag * time.Duration(i+1))
 			if err := s.run(); err != nil && !t.group.halted.Load() {
 				t.group.broken <- fmt.Errorf("stream %d: %w", s.id, err)
 			}
