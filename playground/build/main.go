@@ -103,6 +103,7 @@ func pack(root, pkg, name string) error {
 	if err != nil {
 		return err
 	}
+	dropFonts(data.body)
 	if dropLines(data.body) == 0 {
 		fmt.Printf("%s keeps its line numbers: the format is that of another version of Go\n", name)
 	}

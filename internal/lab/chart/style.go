@@ -8,8 +8,14 @@ import (
 	"strings"
 	"sync"
 
+	"codeberg.org/go-fonts/liberation/liberationmonobold"
+	"codeberg.org/go-fonts/liberation/liberationmonoregular"
+	"codeberg.org/go-fonts/liberation/liberationsansbold"
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"codeberg.org/go-fonts/liberation/liberationserifbold"
+	"codeberg.org/go-fonts/liberation/liberationserifregular"
+	"golang.org/x/image/font/opentype"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/font/liberation"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -54,20 +60,17 @@ const (
 	Mono
 )
 
-// fonts lists the names of each Font: for people, in PNG, in PDF and EPS, and in SVG.
-var fonts = [...]struct{ name, face, regular, bold, families string }{
-	{
-		"sans", "LiberationSans", "Helvetica", "Helvetica-Bold",
-		"'Liberation Sans',Arial,Helvetica,sans-serif",
-	},
-	{
-		"serif", "LiberationSerif", "Times-Roman", "Times-Bold",
-		"'Liberation Serif','Times New Roman',Times,serif",
-	},
-	{
-		"mono", "LiberationMono", "Courier", "Courier-Bold",
-		"'Liberation Mono','Courier New',Courier,monospace",
-	},
+// fonts lists the names of each Font, for people, in PDF and EPS, and in SVG, and its faces.
+var fonts = [...]struct {
+	name, regular, bold, families string
+	faces                         [2][]byte // regular and bold
+}{
+	{"sans", "Helvetica", "Helvetica-Bold", "'Liberation Sans',Arial,Helvetica,sans-serif",
+		[2][]byte{liberationsansregular.TTF, liberationsansbold.TTF}},
+	{"serif", "Times-Roman", "Times-Bold", "'Liberation Serif','Times New Roman',Times,serif",
+		[2][]byte{liberationserifregular.TTF, liberationserifbold.TTF}},
+	{"mono", "Courier", "Courier-Bold", "'Liberation Mono','Courier New',Courier,monospace",
+		[2][]byte{liberationmonoregular.TTF, liberationmonobold.TTF}},
 }
 
 // SetFont sets the font by its name: sans, serif or mono.
@@ -92,22 +95,23 @@ func (f Font) postScript(bold bool) string {
 }
 
 // faces parses the fonts when the first figure is drawn, because most commands draw none.
-var faces = sync.OnceValue(func() map[string]font.Face {
-	found := map[string]font.Face{}
-	for _, f := range liberation.Collection() {
-		found[f.Name()] = f
+var faces = sync.OnceValue(func() (list [len(fonts)][2]font.Face) {
+	for i := range fonts {
+		for k, text := range fonts[i].faces {
+			face, err := opentype.Parse(text)
+			if err != nil {
+				panic(fmt.Sprintf("BUG: chart: font %s: %v", fonts[i].name, err))
+			}
+			list[i][k].Face = face
+		}
 	}
-	return found
+	return list
 })
 
 func (f Font) face(size float64, bold bool) font.Face {
-	name := fonts[f].face + "-Regular"
+	face := faces()[f][0]
 	if bold {
-		name = fonts[f].face + "-Bold"
-	}
-	face, ok := faces()[name]
-	if !ok {
-		panic("BUG: chart: there is no typeface " + name)
+		face = faces()[f][1]
 	}
 	face.Font.Size = vg.Length(size)
 	return face
