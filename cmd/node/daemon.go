@@ -126,8 +126,7 @@ func (d *daemon) drain() {
 		if len(open) == 0 || !time.Now().Before(over) {
 			break
 		}
-		wait := time.NewTimer(drainLook)
-		<-wait.C
+		time.Sleep(drainLook)
 	}
 	for i := range open {
 		s := &open[i]

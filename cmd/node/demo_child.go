@@ -153,12 +153,10 @@ func (c *child) interrupt() error {
 // end stops the process if it is running, and waits for it.
 func (c *child) end() {
 	_ = c.interrupt() // it may have ended already
-	timer := time.NewTimer(killDelay)
-	defer timer.Stop()
 	select {
 	case <-c.ended:
 		return
-	case <-timer.C:
+	case <-time.After(killDelay):
 	}
 	_ = c.process.Process.Kill() // it may have ended just now
 	<-c.ended

@@ -298,8 +298,6 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	if t.group.params.RDT {
 		return nil
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-wait.whole:
 	case <-ctx.Done():
@@ -310,7 +308,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 				m.state)
 		}
 		return m.err
-	case <-timer.C:
+	case <-time.After(patience):
 		s.mu.Lock()
 		n := len(wait.came)
 		s.mu.Unlock()

@@ -127,12 +127,10 @@ func (s *stream) turn(pace *Pace) bool {
 		if wait == 0 {
 			wait = time.Hour // the others finish the calls in progress
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-t.group.stop:
 		}
-		timer.Stop()
 	}
 }
 

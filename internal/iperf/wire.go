@@ -141,11 +141,9 @@ const partingTime = time.Second
 // part sends the last state and waits until the other end has closed.
 func (c *wire) part(s State) {
 	if c.say(s) == nil && c.heard != nil {
-		timer := time.NewTimer(partingTime)
-		defer timer.Stop()
 		select {
 		case <-c.heard:
-		case <-timer.C:
+		case <-time.After(partingTime):
 		}
 	}
 	c.close()
@@ -188,12 +186,10 @@ func (c *wire) listen() {
 
 // awaitHeard waits for the state that listen receives.
 func (c *wire) awaitHeard(want State) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case m := <-c.heard:
 		return c.wanted(m.state, want, m.err)
-	case <-timer.C:
+	case <-time.After(patience):
 		return errSilent
 	}
 }

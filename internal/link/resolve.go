@@ -33,11 +33,9 @@ type resolver struct {
 func newResolver(cfg Config, names []string) *resolver {
 	first := make(chan struct{})
 	r := startResolver(cfg, names, &map[string]netip.Addr{}, first)
-	patience := time.NewTimer(openPatience)
-	defer patience.Stop()
 	select {
 	case <-first:
-	case <-patience.C:
+	case <-time.After(openPatience):
 	}
 	return r
 }
@@ -67,14 +65,12 @@ func (r *resolver) run(ctx context.Context, first chan<- struct{}) {
 		if all {
 			wait = r.cfg.ResolveEvery
 		}
-		timer := time.NewTimer(min(wait, r.cfg.ResolveEvery))
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(min(wait, r.cfg.ResolveEvery)):
 		case <-r.kick:
 			r.pause(ctx)
 		}
-		timer.Stop()
 		if all {
 			wait = retryFirst
 		} else {
@@ -86,11 +82,9 @@ func (r *resolver) run(ctx context.Context, first chan<- struct{}) {
 
 // pause limits the rate of lookups after failed sends.
 func (r *resolver) pause(ctx context.Context) {
-	timer := time.NewTimer(min(retryFirst, r.cfg.ResolveEvery))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(min(retryFirst, r.cfg.ResolveEvery)):
 	}
 }
 

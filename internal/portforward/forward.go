@@ -207,10 +207,8 @@ func (f *flow) onCut(cut func()) {
 // pause waits before Accept is called again after an error. It returns false if the forward is
 // closed.
 func (fw *Forward) pause() bool {
-	again := time.NewTimer(acceptRetry)
-	defer again.Stop()
 	select {
-	case <-again.C:
+	case <-time.After(acceptRetry):
 		return true
 	case <-fw.listening.Done():
 		return false

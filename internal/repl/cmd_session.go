@@ -182,9 +182,7 @@ func sleepCommand(e *env) *cobra.Command {
 				if err != nil {
 					return wrong(c, "%q is not a time like 1.5 or 150ms", args[0])
 				}
-				timer := time.NewTimer(d)
-				defer timer.Stop()
-				over = timer.C
+				over = time.After(d)
 			}
 			select {
 			case <-over:

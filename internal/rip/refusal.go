@@ -39,9 +39,6 @@ const (
 	numRefusals
 )
 
-// firstEntryRefusal is the first reason to refuse a single entry.
-const firstEntryRefusal = RefusedFamily
-
 var refusalNames = [numRefusals]string{
 	Taken:              "taken",
 	RefusedInterface:   "interface is down or does not listen",
@@ -80,9 +77,6 @@ func (r Refusal) String() string {
 	}
 	return refusalNames[r]
 }
-
-// IsEntry reports whether the reason refuses an entry and not a message.
-func (r Refusal) IsEntry() bool { return r >= firstEntryRefusal }
 
 // Refused counts the refusals for one reason.
 type Refused struct {

@@ -127,12 +127,10 @@ func (c *child) speak() {
 // end kills the process and its children, which may keep its output open, and waits for it.
 func (c *child) end() {
 	_ = c.in.Close() // it may have exited already
-	timer := time.NewTimer(c.delay)
-	defer timer.Stop()
 	select {
 	case <-c.over:
 		return
-	case <-timer.C:
+	case <-time.After(c.delay):
 	}
 	kill(c.process)
 	<-c.over

@@ -233,10 +233,8 @@ func (r *rests) until(ctx context.Context, at time.Time) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.late.Add(max(0, time.Since(at)))

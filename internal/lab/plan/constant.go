@@ -25,10 +25,7 @@ var constantNames = []formula.Variable{
 	{Name: "warmup", Unit: formula.Seconds},
 }
 
-// Constants returns the names that formulas have for parts of an experiment.
-func Constants() []formula.Variable { return constantNames }
-
-// Constant returns the value of one of Constants; false: this experiment has none, such as the
+// Constant returns the value of one of constantNames; false: this experiment has none, such as the
 // rate of a path without one.
 func (x *Experiment) Constant(name string) (float64, bool) {
 	rtt := x.RTT(&Flow{}).Seconds()

@@ -56,7 +56,7 @@ func TestReference(t *testing.T) {
 	for u := range units {
 		assert.True(t, code[u], "unit %s", u)
 	}
-	for _, c := range Constants() {
+	for _, c := range constantNames {
 		assert.True(t, code[c.Name], "name %s", c.Name)
 	}
 }
