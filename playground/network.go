@@ -9,6 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -16,8 +17,13 @@ import (
 var marker = regexp.MustCompile(`(?m)^-- (.*)\.lnx --[ \t\r]*$`)
 
 // Check returns the errors of a network: of a .net file, or of several .lnx files, each after a
-// line `-- NAME.lnx --`. They are diagnostic.Errors, with the lines of the whole text.
+// line `-- NAME.lnx --`. If the name ends with .star, the text is a congestion control in Starlark.
+// The errors are diagnostic.Errors, with the lines of the whole text.
 func Check(name, text string) error {
+	if strings.HasSuffix(name, scriptSuffix) {
+		_, err := starlark.Compile(name, []byte(text), nil)
+		return places(err)
+	}
 	_, err := parse(name, text, false)
 	return err
 }

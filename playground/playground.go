@@ -17,7 +17,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"sync"
 	"time"
 
@@ -134,9 +133,8 @@ func (w *World) open(configs []*lnx.Config) (err error) {
 // refuse makes a node refuse a request that opens a port forward: sockets of the program, which
 // nothing can reach in a browser.
 func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
-	delete(h, reflect.TypeFor[R]())
-	control.Handle(h, func(context.Context, R) (control.Door, error) {
-		return control.Door{}, fmt.Errorf("%s: %w in this page: a browser has no real sockets",
+	before(h, func(context.Context, R) error {
+		return fmt.Errorf("%s: %w in this page: a browser has no real sockets",
 			name, control.ErrUnsupported)
 	})
 }
@@ -148,7 +146,14 @@ func timers(c *tcp.Config) {
 }
 
 func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, error) {
-	h := &host{name: c.Name, lines: make(chan string, maxTyped), sent: newSum(len(c.Interfaces))}
+	h := &host{
+		name: c.Name, lines: make(chan string, maxTyped), sent: newSum(len(c.Interfaces)),
+		scripts: scripts{}, out: func(text string) {
+			if w.cfg.Print != nil {
+				w.cfg.Print(c.Name, text)
+			}
+		},
+	}
 	dir := filepath.Join(w.cfg.Files, c.Name)
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
@@ -161,7 +166,10 @@ func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, err
 	_, _ = io.WriteString(seed, c.Name) // never fails
 	h.node, err = operator.Open(operator.Config{LNX: c, Node: node.Config{
 		Seed:    max(1, seed.Sum64()^w.cfg.Seed*0x9e3779b97f4a7c15),
-		Devices: devices, Clock: &w.clock, Tune: timers,
+		Devices: devices, Clock: &w.clock, Tune: func(c *tcp.Config) {
+			timers(c)
+			c.Algorithms = h.scripts
+		},
 		Tap: node.Sent(func(iface int, pieces [][]byte) {
 			h.sent.add(iface, w.clock.Now().UnixNano(), pieces)
 		}),
@@ -174,6 +182,7 @@ func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, err
 	refuse[control.Expose](h.node.Handlers, "expose")
 	refuse[control.Splice](h.node.Handlers, "splice")
 	refuse[control.Socks](h.node.Handlers, "socks")
+	h.takeScripts()
 	return h, h.node.Node.Call(func(s *stack.Stack, _ clock.Time) error {
 		h.node.Node.Follow(func() bool {
 			if s.TCP().Counters().Retransmits > 0 {

@@ -18,7 +18,10 @@ type host struct {
 	node  *operator.Node
 	files *files.Folder
 	sent  *sum
+	out   printer     // the shell's
 	lines chan string // typed lines
+
+	scripts scripts // the node's loop owns it
 
 	retransmitted atomic.Int64 // when TCP first did, since the world's start; 0: not yet
 
@@ -36,15 +39,10 @@ func (h *host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(
 
 // shell runs the node's shell until the world ends. After quit it begins again.
 func (h *host) shell(w *World) {
-	out := printer(func(text string) {
-		if w.cfg.Print != nil {
-			w.cfg.Print(h.name, text)
-		}
-	})
 	w.busy.Go(func() {
 		for w.ends.Err() == nil {
 			s, err := repl.New(w.ends, repl.Config{
-				Operator: h, Out: out, Err: out, Color: true,
+				Operator: h, Out: h.out, Err: h.out, Color: true,
 			})
 			if err != nil {
 				return // the node is closed
@@ -52,10 +50,10 @@ func (h *host) shell(w *World) {
 			h.mu.Lock()
 			h.session = s
 			h.mu.Unlock()
-			e := &typed{host: h, out: out, ends: w.ends}
+			e := &typed{host: h, ends: w.ends}
 			err = s.Interactive(files.In(w.ends, h.files), e)
 			if err != nil && w.ends.Err() == nil {
-				out(err.Error() + "\n")
+				h.out(err.Error() + "\n")
 			}
 		}
 	})
@@ -94,7 +92,6 @@ func (p printer) Write(b []byte) (int, error) {
 // typed is the repl.LineReader of a page, which edits the lines itself.
 type typed struct {
 	host *host
-	out  io.Writer
 	ends context.Context //nolint:containedctx // the life of the world
 
 	mu      sync.Mutex
@@ -105,7 +102,7 @@ type typed struct {
 func (t *typed) ReadLine(prompt string) (string, error) {
 	select {
 	case line := <-t.host.lines:
-		_, _ = io.WriteString(t.out, prompt+line+"\n") // to memory
+		_, _ = io.WriteString(t.host.out, prompt+line+"\n") // to memory
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.history = append(t.history, repl.TypedLine{Number: len(t.history) + 1, Line: line})

@@ -306,14 +306,26 @@ async function download(node, name) {
   setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
 
-const lab = new Lab();
+/** type enters a line at a node. */
+function type(node, line) {
+  choose(node);
+  if (terminals.has(node)) return terminals.get(node).ask.line(line);
+  say("Start the lesson's network first.", true);
+}
+
+const lab = new Lab({
+  async use(node, name, script) {
+    const errors = await ask("check", { name, script });
+    if (errors.length === 0) {
+      await upload(node, new File([script], name));
+      type(node, `set tcp.congestion ${name}`);
+    }
+    return errors;
+  },
+});
 const lessons = new Lessons({
   start: (network) => start({ network, seed: 1 }),
-  type(node, line) {
-    choose(node);
-    if (terminals.has(node)) return terminals.get(node).ask.line(line);
-    say("Start the lesson's network first.", true);
-  },
+  type,
   lab(name, changes) {
     choose("Laboratory");
     return lab.lesson(name, changes).catch(complain);
@@ -369,7 +381,7 @@ async function start({ network, seed, inputs = [], at = 0, address }) {
     addTab("Files", files);
     addTab("Laboratory", lab.element);
   }
-  fileNode.replaceChildren(...opened.nodes.map((n) => new Option(n)));
+  for (const list of [fileNode, lab.nodes]) list.replaceChildren(...opened.nodes.map((n) => new Option(n)));
   choose(opened.nodes[0]);
   document.body.dataset.nodes = opened.nodes.join(" ");
   await (picture ?? reload());

@@ -23,23 +23,26 @@ const textOf = async (name) => {
 };
 
 export class Lab {
-  constructor() {
+  /** ask.use(node, name, text) makes a node of the network use a script, and returns the script's errors. */
+  constructor(ask) {
     this.element = element(`<div><div class="editor lab"><div class="row"><label>Experiment <select></select></label>
       <button class="run">Run</button><button class="stop" disabled>Stop</button><output aria-live="polite"></output></div>
       <label for="experiment">The experiment</label><textarea id="experiment" spellcheck="false"></textarea>
       <label for="script">Congestion control: ${script}</label><textarea id="script" spellcheck="false"></textarea>
+      <div class="row"><label>Running network: node <select class="nodes"></select></label><button class="use">Use the script for its new connections</button></div>
       <ul class="errors" aria-live="polite"></ul><pre class="table" tabindex="0" aria-label="Results" hidden></pre>
       <div class="row" hidden><button class="open">Open the report in a tab</button></div>
       <iframe title="Report with the figures" sandbox="allow-scripts" hidden></iframe></div></div>`);
-    const [picker, experiment, source, list, table, frame, progress, run, stop, open] = ["select", "#experiment", "#script", ".errors", ".table",
-      "iframe", "output", ".run", ".stop", ".open"].map((s) => this.element.querySelector(s));
-    Object.assign(this, { picker, experiment, source, list, table, frame, progress, stopping: stop, opener: open.parentElement });
+    const [picker, experiment, source, list, table, frame, progress, run, stop, open, nodes, use] = ["select", "#experiment", "#script", ".errors", ".table",
+      "iframe", "output", ".run", ".stop", ".open", ".nodes", ".use"].map((s) => this.element.querySelector(s));
+    Object.assign(this, { picker, experiment, source, list, table, frame, progress, nodes, stopping: stop, opener: open.parentElement });
     picker.append(new Option("The script and Reno", ""));
     experiment.value = own;
     picker.addEventListener("change", () => this.pick().catch((e) => this.stop(e.message)));
     run.addEventListener("click", () => this.run());
     stop.addEventListener("click", () => this.stop("Stopped."));
     open.addEventListener("click", () => window.open(URL.createObjectURL(new Blob([this.report], { type: "text/html" }))));
+    use.addEventListener("click", async () => this.complain(await ask.use(nodes.value, script, source.value)));
     this.printed = "";
     this.results = []; // {name, table, hash} of each experiment that has finished
   }
@@ -92,12 +95,15 @@ export class Lab {
       else if (progress) this.progress.textContent = `${progress.done} of ${progress.of} runs`;
       if (failed) {
         this.stop("The experiment failed.");
-        this.list.replaceChildren(...errorList(failed, (file) => files[file]));
+        this.complain(failed, (file) => files[file]);
       }
       if (done) this.show(done);
     };
     this.worker.postMessage({ experiment: "experiment.yaml", files, changes });
   }
+
+  /** complain lists errors under their lines. */
+  complain(errors, textOf = () => this.source.value) { this.list.replaceChildren(...errorList(errors, textOf)); }
 
   show({ report, ...result }) {
     const { table, hash } = result;

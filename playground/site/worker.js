@@ -10,7 +10,7 @@ import { Exit, Stuck } from "./wasi.js";
 const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
 let opens = 0;
-let checker; // an instance that only checks network files
+let checker; // an instance that only checks network files and scripts
 let state = {};
 let heard = 0; // the page has all output until then
 
@@ -118,7 +118,7 @@ const answers = {
     tell();
     return { nodes: session.nodes, errors: [], network: session.config.network };
   },
-  check: ({ network }) => (checker ??= new World(module)).check("network", network),
+  check: ({ name = "network", network, script }) => (checker ??= new World(module)).check(name, network ?? script),
   speed(x) {
     speed = session?.real ? 1 : x;
     last = performance.now();

@@ -61,7 +61,7 @@ export class World {
     return this.answer === undefined ? undefined : JSON.parse(this.answer);
   }
 
-  /** check returns the errors of a network file. */
+  /** check returns the errors of a network file, or of a script if its name ends with .star. */
   check(name, network) {
     try {
       this.call("check", { name, network });

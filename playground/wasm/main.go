@@ -36,7 +36,7 @@ func with[T, A any](f func(w *playground.World, in T) (A, error)) {
 	guest.Result(a, err)
 }
 
-// check reports the errors of a network file: {"name", "network"}.
+// check reports the errors of a network file or of a script: {"name", "network"}.
 //
 //go:wasmexport check
 func check() {

@@ -47,7 +47,7 @@ var rooms = []room{
 	{"judge/ns3", driver, "lab/plan lab/result lab/simulation netem", ""},
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api clock control diagnostic files link lnx node operator repl stack " +
-		"tcp topology", ""},
+		"tcp tcp/congestion tcp/starlark topology", ""},
 	{"playground/bridge", driver, "api files lnx", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},

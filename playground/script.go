@@ -1,0 +1,105 @@
+package playground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/stack"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
+	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
+)
+
+const scriptSuffix = ".star"
+
+// scripts are the congestion controls of a node that its files define, by the files' names.
+type scripts map[string]congestion.Make
+
+// places returns the errors of a script with their lines.
+func places(err error) error {
+	list := []error{err}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // not wrapped
+		list = many.Unwrap()
+	}
+	var all diagnostic.Errors
+	for _, one := range list {
+		if e, ok := errors.AsType[*starlark.Error](one); ok {
+			all = append(all, &diagnostic.Error{
+				File: e.File, Line: e.Line, Col: e.Column, Msg: e.What,
+			})
+		}
+	}
+	if len(all) == 0 {
+		return err
+	}
+	return all
+}
+
+// before makes a node call f before it handles a request, which fails if f does.
+func before[R control.Request[A], A any](
+	h control.Handlers, f func(ctx context.Context, r R) error,
+) {
+	kind := reflect.TypeFor[R]()
+	handle := h[kind]
+	h[kind] = func(ctx context.Context, req any) (any, error) {
+		if err := f(ctx, req.(R)); err != nil {
+			return nil, err
+		}
+		return handle(ctx, req)
+	}
+}
+
+// takeScripts makes `set tcp.congestion` and `cc` take a file of the node.
+func (h *host) takeScripts() {
+	before(h.node.Handlers, func(_ context.Context, r control.Set) error {
+		if r.Key != "tcp.congestion" {
+			return nil
+		}
+		return h.load(r.Value)
+	})
+	before(h.node.Handlers, func(ctx context.Context, r control.Congestion) error {
+		err := h.load(r.Name)
+		if err == nil && strings.HasSuffix(r.Name, scriptSuffix) {
+			// A connection that uses an earlier version of the file would keep it.
+			_, err = h.node.Do(ctx, control.Congestion{SID: r.SID, Name: "reno"})
+		}
+		return err
+	})
+}
+
+// load compiles a congestion control, if it is a script.
+func (h *host) load(name string) error {
+	if !strings.HasSuffix(name, scriptSuffix) {
+		return nil
+	}
+	f, _, err := h.files.Read(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := files.All(name, f, MaxFile)
+	if err != nil {
+		return err
+	}
+	program, err := starlark.Compile(name, text, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", control.ErrUsage, err)
+	}
+	run := program.Begin(starlark.Hooks{
+		Failed: func(err error) {
+			h.out(fmt.Sprintf("%v\nIts connections keep their windows from now on. Correct the "+
+				"file and set it again.\n", err))
+		},
+		Printed: func(_ clock.Time, line string) { h.out(name + ": " + line + "\n") },
+	})
+	return h.node.Node.Call(func(*stack.Stack, clock.Time) error {
+		h.scripts[name] = run.New
+		return nil
+	})
+}
