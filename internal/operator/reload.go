@@ -287,8 +287,13 @@ func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
 	if was.TCP != now.TCP {
 		list = append(list, l.knobTurn("tcp", func(k *node.Knobs) {
-			k.Recovery.RTOMin, k.Recovery.RTOMax = now.TCP.RTOMin, now.TCP.RTOMax
-			k.OptionsOff, k.NoResets = now.TCP.OptionsOff, now.TCP.NoResets
+			file := transport(now)
+			k.OptionsOff, k.NoResets = file.OptionsOff, file.NoResets
+			if was.TCP.RTOMin != now.TCP.RTOMin || was.TCP.RTOMax != now.TCP.RTOMax {
+				r := &k.Recovery
+				r.RTOMin, r.RTOMax = file.Recovery.RTOMin, file.Recovery.RTOMax
+				r.RTOInitial = file.Recovery.RTOInitial
+			}
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {

@@ -74,8 +74,11 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
 	seen := testenv.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	show := testenv.Ask(t, a, control.Show{Key: "tcp.rtomin"})
-	assert.Equal(t, "300ms", show[0].Value)
+	for key, want := range map[string]string{ // as in a node that starts with this file
+		"tcp.rtomin": "300ms", "tcp.rtoinitial": "1s", "tcp.delayedack": "40ms",
+	} {
+		assert.Equal(t, want, testenv.Ask(t, a, control.Show{Key: key})[0].Value, key)
+	}
 
 	text = base
 	assert.Len(t, reload(t, a).Changes, 5)
@@ -83,6 +86,8 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	routes := testenv.Ask(t, a, control.Routes{})
 	assert.Len(t, routes, 1)
 	assert.Empty(t, reload(t, a).Changes)
+	delay := testenv.Ask(t, a, control.Show{Key: "tcp.delayedack"})[0]
+	assert.Equal(t, "200µs", delay.Value, "below the RTO's minimum of 1 ms")
 
 	_, err := client.Write([]byte("on it goes"))
 	require.NoError(t, err)

@@ -87,9 +87,18 @@ func NewHost(cfg Config) (*Host, error) {
 // Knobs returns the current knobs.
 func (h *Host) Knobs() Knobs { return h.cfg.Knobs }
 
-// SetKnobs changes the knobs, all or none. A zero means the default.
+// SetKnobs changes the knobs, all or none. A zero means the default. If RTOMin or RTOMax changes, a
+// RTOInitial or DelayedAck that was derived from the old ones is derived again.
 func (h *Host) SetKnobs(k Knobs) error {
-	cfg := h.cfg
+	cfg, old := h.cfg, h.cfg
+	old.Recovery.RTOInitial, old.DelayedAck = 0, 0
+	old.SetTimes()
+	if k.Recovery.RTOInitial == old.Recovery.RTOInitial {
+		k.Recovery.RTOInitial = 0
+	}
+	if k.DelayedAck == old.DelayedAck {
+		k.DelayedAck = 0
+	}
 	cfg.Knobs = k
 	cfg, err := cfg.complete()
 	if err == nil {
