@@ -66,6 +66,7 @@ func TestOurAlgorithms(t *testing.T) { both(t, testOurAlgorithms) }
 func testOurAlgorithms(t *testing.T, f family) {
 	try := func(key, value string) {
 		t.Run(key+" "+value, func(t *testing.T) {
+			t.Parallel()
 			r := &row{peer: "Linux", scenario: "we send with " + key + " " + value, loss: 1}
 			f.report(t, r)
 			b := newBed(t, f, 1, nil)

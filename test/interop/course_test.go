@@ -32,6 +32,7 @@ func TestCourseQuirks(t *testing.T) {
 	for name, quirks := range peer.Closing {
 		for _, percent := range []float64{0, 2} {
 			t.Run(fmt.Sprintf("%s at %g%%", name, percent), func(t *testing.T) {
+				t.Parallel()
 				r := &row{
 					peer: "course node", scenario: name, loss: percent, bytes: 2 * bytesEach,
 				}
