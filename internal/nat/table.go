@@ -2,6 +2,7 @@ package nat
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
@@ -166,7 +167,7 @@ func (n *NAT) Configure(cfg Config) error {
 	}
 	cfg = cfg.withDefaults()
 	keep := n.inside != nil && cfg.Addr == n.cfg.Addr && cfg.Mapping == n.cfg.Mapping &&
-		equalForwards(cfg.Forwards, n.cfg.Forwards)
+		slices.Equal(cfg.Forwards, n.cfg.Forwards)
 	n.cfg = cfg
 	t := cfg.Timeouts
 	for c, d := range [numClasses]time.Duration{
@@ -178,18 +179,6 @@ func (n *NAT) Configure(cfg Config) error {
 		n.reset()
 	}
 	return nil
-}
-
-func equalForwards(a, b []Forward) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // reset empties the table and enters the port forwards.
