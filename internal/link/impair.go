@@ -13,14 +13,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// Delayer is a Device that delays packets. ReadBatch also passes on packets whose delay is over, in
-// both directions.
-type Delayer interface {
-	Device
-	// Deadline returns when to call ReadBatch next even if nothing arrives.
-	Deadline() clock.Time
-}
-
 // Impairment is the impairment of one interface.
 type Impairment struct {
 	// Iface is the node's number of the interface.
@@ -45,10 +37,7 @@ type Impaired struct {
 	more    bool                  // the underlying device may have more to read
 }
 
-var (
-	_ Delayer = (*Impaired)(nil)
-	_ Feeder  = (*Impaired)(nil)
-)
+var _ Feeder = (*Impaired)(nil)
 
 // lane is the two directions of one interface.
 type lane struct {
@@ -380,7 +369,7 @@ func (i *Impaired) Feed(ready func()) {
 	}
 }
 
-// Deadline implements Delayer.
+// Deadline returns when to call ReadBatch next even if nothing arrives.
 func (i *Impaired) Deadline() clock.Time {
 	if i.more {
 		return 1 // at once
