@@ -40,20 +40,7 @@ const dnsPort = 53
 func (s *Set) Gateway(g Gateway) (*Forward, error) {
 	fw := s.newForward(control.DoorGateway, "tcp+udp", "every address", "this machine's network")
 	fw.addr = &net.IPAddr{IP: net.IPv4zero}
-	err := s.node.Forwarders.TakeAll(fw.takeTCP(g.route), fw.takeUDP(g.route))
-	if err == nil {
-		err = s.node.Forwarders.TakeEcho(fw.echo(g.NoEcho))
-	}
-	if err != nil {
-		fw.stopListening()
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
-	err = s.admit(fw, func() {
-		_ = s.node.Forwarders.TakeTCP(nil) // the errors mean that the node is closed
-		_ = s.node.Forwarders.TakeUDP(nil)
-		_ = s.node.Forwarders.TakeEcho(nil)
-	}, func() { <-fw.listening.Done() })
-	return fw, err
+	return s.takeAll(fw, g.route, fw.echo(g.NoEcho))
 }
 
 func (g Gateway) route(to netip.AddrPort) (netip.AddrPort, bool) {

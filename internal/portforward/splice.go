@@ -32,15 +32,24 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 		fw.stopListening()
 		return nil, fmt.Errorf("splice %v: %w", r.Addr, err)
 	}
-	err := s.node.Forwarders.TakeAll(fw.takeTCP(spliceRoute(r.Addr, to)),
-		fw.takeUDP(spliceRoute(r.Addr, to)))
+	return s.takeAll(fw, spliceRoute(r.Addr, to), nil)
+}
+
+// takeAll starts a forward of every address; echo, if not nil, gets the echo requests.
+func (s *Set) takeAll(fw *Forward, way route, echo func(*stack.Echo) bool) (*Forward, error) {
+	take := &s.node.Forwarders
+	err := take.TakeAll(fw.takeTCP(way), fw.takeUDP(way))
+	if err == nil {
+		err = take.TakeEcho(echo)
+	}
 	if err != nil {
 		fw.stopListening()
-		return nil, fmt.Errorf("splice: %w", err)
+		return nil, fmt.Errorf("%s: %w", fw.state.Kind, err)
 	}
 	err = s.admit(fw, func() {
-		_ = s.node.Forwarders.TakeTCP(nil) // the error means that the node is closed
-		_ = s.node.Forwarders.TakeUDP(nil)
+		_ = take.TakeEcho(nil) // the errors mean that the node is closed
+		_ = take.TakeTCP(nil)
+		_ = take.TakeUDP(nil)
 	}, func() { <-fw.listening.Done() })
 	return fw, err
 }
