@@ -87,7 +87,11 @@ func TestOneBadEntryCostsOnlyItself(t *testing.T) {
 	copy(message[4+2*12+8:], []byte{255, 0, 255, 0}) // a mask with a hole
 	require.True(t, x.Input(x.now, b, 0, message))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
-	assert.Equal(t, uint64(3), x.Counters().BadEntries)
+	assert.Equal(t, []rip.Refused{
+		{Reason: rip.RefusedMask, Count: 1},
+		{Reason: rip.RefusedMartian, Count: 1},
+		{Reason: rip.RefusedMetric, Count: 1},
+	}, x.Refused())
 	assert.Equal(t, uint64(4), x.Counters().EntriesIn)
 }
 
@@ -112,7 +116,9 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 	}
 	assert.Empty(t, x.learned())
 	assert.Empty(t, x.sent())
-	assert.Equal(t, rip.Counters{Malformed: uint64(len(bad))}.Malformed, x.Counters().Malformed)
+	assert.Equal(t, []rip.Refused{
+		{Reason: rip.RefusedForm, Count: uint64(len(bad))},
+	}, x.Refused())
 }
 
 func TestStrangersAreRefused(t *testing.T) {
@@ -134,7 +140,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	assert.False(t, x.Input(x.now, netip.Addr{}, 0, message))
 	assert.Empty(t, x.learned())
 	assert.Empty(t, x.sent())
-	assert.Equal(t, uint64(11), x.Counters().Strangers)
+	assert.Equal(t, []rip.Refused{{Reason: rip.RefusedStranger, Count: 11}}, x.Refused())
 }
 
 func TestExpiryAndGarbage(t *testing.T) {
@@ -237,7 +243,7 @@ func TestTableIsBounded(t *testing.T) {
 	x := newBench(t, rip.Config{MaxRoutes: 5})
 	x.hear(b, "10.1.0.0/16=1 10.2.0.0/16=1 10.3.0.0/16=1 10.4.0.0/16=1 10.5.0.0/16=1")
 	assert.Len(t, x.learned(), 3, "two places are our own networks'")
-	assert.Equal(t, uint64(2), x.Counters().TableFull)
+	assert.Equal(t, []rip.Refused{{Reason: rip.RefusedTableFull, Count: 2}}, x.Refused())
 	x.hear(c, "10.1.0.0/16=0")
 	assert.Equal(t, []string{"10.1.0.0/16 via 10.0.1.2 cost 1"}, x.learned(), "what is there still changes")
 	x.local("172.16.0.0/12", -1, true)

@@ -148,7 +148,10 @@ func TestEntriesAreJudged(t *testing.T) {
 	m[5], m[24+10] = 9, 1 // a family of its own, a mask with a hole
 	require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
-	assert.Equal(t, uint64(2), x.Counters().BadEntries)
+	assert.Equal(t, []rip.Refused{
+		{Reason: rip.RefusedFamily, Count: 1},
+		{Reason: rip.RefusedMask, Count: 1},
+	}, x.Refused())
 }
 
 func last(list []string) string {

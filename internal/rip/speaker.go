@@ -58,10 +58,6 @@ type Counters struct {
 	RequestsOut, ResponsesOut uint64
 	TriggeredOut              uint64 // part of ResponsesOut: triggered updates
 	EntriesIn, EntriesOut     uint64
-	Malformed                 uint64 // messages with an invalid format
-	Strangers                 uint64 // messages from an invalid sender
-	BadEntries                uint64 // ignored entries of accepted messages
-	TableFull                 uint64 // entries ignored because the table was full
 	Expired                   uint64 // routes that timed out
 }
 
@@ -199,16 +195,7 @@ func (s *Speaker) NextChange() (Change, bool) {
 }
 
 // Counters returns the counters.
-func (s *Speaker) Counters() Counters {
-	c := s.counters
-	c.Malformed = s.refused[RefusedForm] + s.refused[RefusedCommand]
-	c.Strangers = s.refused[RefusedStranger] + s.refused[RefusedInterface] +
-		s.refused[RefusedOffLink] + s.refused[RefusedOwn]
-	c.TableFull = s.refused[RefusedTableFull]
-	c.BadEntries = s.refused[RefusedFamily] + s.refused[RefusedMask] + s.refused[RefusedMartian] +
-		s.refused[RefusedMetric] + s.refused[RefusedNextHop]
-	return c
-}
+func (s *Speaker) Counters() Counters { return s.counters }
 
 // Timers returns the present times.
 func (s *Speaker) Timers() Timers { return s.cfg.Timers }
