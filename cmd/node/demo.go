@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // demoBytes is the size of the largest file in founding document 001's measurements.
@@ -80,26 +81,22 @@ func demoCommand() *cobra.Command {
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
 	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
 	f.BoolVar(&o.bare, "bare", false, "no captures and no figure, for measurements")
-	choices(c, "family", "4", "6")
+	repl.Choose(c, "family", "4", "6")
+	repl.Limit(c, 0, repl.Unlimited, "bytes")
+	repl.Limit(c, 0, math.MaxUint16, "pcap-snaplen")
 	styleFlags(c, &o.style)
 	return c
 }
 
 func (o *demoOptions) validate() error {
 	switch {
-	case o.bytes < 0:
-		return fmt.Errorf("--bytes %d: must be 0 or more", o.bytes)
 	case math.IsNaN(o.loss) || o.loss < 0 || o.loss >= 100:
 		return fmt.Errorf("--loss %v: must be a percentage from 0 to below 100", o.loss)
 	case o.direct && o.loss > 0:
 		return fmt.Errorf("--loss %v: must be 0 with --direct, which has no router", o.loss)
-	case o.snaplen < 0 || o.snaplen > math.MaxUint16:
-		return fmt.Errorf("--pcap-snaplen %d: must be 0 to %d", o.snaplen, math.MaxUint16)
 	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
 		return fmt.Errorf("--cc %q is not a congestion control%s: must be all or one of %s", o.cc,
 			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
-	case o.family != "4" && o.family != "6":
-		return fmt.Errorf("--family %q: must be 4 or 6", o.family)
 	case o.out == "":
 		return errors.New("--out is empty: must be a directory")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
@@ -38,10 +39,6 @@ func arrivalsCommand() *cobra.Command {
 				}
 				steps = append(steps, s)
 			}
-			if window < tcp.MinBuffer || window > documentWindow {
-				return misuse(c, fmt.Errorf("--window %d: must be %d to %d",
-					window, tcp.MinBuffer, documentWindow))
-			}
 			if err := playArrivals(c.OutOrStdout(), window, steps); err != nil {
 				return fmt.Errorf("demo arrivals: %w", err)
 			}
@@ -49,5 +46,6 @@ func arrivalsCommand() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&window, "window", documentWindow, "give the receive buffer `N` bytes")
+	repl.Limit(c, tcp.MinBuffer, documentWindow, "window")
 	return c
 }

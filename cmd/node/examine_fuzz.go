@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/examine"
 	"github.com/tidepool-net/tidepool/examine/fuzz"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 var errViolates = errors.New("this program's TCP does what the model of RFC 9293 does not allow")
@@ -54,13 +55,11 @@ func examineFuzzCommand() *cobra.Command {
 		"start the node of --profile with `COMMAND`; {lnx} stands for its .lnx file")
 	f.BoolVar(&o.tun, "tun", false, "compare with this machine's kernel through TUN devices")
 	f.StringVarP(&o.out, "out", "o", "", "write a check file for each difference to `FOLDER`")
+	repl.Limit(c, 1, repl.Unlimited, "sequences", "jobs")
 	return c
 }
 
 func (o *fuzzOptions) run(c *cobra.Command) error {
-	if o.search.Sequences < 1 || o.search.Workers < 1 {
-		return &usageError{fmt.Errorf("--sequences and --jobs must be at least 1")}
-	}
 	others, err := o.others()
 	if err != nil {
 		return misuse(c, err)

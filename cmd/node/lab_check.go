@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // labCheckOptions are the flags of `node lab check`.
@@ -52,9 +53,6 @@ func labCheckCommand() *cobra.Command {
 				cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.workers < 1 {
-				return misuse(c, fmt.Errorf("--jobs %d: must be 1 or more", o.workers))
-			}
 			if o.list && (o.failed || o.markdown) {
 				return misuse(c, errors.New("--list runs nothing: use it without --failed and "+
 					"--markdown"))
@@ -64,6 +62,7 @@ func labCheckCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
+	repl.Limit(c, 1, repl.Unlimited, "jobs")
 	f.BoolVar(&o.failed, "failed", false, "print only the expectations that fail")
 	f.BoolVar(&o.list, "list", false, "list the checks, and run nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")

@@ -17,6 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/judge/ns3"
 )
 
@@ -59,7 +60,7 @@ func labJudgeCommand() *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.with, "with", "ns3", "compare with `SIMULATOR`: ns3")
-	choices(c, "with", "ns3")
+	repl.Choose(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
 		"remove ns-3's deviations from RFCs with these `NAMES`, separated by commas (docs/ns3.md)")
 	choices(c, "without", ns3.Deviations()...)
@@ -68,6 +69,7 @@ func labJudgeCommand() *cobra.Command {
 	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
 	f.BoolVar(&o.flags.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVarP(&o.flags.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
+	repl.Limit(c, 1, repl.Unlimited, "trials", "jobs")
 	f.StringSliceVar(&o.flags.metrics, "metrics", nil,
 		"compare only the metrics `NAMES`, separated by commas")
 	f.BoolVar(&o.flags.json, "json", false, "print one JSON array")
@@ -75,9 +77,6 @@ func labJudgeCommand() *cobra.Command {
 }
 
 func (o *labJudgeOptions) check(c *cobra.Command) error {
-	if o.with != "ns3" {
-		return fmt.Errorf("--with %q: must be ns3", o.with)
-	}
 	for _, name := range o.without {
 		if !slices.Contains(ns3.Deviations(), name) {
 			return fmt.Errorf("--without %q: must be one of %s", name,

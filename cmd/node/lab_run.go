@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // labRunOptions are the flags of `node lab run`.
@@ -91,13 +92,14 @@ func labRunCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	o.experimentFlags(f)
+	o.experimentFlags(c)
 	f.StringVar(&o.until, "until", "",
 		"add trials until each confidence interval is below 5 % of its mean (`'ci<5%'`);"+
 			" at most --trials (200)")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
+	repl.Limit(c, 1, repl.Unlimited, "jobs", "parts")
 	f.StringVar(&o.pod.list, "among", "", "--index is a position in the `LIST` of parts")
 	f.StringVar(&o.pod.version, "by", "", "fail unless this program has this `VERSION`")
 	for _, name := range []string{"among", "by"} {
@@ -112,7 +114,8 @@ func labRunCommand() *cobra.Command {
 }
 
 // experimentFlags adds the flags that select the runs and the place of the results.
-func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
+func (o *labRunOptions) experimentFlags(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&o.cc, "cc", "",
 		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
 	addChanges(f, o)
@@ -126,6 +129,8 @@ func (o *labRunOptions) experimentFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVar(&o.records, "records", 6, "keep the detailed records of `N` cells, for figures")
 	f.BoolVar(&o.pcap, "pcap", false, "capture the first trial of each cell, for Wireshark")
+	repl.Limit(c, 1, repl.Unlimited, "trials")
+	repl.Limit(c, 0, repl.Unlimited, "records")
 }
 
 func (o *labRunOptions) outputFlags(c *cobra.Command) {
@@ -189,12 +194,6 @@ func (o *labRunOptions) experiment(args []string) (string, error) {
 func (o *labRunOptions) validate(c *cobra.Command) error {
 	given := c.Flags().Changed
 	switch {
-	case o.workers < 1:
-		return fmt.Errorf("--jobs %d: must be 1 or more", o.workers)
-	case given("trials") && o.trials < 1:
-		return fmt.Errorf("--trials %d: must be 1 or more", o.trials)
-	case o.records < 0:
-		return fmt.Errorf("--records %d: must be 0 or more", o.records)
 	case given("out") && o.dir == "":
 		return errors.New("--out is empty: must be a directory")
 	case given("cc") && o.cc == "":
@@ -204,8 +203,6 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 	case o.live.on && o.until != "":
 		return errors.New("--real and --until cannot " +
 			"be used together: runs in real time cannot be added later")
-	case given("parts") && o.parts < 1:
-		return fmt.Errorf("--parts %d: must be 1 or more", o.parts)
 	case given("index") && o.index == "":
 		return errors.New("--index is empty: must be the number of a cell or part, from 0")
 	case given("index") && (o.fresh || o.until != ""):

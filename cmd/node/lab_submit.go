@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/batch"
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // submitOptions are the flags of `node lab submit`.
@@ -73,7 +74,7 @@ func labSubmitCommand() *cobra.Command {
 	f.StringVar(&o.on, "on", "",
 		"batch `SYSTEM`: slurm, kubernetes, or local for processes of this machine")
 	choices(c, "on", systems...)
-	o.run.experimentFlags(f)
+	o.run.experimentFlags(c)
 	o.run.outputFlags(c)
 	f.IntVar(&o.run.parts, "parts", 0,
 		"split the runs into `N` parts (default: from the time of a run)")
@@ -83,6 +84,8 @@ func labSubmitCommand() *cobra.Command {
 	f.Func("memory", "memory limit of a part in `MB` (default: 2 × the measured memory)",
 		o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
+	repl.Limit(c, 1, repl.Unlimited, "parts", "at-once")
+	repl.Limit(c, 0, repl.Unlimited, "retries")
 	f.BoolVar(&o.detach, "detach", false, "do not wait for the results")
 	f.Lookup("dry-run").Usage = "measure one run and print the job " +
 		"instead of submitting it"
@@ -164,8 +167,6 @@ func (o *submitOptions) setMemory(text string) error {
 func (o *submitOptions) validate(c *cobra.Command) error {
 	given := c.Flags().Changed
 	switch {
-	case given("at-once") && o.atOnce < 1:
-		return fmt.Errorf("--at-once %d: must be 1 or more", o.atOnce)
 	case given("time") && o.time < time.Minute:
 		return fmt.Errorf("--time %s: must be 1m or more, such as 30m", o.time)
 	case o.on == "local" && len(o.extra) > 0:
@@ -174,8 +175,6 @@ func (o *submitOptions) validate(c *cobra.Command) error {
 	case o.detach && o.on == "local":
 		return errors.New("--detach cannot be used with --on " +
 			"local: local processes stop with this command")
-	case o.retries < 0:
-		return fmt.Errorf("--retries %d: must be 0 or more", o.retries)
 	case o.on != kubernetes && o.pod != batch.Pod{}:
 		return errors.New("--image, --claim and --claim-size need --on kubernetes")
 	case o.on == kubernetes && o.run.fresh:

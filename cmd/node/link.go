@@ -18,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/portforward"
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/netns"
 )
@@ -90,6 +91,8 @@ func (o *linkOptions) flags(c *cobra.Command) {
 	f.IntVar(&o.mtu, "mtu", defaultLinkMTU, "largest packet in `BYTES`")
 	f.BoolVar(&o.wait, "wait", false,
 		"keep the link until COMMAND's background processes have ended, too")
+	repl.Limit(c, 0, repl.Unlimited, "pcap-snaplen")
+	repl.Limit(c, minLinkMTU, maxLinkMTU, "mtu")
 }
 
 const (
@@ -154,12 +157,6 @@ func cutAtDash(c *cobra.Command, args []string) (words, program []string, err er
 const leftGrace = 2 * time.Second
 
 func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []string) (err error) {
-	if o.mtu < minLinkMTU || o.mtu > maxLinkMTU {
-		return misuse(c, fmt.Errorf("--mtu %d: must be %d to %d", o.mtu, minLinkMTU, maxLinkMTU))
-	}
-	if o.config.Snaplen < 0 {
-		return misuse(c, fmt.Errorf("--pcap-snaplen %d: must be 0 or more", o.config.Snaplen))
-	}
 	if err := o.endpoints.openFiles(); err != nil {
 		return err
 	}

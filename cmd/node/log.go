@@ -9,7 +9,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tidepool-net/tidepool/internal/lnx"
+	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
 // logFlags are the flags of a daemon's log.
@@ -18,11 +21,14 @@ type logFlags struct {
 	format string
 }
 
-func (l *logFlags) check() error {
-	if l.format != "text" && l.format != "json" {
-		return fmt.Errorf("--log-format %q: must be text or json", l.format)
-	}
-	return nil
+func (l *logFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.TextVar(&l.level, "log-level", &slog.LevelVar{},
+		"minimum `LEVEL` to log: debug, info, warn, error; `set log.level` changes it later")
+	f.StringVar(&l.format, "log-format", "text",
+		"with --daemon: log `FORMAT`, text or json, one record a line")
+	choices(c, "log-level", "debug", "info", "warn", "error")
+	repl.Choose(c, "log-format", "text", "json")
 }
 
 // newLog returns the log of a daemon: one line for each event. The journal adds its own timestamps.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/interchange"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -177,15 +179,13 @@ func netImportCommand() *cobra.Command {
 	f.StringVarP(&o.out, "out", "o", "",
 		"write to `FOLDER`; the default is FILE's name without its extension")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
+	repl.Limit(c, 1, math.MaxUint16, "port")
 	f.BoolVar(&o.json, "json", false, "print one JSON object with the written files")
 	f.BoolVar(&o.force, "force", false, "overwrite existing .lnx files")
 	return c
 }
 
 func (o *generateOptions) importFile(c *cobra.Command, path string) error {
-	if o.port < 1 {
-		return misuse(c, fmt.Errorf("--port %d: must be 1 to 65535", o.port))
-	}
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
 		return &usageError{noFile(path, err, "a containerlab topology or a mininet script")}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/operator"
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
@@ -57,6 +59,7 @@ func netGenerateCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FOLDER`; the default is SHAPE-SIZE")
 	f.IntVar(&o.port, "port", topology.DefaultPort, "first UDP `PORT` of 127.0.0.1")
+	repl.Limit(c, 1, math.MaxUint16, "port")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the random shape")
 	familyFlag(c, &o.family)
 	f.BoolVar(&o.plan, "plan", false, "print the plan instead")
@@ -81,8 +84,6 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
-	case o.port < 1:
-		return misuse(c, fmt.Errorf("--port %d: must be 1 to 65535", o.port))
 	case o.plan && (o.out != "" || o.force || o.json):
 		return misuse(c, errors.New("--plan prints a plan: use it without --out, --force and "+
 			"--json"))

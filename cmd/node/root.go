@@ -150,18 +150,24 @@ func flagError(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
-	} else if bad.GetFlag().Value.Type() == "func" {
-		return fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), errors.Unwrap(bad))
+	}
+	name, kind := bad.GetFlag().Name, bad.GetFlag().Value.Type()
+	_, limited := errors.AsType[repl.ValueError](bad)
+	switch {
+	case limited && kind != "string":
+		return fmt.Errorf("--%s %s: %w", name, bad.GetValue(), errors.Unwrap(bad))
+	case limited || kind == "func":
+		return fmt.Errorf("--%s %q: %w", name, bad.GetValue(), errors.Unwrap(bad))
 	}
 	want := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
 		"float64": "a number", "bool": "true or false",
 		"duration": "a time like 10s or 1m30s",
-	}[bad.GetFlag().Value.Type()]
+	}[kind]
 	if want == "" {
 		return err
 	}
-	return fmt.Errorf("--%s %q: must be %s", bad.GetFlag().Name, bad.GetValue(), want)
+	return fmt.Errorf("--%s %q: must be %s", name, bad.GetValue(), want)
 }
 
 // usageArgs converts the error of an argument check to wrong usage.

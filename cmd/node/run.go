@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -87,10 +86,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.user, "user", "",
 		"if started as root, become the user `NAME` after opening devices and ports; without\n"+
 			"it a daemon becomes the owner of the socket's folder")
-	f.TextVar(&o.log.level, "log-level", &slog.LevelVar{},
-		"minimum `LEVEL` to log: debug, info, warn, error; `set log.level` changes it later")
-	f.StringVar(&o.log.format, "log-format", "text",
-		"with --daemon: log `FORMAT`, text or json, one record a line")
+	o.log.flags(c)
 	o.endpoints.flags(f)
 	f.StringVar(&o.endpoints.folder, "files", ".",
 		"let clients of the socket and of HTTP use only files below `DIR`")
@@ -107,16 +103,12 @@ func runCommand() *cobra.Command {
 		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
 		"forward ports by a `LINE` as in the file: 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
-	choices(c, "log-level", "debug", "info", "warn", "error")
-	choices(c, "log-format", "text", "json")
-	choices(c, "offload", offloads...)
+	repl.Choose(c, "offload", offloads...)
+	repl.Limit(c, 0, repl.Unlimited, "pcap-snaplen")
 	return c
 }
 
 func (o *runOptions) validate() error {
-	if o.config.Snaplen < 0 {
-		return fmt.Errorf("--pcap-snaplen %d: must be 0 or more", o.config.Snaplen)
-	}
 	if len(o.commands) > 0 && o.script != "" {
 		return errors.New("--command and --script cannot be used together")
 	}
@@ -135,10 +127,7 @@ func (o *runOptions) validate() error {
 	case o.daemon && o.endpoints.socket == "" && o.endpoints.listen == "":
 		return errors.New("--daemon needs --socket or --listen")
 	}
-	if word := o.config.Node.Offload; !slices.Contains(offloads, word) {
-		return fmt.Errorf("--offload %q: must be %s", word, diagnostic.OneOf(offloads))
-	}
-	return o.log.check()
+	return nil
 }
 
 // voice returns the command's output for messages: a JSON log's for a daemon with one.

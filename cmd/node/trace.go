@@ -12,6 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/observe"
+	"github.com/tidepool-net/tidepool/internal/repl"
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
@@ -39,9 +40,6 @@ func traceCommand() *cobra.Command {
 				defer f.Close()
 				in, name = f, args[0]
 			}
-			if width < 0 {
-				return misuse(c, fmt.Errorf("--width %d: must be a number of columns", width))
-			}
 			t := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 			if width == 0 && t.width != nil {
 				width = t.width()
@@ -56,6 +54,7 @@ func traceCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&each, "each", false, "print a line for each segment")
 	c.Flags().IntVar(&width, "width", 0, "width in `COLUMNS`; 0: that of the terminal, or 80")
+	repl.Limit(c, 0, repl.Unlimited, "width")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each segment")
 	return c
 }

@@ -73,9 +73,9 @@ func captureCommand(e *env) *cobra.Command {
 	f.BoolVar(&req.Overwrite, "force", false, "replace existing captures with the names of -w")
 	f.IntVarP(&req.Files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)
-	limit(c, 0, 65535, "snaplen")
-	limit(c, 0, 1<<40, "file-size")
-	limit(c, 0, unlimited, "files")
+	Limit(c, 0, 65535, "snaplen")
+	Limit(c, 0, 1<<40, "file-size")
+	Limit(c, 0, Unlimited, "files")
 	return e.jsonFlag(c)
 }
 

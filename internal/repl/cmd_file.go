@@ -43,7 +43,7 @@ func sendFileCommand(e *env) *cobra.Command {
 		},
 	}
 	c.Flags().Int64Var(&req.Offset, "offset", 0, "skip the first `BYTES`")
-	limit(c, 0, unlimited, "offset")
+	Limit(c, 0, Unlimited, "offset")
 	c.Flags().BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -93,8 +93,8 @@ func recvFileCommand(e *env) *cobra.Command {
 	f.BoolVar(&req.Overwrite, "force", false, "replace PATH and PATH.part")
 	f.StringVar(&req.SHA256, "sha256", "", "expect the SHA-256 `HEX`")
 	f.BoolVar(&req.NoVerify, "no-verify", false, noVerifyUsage)
-	limit(c, 0, unlimited, "offset")
-	limit(c, 1, unlimited, "size")
+	Limit(c, 0, Unlimited, "offset")
+	Limit(c, 1, Unlimited, "size")
 	check(c, "sha256", "64 hex digits", func(text string) bool {
 		digest, err := hex.DecodeString(text)
 		return err == nil && len(digest) == sha256.Size

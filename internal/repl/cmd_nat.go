@@ -81,11 +81,9 @@ func natClear(e *env) *cobra.Command {
 			if len(args) > 0 {
 				req.Iface = args[0]
 			}
-			done, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, done, "Removed "+counted(uint64(done.Sessions), "session"))
+			return show(e, c, req, func(done control.NATCleared) string {
+				return "Removed " + counted(uint64(done.Sessions), "session")
+			})
 		},
 	})
 }
@@ -100,16 +98,11 @@ func natServe(e *env) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var req control.NATServe
 			if len(args) > 0 {
-				var err error
-				if req.Port, err = parsePort(c, args[0]); err != nil {
-					return err
-				}
+				req.Port = portOf(args[0])
 			}
-			done, err := ask(e, c, req)
-			if err != nil {
-				return err
-			}
-			return e.answer(c, done, "Answering probes at "+strings.Trim(fmt.Sprint(done.At), "[]"))
+			return show(e, c, req, func(done control.NATServed) string {
+				return "Answering probes at " + strings.Trim(fmt.Sprint(done.At), "[]")
+			})
 		},
 	})
 }
@@ -132,11 +125,9 @@ func natProbe(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done, err := ask(e, c, control.NATProbe{Server: to})
-			if err != nil {
-				return err
-			}
-			return e.answer(c, done, probedText(&done))
+			return show(e, c, control.NATProbe{Server: to}, func(done control.NATProbed) string {
+				return probedText(&done)
+			})
 		},
 	})
 }

@@ -82,15 +82,15 @@ func perfCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.asDoc, "iperf-json", "J", false, "the same as --json")
 	familyFlags(f)
 	flagWords(c, "client", e.neighborAddrs)
-	choose(c, "proto", "tcp", "udp", "rcp", "rdt")
+	Choose(c, "proto", "tcp", "udp", "rcp", "rdt")
 	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
-	choose(c, "format", "k", "m", "g", "t", "K", "M", "G", "T")
-	limit(c, 1, 65535, "port")
+	Choose(c, "format", "k", "m", "g", "t", "K", "M", "G", "T")
+	Limit(c, 1, 65535, "port")
 	limitWhole(c, 1, mostPerfSeconds, "time")
 	limitWhole(c, 0, mostPerfOmit, "omit")
-	limit(c, 1, mostPerfStreams, "parallel")
-	limit(c, 0, 255, "tos")
-	limit(c, 1, unlimited, "set-mss")
+	Limit(c, 1, mostPerfStreams, "parallel")
+	Limit(c, 0, 255, "tos")
+	Limit(c, 1, Unlimited, "set-mss")
 	limitOrZero(c, 0.1, 60, "interval")
 	return e.streamFlag(e.jsonFlag(c))
 }
@@ -254,7 +254,7 @@ func (o *perfFlags) setRate(text string) error {
 	rate, burst, bursts := strings.Cut(text, "/")
 	v, ok := perfNumber(rate, 1000)
 	if !ok {
-		return wanted("bits a second like 500K, 10M or 1G")
+		return ValueError("bits a second like 500K, 10M or 1G")
 	}
 	if o.req.Rate = v; v == 0 {
 		o.req.Rate = control.PerfUnlimited
@@ -262,7 +262,7 @@ func (o *perfFlags) setRate(text string) error {
 	if bursts {
 		n, err := strconv.Atoi(burst)
 		if err != nil || n < 1 || n > mostPerfBurst {
-			return wanted(fmt.Sprintf("a rate with 1 to %d blocks after the /", mostPerfBurst))
+			return ValueError(fmt.Sprintf("a rate with 1 to %d blocks after the /", mostPerfBurst))
 		}
 		o.req.Burst = n
 	}
@@ -274,7 +274,7 @@ func perfSize[T int | int64](at *T) func(text string) error {
 	return func(text string) error {
 		v, ok := perfNumber(text, 1024)
 		if !ok || v < 1 {
-			return wanted("a number like 1500, 64K or 10M")
+			return ValueError("a number like 1500, 64K or 10M")
 		}
 		*at = T(v)
 		return nil

@@ -83,14 +83,14 @@ func pingCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "does nothing: addresses are always numeric")
 	familyFlags(f)
 	flagWords(c, "source", e.interfaceNames)
-	choose(c, "pmtudisc", "do", "dont", "want")
-	limit(c, 1, unlimited, "count")
-	limit(c, 0, mostPingSize, "size")
-	limit(c, 1, 255, "ttl")
-	limit(c, 0, 255, "tos")
-	limit(c, 1, mostPreload, "preload")
-	limit(c, leastInterval, mostSeconds, "interval")
-	limit(c, positive, mostSeconds, "timeout", "deadline")
+	Choose(c, "pmtudisc", "do", "dont", "want")
+	Limit(c, 1, Unlimited, "count")
+	Limit(c, 0, mostPingSize, "size")
+	Limit(c, 1, 255, "ttl")
+	Limit(c, 0, 255, "tos")
+	Limit(c, 1, mostPreload, "preload")
+	Limit(c, leastInterval, mostSeconds, "interval")
+	Limit(c, positive, mostSeconds, "timeout", "deadline")
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -110,7 +110,7 @@ func (o *pingFlags) setPattern(digits string) error {
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
-		return wanted(fmt.Sprintf("hex digits, two a byte, up to %d bytes", mostPattern))
+		return ValueError(fmt.Sprintf("hex digits, two a byte, up to %d bytes", mostPattern))
 	}
 	o.req.Pattern = fill
 	return nil

@@ -38,8 +38,8 @@ func rcpFlags(c *cobra.Command, o *control.RCPOptions) {
 	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
 	f.BoolVar(&o.Timer, "timer", false, "retransmit by RFC 6298, not every 10 ms")
 	secondsVar(f, &o.Timeout, "timeout", "", 3, "close after `SECONDS` of silence")
-	limit(c, 1, mostWidth, "width")
-	limit(c, leastRCPSeconds, mostSeconds, "timeout")
+	Limit(c, 1, mostWidth, "width")
+	Limit(c, leastRCPSeconds, mostSeconds, "timeout")
 }
 
 func rcpEchoCommand(e *env) *cobra.Command {
@@ -76,7 +76,7 @@ func rcpCountCommand(e *env) *cobra.Command {
 	}
 	rcpFlags(c, &req.Options)
 	c.Flags().IntVar(&req.Writes, "writes", 1000, "write `N` pieces")
-	limit(c, 1, mostWrites, "writes")
+	Limit(c, 1, mostWrites, "writes")
 	return e.jsonFlag(c)
 }
 

@@ -48,22 +48,22 @@ func rdtServerFlags(c *cobra.Command, o *control.RDTOptions) {
 		"cumulative acknowledgments only")
 	f.BoolVar(&o.Compress, "compress", false, "compress packets if that makes them shorter")
 	f.BoolVar(&o.Interleave, "interleave", false, "interleave objects, packet by packet")
-	limit(c, 1, mostRDTWindow, "window")
-	limit(c, 1, mostRDTPayload, "payload")
+	Limit(c, 1, mostRDTWindow, "window")
+	Limit(c, 1, mostRDTPayload, "payload")
 	limitOrZero(c, 0.001, mostRDTTimeout, "timeout")
 	rdtFlags(c, o)
 }
 
 func rdtClientFlags(c *cobra.Command, o *control.RDTOptions) {
 	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "checksum `NAME` of packets: md5, crc32c")
-	choose(c, "checksum", "md5", "crc32c")
+	Choose(c, "checksum", "md5", "crc32c")
 	rdtFlags(c, o)
 }
 
 func rdtFlags(c *cobra.Command, o *control.RDTOptions) {
 	secondsVar(c.Flags(), &o.Patience, "patience", "", defaultPatience,
 		"close a flow after `SECONDS` of silence")
-	limit(c, 0.1, mostSeconds, "patience")
+	Limit(c, 0.1, mostSeconds, "patience")
 }
 
 // some accepts any number of words after the required ones of the usage line.

@@ -44,21 +44,19 @@ func pcapCommand(e *env) *cobra.Command {
 	}
 	start.Flags().IntVar(&req.Snaplen, "snaplen", 0, "keep `BYTES` of a packet; 0: all")
 	start.Flags().BoolVar(&req.Overwrite, "force", false, "replace an existing capture")
-	limit(start, 0, unlimited, "snaplen")
+	Limit(start, 0, Unlimited, "snaplen")
 	stop := e.jsonFlag(&cobra.Command{
 		Use:   "stop",
 		Short: "stop the capture",
 		Args:  positional,
 		RunE: func(c *cobra.Command, _ []string) error {
-			done, err := ask(e, c, control.PcapStop{})
-			if err != nil {
-				return err
-			}
-			text := fmt.Sprintf("%d packets in %s", done.Packets, printable(done.File))
-			if done.Missed > 0 {
-				text += fmt.Sprintf(" (%d missed: the disk was too slow)", done.Missed)
-			}
-			return e.answer(c, done, text)
+			return show(e, c, control.PcapStop{}, func(done control.Capture) string {
+				text := fmt.Sprintf("%d packets in %s", done.Packets, printable(done.File))
+				if done.Missed > 0 {
+					text += fmt.Sprintf(" (%d missed: the disk was too slow)", done.Missed)
+				}
+				return text
+			})
 		},
 	})
 	return verbsOf(&cobra.Command{

@@ -71,11 +71,11 @@ func tracerouteCommand(e *env) *cobra.Command {
 	f.BoolVarP(&o.numeric, "numeric", "n", false, "print each address once")
 	familyFlags(f)
 	flagWords(c, "interface", e.interfaceNames)
-	limit(c, 1, mostHops, "first", "max-hops")
-	limit(c, 1, mostQueries, "queries")
-	limit(c, 1, mostParallel, "sim-queries")
-	limit(c, 1, 65535, "port")
-	limit(c, 0, 255, "tos")
+	Limit(c, 1, mostHops, "first", "max-hops")
+	Limit(c, 1, mostQueries, "queries")
+	Limit(c, 1, mostParallel, "sim-queries")
+	Limit(c, 1, 65535, "port")
+	Limit(c, 0, 255, "tos")
 	return e.streamFlag(e.jsonFlag(c))
 }
 
@@ -122,12 +122,12 @@ func (o *traceFlags) setWaits(text string) error {
 	var n [3]float64
 	words := strings.Split(text, ",")
 	if len(words) > len(n) {
-		return wanted("MAX[,HERE,NEAR]")
+		return ValueError("MAX[,HERE,NEAR]")
 	}
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(v >= 0 && v <= mostSeconds) || i == 0 && v == 0 {
-			return wanted("numbers MAX[,HERE,NEAR], MAX > 0")
+			return ValueError("numbers MAX[,HERE,NEAR], MAX > 0")
 		}
 		n[i] = v
 		if v == 0 {
@@ -141,7 +141,7 @@ func (o *traceFlags) setWaits(text string) error {
 func (o *traceFlags) setGap(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 0 && v <= mostSeconds) {
-		return wanted("seconds up to 10, else milliseconds")
+		return ValueError("seconds up to 10, else milliseconds")
 	}
 	if v > 10 {
 		v /= 1000

@@ -34,10 +34,11 @@ func (v *value) Set(text string) error {
 	return err
 }
 
-// wanted is the error of a flag's value: what it must be.
-type wanted string
+// ValueError is the error of a flag's value: what it must be.
+type ValueError string
 
-func (w wanted) Error() string { return "must be " + string(w) }
+// Error is part of the interface error.
+func (w ValueError) Error() string { return "must be " + string(w) }
 
 // check refuses values of a flag for which holds is false.
 func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
@@ -48,29 +49,30 @@ func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
 			return err
 		}
 		if !holds(parsed.String()) {
-			return wanted(want)
+			return ValueError(want)
 		}
 		return nil
 	}}
 }
 
-// choose limits a flag to some words, which are also its completion.
-func choose(c *cobra.Command, flag string, choice ...string) {
+// Choose limits a flag to some words, which are also its completion.
+func Choose(c *cobra.Command, flag string, choice ...string) {
 	flagWords(c, flag, words(choice...))
 	check(c, flag, diagnostic.OneOf(choice), func(text string) bool {
 		return slices.Contains(choice, text)
 	})
 }
 
-// Limits of flags.
+// Unlimited is the limit of a number that has none.
+const Unlimited = math.MaxFloat64
+
 const (
 	positive    = math.SmallestNonzeroFloat64
-	unlimited   = math.MaxFloat64
 	mostSeconds = 1 << 31
 )
 
-// limit refuses numbers outside of least to most.
-func limit(c *cobra.Command, least, most float64, flags ...string) {
+// Limit refuses numbers outside of least to most.
+func Limit(c *cobra.Command, least, most float64, flags ...string) {
 	for _, flag := range flags {
 		want := limits(c, flag, least, most)
 		checkNumber(c, flag, want, func(n float64) bool { return n >= least && n <= most })

@@ -40,7 +40,7 @@ func flagError(c *cobra.Command, err error) error {
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand
 	}
-	if must, ok := errors.AsType[wanted](bad); ok {
+	if must, ok := errors.AsType[ValueError](bad); ok {
 		return wrong(c, "%s %s: %w", name, printable(bad.GetValue()), must)
 	}
 	want, about := pflag.UnquoteUsage(f)
