@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -54,12 +53,9 @@ func writeLogs(dir, name string, r *result.Record) error {
 				h.Note = note
 			}
 		}
-		var text bytes.Buffer
-		if err := l.WriteLog(&text, h); err != nil {
-			return err
-		}
 		path := result.LinkPath(dir, name, l.Name, ".log")
-		if err := result.WriteFile(path, text.Bytes()); err != nil {
+		err := result.Create(path, func(w io.Writer) error { return l.WriteLog(w, h) })
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package result
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,11 +21,21 @@ func WriteFile(path string, text []byte) error { return write(path, text, 0o644)
 func WriteProgram(path string, text []byte) error { return write(path, text, 0o755) }
 
 func write(path string, text []byte, mode os.FileMode) error {
+	return create(path, mode, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Create is WriteFile for a text that fill writes in parts.
+func Create(path string, fill func(w io.Writer) error) error { return create(path, 0o644, fill) }
+
+func create(path string, mode os.FileMode, fill func(w io.Writer) error) error {
 	f, err := CreateTemp(path)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(text); err != nil {
+	if err := fill(f); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	return commit(f, path, mode)
