@@ -13,9 +13,10 @@ const (
 	recordSize  = 44 // without the offsets of the PC tables and of data
 )
 
-// dropLines removes file names and line numbers from a program. They are a sixteenth of it when
-// compressed, and only traces of crashes show them. The traces keep the names of functions.
-// It returns the number of functions; 0: the program has no table, or another version's of Go.
+// dropLines removes the names of functions and files and the line numbers from a program. They are
+// a twelfth of it when compressed, and only traces of crashes show them. The page shows the first
+// line of a crash, which has none of them. It returns the number of functions; 0: the program has
+// no table, or that of another version of Go.
 func dropLines(data []byte) int {
 	at := bytes.Index(data, []byte(tableMagic))
 	if at < 0 || len(data) < at+tableHeader {
@@ -23,9 +24,9 @@ func dropLines(data []byte) int {
 	}
 	table := data[at:]
 	word := func(i int) int { return int(binary.LittleEndian.Uint64(table[8+8*i:])) }
-	count, units, names, pcs, list := word(0), word(4), word(5), word(6), word(7)
-	if units < 0 || names < units || pcs < names || list < pcs || list > len(table) ||
-		count <= 0 || count > (len(table)-list)/8 {
+	count, first, units, names, pcs, list := word(0), word(3), word(4), word(5), word(6), word(7)
+	if first < tableHeader || units < first || names < units || pcs < names || list < pcs ||
+		list > len(table) || count <= 0 || count > (len(table)-list)/8 {
 		return 0
 	}
 	records := make([][]byte, count)
@@ -56,7 +57,7 @@ func dropLines(data []byte) int {
 			clear(table[begin : begin+tableEnd(table[begin:list])])
 		}
 	}
-	clear(table[units:pcs])
+	clear(table[first:pcs])
 	return count
 }
 
