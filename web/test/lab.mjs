@@ -71,6 +71,17 @@ export const tests = [
     await eventually("it runs", async () => (await page.textContent(".lab output")) === "0 of 1 runs");
     await page.click(".lab .stop");
     assert.equal(await finish(page), "Stopped.");
+  }],
+  ["a node of the running network uses the script", async () => {
+    const [node] = (await page.getAttribute("body", "data-nodes")).split(" ");
+    await page.selectOption(".lab .nodes", node);
+    await page.fill("#script", "def on_ack(state, ack):\n    state.cwnd = 3 * ack.mss\n");
+    await page.click(".lab .use");
+    await eventually("it reports the error", async () => /no function on_loss/.test(await page.textContent(".lab .errors")));
+    await page.fill("#script", `${await page.inputValue("#script")}\ndef on_loss(state, loss):\n    pass\n`);
+    await page.click(".lab .use");
+    await eventually("the node uses it", async () => /tcp\.congestion = gentle\.star/.test(await page.textContent(`[aria-label="Output of ${node}"]`)));
+    assert.equal(await page.textContent(".lab .errors"), "");
     assert.deepEqual(page.complaints, []);
     await close();
   }],
