@@ -13,12 +13,3 @@ func ParsePacket2(b []byte, scratch []Entry2) (Packet2, Refusal) {
 	}
 	return p, r
 }
-
-// Append appends the message to b.
-func (p Packet2) Append(b []byte) []byte {
-	b = appendHeader2(b, p.Command, p.Version)
-	for i := range p.Entries {
-		b = p.Entries[i].Append(b)
-	}
-	return b
-}

@@ -91,6 +91,15 @@ func (e *Entry2) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, e.Metric)
 }
 
+// Append appends the message to b.
+func (p Packet2) Append(b []byte) []byte {
+	b = appendHeader2(b, p.Command, p.Version)
+	for i := range p.Entries {
+		b = p.Entries[i].Append(b)
+	}
+	return b
+}
+
 // askForAll is the entry of a request for the whole table (RFC 2453 §3.9.1).
 var askForAll = Entry2{Metric: Infinity}
 
