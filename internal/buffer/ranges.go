@@ -26,15 +26,6 @@ func (s *Ranges) Len() int { return len(s.list) }
 // At returns the i-th range in ascending order.
 func (s *Ranges) At(i int) Range { return s.list[i] }
 
-// Below returns the number of ranges that begin below pos.
-func (s *Ranges) Below(pos uint64) int {
-	i := s.search(pos)
-	if i < len(s.list) && s.list[i].Start < pos {
-		i++
-	}
-	return i
-}
-
 // Clear empties the set and frees its memory.
 func (s *Ranges) Clear() { s.list = nil }
 
@@ -100,12 +91,6 @@ func (s *Ranges) Find(pos uint64) (Range, bool) {
 		return s.list[i], true
 	}
 	return Range{}, false
-}
-
-// Contains reports whether pos is in the set.
-func (s *Ranges) Contains(pos uint64) bool {
-	_, ok := s.Find(pos)
-	return ok
 }
 
 // Covers reports whether all of [start, end) is in the set.

@@ -75,15 +75,6 @@ const NumDropReasons = int(lastDropReason) + 1
 // Drops counts packets by DropReason.
 type Drops [NumDropReasons]uint64
 
-// Total returns the number of dropped packets.
-func (d *Drops) Total() uint64 {
-	var total uint64
-	for _, n := range d[DropNone+1:] {
-		total += n
-	}
-	return total
-}
-
 var dropNames = [NumDropReasons]string{
 	DropNone:            "none",
 	DropShort:           "too short",

@@ -20,11 +20,3 @@ func TestEveryDropReasonHasItsOwnName(t *testing.T) {
 	assert.Equal(t, "ttl exceeded", ip.DropTTL.String())
 	assert.Equal(t, "unknown reason", ip.DropReason(ip.NumDropReasons).String())
 }
-
-func TestDropsTotalLeavesOutTheLiving(t *testing.T) {
-	var d ip.Drops
-	d[ip.DropNone] = 100
-	d[ip.DropShort]++
-	d[ip.DropUnknownNeighbor] += 2
-	assert.Equal(t, uint64(3), d.Total())
-}

@@ -181,9 +181,6 @@ func (i *Interface) Has(a netip.Addr) bool {
 	return slices.ContainsFunc(i.Addrs(), func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// Network returns the subnet of the first address.
-func (i *Interface) Network() netip.Prefix { return i.Addrs()[0].Masked() }
-
 // on returns the interface's address whose subnet contains a.
 func (i *Interface) on(a netip.Addr) (netip.Prefix, bool) {
 	for _, p := range i.Addrs() {

@@ -283,7 +283,7 @@ func TestLookups(t *testing.T) {
 	cfg := parse(t, "interface if0 10.0.0.130/25 localhost:5000\n")
 	found, ok := cfg.Interface("if0")
 	require.True(t, ok)
-	assert.Equal(t, netip.MustParsePrefix("10.0.0.128/25"), found.Network())
+	assert.Equal(t, netip.MustParsePrefix("10.0.0.128/25"), found.Addrs()[0].Masked())
 	_, ok = cfg.Interface("if1")
 	assert.False(t, ok)
 	addr, ok := found.UDP.AddrPort()

@@ -96,7 +96,7 @@ func TestPicturesShowTheNetworks(t *testing.T) {
 					}
 					assert.Positive(t, texts[socket], socket)
 					if cfg.Grammar == lnx.GrammarNew {
-						subnet := iface.Network().String()
+						subnet := iface.Addrs()[0].Masked().String()
 						assert.Equal(t, 1, texts[subnet], subnet)
 					}
 				}

@@ -11,7 +11,6 @@ import (
 // Offsets in headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
 const (
 	headerLen   = 20
-	idAt        = 4
 	fragmentAt  = 6
 	protocolAt  = 9
 	sumAt       = 10

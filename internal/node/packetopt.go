@@ -11,12 +11,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Options returns the options for outgoing datagrams.
-func (c *PacketConn) Options() (o udp.Options, err error) {
-	err = c.option(func(*Node) error { o = c.us.Options(); return nil })
-	return o, err
-}
-
 // SetOptions changes the options for outgoing datagrams.
 func (c *PacketConn) SetOptions(change func(*udp.Options)) error {
 	return c.option(func(*Node) error {

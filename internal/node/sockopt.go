@@ -136,11 +136,6 @@ func (c *Conn) SetTOS(tos uint8) error {
 	return c.change(func(o *tcp.Sockopts) { o.TOS = tos })
 }
 
-// SetTTL sets the TTL of outgoing packets; zero: the default.
-func (c *Conn) SetTTL(ttl uint8) error {
-	return c.change(func(o *tcp.Sockopts) { o.TTL = ttl })
-}
-
 // SetCongestionControl changes the congestion control algorithm.
 func (c *Conn) SetCongestionControl(name string) error {
 	return c.change(func(o *tcp.Sockopts) { o.Congestion = name })

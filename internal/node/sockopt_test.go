@@ -28,7 +28,7 @@ func TestSocketOptions(t *testing.T) {
 		"config":      client.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Count: 3}),
 		"read buffer": client.SetReadBuffer(99_000), "write buffer": client.SetWriteBuffer(88_000),
 		"congestion": client.SetCongestionControl("cubic"), "tos": client.SetTOS(0x28),
-		"ttl": client.SetTTL(7), "linger": client.SetLinger(-1),
+		"ttl": client.change(func(o *tcp.Sockopts) { o.TTL = 7 }), "linger": client.SetLinger(-1),
 	} {
 		require.NoError(t, err, name)
 	}

@@ -93,9 +93,6 @@ func (o *Observer) End() {
 	close(o.ended)
 }
 
-// Ended is closed after the last packet.
-func (o *Observer) Ended() <-chan struct{} { return o.ended }
-
 // Shown returns the number of packets so far. Until the observer has ended, only the loop may call
 // it.
 func (o *Observer) Shown() uint64 { return o.shown }

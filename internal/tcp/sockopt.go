@@ -49,9 +49,6 @@ func (l *Listener) SetSockopts(o Sockopts) error {
 	return nil
 }
 
-// Sockopts returns what SetSockopts has set.
-func (l *Listener) Sockopts() Sockopts { return l.options }
-
 func (o *Sockopts) validate(h *Host) error {
 	switch {
 	case o.MaxSeg != 0 && (o.MaxSeg < MinMSS || o.MaxSeg > maxMSS):
