@@ -29,7 +29,7 @@ export const tests = [
     for (const to of [page.locator("header"), page.frameLocator("#page").locator("body")]) {
       await page.click('role=tab[name="B"]');
       assert.ok(await drop([["notes.txt", "x"]], to));
-      await eventually("B has it", async () => (await page.textContent("#message")) === "B has notes.txt.");
+      await eventually("B has it", async () => (await page.textContent("#message")) === "notes.txt is now on B.");
     }
     await drop([["x.net", "link C D\n"]], page.locator("footer"));
     await page.waitForSelector('.canvas [data-what="node D"]');
