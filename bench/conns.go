@@ -22,7 +22,7 @@ func conns(ctx context.Context, args []string) error {
 		return err
 	}
 	if *count < 1 {
-		return misuse(fmt.Sprintf("-count %d: want one connection or more", *count))
+		return misuse(fmt.Sprintf("-count %d: must be 1 or more", *count))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()

@@ -68,7 +68,7 @@ func (s *session) names() []string {
 // check rejects flags with which nothing would be measured.
 func (s *session) check() error {
 	if s.turns.Rounds < 1 || s.span <= 0 {
-		return misuse(fmt.Sprintf("-rounds %d -for %v: want at least one round and a positive time",
+		return misuse(fmt.Sprintf("-rounds %d -for %v: must be at least one round and a positive time",
 			s.turns.Rounds, s.span))
 	}
 	all := s.names()

@@ -16,8 +16,8 @@ import (
 // past is a deadline that ends calls.
 var past = time.Unix(1, 0)
 
-// injection makes calls of one kind return an error of the test's choice. It ends calls that wait
-// by their deadline, which it otherwise keeps for the program.
+// injection makes calls of one kind return an error that the test chooses. It ends waiting calls by
+// setting their deadline, and restores the program's deadline afterwards.
 type injection struct {
 	set func(time.Time) error // the deadline of the calls
 

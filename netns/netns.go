@@ -67,7 +67,7 @@ type SetupError struct {
 	Err        error
 }
 
-// Error returns the error, and the command that helps.
+// Error returns the error, and a command that may fix it.
 func (e *SetupError) Error() string {
 	text := e.Op + ": " + e.Err.Error()
 	if e.Op == "" {
@@ -114,7 +114,7 @@ type Left struct {
 	// Wait waits for them. Otherwise they get SIGTERM, and SIGKILL after Grace.
 	Wait  bool
 	Grace time.Duration
-	// Tell is called with a message about them before Wait waits or SIGTERM is sent.
+	// Tell is called with a message about these programs before Wait waits or sends SIGTERM.
 	Tell func(text string)
 }
 

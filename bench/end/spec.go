@@ -34,7 +34,7 @@ type Spec struct {
 	Loss  float64
 	Delay time.Duration
 	Seed  uint64
-	// Profile is the file for a CPU profile of the work, or of a server's whole run.
+	// Profile is the file for a CPU profile, of the measured work or of a server's whole run.
 	Profile string
 }
 

@@ -75,7 +75,7 @@ func demoCommand() *cobra.Command {
 	f.StringVar(&o.family, "family", "4", "use IP `VERSION` 4 or 6")
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "write captures, figures and the summary into `FOLDER`")
-	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the file's content and of the drops")
+	f.Uint64Var(&o.seed, "seed", 1, "`SEED` for the file's content and the packet drops")
 	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.quiet, "quiet", false, "print only the result, no progress")
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")

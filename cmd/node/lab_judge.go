@@ -65,7 +65,7 @@ func labJudgeCommand() *cobra.Command {
 		"remove ns-3's deviations from RFCs with these `NAMES`, separated by commas (docs/ns3.md)")
 	choices(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
-	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times in both")
+	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times with each program")
 	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")
 	f.BoolVar(&o.flags.fresh, "fresh", false, "remove existing results, and run everything")
 	f.IntVarP(&o.flags.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")

@@ -76,7 +76,8 @@ func Compare(ctx context.Context, stacks []Stack, sequences [][]Event, workers i
 	return t, ctx.Err()
 }
 
-// parallel calls do for each of n numbers, and returns the first error.
+// parallel calls do with each number from 0 to n-1, by several workers, and returns the first
+// error.
 func parallel(ctx context.Context, workers, n int, do func(i int) error) error {
 	var wait sync.WaitGroup
 	var once sync.Once

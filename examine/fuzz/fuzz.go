@@ -27,7 +27,7 @@ type Search struct {
 type Found struct {
 	Sequences int
 	Events    int
-	// Covered is the number of combinations of state, event and answer, States those of states.
+	// Covered counts the combinations of state, event and answer that occurred, States the states.
 	Covered, States int
 	// Corpus are sequences that together show all of them.
 	Corpus [][]Event

@@ -68,7 +68,7 @@ type StartCapture struct {
 // StopCapture stops a capture that StartCapture started.
 type StopCapture struct {
 	Answer[Captured]
-	ID int `json:"id"` // 0: the only one
+	ID int `json:"id"` // 0: the only capture
 }
 
 // Captures lists the captures and traces in progress.
@@ -120,7 +120,7 @@ type TracedSegment struct {
 	Since time.Duration `json:"since_ns"` // since the previous segment
 	SID   int           `json:"sid"`      // -1: the connection has no number, or is another node's
 	Iface string        `json:"iface"`
-	// Left and Right are the two ends. Left is the node, or the end that was seen first.
+	// Left and Right are the two ends. Left is the node itself, or the end that sent first.
 	Left  string `json:"left"`
 	Right string `json:"right"`
 	Sent  bool   `json:"sent"`  // from Left to Right

@@ -41,7 +41,7 @@ type Page struct {
 	Seconds float64 `json:"seconds"` // including the handshake
 	Body    []byte  `json:"body,omitempty"`
 	Path    string  `json:"path,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // bytes that Resume kept
+	Offset  int64   `json:"offset,omitempty"` // bytes of the .part file that Resume kept
 	SHA256  string  `json:"sha256,omitempty"` // the stored file's, in hex
 	// Verified is set if the server sent the file's SHA-256 (RFC 9530) and it is equal. A request
 	// for a range is not verified.

@@ -110,7 +110,7 @@ type Neighbor struct {
 	Out   uint64        `json:"out"`      // packets sent to it
 	// Problem is why it is unreachable, or why its host name was not found.
 	Problem string `json:"problem,omitempty"`
-	// Line is its place in the file, like A.lnx:3; empty: none.
+	// Line is the place in the .lnx file, such as A.lnx:3; empty: not from a file.
 	Line string `json:"line,omitempty"`
 }
 

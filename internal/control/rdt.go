@@ -131,6 +131,6 @@ type RDTObject struct {
 	// Began is when its first packet arrived, Done its last; both are 0 if nothing arrived.
 	Began float64 `json:"began_seconds"`
 	Done  float64 `json:"done_seconds"`
-	// Problem is empty if the object is complete and its SHA-256 is that of the listing.
+	// Problem is empty if the object is complete and its SHA-256 equals that in the listing.
 	Problem string `json:"problem,omitempty"`
 }

@@ -53,8 +53,8 @@ type RIPInterface struct {
 	Up      bool   `json:"up"`
 	Passive bool   `json:"passive"`
 	Cost    int    `json:"cost"`
-	Send    string `json:"send,omitempty"`    // RIPv2: RFC 2453's name of the send mode
-	Receive string `json:"receive,omitempty"` // the same of the receive mode
+	Send    string `json:"send,omitempty"`    // RIPv2: the send mode, as RFC 2453 names it
+	Receive string `json:"receive,omitempty"` // RIPv2: the receive mode
 	Auth    string `json:"auth,omitempty"`    // algorithm of the signing key; empty: none
 	In      uint64 `json:"in"`                // accepted messages
 	Out     uint64 `json:"out"`               // responses

@@ -209,7 +209,7 @@ func checkFragment(h *Header, payload []byte) DropReason {
 	case h.Protocol == ProtoTCP && h.FragOff == 0 && n < leastTCP,
 		h.Protocol == ProtoTCP && h.FragOff == fragmentUnit:
 		// RFC 1858 §3: a split header is an attempt to pass a filter, and so is, by RFC 1858 §4, a
-		// fragment that would overlap its second half. RFC 3128 says why both are refused.
+		// fragment that would overlap its second half. RFC 3128 says why receivers must drop both.
 		return DropFragmentTiny
 	}
 	return DropNone

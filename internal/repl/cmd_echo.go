@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// errNoEcho: some messages did not return unchanged. The statistics have been printed.
-var errNoEcho = errors.New("some messages did not return unchanged")
+// errNoEcho: the statistics have been printed already.
+var errNoEcho = errors.New("some messages were lost or changed")
 
 type echoFlags struct {
 	req   control.Echo

@@ -110,7 +110,7 @@ func natServe(e *env) *cobra.Command {
 func natProbe(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "probe SERVER[:PORT]",
-		Short: "what NATs on the path to a server do",
+		Short: "test how the NATs on the path to a server behave",
 		Long: "Find out how the NATs between this node and a server behave (RFC 5780): whether\n" +
 			"mapping and filtering depend on the remote address and port. The server runs\n" +
 			"`nat serve`. Filters that drop packets take 1.5 s each.",

@@ -215,8 +215,8 @@ func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	return &target{File: f, t: t, replace: replace}, nil
 }
 
-// empty removes the part of an earlier transfer. The file is locked, so no other transfer writes to
-// it.
+// empty truncates the .part file of an earlier transfer. The file is locked, so no other transfer
+// writes to it.
 func (t *transfer) empty(f *os.File, keep, replace bool) error {
 	info, err := f.Stat()
 	switch {

@@ -209,7 +209,7 @@ func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
 	return false
 }
 
-// takeFIN is the eighth step: it advances RCV.NXT over the FIN, in front of which all data has
+// takeFIN is the eighth step: it advances RCV.NXT over the FIN, once all data before it has
 // arrived.
 func (r *receiver) takeFIN() {
 	r.nxt++

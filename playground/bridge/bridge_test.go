@@ -304,7 +304,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer process.Close()
 	p, _ := b.ask("/C")
-	assert.Contains(t, p.closed(), "if another process is this node, stop it")
+	assert.Contains(t, p.closed(), "another process may run this node: stop it")
 }
 
 func TestBadOptions(t *testing.T) {
@@ -366,7 +366,7 @@ func TestWrongNodeForAPage(t *testing.T) {
 	l, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own})
 	require.NoError(t, err)
 	defer l.Close()
-	require.ErrorContains(t, ask(ours), "if another process is this node, stop it")
+	require.ErrorContains(t, ask(ours), "another process may run this node: stop it")
 }
 
 // FuzzRead reads arbitrary frames.

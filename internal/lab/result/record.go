@@ -107,7 +107,7 @@ type Point struct {
 	Value float64
 }
 
-// Object is a transferred object, with the times of the request and of its completion.
+// Object is a transferred object, with the times when it was requested and complete.
 type Object struct {
 	Flow       string
 	Name       string

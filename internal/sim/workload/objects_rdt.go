@@ -30,8 +30,8 @@ type end struct {
 	after func()
 }
 
-// Turn implements sim.DatagramApp: the engine gets what has come, and the host what that has
-// to say as long as there is room.
+// Turn implements sim.DatagramApp: it passes the received datagrams to the engine, and the engine's
+// datagrams to the host while it has room.
 func (e *end) Turn(now clock.Time, s *sim.Socket) {
 	for r, ok := s.Receive(e.buf); ok; r, ok = s.Receive(e.buf) {
 		e.peer = r.From
