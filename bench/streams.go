@@ -216,7 +216,7 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 // has no namespaces.
 func againstBound(r *report.Row) error {
 	if r.Bound == 0 {
-		return errors.New("the round-trip time was not measured, so the bound is unknown")
+		return errors.New("the round trip was not measured, so the bound is unknown")
 	}
 	r.Note = "1.31/√p · MSS/RTT, which is Reno's, in place of " + r.Peer
 	r.Peer, r.Goal, r.Their = "bound", 0, r.Bound

@@ -218,8 +218,8 @@ func (r *courseRun) receive(link int, s *net.UDPConn) {
 	}
 }
 
-// nextPort is where the search for free ports begins. Ports are not used twice in short order,
-// because several runs look for ports at a time.
+// nextPort is where the search for free ports begins. A port is not reused soon, because several
+// runs search for ports at a time.
 var nextPort atomic.Int64
 
 // freePorts returns UDP ports of the loopback interface that are free.

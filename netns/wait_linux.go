@@ -60,7 +60,8 @@ var passed = []os.Signal{
 	unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// catchSignals keeps signals for the program from before it runs: they must not end this process.
+// catchSignals catches signals even before the program runs, to pass them to it: they must not end
+// this process.
 func (q *Process) catchSignals() {
 	q.arrived = make(chan os.Signal, len(passed))
 	signal.Notify(q.arrived, passed...)

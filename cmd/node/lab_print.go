@@ -87,7 +87,7 @@ func (o *labRunOptions) chosen() []result.Metric {
 	return metrics
 }
 
-// summing returns the last lines: the amount of runs, the hash, and the location of the results.
+// summing returns the last lines: the number of runs, the hash, and the folder of the results.
 func summing(r *lab.Results, t taken) string {
 	var virtual, live time.Duration
 	for _, run := range r.Runs {

@@ -156,8 +156,8 @@ func (c *codelLaw) control(t clock.Time, count uint32) clock.Time {
 	return t.Add(time.Duration(float64(c.interval) / math.Sqrt(float64(count))))
 }
 
-// dequeue removes the first packet and reports whether packets have waited too long for too long
-// (RFC 8289 §5.6).
+// dequeue removes the first packet and reports whether packets have waited longer than the target
+// for a whole interval (RFC 8289 §5.6).
 func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (p *Packet, drop bool) {
 	if ring.n == 0 {
 		s.firstAboveTime = clock.Never

@@ -80,8 +80,8 @@ func (r *reader) makeRate() {
 // could not arrive earlier than others.
 const Lateness = time.Millisecond
 
-// UsualQueue is the default queue for a rate: it holds as much as passes in 200 ms, at least 32 KiB
-// and at most 64 MiB.
+// UsualQueue is the default queue for a rate: it holds what the link sends in 200 ms, at least 32
+// KiB and at most 64 MiB.
 func UsualQueue(rate BitsPerSecond) DropTail {
 	const perSecond, least = int64(time.Second / (200 * time.Millisecond)), 32 << 10
 	bytes := max(int64(rate)/8/perSecond, least)

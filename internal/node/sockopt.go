@@ -94,8 +94,8 @@ func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
 	return c.SetKeepalive(Keepalive{Idle: d, Interval: d})
 }
 
-// SetKeepAliveConfig sets all of them as net.TCPConn does: zero means Go's default. A negative
-// value means ours.
+// SetKeepAliveConfig sets the times and the number of probes, as net.TCPConn does: zero means
+// package net's default, a negative value this package's.
 func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 	if !cfg.Enable {
 		return c.SetKeepAlive(false)

@@ -178,8 +178,8 @@ func (w *epollWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 		return w.poll(ready)
 	}
 	// The goroutines that the loop has just woken are queued on its CPU. If it blocked in the
-	// kernel, they would wait for up to 10 ms while the other CPUs are busy. So run them first.
-	// Gosched also wakes an idle thread, so it is called only if there is a reason.
+	// kernel, they would wait for up to 10 ms while the other CPUs are busy. So the loop lets them
+	// run first. Gosched also wakes an idle thread, so it is called only if there is a reason.
 	if !w.quiet {
 		runtime.Gosched()
 	}

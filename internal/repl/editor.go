@@ -84,8 +84,8 @@ func (e *editor) Close() error      { return e.rl.Close() }
 
 type tab func(line string) []string
 
-// Do implements readline.AutoCompleter: it returns the possible rests of the present word, and the
-// word's length.
+// Do implements readline.AutoCompleter: it returns what each completion adds to the current word,
+// and the word's length.
 func (complete tab) Do(line []rune, pos int) (tails [][]rune, length int) {
 	text := string(line[:pos])
 	last := text[lastWord(text):]

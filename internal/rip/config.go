@@ -96,8 +96,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WithDefaults replaces zeros by the dialect's defaults. Those of RIPv2: RFC 2453 §3.8 and §3.10.1,
-// of RIPng: RFC 2080 §2.3 and §2.5.1.
+// WithDefaults replaces zeros by the dialect's defaults. RIPv2's are in RFC 2453 §3.8 and §3.10.1,
+// RIPng's in RFC 2080 §2.3 and §2.5.1.
 func (t Timers) WithDefaults(d Dialect) Timers {
 	if d != Course {
 		or(&t.Periodic, 30*time.Second)

@@ -178,8 +178,8 @@ func (f *target) publish() error {
 	return f.t.folder.Publish(f.File, f.t.part(), f.t.result.Path, f.replace)
 }
 
-// createTarget opens the file before a sender connects. keep permits the part of an earlier
-// transfer. replace permits to discard that part, and to replace a file with the final name.
+// createTarget opens the file before a sender connects. keep allows a .part file of an earlier
+// transfer. replace allows discarding it, and replacing a file with the final name.
 func (t *transfer) createTarget(keep, replace bool) (*target, error) {
 	if t.result.Path == "" {
 		return &target{t: t}, nil

@@ -27,28 +27,29 @@ const (
 	// round trips: a sender whose window is full waits one. Loss recovery on a short path is silent
 	// for less than minPause.
 	minPause, maxPause = 10 * time.Millisecond, 50 * time.Millisecond
-	// singleCost is how many of the quick acknowledgments a single segment after another uses up,
-	// besides its own: four are acknowledged at once.
+	// singleCost is how many additional quick acknowledgments each segment uses up that a peer
+	// sends alone, after another such segment: only the first four of them are acknowledged at
+	// once.
 	singleCost = 3
 )
 
 // maxDupAcks bounds the duplicate acknowledgments owed to a peer without SACK.
 const maxDupAcks = 64
 
-// acksAfterGap is how many acknowledgments what arrives together draws on a path that loses, if it
-// is as many segments. One for all of a train makes silence of an acknowledgment that is lost,
-// where RFC 5681 §4.2 has one for every second segment. Both say the same, all that there is to
-// say: to peers with SACK a copy is not a duplicate acknowledgment (RFC 6675 §2).
+// acksAfterGap is how many acknowledgments answer a train on a path that loses packets. RFC 5681
+// §4.2 sends one for every second segment. If a train drew only one and it was lost, the peer would
+// hear nothing. Both are equal: a peer with SACK does not count a copy as a duplicate
+// acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
 // atOnce makes the receiver acknowledge at once.
 func (a *delayedAck) atOnce() { a.owed = max(a.owed, 1) }
 
-// quicken makes it acknowledge at once what arrives next.
+// quicken makes the receiver acknowledge the next segments at once.
 func (a *delayedAck) quicken() { a.quick, a.pingpong = initialQuickAcks, false }
 
-// answer makes it acknowledge segments that arrived, each by one acknowledgment, as RFC
-// 5681 §4.2 allows, but all that wait by most.
+// answer owes one acknowledgment for each segment that arrived, as RFC 5681 §4.2 allows, but no
+// more than most in all.
 func (a *delayedAck) answer(segments, most int) {
 	a.owed = max(a.owed, int32(min(int(a.owed)+segments, most)))
 }
@@ -114,9 +115,9 @@ func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
 	a.quick = max(0, a.quick-1)
 }
 
-// ackOutOfOrder acknowledges a segment that is not the next one at once (RFC
-// 5681 §4.2). A peer without SACK counts duplicates, so it gets one for each
-// segment of a train; to others one for each run tells everything.
+// ackOutOfOrder acknowledges a segment that is not the next one at once (RFC 5681 §4.2). A peer
+// without SACK counts duplicates, so it gets one for each segment of a train. For other peers one
+// for each run is enough.
 func (r *receiver) ackOutOfOrder(s *Segment) {
 	most := maxDupAcks
 	if r.sack {

@@ -66,7 +66,7 @@ func (r *receiver) takeMark(s *Segment) {
 
 // takeMarkDCTCP is the receiver's side of DCTCP, RFC 8257 §3.2: the echo is the mark of the newest
 // segment with data, and a change of it is acknowledged at once. That acknowledgment has the new
-// mark, also for what waited for a delayed one with the old mark: at most a segment.
+// mark, even if it also covers a segment with the old mark, whose acknowledgment was delayed.
 func (r *receiver) takeMarkDCTCP(s *Segment) {
 	if s.Len == 0 {
 		return

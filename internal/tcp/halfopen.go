@@ -42,8 +42,8 @@ type synAgreed struct {
 	sack, paced, late    bool
 }
 
-// oddity is the state that few half-open connections have: after retransmissions or invalid
-// segments of the peer, an ICMP error, or with a user timeout.
+// oddity is state that only few half-open connections need: after retransmissions or invalid
+// segments of the peer, after an ICMP error, or with a user timeout.
 type oddity struct {
 	answers      *answers
 	lastReceived clock.Time

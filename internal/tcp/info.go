@@ -34,7 +34,8 @@ type Info struct {
 	NotSent, Unread, OutOfOrder int
 	OutOfOrderSegs              uint64
 	// SendBuffer and RecvBuffer are the current sizes (rcv_ssthresh). RecvRTT is the round trip as
-	// the receiver measures it (rcv_rtt), RecvSpace the most that was read in one (rcv_space).
+	// the receiver measures it (rcv_rtt), RecvSpace the most that was read in one RecvRTT
+	// (rcv_space).
 	SendBuffer, RecvBuffer, RecvSpace int
 	RecvRTT                           time.Duration
 	UserTimeout                       time.Duration // TCP_USER_TIMEOUT; zero: none

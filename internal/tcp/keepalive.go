@@ -36,10 +36,10 @@ type keepalive struct {
 // asks reports whether a question is to be sent.
 func (k *keepalive) asks() bool { return k != nil && k.due }
 
-// expired is the timer. It finds out how long the peer has been silent, of which something was
-// heard last at an instant, and sets the timer again; an error says why the connection is given up.
-// If data in flight asks the same question, the keepalive waits. A user timeout (limit) counts
-// time, not questions; one at least must have gone unanswered.
+// expired is called when the timer expires. The last segment of the peer arrived at heard. It sets
+// the timer again, or returns the error with which the connection ends. While data is in flight,
+// its retransmissions do the keepalive's work. A user timeout (limit) ends the connection after a
+// time, not after a number of probes, but at least one probe must be unanswered.
 func (k *keepalive) expired(
 	now, heard clock.Time, inFlight bool, limit time.Duration,
 ) error {

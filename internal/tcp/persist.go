@@ -56,8 +56,8 @@ func (d *sender) windowProbe(now clock.Time, s *sending) bool {
 	return true
 }
 
-// onPersist probes the peer's window, ever more slowly. A peer that answers may keep it shut for
-// ever; one that is silent is gone, and onPersist reports false.
+// onPersist probes the peer's window, ever more slowly. A peer that answers may keep its window
+// closed for ever. If the peer is silent for too long, onPersist reports false.
 func (d *sender) onPersist(now clock.Time) bool {
 	if d.rec.Retries++; d.wait.exhausted(int(d.rec.Retries), d.cfg.Retries.Data) {
 		return false

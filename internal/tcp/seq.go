@@ -1,6 +1,6 @@
 package tcp
 
-// Inside a connection sequence numbers are 64 bits wide: the low half is what the wire carries, and
+// Inside a connection sequence numbers are 64 bits wide: segments carry the low half, and
 // comparisons are plain. A stream of any length then crosses the wrap of RFC 9293 §3.4 without a
 // special case, and a ring offset is a subtraction.
 

@@ -95,8 +95,8 @@ func (c *Conn) onRTO(now clock.Time) {
 	c.sample(now)
 }
 
-// trim frees the memory of empty rings if the connection has carried no data for a while, and
-// reports whether it has not. Otherwise it sets the idle timer.
+// trim frees the memory of empty rings and returns true if the connection has carried no data for a
+// while. Otherwise it sets the idle timer.
 func (c *Conn) trim(now clock.Time) bool {
 	if now.Sub(max(c.snd.rec.LastSent, c.rcv.heardAt)) < c.host.lull {
 		if c.idleAt == clock.Never {

@@ -1,8 +1,8 @@
 // Package chart draws panels of curves over axes, once, as SVG and as PNG.
 //
-// A Figure's way: layout.go gives each panel its place, axis.go its numbers, draw.go puts the
-// layers into it, thinned to what the picture can show (thin.go), on a canvas that is an SVG
-// (svg.go) or a PNG (png.go). Lengths are points, of which an inch has 72, from the upper left.
+// To draw a Figure, layout.go places each panel, axis.go adds its numbers, and draw.go its layers,
+// thinned to what the picture can show (thin.go), on a canvas that is an SVG (svg.go) or a PNG
+// (png.go). Lengths are in points (72 per inch), from the upper left corner.
 package chart
 
 // Figure is a picture of several rows of panels, as wide as the text of a page.

@@ -22,9 +22,9 @@ type ObjectsResult struct {
 	Complete int
 	Bytes    uint64
 
-	// Packets of the server until then. Data had bytes of objects, or ends of objects, and Again of
-	// these were retransmissions; the rest of Sent had no data. SentBytes counts the payloads of
-	// UDP or TCP, with retransmissions.
+	// The server's packets. Sent counts all of them, Data those with bytes or ends of objects, and
+	// Again the retransmissions among Data. SentBytes counts the payloads of UDP or TCP, with
+	// retransmissions.
 	Sent, Data, Again, SentBytes uint64
 	// ClientSent are the client's packets: acknowledgments, and requests.
 	ClientSent uint64

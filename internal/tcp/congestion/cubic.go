@@ -12,8 +12,8 @@ const (
 
 // Cubic creates CUBIC without some of its parts, for experiments that show their effect.
 type Cubic struct {
-	// NoFastConvergence disables fast convergence, RFC 9438 §4.7. The tables of that RFC's §5 are
-	// without it.
+	// NoFastConvergence disables fast convergence, RFC 9438 §4.7. The tables of that RFC's §5 were
+	// computed without it.
 	NoFastConvergence bool
 	// NoRenoFriendly disables RFC 9438 §4.3, the growth at Reno's rate where Reno is faster.
 	NoRenoFriendly bool
