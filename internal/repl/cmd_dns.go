@@ -181,14 +181,11 @@ func addName(c *cobra.Command, d *control.DNSConfig, args []string) error {
 	if len(args) < 2 {
 		return wrong(c, "expected NAME and its addresses")
 	}
-	host := control.HostName{Name: args[0]}
-	for _, word := range args[1:] {
-		a, err := parseAddr(c, word)
-		if err != nil {
-			return err
-		}
-		host.Addrs = append(host.Addrs, a)
+	addrs, err := parseAddrs(c, args[1:])
+	if err != nil {
+		return err
 	}
+	host := control.HostName{Name: args[0], Addrs: addrs}
 	d.Names = slices.DeleteFunc(d.Names, func(n control.HostName) bool {
 		return strings.EqualFold(n.Name, host.Name)
 	})
@@ -196,19 +193,23 @@ func addName(c *cobra.Command, d *control.DNSConfig, args []string) error {
 	return nil
 }
 
-func chooseServers(c *cobra.Command, d *control.DNSConfig, args []string) error {
+func chooseServers(c *cobra.Command, d *control.DNSConfig, args []string) (err error) {
 	if len(args) == 0 {
 		return wrong(c, "ADDR is missing")
 	}
-	d.Servers = nil
-	for _, word := range args {
+	d.Servers, err = parseAddrs(c, args)
+	return err
+}
+
+func parseAddrs(c *cobra.Command, words []string) (list []netip.Addr, err error) {
+	for _, word := range words {
 		a, err := parseAddr(c, word)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d.Servers = append(d.Servers, a)
+		list = append(list, a)
 	}
-	return nil
+	return list, nil
 }
 
 func printDNS(d control.DNSState) string {

@@ -14,7 +14,7 @@ import (
 )
 
 func publishCommand(e *env) *cobra.Command {
-	var udp bool
+	var req control.Publish
 	c := &cobra.Command{
 		Use:   "publish [PORT ADDR:PORT]",
 		Short: "forward a port here to a virtual host",
@@ -30,7 +30,6 @@ func publishCommand(e *env) *cobra.Command {
 			if len(args) != 2 {
 				return listDoorsAlone(e, c, args)
 			}
-			req := control.Publish{UDP: udp}
 			err := listensAt(c, args[0], &req.On, &req.Port)
 			if err != nil {
 				return err
@@ -41,12 +40,12 @@ func publishCommand(e *env) *cobra.Command {
 			return openDoor(e, c, req)
 		},
 	}
-	c.Flags().BoolVar(&udp, "udp", false, "forward datagrams")
+	c.Flags().BoolVar(&req.UDP, "udp", false, "forward datagrams")
 	return e.jsonFlag(c)
 }
 
 func exposeCommand(e *env) *cobra.Command {
-	var udp bool
+	var req control.Expose
 	c := &cobra.Command{
 		Use:   "expose [PORT HOST:PORT]",
 		Short: "forward a port of the node to a service",
@@ -60,21 +59,21 @@ func exposeCommand(e *env) *cobra.Command {
 			if len(args) != 2 {
 				return listDoorsAlone(e, c, args)
 			}
-			port, err := parsePort(c, args[0])
-			if err != nil {
+			var err error
+			if req.Port, err = parsePort(c, args[0]); err != nil {
 				return err
 			}
-			to := args[1]
-			if !strings.Contains(to, ":") {
-				if _, err := parsePort(c, to); err != nil {
+			req.To = args[1]
+			if !strings.Contains(req.To, ":") {
+				if _, err := parsePort(c, req.To); err != nil {
 					return err
 				}
-				to = "127.0.0.1:" + to
+				req.To = "127.0.0.1:" + req.To
 			}
-			return openDoor(e, c, control.Expose{Port: port, To: to, UDP: udp})
+			return openDoor(e, c, req)
 		},
 	}
-	c.Flags().BoolVar(&udp, "udp", false, "forward datagrams")
+	c.Flags().BoolVar(&req.UDP, "udp", false, "forward datagrams")
 	return e.jsonFlag(c)
 }
 
@@ -91,7 +90,6 @@ func socksCommand(e *env) *cobra.Command {
 			"such as [::1]:1080. `doors close` closes it.",
 		Example: "socks 1080",
 		RunE: func(c *cobra.Command, args []string) error {
-			req := req
 			if len(args) > 0 {
 				if err := listensAt(c, args[0], &req.On, &req.Port); err != nil {
 					return err

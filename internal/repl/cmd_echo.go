@@ -95,11 +95,10 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	if req.Count == 0 && e.script() {
 		req.Count = scriptPings
 	}
-	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
 		req.Each = func(r control.EchoReply) { _ = e.line("each", r) } // plain values
-	case !asJSON && !o.quiet:
+	case !e.json(c) && !o.quiet:
 		req.Each = func(r control.EchoReply) { e.screen.data(printEcho(&r)) }
 	}
 	result, err := ask(e, c, req)

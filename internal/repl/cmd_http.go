@@ -63,7 +63,6 @@ func fetchCommand(e *env) *cobra.Command {
 			"or more is a failure.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
-			req := req
 			req.URL = args[0]
 			if len(args) > 1 {
 				req.Path = args[1]
@@ -71,9 +70,8 @@ func fetchCommand(e *env) *cobra.Command {
 			if req.Resume && (req.Path == "" || req.Range != "") {
 				return wrong(c, "-C continues a whole file: use it with -o FILE and without -r")
 			}
-			asJSON, _ := c.Flags().GetBool("json")
 			draw := func(p control.Progress, stalled bool) {
-				if width := e.width(); width > 0 && !asJSON {
+				if width := e.width(); width > 0 && !e.json(c) {
 					e.screen.setStatus(clip(args[0]+" "+Bar(p, 20, stalled), width-1))
 				}
 			}

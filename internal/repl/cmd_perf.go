@@ -120,13 +120,12 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	if err != nil {
 		return err
 	}
-	asJSON, _ := c.Flags().GetBool("json")
 	show := &perfText{format: o.format}
 	switch {
 	case streams(c):
 		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
 		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
-	case !asJSON:
+	case !e.json(c):
 		e.screen.data(fmt.Sprintf("Connecting to host %s, port %d", req.Addr, o.port))
 		req.Start = func(r control.PerfStart) { e.screen.data(show.begin(&r)) }
 		req.Interval = func(r control.PerfInterval) { e.screen.data(show.interval(&r)) }
@@ -135,12 +134,12 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	switch {
 	case err != nil && streams(c):
 		_ = e.line("error", err.Error()) // plain values
-	case err != nil && asJSON:
+	case err != nil && e.json(c):
 		_ = e.document(perfFailure(err))
 	case err != nil:
 	case streams(c):
 		err = e.line("end", report.End)
-	case asJSON:
+	case e.json(c):
 		err = e.document(report)
 	default:
 		e.screen.data(show.end(&report))
@@ -173,7 +172,6 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 		}
 	}
 	req := control.PerfServe{Port: uint16(o.port), Background: o.daemon, OneOff: o.oneOff}
-	asJSON, _ := c.Flags().GetBool("json")
 	show := &perfText{format: o.format, server: true}
 	switch {
 	case o.daemon:
@@ -181,7 +179,7 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
 		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
 		req.Ended = func(r control.PerfEnded) { _ = e.line("end", r) }
-	case asJSON:
+	case e.json(c):
 		req.Ended = func(r control.PerfEnded) { _ = e.document(r.Report) }
 	default:
 		req.Listening = func(r control.PerfServed) { e.screen.data(show.listening(o.port)) }

@@ -123,11 +123,10 @@ func familyFlags(f *pflag.FlagSet) {
 }
 
 func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
-	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
 		req.Each = func(r control.Reply) { _ = e.line("each", r) } // plain values
-	case !asJSON:
+	case !e.json(c):
 		from, err := sourceName(e, c, req)
 		if err != nil {
 			return err

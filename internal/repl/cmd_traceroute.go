@@ -153,11 +153,10 @@ func (o *traceFlags) setGap(text string) error {
 func runTraceroute(
 	e *env, c *cobra.Command, req *control.Traceroute, name string, numeric bool,
 ) error {
-	asJSON, _ := c.Flags().GetBool("json")
 	switch {
 	case streams(c):
 		req.Each = func(h control.Hop) { _ = e.line("each", h) } // plain values
-	case !asJSON:
+	case !e.json(c):
 		e.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
 			name, req.Addr, req.MaxHops, req.Size))
 		req.Each = func(h control.Hop) { e.screen.data(printHop(h, numeric)) }
