@@ -49,7 +49,7 @@ type Impairment struct {
 	Truncated    uint64 `json:"truncated"`
 	Reordered    uint64 `json:"reordered"`
 	Delayed      uint64 `json:"delayed"` // packets
-	Marked       uint64 `json:"marked"`  // with congestion experienced, by CoDel
+	Marked       uint64 `json:"marked"`  // with congestion experienced: by CoDel or the policer
 	Inside       int    `json:"inside"`
 	Waiting      int    `json:"waiting"`
 }

@@ -164,15 +164,16 @@ func (ifs *Interfaces) broadcast(i int, a v4) bool {
 	return a == n.prefix|n.hosts && n.hosts != 0
 }
 
-// many reports whether an address is a broadcast or multicast address on interface i's link.
-func (ifs *Interfaces) many(i int, a netip.Addr) bool {
+// isBroadcastOrGroup reports whether an address is a broadcast or multicast address on the link of
+// interface i.
+func (ifs *Interfaces) isBroadcastOrGroup(i int, a netip.Addr) bool {
 	return isGroup(a) || ifs.broadcast(i, v4Of(a))
 }
 
-// anyMany reports whether an address is a broadcast or multicast address on any link.
-func (ifs *Interfaces) anyMany(a netip.Addr) bool {
+// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on a link.
+func (ifs *Interfaces) isBroadcastOrGroupAnywhere(a netip.Addr) bool {
 	for i := range ifs.list {
-		if ifs.many(i, a) {
+		if ifs.isBroadcastOrGroup(i, a) {
 			return true
 		}
 	}
@@ -183,7 +184,7 @@ func (ifs *Interfaces) anyMany(a netip.Addr) bool {
 // which the packet arrived, or a group that the node has joined there (RFC 1122 §3.2.1.3).
 func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
 	if !dst.Is4() {
-		return ifs.isHost(dst) || dst.IsMulticast() && ifs.joined(i, dst) || ifs.isAnycast(dst)
+		return ifs.isOwn(dst) || dst.IsMulticast() && ifs.joined(i, dst) || ifs.isAnycast(dst)
 	}
 	a := v4Of(dst)
 	_, own := ifs.addrs.find4(a)
@@ -194,7 +195,7 @@ func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
 // IsBroadcast reports whether an address is a broadcast address of one of the node's links.
 func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	a := v4Of(dst)
-	return a == limited || dst.Is4() && ifs.isMany(a)
+	return a == limited || dst.Is4() && ifs.isAnyBroadcast(a)
 }
 
 // isNetwork reports whether a prefix is that of an interface, which RIP does not have to learn.
@@ -228,9 +229,9 @@ func (ifs *Interfaces) present(i int, dst netip.Addr) bool {
 // loopback returns the index of the loopback interface, which follows those of the links.
 func (ifs *Interfaces) loopback() int { return len(ifs.list) }
 
-// isMany reports whether an address is a broadcast address of one of the node's links, in today's
-// form or that of 4.2BSD (RFC 1122 §3.3.6).
-func (ifs *Interfaces) isMany(a v4) bool {
+// isAnyBroadcast reports whether an address is a broadcast address of one of the node's links, in
+// today's form or that of 4.2BSD (RFC 1122 §3.3.6).
+func (ifs *Interfaces) isAnyBroadcast(a v4) bool {
 	// The last bits of every broadcast address are all zeros or all ones. This check avoids the
 	// search: a router can have a thousand networks.
 	if host := a & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
@@ -245,9 +246,9 @@ func (ifs *Interfaces) isMany(a v4) bool {
 	return false
 }
 
-// isHost reports whether an address is one of the node's own, including 127/8; screen drops packets
+// isOwn reports whether an address is one of the node's own, including 127/8; screen drops packets
 // from links that use those.
-func (ifs *Interfaces) isHost(a netip.Addr) bool {
+func (ifs *Interfaces) isOwn(a netip.Addr) bool {
 	_, self := ifs.self(a)
 	return self
 }
@@ -258,7 +259,7 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	if !a.IsValid() || a.IsUnspecified() {
 		return nil
 	}
-	if ifs.isHost(a) {
+	if ifs.isOwn(a) {
 		return nil
 	}
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)

@@ -32,7 +32,7 @@ func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 // launch sends a packet of the guest.
 func (fw *forwarder) launch(now clock.Time, b []byte) {
 	h, _, reason := ip.ParseHeader(b)
-	if reason != ip.DropNone || !fw.ifs.isHost(h.Src) || isSpecial(h.Dst) {
+	if reason != ip.DropNone || !fw.ifs.isOwn(h.Src) || isSpecial(h.Dst) {
 		return // the guest's mistake, which no interface has seen
 	}
 	b = b[:h.TotalLen]
@@ -61,7 +61,7 @@ func (fw *forwarder) launch(now clock.Time, b []byte) {
 // forGuest passes a packet for one of this node's addresses to the guest, unless the node has a use
 // for it. ICMP errors and echo replies are for both.
 func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte) (taken bool) {
-	if !l.ifs.isHost(h.Dst) || len(payload) < icmp.HeaderLen {
+	if !l.ifs.isOwn(h.Dst) || len(payload) < icmp.HeaderLen {
 		return false
 	}
 	port := func(at int) uint16 { return uint16(payload[at])<<8 | uint16(payload[at+1]) }

@@ -86,7 +86,7 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 		Protocol: icmpOf(h.Dst), TOS: h.TOS, Src: h.Dst, Dst: h.Src,
 		Options: ih.returned(now, h, b),
 	}
-	if !ih.ifs.isHost(h.Dst) {
+	if !ih.ifs.isOwn(h.Dst) {
 		// RFC 1122 §3.2.2.6 and §3.2.2.8: queries to a broadcast address may be ignored, so that
 		// not all hosts answer at once. RFC 4443 §4.2 asks for an answer.
 		if !h.Is6() && (!ih.knobs.ICMP.EchoBroadcast || m.Type != icmp.TypeEchoReply) {
@@ -94,7 +94,7 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 		}
 		r.Src = ih.ifs.Source(i, h.Src)
 	}
-	if isSpecial(r.Dst) && !ih.ifs.isHost(r.Dst) || ih.ifs.isMany(v4Of(r.Dst)) {
+	if isSpecial(r.Dst) && !ih.ifs.isOwn(r.Dst) || ih.ifs.isAnyBroadcast(v4Of(r.Dst)) {
 		return
 	}
 	_ = ih.out.send(now, r, m.Append(nil, r.Src, r.Dst)) // a reply without a route is lost
@@ -110,7 +110,7 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
 	header := append([]byte(nil), b[:h.Len]...)
 	for range 2 {
-		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isHost)
+		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isOwn)
 	}
 	for _, at := range []int{o.RecordRoute, o.Timestamp} {
 		if at != 0 {
@@ -131,7 +131,7 @@ func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) ip.DropReason {
 		return ip.DropNone
 	}
 	quoted.Src, quoted.Dst = ih.ifs.list[i].zoned(quoted.Src), ih.ifs.list[i].zoned(quoted.Dst)
-	if !ih.ifs.isHost(quoted.Src) && ih.local.catching == (catching{}) {
+	if !ih.ifs.isOwn(quoted.Src) && ih.local.catching == (catching{}) {
 		return ip.DropNone // no datagram of this node
 	}
 	if m.Type == icmp.TypeTooBig && mtu < quoted.TotalLen {
@@ -214,10 +214,10 @@ func (ih *icmpHost) report(
 		Protocol: icmpOf(src), Dst: ih.ifs.list[i].zoned(src),
 		TOS: tos&^(precedence|ecnBits) | internetControl,
 	}
-	if ih.ifs.isMany(v4Of(src)) || ih.ifs.isMany(v4Of(dst)) {
+	if ih.ifs.isAnyBroadcast(v4Of(src)) || ih.ifs.isAnyBroadcast(v4Of(dst)) {
 		return
 	}
-	if dst = ih.ifs.list[i].zoned(dst); ih.ifs.isHost(dst) {
+	if dst = ih.ifs.list[i].zoned(dst); ih.ifs.isOwn(dst) {
 		h.Src = dst
 	}
 	size := ip.MaxPacketLen
@@ -315,7 +315,7 @@ func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
 func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self netip.Addr) {
 	if h.Options != nil && !h.Is6() {
 		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
-		o.Stamp(b, self, ih.millis(now), ih.ifs.isHost)
+		o.Stamp(b, self, ih.millis(now), ih.ifs.isOwn)
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 		return
 	}
 	if s.ifs.isOurs(i, h.Dst) || s.local.catches(&h, payload) {
-		if !s.in.self && s.ifs.isHost(h.Dst) && s.ifs.isPeer(i, h.Src) &&
+		if !s.in.self && s.ifs.isOwn(h.Dst) && s.ifs.isPeer(i, h.Src) &&
 			s.ifs.isPeer(i, h.Dst) && h.Src.Zone()+h.Dst.Zone() == "" &&
 			(s.ifs.translators.count == 0 || s.ifs.natAt(v4Of(h.Dst)) < 0) {
 			*f = flow{in: i, ours: true}

@@ -141,7 +141,7 @@ func (fw *forwarder) inward(
 	t := &fw.ifs.translators
 	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets
 	h.Dst = m.Inside()
-	if fw.ifs.isHost(h.Dst) {
+	if fw.ifs.isOwn(h.Dst) {
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNATUnmapped, b) // a port forward to the router
 		return
 	}

@@ -58,7 +58,7 @@ func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 	if remote.IsValid() {
 		u, err = ps.datagrams.Dial(local, remote)
 	} else if u, err = ps.datagrams.Bind(local); err == nil && !local.Addr().IsUnspecified() &&
-		!ps.ifs.isHost(local.Addr()) {
+		!ps.ifs.isOwn(local.Addr()) {
 		u.Close() // a multicast group cannot be connected
 		err = fmt.Errorf("%v: %w", local.Addr(), ErrNotOurs)
 	}

@@ -146,7 +146,7 @@ func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
 // inside returns an error for packets that would carry a loopback source out of the node (RFC 1122
 // §3.2.1.3 (g), RFC 4291 §2.5.3).
 func (rt *Routing) inside(src, dst netip.Addr) error {
-	if src.IsLoopback() && !rt.ifs.isHost(dst) {
+	if src.IsLoopback() && !rt.ifs.isOwn(dst) {
 		return fmt.Errorf("%v from %v: %w", dst, src, ErrNoRoute)
 	}
 	return nil

@@ -19,13 +19,13 @@ func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 			return ip.DropVersion // the interface does not speak IPv6
 		}
 		valid = !isSpecial(h.Src) && !isSpecial(h.Dst) || exempt6(h.Src, h.Dst)
-		own = rt.ifs.isHost(h.Src)
+		own = rt.ifs.isOwn(h.Src)
 	} else {
 		src, dst := v4Of(h.Src), v4Of(h.Dst)
 		if src.isSpecial() || dst.isSpecial() {
 			valid = exempt(src, dst)
 		} else {
-			valid = !rt.ifs.isMany(src) // a broadcast address is not a host
+			valid = !rt.ifs.isAnyBroadcast(src) // a broadcast address is not a host
 		}
 		_, own = rt.ifs.addrs.find4(src)
 	}

@@ -151,7 +151,7 @@ func (tx *sender) queueLocal(now clock.Time, i int, b []byte) error {
 // delivers it to all.
 func (tx *sender) enqueue(now clock.Time, p packet) {
 	nodes := tx.ifs.list[p.iface].Neighbors
-	if nodes == nil || !tx.ifs.many(p.iface, p.hop) {
+	if nodes == nil || !tx.ifs.isBroadcastOrGroup(p.iface, p.hop) {
 		tx.enqueueOne(p)
 		return
 	}

@@ -46,7 +46,7 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		Checked: l.in.checked,
 	}
 	verdict := l.udp.Input(a, payload)
-	if verdict == udp.NoPort && l.catching.udp && !l.ifs.many(i, h.Dst) {
+	if verdict == udp.NoPort && l.catching.udp && !l.ifs.isBroadcastOrGroup(i, h.Dst) {
 		verdict = l.udp.Hold(a, payload, b)
 	}
 	switch verdict {
@@ -104,7 +104,7 @@ func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 	}
 	a := local.Addr()
 	if !isUnset(a) {
-		if !ds.ifs.isHost(a) && !ds.ifs.anyMany(a) {
+		if !ds.ifs.isOwn(a) && !ds.ifs.isBroadcastOrGroupAnywhere(a) {
 			return nil, fmt.Errorf("%v: %w", a, ErrNotOurs)
 		}
 	}
@@ -181,11 +181,11 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	}
 	local := u.Local().Addr()
 	switch {
-	case o.Source.IsValid() && !ds.ifs.isHost(o.Source):
+	case o.Source.IsValid() && !ds.ifs.isOwn(o.Source):
 		return fmt.Errorf("%v: %w", o.Source, ErrNotOurs)
 	case o.Source.IsValid():
 		h.Src = o.Source
-	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isHost(local)):
+	case !local.IsUnspecified() && (u.Admitted() || ds.ifs.isOwn(local)):
 		h.Src = local
 	case many:
 		h.Src = ds.ifs.Source(i, h.Dst)

@@ -19,7 +19,7 @@ type Conn struct {
 	flags    connFlags
 	hs       handshake
 	tos, ttl uint8     // ttl zero: the stack's
-	err      error     // why it closed, nil for an orderly close; with flagSoft, an ICMP report
+	err      error     // why it closed, nil for an orderly close; with connSoft, an ICMP report
 	parked   *timeWait // its TIME-WAIT
 
 	snd      sender

@@ -109,7 +109,7 @@ func (r *receiver) windowField(handshake bool) uint16 {
 		r.edge = edge
 	}
 	// Round up: the peer may read an edge that is up to a unit beyond ours. RFC 7323 §2.4 requires
-	// us to honour it; limit does, and nextEdge has left room.
+	// us to honour it: the receiver accepts such data, and nextEdge has left room.
 	unit := uint64(1) << scale
 	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
 }
