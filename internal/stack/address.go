@@ -170,7 +170,8 @@ func (ifs *Interfaces) isBroadcastOrGroup(i int, a netip.Addr) bool {
 	return isGroup(a) || ifs.broadcast(i, v4Of(a))
 }
 
-// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on a link.
+// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on any
+// link.
 func (ifs *Interfaces) isBroadcastOrGroupAnywhere(a netip.Addr) bool {
 	for i := range ifs.list {
 		if ifs.isBroadcastOrGroup(i, a) {
