@@ -113,7 +113,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 	if e.Flow.Upward {
 		side = simulation.Right
 	}
-	rng := netem.Streams(e.Start.Seed)(side.Host(e.Start.Flow) + " " + cfg.Name)
+	rng := netem.Streams(e.Start.Seed)(side.Host(e.Start.Flow) + workload.EchoStream)
 	buf := make([]byte, cfg.MaxBytes)
 	for range cfg.Writes {
 		piece := buf[:cfg.MinBytes+rng.IntN(cfg.MaxBytes-cfg.MinBytes+1)]

@@ -15,8 +15,6 @@ import (
 // and how many the sender sends until it knows that all have arrived. The zero value is the
 // document's fence.
 type BurstConfig struct {
-	// Name is the name of the random streams; empty: "burst".
-	Name string
 	// Packets is the number of packets; 0: 16.
 	Packets int
 	// RCP configures both ends. Zero fields have their usual defaults, except for a Timeout of 200
@@ -55,7 +53,6 @@ type Burst struct {
 // AttachBurst makes a host send a burst to another, at the address and UDP port at, as soon as they
 // have a connection. Errors are those of Attach.
 func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst, error) {
-	cfg.Name = cmp.Or(cfg.Name, "burst")
 	cfg.Packets = cmp.Or(cfg.Packets, burstPackets)
 	cfg.RCP.Tick = cmp.Or(cfg.RCP.Tick, defaultTick)
 	cfg.RCP.Timeout = cmp.Or(cfg.RCP.Timeout, burstTimeoutTicks*cfg.RCP.Tick)
@@ -64,8 +61,7 @@ func AttachBurst(from, to *sim.Host, at netip.AddrPort, cfg BurstConfig) (*Burst
 		return nil, fmt.Errorf("%w: %d packets: must be 1 to %d", ErrEchoConfig, cfg.Packets,
 			maxBurst)
 	}
-	whole := EchoConfig{Name: cfg.Name, RCP: transport(cfg.RCP)}
-	c, s, err := newPorts(from, to, &whole)
+	c, s, err := newPorts(from, to, "burst", transport(cfg.RCP))
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type echoClient struct {
 func newEchoClient(h *sim.Host, cfg EchoConfig) *echoClient {
 	now := h.World().Now()
 	return &echoClient{
-		cfg: cfg, rng: h.World().Rand(h.Name() + " " + cfg.Name), buf: make([]byte, maxPiece),
+		cfg: cfg, rng: h.World().Rand(h.Name() + EchoStream), buf: make([]byte, maxPiece),
 		began: now, now: now, next: now,
 	}
 }

@@ -16,9 +16,6 @@ var ErrEchoConfig = errors.New("fence: invalid configuration")
 // EchoConfig is the document's workload, and the configuration of RCP. The zero value is the
 // document's.
 type EchoConfig struct {
-	// Name is the name of the flow's random streams, which makes flows on one host differ; empty:
-	// "fence".
-	Name string
 	// Writes is the number of pieces that the client writes; 0: 1000.
 	Writes int
 	// MinBytes and MaxBytes limit the length of a piece, which is uniformly distributed; 0: 200,
@@ -36,6 +33,9 @@ type EchoConfig struct {
 	Opened func(*sim.Conn)
 }
 
+// EchoStream follows the client's host in the name of the random stream of its writes.
+const EchoStream = " fence"
+
 // Defaults that differ from RCP's.
 const (
 	defaultTick  = 10 * time.Millisecond
@@ -52,7 +52,6 @@ const (
 
 // WithDefaults replaces zeros by the defaults.
 func (c EchoConfig) WithDefaults() EchoConfig {
-	c.Name = cmp.Or(c.Name, "fence")
 	c.Writes = cmp.Or(c.Writes, 1000)
 	c.MinBytes = cmp.Or(c.MinBytes, 200)
 	c.MaxBytes = cmp.Or(c.MaxBytes, max(399, c.MinBytes))
@@ -77,8 +76,7 @@ func (c *EchoConfig) validate() error {
 		return fmt.Errorf("%w: %d writes: must be 1 to %d", ErrEchoConfig, c.Writes, maxWrites)
 	case c.MinBytes < 1 || c.MaxBytes < c.MinBytes || c.MaxBytes > maxPiece:
 		return fmt.Errorf("%w: pieces of %d to %d bytes: must be 1 to %d", ErrEchoConfig,
-			c.MinBytes,
-			c.MaxBytes, maxPiece)
+			c.MinBytes, c.MaxBytes, maxPiece)
 	case c.MinPause < 0 || c.MaxPause < c.MinPause || c.MaxPause > time.Hour:
 		return fmt.Errorf("%w: pauses of %v to %v: must be 0 to 1h", ErrEchoConfig, c.MinPause,
 			c.MaxPause)

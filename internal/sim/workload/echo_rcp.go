@@ -49,10 +49,9 @@ func (s rcpStream) Write(p []byte) int { return s.Tx().Write(p) }
 func (s rcpStream) Read(p []byte) int  { return s.Rx().Read(p) }
 
 // newPort returns a port whose router listens with a backlog; 0: it does not listen.
-func newPort(h *sim.Host, cfg *EchoConfig, backlog int) (*port, error) {
-	c := cfg.RCP
-	c.Rand = h.World().Rand(h.Name() + " " + cfg.Name + " loop")
-	r, err := rcp.NewRouter(c)
+func newPort(h *sim.Host, name string, cfg rcp.Config, backlog int) (*port, error) {
+	cfg.Rand = h.World().Rand(h.Name() + " " + name + " loop")
+	r, err := rcp.NewRouter(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
@@ -64,12 +63,13 @@ func newPort(h *sim.Host, cfg *EchoConfig, backlog int) (*port, error) {
 	return &port{router: r, buf: make([]byte, 1<<16)}, nil
 }
 
-// newPorts returns a port for each host. The server's port listens.
-func newPorts(client, server *sim.Host, cfg *EchoConfig) (c, s *port, err error) {
-	if c, err = newPort(client, cfg, 0); err != nil {
+// newPorts returns a port for each host. The server's port listens. The name is that of their
+// random streams.
+func newPorts(client, server *sim.Host, name string, cfg rcp.Config) (c, s *port, err error) {
+	if c, err = newPort(client, name, cfg, 0); err != nil {
 		return nil, nil, err
 	}
-	if s, err = newPort(server, cfg, 1); err != nil {
+	if s, err = newPort(server, name, cfg, 1); err != nil {
 		return nil, nil, err
 	}
 	return c, s, nil
@@ -96,7 +96,7 @@ func AttachEcho(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*Ech
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c, s, err := newPorts(onto, server, &cfg)
+	c, s, err := newPorts(onto, server, "fence", cfg.RCP)
 	if err != nil {
 		return nil, err
 	}

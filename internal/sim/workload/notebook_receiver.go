@@ -123,7 +123,7 @@ type receiver struct {
 	again   clock.Time // when the next one is due
 	heard   bool       // the sender has answered
 
-	acks, ackBytes, garbage, overflowed uint64
+	acks, overflowed uint64
 }
 
 func newReceiver(cfg *NotebookConfig, process *Process, to netip.AddrPort) *receiver {
@@ -185,7 +185,6 @@ func (r *receiver) take(b []byte) (cost time.Duration) {
 	cost = r.cfg.ReceiverCost
 	m, err := parse(b)
 	if err != nil {
-		r.garbage++
 		return cost
 	}
 	r.heard = true
@@ -199,7 +198,6 @@ func (r *receiver) take(b []byte) (cost time.Duration) {
 	cost += time.Duration(1+len(r.peer.window)) * r.cfg.HeldCost
 	r.out = a.append(r.out[:0])
 	r.acks++
-	r.ackBytes += uint64(len(r.out) + headers)
 	r.send(r.out)
 	return cost
 }

@@ -1,9 +1,6 @@
 package workload
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // NotebookResult is the result of a sender. The document prints the first five fields.
 type NotebookResult struct {
@@ -21,22 +18,16 @@ type NotebookResult struct {
 	Failure  string
 	// Took is how long it has run.
 	Took time.Duration
-	// MinRTT, MaxRTT and LastRTT are the minimum, the maximum and the last of the measurements.
-	MinRTT, MaxRTT, LastRTT time.Duration
+	// MinRTT and MaxRTT are the minimum and the maximum of the measurements.
+	MinRTT, MaxRTT time.Duration
 	// NewAcks counts the acknowledgments of new segments.
 	NewAcks int
-	// Sent counts the sender's segments, SentBytes the bytes of their IP packets, and Again the
-	// retransmissions.
-	Sent, SentBytes, Again uint64
-	// Delivered is the number of segments that the receiver has without a gap, by its own count,
-	// and DeliveredBytes their payload. Acks and AckBytes are its acknowledgments.
-	Delivered, DeliveredBytes uint64
-	Acks, AckBytes            uint64
-	// Garbage counts invalid datagrams, and Overflowed those that the receiver's socket had no room
-	// for.
-	Garbage, Overflowed uint64
-	Cwnd, Ssthresh      int // segments, at the end
-	MaxCwnd             int
+	// Sent counts the sender's segments, and Again the retransmissions.
+	Sent, Again uint64
+	// DeliveredBytes is the payload of the segments that the receiver has without a gap. Acks are
+	// its acknowledgments, and Overflowed the datagrams that its socket had no room for.
+	DeliveredBytes, Acks, Overflowed uint64
+	MaxCwnd                          int // segments
 	// Points has all acknowledgments, if Config.Record is set.
 	Points []Point
 }
@@ -44,7 +35,6 @@ type NotebookResult struct {
 // Point is the state after an acknowledgment.
 type Point struct {
 	At             time.Duration // since the sender began
-	Seq            int           // the acknowledged segment
 	RTT            time.Duration // 0: not a new segment
 	Cwnd, Ssthresh int           // segments
 }
@@ -52,21 +42,9 @@ type Point struct {
 // averageSegmentSize is the document's constant.
 const averageSegmentSize = 80
 
-// headers is the size of the headers of IP and UDP.
-const headers = 28
-
-// Text returns the results as the document prints them.
-func (r *NotebookResult) Text(port uint16) string {
-	return fmt.Sprintf("Results for sender %d:\nTotal Acks: %d\nNum Duplicate Acks: %d\n"+
-		"%% duplicate acks: %f\nThroughput (bytes/s): %f\nAverage RTT (ms): %f\n",
-		port, r.TotalAcks, r.DuplicateAcks, r.DuplicatePercent, r.Throughput,
-		r.MeanRTT.Seconds()*1000)
-}
-
 // fill adds the ledger's values, for a run of duration d.
 func (r *NotebookResult) fill(l *Ledger, d time.Duration) {
 	r.TotalAcks, r.DuplicateAcks, r.NewAcks = l.TotalAcks, l.DuplicateAcks, l.AckCount
-	r.Cwnd, r.Ssthresh = l.Cwnd, l.Ssthresh
 	if l.TotalAcks > 0 {
 		r.DuplicatePercent = float64(l.DuplicateAcks) * 100 / float64(l.TotalAcks)
 	}

@@ -65,10 +65,7 @@ func (a *NotebookApp) Result() NotebookResult {
 		res.Took = min(d, s.socket.Host().World().Now().Sub(s.began))
 	}
 	res.fill(s.strategy.Book(), d)
-	res.Delivered, res.DeliveredBytes = uint64(r.peer.contiguous+1), r.peer.bytes
-	res.Acks, res.AckBytes = r.acks, r.ackBytes
-	res.Garbage += r.garbage
-	res.Overflowed = r.overflowed
+	res.DeliveredBytes, res.Acks, res.Overflowed = r.peer.bytes, r.acks, r.overflowed
 	switch died := s.strategy.Book().Died; {
 	case died != "":
 		res.Failure = fmt.Sprintf("the sender died after %v: %s", s.died.Sub(s.began), died)
@@ -155,7 +152,6 @@ func (s *sender) answer(now clock.Time) {
 			return
 		}
 		if m, err := parse(s.buf[:min(d.Len, len(s.buf))]); err != nil || !m.handshake {
-			s.result.Garbage++
 			continue
 		}
 		s.peer, s.began = d.From, now
@@ -188,7 +184,6 @@ func (s *sender) poll(now clock.Time) (busy bool) {
 	}
 	s.out = wire.append(s.out[:0])
 	s.result.Sent++
-	s.result.SentBytes += uint64(len(s.out) + headers)
 	if p.Seq < s.top {
 		s.result.Again++
 	}
@@ -201,11 +196,7 @@ func (s *sender) send(b []byte) { _ = s.socket.Send(s.peer, b) }
 
 func (s *sender) take(now clock.Time, t float64, b []byte) {
 	m, err := parse(b)
-	switch {
-	case err == nil && m.handshake:
-		return
-	case err != nil || !m.ack:
-		s.result.Garbage++
+	if err != nil || !m.ack {
 		return
 	}
 	s.strategy.ProcessAck(t, &Ack{Seq: m.seq, SentAt: m.sent, Bytes: m.bytes})
@@ -214,11 +205,11 @@ func (s *sender) take(now clock.Time, t float64, b []byte) {
 	r.MaxCwnd = max(r.MaxCwnd, l.Cwnd)
 	rtt := seconds(l.LastRTT)
 	if l.LastRTT > 0 {
-		r.MinRTT, r.MaxRTT, r.LastRTT = min(r.MinRTT, rtt), max(r.MaxRTT, rtt), rtt
+		r.MinRTT, r.MaxRTT = min(r.MinRTT, rtt), max(r.MaxRTT, rtt)
 	}
 	if s.cfg.Record {
 		r.Points = append(r.Points, Point{
-			At: now.Sub(s.began), Seq: m.seq, RTT: rtt, Cwnd: l.Cwnd, Ssthresh: l.Ssthresh,
+			At: now.Sub(s.began), RTT: rtt, Cwnd: l.Cwnd, Ssthresh: l.Ssthresh,
 		})
 	}
 }

@@ -10,8 +10,6 @@ import (
 // Strategy is the document's sender strategy: it decides which segment to send and when, and
 // handles acknowledgments. Times are those of Python's time.time(): seconds since 1970.
 type Strategy interface {
-	// WindowIsOpen reports whether a new segment may be sent.
-	WindowIsOpen() bool
 	// NextPacket returns the packet to send now; false: none.
 	NextPacket(now float64) (Packet, bool)
 	// ProcessAck handles an acknowledgment.
@@ -54,7 +52,7 @@ type Ledger struct {
 // Book implements Strategy.
 func (l *Ledger) Book() *Ledger { return l }
 
-// WindowIsOpen implements Strategy: the next segment is less than a window ahead.
+// WindowIsOpen reports whether a new segment may be sent: less than a window ahead.
 func (l *Ledger) WindowIsOpen() bool { return l.SeqNum-l.NextAck < l.Cwnd }
 
 // measure takes the round-trip time of an acknowledgment of a new segment.

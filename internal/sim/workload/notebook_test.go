@@ -54,8 +54,6 @@ func TestAWindowARoundTrip(t *testing.T) {
 		assert.LessOrEqual(t, r.MaxRTT, bound)
 		assert.Zero(t, r.DuplicateAcks)
 		assert.Zero(t, r.Again)
-		assert.Greater(t, r.AckBytes, r.Acks*88, "an acknowledgment weighs 88 to 98 bytes")
-		assert.Less(t, r.AckBytes, r.Acks*98)
 	}
 }
 
@@ -97,7 +95,8 @@ func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
 	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
 		cfg := workload.NotebookConfig{Duration: 10 * time.Second, HeldCost: held}
 		r[i] = runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(1000))[0]
-		t.Logf("%v for each: %s", held, r[i].Text(1))
+		t.Logf("%v for each: %d acknowledgments, %.0f bytes/s", held, r[i].TotalAcks,
+			r[i].Throughput)
 	}
 	assert.Zero(t, r[0].Overflowed)
 	assert.NotZero(t, r[1].Overflowed)
@@ -153,7 +152,7 @@ func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	}
 	cfg := workload.NotebookConfig{Duration: 240 * time.Second, HeldCost: -1} // as preset tahoe-high-published
 	r = runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{}))[0]
-	t.Logf("%s overflowed %d, largest window %d", r.Text(1), r.Overflowed, r.MaxCwnd)
+	t.Logf("%.0f bytes/s, overflowed %d, largest window %d", r.Throughput, r.Overflowed, r.MaxCwnd)
 	assert.NotZero(t, r.Overflowed)
 	assert.NotZero(t, r.DuplicateAcks)
 	assert.Less(t, r.DuplicatePercent, 2.0)
@@ -177,7 +176,7 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 	}
 	require.Greater(t, float64(r.MaxCwnd), 1.5*fill)
 	assert.Zero(t, r.DuplicateAcks, "nothing waits on the way there")
-	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.LastRTT.Seconds(), .05)
+	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.Points[len(r.Points)-1].RTT.Seconds(), .05)
 }
 
 // Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
@@ -271,21 +270,6 @@ func TestHandshakes(t *testing.T) {
 	assert.Equal(t, "no handshake", a.Result().Failure)
 	assert.False(t, a.Result().Finished)
 	assert.Equal(t, 10*time.Second, l.Elapsed())
-}
-
-// The results have the form that the document prints.
-func TestResultsAreShownAsTheDocumentDoes(t *testing.T) {
-	r := workload.NotebookResult{
-		TotalAcks: 356153, DuplicateAcks: 3932, DuplicatePercent: 1.104020,
-		Throughput: 116953.3333333, MeanRTT: 211311396 * time.Nanosecond,
-	}
-	assert.Equal(t, `Results for sender 53812:
-Total Acks: 356153
-Num Duplicate Acks: 3932
-% duplicate acks: 1.104020
-Throughput (bytes/s): 116953.333333
-Average RTT (ms): 211.311396
-`, r.Text(53812))
 }
 
 func TestNotebookConfigurationsThatCannotBe(t *testing.T) {

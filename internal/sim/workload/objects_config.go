@@ -44,8 +44,6 @@ func (a Arm) String() string {
 // ObjectsConfig describes the transfers. The zero Config is the document's, over RDT.
 type ObjectsConfig struct {
 	Arm Arm
-	// Name is of the flow's random streams, which its objects are made of; empty: "objects".
-	Name string
 	// Seed is what the random bytes of the objects are drawn from; 0: the world's own.
 	Seed uint64
 	// Pairs is how many small objects there are, and how many large ones; 0: 10.
@@ -93,7 +91,6 @@ func (c ObjectsConfig) withDefaults() ObjectsConfig {
 	c.Buffer = cmp.Or(c.Buffer, objectsBuffer)
 	c.Chunk = cmp.Or(c.Chunk, defaultChunk)
 	c.Cost = cmp.Or(c.Cost, defaultCost)
-	c.Name = cmp.Or(c.Name, "objects")
 	return c
 }
 
@@ -107,16 +104,13 @@ func (c *ObjectsConfig) validate() error {
 	case c.Small < 1 || c.Large < 1 || c.Small > maxRandom || c.Large > maxRandom ||
 		c.Pairs*(c.Small+c.Large) > maxRandom:
 		return fmt.Errorf("%w: %d times %d and %d bytes: must be 1 to %d in total",
-			ErrObjectsConfig,
-			c.Pairs, c.Small, c.Large, maxRandom)
+			ErrObjectsConfig, c.Pairs, c.Small, c.Large, maxRandom)
 	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
 		return fmt.Errorf("%w: cost %v, read cost %v: must be at most 1s", ErrObjectsConfig,
-			c.Cost,
-			c.ReadCost)
+			c.Cost, c.ReadCost)
 	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
 		return fmt.Errorf("%w: buffer of %d bytes, chunks of %d: out of range", ErrObjectsConfig,
-			c.Buffer,
-			c.Chunk)
+			c.Buffer, c.Chunk)
 	}
 	return nil
 }

@@ -46,9 +46,6 @@ type Object struct {
 	Complete, Verified bool
 }
 
-// Packets returns how many packets of data there were, each counted once.
-func (r *ObjectsResult) Packets() uint64 { return r.Data - r.Again }
-
 // ObjectsApp is a server of objects and its client.
 type ObjectsApp struct {
 	world   *sim.World

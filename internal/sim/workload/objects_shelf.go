@@ -48,7 +48,7 @@ func (s *Shelf) Attach(
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	a := newApp(client, s.take(client.World(), client.Name()+" "+cfg.Name, &cfg))
+	a := newApp(client, s.take(client.World(), client.Name()+" objects", &cfg))
 	arm := attachTCP
 	if cfg.Arm == RDT {
 		arm = attachRDT
