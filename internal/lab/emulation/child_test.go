@@ -53,10 +53,9 @@ func TestReadyOnce(t *testing.T) {
 	for range 2 {
 		require.NoError(t, r.take(heard{from: a, Message: &Message{Type: "ready"}}))
 	}
-	assert.Equal(t, 1, r.ready)
-	assert.Equal(t, "b", r.unready())
+	assert.Equal(t, "b", r.waitsFor((*report).isReady))
 	require.NoError(t, r.take(heard{from: b, Message: &Message{Type: "ready"}}))
-	assert.Equal(t, 2, r.ready)
+	assert.Empty(t, r.waitsFor((*report).isReady))
 }
 
 // A line that is shown before the run begins has its beginning's time.

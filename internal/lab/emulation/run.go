@@ -47,7 +47,6 @@ type run struct {
 	children []*child // the middle, then each flow's sender and receiver
 	heard    chan heard
 	origin   time.Time
-	ready    int
 	over     int // ends that are finished or gone
 	reports  []*report
 	deaths   []error
@@ -108,10 +107,9 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.start(inner); err != nil {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
-	ready := func() bool { return r.ready == len(r.children) }
-	err := r.await(ctx, readyTime, ready)
+	err := r.await(ctx, readyTime, func() bool { return r.waitsFor((*report).isReady) == "" })
 	if errors.Is(err, errLate) { // a process that does not answer would not answer a second time
-		return fmt.Errorf("%s did not become ready: %w", r.unready(), err)
+		return fmt.Errorf("%s did not become ready: %w", r.waitsFor((*report).isReady), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
@@ -128,16 +126,9 @@ func (r *run) play(ctx context.Context) error {
 		return err
 	}
 	r.tell(order{Type: "stop"})
-	err = r.await(ctx, reportTime, func() bool {
-		for _, one := range r.reports {
-			if one.Done == nil && !one.gone {
-				return false
-			}
-		}
-		return true
-	})
+	err = r.await(ctx, reportTime, func() bool { return r.waitsFor((*report).ended) == "" })
 	if errors.Is(err, errLate) {
-		return fmt.Errorf("%s did not report its result: %w", r.silent(), err)
+		return fmt.Errorf("%s did not report its result: %w", r.waitsFor((*report).ended), err)
 	}
 	if err != nil {
 		return err
@@ -148,23 +139,19 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) silent() string {
+// waitsFor returns the name of the first child that is not as asked; empty: none.
+func (r *run) waitsFor(as func(*report) bool) string {
 	for i, one := range r.reports {
-		if one.Done == nil && !one.gone {
+		if !as(one) {
 			return r.children[i].name
 		}
 	}
-	return "nobody"
+	return ""
 }
 
-func (r *run) unready() string {
-	for i, one := range r.reports {
-		if !one.ready {
-			return r.children[i].name
-		}
-	}
-	return "nobody"
-}
+func (r *report) isReady() bool { return r.ready }
+
+func (r *report) ended() bool { return r.Done != nil || r.gone }
 
 func (r *run) tell(o order) {
 	for _, c := range r.children {
@@ -219,10 +206,7 @@ func (r *run) take(h heard) (err error) {
 	}
 	switch m := h.Message; m.Type {
 	case "ready":
-		if !one.ready {
-			one.ready = true
-			r.ready++
-		}
+		one.ready = true
 	case "over":
 		finish()
 	case "log":
