@@ -178,8 +178,7 @@ func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
 		if again && !reflect.DeepEqual(before, t) {
-			return fmt.Errorf("%s: %w: two different results of %v", path,
-				result.ErrFile, jobOf(t))
+			return fmt.Errorf("%s: %w: two different results of %v", path, result.ErrFile, jobOf(t))
 		}
 		d.runs[jobOf(t)] = t
 	}
@@ -218,18 +217,14 @@ func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, e
 	}
 	slices.Sort(found)
 	for _, path := range found {
-		text, err := files.Text(path, files.MaxData)
+		list, err := m.partRuns(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // another process has merged it
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		got, err := result.ParseTrials(path, text, m.Mark, m.check)
-		if err != nil {
-			return nil, nil, brokenPart(err)
-		}
-		runs, paths = append(runs, got.Runs...), append(paths, path)
+		runs, paths = append(runs, list...), append(paths, path)
 	}
 	return runs, paths, nil
 }

@@ -38,8 +38,7 @@ func (p Part) check(s *Study) error {
 	case p.Of < 0 || p.Of > s.Runs():
 		return usage("%d parts: must be 1 to %d, the number of runs", p.Of, s.Runs())
 	case p.Of > 0 && (p.Number < 0 || p.Number >= p.Of):
-		return usage("no part %d: the %d parts are 0 to %d", p.Number, p.Of,
-			p.Of-1)
+		return usage("no part %d: the %d parts are 0 to %d", p.Number, p.Of, p.Of-1)
 	case p.Of == 0 && (p.Number < 0 || p.Number >= len(s.Cells)):
 		return usage("no cell %d: the cells are 0 to %d", p.Number, len(s.Cells)-1)
 	}
@@ -106,26 +105,27 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 
 func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	runs := map[job]*result.Trial{}
-	text, err := files.Text(path, files.MaxData)
+	list, err := m.partRuns(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return runs, nil
 	}
+	for _, t := range list {
+		runs[jobOf(t)] = t
+	}
+	return runs, err
+}
+
+// partRuns reads the complete runs in the file of a part.
+func (m *Manifest) partRuns(path string) ([]*result.Trial, error) {
+	text, err := files.Text(path, files.MaxData)
 	if err != nil {
 		return nil, err
 	}
 	got, err := result.ParseTrials(path, text, m.Mark, m.check)
-	for _, t := range got.Runs {
-		runs[jobOf(t)] = t
-	}
-	return runs, brokenPart(err)
-}
-
-// brokenPart returns the error for an unreadable file of a part, with advice.
-func brokenPart(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w; remove the file to repeat its runs", err)
 	}
-	return err
+	return got.Runs, err
 }
 
 // PartsDone counts the complete files of parts, without reading them.
