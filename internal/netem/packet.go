@@ -12,9 +12,6 @@ type Packet struct {
 	next    *Packet    // in a free list
 }
 
-// Bytes returns the packet, for a queue that inspects or marks it.
-func (p *Packet) Bytes() []byte { return p.data }
-
 // The memory for a packet's bytes has two sizes, so that acknowledgments do not use memory for full
 // packets, and lie close together. Longer packets are allocated separately.
 const (

@@ -13,9 +13,6 @@ import (
 // sides are closed. The fields before Sent configure it; the zero value receives as fast as it can
 // and sends nothing.
 type Bulk struct {
-	// Name is the name of its random stream. Two Bulks of one host need different names, or they
-	// draw the same random numbers.
-	Name string
 	// Send is the number of bytes to send.
 	Send uint64
 	// SendAt and RecvAt are the pattern's offsets of the first byte in each direction.
@@ -76,7 +73,7 @@ const (
 // Turn implements App.
 func (b *Bulk) Turn(now clock.Time, c *Conn, e tcp.Event) {
 	if b.random == nil {
-		b.random = c.Rand("bulk" + b.Name)
+		b.random = c.Rand("bulk")
 	}
 	if b.Over {
 		return

@@ -21,12 +21,11 @@ type DatagramApp interface {
 
 // Socket is an application's UDP socket.
 type Socket struct {
-	actor  // the application's alarm
-	host   *Host
-	udp    *udp.Socket
-	app    DatagramApp
-	waits  bool // among the host's crowded
-	closed bool
+	actor // the application's alarm
+	host  *Host
+	udp   *udp.Socket
+	app   DatagramApp
+	waits bool // among the host's crowded
 }
 
 // BindUDP gives an application a UDP socket that receives from all senders on a port; 0: a free
@@ -97,25 +96,15 @@ func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 // Wake sets the socket's only alarm, at which the application's Turn is called. clock.Never cancels
 // it.
 func (s *Socket) Wake(at clock.Time) {
-	if s.closed {
-		return
-	}
 	if at != clock.Never {
 		at = max(at, s.host.world.now)
 	}
 	s.host.world.agenda.set(&s.actor, at)
 }
 
-// Close releases the port. Turn is not called again.
-func (s *Socket) Close() {
-	s.Wake(clock.Never)
-	s.closed = true
-	s.udp.Close()
-}
-
 // wait calls the application when the host has room.
 func (s *Socket) wait() {
-	if !s.waits && !s.closed {
+	if !s.waits {
 		s.waits = true
 		s.host.crowded = append(s.host.crowded, s)
 	}
@@ -126,7 +115,7 @@ func (s *Socket) wait() {
 func (h *Host) tellSockets(now clock.Time) bool {
 	told := false
 	for u, ok := h.stack.UDP().Next(); ok; u, ok = h.stack.UDP().Next() {
-		if s, ok := u.Owner.(*Socket); ok && !s.closed {
+		if s, ok := u.Owner.(*Socket); ok {
 			told = true
 			s.app.Turn(now, s)
 		}
@@ -135,10 +124,8 @@ func (h *Host) tellSockets(now clock.Time) bool {
 		s := h.crowded[0]
 		h.crowded = h.crowded[:copy(h.crowded, h.crowded[1:])]
 		s.waits = false
-		if !s.closed {
-			told = true
-			s.app.Turn(now, s)
-		}
+		told = true
+		s.app.Turn(now, s)
 	}
 	return told
 }

@@ -35,7 +35,6 @@ var (
 	Orange     = RGB(0xe69f00)
 	Vermillion = RGB(0xd55e00)
 	Purple     = RGB(0xcc79a7)
-	Yellow     = RGB(0xf0e442)
 	Grey       = RGB(0x808080)
 )
 

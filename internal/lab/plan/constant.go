@@ -137,12 +137,6 @@ func (c *Cell) Variable(name string) (float64, error) {
 	return 0, fmt.Errorf("this experiment has no %s", name)
 }
 
-// Scope returns the names that formulas about the cells may use.
-func (f *File) Scope(c *Cell) *formula.Scope {
-	d := decoder{variables: f.sweeps}
-	return d.newScope(&c.Experiment)
-}
-
 // nameVariables gives swept variables their shortest unique names: cc for flows.0.cc, or down.delay
 // and up.delay if both are swept.
 func nameVariables(vars []variable) {
