@@ -49,8 +49,7 @@ func ParseResults(text []byte, streams int) (r Results, err error) {
 			return r, fmt.Errorf("%w: two results of stream %d", ErrMessage, s.ID)
 		case s.Bytes < 0 || s.Packets < 0:
 			return r, fmt.Errorf("%w: stream %d: %d bytes, %d packets: must not be negative",
-				ErrMessage, s.ID,
-				s.Bytes, s.Packets)
+				ErrMessage, s.ID, s.Bytes, s.Packets)
 		case !(s.End >= 0 && s.End <= 2*MaxSeconds) || math.IsNaN(s.Jitter):
 			return r, fmt.Errorf("%w: stream %d: end time %v s is out of range", ErrMessage, s.ID,
 				s.End)

@@ -153,8 +153,7 @@ func (m *Manifest) check(t *result.Trial) error {
 	flows := m.Cells[t.Cell].Flows
 	if len(flows) != len(t.Flows) {
 		return fmt.Errorf("%w: %v has %d flows, expected %d", result.ErrFile, jobOf(t),
-			len(t.Flows),
-			len(flows))
+			len(t.Flows), len(flows))
 	}
 	for i := range flows {
 		if t.Flows[i].Name != flows[i] {

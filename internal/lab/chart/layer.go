@@ -40,8 +40,7 @@ func crosses(at []Point) [][]Point {
 	const arm = 2.4
 	var lines [][]Point
 	for _, p := range at {
-		lines = append(lines,
-			[]Point{{X: p.X - arm, Y: p.Y - arm}, {X: p.X + arm, Y: p.Y + arm}},
+		lines = append(lines, []Point{{X: p.X - arm, Y: p.Y - arm}, {X: p.X + arm, Y: p.Y + arm}},
 			[]Point{{X: p.X - arm, Y: p.Y + arm}, {X: p.X + arm, Y: p.Y - arm}})
 	}
 	return lines

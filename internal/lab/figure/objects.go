@@ -105,9 +105,8 @@ func (v *view) objectPanel(name string, objects []result.Object, height float64)
 			which, mixed = 1, true
 		}
 		y := float64(i + 1)
-		layers[which].Points = append(layers[which].Points,
-			chart.Point{X: o.Start.Seconds(), Y: y}, chart.Point{X: end, Y: y},
-			chart.Point{X: math.NaN(), Y: y})
+		layers[which].Points = append(layers[which].Points, chart.Point{X: o.Start.Seconds(), Y: y},
+			chart.Point{X: end, Y: y}, chart.Point{X: math.NaN(), Y: y})
 	}
 	if !mixed {
 		layers[0].Name = ""

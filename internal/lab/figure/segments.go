@@ -301,8 +301,7 @@ func sequenceFinding(flows []*flow) string {
 		}
 		share := digits(100*float64(last.Retransmits)/sent) + " %"
 		if len(flows) == 1 {
-			return fmt.Sprintf("%s retransmitted (%s)",
-				plural(int(last.Retransmits), "segment"),
+			return fmt.Sprintf("%s retransmitted (%s)", plural(int(last.Retransmits), "segment"),
 				share)
 		}
 		parts = append(parts, share+" of "+f.title()+"'s")

@@ -112,8 +112,7 @@ func (e *expectOf) read(d *decoder, n *node) bool {
 	case len(e.is) == 0:
 		ok := e.readClaim(d, e.value) && e.readWhere(d)
 		if ok && e.within != nil {
-			d.bad(e.within, "within cannot be used with a comparison",
-				"± 1% in the comparison")
+			d.bad(e.within, "within cannot be used with a comparison", "± 1% in the comparison")
 			return false
 		}
 		return ok
@@ -200,8 +199,7 @@ func (d *decoder) setting(p pair) (Setting, bool) {
 			return s, true
 		}
 		if !d.changed {
-			d.bad(p.value, "no cell has "+diagnostic.Quote(s.Value),
-				diagnostic.OneOf(known.Values))
+			d.bad(p.value, "no cell has "+diagnostic.Quote(s.Value), diagnostic.OneOf(known.Values))
 		}
 		return s, false
 	}

@@ -242,8 +242,7 @@ func (f *flowOf) finishApp(d *decoder) {
 			d.bad(n.get("requests"), "requests and paced writing cannot be used together",
 				"only one of them")
 		case n.get("gap") != nil && n.get("requests") == nil:
-			d.bad(n.get("gap"), "a gap needs requests",
-				"a number of requests such as requests: 10")
+			d.bad(n.get("gap"), "a gap needs requests", "a number of requests such as requests: 10")
 		}
 	}
 	f.App = a

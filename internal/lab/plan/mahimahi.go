@@ -302,8 +302,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 	if len(limits.items) > 0 {
 		set("limit", limits)
 	} else if kind == "droptail" || kind == "drophead" {
-		c.d.bad(q.kind, "a mahimahi queue needs a limit",
-			"--downlink-queue-args=bytes=26400")
+		c.d.bad(q.kind, "a mahimahi queue needs a limit", "--downlink-queue-args=bytes=26400")
 		return
 	}
 	if kind == "pie" { // its own update period

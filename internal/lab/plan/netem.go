@@ -92,8 +92,7 @@ func (f *File) Netem(words string) error {
 	cfg, ok := netemWords(&d, n)
 	path := f.root.get("path")
 	if ok && path == nil {
-		d.bad(n, "netem's arguments need path",
-			"a file with path instead of mm")
+		d.bad(n, "netem's arguments need path", "a file with path instead of mm")
 	}
 	if len(r.errs) > 0 {
 		return r.err()

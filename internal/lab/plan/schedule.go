@@ -75,8 +75,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 		return
 	}
 	if s.steps == nil {
-		d.bad(n, "the rate has no steps",
-			"steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
+		d.bad(n, "the rate has no steps", "steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
 		return
 	}
 	steps, ok := d.steps(s.steps, "a link's rate", dataRate)

@@ -17,8 +17,7 @@ type Loader func(name string) ([]byte, error)
 func (l *link) readTrace(d *decoder, n *node) {
 	l.unknown = true
 	if l.rateNode != nil {
-		d.bad(n, "a rate and a trace cannot be used together",
-			"only one of them")
+		d.bad(n, "a rate and a trace cannot be used together", "only one of them")
 		return
 	}
 	l.rateNode = n

@@ -38,8 +38,7 @@ func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 		f := &t.Flows[i]
 		dst = appendRow(dst, experiment, t, f)
 	}
-	return appendRow(dst, experiment, t,
-		&Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole})
+	return appendRow(dst, experiment, t, &Flow{Finished: t.Finished, Note: t.Note, Values: t.Whole})
 }
 
 func appendRow(dst []byte, experiment string, t *Trial, f *Flow) []byte {
@@ -186,8 +185,7 @@ func parseClock(text string) (Clock, error) {
 	case c.Real():
 		return c, nil
 	}
-	return "", fmt.Errorf("clock %q: must be %s, %s or %s", text, virtualWord, RealTime,
-		LateTime)
+	return "", fmt.Errorf("clock %q: must be %s, %s or %s", text, virtualWord, RealTime, LateTime)
 }
 
 func count(text string) (int, error) {

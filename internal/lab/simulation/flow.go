@@ -70,8 +70,7 @@ func (f *flow) beginApp() (err error) {
 	}
 	if f.spec.Stop > 0 {
 		return fmt.Errorf("flow %s: its application stops by itself, and a stop time %w",
-			f.spec.Name,
-			errNotPlayed)
+			f.spec.Name, errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {
 		f.guest = nil
