@@ -13,8 +13,6 @@ import (
 
 // File is an experiment file with the changes of Set and Sweep.
 type File struct {
-	// Name is what Parse was given.
-	Name string
 	// Load reads the traces and scripts that the file names; Cells calls it. Without Load such
 	// names are errors.
 	Load Loader
@@ -69,7 +67,7 @@ func Parse(name string, src []byte) (*File, error) {
 	if root == nil {
 		return nil, r.err()
 	}
-	f := &File{Name: name, root: root}
+	f := &File{root: root}
 	if n := root.get("sweep"); n != nil && !n.empty() {
 		f.sweeps = readSweep(r, n)
 		nameVariables(f.sweeps)

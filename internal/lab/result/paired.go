@@ -4,9 +4,8 @@ import "math"
 
 // Difference is the difference between the results of two arms of an experiment.
 type Difference struct {
-	N         int     // number of pairs, or of runs of the smaller arm
-	Mean, SD  float64 // SD of the differences; NaN without pairs
-	Low, High float64 // 95 % confidence interval of the mean
+	N               int     // number of pairs, or of runs of the smaller arm
+	Mean, Low, High float64 // with the mean's 95 % confidence interval
 	// Share is Mean divided by the mean of the other arm.
 	Share float64
 }
@@ -24,15 +23,15 @@ func Paired(a, b []float64) Difference {
 	}
 	s := Describe(differences, 0)
 	before := Describe(a, 0)
-	return Difference{s.N, s.Mean, s.SD, s.Low, s.High, s.Mean / before.Mean}
+	return Difference{s.N, s.Mean, s.Low, s.High, s.Mean / before.Mean}
 }
 
 // Unpaired compares runs with different seeds: b minus a, with the interval of Welch's t-test.
 func Unpaired(a, b []float64) Difference {
 	s, t := Describe(a, 0), Describe(b, 0)
 	d := Difference{
-		N: min(s.N, t.N), Mean: t.Mean - s.Mean, SD: math.NaN(),
-		Low: math.NaN(), High: math.NaN(), Share: (t.Mean - s.Mean) / s.Mean,
+		N: min(s.N, t.N), Mean: t.Mean - s.Mean, Low: math.NaN(), High: math.NaN(),
+		Share: (t.Mean - s.Mean) / s.Mean,
 	}
 	if d.N < 2 {
 		return d
