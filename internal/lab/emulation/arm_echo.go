@@ -116,15 +116,13 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 	rng := netem.Streams(e.Start.Seed)(side.Host(e.Start.Flow) + workload.EchoStream)
 	buf := make([]byte, cfg.MaxBytes)
 	for range cfg.Writes {
-		piece := buf[:cfg.MinBytes+rng.IntN(cfg.MaxBytes-cfg.MinBytes+1)]
+		piece := buf[:cfg.DrawPiece(rng)]
 		sim.Fill(piece, w.bytes)
 		if _, w.err = c.Write(piece); w.err != nil {
 			break
 		}
 		w.bytes += uint64(len(piece))
-		steps := int64((cfg.MaxPause - cfg.MinPause) / time.Millisecond)
-		pause := cfg.MinPause + time.Duration(rng.Int64N(steps+1))*time.Millisecond
-		if !e.rests.until(ctx, time.Now().Add(pause)) {
+		if !e.rests.until(ctx, time.Now().Add(cfg.DrawPause(rng))) {
 			w.err = context.Cause(ctx)
 			break
 		}

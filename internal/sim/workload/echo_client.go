@@ -43,7 +43,7 @@ func (c *echoClient) turn(now clock.Time, s echoStream) {
 	c.now = now
 	for c.writes < c.cfg.Writes && c.next.Due(now) && c.write(s) {
 		c.writes++
-		c.next = now.Add(c.pause())
+		c.next = now.Add(c.cfg.DrawPause(c.rng))
 	}
 	for !c.wrong {
 		n := s.Read(c.buf)
@@ -59,18 +59,12 @@ func (c *echoClient) turn(now clock.Time, s echoStream) {
 // write writes a piece, or the rest of one, and reports whether the piece is complete.
 func (c *echoClient) write(s echoStream) bool {
 	if c.piece == c.written {
-		c.piece += uint64(c.cfg.MinBytes + c.rng.IntN(c.cfg.MaxBytes-c.cfg.MinBytes+1))
+		c.piece += uint64(c.cfg.DrawPiece(c.rng))
 	}
 	b := c.buf[:c.piece-c.written]
 	sim.Fill(b, c.written)
 	c.written += uint64(s.Write(b))
 	return c.written == c.piece
-}
-
-// pause draws the length of a pause.
-func (c *echoClient) pause() time.Duration {
-	steps := int64((c.cfg.MaxPause - c.cfg.MinPause) / time.Millisecond)
-	return c.cfg.MinPause + time.Duration(c.rng.Int64N(steps+1))*time.Millisecond
 }
 
 // done reports whether the last pause is over and the echo complete.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/rcp"
@@ -68,6 +69,17 @@ func transport(c rcp.Config) rcp.Config {
 	c.MaxRTO = cmp.Or(c.MaxRTO, min(maxRTOTicks*c.Tick, c.Timeout))
 	c.SendBuffer = cmp.Or(c.SendBuffer, sendBuffer)
 	return c
+}
+
+// DrawPiece draws the length of a piece.
+func (c *EchoConfig) DrawPiece(r *rand.Rand) int {
+	return c.MinBytes + r.IntN(c.MaxBytes-c.MinBytes+1)
+}
+
+// DrawPause draws the length of a pause.
+func (c *EchoConfig) DrawPause(r *rand.Rand) time.Duration {
+	steps := int64((c.MaxPause - c.MinPause) / time.Millisecond)
+	return c.MinPause + time.Duration(r.Int64N(steps+1))*time.Millisecond
 }
 
 func (c *EchoConfig) validate() error {
