@@ -30,7 +30,8 @@ var hostPorts = [2]uint16{32768, 49151}
 // MinMTU6 is the smallest MTU of a link with IPv6 (RFC 8200 §5).
 const MinMTU6 = 1280
 
-// Config describes the host's network to its programs: with the first address of each family.
+// Config describes the host's network to its programs. They send from the first IPv4 address, unless
+// they choose another.
 func (h *Host) Config() Config {
 	cfg := Config{
 		Device: "host0", MTU: h.MTU, Ports: hostPorts, Diag: true,
@@ -43,9 +44,16 @@ func (h *Host) Config() Config {
 		if i < 0 || gateway.Is6() && h.MTU < MinMTU6 {
 			continue
 		}
-		a := h.Addrs[i].Addr()
-		cfg.Kernel = append(cfg.Kernel, netip.PrefixFrom(a, a.BitLen()))
 		cfg.Gateway = append(cfg.Gateway, gateway)
+		for n, p := range h.Addrs[i:] {
+			switch a := p.Addr(); {
+			case a.Is4() != gateway.Is4():
+			case n > 0 && a.Is4():
+				cfg.Others = append(cfg.Others, a)
+			default:
+				cfg.Kernel = append(cfg.Kernel, netip.PrefixFrom(a, a.BitLen()))
+			}
+		}
 	}
 	return cfg
 }

@@ -26,10 +26,12 @@ type Config struct {
 	// Device is the name of the TUN device, and MTU the largest packet.
 	Device string
 	MTU    int
-	// Kernel are the addresses of the program's end, at most one of each family, and Gateway those
-	// of the other end, which are the default routes.
+	// Kernel are the addresses of the program's end, at most one of IPv4, and Gateway those of the
+	// other end, at most one of each family, which are the default routes. Others are more IPv4
+	// addresses of the program's end.
 	Kernel  []netip.Prefix
 	Gateway []netip.Addr
+	Others  []netip.Addr
 	// Files replace the contents of files, by path, such as /etc/resolv.conf.
 	Files map[string]string
 	// Ports is the range of ports that the kernel chooses from; zero: its own.

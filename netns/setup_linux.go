@@ -130,7 +130,32 @@ func (c *Config) open() (*link.TUN, error) {
 		}
 		return nil, e
 	}
+	if err := c.addOthers(); err != nil {
+		return nil, &SetupError{Op: "more addresses", Err: err}
+	}
 	return tun, c.bindFiles()
+}
+
+// addOthers adds the other IPv4 addresses to the device, with the labels that netdevice(7) needs.
+func (c *Config) addOthers() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	for i, a := range c.Others {
+		req, err := unix.NewIfreq(fmt.Sprintf("%s:%d", c.Device, i+1))
+		if err == nil {
+			err = req.SetInet4Addr(a.AsSlice())
+		}
+		if err == nil {
+			err = unix.IoctlIfreq(s, unix.SIOCSIFADDR, req)
+		}
+		if err != nil {
+			return fmt.Errorf("%v: %w", a, err)
+		}
+	}
+	return nil
 }
 
 func (c *Config) tun() link.TUNConfig {

@@ -125,6 +125,16 @@ func TestProgramsAsHosts(t *testing.T) {
 	assert.Equal(t, 127, c.ProcessState.ExitCode())
 	assert.Contains(t, string(text), "no-such-program: command not found")
 
+	// A router's programs have all of its addresses.
+	h.serve("B", ":80")
+	for _, address := range []string{"10.0.0.2", "10.1.0.1"} {
+		for _, host := range []string{"A", "B"} {
+			out, err := h.get(host, "http://"+address+"/")
+			require.NoError(t, err, out)
+			assert.Contains(t, out, "a page for 10.")
+		}
+	}
+
 	// The node lists the kernel's sockets, and follows their connections.
 	self, err := os.Executable()
 	require.NoError(t, err)
