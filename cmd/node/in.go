@@ -84,7 +84,8 @@ func (o *netOptions) in(c *cobra.Command, network, host string, program []string
 	if err != nil {
 		return err
 	}
-	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts, netns.NewProgram(program))
+	p, err := enterHost(n.Socket(members[i].Name), members[i].Name, hosts,
+		netns.NewProgram(program))
 	if errors.Is(err, api.ErrGone) {
 		return fmt.Errorf("%w: `%s net up %s` starts it again", err, programName(), n.Source())
 	}

@@ -43,8 +43,10 @@ func (r *reader) forward(at lnx.Word, words []lnx.Word) {
 	if !ok || !also {
 		return
 	}
-	f := Forward{Router: router, To: to, Words: joined(words[1:3]), Port: port, at: words[0],
-		toAt: target}
+	f := Forward{
+		Router: router, To: to, Words: joined(words[1:3]), Port: port,
+		at: words[0], toAt: target,
+	}
 	args := strings.Fields(f.Words)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		r.text.Wrong(words[3], diagnostic.Quote(port)+" is not a port", target.Text+":80")
