@@ -30,7 +30,7 @@ var hostPorts = [2]uint16{32768, 49151}
 // MinMTU6 is the smallest MTU of a link with IPv6 (RFC 8200 §5).
 const MinMTU6 = 1280
 
-// Config describes the host's network to its programs. They send from the first IPv4 address, unless
+// Config describes the host's network to its programs. They send from the first IPv4 address unless
 // they choose another.
 func (h *Host) Config() Config {
 	cfg := Config{
