@@ -139,7 +139,7 @@ func (f *File) internal() (cfg operator.Config, err error) {
 	}
 	if f.TCP != nil {
 		if err := f.TCP.check(); err != nil {
-			return cfg, fmt.Errorf("%w: %w", errConfig, err)
+			return cfg, err
 		}
 		cfg.Node.Tune = f.TCP.apply
 	}

@@ -68,8 +68,8 @@ func (s *session) names() []string {
 // check rejects flags with which nothing would be measured.
 func (s *session) check() error {
 	if s.turns.Rounds < 1 || s.span <= 0 {
-		return misuse(fmt.Sprintf("-rounds %d -for %v: must be at least one round and a positive time",
-			s.turns.Rounds, s.span))
+		return misuse(fmt.Sprintf("-rounds %d -for %v: must be at least one round and a positive "+
+			"time", s.turns.Rounds, s.span))
 	}
 	all := s.names()
 	has := func(name string) bool { return strings.Contains(name, s.only) }

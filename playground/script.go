@@ -24,7 +24,7 @@ type scripts map[string]congestion.Make
 // places returns the errors of a script with their lines.
 func places(err error) error {
 	list := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // not wrapped
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		list = many.Unwrap()
 	}
 	var all diagnostic.Errors

@@ -38,7 +38,7 @@ type Packet struct {
 	Length int       `json:"length"`          // bytes on the link
 	Text   string    `json:"text"`            // one line, like tcpdump's
 	Drop   string    `json:"drop,omitempty"`  // reason of the drop
-	State  string    `json:"state,omitempty"` // of its connection, "cwnd=10 ssthresh=64 state=ESTAB"
+	State  string    `json:"state,omitempty"` // of its connection: "cwnd=10 … state=ESTAB"
 }
 
 // Captured is the result of a capture.

@@ -96,7 +96,7 @@ type Info struct {
 	LostRetransmits uint64        `json:"lost_retransmits"`
 	FastRecoveries  uint64        `json:"fast_recoveries"`
 	TimeoutEpisodes uint64        `json:"timeout_episodes"`
-	TimeoutTime     time.Duration `json:"timeout_time_ns"` // of all episodes, each until the next delivery
+	TimeoutTime     time.Duration `json:"timeout_time_ns"` // until delivery resumed
 	DupAcks         uint64        `json:"dup_acks"`
 	Retries         int           `json:"retries"`         // timeouts since the last answer
 	Probes          int           `json:"probes"`          // unanswered window probes

@@ -29,10 +29,10 @@ type InterfaceConfig struct {
 	Manual bool
 }
 
-// Interface is IPv6 on one link without link-layer addresses: neighbor discovery (RFC 4861), address
-// configuration (RFC 4862) and group membership (RFC 3810). Its owner passes messages to Input, and
-// sends those of Output; it reports to Sent which next hops it uses, and follows NextChange.
-// Addresses may have a zone, which is ignored; those that it returns have none.
+// Interface is IPv6 on one link without link-layer addresses: neighbor discovery (RFC 4861),
+// address configuration (RFC 4862) and group membership (RFC 3810). Its owner passes messages to
+// Input, and sends those of Output; it reports to Sent which next hops it uses, and follows
+// NextChange. Addresses may have a zone, which is ignored; those that it returns have none.
 type Interface struct {
 	cfg        InterfaceConfig
 	neighbors  map[netip.Addr]*neighbor

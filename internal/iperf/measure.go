@@ -31,7 +31,7 @@ type test struct {
 	used     cpuTime                    // at the start of counting; afterwards the difference
 	closers  []func()                   // called by close
 	offers   []*rdtCarrier              // objects of a client that sends by RDT
-	lag      time.Duration              // between goroutines that would act at one instant of a Clock
+	lag      time.Duration              // between goroutines that act at one instant of a Clock
 }
 
 // group is the state that the streams of a test share.

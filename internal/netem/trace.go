@@ -20,8 +20,10 @@ type Trace []time.Duration
 const maxTraceLines = 10_000_000
 
 // traceBits is the size of an opportunity when a trace's rate is computed: a packet of 1500 bytes.
-const traceBits = 8 * (OpportunityBytes - OpportunityOverhead)
-const fullPacket = 1000 * traceBits // in thousandths of bits
+const (
+	traceBits  = 8 * (OpportunityBytes - OpportunityOverhead)
+	fullPacket = 1000 * traceBits // in thousandths of bits
+)
 
 // maxTraceTime limits the times of a trace.
 const maxTraceTime = 1000 * time.Hour

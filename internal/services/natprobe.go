@@ -27,7 +27,7 @@ type reflector struct {
 func serveProbes(n *node.Node, r control.NATServe) (control.NATServed, error) {
 	port := cmp.Or(r.Port, nat.STUNPort)
 	if port == 1<<16-1 {
-		return control.NATServed{}, control.Misuse("nat serve: port %d: must be at most 65534", port)
+		return control.NATServed{}, control.Misuse("nat serve: port %d: must be below 65535", port)
 	}
 	s := &reflector{}
 	s.Ports = [2]uint16{port, port + 1}

@@ -318,7 +318,7 @@ func (p *place) open() (links []*net.UDPConn, err error) {
 		}
 		l, err := net.DialUDP("udp", own, to)
 		if err != nil {
-			return links, fmt.Errorf("%s: %w: another process may run this node: stop it", f.Name, err)
+			return links, fmt.Errorf("%s: %w: stop the process that runs this node", f.Name, err)
 		}
 		links = append(links, l)
 	}

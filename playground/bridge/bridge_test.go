@@ -304,7 +304,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer process.Close()
 	p, _ := b.ask("/C")
-	assert.Contains(t, p.closed(), "another process may run this node: stop it")
+	assert.Contains(t, p.closed(), "stop the process that runs this node")
 }
 
 func TestBadOptions(t *testing.T) {
@@ -366,7 +366,7 @@ func TestWrongNodeForAPage(t *testing.T) {
 	l, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own})
 	require.NoError(t, err)
 	defer l.Close()
-	require.ErrorContains(t, ask(ours), "another process may run this node: stop it")
+	require.ErrorContains(t, ask(ours), "stop the process that runs this node")
 }
 
 // FuzzRead reads arbitrary frames.

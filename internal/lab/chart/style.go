@@ -65,12 +65,18 @@ var fonts = [...]struct {
 	name, regular, bold, families string
 	faces                         [2][]byte // regular and bold
 }{
-	{"sans", "Helvetica", "Helvetica-Bold", "'Liberation Sans',Arial,Helvetica,sans-serif",
-		[2][]byte{liberationsansregular.TTF, liberationsansbold.TTF}},
-	{"serif", "Times-Roman", "Times-Bold", "'Liberation Serif','Times New Roman',Times,serif",
-		[2][]byte{liberationserifregular.TTF, liberationserifbold.TTF}},
-	{"mono", "Courier", "Courier-Bold", "'Liberation Mono','Courier New',Courier,monospace",
-		[2][]byte{liberationmonoregular.TTF, liberationmonobold.TTF}},
+	{
+		"sans", "Helvetica", "Helvetica-Bold", "'Liberation Sans',Arial,Helvetica,sans-serif",
+		[2][]byte{liberationsansregular.TTF, liberationsansbold.TTF},
+	},
+	{
+		"serif", "Times-Roman", "Times-Bold", "'Liberation Serif','Times New Roman',Times,serif",
+		[2][]byte{liberationserifregular.TTF, liberationserifbold.TTF},
+	},
+	{
+		"mono", "Courier", "Courier-Bold", "'Liberation Mono','Courier New',Courier,monospace",
+		[2][]byte{liberationmonoregular.TTF, liberationmonobold.TTF},
+	},
 }
 
 // SetFont sets the font by its name: sans, serif or mono.

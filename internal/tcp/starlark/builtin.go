@@ -64,8 +64,8 @@ func record(
 		return nil, err
 	}
 	if len(args) != 2 || len(kwargs) > 0 {
-		return nil, fmt.Errorf("record: got %d arguments: must be a column's name and a number, such "+
-			"as record(\"alpha\", state.alpha)", len(args)+len(kwargs))
+		return nil, fmt.Errorf("record: got %d arguments: must be a column's name and a number, "+
+			"such as record(\"alpha\", state.alpha)", len(args)+len(kwargs))
 	}
 	name, ok := args[0].(starlark.String)
 	if !ok {

@@ -126,7 +126,8 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	v, ok := globals[s.name]
 	if !ok {
 		if s.must {
-			return nil, &Error{File: file, What: fmt.Sprintf("no function %s: must define %v", s.name, s)}
+			what := fmt.Sprintf("no function %s: must define %v", s.name, s)
+			return nil, &Error{File: file, What: what}
 		}
 		return nil, nil
 	}
