@@ -25,7 +25,7 @@ var (
 	batch   = flag.Uint64("internet.batch", 50, "how many seeds one process tests")
 	worker  = flag.Bool("internet.worker", false, "test the seeds in this process")
 	only    = flag.String("internet.faults", "", "the numbers of the faults to cause, or none")
-	stall   = flag.Duration("internet.stall", 24*time.Hour, "longest wait of all programs; 0: no limit")
+	stall   = flag.Duration("internet.stall", 24*time.Hour, "longest wait of all programs; 0: any")
 	spin    = flag.Duration("internet.spin", time.Minute, "longest standstill of a bubble's time")
 	shrinks = flag.Bool("internet.shrink", true, "find the fewest faults that still fail")
 )
