@@ -45,7 +45,8 @@ func readReport(r io.Reader, now time.Time) (*Report, error) {
 		return nil, errors.New("not a report of `node examine --json`: data after the object")
 	}
 	if len(in.Checks) == 0 || len(in.Checks) > maxChecks {
-		return nil, fmt.Errorf("the report has %d checks: limit %d", len(in.Checks), maxChecks)
+		return nil, fmt.Errorf("the report has %d checks: must be 1 to %d checks",
+			len(in.Checks), maxChecks)
 	}
 	out := &Report{Received: now, Subject: in.Subject, Verdicts: map[string]int{}}
 	if !short(in.Subject) {
