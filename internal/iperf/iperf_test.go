@@ -140,7 +140,7 @@ func TestPerfOverIPv6(t *testing.T) {
 		"TCP": {Bytes: 16 << 20},
 		"UDP": {Proto: control.PerfUDP, Bytes: 1 << 18, Rate: 40_000_000, Reverse: true},
 		"RCP": {Proto: control.PerfRCP, Bytes: 1 << 18},
-		"RDT": {Proto: control.PerfRDT, Time: 300 * time.Millisecond},
+		"RDT": {Proto: control.PerfRDT, Time: 500 * time.Millisecond},
 	} {
 		req.Addr = netip.MustParseAddr("2001:db8::2")
 		report := testenv.Ask(t, a, req)
