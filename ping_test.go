@@ -184,7 +184,7 @@ func TestInvalidProbes(t *testing.T) {
 	_, err = a.Ping(t.Context(), "10.0.0.255", tidepool.PingOptions{})
 	require.ErrorContains(t, err, "broadcast")
 	_, err = a.Ping(t.Context(), "10.0.0.2", tidepool.PingOptions{Source: addr("10.0.0.9")})
-	require.ErrorContains(t, err, "no address of this node")
+	require.ErrorContains(t, err, "not an address of this node")
 	for _, o := range []tidepool.PingOptions{
 		{Size: 65508}, {TTL: 256}, {TTL: -1}, {Pattern: make([]byte, 17)},
 	} {

@@ -70,14 +70,15 @@ func fileText(t *testing.T, path ...string) string {
 // Tab completes the values of flags that take one of a few keywords.
 func TestTabBehindFlags(t *testing.T) {
 	t.Parallel()
+	idle := "net serve --state " + t.TempDir() + " --json nope x y" // where no network runs
 	for line, want := range map[string]string{
-		"net graph --format":        "svg dot mermaid json",
-		"run A.lnx --offload":       "auto gso mmsg plain",
-		"run A.lnx --log-format":    "text json",
-		"run A.lnx --log-level":     "debug info warn error",
-		"lab run rip-x --dialect":   "rip rip2 ripng",
-		"help net":                  "apply down exec export generate graph import names serve status up validate",
-		"net serve --json nope x y": "",
+		"net graph --format":      "svg dot mermaid json",
+		"run A.lnx --offload":     "auto gso mmsg plain",
+		"run A.lnx --log-format":  "text json",
+		"run A.lnx --log-level":   "debug info warn error",
+		"lab run rip-x --dialect": "rip rip2 ripng",
+		"help net":                "apply down exec export generate graph import names serve status up validate",
+		idle:                      "",
 	} {
 		_, text := ran(t, append(append([]string{"__completeNoDesc"}, strings.Fields(line)...), "")...)
 		words, _, _ := strings.Cut(text, ":")
