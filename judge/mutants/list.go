@@ -302,8 +302,8 @@ var mutants = []mutant{
 		"r.next.Add(r.cfg.Tick)", "r.next.Add(2 * r.cfg.Tick)", fencePresets,
 	},
 	{
-		"echo-hasty", "the echo's writer pauses a millisecond less", "internal/sim/workload/echo_client.go",
-		"return c.cfg.MinPause + ", "return c.cfg.MinPause/2 + ",
+		"echo-hasty", "the echo's writer pauses a millisecond less", "internal/sim/workload/echo_config.go",
+		"return c.MinPause + ", "return c.MinPause/2 + ",
 		[]string{"fence", "fence-phase"},
 	},
 	{
