@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	fuzzed   = flag.Int("fuzz-packets", 100_000, "number of `packets` from scapy; a tenth unless TIDEPOOL_LONG is set")
+	fuzzed   = flag.Int("fuzz-packets", 40_000, "number of `packets` from scapy; a tenth unless TIDEPOOL_LONG is set")
 	fuzzSeed = flag.Int("fuzz-seed", 4, "the `seed` of scapy's packets")
 )
 

@@ -16,13 +16,17 @@ var errTests = errors.New("tests failed, or were skipped because a tool is missi
 // needs marks a skip because something is missing: t.Skip("skip: needs tshark").
 const needs = "skip: needs"
 
+// slow is the time in seconds from which a test is named.
+const slow = 20
+
 // event is a line of go test -json; see go doc cmd/test2json.
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
 }
 
-// tally reads the events of go test -json and prints the verdict of each package, the output of
-// failed tests, and "N passed, N failed, N skipped".
+// tally reads the events of go test -json and prints the verdict of each package, slow tests, the
+// output of failed tests, and "N passed, N failed, N skipped".
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
@@ -80,6 +84,9 @@ func (t *tally) add(e event) {
 }
 
 func (t *tally) endTest(e event) {
+	if e.Elapsed >= slow && !strings.Contains(e.Test, "/") {
+		fmt.Fprintf(t.out, "slow\t%s.%s\t%.0fs\n", e.Package, e.Test, e.Elapsed)
+	}
 	switch e.Action {
 	case "pass":
 		t.passed++

@@ -46,6 +46,12 @@ func TestTally(t *testing.T) {
 `,
 			"panic: BUG\nFAIL\tq\t0.1s\n0 passed, 1 failed, 0 skipped\n", false,
 		},
+		"a slow test is named, without its subtests": {
+			`{"Action":"pass","Package":"q","Test":"TestB/a","Elapsed":161.2}
+{"Action":"pass","Package":"q","Test":"TestB","Elapsed":161.8}
+`,
+			"slow\tq.TestB\t162s\n2 passed, 0 failed, 0 skipped\n", true,
+		},
 		"a skip is counted": {
 			`{"Action":"output","Package":"q","Test":"TestB","Output":"    b_test.go:9: only on Plan 9\n"}
 {"Action":"skip","Package":"q","Test":"TestB"}
