@@ -91,7 +91,7 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   await shared.served.stop();
   await eventually("one line says so", async () =>
     (await text(page, ".veil strong")) === "The server does not answer");
-  assert.match(await text(page, ".veil"), /prints a new address/);
+  assert.match(await text(page, ".veil"), /open the new address that it prints/);
   assert.doesNotMatch(await text(page, "body"), /`/);
   const entries = await page.locator(".log li").allInnerTexts();
   assert.equal(entries.filter((t) => t.includes("does not answer")).length, 1, entries.join("\n"));
