@@ -50,12 +50,18 @@ func TestScript(t *testing.T) {
 		do(Input{Node: "A", File: "cc.star", Data: []byte(constant("7"))})
 		_, n = segments()
 		assert.InDelta(t, 3, n, 0, "the file has changed, the connection has not")
-		_, err := control.Ask(context.Background(), w.hosts[0].node,
-			control.Congestion{SID: sid, Name: "cc.star"})
-		require.NoError(t, err)
-		w.Advance(w.Now() + time.Second)
-		_, n = segments()
-		assert.InDelta(t, 7, n, 0, "after `cc`")
+		again := func() float64 {
+			_, err := control.Ask(context.Background(), w.hosts[0].node,
+				control.Congestion{SID: sid, Name: "cc.star"})
+			require.NoError(t, err)
+			w.Advance(w.Now() + time.Second)
+			_, n := segments()
+			return n
+		}
+		assert.InDelta(t, 7, again(), 0, "after `cc`")
+		idle := "def on_ack(state, ack):\n    pass\n\ndef on_loss(state, loss):\n    pass\n"
+		do(Input{Node: "A", File: "cc.star", Data: []byte(idle)})
+		assert.InDelta(t, 7, again(), 0, "the new script starts with the window of the old one")
 	})
 }
 

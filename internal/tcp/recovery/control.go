@@ -80,6 +80,8 @@ func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	case cc.PacingRate() != 0:
 		// The old controller models the path without a threshold: use its window.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
+	case cc.Cwnd() < cfg.MaxWindow: // a script's or a fixed window, not that of "none"
+		cfg.Cwnd = cc.Cwnd()
 	}
 	v.CC.take(create(cfg))
 	return nil
