@@ -204,6 +204,9 @@ func infoOf(b []byte) *control.Info {
 	if i.Snd_ssthresh < infinite {
 		c.Ssthresh = int(i.Snd_ssthresh) * mss
 	}
+	if i.Min_rtt == ^uint32(0) { // no sample
+		c.MinRTT = 0
+	}
 	if i.Pacing_rate != ^uint64(0) {
 		c.PacingRate = i.Pacing_rate * 8
 	}

@@ -54,7 +54,7 @@ func serveProbes(n *node.Node, r control.NATServe) (control.NATServed, error) {
 			at := netip.AddrPortFrom(a, port)
 			if s.sockets[i][k], err = n.Packets.Listen(at); err != nil {
 				s.close()
-				return control.NATServed{}, fmt.Errorf("nat serve: %v: %w", at, control.Reason(err))
+				return control.NATServed{}, fmt.Errorf("nat serve: %w", control.Reason(err))
 			}
 			done.At = append(done.At, at)
 		}
@@ -107,9 +107,19 @@ func probeNAT(
 		return control.NATProbed{}, control.Misuse("nat probe %v: must be an IPv4 address",
 			r.Server)
 	}
+	var local netip.Addr // one source, although the server has two addresses
+	err := n.Ask(func(st *stack.Stack, _ clock.Time) error {
+		if local = st.Routing().LocalTo(r.Server.Addr()); !local.IsValid() {
+			return fmt.Errorf("nat probe %v: %w", r.Server, stack.ErrNoRoute)
+		}
+		return nil
+	})
+	if err != nil {
+		return control.NATProbed{}, err
+	}
 	var sockets [2]*node.PacketConn
 	for i := range sockets {
-		c, err := n.Packets.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
+		c, err := n.Packets.Listen(netip.AddrPortFrom(local, 0))
 		if err != nil {
 			return control.NATProbed{}, control.Reason(err)
 		}
@@ -121,16 +131,12 @@ func probeNAT(
 		return control.NATProbed{}, fmt.Errorf("nat probe %v: %w", r.Server, err)
 	}
 	done := control.NATProbed{Server: r.Server, Outside: found.Outside}
-	port := sockets[0].LocalAddr().(*net.UDPAddr).AddrPort().Port()
-	err = n.Ask(func(st *stack.Stack, _ clock.Time) error {
-		done.Local = netip.AddrPortFrom(st.Routing().LocalTo(r.Server.Addr()), port)
-		return nil
-	})
+	done.Local = sockets[0].LocalAddr().(*net.UDPAddr).AddrPort()
 	done.NAT = done.Local != done.Outside
 	if !found.Single {
 		done.Mapping, done.Filtering = found.Mapping.String(), found.Filtering.String()
 	}
-	return done, err
+	return done, nil
 }
 
 // runProbe drives a probe.
@@ -152,7 +158,7 @@ func runProbe(
 		p.Advance(now)
 		if found, done := p.Done(); done {
 			if found.Failed {
-				return found, control.ErrTimeout
+				return found, fmt.Errorf("%w: `nat serve` must run there", control.ErrTimeout)
 			}
 			return found, nil
 		}

@@ -40,6 +40,9 @@ func TestNATsOfNodes(t *testing.T) {
 	assert.Equal(t, "endpoint-independent", got.Filtering)
 	assert.Equal(t, netip.MustParseAddr("10.2.0.1"), got.Outside.Addr())
 	assert.True(t, got.NAT)
+	got = testenv.Ask(t, nodes["X"], control.NATProbe{Server: server})
+	assert.False(t, got.NAT)
+	assert.Equal(t, "endpoint-independent", got.Mapping, "X sends from one of its addresses")
 
 	require.NoError(t, control.Order(t.Context(), r, control.SetNAT{
 		Iface: "if1", On: true, Args: []string{"symmetric", "per-host", "50"},
@@ -70,6 +73,8 @@ func TestNATsOfNodes(t *testing.T) {
 	assert.Empty(t, testenv.Ask(t, r, control.NATs{}))
 	_, err := control.Ask(t.Context(), a, control.NATServe{})
 	require.ErrorIs(t, err, control.ErrUsage, "one address")
+	_, err = control.Ask(t.Context(), a, control.NATProbe{Server: netip.MustParseAddrPort("10.5.0.2:9")})
+	require.ErrorContains(t, err, "`nat serve` must run there")
 	_, err = control.Ask(t.Context(), a, control.NATProbe{Server: netip.MustParseAddrPort("[::1]:1")})
 	require.ErrorIs(t, err, control.ErrUsage)
 }
