@@ -90,12 +90,15 @@ func TestUDPPortInUse(t *testing.T) {
 // fastRetries keeps TCP's retries within the test's time limit.
 const fastRetries = "tcp rto-max 100000"
 
-// startSlowTransfer starts a transfer over a link so slow that it can be interrupted.
-func startSlowTransfer(t *testing.T) (net *Network, d *transfer) {
+// startSlowTransfer starts a transfer over a link so slow that it can be interrupted, with lines
+// appended to the files of both ends.
+func startSlowTransfer(t *testing.T, lines ...string) (net *Network, d *transfer) {
 	t.Helper()
 	net = CopyNetwork(t, "nets", "a-b-c")
-	net.Append("A", fastRetries)
-	net.Append("C", fastRetries)
+	for _, line := range lines {
+		net.Append("A", line)
+		net.Append("C", line)
+	}
 	a, b, c := startLine(t, net)
 	b.MustDo("impair if1 out rate 4mbit")
 	d = startTransfer(t, a, c, 20*megabyte, 9000)
@@ -131,7 +134,7 @@ func resumeTransfer(t *testing.T, net *Network, d *transfer) {
 
 func TestReceiverIsKilled(t *testing.T) {
 	t.Parallel()
-	net, d := startSlowTransfer(t)
+	net, d := startSlowTransfer(t, fastRetries)
 	net.Node("C").Kill()
 	began := time.Now()
 	complaint := fails(t, net.Node("A"), patience, "wait")
@@ -144,7 +147,7 @@ func TestReceiverIsKilled(t *testing.T) {
 
 func TestReceiverRestarts(t *testing.T) {
 	t.Parallel()
-	net, d := startSlowTransfer(t)
+	net, d := startSlowTransfer(t) // a busy machine may take seconds to start C
 	net.Node("C").Kill()
 	net.Start("C")
 	// It has no such connection, so it sends a reset (RFC 9293 §3.5.1).
@@ -158,7 +161,7 @@ func TestReceiverRestarts(t *testing.T) {
 func TestSenderIsKilled(t *testing.T) {
 	t.Parallel()
 	ci.NeedLong(t) // the receiver's keepalive takes 30 s
-	net, d := startSlowTransfer(t)
+	net, d := startSlowTransfer(t, fastRetries)
 	net.Node("A").Kill()
 	began := time.Now()
 	complaint := fails(t, net.Node("C"), patience, "wait")
