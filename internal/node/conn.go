@@ -151,6 +151,7 @@ func (c *Conn) tell(what uint32) {
 	} else {
 		c.node.waiter.Ring()
 	}
+	c.node.Time.settle()
 }
 
 // serve does what the application asked for. Loop only.

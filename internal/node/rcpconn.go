@@ -65,6 +65,7 @@ func (c *RCPConn) Close() error {
 func (c *RCPConn) tell(what uint32) {
 	if what&(closeWrite|closeBoth|abort) != 0 {
 		c.node.Post(func(clock.Time) { c.serve(what) })
+		c.node.Time.settle()
 	}
 }
 

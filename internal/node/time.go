@@ -45,10 +45,16 @@ func (t *Time) stepped() bool { return t.clock != nil && t.clock.following == ni
 // program does not run in parallel with the network that woke it up. The caller holds no lock that
 // the loop takes.
 func (t *Time) settle() {
-	if t.clock != nil && t.clock.following != nil {
-		t.clock.mu.Lock()
-		t.clock.mu.Unlock() //nolint:staticcheck // it only waits
+	c := t.clock
+	if c == nil || c.following == nil {
+		return
 	}
+	c.mu.Lock()
+	if c.dirty.Load() { // whoever rang found the lock taken by a goroutine that only waited
+		c.catchUp()
+	}
+	c.mu.Unlock()
+	c.run()
 }
 
 func (t *Time) until(at time.Time) time.Duration {
