@@ -3,7 +3,7 @@ package main
 // areas are the limits of the lines of Go without tests: of the core, which is the library, the
 // program and internal, and of each other top-level folder. A folder with Go files needs a line.
 var areas = map[string]int{
-	core:          144_950,
+	core:          144_960,
 	"adapters":    500,
 	"batch":       2_500,
 	"bench":       6_300,
