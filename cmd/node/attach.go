@@ -25,7 +25,7 @@ import (
 type remote struct {
 	netOptions
 	token  string
-	listed bool // found by name, so `net status` knows it
+	listed bool // found by name, so `net status` lists the node
 }
 
 func (r *remote) flags(c *cobra.Command) {
@@ -83,7 +83,7 @@ func (r *remote) unknown(ref string) error {
 		"token that the server printed when it started", ref, what)
 }
 
-// endpoint returns the address of a node, and its name if the reference contains it.
+// endpoint returns a node's address, and the node's name if the reference contains it.
 func (r *remote) endpoint(
 	ctx context.Context, ref string,
 ) (e api.Endpoint, node string, err error) {
@@ -118,8 +118,8 @@ func (r *remote) endpoint(
 	return api.Endpoint{Socket: t.Socket, Away: t.Host != ""}, t.Node, nil
 }
 
-// socketAt returns the path of a socket, or of the only socket in a folder; empty: it is neither. A
-// name without a separator is the name of a node.
+// socketAt returns the path of a socket, or of the only socket in a folder. It returns "" if the
+// path is neither. A name without a separator is the name of a node.
 func socketAt(path string) string {
 	if strings.ContainsRune(path, filepath.Separator) {
 		if list, err := filepath.Glob(filepath.Join(path, "*.sock")); err == nil && len(list) == 1 {
@@ -152,7 +152,7 @@ func (r *remote) complete(
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCommand completes a shell command, as Tab does there.
+// completeCommand completes a shell command, as Tab does in the shell.
 func (r *remote) completeCommand(
 	c *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -226,7 +226,7 @@ func attachCommand() *cobra.Command {
 	return c
 }
 
-// ended returns a session's error, and reports that the node stopped.
+// ended returns a session's error. It reports that the node stopped if that ended the session.
 func (r *remote) ended(node string, err error) error {
 	switch {
 	case !errors.Is(err, api.ErrGone):
@@ -276,8 +276,9 @@ func ctlCommand() *cobra.Command {
 	return c
 }
 
-// trailing removes the program's own options from the words after NODE, but not those without a
-// value: commands have --json and --help, too. Words after -- belong to COMMAND.
+// trailing parses the program's own options among the words after NODE and returns the other words.
+// Options without a value stay, because shell commands also have --json and --help. Words after --
+// belong to COMMAND.
 func trailing(c *cobra.Command, words []string) (rest []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -285,7 +286,7 @@ func trailing(c *cobra.Command, words []string) (rest []string, err error) {
 			if len(rest) > 0 {
 				return append(rest, words[i:]...), nil
 			}
-			return words[i+1:], nil // as POSIX utilities end their own options
+			return words[i+1:], nil // like the -- of POSIX utilities
 		}
 		name, value, given := strings.Cut(word, "=")
 		f := c.Flags().Lookup(strings.TrimPrefix(name, "--"))
@@ -309,7 +310,7 @@ func trailing(c *cobra.Command, words []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// one runs one command at one node. With --json, errors before the command are JSON, too.
+// one runs one command at one node. With --json, all errors are also printed as JSON.
 func (r *remote) one(c *cobra.Command, ref string, words []string) error {
 	err := r.oneOf(c, ref, words)
 	if r.json || repl.AsksJSON(words) {
@@ -338,7 +339,7 @@ func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
 	return r.ended(name, whatEnded(shell.Command(ctx, words...)))
 }
 
-// keys makes Ctrl-C interrupt a shell's command until stop is called.
+// keys makes Ctrl-C interrupt the shell's current command until stop is called.
 func keys(shell *repl.Shell) (stop func()) {
 	pressed := make(chan os.Signal, 1)
 	signal.Notify(pressed, os.Interrupt)

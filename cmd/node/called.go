@@ -15,7 +15,7 @@ import (
 // treeName is the program's name in the source tree. Packages install it as tidepool.
 const treeName = "node"
 
-// goRun is the name for a program in the build cache of `go run`.
+// goRun stands for the path of a program that `go run` has built.
 const goRun = "go run ./cmd/node"
 
 // called returns the program's name as the user typed it, for hints: bin/node, ./node, tidepool.
@@ -35,8 +35,8 @@ func isTest(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(filepath.Base(name), ".exe"), ".test")
 }
 
-// cached matches the directory of an executable in Go's build cache, which `go run` uses from the
-// second time on.
+// cached matches the directory of an executable in Go's build cache. From the second time on, `go
+// run` executes the program there.
 var cached = regexp.MustCompile(`/[0-9a-f]{64}-d/[^/]*$`)
 
 func isTemporary(path string) bool {
@@ -65,7 +65,7 @@ func commandPath(c *cobra.Command) string {
 	return path
 }
 
-// command matches a command line of the program in a text: `node net up`.
+// command matches the program's command lines in a text, such as `node net up`.
 var command = regexp.MustCompile("(^|[\\s`'\"(])node( (?:attach|completion|ctl|demo|examine|help|" +
 	"hub|in|lab|link|man|mm-[a-z]+|net|run|socks|trace|validate|version|FILE\\.lnx|--version)\\b)")
 

@@ -41,7 +41,7 @@ func TestNamedChangesCommandLinesAlone(t *testing.T) {
 	}
 }
 
-// An error has the program's name once.
+// An error contains the program's name once.
 func TestAnErrorNamesTheProgramOnce(t *testing.T) {
 	was := os.Args[0]
 	defer func() { os.Args[0] = was }()
@@ -52,7 +52,7 @@ func TestAnErrorNamesTheProgramOnce(t *testing.T) {
 	}
 }
 
-// Hints and help have the name by which the program was called.
+// Hints and help contain the name by which the user called the program.
 func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
 	program := filepath.Join(filepath.Dir(nodeProgram(t)), "tidepool")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

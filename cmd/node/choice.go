@@ -6,7 +6,7 @@ func choices(c *cobra.Command, flag string, words ...cobra.Completion) {
 	err := c.RegisterFlagCompletionFunc(flag,
 		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic("BUG: " + err.Error()) // no such flag
+		panic("BUG: " + err.Error()) // the flag does not exist
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// With -c, the exit status of `ping` is that of iputils's ping.
+// With -c, the exit status of `ping` is the same as that of the ping in iputils.
 func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 	ports := testenv.FreePorts(t, 2)
 	file := filepath.Join(t.TempDir(), "A.lnx")
@@ -54,7 +54,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 	}
 }
 
-// Warnings about a file are printed both by `node validate` and when the node runs.
+// Both `node validate` and a starting node print the warnings about a file.
 func TestNotesAreTold(t *testing.T) {
 	ports := testenv.FreePorts(t, 1)
 	file := filepath.Join(t.TempDir(), "A.lnx")
@@ -68,7 +68,7 @@ func TestNotesAreTold(t *testing.T) {
 	}
 }
 
-// The error names the missing or the unexpected argument.
+// The error names the missing or unexpected argument.
 func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"attach", "node attach: NODE is missing (see `node attach --help`)"},
@@ -84,7 +84,7 @@ func TestAWordTooFewOrTooManyIsNamed(t *testing.T) {
 	}
 }
 
-// TestEveryErrorIsExplained: errors in files do not hide others.
+// TestEveryErrorIsExplained checks that errors in one file do not hide errors in others.
 func TestEveryErrorIsExplained(t *testing.T) {
 	bad := lnx.Errors{{File: "a.net", Line: 1, Msg: "is wrong"}}
 	for _, tt := range []struct {

@@ -24,11 +24,11 @@ type console struct {
 	shown    bool // the output is a terminal
 	dumb     bool // a terminal without cursor control
 	color    bool
-	plain    bool // the locale has only ASCII
-	// height returns the current height of out's terminal, width the width of err's; nil: not a
-	// terminal, or a dumb one.
+	plain    bool // the locale's character set is ASCII
+	// height returns the current height of out's terminal, and width the width of err's terminal.
+	// They are nil if the stream is not a terminal, or if the terminal is dumb.
 	height, width func() int
-	endless       func() // repl.Config's Endless; nil: see whileRead
+	endless       func() // repl.Config's Endless, set by whileRead; may be nil
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -49,8 +49,8 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 	return t
 }
 
-// whileRead returns a context for commands that print until they are stopped. It ends when the
-// output's reader is gone. SIGPIPE alone would come only with the next write.
+// whileRead returns a context for commands that print until they are stopped. The context ends when
+// the output's reader is gone. SIGPIPE would arrive only with the next write.
 func (t *console) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var once sync.Once
@@ -73,8 +73,8 @@ func (t *console) keyboard() *os.File {
 	return nil
 }
 
-// plainLocale reports whether the locale's character set is not UTF-8 (setlocale(3)). Without a
-// locale it is UTF-8.
+// plainLocale reports whether the locale's character set is not UTF-8 (setlocale(3)). If no locale
+// is set, it assumes UTF-8.
 func plainLocale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {
@@ -103,7 +103,7 @@ func terminalHeight(f *os.File) int {
 	return 24
 }
 
-// editor returns a reader of lines, with editing and history if the terminal supports it.
+// editor returns a line reader, with editing and history if the terminal supports them.
 func (t *console) editor(complete func(string) []string) (repl.LineReader, error) {
 	switch {
 	case t.dumb:
@@ -116,8 +116,8 @@ func (t *console) editor(complete func(string) []string) (repl.LineReader, error
 	})
 }
 
-// historyFile returns the file of the shell's history, and creates it with mode 0600; empty: no
-// history.
+// historyFile returns the path of the shell's history file, and creates the file with mode 0600. It
+// returns "" if there is no history.
 func historyFile() string {
 	folder, err := stateFolder()
 	if err != nil {
@@ -137,13 +137,13 @@ func historyFile() string {
 
 var errNoHome = errors.New("no folder for the history of commands: set HOME")
 
-// stateFolder returns the user's directory for the state of programs.
+// stateFolder returns the user's directory for state that programs keep.
 func stateFolder() (string, error) {
 	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder, nil
 	}
 	if runtime.GOOS == "windows" {
-		return os.UserCacheDir() // %LocalAppData%
+		return os.UserCacheDir() // on Windows, %LocalAppData%
 	}
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" {

@@ -15,14 +15,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// daemon is a running node without a shell.
 type daemon struct {
 	op    control.Operator
 	log   *slog.Logger
 	grace time.Duration
 }
 
-// runDaemon logs the node's events until ctx ends, and returns its cause. SIGHUP reloads the file.
+// runDaemon logs the node's events until ctx ends, and returns the cause. SIGHUP reloads the file.
 func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, log *slog.Logger) error {
 	d := &daemon{op: op, log: log, grace: o.grace}
 	defer op.Watch(d.tell)()
@@ -39,7 +38,7 @@ func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, log *sl
 			d.reload(ctx)
 		case <-beat:
 			if _, err := control.Ask(ctx, op, control.About{}); err == nil {
-				notify(serviceAlive) // the loop has answered
+				notify(serviceAlive) // the node's loop has answered
 			}
 		case <-ctx.Done():
 			notify(serviceStopping)
@@ -99,11 +98,11 @@ func (d *daemon) reload(ctx context.Context) {
 	}
 }
 
-// drainLook is the time between two looks at the open connections of a stopping node.
+// drainLook is the interval at which a stopping node checks its open connections.
 const drainLook = 20 * time.Millisecond
 
-// drain closes all listeners, waits for open connections, and logs those that did not close in
-// time.
+// drain closes all listeners, waits for the open connections to close, and logs those that stayed
+// open.
 func (d *daemon) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), d.grace+time.Second)
 	defer cancel()
@@ -139,7 +138,7 @@ func (d *daemon) drain() {
 func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
-			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // port forwards: below
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // forwards: below
 		}
 	}
 	forwards, err := control.Ask(ctx, d.op, control.Doors{})
@@ -147,7 +146,7 @@ func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 		return
 	}
 	for i := range forwards {
-		_ = control.Order(ctx, d.op, control.CloseDoor{ID: forwards[i].ID}) // perhaps closed
+		_ = control.Order(ctx, d.op, control.CloseDoor{ID: forwards[i].ID}) // may already be closed
 	}
 }
 
@@ -156,5 +155,5 @@ func connected(s *control.Socket) bool {
 	case "LISTEN", "UDP", "TIME_WAIT", "TIME-WAIT", "CLOSED":
 		return false
 	}
-	return s.SID >= 0 && !s.Program // half-open connections have no number
+	return s.SID >= 0 && !s.Program // half-open connections have no SID
 }

@@ -27,7 +27,7 @@ type service struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	file   string
-	text   string // the file's contents at the start
+	text   string // the initial contents of the file
 	log    *bufio.Scanner
 	states *net.UnixConn
 	op     *api.Client
@@ -36,7 +36,7 @@ type service struct {
 // newService starts a node that logs in JSON.
 func newService(t *testing.T, args ...string) *service {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its path is too long for a socket
+	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // t.TempDir's path is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &service{t: t, file: filepath.Join(folder, "H.lnx"), text: loneText(t)}
@@ -57,7 +57,7 @@ func newService(t *testing.T, args ...string) *service {
 	s.log = bufio.NewScanner(log)
 	require.NoError(t, s.cmd.Start())
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it may have exited
+		_ = s.cmd.Process.Kill() // the process may have exited
 		_ = s.cmd.Wait()
 	})
 	s.op = api.NewClient(api.Endpoint{Socket: socket}, "H")
@@ -92,8 +92,8 @@ func (s *service) line(msg string) map[string]any {
 	return nil
 }
 
-// TestAServiceSpeaksWithItsManager checks the node's notifications: ready, alive, reloading, ready
-// again, stopping.
+// TestAServiceSpeaksWithItsManager checks the node's notifications in order: ready, alive,
+// reloading, ready, stopping.
 func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")
@@ -123,8 +123,8 @@ func TestAServiceSpeaksWithItsManager(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// After SIGTERM the node logs the connections that are still open at the end of the grace period.
-// It does not log those that closed in time.
+// After SIGTERM the node logs the connections that are still open when the grace period ends, but
+// not those that closed in time.
 func TestWhatSIGTERMAbandons(t *testing.T) {
 	s := newService(t, "--grace", "100ms")
 	s.line("up")
@@ -158,8 +158,8 @@ func TestTheLevelOfTheLog(t *testing.T) {
 	require.Error(t, s.cmd.Wait())
 }
 
-// Every line of a JSON log is a record, from the warnings about the file to the signal that stops
-// the node. The record with the token appears at every level.
+// Every line of a JSON log is a record, including the first warnings about the file and the last
+// record about the signal. The record with the token appears at every level.
 func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 	s := newService(t, "--listen", "0", "--log-level", "error")
 	s.state("READY=1")
@@ -179,7 +179,7 @@ func TestEveryLineOfALogOfJSONIsARecord(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// The reasons why a daemon cannot start are in its log, one record each.
+// The log of a daemon that cannot start has one record for each error.
 func TestWhatKeepsADaemonFromRunning(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "H.lnx")

@@ -24,7 +24,6 @@ import (
 // demoBytes is the size of the largest file in founding document 001's measurements.
 const demoBytes = 92_339_236
 
-// demoOptions are the flags of `node demo`.
 type demoOptions struct {
 	style   figure.Style
 	bytes   int64
@@ -37,8 +36,8 @@ type demoOptions struct {
 	keep    bool
 	direct  bool
 	bare    bool
-	cc      string // of the sender, or allAlgorithms
-	family  string // the version of IP
+	cc      string // of the sender, or allAlgorithms for every algorithm
+	family  string // IP version
 }
 
 func demoCommand() *cobra.Command {
@@ -113,7 +112,7 @@ func (o *demoOptions) run(ctx context.Context, out, status io.Writer) error {
 	}
 	result, err := d.play(ctx)
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // instead of the errors of the stopped nodes
+		err = context.Cause(ctx) // replaces the errors of the stopped nodes
 	}
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -136,16 +135,16 @@ var errDiffers = errors.New("demo: the received file differs from the sent file"
 type demo struct {
 	demoOptions
 	stdout, status io.Writer
-	dir            string // absolute path of the directory, in which the nodes run
-	above          string // directory of the comparison that contains this transfer; empty: none
+	dir            string // absolute path of the directory where the nodes run
+	above          string // directory of the comparison that contains this transfer; may be empty
 	samples        []figure.Sample
 }
 
-// The files of the directory.
+// The names of the files in the demo's directory.
 const (
 	demoSent     = "sent.bin"
 	demoReceived = "received.bin"
-	demoPart     = demoReceived + ".part" // the received data so far
+	demoPart     = demoReceived + ".part" // the data received so far
 	demoProbe    = "probe.csv"
 	demoSummary  = "summary.json"
 )
@@ -174,7 +173,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	if err != nil {
 		return result, err
 	}
-	if err := net.leave(ctx); err != nil { // closes the captures and the probe file
+	if err := net.leave(ctx); err != nil { // closes the capture and probe files
 		return result, err
 	}
 	result = d.sumUp(moved)
@@ -184,12 +183,12 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 	return result, d.record(&result, moved)
 }
 
-// say prints progress, unless only the result is wanted.
+// say prints progress, unless the user wants only the result.
 func (d *demo) say(format string, args ...any) {
 	if d.quiet || d.json || d.above != "" {
 		return
 	}
-	// A failed write cannot be reported.
+	// If this write fails, there is nowhere to report it.
 	_, _ = fmt.Fprintf(d.stdout, format+"\n", args...)
 }
 

@@ -14,7 +14,7 @@ import (
 // The sequence numbers of founding document 001.
 const (
 	firstSeq = 705500 // sequence number of the peer's first byte
-	iss      = 1000   // of our SYN
+	iss      = 1000   // the initial sequence number of this host's SYN
 	gap      = 50 * time.Millisecond
 )
 
@@ -35,8 +35,8 @@ type arrivalPlayer struct {
 }
 
 // playArrivals opens a connection with a receive buffer of window bytes, executes one step every 50
-// ms, and prints what the receiver does with each. It fails if out fails, or if the application
-// reads other bytes than the peer sent.
+// ms, and prints how the receiver handles each. It fails if it cannot write to out, or if the
+// application reads other bytes than the peer sent.
 func playArrivals(out io.Writer, window int, steps []arrival) error {
 	path := tcp.Path{MTU: 1400, Local: here.Addr()}
 	h, err := tcp.NewHost(tcp.Config{
@@ -142,7 +142,7 @@ func (p *arrivalPlayer) arrive(h tcp.Header, n int) {
 
 func letter(offset int) byte { return byte(offset%251) ^ byte(offset>>8) }
 
-// drain takes the host's segments and prints them after a prefix; an empty prefix prints nothing.
+// drain takes the host's segments and prints them after the prefix lead, if lead is not empty.
 func (p *arrivalPlayer) drain(lead string) {
 	var t tcp.Train
 	sent := false
@@ -162,10 +162,10 @@ func (p *arrivalPlayer) drain(lead string) {
 	}
 }
 
-// span formats a block like traces do: its first number, and one after its last.
+// span formats a SACK block as packet traces do: its first sequence number, and one after its last.
 func span(b tcp.SACKBlock) string { return fmt.Sprintf("%d:%d", b.Start, b.End) }
 
-// spans formats blocks, each after a space.
+// spans formats SACK blocks, each with a leading space.
 func spans(blocks []tcp.SACKBlock) string {
 	var text strings.Builder
 	for _, b := range blocks {
@@ -189,7 +189,7 @@ func (p *arrivalPlayer) state() {
 	p.say(margin+"%s", text)
 }
 
-// take makes the application read everything, and checks every byte.
+// take makes the application read all available bytes, and checks each of them.
 func (p *arrivalPlayer) take() {
 	buf := make([]byte, p.conn.Rx().Len())
 	n := p.conn.Rx().Read(buf)

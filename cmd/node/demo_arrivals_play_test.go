@@ -30,8 +30,8 @@ func play(t *testing.T, window int, args ...string) string {
 	return out.String()
 }
 
-// The answers follow the seventh and eighth steps of RFC 9293 §3.10.7.4, RFC 2018 §4 and RFC 2883
-// §4.
+// The receiver's segments follow the seventh and eighth steps of RFC 9293 §3.10.7.4, RFC 2018 §4
+// and RFC 2883 §4.
 func TestArrivalStories(t *testing.T) {
 	for name, story := range map[string]struct {
 		window int
@@ -78,7 +78,7 @@ func TestArrivalsFail(t *testing.T) {
 	require.Error(t, playArrivals(&bytes.Buffer{}, 1, nil), "no window")
 }
 
-// The program reads the bytes that were sent, in any order of arrival.
+// The program reads the bytes that the peer sent, in any order of arrival.
 func FuzzArrivals(f *testing.F) {
 	f.Add([]byte{1, 5, 0, 5, 255, 3, 2, 9})
 	f.Fuzz(func(t *testing.T, b []byte) {

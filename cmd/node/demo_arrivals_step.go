@@ -10,26 +10,26 @@ import (
 
 // arrival is one step: a segment arrives, or the application reads.
 type arrival struct {
-	Offset int // of the payload from the peer's first byte; may be negative
+	Offset int // relative to the peer's first byte; may be negative
 	Len    int
-	FIN    bool // after the payload
+	FIN    bool // the FIN follows the payload
 	Read   bool // the application reads
 }
 
-// Limits of a step, so that sequence numbers do not wrap around.
+// These limits of a step keep sequence numbers from wrapping around.
 const (
 	maxOffset = 1 << 28
 	maxLen    = 65495
 )
 
-// documentArrivals are the three kinds of arrivals of founding document 001, and the cases between
+// documentArrivals are the three kinds of arrivals in founding document 001, and cases between
 // them.
 var documentArrivals = []arrival{
 	{Offset: 1360, Len: 1360},            // inside the window
-	{Offset: 66000, Len: 1360},           // beyond it
-	{Offset: 0, Len: 1360},               // expected next
-	{Offset: 5440, Len: 1360},            // inside, after a larger gap
-	{Offset: 5440, Len: 1360},            // the same again
+	{Offset: 66000, Len: 1360},           // beyond the window
+	{Offset: 0, Len: 1360},               // the next expected byte
+	{Offset: 5440, Len: 1360},            // inside the window, after a larger gap
+	{Offset: 5440, Len: 1360},            // a repetition of the last arrival
 	{Offset: 2000, Len: 1360},            // partly duplicate
 	{Offset: 0, Len: 1360},               // duplicate
 	{Offset: 8160, FIN: true},            // an early FIN
@@ -39,7 +39,7 @@ var documentArrivals = []arrival{
 	{Read: true},
 }
 
-// parseArrival parses OFFSET+LENGTH, with an F at the end for a FIN, or the word read.
+// parseArrival parses OFFSET+LENGTH, optionally with an F at the end for a FIN, or the word read.
 func parseArrival(text string) (arrival, error) {
 	if text == "read" {
 		return arrival{Read: true}, nil
@@ -72,9 +72,9 @@ func (s *arrival) what() string {
 	return counted(s.Len, "byte")
 }
 
-// arrivalVerdict explains the kind of an arrival, from the receiver's state before it.
+// arrivalVerdict explains the kind of an arrival. r is the receiver's state before the arrival.
 func arrivalVerdict(r *tcp.Reassembly, kind tcp.Arrival, s arrival) string {
-	next := int(r.Next) - firstSeq // as an offset from the peer's first byte
+	next := int(r.Next) - firstSeq // relative to the peer's first byte
 	edge := next + r.Window
 	start, end := s.Offset, s.Offset+s.Len
 	switch kind {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Founding document 001's three kinds, as a user sees them.
+// The demo names the three kinds of arrivals of founding document 001.
 func TestDemoArrivals(t *testing.T) {
 	stdout, stderr, err := runDemo(t, "arrivals")
 	require.NoError(t, err, stderr)

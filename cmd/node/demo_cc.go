@@ -28,8 +28,8 @@ type demoComparison struct {
 	routed bool
 }
 
-// compareAlgorithms transfers the file once with each algorithm. Each transfer has new nodes and
-// its own directory, with the same file and the same seed.
+// compareAlgorithms transfers the file once with each algorithm. Every transfer uses the same file
+// and seed, but has new nodes and its own directory.
 func (d *demo) compareAlgorithms(ctx context.Context) (err error) {
 	if d.dir, err = filepath.Abs(d.out); err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -116,7 +116,7 @@ func (c *demoComparison) match() bool {
 	return true
 }
 
-// text formats the comparison: a table, and why the numbers differ.
+// text formats the comparison as a table, and explains why the numbers differ.
 func (c *demoComparison) text() string {
 	var b strings.Builder
 	b.WriteString("\n")

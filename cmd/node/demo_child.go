@@ -18,27 +18,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// child is a node in a separate process. It stops when its shell's input ends, so also when this
-// process is killed.
+// child is a node in a separate process. It stops when its shell's input ends, which also happens
+// when the parent process is killed.
 type child struct {
 	*api.Client // sends requests to the node's socket
 	name        string
 	process     *exec.Cmd
 	in          io.Closer // the shell's input
 	asked       atomic.Bool
-	complaints  [][]byte      // the last lines of its standard error, complete when it has ended
+	complaints  [][]byte      // last lines of stderr, complete when the process has ended
 	ended       chan struct{} // closed when the process has ended; err is then set
 	err         error
 }
 
 const (
-	// killDelay is how long a process may take to stop before it is killed.
+	// killDelay is how long the parent waits for a process to stop before it kills the process.
 	killDelay = 2 * time.Second
-	// mostComplaints is how many lines of standard error are kept.
+	// mostComplaints is how many lines of standard error the parent keeps.
 	mostComplaints = 4
 )
 
-// startChild starts a node, which stops at the latest with ctx. Its socket is in the folder
+// startChild starts a node, which stops when ctx ends at the latest. Its socket is in the folder
 // sockets.
 func startChild(ctx context.Context, name, program, dir, sockets string, args []string) (
 	*child, error,
@@ -76,7 +76,7 @@ func (c *child) complain(line []byte) error {
 	return nil
 }
 
-// ask executes a request at a node.
+// ask sends a request to a node and returns the answer.
 func ask[A any](ctx context.Context, c *child, req control.Request[A]) (A, error) {
 	answer, err := control.Ask(ctx, c, req)
 	if errors.Is(err, api.ErrGone) {
@@ -113,7 +113,7 @@ func (c *child) awaitRoute(ctx context.Context, to netip.Addr) error {
 	}
 }
 
-// death describes in one line how the process ended early.
+// death returns an error of one line that says how the process ended early.
 func (c *child) death() error {
 	if c.err == nil {
 		return fmt.Errorf("node %s stopped too early", c.name)
@@ -124,7 +124,7 @@ func (c *child) death() error {
 	return fmt.Errorf("node %s: %w: %s", c.name, c.err, bytes.Join(c.complaints, []byte(" | ")))
 }
 
-// wait waits until the process has ended successfully.
+// wait waits until the process has exited with status 0.
 func (c *child) wait(ctx context.Context) error {
 	select {
 	case <-c.ended:
@@ -137,11 +137,11 @@ func (c *child) wait(ctx context.Context) error {
 	}
 }
 
-// interrupt asks the process to stop, so that it can finish its files. If the system has no such
-// signal, it kills the process.
+// interrupt asks the process to stop, so that it can complete its files. On systems without such a
+// signal it kills the process.
 func (c *child) interrupt() error {
 	if c.asked.Swap(true) {
-		return nil // a second signal would not wait for the files
+		return nil // a second signal would stop the process before its files are complete
 	}
 	err := c.process.Process.Signal(os.Interrupt)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -150,14 +150,14 @@ func (c *child) interrupt() error {
 	return err
 }
 
-// end stops the process if it is running, and waits for it.
+// end stops the process if it is still running, and waits for its exit.
 func (c *child) end() {
-	_ = c.interrupt() // it may have ended already
+	_ = c.interrupt() // the process may have ended already
 	select {
 	case <-c.ended:
 		return
 	case <-time.After(killDelay):
 	}
-	_ = c.process.Process.Kill() // it may have ended just now
+	_ = c.process.Process.Kill() // the process may have just ended
 	<-c.ended
 }

@@ -18,7 +18,7 @@ import (
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
-// generate writes the file to send and returns its SHA-256. The same seed gives the same file.
+// generate writes the file to send and returns its SHA-256. The same seed produces the same file.
 func (d *demo) generate(ctx context.Context) (digest string, err error) {
 	f, err := files.Machine().Create(d.path(demoSent), 0o666)
 	if err != nil {
@@ -59,8 +59,8 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// clear removes the files of an earlier demo. A file that cannot be removed causes an error when
-// the demo writes it.
+// clear removes the files of an earlier demo. It ignores errors: a file that stays causes an error
+// when the demo writes to it.
 func (d *demo) clear() {
 	d.remove(demoSent, demoReceived, demoPart, demoProbe, demoSummary)
 	d.remove(figureFiles("figure")...)
@@ -70,17 +70,18 @@ func (d *demo) clear() {
 	if filepath.Dir(d.dir) == d.above {
 		return
 	}
-	for _, name := range comparedAlgorithms { // of a comparison
+	for _, name := range comparedAlgorithms { // subdirectories of a comparison
 		sub := demo{dir: d.path(name), above: d.dir}
 		if info, err := os.Lstat(sub.dir); err == nil && info.IsDir() {
 			sub.clear()
-			d.remove(name) // fails if it contains other files
+			d.remove(name) // fails if the directory contains other files
 		}
 	}
 }
 
 // tidy removes the copies of the file, unless the user wants them or they differ. After a failure
-// the received part stays, because the receiver's error names it, but not after Ctrl-C.
+// it keeps the partly received file, because the receiver's error names that file. After Ctrl-C it
+// removes the partly received file, too.
 func (d *demo) tidy(ctx context.Context, differ bool) {
 	if d.keep || differ {
 		return
@@ -94,7 +95,7 @@ func (d *demo) tidy(ctx context.Context, differ bool) {
 
 func (d *demo) remove(names ...string) {
 	for _, name := range names {
-		_ = os.Remove(d.path(name)) // it may not exist
+		_ = os.Remove(d.path(name)) // the file may not exist
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 const (
 	// progressPoll is the time between two polls of the sender.
 	progressPoll = 100 * time.Millisecond
-	// stalledAfter is the time without progress after which the bar says "stalled".
+	// stalledAfter is the time without progress after which the progress bar says "stalled".
 	stalledAfter = time.Second
-	// stallTime is the time without progress after which the demo gives up. TCP's own limits end a
-	// dead connection earlier.
+	// stallTime is the time without progress after which the demo gives up. TCP's own limits abort
+	// a dead connection earlier.
 	stallTime = 3 * time.Minute
-	// inquestTime is how long the other end may take to report a failure.
+	// inquestTime is how long the demo waits for the other end to report its error.
 	inquestTime = 2 * time.Second
 )
 
@@ -32,9 +32,9 @@ var errStalled = errors.New("no progress")
 // demoMoved is the result of the transfer.
 type demoMoved struct {
 	sent, received control.Transfer
-	router         []control.Interface // B's counters afterward; nil: no router
+	router         []control.Interface // B's counters after the transfer; nil: no router
 	routesAfter    time.Duration
-	polled         []figure.Sample // time and RTT from the polls of the sender
+	polled         []figure.Sample // times and RTTs from polling the sender
 }
 
 // move sets the loss and transfers the file from C to A.
@@ -62,19 +62,19 @@ type watch struct {
 	demo  *demo
 	net   *demoNet
 	moved *demoMoved
-	cells int // of the progress bar; 0: no bar
+	cells int // width of the progress bar; 0: no bar
 	began time.Time
-	heard time.Duration // time of the last progress, since began
+	heard time.Duration // when progress was last seen, relative to began
 	acked uint64
 }
 
-// ending is the result of one end of the transfer.
+// ending is the result of the transfer at one end.
 type ending struct {
 	control.Transfer
 	err error
 }
 
-// begin executes a transfer at a node, in the background.
+// begin executes a transfer at a node in a new goroutine.
 func begin(ctx context.Context, c *child, req control.Request[control.Transfer]) <-chan ending {
 	done := make(chan ending, 1)
 	go func() {
@@ -141,7 +141,7 @@ func (w *watch) poll(ctx context.Context) error {
 		return s.Remote.Port() == demoPort && s.Info != nil
 	})
 	if at < 0 {
-		return nil // C has finished or failed
+		return nil // C has completed its transfer
 	}
 	return w.note(sockets[at].Info)
 }
@@ -160,7 +160,8 @@ func (w *watch) note(info *control.Info) error {
 	return nil
 }
 
-// inquest finds out why an end failed: it may know only that the other has reset the connection.
+// inquest returns the reason for the failure of one end. If that end knows only that the peer reset
+// the connection, inquest waits for the error of the other end.
 func inquest(err error, other <-chan ending) error {
 	if !errors.Is(err, control.ErrReset) {
 		return err
@@ -173,9 +174,9 @@ func inquest(err error, other <-chan ending) error {
 	}
 }
 
-// barCells returns the length of the progress bar; 0: no terminal, or not wanted.
+// barCells returns the width of the progress bar, or 0 if there is no bar.
 func (d *demo) barCells() int {
-	const most, numbers = 40, 30 // columns of the bar, and of the numbers behind it
+	const most, numbers = 40, 30 // columns of the bar, and of the numbers after it
 	width, shown := terminalSize(d.status)
 	if !shown || d.quiet || d.bytes == 0 {
 		return 0
@@ -183,7 +184,7 @@ func (d *demo) barCells() int {
 	return max(1, min(most, width-numbers))
 }
 
-// draw shows the progress in place of the last one. A failed write does not stop the transfer.
+// draw replaces the last progress bar with a new one. A failed write does not stop the transfer.
 func (w *watch) draw(done int64, stalled bool) {
 	if w.cells > 0 {
 		p := control.Progress{Bytes: done, Total: w.demo.bytes, Elapsed: time.Since(w.began)}
@@ -191,7 +192,7 @@ func (w *watch) draw(done int64, stalled bool) {
 	}
 }
 
-// endBar leaves the bar on the screen.
+// endBar ends the line of the progress bar.
 func (w *watch) endBar() {
 	if w.cells > 0 {
 		_, _ = fmt.Fprintln(w.demo.status)

@@ -14,26 +14,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-const demoPort = 9000 // of the transfer
+const demoPort = 9000 // TCP port of the transfer
 
-// demoNet is the running nodes. Without a router b is nil.
+// demoNet contains the running nodes. Without a router, b is nil.
 type demoNet struct {
 	a, b, c *child
-	sockets string        // their folder
-	routed  time.Duration // from the last node's start until both ends had their routes
+	sockets string        // folder of the nodes' sockets
+	routed  time.Duration // from the last node's start until both ends had routes to each other
 }
 
 const (
-	// routeTime is how long the nodes may take to learn the routes.
+	// routeTime is how long the demo waits until the nodes have learned the routes.
 	routeTime = 15 * time.Second
 	routePoll = 20 * time.Millisecond
 )
 
-// raiseTries is how often the demo tries other UDP ports, if another program took one between the
-// search and the node's start.
+// raiseTries is how often the demo tries again with other UDP ports if another program has taken
+// one of them before the node starts.
 const raiseTries = 3
 
-// raise starts the nodes and waits until the ends have routes to each other.
+// raise starts the nodes and waits until both ends have routes to each other.
 func (d *demo) raise(ctx context.Context) (*demoNet, error) {
 	for try := 1; ; try++ {
 		ports, err := link.FreePorts(demoPorts)
@@ -59,7 +59,7 @@ func (d *demo) start(ctx context.Context, ports []int) (*demoNet, error) {
 	if err != nil {
 		return n, fmt.Errorf("finding this program: %w", err)
 	}
-	// A folder of its own, because a socket's path may not be long.
+	// The sockets have their own folder, because the path of a socket must be short.
 	if n.sockets, err = os.MkdirTemp("", "node-demo-"); err != nil {
 		return n, err
 	}
@@ -97,8 +97,8 @@ func (d *demo) runArgs(node string) []string {
 	return args
 }
 
-// network returns the nodes' files: the line A - B - C of document 001's measurements, all running
-// RIP, or A and C on one link.
+// network returns the nodes' files: the line A - B - C of document 001's measurements with RIP on
+// all nodes, or A and C on one link.
 func (d *demo) network(ports []int) map[string]string {
 	names, about, bits, routing := "ABBC", "the line A - B - C", 24, "routing rip\n"
 	if d.direct {
@@ -123,7 +123,7 @@ func (d *demo) network(ports []int) map[string]string {
 	return texts
 }
 
-// addrs are the addresses of A, of B toward A and toward C, and of C.
+// addrs returns the addresses of A, of B toward A, of B toward C, and of C.
 func (d *demo) addrs() []string {
 	list := []string{"10.0.0.1", "10.0.0.2", "10.1.0.1", "10.1.0.2"}
 	if d.family == "6" {
@@ -144,7 +144,7 @@ func allFree(ports []int) bool {
 		if err != nil {
 			return false
 		}
-		_ = c.Close() // nothing was sent
+		_ = c.Close() // nothing was sent on the socket
 	}
 	return true
 }
@@ -181,7 +181,7 @@ func (d *demo) awaitRoutes(ctx context.Context, n *demoNet) error {
 	return nil
 }
 
-// routerEnded is closed when the router's process ends, and never without a router.
+// routerEnded is closed when the router's process ends. Without a router it is nil.
 func (n *demoNet) routerEnded() <-chan struct{} {
 	if n.b == nil {
 		return nil
@@ -189,7 +189,7 @@ func (n *demoNet) routerEnded() <-chan struct{} {
 	return n.b.ended
 }
 
-// leaveTime is how long the nodes may take to close their files.
+// leaveTime is how long the demo waits until the nodes have closed their files.
 const leaveTime = 20 * time.Second
 
 // leave stops the nodes and waits until they have closed their files.
@@ -197,7 +197,7 @@ func (n *demoNet) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	for _, c := range n.each() {
-		_ = c.in.Close() // it may have ended already
+		_ = c.in.Close() // the process may have ended already
 	}
 	for _, c := range n.each() {
 		if err := c.wait(ctx); err != nil {
@@ -207,7 +207,7 @@ func (n *demoNet) leave(ctx context.Context) error {
 	return nil
 }
 
-// end stops the nodes that still run and waits for them.
+// end stops the nodes that still run and waits for their processes.
 func (n *demoNet) end() {
 	if n == nil {
 		return
@@ -215,5 +215,5 @@ func (n *demoNet) end() {
 	for _, c := range n.each() {
 		c.end()
 	}
-	_ = os.RemoveAll(n.sockets) // nothing is in it
+	_ = os.RemoveAll(n.sockets) // the folder is empty
 }

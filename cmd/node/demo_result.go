@@ -14,17 +14,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
-// demoResult is the output of --json, and summary.json.
+// demoResult is the content of summary.json and of the output with --json.
 type demoResult struct {
 	Bytes       int64   `json:"bytes"`
 	LossPercent float64 `json:"loss_percent"`
-	// Seconds is the sender's time, from the connection to the acknowledgment of the last byte.
+	// Seconds is the sender's time from opening the connection to the last acknowledgment.
 	Seconds float64 `json:"seconds"`
 	MBPerS  float64 `json:"mb_per_s"` // 1 MB is 1,000,000 bytes
 	Match   bool    `json:"sha256_match"`
 	SHA256  string  `json:"sha256"`
-	Routed  bool    `json:"routed"` // false: without a router
-	// Congestion is the congestion control of the sender.
+	Routed  bool    `json:"routed"` // whether the network has a router
+	// Congestion is the sender's congestion control.
 	Congestion string `json:"congestion"`
 
 	// BoundMBPerS is 1.31/sqrt(p)*MSS/RTT with the mean RTT of the transfer; 0 without loss.
@@ -39,8 +39,8 @@ type demoResult struct {
 	TailProbes   uint64 `json:"tail_probes"`
 	WindowProbes uint64 `json:"window_probes"`
 
-	// B's counters: the packets that it received in both directions, those that it dropped on
-	// purpose, and those that it dropped for other reasons.
+	// These are B's counters: the packets that B received in both directions, those that it dropped
+	// on purpose, and those that it dropped for other reasons.
 	RouterPackets uint64 `json:"router_packets"`
 	RouterLost    uint64 `json:"router_lost"`
 	RouterDropped uint64 `json:"router_dropped"`
@@ -54,9 +54,9 @@ type demoResult struct {
 // lossy is the drop reason of a router's intended losses.
 const lossy = "lossy forward"
 
-// lossBound is the throughput in MB/s of a sender that halves its window at each loss: Mathis,
-// Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm"
-// (1997), with the constant for one acknowledgment for each segment.
+// lossBound returns the throughput in MB/s of a sender that halves its window at each loss. The
+// formula is from Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion
+// avoidance algorithm" (1997), with the constant for receivers that acknowledge every segment.
 func lossBound(lossPercent float64, mss int, rtt time.Duration) float64 {
 	if lossPercent <= 0 || rtt <= 0 {
 		return 0
@@ -89,7 +89,7 @@ func (d *demo) sumUp(moved demoMoved) demoResult {
 	return r
 }
 
-// setRTT sets the round-trip time and the bound that follows from it.
+// setRTT sets the round-trip time and computes the bound from it.
 func (r *demoResult) setRTT(rtt time.Duration) {
 	r.RTTms = milliseconds(rtt)
 	r.BoundMBPerS = lossBound(r.LossPercent, r.MSS, rtt)
@@ -101,8 +101,8 @@ func (r *demoResult) setRTT(rtt time.Duration) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// compare compares the digests of the generated file, the sent file, the transfer at each end, and
-// the received file.
+// compare compares five digests: those of the generated file, the sent file, the transfer at each
+// end, and the received file.
 func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 	arrived, err := digestOf(d.path(demoReceived))
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *demo) compare(r *demoResult, made string, moved demoMoved) error {
 }
 
 func (d *demo) record(r *demoResult, moved demoMoved) error {
-	samples := moved.polled // coarse, but better than only the last value
+	samples := moved.polled // less precise than the probe file
 	if !d.bare {
 		var err error
 		if samples, err = d.readSamples(); err != nil {
@@ -155,7 +155,7 @@ func (d *demo) readSamples() ([]figure.Sample, error) {
 	return samples, nil
 }
 
-// draw draws the figure, unless there are no samples: the file was empty.
+// draw draws the figure. Without samples it draws nothing, because the file was empty.
 func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	if len(samples) == 0 {
 		return nil
@@ -214,7 +214,7 @@ func (r *demoResult) print(w io.Writer) {
 	fmt.Fprintf(&b, "files in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
 	fmt.Fprintf(&b, "`%s demo --cc all` compares %s on this network\n\n%s", called(),
 		strings.Join(comparedAlgorithms, ", "), r.verdict())
-	_, _ = io.WriteString(w, b.String()) // a failed write cannot be reported
+	_, _ = io.WriteString(w, b.String()) // there is nowhere to report a failed write
 }
 
 func (r *demoResult) verdict() string {
@@ -225,8 +225,8 @@ func (r *demoResult) verdict() string {
 	return fmt.Sprintf("SHA-256 %s\n        %s\n", r.SHA256, verdict)
 }
 
-// beside compares the result with the founding documents' figures. Document 001's MB are 2^20
-// bytes, as its table of sizes shows. The table here converts them to 10^6.
+// beside compares the result with the founding documents' figures. One MB in document 001 is 2^20
+// bytes, as its table of sizes shows. This table uses 10^6.
 func (r *demoResult) beside() string {
 	const mib = 1.048576
 	rows := [][3]string{

@@ -13,19 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodeProgram is the program as a file: this test's binary, which TestMain has put into the path
-// under the name that makes it the node.
+// nodeProgram returns the path of this test's binary under the name node. TestMain has put it on
+// PATH.
 func nodeProgram(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("node")
 	require.NoError(t, err)
-	// The race detector makes each process sleep for a second before it exits, which is of no use
-	// here.
+	// The race detector makes each process sleep for a second before it exits. This test does not
+	// need that.
 	t.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=10")
 	return program
 }
 
-// runDemo runs the program's demo and returns what it printed.
+// runDemo runs the program's demo and returns its output.
 func runDemo(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, complaints bytes.Buffer

@@ -62,8 +62,8 @@ func TestTheDemosNetworksAreValid(t *testing.T) {
 	} {
 		d := demo{demoOptions: o}
 		files, name := d.network(ports), fmt.Sprintf("%+v", o)
-		owner := map[string]string{} // UDP address to the node that binds it
-		addrs := map[string]string{} // virtual address to the UDP address of its interface
+		owner := map[string]string{} // from UDP addresses to the nodes that bind them
+		addrs := map[string]string{} // from virtual addresses to the UDP addresses of the interfaces
 		var configs []*lnx.Config
 		for node, text := range files {
 			c, err := lnx.Parse(node+".lnx", []byte(text))
@@ -244,7 +244,7 @@ func TestADeathSaysTheLastLines(t *testing.T) {
 	require.EqualError(t, c.death(), "node A: exit status 2: b | c | d | e")
 }
 
-// An end that knows only of a reset waits for the other's reason.
+// An end that knows only of a reset waits for the reason that the other end reports.
 func TestInquestPrefersTheReason(t *testing.T) {
 	full := errors.New("no space left on device")
 	other := make(chan ending, 1)

@@ -23,7 +23,7 @@ import (
 var pidWord = regexp.MustCompile(`\(pid (\d+)\)`)
 
 // startDemo starts a demo that takes longer than the test. It returns once the transfer has begun,
-// with the process numbers of the nodes A, B and C.
+// with the process IDs of the nodes A, B and C.
 func startDemo(t *testing.T, dir string) (c *exec.Cmd, complaints *bytes.Buffer, pids []int) {
 	t.Helper()
 	complaints = &bytes.Buffer{}
@@ -48,7 +48,7 @@ func startDemo(t *testing.T, dir string) (c *exec.Cmd, complaints *bytes.Buffer,
 	return c, complaints, pids
 }
 
-// assertGone checks that the processes have ended and that the file is deleted.
+// assertGone checks that the processes have exited and that the file was deleted.
 func assertGone(t *testing.T, dir string, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -97,7 +97,7 @@ func TestDemoShowsItsProgressOnATerminal(t *testing.T) {
 			"--loss", "10", "--out", t.TempDir())
 		terminal, err := pty.StartWithSize(c, size)
 		require.NoError(t, err)
-		shown, _ := io.ReadAll(terminal) // fails when the terminal is closed
+		shown, _ := io.ReadAll(terminal) // fails once the terminal is closed
 		require.NoError(t, c.Wait())
 		assert.Regexp(t, `#{40} 100% .*/s 0:00 left`, string(shown), "%d columns", size.Cols)
 	}
@@ -105,7 +105,8 @@ func TestDemoShowsItsProgressOnATerminal(t *testing.T) {
 
 func TestDemoSaysWhyTheFileDidNotFit(t *testing.T) {
 	dir := t.TempDir()
-	// The limit is on each file of a child process, in KiB or half KiB: the copy does not fit.
+	// ulimit -f limits the size of each file that a child process writes, in units of 1024 or 512
+	// bytes. The received copy exceeds the limit.
 	c := exec.CommandContext(t.Context(), "sh", "-c",
 		`ulimit -f 1000; trap '' XFSZ; exec "$0" demo --bare --keep --bytes 400000 --out "$1"`,
 		nodeProgram(t), dir)

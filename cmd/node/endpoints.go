@@ -21,10 +21,10 @@ import (
 type endpoints struct {
 	socket, listen string
 	pprof          bool
-	folder         string        // base of the clients' file names
-	files          *files.Folder // the open folder; nil: the nodes' own servers decide
+	folder         string        // base directory of file names that clients send
+	files          *files.Folder // folder, opened; nil: each node's own server decides
 	listeners      []*api.Listener
-	shape          *api.Shape // of the network; nil: unknown
+	shape          *api.Shape // topology of the network; nil: unknown
 }
 
 func (d *endpoints) flags(f *pflag.FlagSet) {
@@ -46,7 +46,7 @@ func (d *endpoints) openFiles() (err error) {
 	return nil
 }
 
-// open opens the listeners before anything is started. After a failure none is open.
+// open opens the listeners before anything is started. If one fails, it closes the others.
 func (d *endpoints) open(ctx context.Context) error {
 	if d.socket != "" {
 		l, err := api.ListenUnix(ctx, d.socket)
@@ -66,7 +66,7 @@ func (d *endpoints) open(ctx context.Context) error {
 	return nil
 }
 
-// refused converts the error of a listener: wrong usage, or an address that is in use.
+// refused converts a listener's error: a busy address is a failure, any other error is wrong usage.
 func refused(flag string, err error) error {
 	taken, ok := errors.AsType[*api.TakenError](err)
 	if !ok {
@@ -87,7 +87,7 @@ func (d *endpoints) close() {
 	}
 }
 
-// place is the addresses of a server: for browsers, programs, and at a socket.
+// place contains the addresses of a server: the page, the API, and the Unix socket.
 type place struct {
 	Page   string `json:"page,omitempty"`
 	API    string `json:"api,omitempty"`
@@ -108,7 +108,7 @@ func (d *endpoints) place() (p place) {
 	return p
 }
 
-// String describes the HTTP addresses; empty: none.
+// String describes the HTTP addresses. It is empty if the server has only a socket.
 func (p place) String() string {
 	if p.Page == "" {
 		return ""
@@ -116,7 +116,7 @@ func (p place) String() string {
 	return fmt.Sprintf("page: %s\nAPI: %s, with the same token", p.Page, p.API)
 }
 
-// serve starts a server for nodes. It passes messages that no client can receive to tell.
+// serve starts a server for nodes. It passes messages that reach no client to tell.
 func (d *endpoints) serve(
 	nodes map[string]control.Operator, tell func(text string),
 ) (s *api.Server, stop func() error) {

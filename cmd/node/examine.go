@@ -19,7 +19,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// examineOptions are the flags of `node examine`.
 type examineOptions struct {
 	profile, host, router, command string
 	tun                            bool
@@ -168,7 +167,7 @@ func writeOutput(name string, write func(w io.Writer) error) error {
 	return files.Overwrite(name, b.Bytes(), 0o644)
 }
 
-// words returns the command line that examines the same subject.
+// words returns the command line that repeats this examination.
 func (o *examineOptions) words() []string {
 	words := []string{called(), "examine", "--profile", o.profile}
 	if o.tun {
@@ -216,10 +215,10 @@ func (o *examineOptions) selected() ([]*examine.Check, error) {
 	return list, nil
 }
 
-// realJobs is how many runs of a program wait for it at a time.
+// realJobs is how many runs of an external program may be waiting at the same time.
 const realJobs = 16
 
-// subject returns what to examine, and how many checks to run at a time.
+// subject returns what to examine, and how many checks to run in parallel.
 func (o *examineOptions) subject() (examine.Subject, int, error) {
 	if o.tun {
 		s, err := examine.Kernel()

@@ -17,7 +17,6 @@ import (
 
 var errViolates = errors.New("this program's TCP does what the model of RFC 9293 does not allow")
 
-// fuzzOptions are the flags of `node examine fuzz`.
 type fuzzOptions struct {
 	search   fuzz.Search
 	profiles []string
@@ -64,7 +63,7 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return misuse(c, err)
 	}
-	const rare = 400 // nearly all memory is garbage after each sequence
+	const rare = 400 // percent; nearly all memory is garbage after each sequence
 	debug.SetGCPercent(rare)
 	began := time.Now()
 	found, err := o.search.Run(c.Context())
@@ -89,7 +88,7 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	return nil
 }
 
-// others returns the stacks to compare with.
+// others returns the stacks to compare this one with.
 func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
 	if o.command != "" && len(o.profiles) != 1 {
 		return nil, fmt.Errorf("--command needs one --profile that says how to talk to the node, " +
@@ -115,7 +114,7 @@ func (o *fuzzOptions) others() (list []fuzz.Stack, err error) {
 	return list, nil
 }
 
-// compare carries out the corpus on other stacks, too.
+// compare also executes the corpus on other stacks.
 func (o *fuzzOptions) compare(
 	c *cobra.Command, out io.Writer, found *fuzz.Found, others []fuzz.Stack,
 ) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// failure is the JSON output of a command that failed before its answer.
+// failure is the JSON output of a command that failed before it printed a result.
 type failure struct {
 	repl.Failure
 	Problems []problem `json:"problems,omitempty"` // errors in files

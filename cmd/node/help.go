@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// helpCommand is `node help`. An unknown topic is a usage error. If the topic is a shell command,
-// the error tells how to get its help.
+// helpCommand returns the command `node help`. An unknown topic is a usage error. If the topic is a
+// shell command, the error says how to get its help.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
@@ -22,7 +22,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err == nil && len(rest) == 0 {
-				about.InitDefaultHelpFlag() // so that the help lists it, too
+				about.InitDefaultHelpFlag() // adds --help to the list of flags
 				return about.Help()
 			}
 			return &usageError{unknownTopic(args)}

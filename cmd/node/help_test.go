@@ -12,7 +12,7 @@ import (
 )
 
 // `node help COMMAND` prints the same as `node COMMAND --help`. An unknown topic is a usage error.
-// For a command of the node's shell, the error says that it is one.
+// If the topic is a command of the node's shell, the error says so.
 func TestHelpForTopics(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{nil, {"net", "up"}, {"completion", "bash"}} {
@@ -54,7 +54,7 @@ func TestExitStatuses(t *testing.T) {
 		"page":     fileText(t, pages, "node-run.1"),
 		"shell":    fileText(t, pages, "node-shell.1"),
 	} {
-		text = strings.ReplaceAll(text, `\-`, "-") // as roff has it
+		text = strings.ReplaceAll(text, `\-`, "-") // roff escapes hyphens
 		assert.Contains(t, strings.Join(strings.Fields(text), " "),
 			strings.Join(strings.Fields(statuses), " "), name)
 	}
@@ -67,10 +67,10 @@ func fileText(t *testing.T, path ...string) string {
 	return string(text)
 }
 
-// Tab completes the values of flags that take one of a few keywords.
+// Tab completes the values of flags that accept one of a few keywords.
 func TestTabBehindFlags(t *testing.T) {
 	t.Parallel()
-	idle := "net serve --state " + t.TempDir() + " --json nope x y" // where no network runs
+	idle := "net serve --state " + t.TempDir() + " --json nope x y" // no network runs in this directory
 	for line, want := range map[string]string{
 		"net graph --format":      "svg dot mermaid json",
 		"run A.lnx --offload":     "auto gso mmsg plain",

@@ -12,7 +12,6 @@ import (
 	"github.com/tidepool-net/tidepool/hub"
 )
 
-// hubOptions are the flags of `node hub`.
 type hubOptions struct {
 	students, network string
 	cfg               hub.Config
@@ -93,7 +92,7 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	return told{context.Cause(ctx)}
 }
 
-// hubError returns an error of the hub as the command's: it names the flag of a bad value.
+// hubError adds the command to an error of the hub, and the flag if its value is bad.
 func hubError(c *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[hub.InvalidError](err); ok {
 		return misuse(c, fmt.Errorf("--%w", bad))

@@ -62,7 +62,7 @@ func inCommand() *cobra.Command {
 	return c
 }
 
-// in runs a program as a host.
+// in runs a program that uses a node of the network as its host.
 func (o *netOptions) in(c *cobra.Command, network, host string, program []string) error {
 	n, err := o.running(c, network, host)
 	if err != nil {
@@ -105,7 +105,7 @@ func findHost(network string, names []string, host string) (int, error) {
 	return i, nil
 }
 
-// running returns a network, which it starts if it is not up and has the host.
+// running returns a network. It starts the network if that is down and has files with this host.
 func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Network, error) {
 	_, n, err := o.network([]string{network})
 	if err == nil {
@@ -137,7 +137,7 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 	}
 	up := exec.CommandContext(context.WithoutCancel(c.Context()), self, "net", "up", network,
 		"--state", o.state)
-	up.Args[0] = os.Args[0] // for its hints
+	up.Args[0] = os.Args[0] // hints show the name that the user typed
 	up.Stderr = c.ErrOrStderr()
 	up.Stdout = c.ErrOrStderr()
 	if err := up.Run(); err != nil {
@@ -147,9 +147,9 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 	return n, err
 }
 
-// sameSource returns an error if network is the path of another network's files.
+// sameSource returns an error if network is a path and n was started from other files.
 func sameSource(n *netctl.Network, network string) error {
-	wanted, _ := os.Stat(network) // nil: it is a name, as one without a separator is
+	wanted, _ := os.Stat(network) // nil if network is a name and not a path
 	is, _ := os.Stat(n.Source())
 	if wanted == nil || !strings.ContainsRune(network, filepath.Separator) ||
 		is != nil && os.SameFile(wanted, is) {
@@ -173,7 +173,7 @@ func hostsFile(source string) (string, error) {
 		if lower := strings.ToLower(c.Name); lower != c.Name {
 			names += " " + lower
 		}
-		if len(c.DNS.Servers) > 0 { // the node that serves them is unknown to its own programs
+		if len(c.DNS.Servers) > 0 { // programs of the server's own host cannot ask it
 			names += " " + c.Name + "." + cmp.Or(c.DNS.Zone, control.DefaultZone)
 		}
 		for _, a := range hostAddrs(c) {

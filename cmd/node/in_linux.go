@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/netns"
 )
 
-// enterHost runs a program as the host of a node: in the namespaces that its programs have, or in
-// new ones.
+// enterHost runs a program that uses a node as its host. The program joins the namespaces of the
+// node's other programs, or creates them if it is the first.
 func enterHost(socket, name, hosts string, program netns.Program) (*netns.Process, error) {
 	for {
 		p, retry, err := tryHost(socket, name, hosts, program)
@@ -39,7 +39,7 @@ func tryHost(
 	}
 	defer func() {
 		for _, f := range spaces {
-			_ = f.Close() // it was only held open
+			_ = f.Close() // the process has joined the namespace
 		}
 	}()
 	if in.Entered {
@@ -59,13 +59,13 @@ func tryHost(
 		return nil, false, err
 	}
 	var done operator.Entered
-	if err = p.Send(c); err == nil { // the device and the namespaces
+	if err = p.Send(c); err == nil { // sends the device and the namespaces
 		_, err = receive(c, &done)
 	}
 	if err == nil && done.Error != "" {
 		retry, err = done.Retry, errors.New(done.Error)
 	}
-	_ = p.TUN().Close() // the node has it now, or nothing
+	_ = p.TUN().Close() // the node has received it, or has failed
 	if err != nil {
 		p.Abandon()
 		return nil, retry, fmt.Errorf("enter %s: %w", name, err)
@@ -73,7 +73,7 @@ func tryHost(
 	return p, false, p.Run()
 }
 
-// receive reads one answer of the node, with the files that come with it.
+// receive reads one answer of the node and the file descriptors that come with it.
 func receive(c *net.UnixConn, into any) (list []*os.File, err error) {
 	fds, err := netns.Receive(c, into)
 	for _, fd := range fds {

@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// TestPipesAreNotOpened: no command that reads a file blocks on a named pipe.
+// TestPipesAreNotOpened checks that no command that reads a file blocks on a named pipe.
 func TestPipesAreNotOpened(t *testing.T) {
 	ports := testenv.FreePorts(t, 1)
 	t.Chdir(t.TempDir())
@@ -66,7 +66,7 @@ func TestPipesAreNotOpened(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreTooLarge are not read into memory.
+// TestFilesThatAreTooLarge checks that such files are not read into memory.
 func TestFilesThatAreTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.lnx")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
@@ -80,7 +80,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// TestPipesOfTheShell are read: what it passes as <(COMMAND).
+// TestPipesOfTheShell checks that a pipe that the shell passes as <(COMMAND) is read.
 func TestPipesOfTheShell(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

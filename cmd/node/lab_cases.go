@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The experiment on founding document 001's three kinds of arrivals, which has no file.
+// The experiment on founding document 001's three kinds of arrivals has no experiment file.
 const (
 	casesName  = "reassembly-cases"
 	casesAbout = "a segment that is expected next, inside the window, or beyond it"
 	casesTitle = "How segments arrive (founding document 001)"
 )
 
-// runCases prints what the receiver does with segments. It is not random and has no flags.
+// runCases prints how the receiver handles the segments. The experiment has no flags.
 func runCases(c *cobra.Command, o *labRunOptions) error {
 	for _, flag := range o.changed(c) {
 		return misuse(c, fmt.Errorf("--%s: %s takes no flags; `node demo arrivals` takes segments "+

@@ -19,7 +19,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// labCheckOptions are the flags of `node lab check`.
 type labCheckOptions struct {
 	workers  int
 	failed   bool
@@ -77,8 +76,8 @@ type checked struct {
 	Line int `json:"line"`
 }
 
-// checks returns the selected experiments, each once. Experiments without expectations are skipped
-// if a pattern selected them, and are errors if they were named.
+// checks returns the selected experiments, each once. It skips experiments without expectations
+// that a pattern selected, and returns an error for those that were named.
 func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 	if len(args) == 0 {
 		args = []string{"*"}
@@ -131,7 +130,6 @@ func (o *labCheckOptions) checks(args []string) ([]toCheck, error) {
 	return out, nil
 }
 
-// toCheck is an experiment to check.
 type toCheck struct {
 	name  string
 	study *lab.Study

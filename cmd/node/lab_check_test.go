@@ -57,7 +57,7 @@ func TestFamiliesAreChecked(t *testing.T) {
 
 // A report says which warm-up it excludes, prints sizes in readable units, and says how to repeat
 // the run: by the preset's name, or by a path relative to the report's folder. It never contains an
-// absolute path of the machine that made it.
+// absolute path.
 func TestWhatAReportTells(t *testing.T) {
 	testenv.NeedLong(t)
 	t.Chdir(t.TempDir())

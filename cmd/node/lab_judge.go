@@ -21,9 +21,8 @@ import (
 	"github.com/tidepool-net/tidepool/judge/ns3"
 )
 
-// labJudgeOptions are the flags of `node lab judge`.
 type labJudgeOptions struct {
-	flags   labRunOptions // the supported flags of `node lab run`
+	flags   labRunOptions // the flags of `node lab run` that this command supports
 	with    string
 	without []string
 }
@@ -152,7 +151,7 @@ func (o *labJudgeOptions) print(c *cobra.Command, ours, theirs *lab.Results,
 	return err
 }
 
-// speed sums up a simulator's packets and run times. Each run has one core.
+// speed adds up the packets and run times of a simulator. Each run uses one core.
 type speed struct {
 	mu      sync.Mutex
 	packets float64
@@ -175,7 +174,7 @@ func (s *speed) of(player lab.Player) lab.Player {
 	}
 }
 
-// line compares two speeds; empty if all runs of one existed before.
+// line compares two speeds. It is empty if one of them has no new runs.
 func (s *speed) line(other *speed, name string) string {
 	if s.took == 0 || other.took == 0 {
 		return ""
@@ -185,8 +184,8 @@ func (s *speed) line(other *speed, name string) string {
 		here, there, name, here/there)
 }
 
-// results runs the missing parts of a study in a directory. ns-3's runs and their figures are
-// stored like the laboratory's own.
+// results runs the missing parts of a study in a directory. It stores the runs and figures of ns-3
+// in the same form as the laboratory's own.
 func (o *labJudgeOptions) results(ctx context.Context, c *cobra.Command, s *lab.Study,
 	dir, label string,
 ) (*lab.Results, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-// docs/lab.md lists exactly the experiments with expectations. CI, which runs them, checks the
-// results that the page gives.
+// docs/lab.md lists exactly the experiments with expectations. CI runs them and checks the results
+// on the page.
 func TestThePageOfExperiments(t *testing.T) {
 	page, err := os.ReadFile("../../docs/lab.md")
 	require.NoError(t, err)

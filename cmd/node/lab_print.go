@@ -16,8 +16,8 @@ import (
 
 type taken struct {
 	real time.Duration
-	now  bool // something may have run
-	// judged is the verdict on its expectations; nil: not checked.
+	now  bool // false: the results were only read
+	// judged contains the verdicts on the expectations; nil: not checked.
 	judged *lab.Judged
 }
 
@@ -102,7 +102,7 @@ func summing(r *lab.Results, t taken) string {
 	case live > 0 && virtual > 0:
 		text += fmt.Sprintf(", %s of virtual time (which the hash covers) and %s of real time",
 			long(virtual), long(live))
-	case live > 0: // no part of it has a hash
+	case live > 0: // runs in real time have no hash
 		text = counted(len(r.Runs), "run") + ", " + long(live) + " of real time"
 	default:
 		text += ", " + long(virtual) + " of virtual time"
@@ -141,10 +141,10 @@ func long(d time.Duration) string {
 // progress shows the progress of a sweep on a terminal.
 type progress struct {
 	console *console
-	label   string // text before the numbers, with its ": "
-	unit    string // what is counted: run, part
-	note    string // text behind the numbers, with its ", "
-	// first is the number of finished runs at the start.
+	label   string // printed before the numbers, including ": "
+	unit    string // the unit of the numbers: run or part
+	note    string // printed after the numbers, including ", "
+	// first is the number of runs that were already finished at the start.
 	first, done, of int
 	told            bool
 	began, last     time.Time
@@ -154,7 +154,7 @@ func newProgress(t *console) *progress {
 	return &progress{console: t, unit: "run", began: time.Now()}
 }
 
-// tell is called when runs finish, at first with those that existed before.
+// tell is called when runs finish. The first call reports the runs that were already finished.
 func (p *progress) tell(done, of int) {
 	p.count(done, of)
 	now := time.Now()
@@ -162,7 +162,7 @@ func (p *progress) tell(done, of int) {
 		return
 	}
 	p.last = now
-	// A failed write to the terminal does not stop a sweep.
+	// A failed write to the terminal must not stop a sweep.
 	_, _ = fmt.Fprintf(p.console.err, "\r%s%s%s\x1b[K", p.label, p.text(now), p.note)
 }
 
@@ -173,7 +173,7 @@ func (p *progress) count(done, of int) {
 	p.done, p.of = done, of
 }
 
-// text returns how many runs are done, and the time that the rest will take.
+// text returns how many runs are finished, and an estimate of the remaining time.
 func (p *progress) text(now time.Time) string {
 	text := fmt.Sprintf("%d of %s", p.done, counted(p.of, p.unit))
 	if p.done > p.first && p.done < p.of {
@@ -189,7 +189,7 @@ func (p *progress) end() {
 	}
 }
 
-// stopped describes the results of an interrupted sweep.
+// stopped says which results an interrupted sweep has stored and how to resume it.
 func (p *progress) stopped(dir string, single bool) {
 	text := fmt.Sprintf("stopped: %d of %s are complete and stay in %s; repeat the command "+
 		"to continue",

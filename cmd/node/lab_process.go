@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/emulation"
 )
 
-// The internal subcommands of `node lab` that are processes of a real-time run.
+// These internal subcommands of `node lab` run as processes of a real-time run.
 const (
 	endWord    = "end"
 	middleWord = "middle"

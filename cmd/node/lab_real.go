@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 )
 
-// realFlags are the flags of `node lab run` for real time.
+// realFlags are the flags of `node lab run` for runs in real time.
 type realFlags struct {
 	on     bool
 	ends   map[string]string
@@ -36,7 +36,7 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 
 func (r *realFlags) request(q *lab.Request, trials int) error {
 	self, err := os.Executable()
-	if err != nil { // without /proc
+	if err != nil { // fails without /proc
 		self = os.Args[0]
 	}
 	q.Real, q.RealTrials = r.on, trials
@@ -72,7 +72,7 @@ func quicProgram(self string) string {
 	return found
 }
 
-// shortest returns a duration for a quick run: twice the warm-up, at least 20 s.
+// shortest returns a duration for a quick run: twice the warm-up, but at least 20 s.
 func shortest(study *lab.Study) time.Duration {
 	d := 20 * time.Second
 	for i := range study.Cells {
@@ -81,7 +81,7 @@ func shortest(study *lab.Study) time.Duration {
 	return d
 }
 
-// begin prints the duration of real-time runs. It returns an error if that is too long.
+// begin prints how long the real-time runs take. It returns an error if that exceeds the limit.
 func (r *realFlags) begin(c *cobra.Command, study *lab.Study, runs int, most time.Duration) error {
 	if most > r.atMost {
 		return fmt.Errorf("%s in real time may take %s; --at-most %s allows that, and "+

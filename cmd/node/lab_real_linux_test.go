@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childrenOf returns the process numbers of parent's children.
+// childrenOf returns the process IDs of parent's children.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -25,7 +25,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just exited
+			continue // the process has just exited
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
@@ -57,7 +57,7 @@ func TestNoProcessOfARealRunStays(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Start())
 		out := bufio.NewReader(said)
-		_, err = out.ReadString('\n') // the estimate of the duration
+		_, err = out.ReadString('\n') // reads the estimate of the duration
 		require.NoError(t, err)
 		var children []int
 		require.Eventually(t, func() bool {

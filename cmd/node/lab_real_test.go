@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// moment is an experiment that takes two seconds.
+// moment is an experiment of two seconds.
 const moment = `name: moment
 duration: 2s
 path: {down: {delay: 10ms, rate: 10Mbit/s, queue: 1bdp, loss: 1%}, up: {delay: 10ms}}
@@ -30,9 +30,9 @@ func linesOf(t *testing.T, path ...string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// A real-time run and a virtual-time run write the same kinds of files. The results say which is
-// which, and whether the real-time run kept time. The test does not check how late it was, because
-// that depends on the machine.
+// A real-time run and a virtual-time run write the same kinds of files. The results say which run
+// is which, and whether the real-time run kept to its schedule. The test does not check by how much
+// the run was late, because that depends on the machine.
 func TestRealBesideVirtual(t *testing.T) {
 	testenv.NeedLong(t)
 	folder := t.TempDir()

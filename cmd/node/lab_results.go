@@ -57,12 +57,12 @@ func labCollectCommand() *cobra.Command {
 	resultFlags(c, &o)
 	podFlags(c.Flags(), &from)
 	c.Flags().IntVar(&piece, "archive", 0, "print piece `N` of the files as text, for a log")
-	_ = c.Flags().MarkHidden("archive") // the other end is batch.Kubernetes
+	_ = c.Flags().MarkHidden("archive") // batch.Kubernetes uses this flag
 	return c
 }
 
-// fetch copies the results of a directory from the volume of a cluster, if they are on one and not
-// here.
+// fetch copies the results of a directory from the volume of a cluster, if the results are on a
+// volume and not on this machine.
 func fetch(c *cobra.Command, from batch.Pod, dir string, extra []string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func fetch(c *cobra.Command, from batch.Pod, dir string, extra []string) error {
 	return err
 }
 
-// collect merges the results in a directory, draws and prints them.
+// collect merges the results in a directory, draws them and prints them.
 func (o *labRunOptions) collect(c *cobra.Command, dir string) error {
 	r, err := lab.Merge(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func (o *labRunOptions) plot(c *cobra.Command, dir string) error {
 		return err
 	}
 	d := o.drawing()
-	// Incomplete or old results without verdicts can still be drawn.
+	// Results without verdicts, because they are incomplete or old, can still be drawn.
 	d.Judged, _ = r.Judge(nil)
 	report, err := r.Draw(d)
 	if err != nil {

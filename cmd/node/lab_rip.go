@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/convergence"
 )
 
-// runRouting runs an experiment with RIP routers, which has no file and one run.
+// runRouting runs an experiment with RIP routers. It has one run and no file.
 func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	for _, flag := range o.changed(c) {
 		switch flag {
@@ -41,7 +41,7 @@ func runRouting(c *cobra.Command, name string, o *labRunOptions) error {
 	return out.Print(c.OutOrStdout())
 }
 
-// isRouting reports whether a name is, or looks like, one of those experiments.
+// isRouting reports whether a name has the form of a RIP experiment's name.
 func isRouting(name string) bool {
 	return strings.HasPrefix(name, "rip-") && !strings.ContainsAny(name, "./\\")
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// labRunOptions are the flags of `node lab run`.
 type labRunOptions struct {
 	latex      bool
 	style      figure.Style
@@ -86,7 +85,7 @@ func labRunCommand() *cobra.Command {
 			"  node lab run tahoe-low --sweep flows.0.cc=tahoe,reno,cubic --trials 30\n" +
 			"  node lab run mine.yaml -o results --until 'ci<5%'\n" +
 			"  node lab run rip-random-1000 --dialect rip2 --seed 7",
-		Args:              cobra.ArbitraryArgs, // experiment checks them
+		Args:              cobra.ArbitraryArgs, // checked by experiment
 		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
 		RunE:              o.begin,
 	}
@@ -103,7 +102,7 @@ func labRunCommand() *cobra.Command {
 	f.StringVar(&o.pod.list, "among", "", "--index is a position in the `LIST` of parts")
 	f.StringVar(&o.pod.version, "by", "", "fail unless this program has this `VERSION`")
 	for _, name := range []string{"among", "by"} {
-		_ = f.MarkHidden(name) // for batch.Kubernetes
+		_ = f.MarkHidden(name) // used by batch.Kubernetes
 	}
 	o.outputFlags(c)
 	o.live.add(f)
@@ -113,7 +112,7 @@ func labRunCommand() *cobra.Command {
 	return c
 }
 
-// experimentFlags adds the flags that select the runs and the place of the results.
+// experimentFlags adds the flags that select the runs and the directory of the results.
 func (o *labRunOptions) experimentFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.cc, "cc", "",
@@ -215,7 +214,7 @@ func (o *labRunOptions) validate(c *cobra.Command) error {
 	return err
 }
 
-// precision returns the number in --until; 0: none.
+// precision returns the number in --until, or 0 without the flag.
 func (o *labRunOptions) precision() (float64, error) {
 	if o.until == "" {
 		return 0, nil
@@ -229,7 +228,7 @@ func (o *labRunOptions) precision() (float64, error) {
 	return p / 100, nil
 }
 
-// cell returns the number in --index; -1: none.
+// cell returns the number in --index, or -1 without the flag.
 func (o *labRunOptions) cell() (int, error) {
 	if o.index == "" {
 		if o.parts > 0 {
@@ -288,7 +287,7 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	return q
 }
 
-// asGiven names the flag in errors of the change that it stands for.
+// asGiven rewrites errors about a change that stands for a flag, so that they name the flag.
 func (o *labRunOptions) asGiven(err error) error {
 	if mistakes, ok := errors.AsType[plan.Errors](err); ok {
 		for _, m := range mistakes {
@@ -300,24 +299,24 @@ func (o *labRunOptions) asGiven(err error) error {
 	return err
 }
 
-// allFlows is the start of a change of the congestion control of all flows.
+// allFlows is the prefix of a change that sets the congestion control of all flows.
 const allFlows = "flows.*.cc="
 
 // spareHeap is memory that a run allocates and never touches, so it uses no physical memory. The
-// garbage collector starts when the heap has doubled, so it runs less often. A large experiment
-// hardly needs more memory.
+// garbage collector starts when the heap has doubled. With a larger heap it runs less often.
 const spareHeap = 96 << 20
 
-// limit returns the Until of Options: a number of trials overrides that of a directory.
+// limit returns the option Until. The number of trials overrides the limit of a directory.
 func (o *labRunOptions) limit() float64 {
 	if o.trials > 0 && o.until == "" {
 		return -1
 	}
-	limit, _ := o.precision() // validated
+	limit, _ := o.precision() // already validated
 	return limit
 }
 
-// runPart runs a cell, or a part. The parts of a directory that was submitted are those of its job.
+// runPart runs a cell or a part. If the directory belongs to a submitted job, the job determines
+// the number of parts.
 func (o *labRunOptions) runPart(
 	ctx context.Context, study *lab.Study, p lab.Options, number int,
 ) (*lab.Results, error) {
@@ -329,7 +328,7 @@ func (o *labRunOptions) runPart(
 	return lab.RunPart(ctx, study, p, lab.Part{Number: number, Of: o.parts})
 }
 
-// printNotes prints what the user should know of an experiment before it runs.
+// printNotes prints the notes and warnings about an experiment before it runs.
 func printNotes(c *cobra.Command, study *lab.Study) {
 	for _, w := range append(study.Notes, plan.Warnings(study.Cells)...) {
 		_, _ = fmt.Fprintln(c.ErrOrStderr(), "note: "+w)
@@ -354,7 +353,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	if err != nil {
 		return o.asGiven(err)
 	}
-	if cell < 0 { // the log of a part says why it failed
+	if cell < 0 { // the log of a part contains only why it failed
 		printNotes(c, study)
 	}
 	if o.dry {

@@ -21,18 +21,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// submitOptions are the flags of `node lab submit`.
 type submitOptions struct {
 	run     labRunOptions
 	on      string
 	atOnce  int
 	time    time.Duration
-	memory  int64 // bytes
+	memory  int64 // in bytes
 	retries int
 	detach  bool
 	extra   []string
 	pod     batch.Pod
-	most    int // parts that the engine takes in one job; 0: any number
+	most    int // the engine's limit of parts per job; 0: no limit
 }
 
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
@@ -65,7 +64,7 @@ func labSubmitCommand() *cobra.Command {
 			"  node lab submit /shared/mine --on slurm\n" +
 			"  node lab submit mine.yaml --on kubernetes --claim sweeps -- --namespace=lab\n" +
 			"  node lab submit tahoe-low --trials 64 --on slurm --dry-run",
-		Args:              cobra.ArbitraryArgs, // begin looks at them
+		Args:              cobra.ArbitraryArgs, // checked by begin
 		ValidArgsFunction: completing(experimentNames, cobra.ShellCompDirectiveDefault),
 		RunE:              o.begin,
 	}
@@ -106,7 +105,8 @@ func podFlags(f *pflag.FlagSet, p *batch.Pod) {
 		"Kubernetes: store the results in the volume `CLAIM` (default: tidepool)")
 }
 
-// setPod chooses for a job: a flag, what the job had, or the default.
+// setPod sets a job's image, volume claim and extra arguments. A flag takes precedence over the
+// job's earlier value, and that over the default.
 func setPod(j *batch.Job, p batch.Pod, extra []string) {
 	j.Pod.Image = cmp.Or(p.Image, j.Pod.Image, defaultImage())
 	j.Pod.Claim = cmp.Or(p.Claim, j.Pod.Claim, "tidepool")
@@ -252,8 +252,8 @@ func (o *submitOptions) submit(
 	return o.run.collect(c, o.run.dir)
 }
 
-// prepare makes the folder of the results, locks it against other submitters and finds its job. A
-// job that is queued there must be the same.
+// prepare creates the folder of the results, locks it against other submitters and reads its job,
+// if it has one. That job must be of the same experiment.
 func (o *submitOptions) prepare(
 	ctx context.Context, c *cobra.Command, study *lab.Study, r *batch.Run,
 ) (lock *os.File, err error) {
@@ -313,7 +313,7 @@ func (o *submitOptions) prepare(
 	return lock, o.change(c, j, study)
 }
 
-// forget removes the record of a job that is to be replaced, unless the engine has parts of it.
+// forget removes the record of a replaced job. It fails if the engine still has parts of the job.
 func (o *submitOptions) forget(ctx context.Context, j *batch.Job, engine batch.Engine) error {
 	if j.Engine == engine.Name() && j.Task != "" {
 		t, err := engine.Tasks(ctx, j)
@@ -328,7 +328,7 @@ func (o *submitOptions) forget(ctx context.Context, j *batch.Job, engine batch.E
 	return j.Forget()
 }
 
-// change gives a job that was queued before what this command's flags say.
+// change updates a job that was queued before with the values of this command's flags.
 func (o *submitOptions) change(c *cobra.Command, j *batch.Job, study *lab.Study) error {
 	given := c.Flags().Changed
 	if given("time") {
@@ -360,7 +360,7 @@ func (o *submitOptions) assign(j *batch.Job, study *lab.Study) error {
 	return nil
 }
 
-// job returns a new job, for which it measures a run.
+// job returns a new job. It measures one run to choose the job's resources.
 func (o *submitOptions) job(ctx context.Context, study *lab.Study, dir string) (*batch.Job, error) {
 	j := &batch.Job{
 		Name: study.Name, Dir: dir, Parts: o.run.parts, AtOnce: o.atOnce, Time: o.time,
@@ -386,7 +386,8 @@ func (o *submitOptions) job(ctx context.Context, study *lab.Study, dir string) (
 	return j, nil
 }
 
-// measure runs one run and measures it. The run counts as a part's result, except on a volume.
+// measure executes one run and measures its resources. The run counts as a part's result, except on
+// a volume.
 func (o *submitOptions) measure(
 	ctx context.Context, j *batch.Job, runs int,
 ) (need batch.Need, err error) {
@@ -400,7 +401,7 @@ func (o *submitOptions) measure(
 	return j.Measure(ctx, append(o.taskIn(j.Dir, out, runs), "--index=0"))
 }
 
-// task returns the arguments of a task without --index=PART.
+// task returns the command line of a task without --index=PART.
 func (o *submitOptions) task(dir string, parts int) []string {
 	if o.on != kubernetes {
 		return o.taskIn(dir, dir, parts)
@@ -420,7 +421,7 @@ func (o *submitOptions) taskIn(from, to string, parts int) []string {
 	return args
 }
 
-// preview prints what would be submitted. One run is measured in a folder that is deleted.
+// preview prints what would be submitted. It measures one run in a temporary folder.
 func (o *submitOptions) preview(
 	ctx context.Context, c *cobra.Command, study *lab.Study, engine batch.Engine,
 ) (err error) {
@@ -464,7 +465,7 @@ func (o *submitOptions) preview(
 	return err
 }
 
-// wait waits for the parts, and shows on a terminal how far they are.
+// wait waits for the parts. On a terminal it shows their progress.
 func (o *submitOptions) wait(ctx context.Context, c *cobra.Command, run *batch.Run) error {
 	progress := newProgress(newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()))
 	progress.unit = "part"

@@ -56,7 +56,7 @@ func TestLab(t *testing.T) {
 	assert.Positive(t, got.Network.Phases[0].Messages.Responses)
 }
 
-// A run prints that its one expectation holds, and its log names the link's queue.
+// A run prints that its only expectation holds, and its log names the link's queue.
 func TestLabRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "moment.yaml")
@@ -87,7 +87,7 @@ func TestLabRunsTheReferencesFirstFile(t *testing.T) {
 	assert.Contains(t, out, "\n6 expectations: all pass\n")
 }
 
-// Counts in the table of a single run are whole numbers, even if the flow did not finish.
+// The table of a single run shows counts as whole numbers, even if the flow did not finish.
 func TestLabCountsOfAHole(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hole.yaml")
@@ -123,8 +123,8 @@ func TestLabMisuse(t *testing.T) {
 	}
 }
 
-// A sweep is watched from its first part to its last: a line for each change, and the page of the
-// cells that are complete. The folder is left as it is.
+// The command shows a sweep from its first part to its last. It prints a line for each change and
+// draws the cells that are complete. It does not change the folder.
 func TestLabWatch(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")
@@ -159,7 +159,7 @@ expect: [{value: utilisation(cubic) < 2, source: s}]
 	assert.NotContains(t, string(text), "http-equiv")
 	assert.NoFileExists(t, filepath.Join(dir, "report.html"))
 
-	// What failed parts say is the reason that they are missing.
+	// The log of a failed part says why its results are missing.
 	log := filepath.Join(dir, "batch", "log", "7-1.txt")
 	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
 	require.NoError(t, os.WriteFile(log, []byte("one\nnode lab run: no\n"), 0o600))

@@ -33,7 +33,6 @@ func labTraceCommand() *cobra.Command {
 	return c
 }
 
-// traceOptions are the flags of `node lab trace gen`.
 type traceOptions struct {
 	netem.TraceSpec
 	rate, low, stallRate string
@@ -234,7 +233,7 @@ func convertTrace(name string, text []byte, window time.Duration) ([]byte, error
 	return t.Format(), nil
 }
 
-// twoColumns reports whether the first line with content has more than one word.
+// twoColumns reports whether the first line that is not blank or a comment has more than one word.
 func twoColumns(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		words := strings.FieldsFunc(string(line), func(r rune) bool {

@@ -29,7 +29,7 @@ sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 `
 
 // TestAnInterruptedSweepGoesOn stops a sweep with a signal or by closing its terminal. The next run
-// then ends with the same results as a sweep without interruption.
+// completes it with the same results as a sweep without interruption.
 func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	ci.NeedLong(t)
 	folder := t.TempDir()
@@ -43,9 +43,9 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	text, err := lab(whole).CombinedOutput()
 	require.NoError(t, err, string(text))
 
-	rows := 1 // the header
+	rows := 1 // counts the header
 	stored := func() int {
-		text, _ := os.ReadFile(filepath.Join(dir, "trials.csv")) // does not exist at first
+		text, _ := os.ReadFile(filepath.Join(dir, "trials.csv")) // the file does not exist at first
 		return strings.Count(string(text), "\n")
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM} {
@@ -55,13 +55,13 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, tty.SetReadDeadline(time.Now().Add(60*time.Second)))
 		screen := bufio.NewReader(tty)
-		for stored() <= rows { // the progress is shown from the start
+		for stored() <= rows { // the program shows the progress from the start
 			_, err = screen.ReadString('\r')
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.Process.Signal(signal))
 		var said strings.Builder
-		_, _ = screen.WriteTo(&said) // fails when the terminal closes
+		_, _ = screen.WriteTo(&said) // fails once the terminal is closed
 		require.Error(t, c.Wait())
 		require.NoError(t, tty.Close())
 		if signal != syscall.SIGKILL {
@@ -84,7 +84,8 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	}
 }
 
-// A job is shown with what its batch system has left of it, as far as that answers here.
+// The command shows what the batch system still has of a job, if the batch system answers on this
+// machine.
 func TestLabWatchAsksTheBatchSystem(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "sweeping.yaml"), filepath.Join(folder, "dir")
@@ -106,7 +107,7 @@ func TestLabWatchAsksTheBatchSystem(t *testing.T) {
 		if strings.Contains(said, "Invalid") {
 			script += "exit 1\n"
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(folder, "squeue"), []byte(script), 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "squeue"), []byte(script), 0o700)) //nolint:gosec // a fake squeue
 		stdout, stderr, status := runLab("watch", dir, "--once")
 		assert.Zero(t, status, stderr)
 		assert.Equal(t, begin+want, stdout)

@@ -17,7 +17,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// labWatchOptions are the flags of `node lab watch`.
 type labWatchOptions struct {
 	once bool
 	page string
@@ -55,7 +54,7 @@ func labWatchCommand() *cobra.Command {
 	return c
 }
 
-// watch shows the progress until all runs are complete, or once.
+// watch shows the progress until all runs are complete. With --once it shows the progress once.
 func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir string) error {
 	t := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 	w := &sweepWatch{progress: newProgress(t), dir: dir}
@@ -70,8 +69,7 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 		if err := w.look(ctx, r); err != nil {
 			return err
 		}
-		// The remaining time changes often. A terminal shows it, but its change alone prints no
-		// line.
+		// The estimate of the remaining time changes often. A new estimate alone prints no line.
 		state := fmt.Sprint(w.done, w.facts, w.messages)
 		if screen || state != last {
 			if _, err := io.WriteString(t.out, w.lines(screen)); err != nil {
@@ -93,7 +91,7 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 		if o.once || len(r.Runs) == r.Total() {
 			return nil
 		}
-		// Large results take long to read.
+		// Reading large results takes long, so the interval grows with the time that it takes.
 		select {
 		case <-time.After(max(time.Second, 4*time.Since(began))):
 		case <-ctx.Done():
@@ -108,12 +106,12 @@ type sweepWatch struct {
 
 	dir      string
 	facts    []string // about cells, parts and checks
-	messages []string // of parts without results
+	messages []string // error messages of parts without results
 	looks    int
-	engine   string // what the batch system said when it was asked last
+	engine   string // the last status from the batch system
 }
 
-// look takes the numbers from results and from the job of a batch system, if there is one.
+// look updates the numbers from the results, and from the batch job if there is one.
 func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	cells, _ := r.Missing()
 	w.count(len(r.Runs), r.Total())
@@ -129,7 +127,7 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	w.messages = nil
 	j, err := batch.Read(w.dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(cells) == 0 {
-		return nil // nothing was queued, or nothing is left of it
+		return nil // nothing was queued, or everything is complete
 	}
 	if err != nil {
 		return err
@@ -140,7 +138,7 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d stopped, %d begun, "+
 		"%d not begun", j.Parts-len(missing), counted(j.Parts, "part"), len(messages), stopped,
 		failed-stopped-len(messages), len(missing)-logs))
-	// The batch system is asked every tenth time: it has other users.
+	// The command queries the batch system only every tenth time, because it has other users.
 	if w.looks++; w.looks%10 == 1 {
 		w.engine = engineSays(ctx, j)
 	}
@@ -150,7 +148,7 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	return nil
 }
 
-// engineSays returns what the batch system has left of a job; empty: unknown on this machine.
+// engineSays returns the batch system's status of a job, or "" if this machine cannot query it.
 func engineSays(ctx context.Context, j *batch.Job) string {
 	engine, err := (&submitOptions{on: j.Engine}).engine()
 	if err != nil || j.Task == "" || j.Engine == "local" {
@@ -165,7 +163,7 @@ func engineSays(ctx context.Context, j *batch.Job) string {
 			"continues", j.Engine, j.Dir, j.Engine))
 	}
 	text := fmt.Sprintf("%s: %d running, %d waiting", j.Engine, left.Running, left.Waiting)
-	if left.Done > 0 { // its results come when all have ended
+	if left.Done > 0 { // batch.Kubernetes delivers results when all parts are done
 		text += fmt.Sprintf(", %d done", left.Done)
 	}
 	if left.Reason != "" && left.Running == 0 {
@@ -174,7 +172,7 @@ func engineSays(ctx context.Context, j *batch.Job) string {
 	return text
 }
 
-// lines returns the progress: as one line, or as the content of a terminal.
+// lines returns the progress as one line, or formatted for a terminal.
 func (w *sweepWatch) lines(screen bool) string {
 	text := strings.Join(append([]string{w.text(time.Now())}, w.facts...), "; ")
 	if !screen {

@@ -23,16 +23,15 @@ import (
 	"github.com/tidepool-net/tidepool/netns"
 )
 
-// linkOptions are the flags of `node link`.
 type linkOptions struct {
 	config    operator.Config
 	mtu       int
 	wait      bool
 	endpoints endpoints
-	logs      [2]*linkLog // of mm-link; nil: none
+	logs      [2]*linkLog // logs of mm-link; nil: no log
 }
 
-// Directions of a link, as indexes: what the node sends to the program, and what it receives.
+// The node sends to the program on the downlink and receives on the uplink.
 const (
 	downlink = iota
 	uplink
@@ -65,7 +64,7 @@ func linkCommand() *cobra.Command {
 			}
 			both, err := linkWords(words)
 			if err != nil && c.ArgsLenAtDash() < 0 {
-				err = fmt.Errorf("%w\n%w", err, errNoDash) // below an excerpt
+				err = fmt.Errorf("%w\n%w", err, errNoDash) // the hint follows the excerpt
 			}
 			if err != nil {
 				return misuse(c, err)
@@ -103,7 +102,7 @@ const (
 	maxLinkMTU     = 65535
 )
 
-// linkWords parses the words of a link, for both directions.
+// linkWords parses the arguments that describe a link, for both directions.
 func linkWords(words []string) (both [2]netem.Config, err error) {
 	text := [2][]string{}
 	ways := []int{downlink, uplink}
@@ -133,7 +132,7 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 
 var errNoDash = errors.New("write -- before COMMAND")
 
-// dashError explains that a flag after the arguments may be the program's.
+// dashError adds to a flag's error that the flag may be meant for the program.
 func dashError(c *cobra.Command, err error) error {
 	if err = flagError(err); c.Flags().NArg() > 0 {
 		err = fmt.Errorf("%w; write -- before COMMAND if the flag is COMMAND's", err)
@@ -141,7 +140,7 @@ func dashError(c *cobra.Command, err error) error {
 	return misuse(c, err)
 }
 
-// cutAtDash cuts the arguments at --, which a program must follow.
+// cutAtDash splits the arguments at --, which a program must follow.
 func cutAtDash(c *cobra.Command, args []string) (words, program []string, err error) {
 	switch at := c.ArgsLenAtDash(); at {
 	case -1:
@@ -153,7 +152,7 @@ func cutAtDash(c *cobra.Command, args []string) (words, program []string, err er
 	}
 }
 
-// leftGrace is how long processes that a program leaves have after SIGTERM.
+// leftGrace is how long processes that outlive the program may run after SIGTERM.
 const leftGrace = 2 * time.Second
 
 func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []string) (err error) {
@@ -171,7 +170,7 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	if o.mtu < netns.MinMTU6 {
 		ends.Gateway6, ends.Program6 = netip.Addr{}, netip.Addr{}
 	}
-	was, _ := files.Text(netns.ResolvConf, files.MaxText) // without one, programs ask the loopback
+	was, _ := files.Text(netns.ResolvConf, files.MaxText) // no file: programs use the loopback
 	resolv, dns := ends.ResolvConf(string(was))
 	p, err := netns.Start(netns.Config{
 		Device: linkDevice, MTU: o.mtu,
@@ -206,7 +205,7 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	return o.program(c, p)
 }
 
-// program runs the program, and returns its status.
+// program waits for the program and returns its exit status.
 func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
 	if err := netns.Adopt(); err != nil {
 		return err
@@ -222,7 +221,7 @@ func (o *linkOptions) program(c *cobra.Command, p *netns.Process) error {
 	})
 }
 
-// linkFile is the .lnx file of a link's node.
+// linkFile is the template of the .lnx file of a link's node.
 const linkFile = `interface %[1]s %[2]v/%[3]d tun:%[1]s kernel %[4]s
 link %[1]s mtu %[5]d
 routing static

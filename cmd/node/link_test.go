@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/netns"
 )
 
-// The hosts file has each node's names, with and without the zone, and for a router with a NAT the
-// address that both sides reach.
+// The hosts file has each node's names, with and without the zone. For a router with NAT it has the
+// address that both sides can reach.
 func TestHostsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "home.net")
 	require.NoError(t, os.WriteFile(path, []byte("link A R\nlink R S\nnat R S\n"), 0o600))
@@ -47,7 +47,7 @@ func TestLinkWords(t *testing.T) {
 	assert.ErrorContains(t, err, `"delya" is not an impairment`)
 }
 
-// mahimahi's command lines are accepted as written.
+// The command accepts mahimahi's command lines unchanged.
 func TestMahimahiLines(t *testing.T) {
 	both, err := mahimahiLink([]string{"mm-delay", "20"})
 	require.NoError(t, err)

@@ -31,8 +31,8 @@ func (l *logFlags) flags(c *cobra.Command) {
 	repl.Choose(c, "log-format", "text", "json")
 }
 
-// newLog returns the log of a daemon: one line for each event. The journal adds its own timestamps.
-// An empty name is that of a node whose file has not been read.
+// newLog returns the log of a daemon, with one line for each event. In the journal it has no
+// timestamps, because the journal adds its own. The name is empty if the file has not been read.
 func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	options := slog.HandlerOptions{Level: &l.level}
 	to = boundLog(to, maxLog)
@@ -63,13 +63,13 @@ func mistakeAttrs(m *lnx.Error) []any {
 	}
 }
 
-// voice prints messages: as lines of text, or as records in a JSON log.
+// voice prints messages as lines of text, or as records if the log is JSON.
 type voice struct {
 	lines io.Writer
-	log   *slog.Logger // nil: lines of text
+	log   *slog.Logger // nil: print lines of text
 }
 
-// say writes a text, or a record regardless of the log's level.
+// say prints a text, or logs a record even if level is below the log's level.
 func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	if v.log == nil {
 		_, _ = fmt.Fprintln(v.lines, text)
@@ -77,7 +77,7 @@ func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	}
 	r := slog.NewRecord(time.Now(), level, msg, 0)
 	r.Add(attrs...)
-	_ = v.log.Handler().Handle(context.Background(), r) // a failed write cannot be reported
+	_ = v.log.Handler().Handle(context.Background(), r) // there is nowhere to report a failed write
 }
 
 func (v *voice) remarks(c *lnx.Config) {
@@ -89,7 +89,7 @@ func (v *voice) remarks(c *lnx.Config) {
 	}
 }
 
-// failed logs an error, and returns what the program still has to print.
+// failed logs an error, and returns the part that the program still has to print.
 func (v *voice) failed(err error) error {
 	if v.log == nil || err == nil {
 		return err

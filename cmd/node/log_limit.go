@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// maxLog is how many bytes a log file holds. At the limit its older half is dropped.
+// maxLog is the maximum size of a log file in bytes. At this size the log drops its older half.
 const maxLog = 16 << 20
 
-// boundedLog is a log file of at most some bytes. It needs a file that is open for reading and
-// appending. It shortens the file in place, because a node without root's privileges may not rename
-// it, and a panic is still written to the same file.
+// boundedLog is a log file of limited size. The file must be open for reading and appending. The
+// log shortens the file in place, because a node without root's privileges may not rename it, and
+// because the runtime writes a panic to the same open file.
 type boundedLog struct {
 	*os.File
 
@@ -37,7 +37,7 @@ func boundLog(to io.Writer, most int64) io.Writer {
 		return to
 	}
 	if _, err := f.ReadAt(make([]byte, 1), 0); err != nil && !errors.Is(err, io.EOF) {
-		return to // redirected by a shell: write-only
+		return to // a shell's redirection, which is write-only
 	}
 	return &boundedLog{File: f, most: most}
 }
@@ -68,23 +68,23 @@ func (b *boundedLog) shorten(size int64) error {
 	return err
 }
 
-// logRate is how many records of one cause a log takes a second. Neighbors cause records too, and
-// one that floods the node must not fill the disk.
+// logRate is how many records with one cause the log accepts per second. Neighbors can cause
+// records, too: one that floods the node must not fill the disk.
 const logRate = 20
 
-// limited is a handler that counts the records beyond logRate, and logs how many there were when
-// the second is over.
+// limited is a handler that drops records beyond logRate, counts them, and logs their number at the
+// end of the second.
 type limited struct {
 	slog.Handler
 
 	*causes
 }
 
-// causes count the records of this second.
+// causes counts the records of the current second for each cause.
 type causes struct {
 	mu     sync.Mutex
 	seen   map[string]int
-	ending bool // end is scheduled
+	ending bool // end is already scheduled
 }
 
 // WithAttrs implements slog.Handler.
@@ -97,7 +97,7 @@ func (l *limited) WithGroup(name string) slog.Handler {
 	return &limited{l.Handler.WithGroup(name), l.causes}
 }
 
-// Handle implements slog.Handler. A record's cause is its message, the name of an event.
+// Handle implements slog.Handler. A record's cause is its message, which is the name of an event.
 func (l *limited) Handle(ctx context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *limited) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// end ends a second: it logs the number of dropped records.
+// end ends the current second. It logs the number of dropped records.
 func (l *limited) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALogTakesAFewRecordsOfACause: a log takes a few records per second of one cause. It reports
-// how many it left out, even if no record follows.
+// TestALogTakesAFewRecordsOfACause checks that a log accepts a few records per second with one
+// cause. The log reports how many it dropped, even if no record follows.
 func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -39,7 +39,8 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 	})
 }
 
-// TestALogFileIsBounded: it keeps the newest records, whole, and lines that others append.
+// TestALogFileIsBounded checks that the log keeps its newest records, without cutting one, and
+// lines that other writers append.
 func TestALogFileIsBounded(t *testing.T) {
 	const most = 4096
 	path := filepath.Join(t.TempDir(), "A.log")

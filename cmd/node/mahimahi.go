@@ -23,7 +23,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// mahimahiShells are mahimahi's programs that `node` accepts, with their positional arguments.
+// mahimahiShells are mahimahi's programs that `node` imitates, and their positional arguments.
 var mahimahiShells = []struct {
 	name, usage, part, means string
 	args                     int
@@ -34,8 +34,8 @@ var mahimahiShells = []struct {
 	{"mm-link", "UPLINK DOWNLINK", "traces", "UPLINK and DOWNLINK are trace files.", 2},
 }
 
-// mahimahiArgs returns the arguments of the program, also if it was called by the name of one of
-// mahimahi's, through a symbolic link.
+// mahimahiArgs returns the arguments of the program. If a symbolic link with the name of a mahimahi
+// program was called, that name is the first argument.
 func mahimahiArgs(args []string) []string {
 	if len(args) > 0 && isMahimahi(filepath.Base(args[0])) {
 		return append([]string{filepath.Base(args[0])}, args[1:]...)
@@ -60,7 +60,7 @@ func mahimahiCommands() (list []*cobra.Command) {
 			Long: "Run a program behind a link, with the options of mahimahi's " + s.name + ".\n" +
 				s.means + " `node link` has more kinds of links. A symbolic\nlink to this " +
 				"program, named " + s.name + ", does the same. This command needs Linux.",
-			DisableFlagParsing: true, DisableFlagsInUseLine: true, // they are the program's
+			DisableFlagParsing: true, DisableFlagsInUseLine: true, // the flags are mahimahi's
 			RunE: func(c *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
 					return c.Help()
@@ -72,7 +72,7 @@ func mahimahiCommands() (list []*cobra.Command) {
 	return list
 }
 
-// runMahimahi runs one of mahimahi's shells.
+// runMahimahi runs a program behind a link, as one of mahimahi's shells does.
 func runMahimahi(c *cobra.Command, name string, count int, args []string) error {
 	o := linkOptions{mtu: defaultLinkMTU}
 	chain, left, program := []string{name}, count, []string(nil)
@@ -101,7 +101,7 @@ func runMahimahi(c *cobra.Command, name string, count int, args []string) error 
 		program = program[1:]
 	}
 	if len(program) > 0 && isMahimahi(program[0]) {
-		if _, err := exec.LookPath(program[0]); err != nil { // a shell inside this one
+		if _, err := exec.LookPath(program[0]); err != nil { // a nested shell that is not installed
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -116,7 +116,7 @@ func runMahimahi(c *cobra.Command, name string, count int, args []string) error 
 	return err
 }
 
-// mahimahiLink returns both directions of a shell's link.
+// mahimahiLink returns both directions of the link that a chain of shells describes.
 func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
 	line := strings.ReplaceAll(strings.Join(chain, " "), "'", "''")
 	text := "name: mm\nmm: '" + line + "'\n" +
@@ -127,7 +127,7 @@ func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
 		f.Load = func(name string) ([]byte, error) { return files.Text(name, files.MaxText) }
 		cells, err = f.Cells()
 	}
-	if list := diagnostic.Errors(nil); errors.As(err, &list) { // there is no file to point into
+	if list := diagnostic.Errors(nil); errors.As(err, &list) { // there is no line to name
 		err = fmt.Errorf("%s; expected %s", list[0].Msg, list[0].Want)
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func mahimahiLink(chain []string) (both [2]netem.Config, err error) {
 	return both, nil
 }
 
-// linkLog is a log of one direction in mm-link's format.
+// linkLog is a log of one direction of a link in mm-link's format.
 type linkLog struct {
 	file  *os.File
 	out   *bufio.Writer
@@ -156,7 +156,7 @@ func (o *linkOptions) logOption(option string, args []string) (ok bool, err erro
 		if err != nil {
 			return false, err
 		}
-		if err := f.Truncate(0); err != nil { // mahimahi replaces a log, too
+		if err := f.Truncate(0); err != nil { // mahimahi truncates an existing log, too
 			return false, errors.Join(err, f.Close())
 		}
 		traces := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
@@ -165,7 +165,7 @@ func (o *linkOptions) logOption(option string, args []string) (ok bool, err erro
 		h := result.LogHeader{
 			Link: name, Command: strings.Join(os.Args, " "), Queue: "see the command line",
 		}
-		if i := 1 - way; i < len(traces) { // the uplink's comes first
+		if i := 1 - way; i < len(traces) { // the uplink's trace comes first
 			h.Trace = traces[i]
 		}
 		if err := (&result.LinkRecord{}).WriteLog(f, h); err != nil {
@@ -206,14 +206,14 @@ func (o *linkOptions) watch(n *operator.Node) {
 				At: time.Duration(max(0, e.At-log.start)), Kind: kind, Bytes: e.Size,
 				Wait: e.Sojourn,
 			}
-			event.WriteLine(log.out) // close returns its error
+			event.WriteLine(log.out) // close reports a failed write
 		})
 	}
 }
 
-// unwatch ends the logs, before the node closes: it then empties the links at once.
+// unwatch completes the logs. It runs before the node closes, because closing empties the links.
 func (o *linkOptions) unwatch(n *operator.Node) {
-	_ = n.Node.Ask(func(_ *stack.Stack, now clock.Time) error { // the node may be closed
+	_ = n.Node.Ask(func(_ *stack.Stack, now clock.Time) error { // the node may already be closed
 		if impaired := n.Node.Devices.Impaired(0); impaired != nil {
 			out, in := impaired.Links(0)
 			for _, l := range []*netem.Link{out, in} {

@@ -1,5 +1,5 @@
 // Command node runs a host or router of a virtual network that .lnx files describe. It also starts
-// networks, controls running nodes, and runs experiments: `node help` lists the commands.
+// whole networks, controls running nodes, and runs experiments. `node help` lists the commands.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestMain makes this test binary the program `node` that the sessions in testdata/script run, and
-// `tidepool`, the same by the name that packages install.
+// TestMain lets this test binary act as the programs `node` and `tidepool` for the sessions in
+// testdata/script. Packages install the program as tidepool.
 func TestMain(m *testing.M) {
 	if err := ci.ReapOrphans(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"node": main, "tidepool": main})
 }
 
-// TestSessions runs each file of testdata/script: a session at a system's shell, with its files
-// and the tutorial. Those that run many experiments, which are pure, have the condition [long].
+// TestSessions runs each file of testdata/script: a session in a system's shell, with its files and
+// the tutorial. Sessions that run many deterministic experiments have the condition [long].
 func TestSessions(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

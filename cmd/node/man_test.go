@@ -36,7 +36,7 @@ func TestManualPages(t *testing.T) {
 	assert.NotContains(t, string(text), filepath.Base(os.Getenv("XDG_RUNTIME_DIR"))+"/tidepool")
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		return // the rest is an extra check
+		return // roff is only an extra check
 	}
 	for _, name := range names {
 		cmd := exec.Command(groff, "-man", "-ww", "-z", "-Tutf8", name)

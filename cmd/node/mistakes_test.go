@@ -28,8 +28,8 @@ func ran(t *testing.T, args ...string) (int, string) {
 	return status, out.String()
 }
 
-// All errors of a file are reported at once, including those in the arguments of impair, by every
-// command that reads the file.
+// Every command that reads a file reports all errors of the file at once, including those in the
+// arguments of impair.
 func TestAllMistakesAtOnce(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "E.lnx")
@@ -58,8 +58,8 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	assert.Contains(t, text, "2 errors")
 }
 
-// A file with errors still counts as a neighbor: the other files are not reported as having a
-// missing neighbor.
+// A file with errors still counts as a neighbor. Validation does not report that its neighbors miss
+// it.
 func TestAFileThatIsWrong(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -109,8 +109,8 @@ func TestPortsOfAPlan(t *testing.T) {
 	}
 }
 
-// An address in use is not a usage error, whether a file or a flag names it: the status is 1.
-// Together with a usage error it is 2.
+// An address in use is not a usage error, whether a file or a flag contains the address: the exit
+// status is 1. If there is also a usage error, the exit status is 2.
 func TestAPlaceThatSomebodyHas(t *testing.T) {
 	t.Parallel()
 	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -196,7 +196,7 @@ func TestFailuresAsJSON(t *testing.T) {
 	}
 }
 
-// If the path is not a node's file, the error says which command runs it.
+// If the path is not a node's file, the error names the command that accepts the path.
 func TestWhatIsNoNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,8 +216,7 @@ func TestWhatIsNoNode(t *testing.T) {
 	assert.Contains(t, text, "nope: no such file; give an .lnx file, a folder of them, or a .net file")
 }
 
-// Flags that need another flag and flags with an invalid value are rejected with plain error
-// messages.
+// The program rejects flags without the other flag that they need and flags with an invalid value.
 func TestFlagsThatMeanNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -265,7 +264,7 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	assert.Contains(t, lines[len(lines)-1], "more errors follow; these are the first 100")
 }
 
-// Without a token, or with a wrong one, the error says how to give it.
+// If the token is missing or wrong, the error says how to pass it.
 func TestTokens(t *testing.T) {
 	t.Setenv("TIDEPOOL_TOKEN", "")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -292,7 +291,7 @@ func TestTraceOfNoCapture(t *testing.T) {
 	assert.Contains(t, text, "node: "+file+": not a pcapng file: use a capture")
 }
 
-// The program prints its version in all the usual ways.
+// The program prints its version in all the usual forms.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	status, text := ran(t, "--version")
@@ -301,7 +300,7 @@ func TestVersion(t *testing.T) {
 	assert.Equal(t, want, text)
 }
 
-// After an unknown flag, tab completes nothing and prints nothing.
+// After an unknown flag, Tab completes nothing and prints nothing.
 func TestTabBehindAWrongFlag(t *testing.T) {
 	t.Parallel()
 	for _, request := range []string{"__complete", "__completeNoDesc"} {

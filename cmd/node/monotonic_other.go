@@ -2,5 +2,5 @@
 
 package main
 
-// monotonic is 0: there is no service manager.
+// monotonic returns 0: this system has no service manager.
 func monotonic() int64 { return 0 }

@@ -25,8 +25,8 @@ import (
 type netOptions struct {
 	state string
 	json  bool
-	files string // the directory of --files
-	user  string // user of the nodes that root starts
+	files string // the value of --files
+	user  string // user to run the nodes as, if root starts them
 }
 
 func netCommand() *cobra.Command {
@@ -56,8 +56,8 @@ func (o *netOptions) stateFlag(c *cobra.Command) {
 		"`FOLDER` with the sockets and logs of networks")
 }
 
-// defaultState returns the directory of networks: below the user's runtime directory, or else below
-// the temporary directory, with the user's number.
+// defaultState returns the directory of the networks' state. It is below the user's runtime
+// directory, or else below the temporary directory, with the user ID in its name.
 func defaultState() string {
 	if folder := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(folder) {
 		if info, err := os.Stat(folder); err == nil && info.IsDir() {
@@ -108,7 +108,7 @@ func (o *netOptions) applyCommand() *cobra.Command {
 	return c
 }
 
-// bringCommand returns up or apply, without its texts.
+// bringCommand returns the command up or apply, without its help texts.
 func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	var name string
 	c := &cobra.Command{
@@ -134,7 +134,7 @@ func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
 	return c
 }
 
-// nodeFlags returns the flags of each node that up and apply start.
+// nodeFlags returns the flags that up and apply pass to each node.
 func (o *netOptions) nodeFlags() ([]string, error) {
 	dir, err := filepath.Abs(o.files)
 	if err != nil {
@@ -197,19 +197,19 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 
 type networkFiles struct {
 	source   string
-	plan     *topology.Plan // the plan that generated them; nil: none
+	plan     *topology.Plan // the plan that generated the files; nil: no plan
 	planFile string
 	name     string
-	nodes    []networkNode // by name
+	nodes    []networkNode // sorted by name
 	notes    lnx.Errors
 }
 
-// networkNode is a node's file.
+// networkNode is a node of a network with its file.
 type networkNode struct {
 	config *lnx.Config
 	path   string
-	text   []byte // of a generated file
-	host   string // the other machine that it runs on; empty: this one
+	text   []byte // content of a generated file
+	host   string // the other machine that the node runs on; empty: this machine
 }
 
 func (f *networkFiles) configs() (list []*lnx.Config) {
@@ -223,8 +223,8 @@ func isPlan(path string, info fs.FileInfo) bool {
 	return filepath.Ext(path) == topology.Extension && !info.IsDir()
 }
 
-// readNetwork reads a directory of .lnx files, one such file, or a plan. Its error contains all
-// errors of the files.
+// readNetwork reads a directory of .lnx files, one .lnx file, or a plan. Its error contains all
+// errors in the files.
 func readNetwork(arg string) (*networkFiles, error) {
 	source, err := filepath.Abs(arg)
 	if err != nil {
@@ -249,7 +249,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 		}
 	}
 	var v validation
-	var configs []*lnx.Config // nil for invalid files
+	var configs []*lnx.Config // with nil for each invalid file
 	for _, path := range paths {
 		c, err := v.parse(path)
 		if err != nil {
@@ -269,7 +269,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 	return f, v.errs.Err()
 }
 
-// wanted returns the plan for netctl. An empty name selects the files' own.
+// wanted returns the plan for netctl. If name is empty, the network gets the name of its files.
 func (f *networkFiles) wanted(ctx context.Context, s *netctl.State, name string) netctl.Plan {
 	p := netctl.Plan{Name: cmp.Or(name, f.name), Source: f.source}
 	for _, n := range f.nodes {
@@ -311,8 +311,8 @@ func (f *networkFiles) checker(
 type downed struct {
 	Network string   `json:"network"`
 	Ended   []string `json:"ended"`
-	Dead    []string `json:"dead"` // crashed before
-	Logs    []string `json:"logs"` // logs of crashed nodes, which are kept
+	Dead    []string `json:"dead"` // nodes that had already crashed
+	Logs    []string `json:"logs"` // logs of crashed nodes, which `down` keeps
 }
 
 func (o *netOptions) downCommand() *cobra.Command {
@@ -365,8 +365,8 @@ func (o *netOptions) downCommand() *cobra.Command {
 	return c
 }
 
-// meant opens the state and returns the selected networks: those of the arguments, all, or the only
-// one.
+// meant opens the state and returns the selected networks: those that the arguments name, all of
+// them, or the only one.
 func (o *netOptions) meant(args []string, all bool) (*netctl.State, []string, error) {
 	if !all {
 		s, n, err := o.network(args)
@@ -396,12 +396,12 @@ func (o *netOptions) network(args []string) (*netctl.State, *netctl.Network, err
 	return s, n, netError(err)
 }
 
-// networkName returns the name in an argument; for a directory, its base name.
+// networkName returns the network's name from an argument. For a directory this is the base name.
 func networkName(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	path, err := filepath.Abs(args[0]) // "." has a name, too
+	path, err := filepath.Abs(args[0]) // "." also has a name
 	if err != nil {
 		path = args[0]
 	}

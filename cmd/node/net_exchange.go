@@ -19,7 +19,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// exportOptions are the flags of `node net export`.
 type exportOptions struct {
 	to     string
 	out    string
@@ -121,7 +120,7 @@ func (o *exportOptions) run(c *cobra.Command, arg string) error {
 	return err
 }
 
-// writeFiles writes files into a folder, all or none. It returns their paths.
+// writeFiles writes all files into a folder, or none of them. It returns their paths.
 func writeFiles(folder string, list []topology.File, force bool) (paths []string, err error) {
 	for _, f := range list {
 		path := filepath.Join(folder, f.Name)
@@ -135,7 +134,7 @@ func writeFiles(folder string, list []topology.File, force bool) (paths []string
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	// Each file is complete under another name before the first one is replaced.
+	// Write every file completely under a temporary name before replacing the first one.
 	var drafts []string
 	defer func() {
 		for _, draft := range drafts {

@@ -85,7 +85,7 @@ func (r *remote) at(c *cobra.Command, ref, name string, words []string) error {
 	return errors.Join(r.one(c, ref, words), lines.end())
 }
 
-// lineWriter is an io.Writer that passes on whole lines without their ends.
+// lineWriter is an io.Writer that passes on whole lines without their line ends.
 type lineWriter struct {
 	tell func(line []byte) error
 	part []byte // an incomplete line
@@ -114,14 +114,14 @@ func (w *lineWriter) end() error {
 	return w.tell(w.part)
 }
 
-// namedLine is such a line with the node's name.
+// namedLine is a line of output with the name of the node that printed it.
 type namedLine struct {
 	Node   string          `json:"node"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Text   string          `json:"text,omitempty"` // a line that is not JSON
 }
 
-// tellNamed prints a line of JSON with the node's name.
+// tellNamed prints a line of JSON with the node's name added.
 func tellNamed(out io.Writer, node string, line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func tellNamed(out io.Writer, node string, line []byte) error {
 	return json.NewEncoder(out).Encode(l)
 }
 
-// each runs one command at every node of a network, and returns the last error.
+// each runs one command at every node of a network and returns the last error.
 func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error {
 	var last error
 	for i, m := range n.Members() {
@@ -162,7 +162,7 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 	return last
 }
 
-// complaining is at, but prefixes errors with the node's name.
+// complaining is like at, but prefixes errors with the node's name.
 func (r *remote) complaining(c *cobra.Command, ref, name string, words []string) error {
 	talk := c.ErrOrStderr()
 	defer c.SetErr(talk)

@@ -22,7 +22,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// generateOptions are the flags of `node net generate`.
 type generateOptions struct {
 	out    string
 	port   int
@@ -36,7 +35,7 @@ type generateOptions struct {
 type generated struct {
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
-	Before []string `json:"before"` // existing files that are not part of the network
+	Before []string `json:"before"` // existing files that are not part of the new network
 }
 
 func netGenerateCommand() *cobra.Command {
@@ -75,7 +74,7 @@ func familyFlag(c *cobra.Command, family *string) {
 	choices(c, "family", topology.Families...)
 }
 
-// maxRouters is the longest path in routers that RIP finds, because its infinity is 16.
+// maxRouters is the number of routers on the longest path that RIP finds: RIP's infinity is 16.
 const maxRouters = 16
 
 func (o *generateOptions) run(c *cobra.Command, args []string) error {
@@ -101,7 +100,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 				args[0]))
 	}
 	if p.NamesAt == "" && !o.plan {
-		p.NamesAt = topology.NoNames // other nodes of the family refuse such lines
+		p.NamesAt = topology.NoNames // other implementations reject dns lines
 	}
 	texts, err := p.Files()
 	if err != nil {
@@ -122,7 +121,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	return o.write(c, texts)
 }
 
-// write writes the files of a network, all or none.
+// write writes all files of a network, or none.
 func (o *generateOptions) write(c *cobra.Command, texts []topology.File) error {
 	old, _ := filepath.Glob(filepath.Join(o.out, "*.lnx"))
 	if len(old) > 0 && !o.force {
@@ -151,7 +150,7 @@ func (o *generateOptions) write(c *cobra.Command, texts []topology.File) error {
 	return err
 }
 
-// asked returns the plan of the arguments: a shape or a file.
+// asked returns the plan that the arguments describe: a shape or a file.
 func (o *generateOptions) asked(c *cobra.Command, args []string) (*topology.Plan, error) {
 	if len(args) == 1 && filepath.Ext(args[0]) == topology.Extension {
 		return parsePlan(args[0])
@@ -176,7 +175,7 @@ func parsePlan(path string) (*topology.Plan, error) {
 	return p, nil
 }
 
-// readPlan generates a network's files from a plan, in memory, with the plan's name.
+// readPlan generates a network's files from a plan, in memory. The network has the plan's name.
 func readPlan(path string) (*networkFiles, error) {
 	p, err := parsePlan(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// netPartCommand is what `net` commands run on other machines, over ssh. It reads a
-// netctl.PartRequest from standard input and prints a netctl.PartAnswer.
+// netPartCommand returns the command that `net` executes on other machines over ssh. The command
+// reads a netctl.PartRequest from standard input and prints a netctl.PartAnswer.
 func netPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "part",
@@ -32,7 +32,7 @@ func netPartCommand() *cobra.Command {
 			defer stop()
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
-			go func() { // standard input ends with the connection
+			go func() { // standard input ends when the ssh connection ends
 				_, _ = io.Copy(io.Discard, c.InOrStdin())
 				cancel(errors.New("lost the connection to this host"))
 			}()
@@ -40,7 +40,7 @@ func netPartCommand() *cobra.Command {
 			if err != nil {
 				a.Error = err.Error()
 				if bad, ok := errors.AsType[lnx.Errors](err); ok {
-					a.Problems, _ = json.Marshal(bad) // plain values
+					a.Problems, _ = json.Marshal(bad) // the type always encodes
 				}
 			}
 			return json.NewEncoder(c.OutOrStdout()).Encode(a)
@@ -75,7 +75,7 @@ func part(ctx context.Context, r netctl.PartRequest) (a netctl.PartAnswer, err e
 	return s.Part(ctx, r, p)
 }
 
-// resolve finds the addresses of the plan's other machines, and generates the files with them.
+// resolve finds the addresses of the plan's other machines and generates the files with them.
 func (f *networkFiles) resolve(ctx context.Context) error {
 	if f.plan == nil || len(f.plan.Machines) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (f *networkFiles) addMachines(p *netctl.Plan) {
 	}
 }
 
-// place names a node's machine.
+// place names the machine that runs the node.
 func (n *networkNode) place() string {
 	if n.host == "" {
 		return n.config.Name + " (this host)"
@@ -134,7 +134,7 @@ func (n *networkNode) place() string {
 	return fmt.Sprintf("%s (host %s)", n.config.Name, n.host)
 }
 
-// udp returns the UDP address of the interface that leads to another node.
+// udp returns the UDP address of the interface that leads to other.
 func (n *networkNode) udp(other networkNode) string {
 	for _, f := range n.config.Interfaces {
 		for _, nb := range other.config.Neighbors {
@@ -146,7 +146,7 @@ func (n *networkNode) udp(other networkNode) string {
 	return "?"
 }
 
-// placePart moves errors in the files of another machine to the plan.
+// placePart converts errors in the files of another machine to errors in the plan.
 func (f *networkFiles) placePart(machine string, problems json.RawMessage) error {
 	var bad lnx.Errors
 	if err := json.Unmarshal(problems, &bad); err != nil || len(bad) == 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// hereError is why this machine cannot run valid files at the moment. Another time it may, so the
-// status is 1.
+// hereError contains the reasons why this machine cannot run valid files now. It may be able to
+// later, so the exit status is 1.
 type hereError struct{ lnx.Errors }
 
 // Unwrap returns the errors, for errors.As.
 func (e hereError) Unwrap() error { return e.Errors }
 
-// checkHere returns why this machine cannot run some files, and which node of a network uses a
-// port.
+// checkHere returns the reasons why this machine cannot run some files. If a node of another
+// network uses a port, the error names the node.
 func checkHere(ctx context.Context, s *netctl.State, configs []*lnx.Config) lnx.Errors {
 	var all lnx.Errors
 	for _, c := range configs {
@@ -56,11 +56,11 @@ func heldBy(held map[string]netctl.Holder, configs []*lnx.Config, own string) (l
 	return list
 }
 
-// wantedPort is a port of this machine in a file.
+// wantedPort is a port of this machine that a file uses.
 type wantedPort struct {
-	port string // as in netctl.Holders
+	port string // in the form of netctl.Holders
 	who  string
-	at   string // as in the file
+	at   string // as written in the file
 	tell func(msg, want string) *lnx.Error
 }
 

@@ -107,10 +107,10 @@ func served(s *netctl.State, name string, how time.Duration) string {
 	return text + named("its nodes keep running: `node net down "+name+"` stops them")
 }
 
-// clients are the clients of a network's nodes, by name.
+// clients contains the API clients of a network's nodes, by node name.
 type clients map[string]*api.Client
 
-// of returns the clients of a network's nodes, and keeps those of nodes that stay.
+// of returns an operator for each node of a network. It keeps the clients of unchanged nodes.
 func (c clients) of(n *netctl.Network) map[string]control.Operator {
 	nodes := map[string]control.Operator{}
 	for _, m := range n.Members() {
@@ -135,7 +135,7 @@ func (c clients) close() {
 	}
 }
 
-// shapeOf returns how a network's nodes are connected, from the files that can be read.
+// shapeOf returns how a network's nodes are connected. It uses the files that can be read.
 func shapeOf(n *netctl.Network) *api.Shape {
 	configs := configsOf(n)
 	s := &api.Shape{Name: n.Name(), Nodes: []api.ShapeNode{}, Links: []api.ShapeLink{}}
@@ -150,7 +150,7 @@ func shapeOf(n *netctl.Network) *api.Shape {
 	return s
 }
 
-// configsOf reads the files of a network's nodes; nil: the file cannot be read.
+// configsOf reads the files of a network's nodes. It returns nil for a file that cannot be read.
 func configsOf(n *netctl.Network) (list []*lnx.Config) {
 	for _, m := range n.Members() {
 		c, _ := configOf(m) // nil after an error

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// errUnwell is the error of a network with a node that does not answer. The status has been
-// printed.
+// errUnwell reports that a node of the network does not answer. The command has printed the status
+// already.
 var errUnwell = errors.New("at least one node is not up")
 
 func (o *netOptions) statusCommand() *cobra.Command {
@@ -129,7 +129,7 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 	return nil
 }
 
-// neighborsOf describes the state of a node's neighbors. Between hosts that exchange no packets the
+// neighborsOf describes the state of a node's neighbors. If two hosts exchange no packets, the
 // state is unknown, which is normal.
 func neighborsOf(n *netctl.NodeStatus) string {
 	up := fmt.Sprintf("%d/%d up", n.NeighborsUp, n.Neighbors)

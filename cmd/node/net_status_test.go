@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// TestIdleNeighborsAreNotDown: hosts that exchange no packets are not reported as down.
+// TestIdleNeighborsAreNotDown checks that hosts that exchange no packets are not reported as down.
 func TestIdleNeighborsAreNotDown(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]netctl.NodeStatus{

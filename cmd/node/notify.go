@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// The states that a service reports to its manager: sd_notify(3).
+// These are the states that a service reports to its manager: sd_notify(3).
 const (
 	serviceReady    = "READY=1"
 	serviceStopping = "STOPPING=1"
 	serviceAlive    = "WATCHDOG=1"
 )
 
-// reloading reports that the service reloads its configuration, with the timestamp that the manager
-// needs: sd_notify(3), Type=notify-reload.
+// reloading returns the notification that the service reloads its configuration. It contains the
+// timestamp that the manager needs: sd_notify(3), Type=notify-reload.
 func reloading() string {
 	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()/int64(time.Microsecond))
 }
@@ -35,8 +35,8 @@ func notify(state string) {
 	_, _ = c.Write([]byte(state))
 }
 
-// watchdog ticks twice as often as the manager expects a sign of life; without a watchdog never:
-// sd_watchdog_enabled(3).
+// watchdog returns a channel that ticks twice in the service manager's watchdog period. Without a
+// watchdog the channel never ticks: sd_watchdog_enabled(3).
 func watchdog() (beat <-chan time.Time, stop func()) {
 	micros, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	pid := os.Getenv("WATCHDOG_PID")

@@ -44,7 +44,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 	}
 	if text := explain(err); text != "" {
-		// A failed write cannot be reported.
+		// If this write fails, there is nowhere to report it.
 		_, _ = io.WriteString(stderr, text)
 	}
 	return exitCode(err)
@@ -52,7 +52,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func rootCommand() *cobra.Command { return rootCommandAs(called()) }
 
-// rootCommandAs returns the program's commands, with help texts that use this name.
+// rootCommandAs returns the program's commands. Their help texts use name as the program's name.
 func rootCommandAs(name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   programName(),
@@ -83,14 +83,14 @@ func rootCommandAs(name string) *cobra.Command {
 	return root
 }
 
-// shorthand allows a file in place of a command: `node A.lnx` runs it like the course's nodes, and
-// so does `node --config A.lnx`, like the course's scripts.
+// shorthand accepts a file in place of a command: `node A.lnx` runs the file, as the course's nodes
+// do, and so does `node --config A.lnx`, which the course's scripts use.
 func shorthand(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
 	}
 	first := args[0]
-	if first == "--version" { // like most programs
+	if first == "--version" { // as most programs accept it
 		return slices.Concat([]string{"version"}, args[1:]), nil
 	}
 	if first == "--config" && len(args) > 1 {
@@ -103,7 +103,7 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil
 	}
 	if c, rest, err := root.Find(args); err == nil && c != root {
-		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" { // node lab help run
+		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" { // `node lab help run`
 			path := args[:len(args)-len(rest)]
 			return slices.Concat([]string{"help"}, path, rest[1:]), nil
 		}
@@ -131,7 +131,7 @@ func isFile(arg string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// usageError is a control.ErrUsage with only the text of its cause.
+// usageError is a control.ErrUsage whose text is only that of its cause.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string   { return e.cause.Error() }
@@ -140,12 +140,12 @@ func (e *usageError) Unwrap() []error { return []error{e.cause, control.ErrUsage
 func misuse(c *cobra.Command, err error) error {
 	format := "%s: %w (see `%s --help`)"
 	if strings.Contains(err.Error(), "\n") {
-		format = "%s: %w\nsee `%s --help`" // below an excerpt
+		format = "%s: %w\nsee `%s --help`" // the hint follows the excerpt
 	}
 	return &usageError{fmt.Errorf(format, commandPath(c), err, c.CommandPath())}
 }
 
-// flagError adds the valid values to the error of a flag.
+// flagError adds the list of valid values to the error of a flag.
 func flagError(err error) error {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -170,7 +170,7 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s %q: must be %s", name, bad.GetValue(), want)
 }
 
-// usageArgs converts the error of an argument check to wrong usage.
+// usageArgs converts the error of an argument check to a usage error.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		err := check(c, args)
@@ -178,7 +178,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return nil
 		}
 		if c.HasSubCommands() {
-			return misuse(c, err) // an unknown command
+			return misuse(c, err) // the command is unknown
 		}
 		_, list, _ := strings.Cut(c.Use, " ")
 		names := strings.Fields(list)
@@ -196,12 +196,12 @@ type told struct{ error }
 
 func (t told) Unwrap() error { return t.error }
 
-// signalError is the signal that ended the program.
+// signalError says which signal ended the program.
 type signalError struct{ signal os.Signal }
 
 func (s signalError) Error() string { return s.signal.String() }
 
-// explain returns the part of an error that is not printed yet.
+// explain returns the part of an error that the program has not printed yet.
 func explain(err error) string {
 	if err == nil || errors.Is(err, repl.ErrInterrupted) {
 		return ""
@@ -214,11 +214,11 @@ func explain(err error) string {
 		return ""
 	}
 	if _, ok := errors.AsType[netns.StatusError](err); ok {
-		return "" // of a program, which has said what failed
+		return "" // the external program has said what failed
 	}
 	if bad, ok := errors.AsType[lnx.Errors](err); ok {
 		before, behind, _ := strings.Cut(err.Error(), bad.Error())
-		if !strings.HasSuffix(before, "\n") { // otherwise another error
+		if !strings.HasSuffix(before, "\n") { // the error is another one
 			before = ""
 		}
 		return before + bad.Error() + behind + "\n"

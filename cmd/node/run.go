@@ -22,10 +22,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// offloads are the words of --offload.
+// offloads are the values of --offload.
 var offloads = []string{"auto", "gso", "mmsg", "plain"}
 
-// runOptions are the flags of `node run`.
 type runOptions struct {
 	config    operator.Config
 	script    string
@@ -130,7 +129,7 @@ func (o *runOptions) validate() error {
 	return nil
 }
 
-// voice returns the command's output for messages: a JSON log's for a daemon with one.
+// voice returns the output for messages. A daemon with a JSON log writes its messages to that log.
 func (o *runOptions) voice(to io.Writer, name string) *voice {
 	v := &voice{lines: to}
 	if o.daemon && o.log.format == "json" {
@@ -208,10 +207,10 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	console := newConsole(in, c.OutOrStdout(), c.ErrOrStderr())
 	typed := console.typed && o.script == "" && len(o.commands) == 0 && !o.daemon
-	// A second signal does not end the process until the node and its files are closed.
+	// A second signal must not end the process before the node and its files are closed.
 	signals := endSignals(typed)
 	if o.daemon {
-		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP reloads the file
+		signals = []os.Signal{syscall.SIGTERM, os.Interrupt} // SIGHUP reloads the file instead
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
@@ -221,7 +220,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	defer o.endpoints.close()
 	n, err := operator.Open(o.config)
 	if _, ok := errors.AsType[*lnx.Error](err); ok {
-		return err // it contains the positions
+		return err // the error contains the positions
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -248,7 +247,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	return o.runScript(ctx, n, console, name)
 }
 
-// findUser finds the user to become. It may execute the program again, so it runs first.
+// findUser finds the user to switch to. It runs first, because it may execute the program again.
 func (o *runOptions) findUser() error {
 	as, err := findAccount(o.user, o.endpoints.socket, o.daemon)
 	if err != nil {
@@ -264,7 +263,7 @@ func (o *runOptions) findUser() error {
 	return nil
 }
 
-// openEndpoints opens the clients' directory and the listeners.
+// openEndpoints opens the directory for clients' files and the listeners.
 func (o *runOptions) openEndpoints(ctx context.Context) error {
 	if err := o.endpoints.openFiles(); err != nil {
 		return err
@@ -283,8 +282,8 @@ func openScript(path string) (*os.File, error) {
 	return files.Input(path)
 }
 
-// endSignals returns the signals that end a session. At a terminal Ctrl-C stops the command, not
-// the node.
+// endSignals returns the signals that end a session. On a terminal, Ctrl-C stops the current
+// command and not the node.
 func endSignals(typed bool) []os.Signal {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
 	if !typed {
@@ -333,7 +332,7 @@ func (o *runOptions) runShell(
 	return whatEnded(shell.Interactive(ctx, editor))
 }
 
-// whatEnded marks a session's error as printed, unless it is a signal.
+// whatEnded marks a session's error as already printed, unless the error is a signal.
 func whatEnded(err error) error {
 	if err == nil {
 		return nil
@@ -344,8 +343,8 @@ func whatEnded(err error) error {
 	return told{err}
 }
 
-// endBySignal returns a context that ends with the first of the signals as its cause, or without
-// any, of those that end a program. The next one ends the process.
+// endBySignal returns a context that ends with the first of the signals, which is its cause. By
+// default it uses all signals that end a program. The second signal ends the process.
 func endBySignal(ctx context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
 	if len(signals) == 0 {
 		signals = endSignals(false)

@@ -22,7 +22,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// loneText returns a node's file, on free ports, with a neighbor that does not exist.
+// loneText returns a node's file with free ports and a neighbor that does not exist.
 func loneText(t *testing.T) string {
 	t.Helper()
 	ports := testenv.FreePorts(t, 2)
@@ -64,10 +64,10 @@ func TestSignalsEndAScriptWithTheirStatus(t *testing.T) {
 	}
 }
 
-// TestCtrlCStopsTheCommandAndNotTheNode types commands into a real node on a terminal.
+// TestCtrlCStopsTheCommandAndNotTheNode types commands into a node on a terminal.
 func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	home := t.TempDir()
-	// Reads from a terminal have no deadline. They return when the node exits.
+	// Reads from a terminal have no deadline, but they return when the node exits.
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	c := exec.CommandContext(ctx, nodeProgram(t), loneFile(t))
@@ -111,8 +111,8 @@ func TestCtrlCStopsTheCommandAndNotTheNode(t *testing.T) {
 	assert.Equal(t, "ping 10.0.0.2\nli\n", string(history))
 }
 
-// A command that only prints exits when its reader closes the pipe, even if it has nothing to
-// print.
+// A command that only prints exits when its reader closes the pipe, even if the command has nothing
+// to print.
 func TestWhatOnlyShowsEndsWithItsReader(t *testing.T) {
 	s := newService(t)
 	s.state("READY=1")

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// socksCommand opens a proxy of a running node until Ctrl-C.
+// socksCommand returns the command that runs a proxy on a running node until Ctrl-C.
 func socksCommand() *cobra.Command {
 	var r remote
 	c := &cobra.Command{
@@ -40,7 +40,7 @@ func socksCommand() *cobra.Command {
 	return c
 }
 
-// socks opens the proxy and closes it at the end, with its connections.
+// socks opens the proxy. At the end it closes the proxy and its connections.
 func (r *remote) socks(c *cobra.Command, ref, port string) error {
 	ctx, stop := endBySignal(c.Context())
 	defer stop()

@@ -4,7 +4,7 @@ package main
 
 import "github.com/tidepool-net/tidepool/internal/repl"
 
-// No key stops a process here.
+// On this system no key stops a process.
 
 func mayStop() bool { return false }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-// mayStop reports whether another process can continue this one after Ctrl-Z: a shell with job
-// control, which puts each job in its own process group (POSIX: the group is not orphaned).
+// mayStop reports whether another process can continue this one after Ctrl-Z. That process is a
+// shell with job control, which puts each job in its own process group.
 func mayStop() bool {
 	session, err := unix.Getsid(0)
 	if err != nil || signal.Ignored(syscall.SIGTSTP) {
@@ -38,8 +38,8 @@ func suspending(shell *repl.Shell) (cancel func()) {
 	return func() { signal.Stop(pressed) }
 }
 
-// stop stops the process and returns when it continues. It cannot use SIGTSTP, because Go does not
-// restore that signal's default action.
+// stop stops the process and returns when the process continues. It cannot use SIGTSTP, because Go
+// does not restore that signal's default action.
 func stop() {
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)

@@ -11,7 +11,7 @@ import (
 )
 
 // tunLine converts --tun NAME=ADDR/LEN to a line of an .lnx file. The device has the interface's
-// name, and the kernel's end gets the address after the node's, or the one before.
+// name. The kernel's end gets the address after the node's, or else the address before.
 func tunLine(text string) (string, error) {
 	name, addr, ok := strings.Cut(text, "=")
 	prefix, err := netip.ParsePrefix(addr)
@@ -36,8 +36,8 @@ func otherEnd(p netip.Prefix) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// tunAdvice returns the commands, one in a line, that the user must still run so that the machine
-// has routes to the network. It is empty if the file contains everything.
+// tunAdvice returns the commands, one per line, that the user must run so that the machine has
+// routes to the network. It returns nothing if the file already contains the routes.
 func tunAdvice(c *lnx.Config) (lines []string) {
 	for i := range c.Interfaces {
 		f := &c.Interfaces[i]
@@ -77,10 +77,10 @@ func tunAdvice(c *lnx.Config) (lines []string) {
 	return lines
 }
 
-// maxAdvised limits the commands for a device.
+// maxAdvised limits the number of commands for a device.
 const maxAdvised = 8
 
-// behind returns the prefixes that a node reaches through its other interfaces.
+// behind returns the prefixes that a node reaches through interfaces other than except.
 func behind(c *lnx.Config, except int) (list []netip.Prefix) {
 	for i := range c.Interfaces {
 		if f := &c.Interfaces[i]; i != except && f.Tun == nil {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// unread is not possible on this system: only a write detects it.
+// unread returns false: on this system only a write detects that the reader is gone.
 func unread(context.Context, *os.File) bool { return false }

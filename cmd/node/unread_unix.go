@@ -13,14 +13,14 @@ import (
 // unreadLook is the time in milliseconds between two checks of ctx.
 const unreadLook = 1000
 
-// unread waits until a pipe or socket has no reader; false: ctx has ended, or f is neither.
+// unread waits until the pipe or socket f has no reader. It returns false in all other cases.
 func unread(ctx context.Context, f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) == 0 {
 		return false
 	}
 	for ctx.Err() == nil {
-		list := []unix.PollFd{{Fd: int32(f.Fd())}} // poll always reports errors
+		list := []unix.PollFd{{Fd: int32(f.Fd())}} // poll reports errors without a request
 		n, err := unix.Poll(list, unreadLook)
 		if n > 0 && err == nil {
 			return list[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0

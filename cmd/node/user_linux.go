@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noNewPrivileges keeps programs that this process executes from gaining privileges: prctl(2), in
-// all threads. A program with cgo cannot make a system call in all threads. It executes itself
-// again, and all threads then inherit the attribute.
+// noNewPrivileges prevents programs that this process executes from gaining privileges: prctl(2),
+// in all threads. A program built with cgo cannot make a system call in all threads. Such a program
+// executes itself again, and all its threads inherit the attribute.
 func noNewPrivileges() error {
 	_, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS,
 		1, 0, 0, 0, 0)

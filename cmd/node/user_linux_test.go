@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// becomes is the user of these tests.
+// becomes is the user that the daemons of these tests switch to.
 const becomes = "nobody"
 
 func needsRoot(t *testing.T) (uid, gid int) {
@@ -46,12 +46,12 @@ func status(t *testing.T, path string) map[string]string {
 	return fields
 }
 
-// TestADaemonOfRootDropsItsPrivileges in every thread, and its files are the user's. Devices that a
-// reload adds are refused with the reason.
+// TestADaemonOfRootDropsItsPrivileges checks that a daemon drops its privileges in every thread,
+// and that the user owns its files. The daemon rejects devices that a reload adds, and says why.
 func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 	uid, gid := needsRoot(t)
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) //nolint:gosec // the user passes it
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) //nolint:gosec // the user must be able to enter the folder
 	require.NoError(t, os.Chown(dir, uid, gid))
 	written := []string{filepath.Join(dir, "a.pcapng"), filepath.Join(dir, "a.csv")}
 	s := newService(t, "--user", becomes, "--pcap", written[0], "--probe", written[1])
@@ -83,7 +83,7 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 	_, err = control.Ask(t.Context(), control.Operator(s.op),
 		control.RecvFile{Path: "received", Port: 9000})
 	require.ErrorContains(t, err, "permission denied for this process, which runs as user "+becomes)
-	require.NoError(t, os.Chmod(filepath.Dir(s.file), 0o755)) //nolint:gosec // the user reads there
+	require.NoError(t, os.Chmod(filepath.Dir(s.file), 0o755)) //nolint:gosec // the user reads the new file in this folder
 	require.NoError(t, os.Chmod(s.file, 0o644))
 	require.NoError(t, os.WriteFile(s.file,
 		[]byte(s.text+"interface tun9 10.9.0.1/24 tun:tide9 kernel 10.9.0.2\n"), 0o600))
@@ -117,7 +117,7 @@ func TestADaemonBecomesTheOwnerOfItsFolder(t *testing.T) {
 	}
 }
 
-// TestAUserWhoDoesNotExist is refused before anything is opened.
+// TestAUserWhoDoesNotExist checks that an unknown user is an error before the node opens anything.
 func TestAUserWhoDoesNotExist(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	out, err := exec.CommandContext(t.Context(), nodeProgram(t), "run", "--daemon", "--socket", socket,

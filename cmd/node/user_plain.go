@@ -2,5 +2,5 @@
 
 package main
 
-// noNewPrivileges does nothing: only Linux has this feature.
+// noNewPrivileges does nothing: only Linux has this attribute.
 func noNewPrivileges() error { return nil }

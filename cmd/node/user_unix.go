@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// account is the user of a node after it has opened its devices.
+// account is the user that a node switches to after it has opened its devices.
 type account struct {
 	name     string
 	uid, gid int
 }
 
-// findAccount returns the user to become; nil: the process keeps its user. A daemon of root becomes
-// the owner of its socket's directory, unless name is set.
+// findAccount returns the user to switch to, or nil if the process keeps its user. If root starts a
+// daemon, the daemon switches to the owner of its socket's directory, unless name is set.
 func findAccount(name, socket string, daemon bool) (*account, error) {
 	root := os.Geteuid() == 0
 	if name == "" && root && daemon && socket != "" {
@@ -32,7 +32,7 @@ func findAccount(name, socket string, daemon bool) (*account, error) {
 		}
 	}
 	if name == "" {
-		return nil, nil //nolint:nilnil // nobody to become
+		return nil, nil //nolint:nilnil // no user to switch to
 	}
 	u, err := user.Lookup(name)
 	if _, unknown := errors.AsType[user.UnknownUserError](err); unknown {
@@ -52,7 +52,7 @@ func findAccount(name, socket string, daemon bool) (*account, error) {
 	}
 	switch {
 	case a.uid == os.Geteuid():
-		return nil, nil //nolint:nilnil // it is that user
+		return nil, nil //nolint:nilnil // the process already has this user
 	case !root:
 		return nil, fmt.Errorf("--user %q: only root can become another user: start the node with "+
 			"sudo, or without --user", name)
@@ -60,8 +60,8 @@ func findAccount(name, socket string, daemon bool) (*account, error) {
 	return a, nil
 }
 
-// become changes the user in all threads, permanently. The kernel clears the capabilities when no
-// user number of the process is 0.
+// become changes the user in all threads, permanently. The kernel clears the capabilities when the
+// process has no user ID 0 any more.
 func (a *account) become() error {
 	if err := syscall.Setgroups([]int{a.gid}); err != nil {
 		return fmt.Errorf("--user %s: set groups: %w", a.name, err)

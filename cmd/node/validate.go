@@ -58,14 +58,14 @@ type validation struct {
 	Problems []problem     `json:"problems"`
 
 	errs lnx.Errors
-	busy int                    // errors of this machine, not of the files
-	here bool                   // also check this machine
-	ctx  func() context.Context // of the command
+	busy int                    // number of errors that concern this machine and not the files
+	here bool                   // also check whether this machine can run the files
+	ctx  func() context.Context // returns the command's context
 }
 
 type checkedFile struct {
 	File       string `json:"file"`
-	OK         bool   `json:"ok"` // without the other files
+	OK         bool   `json:"ok"` // ignores the other files
 	Grammar    string `json:"grammar,omitempty"`
 	Interfaces int    `json:"interfaces"`
 	Neighbors  int    `json:"neighbors"`
@@ -81,7 +81,7 @@ type problem struct {
 	Note    bool   `json:"note,omitempty"` // a remark, not an error
 }
 
-// add checks one argument: a file, or every directory below a directory as a network.
+// add checks one argument: a file, or a directory. Each directory below it is a network.
 func (v *validation) add(arg string) error {
 	info, err := os.Stat(arg)
 	if err != nil {
@@ -122,7 +122,7 @@ func noFile(path string, err error, want string) error {
 	}
 	var near []string
 	ext := filepath.Ext(path)
-	list, _ := os.ReadDir(filepath.Dir(path)) // a hint
+	list, _ := os.ReadDir(filepath.Dir(path)) // only for a hint
 	for _, e := range list {
 		if filepath.Ext(e.Name()) == ext {
 			near = append(near, strings.TrimSuffix(e.Name(), ext))
@@ -158,7 +158,7 @@ func (v *validation) addPlan(path string) error {
 	return nil
 }
 
-// parse checks one file; nil: invalid.
+// parse checks one file. It returns nil if the file is invalid.
 func (v *validation) parse(path string) (*lnx.Config, error) {
 	text, err := files.Text(path, files.MaxText)
 	if err != nil {
@@ -176,7 +176,7 @@ func (v *validation) parse(path string) (*lnx.Config, error) {
 	v.errs = append(v.errs, errs...)
 	if !readable {
 		v.Files = append(v.Files, checkedFile{File: path})
-		return nil, nil //nolint:nilnil // invalid, and recorded
+		return nil, nil //nolint:nilnil // the file is invalid, and its errors are recorded
 	}
 	v.Files = append(v.Files, checkedFile{
 		File: path, OK: errs.Err() == nil, Grammar: c.Grammar.String(),

@@ -22,7 +22,7 @@ type version struct {
 	Modified bool   `json:"modified,omitempty"` // built with uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Features are the link features of this machine.
+	// Features are the features that links can use on this machine.
 	Features *link.Features `json:"features,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func thisVersion() version {
 	return versionOf(info)
 }
 
-// versionOf converts build information. Go names an unknown version (devel), for example after
+// versionOf converts build information. Go writes (devel) for an unknown version, for example after
 // -buildvcs=false.
 func versionOf(info *debug.BuildInfo) version {
 	v := unstamped()
@@ -118,8 +118,8 @@ func unstamped() version {
 	}
 }
 
-// buildMark distinguishes builds by their commit and, if the tree was modified, by a hash of the
-// program.
+// buildMark identifies a build by its commit. If the tree was modified, the mark also contains a
+// hash of the program.
 func buildMark() string {
 	v := thisVersion()
 	mark := strings.TrimSpace(v.Version + " " + v.Commit)

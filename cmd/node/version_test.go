@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The version comes from the build information. Without it, the program says that it does not know
-// its version.
+// The version comes from the build information. Without it, the program says that its version is
+// unknown.
 func TestVersionOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
