@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// typedAhead returns how many bytes wait in a terminal.
+// typedAhead returns how many typed bytes a terminal has buffered.
 func typedAhead(in io.Reader) int {
 	f, ok := in.(*os.File)
 	if !ok {

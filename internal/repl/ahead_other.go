@@ -4,5 +4,5 @@ package repl
 
 import "io"
 
-// typedAhead is 0: only Linux terminals convert a Ctrl-D to a zero.
+// typedAhead returns 0: only Linux terminals convert a Ctrl-D to a zero byte.
 func typedAhead(io.Reader) int { return 0 }

@@ -77,7 +77,7 @@ func (e *env) done(c *cobra.Command, err error) error {
 
 func (e *env) document(a any) error {
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Slice && v.IsNil() {
-		a = []struct{}{} // an empty list, not null
+		a = []struct{}{} // encodes an empty list, not null
 	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -89,8 +89,8 @@ func (e *env) document(a any) error {
 	return nil
 }
 
-// documentFailure prints a failure as JSON if the command should answer in JSON. The error is also
-// printed as text. In a stream it is the last line.
+// documentFailure also prints an error as JSON if the command answers in JSON. In a stream of lines
+// the error is the last line. It returns err, so that the caller prints the text.
 func (e *env) documentFailure(c *cobra.Command, asked bool, err error) error {
 	var failure error
 	switch {

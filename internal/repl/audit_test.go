@@ -25,8 +25,8 @@ func leaves(c *cobra.Command, each func(*cobra.Command)) {
 	}
 }
 
-// TestEveryCommand: --help prints to standard output only. An unknown flag is a usage error, with
-// nothing on standard output. Every command with an answer has --json.
+// TestEveryCommand checks that --help prints to standard output only, that an unknown flag is a
+// usage error with nothing on standard output, and that every command with an answer has --json.
 func TestEveryCommand(t *testing.T) {
 	count := 0
 	leaves(open(t, &fake{}, Config{}).tree(), func(c *cobra.Command) {
@@ -51,11 +51,11 @@ func TestEveryCommand(t *testing.T) {
 	assert.Greater(t, count, 40)
 }
 
-// inJSON has a line for every command, by the command's name. Commands that run until they are
-// stopped are tested elsewhere.
+// inJSON has a line for every command, by the command's name. It leaves out commands that run until
+// the user stops them. Other tests cover those.
 var inJSON = map[string]string{
-	"events": "", // TestEventsUntilCtrlC
-	"source": "", // its lines are other commands
+	"events": "", // see TestEventsUntilCtrlC
+	"source": "", // the file contains other commands
 	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
 	"route get": "route get 10.0.0.9",
 	"route del": "route del default", "lossyforward": "lossyforward 2", "lossy": "lossy 0.02",
@@ -81,12 +81,12 @@ var inJSON = map[string]string{
 	"watch": "watch -c 1 routes", "sleep": "sleep 0", "help": "help",
 }
 
-// alone are the commands whose name alone is a valid line.
+// alone lists the commands that are valid lines without arguments.
 var alone = strings.Fields(`interfaces li neighbors ln routes lr rip sockets ls lc doors transfers wait show
 	reload clear history quit`)
 
-// TestEveryCommandInJSON: with --json each command prints only JSON documents to standard output,
-// one per line. A session with --json prints the same.
+// TestEveryCommandInJSON checks that with --json each command prints only JSON documents to
+// standard output, one per line. A session with --json prints the same.
 func TestEveryCommandInJSON(t *testing.T) {
 	answering := func() *fake {
 		f := &fake{}
@@ -129,7 +129,7 @@ func TestEveryCommandInJSON(t *testing.T) {
 	})
 }
 
-// TestTextAndJSON: --json comes before an argument that takes the rest of the line.
+// TestTextAndJSON checks that --json precedes an argument that takes the rest of the line.
 func TestTextAndJSON(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	require.NoError(t, s.Execute(t.Context(), "s --json 1 a --json b"))
@@ -139,7 +139,7 @@ func TestTextAndJSON(t *testing.T) {
 	assert.Equal(t, "Sent 8 bytes\n", s.out.String())
 }
 
-// TestManual: the manual describes each command of the shell, with its flags.
+// TestManual checks that the manual describes each command of the shell with its flags.
 func TestManual(t *testing.T) {
 	list := Manual()
 	names := map[string]Entry{}

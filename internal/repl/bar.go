@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// drawBars shows the progress of transfers: in the prompt while there is one, so that typing is not
-// disturbed, or else in a line below the output, if that is a terminal.
+// drawBars shows the progress of transfers: in the prompt while it is shown, so that typing is not
+// disturbed, and otherwise in a line below the output, if the output is a terminal.
 func (s *Shell) drawBars() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Shell) drawBars() {
 	s.editor.SetPrompt(s.prompt())
 }
 
-// prompt names the node and the running transfers. The caller holds the lock.
+// prompt contains the node's name and the running transfers. The caller holds the lock.
 func (s *Shell) prompt() string {
 	name := s.env.node.Name
 	if s.env.cfg.Color {
@@ -39,8 +39,8 @@ func (s *Shell) prompt() string {
 	return name + "> "
 }
 
-// barLine formats all running transfers in one line. On a narrow terminal it omits the bar, then
-// the names.
+// barLine formats all running transfers in one line. On a narrow terminal it omits the bars first,
+// and then the names.
 func barLine(jobs []*job, width int) string {
 	line := ""
 	for _, style := range []struct {
@@ -68,7 +68,7 @@ func barLine(jobs []*job, width int) string {
 	return clip(line, width-1)
 }
 
-// shortBars is barLine for the prompt: it leaves most of the line for typing.
+// shortBars is like barLine, but leaves most of the line for typing.
 func shortBars(jobs []*job, width int) string {
 	var parts []string
 	for _, j := range jobs {
@@ -81,7 +81,7 @@ func shortBars(jobs []*job, width int) string {
 		}
 		part := Bar(j.progress, cells, j.stalled())
 		if width < 60 {
-			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // only the percentage
+			part, _, _ = strings.Cut(strings.TrimLeft(part, " "), " ") // keeps only the percentage
 			if j.progress.Total < 0 {
 				part = strings.TrimLeft(size(float64(j.progress.Offset+j.progress.Bytes)), " ")
 			}
@@ -97,9 +97,9 @@ func shortBars(jobs []*job, width int) string {
 	return strings.Join(parts, "")
 }
 
-// Bar formats a transfer's progress: a bar of this many cells, percentage, rate and remaining time.
-// If the size is unknown, it has only the bytes and the rate. A stalled transfer has neither rate
-// nor remaining time.
+// Bar formats a transfer's progress: a bar of cells characters, the percentage, the rate and the
+// remaining time. If the size is unknown, it formats only the bytes and the rate. It omits the rate
+// and the remaining time of a stalled transfer.
 func Bar(p control.Progress, cells int, stalled bool) string {
 	rate := 0.0
 	if p.Elapsed > 0 {
@@ -131,7 +131,7 @@ func Bar(p control.Progress, cells int, stalled bool) string {
 	return text
 }
 
-// size formats a number of bytes with three digits and a decimal unit, always in the same width.
+// size formats a number of bytes in a fixed width, with three digits and a decimal unit.
 func size(n float64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
 	i := 0

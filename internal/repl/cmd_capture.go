@@ -79,8 +79,8 @@ func captureCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// nearFace matches words that look like the name of an interface and are not part of a filter. The
-// node's error lists its interfaces.
+// nearFace matches words that look like the name of an interface and cannot be part of a filter.
+// For such a name the node's error lists its interfaces.
 var nearFace = regexp.MustCompile(`^(if[0-9]+|tun.*)$`)
 
 // captureWhat sets the interface and the filter of a capture from its arguments.
@@ -119,7 +119,7 @@ func captureLines(e *env, c *cobra.Command, req *control.Record) error {
 	}
 	req.Packet = func(p control.Packet) {
 		if asJSON {
-			_ = e.line("packet", p) // plain values
+			_ = e.line("packet", p) // the type always encodes
 			return
 		}
 		e.screen.data(packetLine(e, &p))
@@ -192,7 +192,7 @@ func captureOut(e *env, c *cobra.Command, req *control.Record) error {
 			"`node ctl NODE capture ... -w - | wireshark -k -i -`")
 	}
 	e.endless()
-	req.File = "" // the node sends the packets
+	req.File = "" // the node sends the packets instead
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	req.Piece = func(b []byte) {

@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Commands of the course's nodes that have no long name here, or that print their own table under a
-// short name. The course's specification defines headers and rows exactly.
+// This file has the commands of the course's nodes that have no long name here, or that print their
+// own table under a short name. The course's specification defines headers and rows exactly.
 
 const (
 	interfacesHead = "Name  Addr/Prefix State\n"
@@ -95,8 +95,8 @@ func courseRoutes(e *env) *cobra.Command {
 		})
 }
 
-// courseTable is a command that prints a table, or writes it to a file like the course's nodes of
-// 2022.
+// courseTable returns a command that prints a table, or writes it to a file, as the course's nodes
+// of 2022 do.
 func courseTable(e *env,
 	name, short string, ask func(*cobra.Command) (any, string, error),
 ) *cobra.Command {
@@ -122,7 +122,8 @@ func courseTable(e *env,
 	})
 }
 
-// writeTable writes a table to a file. It replaces only such a table, and follows no symbolic link.
+// writeTable writes a table to a file. It replaces a file only if that contains such a table, and
+// does not follow symbolic links.
 func writeTable(path, text string) error {
 	file, err := files.Machine().Edit(path, 0o666)
 	if err != nil {
@@ -154,7 +155,7 @@ func writeTable(path, text string) error {
 	return file.Close()
 }
 
-// unwritten returns the error of a file that could not be written.
+// unwritten explains why a file could not be written.
 func unwritten(path string, err error) error {
 	folder := filepath.Dir(path)
 	if info, e := os.Stat(path); e == nil && info.IsDir() {
@@ -183,7 +184,7 @@ func courseAlgorithms(e *env) *cobra.Command {
 	})
 }
 
-// infoCommand is `sockets -i` of one connection.
+// infoCommand returns the short form of `sockets -i` for one connection.
 func infoCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:               "info SID",
@@ -204,7 +205,7 @@ func infoCommand(e *env) *cobra.Command {
 	})
 }
 
-// maxDelay is the maximum of `delay`, in seconds.
+// maxDelay is the maximum argument of `delay`, in seconds.
 const maxDelay = 3600
 
 func delayCommand(e *env) *cobra.Command {
@@ -232,8 +233,8 @@ func delayCommand(e *env) *cobra.Command {
 	})
 }
 
-// delayWords translates `delay SECONDS [FRACTION]` to arguments of impair, where a share of the
-// packets may pass without the delay.
+// delayWords converts the arguments SECONDS [FRACTION] of `delay` to arguments of impair. FRACTION
+// is the share of packets that pass without the delay.
 func delayWords(c *cobra.Command, args []string) (string, error) {
 	number := func(word string, most float64) (float64, error) {
 		n, err := strconv.ParseFloat(word, 64)

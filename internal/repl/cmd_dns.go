@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// isName reports whether a word can only be a name. An address has no letter, or a colon (RFC 1123
-// §2.1).
+// isName reports whether a word is a name and not an address. An IPv4 address has no letter, and an
+// IPv6 address has a colon (RFC 1123 §2.1).
 func isName(word string) bool {
 	return !strings.ContainsAny(word, ":[]/%") && strings.ContainsFunc(word, unicode.IsLetter)
 }
@@ -41,7 +41,7 @@ func (e *env) host(c *cobra.Command, word string) (netip.Addr, error) {
 	return a, nil
 }
 
-// lookup returns the first address of a name.
+// lookup resolves a name and returns the first address.
 func (e *env) lookup(c *cobra.Command, name string, four, six bool) (netip.Addr, error) {
 	req := control.Resolve{Name: name}
 	switch {
@@ -61,7 +61,7 @@ func (e *env) lookup(c *cobra.Command, name string, four, six bool) (netip.Addr,
 	return found.Addrs[0], nil
 }
 
-// hostPort parses HOST:PORT, whose host is an address or a name.
+// hostPort parses HOST:PORT. HOST is an address or a name.
 func (e *env) hostPort(c *cobra.Command, word string) (netip.AddrPort, error) {
 	to, err := netip.ParseAddrPort(word)
 	host, port, splits := net.SplitHostPort(word)
@@ -79,9 +79,9 @@ func (e *env) hostPort(c *cobra.Command, word string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, n), err
 }
 
-// everyName makes commands accept names where their usage lines have ADDR: it replaces them by
-// addresses before the commands check their arguments. Some commands print the name, and the ADDR
-// of splice is the node's own.
+// everyName makes commands accept a name wherever their usage lines have ADDR. It replaces names by
+// addresses before the commands check their arguments. The exceptions are commands that print the
+// name, and splice, whose ADDR is the node's own.
 func everyName(e *env, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		everyName(e, sub)
@@ -241,7 +241,7 @@ func joinAddrs(list []netip.Addr) string {
 	return strings.Join(words, ", ")
 }
 
-// printCounts formats counters, such as ", ignored: wrong ID 2".
+// printCounts formats counters after a title, such as ", ignored: wrong ID 2".
 func printCounts(title string, counts []control.DNSCount) string {
 	var parts []string
 	for _, c := range counts {

@@ -229,7 +229,7 @@ func doorsCloseCommand(e *env) *cobra.Command {
 func sayGoingOn(ctx context.Context, e *env, ids []int) {
 	list, err := control.Ask(ctx, e.op, control.Doors{})
 	if err != nil {
-		return // the port forwards are closed
+		return // the port forwards are already closed
 	}
 	for i := range list {
 		if d := &list[i]; d.Open > 0 && d.Network != "udp" && slices.Contains(ids, d.ID) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// errNoEcho: the statistics have been printed already.
+// errNoEcho is returned after the statistics have been printed.
 var errNoEcho = errors.New("some messages were lost or changed")
 
 type echoFlags struct {
@@ -97,7 +97,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	}
 	switch {
 	case streams(c):
-		req.Each = func(r control.EchoReply) { _ = e.line("each", r) } // plain values
+		req.Each = func(r control.EchoReply) { _ = e.line("each", r) } // the type always encodes
 	case !e.json(c) && !o.quiet:
 		req.Each = func(r control.EchoReply) { e.screen.data(printEcho(&r)) }
 	}
@@ -111,7 +111,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	if result.Received < result.Sent && c.Context().Err() == nil {
 		err := failed(c, errNoEcho)
 		if e.interactive() {
-			return &told{err} // the statistics show it
+			return &told{err} // the printed statistics show it
 		}
 		return &documented{err}
 	}

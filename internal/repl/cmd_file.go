@@ -50,13 +50,13 @@ func sendFileCommand(e *env) *cobra.Command {
 
 const noVerifyUsage = "do not compare the SHA-256 of both ends"
 
-// streamed returns tell, or a function that also prints each call as a line of JSON, if requested.
+// streamed returns tell. With JSON output, each call of the function also prints a line.
 func streamed(e *env, c *cobra.Command, tell progress) progress {
 	if !streams(c) {
 		return tell
 	}
 	return func(p control.Progress) {
-		_ = e.line("progress", p) // plain values
+		_ = e.line("progress", p) // the type always encodes
 		tell(p)
 	}
 }
@@ -102,7 +102,7 @@ func recvFileCommand(e *env) *cobra.Command {
 	return e.streamFlag(e.jsonFlag(c))
 }
 
-// resuming returns a function that first prints the offset for the sender, and then calls tell.
+// resuming returns a function that first prints the sender's start offset, and then calls tell.
 func resuming(e *env, path string, tell progress) progress {
 	said := false
 	return func(p control.Progress) {
@@ -136,7 +136,7 @@ func transfersCommand(e *env) *cobra.Command {
 	})
 }
 
-// printUnderway formats one line for each transfer.
+// printUnderway formats one line for each running transfer.
 func printUnderway(list []control.Underway) string {
 	var b strings.Builder
 	for i := range list {
@@ -191,7 +191,7 @@ func cancelCommand(e *env) *cobra.Command {
 			}
 			list, err := control.Ask(c.Context(), e.op, control.Transfers{})
 			for i := range list {
-				// The transfer may have ended meanwhile.
+				// Ignore errors of a transfer that has ended in the meantime.
 				err = control.Order(c.Context(), e.op, control.StopTransfer{ID: list[i].ID})
 				if errors.Is(err, control.ErrNoSuchTransfer) {
 					err = nil
@@ -202,14 +202,14 @@ func cancelCommand(e *env) *cobra.Command {
 	}
 }
 
-// transferNumbers completes the argument of `cancel`.
+// transferNumbers completes the number that `cancel` takes.
 func (e *env) transferNumbers(ctx context.Context, _ string) []string {
 	return append([]string{"all"}, listWords(ctx, e, control.Transfers{},
 		func(t *control.Underway) string { return strconv.Itoa(t.ID) })...)
 }
 
-// printTransfer formats the result of a transfer: the course's line with rate and digest, and for a
-// sender what limited it.
+// printTransfer formats the result of a transfer: the course's line with the rate and the digest,
+// and for a sender the reason that limited the rate.
 func printTransfer(t control.Transfer) string {
 	verb := "Received"
 	if t.Sent {
@@ -237,7 +237,7 @@ func printTransfer(t control.Transfer) string {
 }
 
 func took(seconds float64) string {
-	if seconds < 0.9995 { // 0.9996 would be 1e+03 ms
+	if seconds < 0.9995 { // because 0.9996 s would print as 1e+03 ms
 		return fmt.Sprintf("%.3g ms", seconds*1000)
 	}
 	return fmt.Sprintf("%.3f s", seconds)

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// impairHelp lists the keywords. The node parses them; a test compares the list with the parser's.
+// impairHelp lists the keywords. The node parses them. A test compares this list with the parser's.
 const impairHelp = `Impair the link of IF for packets that are sent (out), received (in) or both.
 The arguments replace IF's previous settings. ` + "`off`" + ` removes them; without
 arguments IF's settings and counters are shown, and without IF those of all
@@ -65,7 +65,7 @@ func impairCommand(e *env) *cobra.Command {
 	})
 }
 
-// impairWords returns the keywords at the start of the help's lines.
+// impairWords returns the first word of each line of the help that describes a keyword.
 func impairWords() []string {
 	var list []string
 	for line := range strings.Lines(impairHelp) {
@@ -106,11 +106,11 @@ func runImpair(e *env, c *cobra.Command, args []string) error {
 	})
 }
 
-// nothing is a node's description of a link without impairments.
+// nothing is how a node describes a link without impairments.
 const nothing = "nothing"
 
-// printImpairments formats two paragraphs for each direction: the settings and the counters.
-// Directions that never had an impairment are omitted unless all is set.
+// printImpairments formats two paragraphs for each direction: the settings and the counters. Unless
+// all is set, it omits directions that never had an impairment.
 func printImpairments(list []control.Impairment, all bool) string {
 	var b strings.Builder
 	for _, i := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// natTypes are the types of mappings and filters.
+// natTypes are the types of mapping and filtering.
 var natTypes = []string{"endpoint-independent", "address-dependent", "symmetric"}
 
 func natCommand(e *env) *cobra.Command {

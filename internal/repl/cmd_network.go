@@ -120,7 +120,7 @@ func lossyCommand(e *env) *cobra.Command {
 	})
 }
 
-// setLoss executes lossyforward (whole is 100) and lossy (whole is 1).
+// setLoss executes lossyforward (in percent: whole is 100) and lossy (a fraction: whole is 1).
 func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	if len(args) == 0 {
 		return show(e, c, control.Loss{}, printLoss)
@@ -136,8 +136,8 @@ func setLoss(e *env, c *cobra.Command, args []string, whole float64) error {
 	return show(e, c, req, func(list []control.LinkLoss) string { return printLossSet(req, list) })
 }
 
-// printCounters formats one direction like ip -s link, followed by each drop reason; with -ss each
-// has its own line.
+// printCounters formats the counters of one direction like ip -s link, followed by each drop
+// reason. With -ss each reason has its own line.
 func printCounters(direction string, c control.Counters, stats int) string {
 	var dropped uint64
 	reasons := make([]string, 0, len(c.Drops))
@@ -201,7 +201,7 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 	}
 	name := set.Iface
 	if _, err := strconv.Atoi(name); err == nil && len(on) == 1 {
-		name = on[0].Iface // the argument was the number
+		name = on[0].Iface // the argument was the interface's number
 	}
 	text += " on " + name
 	return text
@@ -209,8 +209,8 @@ func printLossSet(set control.SetLoss, on []control.LinkLoss) string {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'g', 6, 64) + "%" }
 
-// printNeighbors formats the course's table. With stats, the state of each neighbor follows,
-// otherwise only the state of those with a problem.
+// printNeighbors formats the course's table. With stats it adds the state of each neighbor.
+// Without, it adds only the states of neighbors with a problem.
 func printNeighbors(list []control.Neighbor, stats bool) string {
 	head := "Iface|          VIP|          UDPAddr"
 	if stats {
@@ -237,7 +237,7 @@ func printNeighbors(list []control.Neighbor, stats bool) string {
 	return text + notes.String()
 }
 
-// isDiscovered reports whether a state is one of neighbor discovery, which counts no packets.
+// isDiscovered reports whether neighbor discovery set the state, which counts no packets.
 func isDiscovered(s control.NeighborState) bool {
 	return slices.Contains([]control.NeighborState{
 		control.NeighborReachable, control.NeighborStale, control.NeighborDelay,
@@ -245,7 +245,7 @@ func isDiscovered(s control.NeighborState) bool {
 	}, s)
 }
 
-// neighborNote describes a problem of a neighbor that the table has no column for.
+// neighborNote describes a problem of a neighbor if the table has no column for it.
 func neighborNote(n *control.Neighbor) string {
 	why := ""
 	if n.Problem != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of perf, as in iperf3.
+// These limits of perf are those of iperf3.
 const (
 	mostPerfSeconds = 86400
 	mostPerfOmit    = 600
@@ -123,7 +123,7 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	show := &perfText{format: o.format}
 	switch {
 	case streams(c):
-		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
+		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // the type always encodes
 		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
 	case !e.json(c):
 		e.screen.data(fmt.Sprintf("Connecting to host %s, port %d", req.Addr, o.port))
@@ -133,7 +133,7 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	report, err := control.Ask(c.Context(), e.op, *req)
 	switch {
 	case err != nil && streams(c):
-		_ = e.line("error", err.Error()) // plain values
+		_ = e.line("error", err.Error()) // the type always encodes
 	case err != nil && e.json(c):
 		_ = e.document(perfFailure(err))
 	case err != nil:
@@ -153,7 +153,7 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 	return err
 }
 
-// perfFailure returns a report with only an error, as in iperf3.
+// perfFailure returns a report that contains only an error, as iperf3 does.
 func perfFailure(err error) control.PerfReport {
 	return control.PerfReport{
 		Start:     control.PerfStart{Connected: []control.PerfConnected{}},
@@ -176,7 +176,7 @@ func perfServer(e *env, c *cobra.Command, o *perfFlags) error {
 	switch {
 	case o.daemon:
 	case streams(c):
-		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // plain values
+		req.Start = func(r control.PerfStart) { _ = e.line("start", r) } // the type always encodes
 		req.Interval = func(r control.PerfInterval) { _ = e.line("interval", r) }
 		req.Ended = func(r control.PerfEnded) { _ = e.line("end", r) }
 	case e.json(c):
@@ -267,7 +267,7 @@ func (o *perfFlags) setRate(text string) error {
 	return nil
 }
 
-// perfSize returns a function that sets at to a number of bytes or blocks.
+// perfSize returns a function that parses a number of bytes or blocks into at.
 func perfSize[T int | int64](at *T) func(text string) error {
 	return func(text string) error {
 		v, ok := perfNumber(text, 1024)
@@ -279,7 +279,7 @@ func perfSize[T int | int64](at *T) func(text string) error {
 	}
 }
 
-// perfNumber parses a number with a unit.
+// perfNumber parses a number with a unit suffix.
 func perfNumber(text string, base float64) (int64, bool) {
 	factor := 1.0
 	if i := strings.IndexAny(text, "kKmMgGtT"); i >= 0 && i == len(text)-1 {

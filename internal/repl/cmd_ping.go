@@ -21,7 +21,7 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// Limits of ping, as in iputils.
+// These limits of ping are those of iputils.
 const (
 	mostPingSize  = 65507
 	leastInterval = 0.002
@@ -29,12 +29,12 @@ const (
 	mostPattern   = 16
 )
 
-// scriptPings is the number of requests of a ping in a script without a count.
+// scriptPings is how many requests a ping without a count sends in a script.
 const scriptPings = 4
 
 type pingFlags struct {
 	req                    control.Ping
-	name                   string // of the address
+	name                   string // the name that the user typed for the address
 	quiet, stamps, numeric bool
 }
 
@@ -99,14 +99,14 @@ func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Pin
 	req := o.req
 	req.Addr, o.name = to, addr
 	if req.Size == 0 {
-		req.Size = -1 // no data, instead of the default
+		req.Size = -1 // send no data, not the default amount
 	}
 	return &req, err
 }
 
 func (o *pingFlags) setPattern(digits string) error {
 	if n := len(digits); n%2 == 1 {
-		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit is a byte
+		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit is a whole byte
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
@@ -116,7 +116,7 @@ func (o *pingFlags) setPattern(digits string) error {
 	return nil
 }
 
-// familyFlags adds the flags that require an address of one family.
+// familyFlags adds the flags that require an address of a given family.
 func familyFlags(f *pflag.FlagSet) {
 	f.BoolP("ipv4", "4", false, "ADDR must be an IPv4 address")
 	f.BoolP("ipv6", "6", false, "ADDR must be an IPv6 address")
@@ -125,7 +125,7 @@ func familyFlags(f *pflag.FlagSet) {
 func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	switch {
 	case streams(c):
-		req.Each = func(r control.Reply) { _ = e.line("each", r) } // plain values
+		req.Each = func(r control.Reply) { _ = e.line("each", r) } // the type always encodes
 	case !e.json(c):
 		from, err := sourceName(e, c, req)
 		if err != nil {
@@ -155,8 +155,8 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	return nil
 }
 
-// tooFew returns the error of a ping with fewer replies than requested, and the last problem:
-// status 1. The statistics have been printed.
+// tooFew returns the error of a ping with fewer replies than requested. The error contains the last
+// problem, and its exit status is 1. The statistics have already been printed.
 func tooFew(e *env,
 	c *cobra.Command, req *control.Ping, result *control.PingResult, problem string,
 ) error {
@@ -171,12 +171,12 @@ func tooFew(e *env,
 	}
 	err := failed(c, fmt.Errorf("%s: %s", req.Addr, why))
 	if e.interactive() {
-		return &told{err} // the statistics show it
+		return &told{err} // the printed statistics show it
 	}
 	return err
 }
 
-// pingFailed returns the error of a ping that could not start: status 2.
+// pingFailed returns the error of a ping that could not start. Its exit status is 2.
 func pingFailed(c *cobra.Command, err error) error {
 	if errors.Is(err, control.ErrUsage) {
 		return &usageError{cause: failed(c, err), use: useLine(c)}
@@ -188,7 +188,7 @@ func pingFailed(c *cobra.Command, err error) error {
 	return &statusError{error: failed(c, text), status: 2}
 }
 
-// sourceName formats the source for the banner: an address, with the interface if the user named
+// sourceName formats the source for the first line: an address, and the interface if the user named
 // it.
 func sourceName(e *env, c *cobra.Command, req *control.Ping) (string, error) {
 	source := req.Source
@@ -244,11 +244,11 @@ func pingBanner(req *control.Ping, name, from string) string {
 	return text + fmt.Sprintf("%d(%d) bytes of data.", req.Bytes(), req.Bytes()+headers)
 }
 
-// watchPing sets the callbacks that print replies as the flags require. On a terminal, a flood
+// watchPing sets the callbacks that print replies as the flags require. On a terminal, a flood ping
 // prints a dot for each request without a reply.
 func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 	dots := o.req.Flood && e.width() > 0
-	req.Outstanding = req.Outstanding || dots // as dots
+	req.Outstanding = req.Outstanding || dots // for the dots
 	answered := 0
 	req.Begun = func() { e.screen.data(banner) }
 	req.Each = func(r control.Reply) {
@@ -303,7 +303,7 @@ func printReply(r *control.Reply, size int, stamps bool) string {
 	return text
 }
 
-// printWrong formats wrong data, from the first row with a wrong byte.
+// printWrong formats wrong payload data, starting with the first row that has a wrong byte.
 func printWrong(w *control.WrongData) string {
 	var b strings.Builder
 	got := byte(0)
@@ -321,7 +321,7 @@ func printWrong(w *control.WrongData) string {
 	return b.String()
 }
 
-// pingMillis formats a round trip with three significant digits, like iputils.
+// pingMillis formats a round-trip time with three significant digits, like iputils.
 func pingMillis(d time.Duration) string {
 	us := d.Microseconds()
 	switch {

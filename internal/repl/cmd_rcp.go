@@ -26,7 +26,7 @@ func rcpCommand(e *env) *cobra.Command {
 	}, rcpEchoCommand(e), rcpCountCommand(e))
 }
 
-// Limits of the flags. RCP's timer ticks every 10 ms.
+// These are the limits of the flags. RCP's timer ticks every 10 ms.
 const (
 	mostWidth       = 1024
 	leastRCPSeconds = 0.011
@@ -80,10 +80,10 @@ func rcpCountCommand(e *env) *cobra.Command {
 	return e.jsonFlag(c)
 }
 
-// mostWrites is the maximum number of writes of the measuring client.
+// mostWrites is the maximum number of writes by the client that measures.
 const mostWrites = 1 << 20
 
-// printCounted formats the document's three lines.
+// printCounted formats the three lines that the course's document defines.
 func printCounted(r *control.RCPCounted) string {
 	return fmt.Sprintf("Sent and received %d bytes in %d writes, %s, rtt %s ms\n"+
 		"Packets sent: %d (%d DAT, %d of them retransmitted, %d ACK, %d FIN)\n"+

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// rdtCommand is the command of the reliable data transfer over UDP.
+// rdtCommand returns the command for reliable data transfer over UDP.
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
 		name: "rdt", short: "RDT: many objects in one UDP flow",
@@ -30,7 +30,7 @@ func rdtCommand(e *env) *cobra.Command {
 	}, rdtServeCommand(e), rdtListCommand(e), rdtFetchCommand(e))
 }
 
-// Limits of the flags.
+// These are the limits of the flags.
 const (
 	mostRDTWindow   = 1 << 15
 	mostRDTPayload  = 65455
@@ -66,7 +66,7 @@ func rdtFlags(c *cobra.Command, o *control.RDTOptions) {
 	Limit(c, 0.1, mostSeconds, "patience")
 }
 
-// some accepts any number of words after the required ones of the usage line.
+// some checks that a command has at least the given number of arguments.
 func some(least int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		_, list := cut(c.Use)

@@ -62,7 +62,7 @@ func routeCommand(e *env) *cobra.Command {
 	}))
 }
 
-// routeTo prints the route to an address: of the routes in use, the one with the longest prefix.
+// routeTo prints the route to an address: the route in use with the longest matching prefix.
 func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 	faces, err := ask(e, c, control.Interfaces{})
 	if err != nil {
@@ -109,20 +109,20 @@ func routeTo(e *env, c *cobra.Command, addr netip.Addr) error {
 		fieldRoutes(list[best:best+1], faces))
 }
 
-// linkLocals is the network of every link (RFC 4291 §2.5.6).
+// linkLocals is the prefix of link-local addresses, which every link has (RFC 4291 §2.5.6).
 var linkLocals = netip.MustParsePrefix("fe80::/64")
 
 // nowhere are the keywords of routes that drop packets.
 var nowhere = []string{"blackhole", "unreachable", "prohibit"}
 
-// Errors in the arguments of a route.
+// These are errors in the arguments of a route.
 var (
 	errNoPrefix = errors.New("PREFIX is missing")
 	errNoHop    = errors.New("expected via VADDR, blackhole, unreachable or prohibit after PREFIX")
 	errNoVia    = errors.New("expected PREFIX, or PREFIX via VADDR")
 )
 
-// readRoute parses PREFIX, the next hop or kind, and a metric.
+// readRoute parses PREFIX, the next hop or the kind of the route, and a metric.
 func readRoute(args []string) (req control.AddRoute, err error) {
 	if len(args) == 0 {
 		return req, errNoPrefix
@@ -154,7 +154,7 @@ func readRoute(args []string) (req control.AddRoute, err error) {
 	return req, nil
 }
 
-// readRouteGone parses PREFIX, alone or with a next hop.
+// readRouteGone parses PREFIX with an optional next hop.
 func readRouteGone(args []string) (req control.DelRoute, err error) {
 	if len(args) != 1 && (len(args) != 3 || args[1] != "via") {
 		return req, errNoVia
@@ -168,7 +168,8 @@ func readRouteGone(args []string) (req control.DelRoute, err error) {
 	return req, err
 }
 
-// readPrefix parses a prefix, a host's address or `default`, which is of the next hop's family.
+// readPrefix parses a prefix, a host's address, or `default`. The family of `default` is that of
+// the next hop.
 func readPrefix(word string, via netip.Addr) (netip.Prefix, error) {
 	switch {
 	case word == "default" && via.Is6():

@@ -145,14 +145,14 @@ func clearCommand(e *env) *cobra.Command {
 		Short: "clear the screen (also Ctrl-L)",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if e.height() == 0 || e.json(c) {
-				return e.done(c, nil) // not a terminal
+				return e.done(c, nil) // the output is not a terminal
 			}
 			return e.screen.raw([]byte(clearing))
 		},
 	}
 }
 
-// deepest is the maximum nesting of sourced files. It stops a file that sources itself.
+// deepest is the maximum depth of nested `source` commands. It stops a file that sources itself.
 const deepest = 16
 
 func sourceCommand(s *Shell) *cobra.Command {
@@ -174,7 +174,7 @@ func sleepCommand(e *env) *cobra.Command {
 			"or until the node is stopped. The script of a router can end with it, so that\n" +
 			"the router keeps running.",
 		RunE: func(c *cobra.Command, args []string) error {
-			var over <-chan time.Time // nil: never
+			var over <-chan time.Time // nil: no time limit
 			if len(args) > 0 {
 				d, err := duration(args[0])
 				if err != nil {
@@ -192,7 +192,7 @@ func sleepCommand(e *env) *cobra.Command {
 	}
 }
 
-// duration parses seconds, or a number with Go's units.
+// duration parses a number of seconds, or a duration with Go's units.
 func duration(word string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(word, 64); err == nil {
 		word += "s"

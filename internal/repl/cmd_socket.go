@@ -16,7 +16,7 @@ import (
 
 type socketFlags struct {
 	info, timers, tcp, udp, listening, noHeader bool
-	numeric, all                                bool // always on
+	numeric, all                                bool // accepted but without effect
 }
 
 func (o *socketFlags) keeps(k control.Socket) bool {
@@ -72,7 +72,7 @@ func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, er
 	return slices.DeleteFunc(list, func(k control.Socket) bool { return !o.keeps(k) }), err
 }
 
-// courseSockets is `ls`, which prints the course's table of the sockets with a number.
+// courseSockets returns the command `ls`: the course's table of the sockets with a number.
 func courseSockets(e *env) *cobra.Command {
 	var o socketFlags
 	c := &cobra.Command{
@@ -121,7 +121,7 @@ func connectCommand(e *env) *cobra.Command {
 	})
 }
 
-// mostRead limits the memory of one recv.
+// mostRead limits how many bytes one recv can ask for.
 const mostRead = 64 << 20
 
 func recvCommand(e *env) *cobra.Command {
@@ -216,7 +216,7 @@ func congestionCommand(e *env) *cobra.Command {
 	})
 }
 
-// writeAll writes n bytes of the repeated piece, one piece at a time, so that Ctrl-C can stop it.
+// writeAll writes n bytes by repeating piece. Ctrl-C stops it between two pieces.
 func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error {
 	for n > 0 {
 		part := piece[:min(n, int64(len(piece)))]
@@ -229,8 +229,8 @@ func writeAll(ctx context.Context, e *env, sid int, piece []byte, n int64) error
 	return nil
 }
 
-// printSockets formats the course's table. A connection with Info also has the second line of ss
-// -ti.
+// printSockets formats the course's table. If a connection has Info, it also formats the second
+// line of ss -ti.
 func printSockets(list []control.Socket) string {
 	const head = "<SID|      LAddr| LPort|      RAddr| RPort|       Status"
 	text := table(head, list, func(s *control.Socket) []string {
@@ -257,14 +257,14 @@ type fields []string
 
 func (f *fields) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// count adds a number that ss omits if it is zero.
+// count adds a number, unless it is zero. The program ss omits zeros, too.
 func (f *fields) count(name string, n uint64) {
 	if n > 0 {
 		f.add("%s:%d", name, n)
 	}
 }
 
-// waited adds a duration that ss omits if it is zero, and its share of another.
+// waited adds a duration and its share of the total, unless the duration is zero.
 func (f *fields) waited(name string, d, of time.Duration) {
 	switch {
 	case d < time.Millisecond:
@@ -275,8 +275,8 @@ func (f *fields) waited(name string, d, of time.Duration) {
 	}
 }
 
-// printInfo formats a connection's internal state with ss's names and units: times in milliseconds,
-// cwnd and ssthresh in segments. Fields that ss does not have are at the end.
+// printInfo formats a connection's internal state with the names and units of ss: times in
+// milliseconds, cwnd and ssthresh in segments. Fields that ss does not have follow at the end.
 func printInfo(i *control.Info) string {
 	var f fields
 	for _, o := range []struct {
@@ -305,13 +305,13 @@ func printInfo(i *control.Info) string {
 	if i.Limited != "" {
 		f.add("limited:%s", i.Limited)
 	}
-	if i.LimitedFor > 0 { // the kernel does not report it for a program's connection
+	if i.LimitedFor > 0 { // the kernel reports no such time for its own connections
 		f.add("since:%sms", millis(i.LimitedFor))
 	}
 	return strings.Join(f, " ")
 }
 
-// path adds the path's properties and the windows.
+// path adds the properties of the path and the windows.
 func (f *fields) path(i *control.Info) {
 	if i.SendScale >= 0 {
 		f.add("wscale:%d,%d", i.SendScale, i.RecvScale)
@@ -394,7 +394,7 @@ func segments(bytes, mss int) int {
 	return bytes / mss
 }
 
-// printData formats received data: escaped for a terminal, unchanged for a file.
+// printData formats received data. On a terminal it escapes control characters.
 func printData(e *env, d control.Data) string {
 	text := string(d.Bytes)
 	if e.interactive() {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The commands of this file take the rest of the line as it was typed, with quotes and blanks.
+// The commands of this file take the rest of the line as typed, with its quotes and spaces.
 
 func writeCommand(e *env) *cobra.Command {
 	return &cobra.Command{
@@ -33,9 +33,9 @@ func writeCommand(e *env) *cobra.Command {
 	}
 }
 
-// sendCommand is two commands with one name: a test packet to an address, and the course's write to
-// a socket if the first word is a number. If the node's file has the old syntax, the protocol
-// number precedes the text, as it did there.
+// sendCommand returns a command with two functions. It sends a test packet to an address, or writes
+// to a socket, as in the course, if the first word is a number. If the node's file has the old
+// syntax, the protocol number comes before the text, as in the old nodes.
 func sendCommand(e *env) *cobra.Command {
 	use := "send ADDR TEXT"
 	long := "Send a test packet (protocol 0) with TEXT, the rest of the line\n" +
@@ -115,7 +115,7 @@ func writeText(e *env, c *cobra.Command, word, text string) error {
 	return e.answer(c, control.Written{Bytes: int(n)}, fmt.Sprintf("Sent %d bytes", n))
 }
 
-// fillByte parses FILL's byte: one character, or a number of at least two characters.
+// fillByte parses the byte for FILL: one character, or a number of at least two characters.
 func fillByte(c *cobra.Command, word string) (byte, error) {
 	if len(word) == 1 {
 		return word[0], nil
@@ -127,8 +127,8 @@ func fillByte(c *cobra.Command, word string) (byte, error) {
 	return byte(n), nil
 }
 
-// rest returns the argument of a command that takes the line as typed, without leading blanks and
-// --json.
+// rest returns the argument of a command that takes the line as typed. It removes leading spaces
+// and --json.
 func rest(c *cobra.Command, args []string) string {
 	text := strings.TrimLeft(strings.Join(args, " "), " \t")
 	if word, more := cut(text); word == jsonWord && c.Flags().Set("json", "true") == nil {

@@ -69,7 +69,7 @@ func (e *env) tracedWords(ctx context.Context, prefix string) []string {
 
 func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 	e.endless()
-	req.Segment = func(g control.TracedSegment) { _ = e.line("segment", g) } // plain values
+	req.Segment = func(g control.TracedSegment) { _ = e.line("segment", g) } // always encodes
 	done, err := ask(e, c, *req)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func traceJSON(e *env, c *cobra.Command, req *control.Trace) error {
 	return e.line("result", done)
 }
 
-// trainWait is how long a segment waits for others to be drawn with it.
+// trainWait is how long the ladder keeps a segment, so that it can draw several segments together.
 const trainWait = 20 * time.Millisecond
 
 func drawTrace(e *env, c *cobra.Command, req *control.Trace, cfg text.LadderConfig) error {

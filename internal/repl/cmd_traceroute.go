@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of traceroute, as in the program of that name.
+// These limits are those of the program traceroute.
 const (
 	mostHops     = 255
 	mostQueries  = 10
@@ -117,7 +117,7 @@ func (o *traceFlags) request(
 	return &req, nil
 }
 
-// setWaits parses -w: the maximum wait, and two factors of other replies' times.
+// setWaits parses -w: the maximum wait, and two factors relative to the times of other replies.
 func (o *traceFlags) setWaits(text string) error {
 	var n [3]float64
 	words := strings.Split(text, ",")
@@ -131,7 +131,7 @@ func (o *traceFlags) setWaits(text string) error {
 		}
 		n[i] = v
 		if v == 0 {
-			n[i] = -1 // disabled
+			n[i] = -1 // this limit is disabled
 		}
 	}
 	o.req.Wait, o.req.Here, o.req.Near = inSeconds(n[0]), n[1], n[2]
@@ -155,7 +155,7 @@ func runTraceroute(
 ) error {
 	switch {
 	case streams(c):
-		req.Each = func(h control.Hop) { _ = e.line("each", h) } // plain values
+		req.Each = func(h control.Hop) { _ = e.line("each", h) } // the type always encodes
 	case !e.json(c):
 		e.screen.data(fmt.Sprintf("traceroute to %s (%s), %d hops max, %d byte packets",
 			name, req.Addr, req.MaxHops, req.Size))

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// mostDatagram is the maximum payload of a UDP datagram in an IPv4 packet.
+// mostDatagram is the maximum UDP payload in an IPv4 packet.
 const mostDatagram = 65507
 
-// udpCommand is the command for datagrams. It takes the line as typed, because of TEXT.
+// udpCommand returns the command for datagrams. It takes the line as typed, because of TEXT.
 func udpCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "udp listen PORT | send ADDR PORT TEXT",

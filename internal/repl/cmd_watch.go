@@ -35,7 +35,7 @@ const (
 	mostPeriod  = 24 * time.Hour
 )
 
-// repeatCommand is `watch`.
+// repeatCommand returns the command `watch`.
 func repeatCommand(s *Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:                "watch [-n SEC] [-c N] [--json] COMMAND...",
@@ -58,12 +58,12 @@ func repeatCommand(s *Shell) *cobra.Command {
 	}
 }
 
-// endless are the commands that run until they are stopped, or that change the session.
+// endless lists the commands that run until the user stops them, and those that change the session.
 var endless = []string{
 	"watch", "events", "trace", "source", "quit", "sleep", "wait", "sendfile", "recvfile", "recv",
 }
 
-// readWatch parses the flags before the command, and the period after it.
+// readWatch parses the flags before the command and the period.
 func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	o := &watchFlags{every: watchPeriod, json: s.env.cfg.JSON}
 	number := func(flag string) (string, error) {
@@ -118,7 +118,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 	}
 	about := lookup(c.Root(), words[0])
 	if about == nil {
-		_, err := arguments(c.Root(), text) // for its error
+		_, err := arguments(c.Root(), text) // returns the error of the flags
 		return nil, err
 	}
 	if slices.Contains(endless, about.Name()) ||
@@ -169,7 +169,7 @@ func watchLine(s *Shell, c *cobra.Command, o *watchFlags) error {
 		text, err := once(ctx, s, o)
 		switch {
 		case ctx.Err() != nil:
-			return nil // q or Ctrl-C
+			return nil // the user pressed q or Ctrl-C
 		case errors.Is(err, control.ErrUsage):
 			return err
 		case o.json:
@@ -232,7 +232,7 @@ func watchJSON(s *Shell, at time.Time, o *watchFlags, text string, err error) er
 	case len(lines) == 1 && json.Valid([]byte(lines[0])):
 		w.Answer = json.RawMessage(lines[0])
 	default: // the command has no JSON output
-		w.Answer, _ = json.Marshal(text) // a string always has JSON
+		w.Answer, _ = json.Marshal(text) // a string always encodes
 	}
 	return s.env.line("answer", w)
 }

@@ -163,8 +163,8 @@ func TestLinesBecomeRequests(t *testing.T) {
 	}
 }
 
-// TestCaptureOfNoInterface: an argument that looks like an interface's name is not taken as a
-// filter. The node's error lists the interfaces.
+// TestCaptureOfNoInterface checks that an argument that looks like an interface's name is not
+// parsed as a filter. The node's error lists the interfaces.
 func TestCaptureOfNoInterface(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]control.StartCapture{
@@ -178,7 +178,7 @@ func TestCaptureOfNoInterface(t *testing.T) {
 	}
 }
 
-// withoutCalls returns a request without its functions, which cannot be compared.
+// withoutCalls returns a request without its functions, because functions cannot be compared.
 func withoutCalls(req any) any {
 	switch r := req.(type) {
 	case control.Ping:
@@ -221,7 +221,7 @@ func TestALongFillIsWrittenInPieces(t *testing.T) {
 	assert.Equal(t, "Sent 150000 bytes\n", s.out.String())
 }
 
-// The usage lines of the commands with many flags.
+// These are the usage lines of the commands with many flags.
 const (
 	pingUse = "ping ADDR [-A] [-b] [-c N] [-w SECONDS] [-f] [-i SECONDS] [-4] [-6] [--json]" +
 		" [--json-stream] [-n] [-O] " +
@@ -389,7 +389,8 @@ func TestWrongLinesAskNothing(t *testing.T) {
 	}
 }
 
-// TestErrorsForPeople: the node's errors are printed without internal terms, and with advice.
+// TestErrorsForPeople checks that the node's errors are printed without internal terms, and with
+// advice.
 func TestErrorsForPeople(t *testing.T) {
 	var answer error
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -496,7 +497,7 @@ func TestInterruptEndsTheCommandThatRuns(t *testing.T) {
 	s.Interrupt()
 	require.ErrorIs(t, <-done, ErrInterrupted)
 	require.NoError(t, s.run(t.Context(), "routes"))
-	s.Interrupt() // nothing runs yet: it cancels the line that was just typed
+	s.Interrupt() // no command runs yet: this cancels the line that was just typed
 	require.ErrorIs(t, s.run(t.Context(), "sleep"), ErrInterrupted)
 	assert.Equal(t, 130, ExitCode(ErrInterrupted))
 }
@@ -510,7 +511,7 @@ func TestSleepEndsByItselfAndByItsContext(t *testing.T) {
 	require.ErrorIs(t, s.Execute(ctx, "sleep"), context.DeadlineExceeded)
 }
 
-// A script stops if a page does not exist.
+// A script stops at a page that does not exist.
 func TestFetchFailsAsItsServerDoes(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	err := s.Execute(t.Context(), "fetch 10.0.0.1/missing")
@@ -542,7 +543,7 @@ func TestEveryReadOutHasJSON(t *testing.T) {
 	}
 }
 
-// Commands that take the rest of the line as text have no flags, so the session decides on JSON.
+// Commands that take the rest of the line as text have no flags, so the session's format applies.
 func TestTextCommandsFollowTheSession(t *testing.T) {
 	for _, line := range []string{"send 10.0.0.1 hello", "s 1 hello", "send 1 FILL x 70000"} {
 		s := open(t, &fake{}, Config{JSON: true})

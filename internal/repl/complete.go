@@ -18,14 +18,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// completer lists the words for one position of a line. The prefix only saves work.
+// completer lists candidates for one argument. It may ignore the prefix.
 type completer func(ctx context.Context, prefix string) []string
 
 // patience is how long Tab waits for the node's answer.
 const patience = 500 * time.Millisecond
 
-// Complete lists the words that can replace the line's last, unfinished word. A directory, which is
-// itself unfinished, ends in a slash.
+// Complete lists the words that can replace the last, unfinished word of the line. A directory ends
+// in a slash, because the path may continue.
 func (s *Shell) Complete(line string) []string {
 	head, last := line[:lastWord(line)], line[lastWord(line):]
 	words, err := split(head)
@@ -36,10 +36,10 @@ func (s *Shell) Complete(line string) []string {
 	if !FlagsFit(root, words) {
 		return nil
 	}
-	root = s.tree() // the flags of the other tree are set
+	root = s.tree() // FlagsFit has set the flags of the other tree
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// Cobra's completion for shells produces the list: it knows commands, flags and
+	// Cobra's completion for shells computes the list. It knows the commands, flags and
 	// ValidArgsFunction.
 	var out bytes.Buffer
 	root.SetOut(&out)
@@ -52,7 +52,7 @@ func (s *Shell) Complete(line string) []string {
 	for candidate := range strings.Lines(out.String()) {
 		candidate = strings.TrimSuffix(candidate, "\n")
 		if strings.HasPrefix(candidate, ":") {
-			break // the directive ends the list
+			break // the directive is the last line
 		}
 		if candidate = escape(candidate); strings.HasPrefix(candidate, last) {
 			found = append(found, candidate)
@@ -61,17 +61,17 @@ func (s *Shell) Complete(line string) []string {
 	return found
 }
 
-// FlagsFit reports whether Cobra can parse the flags of an unfinished line. Otherwise its
-// completion would print an error to the process's standard error, into the prompt. It sets the
+// FlagsFit reports whether Cobra can parse the flags of an unfinished line. If it cannot, Cobra's
+// completion would print an error to standard error, in the middle of the prompt. FlagsFit sets the
 // flags of the tree.
 func FlagsFit(root *cobra.Command, words []string) bool {
 	c, rest, err := root.Find(words)
 	if err != nil {
-		return true // Cobra finds that itself
+		return true // Cobra itself handles this error
 	}
 	err = c.ParseFlags(rest)
 	_, waits := errors.AsType[*pflag.ValueRequiredError](err)
-	return err == nil || waits // the value that is being completed
+	return err == nil || waits // waits: the user is completing this value
 }
 
 func lastWord(line string) int {
@@ -95,7 +95,7 @@ var (
 func escape(word string) string   { return escaping.Replace(word) }
 func unescape(word string) string { return unescaping.Replace(word) }
 
-// at completes each position of a command's arguments with its own completer; nil: none.
+// at returns a completion function with one completer for each argument; nil lists nothing.
 func at(places ...completer) cobra.CompletionFunc {
 	return func(
 		c *cobra.Command, args []string, prefix string,
@@ -118,11 +118,11 @@ func words(choice ...string) completer {
 	return func(context.Context, string) []string { return choice }
 }
 
-// listWords asks the node for a list and returns a word for each item, unless it is empty.
+// listWords requests a list from the node and returns a word for each item. It omits empty words.
 func listWords[T any](
 	ctx context.Context, e *env, req control.Request[[]T], word func(*T) string,
 ) (words []string) {
-	list, _ := control.Ask(ctx, e.op, req) // without an answer nothing is completed
+	list, _ := control.Ask(ctx, e.op, req) // without an answer there are no candidates
 	for i := range list {
 		if w := word(&list[i]); w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
@@ -136,7 +136,7 @@ func (e *env) interfaceNames(ctx context.Context, _ string) []string {
 		func(i *control.Interface) string { return i.Name })
 }
 
-// neighborAddrs completes the addresses of the neighbors, and ownAddrs those of the node.
+// neighborAddrs completes the addresses of the neighbors. ownAddrs completes those of the node.
 func (e *env) neighborAddrs(ctx context.Context, _ string) []string {
 	return listWords(ctx, e, control.Neighbors{},
 		func(n *control.Neighbor) string { return n.Addr.String() })
@@ -155,7 +155,7 @@ func flagWords(c *cobra.Command, flag string, f completer) {
 		return complete(c, nil, prefix)
 	})
 	if err != nil {
-		panic("BUG: repl: " + err.Error()) // no such flag
+		panic("BUG: repl: " + err.Error()) // the flag does not exist
 	}
 }
 
@@ -165,7 +165,7 @@ func (e *env) connections(ctx context.Context, _ string) []string {
 	})
 }
 
-// conversations completes connections, also those of programs that run as this host.
+// conversations completes connections, also those of programs that run on this host.
 func (e *env) conversations(ctx context.Context, _ string) []string {
 	return e.socketNumbers(ctx, func(k control.Socket) bool {
 		return k.Remote.Port() != 0 && !isUDP(k)
@@ -190,8 +190,8 @@ func (e *env) settingKeys(ctx context.Context, prefix string) []string {
 		func(v *control.Setting) string { return v.Key })
 }
 
-// completeSetting completes a setting's key, and then its value: all values if there are only a
-// few, otherwise the present one.
+// completeSetting completes a setting's key, and then its value. If there are only a few values, it
+// lists all of them, otherwise only the current one.
 func (e *env) completeSetting(
 	c *cobra.Command, args []string, prefix string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -222,7 +222,7 @@ func commandNames(
 	return at(words(names...))(c, args, prefix)
 }
 
-// fileNames completes a path; a directory ends in a slash.
+// fileNames completes a path. A directory ends in a slash.
 func fileNames(_ context.Context, prefix string) []string {
 	dir, base := filepath.Split(prefix)
 	list := cmp.Or(dir, ".")

@@ -17,7 +17,7 @@ func TestComplete(t *testing.T) {
 	}
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string][]string{
-		"":                     nil, // all: see below
+		"":                     nil, // lists everything: see below
 		"ne":                   {"neighbors"},
 		"lo":                   {"lossy", "lossyforward"},
 		"up ":                  {"if0", "if1"},
@@ -77,8 +77,8 @@ func TestTabReplacesTheLastWord(t *testing.T) {
 	assert.Equal(t, 1, length)
 }
 
-// TestTabBehindAWrongFlag completes nothing, and nothing is said into the prompt.
-func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it has the process's stderr
+// TestTabBehindAWrongFlag checks that Tab completes nothing and prints nothing into the prompt.
+func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it replaces the process's stderr
 	said, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)
 	defer said.Close()
@@ -103,7 +103,7 @@ func TestTabBehindAWrongFlag(t *testing.T) { //nolint:paralleltest // it has the
 	assert.Zero(t, info.Size(), "it is in the midst of the prompt")
 }
 
-// TestQuotesThatStayOpen are named, in front of a command, too.
+// TestQuotesThatStayOpen checks that the error names the open quote, also in a command's name.
 func TestQuotesThatStayOpen(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestNamesInCommands: commands take the name of a host where they take its address.
+// TestNamesInCommands checks that commands accept a host's name in place of its address.
 func TestNamesInCommands(t *testing.T) {
 	to := netip.MustParseAddr("10.1.0.2")
 	for line, want := range map[string]any{
@@ -26,14 +26,14 @@ func TestNamesInCommands(t *testing.T) {
 		"ping C -c 1 -q":     nil,
 		"echo C -c 1":        nil,
 		"rcp count C 9000":   nil,
-		"fetch http://C/":    nil, // the node looks it up
+		"fetch http://C/":    nil, // the node resolves the name
 		"publish 8080 [C]:x": nil,
 	} {
 		s := open(t, &fake{do: func(_ context.Context, req any) (any, error, bool) {
 			p, ok := req.(control.Ping)
 			return control.PingResult{Addr: p.Addr}, nil, ok
 		}}, Config{})
-		_ = s.Execute(t.Context(), line) // the fake does not answer all of them
+		_ = s.Execute(t.Context(), line) // the fake node does not answer every request
 		asked := s.node.requests()
 		switch {
 		case line == "fetch http://C/" || line == "publish 8080 [C]:x":
@@ -56,7 +56,7 @@ func TestNamesInCommands(t *testing.T) {
 	assert.Equal(t, 1, ExitCode(err))
 }
 
-// TestDNSCommands: the commands change the node's configuration, and print it.
+// TestDNSCommands checks that the commands change and print the node's DNS configuration.
 func TestDNSCommands(t *testing.T) {
 	state := control.DNSState{DNSConfig: control.DNSConfig{Zone: "internal"}}
 	node := &fake{do: func(_ context.Context, req any) (any, error, bool) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// behindDoors is a node with some doors.
+// behindDoors returns a node with some port forwards.
 func behindDoors() *fake {
 	return &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		switch r := req.(type) {
@@ -46,7 +46,7 @@ func behindDoors() *fake {
 	}}
 }
 
-// TestDoors holds what is printed of doors against testdata/doors.golden.
+// TestDoors compares the output for port forwards with testdata/doors.golden.
 func TestDoors(t *testing.T) {
 	transcript(t, "doors.golden", behindDoors, []string{
 		"publish 8080 10.1.0.2:80", "publish localhost:8080 10.1.0.2:80 --json",

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// smallNode is a node that answers about echoes and pages.
+// smallNode returns a node that answers requests for echoes and pages.
 func smallNode(asked *[]any) *fake {
 	peer := netip.MustParseAddrPort("10.0.0.1:7")
 	return &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -45,7 +45,8 @@ func smallNode(asked *[]any) *fake {
 	}}
 }
 
-// TestSmallOutput holds what echo, its kin and http print against testdata/small.golden.
+// TestSmallOutput compares the output of echo, discard, chargen and http with
+// testdata/small.golden.
 func TestSmallOutput(t *testing.T) {
 	var asked []any
 	transcript(t, "small.golden", func() *fake { return smallNode(&asked) }, []string{

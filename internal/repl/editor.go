@@ -14,9 +14,9 @@ import (
 type EditorConfig struct {
 	In       io.Reader
 	Out      io.Writer
-	History  string                     // its file; empty: no history
-	Complete func(line string) []string // as Shell.Complete; nil: none
-	MayStop  func() bool                // reports whether Ctrl-Z may stop the process; nil: never
+	History  string                     // path of the history file; empty: no history
+	Complete func(line string) []string // as Shell.Complete; nil: no completion
+	MayStop  func() bool                // whether Ctrl-Z may stop the process; nil: no
 }
 
 // NewEditor returns a LineReader with editing, history and completion for a terminal.
@@ -66,7 +66,7 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 		return "", ErrInterrupted
 	}
 	if err == nil && strings.TrimSpace(line) != "" {
-		// A failure to write the history is ignored.
+		// The line still runs if the history cannot be written.
 		_ = e.rl.SaveToHistory(line)
 		e.add(line)
 	}
@@ -75,7 +75,7 @@ func (e *editor) ReadLine(prompt string) (string, error) {
 
 func (e *editor) SetPrompt(prompt string) {
 	e.rl.SetPrompt(prompt)
-	// The editor's own Refresh would lose its list of completions and its search text.
+	// The editor's own Refresh would discard its list of completions and its search text.
 	_, _ = e.Stdout().Write(nil)
 }
 
@@ -84,8 +84,8 @@ func (e *editor) Close() error      { return e.rl.Close() }
 
 type tab func(line string) []string
 
-// Do implements readline.AutoCompleter: it returns what each completion adds to the current word,
-// and the word's length.
+// Do implements readline.AutoCompleter. It returns what each completion adds to the current word,
+// and the length of that word.
 func (complete tab) Do(line []rune, pos int) (tails [][]rune, length int) {
 	text := string(line[:pos])
 	last := text[lastWord(text):]

@@ -16,12 +16,12 @@ type env struct {
 	screen *screen
 	keys   keys
 
-	interactive func() bool // the lines are typed
-	single      func() bool // the session is one command
-	// background runs a transfer in the background: about names its subject, doing is the present
-	// participle.
+	interactive func() bool // reports whether the user types the lines
+	single      func() bool // reports whether the session is one command
+	// background runs a transfer in the background. The name of its subject is about. The verb in
+	// messages is doing, a present participle.
 	background func(c *cobra.Command, about, doing string, run transfer) error
-	// track shows the progress of a command until end is called.
+	// track shows the progress of a command until the caller calls end.
 	track func(name string, cancel context.CancelFunc) (advance progress, end func())
 }
 

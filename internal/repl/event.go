@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// tell shows an event. Received data goes to the output, announcements to standard error.
+// tell prints an event. Received data goes to the output, messages to standard error.
 func (s *Shell) tell(e control.Event) {
 	if s.env.cfg.JSON {
-		// Progress is shown only on request, not in each session.
+		// Only the command that requests progress prints it.
 		if _, often := e.(control.Transferring); !often {
 			s.tellJSON(e)
 		}
@@ -27,12 +27,12 @@ func (s *Shell) tell(e control.Event) {
 }
 
 func (s *Shell) tellJSON(e control.Event) {
-	// Events are plain values and always have JSON.
+	// Events are plain values, so encoding cannot fail.
 	_ = s.env.line(e.Event(), e)
 }
 
-// Describe formats an event as one line of text; empty: not worth showing. isData marks data from
-// the network for the user.
+// Describe formats an event as one line of text, or returns "" if the event needs no line. isData
+// marks data from the network for the user.
 func Describe(e control.Event) (text string, isData bool) {
 	switch e := e.(type) {
 	case control.TestReceived:
@@ -48,7 +48,7 @@ func Describe(e control.Event) (text string, isData bool) {
 		if e.Sent {
 			arrow = '>'
 		}
-		sid := "-" // not accepted yet
+		sid := "-" // the connection has not been accepted yet
 		if e.SID >= 0 {
 			sid = strconv.Itoa(e.SID)
 		}
@@ -81,7 +81,7 @@ func Describe(e control.Event) (text string, isData bool) {
 	case control.PerfEnded:
 		return describePerf(&e), false
 	case control.Transferring, control.TransferEnded:
-		// The session that started it has its own answer: see carry.
+		// The session that started the transfer prints the result: see carry.
 	}
 	return "", false
 }

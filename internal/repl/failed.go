@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// nodesVerb is the annotation of a command with another name in the node's errors.
+// nodesVerb is the annotation of a command that has a different name in the node's errors.
 const nodesVerb = "verb"
 
-// failed replaces the node's name of a command in an error by the command's own, and appends
-// advice. The error itself names its subject. Nil stays nil.
+// failed returns an error of the node with this command's name in place of the node's name for it,
+// and appends advice. A nil error stays nil.
 func failed(c *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -30,16 +30,16 @@ func failed(c *cobra.Command, err error) error {
 	return &renamed{text: name + ": " + text + help(c, err), cause: err}
 }
 
-// inside are words of errors that a user does not know.
+// inside removes internal terms that a user does not know from errors.
 var inside = strings.NewReplacer(
 	control.ErrUsage.Error()+": ", "", "tcp: config: ", "", ": open ", ": ")
 
 func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Error()), "open ") }
 
-// help returns advice on an error; empty: none.
+// help returns advice on an error, or "".
 func help(c *cobra.Command, err error) string {
 	switch {
-	case c.Parent() != c.Root(): // rcp and rdt, whose sockets are ports
+	case c.Parent() != c.Root(): // rcp and rdt: their sockets are ports
 	case errors.Is(err, control.ErrNoSuchSocket):
 		return "; `ls` lists them"
 	case errors.Is(err, control.ErrNotConnected):
@@ -48,7 +48,7 @@ func help(c *cobra.Command, err error) string {
 	return ""
 }
 
-// renamed is an error with this command's name.
+// renamed is an error whose text names this command.
 type renamed struct {
 	text  string
 	cause error
@@ -57,7 +57,7 @@ type renamed struct {
 func (r *renamed) Error() string { return r.text }
 func (r *renamed) Unwrap() error { return r.cause }
 
-// unset is failed for a setting: an unknown key or prefix is reported in one line.
+// unset is like failed, but reports an unknown key or prefix of a setting in one line.
 func unset(e *env, c *cobra.Command, key string, err error) error {
 	keys := e.settingKeys(c.Context(), "")
 	if !errors.Is(err, control.ErrUsage) || len(keys) == 0 || slices.Contains(keys, key) {

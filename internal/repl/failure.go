@@ -9,10 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Failure is the JSON output of a command that failed before its answer.
+// Failure is the JSON output of a command that failed before it printed a result.
 type Failure struct {
 	Error  string `json:"error"`
-	Status int    `json:"status"` // as of ExitCode
+	Status int    `json:"status"` // as ExitCode returns
 }
 
 // documented marks an error that was printed as JSON.
@@ -20,10 +20,10 @@ type documented struct{ error }
 
 func (d *documented) Unwrap() error { return d.error }
 
-// undocumented reports whether an error should be printed as JSON and was not.
+// undocumented reports whether an error must still be printed as JSON.
 func undocumented(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil && !errors.Is(err, control.ErrStopped) {
-		return false // the user stopped it
+		return false // the user stopped the command
 	}
 	for _, is := range []func(error) bool{is[*documented], is[*told], is[*quitting]} {
 		if is(err) {
@@ -38,8 +38,8 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// AsksJSON reports whether the words of a command contain --json, for callers that have not parsed
-// the command yet.
+// AsksJSON reports whether the words of a command contain --json. It is for callers that have not
+// parsed the command yet.
 func AsksJSON(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.Contains(strings.Fields(word), jsonWord)

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestAFailureIsADocumentToo: with --json a failed command prints one document, and the text to
-// standard error.
+// TestAFailureIsADocumentToo checks that with --json a failed command prints one document, and the
+// text to standard error.
 func TestAFailureIsADocumentToo(t *testing.T) {
 	late := func(ctx context.Context, req any) (any, error, bool) {
 		r, ok := req.(control.SendFile)
@@ -32,7 +32,7 @@ func TestAFailureIsADocumentToo(t *testing.T) {
 	for _, tt := range []struct {
 		words string
 		do    func(context.Context, any) (any, error, bool)
-		out   string // its beginning
+		out   string // start of the output
 		says  string
 		code  int
 	}{
@@ -74,7 +74,7 @@ func TestAFailureIsADocumentToo(t *testing.T) {
 	}
 }
 
-// TestAScriptInJSON prints a document for each line, also for lines that fail.
+// TestAScriptInJSON checks that each line prints a document, even if it fails.
 func TestAScriptInJSON(t *testing.T) {
 	var out, talk guarded
 	s, err := New(t.Context(), Config{
@@ -90,7 +90,7 @@ func TestAScriptInJSON(t *testing.T) {
 	assert.Contains(t, talk.String(), "x:1: cancel: 9")
 }
 
-// TestAnEmptyWord: an empty argument is not a valid path, port or name.
+// TestAnEmptyWord checks that an empty argument is not a valid path, port or name.
 func TestAnEmptyWord(t *testing.T) {
 	for line, want := range map[string]string{
 		`recvfile "" 9000`: "recvfile: PATH is empty", `sendfile '' 10.0.0.1 9`: "sendfile: PATH is empty",

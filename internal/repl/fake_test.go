@@ -16,13 +16,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// fake is a node in memory. It answers for a small fixed network and records its requests.
+// fake is a simulated node. It answers for a small fixed network and records its requests.
 type fake struct {
 	mu       sync.Mutex
 	old      bool
 	asked    []any
 	watchers map[int]func(control.Event)
-	// do, if set, answers a request; handled false leaves the answer to the fixed network.
+	// do, if set, answers a request. If it returns handled as false, the fixed network answers.
 	do func(ctx context.Context, req any) (answer any, err error, handled bool)
 }
 
@@ -112,8 +112,8 @@ func (f *fake) fixed(req any) (any, error) {
 	return fixedSocket(req)
 }
 
-// fixedCapture answers requests for captures and traces: two packets, and the segments of the
-// ladder.
+// fixedCapture answers requests for captures and traces with two packets and with the segments of
+// the ladder.
 func fixedCapture(req any) (any, bool) {
 	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	switch r := req.(type) {
@@ -375,7 +375,7 @@ func someHops(r control.Traceroute) []control.Hop {
 	return hops
 }
 
-// session is a shell on a fake node, with its output.
+// session is a shell that is connected to a fake node, with its output.
 type session struct {
 	*Shell
 	node *fake
@@ -383,7 +383,7 @@ type session struct {
 	err  *guarded
 }
 
-// guarded is a buffer that several goroutines may use.
+// guarded is a buffer that is safe for concurrent use.
 type guarded struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -13,19 +13,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// value is the value of a flag that set parses.
+// value is the value of a flag. set parses it.
 type value struct {
 	text, kind string
 	set        func(text string) error
 }
 
-// String is part of pflag.Value.
+// String implements pflag.Value.
 func (v *value) String() string { return v.text }
 
-// Type is part of pflag.Value.
+// Type implements pflag.Value.
 func (v *value) Type() string { return v.kind }
 
-// Set is part of pflag.Value.
+// Set implements pflag.Value.
 func (v *value) Set(text string) error {
 	err := v.set(text)
 	if err == nil {
@@ -34,13 +34,13 @@ func (v *value) Set(text string) error {
 	return err
 }
 
-// ValueError is the error of a flag's value: what it must be.
+// ValueError says what the value of a flag must be.
 type ValueError string
 
-// Error is part of the interface error.
+// Error implements the interface error.
 func (w ValueError) Error() string { return "must be " + string(w) }
 
-// check refuses values of a flag for which holds is false.
+// check makes a flag reject values for which holds returns false.
 func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
 	f := c.Flags().Lookup(flag)
 	parsed := f.Value
@@ -55,7 +55,7 @@ func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
 	}}
 }
 
-// Choose limits a flag to some words, which are also its completion.
+// Choose limits a flag to the given words. Tab completes them.
 func Choose(c *cobra.Command, flag string, choice ...string) {
 	flagWords(c, flag, words(choice...))
 	check(c, flag, diagnostic.OneOf(choice), func(text string) bool {
@@ -63,7 +63,7 @@ func Choose(c *cobra.Command, flag string, choice ...string) {
 	})
 }
 
-// Unlimited is the limit of a number that has none.
+// Unlimited stands for no maximum.
 const Unlimited = math.MaxFloat64
 
 const (
@@ -71,7 +71,7 @@ const (
 	mostSeconds = 1 << 31
 )
 
-// Limit refuses numbers outside of least to most.
+// Limit makes flags reject numbers below least or above most.
 func Limit(c *cobra.Command, least, most float64, flags ...string) {
 	for _, flag := range flags {
 		want := limits(c, flag, least, most)
@@ -79,13 +79,13 @@ func Limit(c *cobra.Command, least, most float64, flags ...string) {
 	}
 }
 
-// limitOrZero also allows zero.
+// limitOrZero is like Limit, but also allows zero.
 func limitOrZero(c *cobra.Command, least, most float64, flag string) {
 	want := "0, or " + limits(c, flag, least, most)
 	checkNumber(c, flag, want, func(n float64) bool { return n == 0 || n >= least && n <= most })
 }
 
-// limitWhole also refuses fractions.
+// limitWhole is like Limit, but also rejects fractions.
 func limitWhole(c *cobra.Command, least, most float64, flag string) {
 	want := limits(c, flag, least, most) + ", a whole number"
 	checkNumber(c, flag, want, func(n float64) bool {

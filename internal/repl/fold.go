@@ -2,8 +2,8 @@ package repl
 
 import "strings"
 
-// columns returns an upper bound of a text's width on a terminal. Characters below U+1100 have one
-// column, others up to two.
+// columns returns an upper bound of a text's width on a terminal. Characters below U+1100 take one
+// column, all others up to two.
 func columns(text string) int {
 	n := 0
 	for _, r := range text {
@@ -31,7 +31,7 @@ func clip(text string, width int) string {
 // textWidth is the maximum line length for a terminal of 80 columns.
 const textWidth = 78
 
-// wrapped breaks a line at blanks and indents all lines but the first.
+// wrapped breaks a line at spaces and indents all lines but the first.
 func wrapped(text, indent string) string { return wrappedTo(textWidth, text, indent) }
 
 func wrappedTo(width int, text, indent string) string {
@@ -48,7 +48,7 @@ func wrappedTo(width int, text, indent string) string {
 	return b.String()
 }
 
-// fold breaks lines that are wider than the terminal; width 0: not a terminal.
+// fold breaks lines that are wider than the terminal. If width is 0, the output is not a terminal.
 func fold(width int, text string) string { return foldUnder(width, "  ", text) }
 
 func foldUnder(width int, indent, text string) string {
@@ -64,7 +64,7 @@ func foldUnder(width int, indent, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// usageLines returns a command's usage, broken between its flags.
+// usageLines returns a command's usage. It breaks lines only between flags.
 func usageLines(width int, use string) string {
 	const indent = "       "
 	parts := strings.SplitAfter("usage: "+use, "] ")

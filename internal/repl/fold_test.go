@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// wide returns the width of a terminal that is never resized.
+// wide returns a function for the width of a terminal that is never resized.
 func wide(n int) func() int { return func() int { return n } }
 
-// Output at a terminal of 80 columns is broken between words.
+// On a terminal of 80 columns, lines are broken between words.
 func TestFold(t *testing.T) {
 	long := strings.Repeat("seven", 20)
 	for text, want := range map[string]string{

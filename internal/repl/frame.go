@@ -2,14 +2,14 @@ package repl
 
 import "strings"
 
-// frame repaints a terminal's whole screen and restores the previous one at the end.
+// frame repaints a terminal's whole screen. At the end it restores the previous screen.
 type frame struct {
 	screen        *screen
 	width, height int
 	last          []string
 }
 
-// Control sequences that switch between a terminal's two screens (xterm's ctlseqs).
+// These control sequences switch between a terminal's two screens (xterm's ctlseqs).
 const (
 	otherScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	firstScreen = "\x1b[?25h\x1b[?1049l"
@@ -31,8 +31,8 @@ func (f *frame) begin() { f.screen.hold(otherScreen) }
 
 func (f *frame) end() { f.screen.release(firstScreen) }
 
-// paint shows a title and as much of a text as fits. Characters that differ from the previous text
-// are reversed.
+// paint shows a title and as much of a text as fits. It reverses the characters that differ from
+// the previous text.
 func (f *frame) paint(title, text string) {
 	room := max(1, f.height-3)
 	var lines []string
@@ -63,7 +63,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	for columns(line) > f.width {
 		piece := clip(line, f.width)
 		if piece == "" {
-			break // no room
+			break // the screen is full
 		}
 		pieces = append(pieces, piece)
 		line = line[len(piece):]
@@ -71,7 +71,7 @@ func (f *frame) broken(line string) (pieces []string) {
 	return append(pieces, line)
 }
 
-// differing returns a line with reversed characters where it differs from another.
+// differing returns a line in which the characters that differ from line was are reversed.
 func differing(was, line string) string {
 	old := []rune(was)
 	var b strings.Builder

@@ -13,20 +13,20 @@ import (
 
 const historyLines = 1000
 
-// TypedLine is a typed line with its number from 1.
+// TypedLine is a typed line with its number. Numbers start at 1.
 type TypedLine struct {
 	Number int    `json:"number"`
 	Line   string `json:"line"`
 }
 
-// past is the history of this session and of earlier ones in the history's file.
+// past is the history of this session. It starts with the lines of the history file.
 type past struct {
 	mu    sync.Mutex
 	lines []TypedLine
 	last  int // number of the last line
 }
 
-// load reads the history's file, if possible.
+// load reads the history file if it can.
 func (p *past) load(path string) {
 	f, err := files.Input(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *past) load(path string) {
 	}
 }
 
-// add appends a line, unless it is blank or repeats the previous one.
+// add appends a line, unless the line is blank or repeats the previous one.
 func (p *past) add(line string) {
 	line = strings.TrimSpace(line)
 	p.mu.Lock()

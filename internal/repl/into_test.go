@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTablesIntoFiles: li FILE and lr FILE write the output of li and lr to a file. The error gives
-// the file and the reason.
+// TestTablesIntoFiles checks that li FILE and lr FILE write the output of li and lr to a file. The
+// error contains the file and the reason.
 func TestTablesIntoFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a table")
@@ -34,8 +34,8 @@ func TestTablesIntoFiles(t *testing.T) {
 	require.Error(t, open(t, &fake{}, Config{}).Execute(t.Context(), "routes x"))
 }
 
-// TestTablesReplaceTablesOnly: li FILE, ln FILE and lr FILE replace a table of theirs, and neither
-// another file nor what a link leads to.
+// TestTablesReplaceTablesOnly checks that li FILE, ln FILE and lr FILE replace only files that
+// contain such a table. They replace no other file and follow no link.
 func TestTablesReplaceTablesOnly(t *testing.T) {
 	dir := t.TempDir()
 	notes, link := filepath.Join(dir, "notes"), filepath.Join(dir, "link")

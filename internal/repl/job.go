@@ -14,35 +14,35 @@ import (
 )
 
 type job struct {
-	name   string // the command and its subject: "sendfile big.bin"
+	name   string // the command and its subject, such as "sendfile big.bin"
 	cancel context.CancelFunc
 	opened chan struct{} // closed at the first progress report
-	done   chan struct{} // closed when its end was reported
+	done   chan struct{} // closed after the end has been reported
 
-	// The fields below are guarded by the shell's lock.
+	// The shell's lock guards the fields below.
 	progress control.Progress
-	moved    time.Time   // when bytes last moved
-	idle     *time.Timer // redraws the bars without progress; nil before the first
+	moved    time.Time   // when the transfer last made progress
+	idle     *time.Timer // redraws stalled bars; nil before the first progress
 	started  bool
-	watched  bool // the command still waits for it, and reports its error
+	watched  bool // the command waits for the transfer and reports its error
 	ended    bool
 	err      error
 }
 
 type (
-	// progress is called with a transfer's progress.
+	// progress receives a transfer's progress.
 	progress func(control.Progress)
 	// transfer executes a file transfer.
 	transfer func(context.Context, progress) (control.Transfer, error)
 )
 
-// grace is how long sendfile waits for its background transfer. Early errors (no such file,
-// connection refused) are then the command's own. recvfile waits until it listens, so that a script
-// can start the sender.
+// grace is how long sendfile waits for its background transfer to fail, so that it can report early
+// errors itself (no such file, connection refused). recvfile waits until it listens, so that a
+// script can start the sender.
 const grace = 250 * time.Millisecond
 
-// background runs a transfer in the background. It belongs to the session and not to the line,
-// whose context only limits the start.
+// background runs a transfer in the background. The transfer belongs to the session and not to the
+// line. The context of the line only limits the start.
 func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	j := s.newJob(c.Name()+" "+printable(about), cancel)
@@ -72,13 +72,13 @@ func (s *Shell) background(c *cobra.Command, about, doing string, run transfer) 
 	return j.err
 }
 
-// stallTime is the time without progress after which a transfer is shown as stalled.
+// stallTime is the time without progress after which the bar shows a transfer as stalled.
 const stallTime = time.Second
 
-// stalled reports whether a transfer has stalled. The caller holds the lock.
+// stalled reports whether the transfer has stalled. The caller holds the lock.
 func (j *job) stalled() bool { return !j.moved.IsZero() && time.Since(j.moved) >= stallTime }
 
-// aside says how to list and stop a background transfer; 0: it has no number.
+// aside says how to list and stop a background transfer. The number 0 stands for no number.
 func aside(id int) string {
 	if id == 0 {
 		return "; `transfers` lists it"
@@ -87,7 +87,7 @@ func aside(id int) string {
 		"  `transfers` shows its progress, `cancel %[1]d` stops it", id)
 }
 
-// track lists a command among the transfers until end is called.
+// track lists a command among the transfers until the caller calls end.
 func (s *Shell) track(name string, cancel context.CancelFunc) (tell progress, end func()) {
 	j := s.newJob(name, cancel)
 	return func(p control.Progress) { s.advance(j, p) }, func() {
@@ -110,7 +110,7 @@ func (s *Shell) newJob(name string, cancel context.CancelFunc) *job {
 	return j
 }
 
-// forget removes a job from the list. The caller holds the lock.
+// forget removes a job from the list of transfers. The caller holds the lock.
 func (s *Shell) forget(j *job) {
 	if j.idle != nil {
 		j.idle.Stop()
@@ -128,7 +128,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	switch {
 	case err == nil:
 		err = s.env.answer(c, result, printTransfer(result))
-	case errors.Is(err, control.ErrStopped): // the error contains the progress
+	case errors.Is(err, control.ErrStopped): // the error already contains the progress
 	case errors.Is(err, context.Canceled):
 		err = errors.New("canceled")
 	}
@@ -145,8 +145,8 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	}
 	s.mu.Lock()
 	j.ended, j.err = true, err
-	// At a terminal nothing waits for a job, so its error is announced. In a script `wait` returns
-	// it.
+	// On a terminal no command waits for a job, so the shell prints the error. In a script `wait`
+	// returns it.
 	announce := !j.watched && s.editor != nil
 	if !j.watched && (announce || err == nil) {
 		s.forget(j)
@@ -158,7 +158,7 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	}
 }
 
-// guarded runs the transfer and converts a panic to an error, like Execute.
+// guarded runs the transfer. It converts a panic to an error, as Execute does.
 func (s *Shell) guarded(
 	ctx context.Context, j *job, run transfer,
 ) (result control.Transfer, err error) {
@@ -189,7 +189,7 @@ func (s *Shell) advance(j *job, p control.Progress) {
 	s.drawBars()
 }
 
-// await waits for every transfer and returns the first error that was not reported.
+// await waits for every transfer and returns the first error that has not been reported yet.
 func (s *Shell) await(ctx context.Context) error {
 	var first error
 	s.drawBars()
@@ -219,7 +219,7 @@ func (s *Shell) await(ctx context.Context) error {
 	}
 }
 
-// abandon stops every transfer of the session, and reports the progress of the running ones.
+// abandon stops every transfer of the session and prints the progress of those that were running.
 func (s *Shell) abandon() {
 	s.mu.Lock()
 	jobs := slices.Clone(s.jobs)
@@ -229,7 +229,7 @@ func (s *Shell) abandon() {
 		<-j.done
 		s.mu.Lock()
 		s.forget(j)
-		typed := s.editor != nil // the error has been announced
+		typed := s.editor != nil // if so, the error has already been printed
 		s.mu.Unlock()
 		if !typed {
 			s.env.screen.setStatus("")
@@ -244,7 +244,7 @@ func (s *Shell) interactive() bool {
 	return s.editor != nil
 }
 
-// mayLeave returns a quitting error, but while transfers run only at the second call.
+// mayLeave returns a quitting error. While transfers run, it does so only at the second call.
 func (s *Shell) mayLeave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

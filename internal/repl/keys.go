@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// keys reads single keys from the terminal for a command, without echo.
+// keys reads single keys from the terminal for a command. It disables echo.
 type keys struct {
 	mu      sync.Mutex
-	tty     *os.File       // nil: the input is not a terminal
-	do      func(key byte) // nil: no command reads keys
-	release func()         // nil: not in key mode
+	tty     *os.File       // nil if the input is not a terminal
+	do      func(key byte) // nil if no command reads keys
+	release func()         // nil if the terminal is not in key mode
 }
 
-// each calls do with every key, except those that are signals, until stop is called.
+// each calls do with every key, except keys that send signals, until the caller calls stop.
 func (k *keys) each(do func(key byte)) (stop func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

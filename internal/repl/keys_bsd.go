@@ -4,7 +4,7 @@ package repl
 
 import "golang.org/x/sys/unix"
 
-// The requests that read and set a terminal's mode.
+// These requests read and set a terminal's mode.
 const (
 	getTermios = unix.TIOCGETA
 	setTermios = unix.TIOCSETA

@@ -4,5 +4,5 @@ package repl
 
 import "os"
 
-// takeKeys is not supported: this system's terminals pass whole lines.
+// takeKeys returns nil: on this system a terminal passes only whole lines.
 func takeKeys(*os.File, func(key byte)) (release func()) { return nil }

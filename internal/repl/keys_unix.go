@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeKeys calls do with every key until release is called. It returns nil if the process is in the
-// background, which must not use the terminal.
+// takeKeys calls do with every key until the caller calls release. It returns nil if the process is
+// in the background, because such a process must not use the terminal.
 func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 	fd := int(tty.Fd())
 	before, err := unix.IoctlGetTermios(fd, getTermios)
@@ -22,7 +22,7 @@ func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 		return nil // changing the mode would stop the process
 	}
 	mode := *before
-	mode.Lflag &^= unix.ICANON | unix.ECHO // ISIG stays: Ctrl-C and Ctrl-Z are signals
+	mode.Lflag &^= unix.ICANON | unix.ECHO // keep ISIG: Ctrl-C and Ctrl-Z send signals
 	mode.Cc[unix.VMIN], mode.Cc[unix.VTIME] = 0, 1
 	if err := unix.IoctlSetTermios(fd, setTermios, &mode); err != nil {
 		return nil
@@ -35,11 +35,11 @@ func takeKeys(tty *os.File, do func(key byte)) (release func()) {
 	return func() {
 		close(over)
 		<-done
-		_ = unix.IoctlSetTermios(fd, setTermios, before) // fails if the terminal is gone
+		_ = unix.IoctlSetTermios(fd, setTermios, before) // fails if the terminal is closed
 	}
 }
 
-// readKeys reads a terminal whose reads return after a tenth of a second.
+// readKeys reads from a terminal on which each read returns after a tenth of a second.
 func readKeys(fd int, do func(key byte), over <-chan struct{}) {
 	const pause = 10 * time.Millisecond
 	var key [1]byte
@@ -55,7 +55,7 @@ func readKeys(fd int, do func(key byte), over <-chan struct{}) {
 			do(key[0])
 		case err != nil && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
 			return
-		default: // a read of a closed terminal returns at once
+		default: // reading from a closed terminal returns at once
 			time.Sleep(pause)
 		}
 	}

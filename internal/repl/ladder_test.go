@@ -15,7 +15,7 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-// story is a connection with every kind of event.
+// story returns a connection with every kind of event.
 func story() []control.TracedSegment {
 	var list []control.TracedSegment
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -72,7 +72,8 @@ func story() []control.TracedSegment {
 	return list
 }
 
-// TestLadder: how a connection looks, at two widths and in ASCII, with colours and without.
+// TestLadder compares the drawing of a connection with a golden file, at two widths, in ASCII, and
+// with and without colors.
 func TestLadder(t *testing.T) {
 	for name, cfg := range map[string]text.LadderConfig{
 		"80": {Width: 80}, "120": {Width: 120}, "ascii": {Width: 80, Plain: true},

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Entry describes a command of the shell for a manual.
+// Entry describes a command of the shell for the manual.
 type Entry struct {
 	Group   string
-	Use     string   // with its arguments
-	Aliases []string // its other names
+	Use     string   // the name with its arguments
+	Aliases []string // other names of the command
 	Text    string
 	Flags   []*pflag.Flag // sorted by name
 }
@@ -57,7 +57,7 @@ func entry(group string, c *cobra.Command) Entry {
 type Described struct {
 	Name    string   `json:"name"`
 	Group   string   `json:"group"`
-	Use     string   `json:"use"` // with its arguments and flags
+	Use     string   `json:"use"` // the name with its arguments and flags
 	Aliases []string `json:"aliases"`
 	About   string   `json:"about"`
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestNarrow: text messages fit a narrow terminal.
+// TestNarrow checks that messages fit a narrow terminal.
 func TestNarrow(t *testing.T) {
 	for _, width := range []int{40, 60, 80} {
 		for _, line := range []string{"help", "help sendfile", "help watch", "help set"} {
@@ -30,7 +30,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestBarsFit: progress bars fit a terminal of any width, also after a resize.
+// TestBarsFit checks that progress bars fit a terminal of any width, also after a resize.
 func TestBarsFit(t *testing.T) {
 	p := control.Progress{Bytes: 30e6, Total: 100e6, Elapsed: time.Second}
 	unsized := control.Progress{Bytes: 30e6, Total: -1, Elapsed: time.Second}
@@ -62,8 +62,8 @@ func TestBarsFit(t *testing.T) {
 	}
 }
 
-// TestSuspend: a command that uses the whole terminal leaves the alternate screen while the process
-// is stopped.
+// TestSuspend checks that a command that uses the whole terminal leaves the alternate screen while
+// the process is stopped.
 func TestSuspend(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	s.Suspend(func() {})
@@ -75,7 +75,7 @@ func TestSuspend(t *testing.T) {
 	assert.Equal(t, otherScreen, s.out.String())
 }
 
-// TestAFrameFollowsTheTerminal: after a resize the frame is drawn again, with nothing in reverse.
+// TestAFrameFollowsTheTerminal checks that a resize redraws the frame with nothing reversed.
 func TestAFrameFollowsTheTerminal(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	f := frame{screen: s.env.screen}

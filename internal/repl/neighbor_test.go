@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The addresses and neighbors of a link with neighbor discovery have states and no counters.
+// Addresses and neighbors on a link with neighbor discovery have states and no counters.
 func TestPrintNeighborDiscovery(t *testing.T) {
 	list := []control.Neighbor{{
 		Iface: "tun0", Addr: netip.MustParseAddr("fe80::2"), UDP: "tun:tide0", Heard: -1,

@@ -13,7 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestOneCommandOfWords: the system's shell has already split the arguments and removed quotes.
+// TestOneCommandOfWords runs a command whose arguments the system's shell has split and whose
+// quotes it has removed.
 func TestOneCommandOfWords(t *testing.T) {
 	for _, tt := range []struct {
 		words []string
@@ -69,7 +70,7 @@ func TestOneCommandOfWords(t *testing.T) {
 	}
 }
 
-// TestEventsUntilCtrlC: events are printed as text, or as one JSON document per line.
+// TestEventsUntilCtrlC checks that events are printed as text, or as one JSON document per line.
 func TestEventsUntilCtrlC(t *testing.T) {
 	for _, words := range [][]string{{"events"}, {"events", "--json"}} {
 		f := &watchedFake{fake: &fake{}, watched: make(chan struct{}, 1)}
@@ -91,7 +92,7 @@ func TestEventsUntilCtrlC(t *testing.T) {
 	}
 }
 
-// watchedFake signals when a watcher registers.
+// watchedFake signals when a watcher subscribes.
 type watchedFake struct {
 	*fake
 	watched chan struct{}
@@ -102,7 +103,7 @@ func (f *watchedFake) Watch(g func(control.Event)) (stop func()) {
 	return f.fake.Watch(g)
 }
 
-// TestLinesOfJSON: partial results are printed one per line, as in the HTTP API.
+// TestLinesOfJSON checks that partial results are printed one per line, as the HTTP API sends them.
 func TestLinesOfJSON(t *testing.T) {
 	for _, tt := range []struct {
 		words  []string

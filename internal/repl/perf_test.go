@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// perfSample is a report of a test of that protocol, with round figures.
+// perfSample returns a report for a test with the protocol in r. All numbers are round.
 func perfSample(r *control.Perf, server bool) control.PerfReport {
 	const mega = 1 << 20
 	v := func(n int64) *int64 { return &n }
@@ -79,7 +79,7 @@ func perfSample(r *control.Perf, server bool) control.PerfReport {
 	return p
 }
 
-// perfNode is a node that answers as perfSample has it.
+// perfNode returns a node that answers with perfSample.
 func perfNode() *fake {
 	return &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		switch r := req.(type) {
@@ -109,7 +109,7 @@ func perfNode() *fake {
 	}}
 }
 
-// TestPerfOutput holds what perf prints against testdata/perf.golden.
+// TestPerfOutput compares the output of perf with testdata/perf.golden.
 func TestPerfOutput(t *testing.T) {
 	transcript(t, "perf.golden", perfNode, []string{
 		"perf -c 10.0.0.1", "perf 10.0.0.1 -R -P 2", "perf 10.0.0.1 -P 2 -f M", "perf 10.0.0.1 --bidir",
@@ -167,8 +167,8 @@ func TestPerfLinesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A failed test has its own exit status in every output format, and with --json a document with the
-// error.
+// A failed test has its own exit status in every output format. With --json it also prints a
+// document with the error.
 func TestAPerfThatFails(t *testing.T) {
 	refused := fmt.Errorf("perf: unable to connect to server: %w", control.ErrRefused)
 	for _, flag := range []string{"", "-J", "--json-stream"} {

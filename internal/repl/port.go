@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// transport is the common part of the commands of transports over UDP. Flow is the type of a listed
-// flow.
+// transport is the common part of the commands for transports over UDP. Flow is the type of a flow
+// in a list.
 type transport[Flow any] struct {
 	name, short, long string
 	list              control.Request[[]Flow]
@@ -19,8 +19,8 @@ type transport[Flow any] struct {
 	end               func(port uint16) control.Request[control.Nothing] // closes a port
 }
 
-// overUDP is the command of a transport over UDP. Alone it lists the flows. Its subcommands are
-// own, and one that closes a port.
+// overUDP returns the command of a transport over UDP. Without a subcommand it lists the flows. Its
+// subcommands are own, and one that closes a port.
 func overUDP[Flow any](e *env, t *transport[Flow], own ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: t.name, Short: t.short, Long: t.long,

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The formats of this file are those of iproute2. The course's formats have the course's command
-// names.
+// This file formats output like iproute2. The commands with the course's names use the course's
+// formats.
 
-// lifetimes describes those of an address that has some.
+// lifetimes describes the lifetimes of an address, if it has any.
 func lifetimes(a *control.Address) string {
 	if a.Valid == 0 {
 		return ""
@@ -24,7 +24,7 @@ func lifetimes(a *control.Address) string {
 }
 
 // briefInterfaces formats one line for each interface, like ip -s -br link: name, state, address,
-// flags, and then the MTU, the traffic and the drops.
+// flags, MTU, traffic and drops.
 func briefInterfaces(list []control.Interface, stats int) string {
 	rows := make([][]string, 0, len(list))
 	for _, i := range list {
@@ -98,7 +98,7 @@ func shortBytes(n uint64) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + units[:1] + "B"
 }
 
-// fieldRoutes formats one line for each route, like ip route. src is the address of the interface.
+// fieldRoutes formats one line for each route, like ip route. src is the interface's address.
 func fieldRoutes(list []control.Route, faces []control.Interface) string {
 	var b strings.Builder
 	for _, r := range list {
@@ -138,7 +138,7 @@ func fieldRoutes(list []control.Route, faces []control.Interface) string {
 	return b.String()
 }
 
-// addressOf returns an interface's address in one of its networks; the zero Addr: it has none.
+// addressOf returns the interface's address in a network, or the zero Addr if it has none there.
 func addressOf(faces []control.Interface, name string, network netip.Prefix) netip.Addr {
 	for _, f := range faces {
 		for _, a := range f.Addrs() {
@@ -150,7 +150,7 @@ func addressOf(faces []control.Interface, name string, network netip.Prefix) net
 	return netip.Addr{}
 }
 
-// socketStates are ss's names of states where they differ from RFC 9293.
+// socketStates maps states to their names in ss where those differ from RFC 9293.
 var socketStates = map[string]string{
 	"ESTABLISHED": "ESTAB", "SYN_RECEIVED": "SYN-RECV", "UDP": "UNCONN",
 }
@@ -162,8 +162,8 @@ func ssState(name string) string {
 	return strings.ReplaceAll(name, "_", "-")
 }
 
-// fieldSockets formats one line for each socket, like ss -n, and a connection's internal state. The
-// socket's number replaces the process.
+// fieldSockets formats one line for each socket, like ss -n, and the internal state of connections.
+// It shows the socket's number in place of the process.
 func fieldSockets(list []control.Socket, o *socketFlags) string {
 	head := !o.noHeader
 	both := slices.ContainsFunc(list, isUDP) &&
@@ -208,7 +208,7 @@ func fieldSockets(list []control.Socket, o *socketFlags) string {
 
 func isUDP(k control.Socket) bool { return k.State == "UDP" }
 
-// ssProcess formats the number of a socket and its running timer.
+// ssProcess formats a socket's number and its running timer.
 func ssProcess(k *control.Socket, timers bool) string {
 	var words fields
 	if k.SID >= 0 {

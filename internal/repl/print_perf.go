@@ -12,9 +12,9 @@ import (
 type perfText struct {
 	start  control.PerfStart
 	server bool
-	format string // of rates: one letter; empty: a suitable unit
+	format string // unit of rates, one letter; empty: choose a unit
 	tests  int
-	ruled  bool // the last line is a rule
+	ruled  bool // the last printed line is a separator
 }
 
 const (
@@ -48,7 +48,7 @@ func (p *perfText) bidir() bool { return p.start.TestStart.Bidir != 0 }
 
 func (p *perfText) sends() bool { return (p.start.TestStart.Reverse != 0) == p.server }
 
-// header formats the line above the rows of intervals, or of the final report.
+// header formats the column titles of the intervals, or of the final report.
 func (p *perfText) header(intervals bool) string {
 	text := "[ ID] Interval           Transfer     Bitrate"
 	if p.bidir() {
@@ -129,7 +129,7 @@ func (p *perfText) row(id string, r *control.PerfRow, word string) string {
 	return strings.TrimRight(text+word, " ") + "\n"
 }
 
-// end formats the final report. A server prints only its own view, a client both.
+// end formats the final report. A server prints only its own numbers, a client those of both ends.
 func (p *perfText) end(r *control.PerfReport) string {
 	var b strings.Builder
 	if !p.ruled {
@@ -180,8 +180,8 @@ func (p *perfText) rate(bits float64) string {
 	return perfUnit(bits/8, format)
 }
 
-// perfUnit formats a number of bytes like iperf3: capital letters are bytes by 1024, small ones
-// bits by 1000, and A and a choose a suitable unit.
+// perfUnit formats a number of bytes like iperf3. Capital letters are bytes in units of 1024, small
+// letters bits in units of 1000. A and a choose a suitable unit.
 func perfUnit(bytes float64, format string) string {
 	letter := format[0]
 	base, name := 1000.0, "bit"

@@ -66,7 +66,7 @@ func TestEvents(t *testing.T) {
 	golden(t, "events.golden", b.String())
 }
 
-// transcript compares the output of lines, each in its own shell, with a file of testdata.
+// transcript compares the output of lines with a file of testdata. Each line has its own shell.
 func transcript(t *testing.T, name string, node func() *fake, lines []string) {
 	t.Helper()
 	var b strings.Builder
@@ -110,8 +110,8 @@ func TestAFloodShowsWhatIsMissing(t *testing.T) {
 	assert.Equal(t, eraseLine+"."+eraseLine+".."+eraseLine+"..."+eraseLine, s.err.String())
 }
 
-// TestCourseTables: the tables of `li`, `ln` and `lr` equal those of the course's specification,
-// including blanks. They do not show problems of links or neighbors.
+// TestCourseTables checks that the tables of `li`, `ln` and `lr` equal those of the course's
+// specification, including spaces. They show no problems of links or neighbors.
 func TestCourseTables(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{
@@ -206,7 +206,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// The first column is as wide as its widest cell, which is a number with a thousand sockets.
+// The first column is as wide as its widest cell. With a thousand sockets, that is a number.
 func TestTheFirstColumnWidens(t *testing.T) {
 	text := table("<SID| LPort", []int{1000}, func(*int) []string { return []string{"1000", "80"} })
 	assert.Equal(t, "SID  LPort\n1000    80\n", text)
@@ -219,7 +219,7 @@ func TestLossNamesItsInterface(t *testing.T) {
 	assert.Equal(t, "dropping 2% of forwarded packets", printLossSet(control.SetLoss{Percent: 2}, on))
 }
 
-// The received packets add up: delivered, forwarded, and dropped by reason.
+// The received packets equal the sum of those delivered, forwarded, and dropped by reason.
 func TestWhatBecameOfPackets(t *testing.T) {
 	in := control.Counters{
 		Packets: 9, Delivered: 4, Forwarded: 3, Drops: []control.Drop{{Reason: "no route", Packets: 2}},

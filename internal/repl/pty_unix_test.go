@@ -23,7 +23,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestMain lets the tests below run this program as a session at a terminal.
+// TestMain lets the tests below run this program as a session on a terminal.
 func TestMain(m *testing.M) {
 	if history, ok := os.LookupEnv("REPL_TEST_SESSION"); ok {
 		os.Exit(ptySession(history))
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ptySession is the child process: a shell on a fake node. The node reports a test packet at
-// SIGUSR1. A Read blocks until it is canceled, and a transfer ends with the next test packet.
+// ptySession is the child process: a shell on a fake node. On SIGUSR1 the node reports a test
+// packet. A Read blocks until it is canceled. A transfer ends with the next test packet.
 func ptySession(history string) int {
 	node := &fake{}
 	packets := make(chan os.Signal, 1)
@@ -82,8 +82,8 @@ func ptySession(history string) int {
 	return ExitCode(shell.Interactive(context.Background(), editor))
 }
 
-// keyboard is the test's end of the terminal: it types keys and records the output. It answers no
-// terminal query, like a program that drives a shell.
+// keyboard is the test's end of the terminal: it types keys and records the output. Like a program
+// that drives a shell, it answers no terminal queries.
 type keyboard struct {
 	t     *testing.T
 	child *exec.Cmd
@@ -92,7 +92,7 @@ type keyboard struct {
 	mu   sync.Mutex
 	news *sync.Cond
 	seen bytes.Buffer
-	from int // the start of the next await
+	from int // where the next await starts
 	gone bool
 }
 
@@ -129,8 +129,8 @@ func (k *keyboard) watch() {
 	}
 }
 
-// await waits until text appears after the previously awaited text, and returns the output before
-// it.
+// await waits until text appears after the text of the previous await. It returns the output before
+// that text.
 func (k *keyboard) await(text string) string {
 	k.t.Helper()
 	stop := time.AfterFunc(20*time.Second, func() {
@@ -200,7 +200,7 @@ func TestCtrlCEndsTheCommandAndNotTheSession(t *testing.T) {
 	k.leaves()
 }
 
-// A page is printed with its control characters made harmless.
+// Control characters in a page are escaped before the page is printed.
 func TestAFetchedPageStaysInItsLines(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("fetch 10.0.0.1\r")
@@ -242,7 +242,7 @@ func TestATransferShowsItselfInThePrompt(t *testing.T) {
 	k.leaves()
 }
 
-// Pasted text is plain input: tabs complete nothing, each line is a command, and no control
+// Pasted text is plain input. Tabs complete nothing, each line is a command, and no control
 // character reaches the editor or the terminal.
 func TestPaste(t *testing.T) {
 	k := sitDown(t, "")
@@ -260,13 +260,14 @@ func TestPaste(t *testing.T) {
 	k.press("\x1b[D\x1b\x1b[Da" + ctrlC) // other sequences keep their meaning
 	k.await("a^C")
 	k.await("B> ")
-	k.press("\x1a\x0f\u009bquit\r") // Ctrl-Z does nothing without a parent shell, and the others are not keys
+	k.press("\x1a\x0f\u009bquit\r") // without a parent shell Ctrl-Z does nothing; the others are not keys
 	assert.NotContains(t, k.await("quit"), "\u009b")
 	k.await(marksOff)
 	k.leaves()
 }
 
-// TestWhatIsUnderWayStays: the list of completions stays while the bar of a transfer moves.
+// TestWhatIsUnderWayStays checks that the list of completions stays visible while a transfer's bar
+// changes.
 func TestWhatIsUnderWayStays(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
@@ -306,7 +307,7 @@ func TestTabAndHistory(t *testing.T) {
 	k.press("\r")
 	k.await("if0     10.0.0.1")
 	k.await("B> ")
-	k.press("\x1b[A\r") // the arrow up
+	k.press("\x1b[A\r") // the up arrow
 	k.await("if0     10.0.0.1")
 	k.await("B> ")
 	k.press("history\r")
@@ -319,8 +320,8 @@ func TestTabAndHistory(t *testing.T) {
 	k.leaves()
 }
 
-// TestQLeavesAWatch: q leaves a watch, as it leaves top and less, and so does Ctrl-C. Then the
-// terminal's modes are restored: typed characters are echoed once, and input is read line by line.
+// TestQLeavesAWatch checks that q and Ctrl-C end a watch, as q ends top and less. Afterward the
+// terminal has its old modes: typed characters are echoed once, and input is read line by line.
 func TestQLeavesAWatch(t *testing.T) {
 	k := sitDown(t, "")
 	for _, key := range []string{"q", "Q", ctrlC} {
@@ -338,8 +339,8 @@ func TestQLeavesAWatch(t *testing.T) {
 	k.leaves()
 }
 
-// TestCtrlDTypedAhead ends the session even if a command runs while it is typed and the editor does
-// not have the terminal.
+// TestCtrlDTypedAhead checks that Ctrl-D ends the session even if it was typed while a command ran
+// and the editor did not have the terminal.
 func TestCtrlDTypedAhead(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("sf big.bin 10.0.0.1 80\r")
@@ -359,7 +360,7 @@ func TestCtrlDTypedAhead(t *testing.T) {
 	k.leaves()
 }
 
-// TestCtrlCWithAListOpen cancels the line, even with a list below it.
+// TestCtrlCWithAListOpen checks that Ctrl-C cancels the line even while a list is shown below it.
 func TestCtrlCWithAListOpen(t *testing.T) {
 	k := sitDown(t, "")
 	k.press("s\t\t")

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// fence is a node with RCP.
+// fence returns a node with RCP.
 func fence() *fake {
 	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 	counts := control.RCPCounts{

@@ -15,7 +15,7 @@ import (
 
 var someSum = strings.Repeat("5f70bf18", 8)
 
-// giving is a node with a server of RDT, and flows.
+// giving returns a node with an RDT server and flows.
 func giving() *fake {
 	at := netip.MustParseAddrPort
 	entries := []control.RDTEntry{
@@ -107,7 +107,7 @@ func TestRDTRequests(t *testing.T) {
 		},
 	} {
 		s := open(t, giving(), Config{})
-		_ = s.Execute(t.Context(), line) // a fetch of some fails here
+		_ = s.Execute(t.Context(), line) // fetching several objects fails here
 		asked := s.node.requests()
 		if f, ok := asked[0].(control.RDTFetch); ok {
 			f.Progress = nil

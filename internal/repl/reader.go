@@ -8,21 +8,21 @@ import (
 
 // LineReader reads lines from the user.
 type LineReader interface {
-	// ReadLine shows the prompt and returns the typed line. ErrInterrupted: Ctrl-C; io.EOF: Ctrl-D,
-	// the end of the input, or Close.
+	// ReadLine shows the prompt and returns the typed line. It returns ErrInterrupted after Ctrl-C,
+	// and io.EOF after Ctrl-D, at the end of the input, or after Close.
 	ReadLine(prompt string) (string, error)
-	// SetPrompt replaces the prompt, also while it is shown.
+	// SetPrompt replaces the prompt, even while it is shown.
 	SetPrompt(prompt string)
-	// Stdout returns a writer that keeps the prompt and the partial line below its output. Nil: the
-	// session writes to its own output.
+	// Stdout returns a writer that keeps the prompt and the partial line below its output. If it
+	// returns nil, the session writes to its own output.
 	Stdout() io.Writer
-	// History returns the typed lines, oldest first, including the one that ReadLine has returned.
+	// History returns the typed lines, oldest first, including the one just returned.
 	History() []TypedLine
-	// Close ends a waiting ReadLine. It may be called twice.
+	// Close makes a waiting ReadLine return. It may be called twice.
 	Close() error
 }
 
-// NewPlainReader returns a LineReader without editing: it prints the prompt to out and reads lines.
+// NewPlainReader returns a LineReader that prints the prompt and reads lines without editing.
 func NewPlainReader(in io.Reader, out io.Writer) LineReader {
 	p := &plain{out: out, closed: make(chan struct{})}
 	p.src = newSource(in)
@@ -50,7 +50,7 @@ func (p *plain) ReadLine(prompt string) (string, error) {
 		}
 	case <-p.closed:
 	}
-	_, err := io.WriteString(p.out, "\n") // Enter was not pressed after the prompt
+	_, err := io.WriteString(p.out, "\n") // ends the line of the prompt
 	return "", cmp.Or(err, io.EOF)
 }
 

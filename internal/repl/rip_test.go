@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// someRIP is a router of RIPv2 that knows one route of each kind.
+// someRIP returns the state of a RIPv2 router with one route of each kind.
 func someRIP() control.RIPInfo {
 	prefix, from := netip.MustParsePrefix, netip.MustParseAddr("10.0.0.2")
 	return control.RIPInfo{
@@ -55,7 +55,8 @@ func TestRIPOfWhoSpeaksNone(t *testing.T) {
 	assert.Contains(t, printRIP(&course), "the course's RIP, IP protocol 200\nupdates every 10s, the next in 12.3s; timeout")
 }
 
-// A network's source address is the interface's address in it, and a single address needs no length.
+// The source address of a network is the interface's address in that network. A single address
+// needs no prefix length.
 func TestRoutesOfBothFamilies(t *testing.T) {
 	faces := []control.Interface{{
 		Name: "if0", Addr: netip.MustParsePrefix("10.0.0.2/24"),

@@ -9,15 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// screen is the session's output. It writes whole lines at a time, and keeps the status line below
-// them.
+// screen is the session's output. It writes whole lines and keeps the status line below them.
 type screen struct {
 	mu       sync.Mutex
 	out, err io.Writer
-	status   string // last line of the terminal, without a newline; empty: none
-	failure  error  // the first error of writing an answer
-	held     bool   // a command paints the whole screen,
-	waiting  []held // and these texts wait
+	status   string // last line of the terminal, without a newline; may be empty
+	failure  error  // the first error of writing output
+	held     bool   // a command paints the whole screen
+	waiting  []held // texts to write after that command
 }
 
 type held struct {
@@ -25,10 +24,10 @@ type held struct {
 	text string
 }
 
-// maxHeld limits the waiting texts; more are lost.
+// maxHeld limits the number of waiting texts. Texts beyond it are lost.
 const maxHeld = 1000
 
-// hold writes text, and keeps later output until release.
+// hold writes text, and then delays all other output until release.
 func (s *screen) hold(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,8 @@ func (s *screen) release(text string) {
 	}
 }
 
-// suspend calls stop while nothing is written and no command paints the screen.
+// suspend calls stop while no text is being written. If a command paints the screen, it shows the
+// normal screen during the call.
 func (s *screen) suspend(stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *screen) write(w io.Writer, text string) {
 	s.put(w, text)
 }
 
-// put writes. A failure to write to standard error cannot be reported.
+// put writes text. There is nowhere to report a failed write to standard error.
 func (s *screen) put(w io.Writer, text string) {
 	_, err := io.WriteString(w, text)
 	if err != nil && s.failure == nil && w == s.out {
@@ -116,7 +116,7 @@ func (s *screen) failed() error {
 	return s.failure
 }
 
-// setStatus replaces the status line; empty: removes it.
+// setStatus replaces the status line. An empty text removes it.
 func (s *screen) setStatus(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *screen) redirect(w io.Writer) {
 	s.out, s.err = w, w
 }
 
-// printable escapes characters that control a terminal, because text from the network must not.
+// printable escapes control characters: text from the network must not control the terminal.
 func printable(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, steers) < 0 {
 		return text

@@ -13,10 +13,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// longestLine is the maximum length of a script's line.
+// longestLine is the maximum length of a line in a script.
 const longestLine = 1 << 20
 
-// lineError is an error with its line's position in a script.
+// lineError is an error with the position of its line in a script.
 type lineError struct {
 	file  string
 	line  int
@@ -26,9 +26,9 @@ type lineError struct {
 func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.file, e.line, e.cause) }
 func (e *lineError) Unwrap() error { return e.cause }
 
-// Script runs a whole script: the lines of r, then wait. It stops at the first error, or with
-// Config.KeepGoing at the end. It prints each error with its position and returns the last one.
-// When ctx ends, it returns its cause.
+// Script runs a whole script: the lines of r, and then wait. It stops at the first error, unless
+// Config.KeepGoing is set. It prints each error with its position and returns the last one. If ctx
+// ends, it returns the context's cause.
 func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	defer s.watch()()
 	defer s.abandon()
@@ -50,8 +50,8 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	return err
 }
 
-// Command runs one command that is already split into words, then waits for its transfers. Events
-// are not shown. It prints errors. When ctx ends, it returns its cause.
+// Command runs one command that is already split into words, and then waits for its transfers. It
+// prints errors but no events. If ctx ends, it returns the context's cause.
 func (s *Shell) Command(ctx context.Context, words ...string) error {
 	defer s.abandon()
 	defer s.env.screen.setStatus("")
@@ -82,7 +82,7 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	return err
 }
 
-// halted reports the progress of a command that the end of the session has stopped.
+// halted prints the progress of a command that was stopped when the session ended.
 func (s *Shell) halted(err error) {
 	if errors.Is(err, control.ErrStopped) {
 		s.complain(&interruption{err})
@@ -95,8 +95,8 @@ func (s *Shell) single() bool {
 	return s.alone
 }
 
-// lines runs lines until one fails, or with Config.KeepGoing all. It prints errors and returns the
-// last one.
+// lines runs lines until one fails. With Config.KeepGoing it runs all lines. It prints errors and
+// returns the last one.
 func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 	var last error
 	for number := 1; ; number++ {

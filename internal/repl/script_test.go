@@ -98,11 +98,11 @@ func TestAScriptEndsWithItsContext(t *testing.T) {
 	assert.Empty(t, s.err.String())
 }
 
-// transfers is a node whose transfers wait until the test lets them end.
+// transfers is a node whose transfers run until the test ends them.
 type transfers struct {
 	fake
-	end   chan error    // what the next transfer to end returns
-	asked chan struct{} // a Window was asked for: the lines before it are done
+	end   chan error    // the result of the next transfer that ends
+	asked chan struct{} // receives a value at a request for Window, when all earlier lines are done
 }
 
 func slowNode() *transfers {
@@ -126,7 +126,8 @@ func slowNode() *transfers {
 	return n
 }
 
-// run runs a script on a slow node. Its transfers end with errs at the script's window commands.
+// run runs a script on such a node. Each `window` command of the script ends the next transfer with
+// an error of errs.
 func (n *transfers) run(t *testing.T, cfg Config, script string, errs ...error) (*session, error) {
 	t.Helper()
 	s := open(t, &n.fake, cfg)
@@ -174,7 +175,7 @@ func TestATransferThatFailsAtOnceFailsItsLine(t *testing.T) {
 	assert.Equal(t, "f:2: sendfile a: file does not exist\n", s.err.String())
 }
 
-// TestTransfersOfANode: they are the node's, whichever session began them.
+// TestTransfersOfANode checks that transfers belong to the node, whichever session started them.
 func TestTransfersOfANode(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	require.NoError(t, s.Execute(t.Context(), "transfers"))
@@ -208,8 +209,8 @@ func sorted(words []string) []string {
 	return words
 }
 
-// stoppable is a node whose requests return their progress when they are stopped, like a real
-// node's.
+// stoppable returns a node whose requests return their progress when they are stopped, as a real
+// node's do.
 func stoppable(begun chan<- struct{}) *fake {
 	return &fake{do: func(ctx context.Context, req any) (any, error, bool) {
 		verb := ""
@@ -230,7 +231,8 @@ func stoppable(begun chan<- struct{}) *fake {
 	}}
 }
 
-// TestCtrlCSaysHowFarItCame: as one command, in a script, and in a session.
+// TestCtrlCSaysHowFarItCame checks that Ctrl-C prints the progress of a single command, in a
+// script, and in a session.
 func TestCtrlCSaysHowFarItCame(t *testing.T) {
 	for line, want := range map[string]string{
 		"sendfile a 10.0.0.1 80": "sendfile a: stopped (5 of 10)\n",

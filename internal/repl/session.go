@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// Interactive runs a session at a terminal until quit, the end of the input, or the end of ctx,
-// whose cause it then returns. Errors of commands are only printed. It closes the editor.
+// Interactive runs a session on a terminal until quit, the end of the input, or the end of ctx,
+// whose cause it then returns. It only prints the errors of commands. It closes the editor.
 func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 	defer editor.Close()
-	// The editor waits for a key and not for ctx.
+	// The editor waits for a key and ignores ctx.
 	defer context.AfterFunc(ctx, func() { _ = editor.Close() })()
 	s.mu.Lock()
 	s.editor = editor
@@ -60,7 +60,7 @@ func (s *Shell) watches() bool {
 	return s.watching
 }
 
-// ask reads one line. Meanwhile the progress of transfers is shown in the prompt.
+// ask reads one line. While it waits, the prompt shows the progress of transfers.
 func (s *Shell) ask(editor LineReader) (string, error) {
 	s.env.screen.setStatus("")
 	s.mu.Lock()
@@ -75,21 +75,21 @@ func (s *Shell) ask(editor LineReader) (string, error) {
 	return editor.ReadLine(prompt)
 }
 
-// complain prints an error, with the usage line for a usage error.
+// complain prints an error. For a usage error it adds the usage line.
 func (s *Shell) complain(err error) {
 	if _, before := errors.AsType[*told](err); before {
 		return
 	}
 	text := fold(s.env.width(), err.Error())
 	if errors.Is(err, ErrInterrupted) && (s.env.width() > 0 || s.env.interactive()) {
-		text = "\n" + text // the terminal has shown ^C
+		text = "\n" + text // the terminal has printed ^C
 	}
 	if s.env.cfg.Color {
 		text = "\x1b[31m" + text + "\x1b[0m"
 	}
 	var wrong *usageError
 	if errors.As(err, &wrong) && wrong.use != "" {
-		use := "usage: " + wrong.use // keeps a script's error in one line
+		use := "usage: " + wrong.use // keeps an error in a script on one line
 		if width := s.env.width(); width > 0 {
 			use = fold(width, usageLines(min(width, textWidth), wrong.use))
 		}

@@ -1,11 +1,11 @@
-// Package repl is the node's shell: it reads lines, converts them to requests of package control,
-// and prints the answers. It knows the command names of both generations and nothing of the
+// Package repl is the node's shell. It reads lines, converts them to requests of package control,
+// and prints the answers. It knows the command names of both generations, but nothing about the
 // protocols.
 //
-// A line passes ReadLine (reader.go) or a script (script.go), Execute, split (words.go), a new
-// command tree (tree.go), a file of commands (cmd_*.go) with an env (env.go), control.Ask,
-// answer.go and screen.go. A Cobra tree keeps the flag values of its last run, so every line gets a
-// new one, which costs less than a tenth of a millisecond.
+// A line passes through these steps: ReadLine (reader.go) or a script (script.go), Execute, split
+// (words.go), a new command tree (tree.go), the command's file (cmd_*.go) with an env (env.go),
+// control.Ask, answer.go and screen.go. A Cobra tree keeps the flag values of its last run, so
+// every line gets a new tree. Building one takes less than a tenth of a millisecond.
 package repl
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// ErrInterrupted is the error of a command that Ctrl-C stopped.
+// ErrInterrupted is the error of a command that the user stopped with Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
 // quitting is the error that ends a session normally.
 type quitting struct {
-	last error // a script's last error, which was printed
+	last error // the last error of a script, already printed
 }
 
 func (*quitting) Error() string { return "quit" }
@@ -41,49 +41,49 @@ func (t *told) Unwrap() error { return t.error }
 // Config configures a shell.
 type Config struct {
 	Operator control.Operator
-	Out      io.Writer // answers and received data
-	Err      io.Writer // everything else
+	Out      io.Writer // for answers and received data
+	Err      io.Writer // for everything else
 	// KeepGoing makes a script continue after an error.
 	KeepGoing bool
-	// JSON prints answers and events as JSON, one document in a line, unless a command has another
-	// flag.
+	// JSON makes the shell print answers and events as JSON, one document per line, unless a
+	// command's own flag says otherwise.
 	JSON bool
-	// Color allows color.
+	// Color allows colored output.
 	Color bool
-	// Plain draws lines with ASCII characters.
+	// Plain makes the shell draw lines with ASCII characters.
 	Plain bool
-	// Width returns the present width of Err if it is a terminal that can show a progress bar. Nil
-	// or zero: it cannot.
+	// Width returns the current width of Err if Err is a terminal that can show a progress bar. It
+	// may be nil or return zero if Err cannot.
 	Width func() int
-	// Height returns the present height of Out if it is a terminal that can be repainted. Nil or
-	// zero: it cannot.
+	// Height returns the current height of Out if Out is a terminal that can be repainted. It may
+	// be nil or return zero if Out cannot.
 	Height func() int
-	// Keyboard is the terminal for commands that read keys; nil: none.
+	// Keyboard is the terminal for commands that read keys. It may be nil.
 	Keyboard *os.File
-	// Named replaces the program's name in help texts by the one that was used; nil: node.
+	// Named replaces the name node in help texts by the name that the user typed; nil: node.
 	Named func(text string) string
-	// Endless is called when a command starts that prints until Ctrl-C. It should end when Out has
-	// no reader. Nil: ignored.
+	// Endless is called when a command starts that prints until Ctrl-C. It should end the command
+	// when Out has no reader. It may be nil.
 	Endless func()
 }
 
-// Shell is one session with a node. Several may use one Operator.
+// Shell is one session with a node. Several sessions may use one Operator.
 type Shell struct {
 	env *env
 
 	mu       sync.Mutex
-	stop     context.CancelCauseFunc // of the running command; nil: none
-	editor   LineReader              // nil: a script
+	stop     context.CancelCauseFunc // stops the running command; nil: no command
+	editor   LineReader              // nil for a script
 	asking   bool                    // the editor shows the prompt
-	early    bool                    // Ctrl-C came between the prompt and its command
+	early    bool                    // Ctrl-C was pressed between the prompt and its command
 	jobs     []*job                  // background transfers in the order of their start
-	leaving  bool                    // quit was typed once while transfers run
-	watching bool                    // events are shown
-	alone    bool                    // the session is one command
-	depth    int                     // nesting of sourced files
+	leaving  bool                    // the user typed quit while transfers run
+	watching bool                    // the session prints events
+	alone    bool                    // the session runs a single command
+	depth    int                     // depth of nested `source` commands
 }
 
-// New opens a session. It asks the node only for its name and the syntax of its file.
+// New opens a session. It queries only the node's name and the syntax of its file.
 func New(ctx context.Context, cfg Config) (*Shell, error) {
 	node, err := control.Ask(ctx, cfg.Operator, control.About{})
 	if err != nil {
@@ -104,12 +104,12 @@ func newShell(cfg Config, node control.Node, out *screen) *Shell {
 // Say prints a message, folded to the terminal's width.
 func (s *Shell) Say(text string) { s.env.screen.talk(fold(s.env.width(), text)) }
 
-// Suspend restores the terminal if a command uses the whole screen or keys, calls stop, and then
-// continues. It is for Ctrl-Z while a command runs.
+// Suspend restores the terminal if a command uses the whole screen or reads keys, calls stop, and
+// then continues the command. It handles Ctrl-Z while a command runs.
 func (s *Shell) Suspend(stop func()) { s.env.screen.suspend(func() { s.env.keys.aside(stop) }) }
 
-// negatives ends the flags before an argument that is a negative number, so that the command can
-// report its error. It does not change a flag's value, or commands that take words as typed.
+// negatives inserts -- before an argument that is a negative number, so that the command can report
+// the error. It does not change the value of a flag, or commands that take words as typed.
 func negatives(root *cobra.Command, args []string) []string {
 	c := lookup(root, args[0])
 	if c == nil || c.DisableFlagParsing {
@@ -124,8 +124,8 @@ func negatives(root *cobra.Command, args []string) []string {
 	return args
 }
 
-// Execute runs one line and returns its error without printing it. Comments and blank lines do
-// nothing. A panic in a command becomes an error: the node and its other sessions continue.
+// Execute runs one line and returns its error without printing it. Blank lines and comments do
+// nothing. A panic in a command becomes an error, so the node and its other sessions continue.
 func (s *Shell) Execute(ctx context.Context, line string) error {
 	asJSON := s.env.cfg.JSON || AsksJSON([]string{line})
 	return s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
@@ -133,14 +133,14 @@ func (s *Shell) Execute(ctx context.Context, line string) error {
 	})
 }
 
-// execute runs one command on a new tree. asJSON is the output format for words without a command.
+// execute runs one command on a new tree. asJSON is the output format if the words name no command.
 func (s *Shell) execute(
 	ctx context.Context, asJSON bool, words func(*cobra.Command) ([]string, error),
 ) (err error) {
-	var c *cobra.Command // nil: not found
+	var c *cobra.Command // nil if the command was not found
 	defer func() {
 		if undocumented(ctx, err) {
-			unread := c == nil || errors.Is(err, control.ErrUsage) // the flags may be unparsed
+			unread := c == nil || errors.Is(err, control.ErrUsage) // flags may be unparsed
 			err = s.env.documentFailure(c, asJSON && unread, err)
 		}
 	}()
@@ -159,12 +159,12 @@ func (s *Shell) execute(
 	return err
 }
 
-// run is Execute for a line of a session: Interrupt stops it.
+// run is like Execute, for a line of a session. Interrupt stops it.
 func (s *Shell) run(ctx context.Context, line string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.mu.Lock()
-	outer := s.stop // of the line that sources this one
+	outer := s.stop // stops the line that sources this one
 	s.stop = stop
 	if s.early {
 		s.early = false
@@ -186,12 +186,12 @@ func (s *Shell) run(ctx context.Context, line string) error {
 	return ErrInterrupted
 }
 
-// interruption is an ErrInterrupted with the command's progress.
+// interruption is an ErrInterrupted that contains the command's progress.
 type interruption struct{ error }
 
 func (i *interruption) Unwrap() []error { return []error{ErrInterrupted, i.error} }
 
-// Interrupt stops the running command, like Ctrl-C. Signal handlers and remote sessions call it.
+// Interrupt stops the running command, as Ctrl-C does. Signal handlers and remote sessions call it.
 func (s *Shell) Interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,8 +202,8 @@ func (s *Shell) Interrupt() {
 	}
 }
 
-// ExitCode returns the exit status for an error: 0 no error, 1 failed, 2 wrong usage or a ping that
-// could not start, 130 Ctrl-C.
+// ExitCode returns the exit status for an error: 0 for no error, 1 for a failure, 2 for wrong usage
+// or a ping that could not start, and 130 for Ctrl-C.
 func ExitCode(err error) int {
 	var own *statusError
 	switch {

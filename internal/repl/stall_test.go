@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// A transfer whose bytes do not move for a second is shown as stalled, until they move again.
+// A transfer without progress for a second is shown as stalled until it makes progress again.
 func TestATransferThatDoesNotMoveIsStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &fake{}, Config{})
@@ -27,7 +27,7 @@ func TestATransferThatDoesNotMoveIsStalled(t *testing.T) {
 		time.Sleep(stallTime - time.Millisecond)
 		assert.Contains(t, line(), "25%")
 		assert.NotContains(t, line(), "stalled")
-		s.advance(j, p) // the same bytes
+		s.advance(j, p) // no progress
 		time.Sleep(time.Millisecond)
 		assert.Contains(t, line(), "25% stalled")
 		p.Bytes++
@@ -65,7 +65,7 @@ func TestRouteGet(t *testing.T) {
 	assert.ErrorContains(t, s.Command(t.Context(), "route", "get", "10.0.0"), "not an IP address")
 }
 
-// `recvfile` returns when it listens, however long that takes, or when it has failed.
+// `recvfile` returns when it listens, however long that takes, or when it fails.
 func TestRecvFileReturnsWhenItListens(t *testing.T) {
 	for _, starts := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-// table formats a row for each of a list, right-aligned under a head: the printed line, with "|"
-// between columns. Longer cells widen a column, but at most two blanks before its title remain. "<"
-// aligns a column to the left.
+// table formats one row for each item of list, right-aligned. The head is the printed line of
+// titles with "|" between the columns. A longer cell widens its column, but at most two spaces
+// before the title remain. A "<" before a title aligns the column to the left.
 func table[T any](head string, list []T, row func(*T) []string) string {
 	var t text.Table
 	for i, title := range strings.Split(head, "|") {
@@ -27,7 +27,7 @@ func table[T any](head string, list []T, row func(*T) []string) string {
 	return strings.Join(t.Lines(), "\n") + "\n"
 }
 
-// columnsOf aligns rows to the left, without titles. A short row ends with empty cells.
+// columnsOf formats rows without titles, aligned to the left. Missing cells are empty.
 func columnsOf(rows [][]string) string {
 	var t text.Table
 	for _, row := range rows {

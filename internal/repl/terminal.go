@@ -12,28 +12,29 @@ import (
 	"github.com/ergochat/readline"
 )
 
-// terminal is between the editor and the terminal. Before each prompt the editor asks the terminal
-// for the cursor's position, and would wait for ever if it does not answer (a script with a pty, an
-// editor's shell window). The answer is known: the first column, because we start a new line.
+// terminal is a layer between the editor and the terminal. Before each prompt the editor queries
+// the position of the cursor. It would wait forever if the terminal does not answer, for example a
+// script with a pty, or the shell window of an editor. The layer itself answers, because the cursor
+// is always in the first column: each prompt starts a new line.
 //
-// The terminal marks pasted text (xterm's bracketed paste), so that it is text here and not keys: a
-// tab in it is a blank and completes nothing, control characters are dropped, and line ends are
-// Enter.
+// The terminal marks pasted text (xterm's bracketed paste). The layer passes it on as text and not
+// as keys: it replaces a tab by a space, so that nothing is completed, drops control characters,
+// and converts line ends to Enter.
 type terminal struct {
 	in  io.Reader
 	out io.Writer
 
-	mayStop func() bool // nil: never
+	mayStop func() bool // nil: Ctrl-Z never stops the process
 
 	mu     sync.Mutex
-	answer []byte // answer to the editor's question, to be read before the next key
-	ahead  int    // bytes that were typed before the editor had the terminal
+	answer []byte // answer to the editor's query, read before the next key
+	ahead  int    // number of bytes typed before the editor had the terminal
 
 	turns turns
 
-	// The reader owns the fields below.
+	// Only the reading goroutine uses the fields below.
 	keys    []byte // keys that the editor has not read yet
-	partial []byte // possible start of a mark
+	partial []byte // what may be the start of a mark
 	pasting bool
 	ended   bool // the last pasted character was a \r
 }
@@ -45,7 +46,7 @@ var (
 	pasteEnd      = []byte("\x1b[201~")
 )
 
-// Control sequences that turn the marks of pasted text on and off (xterm's ctlseqs).
+// These control sequences turn the marks of pasted text on and off (xterm's ctlseqs).
 const (
 	marksOn  = "\x1b[?2004h"
 	marksOff = "\x1b[?2004l"
@@ -58,7 +59,7 @@ func (t *terminal) markPastes(on bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = io.WriteString(t.out, marks) // if the terminal is gone, the prompt fails
+	_, _ = io.WriteString(t.out, marks) // if the terminal is closed, writing the prompt fails
 }
 
 func (t *terminal) Write(p []byte) (int, error) {
@@ -66,8 +67,8 @@ func (t *terminal) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	if bytes.Equal(p, whereQuestion) {
 		t.answer = whereAnswer
-		t.ahead = typedAhead(t.in) // the editor has the terminal now
-		// Text that was typed ahead was echoed here and is shown again after the prompt.
+		t.ahead = typedAhead(t.in) // from now on the editor reads the terminal
+		// Text that was typed ahead was echoed here. The editor shows it again after the prompt.
 		_, err := io.WriteString(t.out, eraseLine)
 		return len(p), err
 	}
@@ -79,7 +80,7 @@ func (t *terminal) Read(p []byte) (int, error) {
 	t.turns.wait()
 	p = p[:min(1, len(p))]
 	if n := t.answered(p); n > 0 {
-		// Writers wait for the editor's lock, which it holds until it has the answer.
+		// Return at once: the editor holds a lock until then, and writers wait for that lock.
 		return n, nil
 	}
 	n, err := t.next(p)
@@ -109,8 +110,8 @@ func (t *terminal) next(p []byte) (int, error) {
 	return n, nil
 }
 
-// pressed restores a Ctrl-D that was typed before the prompt, which Linux's n_tty has converted to
-// a zero.
+// pressed restores a Ctrl-D that was typed before the prompt. Linux's n_tty has converted it to a
+// zero byte.
 func (t *terminal) pressed(text []byte) []byte {
 	t.mu.Lock()
 	ahead := min(t.ahead, len(text))
@@ -124,7 +125,7 @@ func (t *terminal) pressed(text []byte) []byte {
 	return text
 }
 
-// typed processes input of the terminal. A possible start of a mark is kept until it is complete.
+// typed processes input from the terminal. It keeps an incomplete mark until the next input.
 func (t *terminal) typed(text []byte) {
 	for _, c := range text {
 		mark := pasteBegin
@@ -148,7 +149,7 @@ func (t *terminal) typed(text []byte) {
 	}
 }
 
-// take passes a byte to the editor, or its meaning if it was pasted.
+// take passes one byte to the editor. It converts or drops pasted control characters.
 func (t *terminal) take(c byte) {
 	ended := t.ended
 	t.ended = t.pasting && c == '\r'
@@ -164,19 +165,19 @@ func (t *terminal) take(c byte) {
 		return
 	}
 	if c == readline.CharInterrupt {
-		// An open list of completions or search would consume this key. They are closed first, so
-		// that the line is canceled in any case.
+		// An open list of completions or an open search would consume Ctrl-C. Close them first, so
+		// that Ctrl-C always cancels the line.
 		t.keys = append(t.keys, readline.CharBell)
 	}
 	t.keys = append(t.keys, c)
 }
 
-// key is the editor's filter. The editor would insert unknown control characters as text, and print
-// them to the terminal.
+// key is the filter of the editor's keys. Without it the editor would insert unknown control
+// characters as text and print them to the terminal.
 func (t *terminal) key(r rune) (rune, bool) {
 	if r == readline.CharCtrlZ {
 		if t.mayStop == nil || !t.mayStop() {
-			return r, false // the editor would wait to be woken
+			return r, false // the editor would wait for SIGCONT
 		}
 		t.markPastes(false) // until the next prompt
 		t.turns.wait()      // stopping must not interrupt a write

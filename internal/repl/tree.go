@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The groups of the help, in order.
+// These are the groups of the help, in order.
 const (
 	groupNetwork = "Network"
 	groupSocket  = "Sockets"
@@ -23,8 +23,8 @@ const (
 	groupSession = "Session"
 )
 
-// The commands of the node, by group. Each has its help, arguments, completion and output in its
-// own file.
+// nodeCommands are the commands of the node, by group. Each command's file contains its help,
+// arguments, completion and output.
 var nodeCommands = []struct {
 	group string
 	make  []func(*env) *cobra.Command
@@ -61,7 +61,7 @@ func (s *Shell) tree() *cobra.Command {
 		Use:           "shell",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Only completion runs the root; arguments has already refused unknown words.
+		// Only completion executes the root command, because arguments rejects unknown words.
 		Run: func(*cobra.Command, []string) {},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -79,7 +79,7 @@ func (s *Shell) tree() *cobra.Command {
 		group(root, g.group, commands...)
 	}
 	help := helpCommand(s.env)
-	root.SetHelpCommand(help) // otherwise Cobra adds its own
+	root.SetHelpCommand(help) // otherwise Cobra adds its own help command
 	group(root, groupFile, waitCommand(s))
 	group(root, groupSession, repeatCommand(s), eventsCommand(s), historyCommand(s),
 		sourceCommand(s),
@@ -89,7 +89,7 @@ func (s *Shell) tree() *cobra.Command {
 	return root
 }
 
-// everyJSON adds --json to commands that do not define it. For `source`, the lines of the file do.
+// everyJSON adds --json to commands that do not define it. Lines of a `source` file have their own.
 func everyJSON(e *env, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		everyJSON(e, sub)
@@ -157,8 +157,8 @@ func helpCommand(e *env) *cobra.Command {
 	}
 }
 
-// ofTopic lists the commands of a topic: a group, or else a prefix of words in their names or
-// descriptions.
+// ofTopic lists the commands of a topic. The topic is a group, or else a prefix of a word in a
+// command's name or description.
 func ofTopic(root *cobra.Command, topic string) (list []*cobra.Command) {
 	topic = strings.ToLower(topic)
 	for _, c := range root.Commands() {
@@ -179,7 +179,7 @@ func ofTopic(root *cobra.Command, topic string) (list []*cobra.Command) {
 	return list
 }
 
-// overview lists every command by group, in one line each, or in two on a narrow terminal.
+// overview lists every command by group, one per line, or in two lines on a narrow terminal.
 func overview(root *cobra.Command, width int) string {
 	var b strings.Builder
 	for _, g := range root.Groups() {
@@ -192,7 +192,7 @@ func overview(root *cobra.Command, width int) string {
 	return b.String()
 }
 
-// listed formats a line for each command, or two on a narrow terminal.
+// listed formats one line for each command, or two on a narrow terminal.
 func listed(commands []*cobra.Command, width int) string {
 	var b strings.Builder
 	for _, c := range commands {
@@ -232,7 +232,7 @@ func longText(c *cobra.Command) string {
 	return cmp.Or(c.Long, strings.ToUpper(c.Short[:1])+c.Short[1:]+".")
 }
 
-// describe formats the description of a command, with the node's answer.
+// describe formats the description of a command and appends the node's answer.
 func describe(c *cobra.Command, answer string) string {
 	var b strings.Builder
 	b.WriteString(usageLines(textWidth, useLine(c)) + "\n")

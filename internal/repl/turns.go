@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// turns alternates between the editor and writers above its prompt. The editor guards its line, but
-// not its list of completions, which a concurrent writer could find gone.
+// turns makes the editor and the writers above its prompt take turns. The editor has a lock for its
+// line, but none for its list of completions, which a concurrent writer could find removed.
 type turns struct {
 	mu      sync.Mutex
-	change  *sync.Cond // nil: not used yet
+	change  *sync.Cond // created at the first use
 	editing bool       // the editor reads a line
-	next    bool       // the editor has a key, which precedes the next writer
+	next    bool       // the editor has a key and goes before the next writer
 	busy    bool       // the editor processes a key
-	writing int        // number of writers
+	writing int        // number of active writers
 }
 
 // changed returns the condition. The caller holds the lock.
@@ -38,7 +38,7 @@ func (t *turns) wait() {
 	t.changed().Broadcast()
 }
 
-// begin waits until no output is being written, before the editor processes a key.
+// begin waits until no output is being written. The editor calls it before it processes a key.
 func (t *turns) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhoStopsWaitsForNobody: Ctrl-Z takes effect only after the process is continued. Writers do
-// not wait for that key.
+// TestWhoStopsWaitsForNobody checks that Ctrl-Z takes effect only after the process continues, and
+// that writers do not wait for that key.
 func TestWhoStopsWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
@@ -27,8 +27,8 @@ func TestWhoStopsWaitsForNobody(t *testing.T) {
 	assert.False(t, ok, "no shell could continue the process")
 }
 
-// The editor asks for the cursor's position with its line locked. A writer that waits for the line
-// does not delay the answer.
+// The editor locks its line and then queries the position of the cursor. A writer that waits for
+// this lock must not delay the answer.
 func TestTheCursorPositionDoesNotWaitForWriters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTheCursorPositionDoesNotWaitForWriters(t *testing.T) {
 	})
 }
 
-// waits is a writer that waits until it is closed.
+// waits is a writer that blocks until the channel is closed.
 type waits chan struct{}
 
 func (w waits) Write(p []byte) (int, error) {
@@ -60,7 +60,8 @@ func (w waits) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTurns: writers wait while a key is processed, and a key comes before the next writer.
+// TestTurns checks that writers wait while the editor processes a key, and that the editor goes
+// before the next writer.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestTurns(t *testing.T) {
 		e.mu.Unlock()
 		synctest.Wait()
 		assert.Equal(t, "ab", said.String(), "the editor is busy with it")
-		e.edit(false) // the line is complete
+		e.edit(false) // the line is finished
 		synctest.Wait()
 		assert.Equal(t, "abc", said.String())
 	})

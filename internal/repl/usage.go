@@ -89,8 +89,8 @@ func useLine(c *cobra.Command) string {
 	return use
 }
 
-// positional checks the arguments against the usage line: their number, and their syntax if their
-// names are in syntaxes.
+// positional checks the arguments against the usage line: how many there are, and the syntax of
+// those that have a name in syntaxes.
 func positional(c *cobra.Command, args []string) error {
 	if err := argumentCount(c, args); err != nil {
 		return err
@@ -98,7 +98,7 @@ func positional(c *cobra.Command, args []string) error {
 	return argumentSyntax(c, args)
 }
 
-// argumentCount checks the number of arguments: NAME is required, [NAME] optional.
+// argumentCount checks the number of arguments. NAME is required, [NAME] is optional.
 func argumentCount(c *cobra.Command, args []string) error {
 	_, list := cut(c.Use)
 	names := strings.Fields(list)
@@ -116,7 +116,7 @@ func argumentCount(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// syntaxes check arguments by their names in usage lines.
+// syntaxes contains a check for arguments by their name in usage lines.
 var syntaxes = map[string]func(*cobra.Command, string) error{
 	"ADDR": syntax(parseAddr), "HOST-ADDR": syntax(parseAddr), "PORT": syntax(parsePort),
 	"SID": syntax(parseSID),
@@ -143,7 +143,7 @@ func argumentSyntax(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// verbsOf makes c a command that only has subcommands.
+// verbsOf turns c into a command that has only subcommands.
 func verbsOf(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	c.AddCommand(verbs...)
 	c.Args = cobra.ArbitraryArgs
@@ -156,7 +156,7 @@ func verbsOf(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// notAVerb returns the error for a word that must be a subcommand.
+// notAVerb returns the error for a word that is not a subcommand.
 func notAVerb(c *cobra.Command, word string) error {
 	return wrong(c, "%q must be %s%s", word, diagnostic.OneOf(verbNames(c)), near(c, word))
 }
@@ -196,7 +196,7 @@ func meant(word string, names []string) string {
 	return ""
 }
 
-// kin maps commands of other programs to those with the same function here.
+// kin maps commands of other programs to the commands here that do the same.
 var kin = map[string]string{
 	"ip": "interfaces`, `routes`, `neighbors", "ifconfig": "interfaces", "ss": "sockets",
 	"netstat": "sockets", "arp": "neighbors", "tracepath": "traceroute", "mtr": "traceroute",
@@ -208,7 +208,7 @@ var kin = map[string]string{
 	"fg": "wait", "man": "help", "bye": "quit", "logout": "quit",
 }
 
-// The argument parsers. Each names the expected value.
+// The following functions parse arguments. Their errors say which value is expected.
 
 func parseAddr(c *cobra.Command, word string) (netip.Addr, error) {
 	a, err := readAddr(word)
@@ -242,7 +242,7 @@ func parsePort(c *cobra.Command, word string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// addrOf, portOf and sidOf return arguments that positional has checked.
+// addrOf, portOf and sidOf convert arguments that positional has already checked.
 func addrOf(word string) netip.Addr { return netip.MustParseAddr(strings.Trim(word, "[]")) }
 func portOf(word string) uint16     { return uint16(sidOf(word)) }
 

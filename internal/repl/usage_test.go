@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestKin: what is said to do the same here does exist, and no command of ours is called so.
+// TestKin checks that the suggested commands exist, and that no command of this shell has one of
+// the other programs' names.
 func TestKin(t *testing.T) {
 	root := open(t, &fake{}, Config{}).tree()
 	for word, ours := range kin {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// counting is a node with a socket whose send window grows by a byte at each request.
+// counting returns a node with a socket whose send window grows by one byte at each request.
 func counting() *fake {
 	n := 0
 	return &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -24,8 +24,8 @@ func counting() *fake {
 	}}
 }
 
-// TestWatch: a watch prints one answer after another, as text, as JSON, or in place with changes in
-// reverse. Messages of the node wait until it ends.
+// TestWatch checks that a watch prints one answer after another: as text, as JSON, or in place with
+// changes reversed. Messages of the node wait until the watch ends.
 func TestWatch(t *testing.T) {
 	s := open(t, counting(), Config{})
 	require.NoError(t, s.Execute(t.Context(), "watch -n 0.1 -c 2 window 1"))
@@ -55,7 +55,7 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, "somebody knocks\nsomebody knocks\n", s.err.String())
 }
 
-// TestWatchGoesOn: a watch continues after a failed request, but stops at a usage error.
+// TestWatchGoesOn checks that a watch continues after a failed request, but stops at a usage error.
 func TestWatchGoesOn(t *testing.T) {
 	n := 0
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -90,7 +90,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestCtrlCEndsAWatch: Ctrl-C ends a watch without an error.
+// TestCtrlCEndsAWatch checks that Ctrl-C ends a watch without an error.
 func TestCtrlCEndsAWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
@@ -116,8 +116,8 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestAnAnswerThatCannotBeWritten: if the answer cannot be written, the command fails with status
-// 1.
+// TestAnAnswerThatCannotBeWritten checks that a command fails with status 1 if its output cannot be
+// written.
 func TestAnAnswerThatCannotBeWritten(t *testing.T) {
 	for _, words := range [][]string{
 		{"routes"},

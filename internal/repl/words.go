@@ -10,8 +10,8 @@ import (
 
 var errQuote = errors.New("unclosed quote")
 
-// arguments splits a line for the command tree. Commands that send text get the rest of the line as
-// one argument, as typed; all others get words.
+// arguments splits a line for the command tree. A command that sends text gets the rest of the line
+// as typed, as one argument. All other commands get words.
 func arguments(root *cobra.Command, line string) ([]string, error) {
 	line = strings.TrimRight(line, "\r\n")
 	first, rest := cut(strings.TrimLeft(line, " \t"))
@@ -39,9 +39,9 @@ func arguments(root *cobra.Command, line string) ([]string, error) {
 	return []string{c.Name(), rest}, nil
 }
 
-// parted is arguments for words that a system shell has split. A single word with blanks is a
-// quoted line, as for node run -c. If text is the rest of the line, a last word --json is not part
-// of it.
+// parted is like arguments, for words that a system shell has split. A single word that contains
+// spaces is a quoted line, as for node run -c. If a command takes the rest of the line as text, a
+// final --json is not part of the text.
 func parted(root *cobra.Command, words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -64,8 +64,8 @@ func parted(root *cobra.Command, words []string) ([]string, error) {
 	return []string{c.Name(), strings.Join(words[1:], " ")}, nil
 }
 
-// cut splits off the first word of a text. The rest starts after one blank; further blanks belong
-// to the rest.
+// cut splits off the first word of a text. It removes one space after the word. Further spaces
+// belong to the rest.
 func cut(text string) (word, rest string) {
 	if i := strings.IndexAny(text, " \t"); i >= 0 {
 		return text[:i], text[i+1:]
@@ -73,16 +73,16 @@ func cut(text string) (word, rest string) {
 	return text, ""
 }
 
-// split splits a line like a shell: blanks separate words, quotes join them, # starts a comment. A
-// backslash escapes a blank, a quote, # and itself. Otherwise it is a normal character, for the
-// sake of Windows paths.
+// split splits a line like a shell: spaces separate words, quotes join them, and # starts a
+// comment. A backslash escapes a space, a quote, # and a backslash. Before other characters it is a
+// normal character, for Windows paths.
 func split(text string) ([]string, error) {
 	var (
 		words []string
 		word  strings.Builder
-		open  bool // inside a word
-		quote byte // the open quote; 0: none
-		begun int  // its start
+		open  bool // the position is inside a word
+		quote byte // the quote that is open; 0: no quote
+		begun int  // where the open quote starts
 	)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
