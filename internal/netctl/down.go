@@ -11,16 +11,16 @@ import (
 	"sync"
 )
 
-// Ending is the result of stopping a network. Nodes are by name.
+// Ending is the result of stopping a network. The lists contain the names of nodes.
 type Ending struct {
-	Ended []string // stopped nodes
-	Dead  []string // nodes that had crashed before
-	// Logs are the logs of the crashed nodes, which are kept until the network starts again.
+	Ended []string // nodes that were stopped
+	Dead  []string // nodes that had already crashed
+	// Logs are the logs of the crashed nodes. They are kept until the network starts again.
 	Logs []string
 }
 
-// Down stops every node of a network and removes the network, except for the logs of nodes that had
-// crashed, which say why.
+// Down stops every node of a network and removes the network. It keeps the logs of nodes that had
+// crashed, because the logs say why.
 func (s *State) Down(ctx context.Context, name string) (done Ending, err error) {
 	leave, err := s.enter(ctx, name)
 	if err != nil {
@@ -37,7 +37,8 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 	return n.down(ctx)
 }
 
-// down is Down for a locked network. If machines do not answer, the network keeps only them.
+// down is like Down for a locked network. If some machines do not answer, the record of the network
+// keeps only those machines.
 func (n *Network) down(ctx context.Context) (done Ending, err error) {
 	for _, m := range n.Nodes {
 		ran, e := n.process(m.Name).stop(ctx)
@@ -69,8 +70,8 @@ func (n *Network) down(ctx context.Context) (done Ending, err error) {
 	return done, n.clear(here)
 }
 
-// downParts stops the nodes on other machines, and ends the connections to them. No command
-// connects again before release is called.
+// downParts stops the nodes on other machines and closes the connections to them. No command can
+// connect again before the caller calls release.
 func (n *Network) downParts(ctx context.Context, done *Ending) (release func(), err error) {
 	var mu sync.Mutex
 	var left []Machine
@@ -82,7 +83,7 @@ func (n *Network) downParts(ctx context.Context, done *Ending) (release func(), 
 	}
 	err = each(n.connections(), func(c *connection) error {
 		a, err := PartAnswer{Ending: &Ending{}}, error(nil)
-		if c.Folder != "" { // otherwise it was not reached yet
+		if c.Folder != "" { // the machine was reached before
 			a, err = c.part(ctx, partTime, PartRequest{Do: PartDown})
 		}
 		lock := c.close(ctx)
@@ -111,7 +112,7 @@ func (n *Network) downParts(ctx context.Context, done *Ending) (release func(), 
 	return release, errors.Join(err, n.save(next))
 }
 
-// clear removes everything but some files from the network's directory.
+// clear removes all files from the network's directory except but.
 func (n *Network) clear(but []string) error {
 	list, err := os.ReadDir(n.dir)
 	if err != nil {
@@ -129,7 +130,7 @@ func (n *Network) clear(but []string) error {
 func (n *Network) forget() error {
 	list, err := filepath.Glob(filepath.Join(n.dir, "*.log"))
 	for _, path := range list {
-		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // not a pipe or device
+		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // no pipe or device
 			err = errors.Join(err, os.Remove(path))
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// drafted is a file that is first written next to its place, so that a full disk changes nothing.
+// drafted is a file that is first written under a temporary name: a full disk changes nothing.
 type drafted struct {
 	path string
-	kept bool // the file is in place
-	was  bool // the old file is saved
+	kept bool // the new file is in place
+	was  bool // the old file has been saved
 }
 
-// draft writes a file next to its place, whole or not at all.
+// draft writes a file under a temporary name in the same directory, completely or not at all.
 func draft(path string, text []byte) (*drafted, error) {
 	d := &drafted{path: path}
 	if err := os.WriteFile(d.fresh(), text, 0o600); err != nil {
@@ -42,11 +42,11 @@ func (d *drafted) try() error {
 	return d.keep()
 }
 
-// undo restores the old file. It needs no disk space.
+// undo restores the old file. It needs no free disk space.
 func (d *drafted) undo() {
 	switch {
 	case d.was:
-		_ = os.Rename(d.old(), d.path) // restores the file of a node that was not changed
+		_ = os.Rename(d.old(), d.path) // restores the file of a node that has not changed
 	case d.kept:
 		_ = os.Remove(d.path)
 	}
@@ -62,7 +62,7 @@ func (d *drafted) discard() {
 	}
 }
 
-// drafts are the files in the network's own directory.
+// drafts are files in the network's own directory.
 type drafts []*drafted
 
 func draftFiles(nodes []Member) (list drafts, err error) {
@@ -80,7 +80,7 @@ func draftFiles(nodes []Member) (list drafts, err error) {
 	return list, nil
 }
 
-// try moves all files into place, or none.
+// try moves all files into place, or none of them.
 func (f drafts) try() error {
 	for _, d := range f {
 		if err := d.try(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFilesAreTriedAndUndone: undo restores the previous files, removes the new ones, and leaves no
-// drafts.
+// TestFilesAreTriedAndUndone checks that undo restores the previous files, removes the new ones,
+// and leaves no temporary files.
 func TestFilesAreTriedAndUndone(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "A.lnx"), filepath.Join(dir, "B.lnx")

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// followTime is the time between two reads of a network's record.
+// followTime is the interval between two reads of a network's record.
 const followTime = time.Second
 
-// Follow calls tell with the network each time that the nodes or files in its record change, until
-// ctx ends. A stopped network has no record: the last one counts until it starts again.
+// Follow calls tell with the network whenever the nodes or files in its record change, until ctx
+// ends. A stopped network has no record: the next record is compared with the last one.
 func (s *State) Follow(ctx context.Context, n *Network, tell func(*Network)) {
 	every := time.NewTicker(followTime)
 	defer every.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecordIsFollowed: Follow reports every change of the nodes, and nothing else.
+// TestARecordIsFollowed checks that Follow reports every change of the nodes, and nothing else.
 func TestARecordIsFollowed(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B"}})
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestARecordIsFollowed(t *testing.T) {
 		go s.Follow(ctx, n, func(n *Network) { told = append(told, n.Members()) })
 		see := func(want ...[]Member) {
 			t.Helper()
-			time.Sleep(2 * followTime) // the bubble's clock: no time passes
+			time.Sleep(2 * followTime) // in virtual time
 			synctest.Wait()
 			assert.Equal(t, want, told)
 			told = nil
@@ -33,7 +33,7 @@ func TestARecordIsFollowed(t *testing.T) {
 		now, err := s.load("one")
 		require.NoError(t, err)
 		require.NoError(t, now.save(now.manifest))
-		see() // it is the same
+		see() // the record is unchanged
 		now.Nodes = append(now.Nodes, Member{Name: "C"})
 		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)
@@ -41,7 +41,7 @@ func TestARecordIsFollowed(t *testing.T) {
 		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)
 		require.NoError(t, os.Remove(filepath.Join(now.dir, manifestName)))
-		see() // it is down
+		see() // the network is down
 		now.Nodes = now.Nodes[:1]
 		require.NoError(t, now.save(now.manifest))
 		see(now.Nodes)

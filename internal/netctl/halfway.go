@@ -9,18 +9,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// HalfwayError is an Apply that failed after a node had stopped or reloaded its file: the network
-// is neither in its old nor in its new state.
+// HalfwayError is the error of an Apply that failed after a node had already stopped or reloaded
+// its file. The network is neither in its old nor in its new state.
 type HalfwayError struct {
 	cause error
 	state string
 }
 
-// Error returns the cause, the network's state, and how to continue.
+// Error returns the cause, the state of the network, and how to continue.
 func (e *HalfwayError) Error() string { return e.cause.Error() + "\n" + e.state }
 func (e *HalfwayError) Unwrap() error { return e.cause }
 
-// halfway describes a network's state, and how to bring it to its plan.
+// halfway describes the state of a network, and how to complete the plan.
 func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 	var up, down []string
 	for _, m := range next.Nodes {
@@ -42,7 +42,7 @@ func (n *Network) halfway(ctx context.Context, next manifest, p Plan) string {
 		n.ApplyCommand())
 }
 
-// ApplyCommand returns the command that brings the network to its files.
+// ApplyCommand returns the command that applies the network's files.
 func (n *Network) ApplyCommand() string {
 	name := filepath.Base(n.Source())
 	for _, ext := range []string{".lnx", ".net"} {

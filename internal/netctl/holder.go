@@ -11,8 +11,8 @@ import (
 // Holder is a running node.
 type Holder struct{ Network, Node string }
 
-// Holders asks every running node for the ports of this machine that it uses: "udp 127.0.0.1:5060",
-// "tcp 127.0.0.1:8080". Nodes that do not answer are omitted.
+// Holders queries every running node for the ports of this machine that it uses, such as "udp
+// 127.0.0.1:5060" or "tcp 127.0.0.1:8080". It omits nodes that do not answer.
 func (s *State) Holders(ctx context.Context) map[string]Holder {
 	list, err := s.Networks()
 	if err != nil {
@@ -48,11 +48,11 @@ func (p process) ports(ctx context.Context) (list []string) {
 	for _, f := range faces {
 		at := f.UDP
 		if port, ok := strings.CutPrefix(at, "localhost:"); ok {
-			at = "127.0.0.1:" + port // as in the course's files
+			at = "127.0.0.1:" + port // the course's files use this address
 		}
 		list = append(list, "udp "+at)
 	}
-	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // optional
+	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // old nodes do not answer
 	for _, d := range doors {
 		if d.Kind == control.DoorPublish && !d.Closing {
 			list = append(list, d.Network+" "+d.From)

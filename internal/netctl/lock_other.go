@@ -8,10 +8,10 @@ import (
 	"os/exec"
 )
 
-// tryLock does nothing: this system has no locks that a child inherits.
+// tryLock does nothing: this system has no locks that a child process inherits.
 func tryLock(*os.File) bool { return true }
 
-// locks: only its socket shows whether a node is running.
+// locks is false: only its socket shows whether a node is running.
 const locks = false
 
 func detach(*exec.Cmd) {}
@@ -23,5 +23,5 @@ func foreign(info fs.FileInfo) string {
 	return ""
 }
 
-// terminate kills a process: this system has no signal that asks it to stop.
+// terminate kills a process: this system has no signal that asks a process to stop.
 func terminate(p *os.Process) error { return p.Kill() }

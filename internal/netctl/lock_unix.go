@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// tryLock locks a file. The lock belongs to the open file: a process that inherits it holds the
-// lock until it ends. False: another process holds it.
+// tryLock locks a file. It returns false if another process holds the lock. The lock belongs to the
+// open file, so a process that inherits the file holds the lock until the process ends.
 func tryLock(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// locks: this system has such locks.
+// locks is true: this system has locks that a child process inherits.
 const locks = true
 
-// detach makes a process independent of the terminal and its Ctrl-C.
+// detach makes a process independent of the terminal and of Ctrl-C.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// foreign says why a directory is not only ours; empty: it is.
+// foreign says why other users can change a directory, or returns "" if they cannot.
 func foreign(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {

@@ -20,19 +20,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Machine is another machine on which nodes of a network run. The same program runs there, with a
-// state folder of its own: `node net part` executes requests about the nodes on that machine. The
-// nodes' sockets are forwarded into the network's directory.
+// Machine is another machine that runs nodes of a network. It has the same program and its own
+// state folder. On it `node net part` executes requests about its nodes. ssh forwards the sockets
+// of these nodes into the network's directory.
 type Machine struct {
 	Name    string `json:"name"`
-	SSH     string `json:"ssh"`     // the destination
-	Folder  string `json:"folder"`  // its state folder
-	Program string `json:"program"` // the path of the program there
+	SSH     string `json:"ssh"`     // destination for ssh
+	Folder  string `json:"folder"`  // state folder on the machine
+	Program string `json:"program"` // path of the program on the machine
 
 	Nodes []Member `json:"nodes"`
 }
 
-// connection is a machine of a network, for one command.
+// connection is a connection to one machine of a network. Each command creates its own.
 type connection struct {
 	*Machine
 	login
@@ -58,21 +58,22 @@ func (c *connection) forwardAll(ctx context.Context) error {
 	return nil
 }
 
-// forward makes ssh forward the socket of a node, or cancel that.
+// forward starts or cancels ssh's forwarding of a node's socket.
 func (c *connection) forward(ctx context.Context, what, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	here, there := c.network.Socket(node), path.Join(c.Folder, c.network.Name(), node+".sock")
 	text, err := c.command(ctx, []string{"-O", what, "-L", here + ":" + there}).CombinedOutput()
-	if err != nil && !api.Answers(ctx, here) { // otherwise one of the user's configuration failed
+	if err != nil && !api.Answers(ctx, here) { // a forward of the user's own may have failed
 		return c.failure(ctx, text, err)
 	}
 	return nil
 }
 
-// The scripts of sh have a file node@DIGEST, as no host can be called. probe prints what a machine
-// is, and whether it has the program. install writes the program, all or nothing; older ones go
-// first, since running nodes do not need them. execute runs it.
+// These scripts of sh keep the program in a file node@DIGEST, because no host can have such a name.
+// probe prints the machine's platform, and whether it has the program. install writes the program,
+// completely or not at all. It removes older programs first, because running nodes do not need
+// them. execute runs the program.
 const (
 	probe = `umask 077; cd; d=${XDG_CACHE_HOME:-$HOME/.cache}/tidepool;
 mkdir -p "$d" && cd "$d" || exit 1;
@@ -86,10 +87,10 @@ mv $f node@%[1]s`
 exec "$p" net part`
 )
 
-// program is the executable of this process, to be copied.
+// program is the executable of this process. It is copied to other machines.
 type program struct {
 	text []byte
-	name string // a digest of its contents
+	name string // contains a digest of the contents
 }
 
 func readProgram(path string) (program, error) {
@@ -98,8 +99,8 @@ func readProgram(path string) (program, error) {
 	return program{text, hex.EncodeToString(sum[:8])}, err
 }
 
-// prepare logs in and copies the program unless the machine has it. It tells what the user should
-// know.
+// prepare logs in, and copies the program unless the machine already has it. It passes remarks for
+// the user to tell.
 func (c *connection) prepare(ctx context.Context, p program, tell func(string)) error {
 	if err := c.connect(ctx); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (c *connection) prepare(ctx context.Context, p program, tell func(string)) 
 	return nil
 }
 
-// install copies the program to a folder of the machine, which may have an older one.
+// install copies the program to the folder of the machine, which may contain an older one.
 func (c *connection) install(
 	ctx context.Context, p program, folder string, older bool, tell func(string),
 ) error {
@@ -162,7 +163,7 @@ func (c *connection) install(
 	return err
 }
 
-// platform returns the names of Go for those of uname.
+// platform converts the names that uname prints to those of Go.
 func platform(system, machine string) string {
 	known := map[string]string{
 		"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "i386": "386", "armv7l": "arm",
@@ -174,8 +175,8 @@ func platform(system, machine string) string {
 	return strings.ToLower(system) + "/" + machine
 }
 
-// clockOff returns the offset of a clock that was read between two times. Offsets up to 2 s count
-// as 0, because the reading is truncated to seconds.
+// clockOff returns the offset of a machine's clock, read between the times before and after.
+// Offsets up to 2 s count as 0, because the reading is truncated to seconds.
 func clockOff(clock, before, after time.Time) time.Duration {
 	const least = 2 * time.Second
 	switch {
@@ -187,7 +188,7 @@ func clockOff(clock, before, after time.Time) time.Duration {
 	return 0
 }
 
-// part asks the program on the machine to execute a request.
+// part executes a request with the program on the machine.
 func (c *connection) part(
 	ctx context.Context, within time.Duration, r PartRequest,
 ) (a PartAnswer, err error) {
@@ -203,7 +204,7 @@ func (c *connection) part(
 	}
 	line := fmt.Sprintf(execute, diagnostic.ShellWord(c.Program))
 	out, err := c.run(ctx, line, bytes.NewReader(text), true)
-	if errors.As(err, new(*UnreachableError)) && ctx.Err() == nil { // the machine may be back
+	if errors.As(err, new(*UnreachableError)) && ctx.Err() == nil { // the machine may answer again
 		if err = c.connect(ctx); err == nil {
 			out, err = c.run(ctx, line, bytes.NewReader(text), true)
 		}
@@ -220,7 +221,7 @@ func (c *connection) part(
 	return a, nil
 }
 
-// each does something with each of several machines at the same time, and joins the errors.
+// each calls do for several machines at the same time and joins the errors.
 func each(list []*connection, do func(*connection) error) error {
 	errs := make([]error, len(list))
 	var wg sync.WaitGroup

@@ -15,21 +15,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// PartRequest asks a machine about its part of a network.
+// PartRequest is a request to a machine about its part of a network.
 type PartRequest struct {
 	State   string   `json:"state"`
 	Network string   `json:"network"`
 	Do      PartVerb `json:"do"`
-	// The rest is for PartUp and PartApply.
+	// PartUp and PartApply use the fields below.
 	Source string            `json:"source,omitempty"`
-	Files  map[string][]byte `json:"files,omitempty"` // the nodes' files, by name
+	Files  map[string][]byte `json:"files,omitempty"` // files by node name
 	Flags  PartFlags         `json:"flags"`
 }
 
-// PartVerb is what a PartRequest asks for.
+// PartVerb is the action that a PartRequest asks for.
 type PartVerb string
 
-// The verbs.
+// These are the actions.
 const (
 	PartUp     PartVerb = "up"
 	PartApply  PartVerb = "apply"
@@ -37,35 +37,35 @@ const (
 	PartStatus PartVerb = "status"
 )
 
-// PartFlags are flags of `net up` that hold on every machine.
+// PartFlags are flags of `net up` that apply on every machine.
 type PartFlags struct {
 	Files string `json:"files"`
 	User  string `json:"user,omitempty"`
 }
 
-// PartAnswer is the answer.
+// PartAnswer is the answer to a PartRequest.
 type PartAnswer struct {
-	Now    time.Time `json:"now"` // the machine's clock
+	Now    time.Time `json:"now"` // time on the machine's clock
 	Change *Change   `json:"change,omitempty"`
 	Ending *Ending   `json:"ending,omitempty"`
 	Status *Status   `json:"status,omitempty"`
-	// Error is why the request failed. Problems are the errors of the nodes' files, if there are
+	// Error says why the request failed. Problems are the errors in the nodes' files, if there are
 	// any.
 	Error    string          `json:"error,omitempty"`
 	Problems json.RawMessage `json:"problems,omitempty"`
 }
 
-// PartError is a request that failed on its machine.
+// PartError is the error of a request that failed on its machine.
 type PartError struct{ Machine, Text string }
 
 func (e *PartError) Error() string {
 	return "host " + e.Machine + ": " + strings.ReplaceAll(e.Text, "\n", "; ")
 }
 
-// busyTime is how long a request waits for another one, which ends soon if its connection broke.
+// busyTime is how long a request waits for another one to finish.
 const busyTime = 20 * time.Second
 
-// Part executes a request on its machine, up to starting and stopping. It closes with ctx.
+// Part executes a request on the machine that received it. Starting and stopping also end with ctx.
 func (s *State) Part(ctx context.Context, r PartRequest, p Plan) (a PartAnswer, err error) {
 	p.Name, p.Source = r.Network, r.Source
 	for name, text := range r.Files {
@@ -117,15 +117,15 @@ func (n *Network) connections() (list []*connection) {
 	return list
 }
 
-// join prepares the other machines of a plan, and stops what apply moves away from a machine. If a
-// machine of the plan fails, nothing has changed.
+// join prepares the other machines of a plan. It also stops nodes that apply moves away from a
+// machine. If a machine of the plan fails, nothing has changed.
 func (n *Network) join(ctx context.Context, p Plan, apply, fresh bool) error {
 	before := n.connections()
 	n.Machines = n.nextMachines(p, apply)
 	if len(n.Machines) == 0 && len(before) == 0 {
 		return nil
 	}
-	if fresh { // so that `net down` ends what an interrupted command leaves
+	if fresh { // lets `net down` stop what an interrupted command started
 		next := n.manifest
 		next.Nodes = p.Nodes
 		if err := n.save(next); err != nil {
@@ -156,7 +156,7 @@ func (n *Network) join(ctx context.Context, p Plan, apply, fresh bool) error {
 	return each(before, func(c *connection) error { return n.leave(ctx, c) })
 }
 
-// leave stops what a machine had and has no longer.
+// leave stops the nodes that are no longer on a machine.
 func (n *Network) leave(ctx context.Context, old *connection) error {
 	i := slices.IndexFunc(n.Machines, func(m Machine) bool { return m.is(old.Machine) })
 	if i < 0 {
@@ -168,7 +168,7 @@ func (n *Network) leave(ctx context.Context, old *connection) error {
 	}
 	for _, m := range old.Nodes {
 		if !lists(n.Machines[i].Nodes, m.Name) {
-			_ = old.forward(ctx, "cancel", m.Name) // it may not exist
+			_ = old.forward(ctx, "cancel", m.Name) // the forward may not exist
 			_ = os.Remove(n.Socket(m.Name))
 		}
 	}
@@ -178,7 +178,7 @@ func (n *Network) leave(ctx context.Context, old *connection) error {
 // is reports whether two machines are the same.
 func (m *Machine) is(other *Machine) bool { return m.Name == other.Name && m.SSH == other.SSH }
 
-// machine returns a machine of the plan; nil: an earlier plan had it.
+// machine returns the plan's entry for a machine, or nil if only an earlier plan had it.
 func (p *Plan) machine(m *Machine) *Machine {
 	if i := slices.IndexFunc(p.Machines, func(o Machine) bool { return o.is(m) }); i >= 0 {
 		return &p.Machines[i]
@@ -193,7 +193,7 @@ func (p *Plan) away() (list []Member) {
 	return list
 }
 
-// nextMachines returns the machines of the new record. Without apply, nothing leaves it.
+// nextMachines returns the machines of the new record. Without apply, it removes no machine.
 func (n *Network) nextMachines(p Plan, apply bool) (list []Machine) {
 	for _, m := range p.Machines {
 		if i := slices.IndexFunc(n.Machines, func(o Machine) bool { return o.is(&m) }); i >= 0 {
@@ -215,14 +215,14 @@ func (n *Network) nextMachines(p Plan, apply bool) (list []Machine) {
 	return list
 }
 
-// Crossing is a link from a node of one machine to a node of another.
+// Crossing is a link between nodes on two machines.
 type Crossing struct {
-	From, To string     // nodes
-	Addr     netip.Addr // of To on the link
-	About    string     // what to say about the link if no packet arrives
+	From, To string     // names of nodes
+	Addr     netip.Addr // address of To on the link
+	About    string     // what to print if no packet arrives
 }
 
-// tryLinks sends packets over the links between machines, if nodes were started.
+// tryLinks sends packets over the links between machines if the command has started nodes.
 func (n *Network) tryLinks(ctx context.Context, p Plan, done *Change) error {
 	if len(done.Started)+len(done.Restarted)+len(done.Reloaded) == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (n *Network) tryLinks(ctx context.Context, p Plan, done *Change) error {
 	return errors.Join(errs...)
 }
 
-// A link is tried linkPings times within linkTime.
+// Each link is tried linkPings times within linkTime.
 const (
 	linkTime  = 3 * time.Second
 	linkPings = 10
@@ -312,7 +312,7 @@ func (c *Change) add(other *Change) {
 	}
 }
 
-// Reach makes the socket of a node available if the node runs on another machine.
+// Reach makes the socket of a node available on this machine if the node runs on another one.
 func (n *Network) Reach(ctx context.Context, node string) error {
 	for _, c := range n.connections() {
 		if lists(c.Nodes, node) {
@@ -322,7 +322,7 @@ func (n *Network) Reach(ctx context.Context, node string) error {
 	return nil
 }
 
-// Connect makes the sockets of all nodes on other machines available.
+// Connect makes the sockets of all nodes on other machines available on this machine.
 func (n *Network) Connect(ctx context.Context) error {
 	return each(n.connections(), func(c *connection) error { return c.connect(ctx) })
 }

@@ -17,25 +17,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Timeouts of processes.
+// These are the timeouts of processes.
 const (
-	startTime  = 15 * time.Second // for a node to start answering
-	askTime    = 2 * time.Second  // for a node to answer a request
-	endTime    = 6 * time.Second  // to stop before it is killed
-	reloadTime = 10 * time.Second // for a node to apply a changed file
-	killTime   = 2 * time.Second  // to end after it was killed
+	startTime  = 15 * time.Second // until a node answers for the first time
+	askTime    = 2 * time.Second  // until a node answers a request
+	endTime    = 6 * time.Second  // until a stopping node is killed
+	reloadTime = 10 * time.Second // until a node has applied a changed file
+	killTime   = 2 * time.Second  // until a killed process has ended
 	look       = 5 * time.Millisecond
 )
 
 // Life is the state of a node's process.
 type Life string
 
-// The states of a node's process.
+// These are the states of a node's process.
 const (
-	Up   Life = "up"   // answers
-	Hung Life = "hung" // runs but does not answer
-	Dead Life = "dead" // no process
-	// Unreachable: its machine does not answer, so the process may run.
+	Up   Life = "up"   // the node answers
+	Hung Life = "hung" // the process runs, but the node does not answer
+	Dead Life = "dead" // there is no process
+	// Unreachable means that the node's machine does not answer. The process may be running.
 	Unreachable Life = "unreachable"
 )
 
@@ -48,7 +48,7 @@ func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
 func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
 func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
 
-// client returns a client of the node, a context with a timeout, and a function that releases both.
+// client returns a client of the node, a context with a timeout, and a function that closes both.
 func (p process) client(ctx context.Context, within time.Duration) (
 	c *api.Client, own context.Context, done func(),
 ) {
@@ -60,7 +60,7 @@ func (p process) client(ctx context.Context, within time.Duration) (
 	}
 }
 
-// life returns the state of a node's process, and the process.
+// life returns the state of a node's process, and what is known of the process.
 func (p process) life(ctx context.Context) (Life, api.Process) {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()
@@ -73,7 +73,7 @@ func (p process) life(ctx context.Context) (Life, api.Process) {
 	return Dead, api.Process{}
 }
 
-// holder returns the process that holds a node's lock; false: none.
+// holder returns the process that holds a node's lock. It returns false if no process does.
 func (p process) holder() (pid int, held bool) {
 	f, _, err := files.Machine().Read(p.pid())
 	if err != nil || !locks {
@@ -91,8 +91,8 @@ func (p process) holder() (pid int, held bool) {
 	return pid, true
 }
 
-// settled is life for a node that may be starting or stopping, with its lock held and nothing at
-// its socket. An interrupted command leaves such nodes.
+// settled is like life, but first waits for a node that is starting or stopping. Such a node holds
+// its lock, but has no socket yet or no longer. An interrupted command leaves such nodes.
 func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	until(ctx, startTime, func() bool {
 		listens := api.Answers(ctx, p.socket())
@@ -102,7 +102,7 @@ func (p process) settled(ctx context.Context) (life Life, is api.Process) {
 	return life, is
 }
 
-// until polls so until it returns true. It returns false after a timeout, or if ctx ends.
+// until polls so until it returns true. It returns false after a timeout, or when ctx ends.
 func until(ctx context.Context, within time.Duration, so func() bool) bool {
 	over := time.NewTimer(within)
 	defer over.Stop()
@@ -123,11 +123,11 @@ func until(ctx context.Context, within time.Duration, so func() bool) bool {
 type child struct {
 	process process
 	cmd     *exec.Cmd
-	before  int64         // the previous length of its log
+	before  int64         // length of the log before the start
 	ended   chan struct{} // closed when the process has ended
 }
 
-// start starts a node's process, which appends to its log. It may return a child with an error.
+// start starts a node's process, which appends to its log. It may return both a child and an error.
 func (n *Network) start(plan Plan, m Member) (*child, error) {
 	p := n.process(m.Name)
 	log, before, err := openLog(p.log())
@@ -143,7 +143,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 	if !tryLock(pid) {
 		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
 	}
-	if err := pid.Truncate(0); err != nil { // not earlier, because the number may be another's
+	if err := pid.Truncate(0); err != nil { // until now the number may be another process's
 		return nil, err
 	}
 	c := &child{process: p, before: before, ended: make(chan struct{})}
@@ -151,14 +151,14 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 		[]string{"run", "--daemon", "--socket", p.socket(), m.File}, plan.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
-		c.cmd.ExtraFiles = []*os.File{pid} // the child holds the lock
+		c.cmd.ExtraFiles = []*os.File{pid} // the child process keeps the lock
 	}
 	detach(c.cmd)
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("node %s: %w", m.Name, err)
 	}
 	go func() {
-		_ = c.cmd.Wait() // the log says why
+		_ = c.cmd.Wait() // the log contains the reason
 		close(c.ended)
 	}()
 	_, err = fmt.Fprintf(pid, "%d\n", c.cmd.Process.Pid)
@@ -166,7 +166,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 }
 
 // openLog opens a log and returns its size. A regular file is also opened for reading, because the
-// node shortens it.
+// node shortens it by reading and rewriting.
 func openLog(path string) (*os.File, int64, error) {
 	const how = os.O_CREATE | os.O_APPEND
 	log, err := os.OpenFile(path, how|os.O_WRONLY, 0o600)
@@ -209,8 +209,8 @@ func (c *child) await(ctx context.Context) error {
 	}
 }
 
-// answers reports whether a node answers a request. A node listens before it has its UDP ports, and
-// answers afterward.
+// answers reports whether a node answers a request. A node listens before it has its UDP ports, but
+// answers only afterward.
 func (p process) answers(ctx context.Context) bool {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()
@@ -218,27 +218,27 @@ func (p process) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// EndedError is a node that stopped before it answered.
+// EndedError is the error of a node that stopped before it answered.
 type EndedError struct {
 	Node  string
-	State string   // "exit status 1", "signal: killed"
-	Log   []string // its last lines
+	State string   // such as "exit status 1" or "signal: killed"
+	Log   []string // the last lines of the log
 }
 
 func (e *EndedError) Error() string {
 	switch how := "node " + e.Node + " stopped before it answered: " + e.State; {
 	case len(e.Log) == 0:
 		return how + ", and logged nothing"
-	case strings.HasPrefix(e.State, "signal"): // not in its log
+	case strings.HasPrefix(e.State, "signal"): // the log does not mention signals
 		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
 	return "node " + e.Node + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
 }
 
-// stop stops a node's process and waits for its end; false: it was not running.
+// stop stops a node's process and waits for its exit. It returns false if no process was running.
 func (p process) stop(ctx context.Context) (bool, error) {
 	life, is := p.life(ctx)
-	if life == Hung && is.PID <= 0 { // the command that started it ended before it wrote the number
+	if life == Hung && is.PID <= 0 { // the starting command was interrupted
 		life, is = p.settled(ctx)
 	}
 	if life == Dead {
@@ -254,8 +254,8 @@ func (p process) stop(ctx context.Context) (bool, error) {
 		return true, fmt.Errorf("node %s: process %d: %w", p.node, is.PID, err)
 	}
 	defer func() { _ = process.Release() }()
-	// Another process may have the number now. It is the node's only if the lock is held or the
-	// socket answers.
+	// Another process may have this number by now. The number is still the node's if the lock is
+	// held or the socket answers.
 	if _, held := p.holder(); locks && !held && !api.Answers(ctx, p.socket()) {
 		p.sweep()
 		return true, nil
@@ -285,6 +285,6 @@ func (p process) gone(ctx context.Context, within time.Duration) bool {
 
 // sweep removes the files of a node's process.
 func (p process) sweep() {
-	_ = os.Remove(p.socket()) // they may not exist
+	_ = os.Remove(p.socket()) // the files may not exist
 	_ = os.Remove(p.pid())
 }

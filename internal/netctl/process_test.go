@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestANumberInAFileIsNobody: a process that has got a dead node's number is not ended for it.
+// TestANumberInAFileIsNobody checks that a process that has got the number of a dead node is not
+// killed.
 func TestANumberInAFileIsNobody(t *testing.T) {
 	if !locks {
-		return // there a number is never believed
+		return // without locks a number alone never counts
 	}
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	require.NoError(t, other.Start())
@@ -28,7 +29,7 @@ func TestANumberInAFileIsNobody(t *testing.T) {
 	require.EqualError(t, other.Wait(), "signal: killed", "and not by us before")
 }
 
-// TestAStartLeavesAnothersNumber where a node that is locked is started once more.
+// TestAStartLeavesAnothersNumber starts a node that is already locked.
 func TestAStartLeavesAnothersNumber(t *testing.T) {
 	if !locks {
 		return
@@ -47,7 +48,7 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 	assert.Equal(t, 4711, pid)
 }
 
-// TestANodeThatRunsKeepsItsFolder though its network was never recorded.
+// TestANodeThatRunsKeepsItsFolder checks a running node whose network was never recorded.
 func TestANodeThatRunsKeepsItsFolder(t *testing.T) {
 	if !locks {
 		return

@@ -11,10 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// reloadAll makes the nodes with changed files reload them if that suffices, and returns the nodes
-// of todo that must be started. Ports may move between any nodes: all changing or stopping nodes
-// first release theirs, then check validates the nodes to start, and then each node applies its
-// file. If one fails, all return to their old state; none has been stopped or started yet.
+// reloadAll makes the nodes with changed files reload them where that suffices, and returns the
+// nodes of todo to start. Ports may move between any nodes: first all changing and stopping nodes
+// release their ports, then check validates the nodes to start, and then each node applies its
+// file. If one step fails, all nodes return to their old state. No node has been stopped or started
+// yet.
 func (n *Network) reloadAll(
 	ctx context.Context, todo []Member, done *Change, check func(start, reload []Member) error,
 ) (left []Member, err error) {
@@ -24,7 +25,7 @@ func (n *Network) reloadAll(
 		if err == nil && len(tried.Restart) == 0 {
 			done.Reloaded = append(done.Reloaded, name)
 			continue
-		} // otherwise it may be an older program
+		} // an older program may not know the request
 		if why := tried.Restart; len(why) > 0 {
 			done.Why[name] = why
 		}
@@ -49,7 +50,7 @@ func (n *Network) reloadAll(
 		}
 	}()
 	for _, name := range leaving {
-		// A node that fails keeps its ports. Nodes that need them report that.
+		// A node that fails here keeps its ports. The nodes that need them will report the error.
 		_, _ = n.process(name).reload(ctx, control.Reload{Release: true, All: true}, askTime)
 	}
 	for _, name := range done.Reloaded {
@@ -80,13 +81,13 @@ func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err err
 	}
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
-		if e != nil && !errors.Is(e, control.ErrUsage) { // it had not started
+		if e != nil && !errors.Is(e, control.ErrUsage) { // that node had not started to reload
 			err = errors.Join(err, fmt.Errorf("this node could not be restored: %w", e))
 		}
 	}
 	for _, name := range leaving {
-		// It released what it could. If it cannot be reached, it takes its ports back after a
-		// timeout.
+		// The node has released what it could. If this request does not reach the node, the node
+		// reopens its ports after a timeout.
 		_, _ = n.process(name).reload(ctx, control.Reload{Undo: true}, askTime)
 	}
 	return err

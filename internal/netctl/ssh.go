@@ -21,39 +21,39 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Timeouts of other machines. ssh itself notices a vanished machine after aliveTime twice.
+// ssh itself detects a dead connection after twice aliveTime.
 const (
 	loginTime  = 8 * time.Second  // to log in
-	tellTime   = 4 * time.Second  // to answer what takes no time
-	statusTime = 5 * time.Second  // to log in and report the state of nodes
-	partTime   = 60 * time.Second // to start or stop nodes
+	tellTime   = 4 * time.Second  // to answer a quick request
+	statusTime = 5 * time.Second  // to log in and report the state of the nodes
+	partTime   = 60 * time.Second // to start or stop the nodes
 	aliveTime  = 2 * time.Second
 )
 
-// UnreachableError is a machine that cannot be used: it does not answer, or refuses the login.
+// UnreachableError is the error of a machine that does not answer or refuses the login.
 type UnreachableError struct {
 	Machine, SSH string
-	Problem      string // a line
+	Problem      string // one line
 }
 
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("host %s (%s) is unreachable: %s", e.Machine, e.SSH, e.Problem)
 }
 
-// login is the connection to a machine that all commands share: a process of ssh, the master. Its
-// control socket is in the network's directory. The user's ssh configuration applies.
+// login is the connection to a machine that all commands share. It is a process of ssh, the master,
+// with a control socket in the network's directory. The user's ssh configuration applies.
 type login struct {
 	name, ssh string
-	dir       string // of the network
+	dir       string // directory of the network
 }
 
 func (l login) control() string {
-	sum := crc32.ChecksumIEEE([]byte(l.name + " " + l.ssh)) // short, as paths of sockets must be
+	sum := crc32.ChecksumIEEE([]byte(l.name + " " + l.ssh)) // the path of a socket must be short
 	return filepath.Join(l.dir, fmt.Sprintf("ssh-%08x", sum))
 }
 
-// options are those of every call. No call asks a question, or takes part of the user's own
-// forwards.
+// options are the options of every call of ssh. No call asks the user a question or opens the
+// user's own forwards.
 func (l login) options() []string {
 	return []string{
 		"-T", "-a", "-x", "-S", l.control(), "-o", "BatchMode=yes",
@@ -64,7 +64,7 @@ func (l login) options() []string {
 	}
 }
 
-// command returns a call of ssh with a deadline. It ends soon after ctx.
+// command returns a call of ssh with a deadline. The call ends soon after ctx.
 func (l login) command(ctx context.Context, options []string, words ...string) *exec.Cmd {
 	all := slices.Concat(l.options(), options, []string{"--", l.ssh}, words)
 	c := exec.CommandContext(ctx, "ssh", all...)
@@ -73,7 +73,7 @@ func (l login) command(ctx context.Context, options []string, words ...string) *
 	return c
 }
 
-// open logs in, unless the master runs. Two commands do not both start one.
+// open logs in, unless the master is running. A lock prevents two commands from starting one.
 func (l login) open(ctx context.Context) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
@@ -88,14 +88,14 @@ func (l login) open(ctx context.Context) (fresh bool, err error) {
 	if l.runs(ctx) {
 		return false, nil
 	}
-	if err := ctx.Err(); err != nil { // the master may run
+	if err := ctx.Err(); err != nil { // the master may still be running
 		return false, l.failure(ctx, nil, err)
 	}
-	_ = os.Remove(l.control()) // of a master that was killed
+	_ = os.Remove(l.control()) // left by a master that was killed
 	if err := log.Truncate(0); err != nil {
 		return false, err
 	}
-	// The master goes to the background when the login has succeeded. It must not hold a pipe.
+	// After a successful login the master goes to the background. It must not keep a pipe open.
 	c := l.command(ctx, []string{"-f", "-N", "-M", "-o", "ClearAllForwardings=yes"})
 	c.Stdout, c.Stderr = log, log
 	if err := c.Run(); err != nil {
@@ -105,7 +105,7 @@ func (l login) open(ctx context.Context) (fresh bool, err error) {
 	return true, nil
 }
 
-// lock returns the locked file of the master's messages.
+// lock opens and locks the file for the master's messages.
 func (l login) lock(ctx context.Context) (*os.File, error) {
 	path := l.control() + ".log"
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -126,12 +126,12 @@ func (l login) runs(ctx context.Context) bool {
 	return l.command(ctx, []string{"-O", "check"}).Run() == nil
 }
 
-// close ends the master and waits for it. No command logs in until the returned file is closed; it
-// may be nil.
+// close stops the master and waits for it. No command can log in until the caller closes the
+// returned file, which may be nil.
 func (l login) close(ctx context.Context) *os.File {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*tellTime)
 	defer cancel()
-	lock, _ := l.lock(ctx) // it ends the master anyway
+	lock, _ := l.lock(ctx) // the master is stopped even without the lock
 	if l.runs(ctx) && l.command(ctx, []string{"-O", "exit"}).Run() == nil {
 		until(ctx, tellTime, func() bool {
 			_, err := os.Lstat(l.control())
@@ -141,14 +141,15 @@ func (l login) close(ctx context.Context) *os.File {
 	return lock
 }
 
-// run runs a command line of sh on the machine and returns its standard output. The error has the
-// last line of its standard error; it is an UnreachableError if ssh failed. With hold, its standard
-// input stays open behind in, so that the command can notice if this process ends.
+// run runs a command line of sh on the machine and returns its standard output. An error contains
+// the last line of standard error. It is an UnreachableError if ssh itself failed. With hold,
+// standard input stays open after in was sent: its end shows the command that this process has
+// ended.
 func (l login) run(
 	ctx context.Context, line string, in io.Reader, hold bool,
 ) (out []byte, err error) {
 	var said, answer bytes.Buffer
-	line = strings.ReplaceAll(line, "\n", " ") // csh has no quoted line breaks
+	line = strings.ReplaceAll(line, "\n", " ") // csh has no line breaks in quotes
 	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+
 		diagnostic.ShellWord(line))
 	c.Stdout, c.Stderr = &answer, &said
@@ -162,7 +163,7 @@ func (l login) run(
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = io.Copy(stdin, in) // the command reports what it lacks
+		_, _ = io.Copy(stdin, in) // the command reports missing input
 		if !hold {
 			_ = stdin.Close()
 		}
@@ -179,7 +180,7 @@ func (l login) run(
 	return nil, l.failure(ctx, said.Bytes(), err)
 }
 
-// sshFailed is the status of ssh for its own errors.
+// sshFailed is the exit status of ssh for its own errors.
 const sshFailed = 255
 
 func (l login) unreachable(problem string) error {
@@ -213,14 +214,14 @@ func (l login) failure(ctx context.Context, said []byte, err error) error {
 	return l.unreachable(cmp.Or(lastLine(said), err.Error()) + "; check " + try)
 }
 
-// lastLine returns the last line of a text that is not empty.
+// lastLine returns the last line of a text that is not blank.
 func lastLine(text []byte) string {
 	text = bytes.TrimSpace(text)
 	return strings.TrimSpace(string(text[bytes.LastIndexByte(text, '\n')+1:]))
 }
 
-// SSHAddress returns the IPv4 address that an ssh destination stands for, with the user's
-// configuration, and the address of this machine on the path to it.
+// SSHAddress returns the IPv4 address of an ssh destination, after applying the user's
+// configuration, and this machine's address on the path to it.
 func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
@@ -242,7 +243,7 @@ func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, 
 			return there, here, l.unreachable(host + " has no address; check the name, or " +
 				"add `address ADDRESS` to the host's line")
 		}
-		for _, a := range found { // IPv4 first: any machine has it
+		for _, a := range found { // prefers IPv4, which every machine has
 			if there = a.Unmap(); there.Is4() {
 				break
 			}
@@ -252,8 +253,7 @@ func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, 
 	return there, here, err
 }
 
-// AddressToward returns the address of this machine on the path to another machine's. It sends
-// nothing.
+// AddressToward returns this machine's address on the path to another address. It sends no packet.
 func AddressToward(
 	ctx context.Context, name string, there netip.Addr,
 ) (here netip.Addr, err error) {

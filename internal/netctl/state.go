@@ -1,15 +1,16 @@
-// Package netctl manages whole networks: a process for each node, and a directory with their state.
-// It starts and stops processes, determines which are running, and finds their sockets. Requests to
-// nodes use package api.
+// Package netctl manages whole networks: one process for each node, and a directory with the state.
+// It starts and stops the processes, determines which are running, and finds their sockets.
+// Requests to nodes use package api.
 //
-// A network's directory contains network.json (the nodes and their files), and for each node a
-// socket, a log, and a file with the process's number, which the process keeps locked. The lock
-// ends with the process, so nothing that a crash leaves looks like a running node: a node is up if
-// it answers at its socket, hung if it only holds its lock, and otherwise dead.
+// A network's directory contains network.json, which lists the nodes and their files. For each node
+// it contains a socket, a log, and a file with the number of the node's process. The process keeps
+// this file locked. The lock disappears with the process, so the files that a crash leaves never
+// look like a running node. A node is up if it answers at its socket, hung if it only holds its
+// lock, and otherwise dead.
 //
-// The next command continues after an interrupted one: the record exists before a node is started,
-// and until the last has stopped. Files are first written next to their place, because the disk may
-// be full.
+// A command can be interrupted and the next one continues: the record exists before the first node
+// starts, and until the last one has stopped. New files are first written under temporary names,
+// because the disk may be full.
 package netctl
 
 import (
@@ -28,19 +29,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Errors of this package. They are wrapped with their subject.
+// These errors are wrapped with the network or node that they concern.
 var (
-	// ErrUsage: the request is invalid.
+	// ErrUsage means that the request is invalid.
 	ErrUsage = errors.New("invalid")
-	// ErrNoNetwork: no network has that name, or no network exists.
+	// ErrNoNetwork means that no network has that name, or that no network exists.
 	ErrNoNetwork = errors.New("no such network")
-	// ErrNoNode: no running node has that name.
+	// ErrNoNode means that no running node has that name.
 	ErrNoNode = errors.New("no such node")
-	// ErrAmbiguous: several match.
+	// ErrAmbiguous means that several networks or nodes match.
 	ErrAmbiguous = errors.New("ambiguous")
-	// ErrBusy: another command is changing that network.
+	// ErrBusy means that another command is changing the network.
 	ErrBusy = errors.New("another command is changing this network")
-	// ErrTaken: a network with that name runs from other files.
+	// ErrTaken means that a network with that name is running from other files.
 	ErrTaken = errors.New("a network with that name already exists")
 )
 
@@ -50,7 +51,7 @@ type State struct {
 	missing bool
 }
 
-// Folder returns its path.
+// Folder returns the path of the directory.
 func (s *State) Folder() string { return s.root }
 
 // MakeState is OpenState, but creates the directory if it does not exist.
@@ -66,8 +67,8 @@ func MakeState(root string) (*State, error) {
 	return OpenState(root)
 }
 
-// OpenState opens the directory. If it does not exist, it has no networks. It must not be writable
-// by other users, who could create sockets there.
+// OpenState opens the directory. A directory that does not exist has no networks. Other users must
+// not be able to write to the directory, because they could create sockets in it.
 func OpenState(root string) (*State, error) {
 	if root == "" {
 		return nil, fmt.Errorf("state folder: %w: empty; choose one with --state", ErrUsage)
@@ -92,9 +93,9 @@ func OpenState(root string) (*State, error) {
 
 type manifest struct {
 	Name    string    `json:"name"`
-	Source  string    `json:"source"` // the directory or file of its nodes
+	Source  string    `json:"source"` // directory or file that describes the nodes
 	Started time.Time `json:"started"`
-	Nodes   []Member  `json:"nodes"` // of this machine
+	Nodes   []Member  `json:"nodes"` // the nodes on this machine
 	// Machines are the other machines, with their nodes.
 	Machines []Machine `json:"machines,omitempty"`
 }
@@ -103,16 +104,16 @@ type manifest struct {
 type Member struct {
 	Name string `json:"name"`
 	File string `json:"file"`
-	Host string `json:"host,omitempty"` // the machine; empty: this one
-	// SHA256 is the digest of the file when the node was started.
+	Host string `json:"host,omitempty"` // name of the machine; empty: this machine
+	// SHA256 is the digest of the file that the node was started with.
 	SHA256 string `json:"sha256,omitempty"`
-	// Text is the contents of a generated file in the network's directory; nil: File exists.
+	// Text is the content of a generated file in the network's directory; nil: File exists.
 	Text []byte `json:"-"`
 }
 
 const manifestName = "network.json"
 
-// Network is a network that was started and not stopped.
+// Network is a network that has been started and not stopped.
 type Network struct {
 	dir string
 	manifest
@@ -121,10 +122,10 @@ type Network struct {
 // Name returns the network's name.
 func (n *Network) Name() string { return n.manifest.Name }
 
-// Source returns the directory or file of the network's nodes.
+// Source returns the directory or file that describes the network's nodes.
 func (n *Network) Source() string { return n.manifest.Source }
 
-// Members returns the nodes, by name.
+// Members returns the nodes, sorted by name.
 func (n *Network) Members() []Member {
 	list := slices.Clone(n.manifest.Nodes)
 	for _, m := range n.Machines {
@@ -146,7 +147,7 @@ func (n *Network) Dir() string { return n.dir }
 // Socket returns the path of a node's socket.
 func (n *Network) Socket(node string) string { return n.process(node).socket() }
 
-// names matches the names of networks and nodes: valid file names on every system.
+// names matches valid names of networks and nodes. They are valid file names on every system.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // CheckName returns an error if a name is invalid.
@@ -157,7 +158,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Networks returns the networks of the directory, by name. It ignores everything else there.
+// Networks returns the networks of the directory, sorted by name. It ignores all other files there.
 func (s *State) Networks() ([]*Network, error) {
 	if s.missing {
 		return nil, nil
@@ -169,7 +170,7 @@ func (s *State) Networks() ([]*Network, error) {
 	var list []*Network
 	for _, e := range entries {
 		if !e.IsDir() {
-			continue // a lock
+			continue // the file is a lock
 		}
 		n, err := s.load(e.Name())
 		switch {
@@ -204,7 +205,7 @@ func (n *Network) save(m manifest) error {
 	return d.keep()
 }
 
-// draft writes the draft of a manifest, so that a full disk changes nothing.
+// draft writes a manifest under a temporary name, so that a full disk changes nothing.
 func (n *Network) draft(m manifest) (*drafted, error) {
 	text, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
@@ -213,7 +214,7 @@ func (n *Network) draft(m manifest) (*drafted, error) {
 	return draft(filepath.Join(n.dir, manifestName), append(text, '\n'))
 }
 
-// Network finds a network by name; the empty name finds the only one.
+// Network finds a network by name. An empty name finds the only network.
 func (s *State) Network(name string) (*Network, error) {
 	list, err := s.Networks()
 	if err != nil {
@@ -248,13 +249,13 @@ func called(name string) string {
 
 // Target is a node with its socket.
 type Target struct {
-	Network string // empty: unknown
+	Network string // empty if unknown
 	Node    string
 	Socket  string
-	Host    string // the machine; empty: this one
+	Host    string // name of the machine; empty: this machine
 }
 
-// Find finds a node by NODE or NETWORK/NODE. It may not be running.
+// Find finds a node by NODE or NETWORK/NODE. The node may not be running.
 func (s *State) Find(ref string) (Target, error) {
 	list, err := s.Networks()
 	if err != nil {
@@ -311,11 +312,11 @@ func (s *State) enter(ctx context.Context, name string) (leave func(), err error
 		}
 		if isAt(f, path) {
 			return func() {
-				_ = os.Remove(path) // while we hold it: see isAt
+				_ = os.Remove(path) // while this process still holds the lock: see isAt
 				_ = f.Close()       // releases the lock
 			}, nil
 		}
-		_ = f.Close() // the previous command has removed the file: try again
+		_ = f.Close() // the previous holder has removed the file: try again
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The processes themselves are tested in test/, with the program that they run.
+// The tests in test/ run real processes of the program.
 
 func state(t *testing.T, networks map[string][]string) *State {
 	t.Helper()
@@ -65,7 +65,8 @@ func TestNetworksAreFoundByName(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoNetwork)
 }
 
-// TestWhatIsNoNetwork: other files in the folder are ignored. A broken manifest is an error.
+// TestWhatIsNoNetwork checks that other files in the folder are ignored, and that a broken manifest
+// is an error.
 func TestWhatIsNoNetwork(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A"}})
 	require.NoError(t, os.MkdirAll(filepath.Join(s.root, "empty"), 0o700))
@@ -89,7 +90,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestOneCommandAtATime: only one command at a time works on a network.
+// TestOneCommandAtATime checks that only one command at a time changes a network.
 func TestOneCommandAtATime(t *testing.T) {
 	s := state(t, nil)
 	leave, err := s.enter(t.Context(), "one")
@@ -107,7 +108,8 @@ func TestOneCommandAtATime(t *testing.T) {
 	leave()
 }
 
-// TestAFolderThatIsMissing: a missing folder has no networks, and listing them does not create it.
+// TestAFolderThatIsMissing checks that a missing folder has no networks and that listing them does
+// not create it.
 func TestAFolderThatIsMissing(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "none")
 	s, err := OpenState(root)
@@ -126,14 +128,14 @@ func TestAFolderThatIsMissing(t *testing.T) {
 	assert.DirExists(t, root)
 }
 
-// TestAFolderOfOthers: a folder that others can write to is refused.
+// TestAFolderOfOthers checks that a folder that other users can write to is rejected.
 func TestAFolderOfOthers(t *testing.T) {
 	if !locks {
-		return // this system has other ways to say whose a folder is
+		return // this system does not store the owner in file modes
 	}
 	open := filepath.Join(t.TempDir(), "open")
 	require.NoError(t, os.Mkdir(open, 0o700))
-	require.NoError(t, os.Chmod(open, 0o777)) //nolint:gosec // that is the point
+	require.NoError(t, os.Chmod(open, 0o777)) //nolint:gosec // tests exactly this
 	_, err := OpenState(open)
 	require.ErrorIs(t, err, ErrUsage)
 	require.ErrorContains(t, err, "other users may write to it: `chmod go-w` forbids that; choose another with --state")
@@ -143,7 +145,8 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a folder")
 }
 
-// TestTheEndOfALog: lastWords returns at most that many lines of a log of any length.
+// TestTheEndOfALog checks that lastWords returns at most the requested number of lines of a log of
+// any length.
 func TestTheEndOfALog(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	assert.Empty(t, n.process("A").lastWords(3, 0).lines)
@@ -161,8 +164,8 @@ func TestTheEndOfALog(t *testing.T) {
 	assert.Less(t, len(last[0]), logTail)
 }
 
-// TestTheDumpOfACrash: the cause of a crash is found at the start of a long dump. A crash before a
-// restart is not reported.
+// TestTheDumpOfACrash checks that the cause of a crash is found at the start of a long dump, and
+// that a crash before a restart is not reported.
 func TestTheDumpOfACrash(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
 	const up = "time=2026-11-22T11:36:07.135Z level=INFO msg=up node=A\n"
@@ -187,8 +190,8 @@ func TestTheDumpOfACrash(t *testing.T) {
 	assert.Equal(t, strings.TrimSpace(up), got.lines[1])
 }
 
-// TestLogsOfTheDead: logs of crashed nodes stay after their network is stopped. They are deleted
-// when it starts again.
+// TestLogsOfTheDead checks that logs of crashed nodes stay after their network is stopped, and are
+// deleted when it starts again.
 func TestLogsOfTheDead(t *testing.T) {
 	s := state(t, map[string][]string{"one": {"A", "B", "C"}})
 	n, err := s.Network("one")
@@ -212,8 +215,8 @@ func TestLogsOfTheDead(t *testing.T) {
 	assert.NoFileExists(t, n.process("A").log())
 }
 
-// TestLocksAreSwept: the holder of a lock removes its file. The next command takes over the file of
-// a killed one.
+// TestLocksAreSwept checks that the holder of a lock removes the lock's file, and that a command
+// takes over the file of a killed one.
 func TestLocksAreSwept(t *testing.T) {
 	s := state(t, nil)
 	path := filepath.Join(s.root, ".one.lock")

@@ -16,18 +16,18 @@ import (
 type Status struct {
 	Name    string       `json:"name"`
 	Source  string       `json:"source"`
-	Folder  string       `json:"folder"` // the directory of the logs and sockets
+	Folder  string       `json:"folder"` // directory of the logs and sockets
 	Started time.Time    `json:"started"`
 	Nodes   []NodeStatus `json:"nodes"`
-	Hosts   []HostStatus `json:"hosts,omitempty"` // the other machines
+	Hosts   []HostStatus `json:"hosts,omitempty"` // other machines
 }
 
 // HostStatus is the state of another machine.
 type HostStatus struct {
 	Name    string `json:"name"`
-	SSH     string `json:"ssh"`               // the destination
-	Folder  string `json:"folder"`            // the directory of the logs and sockets there
-	Problem string `json:"problem,omitempty"` // why it does not answer
+	SSH     string `json:"ssh"`               // destination for ssh
+	Folder  string `json:"folder"`            // directory of the logs and sockets on the machine
+	Problem string `json:"problem,omitempty"` // why the machine does not answer
 }
 
 // Well reports whether every node is up.
@@ -38,26 +38,26 @@ func (s Status) Well() bool {
 // NodeStatus is the state of a node.
 type NodeStatus struct {
 	Name   string `json:"name"`
-	Host   string `json:"host,omitempty"` // the machine of the node, its file and its log
+	Host   string `json:"host,omitempty"` // machine that has the node, its file and its log
 	File   string `json:"file"`
 	Life   Life   `json:"life"`
 	PID    int    `json:"pid,omitempty"`
 	Socket string `json:"socket"`
 	Log    string `json:"log"`
-	// Started is when the process started; zero if it does not answer.
+	// Started is when the process started. It is zero if the node does not answer.
 	Started time.Time `json:"started,omitzero"`
-	// How many interfaces there are and are up, and how many neighbors with a known state.
+	// The numbers of interfaces, of those that are up, and of neighbors with a known state.
 	Interfaces   int `json:"interfaces"`
 	InterfacesUp int `json:"interfaces_up"`
 	Neighbors    int `json:"neighbors"`
 	NeighborsUp  int `json:"neighbors_up"`
 	// NeighborsDown counts the neighbors that are known to be unreachable: refused, silent, and so
-	// on. The state of the others is not known yet.
+	// on. It does not count neighbors whose state is not known yet.
 	NeighborsDown int `json:"neighbors_down"`
 	Routes        int `json:"routes"`
 	Sockets       int `json:"sockets"`
-	// LastLines is the end of the log of a node that does not answer. After a crash it is the start
-	// of the dump, which contains the reason.
+	// LastLines is the end of the log of a node that does not answer. After a crash it is instead
+	// the start of the dump, which contains the reason.
 	LastLines []string `json:"last_lines,omitempty"`
 	Crashed   bool     `json:"crashed,omitempty"`
 }
@@ -103,7 +103,7 @@ func (c *connection) status(ctx context.Context) ([]NodeStatus, HostStatus) {
 			for _, is := range a.Status.Nodes {
 				if is.Name == s.Name {
 					*s = is
-					s.Started = is.Started.Add(time.Since(a.Now)) // by the clock of this machine
+					s.Started = is.Started.Add(time.Since(a.Now)) // on this machine's clock
 				}
 			}
 		}
@@ -118,7 +118,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 	life, is := p.life(ctx)
 	s.Life, s.PID, s.Started = life, is.PID, is.Started
 	if life == Up && p.ask(ctx, &s) != nil {
-		s.Life = Hung // it may have just stopped; the next status shows it
+		s.Life = Hung // the node may have just stopped; the next status shows that
 	}
 	if s.Life != Up {
 		last := p.lastWords(deathLines, 0)
@@ -127,7 +127,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 	return s
 }
 
-// ask fills in a node's answers.
+// ask queries a node and fills in the answers.
 func (p process) ask(ctx context.Context, s *NodeStatus) error {
 	c, ctx, done := p.client(ctx, askTime)
 	defer done()

@@ -21,41 +21,41 @@ import (
 // Plan is a network to run.
 type Plan struct {
 	Name   string
-	Source string // the directory or file of its nodes
+	Source string // directory or file that describes the nodes
 	Nodes  []Member
-	// Program is the executable of a node.
+	// Program is the executable that runs a node.
 	Program string
 	// Flags are additional flags of `node run` for each node.
 	Flags []string
-	// Check, if set, checks whether nodes can run with their files: those to start, and those to
-	// reload. Its error leaves everything unchanged.
+	// Check, if set, checks whether nodes can run with their files. It receives the nodes to start
+	// and those to reload. If it returns an error, nothing changes.
 	Check func(start, reload []Member) error
-	// Machines are the other machines, whose nodes have a Text and are not in Nodes. PartFlags
-	// replace Flags there.
+	// Machines are the other machines. Their nodes have a Text and are not in Nodes. On them
+	// PartFlags replace Flags.
 	Machines  []Machine
 	PartFlags PartFlags
-	// Crossings are links between machines, to be tried when the nodes are up.
+	// Crossings are the links between machines. They are tested once the nodes are up.
 	Crossings []Crossing
 	// Place returns the error for a PartAnswer with Problems. It must be set if there are machines.
 	Place func(machine string, problems json.RawMessage) error
-	// Tell is called with remarks, a line each. It must be set if there are machines.
+	// Tell is called with remarks, one line each. It must be set if there are machines.
 	Tell func(string)
 }
 
-// Change lists what was changed. Nodes are by name.
+// Change lists what has changed. The lists contain the names of nodes.
 type Change struct {
 	Network   *Network `json:"-"`
-	Started   []string `json:"started"`   // were not running
-	Reloaded  []string `json:"reloaded"`  // have applied a changed file: see Apply
-	Restarted []string `json:"restarted"` // have a change that needs a new process
-	// Why lists, by the names of Restarted, the changes that need a new process.
+	Started   []string `json:"started"`   // nodes that were not running
+	Reloaded  []string `json:"reloaded"`  // nodes that have applied a changed file: see Apply
+	Restarted []string `json:"restarted"` // nodes with a change that needs a new process
+	// Why lists the changes that need a new process, for each node in Restarted.
 	Why   map[string][]string `json:"why,omitempty"`
-	Ended []string            `json:"ended"` // not in the plan
-	Left  []string            `json:"left"`  // unchanged
-	Stale []string            `json:"stale"` // unchanged, although their file has changed
+	Ended []string            `json:"ended"` // nodes that are not in the plan
+	Left  []string            `json:"left"`  // nodes that are unchanged
+	Stale []string            `json:"stale"` // unchanged nodes whose files have changed
 }
 
-// MarshalJSON implements json.Marshaler: no list is null, and the network is a name.
+// MarshalJSON encodes every list as an array, even an empty one, and the network as a name.
 func (c Change) MarshalJSON() ([]byte, error) {
 	for _, list := range []*[]string{
 		&c.Started, &c.Reloaded, &c.Restarted, &c.Ended, &c.Left, &c.Stale,
@@ -66,18 +66,18 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Network string `json:"network"`
 		Source  string `json:"source"`
-		Folder  string `json:"folder"` // the directory of the logs and sockets
+		Folder  string `json:"folder"` // directory of the logs and sockets
 		fields
 	}{c.Network.Name(), c.Network.Source(), c.Network.Dir(), fields(c)})
 }
 
-// Up starts the nodes of a plan that are not running. If one of them fails, it stops those that it
+// Up starts the nodes of a plan that are not running. If one of them fails, Up stops those that it
 // has started.
 func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, false) }
 
-// Apply changes a network to a plan: it starts new nodes, reloads changed files, or restarts nodes
-// that cannot reload, and stops nodes that are not in the plan. Ports may move between any nodes.
-// If a node cannot run with its file, nothing changes, unless a node has already been stopped.
+// Apply changes a network to match a plan: it starts new nodes, makes nodes reload changed files,
+// restarts those that cannot, and stops nodes that are not in the plan. Ports may move between
+// nodes. If a node cannot run with its file, nothing changes, unless a node was already stopped.
 func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
 
 func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err error) {
@@ -115,7 +115,7 @@ func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err
 	return done, n.tryLinks(ctx, p, &done)
 }
 
-// bringHere starts or changes the nodes of this machine, and records the new network.
+// bringHere starts or changes the nodes of this machine and records the new network.
 func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done *Change) error {
 	todo, err := n.compare(ctx, p, apply, done)
 	if err != nil {
@@ -132,7 +132,7 @@ func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done
 		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer own.discard()
-	if fresh { // the record makes the directory a network's
+	if fresh { // only the record makes the directory a network
 		if err := record.keep(); err != nil {
 			return fmt.Errorf("network %s: %w", p.Name, err)
 		}
@@ -158,8 +158,8 @@ func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done
 	return err
 }
 
-// replace stops the nodes that leave or restart, records the new state of the network, and starts
-// the nodes of todo.
+// replace stops the nodes that are removed or restarted, records the new state of the network, and
+// starts the nodes of todo.
 func (n *Network) replace(
 	ctx context.Context, p Plan, done *Change, todo []Member, note func() error,
 ) error {
@@ -217,7 +217,7 @@ func digest(nodes []Member, root, network string) (err error) {
 	return nil
 }
 
-// place finds the network of a plan, or creates its directory.
+// place finds the network of a plan, or creates a directory for it.
 func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	n, err = s.load(p.Name)
 	switch {
@@ -240,7 +240,7 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	return n, false, nil
 }
 
-// leavings matches files that an unrecorded network may have left.
+// leavings matches files that a network without a record may have left.
 var leavings = regexp.MustCompile(`^(\.s.*|.*\.(new|log|pid|sock))$`)
 
 // vacant returns an error if a directory without a record contains other files, because stopping
@@ -287,7 +287,7 @@ func (n *Network) compare(
 	return todo, nil
 }
 
-// next returns the new record of the network. Unchanged nodes keep their old entry.
+// next returns the new record of the network. Nodes that have not changed keep their old entries.
 func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	next := n.manifest
 	next.Nodes = slices.Clone(p.Nodes)
@@ -295,7 +295,7 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 		i := slices.IndexFunc(next.Nodes, func(m Member) bool { return m.Name == o.Name })
 		switch {
 		case i < 0 && !apply:
-			next.Nodes = append(next.Nodes, o) // its file is gone, but it may be running
+			next.Nodes = append(next.Nodes, o) // its node may still be running
 		case i >= 0 && slices.Contains(done.Left, o.Name):
 			if next.Nodes[i].SHA256 != o.SHA256 {
 				done.Stale = append(done.Stale, o.Name)
@@ -307,14 +307,14 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 	return next
 }
 
-// withdraw removes a network that failed to start, unless one of its nodes is running. Nodes on
-// other machines are stopped.
+// withdraw removes a network that failed to start, unless one of its nodes is running. It stops the
+// nodes on other machines.
 func (n *Network) withdraw(ctx context.Context, p Plan) error {
 	if len(n.Machines) > 0 {
 		if _, err := n.down(ctx); err != nil {
 			return err
 		}
-		return os.RemoveAll(n.dir) // logs, too: the error has their end
+		return os.RemoveAll(n.dir) // including the logs: the error contains their last lines
 	}
 	for _, m := range p.Nodes {
 		if _, held := n.process(m.Name).holder(); held {
@@ -339,7 +339,7 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 			break
 		}
 	}
-	if len(failures) == 0 { // otherwise they are stopped below
+	if len(failures) == 0 { // if any failed, the nodes are stopped below
 		failures = awaitAll(ctx, started)
 	}
 	if len(failures) == 0 {
@@ -351,7 +351,7 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 		select {
 		case <-c.ended:
 		default:
-			_ = c.cmd.Process.Kill() // it holds no lock
+			_ = c.cmd.Process.Kill() // the process holds no lock
 			<-c.ended
 		}
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	complaintLines = 20      // of a node that could not start
-	deathLines     = 5       // of a node that is not running
-	crashLines     = 8       // of a crashed node: why, and where
-	logTail        = 1 << 20 // bytes that can contain a whole dump
+	complaintLines = 20      // of the log of a node that could not start
+	deathLines     = 5       // of the log of a node that is not running
+	crashLines     = 8       // of a crashed node's dump: the reason and the place
+	logTail        = 1 << 20 // bytes; enough for a whole dump
 )
 
 // words are the last lines of a node's log.
@@ -22,14 +22,14 @@ type words struct {
 	crashed bool // the lines are the start of a dump
 }
 
-// crashes matches the start of a Go dump, logged that of a log record.
+// crashes matches the start of a Go dump. logged matches the start of a log record.
 var (
 	crashes = regexp.MustCompile(`(?m)^(panic|fatal error|SIG[A-Z]+): `)
 	logged  = regexp.MustCompile(`(?m)^(time=|\{"time":)`)
 )
 
 // lastWords returns the last lines of a node's log after an offset. After a crash it returns the
-// first lines of the dump: goroutines and registers follow them.
+// first lines of the dump, because goroutines and registers follow them.
 func (p process) lastWords(most int, behind int64) words {
 	f, _, err := files.Machine().Read(p.log())
 	if err != nil {
@@ -37,7 +37,7 @@ func (p process) lastWords(most int, behind int64) words {
 	}
 	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		if behind > end { // the node has shortened its log
+		if behind > end { // the node has shortened its log since
 			behind = 0
 		}
 		_, _ = f.Seek(max(0, behind, end-logTail), io.SeekStart)
