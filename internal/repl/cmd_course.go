@@ -173,13 +173,11 @@ func courseAlgorithms(e *env) *cobra.Command {
 		Use:   "lc",
 		Short: "list the congestion control algorithms",
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := ask(e, c, control.Show{Key: "tcp.congestion"})
+			list, err := ask(e, c, control.Show{Key: congestionKey})
 			if err != nil {
 				return err
 			}
-			_, names, _ := strings.Cut(list[0].Doc, ": ")
-			algorithms := strings.Split(names, ", ")
-			return e.answer(c, algorithms, strings.Join(algorithms, "\n"))
+			return e.answer(c, list[0].Values, strings.Join(list[0].Values, "\n"))
 		},
 	})
 }

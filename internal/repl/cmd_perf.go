@@ -83,7 +83,7 @@ func perfCommand(e *env) *cobra.Command {
 	familyFlags(f)
 	flagWords(c, "client", e.neighborAddrs)
 	Choose(c, "proto", "tcp", "udp", "rcp", "rdt")
-	flagWords(c, "congestion", words("cubic", "bbr", "bbr3", "reno", "newreno", "tahoe"))
+	flagWords(c, "congestion", e.algorithms)
 	Choose(c, "format", "k", "m", "g", "t", "K", "M", "G", "T")
 	Limit(c, 1, 65535, "port")
 	limitWhole(c, 1, mostPerfSeconds, "time")

@@ -198,6 +198,9 @@ func windowCommand(e *env) *cobra.Command {
 	})
 }
 
+// congestionKey is the setting whose values are the congestion controls.
+const congestionKey = "tcp.congestion"
+
 func congestionCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:     "cc SID NAME",
@@ -205,8 +208,8 @@ func congestionCommand(e *env) *cobra.Command {
 		Short:   "change a connection's congestion control",
 		Long: "Change a connection's congestion control to NAME, one of the values of this\n" +
 			"setting:",
-		Annotations:       map[string]string{settingsAbout: "tcp.congestion"},
-		ValidArgsFunction: at(e.connections),
+		Annotations:       map[string]string{settingsAbout: congestionKey},
+		ValidArgsFunction: at(e.connections, e.algorithms),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Congestion{SID: sidOf(args[0]), Name: args[1]}
 			return show(e, c, req, func(sock control.Socket) string {

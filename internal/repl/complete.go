@@ -198,16 +198,24 @@ func (e *env) completeSetting(
 	if len(args) != 1 {
 		return at(e.settingKeys)(c, args, prefix)
 	}
-	list, err := control.Ask(c.Context(), e.op, control.Show{Key: args[0]})
-	i := slices.IndexFunc(list, func(v control.Setting) bool { return v.Key == args[0] })
+	return at(words(e.settingValues(c.Context(), args[0])...))(c, nil, prefix)
+}
+
+func (e *env) settingValues(ctx context.Context, key string) []string {
+	list, err := control.Ask(ctx, e.op, control.Show{Key: key})
+	i := slices.IndexFunc(list, func(v control.Setting) bool { return v.Key == key })
 	if err != nil || i < 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	values := list[i].Values
-	if len(values) == 0 {
-		values = []string{list[i].Value}
+	if len(list[i].Values) == 0 {
+		return []string{list[i].Value}
 	}
-	return at(words(values...))(c, nil, prefix)
+	return list[i].Values
+}
+
+// algorithms completes the names of congestion controls.
+func (e *env) algorithms(ctx context.Context, _ string) []string {
+	return e.settingValues(ctx, congestionKey)
 }
 
 func commandNames(

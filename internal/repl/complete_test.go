@@ -38,6 +38,8 @@ func TestComplete(t *testing.T) {
 		"set tcp.congestion c": {"cubic"},
 		"set tcp.rto_min ":     {"1ms"},
 		"set bogus ":           nil,
+		"cc 1 b":               {"bbr"},
+		"perf -C c":            {"cubic"},
 		"route ":               {"add", "del", "get"},
 		"show ":                {"tcp.congestion", "tcp.options", "tcp.rto_min"},
 		"pcap ":                {"start", "stop"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
+	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
 func names(plots []Plot) []string {
@@ -262,6 +263,9 @@ func TestColoursAreTheSameEverywhere(t *testing.T) {
 	} {
 		assert.Equal(t, want, PaintOf(label), label)
 	}
+	for _, name := range congestion.Names() {
+		assert.Contains(t, paints, name)
+	}
 	assert.Contains(t, strangers, PaintOf("mine.star"))
 	seen := map[chart.Paint]bool{}
 	for _, p := range shades(append(slices.Repeat([]string{"reno"}, mostCurves), "cubic")) {
@@ -273,7 +277,7 @@ func TestColoursAreTheSameEverywhere(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	for _, c := range []struct {
 		value float64
-		base  string
+		base  result.Unit
 		want  string
 	}{
 		{1e6, "bit/s", "1.00 Mbit/s"},
