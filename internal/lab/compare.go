@@ -20,7 +20,7 @@ type Comparison struct {
 	// Kind of the flow, such as its congestion control.
 	Kind   string        `json:"kind,omitempty"`
 	Metric result.Metric `json:"metric"`
-	Unit   string        `json:"unit,omitempty"`
+	Unit   result.Unit   `json:"unit,omitempty"`
 	Paired bool          `json:"paired"`
 	N      int           `json:"n"`
 	Before *float64      `json:"before"`

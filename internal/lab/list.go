@@ -33,7 +33,7 @@ func (s *Study) List(w io.Writer) error {
 func Metrics(w io.Writer) error {
 	t := table.New("<metric", "<unit", "<what it is")
 	for _, d := range result.Catalog() {
-		t.Row(string(d.Name), d.Unit, d.Text)
+		t.Row(string(d.Name), string(d.Unit), d.Text)
 	}
 	_, err := io.WriteString(w, t.String())
 	return err

@@ -24,7 +24,8 @@ func (r *Results) summaryFile() []byte {
 				continue
 			}
 			text = append(strconv.AppendInt(text, int64(g.Cell), 10), ',')
-			for _, field := range []string{settings, g.Flow, g.Label, string(d.Name), d.Unit} {
+			named := []string{settings, g.Flow, g.Label, string(d.Name), string(d.Unit)}
+			for _, field := range named {
 				text = append(result.AppendField(text, field), ',')
 			}
 			for i, count := range []int{g.N, g.Finished, len(n.Values)} {
@@ -79,16 +80,16 @@ type ReportPart struct {
 // ReportNumber is one metric. A value that is not defined is null; a median is null if half of the
 // runs did not reach a number.
 type ReportNumber struct {
-	Unit     string   `json:"unit,omitempty"`
-	Measured int      `json:"measured"`
-	Mean     *float64 `json:"mean"`
-	SD       *float64 `json:"sd"`
-	Low      *float64 `json:"ci_lo"`
-	High     *float64 `json:"ci_hi"`
-	Median   *float64 `json:"median"`
-	IQR      *float64 `json:"iqr"`
-	Minimum  *float64 `json:"min"`
-	Maximum  *float64 `json:"max"`
+	Unit     result.Unit `json:"unit,omitempty"`
+	Measured int         `json:"measured"`
+	Mean     *float64    `json:"mean"`
+	SD       *float64    `json:"sd"`
+	Low      *float64    `json:"ci_lo"`
+	High     *float64    `json:"ci_hi"`
+	Median   *float64    `json:"median"`
+	IQR      *float64    `json:"iqr"`
+	Minimum  *float64    `json:"min"`
+	Maximum  *float64    `json:"max"`
 }
 
 // Report returns all numbers.

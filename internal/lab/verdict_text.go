@@ -91,14 +91,12 @@ func Quantity(x float64, unit formula.Unit) string {
 
 // scaleOf returns the scale of a number, with a space before its name. Other units have no name.
 func scaleOf(x float64, unit formula.Unit) result.Scale {
-	switch unit {
-	case formula.Seconds, formula.Rate, formula.Bytes:
-		s := result.ScaleOf(string(unit), x)
-		s.Name = " " + s.Name
-		return s
-	default:
+	if !unit.Scaled() {
 		return result.Scale{Size: 1}
 	}
+	s := result.ScaleOf(unit, x)
+	s.Name = " " + s.Name
+	return s
 }
 
 // spread formats a mean and the half-width of its interval, with two digits of the latter, in one

@@ -12,17 +12,7 @@ import (
 
 // quantityForm matches a number with a unit, as in experiment files.
 var quantityForm = regexp.MustCompile(
-	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*)(?:/s|ps)?$`)
-
-var baseUnits = map[string]struct {
-	Name string
-	Size float64
-}{
-	"ns": {"s", 1e-9}, "us": {"s", 1e-6}, "µs": {"s", 1e-6}, "ms": {"s", 1e-3}, "s": {"s", 1},
-	"B": {"bytes", 1}, "kB": {"bytes", 1e3}, "KB": {"bytes", 1e3}, "MB": {"bytes", 1e6},
-	"GB": {"bytes", 1e9}, "KiB": {"bytes", 1 << 10}, "MiB": {"bytes", 1 << 20},
-	"bit": {"bit/s", 1}, "kbit": {"bit/s", 1e3}, "Mbit": {"bit/s", 1e6}, "Gbit": {"bit/s", 1e9},
-}
+	`^(-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ%]*(?:/s)?)$`)
 
 type quantities struct {
 	values []float64
@@ -34,7 +24,7 @@ type quantities struct {
 func measure(texts []string) (quantities, bool) {
 	var q quantities
 	same := true
-	first, base := "", ""
+	first, base := "", result.Pure
 	values := make([]float64, len(texts))
 	units := make([]string, len(texts))
 	for i, s := range texts {
@@ -53,26 +43,24 @@ func measure(texts []string) (quantities, bool) {
 		same = same && m[2] == first
 	}
 	if same {
-		u, ok := baseUnits[first]
-		if ok && slices.Max(values) < longNumber { // as they were written
-			if u.Name == "bit/s" {
+		u := result.Measures[first].Unit
+		if !u.Scaled() || slices.Max(values) < longNumber { // as they were written
+			if u == result.Rate && !strings.HasSuffix(first, "/s") {
 				first += "/s"
 			}
-			return quantities{values, first}, true
-		}
-		if !ok {
 			return quantities{values, first}, true
 		}
 	}
 	greatest := 0.0
 	for i := range values {
-		u, ok := baseUnits[units[i]]
-		if !ok && values[i] != 0 || base != "" && ok && u.Name != base {
+		u := result.Measures[units[i]]
+		ok := u.Unit.Scaled()
+		if !ok && values[i] != 0 || base != result.Pure && ok && u.Unit != base {
 			return q, false
 		}
 		if ok {
-			base = u.Name
-			values[i] *= u.Size
+			base = u.Unit
+			values[i] = u.Metric(values[i])
 		}
 		greatest = max(greatest, values[i])
 	}
@@ -99,14 +87,12 @@ func Quantity(text string, m result.Metric) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	u, known := baseUnits[form[2]]
+	u, known := result.Measures[form[2]]
 	switch {
-	case form[2] == "%" && d.Unit == "":
-		return v / 100, true
-	case known && u.Name == d.Unit:
-		return v * u.Size, true
-	case form[2] == "" || form[2] == d.Unit:
-		return v, d.Unit == "" || d.Unit == "packets"
+	case known && (u.Unit == d.Unit || u.Unit == result.Percent && d.Unit == result.Pure):
+		return u.Metric(v), true
+	case form[2] == "":
+		return v, d.Unit == result.Pure || d.Unit == result.PacketCount
 	}
 	return 0, false
 }

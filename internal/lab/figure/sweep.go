@@ -373,7 +373,7 @@ func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *b
 	u := axisScale(d.Unit, high)
 	log := low > 0 && high/low >= 50
 	if log && d.Unit == "packets" {
-		u = result.Scale{Name: d.Unit, Size: 1} // a tenth of a thousand is a hundred
+		u = result.Scale{Name: string(d.Unit), Size: 1} // a tenth of a thousand is a hundred
 	}
 	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
 	p.Y.Min, p.Y.Max = ends([]float64{u.Of(low), u.Of(high)}, p.Y.Log)

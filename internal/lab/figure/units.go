@@ -11,27 +11,27 @@ import (
 
 // axisScale returns the unit of an axis for values in a metric's unit. Large counts are in
 // thousands or millions.
-func axisScale(base string, most float64) result.Scale {
+func axisScale(base result.Unit, most float64) result.Scale {
 	switch {
-	case base == "packets" && most >= 1e6:
+	case base == result.PacketCount && most >= 1e6:
 		return result.Scale{Name: "millions", Size: 1e6}
-	case base == "packets" && most >= 1e4:
+	case base == result.PacketCount && most >= 1e4:
 		return result.Scale{Name: "thousands", Size: 1e3}
 	}
 	return result.ScaleOf(base, most)
 }
 
 // amount formats a value in a suitable unit, with three significant digits.
-func amount(value float64, base string) string {
+func amount(value float64, base result.Unit) string {
 	u := result.ScaleOf(base, value)
 	if value == 0 {
-		u.Name = base
+		u.Name = string(base)
 	}
 	return strings.TrimSpace(digits(u.Of(value)) + " " + u.Name)
 }
 
 // plain formats an exact value in a suitable unit.
-func plain(value float64, base string) string {
+func plain(value float64, base result.Unit) string {
 	u := result.ScaleOf(base, value)
 	return strconv.FormatFloat(u.Of(value), 'g', 5, 64) + " " + u.Name
 }

@@ -76,10 +76,10 @@ func CompileClaim(source string, scope *Scope) (*Claim, error) {
 		}
 		end := p.at
 		next := p.expr()
-		if p.err == nil && !c.Terms[len(c.Terms)-1].Unit().fits(next.Unit()) {
+		if p.err == nil && !fit(c.Terms[len(c.Terms)-1].Unit(), next.Unit()) {
 			p.at = end
-			p.fail(at, "one side is "+c.Terms[len(c.Terms)-1].Unit().name()+" and the other "+
-				next.Unit().name(), "the same unit")
+			p.fail(at, "one side is "+nameOf(c.Terms[len(c.Terms)-1].Unit())+" and the other "+
+				nameOf(next.Unit()), "the same unit")
 		}
 		c.Terms, c.Operators = append(c.Terms, next), append(c.Operators, op)
 	}
@@ -117,6 +117,7 @@ func (p *parser) tolerance(c *Claim) {
 	from := p.at
 	text := p.number()
 	v, unit, ok := Number(text)
+	last := c.Terms[len(c.Terms)-1].Unit()
 	switch {
 	case c.Operators[len(c.Operators)-1] != Equals:
 		p.at = end
@@ -125,9 +126,8 @@ func (p *parser) tolerance(c *Claim) {
 		p.fail(from, "the tolerance is not a number", "a tolerance such as 1% or 5ms")
 	case strings.HasSuffix(text, "%"):
 		c.Within = v
-	case !unit.fits(c.Terms[len(c.Terms)-1].Unit()):
-		p.fail(from,
-			"the tolerance is "+unit.name()+" and the value "+c.Terms[len(c.Terms)-1].Unit().name(),
+	case !fit(unit, last):
+		p.fail(from, "the tolerance is "+nameOf(unit)+" and the value "+nameOf(last),
 			"the same unit, or a percentage")
 	default:
 		c.Within, c.Absolute = v, true

@@ -152,12 +152,13 @@ func (p *parser) argument(at int, f *function, i int, unit Unit) {
 		if i == 0 || f.of == Unknown {
 			f.of = unit
 		}
-		if !f.of.fits(unit) {
-			p.fail(at, "one argument is "+unit.name()+" and another "+f.of.name(), "the same unit")
+		if !fit(f.of, unit) {
+			p.fail(at, "one argument is "+nameOf(unit)+" and another "+nameOf(f.of),
+				"the same unit")
 		}
 		return
 	}
-	if want := f.params[min(i, len(f.params)-1)]; !want.unit.fits(unit) {
-		p.fail(at, want.name+" is "+unit.name(), "it "+want.unit.name())
+	if want := f.params[min(i, len(f.params)-1)]; !fit(want.unit, unit) {
+		p.fail(at, want.name+" is "+nameOf(unit), "it "+nameOf(want.unit))
 	}
 }

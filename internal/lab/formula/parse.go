@@ -186,9 +186,9 @@ func (p *parser) binary(op string, at int, left, right term) term {
 	of, sign := Unknown, op
 	switch op {
 	case "+", "-", "−":
-		if !l.fits(r) {
+		if !fit(l, r) {
 			p.at = at + len(op)
-			p.fail(at, "one side is "+l.name()+" and the other "+r.name(), "the same unit")
+			p.fail(at, "one side is "+nameOf(l)+" and the other "+nameOf(r), "the same unit")
 		}
 		if sign != "+" {
 			sign = "-"
@@ -198,19 +198,19 @@ func (p *parser) binary(op string, at int, left, right term) term {
 		}
 	case "*", "·", "×":
 		sign = "*"
-		if l.counted() {
+		if counted(l) {
 			of = r
-		} else if r.counted() {
+		} else if counted(r) {
 			of = l
 		}
 	case "/":
-		if r.counted() {
+		if counted(r) {
 			of = l
 		} else if l == r && l != Unknown {
 			of = Pure
 		}
 	case "^":
-		if l.counted() {
+		if counted(l) {
 			of = Pure
 		}
 	}

@@ -36,12 +36,8 @@ func (p *parser) metric(ref Ref) term {
 
 func unitOf(m result.Metric) Unit {
 	d, ok := result.Find(string(m))
-	switch u := Unit(d.Unit); u {
-	case Pure, Seconds, Rate, Bytes, Packets:
-		if ok {
-			return u
-		}
-	case Unknown:
+	if ok && (counted(d.Unit) || d.Unit.Scaled()) {
+		return d.Unit
 	}
 	return Unknown // such as bytes/s, which formulas do not compute with
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
 type scanner struct {
@@ -65,7 +67,7 @@ func (s *scanner) name() string {
 func (s *scanner) number() string {
 	s.space()
 	rest := s.text[s.at:]
-	n := numberLength(rest)
+	n := result.NumberLength(rest)
 	if n == 0 {
 		return ""
 	}
@@ -80,7 +82,7 @@ func (s *scanner) number() string {
 	// The slash in a rate's unit is not a division.
 	if tail := rest[end:]; end > n && strings.HasPrefix(tail, "/s") {
 		after, _ := utf8.DecodeRuneInString(tail[2:])
-		if _, known := units[rest[n:end]+"/s"]; known && !isNamePart(after) {
+		if _, known := result.Measures[rest[n:end]+"/s"]; known && !isNamePart(after) {
 			end += len("/s")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rcp"
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
@@ -53,7 +54,7 @@ func TestReference(t *testing.T) {
 	for _, k := range known() {
 		assert.True(t, code[k], "key %s", k)
 	}
-	for u := range units {
+	for u := range result.Measures {
 		assert.True(t, code[u], "unit %s", u)
 	}
 	for _, c := range constantNames {

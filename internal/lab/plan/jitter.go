@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -86,7 +87,7 @@ func (j *jitterOf) readTable(d *decoder) {
 }
 
 func (j *jitterOf) readSteps(d *decoder, n *node) {
-	steps, ok := d.steps(n, "how much longer packets take", timeSpan)
+	steps, ok := d.steps(n, "how much longer packets take", result.Seconds)
 	if !ok {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -41,7 +42,7 @@ func readLoss(d *decoder, n *node) netem.Loss {
 			return strings.ContainsRune("[], ", r)
 		}))
 	}
-	m, ok := d.quantity(n, "a loss (none, 1%, every 1000, at [17, 18] or a model)", shareOf)
+	m, ok := d.quantity(n, "a loss (none, 1%, every 1000, at [17, 18] or a model)", result.Percent)
 	switch {
 	case !ok || m.value == 0:
 		return nil
@@ -301,7 +302,7 @@ func (g *gilbertOf) keys() []key {
 		{"mean", "", readShare("a mean loss", &g.mean)},
 		{"burst", "", func(d *decoder, n *node) {
 			const what, most = "the packets lost in a burst", 1e6
-			m, ok := d.quantity(n, what, pureNumber, packetCount)
+			m, ok := d.quantity(n, what, result.Pure, result.PacketCount)
 			if ok && (m.value < 1 || m.value > most) {
 				d.bad(n, n.text+" is out of range", what+", from 1 to 1000000")
 				return

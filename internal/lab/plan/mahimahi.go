@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -128,7 +129,7 @@ func (c *chain) lose(shell *node) {
 	if w == nil {
 		return
 	}
-	m, ok := c.d.quantity(w, "a share from 0 to 1", pureNumber)
+	m, ok := c.d.quantity(w, "a share from 0 to 1", result.Pure)
 	switch {
 	case !ok:
 	case m.value > 1:
@@ -154,7 +155,7 @@ func (c *chain) onOff(shell *node) {
 		if w == nil {
 			return
 		}
-		m, ok := c.d.quantity(w, "seconds", pureNumber)
+		m, ok := c.d.quantity(w, "seconds", result.Pure)
 		if !ok {
 			return
 		}

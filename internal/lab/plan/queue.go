@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -69,7 +70,7 @@ func (q *queue) keys() []key {
 		{"max", "", readNode(&q.maxNode)},
 		{"max_p", "", readShare("the probability at max", &q.maxP)},
 		{"weight", "", func(d *decoder, n *node) {
-			m, ok := d.quantity(n, "the weight of each arrival", shareOf, pureNumber)
+			m, ok := d.quantity(n, "the weight of each arrival", result.Percent, result.Pure)
 			if ok && (m.value <= 0 || m.value > 1) {
 				d.bad(n, n.text+" is out of range", "more than 0, up to 1")
 			}
@@ -179,26 +180,26 @@ func (q *queue) readLimit(d *decoder, n *node, l *link) {
 // readLength reads the length of a queue in any of its units. In times or bandwidth-delay products
 // it is at least one packet.
 func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
-	m, ok := d.quantity(n, what, dataSize, packetCount, bdpCount, timeSpan)
+	m, ok := d.quantity(n, what, result.Bytes, result.PacketCount, result.BDPs, result.Seconds)
 	if !ok {
 		return threshold{}, false
 	}
 	const bits = 8
 	switch m.of {
-	case packetCount:
+	case result.PacketCount:
 		if m.value < 1 || m.value > maxQueuePackets || m.value != math.Trunc(m.value) {
 			d.bad(n, n.text+" is out of range", "1pkt to 1048576pkt")
 			return threshold{}, false
 		}
 		return threshold{int(m.value), true}, true
-	case bdpCount:
+	case result.BDPs:
 		if d.rtt == 0 {
 			d.bad(n, "the bandwidth-delay product of a path without a delay is zero",
 				"a delay in path.down or path.up, or a limit in bytes")
 			return threshold{}, false
 		}
 		m.value = max(math.Round(m.value*l.mean*d.rtt.Seconds()/bits), l.packet(d.mtu))
-	case timeSpan:
+	case result.Seconds:
 		m.value = max(math.Round(m.value/1e9*l.mean/bits), l.packet(d.mtu))
 	default:
 	}

@@ -101,11 +101,11 @@ func (x *draft) readHostJitter(d *decoder) {
 	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty one
 		return
 	}
-	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", svcCount, timeSpan)
+	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", result.Services, result.Seconds)
 	if !ok {
 		return
 	}
-	if m.of == svcCount { // of a packet of the MTU at the bottleneck
+	if m.of == result.Services { // of a packet of the MTU at the bottleneck
 		var service float64
 		if d.bottleneck > 0 {
 			const bits = 8

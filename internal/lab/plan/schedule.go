@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
@@ -17,7 +18,7 @@ type step struct {
 const maxSteps = 100_000
 
 // steps reads a list of pairs: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]].
-func (d *decoder) steps(n *node, what string, of dimension) ([]step, bool) {
+func (d *decoder) steps(n *node, what string, of result.Unit) ([]step, bool) {
 	such := "[[0s, " + firstWord(measures[of].such) + "], [40s, …]]"
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxSteps {
 		d.bad(n, n.shown()+" is not a list of steps", what+", such as "+such)
@@ -78,7 +79,7 @@ func (l *link) readSchedule(d *decoder, n *node) {
 		d.bad(n, "the rate has no steps", "steps: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]]")
 		return
 	}
-	steps, ok := d.steps(s.steps, "a link's rate", dataRate)
+	steps, ok := d.steps(s.steps, "a link's rate", result.Rate)
 	if !ok {
 		return
 	}

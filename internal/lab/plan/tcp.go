@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
@@ -90,9 +91,9 @@ func (f *flowOf) finishTCP(d *decoder) {
 			d.bad(w, "this congestion control does not use a fixed window",
 				"cc: fixed, or a script that sets conn.fixed_window")
 		}
-		m, ok := d.quantity(w, "a fixed window", packetCount, dataSize, pureNumber)
+		m, ok := d.quantity(w, "a fixed window", result.PacketCount, result.Bytes, result.Pure)
 		if ok {
-			if m.of != dataSize {
+			if m.of != result.Bytes {
 				m.value *= float64(f.MSS)
 			}
 			if m.value < 1 || m.value > tcp.MaxBuffer {

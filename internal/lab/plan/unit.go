@@ -8,54 +8,19 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
+	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-type dimension uint8
-
-const (
-	pureNumber dimension = iota
-	timeSpan             // ns
-	dataSize             // bytes
-	dataRate             // bit/s
-	shareOf              // of 1
-	packetCount
-	bdpCount  // bandwidth-delay products
-	svcCount  // service times
-	noMeasure // not a quantity
-)
-
-// measures has each dimension's description and an example.
-var measures = [...]struct{ what, such string }{
-	pureNumber:  {"a number without a unit", "5"},
-	timeSpan:    {"a time", "88ms or 1.5s"},
-	dataSize:    {"a size", "26400B or 26.4kB"},
-	dataRate:    {"a rate", "12Mbit/s"},
-	shareOf:     {"a share", "1%"},
-	packetCount: {"a number of packets", "50pkt"},
-	bdpCount:    {"a number of bandwidth-delay products", "1bdp"},
-	svcCount:    {"a number of service times", "1svc"},
-	noMeasure:   {"not a quantity", ""},
-}
-
-// units maps the names of units to their quantities and sizes.
-var units = map[string]struct {
-	of   dimension
-	size float64
-}{
-	"ns": {timeSpan, 1}, "us": {timeSpan, 1e3}, "µs": {timeSpan, 1e3}, "ms": {timeSpan, 1e6},
-	"s": {timeSpan, 1e9}, "min": {timeSpan, 60e9}, "m": {timeSpan, 60e9}, "h": {timeSpan, 3600e9},
-	"B": {dataSize, 1}, "kB": {dataSize, 1e3}, "MB": {dataSize, 1e6}, "GB": {dataSize, 1e9},
-	"KiB": {dataSize, 1 << 10}, "MiB": {dataSize, 1 << 20}, "GiB": {dataSize, 1 << 30},
-	"bit/s": {dataRate, 1}, "kbit/s": {dataRate, 1e3}, "Mbit/s": {dataRate, 1e6},
-	"Gbit/s": {dataRate, 1e9}, "Tbit/s": {dataRate, 1e12},
-	"bit": {dataRate, 1}, "kbit": {dataRate, 1e3}, "Mbit": {dataRate, 1e6},
-	"Gbit": {dataRate, 1e9}, "Tbit": {dataRate, 1e12},
-	"mbit": {dataRate, 1e6}, "gbit": {dataRate, 1e9}, "tbit": {dataRate, 1e12}, // as tc(8) has them
-	"B/s": {dataRate, 8}, "kB/s": {dataRate, 8e3}, "MB/s": {dataRate, 8e6}, "GB/s": {dataRate, 8e9},
-	"%":   {shareOf, 1}, // see measure
-	"pkt": {packetCount, 1}, "pkts": {packetCount, 1}, "packet": {packetCount, 1},
-	"packets": {packetCount, 1},
-	"bdp":     {bdpCount, 1}, "svc": {svcCount, 1},
+// measures has each unit's description and an example.
+var measures = map[result.Unit]struct{ what, such string }{
+	result.Pure:        {"a number without a unit", "5"},
+	result.Seconds:     {"a time", "88ms or 1.5s"},
+	result.Bytes:       {"a size", "26400B or 26.4kB"},
+	result.Rate:        {"a rate", "12Mbit/s"},
+	result.Percent:     {"a share", "1%"},
+	result.PacketCount: {"a number of packets", "50pkt"},
+	result.BDPs:        {"a number of bandwidth-delay products", "1bdp"},
+	result.Services:    {"a number of service times", "1svc"},
 }
 
 // advice is for common ambiguous units.
@@ -72,14 +37,14 @@ var advice = map[string]string{
 	"p": "pkt", "ms/s": "ms", "sec": "s", "secs": "s", "seconds": "s", "msec": "ms",
 }
 
-// measured is a number in the smallest unit of its dimension.
+// measured is a number in ns, bytes, bit/s or another unit.
 type measured struct {
 	value float64
-	of    dimension
+	of    result.Unit
 }
 
-// quantity reads a number with a unit of one of the dimensions. Error messages describe it by what.
-func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, bool) {
+// quantity reads a number with one of the units. Error messages describe it by what.
+func (d *decoder) quantity(n *node, what string, as ...result.Unit) (measured, bool) {
 	if n.kind != scalar || n.empty() {
 		d.scalar(n, expected(what, as))
 		return measured{}, false
@@ -93,16 +58,16 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 	if slices.Contains(as, m.of) {
 		return m, true
 	}
-	if m.value == 0 && m.of == pureNumber {
+	if m.value == 0 && m.of == result.Pure {
 		return measured{0, as[0]}, true // nothing of anything
 	}
 	want := expected(what, as)
-	if m.of == pureNumber && len(as) == 1 {
+	if m.of == result.Pure && len(as) == 1 {
 		d.bad(n, diagnostic.Quote(text)+" has no unit", what+", such as "+withUnit(text, as[0]))
 		return measured{}, false
 	}
 	msg := " is " + measures[m.of].what
-	if m.of == pureNumber {
+	if m.of == result.Pure {
 		msg = " has no unit"
 	}
 	d.bad(n, diagnostic.Quote(text)+msg, want)
@@ -110,25 +75,25 @@ func (d *decoder) quantity(n *node, what string, as ...dimension) (measured, boo
 }
 
 // withUnit suggests units for a number without one.
-func withUnit(text string, as dimension) string {
+func withUnit(text string, as result.Unit) string {
 	switch as {
-	case timeSpan:
+	case result.Seconds:
 		return text + "ms or " + text + "s"
-	case dataRate:
+	case result.Rate:
 		return text + "Mbit/s or " + text + "bit/s"
-	case shareOf:
+	case result.Percent:
 		if v, err := strconv.ParseFloat(text, 64); err == nil && v <= 1 {
 			return strconv.FormatFloat(v*100, 'g', 6, 64) + "% or " + text + "%"
 		}
 		return text + "%"
-	case dataSize:
+	case result.Bytes:
 		return text + "B or " + text + "kB"
-	case pureNumber, packetCount, bdpCount, svcCount, noMeasure:
+	default:
 	}
 	return measures[as].such
 }
 
-func expected(what string, as []dimension) string {
+func expected(what string, as []result.Unit) string {
 	such := make([]string, len(as))
 	for i, a := range as {
 		such[i] = measures[a].such
@@ -141,13 +106,9 @@ func expected(what string, as []dimension) string {
 
 // measure parses a number with a unit. Why is the reason if it cannot.
 func measure(text string) (m measured, why string) {
-	digits := strings.TrimLeft(text, "0123456789.")
-	number := text[:len(text)-len(digits)]
-	if rest, ok := exponent(digits); ok && number != "" {
-		number, digits = text[:len(text)-len(rest)], rest
-	}
-	unit := strings.TrimSpace(digits)
-	v, err := strconv.ParseFloat(number, 64)
+	n := result.NumberLength(text)
+	unit := strings.TrimSpace(text[n:])
+	v, err := strconv.ParseFloat(text[:n], 64)
 	switch {
 	case strings.HasPrefix(text, "-"):
 		return m, "it is negative"
@@ -156,24 +117,19 @@ func measure(text string) (m measured, why string) {
 	case err != nil:
 		return m, "it does not begin with a number"
 	case unit == "":
-		return measured{v, pureNumber}, ""
-	case unit == "%":
-		return measured{v / 100, shareOf}, "" // not times .01, which is no binary fraction
+		return measured{v, result.Pure}, ""
 	}
-	if u, ok := units[unit]; ok {
-		return measured{v * u.size, u.of}, ""
+	if u, ok := result.Measures[unit]; ok {
+		return measured{u.Of(v), u.Unit}, ""
 	}
 	if span, err := time.ParseDuration(text); err == nil { // such as 1m30s
-		return measured{float64(span), timeSpan}, ""
+		return measured{float64(span), result.Seconds}, ""
 	}
 	if better, ok := advice[unit]; ok {
 		return m, "write " + better
 	}
-	for name := range units {
-		if strings.EqualFold(name, unit) && name != "m" && name != "M" {
-			return m, diagnostic.Quote(unit) + " is not a unit (did you mean " +
-				sameCase(unit) + "?)"
-		}
+	if better := sameCase(unit); better != "" {
+		return m, diagnostic.Quote(unit) + " is not a unit (did you mean " + better + "?)"
 	}
 	return m, diagnostic.Quote(unit) + " is not a unit"
 }
@@ -181,7 +137,7 @@ func measure(text string) (m measured, why string) {
 // sameCase finds a unit that differs only in case, the first by name.
 func sameCase(unit string) string {
 	best := ""
-	for name := range units {
+	for name := range result.Measures {
 		if strings.EqualFold(name, unit) && (best == "" || name < best) {
 			best = name
 		}
@@ -189,21 +145,11 @@ func sameCase(unit string) string {
 	return best
 }
 
-// exponent removes a leading power of ten, such as e-3.
-func exponent(text string) (rest string, ok bool) {
-	if !strings.HasPrefix(text, "e") {
-		return text, false
-	}
-	t := strings.TrimLeft(text[1:], "+-")
-	rest = strings.TrimLeft(t, "0123456789")
-	return rest, rest != t && len(text)-1-len(t) <= 1
-}
-
 // maxSpan limits all times to a week.
 const maxSpan = 7 * 24 * time.Hour
 
 func (d *decoder) span(n *node, what string, least, most time.Duration) (time.Duration, bool) {
-	m, ok := d.quantity(n, what, timeSpan)
+	m, ok := d.quantity(n, what, result.Seconds)
 	if !ok {
 		return 0, false
 	}
@@ -229,12 +175,12 @@ func readTimeFrom(least time.Duration, what string, most time.Duration, to *time
 
 // bytes reads a size; a number without a unit is one in bytes.
 func (d *decoder) bytes(n *node, what string, least, most float64) (uint64, bool) {
-	m, ok := d.quantity(n, what, dataSize, pureNumber)
+	m, ok := d.quantity(n, what, result.Bytes, result.Pure)
 	if !ok {
 		return 0, false
 	}
 	v := math.Round(m.value)
-	if v < least || v > most || v != m.value && m.of == pureNumber {
+	if v < least || v > most || v != m.value && m.of == result.Pure {
 		d.bad(n, n.text+" is out of range", what+" from "+bytesText(least)+" to "+bytesText(most))
 		return 0, false
 	}
@@ -251,7 +197,7 @@ func readSize(what string, least, most int, to *int) reading {
 
 func readSegments(what string, most int, to *int) reading {
 	return func(d *decoder, n *node) {
-		m, ok := d.quantity(n, what, pureNumber, packetCount)
+		m, ok := d.quantity(n, what, result.Pure, result.PacketCount)
 		switch {
 		case !ok:
 		case m.value < 1 || m.value > float64(most) || m.value != math.Trunc(m.value):
@@ -268,7 +214,7 @@ func bytesText(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + 
 const maxRate = 1e12
 
 func (d *decoder) rate(n *node, what string) (int64, bool) {
-	m, ok := d.quantity(n, what, dataRate)
+	m, ok := d.quantity(n, what, result.Rate)
 	if !ok {
 		return 0, false
 	}
@@ -286,7 +232,7 @@ func readRate(what string, to *int64) reading {
 // readShare reads a percentage as a number from 0 to 1.
 func readShare(what string, to *float64) reading {
 	return func(d *decoder, n *node) {
-		m, ok := d.quantity(n, what, shareOf)
+		m, ok := d.quantity(n, what, result.Percent)
 		switch {
 		case !ok:
 		case m.value > 1:

@@ -12,7 +12,7 @@ type Metric string
 // Definition describes a metric for tables, figures, formulas and documents.
 type Definition struct {
 	Name Metric
-	Unit string // bit/s, s, bytes, packets, or empty for a pure number
+	Unit Unit
 	// Title is its name on an axis, and Head the head of a narrow column; empty: see Titled,
 	// Headed.
 	Title, Head string
@@ -30,12 +30,13 @@ func (d Definition) Headed() string { return cmp.Or(d.Head, d.Titled()) }
 // catalog has the metrics in the order of their definitions, which is that of tables.
 var catalog []Definition
 
-func define(name Metric, unit, title, head, text string) Metric {
+func define(name Metric, unit Unit, title, head, text string) Metric {
 	catalog = append(catalog, Definition{name, unit, title, head, text})
 	return name
 }
 
-// The metrics of a flow. Means and extremes exclude the warm-up, counts do not.
+// The metrics of a flow: computed in lab/simulation (metrics.go, view.go, parcel.go), in real time
+// in lab/emulation; Share in trial.go. Means and extremes exclude the warm-up, counts do not.
 var (
 	Goodput    = define("goodput", "bit/s", "", "", "goodput of the receiving application")
 	Throughput = define("throughput", "bit/s", "", "",
@@ -78,7 +79,8 @@ var (
 	CwndMax = define("cwnd_max", "bytes", "largest cwnd", "", "largest congestion window")
 )
 
-// The metrics of the founding documents' applications, counted as in the documents.
+// The metrics of the founding documents' applications, counted as in the documents: computed in
+// lab/simulation/guest.go.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")
@@ -115,7 +117,7 @@ var (
 		"share of the acknowledgments that the sender took for duplicates")
 )
 
-// The metrics of a run.
+// The metrics of a run: computed in lab/simulation/path.go and, Jain, in trial.go.
 var (
 	Utilisation = define("utilisation", "", "", "",
 		"share of the bottleneck's capacity that was used")
@@ -141,7 +143,8 @@ var (
 		"packets that all hosts sent")
 )
 
-// The metrics of a run in real time, which describe its lateness.
+// The metrics of a run in real time, which describe its lateness: computed in
+// lab/emulation/lateness.go.
 var (
 	LateP99 = define("late_p99", "s", "", "",
 		"real time: 99th percentile of how late packets left the path")
@@ -166,7 +169,7 @@ var columns string
 func Columns() []byte {
 	text := []byte(columns)
 	for _, d := range catalog {
-		text = append(text, "trials.csv,"+string(d.Name)+","+d.Unit+","...)
+		text = append(text, "trials.csv,"+string(d.Name)+","+string(d.Unit)+","...)
 		text = append(AppendField(text, d.Text), '\n')
 	}
 	return text
