@@ -54,7 +54,7 @@ func TestErrorsAreWithinReach(t *testing.T) {
 }
 
 func TestErrorsComeInTheOrderOfTheFile(t *testing.T) {
-	// The neighbor outside its subnet is found after all other errors.
+	// The parser finds a neighbor outside its subnet only after all other errors.
 	_, err := lnx.Parse("R.lnx", []byte(
 		"interface if0 10.0.0.1/24 127.0.0.1:5000\n"+
 			"neighbor 10.0.1.2 at 127.0.0.1:5001 via if0\n"+

@@ -12,10 +12,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// maxListed limits the names that an error suggests.
+// maxListed is the maximum number of names that an error suggests.
 const maxListed = 10
 
-// check verifies the file as a whole: whether its lines fit together, in any order.
+// check verifies the file as a whole: whether its lines are consistent, in any order.
 func (p *parser) check() {
 	if len(p.cfg.Interfaces) == 0 && len(p.report.errs) == 0 {
 		p.report.add(Pos{}, "", "the file declares no interface", "at least one")
@@ -51,8 +51,8 @@ func (p *parser) checkInterfaces() {
 	}
 }
 
-// compareInterfaces records what two interfaces must not have in common, at the later one, and
-// reports whether there was such an error.
+// compareInterfaces records an error at the later of two interfaces if both have an address or
+// socket that must be unique. It reports whether there was such an error.
 func (p *parser) compareInterfaces(i, before *Interface) bool {
 	found := false
 	report := func(pos Pos, text, msg, want string) {
@@ -68,7 +68,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	for _, ours := range i.Addrs() {
 		for _, other := range before.Addrs() {
 			switch addr := ours.Addr(); {
-			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique on its link only
+			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique only on its link
 			case addr == other.Addr():
 				report(i.addrAt, addr.String(), addr.String()+" is already used",
 					"an address of its own")
@@ -91,7 +91,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 }
 
 // sameSocket reports whether two sockets of one machine cannot both be bound. It compares names as
-// text, except localhost, and resolves none.
+// text, except localhost, and does not resolve them.
 func sameSocket(a, b HostPort) bool {
 	if a.Port != b.Port || a.Port == 0 {
 		return false
@@ -125,7 +125,7 @@ func (p *parser) checkShared() {
 func (p *parser) checkNeighbors() {
 	own := newIndex(p.cfg.Interfaces)
 	p.neighborAt = map[netip.Addr]Pos{}
-	points := map[string]Pos{} // where point-to-point interfaces have their neighbor
+	points := map[string]Pos{} // the position of the neighbor of each point-to-point interface
 	for i := range p.cfg.Neighbors {
 		n := &p.cfg.Neighbors[i]
 		if before, again := p.neighborAt[n.Addr]; again {
@@ -147,8 +147,8 @@ func (p *parser) checkNeighbors() {
 	}
 }
 
-// checkFamily records a neighbor whose UDP address is of another family than the interface's. A
-// socket at [::] serves both families.
+// checkFamily records an error if a neighbor's UDP address and the interface's are of different
+// families. A socket at [::] serves both families.
 func (p *parser) checkFamily(n *Neighbor, f *Interface) {
 	theirs, ours := n.UDP.family(), f.UDP.family()
 	if f.Tun == nil && theirs != "" && ours != "" && theirs != ours && f.UDP.Host != "::" {
@@ -158,7 +158,7 @@ func (p *parser) checkFamily(n *Neighbor, f *Interface) {
 	}
 }
 
-// family returns IPv4 or IPv6; empty: the host is a name.
+// family returns IPv4 or IPv6, or "" if the host is a name.
 func (h HostPort) family() string {
 	switch at, ok := h.AddrPort(); {
 	case !ok:
@@ -169,7 +169,7 @@ func (h HostPort) family() string {
 	return "IPv6"
 }
 
-// index finds a node's interfaces by properties that are unique within the node.
+// index finds a node's interfaces by properties that are unique in the node.
 type index struct {
 	names   map[string]*Interface
 	addrs   map[netip.Addr]*Interface
@@ -214,7 +214,7 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 	return false
 }
 
-// checkAlone records a second neighbor on a point-to-point link.
+// checkAlone records an error for a second neighbor on a point-to-point link.
 func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	if before, again := points[n.Iface]; again {
 		p.report.add(n.Pos, n.Addr.String(), n.Iface+
@@ -225,7 +225,7 @@ func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	points[n.Iface] = n.Pos
 }
 
-// checkStranger records a neighbor that is the node itself.
+// checkStranger records an error for a neighbor that is the node itself.
 func (p *parser) checkStranger(n *Neighbor, own index) {
 	if iface, ok := own.addrs[n.Addr]; ok {
 		p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
@@ -237,8 +237,8 @@ func (p *parser) checkStranger(n *Neighbor, own index) {
 	}
 }
 
-// unknownInterface records a name that no interface has, unless a line that may have declared it
-// has an error of its own.
+// unknownInterface records an error for a name that no interface has, unless a line with an error
+// of its own may have declared that interface.
 func (p *parser) unknownInterface(name Word) {
 	if p.excused[name.Text] {
 		return
@@ -256,7 +256,6 @@ func (p *parser) unknownInterface(name Word) {
 	p.report.bad(name, "not an interface of this file", want)
 }
 
-// subnets lists the interface's subnets for a message.
 func (i *Interface) subnets() string {
 	var list []string
 	for _, p := range i.Addrs() {
@@ -265,7 +264,7 @@ func (i *Interface) subnets() string {
 	return strings.Join(list, " or ")
 }
 
-// checkScopedHop records a link-local next hop that is not on the link of its zone.
+// checkScopedHop records an error for a link-local next hop that is not on the link of its zone.
 func (p *parser) checkScopedHop(r Route) {
 	via, zone := r.Via.String(), r.Via.Zone()
 	face, ok := p.cfg.Interface(zone)
@@ -285,7 +284,7 @@ func (p *parser) checkScopedHop(r Route) {
 	}
 }
 
-// checkNextHop records a next hop that is not on a link of this node.
+// checkNextHop records an error for a next hop that is not on a link of this node.
 func (p *parser) checkNextHop(r Route) {
 	via := r.Via.String()
 	if r.Via.Is4() != r.Prefix.Addr().Is4() {
@@ -316,7 +315,7 @@ func (p *parser) checkNextHop(r Route) {
 	}
 }
 
-// checkTCP compares the two bounds of the retransmission timer. One of them may be a default.
+// checkTCP compares the two limits of the retransmission timer. One of them may be a default.
 func (p *parser) checkTCP() {
 	tcp := p.cfg.TCP
 	if tcp.RTOMin <= tcp.RTOMax {

@@ -1,11 +1,12 @@
-// Package lnx reads the .lnx files that describe a node and its links: the current grammar and the
-// three older ones of the same family, all into one Config. It reports all errors of a file at
-// once, with their positions.
+// Package lnx reads the .lnx files that describe a node and its links. It reads the current grammar
+// and the three older ones of the same family, and returns a Config for each of them. It reports
+// all errors of a file at once, with their positions.
 //
-// Parse is the entry point: lexer.go cuts the text into words, detect.go finds the grammar,
-// grammar.go and old.go read it, and check.go checks the result as a whole. A directive is declared
-// once, with its form, its reader and its writer: setting.go has the directives of one word.
-// CheckNetwork compares the files of one network, and Config.Format writes a Config back as text.
+// Parse is the entry point: lexer.go splits the text into words, detect.go finds the grammar,
+// grammar.go and old.go parse it, and check.go checks the result as a whole. A directive is
+// declared once, with its form, its reader and its writer. setting.go has the directives with one
+// value. CheckNetwork compares the files of one network, and Config.Format writes a Config back as
+// text.
 package lnx
 
 import (
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// Grammar is one of the grammars in which files are written.
+// Grammar is one of the grammars of .lnx files.
 type Grammar uint8
 
 // The grammars, newest first.
@@ -49,19 +50,19 @@ func (g Grammar) String() string {
 // Routing says where a node's routes come from.
 type Routing uint8
 
-// The kinds of routing that a file can ask for.
+// These are the kinds of routing.
 const (
-	// RoutingStatic is a host with the routes of its file; the default.
+	// RoutingStatic is a host with the routes of its file. It is the default.
 	RoutingStatic Routing = iota
-	// RoutingNone is a host that knows its own links only.
+	// RoutingNone is a host that reaches only its own links.
 	RoutingNone
-	// RoutingRIP is a router that speaks the course's RIP, IP protocol 200.
+	// RoutingRIP is a router that runs the course's RIP, IP protocol 200.
 	RoutingRIP
-	// RoutingRIP2 is a router that speaks RIPv2, UDP port 520, and RIPng on its IPv6 addresses.
+	// RoutingRIP2 is a router that runs RIPv2, UDP port 520, and RIPng on its IPv6 addresses.
 	RoutingRIP2
-	// RoutingRIPng is a router that speaks RIPng alone, UDP port 521.
+	// RoutingRIPng is a router that runs only RIPng, UDP port 521.
 	RoutingRIPng
-	// RoutingBoth is a router that speaks the course's RIP, and RIPng.
+	// RoutingBoth is a router that runs both the course's RIP and RIPng.
 	RoutingBoth
 )
 
@@ -84,8 +85,8 @@ func (r Routing) String() string {
 	return "routing " + strconv.Itoa(int(r))
 }
 
-// Dialect returns the dialect that the node speaks with neighbors of a's address family:
-// RoutingRIP, RoutingRIP2 or RoutingRIPng; RoutingNone if it speaks none.
+// Dialect returns the dialect that the node uses with neighbors of a's address family: RoutingRIP,
+// RoutingRIP2 or RoutingRIPng. It returns RoutingNone if the node uses none.
 func (r Routing) Dialect(a netip.Addr) Routing {
 	switch {
 	case r < RoutingRIP || a.Is6() && r == RoutingRIP || !a.Is6() && r == RoutingRIPng:
@@ -98,70 +99,65 @@ func (r Routing) Dialect(a netip.Addr) Routing {
 	return r
 }
 
-// Config is what one file says about one node. Parse fills in all defaults except those that a
-// field's comment states.
+// Config is the content of one file, which describes one node. Parse fills in all defaults, unless
+// the comment of a field says otherwise.
 type Config struct {
-	// Name is the file's name without folder and ".lnx".
-	Name string
-	// Grammar is the grammar that the file was written in.
+	// Name is the name of the file without folder and ".lnx".
+	Name    string
 	Grammar Grammar
-	// Interfaces are the node's links, in file order.
+	// Interfaces are the node's interfaces, in file order.
 	Interfaces []Interface
 	// Neighbors are the nodes at the other ends, in file order.
 	Neighbors []Neighbor
-	// Routing says where routes come from.
+	// Routing says how the node learns its routes.
 	Routing Routing
 	// Routes are the static routes, in file order.
 	Routes []Route
-	// RIP configures RIP.
-	RIP RIP
-	// TCP configures TCP.
-	TCP TCP
-	// ICMP configures ICMP.
-	ICMP ICMP
-	// IP configures which packets IP accepts.
+	RIP    RIP
+	TCP    TCP
+	ICMP   ICMP
+	// IP configures which packets the node accepts.
 	IP IP
 	// Impair are the impair lines, in file order.
 	Impair []ImpairLine
 	// Forwards are the port forwards, in file order.
 	Forwards []Forward
-	// DNS configures names.
+	// DNS configures the node's DNS server and its hosts.
 	DNS DNS
 	// NATs are the interfaces with network address translation, in file order.
 	NATs []NAT
-	// Forwarding is set on routers: nodes that speak RIP, all nodes of the old grammars, nodes that
+	// Forwarding is set on routers: nodes that run RIP, all nodes of the old grammars, nodes that
 	// have a TUN device and another link, and nodes with a NAT.
 	Forwarding bool
-	// SharedSocket is set if one UDP socket serves all interfaces. They then have the same UDP
-	// address, and a packet's UDP source determines its link.
+	// SharedSocket is set if one UDP socket serves all interfaces. All interfaces then have the
+	// same UDP address, and the UDP source of a packet determines its link.
 	SharedSocket bool
 	// Notes are remarks on a valid file.
 	Notes Errors
 
-	file  string   // as given to Parse, for the errors of CheckNetwork
-	lines []string // the source, for the same
+	file  string   // as passed to Parse, for the errors of CheckNetwork
+	lines []string // the source lines, for the errors of CheckNetwork
 }
 
-// Interface is one virtual network card.
+// Interface is one virtual network interface.
 type Interface struct {
 	// Name is the interface's name. In the old grammars the names are if0, if1, ….
 	Name string
-	// Addr is the IPv4 address with the length of its subnet's prefix. A length of 32 makes a
-	// point-to-point link, whose neighbor may have any address. The zero Prefix: the interface has
-	// only IPv6.
+	// Addr is the IPv4 address with the prefix length of its subnet. A length of 32 makes a
+	// point-to-point link, whose neighbor may have any address. If Addr is the zero Prefix, the
+	// interface has only IPv6.
 	Addr netip.Prefix
-	// IPv6 are the IPv6 addresses, with the length of their subnet's prefix.
+	// IPv6 are the IPv6 addresses, with the prefix lengths of their subnets.
 	IPv6 []netip.Prefix
-	// UDP is the address that the interface binds; zero when Tun is set.
+	// UDP is the address that the interface binds. It is zero if Tun is set.
 	UDP HostPort
-	// MTU is the largest IP packet; 0: 1400.
+	// MTU is the maximum size of an IP packet. Zero means 1400.
 	MTU int
-	// Tun is the kernel device behind the interface; nil: a UDP link.
+	// Tun is the kernel device that replaces the UDP link; nil: a UDP link.
 	Tun *Tun
-	// Impair are the impairments of the link, both ways; zero: none.
+	// Impair are the impairments of the link in both directions.
 	Impair Impairments
-	// RIP configures RIP on this interface.
-	RIP RIPLink
+	RIP    RIPLink
 	// Pos is where the file names the interface.
 	Pos Pos
 
@@ -195,17 +191,17 @@ func (i *Interface) on(a netip.Addr) (netip.Prefix, bool) {
 type Tun struct {
 	// Device is the device's name.
 	Device string
-	// Kernel are the addresses to give to the kernel's end, at most one of each family. None: that
-	// end stays as it is.
+	// Kernel are the addresses for the kernel's end, at most one of each family. If there are none,
+	// the node does not change the kernel's end.
 	Kernel []netip.Addr
 	// Routes are the prefixes that the kernel routes through the node.
 	Routes []netip.Prefix
-	// Auto means that routers there give the node IPv6 addresses and a default route, Advertise
-	// that the node announces the interface's IPv6 networks to hosts there.
+	// Auto means that routers on the device give the node IPv6 addresses and a default route.
+	// Advertise means that the node announces the interface's IPv6 networks to hosts on the device.
 	Auto, Advertise bool
 }
 
-// End returns the kernel's end as a file has it: what follows the device.
+// End returns the words after the device in the file.
 func (t *Tun) End() (text string) {
 	if t == nil {
 		return ""
@@ -219,8 +215,7 @@ func (t *Tun) End() (text string) {
 	return text
 }
 
-// Impairments is what a link does to the packets that cross it. The zero value
-// does nothing.
+// Impairments says how a link impairs packets. The zero value impairs none.
 type Impairments struct {
 	// Loss is the share of packets dropped.
 	Loss Share
@@ -232,19 +227,19 @@ type Impairments struct {
 	Corrupt Share
 	// Delay is the delay of every packet.
 	Delay time.Duration
-	// Jitter is the largest difference from Delay in either direction; at most Delay.
+	// Jitter is the maximum difference from Delay in either direction. It is at most Delay.
 	Jitter time.Duration
-	// RateBitsPerSec is the link's speed; 0: no limit.
+	// RateBitsPerSec is the rate of the link; 0: unlimited.
 	RateBitsPerSec int64
 }
 
 // Neighbor is a node at the other end of a link.
 type Neighbor struct {
-	// Addr is its virtual address.
+	// Addr is the neighbor's virtual address.
 	Addr netip.Addr
-	// UDP is the address to which its packets are sent.
+	// UDP is the UDP address that the node sends the neighbor's packets to.
 	UDP HostPort
-	// Iface is the name of the local interface on its link.
+	// Iface is the name of the local interface on the link.
 	Iface string
 	// Pos is where the file names the address.
 	Pos Pos
@@ -252,11 +247,11 @@ type Neighbor struct {
 	udpAt, ifaceAt Pos
 }
 
-// Pos is a place in a file. Lines and columns count from 1; a column is one character, also a tab.
-// The zero Pos is the file as a whole.
+// Pos is a position in a file. Lines and columns count from 1. A column is one character, and so is
+// a tab. The zero Pos stands for the whole file.
 type Pos struct{ Line, Col int }
 
-// HostPort is a UDP address whose host may be a name. The zero value means no address.
+// HostPort is a UDP address. Its host may be a name. The zero value means no address.
 type HostPort struct {
 	// Host is an address or a host name.
 	Host string
@@ -273,8 +268,8 @@ func (h HostPort) String() string {
 	return host + ":" + strconv.Itoa(int(h.Port))
 }
 
-// AddrPort returns the address if the host is an IP address or localhost, which is 127.0.0.1. Other
-// names have to be resolved.
+// AddrPort returns the address if the host is an IP address or localhost, which is 127.0.0.1. All
+// other names must be resolved.
 func (h HostPort) AddrPort() (netip.AddrPort, bool) {
 	host := h.Host
 	if host == "localhost" {

@@ -8,10 +8,10 @@ import (
 )
 
 // detect finds the grammar from the content. A file with a directive is of the new grammar; port
-// forwards do not count, because every grammar has them. Otherwise the first line decides: four
-// words with a colon in the first are a link of 2012, a single word with a colon is 2013 to 2017, a
-// host and a port are 2018 to 2022. Any other file counts as new, because the errors of that
-// grammar help most.
+// forwards do not count, because every grammar has them. Otherwise the first line decides. Four
+// words with a colon in the first word are a link of 2012. A single word with a colon is 2013 to
+// 2017. A host and a port are 2018 to 2022. Any other file counts as new, because the errors of
+// that grammar help most.
 func detect(lines []line) Grammar {
 	lines = slices.DeleteFunc(slices.Clone(lines), isForward)
 	for _, l := range lines {
@@ -37,7 +37,6 @@ func detect(lines []line) Grammar {
 	return GrammarNew
 }
 
-// isNumber reports whether s is all digits.
 func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// DNS configures names.
+// DNS configures the Domain Name System.
 type DNS struct {
-	// Servers are the DNS servers that the node asks.
+	// Servers are the DNS servers that the node queries.
 	Servers []netip.Addr
-	// Zone is the domain of the hosts; empty: internal.
+	// Zone is the domain of the hosts. If empty, it is internal.
 	Zone string
-	// Names are the hosts of the zone, which the node's own server knows. None: it runs no server.
+	// Names are the hosts of the zone that the node's own server serves. Without names it runs no
+	// server.
 	Names []HostName
 }
 
@@ -29,7 +30,7 @@ const (
 	usageName = "dns name NAME ADDR …"
 
 	maxDNSServers = 3
-	maxNameAddrs  = 16 // in one line
+	maxNameAddrs  = 16 // addresses in one line
 	maxNames      = 2000
 	maxZoneChars  = 180
 	maxLabelChars = 63 // RFC 1035 §2.3.4
@@ -37,7 +38,6 @@ const (
 	wantHostName = "letters, digits, - and _, with dots between"
 )
 
-// dnsDirectives are the directives of the Domain Name System.
 var dnsDirectives = slices.Concat([]directive{
 	{
 		"dns server", "dns server ADDR", 3, 3, readServer,
@@ -72,7 +72,7 @@ var dnsDirectives = slices.Concat([]directive{
 		}, func(zone string) string { return zone }),
 ))
 
-// readServer reads a server that the node asks.
+// readServer reads the address of a server that the node queries.
 func readServer(p *parser, l line) {
 	a, ok := p.report.addr(l.words[2])
 	list := &p.cfg.DNS.Servers
@@ -88,7 +88,8 @@ func readServer(p *parser, l line) {
 	}
 }
 
-// readName reads a host of the zone. Several lines with one name add their addresses.
+// readName reads a host of the zone. Several lines with the same name add addresses to the same
+// host.
 func readName(p *parser, l line) {
 	name := l.words[2]
 	if !IsHostName(name.Text) {
@@ -124,7 +125,7 @@ func readName(p *parser, l line) {
 	}
 }
 
-// IsHostName reports whether a text is a domain name of letters, digits, - and _.
+// IsHostName reports whether a text is a domain name that consists of letters, digits, - and _.
 func IsHostName(text string) bool {
 	for label := range strings.SplitSeq(text, ".") {
 		if len(label) > maxLabelChars || !consistsOf(label, "-_") {

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// TestDNSLines: a file names hosts, a zone and servers, and Format writes them back. A label of a
-// name has at most 63 characters (RFC 1035 §2.3.4).
+// TestDNSLines checks that a file can declare hosts, a zone and servers, and that Format writes
+// them back. A label has at most 63 characters (RFC 1035 §2.3.4).
 func TestDNSLines(t *testing.T) {
 	const face = "interface if0 10.0.0.1/24 127.0.0.1:5000\n"
 	c, err := lnx.Parse("A.lnx", []byte(face+`

@@ -6,14 +6,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxErrors limits the errors of one file or network. One more error says that there are others.
+// maxErrors limits the errors of one file or network. Beyond it, one more error says that there are
+// others.
 const maxErrors = 100
 
-// Error is one error in a file, or a note on it.
+// Error is one error in a file, or a remark on a valid line.
 type Error = diagnostic.Error
 
 // Errors are the errors of a file or a network, sorted by position.
-type Errors = diagnostic.Errors //nolint:errname // they are many
+type Errors = diagnostic.Errors //nolint:errname // the type is a list of errors
 
 // report collects the errors of one file.
 type report struct {
@@ -23,7 +24,7 @@ type report struct {
 	more  bool
 }
 
-// add records an error. Text and want may be empty.
+// add records an error. The arguments text and want may be empty.
 func (r *report) add(pos Pos, text, msg, want string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Want: want})
 }
@@ -32,13 +33,13 @@ func (r *report) note(pos Pos, text, msg string) {
 	r.put(&Error{Line: pos.Line, Col: pos.Col, Text: text, Msg: msg, Note: true})
 }
 
-// bad records that a word is not the expected one.
+// bad records that a word is not the expected value.
 func (r *report) bad(w Word, what, want string) {
 	r.add(w.Pos, w.Text, diagnostic.Quote(w.Text)+" is "+what, want)
 }
 
-// words reports whether the line has from least to most words, and records the first missing or
-// extra word.
+// words checks that the line has from least to most words. Otherwise it records the first missing
+// or extra word.
 func (r *report) words(l line, least, most int, usage string) bool {
 	switch n := len(l.words); {
 	case n < least:
@@ -52,8 +53,8 @@ func (r *report) words(l line, least, most int, usage string) bool {
 	return false
 }
 
-// fixed reports whether word i of the line is the keyword that the directive has there. It ignores
-// a line that is too short; words reports that.
+// fixed reports whether word i of the line is the keyword that the directive requires there. It
+// ignores a line that is too short, because words reports that.
 func (r *report) fixed(l line, i int, want, usage string) bool {
 	if i >= len(l.words) || l.words[i].Text == want {
 		return true
@@ -79,7 +80,7 @@ func (r *report) sorted() Errors {
 	r.errs.Sort()
 	if r.more {
 		msg := fmt.Sprintf("more errors follow; these are the first %d", maxErrors)
-		last := r.errs[len(r.errs)-1] // the remark has its position, so a later sort keeps it last
+		last := r.errs[len(r.errs)-1] // has the last position, so a later sort keeps it last
 		return append(r.errs, &Error{File: r.file, Line: last.Line, Col: last.Col, Msg: msg})
 	}
 	return r.errs

@@ -2,8 +2,7 @@ package lnx
 
 import "strings"
 
-// Plain returns the Config without what depends on where things stood in
-// which file, to compare what it means.
+// Plain returns the Config without grammar, name and positions, so that tests can compare the rest.
 func (c *Config) Plain() *Config {
 	out := *c
 	out.Name, out.file, out.lines = "", "", nil
@@ -37,7 +36,7 @@ func (c *Config) Plain() *Config {
 	return &out
 }
 
-// DirectiveNames returns the opening words of all directives.
+// DirectiveNames returns the first words of all directives.
 func DirectiveNames() []string {
 	var names []string
 	for i := range directives {
@@ -46,7 +45,7 @@ func DirectiveNames() []string {
 	return names
 }
 
-// Usages returns the forms of the directives that have a single one.
+// Usages returns the forms of the directives that have exactly one form.
 func Usages() []string {
 	var list []string
 	for i := range directives {

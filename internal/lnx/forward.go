@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The kinds of port forwards.
+// These are the kinds of port forwards.
 const (
 	Publish = "publish"
 	Expose  = "expose"
@@ -20,14 +20,14 @@ const (
 type Forward struct {
 	// Kind is Publish, Expose, Splice or Socks.
 	Kind string
-	// Addr is the listening address. For Publish and Socks it is an address of this machine, or
-	// invalid for the loopback address; for Splice it is the node's address.
+	// Addr is the listening address. For Publish and Socks it is an address of this machine, and
+	// the loopback address if invalid. For Splice it is an address of the node.
 	Addr netip.Addr
 	// Port is the listening port; 0 for Splice.
 	Port uint16
-	// To is the destination; its port is 0 for Splice, and it is empty for Socks.
+	// To is the destination. It has port 0 for Splice, and is empty for Socks.
 	To HostPort
-	// UDP is set if datagrams are forwarded, not connections.
+	// UDP means that datagrams are forwarded, and not connections.
 	UDP bool
 	// Pos is where the file names the listening address or port.
 	Pos Pos
@@ -45,8 +45,8 @@ const (
 	wantMachine = "an address of this machine, such as 127.0.0.1 or [::1]"
 )
 
-// forwardDirectives are the directives of port forwards. The first one writes all of them, in file
-// order.
+// forwardDirectives are the directives of port forwards. The first directive writes all of them, in
+// file order.
 var forwardDirectives = []directive{
 	{
 		Publish, usagePublish, 3, 4, (*parser).readPublish,
@@ -69,7 +69,7 @@ var forwardDirectives = []directive{
 // isForward reports whether a line describes a port forward.
 func isForward(l line) bool { return slices.Contains(forwardKinds, l.keyword().Text) }
 
-// IsForward reports whether the text is one line that begins like a port forward.
+// IsForward reports whether the text is a single line that starts like a port forward.
 func IsForward(text string) bool {
 	l := cut(1, text)
 	return len(l.words) > 0 && isForward(l) && !strings.ContainsAny(text, "\r\n")
@@ -155,7 +155,7 @@ func unbracket(w Word) Word {
 	return w
 }
 
-// machine reads an address of this machine's network.
+// machine reads an address of this machine's real network.
 func (r *report) machine(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.Replace(w.Text, "localhost", "127.0.0.1", 1))
 	if err != nil || a.IsMulticast() {
@@ -171,7 +171,7 @@ func (p *parser) datagrams(l line, d *Forward, usage string) bool {
 	return p.report.fixed(l, 3, "udp", usage)
 }
 
-// addForward adds a port forward, or reports that another one already uses its port.
+// addForward adds a port forward. It records an error if another forward already uses the port.
 func (p *parser) addForward(d Forward) {
 	for i := range p.cfg.Forwards {
 		o := &p.cfg.Forwards[i]
@@ -193,7 +193,7 @@ func (p *parser) addForward(d Forward) {
 	p.cfg.Forwards = append(p.cfg.Forwards, d)
 }
 
-// meets reports whether two port forwards of the same kind and port cannot both listen.
+// meets reports whether two port forwards of the same kind and port cannot listen at the same time.
 func (d *Forward) meets(o *Forward) bool {
 	if !d.local() {
 		return true
@@ -202,10 +202,9 @@ func (d *Forward) meets(o *Forward) bool {
 	return a == b || a.IsUnspecified() || b.IsUnspecified()
 }
 
-// local reports whether the forward listens at a port of this machine.
 func (d *Forward) local() bool { return d.Kind == Publish || d.Kind == Socks }
 
-// On returns the address of this machine at which a Publish or a Socks listens.
+// On returns the address of this machine where a Publish or a Socks listens.
 func (d *Forward) On() netip.Addr {
 	if d.Addr.IsValid() {
 		return d.Addr
@@ -213,7 +212,7 @@ func (d *Forward) On() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// place returns the listening address as in the file.
+// place returns the listening address as written in the file.
 func (d *Forward) place() string {
 	switch {
 	case d.Kind == Splice:
@@ -240,7 +239,7 @@ func (d *Forward) String() string {
 	return text
 }
 
-// checkForwards records splices of addresses that are not the node's.
+// checkForwards records an error for each splice of an address that the node does not have.
 func (p *parser) checkForwards() {
 	for i := range p.cfg.Forwards {
 		d := &p.cfg.Forwards[i]

@@ -12,8 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// checkRoundTrip requires that a Config means the same after it was written
-// and read again.
+// checkRoundTrip checks that a Config has the same meaning after it was written and read again.
 func checkRoundTrip(t *testing.T, cfg *lnx.Config) {
 	t.Helper()
 	text := cfg.Format()
@@ -24,7 +23,7 @@ func checkRoundTrip(t *testing.T, cfg *lnx.Config) {
 	assert.Equal(t, string(text), string(again.Format()))
 }
 
-// checkErrors requires of any error what a terminal and its reader rely on.
+// checkErrors checks the properties that every error must have, so that a terminal can show it.
 func checkErrors(t *testing.T, err error) {
 	t.Helper()
 	var all lnx.Errors
@@ -66,8 +65,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestFormat holds what is written of a file: defaults left out, everything
-// else in one order and the new grammar.
+// TestFormat compares the text that Format writes with the expected text: without defaults, in a
+// fixed order, in the new grammar.
 func TestFormat(t *testing.T) {
 	files, err := filepath.Glob("testdata/format/*.lnx")
 	require.NoError(t, err)
@@ -89,16 +88,16 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// RFC 5952 §4 and §6: every spelling of an address is written in one form, with brackets and port as
-// well as with a zone.
+// RFC 5952 §4 and §6: an address has one form, whatever its spelling was, also with a zone, or with
+// brackets and a port.
 func TestRFC5952_4_Addresses(t *testing.T) {
 	for in, want := range map[string]string{
-		"2001:0db8:0:0:1:0:0:1":                  "2001:db8::1:0:0:1",                    // §4.1, §4.2.3: the first of two
-		"2001:db8:0:0:0:0:2:1":                   "2001:db8::2:1",                        // §4.2.1: as many as possible
-		"2001:db8::1:1:1:1:1":                    "2001:db8:0:1:1:1:1:1",                 // §4.2.2: not a single one
-		"2001:db8:0:1:0:0:0:1":                   "2001:db8:0:1::1",                      // §4.2.3: the longest
-		"2001:DB8:AAAA:BBBB:CCCC:DDDD:EEEE:00Ff": "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ff", // §4.3
-		"2001:db8::192.0.2.1":                    "2001:db8::c000:201",                   // §5: no known prefix
+		"2001:0db8:0:0:1:0:0:1":                  "2001:db8::1:0:0:1",                    // §4.1, §4.2.3: shorten the first of two equal runs
+		"2001:db8:0:0:0:0:2:1":                   "2001:db8::2:1",                        // §4.2.1: shorten as much as possible
+		"2001:db8::1:1:1:1:1":                    "2001:db8:0:1:1:1:1:1",                 // §4.2.2: do not shorten a single field
+		"2001:db8:0:1:0:0:0:1":                   "2001:db8:0:1::1",                      // §4.2.3: shorten the longest run
+		"2001:DB8:AAAA:BBBB:CCCC:DDDD:EEEE:00Ff": "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ff", // §4.3: lower case
+		"2001:db8::192.0.2.1":                    "2001:db8::c000:201",                   // §5: not a known prefix
 	} {
 		text := "interface if0 2001:db8:ff::1/64 127.0.0.1:5000\ninterface if1 " + in + "/64 127.0.0.1:5001\n" +
 			"neighbor fe80::a at 127.0.0.1:5002 via if0\n" +

@@ -11,9 +11,9 @@ import (
 )
 
 // directive is one directive of the new grammar: its keywords, its form, its number of words, and
-// the functions that read it and write it.
+// its reader and writer.
 type directive struct {
-	name  string // one word, or two
+	name  string // one or two words
 	usage string
 	least int
 	most  int
@@ -31,7 +31,7 @@ const (
 	usageImpair    = "impair NAME [in, out or both] ARG …, with the arguments of tc-netem"
 )
 
-// directives are all directives, in the order of the documentation.
+// directives lists all directives in the order of the documentation.
 var directives = slices.Concat([]directive{
 	{
 		"interface", usageInterface + " or " + usageTun, 4, 8 + maxTunRoutes,
@@ -85,8 +85,8 @@ var directives = slices.Concat([]directive{
 }, ripDirectives, tcpDirectives, icmpDirectives, ipDirectives, dnsDirectives,
 	forwardDirectives, natDirectives)
 
-// formatOrder has the directives that Format writes first; the others follow in the order of the
-// table.
+// formatOrder lists the directives that Format writes first. The others follow in the order of
+// directives.
 var formatOrder = []string{
 	"socket", "interface", "link", "impair", "neighbor", "routing", "route",
 	"rip advertise-to", "rip originate", "rip redistribute", "rip periodic-update-rate",
@@ -95,8 +95,8 @@ var formatOrder = []string{
 	"rip entry-size", "rip interface", "tcp profile",
 }
 
-// Format returns the Config as text of the new grammar, also if it came from another grammar. Parse
-// returns an equal Config from it, except for Grammar, Name and the positions.
+// Format returns the Config as text of the new grammar, whatever grammar it came from. Parse
+// returns an equal Config for this text, except for Grammar, Name and the positions.
 func (c *Config) Format() []byte {
 	var b bytes.Buffer
 	for _, name := range formatOrder {
@@ -111,7 +111,7 @@ func (c *Config) Format() []byte {
 	return b.Bytes()
 }
 
-// findDirective returns a directive that starts with the word; nil if none does.
+// findDirective returns a directive that starts with the word, or nil.
 func findDirective(first string) *directive {
 	for i := range directives {
 		name, _, _ := strings.Cut(directives[i].name, " ")
@@ -122,7 +122,6 @@ func findDirective(first string) *directive {
 	return nil
 }
 
-// directiveNames returns the first words of all directives.
 func directiveNames() []string {
 	var names []string
 	for i := range directives {
@@ -132,7 +131,7 @@ func directiveNames() []string {
 	return slices.Compact(names)
 }
 
-// secondWords returns the words that can follow the first of a directive.
+// secondWords returns the words that can follow the first word of a directive.
 func secondWords(first string) []string {
 	var names []string
 	for i := range directives {
@@ -155,7 +154,7 @@ func (p *parser) readDirective(l line) {
 	}
 }
 
-// directiveOf returns the line's directive, and records an error if it is unknown.
+// directiveOf returns the line's directive. It records an error if the directive is unknown.
 func (p *parser) directiveOf(l line) *directive {
 	first := l.keyword()
 	seconds := secondWords(first.Text)
@@ -224,21 +223,21 @@ func (p *parser) readAddress(l line) {
 	}
 }
 
-// The words of lines about router advertisements.
+// These are the keywords of lines about router advertisements.
 const (
 	wordAuto      = "auto"
 	wordAdvertise = "advertise"
 )
 
-// addressLine is an address line, which may come before the line of its interface. In a line about
-// router advertisements addr is invalid, and at is the word.
+// addressLine is an address line, which may precede the line of its interface. In a line about
+// router advertisements addr is invalid, and at is the keyword.
 type addressLine struct {
 	name, at Word
 	addr     netip.Prefix
 }
 
 // addAddresses adds the addresses of address lines to their interfaces. An interface has at most
-// one IPv4 address, and one IPv6 address in each subnet.
+// one IPv4 address, and at most one IPv6 address in each subnet.
 func (p *parser) addAddresses() {
 	for _, l := range p.addresses {
 		i, ok := p.cfg.Interface(l.name.Text)
@@ -263,7 +262,7 @@ func (p *parser) addAddresses() {
 	}
 }
 
-// setAdverts handles a line about router advertisements.
+// setAdverts applies a line about router advertisements.
 func (p *parser) setAdverts(l addressLine, i *Interface) {
 	switch {
 	case i.Tun == nil:
@@ -277,10 +276,10 @@ func (p *parser) setAdverts(l addressLine, i *Interface) {
 	}
 }
 
-// checkAdvertise reports an interface with nothing to advertise.
+// checkAdvertise records an error for an interface that has nothing to advertise.
 func (p *parser) checkAdvertise(at Word, i *Interface) {
 	switch {
-	case i.Tun == nil: // already reported
+	case i.Tun == nil: // another check reports this
 	case i.Tun.Auto:
 		p.report.add(at.Pos, at.Text, i.Name+" gets its addresses from a router",
 			"either this line or address "+i.Name+" auto")
@@ -333,7 +332,6 @@ func (p *parser) readRouting(l line) {
 	}
 }
 
-// formatInterfaces writes the interface lines.
 func formatInterfaces(b *bytes.Buffer, c *Config) {
 	for _, i := range c.Interfaces {
 		addrs, where := i.Addrs(), i.UDP.String()
@@ -361,14 +359,14 @@ func (p *parser) readSocket(l line) {
 	}
 }
 
-// tunPrefix precedes the name of a device, which replaces a UDP address.
+// tunPrefix precedes the name of a device in place of a UDP address.
 const tunPrefix = "tun:"
 
 // maxTunRoutes limits the routes of one device.
 const maxTunRoutes = 32
 
-// readTun reads the device. readKernels reads the words after it, because they need all addresses
-// of the interface.
+// readTun reads the device. readKernels reads the words after it later, because they depend on all
+// addresses of the interface.
 func (p *parser) readTun(l line, device string) (*Tun, bool) {
 	if len(l.words) > 4 {
 		p.tuns[l.words[1].Pos] = l
@@ -377,7 +375,7 @@ func (p *parser) readTun(l line, device string) (*Tun, bool) {
 	return &Tun{Device: name}, ok
 }
 
-// readKernels reads what the interfaces' lines say of the kernel's ends.
+// readKernels reads the words of the interface lines about the kernel's ends.
 func (p *parser) readKernels() {
 	for n := range p.cfg.Interfaces {
 		i := &p.cfg.Interfaces[n]
@@ -390,7 +388,7 @@ func (p *parser) readKernels() {
 		for ; len(rest) > 0 && rest[0].Text != "routes"; rest = rest[1:] {
 			ok = p.readKernel(i, rest[0]) && ok
 		}
-		least := len(l.words) - len(rest) + 2 // a prefix follows the keyword
+		least := len(l.words) - len(rest) + 2 // a prefix must follow the keyword
 		if !ok || len(rest) == 0 ||
 			!p.report.words(l, least, least-1+maxTunRoutes, usageTun) {
 			continue

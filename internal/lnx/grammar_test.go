@@ -45,7 +45,7 @@ func parse(t *testing.T, text string) *lnx.Config {
 	return cfg
 }
 
-// TestGrammars reads a node's file in each grammar.
+// TestGrammars reads the same node in each grammar.
 func TestGrammars(t *testing.T) {
 	oldRIP := func(entrySize int, to ...string) lnx.RIP {
 		rip := courseRIP
@@ -248,8 +248,8 @@ tcp options off
 	assert.InDelta(t, 0.02, cfg.Interfaces[0].Impair.Loss.Fraction(), 1e-12)
 }
 
-// TestCourseFilesWithoutTiming: nodes of 2023 do not know timing lines, so files without them get
-// that year's defaults.
+// TestCourseFilesWithoutTiming checks that files without timing lines get the defaults of 2023,
+// when nodes had no such lines.
 func TestCourseFilesWithoutTiming(t *testing.T) {
 	cfg := parse(t, "interface if0 10.1.0.2/24 127.0.0.1:5003 # to network r1-r2\n"+
 		"neighbor 10.1.0.1 at 127.0.0.1:5002 via if0 # r1\n\n"+
@@ -307,8 +307,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// RFC 1123 §2.1: a name may begin with a digit, but a name that ends in a number is read as an
-// address.
+// RFC 1123 §2.1: a name may begin with a digit. A name that ends in a number is read as an address.
 func TestHostNames(t *testing.T) {
 	const face = "interface if0 10.0.0.1/24 %s:5000\n"
 	for _, good := range []string{"localhost", "127.0.0.1", "3com.example", "a1", "7.sea"} {
@@ -321,8 +320,8 @@ func TestHostNames(t *testing.T) {
 	}
 }
 
-// A node between the kernel, at a TUN device, and another link forwards packets, with any routing.
-// A node with only the TUN device is a host.
+// A node with a TUN device and another link forwards packets between them, with any routing. A node
+// with only the TUN device is a host.
 func TestATunBesideAnotherLinkForwards(t *testing.T) {
 	const tun = "interface tun0 10.2.0.1/24 tun:tide0\n"
 	const udp = "interface if0 10.0.0.1/24 127.0.0.1:5000\n"
@@ -333,7 +332,7 @@ func TestATunBesideAnotherLinkForwards(t *testing.T) {
 	}
 }
 
-// A text that is not an .lnx file gives one error, not one per line.
+// A text that is not an .lnx file causes one error, not one for each line.
 func TestATextThatIsNoLnxFile(t *testing.T) {
 	text := "# tidepool\n\nAn internet in one program.\nIts links are UDP sockets.\nGo is enough.\n"
 	_, errs := lnx.Read("README.md", []byte(text))
@@ -348,7 +347,7 @@ func TestATextThatIsNoLnxFile(t *testing.T) {
 	assert.Greater(t, len(errs), 2, "a file with a directive has all of its errors")
 }
 
-// The machine's addresses in port forwards may be IPv6, and keep their form.
+// The machine's addresses in port forwards may be IPv6. Format keeps their form.
 func TestForwardsAtIPv6Addresses(t *testing.T) {
 	lines := "publish [::1]:8080 [2001:db8::2]:80\nexpose 80 [::1]:3000 udp\nsplice 2001:db8::1 ::1\n"
 	c, err := lnx.Parse("a.lnx", []byte("interface if0 2001:db8::1/64 127.0.0.1:5000\n"+lines))
@@ -369,8 +368,8 @@ func TestForwardsAtIPv6Addresses(t *testing.T) {
 	}
 }
 
-// The UDP addresses of links may be IPv6, in brackets. Both ends are of one family, except at [::],
-// whose socket has both.
+// The UDP addresses of links may be IPv6, in brackets. Both ends must have the same family. The
+// exception is [::], whose socket serves both families.
 func TestLinksOverIPv6(t *testing.T) {
 	file := func(own, other, more string) string {
 		return "interface if0 10.0.0.1/24 " + own + "\nneighbor 10.0.0.2 at " + other + " via if0\n" + more

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The limits of a file. Files have up to forty lines; the limits are far above that, and reject a
-// wrong file quickly.
+// These are the limits of a file. Files have up to forty lines. The limits are far above that and
+// reject a wrong file quickly.
 const (
 	maxFileBytes = 1 << 20
 	maxLines     = 10_000
@@ -17,7 +17,7 @@ const (
 // replacement is what Go's range yields for bytes that are not UTF-8.
 const replacement = '�'
 
-// Word is a run of characters without blanks, and its position.
+// Word is a run of characters without spaces and tabs, with its position.
 type Word struct {
 	Text string
 	Pos  Pos
@@ -26,21 +26,21 @@ type Word struct {
 // line is a line with at least one word.
 type line struct {
 	words []Word
-	end   Pos // after the last word
+	end   Pos // position after the last word
 }
 
 // keyword returns the line's first word.
 func (l line) keyword() Word { return l.words[0] }
 
-// lex cuts the text into lines of words, without comments and blank lines. It reports lines that
-// are not text and returns them separately; ok is false if the whole file is binary.
+// lex splits the text into lines of words, without comments and blank lines. It reports lines that
+// are not text and returns them separately. If the whole file is binary, ok is false.
 func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	if len(text) > maxFileBytes {
 		msg := fmt.Sprintf("the file has %d bytes", len(text))
 		r.add(Pos{}, "", msg, fmt.Sprintf("at most %d", maxFileBytes))
 		return nil, nil, false
 	}
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // a byte order mark, as Windows writes it
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // Windows writes a byte order mark
 	source := strings.ReplaceAll(string(text), "\r\n", "\n")
 	source = strings.ReplaceAll(source, "\r", "\n")
 	lines := strings.Split(source, "\n")
@@ -68,8 +68,8 @@ func (r *report) lex(text []byte) (out, broken []line, ok bool) {
 	return out, broken, true
 }
 
-// reportBinary reports the NUL byte at offset i as the only error: errors in the lines of a binary
-// file would be noise.
+// reportBinary reports the NUL byte at offset i as the only error, because errors in the lines of a
+// binary file do not help.
 func (r *report) reportBinary(source string, i int) {
 	pos := Pos{Line: 1 + strings.Count(source[:i], "\n")}
 	pos.Col = 1 + len([]rune(source[strings.LastIndexByte(source[:i], '\n')+1:i]))
@@ -77,11 +77,11 @@ func (r *report) reportBinary(source string, i int) {
 	r.add(pos, "\x00", "a NUL byte: this is a binary file", "UTF-8 text")
 }
 
-// isText reports whether line n is short enough, UTF-8 and free of control characters, and records
-// an error if not.
+// isText reports whether line n is valid text: short enough, in UTF-8 and free of control
+// characters. It records an error if not.
 func (r *report) isText(n int, s string) bool {
 	if chars := len([]rune(s)); chars > maxLineChars {
-		r.lines[n-1] = "" // too long to show
+		r.lines[n-1] = "" // the line is too long to show
 		msg := fmt.Sprintf("the line has %d characters", chars)
 		r.add(Pos{n, maxLineChars + 1}, "", msg, fmt.Sprintf("at most %d", maxLineChars))
 		return false
@@ -103,12 +103,11 @@ func (r *report) isText(n int, s string) bool {
 	return true
 }
 
-// isControl reports whether r is a control character other than a tab.
 func isControl(r rune) bool {
 	return r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0)
 }
 
-// cut splits line n at blanks and tabs, up to a comment.
+// cut splits line n at spaces and tabs. It stops at a comment.
 func cut(n int, s string) line {
 	var l line
 	start, startCol, col := -1, 0, 0

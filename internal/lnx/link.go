@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// The smallest and the largest MTU: every IPv4 link must carry 68 bytes (RFC 791 §3.2), and a UDP
-// datagram of IPv4 has room for no more than 65,507. IPv6 does not count its own header in the
-// length of a packet (RFC 8200 §3).
+// The MTU is at least 68 bytes, which every IPv4 link must carry (RFC 791 §3.2), and at most
+// 65,507, because a UDP datagram over IPv4 carries no more. IPv6 does not count its own header in
+// the length of a packet (RFC 8200 §3).
 const (
 	MinMTU  = 68
 	maxMTU4 = 65_507
@@ -40,21 +40,21 @@ func delayOf(key string, field func(*Interface) *time.Duration) setting[Interfac
 	return settingOf(key, "", field, (*report).duration, time.Duration.String)
 }
 
-// settingTable describes a directive of keys and values for one interface.
+// settingTable describes a directive that sets keys and values of one interface.
 type settingTable struct {
 	name     string
-	prefix   string // of the keys in parser.seen
+	prefix   string // prefix of the keys in parser.seen
 	settings []setting[Interface]
 }
 
-// The directives of this kind.
+// These are the directives of this kind.
 var (
 	linkTable = settingTable{"link", "", linkSettings}
 	ripTable  = settingTable{"rip interface", "rip ", ripSettings}
 )
 
-// directive makes a directive from the table. more, if not nil, writes the other directives of the
-// interface.
+// directive returns the directive for the table. If more is not nil, it writes the other directives
+// of the interface.
 func (t *settingTable) directive(more func(*bytes.Buffer, *Interface)) directive {
 	at := strings.Count(t.name, " ") + 1
 	return directive{
@@ -78,7 +78,7 @@ func (t *settingTable) usage() string {
 	return t.name + " NAME KEY VALUE …, the keys being " + diagnostic.OneOf(names(t.settings))
 }
 
-// linkLine is one key and its value for an interface that a later line may declare.
+// linkLine is one key with its value, for an interface that a later line may declare.
 type linkLine struct {
 	name, key, value Word
 	table            *settingTable
@@ -95,7 +95,7 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 		case i < 0:
 			what := "not a keyword of " + t.name
 			p.report.bad(key, what+diagnostic.DidYouMean(key.Text, keys), diagnostic.OneOf(keys))
-			return // after an unknown key, keys and values cannot be told apart
+			return // after an unknown key, keys and values are indistinguishable
 		case len(rest) == 1:
 			p.report.add(end, "", key.Text+" has no value", t.usage())
 			return
@@ -105,9 +105,9 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 	}
 }
 
-// applyLinks sets the keys and values on their interfaces.
+// applyLinks applies the keys and values to their interfaces.
 func (p *parser) applyLinks() {
-	unknown := map[Pos]bool{} // one error for each line
+	unknown := map[Pos]bool{} // to report one error per line
 	for _, l := range p.links {
 		iface, ok := p.cfg.Interface(l.name.Text)
 		switch {
@@ -134,32 +134,29 @@ func (p *parser) applyLinks() {
 // maxImpairWords limits the words of an impair line.
 const maxImpairWords = 100
 
-// The directions of an impair line.
+// These are the directions of an impair line.
 const (
 	WayIn   = "in"
 	WayOut  = "out"
 	WayBoth = "both"
 )
 
-// ImpairLine has the impairments of an interface, in the syntax of tc-netem(8). This package does
-// not check them; the caller does, and reports errors with AtImpair.
+// ImpairLine contains the impairments of an interface, in the syntax of tc-netem(8). This package
+// does not check them. The caller checks them and reports errors with AtImpair.
 type ImpairLine struct {
-	// Iface is the interface's name.
 	Iface string
-	// Way is WayIn, WayOut or WayBoth.
-	Way string
-	// Words are the arguments.
+	Way   string
 	Words []string
 
 	ifaceAt Pos
 	wordAt  []Pos
-	end     Pos // after the last word
+	end     Pos // position after the last word
 }
 
-// Text returns the words with a blank between them.
+// Text returns the words, separated by spaces.
 func (l *ImpairLine) Text() string { return strings.Join(l.Words, " ") }
 
-// AtImpair returns an error in line l that begins at byte at of its Text.
+// AtImpair returns an error in line l at the byte offset at of its Text.
 func (c *Config) AtImpair(l *ImpairLine, at int, text, msg, want string) *Error {
 	before := l.Text()[:min(at, len(l.Text()))]
 	e := &Error{File: c.file, Text: text, Msg: msg, Want: want}
@@ -191,7 +188,7 @@ func (p *parser) readImpair(l line) {
 	if one.Way == WayBoth {
 		ways = []string{WayIn, WayOut}
 	}
-	for _, way := range ways { // a second line is kept, so that its own errors are reported, too
+	for _, way := range ways { // a second line is kept, so that its own errors are also reported
 		what := "impair " + one.Iface
 		before, again := p.seen[what+" "+way]
 		if !again {
@@ -209,8 +206,8 @@ func (p *parser) readImpair(l line) {
 	p.cfg.Impair = append(p.cfg.Impair, one)
 }
 
-// checkImpair records impair lines of unknown interfaces, and of interfaces that a link line
-// impairs.
+// checkImpair records errors for impair lines of interfaces that are unknown, and of those that a
+// link line already impairs.
 func (p *parser) checkImpair() {
 	for i := range p.cfg.Impair {
 		l := &p.cfg.Impair[i]

@@ -18,13 +18,13 @@ import (
 type NAT struct {
 	// Iface is the outside interface.
 	Iface string
-	// Config has no Addr.
+	// Config is the configuration, without Addr.
 	Config nat.Config
 
 	at Word // the interface's name
 }
 
-// natForward is a line of a port forward, which may come before the line of its NAT.
+// natForward is the line of a port forward. It may precede the line of its NAT.
 type natForward struct {
 	iface Word
 	nat.Forward
@@ -40,7 +40,6 @@ const (
 	maxNATTime     = 7 * 24 * time.Hour
 )
 
-// natDirectives are the directives of NAT.
 var natDirectives = []directive{
 	{
 		"nat on", usageNAT, 3, maxNATWords, readNAT,
@@ -57,7 +56,7 @@ var natDirectives = []directive{
 	{"nat forward", usageNATForward, 6, 6, readNATForward, nil},
 }
 
-// natTimes are the timeouts of a NAT by their keywords.
+// natTimes returns the timeouts of a NAT with their keywords.
 func natTimes(t *nat.Timeouts) []struct {
 	name string
 	d    *time.Duration
@@ -102,7 +101,7 @@ func NATWords(c *nat.Config) string {
 	return strings.Join(words, " ")
 }
 
-// NATForwardWords returns a port forward of a NAT as in its line.
+// NATForwardWords returns a NAT's port forward as its line in a file.
 func NATForwardWords(f nat.Forward) string {
 	network := "udp"
 	if f.TCP {
@@ -118,7 +117,7 @@ func readNAT(p *parser, l line) {
 	}
 }
 
-// natWords reads the arguments of a NAT; end is the position after them.
+// natWords reads the arguments of a NAT. The position after them is end.
 func (r *report) natWords(c *nat.Config, words []Word, end Pos) bool {
 	for len(words) > 0 {
 		w := words[0]
@@ -141,8 +140,8 @@ func (r *report) natWords(c *nat.Config, words []Word, end Pos) bool {
 	return true
 }
 
-// natKey reads a keyword and its value. alone says that the value is missing: then it only reports
-// an unknown keyword.
+// natKey reads a keyword and its value. If alone is set, the value is missing: natKey then only
+// reports an unknown keyword.
 func (r *report) natKey(c *nat.Config, key, value Word, alone bool) (ok bool) {
 	names := append([]string{"mapping", "filtering", "sessions", "per-host"}, nat.Behaviors[:]...)
 	for _, t := range natTimes(&c.Timeouts) {
@@ -218,14 +217,14 @@ func (r *report) natForward(words []Word) (f nat.Forward, ok bool) {
 	return f, true
 }
 
-// ReadNAT reads the arguments of `nat on NAME`, as the shell has them.
+// ReadNAT reads the arguments of the shell command `nat on NAME`.
 func ReadNAT(args []string) (c nat.Config, err error) {
 	r := &report{}
 	r.natWords(&c, wordsOf(args), Pos{})
 	return c, r.first()
 }
 
-// ReadNATForward reads the arguments of `nat forward NAME`.
+// ReadNATForward reads the arguments of the shell command `nat forward NAME`.
 func ReadNATForward(args []string) (nat.Forward, error) {
 	if len(args) != 3 {
 		return nat.Forward{}, errors.New("expected {tcp|udp} PORT ADDR:PORT")
@@ -250,7 +249,8 @@ func (r *report) first() error {
 	return fmt.Errorf("%s (expected %s)", r.errs[0].Msg, r.errs[0].Want)
 }
 
-// checkNATs joins port forwards to their NATs, and records what does not fit together.
+// checkNATs adds port forwards to their NATs. It records errors for lines that contradict each
+// other.
 func checkNATs(p *parser) {
 	byName := map[string]*NAT{}
 	for i := range p.cfg.NATs {

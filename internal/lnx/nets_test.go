@@ -16,7 +16,7 @@ import (
 
 const netsFolder = "../../nets"
 
-// folders returns the networks' folders, which are those with .lnx files.
+// folders returns the folders that contain .lnx files.
 func folders(t *testing.T) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}
@@ -53,7 +53,7 @@ func TestNetworksAreRight(t *testing.T) {
 	}
 }
 
-// TestNetworksRunSideBySide: no two folders use a UDP port of the other.
+// TestNetworksRunSideBySide checks that no two folders use the same UDP port.
 func TestNetworksRunSideBySide(t *testing.T) {
 	usedBy := map[uint16]string{}
 	for folder, files := range folders(t) {
@@ -71,8 +71,8 @@ func TestNetworksRunSideBySide(t *testing.T) {
 	}
 }
 
-// TestPicturesShowTheNetworks: every node, interface, address and subnet of a
-// folder is a text of its picture.
+// TestPicturesShowTheNetworks checks that the picture of a folder contains every node, interface,
+// address and subnet as text.
 func TestPicturesShowTheNetworks(t *testing.T) {
 	for folder, files := range folders(t) {
 		t.Run(strings.TrimPrefix(folder, netsFolder+"/"), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPicturesShowTheNetworks(t *testing.T) {
 	}
 }
 
-// svgTexts returns the contents of a picture's text elements.
+// svgTexts returns the contents of the text elements in a picture.
 func svgTexts(t *testing.T, file string) []string {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -122,8 +122,8 @@ func svgTexts(t *testing.T, file string) []string {
 	return picture.Texts
 }
 
-// TestFoldersAreDescribed: every folder has a README with its picture, and is
-// in the index with its ports.
+// TestFoldersAreDescribed checks that every folder has a README with its picture, and that the
+// index lists the folder with its ports.
 func TestFoldersAreDescribed(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join(netsFolder, "README.md"))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestFoldersAreDescribed(t *testing.T) {
 	}
 }
 
-// TestFormatIsDescribed: the page on the files leaves no directive out.
+// TestFormatIsDescribed checks that the page about the files describes every directive.
 func TestFormatIsDescribed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(netsFolder, "FORMAT.md"))
 	require.NoError(t, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// network has the files of one network, indexed for CheckNetwork.
+// network indexes the files of one network for CheckNetwork.
 type network struct {
 	reports []report
-	whole   bool // no file is missing or invalid
-	// The owner of each address and of each UDP socket: the first interface that has it.
+	whole   bool // every file exists and is valid
+	// The owner of an address or a UDP socket is the first interface that has it.
 	addrs   map[netip.Addr]owner
 	sockets map[string]owner
 }
@@ -26,10 +26,10 @@ type owner struct {
 
 func (o owner) String() string { return o.iface.Name + " of " + o.config.Name }
 
-// CheckNetwork compares files that are valid on their own and describe one network. Duplicate
-// addresses and sockets are errors, and so are neighbors whose UDP address belongs to another node.
-// What may be intended becomes a note. A nil stands for an invalid file; CheckNetwork then reports
-// no missing node, because that file may declare it.
+// CheckNetwork compares the files of one network, each of which is valid by itself. It reports
+// errors for duplicate addresses and sockets, and for neighbors whose UDP address belongs to
+// another node. It reports notes for differences that may be intended. A nil stands for an invalid
+// file. CheckNetwork then reports no missing nodes, because that file may declare them.
 func CheckNetwork(configs ...*Config) Errors {
 	whole := !slices.Contains(configs, nil)
 	configs = slices.DeleteFunc(slices.Clone(configs), func(c *Config) bool { return c == nil })
@@ -62,7 +62,7 @@ func (n *network) addInterfaces(c *Config, r *report) {
 		for _, p := range iface.Addrs() {
 			addr := p.Addr()
 			if addr.Is6() && addr.IsLinkLocalUnicast() {
-				continue // unique on its link only
+				continue // unique only on its link
 			}
 			if first, taken := n.addrs[addr]; taken {
 				r.add(iface.addrAt, addr.String(), addr.String()+" is also the address of "+
@@ -85,7 +85,7 @@ func (n *network) addInterfaces(c *Config, r *report) {
 	}
 }
 
-// checkNeighbor compares a file's neighbor line with the neighbor's own file.
+// checkNeighbor compares a neighbor line of a file with the neighbor's own file.
 func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	text, udp := neighbor.Addr.String(), neighbor.UDP.String()
 	first, bound := n.sockets[neighbor.UDP.Key()]
@@ -111,9 +111,9 @@ func (i *Interface) is(n *Neighbor) bool {
 	return i.Tun == nil && i.UDP.Key() == n.UDP.Key() && i.Has(n.Addr)
 }
 
-// Faces reports whether one of the node's neighbor lines describes o, an interface of another node,
-// as a neighbor on f. A link-local address has to come with the UDP address of o, because nodes of
-// other links may have it too.
+// Faces reports whether a neighbor line of the node describes o, an interface of another node, as a
+// neighbor on f. For a link-local address the line must also contain o's UDP address, because nodes
+// on other links may have the same address.
 func (c *Config) Faces(f, o *Interface) bool {
 	return slices.ContainsFunc(c.Neighbors, func(n Neighbor) bool {
 		local := n.Addr.Is6() && n.Addr.IsLinkLocalUnicast()
@@ -121,8 +121,8 @@ func (c *Config) Faces(f, o *Interface) bool {
 	})
 }
 
-// HostAddrs returns the node's addresses except link-local ones. Those of interfaces with a NAT are
-// first, because nodes on both sides reach them.
+// HostAddrs returns the node's addresses except link-local ones. Addresses of interfaces with a NAT
+// come first, because nodes on both sides can reach them.
 func (c *Config) HostAddrs() (list []netip.Addr) {
 	outside := 0
 	for i := range c.Interfaces {
@@ -155,12 +155,12 @@ func (c *Config) addrsAt(udp HostPort) string {
 	return diagnostic.OneOf(addrs)
 }
 
-// checkReverse notes a neighbor whose own file does not describe this node in the same way: it has
-// no neighbor line for it, another UDP address, or a subnet of another size.
+// checkReverse records a note if the neighbor's file does not describe this node in the same way:
+// it has no neighbor line for this node, another UDP address, or a subnet of another size.
 func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	ours, ok := c.Interface(neighbor.Iface)
 	if !ok {
-		return // the Config does not come from Parse
+		return // the Config was not made by Parse
 	}
 	family := func(p netip.Prefix) bool { return p.Addr().Is4() == neighbor.Addr.Is4() }
 	i := slices.IndexFunc(peer.config.Neighbors, func(back Neighbor) bool {
@@ -170,7 +170,7 @@ func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	mine := slices.IndexFunc(ours.Addrs(), family)
 	theirs := slices.IndexFunc(peer.iface.Addrs(), family)
 	if mine < 0 || theirs < 0 {
-		return // an error of checkPlace or checkNeighbor
+		return // checkPlace or checkNeighbor reports this error
 	}
 	own, other := ours.Addrs()[mine], peer.iface.Addrs()[theirs]
 	switch {
@@ -186,7 +186,7 @@ func checkReverse(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	}
 }
 
-// checkRIPLink notes two routers on a link that do not understand each other's RIP.
+// checkRIPLink records a note if two routers on a link do not understand each other's RIP.
 func checkRIPLink(c *Config, neighbor *Neighbor, peer owner, r *report) {
 	ours, ok := c.Interface(neighbor.Iface)
 	if !ok || !c.SpeaksRIP() || !peer.config.SpeaksRIP() {

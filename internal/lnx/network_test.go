@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// TestCheckNetwork compares two files at a time. A is the same throughout.
+// TestCheckNetwork compares pairs of files. The file A is always the same.
 func TestCheckNetwork(t *testing.T) {
 	const a = "interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"
 	for name, test := range map[string]struct{ b, want string }{
@@ -104,8 +104,8 @@ func TestCheckNetworkTellsNotesFromMistakes(t *testing.T) {
 	require.Error(t, twice.Err())
 }
 
-// If one of two routers does not accept the other's RIP messages, the error is at the router whose
-// messages are rejected.
+// If one of two routers rejects the other's RIP messages, the error is at the router that sends
+// them.
 func TestCheckNetworkComparesRIP(t *testing.T) {
 	const (
 		a = "interface if0 10.0.0.1/24 127.0.0.1:5000\nneighbor 10.0.0.2 at 127.0.0.1:5001 via if0\n"
@@ -154,7 +154,8 @@ func TestCheckNetworkComparesRIP(t *testing.T) {
 		"routing is rip2 here and rip at B: they do not understand each other")
 }
 
-// The dialects that a file may name, those that the routers of a link share, and their errors.
+// The test covers the dialects that a file can name, those that two routers on a link share, and
+// the errors.
 func TestRoutingByFamily(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("2001:db8::1")
 	for words, want := range map[string][2]lnx.Routing{

@@ -7,12 +7,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// oldGrammar is one of the grammars before 2022. Their lines have no keywords: each describes a
-// point-to-point link. The node is a router and speaks RIP on all links.
+// oldGrammar is one of the grammars before 2022. Their lines have no keywords, and each line
+// describes a point-to-point link. The node is a router and runs RIP on all links.
 type oldGrammar struct {
-	node      string // the first line, if the node has one socket; empty: each link has its own
-	link      string // the form of a link, which ends in LOCAL-VIP REMOTE-VIP
-	words     int    // of a link
+	node      string // form of the first line; empty: each link has its own socket
+	link      string // form of a link line, which ends in LOCAL-VIP REMOTE-VIP
+	words     int    // words of a link line
 	port      bool   // the port is a separate word
 	entrySize int
 }
@@ -90,9 +90,9 @@ func (g oldGrammar) end(r *report, words []Word, host func(Word) (string, bool))
 	return e
 }
 
-// addLink adds a link of an old grammar: an interface with the local virtual
-// address and a neighbor with the remote one. They have no subnet in common;
-// each is announced as a network of one address.
+// addLink adds a link of an old grammar: an interface with the local virtual address, and a
+// neighbor with the remote one. The two addresses share no subnet. Each is announced as a network
+// of one address.
 func (p *parser) addLink(local, remote end, localVIP, remoteVIP Word) {
 	localAddr, okLocal := p.report.addr4(localVIP)
 	remoteAddr, okRemote := p.report.addr4(remoteVIP)

@@ -11,17 +11,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// Values that the files of the older grammars do not state.
+// These values are fixed in the older grammars.
 const (
 	defaultRTOMin       = time.Millisecond
 	defaultRTOMax       = 5 * time.Second
-	pointToPoint        = 32 // the prefix length of a link with two ends and no subnet
+	pointToPoint        = 32 // the prefix length of a point-to-point link without a subnet
 	maxInterfaces       = 1000
 	profile004          = "004"
 	profile004RTOMin    = 10 * time.Millisecond
 	profile004RTOMax    = time.Second
 	extension           = ".lnx"
-	interfaceNamePrefix = "if" // of the old grammars' interfaces
+	interfaceNamePrefix = "if" // prefix of interface names in the old grammars
 )
 
 // parser is one run of Parse.
@@ -29,36 +29,39 @@ type parser struct {
 	report report
 	cfg    *Config
 
-	// How many lines were read as directives, and how many of them begin with none.
+	// directives counts the lines that were read as directives. strange counts those of them that
+	// start with an unknown word.
 	directives, strange int
 
-	// Directives that may come once, and where they came.
+	// seen contains the directives that may occur once, with their positions.
 	seen map[string]Word
-	// Addresses of interfaces, to be added when all are known.
+	// addresses of interfaces are added when all interfaces are known.
 	addresses []addressLine
-	// The lines of TUN devices with words after the device, by their interfaces' places.
+	// tuns has the lines of TUN devices with words after the device, by the positions of the
+	// interfaces.
 	tuns map[Pos]line
-	// The port forwards of NATs, to be added when all lines are read.
+	// natForwards, the port forwards of NATs, are added after all lines have been read.
 	natForwards []natForward
-	// The link lines, to be applied when all interfaces are known.
+	// links, the link lines, are applied when all interfaces are known.
 	links []linkLine
-	// The keys of RIP, to be applied at the same time.
+	// keys of RIP are applied at the same time.
 	keys []keyLine
-	// The positions of cfg.RIP.AdvertiseTo.
+	// advertiseAt has the positions of cfg.RIP.AdvertiseTo.
 	advertiseAt []Pos
-	// Set when an interface was refused for being one too many.
+	// full is set if an interface exceeded the maximum number.
 	full bool
-	// Where each neighbor is declared; check fills it.
+	// neighborAt has the position of each neighbor. The function check fills it.
 	neighborAt map[netip.Addr]Pos
-	// The words of lines with errors. An interface or a neighbor whose line has an error is not
-	// reported as missing, too.
+	// excused has the words of lines with errors. If a line about an interface or a neighbor has an
+	// error, that name is not also reported as missing.
 	excused map[string]bool
-	// Set if such a line may have declared an interface, so that the node's subnets are not known.
+	// subnetsUnknown is set if a line with an error may have declared an interface, because its
+	// subnets are then unknown.
 	subnetsUnknown bool
 }
 
-// Parse reads a file. The name appears in the errors and becomes the Config's Name. The error is an
-// Errors with all errors of the file.
+// Parse reads a file. Errors contain file as the name, and the Config's Name comes from it. The
+// returned error is an Errors with all errors of the file.
 func Parse(file string, text []byte) (*Config, error) {
 	c, errs := Read(file, text)
 	if err := errs.Err(); err != nil {
@@ -67,8 +70,8 @@ func Parse(file string, text []byte) (*Config, error) {
 	return c, nil
 }
 
-// Read is Parse for callers that look for further errors and report all of them together. From a
-// wrong file, the Config has what could be read.
+// Read is like Parse, for callers that look for further errors and report all of them together. For
+// a file with errors, the Config contains the valid parts.
 func Read(file string, text []byte) (*Config, Errors) {
 	p := &parser{
 		report:  report{file: file},
@@ -97,8 +100,8 @@ func Read(file string, text []byte) (*Config, Errors) {
 	return p.cfg, errs
 }
 
-// isOther reports whether the text is probably not an .lnx file, because nine of ten lines, and at
-// least three, begin with no directive. It says so in the first error.
+// isOther reports whether the text is probably not an .lnx file: nine of ten lines, and at least
+// three, start with an unknown word. If so, it says that in the first error.
 func (p *parser) isOther() bool {
 	if p.strange < 3 || 10*p.strange < 9*p.directives {
 		return false
@@ -110,7 +113,6 @@ func (p *parser) isOther() bool {
 	return true
 }
 
-// baseName returns the file's name without its folder and extension.
 func baseName(file string) string {
 	return strings.TrimSuffix(file[strings.LastIndexAny(file, `/\`)+1:], extension)
 }
@@ -131,7 +133,7 @@ func (p *parser) read(lines []line) {
 	p.applyKeys()
 }
 
-// setDefaults fills in what the file did not say.
+// setDefaults fills in the settings that the file does not contain.
 func (p *parser) setDefaults() {
 	c := p.cfg
 	rtoMin, rtoMax := RTODefaults(c.TCP.Profile)
@@ -153,8 +155,7 @@ func (c *Config) isGateway() bool {
 		slices.ContainsFunc(c.Interfaces, func(i Interface) bool { return i.Tun != nil })
 }
 
-// RTODefaults returns the bounds of the retransmission timer that apply where a file, or a program
-// with the same profile, sets none.
+// RTODefaults returns the default limits of the retransmission timer for a profile.
 func RTODefaults(profile string) (least, most time.Duration) {
 	if profile == profile004 {
 		return profile004RTOMin, profile004RTOMax
@@ -162,8 +163,8 @@ func RTODefaults(profile string) (least, most time.Duration) {
 	return defaultRTOMin, defaultRTOMax
 }
 
-// excuse prevents errors about missing interfaces and neighbors that a line with an error may have
-// declared.
+// excuse prevents errors about missing interfaces and neighbors if a line with an error may have
+// declared them.
 func (p *parser) excuse(l line) {
 	for _, w := range l.words {
 		p.excused[w.Text] = true
@@ -174,7 +175,8 @@ func (p *parser) excuse(l line) {
 	}
 }
 
-// once reports whether the directive comes for the first time; otherwise it records an error.
+// once reports whether this is the first occurrence of the directive. It records an error
+// otherwise.
 func (p *parser) once(directive string, at Word) bool {
 	if before, again := p.seen[directive]; again {
 		p.report.add(at.Pos, at.Text,
@@ -186,8 +188,8 @@ func (p *parser) once(directive string, at Word) bool {
 	return true
 }
 
-// addInterface adds an interface. The checks that compare all interfaces are quadratic, so their
-// number is limited.
+// addInterface adds an interface. It limits their number, because comparing all interfaces takes
+// quadratic time.
 func (p *parser) addInterface(i Interface) {
 	if len(p.cfg.Interfaces) == maxInterfaces {
 		if !p.full {

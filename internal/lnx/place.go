@@ -2,15 +2,15 @@ package lnx
 
 import "strconv"
 
-// AtUDP returns an error at the UDP address of an interface; nil if the interface has no file.
+// AtUDP returns an error at the UDP address of an interface, or nil if the interface has no file.
 func (c *Config) AtUDP(i *Interface, msg, want string) *Error {
-	if i.udpAt.Line == 0 { // an old grammar
+	if i.udpAt.Line == 0 { // the file has an old grammar
 		return c.at(i.Pos, "", msg, want)
 	}
 	return c.at(i.udpAt, i.UDP.String(), msg, want)
 }
 
-// AtNeighbor returns an error at the UDP address of a neighbor; nil if it has no file.
+// AtNeighbor returns an error at the UDP address of a neighbor, or nil if the neighbor has no file.
 func (c *Config) AtNeighbor(n *Neighbor, msg, want string) *Error {
 	if n.udpAt.Line == 0 {
 		return c.at(n.Pos, "", msg, want)
@@ -18,7 +18,8 @@ func (c *Config) AtNeighbor(n *Neighbor, msg, want string) *Error {
 	return c.at(n.udpAt, n.UDP.String(), msg, want)
 }
 
-// Line returns where a file declares a neighbor, such as "A.lnx:3"; empty if it has no file.
+// Line returns the position of a neighbor's line, such as "A.lnx:3", or "" if the neighbor has no
+// file.
 func (c *Config) Line(n *Neighbor) string {
 	if c.file == "" || n.Pos.Line == 0 {
 		return ""

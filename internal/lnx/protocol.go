@@ -7,58 +7,57 @@ import (
 
 // TCP configures TCP.
 type TCP struct {
-	// RTOMin and RTOMax bound the retransmission timer; 1 ms and 5 s unless the
-	// file sets them or names a profile.
+	// RTOMin and RTOMax limit the retransmission timer. They are 1 ms and 5 s unless the file sets
+	// them or names a profile.
 	RTOMin, RTOMax time.Duration
-	// OptionsOff sends headers without options, from the first SYN on.
+	// OptionsOff sends TCP headers without options, even in the SYN.
 	OptionsOff bool
-	// NoResets sends no segment with RST.
+	// NoResets sends no segments with RST.
 	NoResets bool
 	// Profile is a set of defaults: "004" or empty.
 	Profile string
 }
 
-// ICMP configures ICMP. The zero value is what hosts normally do.
+// ICMP configures ICMP. The zero value is the normal behavior of hosts.
 type ICMP struct {
-	// Rate limits the error messages per second; 0: 1000, negative: no limit.
+	// Rate limits the error messages per second. Zero means 1000, a negative value no limit.
 	Rate int
-	// Burst limits the error messages that leave at once; 0: 50.
+	// Burst limits the error messages that are sent at once. Zero means 50.
 	Burst int
 	// NoErrors sends no error messages.
 	NoErrors bool
-	// NoEcho ignores echo requests, NoTimestamp timestamp requests.
+	// NoEcho ignores echo requests. NoTimestamp ignores timestamp requests.
 	NoEcho, NoTimestamp bool
 	// EchoBroadcast answers echo requests to IPv4 broadcast and multicast addresses.
 	EchoBroadcast bool
 }
 
-// IP configures which packets IP accepts.
+// IP configures which packets the node accepts.
 type IP struct {
-	// ReversePath checks a packet's source: "loose" requires a route to it, "strict" a route over
-	// the interface on which the packet came in; empty: no check (RFC 3704).
+	// ReversePath checks a packet's source. "loose" requires a route to it, "strict" a route over
+	// the interface that received the packet, and "" nothing (RFC 3704).
 	ReversePath string
 	// DirectedBroadcast makes a router forward packets to the broadcast address of one of its
 	// links.
 	DirectedBroadcast bool
-	// ReassemblyTimeout is the time after which an incomplete datagram is dropped, and
-	// ReassemblyBytes the memory for all of them; 0: 20 s and 4 MiB.
+	// ReassemblyTimeout is the time after which an incomplete datagram is dropped. Zero means 20 s.
+	// ReassemblyBytes limits the memory of all incomplete datagrams. Zero means 4 MiB.
 	ReassemblyTimeout time.Duration
 	ReassemblyBytes   int
 }
 
-// The bounds of ICMP and of reassembly.
+// These are the limits of ICMP and of reassembly.
 const (
-	MaxICMP = 1_000_000 // the largest Rate and Burst
+	MaxICMP = 1_000_000 // the maximum of Rate and of Burst
 	// MaxReassemblyTimeout is the longest timeout that RFC 1122 §3.3.2 allows.
 	MaxReassemblyTimeout = 2 * time.Minute
-	// MinReassemblyBytes has room for two datagrams of maximum length.
+	// MinReassemblyBytes is enough for two datagrams of maximum length.
 	MinReassemblyBytes = 256 << 10
 	maxReassemblyBytes = 1 << 30
 )
 
 const maxRTOMicros = 600_000_000 // ten minutes
 
-// tcpDirectives are the directives of TCP.
 var tcpDirectives = directivesOf(
 	timer("tcp rto-min", time.Microsecond, 1, maxRTOMicros,
 		func(c *Config) *time.Duration { return &c.TCP.RTOMin }).usually(func(c *Config) string {
@@ -82,7 +81,6 @@ var tcpDirectives = directivesOf(
 		func(string) string { return profile004 }),
 )
 
-// icmpDirectives are the directives of ICMP.
 var icmpDirectives = directivesOf(
 	settingOf("icmp rate", "MESSAGES-A-SECOND or off",
 		func(c *Config) *int { return &c.ICMP.Rate },
@@ -106,7 +104,6 @@ var icmpDirectives = directivesOf(
 	switchOff("icmp timestamp", func(c *Config) *bool { return &c.ICMP.NoTimestamp }),
 )
 
-// ipDirectives are the directives of IP.
 var ipDirectives = directivesOf(
 	choice("ip reverse-path", []string{"off", "loose", "strict"},
 		func(c *Config) *string { return &c.IP.ReversePath }),

@@ -13,48 +13,50 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RIP configures RIP.
+// RIP configures the routing protocol.
 type RIP struct {
-	// AdvertiseTo are the neighbors to which RIP messages are sent. The course's RIP sends to no
-	// others. RIPv2 sends unicast on links that have such a neighbor, and multicast on the others.
+	// AdvertiseTo are the neighbors that receive RIP messages. The course's RIP sends to no other
+	// routers. RIPv2 sends unicast on links with such a neighbor, and multicast on all other links.
 	AdvertiseTo []netip.Addr
 	// Originate are prefixes to announce in addition to those of the interfaces.
 	Originate []Announcement
-	// Static sets the metric and tag of the static routes that are announced; nil: they are not
-	// announced.
+	// Static contains the metric and tag of the static routes in announcements. If nil, static
+	// routes are not announced.
 	Static *Announcement
-	// Periodic is the time between full updates; default 5 s, in RIPv2 30 s.
+	// Periodic is the time between full updates. The default is 5 s, or 30 s in RIPv2.
 	Periodic time.Duration
-	// Timeout is the time after which a route that is not refreshed expires; default 12 s, in RIPv2
-	// 180 s.
+	// Timeout is the time after which a route expires without a refresh. The default is 12 s, or
+	// 180 s in RIPv2.
 	Timeout time.Duration
-	// Offset is the largest random shift of a full update. Garbage is how long a dead route is
-	// announced. TriggerMin and TriggerMax bound the time between two triggered updates. HoldDown
-	// is how long routes to a dead route's prefix are ignored. AskAfter is how long after the loss
-	// of a route the neighbors are asked for another. 0: the dialect's default; negative: none.
+	// Offset is the maximum random offset of a full update. Garbage is how long a dead route is
+	// announced. TriggerMin and TriggerMax limit the time between two triggered updates. HoldDown
+	// is how long other routes to a lost prefix are ignored. AskAfter is how long after the loss of
+	// a route the node requests the neighbors' tables. Zero means the dialect's default, and a
+	// negative value disables the timer.
 	Offset, Garbage, TriggerMin, TriggerMax, HoldDown, AskAfter time.Duration
-	// KeepRefused keeps a neighbor's routes until they expire, also while its UDP port is closed.
+	// KeepRefused keeps a neighbor's routes until they expire, even if the neighbor's UDP port is
+	// closed.
 	KeepRefused bool
-	// EntrySize is the size of an entry: 12 bytes, or before 2018 8 bytes, without a mask.
+	// EntrySize is the size of an entry: 12 bytes, or 8 bytes without a mask, as before 2018.
 	EntrySize int
 }
 
 // Announcement is a prefix to announce, with its metric and tag.
 type Announcement struct {
-	Prefix netip.Prefix // invalid for static routes
+	Prefix netip.Prefix // invalid stands for static routes
 	Tag    uint16       // RIPv2's route tag
-	Metric int          // 0: the metric of the node's own networks
+	Metric int          // 0: as for the node's own networks
 }
 
 // RIPLink configures RIP on one interface. The zero value is the default.
 type RIPLink struct {
-	// Cost is what the link adds to a route; 0: 1.
+	// Cost is what the link adds to the cost of a route. Zero means 1.
 	Cost int
-	// Passive makes the node listen only.
+	// Passive makes the node receive updates without sending any.
 	Passive bool
-	// Send and Receive are the settings of RFC 2453 §5.1; empty: "rip2" and "both".
+	// Send and Receive are the switches of RFC 2453 §5.1. If empty, they are "rip2" and "both".
 	Send, Receive string
-	// Keys authenticate RIPv2's messages. The first one signs.
+	// Keys authenticate RIPv2's messages. The first key signs sent messages.
 	Keys []RIPKey
 }
 
@@ -65,13 +67,12 @@ type RIPKey struct {
 	Secret    string
 }
 
-// ripAlgorithms are the algorithms of keys.
 var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"}
 
 const (
 	ripPassword = "password"
-	maxSecret   = 100 // characters
-	shortSecret = 16  // of a password, and of an md5 key
+	maxSecret   = 100 // in characters
+	shortSecret = 16  // maximum of a password or an md5 key
 )
 
 const (
@@ -80,11 +81,9 @@ const (
 	usageTrigger      = "rip triggered-update-delay LEAST-MILLISECONDS MOST-MILLISECONDS"
 )
 
-// maxRIPTimerMillis limits the timers to an hour. A number in the wrong unit exceeds it, or is
-// below the minimum.
+// maxRIPTimerMillis limits the timers to an hour, so that a number in the wrong unit is an error.
 const maxRIPTimerMillis = 3_600_000
 
-// ripDirectives are the directives of RIP.
 var ripDirectives = slices.Concat([]directive{
 	{
 		"rip advertise-to", "rip advertise-to ADDR", 3, 3, (*parser).readAdvertiseTo,
@@ -157,7 +156,8 @@ var ripDirectives = slices.Concat([]directive{
 		usually(func(*Config) string { return strconv.Itoa(rip.EntrySize) }),
 ))
 
-// ripTimer is a timer of RIP in milliseconds. If least is 0, the timer can be turned off.
+// ripTimer returns the setting of a RIP timer in milliseconds. If least is 0, a file can turn the
+// timer off.
 func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) setting[Config] {
 	return timer(name, time.Millisecond, least, maxRIPTimerMillis,
 		func(c *Config) *time.Duration { return field(&c.RIP) })
@@ -166,7 +166,7 @@ func ripTimer(name string, least uint64, field func(*RIP) *time.Duration) settin
 // ripDefaults returns the timers of a node whose file does not set them.
 func ripDefaults(r Routing) rip.Timers {
 	if r == RoutingRIP2 || r == RoutingRIPng {
-		return rip.Timers{}.WithDefaults(rip.RIPv2) // RIPng's are the same
+		return rip.Timers{}.WithDefaults(rip.RIPv2) // RIPng has the same defaults
 	}
 	return rip.Timers{}.WithDefaults(rip.Course)
 }
@@ -207,7 +207,7 @@ func (p *parser) readAdvertiseTo(l line) {
 	p.advertiseAt = append(p.advertiseAt, to.Pos)
 }
 
-// readOriginate reads a prefix to announce, or `static`, and its settings.
+// readOriginate reads a prefix to announce, or `static`, and the settings after it.
 func (p *parser) readOriginate(l line) {
 	okForm := p.report.fixed(l, 2, "prefix", usageOriginate)
 	if !okForm && len(l.words) < 4 || !p.report.words(l, 4, 8, usageOriginate) {
@@ -238,7 +238,7 @@ func (p *parser) readRedistribute(l line) {
 	}
 }
 
-// announcement reads keys and values from word i on.
+// announcement reads keys and values from word i to the end of the line.
 func (r *report) announcement(l line, i int, usage string) (a Announcement, ok bool) {
 	keys := names(saidSettings)
 	for ; i < len(l.words); i += 2 {
@@ -287,7 +287,7 @@ func (p *parser) readPassword(l line) {
 	}
 }
 
-// secret reports whether a secret has a valid length for the algorithm. The error does not repeat
+// secret reports whether a secret has a valid length for the algorithm. The error does not contain
 // the secret.
 func (r *report) secret(w Word, algorithm string) bool {
 	most := maxSecret
@@ -302,7 +302,7 @@ func (r *report) secret(w Word, algorithm string) bool {
 	return false
 }
 
-// applyKeys sets the keys on their interfaces.
+// applyKeys adds the keys to their interfaces.
 func (p *parser) applyKeys() {
 	for _, k := range p.keys {
 		iface, ok := p.cfg.Interface(k.name.Text)
@@ -341,10 +341,10 @@ func (p *parser) readTrigger(l line) {
 	}
 }
 
-// SpeaksRIP reports whether the node is a router that speaks one of RIP's dialects.
+// SpeaksRIP reports whether the node is a router that runs one of RIP's dialects.
 func (c *Config) SpeaksRIP() bool { return c.Routing >= RoutingRIP }
 
-// name is the key without its secret.
+// name describes the key without its secret.
 func (k RIPKey) name() string {
 	if k.Algorithm == ripPassword {
 		return ripPassword

@@ -10,11 +10,12 @@ import (
 type Route struct {
 	// Prefix is the destination, without host bits.
 	Prefix netip.Prefix
-	// Via is the next hop; invalid if Kind is set.
+	// Via is the next hop. It is invalid if Kind is set.
 	Via netip.Addr
-	// Metric orders routes to one prefix: the smallest is used. 0 unless set.
+	// Metric orders routes to the same prefix: the route with the smallest metric is used.
 	Metric int
-	// Kind is "blackhole", "unreachable" or "prohibit" for a route without a next hop, else empty.
+	// Kind is "blackhole", "unreachable" or "prohibit" for a route without a next hop. Otherwise it
+	// is empty.
 	Kind string
 	// Pos is where the file names the prefix.
 	Pos Pos
@@ -52,7 +53,7 @@ func (p *parser) readRoute(l line) {
 	}
 }
 
-// metric reads the end of a route line: nothing, or a metric.
+// metric reads the metric at the end of a route line, if there is one.
 func (r *report) metric(l line) (int, bool) {
 	if len(l.words) == 4 {
 		return 0, true
@@ -63,7 +64,7 @@ func (r *report) metric(l line) (int, bool) {
 	return r.number(l.words[5], 0, MaxMetric, "")
 }
 
-// words returns the part of the route's line after the prefix.
+// words returns the words of the route's line after the prefix.
 func (r *Route) words() string {
 	switch {
 	case r.Kind != "":
@@ -74,7 +75,7 @@ func (r *Route) words() string {
 	return "via " + r.Via.String()
 }
 
-// checkRoutes records errors for routes that exclude each other or are invalid.
+// checkRoutes records errors for routes that are invalid or contradict each other.
 func (p *parser) checkRoutes() {
 	type rank struct {
 		prefix netip.Prefix

@@ -10,16 +10,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// setting is a value of a T: its name, its word in a file, and the functions that read and write
-// it.
+// setting is a value of a T: its name, the form of its word in a file, and its reader and writer.
 type setting[T any] struct {
 	name  string
-	form  string                       // of the word, for the directive's form
+	form  string                       // form of the word, for the form of the directive
 	read  func(*report, Word, *T) bool // sets the value, or records an error
 	write func(*T) string              // empty for the default, which Format omits
 }
 
-// settingOf is a setting in a field. The zero value is the default.
+// settingOf returns a setting that is stored in a field. The zero value is the default.
 func settingOf[T any, V comparable](
 	name, form string, field func(*T) *V, read func(*report, Word) (V, bool), write func(V) string,
 ) setting[T] {
@@ -42,7 +41,7 @@ func settingOf[T any, V comparable](
 	}
 }
 
-// usually sets a default that is not zero.
+// usually returns the setting with a default that is not zero.
 func (s setting[T]) usually(text func(*T) string) setting[T] {
 	write := s.write
 	s.write = func(t *T) string {
@@ -54,20 +53,20 @@ func (s setting[T]) usually(text func(*T) string) setting[T] {
 	return s
 }
 
-// count is a setting that is a number.
+// count returns a setting that is a number.
 func count[T any](
 	name, form string, field func(*T) *int, read func(*report, Word) (int, bool),
 ) setting[T] {
 	return settingOf(name, form, field, read, strconv.Itoa)
 }
 
-// within reads a number within bounds. The unit is for the error.
+// within returns a reader for numbers from least to most. The unit appears in the error.
 func within(least, most uint64, unit string) func(*report, Word) (int, bool) {
 	return func(r *report, w Word) (int, bool) { return r.number(w, least, most, unit) }
 }
 
-// timer is a time in whole units. If least is 0, a 0 in the file turns the timer off. It is stored
-// as -1, because zero is the default.
+// timer returns a setting that is a time in whole units. If least is 0, a 0 in the file turns the
+// timer off, which is stored as -1, because zero is the default.
 func timer[T any](
 	name string, unit time.Duration, least, most uint64, field func(*T) *time.Duration,
 ) setting[T] {
@@ -83,7 +82,7 @@ func timer[T any](
 	return settingOf(name, strings.ToUpper(units), field, read, write)
 }
 
-// orNone returns a number of units as a time; -1 for 0.
+// orNone converts a number of units to a time, and 0 to -1.
 func orNone(n int, unit time.Duration) time.Duration {
 	if n == 0 {
 		return -1
@@ -91,8 +90,8 @@ func orNone(n int, unit time.Duration) time.Duration {
 	return time.Duration(n) * unit
 }
 
-// switchOn is a switch that is off by default. switchOff is one that is on by default; its field is
-// set when the file turns it off.
+// switchOn returns a switch that is off by default. switchOff returns one that is on by default;
+// its field is set when the file turns it off.
 func switchOn[T any](name string, field func(*T) *bool) setting[T] {
 	return switchTo(name, "on", field)
 }
@@ -112,7 +111,7 @@ func switchTo[T any](name, position string, field func(*T) *bool) setting[T] {
 	return settingOf(name, "on or off", field, read, func(bool) string { return position })
 }
 
-// choice is a setting with one of several words; the first is the default.
+// choice returns a setting whose value is one of words. The first word is the default.
 func choice[T any](name string, words []string, field func(*T) *string) setting[T] {
 	read := func(r *report, w Word) (string, bool) {
 		switch i := slices.Index(words, w.Text); i {
@@ -136,7 +135,7 @@ func names[T any](list []setting[T]) []string {
 	return out
 }
 
-// written returns the settings of t that are not defaults, each after a blank.
+// written returns the settings of t that are not defaults, each after a space.
 func written[T any](list []setting[T], t *T) (text string) {
 	for _, s := range list {
 		if value := s.write(t); value != "" {
@@ -146,7 +145,7 @@ func written[T any](list []setting[T], t *T) (text string) {
 	return text
 }
 
-// directivesOf makes directives of settings. Each may appear once in a file.
+// directivesOf returns the directives for settings. Each may occur once in a file.
 func directivesOf(list ...setting[Config]) []directive {
 	out := make([]directive, len(list))
 	for i, s := range list {

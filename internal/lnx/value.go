@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Descriptions of the values, for errors.
+// These texts describe values in errors.
 const (
 	wantAddr     = "an address, such as 10.0.0.1 or 2001:db8::1"
 	wantAddr4    = "an IPv4 address, such as 10.0.0.1"
@@ -27,7 +27,7 @@ const (
 
 const (
 	minMTU6      = 1280 // RFC 8200 §5
-	maxNameChars = 15   // as for the kernel's interfaces
+	maxNameChars = 15   // the limit of Linux
 	maxHostChars = 253
 	maxDelay     = time.Minute
 	maxRateBits  = 1_000_000_000_000
@@ -43,7 +43,6 @@ func (r *report) addr(w Word) (netip.Addr, bool) {
 	return r.usable(w, a)
 }
 
-// addr4 is addr for IPv4 only.
 func (r *report) addr4(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(w.Text)
 	if err != nil || !a.Is4() {
@@ -53,7 +52,7 @@ func (r *report) addr4(w Word) (netip.Addr, bool) {
 	return r.usable(w, a)
 }
 
-// nextHop is addr for an address with a zone, which a link-local next hop needs.
+// nextHop is like addr, but accepts a zone, which a link-local next hop needs.
 func (r *report) nextHop(w Word) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(w.Text)
 	if err == nil && a.Is6() && a.IsLinkLocalUnicast() {
@@ -73,7 +72,7 @@ func (r *report) usable(w Word, a netip.Addr) (netip.Addr, bool) {
 	return a, true
 }
 
-// unusable returns the reason why an address cannot be a node's; empty if it can.
+// unusable returns the reason why an address cannot be a node's address, or "".
 func unusable(a netip.Addr) string {
 	first := byte(1)
 	if a.Is4() {
@@ -119,7 +118,7 @@ func (r *report) split(w Word, want string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, int(n)), true
 }
 
-// part returns the part of a word from a byte offset on. An empty part still has a position.
+// part returns the rest of a word after a byte offset. Even an empty rest has a position.
 func part(w Word, offset int, text string) Word {
 	pos := w.Pos
 	pos.Col += len([]rune(w.Text[:offset]))
@@ -149,8 +148,8 @@ func (r *report) addrLen(w Word) (netip.Prefix, bool) {
 	return prefix, true
 }
 
-// AddrFault returns the reason why an address with that prefix length cannot be an interface's;
-// empty if it can. The prefix must be valid.
+// AddrFault returns the reason why an interface cannot have an address with this prefix length, or
+// "". The prefix must be valid.
 func AddrFault(p netip.Prefix) string {
 	if why := unusable(p.Addr()); why != "" {
 		return why
@@ -161,8 +160,7 @@ func AddrFault(p netip.Prefix) string {
 	return reserved(p.Addr(), p.Masked())
 }
 
-// NeighborFault returns the reason why an address cannot be that of a neighbor on an interface;
-// empty if it can.
+// NeighborFault returns the reason why a neighbor on an interface cannot have an address, or "".
 func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	if why := unusable(a); why != "" {
 		return why
@@ -177,8 +175,8 @@ func NeighborFault(a netip.Addr, on netip.Prefix) string {
 	return reserved(a, subnet)
 }
 
-// reserved returns the reason why no interface of a subnet may have an address; empty if one may.
-// Subnets of one or two addresses reserve none (RFC 3021, RFC 6164 §5).
+// reserved returns the reason why no interface in a subnet may have an address, or "". Subnets of
+// one or two addresses have no reserved addresses (RFC 3021, RFC 6164 §5).
 func reserved(a netip.Addr, subnet netip.Prefix) string {
 	if subnet.Bits() >= a.BitLen()-1 {
 		return ""
@@ -207,7 +205,7 @@ func broadcast(subnet netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// prefix reads a destination, which has no host bits.
+// prefix reads the prefix of a destination, which must not have host bits.
 func (r *report) prefix(w Word) (netip.Prefix, bool) {
 	prefix, ok := r.split(w, wantPrefix)
 	if ok && prefix != prefix.Masked() {
@@ -221,14 +219,14 @@ func (r *report) prefix(w Word) (netip.Prefix, bool) {
 	return prefix, ok
 }
 
-// hostPort reads a HOST:PORT of this node. The host may be an IPv6 address in brackets.
+// hostPort reads the HOST:PORT of this node. The host may be an IPv6 address in brackets.
 func (r *report) hostPort(w Word) (HostPort, bool) {
 	return r.endpoint(w, wantHostPort, func(host Word) (string, bool) {
 		return r.bracketed(host, r.host)
 	})
 }
 
-// destination reads the HOST:PORT of another node, as hostPort does.
+// destination reads the HOST:PORT of another node, in the same form as hostPort.
 func (r *report) destination(w Word) (HostPort, bool) {
 	to, ok := r.endpoint(w, wantHostPort, func(host Word) (string, bool) {
 		return r.bracketed(host, r.remoteHost)
@@ -240,7 +238,7 @@ func (r *report) destination(w Word) (HostPort, bool) {
 	return to, ok
 }
 
-// bracketed reads an IPv6 address in brackets. It leaves other hosts to read.
+// bracketed reads an IPv6 address in brackets. The function read reads all other hosts.
 func (r *report) bracketed(w Word, read func(Word) (string, bool)) (string, bool) {
 	inner := unbracket(w)
 	switch a, err := netip.ParseAddr(inner.Text); {
@@ -256,7 +254,7 @@ func (r *report) bracketed(w Word, read func(Word) (string, bool)) (string, bool
 	return "", false
 }
 
-// endpoint reads a HOST:PORT whose host readHost reads, with its brackets.
+// endpoint reads HOST:PORT. The function readHost reads the host with its brackets.
 func (r *report) endpoint(
 	w Word, want string, readHost func(Word) (string, bool),
 ) (HostPort, bool) {
@@ -275,8 +273,8 @@ func (r *report) endpoint(
 	return HostPort{host, port}, okHost && okPort
 }
 
-// host reads an IPv4 address or a host name. A name whose last label has no letter is taken for a
-// wrong address (RFC 1123 §2.1).
+// host reads an IPv4 address or a host name. If the last label of a name has no letter, it counts
+// as an invalid address (RFC 1123 §2.1).
 func (r *report) host(w Word) (string, bool) {
 	if _, err := netip.ParseAddr(w.Text); err == nil && !strings.Contains(w.Text, ":") {
 		return w.Text, true
@@ -285,7 +283,7 @@ func (r *report) host(w Word) (string, bool) {
 	switch {
 	case w.Text == "":
 		r.add(w.Pos, "", "the host is missing", wantHost)
-	case w.Text+":" == tunPrefix: // Format could not write such a host
+	case w.Text+":" == tunPrefix: // Format could not write this host
 		r.bad(w, "the keyword of a TUN device", wantHost)
 	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
 		strings.Contains("."+w.Text+".", ".."):
@@ -296,7 +294,6 @@ func (r *report) host(w Word) (string, bool) {
 	return "", false
 }
 
-// port reads a UDP port.
 func (r *report) port(w Word) (uint16, bool) {
 	n, err := strconv.ParseUint(w.Text, 10, 16)
 	if err != nil || n == 0 {
@@ -306,7 +303,6 @@ func (r *report) port(w Word) (uint16, bool) {
 	return uint16(n), true
 }
 
-// name reads the name of an interface or a device.
 func (r *report) name(w Word) (string, bool) {
 	if len(w.Text) > maxNameChars || !consistsOf(w.Text, "._-") || !isLetter(rune(w.Text[0])) {
 		r.bad(w, "not a name", wantName)
@@ -315,8 +311,8 @@ func (r *report) name(w Word) (string, bool) {
 	return w.Text, true
 }
 
-// consistsOf reports whether s is not empty and consists of ASCII letters, digits and the given
-// others.
+// consistsOf reports whether s is not empty and contains only ASCII letters, digits and the
+// characters in others.
 func consistsOf(s, others string) bool {
 	for _, r := range s {
 		if !isLetter(r) && (r < '0' || r > '9') && !strings.ContainsRune(others, r) {
@@ -328,7 +324,7 @@ func consistsOf(s, others string) bool {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// number reads a decimal number within bounds. The unit is for the error.
+// number reads a decimal number from least to most. The unit appears in the error.
 func (r *report) number(w Word, least, most uint64, unit string) (int, bool) {
 	want := fmt.Sprintf("%d to %d%s", least, most, unit)
 	if !isNumber(w.Text) {
@@ -343,7 +339,6 @@ func (r *report) number(w Word, least, most uint64, unit string) (int, bool) {
 	return int(n), true
 }
 
-// duration reads a number with its unit.
 func (r *report) duration(w Word) (time.Duration, bool) {
 	d, err := time.ParseDuration(w.Text)
 	if err != nil || d < 0 || d > maxDelay {
@@ -353,7 +348,7 @@ func (r *report) duration(w Word) (time.Duration, bool) {
 	return d, true
 }
 
-// remoteHost reads the host of another node: not the unspecified address, and not a multicast
+// remoteHost reads the host of another node. The host must not be the unspecified or a multicast
 // address.
 func (r *report) remoteHost(w Word) (string, bool) {
 	host, ok := r.host(w)
@@ -364,13 +359,13 @@ func (r *report) remoteHost(w Word) (string, bool) {
 	return host, ok
 }
 
-// Share is a fraction in millionths. It is exact, so that Format writes it as it was read.
+// Share is a fraction in millionths. It is exact, so Format writes the number that was read.
 type Share uint32
 
 const (
 	wholeShare     = 1_000_000
 	percentShare   = wholeShare / 100
-	percentDigits  = 4 // decimals of a percentage that a Share can hold
+	percentDigits  = 4 // number of decimals in a percentage
 	bitsPerKilobit = 1_000
 )
 
@@ -411,7 +406,7 @@ func (r *report) share(w Word) (Share, bool) {
 	return Share(millionths), true
 }
 
-// rateUnits are the units of a rate, the largest first.
+// rateUnits are the units of a rate, largest first.
 var rateUnits = []struct {
 	name string
 	bits int64
@@ -422,7 +417,7 @@ var rateUnits = []struct {
 	{"bit", 1},
 }
 
-// rate reads a speed in bits per second.
+// rate reads a rate in bits per second.
 func (r *report) rate(w Word) (int64, bool) {
 	for _, unit := range rateUnits {
 		digits, found := strings.CutSuffix(w.Text, unit.name)
@@ -439,7 +434,7 @@ func (r *report) rate(w Word) (int64, bool) {
 	return 0, false
 }
 
-// formatRate returns a rate in the largest unit that divides it.
+// formatRate formats a rate in the largest unit that divides it.
 func formatRate(bits int64) string {
 	for _, unit := range rateUnits {
 		if bits%unit.bits == 0 {
