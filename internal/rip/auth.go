@@ -16,8 +16,8 @@ import (
 // Algorithm is an authentication algorithm.
 type Algorithm uint8
 
-// The algorithms. Password is the simple password of RFC 2453 §4.1, which everyone on the link can
-// read. Keyed-MD5 and the HMACs are RFC 4822's.
+// These are the algorithms. Password is the simple password of RFC 2453 §4.1, which every node on
+// the link can read. Keyed-MD5 and the HMACs are those of RFC 4822.
 const (
 	Password Algorithm = iota
 	KeyedMD5
@@ -30,7 +30,7 @@ const (
 
 var algorithms = [numAlgorithms]struct {
 	name string
-	size int // of the digest, in bytes
+	size int // size of the digest in bytes
 	hash func() hash.Hash
 }{
 	Password:   {name: "password", size: passwordLen},
@@ -46,7 +46,7 @@ func (a Algorithm) String() string { return algorithms[a].name }
 
 // Key is a shared secret.
 type Key struct {
-	ID        uint8 // identifies the key in messages; passwords have none
+	ID        uint8 // identifies the key in messages; a password has no ID
 	Algorithm Algorithm
 	Secret    []byte
 }
@@ -81,7 +81,7 @@ const (
 	trailerLen  = 4 // length of the digest block's header
 )
 
-// overhead returns the bytes of the authentication trailer.
+// overhead returns the size of the authentication trailer in bytes.
 func (k *Key) overhead() int {
 	if k.Algorithm == Password {
 		return 0
@@ -89,8 +89,7 @@ func (k *Key) overhead() int {
 	return trailerLen + algorithms[k.Algorithm].size
 }
 
-// appendAuth appends the authentication entry, which is the first of a message. seal sets its
-// length field.
+// appendAuth appends the authentication entry, the first entry of a message. seal sets its length.
 func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, familyAuth)
 	if k.Algorithm == Password {
@@ -102,8 +101,9 @@ func (k *Key) appendAuth(b []byte, sequence uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, authDigest)
 	size := algorithms[k.Algorithm].size
 	if k.Algorithm == KeyedMD5 {
-		// RFC 4822 §2.1 does not say whether the length includes the trailer's four-byte header. It
-		// does in the MD5 messages of older routers, and routers that check the length accept this.
+		// RFC 4822 §2.1 does not say whether the length includes the four bytes of the trailer's
+		// header. MD5 messages of older routers include them, and routers that check the length
+		// accept this.
 		size += trailerLen
 	}
 	b = append(b, 0, 0, k.ID, byte(size))
@@ -127,15 +127,15 @@ func (k *Key) digest(b []byte) []byte {
 	a := &algorithms[k.Algorithm]
 	fill := make([]byte, a.size)
 	if k.Algorithm == KeyedMD5 {
-		// RFC 4822 §2: the secret stands where the digest will, padded with zeros.
+		// RFC 4822 §2: the secret, padded with zeros, takes the place of the digest.
 		copy(fill, k.Secret)
 		h := a.hash()
 		h.Write(b)
 		h.Write(fill)
 		return h.Sum(nil)
 	}
-	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and Apad stands
-	// where the digest will.
+	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and Apad takes the
+	// place of the digest.
 	secret := k.Secret
 	if len(secret) > a.size {
 		h := a.hash()
@@ -151,15 +151,14 @@ func (k *Key) digest(b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// authentication is the key and sequence number of a message.
 type authentication struct {
 	key      *Key
 	sequence uint32
 }
 
-// authenticate checks a message of version 2 against an interface's keys and returns it without
-// authentication entry and trailer. RFC 2453 §5.2: a router without authentication discards
-// authenticated messages, and a router with authentication discards all others.
+// authenticate checks a message of version 2 with an interface's keys. It returns the message
+// without the authentication entry and trailer. RFC 2453 §5.2: a router without authentication
+// discards authenticated messages, and a router with authentication discards all others.
 func authenticate(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	kind := 0
 	if len(b) >= header2+EntrySize2 && binary.BigEndian.Uint16(b[header2:]) == familyAuth {
@@ -199,8 +198,8 @@ func checkPassword(keys []Key, b []byte) (a authentication, body []byte, r Refus
 	return a, nil, RefusedPassword
 }
 
-// checkDigest checks the key and digest of a message (RFC 4822). follows checks the sequence
-// number.
+// checkDigest checks the key and digest of a message (RFC 4822). It does not check the sequence
+// number: follows does.
 func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	offset := int(binary.BigEndian.Uint16(b[header2+4:]))
 	id, size := b[header2+6], int(b[header2+7])

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// keyed returns prompt's configuration with keys on interface 0.
+// keyed returns the configuration of prompt with keys on interface 0.
 func keyed(keys ...rip.Key) rip.Config {
 	cfg := prompt()
 	cfg.Interfaces[0].Keys = keys
@@ -29,8 +29,7 @@ func key(id uint8, a rip.Algorithm, secret string) rip.Key {
 	return rip.Key{ID: id, Algorithm: a, Secret: []byte(secret)}
 }
 
-// signed returns the first message, a request, that a Speaker with that configuration sends after
-// it has run for a while.
+// signed returns the first message of a Speaker that has run for a while, which is a request.
 func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	tb.Helper()
 	x := newStill2(tb, cfg)
@@ -40,21 +39,21 @@ func signed(tb testing.TB, cfg rip.Config, after time.Duration) []byte {
 	return x.fetch()[1].Payload
 }
 
-// hear2 gives the Speaker a route to announce.
+// hear2 delivers a route to the Speaker, so that it has one to announce.
 func (x *bench2) hear2(tb testing.TB) {
 	tb.Helper()
 	require.Equal(tb, rip.Taken, x.say(c, rip.Port, message2(tb, rip.Response, 2, "10.5.0.0/16=1")))
 }
 
-// RFC 2453 §4.1: the first entry holds the password.
+// RFC 2453 §4.1: the first entry contains the password.
 func TestPasswordOnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(0, rip.Password, "tide")), 0)
 	assert.Equal(t, "\xff\xff\x00\x02tide\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(m[4:24]))
 	assert.Len(t, m, 4+20+3*20)
 }
 
-// RFC 4822 §2.1: the message has the authentication entry in its header and a trailer after the
-// entries. RFC 4822 §2: the digest covers it all, with the secret in the digest's place.
+// RFC 4822 §2.1: the message has an authentication entry in its header and a trailer after the
+// entries. RFC 4822 §2: the digest covers the whole message, with the secret in the digest's place.
 func TestKeyedMD5OnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(7, rip.KeyedMD5, "tide")), 5*time.Second)
 	const offset = 4 + 20 + 3*20
@@ -104,7 +103,7 @@ func TestAlgorithmsAgree(t *testing.T) {
 	}
 }
 
-// RFC 2453 §5.2 and RFC 4822 §2: the messages that authentication rejects, each with its reason.
+// RFC 2453 §5.2 and RFC 4822 §2: authentication rejects these messages, each for its reason.
 func TestAuthenticationRefused(t *testing.T) {
 	md5key := key(7, rip.KeyedMD5, "tide")
 	m := signed(t, keyed(md5key), 0)
@@ -146,7 +145,7 @@ func TestAuthenticationRefused(t *testing.T) {
 	}
 }
 
-// RFC 4822 §2: a link may have several keys with different ids. The first one signs.
+// RFC 4822 §2: a link may have several keys with different IDs. The first one signs.
 func TestSeveralKeys(t *testing.T) {
 	old, fresh := key(1, rip.KeyedMD5, "ebb"), key(2, rip.HMACSHA1, "flow")
 	x := newBench2(t, keyed(fresh, old))
@@ -157,8 +156,8 @@ func TestSeveralKeys(t *testing.T) {
 	assert.Equal(t, byte(2), m[10])
 }
 
-// RFC 4822 §2: the sequence number of a key never decreases. A number may repeat within one second.
-// It grows with time, so a restart does not lower it.
+// RFC 4822 §2: the sequence number of a key never decreases. It may repeat within one second. It
+// increases with time, so a restart does not decrease it.
 func TestSequenceNumbers(t *testing.T) {
 	one, two := key(1, rip.KeyedMD5, "ebb"), key(2, rip.KeyedMD5, "flow")
 	first, later := signed(t, keyed(one), 0), signed(t, keyed(one), 10*time.Second)
@@ -179,8 +178,8 @@ func TestSequenceNumbers(t *testing.T) {
 	}
 }
 
-// RFC 1058 §3.1: a message has at most 512 bytes. RFC 2453 §4.1: authentication takes the place of
-// one of 25 entries. The digest of RFC 4822 §2.1 after the entries counts too: FRR refuses longer
+// RFC 1058 §3.1: a message has at most 512 bytes. RFC 2453 §4.1: authentication takes one of the 25
+// entries. The digest of RFC 4822 §2.1 follows the entries and counts as well: FRR rejects longer
 // messages.
 func TestMessagesHaveAtMost512Bytes(t *testing.T) {
 	for _, row := range []struct {

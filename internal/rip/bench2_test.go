@@ -14,15 +14,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// bench2 drives a Speaker of RIPv2 with inputs and outputs as text. The Speaker is 10.0.0.1 on
-// interface 0, with the neighbor b, and 10.0.1.1 on interface 1, with the neighbors c and d.
+// bench2 drives a RIPv2 Speaker with text as input and output. The Speaker has the address 10.0.0.1
+// on interface 0, with the neighbor b, and 10.0.1.1 on interface 1, with the neighbors c and d.
 type bench2 struct {
 	*rip.Speaker
 	tb  testing.TB
 	now clock.Time
 }
 
-// plain2 is a configuration of two interfaces that a test may change.
+// plain2 returns a configuration of two interfaces, which a test may change.
 func plain2() rip.Config {
 	return rip.Config{
 		Dialect: rip.RIPv2,
@@ -34,7 +34,7 @@ func plain2() rip.Config {
 	}
 }
 
-// prompt has news go at once, and no chance in the period.
+// prompt returns a configuration without a delay of triggered updates or a random period.
 func prompt() rip.Config {
 	cfg := plain2()
 	cfg.TriggerMin, cfg.TriggerMax, cfg.PeriodicOffset = -1, -1, -1
@@ -60,8 +60,8 @@ func newStill2(tb testing.TB, cfg rip.Config) *bench2 {
 	return x
 }
 
-// hear gives the Speaker a response from port 520 that has to be taken: entries as
-// entries2 has them.
+// hear delivers a response from port 520, which the Speaker must accept. The entries are in the
+// form of entries2.
 func (x *bench2) hear(from netip.Addr, entries string) {
 	x.tb.Helper()
 	require.Equal(x.tb, rip.Taken, x.say(from, rip.Port, message2(x.tb, rip.Response, 2, entries)))
@@ -77,8 +77,8 @@ func message2(tb testing.TB, c rip.Command, version uint8, entries string) []byt
 	return rip.Packet2{Command: c, Version: version, Entries: entries2(tb, entries)}.Append(nil)
 }
 
-// entries2 parses "PREFIX=METRIC", each with an optional "#TAG" and "@NEXTHOP". "*" is the entry
-// that requests the whole table.
+// entries2 parses "PREFIX=METRIC" entries, each with an optional "#TAG" and "@NEXTHOP". "*" is the
+// entry that requests the whole table.
 func entries2(tb testing.TB, text string) (list []rip.Entry2) {
 	tb.Helper()
 	for f := range strings.FieldsSeq(text) {
@@ -116,8 +116,8 @@ func addr2(a uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)})
 }
 
-// sent drains Output, a line a message: to whom on which interface, "?" for a request,
-// "v1" for the version, the entries. Authenticated messages are for fetch.
+// sent drains Output and returns one line for each message: the destination and interface, "?" for
+// a request, "v1" for version 1, and the entries. For authenticated messages use fetch.
 func (x *bench2) sent() (lines []string) {
 	x.tb.Helper()
 	for _, m := range x.fetch() {
@@ -168,7 +168,7 @@ func trailing(mask uint32) (n int) {
 	return n
 }
 
-// fetch drains Output.
+// fetch drains Output and returns the messages.
 func (x *bench2) fetch() (list []rip.Message) {
 	x.tb.Helper()
 	var m rip.Message
@@ -180,7 +180,7 @@ func (x *bench2) fetch() (list []rip.Message) {
 	return list
 }
 
-// learned drains NextChange: "PREFIX via ADDR cost N" or "PREFIX gone".
+// learned drains NextChange. Its lines are "PREFIX via ADDR cost N" or "PREFIX gone".
 func (x *bench2) learned() (lines []string) {
 	for ch, ok := x.NextChange(); ok; ch, ok = x.NextChange() {
 		if ch.Gone {
@@ -192,7 +192,8 @@ func (x *bench2) learned() (lines []string) {
 	return lines
 }
 
-// wait lets time pass as a driver does, and returns what was sent meanwhile, with when.
+// wait advances the time like a driver. It returns the messages sent in the meantime, with their
+// times.
 func (x *bench2) wait(d time.Duration) (lines []string) {
 	x.tb.Helper()
 	until := x.now.Add(d)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// modes returns prompt's configuration with the switches of RFC 2453 §5.1 set on interface 0.
+// modes returns the configuration of prompt with the switches of RFC 2453 §5.1 on interface 0.
 func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
 	cfg := prompt()
 	cfg.Interfaces[0].Send, cfg.Interfaces[0].Receive = send, receive
@@ -55,8 +55,8 @@ func TestReceiveControl(t *testing.T) {
 	}
 }
 
-// RFC 1058 §3.4: a version 1 message with a nonzero must-be-zero field is ignored entirely. Version
-// 2 gives these fields a meaning.
+// RFC 1058 §3.4: a router ignores a version 1 message with a nonzero must-be-zero field. Version 2
+// uses these fields.
 func TestMustBeZero(t *testing.T) {
 	plain := message2(t, rip.Response, 1, "172.16.0.0/16=1 172.17.0.0/16=1")
 	copy(plain[12:16], make([]byte, 4))
@@ -73,8 +73,8 @@ func TestMustBeZero(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.3: a missing mask is that of the class, or, in the link's own network, that of the
-// link (RFC 1058 §3.2).
+// RFC 2453 §4.3: without a mask, the mask of the address class applies. In the link's own network,
+// the link's mask applies (RFC 1058 §3.2).
 func TestMaskIsInferred(t *testing.T) {
 	for addr, want := range map[string]string{
 		"172.16.0.0": "172.16.0.0/16", "192.168.7.0": "192.168.7.0/24", "11.0.0.0": "11.0.0.0/8",
@@ -92,8 +92,8 @@ func TestMaskIsInferred(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.7 and §4.3: routes that a version 1 router would misread are not announced on a link
-// where one may listen.
+// RFC 2453 §3.7 and §4.3: a router does not announce routes that a version 1 router would misread
+// on a link that may have one.
 func TestOldListenersAreNotMisled(t *testing.T) {
 	prefixes := []string{
 		"10.7.1.0/24", "10.7.0.0/16", "10.7.1.4/30", "10.7.1.9/32", "10.0.0.0/8", "0.0.0.0/0",
@@ -114,8 +114,8 @@ func TestOldListenersAreNotMisled(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.9.1: a request for the whole table is answered to the requester's address and port,
-// with split horizon. A request for some routes is answered without split horizon.
+// RFC 2453 §3.9.1: the answer to a request goes to the client's address and port. Split horizon
+// applies to a request for the whole table, but not to one for some routes.
 func TestRequests(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=3#7")
@@ -146,8 +146,8 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, rip.Taken, x.say(b, 6000, whole))
 }
 
-// RFC 2453 §4.6: a version 1 request gets a version 1 response, but no response from a router that
-// sends only RIP-2. RFC 2453 §3.10.2: the response has the version of the request.
+// RFC 2453 §4.6: a version 1 request gets a version 1 response. A router that sends only RIP-2 does
+// not answer it. RFC 2453 §3.10.2: the response has the version of the request.
 func TestVersion1Request(t *testing.T) {
 	ask := message2(t, rip.Request, 1, "*")
 	x := newBench2(t, prompt())
@@ -183,8 +183,8 @@ func TestPassiveInterface(t *testing.T) {
 	}
 }
 
-// RFC 2453 §4.5: on a link with configured neighbors each neighbor gets the messages by unicast.
-// Multicast messages on that link are still accepted.
+// RFC 2453 §4.5: on a link with configured neighbors, the router sends messages to each by unicast.
+// It still accepts multicast messages on that link.
 func TestUnicastNeighbours(t *testing.T) {
 	cfg := prompt()
 	cfg.Neighbors = []rip.Neighbor{{Addr: c, Iface: 1}, {Addr: d, Iface: 1}}

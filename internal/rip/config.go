@@ -11,7 +11,7 @@ import (
 // Dialect is a version of the protocol.
 type Dialect uint8
 
-// The dialects.
+// These are the dialects.
 const (
 	// Course is the course's protocol: IP protocol 200, unicast to configured neighbors.
 	Course Dialect = iota
@@ -22,17 +22,18 @@ const (
 )
 
 // maxGateways limits the routers that a Speaker of RIPv2 or RIPng tracks. A new router replaces one
-// that has been silent for Timeout; if no router has, its messages are refused.
+// that has been silent for Timeout. If there is none, the Speaker rejects the new router's
+// messages.
 const maxGateways = 1024
 
-// Neighbor is a configured router, to which we send messages and whose messages we accept.
+// Neighbor is a configured router. The Speaker sends messages to it and accepts its messages.
 type Neighbor struct {
 	Addr  netip.Addr
 	Iface int
 }
 
-// Timers are the times of a Speaker; they may change while it runs. Zero means the dialect's
-// default. A negative value disables PeriodicOffset, TriggerMin, HoldDown or AskAfter.
+// Timers are the times of a Speaker. They may change while the Speaker runs. Zero means the
+// dialect's default. A negative value disables PeriodicOffset, TriggerMin, HoldDown or AskAfter.
 type Timers struct {
 	// Periodic is the time between two full updates. Default: 5 s, RIPv2 and RIPng 30 s.
 	Periodic time.Duration
@@ -43,45 +44,45 @@ type Timers struct {
 	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng
 	// 180 s.
 	Timeout time.Duration
-	// Garbage is how long a dead route is announced at Infinity before it is deleted. Default:
-	// Timeout, RIPv2 and RIPng 120 s.
+	// Garbage is how long the Speaker announces a dead route at Infinity before it deletes the
+	// route. Default: Timeout, RIPv2 and RIPng 120 s.
 	Garbage time.Duration
-	// TriggerMin and TriggerMax bound the random delay after a triggered update until the next one
-	// (RFC 2453 §3.10.1). Default: none, RIPv2 and RIPng 1 s and 5 s.
+	// TriggerMin and TriggerMax limit the random delay between two triggered updates (RFC 2453
+	// §3.10.1). Default: none, RIPv2 and RIPng 1 s and 5 s.
 	TriggerMin, TriggerMax time.Duration
 	// HoldDown is how long after the loss of a route only routes with a lower cost are accepted.
-	// Default: none. RFC 2453 has no such time.
+	// Default: none. RFC 2453 has no such timer.
 	HoldDown time.Duration
-	// AskAfter is the delay after the loss of a route until we request tables from the neighbors,
-	// if no other route was found. Default: a tenth of Periodic; RIPv2 and RIPng send no requests
-	// and wait for the neighbors' next full update.
+	// AskAfter is how long after the loss of a route the Speaker requests tables from the
+	// neighbors, if it found no other route. Default: a tenth of Periodic. RIPv2 and RIPng send no
+	// requests and wait for the neighbors' next full update.
 	AskAfter time.Duration
 }
 
 // Config is the configuration of a Speaker.
 type Config struct {
-	// Dialect is the version of the protocol.
 	Dialect Dialect
-	// Neighbors receive our messages, in this order. The course's dialect accepts messages only
-	// from them. RIPv2 and RIPng do so on interfaces that have one.
+	// Neighbors are the configured routers, in the order of sending. The course's dialect accepts
+	// messages only from them. RIPv2 and RIPng do the same on interfaces with a configured
+	// neighbor.
 	Neighbors []Neighbor
 	// Interfaces configures the owner's interfaces, by number. RIPv2 and RIPng need an entry for
-	// each. In the course's dialect a missing entry is the zero Interface.
+	// each. In the course's dialect the default is the zero Interface.
 	Interfaces []Interface
 	Timers
-	// EntrySize is the size of the course's entries that we send, 12 or 8 bytes. A neighbor that
-	// sends entries of 8 bytes receives entries of 8. Zero: 12.
+	// EntrySize is the size of sent entries in the course's dialect, 12 or 8 bytes. Zero means 12.
+	// A neighbor that sends entries of 8 bytes receives entries of 8 bytes.
 	EntrySize int
-	// MaxEntries is the maximum number of entries in a message of the course, up to 64. Zero: 64.
-	// In RIPv2 and RIPng the interface's MTU sets the maximum.
+	// MaxEntries is the maximum number of entries in a message of the course's dialect, up to 64.
+	// Zero means 64. In RIPv2 and RIPng the interface's MTU sets the maximum.
 	MaxEntries int
-	// MaxRoutes is the maximum number of prefixes in the table. Further announcements are counted
-	// and ignored. Zero: 16384.
+	// MaxRoutes is the maximum number of prefixes in the table. The Speaker counts and ignores
+	// announcements beyond it. Zero means 16384.
 	MaxRoutes int
-	// Rand is the source of the random times; nil: a fixed seed.
+	// Rand is the source of the random times. If nil, the seed is fixed.
 	Rand *rand.Rand
-	// Sequence is the sequence number of authenticated messages at clock time 0. It grows by one a
-	// second. Seconds of the wall clock make it survive a restart.
+	// Sequence is the sequence number of authenticated messages at clock time 0. It increases by
+	// one per second. Taken from the wall clock, it increases even across a restart.
 	Sequence uint32
 }
 
@@ -96,8 +97,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// WithDefaults replaces zeros by the dialect's defaults. RIPv2's are in RFC 2453 §3.8 and §3.10.1,
-// RIPng's in RFC 2080 §2.3 and §2.5.1.
+// WithDefaults replaces zeros by the dialect's defaults. Those of RIPv2 are in RFC 2453 §3.8 and
+// §3.10.1, those of RIPng in RFC 2080 §2.3 and §2.5.1.
 func (t Timers) WithDefaults(d Dialect) Timers {
 	if d != Course {
 		or(&t.Periodic, 30*time.Second)

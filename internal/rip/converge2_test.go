@@ -18,8 +18,8 @@ import (
 
 var rip2 = rip.Config{Dialect: rip.RIPv2}
 
-// RFC 2453 §3.10.1, RFC 2080 §2.5.1: each router that has just sent a triggered update delays the
-// next one by up to 5 s.
+// RFC 2453 §3.10.1, RFC 2080 §2.5.1: a router that has sent a triggered update delays the next one
+// by up to 5 s.
 func TestConvergenceOfRIPv2(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -50,7 +50,8 @@ func TestConvergenceOfRIPv2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.2: a network 15 hops away has cost 16, because its own router already counts 1.
+// RFC 2453 §3.2: a network that is 15 hops away has cost 16, because its own router announces it at
+// 1.
 func TestInfinityEndsTheLineOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 18, line(18), rip2)
 	w.start()
@@ -82,7 +83,7 @@ func TestCutsOfRIPv2(t *testing.T) {
 			}
 			if seen {
 				assert.Empty(t, w.wrong())
-				// The other path is learned from the next full update (RFC 2453 §3.8).
+				// The routers learn the other path from the next full update (RFC 2453 §3.8).
 				assert.LessOrEqual(t, w.took(cut), 35*time.Second+8*5*time.Second)
 			} else {
 				assert.GreaterOrEqual(t, w.took(cut), 145*time.Second, "not before the timeout")
@@ -93,8 +94,8 @@ func TestCutsOfRIPv2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.4.3: split horizon does not help in this case, see TestCountingToInfinityIsBounded.
-// With damping each step takes up to 5 s.
+// RFC 2453 §3.4.3: split horizon does not prevent this case (see TestCountingToInfinityIsBounded).
+// With delayed triggered updates each step takes up to 5 s.
 func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	w := newNetwork(t, 4, append(ring(3), [2]int{0, 3}), rip2)
 	w.start()
@@ -104,7 +105,7 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	deaf := true
 	w.lose = func(from, to *router, _ []byte) bool { return deaf && from.id == 0 && to.id == 2 }
 	w.setDown(3, true)
-	w.run(40 * time.Second) // router 2 announces it meanwhile
+	w.run(40 * time.Second) // meanwhile router 2 announces the route
 	deaf = false
 	heard := w.now
 	worst := 0
@@ -146,7 +147,7 @@ func TestRIPv2UnderChurnAndLoss(t *testing.T) {
 	}
 }
 
-// Many routers at once, in the course's dialect.
+// Many routers converge in the course's dialect.
 func TestManyRoutersConverge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	n := 150
@@ -168,7 +169,7 @@ func TestManyRoutersConverge(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-// big makes a RIPv2 Speaker learn n routes from b, and returns b's messages.
+// big delivers n routes from b to a RIPv2 Speaker. It returns b's messages.
 func big(tb testing.TB, n int) (*bench2, [][]byte) {
 	tb.Helper()
 	x := newBench2(tb, prompt())
@@ -193,7 +194,7 @@ func big(tb testing.TB, n int) (*bench2, [][]byte) {
 
 const manyRoutes = 10_000
 
-// A full table takes many messages. It is learned, announced, expires and is deleted.
+// A full table takes many messages. The Speaker learns, announces, expires and deletes it.
 func TestTenThousandRoutes(t *testing.T) {
 	x, messages := big(t, manyRoutes)
 	assert.Len(t, messages, 400)

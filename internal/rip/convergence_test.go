@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// took returns how long after since the last routing table changed.
+// took returns the time from since to the last change of a routing table.
 func (w *network) took(since clock.Time) time.Duration {
 	if w.settled < since {
 		return 0
@@ -23,8 +23,8 @@ func (w *network) took(since clock.Time) time.Duration {
 }
 
 func TestConvergenceAfterStart(t *testing.T) {
-	// Triggered updates are sent at once (RFC 2453 §3.4.4), so a network converges after one
-	// crossing: each link takes 1 ms.
+	// Routers send triggered updates at once (RFC 2453 §3.4.4), so the network converges when they
+	// have crossed it: each link takes 1 ms.
 	tests := []struct {
 		name    string
 		routers int
@@ -70,8 +70,8 @@ func TestInfinityEndsTheLine(t *testing.T) {
 }
 
 func TestCutThatIsSeen(t *testing.T) {
-	// Interfaces that go down withdraw their routes at once. A router that lost a path requests
-	// another when the withdrawals have passed.
+	// When an interface goes down, the routers withdraw its routes at once. A router that lost a
+	// path requests another one when the withdrawals have passed.
 	for _, n := range []int{3, 4, 8, 15, 29} {
 		t.Run(fmt.Sprintf("ring of %d", n), func(t *testing.T) {
 			w := newNetwork(t, n, ring(n), rip.Config{})
@@ -99,7 +99,7 @@ func TestCutThatIsSeen(t *testing.T) {
 }
 
 func TestCutWithoutAsking(t *testing.T) {
-	// As in RFC 2453, another path is learned from a neighbor's next full update.
+	// As in RFC 2453, a router learns another path from a neighbor's next full update.
 	w := newNetwork(t, 8, ring(8), rip.Config{Timers: rip.Timers{AskAfter: -1}})
 	w.start()
 	w.run(7 * time.Second)
@@ -155,7 +155,7 @@ func TestNodeThatDiesAndComesBack(t *testing.T) {
 	w := newNetwork(t, 4, ring(4), rip.Config{})
 	w.start()
 	w.run(6 * time.Second)
-	w.wires[0].broken, w.wires[1].broken = true, true // router 1 is between them
+	w.wires[0].broken, w.wires[1].broken = true, true // router 1 is between these links
 	w.run(20 * time.Second)
 	assert.Equal(t, 1, w.hops(w.routers[0], w.wires[2].prefix))
 	t.Log("# after twice the timeout expired routes are deleted, and the network comes back")
@@ -165,10 +165,10 @@ func TestNodeThatDiesAndComesBack(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-// RFC 2453 §3.4.3: split horizon does not stop three routers from believing each other in turn.
-// Router 0 loses its network 10.0.3.0/24. Router 1 learns of the loss, but router 2 does not.
-// Router 2's next update makes router 1 believe in the network again, and then router 0 believes
-// router 1.
+// RFC 2453 §3.4.3: split horizon does not stop three routers from learning a dead route from each
+// other in turn. Router 0 loses its network 10.0.3.0/24. Router 1 learns of the loss, but router 2
+// does not. Router 2's next update restores the route at router 1, whose update then restores it at
+// router 0.
 func TestCountingToInfinityIsBounded(t *testing.T) {
 	pairs := append(ring(3), [2]int{0, 3})
 	w := newNetwork(t, 4, pairs, rip.Config{})
@@ -230,7 +230,7 @@ func TestRandomNetworksUnderChurn(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			const n = 40
 			var pairs [][2]int
-			for i := 1; i < n; i++ { // a bushy tree and some short cuts
+			for i := 1; i < n; i++ { // a tree with a few additional links
 				pairs = append(pairs, [2]int{i, rng.IntN(i)/3 + i/4})
 			}
 			for range 15 {
@@ -272,8 +272,8 @@ func TestSameNetworkSameMessages(t *testing.T) {
 	}
 }
 
-// TestOldAddresses builds a line of three routers in the old grammar: each end of a link is its own
-// /32, and entries have no mask.
+// TestOldAddresses builds a line of three routers as the old grammar does: each end of a link is
+// its own /32, and entries have no mask.
 func TestOldAddresses(t *testing.T) {
 	w := newNetwork(t, 3, line(3), rip.Config{EntrySize: 8})
 	for _, r := range w.routers {

@@ -8,11 +8,11 @@ import (
 // EventKind is a kind of event.
 type EventKind uint8
 
-// The kinds of events.
+// These are the kinds of events.
 const (
-	NeighborHeard  EventKind = iota // first message of Neighbor, or the first after Timeout
+	NeighborHeard  EventKind = iota // the first message of Neighbor, also after Timeout
 	NeighborSilent                  // the last route through Neighbor has expired
-	MessageRefused                  // a message of Neighbor was refused for Reason
+	MessageRefused                  // the Speaker rejected a message of Neighbor for Reason
 	RouteLearned                    // Prefix is reachable through Neighbor at Cost
 	RouteLost                       // Prefix is unreachable
 	RouteExpired                    // Prefix was not refreshed within Timeout
@@ -47,7 +47,7 @@ func (e Event) String() string {
 	return "event"
 }
 
-// maxEvents bounds the events that wait for Events. Further events are dropped.
+// maxEvents limits the events that wait for a call of Events. Further events are dropped.
 const maxEvents = 256
 
 // SetWatched turns the recording of events on or off.
@@ -58,7 +58,7 @@ func (s *Speaker) SetWatched(on bool) {
 	}
 }
 
-// Events returns the events since the last call, if they are recorded.
+// Events returns the recorded events since the last call.
 func (s *Speaker) Events() []Event {
 	e := s.events
 	s.events = nil

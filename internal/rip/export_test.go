@@ -1,7 +1,6 @@
 package rip
 
-// ParsePacket2 reads a message that has no authentication, with its entries in the
-// memory of scratch.
+// ParsePacket2 parses a message without authentication. It stores the entries in scratch.
 func ParsePacket2(b []byte, scratch []Entry2) (Packet2, Refusal) {
 	p, r := parseHeader2(b)
 	if r != Taken {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// FuzzParsePacket2: what is read is written back as it was, and nothing panics.
+// FuzzParsePacket2 checks that a parsed message is written back unchanged, and that nothing panics.
 func FuzzParsePacket2(f *testing.F) {
 	f.Add(message2(f, rip.Response, 2, "10.5.0.0/16=3#7@10.0.0.9 0.0.0.0/0=16"))
 	f.Add(message2(f, rip.Request, 2, "*"))
@@ -31,9 +31,9 @@ func FuzzParsePacket2(f *testing.F) {
 	})
 }
 
-// FuzzInput2 runs a Speaker of RIPv2 for a day, with authentication on one link and version 1 on
-// the other. With any input every sent message is well formed, metrics are 1 to 16, the table stays
-// within its bound, and all learned routes are deleted at the end.
+// FuzzInput2 runs a RIPv2 Speaker for a day, with authentication on one link and version 1 on the
+// other. For any input, every sent message is well-formed, metrics are 1 to 16, the table does not
+// exceed its limit, and all learned routes are deleted at the end.
 func FuzzInput2(f *testing.F) {
 	plain := message2(f, rip.Response, 2, "10.5.0.0/16=3#7@10.0.1.9 0.0.0.0/0=1")
 	sealed := signed(f, keyed(key(1, rip.KeyedMD5, "tide")), time.Second)
@@ -70,7 +70,7 @@ func FuzzInput2(f *testing.F) {
 	})
 }
 
-// play does one step of a script.
+// play executes one step of a script.
 func (x *bench2) play(kind byte, step []byte) {
 	var first byte
 	if len(step) > 0 {
@@ -94,7 +94,7 @@ func (x *bench2) play(kind byte, step []byte) {
 	}
 }
 
-// check drains the Speaker and follows its changes.
+// check drains the Speaker and applies its changes.
 func (x *bench2) check(routes map[netip.Prefix]int) {
 	x.tb.Helper()
 	for ch, ok := x.NextChange(); ok; ch, ok = x.NextChange() {

@@ -12,8 +12,8 @@ import (
 )
 
 // FuzzInput runs a Speaker for a day. Each step of the script is a kind, a length and that many
-// bytes. With any input every sent message is well formed, costs are at most 16, the table stays
-// within its bound, and all learned routes are deleted at the end.
+// bytes. For any input, every sent message is well-formed, costs are at most 16, the table does not
+// exceed its limit, and all learned routes are deleted at the end.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte{0, 4, 0, 1, 0, 0, 1, 16, 0, 2, 0, 1, 0, 0, 0, 1, 10, 5, 0, 0, 255, 255, 0, 0, 3, 1, 200})
 	f.Add([]byte{0, 12, 0, 2, 0, 1, 0, 0, 0, 1, 10, 5, 0, 1, 4, 1, 0, 2, 12, 0, 2, 0, 1, 0, 0, 0, 16, 10, 5, 0, 1})
@@ -37,7 +37,7 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// play does one step of a script.
+// play executes one step of a script.
 func (x *bench) play(kind byte, step []byte) {
 	var first byte
 	if len(step) > 0 {
@@ -59,7 +59,7 @@ func (x *bench) play(kind byte, step []byte) {
 	}
 }
 
-// check drains the Speaker and follows its changes.
+// check drains the Speaker and applies its changes.
 func (x *bench) check(routes map[netip.Prefix]int) {
 	x.tb.Helper()
 	for ch, ok := x.NextChange(); ok; ch, ok = x.NextChange() {

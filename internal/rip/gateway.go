@@ -10,7 +10,7 @@ import (
 type gateway struct {
 	Neighbor
 	port       *port
-	outlet     *outlet // messages to this router alone; nil: not configured
+	outlet     *outlet // messages to only this router; nil: not configured
 	configured bool
 	heard      clock.Time
 	version    uint8
@@ -21,13 +21,13 @@ type gateway struct {
 	sequences  []sequence
 }
 
-// sequence is the last sequence number of one key.
+// sequence is the last sequence number that a router has used with one key.
 type sequence struct {
 	id   uint8
 	last uint32
 }
 
-// enlist finds or adds a router; nil: there are too many.
+// enlist finds or adds a router. It returns nil if there are too many.
 func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
 	if g := s.gateways[n]; g != nil {
 		return g
@@ -52,7 +52,7 @@ func (s *Speaker) isSilent(now clock.Time, g *gateway) bool {
 	return g.heard == clock.Never || now.Sub(g.heard) > s.cfg.Timeout
 }
 
-// hear records a message of a router.
+// hear records that a router has sent a message.
 func (s *Speaker) hear(now clock.Time, g *gateway) {
 	if s.isSilent(now, g) {
 		s.tell(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
@@ -61,9 +61,9 @@ func (s *Speaker) hear(now clock.Time, g *gateway) {
 	g.port.received++
 }
 
-// follows checks and records the sequence number of an authenticated message. RFC 4822 §2: it never
-// decreases for a key. A router that was silent for longer than Timeout may have restarted, so it
-// may start again.
+// follows checks and records the sequence number of an authenticated message. RFC 4822 §2: the
+// number never decreases for a key. A router that was silent for longer than Timeout may have
+// restarted, so its numbers may start again.
 func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
 	if a.key == nil || a.key.Algorithm == Password {
 		return true
@@ -80,12 +80,12 @@ func (s *Speaker) follows(now clock.Time, g *gateway, a authentication) bool {
 			return true
 		}
 	}
-	// The number of keys of the interface bounds this list.
+	// The interface's number of keys limits this list.
 	g.sequences = append(g.sequences, sequence{a.key.ID, a.sequence})
 	return true
 }
 
-// setVia sets the router of a route; nil: none.
+// setVia sets the router of a route; nil means no router.
 func (r *route) setVia(g *gateway) {
 	if r.via != nil {
 		r.via.routes--
@@ -96,9 +96,10 @@ func (r *route) setVia(g *gateway) {
 	r.via = g
 }
 
-// Lost reports that a neighbor's node is gone. Its routes are withdrawn now and not when they
-// expire. RIP itself has only the timer (RFC 2453 §3.8), because its messages are not acknowledged;
-// the caller may know more. Later messages of the neighbor are accepted again.
+// Lost reports that a neighbor's node has failed. The Speaker withdraws the neighbor's routes at
+// once, and not when they expire. RIP itself has only the timer (RFC 2453 §3.8), because its
+// messages are not acknowledged, but the caller may know more. Later messages of the neighbor are
+// accepted again.
 func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	g := s.gateways[Neighbor{addr, iface}]
 	if g == nil {
@@ -118,8 +119,9 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	}
 }
 
-// Found reports that a neighbor's node is back. If RIP has not heard from it since Lost, we request
-// its table and send it ours, because its next update may be a period away.
+// Found reports that a neighbor's node is running again. If no message has arrived since Lost, the
+// Speaker requests the neighbor's table and sends its own, because the next update may be a period
+// away.
 func (s *Speaker) Found(addr netip.Addr, iface int) {
 	g := s.gateways[Neighbor{addr, iface}]
 	if g == nil || g.heard != clock.Never || !s.started {
@@ -133,9 +135,9 @@ func (s *Speaker) Found(addr netip.Addr, iface int) {
 }
 
 // Inherit takes over the state of another Speaker of the same router, which must not send any more.
-// It is for a change of configuration, so that routes need not be learned again. Call it before
-// Start and after SetLocal and SetExternal. Routes of former neighbors, and former own prefixes,
-// are withdrawn.
+// After a change of configuration the routes then need not be learned again. Call it before Start,
+// and after SetLocal and SetExternal. It withdraws routes of former neighbors and former own
+// prefixes.
 func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 	s.watched, s.events = old.watched, old.events
 	for key, g := range old.gateways {
@@ -161,7 +163,7 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 	}
 	r.installed = old.installed
 	if r.isOwn() {
-		if r.installed && !r.unsaid { // the routing table still has the learned route
+		if r.installed && !r.unsaid { // the routing table still contains the learned route
 			r.unsaid = true
 			s.changes = append(s.changes, r)
 		}
@@ -180,6 +182,6 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 			return
 		}
 	}
-	r.cost = old.cost // for the comparison in hold-down
+	r.cost = old.cost // hold-down compares with this cost
 	s.kill(now, r)
 }

@@ -8,10 +8,11 @@ import (
 	"slices"
 )
 
-// SendMode is the compatibility switch of RFC 2453 §5.1: what an interface sends.
+// SendMode is the compatibility switch of RFC 2453 §5.1. It selects the messages that an interface
+// sends.
 type SendMode uint8
 
-// The positions of the switch.
+// These are the positions of the switch.
 const (
 	SendRIP2       SendMode = iota // version 2, to the multicast address
 	SendCompatible                 // "RIP-1 compatibility": version 2, broadcast
@@ -22,7 +23,7 @@ const (
 // ReceiveMode is the receive control switch of RFC 2453 §5.1.
 type ReceiveMode uint8
 
-// The positions of the switch.
+// These are the positions of the switch.
 const (
 	ReceiveBoth ReceiveMode = iota
 	ReceiveRIP2
@@ -35,19 +36,19 @@ var (
 	receiveNames = []string{"both", "rip2", "rip1", "none"}
 )
 
-// String returns the keyword of the mode, after RFC 2453 §5.1.
+// String returns the keyword of the mode, from RFC 2453 §5.1.
 func (m SendMode) String() string { return sendNames[m] }
 
-// String returns the keyword of the mode, after RFC 2453 §5.1.
+// String returns the keyword of the mode, from RFC 2453 §5.1.
 func (m ReceiveMode) String() string { return receiveNames[m] }
 
-// Multicast is the group of RIP-2 routers (RFC 2453 §4.5).
+// Multicast is the multicast group of RIP-2 routers (RFC 2453 §4.5).
 var Multicast = netip.AddrFrom4([4]byte{224, 0, 0, 9})
 
-// MulticastNG is the group of RIPng routers (RFC 2080 §2.5.2).
+// MulticastNG is the multicast group of RIPng routers (RFC 2080 §2.5.2).
 var MulticastNG = netip.MustParseAddr("ff02::9")
 
-// The UDP ports of RIP (RFC 2453 §3.6) and RIPng (RFC 2080 §2.1).
+// These are the UDP ports of RIP (RFC 2453 §3.6) and RIPng (RFC 2080 §2.1).
 const (
 	Port   = 520
 	PortNG = 521
@@ -55,23 +56,23 @@ const (
 
 // Interface is the configuration of RIP on one interface.
 type Interface struct {
-	// Addr is our address with the link's prefix length. RIPv2 needs it. RIPng needs the
-	// interface's link-local address.
+	// Addr is the router's address with the link's prefix length. RIPv2 requires it. RIPng requires
+	// the interface's link-local address.
 	Addr netip.Prefix
-	// Passive interfaces send no updates. They answer requests from ports other than RIP's, and
-	// accept updates.
+	// Passive interfaces send no updates. They accept updates, and answer requests from ports other
+	// than RIP's.
 	Passive bool
-	// Cost is the cost that the link adds to a route, 1 to 15 (RFC 2453 §3.5). Zero: 1.
+	// Cost is the cost that the link adds to a route, 1 to 15 (RFC 2453 §3.5). Zero means 1.
 	Cost int
-	// MTU is the maximum packet size in bytes, which limits the entries of a message of RIPv2 or
-	// RIPng. Zero: no limit below RIPv2's 25 entries, 1280 bytes in RIPng.
+	// MTU is the maximum packet size in bytes. It limits the entries of a message of RIPv2 or
+	// RIPng. Zero means 25 entries in RIPv2 and 1280 bytes in RIPng.
 	MTU int
-	// Send and Receive select the versions that RIPv2 sends and accepts. RIPng has one version: all
-	// but SendNone and ReceiveNone are the same.
+	// Send and Receive select the versions that RIPv2 sends and accepts. RIPng has only one
+	// version, so only SendNone and ReceiveNone have an effect.
 	Send    SendMode
 	Receive ReceiveMode
-	// Keys authenticate messages: the first signs ours, and any may sign those we accept (RFC 4822
-	// §2). None: no authentication, and authenticated messages are refused.
+	// Keys authenticate messages. The first key signs sent messages, and received ones may have any
+	// of the keys (RFC 4822 §2). Without keys, the interface rejects authenticated messages.
 	Keys []Key
 }
 
@@ -89,7 +90,7 @@ func (f *Interface) validate(d Dialect) error {
 		return fmt.Errorf("address %v: must be an IPv4 address", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
 		return validateKeys(f.Keys)
-	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // a next hop has an entry in RIPng
+	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // in RIPng a next hop takes an entry
 		return fmt.Errorf("MTU %d is too small for an entry", f.MTU)
 	case f.Send > SendNone || f.Receive > ReceiveNone:
 		return errors.New("unknown mode")
@@ -99,14 +100,14 @@ func (f *Interface) validate(d Dialect) error {
 	return nil
 }
 
-// headersLen is the length of the headers before the entries: IP, UDP and RIP.
+// headersLen is the length of the IP, UDP and RIP headers before the entries.
 const headersLen = 20 + 8 + header2
 
-// maxMessage2 is the maximum length of a message that we send (RFC 1058 §3.1). Some routers read no
-// more than these 512 bytes.
+// maxMessage2 is the maximum length of a sent message (RFC 1058 §3.1). Some routers read only these
+// 512 bytes.
 const maxMessage2 = 512
 
-// headersLenNG is the same for RIPng, and defaultMTUNG the MTU that every IPv6 link has (RFC 8200
+// headersLenNG is the same for RIPng. defaultMTUNG is the MTU that every IPv6 link has (RFC 8200
 // §5).
 const (
 	headersLenNG = 40 + 8 + header2
@@ -114,8 +115,8 @@ const (
 )
 
 // entries returns the maximum number of routes in a message. RFC 2453 §4.1 counts the
-// authentication entry among the 25. The digest of RFC 4822 §2.1 counts among the 512 bytes. In
-// RIPng the MTU alone limits them (RFC 2080 §2.1).
+// authentication entry as one of the 25. The digest of RFC 4822 §2.1 counts toward the 512 bytes.
+// In RIPng only the MTU limits the number (RFC 2080 §2.1).
 func (f *Interface) entries() int {
 	if f.isIPv6() {
 		return (cmp.Or(f.MTU, defaultMTUNG) - headersLenNG) / EntrySize2
@@ -135,7 +136,7 @@ type port struct {
 	Interface
 	most   int // maximum number of entries in a message
 	up     bool
-	listed bool // has configured neighbors and accepts only their messages
+	listed bool // has configured neighbors and accepts no other messages
 
 	sent, sentEntries uint64
 	received          uint64
@@ -164,10 +165,10 @@ func (p *port) accepts(version uint8) bool {
 	return false
 }
 
-// isIPv6 reports whether the interface speaks RIPng.
+// isIPv6 reports whether the interface uses RIPng.
 func (f *Interface) isIPv6() bool { return f.Addr.Addr().Is6() }
 
-// udp returns the port of the routers on the link.
+// udp returns the UDP port of the routers on the link.
 func (f *Interface) udp() uint16 {
 	if f.isIPv6() {
 		return PortNG
@@ -179,7 +180,8 @@ func (f *Interface) udp() uint16 {
 func isLinkLocal(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "" }
 
 // isOnLink reports whether an address belongs to another node on the link. On a link with a /32
-// address, the other end may have any address. RIPng knows nodes by their link-local addresses.
+// address, the other end may have any address. RIPng identifies nodes by their link-local
+// addresses.
 func (p *port) isOnLink(a netip.Addr) bool {
 	if p.isIPv6() {
 		return isLinkLocal(a) && a != p.Addr.Addr()
@@ -188,8 +190,8 @@ func (p *port) isOnLink(a netip.Addr) bool {
 		a != p.Addr.Addr() && a != p.network() && a != p.broadcast()
 }
 
-// network and broadcast return the two addresses of a subnet that no node has. Links with a /31 or
-// /32 prefix have no such addresses (RFC 3021 §2.1).
+// network and broadcast return the two addresses of a subnet that no node can have. Links with a
+// /31 or /32 prefix have no such addresses (RFC 3021 §2.1).
 func (p *port) network() netip.Addr {
 	if p.Addr.Bits() >= 31 {
 		return netip.Addr{}
@@ -207,7 +209,7 @@ func (p *port) broadcast() netip.Addr {
 
 // tellable reports whether version 1 routers on the link interpret a prefix correctly. RFC 2453
 // §3.7 and §4.3: they misread subnets of other networks, subnets with another mask than the link's,
-// and supernets. Such prefixes are omitted and not summarized.
+// and supernets. The Speaker omits such prefixes and does not summarize them.
 func (p *port) tellable(prefix netip.Prefix) bool {
 	if prefix.Bits() == 0 {
 		return true
@@ -222,7 +224,7 @@ func (p *port) tellable(prefix netip.Prefix) bool {
 }
 
 // inferred returns the prefix that a router on the link infers from an address without a mask. A
-// subnet of the link's own network has the link's mask, and other networks have the mask of their
+// subnet of the link's own network has the link's mask. Other networks have the mask of their
 // class. An address with bits beyond that mask is a host (RFC 1058 §3.2).
 func (p *port) inferred(a netip.Addr) netip.Prefix {
 	if a == netip.IPv4Unspecified() {

@@ -13,7 +13,7 @@ import (
 type Info struct {
 	Dialect    Dialect
 	Timers     Timers
-	NextUpdate time.Duration // until the next full update
+	NextUpdate time.Duration // time until the next full update
 	Counters   Counters
 	Refused    []Refused
 	Interfaces []InterfaceInfo
@@ -26,9 +26,9 @@ type InterfaceInfo struct {
 	Iface         int
 	Up, Passive   bool
 	Cost          int
-	Send, Receive string // of RIPv2
-	Auth          string // algorithm of the signing key; empty: none
-	// Received counts accepted messages, Sent responses, SentEntries their entries.
+	Send, Receive string // modes of RIPv2
+	Auth          string // algorithm of the signing key; may be empty
+	// Received counts accepted messages. Sent counts responses, SentEntries the entries in them.
 	Received, Sent, SentEntries uint64
 }
 
@@ -36,12 +36,12 @@ type InterfaceInfo struct {
 type NeighborInfo struct {
 	Neighbor
 	Configured bool
-	Silent     time.Duration // since its last message; negative: none
-	Version    uint8         // of its last message; 0 in the course's dialect
-	Requests   uint64        // accepted
-	Responses  uint64        // accepted
+	Silent     time.Duration // time since the last message; negative: no message
+	Version    uint8         // version of the last message; 0 in the course's dialect
+	Requests   uint64        // accepted requests
+	Responses  uint64        // accepted responses
 	Refused    uint64
-	Routes     int // through this router
+	Routes     int // number of routes through this router
 }
 
 // RouteInfo is the state of a route.
@@ -49,12 +49,12 @@ type RouteInfo struct {
 	Prefix  netip.Prefix
 	Cost    int
 	Tag     uint16
-	NextHop netip.Addr    // zero: directly connected, or dead
-	From    netip.Addr    // the router that announced it; zero: none
-	Iface   int           // outgoing interface; -1: none
-	Age     time.Duration // since the last refresh, or the last change
-	Left    time.Duration // until it expires or is deleted; negative: never
-	Changed time.Duration // since the last change
+	NextHop netip.Addr    // zero if directly connected or dead
+	From    netip.Addr    // the router that announced the route; may be zero
+	Iface   int           // outgoing interface; -1: no interface
+	Age     time.Duration // time since the last refresh or change
+	Left    time.Duration // time until expiry or deletion; negative: never
+	Changed time.Duration // time since the last change
 }
 
 // Info returns a snapshot.

@@ -7,9 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Input processes a received message. It counts refused messages by reason: the sender (RFC 2453
-// §3.9.2 requires a valid neighbor) or the format. Taken means accepted. In RIPng the caller
-// refuses messages from port 521 whose hop limit is not 255 (RefusedHopLimit, RFC 2080 §2.4.2).
+// Input processes a received message. It returns Taken if it accepted the message. Otherwise it
+// counts the refusal by its reason: the sender (RFC 2453 §3.9.2 requires a valid neighbor) or the
+// format. In RIPng the caller rejects messages from port 521 whose hop limit is not 255
+// (RefusedHopLimit, RFC 2080 §2.4.2).
 func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload []byte) Refusal {
 	var r Refusal
 	switch s.cfg.Dialect {
@@ -26,7 +27,7 @@ func (s *Speaker) Input(now clock.Time, from netip.AddrPort, iface int, payload 
 	return s.Refuse(from, iface, r)
 }
 
-// Refuse counts a message that the caller refuses, and returns the reason.
+// Refuse counts a message that the caller rejects. It returns the reason.
 func (s *Speaker) Refuse(from netip.AddrPort, iface int, r Refusal) Refusal {
 	if g := s.gateways[Neighbor{from.Addr(), iface}]; g != nil {
 		g.refused++
@@ -51,8 +52,8 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 	s.parsed = p.Entries
 	s.hear(now, g)
 	if p.Command == Request {
-		// RFC 2453 §3.9.1: a request for the whole table. The dialect has no other request, so
-		// entries are ignored.
+		// RFC 2453 §3.9.1: this is a request for the whole table. The dialect has no other request,
+		// so the entries do not matter.
 		s.counters.RequestsIn++
 		g.requests++
 		if g.outlet != nil {
@@ -88,20 +89,20 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 // net 0 or 127"). The default route is a valid destination.
 func isDestination(p netip.Prefix) bool {
 	a := p.Addr()
-	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2: not multicast or link-local
+	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2: neither multicast nor link-local
 		return !a.IsMulticast() && !a.IsLinkLocalUnicast() && !a.IsLoopback() &&
 			!a.IsUnspecified() && !a.Is4In6()
 	}
 	return p.Bits() == 0 || a.As4()[0] != 0 && a.As4()[0] != 127 && a.As4()[0] < 224
 }
 
-// learn processes one entry (RFC 2453 §3.9.2). Router g reaches e.Prefix; we would reach it through
-// e.NextHop, at its cost and that of the link.
+// learn processes one entry (RFC 2453 §3.9.2). Router g reaches e.Prefix. This router can reach it
+// through e.NextHop, at the entry's cost plus that of the link.
 func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	cost := min(int(e.Cost)+g.port.Cost, Infinity)
 	r := s.table.find(e.Prefix)
 	if r == nil {
-		// RFC 2453 §3.9.2: an unreachable prefix is not added.
+		// RFC 2453 §3.9.2: do not add a prefix that is unreachable.
 		if cost == Infinity {
 			return
 		}
@@ -114,13 +115,13 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	same := r.via == g
 	switch {
 	case r.isOwn():
-		// No learned route replaces our own network.
+		// A learned route never replaces the router's own network.
 	case same && cost == Infinity:
 		s.kill(now, r)
 	case same && cost == r.cost && e.NextHop == r.hop && e.Tag == r.tag:
 		s.table.schedule(r, now.Add(s.cfg.Timeout))
 	case r.via == nil && r.heldUntil != clock.Never && now < r.heldUntil && cost >= r.lost:
-		// Hold-down: this may be outdated information that still circulates.
+		// Hold-down: the entry may be outdated information that still circulates.
 	case same || cost < r.cost || cost == r.cost && s.isStale(now, r):
 		r.setVia(g)
 		r.cost, r.hop, r.tag, r.heldUntil = cost, e.NextHop, e.Tag, clock.Never
@@ -129,15 +130,15 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	}
 }
 
-// isStale reports whether a learned route was not refreshed for half of its lifetime. RFC 2453
-// §3.9.2 then prefers another route at the same cost. Before that, routes at equal cost do not
-// replace each other.
+// isStale reports whether a learned route has not been refreshed for half of its lifetime. RFC 2453
+// §3.9.2 then prefers another route at the same cost. Until then, a route at equal cost does not
+// replace another.
 func (s *Speaker) isStale(now clock.Time, r *route) bool {
 	return r.via != nil && r.due.Sub(now) < s.cfg.Timeout/2
 }
 
-// admit does the checks that come first in RIP version 1 and 2 (RFC 2453 §3.9) and RIPng (RFC 2080
-// §2.4): interface, sender, header, version, and the port of a response.
+// admit performs the first checks of RIP version 1 and 2 (RFC 2453 §3.9) and RIPng (RFC 2080 §2.4):
+// interface, sender, header, version, and the port of a response.
 func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Packet2, r Refusal) {
 	if iface < 0 || iface >= len(s.ports) || !s.ports[iface].up {
 		return nil, m, RefusedInterface
@@ -157,8 +158,8 @@ func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Pa
 	return p, m, r
 }
 
-// input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: admit,
-// authentication, contents.
+// input2 processes a message of RIP version 1 or 2 in the order of RFC 2453 §3.9: admission,
+// authentication, and contents.
 func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
 	p, m, r := s.admit(from, iface, b)
 	if r != Taken {
@@ -179,7 +180,7 @@ func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byt
 		return RefusedMustBeZero
 	}
 	if m.Command == Request && auth.key == nil {
-		return s.requested(p, from, iface, m) // the client may be unknown
+		return s.requested(p, from, iface, m) // the client need not be a known router
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {
@@ -198,13 +199,13 @@ func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byt
 	return Taken
 }
 
-// judgeSender checks the source (RFC 2453 §3.9.2): it must be on the link and not ourselves.
+// judgeSender checks the source (RFC 2453 §3.9.2): another node on the link.
 func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 	if from.Is6() != p.isIPv6() {
 		return RefusedOffLink
 	}
 	for _, mine := range s.ports {
-		if mine.Addr.Addr() == from && (mine == p || !p.isIPv6()) { // RFC 4007 §6: on that link
+		if mine.Addr.Addr() == from && (mine == p || !p.isIPv6()) { // RFC 4007 §6: unique on its link
 			return RefusedOwn
 		}
 	}
@@ -233,14 +234,14 @@ func (s *Speaker) responded(now clock.Time, g *gateway, m Packet2) {
 	}
 }
 
-// entry decodes an entry, or returns the reason why RFC 2453 §3.9.2 ignores it.
+// entry decodes an entry. It returns the reason if RFC 2453 §3.9.2 ignores the entry.
 func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	if w.Family != familyIPv4 {
 		return e, RefusedFamily
 	}
 	addr := addrOf(w.Addr)
 	if w.Mask == 0 {
-		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: without a mask
+		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: the entry has no mask
 	} else {
 		bits, ok := prefixLength(w.Mask)
 		if !ok {
@@ -255,7 +256,7 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 		return e, RefusedMetric
 	}
 	e.Cost, e.Tag = w.Metric, w.Tag
-	// RFC 2453 §4.4: the next hop in the entry if it is on the link, otherwise the sender.
+	// RFC 2453 §4.4: use the next hop in the entry if it is on the link, otherwise the sender.
 	e.NextHop = g.Addr
 	if hop := addrOf(w.NextHop); w.NextHop != 0 && w.Metric < Infinity && g.port.Addr.Bits() < 32 {
 		if hop == g.port.Addr.Addr() {
@@ -274,11 +275,11 @@ type reply struct {
 	entries []byte
 }
 
-// maxAnswers bounds the requests that wait for a response. Further requests are refused.
+// maxAnswers limits the requests that wait for a response. Further requests are rejected.
 const maxAnswers = 64
 
-// requested answers a request (RFC 2453 §3.9.1) to its source address and port: with the whole
-// table, or with the metrics of the requested prefixes.
+// requested answers a request (RFC 2453 §3.9.1). It sends the whole table, or the metrics of the
+// requested prefixes, to the source address and port.
 func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) Refusal {
 	s.counters.RequestsIn++
 	switch {
@@ -301,15 +302,14 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	return s.answer(o, entries)
 }
 
-// silentTo reports whether a request must not be answered: the link sends nothing, or the interface
-// is passive and the request comes from a router.
+// silentTo reports whether the port must not answer a request. This is so if the port sends
+// nothing, or if it is passive and the request comes from a router.
 func (p *port) silentTo(from netip.AddrPort) bool {
 	return p.Send == SendNone || p.Passive && from.Port() == p.udp()
 }
 
-// answer queues the response to a request: encoded entries, or with nil the whole table. Requests
-// for single prefixes come from monitoring tools and not from routers, so split horizon does not
-// apply to entries.
+// answer queues the response to a request: encoded entries, or the whole table if entries is nil.
+// Only monitoring tools request single prefixes, so split horizon does not apply to them.
 func (s *Speaker) answer(o *outlet, entries []byte) Refusal {
 	o.answer, o.full = true, true
 	switch {
@@ -344,8 +344,8 @@ func (s *Speaker) metric(p *port, w *Entry2) uint32 {
 	return Infinity
 }
 
-// inputNG processes a message of RIPng. A sender must have a link-local address. So requests from
-// other addresses, which RFC 2080 §2.4.1 allows for diagnosis, are refused.
+// inputNG processes a message of RIPng. The sender must have a link-local address. Requests from
+// other addresses, which RFC 2080 §2.4.1 allows for diagnosis, are therefore rejected.
 func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []byte) Refusal {
 	p, m, r := s.admit(from, iface, b)
 	if r != Taken {
@@ -356,7 +356,7 @@ func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []by
 		return RefusedForm
 	}
 	if m.Command == Request && from.Port() != p.udp() {
-		return s.requestedNG(p, from, iface, entries) // a tool, not a router
+		return s.requestedNG(p, from, iface, entries) // the client is a tool, not a router
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {
@@ -380,7 +380,7 @@ func (s *Speaker) respondedNG(now clock.Time, g *gateway, entries []byte) {
 	for ; len(entries) > 0; entries = entries[EntrySize2:] {
 		w := parseEntryNG(entries)
 		if w.metric == nextHopMetric {
-			// RFC 2080 §2.1.1: anything but a link-local address means the sender.
+			// RFC 2080 §2.1.1: an address that is not link-local means the sender.
 			if hop = w.addr; !isLinkLocal(hop) {
 				hop = g.Addr
 			}
@@ -407,7 +407,7 @@ func (s *Speaker) requestedNG(p *port, from netip.AddrPort, iface int, entries [
 	o := &outlet{to: from, iface: iface, port: p, version: versionNG}
 	switch {
 	case len(entries) == 0:
-		return Taken // no entries, no response
+		return Taken // a request without entries gets no response
 	case p.silentTo(from):
 		return RefusedSilent
 	}

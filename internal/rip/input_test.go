@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RFC 2453 §3.9.2, case by case: the effect of a response on a known route through b with cost 4 (b
+// RFC 2453 §3.9.2: each case is the effect of a response on a known route through b with cost 4 (b
 // announced 3). RFC 2453 §3.6: cost 16 means unreachable, and no cost is higher.
 func TestResponseAgainstAKnownRoute(t *testing.T) {
 	const p = "10.5.0.0/16"
@@ -60,7 +60,7 @@ func TestResponseAboutAnUnknownRoute(t *testing.T) {
 		{"10.5.0.0/16=15", nil},
 		{"10.5.0.0/16=16", nil},
 		{"10.5.0.0/16=17", nil},
-		{"10.5.0.0/16=4294967295", nil}, // and one more would be 0
+		{"10.5.0.0/16=4294967295", nil}, // adding one would overflow to 0
 		{"10.5.0.0/16=2147483648", nil},
 		{"127.0.0.0/8=1", nil},
 		{"127.0.0.1/32=1", nil},
@@ -69,7 +69,7 @@ func TestResponseAboutAnUnknownRoute(t *testing.T) {
 		{"224.0.0.9/32=1", nil},
 		{"240.0.0.0/4=1", nil},
 		{"255.255.255.255/32=1", nil},
-		{"10.0.0.0/24=0", nil}, // ours
+		{"10.0.0.0/24=0", nil}, // the Speaker's own network
 	}
 	for _, tt := range tests {
 		t.Run(tt.entry, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestResponseAboutAnUnknownRoute(t *testing.T) {
 func TestOneBadEntryCostsOnlyItself(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	message := response(t, 12, "10.5.0.0/16=99 127.0.0.0/8=1 10.6.0.0/16=1 10.7.0.0/16=1")
-	copy(message[4+2*12+8:], []byte{255, 0, 255, 0}) // a mask with a hole
+	copy(message[4+2*12+8:], []byte{255, 0, 255, 0}) // a mask that is not contiguous
 	require.True(t, x.Input(x.now, b, 0, message))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
 	assert.Equal(t, []rip.Refused{
@@ -100,7 +100,7 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 	good := response(t, 12, "10.5.0.0/16=1 10.6.0.0/16=1")
 	bad := [][]byte{nil, {}, {0}, make([]byte, 5), good[:len(good)-1], append(slices.Clip(good), 0)}
 	for n := range 100 {
-		if n != 2 && n != 3 { // three entries of 8 are as long as two of 12
+		if n != 2 && n != 3 { // three entries of 8 bytes are as long as two of 12
 			lie := append([]byte(nil), good...)
 			binary.BigEndian.PutUint16(lie[2:], uint16(n))
 			bad = append(bad, lie)
@@ -128,9 +128,9 @@ func TestStrangersAreRefused(t *testing.T) {
 		addr  string
 		iface int
 	}{
-		{"10.0.0.3", 0}, // on the network, but no neighbour
+		{"10.0.0.3", 0}, // on the network, but not a neighbor
 		{"10.0.0.2", 1}, // a neighbor, but on another interface
-		{"10.0.0.1", 0}, // ourselves
+		{"10.0.0.1", 0}, // the Speaker's own address
 		{"::ffff:10.0.0.2", 0},
 		{"10.0.0.2", -1},
 	} {
@@ -144,11 +144,11 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 func TestExpiryAndGarbage(t *testing.T) {
-	// RFC 2453 §3.8: first the timeout, then the garbage-collection time.
+	// RFC 2453 §3.8: the timeout comes first, then the garbage-collection time.
 	x := newBench(t, rip.Config{Timers: rip.Timers{Periodic: time.Hour, Timeout: 2 * time.Hour, Garbage: 30 * time.Second}})
 	x.hear(b, "10.5.0.0/16=1")
 	x.wait(time.Hour)
-	x.hear(b, "10.5.0.0/16=1") // refreshed
+	x.hear(b, "10.5.0.0/16=1") // refreshes the route
 	x.learned()
 	x.sent()
 	x.wait(2*time.Hour - 1)
@@ -165,7 +165,7 @@ func TestExpiryAndGarbage(t *testing.T) {
 	x.sent()
 	require.True(t, x.Input(x.now, c, 1, request))
 	assert.Equal(t, []string{"c 10.0.0.0/24=0 10.0.1.0/24=0 10.5.0.0/16=16"}, x.sent())
-	x.hear(b, "10.5.0.0/16=16") // which does not restart the timer
+	x.hear(b, "10.5.0.0/16=16") // does not restart the timer
 	x.wait(1)
 	require.True(t, x.Input(x.now, c, 1, request))
 	assert.Equal(t, []string{"c 10.0.0.0/24=0 10.0.1.0/24=0"}, x.sent())
@@ -294,7 +294,7 @@ func TestOldWidthByConfiguration(t *testing.T) {
 	x.Start(x.now)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent(), "only networks here, nothing to say")
 	x.local("192.168.0.1/32", 0, true)
-	x.hear(b, "192.168.0.2/32=0") // accepts 12-byte entries, answers with 8-byte ones
+	x.hear(b, "192.168.0.2/32=0") // the Speaker accepts 12-byte entries, but answers with 8-byte ones
 	var m rip.Message
 	require.True(t, x.Output(x.now, &m))
 	assert.Equal(t, unhex(t, "0002 0002 00000000 c0a80001 00000010 c0a80002"), m.Payload)

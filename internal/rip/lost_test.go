@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// TestANeighborThatWasLostByMistake sends a request for withdrawn routes at once, and does not wait
-// for the next periodic update.
+// TestANeighborThatWasLostByMistake checks that the Speaker requests withdrawn routes at once, and
+// does not wait for the next periodic update.
 func TestANeighborThatWasLostByMistake(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{
 		Periodic: time.Hour, Timeout: 10 * time.Hour, AskAfter: time.Second,
@@ -22,7 +22,7 @@ func TestANeighborThatWasLostByMistake(t *testing.T) {
 	x.Found(b, 0)
 	assert.Empty(t, x.sent(), "it was never lost")
 
-	for range 2 { // an unanswered request is repeated, even within a period
+	for range 2 { // the Speaker repeats an unanswered request, even within a period
 		x.Lost(x.now, b, 0)
 		x.wait(time.Minute)
 		x.sent()

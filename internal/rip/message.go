@@ -12,7 +12,8 @@ const Infinity = 16
 // MaxEntries is the maximum number of entries in a message of the course's dialect.
 const MaxEntries = 64
 
-// The sizes of an entry in bytes. Entries of the older size have no mask and mean /32.
+// These are the sizes of an entry in bytes. Entries of the older size have no mask, which means
+// /32.
 const (
 	EntrySize    = 12
 	OldEntrySize = 8
@@ -21,18 +22,18 @@ const (
 // Command is the type of a message.
 type Command uint16
 
-// The commands (RFC 2453 §3.6).
+// These are the commands (RFC 2453 §3.6).
 const (
-	Request  Command = 1 // requests the receiver's table
-	Response Command = 2 // all or part of the sender's table
+	Request  Command = 1 // requests the table of the receiver
+	Response Command = 2 // contains all or part of the sender's table
 )
 
 // Entry is one destination of a response.
 type Entry struct {
 	Prefix  netip.Prefix
-	Cost    uint32     // the sender's, unchecked
-	Tag     uint16     // not in the course's dialect
-	NextHop netip.Addr // not in the course's dialect; the zero Addr: the sender
+	Cost    uint32     // the sender's cost, unchecked
+	Tag     uint16     // unused in the course's dialect
+	NextHop netip.Addr // unused in the course's dialect; zero: the sender
 }
 
 // Packet is one message of the course's dialect:
@@ -42,17 +43,17 @@ type Entry struct {
 //	older size, uint32 mask; all in network byte order.
 type Packet struct {
 	Command   Command
-	EntrySize int // 12 or 8; 0 if there are no entries
+	EntrySize int // 12 or 8; 0 without entries
 	Entries   []Entry
 	Rejected  int // entries skipped because of an invalid mask
 }
 
 const packetHeader = 4
 
-// ParsePacket parses a message and stores its entries in scratch. The length tells the size of an
-// entry. It returns false if the length does not match the count, the count is above MaxEntries, or
-// the command is unknown. An entry with an invalid mask is skipped (RFC 2453 §3.9.2: "ignore that
-// entry and proceed to the next").
+// ParsePacket parses a message and stores its entries in scratch. The length determines the size of
+// an entry. It returns false if the length does not match the count, if the count is above
+// MaxEntries, or if the command is unknown. It skips an entry with an invalid mask (RFC 2453
+// §3.9.2: "ignore that entry and proceed to the next").
 func ParsePacket(b []byte, scratch []Entry) (p Packet, ok bool) {
 	if len(b) < packetHeader {
 		return Packet{}, false
@@ -84,16 +85,15 @@ func ParsePacket(b []byte, scratch []Entry) (p Packet, ok bool) {
 				continue
 			}
 		}
-		// Host bits are ignored, because some nodes send their interface's address as the
-		// network's.
+		// Ignore host bits: some nodes send their interface's address as the network's address.
 		prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte(b[4:8])), length).Masked()
 		p.Entries = append(p.Entries, Entry{Prefix: prefix, Cost: binary.BigEndian.Uint32(b)})
 	}
 	return p, true
 }
 
-// Append appends the message to b, with entries of p.EntrySize (0 means 12). The older size has no
-// mask, so it is for /32 entries only.
+// Append appends the message to b, with entries of p.EntrySize (0 means 12). Entries of the older
+// size have no mask, so their prefixes must be /32.
 func (p Packet) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(p.Command))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(p.Entries)))
@@ -108,7 +108,7 @@ func (p Packet) Append(b []byte) []byte {
 	return b
 }
 
-// prefixLength converts a mask to a length; false if its ones are not contiguous.
+// prefixLength converts a mask to a length. It returns false if the mask is not contiguous.
 func prefixLength(mask uint32) (int, bool) {
 	length := bits.LeadingZeros32(^mask)
 	return length, bits.OnesCount32(mask) == length

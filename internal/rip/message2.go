@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// The sizes of RFC 2453 §3.6 and §4: a header, and up to 25 entries.
+// These are the sizes of RFC 2453 §3.6 and §4: a header, and up to 25 entries.
 const (
 	MaxEntries2 = 25
 	EntrySize2  = 20
@@ -16,8 +16,8 @@ const (
 
 // Entry2 is one route entry of a message (RFC 2453 §4).
 type Entry2 struct {
-	Family  uint16 // 2 for IPv4; 0 in a request for everything
-	Tag     uint16 // zero in version 1, like Mask and NextHop
+	Family  uint16 // 2 for IPv4; 0 in a request for the whole table
+	Tag     uint16 // zero in version 1, as are Mask and NextHop
 	Addr    uint32
 	Mask    uint32 // zero: no mask
 	NextHop uint32 // zero: the sender
@@ -62,9 +62,9 @@ func parseEntries2(b []byte, scratch []Entry2) ([]Entry2, Refusal) {
 	return entries, Taken
 }
 
-// isZeroWhereItMust checks the zero fields of a version 1 message: RFC 1058 §3.4 discards it "if
-// any of the fields described above as must be zero contain a nonzero value". Later versions use
-// these fields, or ignore them.
+// isZeroWhereItMust checks the zero fields of a version 1 message. RFC 1058 §3.4 discards a message
+// "if any of the fields described above as must be zero contain a nonzero value". Later versions
+// use these fields, or ignore them.
 func isZeroWhereItMust(b []byte, entries []Entry2) bool {
 	if b[2]|b[3] != 0 {
 		return false

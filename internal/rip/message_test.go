@@ -23,7 +23,7 @@ func entry(prefix string, cost uint32) rip.Entry {
 	return rip.Entry{Prefix: netip.MustParsePrefix(prefix), Cost: cost}
 }
 
-// RFC 2453 §3.6: a request is 1 and a response 2; the rest is the course's.
+// RFC 2453 §3.6: a request is 1 and a response 2. The course defines the rest.
 func TestPacketBytes(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -17,24 +17,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// network is a handful of Speakers, the wires between them, and virtual time.
+// network is a few Speakers, the links between them, and virtual time.
 type network struct {
 	tb      testing.TB
 	now     clock.Time
-	delay   time.Duration // of every wire
+	delay   time.Duration // delay of every link
 	routers []*router
 	wires   []*wire
 	flying  flight
-	sent    int // messages handed to a wire
+	sent    int // messages sent on a link
 	settled clock.Time
-	log     uint64 // a hash over everything sent, in order
-	udp     uint16 // the port that messages come from; 0 in the course's dialect
-	own     int    // what a network costs those on it
+	log     uint64 // a hash of all sent messages, in order
+	udp     uint16 // source port of messages; 0 in the course's dialect
+	own     int    // cost at which a router announces its own network
 	keys    []rip.Key
 	lose    func(from, to *router, payload []byte) bool
 }
 
-// router is a Speaker, its ports and the routing table that it fills.
+// router is a Speaker with its ports and its routing table.
 type router struct {
 	id      int
 	speaker *rip.Speaker
@@ -53,15 +53,15 @@ type port struct {
 type wire struct {
 	a, b   *router
 	prefix netip.Prefix
-	broken bool // takes messages and delivers none, without an error
-	down   bool // both ends know
+	broken bool // drops all messages without an error
+	down   bool // both ends know that the link is down
 }
 
 func (w *wire) end(r *router) int {
 	return slices.IndexFunc(r.ports, func(p port) bool { return p.wire == w })
 }
 
-// parcel is a message on its way.
+// parcel is a message in flight.
 type parcel struct {
 	at      clock.Time
 	seq     int
@@ -94,7 +94,7 @@ func newNetwork(tb testing.TB, n int, pairs [][2]int, cfg rip.Config) *network {
 	return (&network{tb: tb, now: 1, delay: time.Millisecond}).make(n, pairs, cfg)
 }
 
-// make is newNetwork for one that is prepared in part.
+// make is like newNetwork, for a network that is prepared in part.
 func (w *network) make(n int, pairs [][2]int, cfg rip.Config) *network {
 	tb := w.tb
 	tb.Helper()
@@ -155,7 +155,7 @@ func (w *network) start() {
 	}
 }
 
-// drain does what an owner does after every call.
+// drain does what a Speaker's owner does after every call.
 func (w *network) drain(r *router) {
 	for c, ok := r.speaker.NextChange(); ok; c, ok = r.speaker.NextChange() {
 		w.settled = w.now
@@ -190,7 +190,7 @@ func (w *network) record(r *router, m rip.Message) {
 	w.log = h.Sum64()
 }
 
-// run lets d pass.
+// run advances the time by d.
 func (w *network) run(d time.Duration) {
 	until := w.now.Add(d)
 	for {
@@ -222,7 +222,7 @@ func (w *network) run(d time.Duration) {
 	}
 }
 
-// setDown sets both ends of link i down, or up again.
+// setDown sets both ends of link i down or up.
 func (w *network) setDown(i int, down bool) {
 	x := w.wires[i]
 	x.down = down
@@ -232,8 +232,8 @@ func (w *network) setDown(i int, down bool) {
 	}
 }
 
-// hops follows the routing tables from a router to a network. -1: a router on
-// the way has no route. -2: the packet goes in a circle.
+// hops follows the routing tables from a router to a network. It returns -1 if a router on the path
+// has no route, and -2 if the packet loops.
 func (w *network) hops(from *router, to netip.Prefix) int {
 	r := from
 	for n := range len(w.routers) + 1 {
@@ -256,7 +256,8 @@ func (w *network) hops(from *router, to netip.Prefix) int {
 	return -2
 }
 
-// nearest returns the distance of each router from a link's network; -1: unreachable.
+// nearest returns the distance of each router from a link's network. It is -1 if the network is
+// unreachable.
 func (w *network) nearest(x *wire) []int {
 	far := make([]int, len(w.routers))
 	for i := range far {
@@ -280,7 +281,7 @@ func (w *network) nearest(x *wire) []int {
 	return far
 }
 
-// wrong lists every router and network whose route is not a shortest path.
+// wrong lists each pair of a router and a network whose route is not a shortest path.
 func (w *network) wrong() string {
 	var b strings.Builder
 	for _, x := range w.wires {
@@ -296,7 +297,7 @@ func (w *network) wrong() string {
 	return b.String()
 }
 
-// looping counts the routers and networks whose way is a circle.
+// looping counts the pairs of a router and a network whose path is a loop.
 func (w *network) looping() (n int) {
 	for _, x := range w.wires {
 		for _, r := range w.routers {

@@ -8,18 +8,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Message is one message to send. RIPng's leave from the interface's link-local address with a hop
-// limit of 255 (RFC 2080 §2.4.2).
+// Message is one message to send. Messages of RIPng have the interface's link-local address as
+// their source and a hop limit of 255 (RFC 2080 §2.4.2).
 type Message struct {
 	To      netip.Addr
-	Port    uint16 // UDP destination, from our port of RIP; 0 in the course's dialect
+	Port    uint16 // UDP destination port; 0 in the course's dialect
 	Iface   int
 	Payload []byte // valid until the next call of Output
 }
 
-// Output fills m with the next message: answers to requests first, then the destinations in their
-// configured order. It returns false if nothing is due. A route that changes before it is sent is
-// sent in its latest state.
+// Output fills m with the next message: first the answers to requests, then the destinations in
+// their configured order. It returns false if no message is due. A route that changes before it is
+// sent is sent in its latest state.
 func (s *Speaker) Output(now clock.Time, m *Message) bool {
 	if !s.started {
 		return false
@@ -68,7 +68,7 @@ func (s *Speaker) next(now clock.Time, o *outlet, m *Message) bool {
 	return false
 }
 
-// fill moves routes of the current update to s.entries, at most as many as fit in a message.
+// fill moves routes of the current update to s.entries, at most as many as one message can contain.
 func (s *Speaker) fill(o *outlet) {
 	s.entries = s.entries[:0]
 	room := s.cfg.MaxEntries
@@ -80,7 +80,7 @@ func (s *Speaker) fill(o *outlet) {
 		e, ok := o.entry(o.sending[0])
 		if ok && o.port.isIPv6() && e.NextHop != hop {
 			if room--; room == 0 {
-				return // RFC 2080 §2.1.1: the next hop has an entry of its own, before the route's
+				return // RFC 2080 §2.1.1: the next hop takes an entry before the route's
 			}
 			hop = e.NextHop
 		}
@@ -108,7 +108,7 @@ func (s *Speaker) write(now clock.Time, o *outlet, c Command, m *Message) {
 }
 
 // write2 builds a message of RIP version 1 or 2 or RIPng: a request for the whole table, or a
-// response with encoded entries, or with s.entries if encoded is nil.
+// response. The response contains the encoded entries, or s.entries if encoded is nil.
 func (s *Speaker) write2(now clock.Time, o *outlet, c Command, encoded []byte, m *Message) {
 	b := appendHeader2(s.payload[:0], c, o.version)
 	var key *Key
@@ -151,8 +151,8 @@ func (e *Entry) wire(version uint8) Entry2 {
 	return w
 }
 
-// sequence returns the present sequence number (RFC 4822 §2: it never decreases). It counts
-// seconds, so that it is higher after a restart.
+// sequence returns the current sequence number (RFC 4822 §2: it never decreases). It counts
+// seconds, so it is higher after a restart.
 func (c *Config) sequence(now clock.Time) uint32 {
 	return c.Sequence + uint32(time.Duration(now)/time.Second)
 }
@@ -164,28 +164,28 @@ func (s *Speaker) count(o *outlet, entries int) {
 	o.port.sentEntries += uint64(entries)
 }
 
-// outlet is a destination of our messages, with the messages that are due there: a neighbor, all
-// routers on a link, or the client of a request.
+// outlet is a destination of messages, with the messages that are due: a neighbor, all routers on a
+// link, or the client of a request.
 type outlet struct {
 	to      netip.AddrPort
 	iface   int
 	port    *port
-	gateway *gateway // course: the neighbor, for split horizon
-	version uint8    // on the wire, 1 in RIPng; 0 in the course's dialect
+	gateway *gateway // course: the neighbor, for the split horizon
+	version uint8    // version in the message, 1 in RIPng; 0 in the course's dialect
 	width   int      // course: entry size in bytes
 	leaving bool     // the interface is going down: announce everything at Infinity
-	answer  bool     // for one request: removed after its last message
+	answer  bool     // answers one request and is then removed
 
 	request  bool     // a request is due
 	full     bool     // the whole table is due
 	changed  []*route // changed routes to announce, in order of change
-	released bool     // the changes may be sent
+	released bool     // the changes may be sent now
 	sending  []*route // unsent part of the current update, sorted
 	memory   []*route // reused by triggered updates
-	news     bool     // sending is a triggered update
+	news     bool     // the update in sending is a triggered one
 }
 
-// unicast returns the outlet of a configured neighbor; nil: nothing is sent there.
+// unicast returns the outlet of a configured neighbor, or nil if nothing is sent to it.
 func (s *Speaker) unicast(g *gateway) *outlet {
 	o := &outlet{iface: g.Iface, port: g.port}
 	if g.port.Passive || s.cfg.Dialect != Course && g.port.Send == SendNone {
@@ -199,9 +199,9 @@ func (s *Speaker) unicast(g *gateway) *outlet {
 	return o
 }
 
-// everybody returns the outlet for all routers on a link (RFC 2453 §3.10). It is nil if the link's
-// neighbors are configured (RFC 2453 §4.5: "on NBMA networks, unicast addressing may be used"), or
-// if nothing is sent there.
+// everybody returns the outlet for all routers on a link (RFC 2453 §3.10). It returns nil if the
+// link has configured neighbors (RFC 2453 §4.5: "on NBMA networks, unicast addressing may be
+// used"), or if nothing is sent there.
 func (s *Speaker) everybody(iface int, p *port) *outlet {
 	if p.listed || p.Passive {
 		return nil
@@ -230,19 +230,20 @@ func (f *Interface) version() uint8 {
 	return 2
 }
 
-// introduce schedules a request and the whole table for a router that is new or back.
+// introduce schedules a request and the whole table for a router that is new or running again.
 func (o *outlet) introduce() { o.request, o.full, o.leaving = true, true, false }
 
-// silence cancels all that is due.
+// silence cancels everything that is due.
 func (o *outlet) silence() {
 	o.request, o.full, o.leaving, o.released = false, false, false, false
 	o.changed, o.sending = o.changed[:0], nil
 }
 
-// owe schedules one route. If the list becomes as long as the table, the whole table replaces it.
+// owe schedules one route. If the list becomes as long as the table, it schedules the whole table
+// instead.
 func (o *outlet) owe(r *route, tableSize int) {
 	if o.full {
-		return // it includes the route
+		return // the whole table includes the route
 	}
 	if len(o.changed) < tableSize {
 		o.changed = append(o.changed, r)
@@ -251,8 +252,8 @@ func (o *outlet) owe(r *route, tableSize int) {
 	o.full, o.changed = true, o.changed[:0]
 }
 
-// begin starts the update that is due: the whole table, or else the changes. It returns false if
-// nothing is due.
+// begin starts the update that is due: the whole table, or otherwise the changes. It returns false
+// if no update is due.
 func (o *outlet) begin(t *table) bool {
 	o.news = !o.full
 	if o.full {
@@ -270,7 +271,7 @@ func (o *outlet) begin(t *table) bool {
 	return len(o.sending) > 0
 }
 
-// entry returns the entry of a route for this outlet; false: omit the route.
+// entry returns the entry of a route for this outlet, or false if the outlet omits the route.
 func (o *outlet) entry(r *route) (Entry, bool) {
 	if r.forgotten {
 		return Entry{}, false
@@ -280,8 +281,8 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 		e.Cost = Infinity
 	}
 	if o.version == 0 {
-		// A neighbor with the older entry size gets only /32 routes: without a mask it would read a
-		// network as the network's first address.
+		// A neighbor with the older entry size gets only /32 routes. Without a mask, it would read
+		// a network as the network's first address.
 		return e, o.width != OldEntrySize || r.prefix.IsSingleIP()
 	}
 	if e.Cost < Infinity && r.isOwn() && o.port.isOnLink(r.hop) && !o.port.Addr.IsSingleIP() &&
@@ -291,14 +292,14 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 	return e, !o.hasOldListeners() || o.port.tellable(r.prefix)
 }
 
-// hasOldListeners reports whether a receiver of our messages may know only version 1.
+// hasOldListeners reports whether a receiver of the messages may support only version 1.
 func (o *outlet) hasOldListeners() bool {
 	return !o.port.isIPv6() && (o.version == 1 || !o.answer && o.port.Send == SendCompatible)
 }
 
-// poisons reports whether a route is announced at Infinity (RFC 2453 §3.4.3, split horizon with
-// poisoned reverse). The course's dialect poisons routes from the same neighbor, RIPv2 and
-// RIPng routes from the same link.
+// poisons reports whether the outlet announces a route at Infinity (RFC 2453 §3.4.3, split horizon
+// with poisoned reverse). The course's dialect poisons routes that it learned from the same
+// neighbor. RIPv2 and RIPng poison routes from the same link.
 func (o *outlet) poisons(r *route) bool {
 	switch {
 	case o.leaving:

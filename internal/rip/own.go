@@ -9,24 +9,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// External is a prefix from another source, such as a static route, that RIP announces.
+// External is a prefix from another source that RIP announces, such as a static route.
 type External struct {
 	Prefix netip.Prefix
-	// NextHop and Iface are the router of the prefix. RIPv2 and RIPng announce NextHop on its
-	// own link, so that packets need not pass through us (RFC 2453 §4.4, RFC 2080 §2.1.1; there it
-	// is a link-local address). The zero Addr: packets pass through
-	// us.
+	// NextHop and Iface describe the router of the prefix. RIPv2 and RIPng announce NextHop on its
+	// own link, so that packets need not pass through this router (RFC 2453 §4.4, RFC 2080 §2.1.1;
+	// in RIPng it is a link-local address). If NextHop is the zero Addr, packets pass through this
+	// router.
 	NextHop netip.Addr
 	Iface   int
 	// Tag is the route tag (RFC 2453 §4.2).
 	Tag uint16
-	// Metric is the announced metric, 1 to 15. Zero: as for our own networks.
+	// Metric is the announced metric, 1 to 15. Zero means the metric of own networks.
 	Metric int
 }
 
 // Farewell schedules a last update for an interface that is about to go down, with all prefixes at
-// Infinity. Without it, neighbors would send to us until their routes time out. The caller sends it
-// with Output, then calls SetLocal.
+// Infinity. Without this update, neighbors would use this router until their routes time out. The
+// caller sends it with Output, and then calls SetLocal.
 func (s *Speaker) Farewell(iface int) {
 	for _, o := range s.outlets {
 		if o.iface == iface && o.port.up {
@@ -36,10 +36,10 @@ func (s *Speaker) Farewell(iface int) {
 	}
 }
 
-// SetLocal sets whether the network p of an interface is up; iface -1 is an own network without an
-// interface. If it goes down, the network and all routes learned through the interface are
-// withdrawn at once. If it comes up, the neighbors there are asked for their tables. In RIPng an
-// interface with only a link-local address has the zero Prefix.
+// SetLocal sets whether the network p of an interface is up. The interface -1 stands for an own
+// network without an interface. When a network goes down, the Speaker withdraws it and all routes
+// learned through the interface at once. When it comes up, the Speaker requests the tables of the
+// neighbors there. In RIPng an interface with only a link-local address has the zero Prefix.
 func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	if s.cfg.Dialect != RIPng || p.IsValid() {
 		p = s.cfg.Dialect.mustPrefix(p)
@@ -67,8 +67,8 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	s.adopt(now, p, o)
 }
 
-// SetExternal starts or stops announcing a prefix from another source. A prefix has one External; a
-// new one replaces it.
+// SetExternal starts or stops announcing a prefix from another source. Each prefix has at most one
+// External: a new one replaces it.
 func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
 	p := s.cfg.Dialect.mustPrefix(e.Prefix)
 	if !up {
@@ -82,7 +82,7 @@ func (s *Speaker) SetExternal(now clock.Time, e External, up bool) {
 	s.adopt(now, p, o)
 }
 
-// mustPrefix checks that a prefix belongs to the dialect's family.
+// mustPrefix panics unless a prefix belongs to the dialect's address family.
 func (d Dialect) mustPrefix(p netip.Prefix) netip.Prefix {
 	if !p.IsValid() || p.Addr().Is6() != (d == RIPng) {
 		panic(fmt.Sprintf("BUG: rip: %v is not a prefix of the dialect's family", p))
@@ -90,7 +90,7 @@ func (d Dialect) mustPrefix(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// raisePort introduces us to the neighbors on an interface that came up.
+// raisePort schedules the first messages to the neighbors on an interface that came up.
 func (s *Speaker) raisePort(iface int) {
 	if iface < 0 || iface >= len(s.ports) || s.ports[iface].up {
 		return
@@ -103,7 +103,7 @@ func (s *Speaker) raisePort(iface int) {
 	}
 }
 
-// dropPort cancels messages on an interface that went down, and kills the routes learned there.
+// dropPort cancels the messages on an interface that went down, and kills the routes learned there.
 func (s *Speaker) dropPort(now clock.Time, iface int) {
 	if iface < 0 {
 		return
@@ -127,7 +127,7 @@ func (s *Speaker) dropPort(now clock.Time, iface int) {
 	}
 }
 
-// adopt adds a source of an own prefix. The cheapest source counts.
+// adopt adds a source of an own prefix. The source with the lowest cost is used.
 func (s *Speaker) adopt(now clock.Time, p netip.Prefix, o own) {
 	r := s.table.find(p)
 	if r == nil {
@@ -137,7 +137,7 @@ func (s *Speaker) adopt(now clock.Time, p netip.Prefix, o own) {
 	s.settle(now, r)
 }
 
-// disown removes a source of an own prefix. Without a source the prefix is withdrawn.
+// disown removes a source of an own prefix. If no source is left, it withdraws the prefix.
 func (s *Speaker) disown(now clock.Time, p netip.Prefix, iface int, local bool) {
 	r := s.table.find(p)
 	if r == nil || !r.isOwn() {
@@ -164,7 +164,7 @@ func (s *Speaker) settle(now clock.Time, r *route) {
 	s.publish(now, r)
 }
 
-// removeOwn removes a source from a list: an interface's, or the external one.
+// removeOwn removes a source from a list: that of an interface, or the external one.
 func removeOwn(list []own, iface int, local bool) []own {
 	return slices.DeleteFunc(list, func(o own) bool {
 		return o.local == local && (o.iface == iface || !local)

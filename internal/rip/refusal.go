@@ -1,9 +1,9 @@
 package rip
 
-// Refusal is the reason why a message, or an entry, was refused.
+// Refusal is the reason for rejecting a message or an entry.
 type Refusal uint8
 
-// Taken means accepted. The other reasons refuse messages, and from RefusedFamily on single
+// Taken means accepted. The other reasons reject messages, and from RefusedFamily on single
 // entries.
 const (
 	Taken Refusal = iota
@@ -78,13 +78,13 @@ func (r Refusal) String() string {
 	return refusalNames[r]
 }
 
-// Refused counts the refusals for one reason.
+// Refused is the number of refusals for one reason.
 type Refused struct {
 	Reason Refusal
 	Count  uint64
 }
 
-// Refused lists the reasons that occurred, in a fixed order.
+// Refused returns the counts of the reasons that occurred, in a fixed order.
 func (s *Speaker) Refused() []Refused {
 	var list []Refused
 	for r, n := range s.refused {

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RFC 2453 §3.6 and §4: the bytes of a message.
+// RFC 2453 §3.6 and §4 define the bytes of a message.
 func TestMessage2OnTheWire(t *testing.T) {
 	b := message2(t, rip.Response, 2, "10.5.0.0/16=3#7@10.0.0.9 0.0.0.0/0=16")
 	assert.Equal(t, "02020000"+
@@ -59,7 +59,7 @@ func TestMalformed2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that comes up
+// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that starts
 // multicasts a request for the whole table on every network, and announces its own networks at
 // their cost (RFC 2453 §3.5).
 func TestStart2(t *testing.T) {
@@ -71,7 +71,7 @@ func TestStart2(t *testing.T) {
 	assert.Equal(t, []string{"all/0 ? *", "all/0" + own, "all/1 ? *", "all/1" + own}, x.sent())
 }
 
-// RFC 2453 §3.8: every 30 s, with a new random offset of up to 5 s each time.
+// RFC 2453 §3.8: the period is 30 s with a new random offset of up to 5 s each time.
 func TestPeriodWithOffset(t *testing.T) {
 	x := newBench2(t, plain2())
 	seen := map[time.Duration]bool{}
@@ -88,7 +88,7 @@ func TestPeriodWithOffset(t *testing.T) {
 	assert.Greater(t, len(seen), 150)
 }
 
-// RFC 2453 §3.9.2: the senders whose messages are accepted.
+// RFC 2453 §3.9.2 says which senders' messages are accepted.
 func TestWhoIsHeard(t *testing.T) {
 	response := message2(t, rip.Response, 2, "10.5.0.0/16=3")
 	request := message2(t, rip.Request, 2, "*")
@@ -145,7 +145,7 @@ func TestEntriesAreJudged(t *testing.T) {
 	}
 	x := newBench2(t, prompt())
 	m := message2(t, rip.Response, 2, "10.5.0.0/16=1 10.6.0.0/16=1 10.7.0.0/16=1")
-	m[5], m[24+10] = 9, 1 // a family of its own, a mask with a hole
+	m[5], m[24+10] = 9, 1 // an unknown address family; a mask that is not contiguous
 	require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
 	assert.Equal(t, []rip.Refused{
@@ -161,7 +161,8 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-// RFC 2453 §3.9.2: the cost of the network that the message arrived on is added, up to infinity.
+// RFC 2453 §3.9.2: the Speaker adds the cost of the network that received the message, up to
+// infinity.
 func TestCostOfTheLink(t *testing.T) {
 	cfg := prompt()
 	cfg.Interfaces[0].Cost = 5
@@ -170,7 +171,7 @@ func TestCostOfTheLink(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 via 10.0.0.2 cost 8", "10.6.0.0/16 via 10.0.0.2 cost 15"}, x.learned())
 }
 
-// RFC 2453 §4.4: the next hop of an entry is used if it is on the link.
+// RFC 2453 §4.4: the Speaker uses the next hop of an entry if it is on the link.
 func TestNextHopIsHonoured(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=1@10.0.0.9 10.6.0.0/16=1@10.0.1.2 10.7.0.0/16=1")
@@ -184,8 +185,8 @@ func TestNextHopIsHonoured(t *testing.T) {
 	assert.Equal(t, []string{"10.5.0.0/16 gone"}, x.learned())
 }
 
-// RFC 2453 §4.4: the next hop is announced only on the link that it is on. RFC 2453 §4.2: external
-// routes are announced with their tag, and learned routes keep theirs.
+// RFC 2453 §4.4: the Speaker announces a next hop only on the link that contains it. RFC 2453 §4.2:
+// it announces external routes with their tag, and learned routes keep their tags.
 func TestNextHopAndTagAreSaid(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.SetExternal(x.now, rip.External{
@@ -200,8 +201,7 @@ func TestNextHopAndTagAreSaid(t *testing.T) {
 	assert.Equal(t, []string{"all/0 172.16.0.0/12=16#65001", "all/1 172.16.0.0/12=16#65001"}, x.sent())
 }
 
-// RFC 2453 §3.4.3: a route through one router of a network is poisoned for all routers of that
-// network.
+// RFC 2453 §3.4.3: a route through one router on a link is poisoned for all routers on that link.
 func TestPoisonIsTheLinks(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(c, "10.5.0.0/16=1")
@@ -228,8 +228,8 @@ func TestMoreThan25(t *testing.T) {
 	assert.Equal(t, []int{25, 25, 25, 23}, sizes)
 }
 
-// RFC 2453 §3.10.1: after a triggered update, further changes wait for 1 to 5 s and are sent as one
-// update. A regular update in the meantime replaces it.
+// RFC 2453 §3.10.1: after a triggered update, further changes wait for 1 to 5 s and are then sent
+// as one update. A regular update before that replaces it.
 func TestTriggeredUpdatesAreDamped(t *testing.T) {
 	cfg := plain2()
 	cfg.PeriodicOffset = -1
@@ -257,7 +257,7 @@ func TestTriggeredUpdatesAreDamped(t *testing.T) {
 }
 
 // RFC 2453 §3.10.1: changes wait for at least a second. Changes of the node's own links wait no
-// longer than that.
+// longer than a second.
 func TestOwnLinksAreToldSoon(t *testing.T) {
 	cfg := plain2()
 	cfg.PeriodicOffset = -1
@@ -295,7 +295,7 @@ func TestTimes2(t *testing.T) {
 	assert.NotContains(t, last(x.wait(30*time.Second)), "10.5.0.0/16")
 }
 
-// Hold-down: for a while after a loss, only a shorter path is accepted.
+// With hold-down, only a shorter path is accepted for a while after a loss.
 func TestHoldDown(t *testing.T) {
 	cfg := prompt()
 	cfg.HoldDown = 60 * time.Second

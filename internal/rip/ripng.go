@@ -7,12 +7,13 @@ import (
 
 const (
 	versionNG = 1
-	// nextHopMetric marks an entry that has the next hop of those after it (RFC 2080 §2.1.1).
+	// nextHopMetric marks an entry that contains the next hop of the entries after it (RFC 2080
+	// §2.1.1).
 	nextHopMetric = 0xff
 )
 
-// entryNG is one entry of a RIPng message (RFC 2080 §2.1): 16 bytes of address, then tag, prefix
-// length and metric, 20 bytes as in RIP version 2.
+// entryNG is one entry of a RIPng message (RFC 2080 §2.1): 16 bytes of address, then the tag, the
+// prefix length and the metric. Its 20 bytes are as long as an entry of RIP version 2.
 type entryNG struct {
 	addr   netip.Addr
 	tag    uint16
@@ -33,8 +34,8 @@ func (e *entryNG) append(b []byte) []byte {
 	return append(b, byte(e.bits), e.metric)
 }
 
-// appendEntriesNG appends routes to b. A next hop has an entry before the routes through it; the
-// unspecified address is the sender.
+// appendEntriesNG appends routes to b. A next hop takes an entry before the routes through it. The
+// unspecified address stands for the sender.
 func appendEntriesNG(b []byte, entries []Entry) []byte {
 	var hop netip.Addr
 	for i := range entries {
@@ -53,7 +54,7 @@ func appendEntriesNG(b []byte, entries []Entry) []byte {
 	return b
 }
 
-// decode returns the route of an entry, or the reason why RFC 2080 §2.4.2 ignores it.
+// decode returns the route of an entry, or the reason why RFC 2080 §2.4.2 ignores the entry.
 func (e *entryNG) decode() (Entry, Refusal) {
 	if e.bits > 128 {
 		return Entry{}, RefusedMask

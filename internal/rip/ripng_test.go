@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// benchNG drives a Speaker of RIPng with inputs and outputs as text. It has fe80::1 on both
-// interfaces, as a router with one link-local address on all links does.
+// benchNG drives a RIPng Speaker with text as input and output. The Speaker has fe80::1 on both
+// interfaces, as a router may have one link-local address on all links.
 type benchNG struct {
 	*rip.Speaker
 	tb  testing.TB
@@ -56,8 +56,9 @@ func newBenchNG(tb testing.TB, cfg rip.Config) *benchNG {
 	return x
 }
 
-// messageNG builds a message from "PREFIX=METRIC" with an optional "#TAG", "@NEXTHOP" for an entry
-// with a next hop, and "*" for the request of the whole table. RFC 2080 §2.1 has the layout.
+// messageNG builds a message from "PREFIX=METRIC" entries with an optional "#TAG", "@NEXTHOP" for
+// an entry with a next hop, and "*" for the request of the whole table. RFC 2080 §2.1 defines the
+// layout.
 func messageNG(tb testing.TB, c rip.Command, entries string) []byte {
 	tb.Helper()
 	b := []byte{byte(c), 1, 0, 0}
@@ -136,7 +137,7 @@ func (x *benchNG) hear(from netip.Addr, entries string) {
 	require.Equal(x.tb, rip.Taken, x.say(from, rip.PortNG, messageNG(x.tb, rip.Response, entries)))
 }
 
-// sent drains Output: a line for each message.
+// sent drains Output and returns a line for each message.
 func (x *benchNG) sent() (lines []string) {
 	x.tb.Helper()
 	var m rip.Message
@@ -148,7 +149,7 @@ func (x *benchNG) sent() (lines []string) {
 	return lines
 }
 
-// learned drains NextChange: a line for each route.
+// learned drains NextChange and returns a line for each route.
 func (x *benchNG) learned() (lines []string) {
 	for c, ok := x.NextChange(); ok; c, ok = x.NextChange() {
 		if c.Gone {
@@ -160,7 +161,7 @@ func (x *benchNG) learned() (lines []string) {
 	return lines
 }
 
-// RFC 2080 §2.1: the bytes of a message.
+// RFC 2080 §2.1 defines the bytes of a message.
 func TestMessageNGOnTheWire(t *testing.T) {
 	x := newStillNG(t, plainNG())
 	x.SetExternal(x.now, rip.External{
@@ -178,8 +179,8 @@ func TestMessageNGOnTheWire(t *testing.T) {
 		"20010db8000f00000000000000000000"+"0007"+"30"+"03", hex.EncodeToString(m.Payload))
 }
 
-// RFC 2080 §2.4.1 and §2.5.2: a router that comes up multicasts a request on every link to ff02::9,
-// and its table, each network at its cost.
+// RFC 2080 §2.4.1 and §2.5.2: a router that starts multicasts a request and its table to ff02::9 on
+// every link, each network at its cost.
 func TestStartNG(t *testing.T) {
 	cfg := plainNG()
 	cfg.Interfaces[1].Cost = 3
@@ -287,8 +288,8 @@ func TestEntriesAreJudgedNG(t *testing.T) {
 	}
 }
 
-// RFC 2080 §2.1.1: a next hop is for the entries after it, until the next one. One that is not
-// link-local means the sender.
+// RFC 2080 §2.1.1: a next hop applies to the entries after it, until the next one. A next hop that
+// is not link-local means the sender.
 func TestNextHopNG(t *testing.T) {
 	x := newBenchNG(t, plainNG())
 	x.hear(ngB, "2001:db8:5::/48=1 @fe80::9 2001:db8:6::/48=1 2001:db8:7::/48=1 @:: 2001:db8:8::/48=1"+
@@ -315,8 +316,8 @@ func TestNextHopNG(t *testing.T) {
 	}, x.sent())
 }
 
-// RFC 2080 §2.1: as many entries as the MTU takes, next hops included; without one, those of 1280
-// bytes, which every link takes (RFC 8200 §5). Nothing is lost between
+// RFC 2080 §2.1: a message has as many entries as the MTU allows, including next hops. Without an
+// MTU the limit is 1280 bytes, which every link supports (RFC 8200 §5). Nothing is lost between
 // messages.
 func TestMTUBoundsEntriesNG(t *testing.T) {
 	for mtu, most := range map[int]int{0: 61, 1280: 61, 1500: 72, 92: 2} {
@@ -350,7 +351,7 @@ func TestMTUBoundsEntriesNG(t *testing.T) {
 	}
 }
 
-// RFC 2080 §2.6: split horizon with poisoned reverse, on the link from which the route came.
+// RFC 2080 §2.6: split horizon with poisoned reverse applies on the link that the route came from.
 func TestPoisonedReverseNG(t *testing.T) {
 	x := newBenchNG(t, plainNG())
 	x.hear(ngB, "2001:db8:5::/48=1#9")
@@ -362,7 +363,7 @@ func TestPoisonedReverseNG(t *testing.T) {
 	assert.Equal(t, []string{"2001:db8:5::/48 gone"}, x.learned())
 }
 
-// RFC 2080 §2.3: 30 s, 180 s and 120 s.
+// RFC 2080 §2.3: the timers are 30 s, 180 s and 120 s.
 func TestTimersNG(t *testing.T) {
 	x := newBenchNG(t, plainNG())
 	assert.Equal(t, x.now.Add(30*time.Second), x.Deadline())
@@ -387,8 +388,8 @@ func TestTimersNG(t *testing.T) {
 	assert.InDelta(t, 180.0+120+15, forgotten.Seconds(), 16, "and 120 s at infinity")
 }
 
-// RFC 2080 §2.4.1: a request for everything is answered with the table, others entry by entry
-// without split horizon, to the port that asked.
+// RFC 2080 §2.4.1: the answer to a request for everything is the table. Other requests are answered
+// entry by entry without split horizon. The answer goes to the client's port.
 func TestRequestsNG(t *testing.T) {
 	x := newBenchNG(t, plainNG())
 	x.hear(ngB, "2001:db8:5::/48=1")
@@ -419,7 +420,7 @@ func TestRequestsNG(t *testing.T) {
 	assert.Len(t, x.sent(), 1)
 }
 
-// RFC 2080 §3: authentication is IPsec's. Addresses that cannot be are refused.
+// RFC 2080 §3: RIPng leaves authentication to IPsec. Invalid addresses are rejected.
 func TestConfigNG(t *testing.T) {
 	for name, change := range map[string]func(c *rip.Config){
 		"address 2001:db8::1/64: must be a link-local IPv6 address": func(c *rip.Config) {
@@ -451,8 +452,8 @@ func TestConfigNG(t *testing.T) {
 		messageNG(t, rip.Response, "2001:db8:5::/48=3")))
 }
 
-// FuzzInputNG: any input leaves a Speaker whose messages are well formed, whose metrics are 1 to 16,
-// whose table is within its bound, and which deletes all learned routes in the end.
+// FuzzInputNG checks that for any input all sent messages are well-formed, metrics are 1 to 16, the
+// table does not exceed its limit, and all learned routes are deleted in the end.
 func FuzzInputNG(f *testing.F) {
 	response := messageNG(f, rip.Response, "2001:db8:5::/48=3 @fe80::9 2001:db8:6::/48=1")
 	f.Add(append([]byte{0, byte(len(response))}, response...))

@@ -13,31 +13,31 @@ import (
 var ErrConfig = errors.New("rip: invalid configuration")
 
 // Speaker is the RIP engine of one router. Its owner calls it from one goroutine. After each call
-// it calls Output and NextChange until they return false.
+// the owner calls Output and NextChange until they return false.
 type Speaker struct {
 	cfg      Config
 	ports    []*port
-	outlets  []*outlet // destinations of updates, in the order of the configuration
+	outlets  []*outlet // destinations of updates, in the configured order
 	answers  []*outlet // destinations of responses to requests
 	replies  []reply
-	gateways map[Neighbor]*gateway // those we know
+	gateways map[Neighbor]*gateway // routers that are configured or have sent a message
 	table    table
 
 	started   bool
-	periodic  clock.Time // the next full update
+	periodic  clock.Time // time of the next full update
 	askAt     clock.Time // when to request tables because of lost routes
 	asked     clock.Time // when tables were last requested
 	news      bool       // changes wait for heldUntil
 	heldUntil clock.Time
-	toldAt    clock.Time // the last triggered update
+	toldAt    clock.Time // time of the last triggered update
 
-	changes  []*route // changes for the owner
+	changes  []*route // changes that NextChange returns
 	counters Counters
 	refused  [numRefusals]uint64
 	events   []Event
 	watched  bool
 
-	parsed  []Entry // memory of ParsePacket
+	parsed  []Entry // memory that ParsePacket uses
 	parsed2 []Entry2
 	entries []Entry // entries of the message that is being built
 	payload []byte  // the message that Output returned last
@@ -52,16 +52,16 @@ type Change struct {
 	Gone    bool // the route was removed; only Prefix is set
 }
 
-// Counters count since NewSpeaker.
+// Counters count events since NewSpeaker.
 type Counters struct {
 	RequestsIn, ResponsesIn   uint64
 	RequestsOut, ResponsesOut uint64
-	TriggeredOut              uint64 // part of ResponsesOut: triggered updates
+	TriggeredOut              uint64 // triggered updates, also part of ResponsesOut
 	EntriesIn, EntriesOut     uint64
 	Expired                   uint64 // routes that timed out
 }
 
-// NewSpeaker returns a Speaker that is silent until Start.
+// NewSpeaker returns a Speaker that sends nothing until Start.
 func NewSpeaker(cfg Config) (*Speaker, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -95,8 +95,8 @@ func NewSpeaker(cfg Config) (*Speaker, error) {
 	return s, nil
 }
 
-// Start sends every neighbor a request (RFC 2453 §3.9.1) and our table, as the course's nodes do,
-// and starts the periodic updates.
+// Start sends every neighbor a request (RFC 2453 §3.9.1) and the table, as the course's nodes do.
+// It also starts the periodic updates.
 func (s *Speaker) Start(now clock.Time) {
 	s.started = true
 	s.periodic = now.Add(s.period())
@@ -108,7 +108,7 @@ func (s *Speaker) Start(now clock.Time) {
 	}
 }
 
-// period draws the time to the next full update. RFC 2453 §3.8: the random offset keeps routers
+// period draws the time to the next full update. RFC 2453 §3.8: a random offset prevents routers
 // from synchronizing.
 func (s *Speaker) period() time.Duration {
 	if s.cfg.PeriodicOffset <= 0 {
@@ -122,7 +122,7 @@ func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)+1))
 }
 
-// Deadline returns when to call Advance next.
+// Deadline returns the time for the next call of Advance.
 func (s *Speaker) Deadline() clock.Time {
 	t := clock.Earliest(s.periodic, s.table.next(), s.askAt)
 	if s.news && s.heldUntil != clock.Never {
@@ -147,7 +147,7 @@ func (s *Speaker) Advance(now clock.Time) {
 	if s.periodic.Due(now) {
 		period := s.period()
 		s.periodic = s.periodic.Add(period)
-		if s.periodic.Due(now) { // the caller was late: no burst to catch up
+		if s.periodic.Due(now) { // if the caller was late, skip the missed updates
 			s.periodic = now.Add(period)
 		}
 		for _, o := range s.outlets {
@@ -168,8 +168,8 @@ func (s *Speaker) expire(now clock.Time, r *route) {
 	}
 }
 
-// NextChange returns the next change of the learned routes; false: none. Our own networks are not
-// included.
+// NextChange returns the next change of the learned routes, or false if there is no change. It does
+// not return the router's own networks.
 func (s *Speaker) NextChange() (Change, bool) {
 	for len(s.changes) > 0 {
 		r := s.changes[0]
@@ -194,13 +194,13 @@ func (s *Speaker) NextChange() (Change, bool) {
 	return Change{}, false
 }
 
-// Counters returns the counters.
+// Counters returns the Speaker's counters.
 func (s *Speaker) Counters() Counters { return s.counters }
 
-// Timers returns the present times.
+// Timers returns the current timers.
 func (s *Speaker) Timers() Timers { return s.cfg.Timers }
 
-// SetTimers changes the times. Running timers keep their deadlines, except that the next full
+// SetTimers changes the timers. Running timers keep their deadlines, except that the next full
 // update is at most a new period away.
 func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
 	t = t.WithDefaults(s.cfg.Dialect)
@@ -228,8 +228,8 @@ func (s *Speaker) kill(now clock.Time, r *route) {
 
 // askLater schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1: routers
 // send requests "to fill in their routing tables as quickly as possible", which saves up to a
-// period. A delay lets the withdrawal reach neighbors that still have the old route. At most one
-// request a period limits the load of a flapping link.
+// period. A delay lets the withdrawal reach neighbors that still have the old route. The limit of
+// one request per period bounds the load of a flapping link.
 func (s *Speaker) askLater(now clock.Time) {
 	tooSoon := s.asked != clock.Never && now.Sub(s.asked) < s.cfg.Periodic
 	if s.started && s.askAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
@@ -248,7 +248,7 @@ func (s *Speaker) ask(now clock.Time) {
 	}
 }
 
-// publish queues a changed route for the owner and every neighbor.
+// publish queues a changed route for the owner and for every neighbor.
 func (s *Speaker) publish(now clock.Time, r *route) {
 	r.changedAt = now
 	if !r.unsaid {
@@ -263,8 +263,9 @@ func (s *Speaker) publish(now clock.Time, r *route) {
 	}
 }
 
-// release sends the queued changes everywhere when their delay has passed. RFC 2453 §3.10.1: after
-// a triggered update the next one waits for a random time and contains all changes until then.
+// release sends the queued changes to all outlets when their delay has passed. RFC 2453 §3.10.1:
+// after a triggered update the next one waits for a random time and contains all changes until
+// then.
 func (s *Speaker) release(now clock.Time) {
 	if !s.news || s.heldUntil != clock.Never && now < s.heldUntil {
 		return
@@ -281,8 +282,8 @@ func (s *Speaker) release(now clock.Time) {
 	}
 }
 
-// hurry shortens the delay of triggered updates to the minimum of RFC 2453 §3.10.1 for changes of
-// our own links, because packets are lost until a dead link is withdrawn.
+// hurry shortens the delay of triggered updates to the minimum of RFC 2453 §3.10.1. It is for
+// changes of the router's own links, because packets are lost until a dead link is withdrawn.
 func (s *Speaker) hurry() {
 	if s.heldUntil != clock.Never {
 		s.heldUntil = min(s.heldUntil, s.toldAt.Add(max(s.cfg.TriggerMin, 0)))

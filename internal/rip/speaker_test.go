@@ -14,14 +14,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// The neighbors of the Speaker under test: b is on interface 0, c and d are on interface 1.
+// These are the neighbors of the Speaker under test: b is on interface 0, c and d are on interface
+// 1.
 var (
 	b = netip.MustParseAddr("10.0.0.2")
 	c = netip.MustParseAddr("10.0.1.2")
 	d = netip.MustParseAddr("10.0.1.3")
 )
 
-// bench drives one Speaker with inputs and outputs as text.
+// bench drives one Speaker with text as input and output.
 type bench struct {
 	*rip.Speaker
 	tb  testing.TB
@@ -38,7 +39,7 @@ func newBench(tb testing.TB, cfg rip.Config) *bench {
 	return x
 }
 
-// newStill is newBench without the start.
+// newStill is like newBench, but does not start the Speaker.
 func newStill(tb testing.TB, cfg rip.Config) *bench {
 	tb.Helper()
 	cfg.Neighbors = []rip.Neighbor{{Addr: b, Iface: 0}, {Addr: c, Iface: 1}, {Addr: d, Iface: 1}}
@@ -50,7 +51,7 @@ func newStill(tb testing.TB, cfg rip.Config) *bench {
 	return x
 }
 
-// Input calls the Speaker's Input with a message in the course's dialect.
+// Input passes a message of the course's dialect to the Speaker.
 func (x *bench) Input(now clock.Time, from netip.Addr, iface int, payload []byte) bool {
 	return x.Speaker.Input(now, netip.AddrPortFrom(from, 0), iface, payload) == rip.Taken
 }
@@ -59,7 +60,7 @@ func (x *bench) local(prefix string, iface int, up bool) {
 	x.SetLocal(x.now, netip.MustParsePrefix(prefix), iface, up)
 }
 
-// hear gives the Speaker a response: "PREFIX=COST PREFIX=COST …".
+// hear delivers a response with the entries "PREFIX=COST PREFIX=COST …".
 func (x *bench) hear(from netip.Addr, entries string) {
 	x.tb.Helper()
 	require.True(x.tb, x.Input(x.now, from, ifaceOf(from), response(x.tb, 12, entries)))
@@ -81,7 +82,7 @@ func response(tb testing.TB, size int, entries string) []byte {
 	return p.Append(nil)
 }
 
-// sent drains Output: one line per message, "b PREFIX=COST …", or "b ?" for a request.
+// sent drains Output and returns one line per message: "b PREFIX=COST …", or "b ?" for a request.
 func (x *bench) sent() (lines []string) {
 	x.tb.Helper()
 	var m rip.Message
@@ -102,7 +103,7 @@ func (x *bench) sent() (lines []string) {
 	return lines
 }
 
-// learned drains NextChange: "PREFIX via ADDR cost N" or "PREFIX gone".
+// learned drains NextChange. Its lines are "PREFIX via ADDR cost N" or "PREFIX gone".
 func (x *bench) learned() (lines []string) {
 	for ch, ok := x.NextChange(); ok; ch, ok = x.NextChange() {
 		if ch.Gone {
@@ -127,7 +128,7 @@ func (x *bench) wait(d time.Duration) {
 }
 
 func TestStartAsksAndTells(t *testing.T) {
-	// RFC 2453 §3.9.1. The nodes of this family announce their table right after the request.
+	// RFC 2453 §3.9.1. The course's nodes announce their table right after the request.
 	x := newStill(t, rip.Config{})
 	assert.Empty(t, x.sent(), "silent before")
 	x.Start(x.now)
@@ -207,7 +208,7 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 
 func TestBackPressureKeepsAndBounds(t *testing.T) {
 	x := newBench(t, rip.Config{})
-	for i := range 10_000 { // a route that flaps while the link accepts nothing
+	for i := range 10_000 { // a route that flaps while the link is blocked
 		x.hear(b, fmt.Sprintf("10.5.0.0/16=%d", i%2))
 	}
 	own := " 10.0.0.0/24=0 10.0.1.0/24=0"
@@ -229,7 +230,7 @@ func TestBackPressureKeepsAndBounds(t *testing.T) {
 
 func TestForgottenWhileItWaited(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
-	for i := range 5 { // or the changes would be as many as the table's routes
+	for i := range 5 { // otherwise there are as many changes as routes
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
 	}
 	x.sent()
@@ -383,7 +384,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	}
 	lose()
 	quiet(499 * time.Millisecond)
-	lose() // which does not postpone it
+	lose() // does not postpone the request
 	x.wait(time.Millisecond)
 	assert.Equal(t, []string{"b ?", "c ?", "d ?"}, x.sent())
 
@@ -391,7 +392,7 @@ func TestAskingForAnotherWay(t *testing.T) {
 	lose()
 	quiet(9 * time.Second)
 	lose()
-	x.wait(500 * time.Millisecond) // the periodic update
+	x.wait(500 * time.Millisecond) // sends the periodic update
 	assert.Len(t, x.sent(), 3)
 	quiet(500 * time.Millisecond)
 	lose()

@@ -9,30 +9,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// route is the route of one prefix: own if own is not empty, learned if via is set, otherwise dead.
+// route is the route of one prefix. It is own if own is not empty, learned if via is set, and
+// otherwise dead.
 type route struct {
 	prefix netip.Prefix
 	key    key    // keyOf(prefix)
 	cost   int    // Infinity if dead
-	tag    uint16 // RFC 2453 §4.2: kept and passed on
+	tag    uint16 // RFC 2453 §4.2: kept and announced
 	hop    netip.Addr
 	via    *gateway // the router that announced it
 	own    []own    // sources of an own prefix, the best first
 
-	due        clock.Time // learned: when it expires; dead: when it is deleted
+	due        clock.Time // learned: time of expiry; dead: time of deletion
 	queue      *queue     // the timer queue that contains it
 	prev, next *route
 	changedAt  clock.Time
-	heldUntil  clock.Time // dead: until then only a cost below lost is accepted
+	heldUntil  clock.Time // dead: before this time only a cost below lost is accepted
 	lost       int
 
-	forgotten bool // removed from the table, though a list may still contain it
-	unsaid    bool // in Speaker.changes
-	installed bool // the owner's routing table has it
+	forgotten bool // removed from the table; some list may still contain it
+	unsaid    bool // contained in Speaker.changes
+	installed bool // the owner's routing table contains the route
 }
 
-// own is a source of an own prefix: an interface that is up, or an External of the owner (then
-// iface is -1 or the interface of its next hop).
+// own is a source of an own prefix: an interface that is up, or an External of the owner. For an
+// External, iface is -1 or the interface of its next hop.
 type own struct {
 	iface int
 	cost  int
@@ -43,18 +44,17 @@ type own struct {
 
 func (r *route) isOwn() bool { return len(r.own) > 0 }
 
-// table holds the routes by prefix, and two queues by time of expiry and deletion.
+// table contains the routes by prefix, and two queues of the times of expiry and deletion.
 type table struct {
 	byPrefix map[key]*route
-	all      []*route // sorted routes, some perhaps forgotten; never changed in place
+	all      []*route // sorted, with some forgotten routes; never changed in place
 	added    []*route // routes not yet in all
 	holes    bool     // all contains forgotten routes
 	learned  queue
 	dead     queue
 }
 
-// key is a prefix as numbers, which are faster to look up: the halves of the address and the
-// prefix length.
+// key is a prefix as numbers, for fast lookups: the halves of the address and the prefix length.
 type key struct{ hi, lo, bits uint64 }
 
 func keyOf(p netip.Prefix) key {
@@ -88,7 +88,8 @@ func (t *table) forget(r *route) {
 	delete(t.byPrefix, r.key)
 }
 
-// sorted returns all routes in order. The slice stays valid: a changed table returns a new one.
+// sorted returns all routes in order. The slice stays valid: after a change sorted returns a new
+// one.
 func (t *table) sorted() []*route {
 	if len(t.added) == 0 && !t.holes {
 		return t.all
@@ -134,11 +135,12 @@ func (t *table) unschedule(r *route) {
 	r.due = clock.Never
 }
 
-// next returns when the first route expires or is deleted.
+// next returns the next time at which a route expires or is deleted.
 func (t *table) next() clock.Time { return clock.Earliest(t.learned.first(), t.dead.first()) }
 
 // queue is a list of routes by deadline. All routes of a queue have the same lifetime, so a new one
-// nearly always belongs at the end. The cost of a refresh does not depend on the size of the table.
+// nearly always belongs at the end, and the cost of a refresh does not depend on the size of the
+// table.
 type queue struct{ head, tail *route }
 
 func (q *queue) first() clock.Time {
