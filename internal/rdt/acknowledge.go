@@ -2,8 +2,8 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// acknowledge processes an acknowledgment: everything before p.sequence has arrived, and for an
-// echo also p.arrived.
+// acknowledge processes an acknowledgment: all packets before p.sequence have arrived, and for an
+// echo also packet p.arrived.
 func (s *Sender) acknowledge(now clock.Time, p *packet) Drop {
 	ahead := p.sequence - s.flight.una
 	old := int32(ahead) < 0
@@ -28,9 +28,9 @@ func (s *Sender) acknowledge(now clock.Time, p *packet) Drop {
 	return dropNone
 }
 
-// duplicate counts an acknowledgment without news. As in the document, the count restarts after
-// each retransmission, so a packet that is lost twice is retransmitted twice; but so is one that is
-// only in flight.
+// duplicate counts an acknowledgment without new information. As in the document, the count
+// restarts after each retransmission, so a packet that is lost twice is retransmitted twice. A
+// packet that is still in flight may also be retransmitted.
 func (s *Sender) duplicate() {
 	if s.cfg.Selective {
 		return
@@ -46,8 +46,8 @@ func (s *Sender) duplicate() {
 	}
 }
 
-// arrived uses the packet and timestamp of an echo. It measures only answers to the last
-// transmission of a packet, so that a receiver cannot invent a round trip.
+// arrived uses the packet and timestamp of an echo. It measures only echoes of the last
+// transmission of a packet, so a receiver cannot forge a round-trip time.
 func (s *Sender) arrived(now clock.Time, p *packet) {
 	r := s.flight.at(p.arrived)
 	last := r.place != placeNone && r.sentAt == p.stamp
@@ -65,7 +65,7 @@ func (s *Sender) arrived(now clock.Time, p *packet) {
 	}
 }
 
-// overtaken declares packets lost that were sent Duplicates transmissions before one that has
+// overtaken marks packets as lost if they were sent Duplicates transmissions before one that has
 // arrived (the packet threshold of RFC 9002 §6.1.1).
 func (s *Sender) overtaken(serial uint64) {
 	for {

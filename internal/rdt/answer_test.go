@@ -23,9 +23,9 @@ func answer(t *testing.T, e engine) string {
 	return hex.EncodeToString(b)
 }
 
-// Every data packet is answered with the next expected number: new packets, repeated ones, those
-// beyond the window and, once the flow has begun, corrupted ones. A packet that requests an echo
-// gets one, unless it was discarded.
+// The receiver answers every data packet with the next expected number: new packets, duplicates,
+// those beyond the window and, once the flow has begun, corrupted ones. If a packet requests an
+// echo, the answer is an echo, unless the packet was discarded.
 func TestWhatAReceiverAnswers(t *testing.T) {
 	cfg := small
 	cfg.Push = true
@@ -68,7 +68,7 @@ func TestWhatAReceiverAnswers(t *testing.T) {
 	}
 }
 
-// retransmissions returns the times at which a sender into a black hole sends.
+// retransmissions returns the times at which a sender without a receiver sends.
 func retransmissions(t *testing.T, cfg rdt.Config) (list []time.Duration) {
 	t.Helper()
 	s, err := rdt.NewSender(cfg, [][]byte{{}})
@@ -101,7 +101,7 @@ func TestWhenItIsSentAgain(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 11 * s}, retransmissions(t, cfg))
 }
 
-// A sender that was idle for long is not treated as one without progress.
+// An idle time of the sender does not count as time without progress.
 func TestAPauseIsNotSilence(t *testing.T) {
 	s, err := rdt.NewSender(small, [][]byte{{}, {}})
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAPauseIsNotSilence(t *testing.T) {
 	}
 }
 
-// Data that compression would not shorten is sent uncompressed.
+// The sender does not compress data that would not become shorter.
 func TestNothingIsCompressedInVain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 50_000)
@@ -138,8 +138,8 @@ func TestNothingIsCompressedInVain(t *testing.T) {
 	assert.Equal(t, sizes[0], sizes[1])
 }
 
-// InOrder holds an object back until all earlier data has arrived. Packets that arrive meanwhile do
-// not change a complete object.
+// InOrder holds an object back until all earlier data has arrived. Packets that arrive in the
+// meantime do not change a complete object.
 func TestACompleteObjectIsHeldBack(t *testing.T) {
 	cfg := small
 	cfg.InOrder = true

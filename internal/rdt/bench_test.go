@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// BenchmarkFlow is a packet there and its acknowledgment back, through both engines.
+// BenchmarkFlow measures a packet and its acknowledgment through both engines.
 func BenchmarkFlow(b *testing.B) {
 	for _, sum := range []rdt.Checksum{rdt.MD5, rdt.CRC32C} {
 		b.Run(sum.String(), func(b *testing.B) {

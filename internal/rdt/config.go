@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// The errors of this package.
+// These are the errors of this package.
 var (
 	// ErrConfig is wrapped by the errors of NewSender and NewReceiver about a Config.
 	ErrConfig = errors.New("rdt: invalid configuration")
 	// ErrObject is wrapped by errors about an object or a request.
 	ErrObject = errors.New("rdt: invalid object")
-	// ErrSilent ends a flow, and its incomplete objects, after Config.Patience without progress at
+	// ErrSilent ends a flow and its incomplete objects after Config.Patience without progress at
 	// the other end.
 	ErrSilent = errors.New("rdt: the peer does not answer")
 	// ErrAbsent is the error of an object that the sender does not have.
@@ -38,43 +38,43 @@ const (
 	MaxObject = 1<<32 - 1
 )
 
-// Config configures a flow. Both ends need the same Payload, Window and Checksum. The comments of
-// the other fields name their end. The zero Config is the document's.
+// Config configures a flow. Payload, Window and Checksum must be the same at both ends. The
+// comments of the other fields name their end. The zero Config is the protocol of the document.
 type Config struct {
-	// Payload is the maximum number of an object's bytes in a packet. Zero means 1325.
+	// Payload is the maximum number of bytes of an object in a packet. Zero means 1325.
 	Payload int
-	// Window is the maximum number of unacknowledged packets. Zero means 1120. Nothing paces them,
-	// so they may all arrive at once, and the receiver's socket needs a buffer for them. 1120
-	// packets of 1325 bytes need 1.6 MB.
+	// Window is the maximum number of unacknowledged packets. Zero means 1120. Packets are not
+	// paced, so they may all arrive at once, and the receiver's socket needs a buffer for them.
+	// 1120 packets of 1325 bytes need 1.6 MB.
 	Window int
 	// Checksum is the checksum of packets. Zero means MD5.
 	Checksum Checksum
 
-	// Timeout is the sender's retransmission timeout, and how long the receiver waits for the
-	// answer to a request. Zero means 1 s.
+	// Timeout is the sender's retransmission timeout, and the time that the receiver waits for an
+	// answer to its request. Zero means 1 s.
 	Timeout time.Duration
-	// Adaptive derives the sender's timeout from the round trips; Timeout is the initial value.
+	// Adaptive derives the sender's timeout from round-trip times. Timeout is the initial value.
 	Adaptive bool
-	// MinTimeout and MaxTimeout limit the adaptive timeout. Zero means 10 ms, and twice Timeout.
+	// MinTimeout and MaxTimeout limit the adaptive timeout. Zero means 10 ms and twice Timeout.
 	MinTimeout, MaxTimeout time.Duration
-	// Duplicates is the number of duplicate acknowledgments that indicate a loss; with Selective,
-	// the number of later packets that have arrived. Zero means 3.
+	// Duplicates is the number of duplicate acknowledgments that indicate a loss. With Selective it
+	// is the number of later packets that have arrived. Zero means 3.
 	Duplicates int
-	// Selective requests acknowledgments that name the received packet, so that the sender
+	// Selective requests acknowledgments that identify the received packet, so that the sender
 	// retransmits only lost packets.
 	Selective bool
-	// Compress makes the sender compress each chunk that becomes shorter (RFC 1950).
+	// Compress makes the sender compress chunks that become shorter (RFC 1950).
 	Compress bool
-	// Interleave makes the sender send its objects in turn, a packet each, instead of one after the
-	// other.
+	// Interleave makes the sender take turns between its objects, one packet each, instead of
+	// sending one object after the other.
 	Interleave bool
 	// Trust lets a Server send a whole window to an address that has only sent a request, as the
-	// document's does. Otherwise it sends 4 kB, and the rest after an answer, so that forged
-	// requests cause no flood.
+	// document's server does. Otherwise it sends 4 kB first and the rest after an answer, so that
+	// forged requests cause no flood.
 	Trust bool
 
 	// InOrder makes the receiver hold a complete object until everything that was sent before its
-	// end has arrived, as in a single stream: head-of-line blocking, for comparison.
+	// end has arrived. It shows the head-of-line blocking of a single stream.
 	InOrder bool
 	// Push means that the sender starts without a request.
 	Push bool
@@ -82,7 +82,7 @@ type Config struct {
 	// MiB.
 	MaxBytes int
 	// Linger is how long a complete receiver still answers after the last packet, because its last
-	// acknowledgment may be lost. Zero means 8 times Timeout.
+	// acknowledgment may have been lost. Zero means 8 times Timeout.
 	Linger time.Duration
 
 	// Patience is how long either end waits without progress. Zero means 30 s.

@@ -8,11 +8,11 @@ import (
 	"hash/crc32"
 )
 
-// Checksum is the checksum of packets. It does not authenticate: an attacker can compute it.
+// Checksum is the checksum of packets. It provides no authentication: an attacker can compute it.
 type Checksum uint8
 
-// The checksums. A corrupted packet passes the first with a probability of 2^-128, and the second,
-// which is much cheaper, with 2^-32.
+// These are the checksums. A corrupted packet passes MD5 with a probability of 2^-128, and CRC32C,
+// which is much faster, with 2^-32.
 const (
 	MD5    Checksum = iota // the document's, RFC 1321; 16 bytes
 	CRC32C                 // that of RFC 9260 §6.8; 4 bytes

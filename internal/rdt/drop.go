@@ -3,13 +3,13 @@ package rdt
 // Drop is the reason why a packet, or its contents, was dropped.
 type Drop uint8
 
-// The reasons.
+// These are the reasons.
 const (
 	dropNone     Drop = iota
 	DropLength        // invalid length
 	DropChecksum      // wrong checksum
 	DropState         // an invalid combination of flags
-	DropKind          // for the other end
+	DropKind          // meant for the other end
 	DropRequest       // a request with an invalid list
 	DropOldAck        // older than an acknowledgment that was already processed
 	DropWildAck       // acknowledges packets that were never sent
@@ -18,9 +18,9 @@ const (
 	DropStream        // an object that was not requested
 	DropFinished      // the object is already finished
 	DropOffset        // the chunk is outside its object
-	DropSqueezed      // does not decompress, or is too long
+	DropSqueezed      // cannot be decompressed, or is too long
 	DropMemory        // the object exceeds the receiver's memory limit
-	DropAckQueue      // the oldest of too many queued acknowledgments
+	DropAckQueue      // the queue of acknowledgments is full: the oldest is dropped
 	DropClosed        // the flow has ended
 	dropCount
 )

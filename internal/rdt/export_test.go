@@ -2,7 +2,7 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// Tests and fuzzers need these to write packets that no engine sends.
+// Tests and fuzzers use these to build packets that no engine sends.
 const (
 	StateEnd      = uint16(stateEnd)
 	StateSqueezed = uint16(stateSqueezed)
@@ -37,7 +37,7 @@ func (r Raw) render(cfg Config, k kind) []byte {
 	})
 }
 
-// Squeeze returns b compressed as by a sender.
+// Squeeze compresses b as a sender does.
 func Squeeze(b []byte) []byte {
 	var s squeezer
 	short, _ := s.squeeze(b)

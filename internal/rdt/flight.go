@@ -6,11 +6,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// place is the list that contains a record.
+// place says which list contains a record.
 type place uint8
 
 const (
-	placeNone place = iota // delivered, or unused
+	placeNone place = iota // delivered or unused
 	placeSent              // waits for its acknowledgment
 	placeLost              // waits for retransmission
 	placeCount
@@ -25,13 +25,13 @@ type record struct {
 	serial     uint64     // number of the last transmission in the flow
 }
 
-// list is a list of records by index; -1: none.
+// list is a list of records by index. The index -1 stands for no record.
 type list struct{ head, tail int32 }
 
 // flight is the sender's window of unacknowledged packets. All its operations take constant time.
 type flight struct {
 	ring     []record // a power of two, at least the window
-	una, nxt uint32   // the first unacknowledged, and the next new number
+	una, nxt uint32   // the first unacknowledged and the next unused number
 	lists    [placeCount]list
 }
 
@@ -52,7 +52,7 @@ func (f *flight) index(seq uint32) int32 { return int32(seq & uint32(len(f.ring)
 
 func (f *flight) at(seq uint32) *record { return &f.ring[f.index(seq)] }
 
-// sequence returns the number of the record at index i.
+// sequence returns the sequence number of the record at index i.
 func (f *flight) sequence(i int32) uint32 {
 	return f.una + (uint32(i)-f.una)&uint32(len(f.ring)-1)
 }
@@ -65,7 +65,7 @@ func (f *flight) first(p place) (*record, uint32, bool) {
 	return &f.ring[i], f.sequence(i), true
 }
 
-// move moves the record of seq to the end of a list, or to none.
+// move moves the record of seq to the end of a list, or out of all lists.
 func (f *flight) move(seq uint32, to place) {
 	i := f.index(seq)
 	f.unlink(i)

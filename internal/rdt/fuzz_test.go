@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// A fuzzer's program is a list of steps of 12 bytes: the operation, its amount, and the fields of a
-// packet with a valid checksum.
+// A program for the fuzzer is a list of steps of 12 bytes: the operation, its amount, and the
+// fields of a packet with a valid checksum.
 const stepLen = 12
 
 type step struct {
@@ -21,7 +21,7 @@ type step struct {
 	rest    []byte
 }
 
-// near makes a sequence number or offset that is near a border for small numbers.
+// near converts small numbers to sequence numbers or offsets near a limit.
 func near(b []byte) uint32 { return uint32(int32(int16(binary.BigEndian.Uint16(b)))) }
 
 func program(data []byte, do func(s *step)) {
@@ -132,7 +132,7 @@ func FuzzSender(f *testing.F) {
 	})
 }
 
-// drain takes all packets that the engine has to send now. Their number must be bounded.
+// drain takes all packets that the engine can send now. It fails if there are more than most.
 func drain(t *testing.T, e engine, now clock.Time, most int) {
 	t.Helper()
 	for n := 0; ; n++ {

@@ -13,9 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// mute makes a server send to an address that never answers, until the server forgets it, and
-// returns the number of bytes sent. If blind is not nil, the address acknowledges each packet with
-// blind(packets sent so far), without having received any.
+// mute makes a server send to an address that never answers, until the server forgets that address.
+// It returns the number of bytes sent. If blind is not nil, the address acknowledges each packet
+// with blind(packets sent so far), without having received any.
 func mute(c *counter, blind func(sent uint32) []byte) (bytes int) {
 	sent := uint32(0)
 	for len(c.server.Flows(c.now)) > 0 {
@@ -34,9 +34,10 @@ func mute(c *counter, blind func(sent uint32) []byte) (bytes int) {
 	return bytes
 }
 
-// A client that forges the source address of a request makes the server send 4 kB to the victim,
-// and not a window again and again (RFC 9000 §8.1 describes the same risk). Acknowledgments without
-// proof that a packet arrived change nothing. With Trust the server sends the whole window.
+// A client that forges the source address of a request makes the server send only 4 kB to the
+// victim, and not one window after another (RFC 9000 §8.1 describes the same risk). Acknowledgments
+// do not change this if they do not prove that a packet arrived. With Trust the server sends the
+// whole window.
 func TestAForgedRequestMakesNoFlood(t *testing.T) {
 	cfg := rdt.Config{Adaptive: true, Patience: 10 * time.Second}
 	request := rdt.Raw{State: rdt.StateRequest, Payload: []byte{0, 1}}.Data(cfg)
@@ -59,7 +60,7 @@ func TestAForgedRequestMakesNoFlood(t *testing.T) {
 		assert.GreaterOrEqual(t, got, row.least, name)
 		assert.LessOrEqual(t, got, row.most, name)
 	}
-	// A repeated request adds a packet, because the first ones may all have been lost.
+	// A repeated request allows one more packet, because the first ones may all have been lost.
 	cfg.Trust = false
 	c := open(t, cfg, named("a", text(1, 3_000_000)))
 	for range 3 {
@@ -68,7 +69,8 @@ func TestAForgedRequestMakesNoFlood(t *testing.T) {
 	assert.Equal(t, 6, mute(c, nil)/1361)
 }
 
-// With the document's fixed timeout no echoes are requested: any acknowledgment opens the window.
+// With the document's fixed timeout the sender requests no echoes. Any acknowledgment opens the
+// window.
 func TestAnAcknowledgmentProves(t *testing.T) {
 	cfg := rdt.Config{Window: 100}
 	c := open(t, cfg, named("a", text(1, 3_000_000)))
@@ -85,8 +87,8 @@ func TestAnAcknowledgmentProves(t *testing.T) {
 	assert.Equal(t, 97, count())
 }
 
-// An invalid request creates no flow, which would never end: one with too many objects, or with
-// half a number.
+// An invalid request creates no flow, because that flow would never end: one with too many objects,
+// or one that ends in the middle of a number.
 func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 	cfg := rdt.Config{}
 	c := open(t, cfg, named("a", text(1, 5000)))
@@ -98,7 +100,7 @@ func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 	assert.Equal(t, uint64(6), c.server.Info().Strange)
 }
 
-// A listing longer than clients accept is an error when the server is created.
+// A listing that is longer than clients accept is an error of NewServer.
 func TestAListingHasAnEnd(t *testing.T) {
 	var objects []rdt.Object
 	for i := range 16_500 {

@@ -14,14 +14,14 @@ import (
 
 var small = rdt.Config{Payload: 100, Window: 64, MaxBytes: 10_000}
 
-// The effect of one packet on a receiver of object 1.
+// Each case is the effect of one packet on a receiver of object 1.
 func TestWhatEndsAtAReceiver(t *testing.T) {
 	flipped := rdt.Raw{Stream: 1, Payload: []byte("x")}.Data(small)
 	flipped[len(flipped)-1] ^= 1
 	for name, c := range map[string]struct {
 		b    []byte
 		drop rdt.Drop
-		err  error // of the object
+		err  error // error of the object
 	}{
 		"empty":           {nil, rdt.DropLength, nil},
 		"half a header":   {make([]byte, 35), rdt.DropLength, nil},
@@ -80,7 +80,7 @@ func TestWhatEndsAtAReceiver(t *testing.T) {
 	}
 }
 
-// Contradictory chunks fail their own object only.
+// Chunks that contradict each other fail only their own object.
 func TestContradictions(t *testing.T) {
 	part := func(seq, offset uint32, n int) rdt.Raw {
 		return rdt.Raw{Stream: 1, Sequence: seq, Offset: offset, Payload: make([]byte, n)}
@@ -111,7 +111,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// An object of more than MaxBytes fails. Objects that the owner has already read do not count.
+// An object of more than MaxBytes fails. Objects that the owner has read no longer count.
 func TestWhatTheReceiverHoldsIsBounded(t *testing.T) {
 	objects := [][]byte{text(1, 9000), text(2, 9000), text(3, 10_001)}
 	s, r := pair(t, small, objects)
@@ -144,7 +144,7 @@ func TestAcknowledgmentsThatNobodyFetchesAreBounded(t *testing.T) {
 	assert.Equal(t, rdt.MaxAcks, n)
 }
 
-// The effect of one packet on a sender of two packets, numbers 5 and 6.
+// Each case is the effect of one packet on a sender of two packets, numbers 5 and 6.
 func TestWhatEndsAtASender(t *testing.T) {
 	request := rdt.Raw{Sequence: 5, State: rdt.StateRequest, Payload: []byte{0, 0}}
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestWhatEndsAtASender(t *testing.T) {
 	}
 }
 
-// A sender gives up a receiver that acknowledges every packet selectively but never advances.
+// A sender gives up on a receiver that acknowledges every packet selectively but never advances.
 func TestASenderLeavesAReceiverThatMakesNoProgress(t *testing.T) {
 	cfg := small
 	cfg.Selective = true

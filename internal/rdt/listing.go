@@ -10,19 +10,20 @@ import (
 )
 
 // A server of named objects lists them in object 0, which is text. The first line has the server's
-// parameters, each further line an object, from number 1 on:
+// parameters. Each further line describes an object, starting with number 1:
 //
 //	rdt-listing 1 PAYLOAD WINDOW
 //	SIZE SHA256 NAME
 //
-// A client needs to know only the server's address and port.
+// A client needs only the server's address and port.
 
-// ListingStream is the number of the listing.
+// ListingStream is the object number of the listing.
 const ListingStream = 0
 
 const listingMagic = "rdt-listing 1 "
 
-// MaxEntries is the maximum number of objects in a listing: all stream numbers but its own.
+// MaxEntries is the maximum number of objects in a listing: all object numbers except the
+// listing's.
 const MaxEntries = 1<<16 - 1
 
 // MaxListing is the maximum length of a listing in bytes, which a client must hold in memory.
@@ -35,7 +36,7 @@ const MaxName = 1024
 type Listing struct {
 	// Payload and Window are the sender's, as in its Config.
 	Payload, Window int
-	Entries         []Entry // the entry of stream i+1 is at i
+	Entries         []Entry // entry i describes the object i+1
 }
 
 // Entry describes an object.
@@ -45,8 +46,8 @@ type Entry struct {
 	SHA256 [32]byte
 }
 
-// ValidName reports whether an object may have a name: words of printable characters with slashes
-// between them, none of which is empty, "." or "..". As a path, such a name is below its base.
+// ValidName reports whether a name is valid: nonempty components of printable characters with
+// slashes between them, except "." and "..". As a path, a valid name stays below its base.
 func ValidName(name string) bool {
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
 		return false
@@ -115,7 +116,7 @@ func parseEntry(line string) (e Entry, ok bool) {
 	return e, err == nil
 }
 
-// decimal parses a number as append writes it.
+// decimal parses a number in the form that append writes.
 func decimal(text string, most int64) (int, bool) {
 	n, err := strconv.ParseInt(text, 10, 0)
 	return int(n), err == nil && n >= 0 && n <= most && strconv.FormatInt(n, 10) == text

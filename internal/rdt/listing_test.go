@@ -42,7 +42,7 @@ func TestListingsThatAreNone(t *testing.T) {
 	}
 }
 
-// A parsed listing writes back to the same text, and all of its names are valid.
+// Writing a parsed listing produces the same text, and all of its names are valid.
 func FuzzListing(f *testing.F) {
 	f.Add([]byte("rdt-listing 1 1325 128\n5 " + strings.Repeat("0a", 32) + " a b/c\n"))
 	f.Add([]byte("rdt-listing 1 1325 128\n"))

@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// Selective repeat sends N packets N/(1-p) times in all, with a variance of Np/(1-p)². It
+// Selective repeat transmits N packets N/(1-p) times in all, with a variance of Np/(1-p)². It
 // retransmits exactly the lost packets.
 func TestExpectedTransmissions(t *testing.T) {
 	const n = 3001
@@ -33,8 +33,8 @@ func TestExpectedTransmissions(t *testing.T) {
 	}
 }
 
-// The document's cumulative acknowledgments cost more: the sender cannot know what has arrived
-// after a gap.
+// The document's cumulative acknowledgments need more transmissions, because the sender cannot know
+// which packets arrived after a gap.
 func TestCumulativeAcknowledgmentsCostMore(t *testing.T) {
 	objects := [][]byte{text(1, 3000*200)}
 	for seed := range uint64(3) {
@@ -51,8 +51,8 @@ func TestCumulativeAcknowledgmentsCostMore(t *testing.T) {
 	}
 }
 
-// A window of one is stop-and-wait: each success takes a round trip, and each failure a timeout.
-// With loss p in both directions, a packet is sent 1/(1-p)² times.
+// A window of one packet is stop-and-wait: each success takes a round trip, and each failure a
+// timeout. With loss p in both directions, a packet is sent 1/(1-p)² times.
 func TestStopAndWait(t *testing.T) {
 	const n = 1001
 	for _, p := range []float64{0, .1, .3} {
@@ -73,7 +73,7 @@ func TestStopAndWait(t *testing.T) {
 
 // Without loss a flow sends one window per round trip, or as much as the link's rate allows.
 func TestThroughputIsWindowOverRoundTrip(t *testing.T) {
-	objects := [][]byte{text(1, 999*100)} // and the end: 1000 packets
+	objects := [][]byte{text(1, 999*100)} // plus the end packet: 1000 packets
 	for _, window := range []int{1, 7, 100, 999, 1000, 1001} {
 		cfg := rdt.Config{Payload: 100, Window: window, Push: true}
 		w, _ := transfer(t, cfg, objects, 1, wire{delay: 20 * ms}, wire{delay: 20 * ms})
@@ -87,9 +87,9 @@ func TestThroughputIsWindowOverRoundTrip(t *testing.T) {
 	assert.Equal(t, time.Duration(bytes)*time.Microsecond+40*ms, w.now.Sub(start))
 }
 
-// The document's 20 objects, large and small in turn, without loss. One after the other, the small
-// ones take .55 of the time on average, and the last one takes all of it. Interleaved, all small
-// ones are complete after .02 of it. The total time is the same.
+// The document's 20 objects, alternately large and small, are sent without loss. Sent one after the
+// other, the small objects take .55 of the total time on average, and the last one takes all of it.
+// Interleaved, all small objects are complete after .02 of it. The total time is the same.
 func TestInterleavedObjectsDoNotWaitForLongOnes(t *testing.T) {
 	var objects [][]byte
 	for i := range uint64(10) {
@@ -120,8 +120,8 @@ func TestInterleavedObjectsDoNotWaitForLongOnes(t *testing.T) {
 	assert.InEpsilon(t, took[false], took[true], .02)
 }
 
-// Without InOrder a gap in one object delays no other. With it, every object waits for the lost
-// packet: head-of-line blocking.
+// Without InOrder, a gap in one object delays no other object. With InOrder, every object waits for
+// the lost packet: head-of-line blocking.
 func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 	var objects [][]byte
 	for i := range uint64(5) {
@@ -130,7 +130,7 @@ func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 	for _, inOrder := range []bool{false, true} {
 		cfg := rdt.Config{Interleave: true, InOrder: inOrder, Push: true, Duplicates: 1000}
 		there := wire{delay: ms}
-		there.drop = func(n int, _ []byte) bool { return n == 1 } // object 0's first chunk
+		there.drop = func(n int, _ []byte) bool { return n == 1 } // the first chunk of object 0
 		_, list := transfer(t, cfg, objects, 1, there, wire{delay: ms})
 		for _, c := range list {
 			late := c.Stream == 0 || inOrder
@@ -143,9 +143,9 @@ func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 	}
 }
 
-// The third duplicate retransmits the first packet of the window. So does each third one after it,
-// because the count restarts. With Selective a packet is retransmitted once, when a packet sent
-// three later has arrived (RFC 9002 §6.1.1).
+// The third duplicate acknowledgment retransmits the first packet of the window. So does each third
+// one after it, because the count restarts. With Selective, a packet is retransmitted once, when a
+// packet that was sent three later has arrived (RFC 9002 §6.1.1).
 func TestTheThirdDuplicateResends(t *testing.T) {
 	for _, c := range []struct {
 		window    int
@@ -153,7 +153,7 @@ func TestTheThirdDuplicateResends(t *testing.T) {
 		fast      uint64
 	}{
 		{4, false, 1}, // three packets after the gap
-		{3, false, 0}, // two: the timeout must expire
+		{3, false, 0}, // two packets: the timeout must expire
 		{20, false, 6},
 		{20, true, 1},
 		{4, true, 1},
@@ -171,8 +171,8 @@ func TestTheThirdDuplicateResends(t *testing.T) {
 	}
 }
 
-// The adaptive timeout follows the round trip. With loss it makes stop-and-wait faster by the ratio
-// of the timeouts.
+// The adaptive timeout follows the round-trip time. With loss, it makes stop-and-wait faster by the
+// ratio of the timeouts.
 func TestTheAdaptiveTimeout(t *testing.T) {
 	objects := [][]byte{text(1, 500*100)}
 	took := map[bool]time.Duration{}

@@ -5,29 +5,29 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // Completion is the result of an object.
 type Completion struct {
 	Stream uint16
-	// Data is the object, which now belongs to the caller; nil if Err is set.
+	// Data is the content of the object. It belongs to the caller. It is nil if Err is set.
 	Data []byte
-	// Began is when its first packet arrived; Never: none has arrived.
+	// Began is when the first packet of the object arrived, or Never.
 	Began clock.Time
-	// At is when its last packet arrived; with Config.InOrder, the last of all packets that were
-	// sent before its end.
+	// At is when its last packet arrived. With Config.InOrder it is when the last of all packets
+	// arrived that were sent before the object's end.
 	At clock.Time
-	// Err is nil, or why the object failed: ErrAbsent, ErrMalformed, ErrTooLarge, ErrSilent.
+	// Err is nil, or says why the object failed: ErrAbsent, ErrMalformed, ErrTooLarge, ErrSilent.
 	Err error
 }
 
 // object is an incomplete object. Each sequence number is used once, so the chunks of a correct
-// sender do not overlap, and the number of received bytes shows whether it is complete. A sender
-// with overlapping chunks damages only its own object.
+// sender do not overlap, and the number of received bytes shows whether the object is complete. A
+// sender with overlapping chunks corrupts only its own object.
 type object struct {
-	pages []*page    // nil: nothing was received
+	pages []*page    // a page is nil if none of its bytes has arrived
 	end   int        // end of the last received byte
 	got   int        // received bytes
 	size  int        // valid if sized is set
-	last  uint32     // the highest sequence number of it
-	began clock.Time // when its first packet arrived; Never: none has
+	last  uint32     // the highest sequence number of its packets
+	began clock.Time // when its first packet arrived, or Never
 	sized bool
-	whole bool // complete, but possibly held
+	whole bool // complete, but perhaps held back
 	ended bool // completed, or about to be
 }
 
@@ -75,7 +75,7 @@ func (o *object) finish(size int) Drop {
 	return dropNone
 }
 
-// store copies a chunk to its place.
+// store copies the bytes of a chunk into the object.
 func (r *Receiver) store(o *object, p *packet) Drop {
 	payload := p.payload
 	if p.state&stateSqueezed != 0 {

@@ -19,19 +19,19 @@ import (
 // the sender's clock.
 const (
 	digestAt = 4
-	ackLen   = 4  // of an ACK without the digest
-	echoLen  = 16 // of an echo without the digest
-	dataLen  = 20 // of the header of data and requests without the digest
+	ackLen   = 4  // length of an ACK without its digest
+	echoLen  = 16 // length of an echo without its digest
+	dataLen  = 20 // length of a data header without its digest
 )
 
 // state is the flags of a packet.
 type state uint16
 
 const (
-	stateEnd      state = 1 << iota // the object ends at offset; no payload
+	stateEnd      state = 1 << iota // the object ends at offset; the packet has no payload
 	stateSqueezed                   // the payload is compressed
 	stateEcho                       // requests an echo
-	stateAbsent                     // with stateEnd: no such object
+	stateAbsent                     // with stateEnd: the object does not exist
 	stateRequest                    // a request
 
 	stateAll = stateEnd | stateSqueezed | stateEcho | stateAbsent | stateRequest
@@ -59,12 +59,12 @@ const (
 	kindEcho
 )
 
-// packet is a parsed packet of any kind. Fields that its kind lacks are zero.
+// packet is a parsed packet of any kind. Fields that this kind does not have are zero.
 type packet struct {
 	kind     kind
 	stream   uint16
 	state    state
-	sequence uint32 // of an acknowledgment: the next expected number
+	sequence uint32 // in an acknowledgment: the next expected number
 	offset   uint32
 	arrived  uint32
 	stamp    clock.Time
@@ -81,7 +81,7 @@ func newCodec(cfg *Config) codec {
 	return codec{newDigester(cfg.Checksum), max(cfg.Payload, 2*MaxObjects)}
 }
 
-// parse parses b. The payload is a part of b. sound means that b is known to be undamaged.
+// parse parses b. The payload is a slice of b. If sound is set, b is known to be intact.
 func (c *codec) parse(b []byte, sound bool) (p packet, drop Drop) {
 	size := c.digest.size
 	n := len(b) - size

@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// The layout of packet.go, byte by byte, with the digest of RFC 1321 or the CRC32c of
-// RFC 9260 §6.8 over the rest.
+// The test checks the layout in packet.go byte by byte, with the digest of RFC 1321 or the CRC32c
+// of RFC 9260 §6.8 over the rest.
 func TestPacketsOnTheWire(t *testing.T) {
 	raw := rdt.Raw{
 		Sequence: 0x01020304, Stream: 0x0506, Stamp: 0x0708090a0b0c0d0e, State: rdt.StateSqueezed,
@@ -106,8 +106,8 @@ func TestEveryReasonHasAName(t *testing.T) {
 	assert.Equal(t, "none", (rdt.DropClosed + 1).String())
 }
 
-// A packet that the caller knows to be intact is not verified. All others are, whatever came
-// before.
+// The checksum of a packet that the caller knows to be intact is not verified. All other packets
+// are verified, whatever came before.
 func TestSoundPacketsAreNotVerified(t *testing.T) {
 	r, err := rdt.NewReceiver(start, small, 1)
 	require.NoError(t, err)

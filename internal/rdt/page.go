@@ -1,7 +1,7 @@
 package rdt
 
-// pageBytes is the unit of an incomplete object's memory, which is at most one page more than its
-// bytes.
+// pageBytes is the unit of an incomplete object's memory. An object uses at most one page more than
+// its bytes need.
 const pageBytes = 16 << 10
 
 type page [pageBytes]byte
@@ -9,11 +9,11 @@ type page [pageBytes]byte
 // maxFreePages limits the free pages that are kept for later objects.
 const maxFreePages = 256
 
-// pages is the memory of incomplete objects. Their length is known only at the end, and a growing
-// slice would be copied many times.
+// pages is the memory of incomplete objects. The length of an object is known only at its end, and
+// a growing slice would be copied many times.
 type pages struct{ free []*page }
 
-// put copies bytes to their place in an object.
+// put copies bytes to their offset in an object.
 func (m *pages) put(o *object, at int, b []byte) {
 	for len(b) > 0 {
 		i := at / pageBytes
@@ -38,7 +38,8 @@ func (m *pages) take() *page {
 	return new(page)
 }
 
-// join returns the object's bytes. Gaps that overlapping chunks have left are undefined.
+// join returns the object's bytes. The contents of gaps that overlapping chunks have left are
+// undefined.
 func (o *object) join() []byte {
 	var gap page
 	b := make([]byte, 0, o.end)

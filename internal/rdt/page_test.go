@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rdt"
 )
 
-// Overlapping chunks may add up to the size of the object and still leave a gap of many pages. That
-// damages only the sender's own object.
+// The sizes of overlapping chunks may add up to the size of the object and still leave a gap of
+// many pages. That corrupts only the sender's own object.
 func TestOverlapsLeaveGaps(t *testing.T) {
 	cfg := rdt.Config{Payload: 1000, Window: 1000}
 	r, err := rdt.NewReceiver(start, cfg, 1)

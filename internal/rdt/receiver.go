@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// maxAcks is the maximum number of queued acknowledgments. Beyond it the oldest are dropped,
-// because later ones include their information.
+// maxAcks is the maximum number of queued acknowledgments. Beyond it the oldest is dropped, because
+// later ones include its information.
 const maxAcks = 4096
 
 // Receiver requests objects from one sender and reassembles them. One caller owns it.
@@ -17,23 +17,23 @@ type Receiver struct {
 	cfg      Config
 	codec    codec
 	expander expander
-	objects  map[uint16]*object // the requested ones, at most MaxObjects
-	wanted   []uint16           // their numbers, in the order of the request
+	objects  map[uint16]*object // the requested objects, at most MaxObjects
+	wanted   []uint16           // object numbers, in the order of the request
 
-	first, next uint32   // of the flow's first packet, and of the first missing
-	seen        []uint64 // a bit for each received number of the window
+	first, next uint32   // the flow's first number, and the first missing one
+	seen        []uint64 // one bit for each received number in the window
 	acks        acks
 	done        []Completion // finished objects for Next, at most MaxObjects
 	left        int          // unfinished objects
-	whole       int          // part of left: complete, but held
+	whole       int          // part of left: complete, but held back
 	held        int          // bytes of objects that Next has not returned
 	pages       pages
 
 	heard     bool       // a valid packet was received
 	requestAt clock.Time // when the request is due
-	request   bool       // the request is due
+	request   bool       // a request is due now
 	began     clock.Time
-	progress  clock.Time // time of the last progress, or of the start
+	progress  clock.Time // time of the start or of the last progress
 	lingerTo  clock.Time
 	err       error
 	info      ReceiverInfo
@@ -41,26 +41,26 @@ type Receiver struct {
 
 // ReceiverInfo is a Receiver's counters.
 type ReceiverInfo struct {
-	Received uint64        // packets with new data
-	Bytes    uint64        // their payloads, as received
-	Squeezed uint64        // part of Received: compressed
+	Received uint64        // number of packets with new data
+	Bytes    uint64        // bytes of their payloads, as received
+	Squeezed uint64        // part of Received: compressed packets
 	Requests uint64        // requests sent
 	Acks     uint64        // acknowledgments sent
 	Complete int           // complete objects
 	Failed   int           // failed objects
 	Held     int           // bytes held
-	Took     time.Duration // from the start to the end of the last object
+	Took     time.Duration // from the start until the last object has ended
 	Drops    Drops
 }
 
-// NewReceiver returns a receiver of the objects in wanted, which it requests at once, unless
-// Config.Push is set. Errors: ErrConfig; ErrObject if wanted is empty, has a duplicate, or has more
-// than MaxObjects.
+// NewReceiver returns a receiver of the objects in wanted. It requests them at once, unless
+// Config.Push is set. It returns ErrConfig, or ErrObject if wanted is empty, has a duplicate, or
+// has more than MaxObjects.
 func NewReceiver(now clock.Time, cfg Config, wanted ...uint16) (*Receiver, error) {
 	return NewReceiverFrom(now, cfg, 0, wanted...)
 }
 
-// NewReceiverFrom is NewReceiver with the first sequence number for the sender. With Config.Push it
+// NewReceiverFrom is like NewReceiver, with the sender's first sequence number. With Config.Push it
 // must be 0.
 func NewReceiverFrom(
 	now clock.Time, cfg Config, sequence uint32, wanted ...uint16,
@@ -92,11 +92,13 @@ func NewReceiverFrom(
 	return r, nil
 }
 
-// Input processes a datagram from the sender. It answers every datagram with the length of a packet
-// by the next expected number: a damaged packet informs the sender as early as a reordered one.
+// Input processes a datagram from the sender. It answers every datagram that is as long as a packet
+// with the next expected number, so a corrupted packet informs the sender as early as a reordered
+// one.
 func (r *Receiver) Input(now clock.Time, b []byte) { r.input(now, b, false) }
 
-// InputSound is Input for a datagram that is known to be undamaged, without verifying its checksum.
+// InputSound is like Input, but does not verify the checksum of the datagram, which the caller
+// knows to be intact.
 func (r *Receiver) InputSound(now clock.Time, b []byte) { r.input(now, b, true) }
 
 func (r *Receiver) input(now clock.Time, b []byte, sound bool) {
@@ -141,8 +143,8 @@ func (r *Receiver) data(now clock.Time, p *packet) Drop {
 	return drop
 }
 
-// take processes a new packet. Its number is used even if its contents are invalid, because a
-// retransmission would be the same.
+// take processes a new packet. Its number counts as used even if the contents are invalid, because
+// a retransmission would be the same.
 func (r *Receiver) take(now clock.Time, p *packet) Drop {
 	r.progress = now
 	word, bit := r.bit(p.sequence)
@@ -184,7 +186,7 @@ func (r *Receiver) has(seq uint32) bool {
 	return r.seen[word]&bit != 0
 }
 
-// end finishes an object, with err if it failed.
+// end ends an object, with err if it failed.
 func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	if o.whole {
 		r.whole--
@@ -206,7 +208,7 @@ func (r *Receiver) end(now clock.Time, stream uint16, o *object, err error) {
 	}
 }
 
-// Next returns the next finished object, in the order of completion.
+// Next returns the next ended object, in the order of completion.
 func (r *Receiver) Next() (Completion, bool) {
 	if len(r.done) == 0 {
 		return Completion{}, false
@@ -225,7 +227,7 @@ func (r *Receiver) acknowledge(p *packet) {
 	}
 }
 
-// Output appends the next packet to b; false: nothing to send now.
+// Output appends the next packet to b, or returns false if none is due.
 func (r *Receiver) Output(now clock.Time, b []byte) ([]byte, bool) {
 	if r.Closed() {
 		return b, false
@@ -249,7 +251,7 @@ func (r *Receiver) Output(now clock.Time, b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// Deadline returns when to call Advance next.
+// Deadline returns the time for the next call of Advance.
 func (r *Receiver) Deadline() clock.Time {
 	switch {
 	case r.err != nil:
@@ -260,8 +262,8 @@ func (r *Receiver) Deadline() clock.Time {
 	return clock.Earliest(r.requestAt, r.progress.Add(r.cfg.Patience))
 }
 
-// Advance makes the request due again, ends lingering, or ends the flow after Config.Patience
-// without progress.
+// Advance repeats the request when it is due, ends lingering, and ends the flow after
+// Config.Patience without progress.
 func (r *Receiver) Advance(now clock.Time) {
 	switch {
 	case r.err != nil:
@@ -282,17 +284,18 @@ func (r *Receiver) Advance(now clock.Time) {
 	}
 }
 
-// Done reports whether every object has finished. The receiver still answers until it is Closed.
+// Done reports whether every object has ended. The receiver still answers packets until it is
+// Closed.
 func (r *Receiver) Done() bool { return r.left == 0 }
 
 // Closed reports whether the receiver has finished lingering.
 func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Never }
 
-// farewells is how often Farewell repeats the last acknowledgment.
+// farewells is how many times Farewell repeats the last acknowledgment.
 const farewells = 3
 
-// Farewell is for an owner that cannot wait for the end of lingering: it repeats the last
-// acknowledgment of a complete receiver, because one of them may be lost.
+// Farewell repeats the last acknowledgment of a complete receiver, because some of them may be
+// lost. It is for an owner that cannot wait for the end of lingering.
 func (r *Receiver) Farewell() {
 	if r.left > 0 || r.Closed() {
 		return

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// chunk is the contents of one packet: size bytes of an object from offset on, or its end.
+// chunk describes the contents of one packet: size bytes of an object from offset on, or the
+// object's end.
 type chunk struct {
 	stream uint16
 	state  state
@@ -19,17 +20,16 @@ type cursor struct {
 	at     int
 }
 
-// schedule chooses the next chunk.
 type schedule struct {
 	objects    [][]byte
 	payload    int
 	interleave bool
-	queue      []cursor // objects that were not sent completely
+	queue      []cursor // objects that have not been sent completely
 	turn       int
-	asked      map[uint16]struct{} // all objects that were ever queued: at most MaxObjects
+	asked      map[uint16]struct{} // all objects ever queued: at most MaxObjects
 }
 
-// add queues objects that were not queued before.
+// add queues objects, each only the first time.
 func (s *schedule) add(streams []uint16) error {
 	for _, id := range streams {
 		if _, ok := s.asked[id]; ok {
@@ -46,7 +46,7 @@ func (s *schedule) add(streams []uint16) error {
 
 func (s *schedule) empty() bool { return len(s.queue) == 0 }
 
-// next removes the next chunk from a queue that is not empty.
+// next removes and returns the next chunk. The queue must not be empty.
 func (s *schedule) next() chunk {
 	if s.turn >= len(s.queue) {
 		s.turn = 0

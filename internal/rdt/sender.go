@@ -16,34 +16,34 @@ type Sender struct {
 	timeout  timeout
 	squeezer squeezer
 
-	duplicates int        // consecutive acknowledgments without news
+	duplicates int        // consecutive acknowledgments without new information
 	serial     uint64     // number of the last transmission
-	progress   clock.Time // time of the last acknowledged data, or of the start
+	progress   clock.Time // time of the start or of the last acknowledgment of new data
 	started    bool
-	echoed     bool // a timestamp was echoed
+	echoed     bool // the receiver has echoed a timestamp
 	err        error
 	info       SenderInfo
 }
 
 // SenderInfo is a Sender's counters.
 type SenderInfo struct {
-	Sent          uint64 // data packets, with retransmissions
-	SentBytes     uint64 // with RDT's headers only
+	Sent          uint64 // data packets, including retransmissions
+	SentBytes     uint64 // bytes with RDT's headers, without UDP and IP
 	Resent        uint64 // part of Sent: retransmissions
 	FastResent    uint64 // packets considered lost because of duplicate acknowledgments
 	TimedOut      uint64 // packets considered lost because of a timeout
 	Acks          uint64 // valid acknowledgments
-	DuplicateAcks uint64 // part of Acks: without news
-	Requests      uint64 // valid requests, with repeated ones
+	DuplicateAcks uint64 // part of Acks: without new information
+	Requests      uint64 // valid requests, including repeated ones
 	InFlight      int    // packets in the window
 	SRTT          time.Duration
 	Timeout       time.Duration
 	Drops         Drops
 }
 
-// NewSender returns a sender of objects, numbered by their index; a nil one does not exist. Their
-// bytes must not change while the sender exists. It sends what the receiver requests, or what Serve
-// names. Errors: ErrConfig, ErrObject.
+// NewSender returns a sender of objects, which are numbered by their index. A nil object does not
+// exist. The bytes must not change while the sender exists. The sender sends the objects that the
+// receiver requests, or those that Serve names. Errors: ErrConfig, ErrObject.
 func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -67,8 +67,8 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	}, nil
 }
 
-// Serve sends objects without a request, in this order, to a receiver with Push. The receiver gets
-// ErrAbsent for objects that do not exist. Errors: ErrObject, if there are too many for a flow.
+// Serve sends objects in this order without a request, to a receiver with Push. The receiver gets
+// ErrAbsent for objects that do not exist. Serve returns ErrObject if a flow cannot have that many.
 func (s *Sender) Serve(streams ...uint16) error {
 	s.started = true
 	return s.schedule.add(streams)
@@ -77,7 +77,8 @@ func (s *Sender) Serve(streams ...uint16) error {
 // Input processes a datagram from the receiver.
 func (s *Sender) Input(now clock.Time, b []byte) { s.input(now, b, false) }
 
-// InputSound is Input for a datagram that is known to be undamaged, without verifying its checksum.
+// InputSound is like Input, but does not verify the checksum of the datagram, which the caller
+// knows to be intact.
 func (s *Sender) InputSound(now clock.Time, b []byte) { s.input(now, b, true) }
 
 func (s *Sender) input(now clock.Time, b []byte, sound bool) {
@@ -130,8 +131,8 @@ func (s *Sender) request(now clock.Time, p *packet) Drop {
 	return dropNone
 }
 
-// Output appends the next packet to b: first lost packets, then new ones. False: nothing to send
-// now.
+// Output appends the next packet to b: first lost packets, then new ones. It returns false if it
+// has no packet to send now.
 func (s *Sender) Output(now clock.Time, b []byte) ([]byte, bool) {
 	if s.err != nil {
 		return b, false
@@ -175,12 +176,11 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 	return b
 }
 
-// unfinished reports whether a flow that has begun has packets to send or in flight. Without
-// packets
-// in flight, it waits for the receiver to prove its address.
+// unfinished reports whether a flow that has begun has packets to send or in flight. If no packets
+// are in flight, the flow waits for the receiver to prove its address.
 func (s *Sender) unfinished() bool { return s.info.Sent > 0 && !s.Done() }
 
-// Deadline returns when to call Advance next.
+// Deadline returns the time for the next call of Advance.
 func (s *Sender) Deadline() clock.Time {
 	if !s.unfinished() {
 		return clock.Never
@@ -192,8 +192,8 @@ func (s *Sender) Deadline() clock.Time {
 	return due
 }
 
-// Advance declares packets lost whose timeout has expired, and fails the flow after Config.Patience
-// without an acknowledgment of new data.
+// Advance marks packets as lost when their timeout has expired. It fails the flow after
+// Config.Patience without an acknowledgment of new data.
 func (s *Sender) Advance(now clock.Time) {
 	if !s.unfinished() {
 		return
@@ -215,7 +215,7 @@ func (s *Sender) Advance(now clock.Time) {
 	}
 }
 
-// Done reports whether everything that was requested so far is acknowledged, or the flow failed.
+// Done reports whether everything requested so far has been acknowledged, or the flow has failed.
 func (s *Sender) Done() bool {
 	return s.err != nil || s.started && s.schedule.empty() && s.flight.len() == 0
 }

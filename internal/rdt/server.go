@@ -10,12 +10,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// MaxFlows is the maximum number of receivers of a server. A new one replaces the one that has been
-// done longest, or else the oldest that has never acknowledged anything. Otherwise its request is
-// refused.
+// MaxFlows is the maximum number of receivers of a server. A new receiver replaces the one that has
+// been done longest, or else the oldest that has never acknowledged anything. If there is neither,
+// the server rejects the request.
 const MaxFlows = 64
 
-// maxServed is the maximum number of finished flows that wait for Next.
+// maxServed is the maximum number of ended flows that wait for Next.
 const maxServed = 256
 
 // Object is an object of a server.
@@ -25,11 +25,11 @@ type Object struct {
 	Data []byte
 }
 
-// Server serves named objects at one port, with a Sender for each receiver. Each receiver chooses
-// the checksum of its flow. One caller owns it.
+// Server serves named objects at one port. It has a Sender for each receiver. Each receiver chooses
+// the checksum of its flow. Only one caller uses a Server.
 type Server struct {
 	cfg     Config
-	data    [][]byte // by stream; the listing is at ListingStream
+	data    [][]byte // by object number, with the listing at ListingStream
 	asking  [CRC32C + 1]codec
 	flows   []*flow // at most MaxFlows
 	turn    int     // the flow that sends next
@@ -38,30 +38,30 @@ type Server struct {
 	strange uint64
 }
 
-// flow is a server's state of one receiver.
+// flow is a server's state for one receiver.
 type flow struct {
 	Flow
 	sender *Sender
-	doneAt clock.Time // Never: not done
-	told   uint64     // packets sent at the last report
+	doneAt clock.Time // when the flow was done, or Never
+	told   uint64     // packets sent before the last report
 }
 
 // Flow describes the flow to one receiver.
 type Flow struct {
 	Peer netip.AddrPort
-	// Objects and Bytes are the requested objects that exist, without the listing.
+	// Objects and Bytes count the requested objects that exist, without the listing.
 	Objects int
 	Bytes   int64
 	Began   clock.Time
-	Took    time.Duration // until everything was acknowledged, or the failure, or now
-	Done    bool          // everything requested is acknowledged
+	Took    time.Duration // until all was acknowledged, the flow failed, or now
+	Done    bool          // everything requested has been acknowledged
 	Err     error         // ErrSilent
 	Sender  SenderInfo
 }
 
-// NewServer returns a server of objects. cfg is that of its senders, except for the checksum.
-// Errors: ErrConfig; ErrObject if there are too many, a name is invalid or a duplicate, a size is
-// wrong, or the listing is longer than MaxListing.
+// NewServer returns a server of objects. All senders use cfg, except for the checksum. Errors:
+// ErrConfig; ErrObject if there are too many, if a name is invalid or a duplicate, if a size is
+// wrong, or if the listing is longer than MaxListing.
 func NewServer(cfg Config, objects []Object) (*Server, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
@@ -103,7 +103,7 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 	return s, nil
 }
 
-// Input processes a datagram from a receiver. Only a request from an unknown peer starts a flow.
+// Input processes a datagram from a receiver. If the peer is unknown, only a request starts a flow.
 func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	i := slices.IndexFunc(s.flows, func(f *flow) bool { return f.Peer == from })
 	if i < 0 {
@@ -124,7 +124,7 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	s.look(now, f)
 }
 
-// asks reports whether b is a valid request, and its checksum.
+// asks reports whether b is a valid request, and which checksum it has.
 func (s *Server) asks(b []byte) (Checksum, bool) {
 	for kind := range s.asking {
 		p, drop := s.asking[kind].parse(b, false)
@@ -135,7 +135,7 @@ func (s *Server) asks(b []byte) (Checksum, bool) {
 	return 0, false
 }
 
-// room makes room for another flow if possible, and reports whether there is room.
+// room reports whether there is room for another flow. It removes an old flow if necessary.
 func (s *Server) room(now clock.Time) bool {
 	if len(s.flows) < MaxFlows {
 		return true
@@ -146,7 +146,7 @@ func (s *Server) room(now clock.Time) bool {
 			victim, least = i, f.doneAt
 		}
 	}
-	if victim < 0 { // sorted by start
+	if victim < 0 { // flows are sorted by start
 		victim = slices.IndexFunc(s.flows, func(f *flow) bool {
 			return f.sender.info.Acks == 0 && now.Sub(f.Began) >= s.cfg.Timeout
 		})
@@ -178,20 +178,20 @@ func (s *Server) remove(i int) {
 	}
 }
 
-// look records whether a flow is done.
+// look records the time if a flow is now done.
 func (s *Server) look(now clock.Time, f *flow) {
 	switch done := f.sender.Done(); {
 	case !done:
 		f.doneAt = clock.Never
 	case f.doneAt == clock.Never:
 		f.doneAt = now
-		if f.sender.info.Sent != f.told { // not for a repeated request
+		if f.sender.info.Sent != f.told { // a repeated request sends nothing new
 			s.tell(now, f, nil)
 		}
 	}
 }
 
-// tell queues a flow's end for Next.
+// tell queues the end of a flow for Next.
 func (s *Server) tell(now clock.Time, f *flow, err error) {
 	f.told = f.sender.info.Sent
 	if len(s.ended) == maxServed {
@@ -214,8 +214,7 @@ func (f *flow) describe(now clock.Time) Flow {
 	return e
 }
 
-// Next returns the next finished flow: everything that was requested is acknowledged, or Err says
-// why not.
+// Next returns the next ended flow: everything requested was acknowledged, or Err says why not.
 func (s *Server) Next() (Flow, bool) {
 	if len(s.ended) == 0 {
 		return Flow{}, false
@@ -225,13 +224,13 @@ func (s *Server) Next() (Flow, bool) {
 	return e, true
 }
 
-// unproved is how many bytes a server sends to an address that has only sent a request, because its
-// source may be forged. A further request adds one packet.
+// unproved is how many bytes a server sends to an address that has only sent a request, because the
+// source address may be forged. A further request adds one packet.
 const unproved = 4096
 
-// mayHear reports whether more may be sent to a flow's receiver. An echo proves the receiver's
-// address, because it contains a time that only a packet to that address has. Without echoes, any
-// acknowledgment must suffice. RFC 9000 §8.1 requires the same of QUIC.
+// mayHear reports whether the server may send more to a flow's receiver. An echo proves the
+// receiver's address, because it contains a time that was sent only to this address. Without
+// echoes, any acknowledgment must suffice. RFC 9000 §8.1 requires the same of QUIC.
 func (s *Server) mayHear(f *flow) bool {
 	i := &f.sender.info
 	if s.cfg.Trust || f.sender.echoed || !s.cfg.echoes() && i.Acks > 0 {
@@ -241,8 +240,8 @@ func (s *Server) mayHear(f *flow) bool {
 	return i.SentBytes < unproved+more*uint64(dataLen+md5.Size+s.cfg.Payload)
 }
 
-// Output appends the next packet to b, and returns its destination. The flows send in turn. False:
-// nothing to send now.
+// Output appends the next packet to b and returns its destination. The flows take turns. It returns
+// false if no packet can be sent now.
 func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, ok bool) {
 	for range s.flows {
 		if s.turn >= len(s.flows) {
@@ -260,7 +259,7 @@ func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, 
 	return to, b, false
 }
 
-// Deadline returns when to call Advance next.
+// Deadline returns the time for the next call of Advance.
 func (s *Server) Deadline() clock.Time {
 	due := clock.Never
 	for _, f := range s.flows {
@@ -276,10 +275,10 @@ func (s *Server) due(f *flow) clock.Time {
 	return f.sender.Deadline()
 }
 
-// Advance processes what is due, and removes flows that have been done for Config.Linger, in which
-// a late packet does not start a new flow, or whose receivers are silent.
+// Advance processes expired timers. It removes flows whose receivers are silent, and flows that
+// have been done for Config.Linger. Until then, a late packet does not start a new flow.
 func (s *Server) Advance(now clock.Time) {
-	for i, f := range slices.Backward(s.flows) { // removing one moves those after it
+	for i, f := range slices.Backward(s.flows) { // removing a flow moves those after it
 		if !s.due(f).Due(now) {
 			continue
 		}
@@ -302,7 +301,7 @@ func (s *Server) Flows(now clock.Time) []Flow {
 	return list
 }
 
-// ServerInfo is the counters that belong to no flow.
+// ServerInfo contains the counters that belong to no flow.
 type ServerInfo struct {
 	Objects int
 	Bytes   int64
@@ -319,7 +318,7 @@ func (s *Server) Info() ServerInfo {
 	return i
 }
 
-// asked returns the number and bytes of the requested objects that exist, without the listing.
+// asked returns the number and size of the requested objects that exist, without the listing.
 func (s *Sender) asked() (objects int, bytes int64) {
 	for id := range s.schedule.asked {
 		if o, ok := s.schedule.object(id); ok && id != ListingStream {

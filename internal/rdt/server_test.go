@@ -25,7 +25,7 @@ func client(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 4000)
 }
 
-// counter is a server with clients, on links without delay that lose some packets.
+// counter is a server with clients. Their links have no delay and lose some packets.
 type counter struct {
 	t       *testing.T
 	now     clock.Time
@@ -59,7 +59,7 @@ func (c *counter) ask(from netip.AddrPort, cfg rdt.Config, wanted ...uint16) *rd
 
 func (c *counter) lost() bool { return c.random.Float64() < c.loss }
 
-// settle carries packets until no end has one to send.
+// settle delivers packets until no end has one to send.
 func (c *counter) settle() {
 	for busy := true; busy; {
 		busy = false
@@ -80,7 +80,7 @@ func (c *counter) settle() {
 	}
 }
 
-// run advances the time until stop returns true or no timer is set.
+// run advances the time until stop returns true or no timer is running.
 func (c *counter) run(stop func() bool) {
 	for c.settle(); !stop(); c.settle() {
 		due := c.server.Deadline()
@@ -117,8 +117,9 @@ func whole(t *testing.T, r *rdt.Receiver, objects ...rdt.Object) {
 	require.True(t, r.Done())
 }
 
-// Several clients at once, each with its own choice of checksum, over links that lose a seventh.
-// They take turns, all objects arrive unchanged, and the server reports each client at the end.
+// Several clients use a server at once, each with its own checksum, over links that lose a seventh
+// of the packets. They take turns, all objects arrive unchanged, and the server reports each client
+// at the end.
 func TestAServerHasManyClients(t *testing.T) {
 	objects := []rdt.Object{
 		named("a", text(1, 90_000)), named("folder/b", text(2, 30_000)), named("empty", nil),
@@ -174,8 +175,8 @@ func TestTheListing(t *testing.T) {
 	assert.Zero(t, served[0].Objects, "the listing is no object")
 }
 
-// A server gives up a client that vanishes after the patience, reports it, and keeps no state. It
-// forgets a finished client after lingering. Until then, late requests of that client start no new
+// A server gives up on a client that vanishes after Patience, reports it, and keeps no state. It
+// forgets a finished client after Linger. Until then, late requests of that client start no new
 // flow.
 func TestAServerForgets(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond, Patience: time.Second, Linger: 3 * time.Second}
@@ -190,7 +191,7 @@ func TestAServerForgets(t *testing.T) {
 	_, _, ok = c.server.Output(c.now, nil)
 	assert.False(t, ok, "all of that is acknowledged")
 
-	c.server.Input(c.now, client(2), request) // a client that sends nothing more
+	c.server.Input(c.now, client(2), request) // the client then sends nothing more
 	began := c.now
 	c.run(func() bool { return len(c.server.Flows(c.now)) == 1 })
 	assert.Equal(t, began.Add(time.Second), c.now)
@@ -223,7 +224,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 	c.server.Input(c.now, client(300), request) // replaces the finished client
 	require.Len(t, c.server.Flows(c.now), rdt.MaxFlows)
 	assert.Equal(t, client(100), c.server.Flows(c.now)[0].Peer)
-	c.server.Input(c.now, client(301), request) // all have only just asked
+	c.server.Input(c.now, client(301), request) // all flows are new
 	assert.Equal(t, uint64(1), c.server.Info().Refused)
 
 	c.now = c.now.Add(100 * time.Millisecond)
@@ -236,7 +237,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 	require.ErrorIs(t, list[len(list)-1].Err, rdt.ErrSilent)
 }
 
-// A packet that is not a request creates no flow, and harms no client.
+// A packet that is not a request creates no flow and does not affect other clients.
 func TestStrangersAskForNothing(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond}
 	c := open(t, cfg, named("a", text(1, 5000)))

@@ -7,14 +7,15 @@ import (
 	"io"
 )
 
-// squeezer compresses each chunk separately, so that it can be decompressed alone. Compression is
-// deterministic: a retransmitted chunk is compressed again and not stored.
+// squeezer compresses each chunk separately, so that the receiver can decompress each one alone.
+// Compression is deterministic: a chunk is compressed again for a retransmission and not stored.
 type squeezer struct {
 	out bytes.Buffer
 	z   *zlib.Writer
 }
 
-// squeeze returns the compressed chunk, valid until the next call, or false if it is not shorter.
+// squeeze returns the compressed chunk, or false if it is not shorter. The chunk is valid until the
+// next call.
 func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
 	s.out.Reset()
 	if s.z == nil {
@@ -28,15 +29,14 @@ func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
 	return s.out.Bytes(), s.out.Len() < len(chunk)
 }
 
-// expander decompresses chunks.
 type expander struct {
 	in  bytes.Reader
 	out []byte
 	z   io.ReadCloser
 }
 
-// expand returns the decompressed chunk, valid until the next call, or false if b is invalid or not
-// of 1 to limit bytes. It never writes more than limit+1 bytes.
+// expand returns the decompressed chunk, valid until the next call. It returns false if b is
+// invalid, or if the chunk is empty or longer than limit. It never writes more than limit+1 bytes.
 func (e *expander) expand(b []byte, limit int) ([]byte, bool) {
 	e.in.Reset(b)
 	var err error

@@ -6,7 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// timeout is the retransmission timeout: constant, or, if adaptive, the estimate of RFC 6298 §2.
+// timeout is the retransmission timeout. It is constant, or the estimate of RFC 6298 §2 if adaptive
+// is set.
 type timeout struct {
 	adaptive     bool
 	least, most  time.Duration
@@ -21,7 +22,7 @@ func newTimeout(cfg *Config) timeout {
 	}
 }
 
-// sample adds a round trip.
+// sample adds a round-trip time to the estimate.
 func (t *timeout) sample(rtt time.Duration) {
 	if t.srtt == 0 { // RFC 6298 §2.2
 		t.srtt, t.rttvar = rtt, rtt/2
@@ -34,8 +35,8 @@ func (t *timeout) sample(rtt time.Duration) {
 	}
 }
 
-// expired processes a timeout of a packet sent at sentAt. RFC 6298 §5.5: it doubles the timeout,
-// once for all packets sent before the last doubling.
+// expired processes the timeout of a packet sent at sentAt. RFC 6298 §5.5: it doubles the timeout,
+// but only once for all packets sent before the last doubling.
 func (t *timeout) expired(now, sentAt clock.Time) {
 	if t.adaptive && sentAt >= t.backedOff {
 		t.current = min(2*t.current, t.most)

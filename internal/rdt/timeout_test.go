@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// RFC 6298 §2, compared with a computation in floating point.
+// The estimate of RFC 6298 §2 is compared with a computation in floating point.
 func TestTheEstimate(t *testing.T) {
 	cfg := Config{Adaptive: true}.WithDefaults()
 	to := newTimeout(&cfg)
@@ -31,7 +31,7 @@ func TestTheEstimate(t *testing.T) {
 	}
 }
 
-// RFC 6298 §5.5: the timer backs off once for a window that was lost together, up to a limit.
+// RFC 6298 §5.5: the timer backs off once if a whole window is lost, up to a limit.
 func TestTheTimeoutDoublesOnceForAWindow(t *testing.T) {
 	cfg := Config{Adaptive: true, Timeout: 100, MinTimeout: 10, MaxTimeout: 350}.WithDefaults()
 	to := newTimeout(&cfg)

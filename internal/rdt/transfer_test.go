@@ -35,7 +35,7 @@ func TestEveryObjectIsEqualWhateverThePathDoes(t *testing.T) {
 	}
 }
 
-// Exactly the corrupted packets are counted: MD5 and CRC-32C detect every flipped bit.
+// The receiver counts exactly the corrupted packets: MD5 and CRC-32C detect every flipped bit.
 func TestDamageIsCountedExactly(t *testing.T) {
 	for _, sum := range []rdt.Checksum{rdt.MD5, rdt.CRC32C} {
 		cfg := rdt.Config{Checksum: sum, Timeout: 100 * time.Millisecond, Push: true}
@@ -52,7 +52,7 @@ func TestDamageIsCountedExactly(t *testing.T) {
 	}
 }
 
-// Duplicated packets cost nothing: the sender sends no more packets and takes no longer.
+// Duplicated packets have no cost: the sender sends no more packets and takes no longer.
 func TestDuplicationCostsNothing(t *testing.T) {
 	objects := [][]byte{text(1, 1_000_000)}
 	for _, selective := range []bool{false, true} {
@@ -77,7 +77,7 @@ func TestCompressionIsDeterministicAndShortens(t *testing.T) {
 		sizes[zip] = s.Info().SentBytes
 		assert.Equal(t, zip, r.Info().Squeezed > 0)
 	}
-	// 16 letters take 4 bits each: half, plus the cost of the code.
+	// 16 letters take 4 bits each, which is half, plus the overhead of the code.
 	assert.InDelta(t, .55, float64(sizes[true])/float64(sizes[false]), .08)
 
 	cfg := rdt.Config{Compress: true, Timeout: 50 * time.Millisecond}
@@ -109,7 +109,7 @@ func TestSequenceNumbersWrap(t *testing.T) {
 	}
 }
 
-// A complete receiver answers repeated packets, because its last acknowledgments may have been
+// A complete receiver answers retransmitted packets, because its last acknowledgments may have been
 // lost. Then it closes.
 func TestTheReceiverLingers(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond}
@@ -127,7 +127,7 @@ func TestTheReceiverLingers(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropClosed])
 }
 
-// If a path loses everything, both ends stop after their patience, with an error for each object.
+// If a path loses everything, both ends stop after Patience, with an error for each object.
 func TestABlackHoleEnds(t *testing.T) {
 	cfg := rdt.Config{Patience: 5 * time.Second}
 	objects := [][]byte{text(1, 5000), text(2, 5000)}
@@ -186,7 +186,7 @@ func TestObjectsThatDoNotExist(t *testing.T) {
 	assert.Equal(t, 2, r.Info().Failed)
 }
 
-// If the link is full, the owner asks for no output and loses nothing.
+// If the link is full, the owner does not call Output, and nothing is lost.
 func TestBackPressure(t *testing.T) {
 	cfg := rdt.Config{Timeout: 40 * time.Millisecond, Window: 2000}
 	slow := wire{delay: time.Millisecond, perByte: 20 * time.Microsecond}

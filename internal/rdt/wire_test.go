@@ -25,11 +25,11 @@ type engine interface {
 // wire is one direction of a path, in virtual time.
 type wire struct {
 	loss, dup, corrupt float64
-	delay, jitter      time.Duration // a packet takes delay, and up to jitter more: no order
-	perByte            time.Duration // of serialization; zero: none
+	delay, jitter      time.Duration // a packet takes delay plus up to jitter, so packets are reordered
+	perByte            time.Duration // serialization time; 0: none
 	drop               func(n int, b []byte) bool
 	random             *rand.Rand
-	free               clock.Time // when the next packet may begin
+	free               clock.Time // when the transmission of the next packet may begin
 
 	sent, lost, doubled, damaged int
 }
@@ -55,7 +55,7 @@ func (a *arrivals) Pop() any {
 	return last
 }
 
-// world is a sender, a receiver and the wires from each of them.
+// world is a sender, a receiver and the link from each of them to the other.
 type world struct {
 	t     *testing.T
 	now   clock.Time
@@ -63,7 +63,7 @@ type world struct {
 	wires [2]*wire
 	air   arrivals
 	order int
-	after func() // after each event
+	after func() // called after each event
 }
 
 const start = clock.Time(1e9)
@@ -107,7 +107,7 @@ func (w *world) put(from int, b []byte) {
 	}
 }
 
-// run advances the world until stop returns true or no event is left.
+// run advances the time until stop returns true or no event is left.
 func (w *world) run(stop func() bool) {
 	w.t.Helper()
 	for range 5_000_000 {
@@ -135,7 +135,7 @@ func (w *world) run(stop func() bool) {
 		if due == clock.Never {
 			return
 		}
-		w.now = max(w.now, due) // a timeout that has become shorter may have expired already
+		w.now = max(w.now, due) // a timeout that has been shortened may have expired already
 		for _, e := range w.ends {
 			if e.Deadline().Due(w.now) {
 				e.Advance(w.now)
@@ -167,7 +167,7 @@ func numbers(n int) (list []uint16) {
 	return list
 }
 
-// pair returns the two ends of a flow of these objects.
+// pair returns the two ends of a flow for these objects.
 func pair(t *testing.T, cfg rdt.Config, objects [][]byte) (*rdt.Sender, *rdt.Receiver) {
 	t.Helper()
 	s, err := rdt.NewSender(cfg, objects)
@@ -180,7 +180,7 @@ func pair(t *testing.T, cfg rdt.Config, objects [][]byte) (*rdt.Sender, *rdt.Rec
 	return s, r
 }
 
-// transfer moves the objects to the end of everything and checks them.
+// transfer transfers the objects completely and checks them.
 func transfer(
 	t *testing.T, cfg rdt.Config, objects [][]byte, seed uint64, there, back wire,
 ) (*world, []rdt.Completion) {
@@ -206,7 +206,7 @@ func completions(r *rdt.Receiver) (list []rdt.Completion) {
 	return list
 }
 
-// variants are the ways a flow can be configured.
+// variants returns different configurations of a flow.
 func variants() map[string]rdt.Config {
 	list := map[string]rdt.Config{}
 	for i := range 32 {
