@@ -14,37 +14,37 @@ type actor struct {
 	place uint32     // in the agenda
 }
 
-// agenda finds the earliest actor by a tournament: a tree with the actors at its leaves, whose
-// other nodes each hold the winner of two. A change replays the matches up to the root. Winners are
-// random, so no branch depends on them.
+// agenda finds the earliest actor by a tournament tree: the actors are the leaves, and each inner
+// node holds the winner of its two children. A change replays the matches up to the root. Winners
+// are random, so the code avoids branches that depend on them.
 type agenda struct {
 	tree   []term   // the root is 1, the children of i are 2i and 2i+1; the second half are leaves
-	actors []*actor // by place
-	free   []uint32 // places
+	actors []*actor // indexed by place
+	free   []uint32 // free places
 	order  uint64
-	acting *actor // the first, whose turn it is: nearly always it is set again
+	acting *actor // the actor whose turn it is; it is nearly always scheduled again
 }
 
-// term is what an actor is compared by: its instant, and its turn among those of one instant,
-// which no two share. The last bits of the turn are the actor's place.
+// term is the key by which actors are compared: the instant, and the turn among the actors of one
+// instant. No two actors share a turn. The last bits of the turn are the actor's place.
 type term struct{ due, turn uint64 }
 
 func (t term) place() uint32 { return uint32(t.turn & (mostPlaces - 1)) }
 
-// idle is later than any instant: the term of a place that is free.
+// idle is the term of a free place. It is later than any instant.
 const idle = math.MaxUint64
 
-// mostPlaces leaves room for 2^40 turns, which take days.
+// mostPlaces leaves room for 2^40 turns, which last for days.
 const (
 	placeBits  = 24
 	mostPlaces = 1 << placeBits
 )
 
-// leastPlaces is how many places an agenda begins with, a power of two.
+// leastPlaces is the initial number of places, a power of two.
 const leastPlaces = 16
 
-// set schedules a at due, or removes it if due is never. An unchanged time keeps its place among
-// equal ones.
+// set schedules a at due, or removes it if due is never. An actor whose time does not change keeps
+// its place among those with equal times.
 func (g *agenda) set(a *actor, due clock.Time) {
 	if a == g.acting {
 		g.acting = nil
@@ -79,8 +79,7 @@ func (g *agenda) remove(a *actor) {
 	a.due = clock.Never
 }
 
-// play gives a place an instant and the latest turn, and has it play against its neighbours, up
-// to the root.
+// play gives a place an instant and the latest turn, and replays its matches up to the root.
 func (g *agenda) play(place uint32, due uint64) {
 	tree := g.tree
 	t := term{due, g.order<<placeBits | uint64(place)}
@@ -88,10 +87,10 @@ func (g *agenda) play(place uint32, due uint64) {
 	tree[i] = t
 	for i > 1 {
 		o := tree[i^1]
-		// The borrow of a subtraction says which of two numbers of 128 bits is less.
+		// The borrow of the subtraction says which of the two 128-bit numbers is smaller.
 		_, less := bits.Sub64(o.turn, t.turn, 0)
 		_, less = bits.Sub64(o.due, t.due, less)
-		mask := -less // all ones if the other one wins
+		mask := -less // all ones if the other child wins
 		t.due ^= (t.due ^ o.due) & mask
 		t.turn ^= (t.turn ^ o.turn) & mask
 		i /= 2
@@ -122,11 +121,11 @@ func (g *agenda) grow() {
 	}
 }
 
-// begin begins the first actor's turn. The actor keeps its place until set or end; none can come
-// before it.
+// begin begins the first actor's turn. The actor keeps its place until set or end is called; none
+// can come before it.
 func (g *agenda) begin(a *actor) { g.acting = a }
 
-// end ends the turn of an actor. If it did not set another time, it has no further turn.
+// end ends the turn of an actor. An actor that did not set another time leaves the agenda.
 func (g *agenda) end() {
 	if a := g.acting; a != nil {
 		g.acting = nil

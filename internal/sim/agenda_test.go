@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The earliest actor is the first, and among equal times the one scheduled first, however many
-// actors are added, removed and rescheduled.
+// The agenda returns the earliest actor, and among equal times the one scheduled first, however
+// many actors are added, removed and rescheduled.
 func TestAgendaKeepsOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var g agenda
@@ -25,7 +25,7 @@ func TestAgendaKeepsOrder(t *testing.T) {
 	}
 	for round := range 20_000 {
 		i := r.IntN(1 + min(len(actors)-1, round/50))
-		set(i, clock.Time(r.IntN(40))) // now and then never
+		set(i, clock.Time(r.IntN(40))) // some of them at never
 		var want *actor
 		for k := range actors {
 			a := &actors[k]
@@ -56,7 +56,7 @@ func (a *actor) index(all []actor) int {
 	return -1
 }
 
-// BenchmarkAgenda reschedules the first actor, in worlds with few and with many hosts.
+// BenchmarkAgenda reschedules the first actor in worlds with few and with many hosts.
 func BenchmarkAgenda(b *testing.B) {
 	for _, c := range []struct {
 		name   string

@@ -14,18 +14,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// cell is a cell of the laboratory: flows from hosts on the left to hosts on the right, over one
-// shared link.
+// cell is one cell of a laboratory sweep: flows from hosts on the left to hosts on the right, over
+// one shared link.
 type cell struct {
 	flows     int
 	congested string
 	rate      netem.BitsPerSecond
 	loss      float64
-	// line: one pair of hosts on the shared wire, without routers.
+	// line: one pair of hosts on the shared link, without routers
 	line bool
 }
 
-// cellRTT is a cell's round trip while its queue is empty, cellMTU gives an MSS of 1460.
+// cellRTT is a cell's round-trip time while its queue is empty; cellMTU gives an MSS of 1460.
 const (
 	cellRTT = 40 * time.Millisecond
 	cellMTU = 1500
@@ -58,7 +58,7 @@ func (c *cell) tcp() tcp.Config {
 	}
 }
 
-// world is the cell, its flows dialled.
+// world builds the cell and dials its flows.
 func (c *cell) world(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 	tb.Helper()
 	if c.line {
@@ -75,7 +75,7 @@ func (c *cell) world(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 	return c.dumbbell(tb, seed)
 }
 
-// endless has one host send to another without end.
+// endless makes one host send to another without end.
 func endless(tb testing.TB, from, to *sim.Host, addr netip.AddrPort) *sim.Bulk {
 	tb.Helper()
 	app := &sim.Bulk{}
@@ -137,8 +137,7 @@ func (c *cell) dumbbell(tb testing.TB, seed uint64) (*sim.World, []*sim.Bulk) {
 	return w, apps
 }
 
-// endToEnd is how many packets of a world its ends sent: what routers pass on does not
-// count.
+// endToEnd counts the packets that the end hosts sent. Forwarded packets do not count.
 func endToEnd(w *sim.World) (packets uint64) {
 	for _, h := range w.Hosts() {
 		if len(h.Stack().Interfaces().Infos()) == 1 {
@@ -148,9 +147,9 @@ func endToEnd(w *sim.World) (packets uint64) {
 	return packets
 }
 
-// BenchmarkCell counts what a core simulates of a laboratory's cell, in packets (segments
-// and acknowledgments) that the ends sent a second; hops are those times the wires that
-// they crossed.
+// BenchmarkCell measures how many packets (segments and acknowledgments) of a laboratory cell one
+// core simulates per second. A packet counts once, where an end host sends it; hops counts it once
+// for each link that it crosses.
 func BenchmarkCell(b *testing.B) {
 	const span = 10 * time.Second
 	for _, c := range []cell{

@@ -22,13 +22,13 @@ type Bulk struct {
 	MaxWrite, MaxRead int
 	// MaxPause is the maximum of the random pause after each write and read. Zero: no pauses.
 	MaxPause time.Duration
-	// Lazy is the probability that it does not read data that has arrived until after the next
-	// pause. It has an effect only if there are pauses.
+	// Lazy is the probability that the application reads data that has arrived only after the next
+	// pause. It has no effect without pauses.
 	Lazy float64
-	// KeepOpen leaves its side open after all data is sent.
+	// KeepOpen leaves the sending side open after all data is sent.
 	KeepOpen bool
-	// Leave says how it ends the connection early: when it is established and After bytes have been
-	// sent and received.
+	// Leave says how the application ends the connection early: once it is established and After
+	// bytes have been sent and received.
 	Leave Leave
 	After uint64
 
@@ -38,17 +38,17 @@ type Bulk struct {
 	Wrong bool
 	// EOF is set when the peer has closed its side.
 	EOF bool
-	// Left is set when it has ended the connection early.
+	// Left is set when the application has ended the connection early.
 	Left bool
-	// Over is set when the connection has ended; Err is the reason, nil after an orderly close.
+	// Over is set when the connection has ended; Err is the reason, or nil after an orderly close.
 	Over bool
 	Err  error
-	// Finished is when both sides were closed, or when the connection ended.
+	// Finished is the time when both sides were closed, or when the connection ended.
 	Finished clock.Time
 
 	random    *rand.Rand
-	next      clock.Time // not before
-	ended     bool       // our side
+	next      clock.Time // time of the next piece
+	ended     bool       // the sending side is closed
 	deaf      bool       // reads no more
 	abandoned bool       // has closed the connection
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// App is an application: what a connection belongs to.
+// App is the application that uses a connection.
 type App interface {
-	// Turn is called when the application gets the connection, after events, and at the time of
-	// Wake; e is zero if there is no event. Turn may call all methods of c.
+	// The host calls Turn when the application gets the connection, after events, and at the time
+	// of Wake; e is zero without an event. Turn may call all methods of c.
 	Turn(now clock.Time, c *Conn, e tcp.Event)
 }
 
@@ -42,11 +42,10 @@ func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 // tcp.Conn.SetProbe. An application that calls it in its first Turn gets all samples.
 func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 
-// Host returns the host that the connection is on.
 func (c *Conn) Host() *Host { return c.host }
 
-// Rand returns the random stream with this name of the connection's host. Streams with one name are
-// the same.
+// Rand returns the random stream with this name of the connection's host. The same name always
+// returns the same stream.
 func (c *Conn) Rand(name string) *rand.Rand {
 	return c.host.world.Rand(c.host.name + " " + name)
 }
@@ -61,7 +60,7 @@ func (c *Conn) Write(p []byte) int {
 }
 
 // WritePattern writes the next n bytes of the pattern without copying them. It is for applications
-// whose whole stream is the pattern from an offset on.
+// that send nothing else.
 func (c *Conn) WritePattern(start uint64, n int) int {
 	n = c.tcp.Tx().Repeat(Pattern(start, patternBytes), n)
 	if n > 0 {

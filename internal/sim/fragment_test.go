@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// narrowing is a line over three routers whose wires take less and less.
+// narrowing returns a line over three routers. Each link's MTU is smaller than the one before.
 func narrowing(t *testing.T, seed uint64, c netem.Config) *sim.Line {
 	t.Helper()
 	wire := func(mtu int) sim.Wire { return sim.Wire{AB: c, BA: c, MTU: mtu} }
@@ -27,7 +27,7 @@ func narrowing(t *testing.T, seed uint64, c netem.Config) *sim.Line {
 	return l
 }
 
-// numbered returns 60 kB that identify the datagram i.
+// numbered returns a datagram of 60 kB whose content identifies the number i.
 func numbered(i int) []byte {
 	p := make([]byte, 60_000)
 	for at := 0; at < len(p); at += 4 {
@@ -36,8 +36,8 @@ func numbered(i int) []byte {
 	return p
 }
 
-// deluge sends datagrams over the line, each way in turn, and returns how many of them
-// arrived, all of them as they were sent.
+// deluge sends datagrams over the line in both directions. It checks that each datagram arrives as
+// sent, and returns how many arrived.
 func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	t.Helper()
 	right, err := l.Right.Stack().Datagrams().Bind(l.Address(53))
@@ -75,7 +75,7 @@ func deluge(t *testing.T, l *sim.Line, datagrams int) (arrived int) {
 	return arrived
 }
 
-// held is what both hosts keep of datagrams that are not whole.
+// held returns the bytes of incomplete datagrams that both hosts hold.
 func held(l *sim.Line) (bytes int, timedOut uint64) {
 	for _, h := range []*sim.Host{l.Left, l.Right} {
 		info := h.Stack().Fragments()
@@ -85,8 +85,8 @@ func held(l *sim.Line) (bytes int, timedOut uint64) {
 	return bytes, timedOut
 }
 
-// RFC 791 §3.2: 60 kB are 43 fragments on the first link, and 1,300 fragments on the third. In any
-// order, and with some duplicates, they are reassembled at the destination and nowhere before.
+// RFC 791 §3.2: a datagram of 60 kB is 43 fragments on the first link and 1,300 on the third. The
+// destination reassembles them in any order and with duplicates; no router does.
 func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	l := narrowing(t, 11, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,
@@ -107,7 +107,7 @@ func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	assert.NotZero(t, timedOut)
 }
 
-// Lost, truncated or corrupted fragments lose their datagrams, and no wrong datagram arrives.
+// A lost, truncated or corrupted fragment loses its datagram, and no wrong datagram arrives.
 func TestLongDatagramsOverWiresThatLose(t *testing.T) {
 	l := narrowing(t, 12, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,

@@ -83,8 +83,8 @@ func goldenWorlds() []goldenWorld {
 	)
 }
 
-// TestGoldenHashes: a world goes the same way on every machine, and with every version
-// that does not mean to change it.
+// TestGoldenHashes checks that worlds send the same packets on every machine, and in every version
+// that does not change their behavior on purpose.
 func TestGoldenHashes(t *testing.T) {
 	path := filepath.Join("testdata", "hashes.txt")
 	var got strings.Builder

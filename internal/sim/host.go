@@ -11,25 +11,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Host is a stack in a world: a host or a router.
+// Host is a host or a router in a world, with its stack.
 type Host struct {
 	actor
 	world    *World
 	name     string
-	faces    []capture.Interface // as the log and captures name them
+	faces    []capture.Interface // names for the log and captures
 	stack    *stack.Stack
-	wires    []*wire // by interface; nil: not connected
-	limited  []*wire // those of them that have a limit
-	room     []int   // by interface: between two drains, room
+	wires    []*wire // indexed by interface; nil: not connected
+	limited  []*wire // the wires with a limit
+	room     []int   // indexed by interface: room between two drains
 	accept   map[*tcp.Listener]func(*Conn) App
-	crowded  []*Socket // wait for room in the stack, each once
+	crowded  []*Socket // sockets that wait for room in the stack, each once
 	settling bool
 	taps     []stack.Tap
 }
 
-// room is the number of packets that a link takes from a host at once if End.SetRoom has set no
-// limit. The link's queue is then the only limit: it drops packets beyond its length, as on a real
-// path.
+// room is the number of packets that a link without an End.SetRoom limit takes from a host at once.
+// The link's queue is then the only limit: it drops packets beyond its length, as on a real path.
 const room = 1 << 16
 
 // AddHost adds a host or router with a unique name. The world provides TCP's secret and the random
@@ -70,7 +69,7 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	}
 	w.names[name] = true
 	w.hosts = append(w.hosts, h)
-	w.agenda.set(&h.actor, w.now) // for its first Output
+	w.agenda.set(&h.actor, w.now) // so that the first Output is called
 	return h, nil
 }
 
@@ -91,10 +90,10 @@ func (h *Host) Name() string { return h.name }
 // World returns the world that the host is in.
 func (h *Host) World() *World { return h.world }
 
-// Stack returns the host's stack. After a call that may have changed something, call Settle.
+// Stack returns the host's stack. After a call that may have changed its state, call Settle.
 func (h *Host) Stack() *stack.Stack { return h.stack }
 
-// Settle sends the packets that calls of the stack have made and notifies applications.
+// Settle sends the packets that calls of the stack have queued and notifies applications.
 func (h *Host) Settle() { h.settle(h.world.now) }
 
 func (h *Host) act(now clock.Time) {
@@ -102,8 +101,8 @@ func (h *Host) act(now clock.Time) {
 	h.settle(now)
 }
 
-// settle drains the stack and notifies applications until neither has anything new. What an
-// application does to a connection in the meantime is handled by the same loop.
+// settle drains the stack and notifies applications until neither has anything new. The same loop
+// handles the calls that applications make in the meantime.
 func (h *Host) settle(now clock.Time) {
 	if h.settling {
 		return
@@ -123,15 +122,15 @@ func (h *Host) settle(now clock.Time) {
 	h.world.agenda.set(&h.actor, due)
 }
 
-// drain sends the host's packets, or waits for links with a limit to have room.
+// drain sends the host's packets, or waits until the links with a limit have room.
 func (h *Host) drain(now clock.Time) {
 	if len(h.limited) > 0 || h.stack.Pending() {
 		h.send(now)
 	}
 }
 
-// send puts the stack's packets on the links. It looks only at links that have a limit or packets
-// to send, because a router may have thousands.
+// send puts the stack's packets on the links. It visits only links that have a limit or packets to
+// send, because a router may have thousands of links.
 func (h *Host) send(now clock.Time) {
 	batch := h.world.batch
 	for more := true; more; {
@@ -151,7 +150,7 @@ func (h *Host) send(now clock.Time) {
 	}
 }
 
-// tell passes on events of TCP and UDP and reports whether there were any.
+// tell passes events of TCP and UDP to applications and reports whether there were any.
 func (h *Host) tell(now clock.Time) bool {
 	told := false
 	for {
@@ -176,7 +175,8 @@ func (h *Host) welcome(now clock.Time, l *tcp.Listener) {
 	}
 }
 
-// Listen accepts connections on a port. Welcome returns the application of a new connection.
+// Listen accepts connections on a port. It calls welcome for the application of each new
+// connection.
 func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.Listener, error) {
 	l, err := h.stack.TCP().Listen(netip.AddrPortFrom(netip.IPv6Unspecified(), port), backlog)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *Host) Listen(port uint16, backlog int, welcome func(*Conn) App) (*tcp.L
 	return l, nil
 }
 
-// Dial opens a connection for app, whose Turn is called when it is established.
+// Dial opens a connection for app. The host calls app's Turn when the connection is established.
 func (h *Host) Dial(to netip.AddrPort, app App) (*Conn, error) {
 	tc, err := h.stack.TCP().Connect(h.world.now, to, 0)
 	if err != nil {

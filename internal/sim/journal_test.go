@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each bit and the order of the entries affect the hash.
+// Each bit of an entry affects the hash, and so does the order of the entries.
 func TestEachBitOfAnEntryCounts(t *testing.T) {
 	head := make([]byte, loggedBytes)
 	for i := range head {

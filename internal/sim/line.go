@@ -19,29 +19,30 @@ type Wire struct {
 
 // LineConfig describes two hosts with routers between them, in a line.
 type LineConfig struct {
-	// Left and Right are the two hosts' TCP.
+	// Left and Right are the TCP configurations of the two hosts.
 	Left, Right tcp.Config
-	// Routers is the number of routers between them; 0: they share a link.
+	// Routers is the number of routers between the hosts; 0: the hosts share a link.
 	Routers int
-	// Wires are the links from left to right; the last is repeated as needed. None: ideal links.
+	// Wires are the links from left to right; the last one is used for all further links. Without
+	// Wires, links are ideal.
 	Wires []Wire
-	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets its neighbors,
-	// and with IPv6 the dialect, which is RIPng.
+	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets the neighbors,
+	// and for IPv6 it sets the dialect to RIPng.
 	RIP *rip.Config
-	// IPv6 gives the nodes IPv6 addresses instead of IPv4's.
+	// IPv6 gives the nodes IPv6 addresses instead of IPv4 addresses.
 	IPv6 bool
 }
 
 // Line is a world with two hosts and routers between them. The i-th link is the network 10.0.i.0/24
-// or 2001:db8:0:i::/64, with .1 or ::1 at its left end and 2 at its right end.
+// or 2001:db8:0:i::/64, with .1 or ::1 at its left end and .2 or ::2 at its right end.
 type Line struct {
 	*World
 	Left, Right *Host
 	Routers     []*Host
-	address     netip.Addr // of Right
+	address     netip.Addr // of the host Right
 }
 
-// maxRouters keeps a line within the addresses of its networks.
+// maxRouters keeps the number of networks within the address range.
 const maxRouters = 250
 
 // NewLine builds a line.
@@ -82,8 +83,7 @@ func (l *Line) join(a, b End, w Wire) error { return l.Connect(a, b, w.AB, w.BA)
 
 func (c *LineConfig) wire(i int) Wire { return c.Wires[min(i, len(c.Wires)-1)] }
 
-// end returns the address of an end of the i-th link, 1 for the left, 2 for the right, and the
-// length of its prefix.
+// end returns the address of an end of the i-th link (1: left, 2: right), and its prefix length.
 func (c *LineConfig) end(i, end int) netip.Prefix {
 	if c.IPv6 {
 		a := [16]byte{0x20, 1, 0xd, 0xb8, 7: byte(i), 15: byte(end)}
@@ -107,7 +107,7 @@ func hostConfig(face stack.Interface, via netip.Addr, t tcp.Config) stack.Config
 	}
 }
 
-// router describes the i-th router, counted from 1, which is between links i-1 and i.
+// router describes the i-th router, counted from 1. It is between links i-1 and i.
 func (c *LineConfig) router(i int) stack.Config {
 	cfg := stack.Config{
 		Interfaces: []stack.Interface{c.face(i-1, 2), c.face(i, 1)}, Forwarding: true,
@@ -119,7 +119,7 @@ func (c *LineConfig) router(i int) stack.Config {
 			speaks.Dialect, cfg.RIPng = rip.RIPng, &speaks
 			return cfg
 		}
-		for iface, r := range [...]int{i - 1, i + 1} { // the routers at its ends
+		for iface, r := range [...]int{i - 1, i + 1} { // r is the router at the link's other end
 			if r > 0 && r <= c.Routers {
 				n := rip.Neighbor{Addr: c.end(min(r, i), 1+iface).Addr(), Iface: iface}
 				speaks.Neighbors = append(speaks.Neighbors, n)
@@ -138,13 +138,12 @@ func (c *LineConfig) router(i int) stack.Config {
 	return cfg
 }
 
-// Address returns the right host's address and a port.
 func (l *Line) Address(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(l.address, port)
 }
 
-// Bulk connects two applications, one on each host, and runs until both connections have ended, for
-// at most d. It reports whether they have.
+// Bulk connects two applications, one on each host, and runs the world until both connections have
+// ended, for at most d. It reports whether both ended.
 func (l *Line) Bulk(left, right *Bulk, port uint16, d time.Duration) (bool, error) {
 	if _, err := l.Right.Listen(port, 1, func(*Conn) App { return right }); err != nil {
 		return false, err

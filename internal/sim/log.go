@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Hash returns a digest of all packets sent and received so far, and their times. Two runs with
+// Hash returns a digest of all packets sent and received so far, and of their times. Two runs with
 // equal hashes are the same.
 func (w *World) Hash() uint64 { return w.log.sum }
 
@@ -22,7 +22,8 @@ type journal struct{ sum uint64 }
 func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
 	head := t.Pieces[0]
 	j.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
-	if head[0]>>4 == 6 && len(head) > loggedBytes { // IPv6 alone has 40 bytes, and no checksum
+	// an IPv6 header has 40 bytes and no checksum, so the next header's bytes count, too
+	if head[0]>>4 == 6 && len(head) > loggedBytes {
 		j.note(now, v.id<<1, t.Bytes, head[loggedBytes:min(len(head), 2*loggedBytes)])
 	}
 }
@@ -42,7 +43,7 @@ func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
 		j.sum = h
 		return
 	}
-	// Three products that do not depend on each other cover the whole entry.
+	// Three independent products cover the whole entry.
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
 	h := fold(word(0)^0xa0761d6478bd642f, word(8)^0xe7037ed1a0b428db) ^
 		fold(word(16)^0x8ebc6af09c88c6e3, word(24)^0x589965cc75374cc3) ^

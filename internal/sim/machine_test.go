@@ -18,12 +18,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// module is what the import paths of this tree begin with.
+// module is the prefix of this module's import paths.
 const module = "github.com/tidepool-net/tidepool/"
 
 // deciders are the packages that affect packets in a world: package sim and its dependencies, the
-// protocols of applications, scripted controllers, and the player of an experiment. The rest of the
-// laboratory only evaluates the result.
+// application protocols, scripted controllers, and the player of an experiment. The rest of the
+// laboratory only evaluates results.
 func deciders(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
@@ -40,14 +40,15 @@ func deciders(t *testing.T) []string {
 	return all
 }
 
-// guessed are the files whose floating point only guesses what whole numbers then decide.
+// guessed are the files that use floating point only for a guess, which integer arithmetic then
+// corrects.
 var guessed = map[string]bool{"pareto.go": true}
 
-// TestNothingIsRoundedOnceInsteadOfTwice: on arm64 and others the compiler makes one
-// instruction of x*y+z, whose result may differ in the last bit from amd64's two, and with
-// it the run. A product that is converted to float64 explicitly is rounded.
+// TestNothingIsRoundedOnceInsteadOfTwice: on arm64 and others, the compiler may fuse x*y+z into one
+// instruction. Its result can differ in the last bit from amd64's two instructions, and then runs
+// differ. An explicit conversion of the product to float64 prevents that.
 func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
-	testenv.NeedLong(t) // a build for another machine: half a minute
+	testenv.NeedLong(t) // builds for another machine: half a minute
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	fused := regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+FN?M(ADD|SUB)[SD]\b`)
@@ -65,13 +66,13 @@ func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
 	}
 }
 
-// exactMath are the names of package math that are the same on every machine: constants, and
-// what IEEE 754 defines.
+// exactMath matches the names of package math that give the same result on every machine:
+// constants, and the functions that IEEE 754 defines.
 var exactMath = regexp.MustCompile(`^(Max|Min)?(U?[Ii]nt|Float)\d*|^(Sqrt|Floor|Ceil|Trunc|Round|` +
 	`RoundToEven|Abs|Copysign|Signbit|Inf|IsInf|NaN|IsNaN|Mod|Modf|Frexp|Ldexp|Pi|E|Sqrt2|Ln2)$`)
 
-// Package math only promises approximate results, which may differ between machines. So decisions
-// use its exact functions only.
+// Package math only promises approximate results, which may differ between machines. So code that
+// affects packets uses its exact functions only.
 func TestDecisionsNeedNoInexactMathematics(t *testing.T) {
 	require.NotRegexp(t, exactMath, "Cbrt")
 	require.NotRegexp(t, exactMath, "Exp")

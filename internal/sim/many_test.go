@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// star is hosts around one router, with so many connections from each to the next, over
-// which each sends so many bytes. It returns how many connections are not over yet.
+// star connects hosts to one router. Each host has the given number of connections to the next, and
+// sends the given number of bytes over each. star returns how many connections have not ended.
 func star(tb testing.TB, hosts, connections int, size uint64) (*sim.World, func() int) {
 	tb.Helper()
 	w := sim.New(1)
@@ -68,7 +68,7 @@ func star(tb testing.TB, hosts, connections int, size uint64) (*sim.World, func(
 	}
 }
 
-// Ten thousand connections of a thousand hosts through one router.
+// Ten thousand connections between a thousand hosts cross one router.
 func TestManyConnections(t *testing.T) {
 	hosts, connections := 100, 10
 	if testenv.Long() {

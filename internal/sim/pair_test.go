@@ -10,12 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Trials pair: with one seed a link loses the same packets, counted as they cross it, with any
-// algorithm, any number of flows, and anything else in the world.
+// Trials are paired: with one seed, a link loses the same packets, counted as they cross it, with
+// any algorithm, any number of flows, and any other components in the world.
 func TestTrialsPair(t *testing.T) {
 	losses := func(c cell, seed uint64) (lost []int, crossed int) {
 		w, _ := c.world(t, seed)
-		link := sim.End{Host: w.Hosts()[0]}.Out() // the first router's, or the left host's
+		// the link of the first router, or of the left host
+		link := sim.End{Host: w.Hosts()[0]}.Out()
 		link.Watch(func(e *netem.Event) {
 			switch {
 			case e.Kind == netem.Depart:

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// patternBytes is the period of the pattern: a prime, so that data shifted by a power of two or by
-// a segment differs.
+// patternBytes is the period of the pattern: a prime, so that a shift by a power of two or by a
+// segment changes the data.
 const patternBytes = 65521
 
-// PatternRun is the most that Pattern returns.
+// PatternRun is the maximum length that Pattern returns.
 const PatternRun = 64 << 10
 
 // pattern is the period followed by PatternRun more bytes, so that every run is contiguous.

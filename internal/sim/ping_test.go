@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// probed runs an engine on the left host of a line until it is done.
+// probed runs a probing engine on the left host of a line until it is done.
 func probed(t *testing.T, l *sim.Line, p stack.Prober, done func() bool) {
 	t.Helper()
 	require.NoError(t, l.Left.Stack().Probers().Start(p))

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// flowEnd is one end of a flow of rdt.
+// flowEnd is one end of an rdt flow.
 type flowEnd interface {
 	Input(now clock.Time, b []byte)
 	Output(now clock.Time, b []byte) ([]byte, bool)
@@ -23,7 +23,7 @@ type flowEnd interface {
 	Advance(now clock.Time)
 }
 
-// flowPeer puts an end of a flow on a UDP socket.
+// flowPeer connects an end of a flow to a UDP socket.
 type flowPeer struct {
 	t      *testing.T
 	end    flowEnd
@@ -51,7 +51,7 @@ func (p *flowPeer) Turn(now clock.Time, s *sim.Socket) {
 	s.Wake(p.end.Deadline())
 }
 
-// flow fetches objects over a router and returns the world's digest and how long it took.
+// flow fetches objects over a router. It returns the world's digest and the time taken.
 func flow(t *testing.T, seed uint64, cfg rdt.Config, c netem.Config) (hash uint64, d time.Duration) {
 	t.Helper()
 	l, err := sim.NewLine(seed, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{AB: c, BA: c}}})
@@ -84,8 +84,8 @@ func flow(t *testing.T, seed uint64, cfg rdt.Config, c netem.Config) (hash uint6
 	return l.Hash(), r.Info().Took
 }
 
-// Objects cross a router on the wires that founding document 003 made bad, by the stack's
-// UDP sockets; the same seed gives the same packets at the same instants.
+// Objects cross a router over UDP, on links with the faults of founding document 003. The same seed
+// sends the same packets at the same times.
 func TestObjectsOverUDP(t *testing.T) {
 	bad := netem.Config{
 		Delay: 5 * time.Millisecond, Jitter: netem.UniformJitter(4 * time.Millisecond),
@@ -103,8 +103,8 @@ func TestObjectsOverUDP(t *testing.T) {
 	}
 }
 
-// Without loss the request takes a way there over two wires, and each window a round trip
-// but the last, which takes a way back: 216 packets are four windows of 64.
+// Without loss, the request takes half a round trip over two links, and each window takes a round
+// trip except the last, which takes half: 216 packets are four windows of 64.
 func TestObjectsOverUDPTakeRoundTrips(t *testing.T) {
 	for _, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 		_, took := flow(t, 1, rdt.Config{Window: 64}, netem.Config{Delay: delay})

@@ -34,7 +34,7 @@ func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	return l
 }
 
-// Two equal runs have one hash; another seed, or another byte, gives another.
+// Two equal runs have one hash; another seed, or another byte, changes it.
 func TestTheHashIsOfARun(t *testing.T) {
 	run := func(seed uint64, size uint64) uint64 {
 		l := lossyLine(t, seed)
@@ -49,7 +49,7 @@ func TestTheHashIsOfARun(t *testing.T) {
 	assert.NotEqual(t, hash, run(3, 200_001))
 }
 
-// sampled has its connection sampled from its first turn.
+// sampled is an application whose connection is sampled from its first turn on.
 type sampled struct {
 	sim.Bulk
 	got []tcp.Info
@@ -147,7 +147,7 @@ func TestTraceOfSegments(t *testing.T) {
 				again++
 			}
 		}
-		if s.Scale < 0 { // no SYN
+		if s.Scale < 0 { // only a SYN has a window scale
 			require.Greater(t, s.Window, 1<<16, "scaled")
 		}
 	}
@@ -177,8 +177,8 @@ func TestTraceOfSegments(t *testing.T) {
 	assert.GreaterOrEqual(t, again, lost)
 }
 
-// A second connection between the same ends starts at offset 0 again, and corrupted segments are
-// not recorded as arrivals.
+// A second connection between the same ends starts at offset 0 again. Corrupted segments are not
+// recorded as arrivals.
 func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
 		AB: netem.Config{
@@ -210,7 +210,7 @@ func TestTraceOfDamageAndOfAnotherConnection(t *testing.T) {
 	assert.LessOrEqual(t, arrived, out.Out-out.Corrupted)
 }
 
-// Two observers of one host see the same.
+// Two observers of one host see the same packets.
 func TestTwoTaps(t *testing.T) {
 	l := lossyLine(t, 1)
 	var counts [2]int
@@ -223,8 +223,8 @@ func TestTwoTaps(t *testing.T) {
 	assert.Equal(t, counts[0], counts[1])
 }
 
-// captured runs a transfer and returns the left host's capture, one of what the router has
-// to do with its right interface, and how many packets the left wire lost.
+// captured runs a transfer. It returns the left host's capture, a capture of the router's right
+// interface, and the number of packets that the left link lost.
 func captured(tb testing.TB) (left, routed []byte, lost int) {
 	tb.Helper()
 	l := lossyLine(tb, 7)
@@ -242,8 +242,8 @@ func captured(tb testing.TB) (left, routed []byte, lost int) {
 	return files[0].Bytes(), files[1].Bytes(), int(out.Lost + out.QueueDropped)
 }
 
-// A capture is of virtual time: the same bytes each run, and tshark makes of it what
-// happened.
+// A capture has virtual times: each run writes the same bytes, and tshark reads the events of the
+// run from it.
 func TestACaptureIsWhatTsharkReads(t *testing.T) {
 	file, routed, lost := captured(t)
 	same, _, _ := captured(t)
@@ -270,14 +270,15 @@ func TestACaptureIsWhatTsharkReads(t *testing.T) {
 	assert.Equal(t, "0.000000000", times[0])
 	assert.Equal(t, []string{"if0"}, fields("frame.number==1", "frame.interface_name"))
 	assert.Empty(t, fields("tcp.checksum.status==0 || ip.checksum.status==0", "frame.number"))
-	// The graphs draw from these: round trips, retransmissions, selective acknowledgments.
+	// tshark draws its graphs from these fields: round trips, retransmissions, selective
+	// acknowledgments.
 	assert.NotEmpty(t, fields("tcp.analysis.ack_rtt", "tcp.analysis.ack_rtt"))
 	assert.NotEmpty(t, fields("tcp.analysis.retransmission", "frame.number"))
 	assert.NotEmpty(t, fields("tcp.options.sack_le", "tcp.options.sack_le"))
 	ends := fields("tcp.flags.fin==1 && ip.src==10.0.0.1", "tcp.nxtseq")
 	assert.Contains(t, ends, "500002", "relative: the SYN and the FIN are one each")
 
-	// The router has each packet twice; of one interface's alone, once.
+	// The router's capture has each packet twice; a capture of one interface has it once.
 	sent := "ip.src==10.0.0.1"
 	out := read(routed, "-Y", sent, "-T", "fields", "-e", "frame.interface_name")
 	assert.NotContains(t, out, "if0")

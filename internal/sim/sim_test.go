@@ -20,7 +20,7 @@ import (
 
 func both(c netem.Config) sim.Wire { return sim.Wire{AB: c, BA: c} }
 
-// move runs a transfer each way over a line and checks that all arrived.
+// move runs a transfer in each direction over a line and checks that all data arrived.
 func move(tb testing.TB, seed uint64, cfg sim.LineConfig, ab, ba uint64) *sim.Line {
 	tb.Helper()
 	l, err := sim.NewLine(seed, cfg)
@@ -78,7 +78,7 @@ func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
 	require.True(t, over)
 	assert.Equal(t, uint64(500_000), right.Received)
 
-	// A link is cut: its neighbors' routes time out, and no route leads there any more.
+	// After a link is cut, its neighbors' routes time out, and no route leads there any more.
 	dst := l.Address(80).Addr()
 	_, ok := l.Routers[0].Stack().Routing().Lookup(dst)
 	require.True(t, ok)
@@ -94,7 +94,7 @@ func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
 	assert.True(t, ok, "and back")
 }
 
-// One seed, one run: packet for packet and nanosecond for nanosecond.
+// Two runs of one seed are the same, packet for packet and nanosecond for nanosecond.
 func TestARunRepeatsItself(t *testing.T) {
 	wild := sim.Wire{
 		AB: netem.Config{
@@ -115,7 +115,7 @@ func TestARunRepeatsItself(t *testing.T) {
 	assert.NotEqual(t, a.Hash(), other.Hash())
 }
 
-// A full link carries its rate: 10 Mbit/s for so many bytes of payload and headers.
+// A full link carries its rate: 10 Mbit/s, counting payload and headers.
 func TestThroughputIsTheRate(t *testing.T) {
 	const size = 5_000_000
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{
@@ -245,7 +245,7 @@ func TestBadWorlds(t *testing.T) {
 	assert.ErrorContains(t, l.Connect(a, a, netem.Config{}, netem.Config{}), "must join two hosts")
 }
 
-// In its steady state, a world's packets cost no allocation.
+// In its steady state, a world allocates no memory for packets.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Routers: 1, Wires: []sim.Wire{{
 		AB: netem.Config{
@@ -264,8 +264,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	assert.Zero(t, allocs, "for a hundred milliseconds of a full link")
 }
 
-// BenchmarkWorld counts what a core simulates: packets that arrive at a host, each
-// sent, checksummed, delayed, verified, acknowledged and read.
+// BenchmarkWorld counts the packets that one core simulates: a packet is sent, checksummed,
+// delayed, verified, acknowledged and read.
 func BenchmarkWorld(b *testing.B) {
 	delay := netem.Config{Delay: 5 * time.Millisecond}
 	rate := netem.Config{
@@ -291,7 +291,8 @@ func BenchmarkWorld(b *testing.B) {
 	}
 }
 
-// A host with backpressure loses no packets in its own queue, and uses the link as fully.
+// A host with backpressure loses no packets in its own queue, and uses the full capacity of the
+// link, as without backpressure.
 func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 	const size = 3_000_000
 	for _, held := range []bool{false, true} {
@@ -325,8 +326,8 @@ func TestAHostIsHeldBackByItsOwnCard(t *testing.T) {
 	}
 }
 
-// A large segment crosses a path with an MTU hundreds of times smaller: it becomes a thousand small
-// ones, more than a batch holds.
+// A large segment crosses a path with an MTU hundreds of times smaller. It becomes a thousand small
+// segments, more than a batch holds.
 func TestAPathThatShrinksManyfold(t *testing.T) {
 	wire := func(mtu int) sim.Wire {
 		return sim.Wire{
@@ -340,7 +341,7 @@ func TestAPathThatShrinksManyfold(t *testing.T) {
 	l.Run(time.Minute)
 }
 
-// A new component does not change the random draws of the others: the same packets are lost.
+// A new component does not change the random draws of the others: the links lose the same packets.
 func TestAddingAWireShiftsNobodysLuck(t *testing.T) {
 	run := func(extra bool) (lost []int) {
 		w := sim.New(7)
@@ -389,8 +390,8 @@ func TestNamesAreUnique(t *testing.T) {
 	assert.ErrorContains(t, err, "duplicate host left")
 }
 
-// The receiver detects corruption although it does not verify packets that no link has corrupted;
-// also if the corrupting link is not the first.
+// The receiver skips the checksum of packets that no link has corrupted, but it still detects
+// corruption, also by a link that is not the first.
 func TestDamageBehindARouterIsFound(t *testing.T) {
 	clean := netem.Config{Delay: time.Millisecond}
 	damaging := clean

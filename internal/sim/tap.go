@@ -45,7 +45,7 @@ func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer
 			way = capture.Outbound
 		}
 		if reason == ip.DropNone {
-			_ = c.Packet(at, iface, way, "", pieces...) // Flush has the error
+			_ = c.Packet(at, iface, way, "", pieces...) // Flush returns the error
 			return
 		}
 		_ = c.Drop(at, iface, way, reason.String(), pieces...)

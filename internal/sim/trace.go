@@ -11,13 +11,13 @@ import (
 )
 
 // Segment is a TCP segment that a host sent or received, for the graphs of tcptrace. Its sequence
-// numbers are offsets in the streams: 0 is the first byte of data, and they do not wrap.
+// numbers are offsets in the streams. They start at 0 for the first byte of data, and do not wrap.
 type Segment struct {
 	capture.Segment
 	Time clock.Time
 	// Sent is set for packets that the host sent, not for those it received.
 	Sent bool
-	Flow capture.Flow // from the host's side
+	Flow capture.Flow // seen from the host
 }
 
 // maxTraced bounds the connections that a trace remembers; segments of others are not
@@ -25,7 +25,7 @@ type Segment struct {
 const maxTraced = 1 << 16
 
 // Trace calls f with each TCP segment that the host sends or receives from now on, except damaged
-// and forwarded ones. The segment is lent for the call, in which f must not call the host.
+// and forwarded ones. The segment is valid only during the call, and f must not call the host.
 func (h *Host) Trace(f func(*Segment)) {
 	h.Tap(NewTracer(func(addr netip.Addr) bool {
 		_, own := h.stack.Interfaces().Owns(addr)
@@ -42,13 +42,13 @@ type Tracer struct {
 	seg   Segment
 }
 
-// NewTracer returns a Tracer for the host that has some addresses. It shows segments to f as
+// NewTracer returns a Tracer for a host with the given addresses. It passes segments to f as
 // Host.Trace does.
 func NewTracer(owns func(addr netip.Addr) bool, f func(*Segment)) *Tracer {
 	return &Tracer{owns: owns, show: f, flows: map[capture.Flow]*capture.Follower{}}
 }
 
-// Tap is a stack.Tap. Packets that were not dropped have an IP header that was verified.
+// Tap implements stack.Tap. The stack has verified the IP header of packets that were not dropped.
 func (t *Tracer) Tap(
 	now clock.Time, _ int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
@@ -71,14 +71,15 @@ func (t *Tracer) Tap(
 	s := &t.seg
 	*s = Segment{Time: now, Sent: sent, Flow: flow}
 	s.Segment, _ = f.Follow(p, &t.facts, sent, false)
-	s.Seq, s.Ack = max(s.Seq, 1)-1, max(s.Ack, 1)-1 // the SYN is not data
+	// the SYN takes a sequence number, but is not data
+	s.Seq, s.Ack = max(s.Seq, 1)-1, max(s.Ack, 1)-1
 	for i, b := range s.SACK {
 		s.SACK[i] = [2]uint64{max(b[0], 1) - 1, max(b[1], 1) - 1}
 	}
 	t.show(s)
 }
 
-// intact reports whether the checksum of a whole segment is right.
+// intact reports whether a whole segment has a correct checksum.
 func intact(segment []byte, flow capture.Flow) bool {
 	return checksum.Verify(segment, checksum.PseudoHeader(flow.Remote.Addr(), flow.Local.Addr(),
 		ip.ProtoTCP, len(segment)))

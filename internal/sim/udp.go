@@ -10,12 +10,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// DatagramApp is an application: what a UDP socket belongs to.
+// DatagramApp is the application that uses a UDP socket.
 type DatagramApp interface {
-	// Turn is called when the application gets the socket, when datagrams or an ICMP error have
-	// arrived, at the time of Wake, and when the host has room again after Roomy or Send found
-	// none. It must read all datagrams or call Wake: there is no further call for those that it
-	// leaves.
+	// The host calls Turn when the application gets the socket, when datagrams or an ICMP error
+	// have arrived, at the time of Wake, and when the host has room again after Roomy or Send found
+	// none. Turn must read all datagrams or call Wake: the host does not call it again for
+	// datagrams that it leaves.
 	Turn(now clock.Time, s *Socket)
 }
 
@@ -25,7 +25,7 @@ type Socket struct {
 	host  *Host
 	udp   *udp.Socket
 	app   DatagramApp
-	waits bool // among the host's crowded
+	waits bool // in the host's list of waiting sockets
 }
 
 // BindUDP gives an application a UDP socket that receives from all senders on a port; 0: a free
@@ -63,17 +63,17 @@ func (s *Socket) act(now clock.Time) {
 // UDP returns the socket itself.
 func (s *Socket) UDP() *udp.Socket { return s.udp }
 
-// Host returns the host that the socket is on.
 func (s *Socket) Host() *Host { return s.host }
 
 // SetReceiveBuffer sets the size of the socket's receive queue, as SO_RCVBUF does. A datagram
 // counts at least 256 bytes; one that does not fit is dropped. The default is in the host's Config.
 func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 
-// Receive copies the oldest datagram to p; false if there is no datagram.
+// Receive copies the oldest datagram to p. It returns false if there is no datagram.
 func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.udp.Rx(), p) }
 
-// Roomy reports whether the host accepts more datagrams now. If not, it calls Turn later.
+// Roomy reports whether the host accepts more datagrams now. If not, the host calls Turn when it
+// does.
 func (s *Socket) Roomy() bool {
 	if s.host.stack.Datagrams().Roomy() {
 		return true
@@ -82,9 +82,9 @@ func (s *Socket) Roomy() bool {
 	return false
 }
 
-// Send sends a datagram; an invalid address means the peer of DialUDP. If the host has too many
-// packets that its links have not taken, Send fails with stack.ErrQueueFull, and Turn is called
-// when there is room. Other errors are those of stack.SendUDP.
+// Send sends a datagram; an invalid address means the peer of DialUDP. If too many packets of the
+// host still wait for its links, Send returns stack.ErrQueueFull, and the host calls Turn when
+// there is room. Other errors are those of stack.SendUDP.
 func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	err := s.host.stack.Datagrams().Send(s.host.world.now, s.udp, to, b)
 	if errors.Is(err, stack.ErrQueueFull) {

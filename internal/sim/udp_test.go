@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// turns is an application that calls a function each turn.
+// turns is an application that calls a function at each turn.
 type turns func(now clock.Time, s *sim.Socket)
 
 func (f turns) Turn(now clock.Time, s *sim.Socket) { f(now, s) }
@@ -36,12 +36,12 @@ func (c *counter) Turn(now clock.Time, s *sim.Socket) {
 	}
 }
 
-// flood sends datagrams until it has sent them all, as fast as the host takes them.
+// flood sends a number of datagrams as fast as the host takes them.
 type flood struct {
 	left, size int
 	to         netip.AddrPort
 	crowded    int
-	careless   bool // it asks for forgiveness, not for permission
+	careless   bool // sends without calling Roomy first
 }
 
 func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
@@ -56,8 +56,8 @@ func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
 	}
 }
 
-// A host that queues only what its link can send also blocks its applications: none of 40 MB is
-// lost, and the last byte arrives at the time given by the rate.
+// A host whose queue holds only what its link can send blocks its applications, too. None of the 40
+// MB is lost, and the last byte arrives at the time that follows from the rate.
 func TestAUDPSocketIsHeldBack(t *testing.T) {
 	for _, careless := range []bool{false, true} {
 		wire := netem.Config{Rate: netem.BitsPerSecond(100e6), Delay: 5 * time.Millisecond}
@@ -85,8 +85,8 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 	}
 }
 
-// A host without a bound on its queue sends all datagrams at once. Those without room in the link's
-// queue or in the receiver's buffer are lost there, and counted.
+// A host without a queue limit sends all datagrams at once. Datagrams that do not fit in the link's
+// queue or in the receiver's buffer are dropped there, and counted.
 func TestADatagramWithoutRoomIsLost(t *testing.T) {
 	wire := netem.Config{Rate: netem.BitsPerSecond(1e9), Queue: netem.DropTail{Packets: 99}}
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{{AB: wire}}})
@@ -108,7 +108,7 @@ func TestADatagramWithoutRoomIsLost(t *testing.T) {
 	assert.Equal(t, udp.Info{Received: 10, ReceivedBytes: 1000, Dropped: 90}, lazy.UDP().Info())
 }
 
-// An application is called when it gets its socket, on datagrams, on ICMP errors (RFC 1122
+// The host calls an application when it gets its socket, on datagrams, on ICMP errors (RFC 1122
 // §4.1.3.3) and at its alarm.
 func TestAUDPSocketTells(t *testing.T) {
 	l, err := sim.NewLine(1, sim.LineConfig{Wires: []sim.Wire{
@@ -129,7 +129,7 @@ func TestAUDPSocketTells(t *testing.T) {
 			assert.ErrorIs(t, s.UDP().TakeError(), udp.ErrRefused)
 			assert.NoError(t, s.UDP().TakeError())
 			s.Wake(now.Add(10 * ms))
-			s.Wake(now.Add(20 * ms)) // one alarm: this is later
+			s.Wake(now.Add(20 * ms)) // replaces the earlier alarm: there is only one
 			s.Wake(now.Add(5 * ms))
 		case 4:
 			assert.ErrorIs(t, s.Send(netip.AddrPort{}, make([]byte, 1<<16)), stack.ErrTooBig)

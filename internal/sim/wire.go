@@ -22,12 +22,12 @@ type wire struct {
 	actor
 	world *World
 	id    uint64
-	name  string // by its ends: it names the random streams, too
+	name  string // named after its two ends; the name also selects the random streams
 	link  *netem.Link
-	from  int // interface of the host that sends
+	from  int // sending host's interface
 	to    End
 	cut   bool
-	limit int // of what waits in the queue, for the host that sends; 0: none
+	limit int // maximum queue length at which the host still sends; 0: no limit
 }
 
 // Connect joins two interfaces by a link with the impairments of each direction.
@@ -84,17 +84,17 @@ func (e End) Out() *netem.Link {
 	return nil
 }
 
-// Cut cuts the direction of the link that leads away from an interface, or repairs it. Packets on
-// the link still arrive.
+// Cut cuts the direction of the link that leads away from an interface, or repairs it. Packets that
+// are already on the link still arrive.
 func (e End) Cut(cut bool) {
 	if v := e.Host.wires[e.Iface]; v != nil {
 		v.cut = cut
 	}
 }
 
-// SetRoom makes the host at this end hold back packets while that many wait in the queue of its
-// outgoing link, as a host does with its network card. Zero, the default: the host sends, and the
-// link's queue drops packets that do not fit.
+// SetRoom makes the host at this end hold back packets while that many packets wait in the queue of
+// its outgoing link, as a host does with its network card. With zero, the default, the host sends
+// without a limit, and the link drops packets that do not fit its queue.
 func (e End) SetRoom(packets int) {
 	h, v := e.Host, e.Host.wires[e.Iface]
 	if v == nil {
@@ -108,7 +108,7 @@ func (e End) SetRoom(packets int) {
 	}
 }
 
-// room returns the number of packets that the link accepts now, given that it has a limit.
+// room returns the number of packets that a link with a limit accepts now.
 func (v *wire) room(now clock.Time) int {
 	v.link.Advance(now)
 	queued, _ := v.link.Queued()
@@ -123,8 +123,8 @@ func (v *wire) vacant() clock.Time {
 	return v.link.Departure()
 }
 
-// sound marks a packet whose transport checksum its sender has just computed. Receivers need not
-// verify it unless a link has corrupted the packet.
+// sound marks a packet whose transport checksum the sender has just computed. Receivers verify it
+// only if a link has corrupted the packet.
 const sound = 1
 
 func (v *wire) send(now clock.Time, t *buffer.Train) {
@@ -142,8 +142,8 @@ func (v *wire) send(now clock.Time, t *buffer.Train) {
 	w.agenda.set(&v.actor, v.link.Deadline())
 }
 
-// act delivers the packets that have arrived. Packets of one instant and one size come as a train,
-// as they do from a socket.
+// act delivers the packets that have arrived. Packets of one instant and one size arrive together
+// as a train, as they do from a socket.
 func (v *wire) act(now clock.Time) {
 	w, h := v.world, v.to.Host
 	v.link.Advance(now)
@@ -168,16 +168,16 @@ func (v *wire) act(now clock.Time) {
 		c.add(data, tag == sound && v.link.Intact())
 	}
 	if v.hand(now, c) && alone && len(h.limited) == 0 {
-		h.send(now) // a router has nothing to tell anybody then, and no new deadline
+		h.send(now) // a router then has no events and no new deadline
 	} else {
 		h.settle(now)
-		next = v.link.Deadline() // an application may have had the other end send
+		next = v.link.Deadline() // an application may have made the other end send
 	}
 	c.given = 0
 	w.agenda.set(&v.actor, next)
 }
 
-// hand gives the host the train that is coming, and reports whether the host only forwards it.
+// hand passes the train to the host, and reports whether the host only forwards it.
 func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	if len(c.packets) > 0 {
 		passed = v.to.Host.stack.Input(now, v.to.Iface, c.checked, c.packets)
@@ -186,19 +186,19 @@ func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	return passed
 }
 
-// coming is a train from a link to a host; its packets are still in the link's memory.
+// coming is a train on its way from a link to a host; its packets are still in the link's memory.
 type coming struct {
 	packets [][]byte
 	bytes   int
-	checked bool // each of them is sound and undamaged
-	// given counts the bytes of the trains of this instant since the host's last turn.
+	checked bool // each packet is marked sound and is not corrupted
+	// given counts the bytes that arrived at this instant since the host's last turn.
 	given int
 }
 
-// maxGiven limits the bytes that a host gets before its next turn.
+// maxGiven is the number of bytes that a host receives before its next turn.
 const maxGiven = 256 << 10
 
-// takes reports whether a packet continues the train.
+// takes reports whether a packet can be added to the train.
 func (c *coming) takes(data []byte) bool {
 	n := len(c.packets)
 	return n == 0 || len(c.packets[n-1]) == len(c.packets[0]) &&

@@ -34,7 +34,7 @@ type Stats struct {
 	Delivered uint64 // packets that arrived at a host
 }
 
-// origin is when worlds begin. It is above zero, because zero means never.
+// origin is the time at which worlds begin. It is not zero, because zero means never.
 const origin = clock.Time(time.Second)
 
 // New returns an empty world. The seed determines everything random in it.
@@ -51,7 +51,7 @@ func (w *World) Now() clock.Time { return w.now }
 func (w *World) Elapsed() time.Duration { return w.now.Sub(origin) }
 
 // Rand returns the random stream of this name from its beginning. It depends only on the seed and
-// the name, so that additions to a world do not change the random draws of other parts.
+// the name, so additions to a world do not change the random draws of other parts.
 func (w *World) Rand(name string) *rand.Rand { return netem.Streams(w.seed)(name) }
 
 // Stats returns the counts so far.
@@ -60,8 +60,8 @@ func (w *World) Stats() Stats { return w.stats }
 // Hosts returns the hosts, in the order in which they were added.
 func (w *World) Hosts() []*Host { return w.hosts }
 
-// Step lets the next actor act if it is due by then, and reports whether there was
-// one. If not, the world's time is until.
+// Step runs the next actor if it is due by until, and reports whether there was one. If not, it
+// sets the world's time to until.
 func (w *World) Step(until clock.Time) bool {
 	if w.agenda.acting != nil {
 		panic("BUG: sim: a world is run from within a turn")

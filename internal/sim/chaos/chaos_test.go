@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TestChaos is the bounded run: two stacks joined by a link with all faults deliver every byte in
-// order, or the connection fails with an error, and no acknowledged byte is lost.
+// TestChaos is the bounded run: over a link with all faults, either every byte arrives in order, or
+// the connection fails with an error. No acknowledged byte is lost.
 func TestChaos(t *testing.T) {
 	chaos(t, 10_000, false)
 }
@@ -47,7 +47,7 @@ func chaos(t *testing.T, seeds uint64, ipv6 bool) {
 			})
 		}
 	})
-	// The run is worth something only if the faults were there and transfers survived them.
+	// The run proves nothing unless faults occurred and transfers survived them.
 	var all tally
 	for _, one := range totals {
 		all.seeds += one.seeds
@@ -74,7 +74,7 @@ func TestOneSeedIsOneRun(t *testing.T) {
 	}
 }
 
-// calm is a scenario without faults, for tests that bring in their own.
+// calm returns a scenario without faults, for tests that add their own.
 func calm() *scenario {
 	s := draw(0, false)
 	s.outages = nil
@@ -84,7 +84,7 @@ func calm() *scenario {
 	return s
 }
 
-// playWith plays a scenario that was tampered with.
+// playWith plays a scenario after a change to its game.
 func playWith(s *scenario, tamper func(*game)) string {
 	g := &game{scenario: s}
 	if err := g.build(nil); err != nil {
@@ -127,7 +127,7 @@ func TestTheChecksNotice(t *testing.T) {
 	assert.Contains(t, playWith(s, nil), "Buffers.Recv")
 }
 
-// A byte that TCP calls acknowledged though the other end has no such byte.
+// The check detects a byte that TCP calls acknowledged although the other end does not have it.
 func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
 	g := &game{scenario: calm()}
 	require.NoError(t, g.build(nil))
@@ -151,7 +151,8 @@ func TestWaitingForAPeerThatIsGoneIsNoFailure(t *testing.T) {
 	})
 	require.Empty(t, g.failure)
 	sim.End{Host: g.line.Right}.Cut(true)
-	g.right.app.Leave = sim.LeaveAbort // as far as the checks know: it says so itself
+	// The checks see an application that ends the connection itself.
+	g.right.app.Leave = sim.LeaveAbort
 	g.right.conn.Abort()
 	g.right.conn.Host().Settle()
 	g.run()

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// checkAlways checks the invariants of every moment: no wrong byte, no acknowledgment of a byte
-// that the other TCP does not have, no buffer beyond its limit.
+// checkAlways checks the invariants that hold at any time: no wrong byte, no acknowledgment of a
+// byte that the other TCP does not have, no buffer beyond its limit.
 func (g *game) checkAlways() {
 	g.checkWay(&g.left, &g.right)
 	g.checkWay(&g.right, &g.left)
@@ -52,13 +52,14 @@ func (e *end) inOrder(enough uint64) uint64 {
 	if n := e.conn.TCP().Rx().Tail(); n >= enough {
 		return n
 	}
-	return e.conn.TCP().Info().RcvNxt // data that a user who has stopped reading does not get
+	// includes data that arrives after the application has stopped reading
+	return e.conn.TCP().Info().RcvNxt
 }
 
 func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
 
-// checkEnds checks the invariants of the end: if an end closed without an error, everything was
-// acknowledged; if both did, everything arrived.
+// checkEnds checks the invariants at the end of the run: if an end closed without an error,
+// everything that it sent was acknowledged; if both did, everything arrived.
 func (g *game) checkEnds() {
 	g.checkEnd(&g.left, &g.right)
 	g.checkEnd(&g.right, &g.left)
@@ -82,9 +83,9 @@ func (g *game) checkEnd(from, to *end) {
 	}
 }
 
-// stuck distinguishes a connection that cannot end from one whose peer is gone and whose reset was
-// lost: it has nothing to send, so it learns nothing. (RFC 9293 §3.5.1 calls it half-open;
-// keepalive detects it.)
+// stuck distinguishes a connection that cannot end from a half-open one (RFC 9293 §3.5.1): its peer
+// is gone, the peer's reset was lost, and it has nothing to send, so it never learns of that.
+// Keepalive would detect it.
 func (g *game) stuck() {
 	for _, pair := range [][2]*end{{&g.left, &g.right}, {&g.right, &g.left}} {
 		e, peer := pair[0], pair[1]

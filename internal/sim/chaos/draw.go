@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// scenario is the test that a seed determines.
+// scenario is the test case that a seed determines.
 type scenario struct {
 	line        sim.LineConfig
 	left, right sim.Bulk
@@ -19,7 +19,7 @@ type scenario struct {
 	rooms [2]int
 }
 
-// outage is a time in which the first link loses everything, in one direction or both.
+// outage is a time in which the first link loses all packets, in one direction or both.
 type outage struct {
 	at, length  time.Duration
 	left, right bool // the direction
@@ -39,14 +39,15 @@ func draw(seed uint64, ipv6 bool) *scenario {
 	for range s.line.Routers + 1 {
 		s.line.Wires = append(s.line.Wires, drawWire(r, s.line.Routers+1))
 	}
-	// Corruption on two links can cancel out, which no checksum detects. So only one link corrupts.
+	// Corruption on two links can cancel out, and then no checksum detects it. So only one link
+	// corrupts.
 	damaging := r.IntN(len(s.line.Wires))
 	for i := range s.line.Wires {
 		w := &s.line.Wires[i]
 		if i != damaging {
 			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
 		}
-		if ipv6 { // RFC 8200 §5
+		if ipv6 { // no smaller MTU in IPv6: RFC 8200 §5
 			w.MTU = max(w.MTU, ip.MinMTU6)
 		}
 	}
@@ -75,7 +76,7 @@ func drawOutage(r *rand.Rand) outage {
 	short := time.Duration(1+r.IntN(1000)) * time.Millisecond
 	o := outage{at: short, length: time.Duration(1 + r.Int64N(int64(short)))}
 	if r.IntN(4) == 0 {
-		o.length *= 500 // longer than the patience of some
+		o.length *= 500 // longer than some connections' timeouts
 	}
 	which := 1 + r.IntN(3)
 	o.left, o.right = which&1 != 0, which&2 != 0
@@ -136,7 +137,7 @@ func drawLink(r *rand.Rand, wires int) netem.Config {
 	}
 	most := 0.0
 	switch r.IntN(4) {
-	case 0: // without faults
+	case 0: // no faults
 	case 1:
 		most = 0.03
 	case 2:

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// drawTCP draws a host's TCP configuration: buffers down to the minimum, all algorithms, all knobs,
-// short and long timeouts.
+// drawTCP draws a host's TCP configuration: buffers down to the minimum size, all algorithms, all
+// knobs, short and long timeouts.
 func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	sizes := []int{64, 100, 536, 1000, 5000, 20_000, 65_535, 200_000, 1 << 20}
 	cfg := tcp.Config{
@@ -44,19 +44,19 @@ func drawTCP(r *rand.Rand, seed uint64) tcp.Config {
 	if r.IntN(4) == 0 {
 		cfg.Limits.MaxReceiveRanges = 1 + r.IntN(8)
 	}
-	if r.IntN(2) == 0 { // the sequence space wraps somewhere
+	if r.IntN(2) == 0 { // start anywhere, so that the sequence numbers wrap
 		next := -uint32(r.IntN(100_000))
 		cfg.Sequence = func(tcp.Tuple) uint32 {
-			next += 1 << 20 // as RFC 9293 §3.4.1's clock would: no two connections overlap
+			next += 1 << 20 // two connections do not overlap, as with the clock of RFC 9293 §3.4.1
 			return next - 1<<20
 		}
 	}
 	return cfg
 }
 
-// drawSwitches sets every knob of type bool, now and then, also in groups of knobs. It finds them
-// by their type, so it includes those that are added later. Each has a random stream of its own, so
-// that a new knob does not change the others.
+// drawSwitches sets each knob of type bool with some probability, and sometimes groups of knobs. It
+// finds them by their type, so it includes knobs that are added later. Each knob has its own random
+// stream, so a new knob does not change the others.
 func drawSwitches(knobs reflect.Value, seed uint64) {
 	const share = 0.15
 	for i := range knobs.NumField() {

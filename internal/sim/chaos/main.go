@@ -7,8 +7,8 @@
 //	go run ./internal/sim/chaos -seeds 2000 -hash  # a line for each: seed, hash, ends
 //	go run ./internal/sim/chaos -ipv6         # over IPv6, with MTUs of at least 1280
 //
-// check.go has the checks. The seed determines everything, draw.go draws from it. The exit status
-// is 1 if a seed failed, and the last lines say how to repeat it.
+// check.go has the checks. The seed determines everything: draw.go draws the scenario from it. If a
+// seed fails, the exit status is 1 and the last lines say how to repeat the run.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Limits of a seed. Its time is virtual. A connection without progress for maxRest is stuck: no
+// Limits of a seed's run, in virtual time. A connection without progress for maxRest is stuck: no
 // connection pauses for more than a few minutes between two attempts.
 const (
 	maxRest   = 24 * time.Hour
@@ -37,11 +37,11 @@ type end struct {
 	name string
 	app  *sim.Bulk
 	conn *sim.Conn // nil: not connected yet
-	// forlorn is set if it waited for a peer that was gone.
+	// forlorn is set if the end waited for a peer that was gone.
 	forlorn bool
 }
 
-// play runs a seed. A trace gets a line for each packet.
+// play runs a seed. If trace is set, play writes a line to it for each packet.
 func play(seed uint64, ipv6 bool, trace io.Writer) (o *outcome) {
 	g := &game{scenario: draw(seed, ipv6), seed: seed}
 	defer func() {
@@ -90,7 +90,8 @@ func (g *game) build(trace io.Writer) error {
 
 // again handles a second connection from one SYN. With SYN cookies, a host cannot tell a late
 // segment of an old connection from the end of a handshake while the cookie is valid (RFC 4987
-// §3.6). So the connection comes up again, and the checks of both ends no longer apply.
+// §3.6). So the connection is established a second time, and the checks of both ends no longer
+// apply.
 func (g *game) again() {
 	if g.scenario.line.Right.SynCookies != tcp.CookiesAlways {
 		g.fail("one connection was opened twice")
@@ -146,7 +147,7 @@ func (g *game) run() {
 		g.checkEnds()
 	}
 	if g.failure == "" {
-		// Longer than twice the longest MSL, and than the retransmission of any SYN-ACK.
+		// Longer than twice the longest MSL, and than all retransmissions of a SYN-ACK.
 		g.steps(maxRest, func() bool { return false })
 	}
 	if g.plays() {

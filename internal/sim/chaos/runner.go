@@ -11,7 +11,7 @@ import (
 
 // runner runs seeds on several workers.
 type runner struct {
-	first, seeds uint64 // seeds 0: no limit
+	first, seeds uint64 // number of seeds; 0: no limit
 	workers      int
 	out          io.Writer
 	hash         bool // print a line for each seed

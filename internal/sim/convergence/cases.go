@@ -15,7 +15,7 @@ import (
 // ErrCase is the error of an unknown experiment.
 var ErrCase = errors.New("no such experiment")
 
-// family is the networks of one shape, by size.
+// family is a set of networks of one shape and different sizes.
 type family struct {
 	name        string
 	least, most int
@@ -42,7 +42,7 @@ const (
 	widest        = 14 // hops
 )
 
-// narrow draws random networks until one is within RIP's reach.
+// narrow draws random networks until the diameter of one is within RIP's limit.
 func narrow(n int, seed uint64) graph {
 	rng := netem.Streams(seed)("graph")
 	for {

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden are the experiments whose tables are kept.
+// golden lists the experiments whose tables are compared with files.
 var golden = []struct {
 	name, dialect string
 	long          bool
@@ -45,7 +45,7 @@ var golden = []struct {
 func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
-			if tt.long { // a thousand routers
+			if tt.long { // networks of a thousand routers
 				testenv.NeedLong(t)
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// check holds an outcome against what RFC 2453 and RFC 2080 promise.
+// check compares an outcome with the bounds of RFC 2453 and RFC 2080.
 func check(t *testing.T, r *Result) {
 	t.Helper()
 	require.Len(t, r.Phases, 6)
@@ -84,7 +84,7 @@ func check(t *testing.T, r *Result) {
 	}
 }
 
-// Every size of every family, each with another seed: Run returns an error unless the routes are
+// Every size of every family runs with a different seed. Run returns an error unless the routes are
 // right after every phase.
 func TestEverySize(t *testing.T) {
 	for _, f := range families[:3] {
@@ -103,7 +103,7 @@ func TestEverySize(t *testing.T) {
 func TestRandomNetworks(t *testing.T) {
 	seeds := uint64(20)
 	if !testenv.Long() {
-		seeds = 6 // the larger ones are the same code with more routers
+		seeds = 6 // the larger networks run the same code with more routers
 	}
 	for seed := range seeds {
 		for _, dialect := range dialects {
@@ -114,7 +114,7 @@ func TestRandomNetworks(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.2: the longest path is 15 hops, its last one the network's own.
+// RFC 2453 §3.2: the longest path has 15 hops, including the destination network itself.
 func TestTooLong(t *testing.T) {
 	w, err := build(line(18), 1, rip.RIPv2)
 	require.NoError(t, err)
@@ -125,8 +125,8 @@ func TestTooLong(t *testing.T) {
 	assert.Equal(t, uint8(15), w.watch.want[14*18])
 }
 
-// RFC 2453 §3.4.3: counting to infinity is bounded, by 16 steps and not 16 periods. RFC 2080 §2.6 has
-// the same split horizon with poisoned reverse.
+// RFC 2453 §3.4.3: counting to infinity takes at most 16 steps, not 16 update periods. RFC 2080
+// §2.6 has the same split horizon with poisoned reverse.
 func TestCountToInfinity(t *testing.T) {
 	for _, dialect := range []string{"rip", "ripng"} {
 		countsToInfinity(t, dialect)
@@ -153,8 +153,8 @@ func countsToInfinity(t *testing.T, dialect string) {
 	assert.Equal(t, rip.Infinity, last.Cost)
 }
 
-// RIPv2 and RIPng on the same routers, each of its family, after cuts, flaps and a restart of one
-// router's RIP: their routes have the same metrics. A restart keeps the routes.
+// RIPv2 and RIPng run on the same routers, each for its address family. After cuts, flaps and a
+// restart of RIP on one router, their routes have the same metrics. The restart keeps the routes.
 func TestBothFamilies(t *testing.T) {
 	for seed := range uint64(3) {
 		g := narrow(20, seed)
@@ -193,7 +193,7 @@ func TestSeeds(t *testing.T) {
 	assert.NotEqual(t, first, hash(2))
 }
 
-// A routing loop of three routers that point at each other is detected.
+// The watcher detects a routing loop of three routers that point at each other.
 func TestLoopsAreSeen(t *testing.T) {
 	g := ring(3)
 	g.routers++
@@ -245,7 +245,7 @@ func TestWrongNames(t *testing.T) {
 func TestExperimentsRun(t *testing.T) {
 	for _, e := range Experiments() {
 		if strings.Contains(e.Name, "random") {
-			continue // TestGolden runs it
+			continue // TestGolden runs this one
 		}
 		_, err := Run(e.Name, Options{})
 		assert.NoError(t, err, e.Name)

@@ -9,10 +9,10 @@ import (
 
 // Believed is a change of a router's distance to the network.
 type Believed struct {
-	After  time.Duration `json:"after_ns"` // since the network was lost
+	After  time.Duration `json:"after_ns"` // time since the network was lost
 	Router int           `json:"router"`
 	Cost   int           `json:"cost"` // rip.Infinity: unreachable
-	Via    int           `json:"via"`  // the router from which it has the route; -1: none
+	Via    int           `json:"via"`  // the router that advertised the route; -1: none
 }
 
 // Count is the result of counting to infinity.
@@ -26,9 +26,9 @@ type Count struct {
 }
 
 // countToInfinity runs a ring of three routers, each of which believes the one before it. Router 0
-// loses the network behind it. The news reaches router 1, but not router 2, which then advertises a
-// dead route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping" that; it ends at
-// infinity.
+// loses the network behind it. Its update reaches router 1, but not router 2. Router 2 then
+// advertises the dead route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping"
+// such a loop; it ends when the metric reaches infinity.
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++
@@ -67,7 +67,8 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 			c.Steps = append(c.Steps, b)
 		})
 	}
-	deaf := w.ends[toTwo][1] // router 0's end, whose messages are lost for a moment
+	// router 0's end of that link, whose messages are lost for a short time
+	deaf := w.ends[toTwo][1]
 	deaf.Cut(true)
 	err = w.phase(&r, &event{
 		name: "lost", limit: t.Timeout + t.Garbage + settle,

@@ -61,7 +61,7 @@ func random(n int, rng *rand.Rand) graph {
 	return g
 }
 
-// neighbors lists, for each router, the other ends of its wires that use selects.
+// neighbors lists for each router the other ends of those wires for which use is true.
 func (g *graph) neighbors(use func(wire int) bool) [][]int {
 	to := make([][]int, g.routers)
 	for i, w := range g.wires {
@@ -112,7 +112,7 @@ func (g *graph) diameter() int {
 	return longest
 }
 
-// bridge reports whether the network is divided without a wire.
+// bridge reports whether the loss of a wire divides the network.
 func (g *graph) bridge(wire int) bool {
 	ends := g.wires[wire]
 	d := distances(g.neighbors(func(i int) bool { return i != wire }), ends[0])

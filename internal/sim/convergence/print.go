@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// The rows of the tables.
+// The headings of the tables' rows.
 const (
 	phaseRow = "%-19s %9s %9s %9s %9s %9s %9s %9s %6s %8s %13s\n"
 	countRow = "%9s  %6s  %8s  %3s\n"
@@ -43,7 +43,7 @@ func (r *Result) print(out io.Writer) error {
 	return err
 }
 
-// reached returns when a share of the routes was right.
+// reached returns the time when a share of the routes was right.
 func (p *Phase) reached(share float64) string {
 	for _, s := range p.Steps {
 		if s.Right == share { //nolint:gosec // the same constant

@@ -13,7 +13,7 @@ import (
 type Messages struct {
 	Requests  uint64 `json:"requests"`
 	Responses uint64 `json:"responses"`
-	Triggered uint64 `json:"triggered"` // part of the responses
+	Triggered uint64 `json:"triggered"` // part of Responses
 	Entries   uint64 `json:"entries"`
 }
 
@@ -31,7 +31,7 @@ type Phase struct {
 	Converged time.Duration `json:"converged_ns"`
 	// Steps are the times until half, nine tenths and so on were right.
 	Steps []Step `json:"-"`
-	// Messages are those until Converged.
+	// Messages counts the messages until Converged.
 	Messages Messages      `json:"messages"`
 	Changes  uint64        `json:"changes"` // changes of routing tables
 	Loops    int           `json:"loops"`   // routing loops that lasted longer than an instant
@@ -62,14 +62,14 @@ type event struct {
 	name  string
 	limit time.Duration // time for the routes to become right
 	do    func()
-	// lasting: run takes time, and the network is unchanged at the end.
+	// lasting means that the event takes time, and that the network is unchanged at its end.
 	lasting bool
 }
 
 func (w *network) run(r *Result) error {
 	t := w.effective()
-	// News travels with triggered updates, or the next full one. A silent failure is detected by a
-	// timeout first.
+	// A change spreads with triggered updates, or with the next full update. Routers detect a
+	// silent failure only after a timeout.
 	hop := max(t.TriggerMax, 0) + wireDelay + wireSpread
 	known := rip.Infinity*hop + 2*(t.Periodic+max(t.PeriodicOffset, 0))
 	silent := t.Timeout + known
@@ -92,7 +92,7 @@ func (w *network) run(r *Result) error {
 	return nil
 }
 
-// flapping is how long a flapping link stays down, and then up.
+// flapping is how long a flapping link stays down, and then how long it stays up.
 const flapping = 50 * time.Millisecond
 
 func (w *network) flap(wire int) {
@@ -104,8 +104,8 @@ func (w *network) flap(wire int) {
 	}
 }
 
-// victim picks a link for an event: the first one after the middle whose loss does not divide the
-// network, or else the one in the middle.
+// victim picks a link for an event: the first one from the middle on whose loss does not divide the
+// network, or else the middle one.
 func (w *network) victim() int {
 	middle := len(w.wires) / 2
 	for i := range w.wires {

@@ -9,11 +9,11 @@ import (
 )
 
 // watch keeps every router's route to every link's network, as the routers report it, and compares
-// it with the right one.
+// it with the right route.
 type watch struct {
 	net   *network
-	peers [][]int16 // by router and interface: the router at the other end
-	cells []cell    // by wire, then by router
+	peers [][]int16 // indexed by router and interface: the router at the other end
+	cells []cell    // indexed by wire, then by router
 	want  []uint8   // the right costs, in the same order
 	wrong int       // number of cells that differ from want
 
@@ -21,17 +21,17 @@ type watch struct {
 	settled  clock.Time // when the last wrong cell became right
 	reached  []Step
 	phase    clock.Time
-	highest  int // the highest cost below Infinity in this phase
+	highest  int // highest cost below Infinity in this phase
 	circles  []circle
 	found    int           // loops in this phase that lasted longer than an instant
-	longest  time.Duration // the age of the oldest of them
+	longest  time.Duration // age of the oldest of these loops
 	nextMark int
 }
 
 // cell is one router's route to one network.
 type cell struct {
-	learned uint8 // RIP's cost; Infinity: none
-	local   bool  // it is the router's own network
+	learned uint8 // RIP's cost; Infinity: no route
+	local   bool  // the router is on the network
 	via     int16 // the next hop of RIP, or nobody
 }
 
@@ -152,8 +152,8 @@ func (v *watch) mark(now clock.Time) {
 	}
 }
 
-// circular reports whether packets from a router to a network return to it. A broken wire ends
-// their path.
+// circular reports whether packets from a router to a network return to that router. The path ends
+// at a broken wire.
 func (v *watch) circular(wire, router int) bool {
 	row := v.cells[wire*v.net.routers : (wire+1)*v.net.routers]
 	at := router
@@ -166,14 +166,14 @@ func (v *watch) circular(wire, router int) bool {
 			return true
 		}
 	}
-	return false // it leads into a loop of other routers
+	return false // the path leads into a loop of other routers
 }
 
 func (v *watch) known(wire int) bool {
 	return slices.ContainsFunc(v.circles, func(c circle) bool { return c.wire == wire })
 }
 
-// review ends the loops of a network that no longer exist.
+// review removes the recorded loops of a network that no longer exist.
 func (v *watch) review(wire int, now clock.Time) {
 	for i := 0; i < len(v.circles); i++ {
 		c := v.circles[i]
@@ -195,7 +195,7 @@ func (v *watch) lasted(d time.Duration) {
 	}
 }
 
-// end finishes the phase: existing loops count with their current age.
+// end finishes the phase: loops that still exist count with their current age.
 func (v *watch) end() {
 	for _, c := range v.circles {
 		v.lasted(v.net.Now().Sub(c.since))

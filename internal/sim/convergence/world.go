@@ -17,11 +17,11 @@ import (
 type network struct {
 	*sim.World
 	graph
-	dialects []rip.Dialect // the first dialect is watched
+	dialects []rip.Dialect // only the first dialect is watched
 	hosts    []*sim.Host
 	ends     [][2]sim.End // the ends of each wire
-	down     []bool       // wires whose ends know that they are cut
-	broken   []bool       // wires that lose everything without the knowledge of their ends
+	down     []bool       // links that are down, and both ends know it
+	broken   []bool       // links that lose all packets without the ends noticing
 	watch    *watch
 }
 
@@ -31,13 +31,13 @@ const (
 	wireSpread = 4 * time.Millisecond
 )
 
-// address returns the address of an end of a wire, 1 or 2. A wire has a /30.
+// address returns the address of an end of a wire, 1 or 2. Each link has a /30.
 func address(wire, end int) netip.Addr {
 	n := wire<<2 | end
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// address6 is address for IPv6. A wire has a /64.
+// address6 is address for IPv6. Each link has a /64.
 func address6(wire, end int) netip.Addr {
 	return netip.AddrFrom16([16]byte{
 		0x20, 1, 0xd, 0xb8, 5: byte(wire >> 16), 6: byte(wire >> 8), 7: byte(wire), 15: byte(end),
@@ -126,7 +126,7 @@ func (w *network) setDown(wire int, down bool) {
 	}
 }
 
-// setBroken makes a link lose everything without telling its routers, or repairs it.
+// setBroken makes a link lose all packets without telling its routers, or repairs it.
 func (w *network) setBroken(wire int, broken bool) {
 	w.broken[wire] = broken
 	for _, e := range w.ends[wire] {
