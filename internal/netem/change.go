@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Change replaces the link's configuration. Packets on the wire arrive when they would have. Queued
-// packets move to the new queue, or onto the wire if the new configuration has no queue. Models and
-// random streams restart; the counters continue.
+// Change replaces the link's configuration. Packets on the wire arrive at the same times as without
+// the change. Queued packets move to the new queue, or onto the wire if the new configuration has
+// no queue. Models and random streams restart; the counters continue.
 func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand.Rand) error {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -19,7 +19,7 @@ func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand
 	cfg.Origin = cmp.Or(cfg.Origin, now)
 	old, served := l.queue, l.serving
 	l.serving, l.turn = nil, clock.Never
-	l.last = clock.Never // packets with the old delay do not hold up others
+	l.last = clock.Never // packets with the old delay do not hold back those with the new one
 	l.configure(cfg, stream)
 	if served != nil {
 		l.resend(now, served)
@@ -36,7 +36,7 @@ func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand
 	return nil
 }
 
-// resend queues a packet again that is already counted.
+// resend queues a packet again that the counters already include.
 func (l *Link) resend(now clock.Time, p *Packet) {
 	if l.server == nil && l.loses(now, len(p.data)) {
 		l.discard(now, p, Model)
@@ -48,13 +48,13 @@ func (l *Link) resend(now clock.Time, p *Packet) {
 	l.send(now, p)
 }
 
-// Clear sets the counters to zero. Packets inside the link count as if they had just arrived, so
-// that the sums stay right.
+// Clear sets the counters to zero. It then counts packets inside the link as if they had just
+// arrived, so that the sums stay right.
 func (l *Link) Clear() {
 	l.counters = Counters{In: uint64(l.store.packets), InBytes: uint64(l.store.bytes)}
 }
 
-// Release gives back the memory of a link that is empty.
+// Release frees the memory of an empty link.
 func (l *Link) Release() {
 	if l.store.packets == 0 {
 		l.store, l.wire = store{pool: &Pool{}}, wire{}

@@ -11,15 +11,15 @@ import (
 )
 
 // CoDel is the queue of RFC 8289, which measures how long packets have waited. If the wait was
-// above Target for a whole Interval, it drops the first packet, the next after Interval/√2, then
-// after Interval/√3, until a packet has waited for less than Target.
+// above Target for a whole Interval, it drops a packet. It drops the next one after Interval/√2,
+// then after Interval/√3, until a packet has waited for less than Target.
 type CoDel struct {
 	// Target is the acceptable wait; 0: 5 ms (RFC 8289 §4.3).
 	Target time.Duration
 	// Interval is how long the wait may exceed Target; 0: 100 ms (RFC 8289 §4.2).
 	Interval time.Duration
-	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
-	// limit; if all are zero: 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
+	// If all are zero, the limit is 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
 	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 3168 §5).
@@ -94,15 +94,16 @@ type codelLaw struct {
 	ecn              bool
 	drop             func(clock.Time, *Packet, Reason)
 	mark             func(clock.Time, *Packet) bool
-	largest          int // packet so far: a queue no longer than that is left alone
+	largest          int // largest packet so far: CoDel does not drop from a shorter queue
 }
 
 // codelState is the state of one queue, with the names of RFC 8289 §5.2.
 type codelState struct {
-	firstAboveTime clock.Time // when a drop is due unless the wait falls; never: it is below Target
+	// time of the first drop unless the wait falls; never: the wait is below Target
+	firstAboveTime clock.Time
 	dropNext       clock.Time
-	count          uint32 // drops since dropping began
-	lastCount      uint32 // count when dropping began the last time
+	count          uint32 // drops since the queue began to drop
+	lastCount      uint32 // count when the queue last began to drop
 	dropping       bool
 }
 
@@ -117,7 +118,7 @@ func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet
 			s.count++
 			if c.marks(now, p) {
 				s.dropNext = c.control(s.dropNext, s.count)
-				break // the packet lives, so it is the one to send
+				break // the packet is marked, not dropped, so it is the one to send
 			}
 			c.drop(now, p, Early)
 			if p, drop = c.dequeue(now, s, ring); drop {
@@ -140,7 +141,7 @@ func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet
 // resume sets the drop rate at which dropping starts: the last one, if dropping ended recently (RFC
 // 8289 §5.5).
 func (c *codelLaw) resume(now clock.Time, s *codelState) {
-	const recent = 16 // intervals
+	const recent = 16 // in intervals
 	delta := s.count - s.lastCount
 	s.count = 1
 	if delta > 1 && now.Sub(s.dropNext) < recent*c.interval {
@@ -179,10 +180,10 @@ func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (p *
 func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mark(now, p) }
 
 // markECN sets Congestion Experienced in the header of a packet whose transport is ECN-capable (RFC
-// 3168 §5); false: it is not.
+// 3168 §5). It returns false for others.
 func markECN(b []byte) bool {
 	const ecn, tosAt, sumAt, ecn6 = 3, 1, 10, 0x30
-	if isIPv6(b) { // without a header checksum
+	if isIPv6(b) { // no header checksum to update
 		capable := b[tosAt]&ecn6 != 0
 		if capable {
 			b[tosAt] |= ecn6

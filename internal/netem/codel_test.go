@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// overload fills a link of 1000 packets a second with more than it carries for a time,
-// from the first nanosecond on, and returns when its queue dropped or marked.
+// overload sends more than a link of 1000 packets a second carries, for a time from the first
+// nanosecond on. It returns the times at which the queue dropped or marked a packet.
 func overload(t *testing.T, cfg netem.Config, packet []byte, d time.Duration) (
 	l *netem.Link, drops []time.Duration, out [][]byte,
 ) {
@@ -47,8 +47,8 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	_, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
 		make([]byte, 1000), 1200*time.Millisecond)
 	require.Greater(t, len(drops), 15)
-	// The wait passes the target of 5 ms once ten packets came, 5 of which have left; the
-	// first drop is an interval later.
+	// The wait passes the target of 5 ms when ten packets have arrived and 5 have left; the first
+	// drop is an interval later.
 	assert.InDelta(t, 110, float64(drops[0])/1e6, 4)
 	due := float64(drops[0]) / 1e6
 	for n := 1; n < 15; n++ {
@@ -60,8 +60,8 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	}
 }
 
-// RFC 8289 §4.2, §4.3 and §5.2: a target of 5 ms and an interval of 100 ms unless others are
-// given; the first drop is an interval after the wait has passed the target.
+// RFC 8289 §4.2, §4.3 and §5.2: the defaults are a target of 5 ms and an interval of 100 ms. The
+// first drop is an interval after the wait has passed the target.
 func TestCoDelsTargetAndInterval(t *testing.T) {
 	first := func(c netem.CoDel) time.Duration {
 		_, drops, _ := overload(t, netem.Config{Queue: c}, make([]byte, 1000), time.Second)
@@ -75,12 +75,13 @@ func TestCoDelsTargetAndInterval(t *testing.T) {
 	assert.InDelta(t, 10, float64((first(netem.CoDel{Target: 10 * time.Millisecond}) - usual).Milliseconds()), 2)
 }
 
-// RFC 8289 §5.6: a wait below the target, or a queue of one packet, is left alone.
+// RFC 8289 §5.6: CoDel does not drop while the wait is below the target or the queue has one
+// packet.
 func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	cfg := netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}}
 	l := newLink(t, cfg)
 	now := clock.Time(1)
-	for range 2000 { // bursts of four packets of a ms each: at most 4 ms
+	for range 2000 { // bursts of four packets of 1 ms each: they wait for at most 4 ms
 		for range 4 {
 			put(l, now, 0, 1000)
 		}
@@ -89,7 +90,8 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	assert.Zero(t, l.Counters().QueueDropped)
 
 	slow := cfg
-	slow.Rate = netem.BitsPerSecond(8_000) // a packet a second: each waits for one before it
+	// one packet per second: each waits for the one before it
+	slow.Rate = netem.BitsPerSecond(8_000)
 	l = newLink(t, slow)
 	put(l, now, 0, 1000)
 	for range 50 {
@@ -99,8 +101,8 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	assert.Zero(t, l.Counters().QueueDropped)
 }
 
-// RFC 8289 §5.5: dropping ends with the first packet that has waited for less than the
-// target, and resumes near the rate at which it ended if that was not long ago.
+// RFC 8289 §5.5: CoDel stops dropping at the first packet that has waited for less than the target.
+// If it starts again soon, it continues near its last drop rate.
 func TestCoDelResumesWhereItWas(t *testing.T) {
 	l, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
 		make([]byte, 1000), time.Second)
@@ -128,7 +130,7 @@ func TestCoDelResumesWhereItWas(t *testing.T) {
 }
 
 func TestCoDelHoldsTheWaitNearItsTarget(t *testing.T) {
-	// A source that answers each drop by halving its rate, as Reno would.
+	// A source that halves its rate at each drop, as Reno does.
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}})
 	now, rate, dropped := clock.Time(1), 1100.0, uint64(0)
 	var waits []float64
@@ -154,7 +156,7 @@ func TestCoDelHoldsTheWaitNearItsTarget(t *testing.T) {
 	assert.NotZero(t, dropped)
 }
 
-// ipv4 is a packet whose header has an ECN codepoint (RFC 3168 §5).
+// ipv4 returns a packet with an ECN codepoint in its IPv4 header (RFC 3168 §5).
 func ipv4(ecn byte, size int) []byte {
 	b := make([]byte, size)
 	copy(b, []byte{0x45, ecn, byte(size >> 8), byte(size), 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2})

@@ -22,7 +22,7 @@ type Config struct {
 	// Queue holds packets while the server is busy; nil: a drop-tail queue with only the limits
 	// MaxPackets and MaxBytes.
 	Queue Discipline
-	// Loss decides which packets are lost; nil: none.
+	// Loss decides which packets are lost; nil: no loss.
 	Loss Loss
 	// Duplicate is the share of packets that arrive twice.
 	Duplicate float64
@@ -41,11 +41,11 @@ type Config struct {
 	Reorder Reorder
 	// Correlation correlates the random decisions about successive packets.
 	Correlation Correlation
-	// MaxPackets and MaxBytes limit the packets in the link, queued or in transit. Packets beyond
+	// MaxPackets and MaxBytes limit the packets in the link, queued or in transit. Further packets
 	// are dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
-	// Origin is the time from which parts that change with time count: a schedule, a trace, windows
-	// of loss. Zero: the clock's origin for a link that New makes, and the time of the change after
+	// Origin is the time from which the parts that change with time count: a schedule, a trace,
+	// windows of loss. Zero: the clock's origin for a link from New, and the time of the change for
 	// Change.
 	Origin clock.Time
 	// Seed is the seed that the creator of the link passes to Streams; 0: the creator chooses. New
@@ -54,7 +54,7 @@ type Config struct {
 }
 
 const (
-	// maxDelay keeps the contents of a link within the range that its limits were chosen for.
+	// maxDelay bounds the time, and so the number of packets, that a link can hold.
 	maxDelay = time.Hour
 	// The default limits.
 	defaultMaxPackets = 1 << 16
@@ -124,11 +124,11 @@ func validShare(name string, p float64) error {
 }
 
 // Streams returns a source of random streams for New. A stream depends only on the seed and its
-// name. So the draws of one part do not shift those of another, and two experiments that differ in
-// one part see the same random decisions in all others.
+// name, so the parts draw independently: two experiments that differ in one part see the same
+// random decisions in all others.
 func Streams(seed uint64) func(part string) *rand.Rand {
 	return func(part string) *rand.Rand {
-		const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+		const offset, prime = 14695981039346656037, 1099511628211 // the constants of FNV-1a
 		h := uint64(offset)
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * prime

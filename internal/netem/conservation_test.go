@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// No packet vanishes: each packet and each copy came out, was dropped for a reason, or is inside.
-// The results do not depend on how often Advance is called.
+// No packet vanishes: each packet and each copy was delivered, was dropped for a reason, or is
+// inside. The results do not depend on how often Advance is called.
 func TestConservation(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +38,8 @@ func TestConservation(t *testing.T) {
 				c, inside := l.Counters(), 0
 				inside, _ = l.Inside()
 				got := c.Out + c.Lost + c.QueueDropped + c.Policed + c.Overflowed + uint64(inside)
-				if got != c.In+c.Duplicated { // require would take half of the test's time
+				// calling require each time would double the test's time
+				if got != c.In+c.Duplicated {
 					t.Fatalf("%d of %d packets, seed %d %+v", got, c.In+c.Duplicated, seed, cfg)
 				}
 				if cfg.MaxPackets > 0 && inside > cfg.MaxPackets {
@@ -48,21 +49,21 @@ func TestConservation(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(100_000)))
 		}
 		a, b := drain(eager, now), drain(lazy, now)
-		if cfg.MaxPackets == 0 { // a bound counts what has arrived and was not taken out
+		if cfg.MaxPackets == 0 { // the limit counts packets until Output returns them
 			require.Equal(t, b, a, "seed %d %+v", seed, cfg)
 			require.Equal(t, lazy.Counters(), eager.Counters(), "seed %d %+v", seed, cfg)
 			require.Equal(t, sumLazy, sum)
 		}
 		if o, ends := cfg.Rate.(netem.Opportunities); ends && o.Once {
-			continue // what was too late for the last waits for ever
+			continue // a packet after the end of a trace waits forever
 		}
 		packets, size := eager.Inside()
 		require.Zero(t, packets+size, "seed %d: empty at the end", seed)
 	}
 }
 
-// FuzzLink drives a link of a random configuration: each byte of the input is a packet, a change of
-// the link, or time that passes. No packet may vanish.
+// FuzzLink drives a link with a random configuration: each byte of the input is a packet, a change
+// of the link, or a step in time. No packet may vanish.
 func FuzzLink(f *testing.F) {
 	f.Add(uint64(1), []byte("a link of one kind, and then of another"))
 	f.Add(uint64(77), []byte{0, 255, 3, 3, 3, 240, 9, 9, 250, 1, 2, 251, 4})

@@ -5,18 +5,19 @@ package netem
 //	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + packets inside.
 type Counters struct {
 	In, InBytes   uint64 // packets and bytes that arrived at the link
-	Out, OutBytes uint64 // that left it at the other end
-	Lost          uint64 // by the loss model
-	QueueDropped  uint64 // by the queue
-	Early         uint64 // of these, by active queue management although there was room
-	Policed       uint64 // by the policer
-	Overflowed    uint64 // by MaxPackets or MaxBytes
-	Duplicated    uint64 // copies made
-	Corrupted     uint64
-	Truncated     uint64
-	Reordered     uint64 // by Reorder
-	Delayed       uint64 // with a delay
-	Marked        uint64 // by the queue or the policer, instead of dropped
+	Out, OutBytes uint64 // packets and bytes that left at the other end
+	Lost          uint64 // dropped by the loss model
+	QueueDropped  uint64 // dropped by the queue
+	// dropped by active queue management although the queue had room; part of QueueDropped
+	Early      uint64
+	Policed    uint64 // dropped by the policer
+	Overflowed uint64 // dropped by MaxPackets or MaxBytes
+	Duplicated uint64 // copies made
+	Corrupted  uint64
+	Truncated  uint64
+	Reordered  uint64 // reordered by Reorder
+	Delayed    uint64 // delivered with a delay
+	Marked     uint64 // marked by the queue or the policer instead of dropped
 }
 
 // Add adds the counts of o.

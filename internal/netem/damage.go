@@ -25,14 +25,14 @@ const (
 type Corrupt struct {
 	// Share is the share of corrupted packets.
 	Share float64
-	// Bits is how many bits of each are flipped; zero: one.
+	// Bits is the number of bits flipped in each; 0: one.
 	Bits int
-	// Where is the part of the packet in which they are.
+	// Where is the part of the packet in which bits are flipped.
 	Where Region
 }
 
-// corrupt flips bits of b so that the packet's checksums detect it. Flips that cancel out modulo
-// 65535 do not change RFC 1071's sum; then another bit is flipped as well.
+// corrupt flips bits of b so that the packet's checksums detect it. Flips can cancel out modulo
+// 65535 and leave RFC 1071's sum unchanged. Then corrupt flips another bit.
 func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	first, last := c.region(b)
 	if first == last {
@@ -59,8 +59,8 @@ func (c *Corrupt) corrupt(random *rand.Rand, b []byte) {
 	}
 }
 
-// visible reports whether a receiver that verifies b must notice: its sum has changed, and if the
-// IPv4 header was changed, its checksum fails too.
+// visible reports whether a receiver that verifies b must detect the corruption: the checksum's sum
+// has changed, and if the IPv4 header has changed, its checksum fails too.
 func visible(b []byte, change int64, touched bool) bool {
 	if change%65535 == 0 {
 		return false
@@ -103,18 +103,18 @@ const ip6Header = 40
 
 func isIPv6(b []byte) bool { return len(b) >= ip6Header && b[0]>>4 == 6 }
 
-// Protocols in IP headers.
+// Protocol numbers in IP headers.
 const icmp, tcp, udp, icmp6 = 1, 6, 17, 58
 
-// network is what netem reads of an IP header.
+// network is what netem parses of an IP header.
 type network struct {
 	header    int // length in bytes; 0: not an IP packet
 	protocol  byte
-	addresses []byte // source and destination
+	addresses []byte // source and destination, as in the header
 	fragment  bool
 }
 
-// networkOf reads b's IP header. IPv6 extension headers count as the transport protocol.
+// networkOf parses b's IP header. It counts IPv6 extension headers as the transport protocol.
 func networkOf(b []byte) network {
 	const moreOrOffset = 0x3fff
 	if isIPv6(b) {

@@ -9,12 +9,12 @@ import (
 
 // Jitter describes how the delay of packets varies.
 type Jitter interface {
-	// Draw returns the jitter of a packet that leaves at a time since the link's origin; it may be
-	// negative.
+	// Draw returns the jitter of a packet; it may be negative. The packet leaves at the given time
+	// since the link's origin.
 	Draw(since time.Duration, random *rand.Rand) time.Duration
 }
 
-// RandomJitter is drawn for each packet.
+// RandomJitter draws the jitter of each packet.
 type RandomJitter struct {
 	Size time.Duration
 	// Shape is the distribution: empty for a uniform one between minus and plus Size, "normal" with
@@ -61,9 +61,9 @@ func (j RandomJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 	return time.Duration(random.Int64N(2*int64(j.Size)+1) - int64(j.Size))
 }
 
-// normal adds up twelve uniform variables with a variance of 1/12 each. The sum is normal within
-// what an experiment can show, up to six deviations, and computed in integers, which are the same
-// on every machine.
+// normal adds up twelve uniform variables with a variance of 1/12 each. Up to six deviations, no
+// experiment can distinguish the sum from a normal variable. It is computed in integers, so it is
+// the same on every machine.
 func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
 	sum := int64(-halves * half)
@@ -82,12 +82,12 @@ const maxJitter = time.Hour
 
 // Reorder changes the order of packets.
 type Reorder struct {
-	// Share is the share of the packets that are reordered.
+	// Share is the share of packets that are reordered.
 	Share float64
 	// Late is the maximum additional delay of reordered packets, uniformly distributed. Zero: they
 	// skip the wire's delay instead, and arrive before all packets in transit.
 	Late time.Duration
-	// Gap is the minimum distance between reordered packets: Share is then the share of every
-	// Gap-th packet. 0 and 1: of all packets.
+	// Gap limits reordering to every Gap-th packet; Share is then the share of those. 0 and 1: all
+	// packets.
 	Gap int
 }

@@ -1,6 +1,6 @@
 // Package netem emulates a link: it delays, queues, drops, duplicates, corrupts, truncates and
-// reorders packets, and limits their rate. It is pure: simulations in virtual time and the links
-// of a real node use the same code.
+// reorders packets, and limits their rate. It does no I/O and reads no clock, so simulations in
+// virtual time and the links of a real node use the same code.
 //
 // A Link is one direction. Input passes a packet through, in this order,
 //
@@ -9,9 +9,9 @@
 //	faults    loss, duplication, corruption, truncation                   (loss.go, damage.go)
 //	wire      delay, jitter, reordering                                   (delay.go)
 //
-// until Output returns it at the other end. So a lost packet has used the link, like one that is
-// lost in the middle of a path. A Config has a description of each part, from which New makes the
-// part: another queue, loss model or rate is another file with another description.
+// until Output returns it at the other end. So a lost packet has used the link, like a packet that
+// is lost in the middle of a path. A Config has a description of each part, from which New makes
+// the part. To add a queue, a loss model or a rate, add a file with a new description.
 //
 // trace.go and trace_*.go read, write and generate mahimahi's traces.
 //

@@ -22,9 +22,11 @@ const (
 	Mark
 	// Serve: a packet left the queue to be sent.
 	Serve
-	// Depart: a packet's last byte left the server. Without a rate this is when it arrived.
+	// Depart: a packet's last byte left the server. Without a rate, this is the time of its
+	// arrival.
 	Depart
-	// Opportunity: one of Opportunities, used or not. The packets that depart by it follow.
+	// Opportunity: a link of kind Opportunities had a chance to send, used or not. The Depart
+	// events of the packets that use it follow.
 	Opportunity
 )
 
@@ -51,8 +53,8 @@ const (
 type Event struct {
 	At   clock.Time
 	Kind EventKind
-	Why  Reason // of a Drop
-	// Size is the packet's length in bytes; for an Opportunity, how much can leave.
+	Why  Reason // the reason of a Drop
+	// Size is the packet's length in bytes; for an Opportunity, the number of bytes that can leave.
 	Size int
 	// Sojourn is how long the packet has been in the link.
 	Sojourn time.Duration
@@ -60,7 +62,7 @@ type Event struct {
 	Packets, Bytes int
 	// Tag is the packet's tag from Input.
 	Tag uint64
-	// Data is the packet, lent until the watcher returns.
+	// Data is the packet. It is valid only until the watcher returns.
 	Data []byte
 }
 
@@ -73,8 +75,8 @@ func (l *Link) Watch(f func(*Event)) {
 	l.watchOpportunities(false)
 }
 
-// WatchOpportunities is Watch, and also reports each opportunity of a trace, which makes an idle
-// link as much work as a busy one. It starts with the opportunities after the last event.
+// WatchOpportunities is Watch, and also reports each opportunity of a trace. With it, an idle link
+// costs as much time as a busy one. It starts with the opportunities after the last event.
 func (l *Link) WatchOpportunities(f func(*Event)) {
 	l.watch = f
 	l.depth.packets, l.depth.bytes = l.Queued()
@@ -106,7 +108,7 @@ func (l *Link) watchOpportunities(wanted bool) {
 }
 
 // depth is the length of the queue after the reported events. The queue's own counts change before
-// some of its events are reported.
+// some of its events are reported, so the link counts separately.
 type depth struct{ packets, bytes int }
 
 func (d *depth) add(packets, bytes int) { d.packets, d.bytes = d.packets+packets, d.bytes+bytes }
@@ -127,8 +129,8 @@ func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	l.watch(&l.event)
 }
 
-// bury returns memory for a packet that was dropped on arrival, for the watcher; nil if nothing
-// watches.
+// bury returns memory for a packet that was dropped on arrival, so that the watcher can see it; nil
+// without a watcher.
 func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	if l.watch == nil {
 		return nil
@@ -139,7 +141,7 @@ func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	return p
 }
 
-// tellDead reports a packet that was dropped on arrival, and so was never stored.
+// tellDead reports a packet that was dropped on arrival and so was never queued.
 func (l *Link) tellDead(at clock.Time) {
 	p := &l.dead
 	l.tell(at, Arrive, 0, p)

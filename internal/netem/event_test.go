@@ -125,7 +125,7 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// inService reports whether a packet is being sent that only the end of its trace can still stop.
+// inService reports whether a packet is being sent that will leave unless its trace ends.
 func inService(l *netem.Link) bool {
 	inside, _ := l.Inside()
 	waiting, _ := l.Queued()
@@ -140,7 +140,7 @@ func boolean(b bool) int {
 }
 
 // With Poisson arrivals and a constant service time, the mean wait is load/(2(1-load)) service
-// times: M/D/1, by Pollaczek and Khinchin.
+// times (M/D/1, the Pollaczek-Khinchin formula).
 func TestWaitsAreThoseOfMD1(t *testing.T) {
 	for _, load := range []float64{0.3, 0.6, 0.8} {
 		l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000)})
@@ -172,7 +172,7 @@ func TestWaitsAreThoseOfMD1(t *testing.T) {
 	}
 }
 
-// A watcher gets each packet's bytes and tag, and may stop.
+// A watcher gets each packet's bytes and tag, and can be removed.
 func TestWatching(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.BitsPerSecond(8000), Queue: netem.DropHead{Packets: 1}, Loss: netem.ListedLoss{2},
@@ -206,7 +206,7 @@ func TestWatching(t *testing.T) {
 	assert.Empty(t, told)
 }
 
-// A watcher may start late, and stays when the link's configuration changes.
+// A watcher can be set late, and remains when the link's configuration changes.
 func TestAWatcherStaysThroughChanges(t *testing.T) {
 	l := newLink(t, netem.Config{})
 	put(l, 1e6, 1, 100)

@@ -17,8 +17,7 @@ import (
 
 const many = 100_000
 
-// delays sends packets so far apart that none waits for another, and returns how
-// long each took.
+// delays sends packets so far apart that none waits for another. It returns each packet's delay.
 func delays(t *testing.T, cfg netem.Config, n int) []time.Duration {
 	t.Helper()
 	l := newLink(t, cfg)
@@ -51,7 +50,8 @@ func TestUniformJitter(t *testing.T) {
 	const base, width = 50 * time.Millisecond, 10 * time.Millisecond
 	list := delays(t, netem.Config{Delay: base, Jitter: netem.UniformJitter(width)}, many)
 	mean, sd := moments(list)
-	want := float64(width) / math.Sqrt(3) // of a uniform variable over twice the width
+	// standard deviation of a uniform variable over twice the width
+	want := float64(width) / math.Sqrt(3)
 	assert.InDelta(t, float64(base), mean, 4*want/math.Sqrt(many))
 	assert.InEpsilon(t, want, sd, 0.01)
 	least, most := list[0], list[0]
@@ -92,8 +92,8 @@ func TestJitterIsNeverNegativeInAll(t *testing.T) {
 	}
 }
 
-// Two packets sent δ apart swap with the probability Φ(-δ/(σ√2)) if they may, and
-// never if they may not.
+// Two packets sent δ apart swap with the probability Φ(-δ/(σ√2)) if Overtaking is set, and never
+// without it.
 func TestOvertaking(t *testing.T) {
 	const sigma, pairs = time.Millisecond, 20_000
 	for _, gap := range []time.Duration{0, sigma / 2, sigma, 2 * sigma} {
@@ -131,7 +131,7 @@ func TestReorder(t *testing.T) {
 		put(l, now, i, 40)
 		for _, tag, ok := l.Output(now); ok; _, tag, ok = l.Output(now) {
 			if tag == i {
-				early++ // before the ten that are under way
+				early++ // before the ten packets in transit
 			}
 		}
 		now = now.Add(time.Millisecond)
@@ -178,7 +178,7 @@ func TestDuplicate(t *testing.T) {
 	assert.Equal(t, uint64(copies), l.Counters().Duplicated)
 }
 
-// packet is an IPv4 packet with a TCP header of 32 bytes.
+// packet returns an IPv4 packet with a TCP header of 32 bytes.
 func packet(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -190,8 +190,8 @@ func packet(n int) []byte {
 	return b
 }
 
-// A damaged packet differs in the bits that were asked for, where they were asked
-// for, and its Internet checksum always shows it.
+// Corruption flips the configured number of bits in the configured part of a packet, and its
+// Internet checksum always detects it.
 func TestCorrupt(t *testing.T) {
 	const headers, size = 52, 100
 	for _, c := range []netem.Corrupt{
@@ -241,7 +241,7 @@ func TestCorrupt(t *testing.T) {
 }
 
 // No checksum covers the version, the traffic class, the flow label, the next header and the hop
-// limit of an IPv6 packet. That of the upper layer always shows the rest of the damage.
+// limit of an IPv6 packet. The upper layer's checksum always detects corruption elsewhere.
 func TestCorruptOfIPv6(t *testing.T) {
 	whole := packet(100)
 	whole[0] = 0x60
@@ -264,11 +264,11 @@ func TestCorruptOfIPv6(t *testing.T) {
 func TestCorruptOfAllKindsOfPackets(t *testing.T) {
 	udp := packet(60)
 	udp[9] = 17
-	short := packet(60)[:30] // a TCP header that is not whole
+	short := packet(60)[:30] // an incomplete TCP header
 	other := packet(60)
 	other[9] = 200
 	lies := packet(60)
-	lies[0] = 0x4f // a header as long as the packet
+	lies[0] = 0x4f // a header length equal to the packet's
 	for name, tc := range map[string]struct {
 		packet []byte
 		header int

@@ -37,8 +37,7 @@ func (c Config) Random() bool {
 const nothing = "nothing"
 
 // String returns the words from which Parse makes the same Config; "nothing" for one that forwards
-// packets unchanged. Parts of other packages, for which there are no words, are shown by their
-// types.
+// packets unchanged. Parts that other packages define have no words; String shows their types.
 func (c Config) String() string {
 	var b sentence
 	b.formatDelay(&c)
@@ -155,8 +154,8 @@ func percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'g', digits, 64) + "%"
 }
 
-// formatWindows formats windows of loss that the words can express: with equal shares, not
-// repeated.
+// formatWindows formats windows of loss that the words can express: all have the same share, and
+// they do not repeat.
 func (s *sentence) formatWindows(b *ByTime) {
 	var list []string
 	for _, w := range b.Windows {

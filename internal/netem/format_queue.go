@@ -177,7 +177,8 @@ func formatBits(bits int64) string {
 // formatSixteenths formats a weight of PIE as tc-pie(8) does.
 func formatSixteenths(x float64) string { return strconv.FormatFloat(16*x, 'f', -1, 64) }
 
-// jitterWords returns a jitter's size and the name of its distribution; empty: uniform.
+// jitterWords returns a jitter's size and the name of its distribution; an empty name means
+// uniform.
 func jitterWords(jitter Jitter) (size, name string) {
 	if j, ok := jitter.(RandomJitter); ok {
 		return j.Size.String(), j.Shape

@@ -9,11 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// FQCoDel is the queue of RFC 8290: a CoDel queue for each hash of a flow. The queues take turns by
-// deficit round robin, and new flows go first.
+// FQCoDel is the queue of RFC 8290: each hash of a flow has its own CoDel queue. Deficit round
+// robin serves the queues in turn, and new flows go first.
 type FQCoDel struct {
-	// Target and Interval are those of each CoDel queue; 0: 5 ms and 100 ms (RFC 8290 §5.2.2,
-	// §5.2.1).
+	// Target and Interval configure each CoDel queue; 0: 5 ms and 100 ms (RFC 8290 §5.2.2, §5.2.1).
 	Target, Interval time.Duration
 	// Flows is the number of queues; 0: 1024 (RFC 8290 §5.2.5).
 	Flows int
@@ -72,12 +71,13 @@ func (f FQCoDel) Start(s Site) Queue {
 
 // fqCoDel is the queue.
 type fqCoDel struct {
-	room           room
-	law            codelLaw
-	quantum        int
-	flows          []fqFlow
-	salt           uint64 // of the hash: a sender cannot choose a flow to share a queue with
-	fresh, settled fqList // RFC 8290 §4's new and old queues
+	room    room
+	law     codelLaw
+	quantum int
+	flows   []fqFlow
+	// salt of the hash: a sender cannot choose a flow that shares another's queue
+	salt           uint64
+	fresh, settled fqList // the lists of new and of old queues (RFC 8290 §4)
 	packets, bytes int
 }
 
@@ -85,7 +85,7 @@ type fqCoDel struct {
 type fqFlow struct {
 	ring   packetRing
 	state  codelState
-	credit int // bytes that it may still send in this round (RFC 8290 §3)
+	credit int // bytes that the queue may still send in this round (RFC 8290 §3)
 	next   *fqFlow
 	listed bool
 }
@@ -169,15 +169,16 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 			return p
 		}
 		list.pop()
-		if list == &q.fresh { // otherwise it could be new again at once and starve the others
+		// otherwise the queue could be new again at once and starve the others
+		if list == &q.fresh {
 			q.settled.push(f)
 		}
 	}
 }
 
-// flowHash hashes what identifies a packet's flow: addresses, protocol, and ports. Ports of
-// fragments are ignored, because only the first fragment has them. All packets that are not IP are
-// one flow.
+// flowHash hashes the fields that identify a packet's flow: addresses, protocol, and ports. It
+// ignores the ports of fragments, because only the first fragment has them. All packets that are
+// not IP belong to one flow.
 func flowHash(b []byte, salt uint64) uint64 {
 	p := networkOf(b)
 	if p.header == 0 {
@@ -194,7 +195,7 @@ func flowHash(b []byte, salt uint64) uint64 {
 	return mix(h ^ rest)
 }
 
-// mix spreads the bits of a number over all of it: the last step of SplitMix64.
+// mix spreads each bit of a number over the whole number: it is the last step of SplitMix64.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

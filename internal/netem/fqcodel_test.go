@@ -12,7 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// serve takes packets for so many bytes and returns how many each port had.
+// serve takes packets until they add up to a number of bytes, and returns each port's packets and
+// bytes.
 func serve(r *rig, now clock.Time, bytes int) map[byte]int {
 	had := map[byte]int{}
 	for bytes > 0 {
@@ -23,7 +24,7 @@ func serve(r *rig, now clock.Time, bytes int) map[byte]int {
 	return had
 }
 
-// apart returns ports whose flows have a queue each.
+// apart returns ports whose flows have separate queues.
 func apart(r *rig, n int) (ports []byte) {
 	q := r.Queue.(*fqCoDel)
 	taken := map[uint64]bool{}
@@ -37,9 +38,9 @@ func apart(r *rig, n int) (ports []byte) {
 	return ports
 }
 
-// RFC 8290 §3: of flows that all have something to send, each gets the same bytes, whatever
-// the lengths of its packets and however many it sends: at any time within a quantum and a
-// packet of each other.
+// RFC 8290 §3: flows that always have data to send get the same number of bytes, whatever the
+// lengths of their packets and however many packets they send. At any time the flows differ by at
+// most a quantum and a packet.
 func TestFQCoDelSharesBytes(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 4)
@@ -67,7 +68,7 @@ func TestFQCoDelSharesBytes(t *testing.T) {
 	assert.Empty(t, r.drops)
 }
 
-// rounding returns by how many bytes the flows got more than 400,000.
+// rounding returns by how many bytes each flow exceeded 400,000.
 func rounding(sizes map[byte]int) (n int) {
 	for _, size := range sizes {
 		n += (400_000+size-1)/size*size - 400_000
@@ -75,8 +76,8 @@ func rounding(sizes map[byte]int) (n int) {
 	return n
 }
 
-// RFC 8290 §4.2: a new flow goes before all flows that have sent, so that a sparse flow waits for
-// at most the packet that is being sent. A flow that keeps sending gets only its share.
+// RFC 8290 §4.2: a new flow goes before all old flows, so a sparse flow waits at most for the
+// packet that is being sent. A flow that keeps sending gets only its share.
 func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 12)
@@ -85,13 +86,13 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 			r.offer(1, flow(bulk, 0, 1500))
 		}
 	}
-	serve(r, 1, 50_000) // they are old now
+	serve(r, 1, 50_000) // these flows are old now
 	sparse := ports[10]
 	for range 20 {
 		r.offer(1, flow(sparse, 0, 200))
 		p := r.Take(1)
 		require.Equal(t, sparse, p.data[21], "it goes first")
-		serve(r, 1, 30_000) // a round of all, after which it is new again
+		serve(r, 1, 30_000) // after a full round, the flow is new again
 	}
 	greedy := ports[11]
 	for range 100 {
@@ -101,8 +102,9 @@ func TestFQCoDelServesNewFlowsFirst(t *testing.T) {
 	assert.InDelta(t, 20*1500, had[greedy], fqQuantum+1500)
 }
 
-// RFC 8290 §4.2: a new queue that becomes empty goes behind the old queues before it can be new
-// again. Otherwise two flows could starve all others, each sending while the other's packet leaves.
+// RFC 8290 §4.2: a new queue that becomes empty goes to the end of the old queues before it can be
+// new again. Otherwise two flows could starve all others, each sending while the other's packet
+// leaves.
 func TestFQCoDelCannotBeStarved(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 3)
@@ -148,7 +150,7 @@ func TestFQCoDelsCreditIsNotSaved(t *testing.T) {
 	}
 	serve(r, 1, 14_000)
 	r.offer(1, flow(ports[1], 0, 40))
-	serve(r, 1, 14_000) // and its queue is gone
+	serve(r, 1, 14_000) // the flow's queue is empty and removed
 	q := r.Queue.(*fqCoDel)
 	require.Nil(t, q.fresh.first)
 	r.offer(1, flow(ports[1], 0, 1400))
@@ -161,7 +163,7 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	for name, d := range map[string]FQCoDel{"packets": {Packets: 101}, "bytes": {Bytes: 45_064}} {
 		r := newRig(t, d, 8e6)
 		ports := apart(r, 2)
-		for range 45 { // fewer packets, but more bytes
+		for range 45 { // flow 2 has fewer packets, but more bytes
 			r.offer(1, flow(ports[0], 0, 1000))
 		}
 		for range 80 {
@@ -178,7 +180,8 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	}
 }
 
-// RFC 8290 §5.2.6: a single queue of FQ-CoDel is CoDel, whether it drops or marks: it takes and drops the same packets at the same times.
+// RFC 8290 §5.2.6: FQ-CoDel with a single queue equals CoDel, with drops and with marks: it takes
+// and drops the same packets at the same times.
 func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	for _, ecn := range []bool{false, true} {
 		one := newRig(t, FQCoDel{Flows: 1, Packets: 1 << 15, ECN: ecn}, 8e6)
@@ -192,8 +195,8 @@ func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	}
 }
 
-// RFC 8290 §3 and Jain's index: flows that send more than fits, at rates of 1 to 4, get equal
-// shares, and each queue's wait is CoDel's.
+// RFC 8290 §3 and Jain's index: flows that together send more than the link carries, at rates in
+// the ratio 1 to 4, get equal shares. Each queue's wait is CoDel's.
 func TestFQCoDelIsFair(t *testing.T) {
 	r := newRig(t, FQCoDel{}, 8e6)
 	ports := apart(r, 4)
@@ -245,7 +248,7 @@ func TestFlowHash(t *testing.T) {
 		b := append([]byte(nil), six...)
 		b[at] ^= 1
 		if at == 0 {
-			continue // another version
+			continue // another IP version
 		}
 		identifies := at == 6 || at >= 8 && at < ip6Header+4
 		assert.Equal(t, identifies, flowHash(six, 1) != flowHash(b, 1), "byte %d of IPv6", at)
@@ -256,7 +259,7 @@ func TestFlowHash(t *testing.T) {
 		"source": 15, "destination": 19, "protocol": 9, "source port": 21, "destination port": 23,
 	} {
 		b := append([]byte(nil), base...)
-		b[at] ^= 23 ^ 17 // which is another protocol with ports
+		b[at] ^= 23 ^ 17 // change to another protocol with ports
 		if name == "protocol" {
 			b[at] = 6
 		}
@@ -270,7 +273,7 @@ func TestFlowHash(t *testing.T) {
 	assert.NotEqual(t, flowHash(base, 1), flowHash(base, 2), "the salt")
 	first, later := append([]byte(nil), base...), append([]byte(nil), base...)
 	first[6], later[7] = 0x20, 9
-	later[20] = 77 // which is text
+	later[20] = 77 // a later fragment has payload there
 	assert.Equal(t, flowHash(first, 1), flowHash(later, 1), "fragments of a datagram")
 	assert.Equal(t, flowHash([]byte{1}, 1), flowHash([]byte("what is this? not IPv4"), 1))
 	assert.NotPanics(t, func() { flowHash(base[:22], 1) })
@@ -297,8 +300,8 @@ func TestFQCoDelsMistakes(t *testing.T) {
 	}
 }
 
-// RFC 3168 §5, RFC 8200 §7: the ECN field of IPv6 is the end of the traffic class. The header is 40
-// bytes, and those behind it are the transport's.
+// RFC 3168 §5, RFC 8200 §7: the ECN field of IPv6 is the last two bits of the traffic class. The
+// IPv6 header has 40 bytes, and the transport's headers follow it.
 func TestMarksAndHeadersOfIPv6(t *testing.T) {
 	for ecn, marks := range []bool{false, true, true, true} {
 		b := append([]byte{0x6a, 0x8f | byte(ecn)<<4, 1, 2, 0, 28, 17, 64}, make([]byte, 60)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A link that has damaged a packet is never intact again, even if it stops and its counters are
-// cleared: a damaged packet may still be in transit.
+// A link that has corrupted a packet is never intact again, even if corruption is turned off and
+// the counters are cleared: a corrupted packet may still be in transit.
 func TestIntact(t *testing.T) {
 	for _, cfg := range []netem.Config{{Corrupt: netem.Corrupt{Share: 1}}, {Truncate: 1}} {
 		l := newLink(t, netem.Config{Duplicate: 1, Loss: netem.UniformLoss(0.5)})

@@ -11,32 +11,33 @@ import (
 // Link is one direction of a link. It must be called by one goroutine at a time.
 type Link struct {
 	cfg      Config
-	plain    bool // the wire only delays packets, all by the same time
+	plain    bool // the wire delays all packets by the same time and does nothing else
 	store    store
 	counters Counters
 
-	police  *police // nil: none
+	police  *police // nil: no policer
 	queue   Queue
 	server  Server // nil: no rate
-	turns   Turns  // the server, if it has turns
+	turns   Turns  // the server, if it implements Turns
 	serving *Packet
-	done    clock.Time // when serving leaves
+	done    clock.Time // when the packet that is being sent leaves
 	turn    clock.Time // when an idle server takes the waiting packet
 
-	loss   Lose // nil: none
+	loss   Lose // nil: no loss
 	faults faults
 	wire   wire
-	last   clock.Time // the latest arrival of a packet that is not reordered
+	last   clock.Time // latest arrival of a packet that is not reordered
 
-	watch             func(*Event) // nil: none
-	event             Event        // lent to watch
-	told              clock.Time   // the time of the last event
+	watch             func(*Event) // nil: no watcher
+	event             Event        // the event that watch gets
+	told              clock.Time   // time of the last reported event
 	depth             depth        // up to date only while watch is set
-	dead              Packet       // the last packet that was dropped on arrival, for watch
+	dead              Packet       // last packet that was dropped on arrival, kept for watch
 	cause             Reason
 	wantOpportunities bool
-	teller            teller // nil: the server has no opportunities, or they are not watched
-	tellOpportunity   func(at clock.Time, bytes int)
+	// nil: the server has no opportunities, or the watcher does not want them
+	teller          teller
+	tellOpportunity func(at clock.Time, bytes int)
 }
 
 // faults decide what happens to packets, each with its own random stream.
@@ -44,18 +45,18 @@ type faults struct {
 	duplicate, corrupt, truncate, reorder, jitter luck
 
 	drawn  time.Duration // the jitter of the last packet
-	inTurn int           // packets since one was reordered
+	inTurn int           // packets since the last reordered one
 
-	damaged bool // some packet was damaged
+	damaged bool // some packet was corrupted
 }
 
-// New returns an empty, idle link. stream returns each part's random source by the part's name: see
-// Streams.
+// New returns an empty, idle link. It calls stream for each part's random source, with the name of
+// the part: see Streams.
 func New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 	return new(Pool).New(cfg, stream)
 }
 
-// New is the function New, with memory that other links of the pool share.
+// New is like the function New, but uses memory that the links of the pool share.
 func (l *Pool) New(cfg Config, stream func(part string) *rand.Rand) (*Link, error) {
 	return newLink(cfg, stream, l)
 }
@@ -70,7 +71,7 @@ func newLink(cfg Config, stream func(part string) *rand.Rand, memory *Pool) (*Li
 	return l, nil
 }
 
-// configure creates the working parts of a valid cfg.
+// configure creates the parts that a valid cfg describes.
 func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 	l.cfg, l.loss, l.server, l.turns, l.queue, l.police = cfg, nil, nil, nil, nil, nil
 	of := func(part string, share, same float64) luck {
@@ -108,7 +109,8 @@ func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 	l.watchOpportunities(l.wantOpportunities)
 }
 
-// Input passes a packet, in pieces, that arrived at now. Output returns the tag with it.
+// Input passes to the link a packet, in pieces, that arrived at now. Output returns the tag with
+// the packet.
 func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	size := 0
 	for _, p := range pieces {
@@ -125,8 +127,8 @@ func (l *Link) Input(now clock.Time, tag uint64, pieces [][]byte) {
 	l.admit(now, p)
 }
 
-// InputTrain passes each packet of a train that arrived at now. It takes over the memory of packets
-// that another link of its pool has lent.
+// InputTrain passes each packet of a train that arrived at now. If another link of the pool has
+// lent the packets, it takes over their memory without a copy.
 func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	for k, left := 0, t.Bytes; left > 0; {
 		size := min(t.Size, left)
@@ -144,8 +146,9 @@ func (l *Link) InputTrain(now clock.Time, tag uint64, t *buffer.Train) {
 	}
 }
 
-// enter counts a packet and returns the memory for it: its first piece, if that is the whole packet
-// and was lent (adopted). It returns nil if the packet is dropped and nothing watches.
+// enter counts a packet and returns memory for it. If the first piece is the whole packet and
+// another link has lent it, enter returns that memory (adopted). It returns nil if the packet is
+// dropped and the link has no watcher.
 func (l *Link) enter(now clock.Time, tag uint64, size int, piece []byte) (p *Packet, adopted bool) {
 	l.Advance(now)
 	l.counters.In++
@@ -200,7 +203,7 @@ func (l *Link) admit(now clock.Time, p *Packet) {
 	l.send(now, p)
 }
 
-// send queues p for the server. Without a server, p is on the wire immediately.
+// send queues p for the server. Without a server, it puts p on the wire immediately.
 func (l *Link) send(now clock.Time, p *Packet) {
 	if l.server == nil {
 		l.depart(now, p)
@@ -237,7 +240,7 @@ func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.discard(now, p, why)
 }
 
-// discard drops a packet that was counted.
+// discard drops a packet that is already counted.
 func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	if l.watch != nil {
 		l.tell(now, Drop, why, p)
@@ -257,8 +260,8 @@ func (l *Link) mark(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// Advance does everything that is due at or before now: packets leave the server. Each event has
-// its own time, however late Advance is called.
+// Advance makes all packets leave the server that are due at or before now. Each event has its own
+// time, however late Advance is called.
 func (l *Link) Advance(now clock.Time) {
 	l.store.reclaim()
 	if l.turns != nil {
@@ -272,7 +275,7 @@ func (l *Link) Advance(now clock.Time) {
 	}
 }
 
-// advanceTurns is Advance for a server that has turns.
+// advanceTurns is Advance for a server that implements Turns.
 func (l *Link) advanceTurns(now clock.Time) {
 	for {
 		switch {
@@ -297,7 +300,7 @@ func (l *Link) advanceTurns(now clock.Time) {
 	}
 }
 
-// depart ends the transmission of a packet, which the loss model may drop now.
+// depart ends the transmission of a packet. The loss model may drop the packet now.
 func (l *Link) depart(at clock.Time, p *Packet) {
 	if l.watch != nil {
 		l.tell(at, Depart, 0, p)
@@ -376,7 +379,8 @@ func (l *Link) arrival(now clock.Time) clock.Time {
 	return at
 }
 
-// drawJitter draws a packet's jitter, which with some probability equals that of the packet before.
+// drawJitter draws a packet's jitter. If jitter is correlated, it sometimes repeats the last
+// packet's.
 func (l *Link) drawJitter(now clock.Time) time.Duration {
 	j := &l.faults.jitter
 	if j.same == 0 || !j.begun || j.random.Float64() >= j.same {
@@ -386,7 +390,7 @@ func (l *Link) drawJitter(now clock.Time) time.Duration {
 	return l.faults.drawn
 }
 
-// reorders decides whether a packet is reordered. It does not draw for packets that Gap exempts.
+// reorders decides whether a packet is reordered. Packets that Gap excludes use no random draw.
 func (l *Link) reorders() bool {
 	if l.faults.inTurn++; l.faults.inTurn < l.cfg.Reorder.Gap || !l.faults.reorder.draw() {
 		return false
@@ -396,7 +400,7 @@ func (l *Link) reorders() bool {
 }
 
 // Output returns the next packet that has arrived by now, with its tag; ok is false if there is no
-// such packet. The packet is lent until the next Input or Advance.
+// such packet. The packet is valid until the next Input or Advance.
 func (l *Link) Output(now clock.Time) (data []byte, tag uint64, ok bool) {
 	p := l.wire.take(now)
 	if p == nil {
@@ -415,11 +419,11 @@ func (l *Link) Deadline() clock.Time {
 	if next == clock.Never {
 		return t
 	}
-	// The packet that is being sent still has to cross the wire, and queued packets arrive later.
+	// The packet that is being sent still has to cross the wire; queued packets arrive after it.
 	return clock.Earliest(t, next.Add(l.least()))
 }
 
-// least is the shortest delay of the wire.
+// least is the wire's minimum delay.
 func (l *Link) least() time.Duration {
 	if l.cfg.Jitter != nil || l.cfg.Reorder.Share > 0 {
 		return 0
@@ -427,8 +431,8 @@ func (l *Link) least() time.Duration {
 	return l.cfg.Delay
 }
 
-// Intact reports whether no packet was corrupted or truncated so far: each came out as it went in,
-// except for congestion marks.
+// Intact reports whether no packet was corrupted or truncated so far: each left the link as it
+// arrived, except for congestion marks.
 func (l *Link) Intact() bool { return !l.faults.damaged }
 
 // Inside returns how many packets are in the link, and their bytes.
@@ -443,7 +447,7 @@ func (l *Link) Queued() (packets, bytes int) {
 }
 
 // Departure returns when the packet that is being sent leaves, or when a server with turns takes
-// the next one. It returns never if the server is idle or sends no more packets.
+// the next one; never if the server is idle or sends no more packets.
 func (l *Link) Departure() clock.Time {
 	if l.serving == nil {
 		return l.turn

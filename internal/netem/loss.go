@@ -11,15 +11,15 @@ import (
 
 // Loss describes which packets are lost on the wire.
 type Loss interface {
-	// Start creates a model in its initial state, with its own random source. Times count from
-	// origin.
+	// Start creates a model in its initial state, with its own random source. The model's times
+	// count from origin.
 	Start(origin clock.Time, random *rand.Rand) Lose
 }
 
 // Lose is a running loss model: it decides whether the next packet, of size bytes, is lost.
 type Lose func(now clock.Time, size int) bool
 
-// UniformLoss loses each packet with this probability, independent of others.
+// UniformLoss loses each packet with this probability, independently of the others.
 type UniformLoss float64
 
 // Validate reports what is wrong with the description.
@@ -30,8 +30,7 @@ func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
 	return func(clock.Time, int) bool { return random.Float64() < float64(u) }
 }
 
-// PeriodicLoss loses one of every so many packets. It is the loss of RFC 9438 §5's response
-// functions.
+// PeriodicLoss loses one packet in every Every, as in the response functions of RFC 9438 §5.
 type PeriodicLoss struct {
 	Every uint64 // 1 or more
 	// First is the number of the first lost packet, counted from 1; 0: Every.
@@ -82,7 +81,8 @@ func (l ListedLoss) Start(clock.Time, *rand.Rand) Lose {
 	}
 }
 
-// ByteLoss loses the packets that contain these bytes of all that pass; the first byte is number 0.
+// ByteLoss loses the packets that contain these bytes. Bytes are numbered from 0, over all packets
+// that reach the model.
 type ByteLoss []uint64
 
 // Start implements Loss.
@@ -99,17 +99,17 @@ func (l ByteLoss) Start(clock.Time, *rand.Rand) Lose {
 }
 
 // GilbertElliott loses packets in bursts. A Markov chain moves between a good and a bad state, one
-// step for each packet, and each state has its own loss. In the long run p/(p+r) of the packets see
-// the bad state, for 1/r packets at a time.
+// step for each packet, and each state has its own loss rate. In the long run the chain is in the
+// bad state for p/(p+r) of the packets, and for 1/r packets at a time on average.
 type GilbertElliott struct {
-	P    float64 // the chance to go from good to bad
-	R    float64 // the chance to go from bad to good
-	Good float64 // the loss in the good state, 1-k of the model
-	Bad  float64 // the loss in the bad state, 1-h of the model
+	P    float64 // probability of going from good to bad
+	R    float64 // probability of going from bad to good
+	Good float64 // loss rate in the good state, 1-k in the model
+	Bad  float64 // loss rate in the bad state, 1-h in the model
 }
 
-// Bursts returns the Gilbert-Elliott model with this mean share of lost packets, in bursts of this
-// mean length, of which every packet is lost.
+// Bursts returns a Gilbert-Elliott model with the given mean loss rate. It loses all packets of a
+// burst; bursts have the given mean length.
 func Bursts(share, length float64) GilbertElliott {
 	r := 1 / length
 	return GilbertElliott{P: r * share / (1 - share), R: r, Bad: 1}
@@ -151,7 +151,7 @@ func (g GilbertElliott) Start(_ clock.Time, random *rand.Rand) Lose {
 		if bad {
 			loss, change = g.Bad, g.R
 		}
-		// Both are drawn every time, so that the decisions do not depend on the shares.
+		// Both are drawn for every packet, so the number of draws does not depend on the shares.
 		lost := random.Float64() < loss
 		if random.Float64() < change {
 			bad = !bad

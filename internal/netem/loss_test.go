@@ -43,7 +43,7 @@ func TestUniformLossIsBinomial(t *testing.T) {
 	for _, p := range []float64{0, 0.001, 0.02, 0.3, 0.5, 1} {
 		lost := draws(netem.UniformLoss(p), 11, n)
 		within(t, count(lost), n, p, "lost")
-		// Independent: a loss follows a loss as often as it follows an arrival.
+		// Losses are independent: a loss follows a loss as often as it follows an arrival.
 		pairs, followed := 0, count(lost[:n-1])
 		for i := 1; i < n; i++ {
 			if lost[i] && lost[i-1] {

@@ -7,11 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Correlation is the probability, from 0 to 1, that the decision about a packet repeats that about
-// the packet before; otherwise it is drawn independently. So the correlation of neighbours is
-// exactly this value, and the shares do not change. (The kernel's netem mixes the two random
-// numbers instead, which pulls them towards the middle: it loses no packet at all of `loss 0.3%
-// 25%`.)
+// Correlation is the probability, from 0 to 1, that a decision repeats the decision about the
+// packet before. Otherwise it is drawn independently. So neighbouring decisions have exactly this
+// correlation, and the shares do not change. (The kernel's netem mixes the two random numbers
+// instead, which pulls them towards the middle: it loses no packet at all of `loss 0.3% 25%`.)
 type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
 
 func (c *Correlation) validate() error {
@@ -31,16 +30,16 @@ func (c *Correlation) validate() error {
 	return nil
 }
 
-// luck decides about successive packets.
+// luck draws decisions about successive packets.
 type luck struct {
 	random *rand.Rand
 	share  float64
-	same   float64 // the chance to decide as before
+	same   float64 // probability of repeating the last decision
 	begun  bool
 	last   bool
 }
 
-// draw draws only if there is something to decide.
+// draw makes a decision. It uses the random source only if the share is above zero.
 func (l *luck) draw() bool { return l.share > 0 && l.decide() }
 
 func (l *luck) decide() bool {

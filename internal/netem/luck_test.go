@@ -12,7 +12,7 @@ import (
 )
 
 // A correlation does not change how many packets are affected. With the kernel's arithmetic, `loss
-// 0.3% 25%` loses none and `loss 25% 25%` 16.7%.
+// 0.3% 25%` would lose no packets and `loss 25% 25%` 16.7 %.
 func TestCorrelationKeepsTheShare(t *testing.T) {
 	for _, c := range []netem.CorrelatedLoss{
 		{Share: 0.003, Correlation: 0.25},
@@ -56,7 +56,7 @@ func TestJitterCorrelation(t *testing.T) {
 	assert.InDelta(t, 0.6, sum/float64(many)/sd/sd, 0.02)
 }
 
-// tc-netem(8): of `reorder 100% gap 5` every fifth packet is sent at once.
+// tc-netem(8): with `reorder 100% gap 5`, every fifth packet is sent at once.
 func TestReorderingWithAGap(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Delay: 10 * time.Millisecond, Reorder: netem.Reorder{Share: 1, Gap: 5},
@@ -76,14 +76,14 @@ func TestReorderingWithAGap(t *testing.T) {
 	assert.Equal(t, uint64(16), l.Counters().Delayed)
 }
 
-// Packets inside the link stay when its configuration changes: none is lost, and each is counted
+// Packets inside the link remain when its configuration changes: none is lost, and each is counted
 // once.
 func TestChange(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.BitsPerSecond(8000), Queue: netem.DropTail{}, Delay: time.Second,
 	})
 	for i := range uint64(10) {
-		put(l, 1, i, 1000) // a second each
+		put(l, 1, i, 1000) // each takes a second
 	}
 	l.Advance(clock.Time(1).Add(2500 * time.Millisecond))
 	now := clock.Time(1).Add(2500 * time.Millisecond)

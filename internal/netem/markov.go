@@ -11,7 +11,7 @@ import (
 // arrive; 2, arrival within a burst; 3, loss within a burst; and 4, a single loss in a gap, which
 // leads back to 1. The state after the step decides about the packet.
 type FourStates struct {
-	P13 float64 // the chance to go from 1 to 3
+	P13 float64 // probability of going from 1 to 3; the others likewise
 	P31 float64
 	P32 float64
 	P23 float64
@@ -39,14 +39,14 @@ func (f FourStates) Validate() error {
 	return nil
 }
 
-// Mean returns the share of packets that the model loses in the long run, unless it ends in a state
+// Mean returns the share of packets that the model loses in the long run, or the value of a state
 // that it never leaves.
 func (f FourStates) Mean() float64 {
 	if f.P13+f.P14 == 0 {
 		return 0
 	}
-	// In balance, the flow from 1 to the burst equals the flow back: π1·p13 = π3·p31. Within the
-	// burst π3·p32 = π2·p23, and π4 = π1·p14. Each is expressed as a multiple of π1.
+	// In equilibrium, the rates of entering and leaving the burst are equal: π1·p13 = π3·p31.
+	// Within the burst π3·p32 = π2·p23, and π4 = π1·p14. Each is expressed as a multiple of π1.
 	lost3, kept2 := 0.0, 0.0
 	if f.P13 > 0 {
 		if f.P31 == 0 {
@@ -55,7 +55,7 @@ func (f FourStates) Mean() float64 {
 		lost3 = f.P13 / f.P31
 		if f.P32 > 0 {
 			if f.P23 == 0 {
-				return 0 // it stays in 2
+				return 0 // the chain stays in state 2
 			}
 			kept2 = lost3 * f.P32 / f.P23
 		}
@@ -71,8 +71,8 @@ func (f FourStates) endless() float64 {
 	return f.P23 / (f.P23 + f.P32)
 }
 
-// Start implements Loss. The first state is 1, as in the kernel. It draws once a packet in every
-// state.
+// Start implements Loss. The first state is 1, as in the kernel. The model draws once per packet in
+// every state.
 func (f FourStates) Start(_ clock.Time, random *rand.Rand) Lose {
 	state := 1
 	return func(clock.Time, int) bool {
@@ -81,7 +81,7 @@ func (f FourStates) Start(_ clock.Time, random *rand.Rand) Lose {
 	}
 }
 
-// after returns the state after another, with a number drawn from 0 to 1.
+// after returns the state that follows a state, given a random number from 0 to 1.
 func (f FourStates) after(state int, draw float64) int {
 	switch {
 	case state == 1 && draw < f.P14:

@@ -10,14 +10,14 @@ import (
 )
 
 // Opportunities is the rate of a link that sends at the times of a trace, as mahimahi's links do.
-// At each time the link may send OpportunityBytes: of one packet, of several, or of a part of one,
-// whose remaining bytes leave at the next opportunity. Each packet costs OpportunityOverhead in
-// addition to its own bytes; that counts in the queue too. Unused bytes are lost. A packet that
-// arrives exactly at an opportunity cannot use it.
+// At each time the link may send OpportunityBytes: one packet, several, or a part of one, whose
+// remaining bytes leave at the next opportunity. Each packet costs OpportunityOverhead in addition
+// to its own bytes, also in the queue. Unused bytes are lost. A packet that arrives exactly at an
+// opportunity cannot use it.
 type Opportunities struct {
 	// At are the times since the link's origin, in order. A time that occurs several times is
-	// several opportunities. After the last time the list starts again at that time: opportunities
-	// at 0 then coincide with the last. It is not copied.
+	// several opportunities. The list starts again at its last time, so an opportunity at 0 then
+	// coincides with the last one. At is not copied.
 	At []time.Duration
 	// Once stops the link after the last time, instead of starting again.
 	Once bool
@@ -25,7 +25,7 @@ type Opportunities struct {
 	Name string
 }
 
-// mahimahi's values: it sees packets with the 4 bytes of a TUN device.
+// mahimahi's values: its packets include the 4 bytes of a TUN device.
 const (
 	OpportunityBytes    = 1504
 	OpportunityOverhead = 4
@@ -52,7 +52,7 @@ func (o Opportunities) Validate() error {
 
 func (o *Opportunities) period() time.Duration { return o.At[len(o.At)-1] }
 
-// MeanRate implements Rate: the rate for packets that fill one opportunity each.
+// MeanRate implements Rate. It returns the rate of packets that fill one opportunity each.
 func (o Opportunities) MeanRate() int64 {
 	return max(1, perSecond(int64(len(o.At))*traceBits, o.period()))
 }
@@ -63,11 +63,11 @@ func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
 	return &opportunist{next: l, untold: l}
 }
 
-// opportunist is the server. Its current opportunity, if any, is the one before next.
+// opportunist is the server. Its current opportunity, if there is one, is the one before next.
 type opportunist struct {
 	next   lap
 	left   int // bytes of the current opportunity
-	untold lap // the next one to report
+	untold lap // the next opportunity to report
 }
 
 // Turn implements Turns.
@@ -107,7 +107,7 @@ func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
 
 func (s *opportunist) skip(until clock.Time) { s.untold.pass(until) }
 
-// lap is a place in a list of times that starts again after its end.
+// lap is a position in a list of times that starts again after its end.
 type lap struct {
 	at   []time.Duration
 	i    int
@@ -115,12 +115,12 @@ type lap struct {
 	once bool
 }
 
-// time returns the time of the place; never: the list has ended.
+// time returns the time at the position; never: the list has ended.
 func (l *lap) time() clock.Time {
 	if l.i == len(l.at) {
 		return clock.Never
 	}
-	return max(1, l.base.Add(l.at[l.i])) // before the clock's first instant nothing happens
+	return max(1, l.base.Add(l.at[l.i])) // the clock has no earlier instant
 }
 
 func (l *lap) step() {
@@ -130,8 +130,8 @@ func (l *lap) step() {
 	}
 }
 
-// pass moves to the first place after now, unless it is already there. It takes a short distance
-// step by step; for a long one it skips whole laps and then searches.
+// pass moves to the first time after now, unless the position is already there. It covers a short
+// distance step by step. For a long distance it skips whole laps and then searches.
 func (l *lap) pass(now clock.Time) {
 	const short = 32
 	for range short {

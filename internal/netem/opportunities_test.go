@@ -16,7 +16,7 @@ import (
 
 const ms = time.Millisecond
 
-// millis are times in milliseconds, as in mahimahi's files.
+// millis converts milliseconds, as in mahimahi's files, to times.
 func millis(list ...int) []time.Duration {
 	at := make([]time.Duration, len(list))
 	for i, n := range list {
@@ -25,7 +25,7 @@ func millis(list ...int) []time.Duration {
 	return at
 }
 
-// poisson is a trace of opportunities that are independent of each other.
+// poisson returns a trace of opportunities that are independent of each other.
 func poisson(seed uint64, n int, mean time.Duration) []time.Duration {
 	r := rand.New(rand.NewPCG(seed, 5))
 	list, at := make([]time.Duration, n), 0.0
@@ -36,12 +36,12 @@ func poisson(seed uint64, n int, mean time.Duration) []time.Duration {
 	return list
 }
 
-// mahimahi is a literal model of its link: the opportunities of every millisecond one after the
-// other, and then the arrivals of that millisecond. Sizes include the 4 bytes of a TUN device.
+// mahimahi is a literal model of its link: in every millisecond, first the opportunities one after
+// the other, and then the arrivals. Sizes include the 4 bytes of a TUN device.
 type mahimahi struct {
 	trace         []time.Duration
 	once          bool
-	packets, size int // the queue's limits; 0: none
+	packets, size int // the queue's limits; 0: no limit
 
 	next    int
 	base    time.Duration
@@ -60,7 +60,7 @@ type mmPacket struct {
 	size int
 }
 
-// deliver does everything that is due at or before a time.
+// deliver handles everything that is due at or before a time.
 func (m *mahimahi) deliver(until time.Duration) {
 	for !m.over && m.base+m.trace[m.next] <= until {
 		at := m.base + m.trace[m.next]
@@ -96,9 +96,9 @@ func (m *mahimahi) arrive(at time.Duration, tag uint64, size int) {
 	m.queued += size + 4
 }
 
-// A link with Opportunities equals mahimahi's, packet for packet and to the nanosecond: several
-// small packets by one opportunity, a packet by several, unused opportunities, laps, limits that do
-// not count the packet in transit, and deliveries before arrivals.
+// A link with Opportunities behaves as mahimahi's, packet for packet and to the nanosecond. The
+// cases: several small packets in one opportunity, a packet in several, unused opportunities, laps,
+// limits that exclude the packet in transit, and deliveries before arrivals.
 func TestOpportunitiesAreMahimahis(t *testing.T) {
 	for name, trace := range map[string][]time.Duration{
 		"12 Mbit/s":       millis(1),
@@ -156,7 +156,7 @@ func compareWithMahimahi(
 	for i := range uint64(2000) {
 		size := 20 + r.IntN(1481)
 		if seed == 0 {
-			size = 77 // a datagram of the notebook costs 81
+			size = 77 // a datagram of the notebook costs 81 bytes
 		}
 		l.Advance(origin.Add(at))
 		take()
@@ -184,14 +184,15 @@ func compareWithMahimahi(
 	require.Equal(t, waiting, inside, what)
 }
 
-// A packet that arrives at the time of an opportunity is too late for it, and leaves by the next.
+// A packet that arrives at the time of an opportunity is too late for it, and leaves with the next
+// one.
 func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Opportunities{At: millis(5, 5, 10)}, Origin: 1000})
 	put(l, 1000+5e6, 1, 1500)
 	assert.Equal(t, clock.Time(1000+10e6), l.Deadline())
 	l.Advance(1000 + 10e6)
 	put(l, 1000+12e6, 2, 1500)
-	put(l, 1000+12e6, 3, 1501) // a byte of it leaves by the opportunity behind
+	put(l, 1000+12e6, 3, 1501) // one byte leaves with the opportunity after that
 	assert.Equal(t, []arrived{
 		{1000 + 12e6, 1, 1500}, {1000 + 15e6, 2, 1500}, {1000 + 20e6, 3, 1501},
 	}, drain(l, 1000+12e6))
@@ -206,9 +207,9 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
 }
 
-// A queue of one packet before mahimahi's trace, which Pantheon calls a policer. All opportunities
-// of a millisecond occur at once, so only the first of several packets within one millisecond
-// passes, with any trace. A partly sent packet has left the queue.
+// A queue of one packet in front of mahimahi's trace, which Pantheon calls a policer. All
+// opportunities of a millisecond occur at once, so with any trace only the first of several packets
+// in one millisecond passes. A packet that is partly sent has left the queue.
 func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 	for _, each := range []int{1, 5, 9} {
 		at := make([]time.Duration, each)
@@ -218,7 +219,7 @@ func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 		l := newLink(t, netem.Config{
 			Rate: netem.Opportunities{At: at}, Queue: netem.DropTail{Packets: 1}, Origin: 1,
 		})
-		for i := range uint64(40) { // four in each of ten milliseconds
+		for i := range uint64(40) { // four packets in each of ten milliseconds
 			now := clock.Time(1).Add(time.Duration(i) * ms / 4)
 			l.Advance(now)
 			put(l, now, i, 1500)
@@ -234,14 +235,15 @@ func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 		Rate: netem.Opportunities{At: millis(1)}, Queue: netem.DropTail{Packets: 1}, Origin: 1,
 	})
 	put(l, 1, 1, 1501)
-	l.Advance(clock.Time(1).Add(ms)) // all but its last byte is sent
+	l.Advance(clock.Time(1).Add(ms)) // all but the last byte is sent
 	put(l, clock.Time(1).Add(ms), 2, 1000)
 	put(l, clock.Time(1).Add(ms), 3, 1000)
 	assert.Equal(t, uint64(1), l.Counters().QueueDropped)
 	assert.Len(t, drain(l, clock.Time(1).Add(ms)), 2)
 }
 
-// Mean rates are lines × 12000 bits over the last time, whatever the trace's name says.
+// A trace's mean rate is lines × 12000 bits over the last time, even where the trace's name says
+// otherwise.
 func TestMeanRates(t *testing.T) {
 	for _, c := range []struct {
 		rate netem.Rate
@@ -262,7 +264,7 @@ func TestMeanRates(t *testing.T) {
 	}
 }
 
-// A link that was idle for a year, or whose clock started long ago, is at the right place of its
+// A link that was idle for a year, or whose clock started long ago, is at the right position in its
 // trace.
 func TestLongIdleOpportunities(t *testing.T) {
 	trace := poisson(3, 1000, 2*ms)
@@ -275,7 +277,7 @@ func TestLongIdleOpportunities(t *testing.T) {
 		drain(l, clock.Time(1).Add(ms))
 		put(l, clock.Time(idle), 2, 1500)
 		got := drain(l, clock.Time(idle))[0].at
-		want := idle - idle%period // when its lap begins
+		want := idle - idle%period // when the link's current lap begins
 		for i := 0; want+trace[i] <= idle; {
 			if i++; i == len(trace) {
 				i, want = 0, want+period
@@ -289,7 +291,7 @@ func TestLongIdleOpportunities(t *testing.T) {
 	}
 }
 
-// A trace of a day at 10 opportunities a millisecond costs no more than a small one, and the
+// A trace of a day at 10 opportunities per millisecond costs no more than a small one, and its
 // packets allocate nothing.
 func BenchmarkOpportunities(b *testing.B) {
 	for _, n := range []int{1, 10_000, 2_000_000} {

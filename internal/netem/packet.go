@@ -6,29 +6,30 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 type Packet struct {
 	data    []byte
 	tag     uint64
-	entered clock.Time // the time of arrival at the link
-	at      clock.Time // the time of arrival at the other end
-	order   uint64     // among those that arrive at the same time
-	next    *Packet    // in a free list
+	entered clock.Time // time of arrival at the link
+	at      clock.Time // time of arrival at the other end
+	order   uint64     // order among packets that arrive at the same time
+	next    *Packet    // next in a free list
 }
 
-// The memory for a packet's bytes has two sizes, so that acknowledgments do not use memory for full
-// packets, and lie close together. Longer packets are allocated separately.
+// The memory for a packet's bytes has two sizes, so that acknowledgments do not use the memory of
+// full packets, and are close together. Longer packets are allocated separately.
 const (
 	smallBytes = 192
 	fullBytes  = 1536
 )
 
-// slab is how many packets the pool allocates at a time. They are separate from their bytes, which
-// are not read before the packet arrives: so the processor's cache holds times and destinations.
+// slab is the number of packets that the pool allocates at a time. They are stored apart from their
+// bytes, which nothing reads before the packet arrives. So times and destinations fit in the
+// processor's cache.
 const slab = 32
 
 // Pool is the memory for packets that the links of one owner share. A packet that one link returns
 // and another accepts, as in a router, is not copied.
 type Pool struct {
-	small, full *Packet // free ones
+	small, full *Packet // free packets
 	fresh       []Packet
-	lender      *store // the link that has lent packets last
+	lender      *store // the link that last lent packets
 }
 
 // take returns a packet of n bytes whose content is undefined.
@@ -65,11 +66,11 @@ func (l *Pool) put(p *Packet) {
 // store holds the packets of a link.
 type store struct {
 	pool *Pool
-	// The packets that Output has returned. They are free at the next Input or Advance, unless
+	// The packets that Output has returned. They become free at the next Input or Advance, unless
 	// another link has adopted them. The first of them may be adopted or no longer needed.
 	lent  []*Packet
 	first int
-	// The packets that are neither free nor lent, and their bytes.
+	// The number of packets that are neither free nor lent, and of their bytes.
 	packets, bytes int
 }
 
@@ -80,8 +81,8 @@ func (s *store) take(n int) *Packet {
 	return p
 }
 
-// adopt returns the packet that another link of the pool has lent and whose bytes are b; nil: there
-// is no such packet. It searches in the order of lending.
+// adopt returns the packet that another link of the pool has lent and whose bytes are b; nil if
+// there is no such packet. It searches in the order of lending.
 func (s *store) adopt(b []byte) *Packet {
 	from := s.pool.lender
 	if from == nil || from == s {
@@ -131,7 +132,7 @@ func (s *store) reclaim() {
 
 // packetRing is a queue of packets that grows on demand.
 type packetRing struct {
-	slots []*Packet // a power of two of them
+	slots []*Packet // a power of two in length
 	head  int
 	n     int
 	bytes int

@@ -5,9 +5,9 @@ import "math"
 // quantiles is the number of entries of tc's tables.
 const quantiles = 4096
 
-// pareto has the distribution pareto of tc-netem(8): a Pareto variable x with exponent 3, mean 1.5
-// and minimum 1, as (x-1.5)·4/3 times the jitter, at most 4 times. So a packet is early by at most
-// 2/3 of the jitter, and sometimes very late.
+// pareto is the distribution pareto of tc-netem(8): a Pareto variable x with exponent 3, mean 1.5
+// and minimum 1, scaled to (x-1.5)·4/3 times the jitter, and cut off at 4 times. So a packet is
+// early by at most 2/3 of the jitter, and sometimes very late.
 //
 // It returns the entry of tc's table such that k of 4096 values are at least as large, with k
 // from 1: (4096/k)^(1/3)·4/3·8192 is the cube root of 2^57/27k. Floating point is used only for the
@@ -15,8 +15,8 @@ const quantiles = 4096
 func pareto(k int64) int64 {
 	const mean, most, cube = 16384, math.MaxInt16, 1 << 57 / 27.0
 	y := int64(math.Cbrt(cube / float64(k)))
-	// The result is the y with y-½ not above the root and y+½ above it; both sides times two,
-	// cubed.
+	// The result is the y with y-½ not above the root and y+½ above it. The loops compare the cubes
+	// of twice these values.
 	for ; 27*k*(2*y-1)*(2*y-1)*(2*y-1) > 1<<60; y-- {
 		continue
 	}
@@ -26,10 +26,10 @@ func pareto(k int64) int64 {
 	return min(y-mean, most)
 }
 
-// paretoNormal has tc's distribution of this name: at each quantile, a quarter of the normal
+// paretoNormal is tc's distribution of this name: each quantile is a quarter of the normal
 // distribution's and three quarters of pareto's. It returns the entry of tc's table such that j of
-// 4096 values are smaller. Rounding removes possible differences between machines from the normal
-// part: a test checks that no value is near the middle between two integers.
+// 4096 values are smaller. The normal part could differ between machines; rounding removes that. A
+// test checks that no value is near the middle between two integers.
 func paretoNormal(j int64) int64 {
 	normal := int64(math.Round(normalQuantile(j) * jitterScale))
 	return (normal + 3*pareto(quantiles-j)) / 4

@@ -12,24 +12,24 @@ import (
 // PIE is the queue of RFC 8033: a controller estimates how long packets wait, and computes from it,
 // every Update, the probability of dropping arriving packets.
 type PIE struct {
-	// Target is the wait that it aims at; 0: 15 ms (RFC 8033 §4.2, QDELAY_REF).
+	// Target is the wait that the controller aims at; 0: 15 ms (RFC 8033 §4.2, QDELAY_REF).
 	Target time.Duration
 	// Update is how often the probability changes; 0: 15 ms (T_UPDATE).
 	Update time.Duration
 	// Burst is how long a burst into an idle queue is accepted without drops; 0: 150 ms (RFC 8033
 	// §4.4, MAX_BURST).
 	Burst time.Duration
-	// Alpha and Beta are the controller's weights of the distance from the target and of the
-	// change, in 1/s; 0: 0.125 and 1.25 (RFC 8033 §4.2).
+	// Alpha and Beta are the controller's weights in 1/s: Alpha weighs the distance from the
+	// target, Beta the change of the wait. 0: 0.125 and 1.25 (RFC 8033 §4.2).
 	Alpha, Beta float64
-	// Timestamps estimates the queue's wait by that of the last packet that left (the alternative
-	// of RFC 8033 §4.3), instead of the queue's length divided by its departure rate.
+	// Timestamps takes the wait of the last packet that left as the estimate (the alternative of
+	// RFC 8033 §4.3), instead of the queue's length divided by its departure rate.
 	Timestamps bool
 	// ECN marks packets instead of dropping them if their transport is ECN-capable, up to a
 	// probability of a tenth (RFC 8033 §5.1).
 	ECN bool
-	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
-	// limit; if all are zero: 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
+	// If all are zero, the limit is 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
 }
@@ -97,17 +97,17 @@ type pie struct {
 	mark   func(clock.Time, *Packet) bool
 
 	dropProb    float64
-	accumulated float64       // of dropProb since the last drop (RFC 8033 §5.4's accu_prob)
-	burst       time.Duration // what is left of the allowance
+	accumulated float64       // sum of dropProb since the last drop (accu_prob of RFC 8033 §5.4)
+	burst       time.Duration // rest of the burst allowance
 	delay       time.Duration // the estimate of the last update
-	updated     clock.Time    // when that was; never: nothing has come yet
-	sojourn     time.Duration // of the last packet that left
+	updated     clock.Time    // time of the last update; never: no packet has arrived yet
+	sojourn     time.Duration // sojourn time of the last packet that left
 
 	measuring bool
 	since     clock.Time
-	passed    int           // bytes since then
-	sending   int           // bytes of the packet that was taken last
-	perCycle  time.Duration // for pieThreshold bytes, smoothed; 0: not measured yet
+	passed    int           // bytes since the measurement began
+	sending   int           // bytes of the last packet taken
+	perCycle  time.Duration // smoothed time for pieThreshold bytes; 0: not measured yet
 }
 
 // Put implements Queue: RFC 8033 §4.1.
@@ -124,7 +124,8 @@ func (q *pie) Put(now clock.Time, p *Packet) {
 	q.dropTail.put(now, p)
 }
 
-// dropsEarly decides at random, but does not drop where that would do harm (RFC 8033 §4.1).
+// dropsEarly decides at random whether to drop a packet. It never drops in the cases that RFC 8033
+// §4.1 excludes.
 func (q *pie) dropsEarly() bool {
 	const safe, few = 0.2, 2 * pieMeanPacket
 	switch {
@@ -136,8 +137,8 @@ func (q *pie) dropsEarly() bool {
 	return q.derandomized()
 }
 
-// derandomized spaces drops more evenly than independent decisions would: none before the
-// probabilities sum to 0.85, and a certain drop at 8.5 (RFC 8033 §5.4).
+// derandomized spaces drops more evenly than independent decisions would: it never drops before the
+// probabilities sum to 0.85, and always from 8.5 on (RFC 8033 §5.4).
 func (q *pie) derandomized() bool {
 	const soonest, latest = 0.85, 8.5
 	if q.dropProb == 0 {
@@ -166,11 +167,11 @@ func (q *pie) Take(now clock.Time) *Packet {
 }
 
 // measure estimates the departure rate from the time that pieThreshold bytes take, while enough
-// packets wait (RFC 8033 §5.2). The bytes sent since the last call are
-// those of the packet before.
+// packets wait (RFC 8033 §5.2). The bytes sent since the last call are those of the previous
+// packet.
 func (q *pie) measure(now clock.Time) {
 	if q.measuring {
-		const weight = 4 // DQ_THRESHOLD/2^16 is a quarter
+		const weight = 4 // DQ_THRESHOLD/2^16, a quarter
 		if q.passed += q.sending; q.passed < pieThreshold {
 			return
 		}
@@ -195,7 +196,7 @@ func (q *pie) wait() time.Duration {
 	return time.Duration(int64(q.ring.bytes) * int64(q.perCycle) / pieThreshold)
 }
 
-// update makes the updates that are due. The queue has not changed since the last packet.
+// update catches up on the updates that are due. The queue has not changed since the last packet.
 func (q *pie) update(now clock.Time) {
 	if q.updated == clock.Never {
 		q.updated = now
@@ -210,7 +211,7 @@ func (q *pie) update(now clock.Time) {
 	}
 }
 
-// settled reports whether further updates change nothing.
+// settled reports whether further updates would change nothing.
 func (q *pie) settled() bool {
 	return q.dropProb == 0 && q.delay == 0 && q.ring.n == 0 && q.burst == q.cfg.Burst
 }
@@ -222,7 +223,7 @@ func (q *pie) calculate() {
 	p := scaled(float64(q.cfg.Alpha*off)+float64(q.cfg.Beta*change), q.dropProb)
 	const large, steepest = 0.1, 0.02
 	if q.dropProb >= large && p > steepest {
-		p = steepest // RFC 8033 §5.5: it does not jump
+		p = steepest // RFC 8033 §5.5 limits the step
 	}
 	q.dropProb += p
 	const decay = 0.98
@@ -233,11 +234,11 @@ func (q *pie) calculate() {
 	q.delay = wait
 	q.burst = max(0, q.burst-q.cfg.Update)
 	if q.dropProb == 0 && wait < q.cfg.Target/2 && before < q.cfg.Target/2 {
-		q.burst = q.cfg.Burst // RFC 8033 §4.4
+		q.burst = q.cfg.Burst // RFC 8033 §4.4 restores the allowance
 	}
 }
 
-// scaled reduces a change where the probability is small (RFC 8033 §4.2).
+// scaled reduces the change of a small probability (RFC 8033 §4.2).
 func scaled(p, dropProb float64) float64 {
 	for _, s := range [...]struct{ below, by float64 }{
 		{0.000001, 2048}, {0.00001, 512}, {0.0001, 128}, {0.001, 32}, {0.01, 8}, {0.1, 2},

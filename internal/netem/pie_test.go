@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// flood drives a queue with packets of 1000 bytes, one every gap, in front of a server that
-// takes a millisecond for each, and returns the waits of those that it took.
+// flood puts packets of 1000 bytes into a queue, one every gap. The server takes a millisecond for
+// each. flood returns the waits of the packets that were served.
 func flood(r *rig, start clock.Time, gap, d time.Duration) (waits []time.Duration) {
 	free := start
 	for now := start; now.Sub(start) < d; now = now.Add(gap) {
@@ -36,8 +36,9 @@ func early(r *rig) (n int) {
 	return n
 }
 
-// RFC 8033 §4: the controller integrates the distance from the target. So under a constant load it
-// settles where the wait is the target and the drops are the excess: for a load of 1.25, a fifth.
+// RFC 8033 §4: the controller integrates the distance from the target. So under a constant load the
+// wait settles at the target and the drops equal the excess: with a load of 1.25, a fifth of the
+// packets.
 func TestPIEHoldsItsTarget(t *testing.T) {
 	for _, stamps := range []bool{false, true} {
 		for _, target := range []time.Duration{0, 40 * milli} {
@@ -63,8 +64,8 @@ func TestPIEHoldsItsTarget(t *testing.T) {
 	}
 }
 
-// RFC 8033 §4.4: 150 ms from an idle queue on, nothing is dropped, and again only after the
-// congestion is over.
+// RFC 8033 §4.4: for 150 ms after the queue was idle, PIE drops nothing. The allowance is restored
+// only after the congestion is over.
 func TestPIEAllowsABurst(t *testing.T) {
 	for _, burst := range []time.Duration{0, 60 * milli} {
 		want := 150 * milli
@@ -84,13 +85,13 @@ func TestPIEAllowsABurst(t *testing.T) {
 			for n, _ := r.Len(); n > 0; n, _ = r.Len() {
 				r.Take(end)
 			}
-			start = end.Add(10 * time.Second) // idle
+			start = end.Add(10 * time.Second) // after an idle time
 			r.Take(start)
 		}
 	}
 }
 
-// atWork returns a PIE queue with a given probability and wait.
+// atWork returns a PIE queue with a given drop probability and wait.
 func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) {
 	t.Helper()
 	c.Packets = 1 << 20
@@ -103,8 +104,8 @@ func atWork(t *testing.T, c PIE, prob float64, wait time.Duration) (*rig, *pie) 
 	return r, q
 }
 
-// RFC 8033 §5.4: no drop before the probabilities of the packets since the last have added up
-// to 0.85, and one for certain at 8.5. In between each is dropped with the probability.
+// RFC 8033 §5.4: PIE never drops before the probabilities since the last drop have added up to
+// 0.85, and always at 8.5. In between it drops each packet with the probability.
 func TestPIESpacesDrops(t *testing.T) {
 	const prob, n = 0.1, 100_000
 	r, _ := atWork(t, PIE{}, prob, 20*milli)
@@ -118,14 +119,14 @@ func TestPIESpacesDrops(t *testing.T) {
 		require.LessOrEqual(t, gap, 85)
 		total += gap
 	}
-	// Eight are safe, then the wait is geometric.
+	// Eight packets cannot be dropped; after that, the gap is geometric.
 	gaps := float64(len(r.drops) - 1)
 	sd := math.Sqrt((1-prob)/(prob*prob)) / math.Sqrt(gaps)
 	assert.InDelta(t, 8+1/prob, float64(total)/gaps, 4*sd)
 }
 
-// RFC 8033 §4.1: a queue of two packets is left alone, and so is one whose wait is low while
-// the probability is below a fifth.
+// RFC 8033 §4.1: PIE never drops if the queue has two packets, or if the wait is low and the
+// probability is below a fifth.
 func TestPIELeavesAShortQueueAlone(t *testing.T) {
 	for _, c := range []struct {
 		prob   float64
@@ -156,7 +157,8 @@ func TestPIELeavesAShortQueueAlone(t *testing.T) {
 	}
 }
 
-// RFC 8033 §5.1: ECN-capable packets are marked below a probability of a tenth, and dropped above.
+// RFC 8033 §5.1: while the probability is below a tenth, PIE marks ECN-capable packets; above that
+// it drops them.
 func TestPIEMarks(t *testing.T) {
 	for _, c := range []struct {
 		prob float64
@@ -172,9 +174,9 @@ func TestPIEMarks(t *testing.T) {
 	}
 }
 
-// RFC 8033 §4.2: alpha·(wait-target) + beta·(wait-wait before), made smaller where the
-// probability is small, decaying by 2 % where nothing waits, and growing by 0.02 at most once it is
-// above a tenth (RFC 8033 §5.5).
+// RFC 8033 §4.2: the probability changes by alpha·(wait-target) + beta·(wait-last wait). The change
+// is scaled down while the probability is small, and is at most 0.02 once it is above a tenth (RFC
+// 8033 §5.5). The probability decays by 2 % while nothing waits.
 func TestPIEsUpdate(t *testing.T) {
 	for _, c := range []struct {
 		prob         float64
@@ -207,14 +209,14 @@ func TestPIEsUpdate(t *testing.T) {
 	}
 }
 
-// RFC 8033 §4.3, RFC 8033 §5.2: the departure rate, of which the wait is estimated, is the server's, whatever
-// it was before.
+// RFC 8033 §4.3, §5.2: the wait is estimated from the departure rate, which equals the server's
+// rate, whatever it was before.
 func TestPIEMeasuresTheRate(t *testing.T) {
 	r := newRig(t, PIE{Packets: 1 << 20}, 8e6)
 	q := r.Queue.(*pie)
 	now := clock.Time(1)
 	for _, took := range []time.Duration{milli, 3 * milli, 200 * time.Microsecond} {
-		for range 2000 { // 16 measurements and more
+		for range 2000 { // at least 16 measurements
 			for n, _ := r.Len(); n < 40; n, _ = r.Len() {
 				q.burst = time.Hour
 				r.put(now, 700)
@@ -233,7 +235,7 @@ func TestPIEMeasuresNoIdleTime(t *testing.T) {
 	q := r.Queue.(*pie)
 	now := clock.Time(1)
 	for range 200 {
-		for range 20 { // more than DQ_THRESHOLD, but no two measurements
+		for range 20 { // more than DQ_THRESHOLD, but not enough for two measurements
 			q.burst = time.Hour
 			r.put(now, 1000)
 		}
@@ -260,7 +262,7 @@ func TestPIEForgetsWhatItAddedUp(t *testing.T) {
 	assert.Empty(t, r.drops)
 }
 
-// A late update has the same result as one in time, because the queue did not change.
+// A late update has the same result as a timely one, because the queue has not changed.
 func TestPIEUpdatesLate(t *testing.T) {
 	_, one := atWork(t, PIE{}, 0.3, 30*milli)
 	_, other := atWork(t, PIE{}, 0.3, 30*milli)
@@ -278,7 +280,7 @@ func TestPIEUpdatesLate(t *testing.T) {
 	for one.ring.n > 0 {
 		one.ring.pop()
 	}
-	one.update(end.Add(100 * 365 * 24 * time.Hour)) // a century of nothing takes no time
+	one.update(end.Add(100 * 365 * 24 * time.Hour)) // catching up on an idle century is immediate
 	assert.Zero(t, one.dropProb)
 	assert.Equal(t, one.cfg.Burst, one.burst)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Policer is a token bucket. It passes packets without delay while there are tokens for their
-// bytes: at most a burst at once, and a rate in the long run.
+// Policer is a token bucket. It passes packets without delay while it has tokens for their bytes.
+// So at most Burst bytes pass at once, and Rate in the long run.
 type Policer struct {
 	Rate BitsPerSecond
 	// Burst is the size of the bucket in bytes. The bucket is full at the start. A larger packet
@@ -38,8 +38,8 @@ func (p Policer) start() *police {
 type police struct {
 	Policer
 	tokens int64
-	at     clock.Time // of tokens
-	excess bool       // the last packet was
+	at     clock.Time // time for which tokens is valid
+	excess bool       // the last packet exceeded the rate
 }
 
 func (p *police) passes(now clock.Time, size int) bool {

@@ -26,17 +26,17 @@ type Queue interface {
 
 // Site is what a queue needs from its link.
 type Site struct {
-	// Drop drops a packet, which has left the queue, for a reason.
+	// Drop reports the drop of a packet, which has left the queue, and its reason.
 	Drop func(now clock.Time, p *Packet, why Reason)
-	// Mark sets Congestion Experienced in a packet; false: its transport is not ECN-capable (RFC
-	// 3168 §5).
+	// Mark sets Congestion Experienced in a packet; it returns false if the transport is not
+	// ECN-capable (RFC 3168 §5).
 	Mark func(now clock.Time, p *Packet) bool
 	// Random is the queue's own random source.
 	Random *rand.Rand
 	// Rate is the server's mean rate in bits a second.
 	Rate int64
 	// Overhead is what a packet costs the server in addition to its bytes. Framing is the part of
-	// it that counts in the queue too.
+	// Overhead that also counts in the queue.
 	Overhead, Framing int
 }
 
@@ -57,11 +57,11 @@ func (b Bound) Validate() error {
 	return nil
 }
 
-// room is a Bound at its Site.
+// room enforces a Bound at its Site.
 type room struct {
 	packets, bytes int
 	framing        int
-	wire           int64 // bytes and their cost for the server; 0: no limit
+	wire           int64 // limit in bytes, and in their cost for the server; 0: no limit
 	overhead       int
 }
 

@@ -7,17 +7,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// randomPacket makes a packet of one of several flows, some of which know ECN, or of none.
+// randomPacket returns a packet of one of several flows, some of them ECN-capable, or a packet that
+// is not IP.
 func randomPacket(r *rand.Rand, n uint64) []byte {
 	if size := 1 + r.IntN(1500); size < 40 {
 		return make([]byte, size)
 	}
 	b := ipv4(byte(r.IntN(4)), 40+r.IntN(1460))
-	b[21] = byte(n % 7) // a port
+	b[21] = byte(n % 7) // low byte of a port
 	return b
 }
 
-// randomConfig makes a link of everything.
+// randomConfig draws the configuration of a link with any of the features.
 func randomConfig(r *rand.Rand) netem.Config {
 	share := func() float64 { return max(0, r.Float64()*0.6-0.3) }
 	cfg := netem.Config{

@@ -9,8 +9,8 @@ import (
 
 // Rate describes how fast a link sends.
 type Rate interface {
-	// Start creates a server that has always been idle, with its own random source. Times count
-	// from origin.
+	// Start creates a server that was never busy, with its own random source. Its times count from
+	// origin.
 	Start(origin clock.Time, random *rand.Rand) Server
 	// MeanRate is the mean rate of full packets in bits a second, for bandwidth-delay products.
 	MeanRate() int64
@@ -18,8 +18,8 @@ type Rate interface {
 
 // Server is the sending end of a link. It sends one packet at a time.
 type Server interface {
-	// Finish starts to send a packet of size bytes at begin and returns when it has been sent;
-	// never if that does not happen. begin is not before the result of the last Finish.
+	// Finish starts to send a packet of size bytes at begin. It returns when the packet has been
+	// sent, or never if it will not be. begin is not before the result of the last Finish.
 	Finish(begin clock.Time, size int) clock.Time
 }
 
@@ -32,8 +32,7 @@ type Turns interface {
 	Turn(now clock.Time, sending bool) clock.Time
 }
 
-// framing returns the bytes that a rate counts in addition to those of each packet, in its queue
-// too.
+// framing returns the bytes that a rate adds to each packet, also in its queue.
 func framing(r Rate) int {
 	if _, ok := r.(Opportunities); ok {
 		return OpportunityOverhead
@@ -64,20 +63,20 @@ func (b BitsPerSecond) MeanRate() int64 { return int64(b) }
 // mostRate prevents overflow of sums of bits and nanoseconds.
 const mostRate = 1 << 50
 
-// bitNanoseconds is a byte in billionths of a bit.
+// bitNanoseconds is one byte in billionths of a bit.
 const bitNanoseconds = 8e9
 
-// constantServer is exact: the fraction of a nanosecond that rounding leaves of one packet is added
-// to the next, so that a busy link neither gains nor loses a bit.
+// constantServer is exact: it adds the fraction of a nanosecond that rounding leaves of one packet
+// to the next. So a busy link neither gains nor loses a bit.
 type constantServer struct {
-	rate uint64 // bits a second
+	rate uint64 // bits per second
 	free clock.Time
-	rest uint64 // of a nanosecond beyond free, in 1/rate
+	rest uint64 // fraction of a nanosecond beyond free, in units of 1/rate
 }
 
 func (s *constantServer) Finish(begin clock.Time, size int) clock.Time {
 	if begin != s.free {
-		s.rest = 0 // it was idle
+		s.rest = 0 // the server was idle
 	}
 	// Below 2^64: a packet has 16 bits of length, and the rest is less than the rate.
 	left := uint64(size)*bitNanoseconds + s.rest

@@ -24,17 +24,16 @@ type RED struct {
 	Weight float64
 	// Abrupt disables the gentle slope.
 	Abrupt bool
-	// Mean is the length of a typical packet in bytes, to compute how many could have left while
-	// the link was idle; 0: 1000.
+	// Mean is the typical length of a packet in bytes; 0: 1000. RED computes from it how many
+	// packets could have left while the link was idle.
 	Mean int
 	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 3168 §5).
-	// If the average is above all thresholds, marking has not helped, and packets are dropped.
+	// If the average is above all thresholds, RED drops packets, because marking has not helped.
 	ECN bool
-	// MarkAll makes ECN mark packets there too: with a Weight of 1, a MaxP of 1 and a Max just
-	// above Min this is the step function of DCTCP's switches (RFC 8257 §3.1).
+	// MarkAll makes ECN mark packets above all thresholds, too. With a Weight of 1, a MaxP of 1 and
+	// a Max just above Min, this is the step function of DCTCP's switches (RFC 8257 §3.1).
 	MarkAll bool
-	// Packets, Bytes and Time limit the queue, which drops at its tail when it is full. Zero: no
-	// limit.
+	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
 	Packets, Bytes int
 	Time           time.Duration
 }
@@ -90,18 +89,18 @@ func (r RED) Start(s Site) Queue {
 	return q
 }
 
-// red is a RED queue, with the names of the paper.
+// red is a RED queue. Its names are those of the paper.
 type red struct {
 	dropTail
 	cfg     RED
 	random  *rand.Rand
 	mark    func(clock.Time, *Packet) bool
-	typical int64 // how long a typical packet takes, in nanoseconds: s of the paper
+	typical int64 // nanoseconds that a typical packet takes: s in the paper
 
 	avg       float64
-	count     int // packets since one was dropped or marked; -1: the average is below Min
+	count     int // packets since the last drop or mark; -1: the average is below Min
 	idle      bool
-	idleSince clock.Time // q_time of the paper
+	idleSince clock.Time // q_time in the paper
 }
 
 // Take implements Queue.
@@ -129,8 +128,8 @@ func (q *red) Put(now clock.Time, p *Packet) {
 	}
 }
 
-// average counts an arrival. While the queue is empty, the average falls as if small packets had
-// passed.
+// average updates the average at an arrival. For the time that the queue was empty, the average
+// falls as if typical packets had passed.
 func (q *red) average(now clock.Time) {
 	if q.idle {
 		q.avg *= power(1-q.cfg.Weight, now.Sub(q.idleSince).Nanoseconds()/q.typical)
@@ -145,9 +144,9 @@ func (q *red) average(now clock.Time) {
 	q.avg += float64(q.cfg.Weight * (float64(length) - q.avg))
 }
 
-// hit decides whether a packet is dropped or marked: the n-th since the last with the probability
-// p/(1-np), which makes the gaps uniform instead of geometric. hard means that the average is above
-// all thresholds.
+// hit decides whether a packet is dropped or marked. The n-th packet since the last one is hit with
+// the probability p/(1-np), which makes the gaps uniform instead of geometric. hard means that the
+// average is above all thresholds.
 func (q *red) hit() (hit, hard bool) {
 	low, high := float64(q.cfg.Min), float64(q.cfg.Max)
 	if q.avg < low {
@@ -168,8 +167,8 @@ func (q *red) hit() (hit, hard bool) {
 	return left <= 0 || q.random.Float64() < p/left, false
 }
 
-// power returns x to the n-th power. It only multiplies, so that the result is the same on every
-// machine.
+// power returns x to the n-th power. It uses only multiplication, so the result is the same on
+// every machine.
 func power(x float64, n int64) float64 {
 	y := 1.0
 	for ; n > 0 && y > 0; n >>= 1 {

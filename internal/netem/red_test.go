@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// held keeps a RED queue at a length, in packets of 1000 bytes, for so many arrivals, and
-// returns the numbers of those that were hit, dropped or marked.
+// held keeps a RED queue at a length, in packets of 1000 bytes, for a number of arrivals. It
+// returns the numbers of the packets that were dropped or marked.
 func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []int) {
 	t.Helper()
 	r = newRig(t, d, 8_000_000)
@@ -32,14 +32,14 @@ func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []i
 	return r, hits
 }
 
-// Floyd and Jacobson 1993 §7: the average is a low-pass filter, which after n arrivals at a
-// queue of one length has come as far as 1-(1-w)^n of the way.
+// Floyd and Jacobson 1993 §7: the average is a low-pass filter. After n arrivals at a queue of
+// constant length, it has covered 1-(1-w)^n of the distance.
 func TestREDsAverage(t *testing.T) {
 	const length, weight = 50, 0.002
 	for _, n := range []int{10, 100, 500, 2000} {
 		r, hits := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length, length+1+n, 0)
 		assert.Empty(t, hits)
-		filled := 0.0 // after the first packets, which the queue grew by
+		filled := 0.0 // after the first packets, which made the queue grow
 		for k := range length + 1 {
 			filled += weight * (float64(k) - filled)
 		}
@@ -48,10 +48,10 @@ func TestREDsAverage(t *testing.T) {
 	}
 }
 
-// §11: where the average stands at a fraction of the way from Min to Max, a packet is hit with
-// p = MaxP × fraction, made even by the count of those before it, so that the gaps are evenly
-// distributed from 1 to 1/p-1, their mean is 1/2p and none is longer. Without the count they
-// would be geometric: as short on average only with twice the probability, and unbounded.
+// §11: if the average is at a fraction of the range from Min to Max, RED hits a packet with p =
+// MaxP × fraction, corrected by the count since the last hit. So the gaps are uniformly distributed
+// from 1 to 1/p-1: their mean is 1/2p, and none is longer. Without the correction they would be
+// geometric: unbounded, and with the same mean only at twice the probability.
 func TestREDsGapsAreUniform(t *testing.T) {
 	const least, most, maxP = 20, 60, 0.1
 	for _, fraction := range []float64{0.25, 0.5, 1 - 1e-9} {
@@ -59,11 +59,11 @@ func TestREDsGapsAreUniform(t *testing.T) {
 		length := least + int(math.Round(fraction*(most-least)))
 		d := RED{Min: least, Max: most, InPackets: true, MaxP: maxP, Weight: 1}
 		if fraction > 0.9 {
-			d.Max++ // else the average is at Max, where the gentle slope begins
+			d.Max++ // otherwise the average is at Max, where the gentle slope begins
 			length, p = most, maxP*float64(most-least)/float64(most+1-least)
 		}
 		_, hits := held(t, d, length, 200_000, 0)
-		for hits[0] < 2*length { // as the queue grew
+		for hits[0] < 2*length { // while the queue grew
 			hits = hits[1:]
 		}
 		longest := int(math.Ceil(1/p - 1))
@@ -75,7 +75,8 @@ func TestREDsGapsAreUniform(t *testing.T) {
 		}
 		gaps := float64(len(hits) - 1)
 		mean := float64(hits[len(hits)-1]-hits[0]) / gaps
-		// Even from 1 to 1/p-1: the deviation of the mean is that range over √(12n).
+		// Gaps are uniform from 1 to 1/p-1, so the deviation of their mean is that range over
+		// √(12n).
 		assert.InDelta(t, 1/(2*p), mean, 4/p/math.Sqrt(12*gaps)+0.005/p, "p %v", p)
 		share := p / (1 - p)
 		for gap := 2; gap < longest; gap++ {
@@ -97,7 +98,7 @@ func TestREDsSlope(t *testing.T) {
 	d := RED{Min: 20, Max: 60, MaxP: 0.1}
 	assert.Zero(t, share(d, 19))
 	assert.Zero(t, share(d, 20))
-	// An even gap has the mean 1/2p; above p = ½ every second packet or more is hit.
+	// A uniform gap has the mean 1/2p; above p = ½, at least every second packet is hit.
 	assert.InDelta(t, 2*0.05, share(d, 40), 0.005)
 	assert.InDelta(t, 2*(0.1+0.9*12/60), share(d, 72), 0.03)
 	assert.InDelta(t, 1, share(d, 121), 0.01)
@@ -107,7 +108,7 @@ func TestREDsSlope(t *testing.T) {
 }
 
 // §4: while the queue is empty, the average falls as if typical packets had arrived: by (1-w)^m,
-// where m is how many could have left.
+// where m is the number that could have left.
 func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	const weight = 0.01
 	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
@@ -125,19 +126,19 @@ func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	assert.InEpsilon(t, before*math.Pow(1-weight, m+1)+weight, q.avg, 1e-9, "it was not idle then")
 }
 
-// A packet that finds the queue empty and is dropped counts too, and so does the time since the
-// last such packet.
+// A packet that arrives at an empty queue and is dropped counts, too. The next one counts only the
+// time since then.
 func TestREDsAverageSinksOnce(t *testing.T) {
 	r := newRig(t, RED{Min: 60, Max: 70, InPackets: true, Weight: 0.01, Bytes: 500}, 8e6)
 	q := r.Queue.(*red)
 	q.avg, q.idleSince = 50, 1
-	r.put(clock.Time(1).Add(20*milli), 1000) // it does not fit
+	r.put(clock.Time(1).Add(20*milli), 1000) // the packet does not fit
 	r.put(clock.Time(1).Add(50*milli), 1000)
 	require.Len(t, r.drops, 2)
 	assert.InEpsilon(t, 50*math.Pow(0.99, 50), q.avg, 1e-9)
 }
 
-// §4: below Min the count is reset, so that the first packet above it is hit with p itself.
+// §4: below Min the count is reset, so the first packet above Min is hit with p itself.
 func TestREDsCountStartsOver(t *testing.T) {
 	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
 	q := r.Queue.(*red)
@@ -150,7 +151,7 @@ func TestREDsCountStartsOver(t *testing.T) {
 }
 
 // RFC 3168 §5: between the thresholds, ECN-capable packets are marked as often as others are
-// dropped. Above the thresholds they are dropped too.
+// dropped. Above the thresholds they are dropped, too.
 func TestREDMarks(t *testing.T) {
 	d := RED{Min: 20, Max: 60, InPackets: true, Weight: 1, ECN: true}
 	r, hits := held(t, d, 40, 20_000, 2)
@@ -167,8 +168,8 @@ func TestREDMarks(t *testing.T) {
 	assert.Less(t, marked, 50, "on the way up")
 }
 
-// RFC 8257 §3.1: a step at a threshold marks all packets above it, and drops those that are not
-// ECN-capable.
+// RFC 8257 §3.1: a step at a threshold marks all ECN-capable packets above it, and drops the
+// others.
 func TestREDAsAStep(t *testing.T) {
 	d := RED{Min: 20, Max: 21, MaxP: 1, InPackets: true, Weight: 1, ECN: true, MarkAll: true}
 	r, _ := held(t, d, 60, 1000, 2)

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// rig is a queue without a link.
+// rig is a queue with a server, but without a link.
 type rig struct {
 	Queue
 	site  Site
@@ -48,7 +48,7 @@ func newRig(t *testing.T, d Discipline, rate int64) *rig {
 	return r
 }
 
-// put puts a packet of zeros in.
+// put puts a packet of zeros into the queue.
 func (r *rig) put(now clock.Time, size int) { r.offer(now, make([]byte, size)) }
 
 func (r *rig) offer(now clock.Time, data []byte) {
@@ -56,7 +56,7 @@ func (r *rig) offer(now clock.Time, data []byte) {
 	r.next++
 }
 
-// tagOf takes a packet and returns the number under which it was put in; -1: the queue was empty.
+// tagOf takes a packet and returns its number; -1 if the queue was empty.
 func (r *rig) tagOf(now clock.Time) int {
 	if p := r.Take(now); p != nil {
 		return int(p.tag)
@@ -64,7 +64,7 @@ func (r *rig) tagOf(now clock.Time) int {
 	return -1
 }
 
-// flow is an IPv4 UDP packet from a port.
+// flow returns an IPv4 UDP packet from a port.
 func flow(port byte, ecn byte, size int) []byte {
 	b := make([]byte, size)
 	copy(b, []byte{

@@ -12,13 +12,14 @@ import (
 
 // Schedule is a rate that changes at certain times, also while a packet is sent.
 type Schedule struct {
-	// Steps are in the order of time, the first at 0. They are not copied.
+	// Steps are in the order of time; the first is at 0. They are not copied.
 	Steps []Step
-	// Every is when they repeat, later than the last; 0: the last lasts forever.
+	// Every is the period after which the steps repeat, longer than the last one's time; 0: the
+	// last step lasts forever.
 	Every time.Duration
 }
 
-// Step is the rate from a time since the link's origin. At a rate of 0 nothing leaves.
+// Step is the rate from a time since the link's origin on. At a rate of 0 nothing leaves.
 type Step struct {
 	At   time.Duration
 	Rate BitsPerSecond
@@ -55,8 +56,8 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
-// MeanRate implements Rate: the mean of a lap. If the steps do not repeat, it is the rate of the
-// last step that is not 0.
+// MeanRate implements Rate. It returns the mean over one lap. If the steps do not repeat, it
+// returns the rate of the last step that is not 0.
 func (s Schedule) MeanRate() int64 {
 	if s.Every == 0 {
 		i := len(s.Steps) - 1
@@ -89,15 +90,15 @@ func (s Schedule) Start(origin clock.Time, _ *rand.Rand) Server {
 type scheduled struct {
 	Schedule
 	i    int        // the current step
-	base clock.Time // when the lap began
+	base clock.Time // when the current lap began
 	free clock.Time
-	rest uint64 // the fraction of a nanosecond, as in constantServer
+	rest uint64 // fraction of a nanosecond, as in constantServer
 }
 
 // Finish implements Server.
 func (s *scheduled) Finish(begin clock.Time, size int) clock.Time {
 	if begin != s.free {
-		s.rest = 0 // it was idle
+		s.rest = 0 // the server was idle
 	}
 	s.seek(begin)
 	left := uint64(size)*bitNanoseconds + s.rest
@@ -147,8 +148,8 @@ func (s *scheduled) seek(now clock.Time) {
 	}
 }
 
-// perSecond converts an amount in a time to one in a second, rounded down, or the largest number if
-// it is larger.
+// perSecond converts an amount per time to an amount per second, rounded down, and at most the
+// largest number.
 func perSecond(amount int64, d time.Duration) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(time.Second))
 	if d <= 0 || high >= uint64(d) {

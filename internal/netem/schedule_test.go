@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A schedule of one rate, or of the same rate twice, is a constant rate, to the nanosecond.
+// A schedule with one rate, or with the same rate twice, equals a constant rate, to the nanosecond.
 func TestAScheduleOfOneRateIsARate(t *testing.T) {
 	for _, rate := range []netem.BitsPerSecond{9600, 12_345_678, 1_000_000_007} {
 		var lists [3][]arrived
@@ -43,8 +43,8 @@ func takeAll(l *netem.Link, now clock.Time) (list []arrived) {
 	return list
 }
 
-// integral is how much work a schedule does until a time, by its definition, in units of what
-// a nanosecond does at a bit a second.
+// integral returns how much a schedule sends until a time, by its definition. The unit is what one
+// bit per second sends in a nanosecond.
 func integral(s netem.Schedule, until time.Duration) (work int64) {
 	for lap := time.Duration(0); ; lap += s.Every {
 		for i, step := range s.Steps {
@@ -65,8 +65,8 @@ func integral(s netem.Schedule, until time.Duration) (work int64) {
 	}
 }
 
-// A link that never idles has sent, at each departure, the bits that the rate's integral over
-// time lets through: no step, outage or lap gains or loses one.
+// A busy link has sent, at each departure, exactly the bits given by the integral of the rate over
+// time: no step, outage or lap gains or loses one.
 func TestAScheduleIsItsIntegral(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -94,7 +94,7 @@ func TestAScheduleIsItsIntegral(t *testing.T) {
 		for _, a := range list {
 			due += 8e9 * sizes[a.tag]
 			at := a.at.Sub(origin)
-			// It leaves in the nanosecond in which its last bit is sent.
+			// The packet leaves in the nanosecond in which its last bit is sent.
 			require.LessOrEqual(t, integral(s, at), due, "seed %d: not late", seed)
 			if integral(s, at+1) > integral(s, at) {
 				require.Greater(t, integral(s, at+1), due, "seed %d: not early", seed)
@@ -108,7 +108,7 @@ func TestAScheduleThatStops(t *testing.T) {
 		Steps: []netem.Step{{0, 8_000_000}, {10 * ms, 0}},
 	}, Origin: 1})
 	for i := range uint64(20) {
-		put(l, 1, i, 1000) // 1 ms each
+		put(l, 1, i, 1000) // each takes 1 ms
 	}
 	list := drain(l, 1)
 	assert.Len(t, list, 10)
@@ -120,7 +120,7 @@ func TestAScheduleThatStops(t *testing.T) {
 	assert.Equal(t, 10, inside, "the rest waits for ever")
 }
 
-// RFC 8867 §5.1's steps, which a packet crosses in the middle: 5.4 kbit of its 12 are sent at
+// The steps of RFC 8867 §5.1. A packet of 12 kbit meets a step while it is sent: 5.4 kbit leave at
 // 1 Mbit/s and the rest at 2.5.
 func TestAPacketThatMeetsAStep(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Schedule{Steps: []netem.Step{

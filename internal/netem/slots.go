@@ -10,11 +10,11 @@ import (
 )
 
 // Slots is the rate `slot` of tc-netem(8), a crude model of links that have to acquire their
-// medium, such as Wi-Fi, LTE and DOCSIS. A packet that arrives at an idle link waits for a slot, in
-// which all packets leave at once that have arrived by then, or as many as fit.
+// medium, such as Wi-Fi, LTE and DOCSIS. A packet that arrives at an idle link waits for a slot. In
+// the slot, all packets that have arrived by then leave at once, or as many as fit.
 type Slots struct {
-	// Min and Max limit the time to acquire a slot, which is uniformly distributed; Max below Min:
-	// Min.
+	// Min and Max limit the time to acquire a slot, which is uniformly distributed. If Max is below
+	// Min, the time is always Min.
 	Min, Max time.Duration
 	// Jitter varies Min instead of Max; nil: no jitter.
 	Jitter Jitter
@@ -36,7 +36,7 @@ func (s Slots) Validate() error {
 	return nil
 }
 
-// MeanRate implements Rate: the rate of full slots of packets of 1500 bytes.
+// MeanRate implements Rate. It returns the rate of full slots with packets of 1500 bytes.
 func (s Slots) MeanRate() int64 {
 	const full = 1500
 	bytes := int64(math.MaxInt64)
@@ -65,7 +65,7 @@ type slotted struct {
 	Slots
 	origin         clock.Time
 	random         *rand.Rand
-	packets, bytes int // that have left in this slot
+	packets, bytes int // packets and bytes that have left in this slot
 }
 
 // Turn implements Turns.
@@ -95,7 +95,7 @@ func (s *slotted) Finish(begin clock.Time, size int) clock.Time {
 // has an overhead.
 type Cells struct {
 	Rate           BitsPerSecond
-	Size, Overhead int // of a cell, in bytes
+	Size, Overhead int // of one cell, in bytes
 }
 
 // Validate reports what is wrong with the description.

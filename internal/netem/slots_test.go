@@ -19,7 +19,7 @@ func TestSlotsGather(t *testing.T) {
 	}
 	slot := clock.Time(1).Add(10 * ms)
 	assert.Equal(t, slot, l.Deadline())
-	put(l, slot, 9, 1000) // it finds the slot over
+	put(l, slot, 9, 1000) // the slot is over
 	list := drain(l, slot)
 	require.Len(t, list, 10)
 	for i, a := range list {
@@ -31,8 +31,8 @@ func TestSlotsGather(t *testing.T) {
 	}
 }
 
-// A slot ends with the packet that reaches its limit, and the next has the same length: under load,
-// each slot sends that much.
+// A slot ends with the packet that reaches its limit. The next slot is as long, so under load each
+// slot sends the limit.
 func TestSlotsAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		slots netem.Slots

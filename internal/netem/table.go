@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// jitterScale is the entry in a table of tc that stands for the jitter itself.
+// jitterScale is the entry in a tc table that stands for the configured jitter.
 const jitterScale = 8192
 
 // scaledJitter returns a jitter times an entry of a table, rounded as in the kernel.
@@ -39,7 +39,7 @@ func ParseTable(text string) ([]int16, error) {
 		for i, field := range strings.Fields(numbers) {
 			entry, err := strconv.ParseInt(field, 10, 16)
 			if err != nil {
-				// The error does not quote the text: it could be any file of the node.
+				// The error does not quote the text, which could come from any file of the node.
 				return nil, fmt.Errorf("%w: line %d, field %d: must be a number from %d to %d",
 					ErrConfig, n, i+1, math.MinInt16, math.MaxInt16)
 			}
@@ -57,12 +57,12 @@ func ParseTable(text string) ([]int16, error) {
 
 // DelayTrace is measured jitter: the additional delay of packets over time.
 type DelayTrace struct {
-	// Points are in the order of time. Each holds until the next; the first also holds before its
-	// time. They are not copied.
+	// Points are in the order of time. Each is valid until the next; the first is also valid before
+	// its time. They are not copied.
 	Points []DelayPoint
 }
 
-// DelayPoint is the additional delay from a time since the link's origin.
+// DelayPoint is the additional delay from a time since the link's origin on.
 type DelayPoint struct{ At, Delay time.Duration }
 
 // Validate reports what is wrong with the description.

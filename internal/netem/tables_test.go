@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tc's pareto.c: 4096 entries ((i/65536)^(-1/3) - 1.5)·4/3·8192, i from 65536 down in 16s, cut
-// at 32767. Here they are made in whole numbers.
+// tc's pareto.c: 4096 entries ((i/65536)^(-1/3) - 1.5)·4/3·8192, with i from 65536 down in steps of
+// 16, cut off at 32767. The code here computes them in integers.
 func TestParetosTableIsThatOfTC(t *testing.T) {
 	sum := int64(0)
 	for k := int64(1); k <= quantiles; k++ {
@@ -24,7 +24,7 @@ func TestParetosTableIsThatOfTC(t *testing.T) {
 }
 
 // tc's paretonormal.c: at each quantile a quarter of the normal distribution and three quarters of
-// pareto's. The values of its table are within the grid of its normal part.
+// pareto's. The values may differ from tc's table by the step of its normal part.
 func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 	begin := []int64{
 		-12305, -11171, -10812, -10586, -10418, -10284, -10172, -10075, -9990, -9914, -9845, -9783,
@@ -38,7 +38,7 @@ func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 		sum += paretoNormal(j)
 		z := normalQuantile(j)
 		assert.InDelta(t, (4*float64(j)+0.5)/(4*quantiles), 0.5*math.Erfc(-z/math.Sqrt2), 1e-12)
-		// Floating point of another machine, which may differ by some units in the last place,
+		// Another machine's floating point may differ by some units in the last place. It still
 		// rounds to the same value.
 		_, part := math.Modf(math.Abs(z) * jitterScale)
 		require.Greater(t, math.Abs(part-0.5), 1e-6, "quantile %d", j)
@@ -53,7 +53,7 @@ func TestParetoJitter(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, c := range map[string]struct {
 		jitter   Jitter
-		mean, sd float64 // of the table tc writes, as shares of the jitter
+		mean, sd float64 // of the table that tc writes, as shares of the jitter
 	}{
 		"pareto":       {RandomJitter{Size: jitter, Shape: "pareto"}, -0.0334914, 0.8196772},
 		"paretonormal": {RandomJitter{Size: jitter, Shape: "paretonormal"}, -0.0253012, 0.8339445},
@@ -77,14 +77,15 @@ func TestParetoJitter(t *testing.T) {
 			continue
 		}
 		for above, count := range late {
-			p := math.Pow(above*3/4+1.5, -3) // a Pareto variable of exponent 3 is above x in x^-3
+			// a Pareto variable of exponent 3 is above x with probability x^-3
+			p := math.Pow(above*3/4+1.5, -3)
 			sd := math.Sqrt(p * (1 - p) / n)
 			assert.InDelta(t, p, float64(count)/n, 4*sd+1./quantiles, "above %v", above)
 		}
 	}
 }
 
-// The kernel's tabledist: the jitter times the entry over 8192, halves away from 0.
+// The kernel's tabledist: the jitter times the entry over 8192, with halves rounded away from 0.
 func TestScaledJitter(t *testing.T) {
 	for _, c := range []struct {
 		jitter time.Duration

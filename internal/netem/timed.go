@@ -12,13 +12,14 @@ import (
 type ByTime struct {
 	// Windows are in the order of time and do not overlap. They are not copied.
 	Windows []Window
-	// Every is when they repeat, not before the end of the last; 0: never.
+	// Every is the period after which the windows repeat, at least the end of the last one; 0: they
+	// do not repeat.
 	Every time.Duration
 }
 
 // Window is a period in which a share of the packets is lost.
 type Window struct {
-	From, To time.Duration // since the link's origin: from the one on, and before the other
+	From, To time.Duration // times since the link's origin; To is excluded
 	Share    float64
 }
 
@@ -45,7 +46,7 @@ func (b ByTime) Validate() error {
 
 // Start implements Loss.
 func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
-	base := origin // when the lap began
+	base := origin // when the current lap began
 	i := 0         // the first window that is not over
 	return func(now clock.Time, _ int) bool {
 		since := now.Sub(base)
@@ -57,22 +58,22 @@ func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
 			i++
 		}
 		if i == len(b.Windows) || b.Windows[i].From > since {
-			return false // nothing is drawn
+			return false // no random draw outside windows
 		}
 		return drawShare(random, b.Windows[i].Share)
 	}
 }
 
-// drawShare draws only if there is something to decide.
+// drawShare draws only if the share is between 0 and 1.
 func drawShare(random *rand.Rand, share float64) bool {
 	return share > 0 && (share >= 1 || random.Float64() < share)
 }
 
-// OnOff is a link that is on and off in turns, starting with on, as mahimahi's mm-onoff. While it
-// is off, it loses all packets.
+// OnOff is a link that is alternately on and off, starting with on, like mahimahi's mm-onoff. While
+// it is off, it loses all packets.
 type OnOff struct {
 	On, Off time.Duration
-	// Poisson draws each period from the exponential distributions with the means On and Off.
+	// Poisson draws each period from an exponential distribution, with the mean On or Off.
 	Poisson bool
 }
 
@@ -106,11 +107,11 @@ type onOff struct {
 }
 
 func (o *onOff) lose(now clock.Time, _ int) bool {
-	const memory = 64 // laps
+	const memory = 64 // maximum number of laps to catch up on
 	lap := o.On + o.Off
 	switch past := now.Sub(o.until); {
 	case past <= memory*lap:
-	case o.Poisson: // what is to come does not depend on what has been
+	case o.Poisson: // the future state does not depend on the past
 		o.on = o.random.Int64N(int64(lap)) < int64(o.On)
 		o.until = now.Add(o.lasts())
 	default:
@@ -123,7 +124,7 @@ func (o *onOff) lose(now clock.Time, _ int) bool {
 	return !o.on
 }
 
-// lasts returns the length of the state that has just started.
+// lasts returns the duration of the state that has just started.
 func (o *onOff) lasts() time.Duration {
 	mean := o.Off
 	if o.on {
@@ -135,13 +136,14 @@ func (o *onOff) lasts() time.Duration {
 	return Exponential(o.random, mean)
 }
 
-// Exponential draws from the exponential distribution with a mean, at least a nanosecond, by von
-// Neumann's method. It only compares integers, so the result is the same on every machine.
+// Exponential draws a time of at least a nanosecond from the exponential distribution with the
+// given mean. It uses von Neumann's method, which only compares integers, so the result is the same
+// on every machine.
 func Exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	for whole := time.Duration(0); ; whole += mean {
 		first := random.Uint32()
-		// A run of descending numbers has an odd length with the probability e to the power of
-		// minus the first.
+		// A run of descending numbers that starts with x has an odd length with the probability
+		// e^-x.
 		last, odd := first, true
 		for next := random.Uint32(); next < last; next = random.Uint32() {
 			last, odd = next, !odd

@@ -53,8 +53,8 @@ func TestLossByTime(t *testing.T) {
 	}
 }
 
-// mahimahi's mm-onoff with fixed times: on first, and off at the same phase forever, however long
-// the link was idle.
+// mahimahi's mm-onoff with fixed times: the link is on first, and then off at the same phase of
+// each period, however long it was idle.
 func TestOnOffByTheClock(t *testing.T) {
 	const origin = clock.Time(3e9)
 	l := netem.OnOff{On: 700 * ms, Off: 300 * ms}.Start(origin, sources(1)("loss"))
@@ -94,8 +94,8 @@ func TestOnOffByChance(t *testing.T) {
 			was, since = lost, now
 		}
 	}
-	// A state of mean m lasts with the variance m²: so the share of time has the deviation
-	// √(2·on·off/total·(on·off)/(on+off)³…), which four hundredths of a percent leave room for.
+	// A state of mean m has the variance m². The share of time then deviates by
+	// √(2·on·off/total·(on·off)/(on+off)³…); the bound of 0.01 leaves room for that.
 	assert.InDelta(t, model.Mean(), float64(off)/n, 0.01)
 	for state, mean := range map[bool]float64{false: 20e6, true: 5e6} {
 		list := lasted[state]
@@ -125,7 +125,7 @@ func TestOnOffForgets(t *testing.T) {
 	within(t, off, n, 0.25, "off")
 }
 
-// The bytes of packets of 100 are numbered from 0: byte 250 is in the third.
+// Bytes are numbered from 0: with packets of 100 bytes, byte 250 is in the third.
 func TestLossOfBytes(t *testing.T) {
 	l := netem.ByteLoss{250, 0, 399, 400, 450, 1000}.Start(0, nil)
 	var lost []int
@@ -137,8 +137,8 @@ func TestLossOfBytes(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 3, 4, 10}, lost)
 }
 
-// Salsano, Ludovici and Ordine: the share of each state is the chain's stationary distribution,
-// bursts in the states 2 and 3 end with p31 in state 3, and a loss in state 4 is isolated.
+// Salsano, Ludovici and Ordine: the share of each state equals the chain's stationary distribution.
+// Bursts, in states 2 and 3, end with p31 in state 3. A loss in state 4 is isolated.
 func TestFourStates(t *testing.T) {
 	testenv.NeedNoRace(t)
 	const n = 2_000_000
@@ -148,11 +148,12 @@ func TestFourStates(t *testing.T) {
 		{P13: 0.02, P31: 0.2, P32: 0.3, P23: 0.6},
 		{P13: 0.02, P31: 0.2, P32: 0.5, P23: 0.05},
 		{P14: 0.1},
-		{P13: 0.1, P31: 0.9, P23: 1}, // what is left out on tc's command line: Bernoulli
+		{P13: 0.1, P31: 0.9, P23: 1}, // tc's defaults for omitted parameters: Bernoulli loss
 	} {
 		require.NoError(t, f.Validate())
 		lost := draws(f, 6, n)
-		// The chain's memory makes the variance larger than a binomial's, by less than 20 here.
+		// Successive states are correlated, so the variance is larger than a binomial's, by a
+		// factor below 20 here.
 		p := f.Mean()
 		assert.InDelta(t, p, float64(count(lost))/n, 4*math.Sqrt(20*p*(1-p)/n), "%+v", f)
 		if f.P14 > 0 && f.P13 == 0 {

@@ -22,14 +22,14 @@ const maxTraceLines = 10_000_000
 // traceBits is the size of an opportunity when a trace's rate is computed: a packet of 1500 bytes.
 const (
 	traceBits  = 8 * (OpportunityBytes - OpportunityOverhead)
-	fullPacket = 1000 * traceBits // in thousandths of bits
+	fullPacket = 1000 * traceBits // fullPacket is in thousandths of a bit
 )
 
 // maxTraceTime limits the times of a trace.
 const maxTraceTime = 1000 * time.Hour
 
 // ParseTrace parses a trace: each line has one time in milliseconds. Carriage returns and trailing
-// empty lines, which mahimahi refuses, only cause warnings. An error is a *diagnostic.Error.
+// empty lines, which mahimahi rejects, only cause warnings. Errors are of type *diagnostic.Error.
 func ParseTrace(name string, text []byte) (t Trace, warnings []string, err error) {
 	rest := string(text)
 	crlf := false
@@ -86,13 +86,13 @@ func ParseTrace(name string, text []byte) (t Trace, warnings []string, err error
 	return t, warnings, nil
 }
 
-// notDigit returns how many characters are before the first that is not a digit.
+// notDigit returns the number of characters before the first one that is not a digit.
 func notDigit(field string) int {
 	at := strings.IndexFunc(field, func(r rune) bool { return r < '0' || r > '9' })
 	return utf8.RuneCountInString(field[:max(0, at)])
 }
 
-// Format returns the trace as mahimahi reads it.
+// Format returns the trace as a file that mahimahi reads.
 func (t Trace) Format() []byte {
 	out := make([]byte, 0, 7*len(t))
 	for _, at := range t {
@@ -107,7 +107,7 @@ type TraceInfo struct {
 	Length time.Duration // the time at which the trace starts again
 	First  time.Duration
 	// Mean is the mean rate of packets of 1500 bytes in bits/s, which is what the names of traces
-	// usually say. Bytes counts the whole opportunity, OpportunityBytes.
+	// usually say. Bytes is the rate in bits/s if all OpportunityBytes are used.
 	Mean, Bytes float64
 	// Gap is the longest time without an opportunity, Burst the most opportunities in one
 	// millisecond.
@@ -138,7 +138,7 @@ func (t Trace) Info() TraceInfo {
 		i.Window = max(i.Length/5, time.Millisecond)
 	}
 	rates := t.rates(i.Window)
-	rates = rates[:max(1, int(i.Length/i.Window))] // whole windows
+	rates = rates[:max(1, int(i.Length/i.Window))] // only whole windows
 	slices.Sort(rates)
 	for k, p := range []int{0, 5, 50, 95, 100} {
 		i.Rates[k] = rates[(len(rates)-1)*p/100]

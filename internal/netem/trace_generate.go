@@ -29,11 +29,12 @@ var TraceKinds = []string{"const", "poisson", "onoff", "cell"}
 // TraceSpec describes a trace to generate. Rates are in bits/s.
 type TraceSpec struct {
 	// Kind is const: one rate; poisson: exponential gaps between packets; onoff: Rate for On, then
-	// nothing for Off; or cell: a rate that wanders between Low and Rate, as on a cellular link.
+	// nothing for Off; or cell: a rate that varies randomly between Low and Rate, as on a cellular
+	// link.
 	Kind    string
 	Rate    int64
 	Low     int64         // cell: the minimum rate; 0: a tenth of Rate
-	Length  time.Duration // after which the trace starts again
+	Length  time.Duration // time after which the trace starts again
 	On, Off time.Duration // onoff
 	Stay    time.Duration // cell: mean time between changes of the rate
 	Seed    uint64        // poisson and cell
@@ -72,7 +73,7 @@ func (s TraceSpec) Make() (Trace, error) {
 	return out, nil
 }
 
-// moving generates what follows the stall.
+// moving generates the part after the stall.
 func (s TraceSpec) moving(length time.Duration) (Trace, error) {
 	switch s.Kind {
 	case "const":
@@ -106,7 +107,7 @@ func constant(rate int64, length time.Duration) Schedule {
 	return Schedule{Steps: []Step{{0, BitsPerSecond(rate)}}, Every: length}
 }
 
-// Trace returns the trace of one lap of the schedule, whose Every must be set: its Times.
+// Trace returns the trace of one lap of the schedule, whose Every must be set. See Times.
 func (s Schedule) Trace() (Trace, error) {
 	times, err := s.Times()
 	if err != nil {
@@ -116,11 +117,11 @@ func (s Schedule) Trace() (Trace, error) {
 }
 
 // Times returns the opportunities of one lap of the schedule, whose Every must be set, as evenly
-// spaced as milliseconds allow, like mahimahi's mm-rate-to-events: bits that do not fill a packet
-// are kept for the next millisecond. The trace ends with its last opportunity, even if the lap is
+// spaced as milliseconds allow. Bits that do not fill a packet are kept for the next millisecond,
+// as in mahimahi's mm-rate-to-events. The trace ends with its last opportunity, even if the lap is
 // longer: a trace cannot express a pause at its end. Errors wrap ErrTrace.
 func (s Schedule) Times() (iter.Seq[time.Duration], error) {
-	bits := int64(0) // in thousandths
+	bits := int64(0) // in thousandths of a bit
 	for i, step := range s.Steps {
 		if step.Rate == 0 {
 			continue
@@ -154,17 +155,18 @@ func (s Schedule) each(yield func(time.Duration) bool) {
 	}
 }
 
-// poisson generates opportunities with exponential gaps. The trace ends with the last one.
+// poisson generates opportunities with exponential gaps. The trace ends with the last opportunity.
 func poisson(rate int64, length time.Duration, seed uint64) (Trace, error) {
 	if err := checkTrace(rate, length); err != nil {
 		return nil, err
 	}
 	random := Streams(seed)("poisson trace")
-	// The mean of 1000 gaps, because rounding to nanoseconds changes it less.
+	// The code draws the sum of 1000 gaps, because rounding to nanoseconds then changes the mean
+	// less.
 	const stretch = 1000
 	mean := time.Duration(stretch * traceBits * int64(time.Second) / rate)
 	var t Trace
-	var at time.Duration // in thousandths
+	var at time.Duration // in thousandths of a nanosecond
 	for {
 		at += Exponential(random, mean)
 		ms := (at / stretch).Truncate(time.Millisecond)

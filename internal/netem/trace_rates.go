@@ -12,7 +12,7 @@ import (
 
 // ParseRates parses two columns: a time in seconds, and the rate in Mbit/s from then on. Traces of
 // video players have this form. The last line gives the end; its rate is ignored. Lines that begin
-// with # are comments. An error is a *diagnostic.Error.
+// with # are comments. Errors are of type *diagnostic.Error.
 func ParseRates(name string, text []byte) (Schedule, error) {
 	var s Schedule
 	var first, last float64
@@ -45,7 +45,7 @@ func ParseRates(name string, text []byte) (Schedule, error) {
 		}
 		last = at
 		s.Steps = append(s.Steps, Step{
-			// From the first time, so that rounding errors do not accumulate.
+			// Counting from the first time keeps rounding errors from adding up.
 			At:   time.Duration(math.Round((at-first)*1e3)) * time.Millisecond,
 			Rate: BitsPerSecond(math.Round(rate * 1e6)),
 		})
@@ -65,7 +65,7 @@ func (t Trace) rates(window time.Duration) []float64 {
 	end := t[len(t)-1]
 	rates := make([]float64, (end+window-1)/window)
 	for _, at := range t {
-		// An opportunity at the end of a window belongs to that window.
+		// An opportunity exactly at the end of a window belongs to that window.
 		rates[max(at-1, 0)/window] += traceBits
 	}
 	for i := range rates {

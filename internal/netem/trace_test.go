@@ -37,7 +37,7 @@ func TestParseTrace(t *testing.T) {
 	assert.Equal(t, netem.Trace{7 * ms}, got)
 }
 
-// Traces that mahimahi refuses are errors that name the place.
+// Traces that mahimahi rejects are errors that name the place.
 func TestParseTraceErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "t: no lines; expected a time in milliseconds in each",
@@ -57,8 +57,8 @@ func TestParseTraceErrors(t *testing.T) {
 	}
 }
 
-// The rates that mahimahi's own traces have: a line a millisecond is 12 Mbit/s, nine are 108, one
-// in 100 ms is 0.12.
+// Rates as in mahimahi's own traces: one line per millisecond is 12 Mbit/s, nine are 108, one in
+// 100 ms is 0.12.
 func TestConstantTrace(t *testing.T) {
 	for _, c := range []struct {
 		rate   int64
@@ -76,7 +76,7 @@ func TestConstantTrace(t *testing.T) {
 		assert.InDelta(t, float64(c.rate), info.Mean, 1)
 		assert.InDelta(t, float64(c.rate)*1504/1500, info.Bytes, 1)
 	}
-	// The man page's six lines, which it takes for 12 Mbit/s.
+	// The six lines of the man page, which it describes as 12 Mbit/s.
 	got, _, err := netem.ParseTrace("t", []byte("0\n1\n2\n3\n4\n5\n"))
 	require.NoError(t, err)
 	assert.InDelta(t, 14.4e6, got.Info().Mean, 1)
@@ -98,8 +98,8 @@ func TestScheduleTrace(t *testing.T) {
 	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "the last pause is there, too")
 }
 
-// A Poisson trace has its mean within what its number of packets allows, and gaps whose deviation
-// is their mean; the same seed makes the same one.
+// A Poisson trace has its mean within the deviation of its number of packets. The gaps' deviation
+// equals their mean. The same seed makes the same trace.
 func TestPoissonTrace(t *testing.T) {
 	const rate, seconds = 2.64e6, 600
 	spec := netem.TraceSpec{Kind: "poisson", Rate: rate, Length: seconds * time.Second, Seed: 1}
@@ -114,7 +114,7 @@ func TestPoissonTrace(t *testing.T) {
 	}
 	mean := sum / float64(len(got)-1)
 	variance := squares/float64(len(got)-1) - mean*mean
-	// Rounding two times down to milliseconds adds a variance of 1/6.
+	// Rounding both times down to milliseconds adds a variance of 1/6.
 	assert.InDelta(t, mean*mean+1.0/6, variance, .03*variance)
 	assert.Equal(t, got, made(t, spec))
 	spec.Seed = 2
@@ -135,8 +135,8 @@ func TestCellTrace(t *testing.T) {
 	assert.IsNonDecreasing(t, got)
 }
 
-// A trace that stalls sends at the stall's rate, or nothing, and then what its kind does in the rest
-// of its length, after which it begins again.
+// A trace that stalls sends at the stall's rate, or nothing. For the rest of its length it sends as
+// its kind does, and then it starts again.
 func TestTraceStall(t *testing.T) {
 	spec := netem.TraceSpec{
 		Kind: "poisson", Rate: 2_637_000, Length: time.Minute, Seed: 264,
@@ -155,8 +155,8 @@ func TestTraceStall(t *testing.T) {
 	for i, at := range rest {
 		require.Equal(t, 5*time.Second+at, got[50+i])
 	}
-	// The recorded trace has 12,177 packets in 60.009 s, and so have 55 s of a Poisson process of
-	// this rate, whose deviation is 110.
+	// The recorded trace has 12,177 packets in 60.009 s. So have 55 s of a Poisson process of this
+	// rate, with a deviation of 110.
 	assert.InDelta(t, 12_177, len(got), 3*110)
 	assert.Equal(t, 100*ms, got.Info().Gap)
 

@@ -123,7 +123,7 @@ func (r *reader) distribution() (j RandomJitter) {
 // maxDistribution is larger than all distribution tables of tc, in bytes.
 const maxDistribution = 256 << 10
 
-// file reads the file that a word names.
+// file reads the file that an argument names.
 func (r *reader) file(w word, most int64, instead string) ([]byte, bool) {
 	if r.read == nil {
 		r.fail(w, "a file, which cannot be used here", instead)

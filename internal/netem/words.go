@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// WordError is an error in the words that describe a link, with its place.
+// WordError is an error in the words that describe a link.
 type WordError struct {
-	// Text is the whole text. At is where the wrong word begins, in bytes. Word is that word;
+	// Text is the whole text. At is the offset of the wrong word in bytes. Word is that word;
 	// empty: something is missing at the end.
 	Text string
 	At   int
@@ -142,20 +142,20 @@ type word struct {
 	at   int
 }
 
-// reader is one run of Parse.
+// reader is the state of one run of Parse.
 type reader struct {
 	text  string
 	words []word
-	at    int // the next of words
+	at    int // index of the next word
 	cfg   Config
 	err   error
-	seen  map[string]word // keywords, by name
+	seen  map[string]word // the keywords so far, by name
 	read  Reader
 
 	jitter RandomJitter
-	steps  []Step        // of the rate; one: it is constant
-	repeat time.Duration // of the steps
-	cells  Cells         // of a rate in cells
+	steps  []Step        // steps of the rate; one: it is constant
+	repeat time.Duration // period of the steps
+	cells  Cells         // cells of the rate
 	slots  *Slots
 	traced *Opportunities
 	line   line

@@ -55,8 +55,8 @@ func (r *reader) gilbert() {
 	r.cfg.Loss = g
 }
 
-// fourStates parses the parameters of the model with four states, with tc's defaults, so that P13
-// alone is the share of lost packets.
+// fourStates parses the parameters of the model with four states. With tc's defaults, P13 alone is
+// the share of lost packets.
 func (r *reader) fourStates() {
 	const usage = "state P13% [P31% [P32% [P23% [P14%]]]]"
 	at := r.at
@@ -134,7 +134,7 @@ func (r *reader) drop() {
 	r.cfg.Loss = ListedLoss(list)
 }
 
-// list parses numbers and ranges of numbers, of at least least.
+// list parses numbers and ranges of numbers; each must be at least least.
 func (r *reader) list(usage string, least uint64) (list []uint64) {
 	w, ok := r.next(usage)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// line is the description of the queue. Zeros were not given.
+// line is the description of the queue. Zero fields were not given.
 type line struct {
-	discipline string // its word
+	discipline string // keyword of the discipline
 	bound      Bound
 
 	target, interval, update, allowance time.Duration
@@ -37,10 +37,10 @@ const (
 	wordRED      = "red"
 )
 
-// parameter is a parameter of some queues.
+// parameter is a parameter of one or more queues.
 type parameter struct {
-	name, usage string // usage: what follows the name
-	of          string // the queues
+	name, usage string // usage: the text after the name
+	of          string // queues that have it
 	read        func(l *line, r *reader, usage string)
 }
 
@@ -212,7 +212,7 @@ func (l *line) queue(rate Rate) Discipline {
 	return DropTail(b)
 }
 
-// readMin and readMax parse thresholds. Both must have the same unit.
+// readMin and readMax parse thresholds. Both must use the same unit.
 func (l *line) readMin(r *reader, usage string) { l.least = r.threshold(usage, "max") }
 
 func (l *line) readMax(r *reader, usage string) { l.most = r.threshold(usage, "min") }
@@ -237,7 +237,7 @@ func (r *reader) threshold(usage, other string) int {
 	return n
 }
 
-// some parses a share above zero.
+// some parses a share, which must be above zero.
 func (r *reader) some(usage string) float64 {
 	at := r.at
 	p := r.share(usage)
@@ -319,7 +319,7 @@ func (r *reader) police() {
 	r.cfg.Policer.Mark = r.skip("mark")
 }
 
-// maxRate is a thousand times what any link here carries.
+// maxRate is a thousand times the fastest rate that a link here carries.
 const maxRate = 1e12
 
 const (
@@ -400,7 +400,8 @@ func (r *reader) trace() {
 	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
 		place := diagnostic.Error{File: e.File, Line: e.Line, Col: e.Col, Msg: e.Msg}
 		if e.Text != "" {
-			place.Msg = "not a time" // without the text: it could be of any file of the node
+			// the error does not quote the text, which could come from any file of the node
+			place.Msg = "not a time"
 		}
 		r.fail(w, "not a mahimahi trace: "+place.Error(), e.Want)
 		return
@@ -424,7 +425,7 @@ func (r *reader) slot() {
 			s.Max = r.time(usageSlot)
 		}
 	}
-	for range 2 { // in any order
+	for range 2 { // the parameters can be in any order
 		if s.Packets == 0 && r.skip("packets") {
 			s.Packets = r.count("packets N", maxLimit)
 		}

@@ -189,7 +189,8 @@ func TestWrongWordsAreShownWhereTheyAre(t *testing.T) {
 	assert.ErrorContains(t, err, `"target" is invalid: the target would be 1s and the interval 100ms`)
 }
 
-// The caller reads a distribution's file. An error in it is an error of the word.
+// The caller reads a distribution's file. An error in the file is reported at the word that names
+// it.
 func TestWordsThatNameAFile(t *testing.T) {
 	read := func(name string, most int64) ([]byte, error) {
 		text, ok := map[string]string{

@@ -11,7 +11,7 @@ func (r *reader) finish() {
 	_, reorder := r.seen["reorder"]
 	_, gap := r.seen["gap"]
 	if gap && !reorder {
-		c.Reorder.Share = 1 // as the kernel has it
+		c.Reorder.Share = 1 // as in the kernel
 	}
 	if c.Delay == 0 && c.Reorder.Share > 0 && c.Reorder.Late == 0 {
 		c.Reorder.Late = Lateness
@@ -31,14 +31,14 @@ func (r *reader) finish() {
 	}
 }
 
-// needs rejects a keyword that has no meaning without another.
+// needs rejects a keyword that requires another.
 func (r *reader) needs(name string, ok bool, want string) {
 	if w, said := r.seen[name]; said && !ok {
 		r.fail(w, "not usable alone", want)
 	}
 }
 
-// seenLast returns the last of these keywords in the text.
+// seenLast returns the one of these keywords that comes last in the text.
 func (r *reader) seenLast(names ...string) (last word) {
 	for _, name := range names {
 		if w, said := r.seen[name]; said && w.at >= last.at {
@@ -76,12 +76,12 @@ func (r *reader) makeRate() {
 	}
 }
 
-// Lateness is the default maximum delay of reordered packets on a link without delay, where they
-// could not arrive earlier than others.
+// Lateness is the default maximum delay of reordered packets on a link without delay: there,
+// reordered packets cannot arrive earlier than others.
 const Lateness = time.Millisecond
 
-// UsualQueue is the default queue for a rate: it holds what the link sends in 200 ms, at least 32
-// KiB and at most 64 MiB.
+// UsualQueue is the default queue for a rate. It holds what the link sends in 200 ms, but at least
+// 32 KiB and at most 64 MiB.
 func UsualQueue(rate BitsPerSecond) DropTail {
 	const perSecond, least = int64(time.Second / (200 * time.Millisecond)), 32 << 10
 	bytes := max(int64(rate)/8/perSecond, least)
