@@ -12,12 +12,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The defaults of a client, as iperf3 has them.
+// The defaults of a client, as in iperf3.
 const (
 	defaultTime    = 10 * time.Second
 	defaultBlock   = 128 << 10
 	defaultUDPRate = 1 << 20
-	pacing         = 1000 // microseconds: only told
+	pacing         = 1000 // microseconds; only reported, not used
 	rcpBlock       = 16 << 10
 	udpBlock       = 1460
 )
@@ -46,7 +46,8 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	if err == nil {
 		return t.report, nil
 	}
-	if ctx.Err() != nil && t.report.Start.Cookie != "" { // it answers with what there is
+	// the client reports the part of the test that it has measured
+	if ctx.Err() != nil && t.report.Start.Cookie != "" {
 		t.report.Error = "interrupt - " + errClientEnded.Error()
 		return t.report, nil
 	}
@@ -54,7 +55,7 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	return t.report, fmt.Errorf("perf %v: %w", c.Remote(), control.ReasonOf(ctx, err))
 }
 
-// paramsOf returns the parameters of a request.
+// paramsOf returns the test parameters that a request asks for.
 func paramsOf(r *control.Perf) (p Params, err error) {
 	p = Params{
 		Omit: int(r.Omit / time.Second), Time: r.Time.Seconds(), Num: r.Bytes, Blocks: r.Blocks,
@@ -108,7 +109,7 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 		check.Len = MinDatagram
 	}
 	if p.RDT && !p.Reverse {
-		check.RDTPorts = make([]uint16, p.Parallel) // they are known later
+		check.RDTPorts = make([]uint16, p.Parallel) // the ports are not known yet
 	}
 	if err := check.Check(); err != nil {
 		return p, control.Misuse("%v", err)
@@ -122,7 +123,7 @@ func blockLength(p *Params) error {
 	case p.Len < 0:
 		return control.Misuse("length %d: must not be negative", p.Len)
 	case p.Len > 0:
-	case p.UDP: // the control connection will say what fits
+	case p.UDP: // the control connection's MSS will determine the size
 	case p.RCP:
 		p.Len = rcpBlock
 	default:
@@ -143,7 +144,7 @@ func (t *test) ask(ctx context.Context, p Params) error {
 	if p.Len == 0 {
 		p.Len = udpBlock
 		if i, err := c.conn.Info(); err == nil && i.SendMSS >= MinDatagram {
-			p.Len = i.SendMSS // one packet: as iperf3 reckons it
+			p.Len = i.SendMSS // one packet, computed as iperf3 does
 		}
 	}
 	if p.RDT {
@@ -195,7 +196,7 @@ func (t *test) compare() error {
 	return err
 }
 
-// connect opens the streams of a client. Streams that the client sends come first.
+// connect opens the streams of a client, first those on which the client sends.
 func (t *test) connect(ctx context.Context) error {
 	sends, receives := t.group.params.Ways()
 	for i := range sends + receives {

@@ -23,8 +23,8 @@ func AppendGreeting(b []byte) []byte { return binary.LittleEndian.AppendUint32(b
 // AppendReply appends a server's reply to a greeting.
 func AppendReply(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, reply) }
 
-// IsGreeting reports whether a datagram is a client's greeting. The byte order is little endian,
-// because a greeting of a big-endian machine equals a reply of a little-endian one.
+// IsGreeting reports whether a datagram is a client's greeting. The byte order is fixed to little
+// endian, because a greeting of a big-endian machine equals a reply of a little-endian one.
 func IsGreeting(b []byte) bool { return isOne(b, greeting, oldGreeting) }
 
 // IsReply reports whether a datagram is a server's reply to a greeting.
@@ -43,7 +43,7 @@ type Header struct {
 	Number uint64
 }
 
-// Put writes the header into the first 12 bytes of b, or 16 if wide.
+// Put writes the header into the first 12 bytes of b, or the first 16 if wide.
 func (h Header) Put(b []byte, wide bool) {
 	binary.BigEndian.PutUint32(b, uint32(h.Sent/time.Second))
 	binary.BigEndian.PutUint32(b[4:], uint32(h.Sent%time.Second/time.Microsecond))
@@ -54,7 +54,7 @@ func (h Header) Put(b []byte, wide bool) {
 	}
 }
 
-// ParseHeader reads a header. It reports false if the datagram is too short.
+// ParseHeader parses a header. It reports false if the datagram is too short.
 func ParseHeader(b []byte, wide bool) (h Header, ok bool) {
 	if len(b) < 12 || wide && len(b) < 16 {
 		return h, false
@@ -68,11 +68,11 @@ func ParseHeader(b []byte, wide bool) (h Header, ok bool) {
 	return h, true
 }
 
-// Arrivals holds a UDP receiver's statistics. The zero value has seen no datagram.
+// Arrivals holds a UDP receiver's statistics. The zero value means that no datagram has arrived.
 type Arrivals struct {
-	Highest uint64 // of the numbers
+	Highest uint64 // highest number so far
 	Lost    int64
-	Early   int64 // came out of order
+	Early   int64 // datagrams that arrived out of order
 	// Jitter is the smoothed difference of transit times of successive datagrams (RFC 3550 §6.4.1).
 	Jitter time.Duration
 
@@ -82,7 +82,7 @@ type Arrivals struct {
 }
 
 // farAhead limits how far a datagram's number may be ahead of the highest one. A number beyond it
-// is not plausible, and would count everything between as lost.
+// is not plausible: Add would count all numbers in between as lost.
 const farAhead = 1 << 31
 
 // Add counts a datagram that arrived at now, a time since 1970.
@@ -94,7 +94,7 @@ func (a *Arrivals) Add(now time.Duration, h Header) {
 	default:
 		a.Early++
 		if a.Lost > 0 {
-			a.Lost-- // it was taken for lost
+			a.Lost-- // the datagram was counted as lost
 		}
 	}
 	transit := now - h.Sent

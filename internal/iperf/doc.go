@@ -1,10 +1,11 @@
 // Package iperf measures throughput between nodes as iperf3 does, over TCP, UDP, RCP and RDT:
-// client.go and server.go move the data, message.go and its neighbours are the protocol.
+// client.go and server.go run the two ends of a test; message.go, results.go, state.go and wire.go
+// have the protocol.
 //
-// A test has one control connection, on which either side says by a byte how far it is, and two
-// messages in each direction: what is to be measured (Params), and what each side has seen
-// (Results). Streams are connections to the same port that begin with the control connection's
-// cookie, or flows of datagrams that begin with a greeting.
+// A test has one control connection. On it, each side sends its state as a byte, and there are
+// messages with the parameters of the test (Params) and with each side's results (Results). Streams
+// are connections to the same port that begin with the control connection's cookie, or flows of
+// datagrams that begin with a greeting.
 //
 //	client                          server
 //	cookie                     ->
@@ -20,5 +21,5 @@
 //	                           <-   Results, DisplayResults
 //	Done                       ->
 //
-// Everything that comes in is bounded: see message.go.
+// All input is limited in size: see message.go.
 package iperf

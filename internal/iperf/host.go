@@ -12,17 +12,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Host measures for a node, as a client and with any number of servers.
+// Host runs a node's tests, as a client and with any number of servers.
 type Host struct {
 	control.Handlers
 	node *node.Node
-	name string // of the node, for reports
+	name string // name of the node, for reports
 
 	mu      sync.Mutex
 	servers map[*server]struct{}
 }
 
-// New returns a Host for a node with that name. It has no servers yet.
+// New returns a Host for a node with the given name. The Host has no servers yet.
 func New(n *node.Node, name string) *Host {
 	h := &Host{
 		Handlers: control.Handlers{}, node: n, name: name, servers: map[*server]struct{}{},

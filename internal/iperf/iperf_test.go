@@ -24,13 +24,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoNodes starts 10.0.0.1 and 10.0.0.2.
+// twoNodes starts the nodes 10.0.0.1 and 10.0.0.2.
 func twoNodes(t *testing.T) (a, b *operator.Node) {
 	t.Helper()
 	return operatortest.Two(t, node.Config{})
 }
 
-// served starts a server in the background on a node, and returns the tests that it reports.
+// served starts a server in the background on a node. It returns a channel of the tests that the
+// server reports.
 func served(t *testing.T, n *operator.Node) chan control.PerfEnded {
 	t.Helper()
 	ended := make(chan control.PerfEnded, 10)
@@ -93,15 +94,15 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	assert.Equal(t, ours.Start.Cookie, theirs.Start.Cookie)
 	assert.Equal(t, ours.Start.TestStart, theirs.Start.TestStart)
 	switch {
-	case req.Bidir: // one direction may finish before the other has started
+	case req.Bidir: // one direction may finish before the other starts
 		assert.Positive(t, ours.End.SumSent.Bytes+ours.End.SumReceived.Bytes)
-	case req.Rate == control.PerfUnlimited: // datagrams, which may all be lost
+	case req.Rate == control.PerfUnlimited: // datagrams at the full rate may all be lost
 		assert.Positive(t, ours.End.SumSent.Bytes)
 	default:
 		assert.Positive(t, ours.End.SumSent.Bytes)
 		assert.Positive(t, ours.End.SumReceived.Bytes)
 	}
-	if !req.Bidir { // with Bidir each end calls the other direction the reverse
+	if !req.Bidir { // with Bidir, each end calls the other end's direction the reverse
 		assert.Equal(t, ours.End.SumReceived.Bytes, theirs.End.SumReceived.Bytes, "both reports agree")
 		assert.Equal(t, ours.End.SumSent.Bytes, theirs.End.SumSent.Bytes)
 	}
@@ -116,7 +117,7 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	switch req.Proto {
 	case control.PerfUDP:
 		require.NotNil(t, first.UDP)
-		if req.Rate != control.PerfUnlimited { // its datagrams may all be lost
+		if req.Rate != control.PerfUnlimited { // the datagrams may all be lost
 			assert.Positive(t, *ours.End.Sum.Packets)
 		}
 		assert.NotNil(t, first.UDP.JitterMS)
@@ -132,7 +133,7 @@ func checkReports(t *testing.T, req *control.Perf, ours, theirs *control.PerfRep
 	}
 }
 
-// The omitted beginning does not count, and intervals are reported while the test runs.
+// Bytes of the omitted time do not count, and intervals are reported while the test runs.
 func TestPerfOverIPv6(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	ended := served(t, b)
@@ -205,7 +206,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	_, err := control.Ask(t.Context(), b, control.PerfServe{Background: true})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	assert.ErrorContains(t, err, "unable to start listener on port 5201")
-	// The UDP port that a UDP test needs is in use.
+	// Take the UDP port that a UDP test needs.
 	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:5201"))
 	require.NoError(t, err)
 	_, err = control.Ask(t.Context(), a, control.Perf{
@@ -225,7 +226,7 @@ func TestPerfPortsThatAreTaken(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// dial opens a foreign client's control connection.
+// dial opens a control connection that the test itself drives as a client.
 func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 	t.Helper()
 	c, err := n.Node.TCP.Dial(t.Context(), netip.AddrPortFrom(operatortest.Second, control.PerfPort))
@@ -236,15 +237,15 @@ func dial(t *testing.T, n *operator.Node) *iperf.Wire {
 // someCookie is a client's cookie.
 var someCookie = []byte("abcdefghijklmnopqrstuvwxyz2345672345\x00")
 
-// If a client sends garbage, too much, or nothing more, the server reports it in one line and
-// serves the next client.
+// If a client sends invalid data, too much data, or stops sending, the server reports that in one
+// line and serves the next client.
 func TestPerfClientsThatMisbehave(t *testing.T) {
 	params, err := iperf.AppendMessage(nil, &iperf.Params{TCP: true, Len: 1000, Time: 1})
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
-		sends [][]byte // after the cookie, each after a message from the server
+		sends [][]byte // messages: first the cookie, then one after each message from the server
 		want  string
-		hears string // by the client; empty: not checked
+		hears string // what the client receives; empty: not checked
 	}{
 		"2 GB": {
 			[][]byte{{0x80, 0, 0, 0}},
@@ -316,8 +317,8 @@ func TestAServerThatTalksInATest(t *testing.T) {
 	}
 }
 
-// talkInATest is a server of one stream that sends an unexpected message, and waits until its
-// client has gone.
+// talkInATest is a server with one stream that sends an unexpected message and then waits until its
+// client is gone.
 func talkInATest(l *node.Listener, says iperf.State) error {
 	c, err := l.AcceptTCP()
 	if err != nil {
@@ -399,7 +400,7 @@ func TestPerfClientsThatNeverBegin(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// underWay starts a test without an end, and returns a channel with its outcome.
+// underWay starts a test without an end, and returns a channel with its result.
 func underWay(ctx context.Context, t *testing.T, n *operator.Node) chan error {
 	t.Helper()
 	began, over := make(chan struct{}), make(chan error, 1)
@@ -455,7 +456,7 @@ func TestAPerfClientThatIsGone(t *testing.T) {
 	operatortest.NoSockets(t, b)
 }
 
-// In the foreground a server ends with its context, or after one test.
+// A server in the foreground ends with its context, or after one test.
 func TestAPerfServerInTheForeground(t *testing.T) {
 	a, b := twoNodes(t)
 	listening, done := make(chan struct{}), make(chan control.PerfServed, 1)

@@ -11,8 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// test is a measurement at either end. The goroutine of its control connection owns it, except for
-// its group.
+// test is one end of a test. The goroutine of its control connection owns it, except for its group.
 type test struct {
 	group   group
 	host    *Host
@@ -20,18 +19,19 @@ type test struct {
 	control *wire
 	cookie  Cookie
 	streams []*stream
-	every   time.Duration // interval of reports; negative: none
+	every   time.Duration // interval of reports; negative: no reports
 
 	report   control.PerfReport
-	start    func(control.PerfStart)    // may be nil, as interval
-	interval func(control.PerfInterval) // nil
+	start    func(control.PerfStart)    // called when the test starts; may be nil
+	interval func(control.PerfInterval) // called for each interval; may be nil
 	from     time.Time                  // when counting began
 	told     time.Time                  // time of the last report
 	until    time.Time                  // end of the measurement
 	used     cpuTime                    // at the start of counting; afterwards the difference
 	closers  []func()                   // called by close
 	offers   []*rdtCarrier              // objects of a client that sends by RDT
-	lag      time.Duration              // between goroutines that act at one instant of a Clock
+	// time between goroutines that would act at one instant of a Clock
+	lag time.Duration
 }
 
 // group is the state that the streams of a test share.
@@ -39,16 +39,16 @@ type group struct {
 	params   Params
 	began    time.Time
 	halted   atomic.Bool
-	stop     chan struct{} // closed when halted
-	broken   chan error    // errors of streams, with room for all
+	stop     chan struct{} // closed by halt
+	broken   chan error    // errors of streams; the channel has room for all of them
 	busy     sync.WaitGroup
-	counting atomic.Bool // the omitted time is over
+	counting atomic.Bool // set when the omitted time is over
 
 	most   int64        // bytes after which the test ends; 0: no limit
-	left   atomic.Int64 // part of most that no sender has reserved
-	sent   atomic.Int64 // bytes by senders while counting
-	gained atomic.Int64 // bytes by receivers while counting
-	once   sync.Once    // closes enough
+	left   atomic.Int64 // part of most that no sender has reserved yet
+	sent   atomic.Int64 // bytes that senders sent while counting
+	gained atomic.Int64 // bytes that receivers received while counting
+	once   sync.Once    // makes halt close stop only once
 	enough chan struct{}
 }
 
@@ -70,13 +70,13 @@ func (t *test) agree(p Params) {
 	if p.Blocks > 0 {
 		most = min(p.Blocks, math.MaxInt64/int64(p.Len)) * int64(p.Len)
 	}
-	if !t.server { // a client decides when the test ends
+	if !t.server { // only the client decides when the test ends
 		t.group.most = most
 		t.group.left.Store(most)
 	}
 }
 
-// reserve takes a block from the bytes left to send, and reports whether there was one.
+// reserve takes a block from the bytes that are left to send, and reports whether one was left.
 func (g *group) reserve() bool {
 	if g.most == 0 || !g.counting.Load() {
 		return true
@@ -94,9 +94,9 @@ func (g *group) moved(total *atomic.Int64, n int) {
 
 func (g *group) satisfy() { g.once.Do(func() { close(g.enough) }) }
 
-// run runs a test at either end, with the messages before and after the measurement. A test that
-// fails aborts the control connection, which ends a wait of the protocol; during the measurement it
-// first reports the error to the other end.
+// run runs a test at either end, with the messages before and after the measurement. If the test
+// fails, run aborts the control connection, so that the other end does not wait. During the
+// measurement it first reports the error to the other end.
 func (t *test) run(ctx context.Context, before, behind func() error) error {
 	c := t.control
 	stop := context.AfterFunc(ctx, c.conn.Abort)
@@ -130,7 +130,7 @@ func (t *test) run(ctx context.Context, before, behind func() error) error {
 	return err
 }
 
-// theirs reads the other end's results.
+// theirs receives the other end's results.
 func (t *test) theirs() (Results, error) {
 	text, err := t.control.receive(MaxResults)
 	if err != nil {
@@ -139,11 +139,12 @@ func (t *test) theirs() (Results, error) {
 	return ParseResults(text, len(t.streams))
 }
 
-// measure runs the streams until the test ends. It returns nil if the test ended in order. On a
-// Clock no two of its timers and streams share an instant: their order would be random.
+// measure runs the streams until the test ends. It returns nil if the test ended normally. On a
+// Clock, no two of its timers and streams act at the same instant, because their order would then
+// be random.
 func (t *test) measure(ctx context.Context) error {
 	t.open()
-	own := t.lag * time.Duration(len(t.streams)+1) // after the streams
+	own := t.lag * time.Duration(len(t.streams)+1) // after the streams' instants
 	time.Sleep(own)
 	omitted := time.NewTimer(t.group.params.OmitTime() + t.lag)
 	defer omitted.Stop()
@@ -210,8 +211,8 @@ func (t *test) reason(err error) error {
 	}
 }
 
-// heed handles a state that arrives during the measurement. A client ends the test; a server sends
-// no state then.
+// heed handles a state that arrives during the measurement. A server receives the end of the test
+// from its client; a client fails, because a server sends no state at that time.
 func (t *test) heed(m news) error {
 	switch {
 	case m.err != nil:
@@ -226,12 +227,13 @@ func (t *test) heed(m news) error {
 	return m.err
 }
 
-// longest returns the maximum duration of the measurement. A server allows some more than agreed.
+// longest returns the maximum duration of the measurement. A server allows some time more than the
+// client requested.
 func (t *test) longest() time.Duration {
 	d := t.group.params.Duration()
 	switch {
 	case d == 0 || t.group.params.Num > 0 || t.group.params.Blocks > 0:
-		return 10 * MaxSeconds * time.Second // another event ends it
+		return 10 * MaxSeconds * time.Second // the number of bytes ends the test
 	case t.server:
 		d += 2 * patience
 	}
@@ -273,26 +275,27 @@ func (t *test) total() (n int64) {
 	return n
 }
 
-// halt ends the measurement. Bytes that move later do not count.
+// halt ends the measurement. Bytes that arrive later do not count.
 func (t *test) halt() {
 	t.until = time.Now()
 	t.rest(t.until)
 	t.used = cpuNow().minus(t.used)
-	if t.host.node.Time.Driven() { // the ends exchange it, and it would change what a seed gives
+	// with a simulated clock, the CPU time would make results differ between runs of one seed
+	if t.host.node.Time.Driven() {
 		t.used = cpuTime{}
 	}
 	t.group.halted.Store(true)
 	close(t.group.stop)
 	for _, s := range t.streams {
 		if s.sender {
-			s.mu.Lock()   // a later holder of the lock sees that the test is halted
+			s.mu.Lock()   // whoever takes the lock after this sees that the test has halted
 			s.mu.Unlock() //nolint:staticcheck // the lock is only a barrier
 			s.carrier.halt()
 		}
 	}
 }
 
-// close closes everything that the test has open, and waits for its streams.
+// close closes all connections of the test, and waits for its streams.
 func (t *test) close() {
 	if !t.group.halted.Swap(true) {
 		close(t.group.stop)

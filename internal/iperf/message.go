@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits of messages. The first two are sizes in bytes, the others are iperf3's own.
+// Limits of messages. The first two are sizes in bytes; the others are the limits of iperf3.
 const (
 	MaxParams  = 64 << 10
 	MaxResults = 1 << 20
@@ -21,11 +21,11 @@ const (
 	MaxBlock    = 1 << 20
 	MaxDatagram = 65507
 	MaxSeconds  = 86400
-	MaxOmit     = 600 // seconds
+	MaxOmit     = 600 // in seconds
 	MaxWindow   = 512 << 20
 	MaxMSS      = 9 << 10
 	MaxBurst    = 1000
-	MinDatagram = 16 // what a header takes
+	MinDatagram = 16 // size of a header
 )
 
 // ErrMessage is the error of a message that does not follow the protocol.
@@ -34,7 +34,7 @@ var ErrMessage = errors.New("invalid iperf3 message")
 // PrefixSize is the size in bytes of the length in front of a message.
 const PrefixSize = 4
 
-// Length reads a message's prefix. It refuses lengths above most.
+// Length parses a message's prefix. It rejects lengths above most.
 func Length(prefix [PrefixSize]byte, most int) (int, error) {
 	n := binary.BigEndian.Uint32(prefix[:])
 	if n == 0 || uint64(n) > uint64(most) {
@@ -57,15 +57,16 @@ func AppendMessage(b []byte, m any) ([]byte, error) {
 type Params struct {
 	TCP bool `json:"tcp,omitempty"`
 	UDP bool `json:"udp,omitempty"`
-	RCP bool `json:"rcp,omitempty"` // ours
-	RDT bool `json:"rdt,omitempty"` // ours
+	RCP bool `json:"rcp,omitempty"` // not in iperf3
+	RDT bool `json:"rdt,omitempty"` // not in iperf3
 	// RDTPorts are the ports of the client's objects, one for each stream that it sends.
 	RDTPorts []uint16 `json:"rdt_ports,omitempty"`
 
-	Omit       int     `json:"omit"`       // seconds
-	Time       float64 `json:"time"`       // seconds; 0: until Num or Blocks are through
-	Num        int64   `json:"num"`        // bytes
-	Blocks     int64   `json:"blockcount"` // blocks
+	Omit int `json:"omit"` // in seconds
+	// in seconds; 0: the test runs until Num or Blocks are sent
+	Time       float64 `json:"time"`
+	Num        int64   `json:"num"`        // in bytes
+	Blocks     int64   `json:"blockcount"` // in blocks
 	MSS        int     `json:"MSS,omitempty"`
 	NoDelay    bool    `json:"nodelay,omitempty"`
 	Parallel   int     `json:"parallel"`
@@ -73,17 +74,17 @@ type Params struct {
 	Bidir      bool    `json:"bidirectional,omitempty"`
 	Window     int     `json:"window,omitempty"`
 	Len        int     `json:"len"`
-	Bandwidth  int64   `json:"bandwidth,omitempty"` // bits a second, of a stream; 0: no bound
-	Burst      int     `json:"burst,omitempty"`     // blocks
+	Bandwidth  int64   `json:"bandwidth,omitempty"` // in bits per second and stream; 0: no limit
+	Burst      int     `json:"burst,omitempty"`     // in blocks
 	TOS        int     `json:"TOS,omitempty"`
 	Congestion string  `json:"congestion,omitempty"`
-	Wide       Number  `json:"udp_counters_64bit,omitempty"` // not 0: Header is 16 bytes
-	Pacing     int     `json:"pacing_timer,omitempty"`       // microseconds
+	Wide       Number  `json:"udp_counters_64bit,omitempty"` // not 0: Header has 16 bytes
+	Pacing     int     `json:"pacing_timer,omitempty"`       // in microseconds
 
 	Version string `json:"client_version,omitempty"`
 }
 
-// ParseParams reads and checks a client's parameters.
+// ParseParams parses and checks a client's parameters.
 func ParseParams(text []byte) (p Params, err error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return p, fmt.Errorf("%w: parameters: %s", ErrMessage, inWords(err))
@@ -91,7 +92,7 @@ func ParseParams(text []byte) (p Params, err error) {
 	return p, p.Check()
 }
 
-// Check returns an ErrMessage for parameters that cannot be measured.
+// Check returns an ErrMessage if the parameters do not describe a valid test.
 func (p *Params) Check() error {
 	p.Parallel = cmp.Or(p.Parallel, 1)
 	most := MaxBlock
@@ -150,12 +151,13 @@ func (p *Params) Proto() string {
 		}
 	}
 	if len(names) == 0 {
-		return "TCP" // what iperf3 takes it for
+		return "TCP" // the default of iperf3
 	}
 	return strings.Join(names, ",")
 }
 
-// Ways returns the number of streams that the client sends, and that the server sends.
+// Ways returns the number of streams on which the client sends, and of those on which the server
+// sends.
 func (p *Params) Ways() (client, server int) {
 	switch {
 	case p.Bidir:
@@ -166,14 +168,14 @@ func (p *Params) Ways() (client, server int) {
 	return p.Parallel, 0
 }
 
-// Duration returns Time as a duration.
+// Duration returns Time as a time.Duration.
 func (p *Params) Duration() time.Duration { return time.Duration(p.Time * float64(time.Second)) }
 
 // OmitTime returns how long the test runs before it counts bytes.
 func (p *Params) OmitTime() time.Duration { return time.Duration(p.Omit) * time.Second }
 
-// StreamID returns the number of the stream that was opened as the i-th, from 0: 1, 3, 4, 5 and so
-// on. iperf3 leaves out 2.
+// StreamID returns the number of the stream that was opened as the i-th, counted from 0. The
+// numbers are 1, 3, 4, 5 and so on: iperf3 skips 2.
 func StreamID(i int) int {
 	if i == 0 {
 		return 1
@@ -181,11 +183,11 @@ func StreamID(i int) int {
 	return i + 2
 }
 
-// Number is an integer as iperf3 writes one. It may be a fraction, a boolean, or a negative number
-// written as unsigned.
+// Number is an integer as iperf3 writes one. The JSON text may be a fraction, a boolean, or a
+// negative number written as unsigned.
 type Number int64
 
-// UnmarshalJSON reads all these forms.
+// UnmarshalJSON accepts all these forms.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	switch s := string(text); s {
 	case "true":
@@ -198,7 +200,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 			return nil
 		}
 		if v, err := strconv.ParseUint(s, 10, 64); err == nil {
-			*n = Number(v) // 18446744073709551615 is -1
+			*n = Number(v) // 18446744073709551615 stands for -1
 			return nil
 		}
 		v, err := strconv.ParseFloat(s, 64)
@@ -207,13 +209,13 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 		}
 		*n = Number(max(-1<<62, min(1<<62, v)))
 		if v > 1<<63 {
-			*n = -1 // what cJSON of old made of it
+			*n = -1 // old versions of cJSON write -1 like this
 		}
 	}
 	return nil
 }
 
-// inWords describes a JSON error without the names of Go's types.
+// inWords describes a JSON error without Go's type names.
 func inWords(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Sprintf("%q cannot be a %s", bad.Field, bad.Value)

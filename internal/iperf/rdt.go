@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// RDT moves objects that a client requests. So the sender is a server of objects with the same
-// content, and the receiver fetches all of them, again and again.
+// RDT moves objects that a client requests. So the sender is a server whose objects have the same
+// content, and the receiver fetches them repeatedly.
 const (
 	objectSize  = 1 << 20
 	objectCount = 64
@@ -24,11 +24,11 @@ const (
 
 // rdtCarrier carries a stream of RDT.
 type rdtCarrier struct {
-	server *services.RDTServer // a sender's
+	server *services.RDTServer // set at a sender
 	done   atomic.Int64
 }
 
-// give opens the server of a stream at a UDP port; 0: a free port.
+// give opens the server of a stream at a UDP port; 0: any free port.
 func (h *Host) give(port uint16) (*rdtCarrier, error) {
 	data := payload(objectSize)
 	digest := sha256.Sum256(data)
@@ -61,8 +61,8 @@ func (t *test) offer(p *Params) error {
 	return nil
 }
 
-// connectRDT makes stream number i of a client. The server's objects are at its own port and those
-// above it.
+// connectRDT opens stream number i of a client. The server's objects are at the server's own port
+// and the ports above it.
 func (t *test) connectRDT(s *stream, i int) {
 	s.local = t.control.conn.Local()
 	if s.sender {
@@ -75,7 +75,7 @@ func (t *test) connectRDT(s *stream, i int) {
 	s.carrier = &rdtCarrier{}
 }
 
-// acceptRDT makes the streams of a server of RDT, those that it receives first.
+// acceptRDT opens the streams of a server of RDT, first those that it receives.
 func (t *test) acceptRDT(port uint16) error {
 	c := t.control.conn
 	sends, receives := t.group.params.Ways()
@@ -101,7 +101,7 @@ func (t *test) acceptRDT(port uint16) error {
 	return nil
 }
 
-// send looks how far the flows are, until the test halts.
+// send checks the progress of the flows until the test halts.
 func (f *rdtCarrier) send(s *stream) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -112,7 +112,8 @@ func (f *rdtCarrier) send(s *stream) error {
 		case <-look.C:
 			k := f.sent()
 			s.mu.Lock()
-			if !s.test.group.halted.Load() { // or the two ends would report different numbers
+			// otherwise the two ends would report different numbers
+			if !s.test.group.halted.Load() {
 				s.moved.Store(k)
 			}
 			s.mu.Unlock()
@@ -120,7 +121,7 @@ func (f *rdtCarrier) send(s *stream) error {
 	}
 }
 
-// sent is what the flows have sent so far, repeats apart.
+// sent returns the bytes that the flows have sent so far, without retransmissions.
 func (f *rdtCarrier) sent() int64 {
 	n := f.done.Load()
 	for _, flow := range f.server.Flows() {
@@ -166,6 +167,6 @@ func (f *rdtCarrier) halt()   {}
 func (f *rdtCarrier) finish() {}
 func (f *rdtCarrier) close() {
 	if f.server != nil {
-		_ = f.server.Close() // or it is closed already
+		_ = f.server.Close() // may be closed already
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// What iperf3 prints, computed from the counters of the streams.
+// The report is what iperf3 prints. It is computed from the counters of the streams.
 
 // version is the version that a client and a report announce.
-const version = "3.12" // the iperf3 whose protocol and shapes these are
+const version = "3.12" // the iperf3 version whose protocol and report format this is
 
 // begin reports the values that are known before the first byte.
 func (t *test) begin() {
@@ -61,7 +61,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// rest reports the last, shorter interval, unless it is negligible.
+// rest reports the last, shorter interval, unless it is negligibly short.
 func (t *test) rest(now time.Time) {
 	if since := now.Sub(t.told); t.every > 0 && since >= t.every/10 {
 		t.tell(now)
@@ -73,7 +73,7 @@ func (t *test) tell(now time.Time) {
 	t.told = now
 	omitted := !t.group.counting.Load()
 	var i control.PerfInterval
-	var sums [2]waySum // of the receivers on this node, and of the senders
+	var sums [2]waySum // the sums of the receivers on this node, and of the senders
 	for _, s := range t.streams {
 		info := s.info()
 		c := s.count(info)
@@ -116,9 +116,9 @@ const maxIntervals = 100_000
 // waySum adds up streams of one direction.
 type waySum struct {
 	tally
-	waves   time.Duration // of jitter
+	waves   time.Duration // sum of the streams' jitter
 	n       int
-	seconds float64 // of the longest
+	seconds float64 // duration of the longest stream
 }
 
 func (s *waySum) add(c tally, jitter time.Duration) {
@@ -127,7 +127,7 @@ func (s *waySum) add(c tally, jitter time.Duration) {
 	s.n++
 }
 
-// jitter is the streams' mean.
+// jitter returns the mean of the streams' jitter.
 func (s *waySum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
 
 func newRow(from, to float64, bytes int64) control.PerfRow {
@@ -138,7 +138,7 @@ func newRow(from, to float64, bytes int64) control.PerfRow {
 	return r
 }
 
-// figures adds to a row the values that its protocol has.
+// figures adds the values of a row's protocol to the row.
 func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Duration) {
 	switch {
 	case t.group.params.UDP && s.sender:
@@ -160,7 +160,7 @@ func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
 	row.JitterMS, row.LostPackets, row.Packets, row.LostPercent = &ms, &d.lost, &d.packets, &percent
 }
 
-// add updates the peaks from a sender's TCP state, and adds them to the row.
+// add updates the peaks from a sender's TCP state, and adds the values to the row.
 func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	if i == nil {
 		return
@@ -176,12 +176,12 @@ func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	p.n++
 }
 
-// view is a stream as one end measured it.
+// view holds the values of a stream that one end measured.
 type view struct {
 	tally
 	jitter  time.Duration
 	seconds float64
-	known   bool // retransmits are
+	known   bool // the end reports retransmissions
 }
 
 func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
@@ -192,7 +192,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 	var other view
 	if r, ok := theirs.Of(s.id); ok {
 		omittedErrors, omittedPackets := int64(r.OmittedErrors), int64(r.OmittedPackets)
-		if omittedPackets == 0 { // it does not report a value, like iperf3 of 2022
+		if omittedPackets == 0 { // the other end does not report the value, as iperf3 of 2022
 			omittedPackets = s.base.packets
 		}
 		other = view{
@@ -214,7 +214,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 
 func (t *test) finish(theirs *Results) {
 	e := &t.report.End
-	var sums [2][2]waySum // by direction and by the end that measured
+	var sums [2][2]waySum // indexed by direction and by the end that measured
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
 		way := &sums[truth(s.sender)]

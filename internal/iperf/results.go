@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Results are the results of one end. Percentages are of one processor.
+// Results are the results of one end. Percentages refer to one processor.
 type Results struct {
 	CPUTotal  float64 `json:"cpu_util_total"`
 	CPUUser   float64 `json:"cpu_util_user"`
@@ -23,16 +23,16 @@ type StreamResult struct {
 	ID             Number  `json:"id"`
 	Bytes          Number  `json:"bytes"`
 	Retransmits    Number  `json:"retransmits"` // -1: not known
-	Jitter         float64 `json:"jitter"`      // seconds
+	Jitter         float64 `json:"jitter"`      // in seconds
 	Errors         Number  `json:"errors"`
 	OmittedErrors  Number  `json:"omitted_errors"`
 	Packets        Number  `json:"packets"`
 	OmittedPackets Number  `json:"omitted_packets"`
 	Start          float64 `json:"start_time"`
-	End            float64 `json:"end_time"` // seconds
+	End            float64 `json:"end_time"` // in seconds
 }
 
-// ParseResults reads the other end's results of the given number of streams.
+// ParseResults parses the other end's results, for the given number of streams.
 func ParseResults(text []byte, streams int) (r Results, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, fmt.Errorf("%w: results: %s", ErrMessage, inWords(err))

@@ -14,20 +14,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// server serves iperf3's protocol on a port, one test at a time.
+// server implements iperf3's protocol on a port, one test at a time.
 type server struct {
 	host     *Host
 	req      control.PerfServe
 	listener *node.Listener
 	cancel   context.CancelFunc
-	closed   chan struct{}  // when the port is free
-	busy     sync.WaitGroup // all of its goroutines
+	closed   chan struct{}  // closed when the port is free
+	busy     sync.WaitGroup // waits for all of its goroutines
 
 	mu       sync.Mutex
 	tests    int
-	greeting []*node.Conn // whose cookie has not arrived, the oldest first
-	running  bool         // there is a test
-	waiting  *gathering   // for streams; nil: it is not
+	greeting []*node.Conn // connections whose cookie has not arrived, the oldest first
+	running  bool         // a test is running
+	waiting  *gathering   // the test that waits for streams; nil: no test waits
 }
 
 // gathering is a test that waits for its streams.
@@ -35,16 +35,16 @@ type gathering struct {
 	test  *test
 	need  int
 	came  []arrival
-	whole chan struct{} // closed when all are there
+	whole chan struct{} // closed when all streams have arrived
 }
 
-// arrival is a stream with its place in the order of acceptance.
+// arrival is a stream with its position in the order of acceptance.
 type arrival struct {
 	order  int
 	stream *stream
 }
 
-// serve opens a server. It runs until ctx ends, or in the background.
+// serve opens a server. It serves until ctx ends, or in the background.
 func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServed, error) {
 	r.Port = cmp.Or(r.Port, control.PerfPort)
 	s := &server{host: h, req: r, closed: make(chan struct{})}
@@ -62,7 +62,7 @@ func (h *Host) serve(ctx context.Context, r control.PerfServe) (control.PerfServ
 	h.enter(s)
 	context.AfterFunc(ctx, func() {
 		h.forget(s)
-		_ = l.Close() // it may be closed, with the node
+		_ = l.Close() // the node may have closed it already
 		close(s.closed)
 	})
 	answer := s.describe()
@@ -88,7 +88,7 @@ func (s *server) describe() control.PerfServed {
 	}
 }
 
-// accept takes connections until the listener is closed, which ends the server.
+// accept accepts connections until the listener is closed. That ends the server.
 func (s *server) accept(ctx context.Context) {
 	defer s.cancel()
 	for order := 0; ; order++ {
@@ -107,7 +107,8 @@ func (s *server) accept(ctx context.Context) {
 	}
 }
 
-// greet reads the cookie of a connection: it is a stream of the waiting test, or begins a test.
+// greet reads the cookie of a connection. If a waiting test has this cookie, the connection is a
+// stream of that test; otherwise it begins a test.
 func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
@@ -145,7 +146,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	}
 	if errors.Is(err, errBusy) {
 		denied := AccessDenied
-		_ = k.say(denied) // the client may have gone
+		_ = k.say(denied) // the client may be gone
 		_ = c.Close()
 	} else {
 		c.Abort()
@@ -156,7 +157,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 }
 
 func (t *test) accepted(c *node.Conn) *stream {
-	_ = c.SetReadDeadline(time.Time{}) // or it is closed, and its reader will see
+	_ = c.SetReadDeadline(time.Time{}) // if the connection is closed, its reader will find out
 	return &stream{
 		test: t, socket: c.SID(), carrier: &byteCarrier{conn: c, tcp: c}, local: c.Local(),
 		remote: c.Remote(),
@@ -225,7 +226,7 @@ func (c *wire) running() error {
 	return c.say(TestRunning)
 }
 
-// conclude ends the streams and exchanges results with the client.
+// conclude closes the streams and exchanges results with the client.
 func (t *test) conclude() error {
 	c := t.control
 	for _, stream := range t.streams {
@@ -278,7 +279,7 @@ func (t *test) learn() error {
 	return nil
 }
 
-// gather opens the sockets for the streams, asks the client for the streams, and waits until all
+// gather opens the sockets for the streams, asks the client to connect, and waits until all streams
 // have arrived. From then on it reads the client's states.
 func (s *server) gather(ctx context.Context, t *test) error {
 	sends, receives := t.group.params.Ways()
@@ -294,7 +295,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	if err := t.control.say(CreateStreams); err != nil {
 		return err
 	}
-	t.control.listen() // returns early if the client closes the connection
+	t.control.listen() // awaits the client's next state, and so also the loss of the client
 	if t.group.params.RDT {
 		return nil
 	}
@@ -377,7 +378,7 @@ func (s *server) listenUDP(t *test, wait *gathering, on netip.AddrPort) error {
 	return nil
 }
 
-// listenRCP accepts RCP connections. The cookie tells which test each belongs to.
+// listenRCP accepts RCP connections. The cookie identifies the test of each connection.
 func (s *server) listenRCP(t *test, wait *gathering, on netip.AddrPort) error {
 	l, err := s.host.node.RCP.Listen(on, 0, rcpConfig())
 	if err != nil {

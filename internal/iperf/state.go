@@ -2,7 +2,7 @@ package iperf
 
 import "fmt"
 
-// State is a byte that one end sends on the control connection.
+// State is a one-byte state that one end sends on the control connection.
 type State int8
 
 // The states of the protocol.
@@ -17,9 +17,10 @@ const (
 	ExchangeResults State = 13
 	DisplayResults  State = 14
 	Done            State = 16
-	// AccessDenied comes from a server that runs another test.
+	// AccessDenied is the answer of a server that is busy with another test.
 	AccessDenied State = -1
-	// ServerError is followed by two numbers of four bytes: iperf3's own, and the system's.
+	// ServerError is followed by two numbers of four bytes: iperf3's error number, and the
+	// system's.
 	ServerError State = -2
 )
 
@@ -31,7 +32,7 @@ var stateNames = map[State]string{
 	Done: "IPERF_DONE", AccessDenied: "ACCESS_DENIED", ServerError: "SERVER_ERROR",
 }
 
-// String returns iperf3's name of the state.
+// String returns iperf3's name for the state.
 func (s State) String() string {
 	if name, ok := stateNames[s]; ok {
 		return name
@@ -46,7 +47,7 @@ const (
 	CodeCreateStream int32 = 200
 )
 
-// codeNames are texts for error numbers of other servers.
+// codeNames are texts for the error numbers that other servers send.
 var codeNames = map[int32]string{
 	27:               "the total required bandwidth is larger than the server's limit",
 	37:               "the server could not authorize the client",

@@ -24,7 +24,7 @@ type carrier interface {
 	receive(s *stream) error
 	// halt makes send return soon.
 	halt()
-	// finish closes the stream in order, close closes it at once.
+	// finish closes the stream in order; close closes it at once.
 	finish()
 	close()
 }
@@ -32,24 +32,25 @@ type carrier interface {
 // stream is one stream of a test.
 type stream struct {
 	test    *test
-	id      int // in messages
-	socket  int // in reports
+	id      int // number in messages
+	socket  int // number in reports
 	sender  bool
 	carrier carrier
 	local   netip.AddrPort
 	remote  netip.AddrPort
 
-	moved   atomic.Int64 // bytes
-	packets atomic.Int64 // datagrams that were sent
+	moved   atomic.Int64 // bytes sent or received
+	packets atomic.Int64 // datagrams sent
 	mu      sync.Mutex
 	arrived Arrivals
 
-	// The totals when counting began, and at the last report. The control goroutine owns them.
+	// The totals when counting began, and those at the last report. The control goroutine owns
+	// both.
 	base, last tally
 	seen       peaks
 }
 
-// tally is the totals of a stream.
+// tally holds the totals of a stream.
 type tally struct {
 	bytes, retransmits, packets, lost, early int64
 }
@@ -68,7 +69,7 @@ func (c tally) plus(d tally) tally {
 	}
 }
 
-// peaks are values of a TCP sender from the reports: windows in bytes, round trips in microseconds.
+// peaks are values from a TCP sender's reports: windows in bytes, round trips in microseconds.
 type peaks struct {
 	cwnd, wnd, maxRTT, minRTT, sumRTT, n int64
 }
@@ -93,7 +94,7 @@ func (s *stream) jitter() time.Duration {
 	return s.arrived.Jitter
 }
 
-// info returns the TCP state of a sender; nil if the stream is not TCP.
+// info returns the TCP state of a sender; nil if the stream does not use TCP.
 func (s *stream) info() *tcp.Info {
 	c, ok := s.carrier.(*byteCarrier)
 	if !ok || !s.sender || c.tcp == nil {
@@ -113,7 +114,7 @@ func (s *stream) run() error {
 	return s.carrier.receive(s)
 }
 
-// turn waits until the stream may send a block. It reports false when the test ends.
+// turn waits until the stream may send a block. It returns false when the test ends.
 func (s *stream) turn(pace *Pace) bool {
 	t := s.test
 	for {
@@ -125,7 +126,8 @@ func (s *stream) turn(pace *Pace) bool {
 			return true
 		}
 		if wait == 0 {
-			wait = time.Hour // the others finish the calls in progress
+			// all bytes are reserved: wait until the other streams have sent theirs
+			wait = time.Hour
 		}
 		select {
 		case <-time.After(wait):
@@ -153,7 +155,7 @@ func (s *stream) took(n int) {
 // payload returns n pseudo-random bytes, which a link cannot compress.
 func payload(n int) []byte {
 	b := make([]byte, n)
-	r := rand.New(rand.NewPCG(0x7ea1, uint64(n))) // a fixed seed is good enough
+	r := rand.New(rand.NewPCG(0x7ea1, uint64(n))) // a fixed seed is sufficient
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
@@ -166,7 +168,7 @@ type byteCarrier struct {
 		net.Conn
 		Abort()
 	}
-	tcp *node.Conn // nil: it is RCP's
+	tcp *node.Conn // nil: the stream uses RCP
 }
 
 func (b *byteCarrier) send(s *stream) error {
@@ -199,11 +201,12 @@ func (b *byteCarrier) receive(s *stream) error {
 	}
 }
 
-func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) } // or it is closed
+// may be closed already
+func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) }
 func (b *byteCarrier) finish() { _ = b.conn.Close() }
 func (b *byteCarrier) close()  { b.conn.Abort() }
 
-// streamError wraps an error of a stream in iperf3's words.
+// streamError formats an error of a stream as iperf3 does.
 func streamError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// trainLength is the number of datagrams handed to the loop at once.
+	// trainLength is the number of datagrams that a sender passes to the loop at once.
 	trainLength = 32
 	// udpBuffer is the receive buffer of a measuring socket in bytes.
 	udpBuffer = 2 << 20
-	// greetEvery is the interval between greetings without a reply.
+	// greetEvery is the time after which an unanswered greeting is repeated.
 	greetEvery = time.Second
 )
 
 // datagramCarrier carries a UDP stream. A client's stream has its own socket; a server's streams
-// share one, behind a gate.
+// share one, and a gate reads it.
 type datagramCarrier struct {
 	conn *node.PacketConn
 	to   netip.AddrPort // invalid: conn is connected
-	gate *gate          // nil: a client's
+	gate *gate          // nil: a stream of a client
 }
 
 func (d *datagramCarrier) send(s *stream) error {
@@ -63,7 +63,7 @@ func (d *datagramCarrier) send(s *stream) error {
 	return nil
 }
 
-// receive reads datagrams. For a server's stream the gate reads them.
+// receive reads datagrams. For a server's stream, the gate does that instead.
 func (d *datagramCarrier) receive(s *stream) error {
 	if d.gate != nil {
 		<-s.test.group.stop
@@ -84,7 +84,7 @@ func (d *datagramCarrier) receive(s *stream) error {
 
 func (d *datagramCarrier) halt() {
 	if d.gate == nil {
-		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // or it is closed
+		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // may be closed already
 	}
 }
 func (d *datagramCarrier) finish() {}
@@ -97,7 +97,7 @@ func (d *datagramCarrier) close() {
 func (s *stream) datagram(b []byte) {
 	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
 	if !ok || s.test.group.halted.Load() {
-		return // too short, or an answer to a repeated greeting
+		return // too short, or a reply to a repeated greeting
 	}
 	s.mu.Lock()
 	s.arrived.Add(time.Duration(time.Now().UnixNano()), h)
@@ -120,14 +120,14 @@ func (t *test) connectUDP(ctx context.Context, s *stream) error {
 		err = c.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = c.Close() // report the first error
+		_ = c.Close() // report only the first error
 	}
 	return err
 }
 
-// portOf returns a UDP address.
+// portOf returns the port of a UDP address.
 func portOf(a net.Addr) netip.AddrPort {
-	u, _ := a.(*net.UDPAddr) // all that is asked are
+	u, _ := a.(*net.UDPAddr) // other types of address do not occur
 	return u.AddrPort()
 }
 
@@ -155,7 +155,7 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 			return err
 		}
 		for {
-			// A server that sends may have sent data before its reply arrives.
+			// A server that sends may send data before the reply.
 			n, err := c.Read(b)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
@@ -175,11 +175,11 @@ func greetUDP(ctx context.Context, c *node.PacketConn) error {
 type gate struct {
 	test *test
 	conn *node.PacketConn
-	from netip.Addr         // the client
-	open func(*stream) bool // takes a stream; false: there are enough
+	from netip.Addr         // address of the client
+	open func(*stream) bool // accepts a stream; false: the test has all its streams
 
 	mu      sync.Mutex
-	streams map[netip.AddrPort]*stream // as many as the test has
+	streams map[netip.AddrPort]*stream // the streams of the test, by source
 }
 
 func (g *gate) run() {
@@ -190,7 +190,7 @@ func (g *gate) run() {
 			return
 		}
 		if err != nil || from.Addr() != g.from {
-			continue // what ICMP says of one flow is not the others' concern
+			continue // an ICMP error of one flow does not affect the other flows
 		}
 		g.mu.Lock()
 		s := g.streams[from]
@@ -198,7 +198,8 @@ func (g *gate) run() {
 		switch {
 		case IsGreeting(b[:n]):
 			if s != nil || g.greet(from) {
-				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from) // otherwise it is repeated
+				// if the reply is lost, the client repeats its greeting
+				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from)
 			}
 		case s != nil:
 			s.datagram(b[:n])

@@ -15,18 +15,19 @@ import (
 
 // Times and limits of the protocol.
 const (
-	// patience is how long the other end may take for a step of the protocol. Its answer may be
-	// queued behind a stream's data.
+	// patience is the timeout of a step of the protocol. The other end's answer may be queued
+	// behind a stream's data.
 	patience = 30 * time.Second
-	// greetingTime is how long a connection may take to send its cookie.
+	// greetingTime is the time within which a connection must send its cookie.
 	greetingTime = 10 * time.Second
 	// idleTime is the time without data after which a test fails, as iperf3's --rcv-timeout.
 	idleTime = 120 * time.Second
-	// maxGreetings limits the connections whose cookie has not arrived. The oldest are closed.
+	// maxGreetings limits the connections whose cookie has not arrived. When the limit is exceeded,
+	// the oldest is closed.
 	maxGreetings = 2 * MaxStreams
 )
 
-// Errors that end a test, in iperf3's words where it has some.
+// Errors that end a test. Where iperf3 has a text for an error, it is used.
 var (
 	errBusy = fmt.Errorf("%w: the server is busy running a test. try again later",
 		control.ErrBusy)
@@ -40,8 +41,8 @@ var (
 type wire struct {
 	conn   *node.Conn
 	closed atomic.Bool
-	// heard receives a state that arrives while no call waits for one. One goroutine reads it, for
-	// one state.
+	// heard receives a state that arrives while no call waits for one. listen starts one goroutine
+	// for it, which reads one state.
 	heard chan news
 }
 
@@ -63,7 +64,7 @@ func (c *wire) write(b []byte) error {
 	return wireError(err)
 }
 
-// read fills b within a time; 0 is no limit.
+// read fills b within a time; 0: no limit.
 func (c *wire) read(b []byte, within time.Duration) error {
 	var by time.Time
 	if within > 0 {
@@ -92,7 +93,7 @@ func wireError(err error) error {
 	return control.Reason(err)
 }
 
-// state reads the next state of the other end. A state that ends the test is returned as an error.
+// state reads the next state of the other end. It returns a state that ends the test as an error.
 func (c *wire) state(within time.Duration) (State, error) {
 	var b [1]byte
 	if err := c.read(b[:], within); err != nil {
@@ -123,22 +124,22 @@ func (c *wire) serverError() error {
 	return fmt.Errorf("server error: %s", CodeText(code))
 }
 
-// refuse sends a client an error number.
+// refuse sends an error number to a client.
 func (c *wire) refuse(code int32) {
 	server := ServerError
 	b := []byte{
 		byte(server), byte(code >> 24), byte(code >> 16), byte(code >> 8), byte(code),
 		0, 0, 0, 0,
 	}
-	_ = c.write(b) // it is over either way
+	_ = c.write(b) // the test is over even if this fails
 	c.close()
 }
 
-// partingTime is how long to wait, before the streams break, for the other end to read the last
-// state.
+// partingTime is how long an end waits for the other end to read its last state before it closes
+// the streams.
 const partingTime = time.Second
 
-// part sends the last state and waits until the other end has closed.
+// part sends the last state and waits until the other end has closed the connection.
 func (c *wire) part(s State) {
 	if c.say(s) == nil && c.heard != nil {
 		select {
@@ -149,7 +150,7 @@ func (c *wire) part(s State) {
 	c.close()
 }
 
-// close closes the connection in order: what was sent is still delivered.
+// close closes the connection in order: data already written is still delivered.
 func (c *wire) close() {
 	c.closed.Store(true)
 	_ = c.conn.Close()
@@ -162,7 +163,7 @@ func (c *wire) drop() {
 	}
 }
 
-// expect reads a state and fails if it is another one.
+// expect reads a state and fails if it differs from the expected one.
 func (c *wire) expect(want State) error {
 	s, err := c.state(patience)
 	return c.wanted(s, want, err)
@@ -175,7 +176,8 @@ func (c *wire) wanted(s, want State, err error) error {
 	return err
 }
 
-// listen makes the next state go to heard. No other call may read before it arrives.
+// listen starts to read the next state into heard. Nothing else may read from the connection before
+// the state arrives.
 func (c *wire) listen() {
 	c.heard = make(chan news, 1)
 	go func() {
@@ -184,7 +186,7 @@ func (c *wire) listen() {
 	}()
 }
 
-// awaitHeard waits for the state that listen receives.
+// awaitHeard waits for the state that listen reads.
 func (c *wire) awaitHeard(want State) error {
 	select {
 	case m := <-c.heard:
