@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// BacklogBytes is the memory limit of all packets that wait for the observers of a node. Beyond
-	// it the node drops the oldest packets, no matter for which observer.
+	// BacklogBytes is the memory limit for all packets that wait for a node's observers. Beyond it
+	// the node drops the oldest packets, whichever observer they wait for.
 	BacklogBytes = 64 << 20
-	// stalledBytes is how much an observer may lose since its last read. Beyond it the node only
-	// counts new packets until the observer reads again, because copying them would slow the node
-	// down for nothing.
+	// stalledBytes is how much an observer may lose after a read. Beyond it the node only counts
+	// new packets until the observer reads again: copying packets that it would drop anyway would
+	// slow the node down.
 	stalledBytes = BacklogBytes / 16
 	// releaseBytes is how far the backlog must shrink before freed memory returns to the system.
 	releaseBytes = 8 << 20
@@ -23,7 +23,7 @@ const (
 type Backlog struct {
 	mu        sync.Mutex
 	held      int // memory of all queues, in bytes
-	peak      int // maximum of held since memory was returned to the system
+	peak      int // maximum of held since memory was last returned to the system
 	observers []*Observer
 }
 
@@ -33,7 +33,7 @@ func (b *Backlog) enter(o *Observer) {
 	b.observers = append(b.observers, o)
 }
 
-// leave drops an observer's packets, and returns memory to the system if much is free.
+// leave drops an observer's packets, and returns memory to the system if much of it is free.
 func (b *Backlog) leave(o *Observer) {
 	b.mu.Lock()
 	i := slices.Index(b.observers, o)
@@ -73,7 +73,8 @@ func (b *Backlog) room(bytes int) bool {
 	return true
 }
 
-// note adds bytes, which may be negative, to the memory of all queues. The caller holds the lock.
+// note adds a number of bytes, which may be negative, to the memory of all queues. The caller holds
+// the lock.
 func (b *Backlog) note(bytes int) {
 	b.held += bytes
 	b.peak = max(b.peak, b.held)

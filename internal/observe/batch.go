@@ -1,9 +1,8 @@
 package observe
 
 const (
-	// maxBatchBytes is the maximum size of a batch.
 	maxBatchBytes = 4 << 20
-	// keptBatchBytes is the most memory that an idle batch keeps.
+	// keptBatchBytes is the maximum memory that an idle batch keeps.
 	keptBatchBytes = 1 << 20
 )
 
@@ -30,7 +29,8 @@ func (p *Batch) add(other Batch) {
 	}
 }
 
-// emptied returns the batch without its packets, and without its memory if that is too much.
+// emptied returns the batch without its packets. It also drops the batch's memory if that is too
+// large.
 func (p *Batch) emptied() Batch {
 	if cap(p.data) > keptBatchBytes && len(p.data) < keptBatchBytes/2 {
 		return Batch{List: p.List[:0]}

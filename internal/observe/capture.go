@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// capturing is one capture: its observer and its destination.
+// capturing is a running capture: its observer and its output.
 type capturing struct {
 	host  *Host
 	o     *Observer
@@ -21,7 +21,7 @@ type capturing struct {
 	file  *captureFile // nil: not written to a file
 	stop  context.CancelFunc
 	over  chan struct{}       // closed when everything is written
-	faces []capture.Interface // of the file, by number
+	faces []capture.Interface // interfaces in the file, by number
 	said  Said
 }
 

@@ -32,7 +32,7 @@ func connect(t *testing.T, from, to *operator.Node) (client, server *node.Conn) 
 	return operatortest.Connect(t, from, to, "10.0.0.2:80")
 }
 
-// pings sends echo requests and waits for the answers.
+// pings sends echo requests and waits for the replies.
 func pings(t *testing.T, from *operator.Node, count, size int) {
 	t.Helper()
 	testenv.Ask(t, from, control.Ping{
@@ -40,7 +40,7 @@ func pings(t *testing.T, from *operator.Node, count, size int) {
 	})
 }
 
-// whole reads a valid pcapng file, and returns its packets' comments and its description of if0.
+// whole reads a complete pcapng file. It returns its packets' comments and its description of if0.
 func whole(t *testing.T, file io.Reader) (comments []string, if0 pcapgo.NgInterface) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
@@ -155,7 +155,7 @@ func TestATraceOfAFile(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
-// A slow reader misses packets. The answer and the file count them, and the node does not wait.
+// A slow reader misses packets. The response and the file count them, and the node does not wait.
 func TestASlowReaderMissesPackets(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	var file bytes.Buffer
@@ -164,12 +164,12 @@ func TestASlowReaderMissesPackets(t *testing.T) {
 	done, err := capturing(t, a, control.Record{Filter: "icmp", Piece: func(p []byte) {
 		if file.Write(p); len(p) > 1000 && first {
 			first = false
-			<-goOn // while more packets arrive than may wait
+			<-goOn // continue only when more packets have arrived than may wait
 		}
 	}}, func() {
-		pings(t, a, 1, 20_000) // so that the write blocks after the header
+		pings(t, a, 1, 20_000) // makes the write block after the header
 		for range observe.BacklogBytes/(2*16*60_000) + 3 {
-			pings(t, a, 16, 60_000) // 16 requests of 44 fragments, and the answers
+			pings(t, a, 16, 60_000) // 16 requests with 44 fragments each, and the replies
 		}
 		close(goOn)
 	})
@@ -225,7 +225,7 @@ func TestTheTimeOfStatistics(t *testing.T) {
 	assert.WithinRange(t, if0.Statistics.LastUpdate, began.Add(-time.Second), time.Now().Add(time.Second))
 }
 
-// A capture replaces only another capture, and only with permission.
+// A capture overwrites only another capture, and only if the request allows that.
 func TestACaptureReplacesNothing(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	dir := t.TempDir()
@@ -266,7 +266,7 @@ func TestACaptureReplacesNothing(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// A capture that cannot start leaves no capture behind, and the node keeps running.
+// A capture that cannot start leaves no file behind, and the node keeps running.
 func TestACaptureThatCannotBegin(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for _, name := range []string{"/nowhere/at/all", t.TempDir()} {
@@ -355,7 +355,7 @@ func TestEveryPacketIsWritten(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrNotCapturing)
 }
 
-// Packets from a node to itself pass lo and no other interface.
+// Packets from a node to itself cross lo and no other interface.
 func TestWhatANodeSendsToItselfCrossesLo(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	for iface, want := range map[string]int{"lo": 4, "if0": 4, "all": 8} {

@@ -35,7 +35,8 @@ func lost(t *testing.T, n *operator.Node) int {
 	return 0
 }
 
-// move sends bytes over a connection until all are acknowledged, so no data is in flight.
+// move sends bytes over a connection until all are acknowledged, so that no data is in flight
+// afterwards.
 func move(t *testing.T, client, server *node.Conn, size int) {
 	t.Helper()
 	wrote := make(chan error, 1)
@@ -87,8 +88,8 @@ func TestATraceOfDrops(t *testing.T) {
 	lossy(t, a, "off")
 }
 
-// A slow reader of a trace misses segments. The next traced segment and the answer count them. The
-// connection does not wait for the reader.
+// A slow reader of a trace misses segments. The next traced segment and the response count them.
+// The connection does not wait for the reader.
 func TestASlowReaderOfATrace(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)
@@ -97,7 +98,7 @@ func TestASlowReaderOfATrace(t *testing.T) {
 	told, gaps := uint64(0), uint64(0)
 	r.Segment = func(s control.TracedSegment) {
 		if told == 0 {
-			<-goOn // while more packets arrive than may wait
+			<-goOn // continue only when more packets have arrived than may wait
 		}
 		if s.Missed > 0 && gaps == 0 {
 			close(behind)
@@ -112,7 +113,7 @@ func TestASlowReaderOfATrace(t *testing.T) {
 			move(t, client, server, 5_000_000)
 		}
 		close(goOn)
-		for range 100_000 { // until it has caught up and has a segment after the gap
+		for range 100_000 { // until the reader has caught up and has a segment after the gap
 			move(t, client, server, 1)
 			select {
 			case <-behind:

@@ -13,19 +13,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// captureFile writes a capture to a file, or to several in turn if their size is limited.
+// captureFile writes a capture to a file. If the size is limited, it writes several files in turn.
 type captureFile struct {
 	folder  *files.Folder
 	path    string
-	limit   int64 // bytes of a file; 0: no limit
-	keep    int   // number of files; 0: all
+	limit   int64 // size limit of a file in bytes; 0: no limit
+	keep    int   // number of files to keep; 0: all
 	replace bool  // overwrite existing captures
 	c       *capturing
 
 	file  *os.File
 	w     *capture.Writer
 	size  int64 // bytes written
-	whole int64 // bytes up to the end of the last whole packet
+	whole int64 // bytes up to the end of the last complete packet
 	begun int
 }
 
@@ -60,7 +60,7 @@ func (f *captureFile) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	if old := f.begun - 1 - f.keep; f.keep > 0 && old >= 0 {
-		_ = f.removeRegular(f.name(old)) // leaves a file alone that the user has moved
+		_ = f.removeRegular(f.name(old)) // does not touch a file that is no capture any more
 	}
 	return nil
 }
@@ -104,15 +104,15 @@ func pcapng(file *os.File) error {
 	return err
 }
 
-// flush writes buffered packets. If the disk is full, it cuts the file after the last whole packet,
-// so that the file stays readable.
+// flush writes buffered packets. If the disk is full, it truncates the file after the last complete
+// packet, so that the file stays readable.
 func (f *captureFile) flush() error {
 	err := f.w.Flush()
 	if err == nil {
 		f.whole = f.size
 		return nil
 	}
-	// The caller reports the write error. A failed truncation would add nothing to it.
+	// The caller reports the write error. A failed truncation would add no information.
 	_ = f.file.Truncate(f.whole)
 	return fmt.Errorf("%s: %w", f.file.Name(), cause(err))
 }
@@ -147,7 +147,7 @@ func (f *captureFile) write(p *Batch) error {
 	return nil
 }
 
-// turnOver starts another file if the next packet does not fit in this one.
+// turnOver starts another file if the next packet does not fit in the current one.
 func (f *captureFile) turnOver(p *Batch, next *Packet) error {
 	const block = 200 // upper bound of the size of a packet's header and comment
 	if f.size+int64(f.w.Buffered()+len(p.Bytes(next)))+block <= f.limit {
@@ -168,7 +168,7 @@ func (f *captureFile) finish() error {
 	if err == nil {
 		err = f.flush()
 	} else {
-		err = nil // already reported when it occurred
+		err = nil // reported when it occurred
 	}
 	if closed := f.file.Close(); closed != nil {
 		err = errors.Join(err, fmt.Errorf("%s: %w", f.file.Name(), cause(closed)))
@@ -181,7 +181,7 @@ func (f *captureFile) abandon() error {
 	return errors.Join(f.file.Close(), f.removeRegular(f.path))
 }
 
-// removeRegular deletes a regular file, but nothing else that now has its name.
+// removeRegular deletes a file only if it is a regular file.
 func (f *captureFile) removeRegular(name string) error {
 	info, err := f.folder.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// TestPipesAndDevicesAreNoCaptures: a request that names one fails at once, however it is made, and
+// TestPipesAndDevicesAreNoCaptures: a request that names a pipe or a device fails at once, and
 // leaves no capture behind.
 func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})

@@ -25,24 +25,24 @@ type Taps interface {
 	Unobserve(o *Observer)
 }
 
-// Node is what captures and traces need of a node besides its Clock and Taps.
+// Node is the part of a node that captures and traces use besides its Clock and Taps.
 type Node interface {
-	// Faces returns the present and former interfaces by number. FaceName returns the name of one,
-	// or SelfFace. Face returns the number of the interface with a name.
+	// Faces returns the current and former interfaces by number. FaceName returns the name of an
+	// interface, or SelfFace. Face returns the number of the interface with a name.
 	Faces() []stack.Interface
 	FaceName(i int) string
 	Face(name string) (int, error)
 }
 
-// Clock is a node's clock: the time of day, now and for an instant.
+// Clock is a node's clock: it returns the time of day, now or for an instant.
 type Clock interface {
 	Now() time.Time
 	Wall(t clock.Time) time.Time
-	// Driven reports whether time waits for the node, as it does in simulations.
+	// Driven reports whether the clock waits for the node, as in simulations.
 	Driven() bool
 }
 
-// Host serves the requests for captures and traces of a node.
+// Host handles a node's requests for captures and traces.
 type Host struct {
 	control.Handlers
 	node     Node
@@ -52,11 +52,11 @@ type Host struct {
 
 	mu     sync.Mutex
 	lastID int
-	files  map[int]*capturing // started by StartCapture, by number
-	pcap   *capturing         // started by PcapStart; nil: none
+	files  map[int]*capturing // captures from StartCapture, by number
+	pcap   *capturing         // capture from PcapStart; nil: none is running
 }
 
-// New returns a node's captures and traces. It passes events for operators to announce.
+// New returns the captures and traces of a node. It calls announce with events for operators.
 func New(n Node, c Clock, taps Taps, announce func(control.Event)) *Host {
 	h := &Host{
 		Handlers: control.Handlers{}, node: n, clock: c, taps: taps,
@@ -155,10 +155,10 @@ func newObserver(r *control.Record) (*Observer, error) {
 	return o, nil
 }
 
-// lineBytes is how many bytes of a packet the one-line description reads.
+// lineBytes is the number of bytes of a packet that the one-line description needs.
 const lineBytes = 256
 
-// newCapturing returns a capture for an observer, with the node's present interfaces.
+// newCapturing returns a capture for an observer, with the node's current interfaces.
 func (h *Host) newCapturing(o *Observer) *capturing {
 	c := &capturing{host: h, o: o, over: make(chan struct{})}
 	for _, f := range h.node.Faces() {
@@ -183,7 +183,8 @@ func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured,
 	return c.finish(), nil
 }
 
-// which removes the capture with this number, or the only one, from the list and returns it.
+// which removes a capture from the list and returns it: the capture with this number, or the only
+// one.
 func (h *Host) which(id int) (*capturing, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +205,7 @@ func (h *Host) which(id int) (*capturing, error) {
 	return nil, fmt.Errorf("%d: %w", id, control.ErrNotCapturing)
 }
 
-// Finish waits until all captures are written and returns the error of the capture of every packet.
+// Finish waits until all captures are written. It returns the error of the capture of every packet.
 // The node has stopped.
 func (h *Host) Finish() error {
 	h.mu.Lock()
@@ -212,7 +213,7 @@ func (h *Host) Finish() error {
 	h.pcap, h.files = nil, map[int]*capturing{}
 	h.mu.Unlock()
 	for _, c := range list {
-		c.finish() // a message reports its result to the client that started it
+		c.finish() // the client that started the capture gets its result in a message
 	}
 	if pcap == nil {
 		return nil

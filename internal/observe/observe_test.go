@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestWhatAnObserverCosts: a segment is copied for an observer without an allocation once the
+// TestWhatAnObserverCosts: copying a segment for an observer needs no allocation once the
 // observer's batches have grown.
 func TestWhatAnObserverCosts(t *testing.T) {
 	o := &Observer{Snaplen: 96}
@@ -71,8 +71,8 @@ func (s *shower) show(packets int, to ...*Observer) {
 	}
 }
 
-// TestAnObserverThatFallsBehind loses the oldest packets. Its next packet says how many are missing
-// before it.
+// TestAnObserverThatFallsBehind: the observer loses the oldest packets. Its next packet has the
+// number of packets missing before it.
 func TestAnObserverThatFallsBehind(t *testing.T) {
 	var b Backlog
 	var o Observer
@@ -105,8 +105,9 @@ func TestAnObserverThatFallsBehind(t *testing.T) {
 	assert.Equal(t, o.queue.held, b.held)
 }
 
-// TestManyObserversShareOneBacklog: sixteen observers that never read hold no more memory than one.
-// An observer that reads loses nothing. The memory is freed when they leave.
+// TestManyObserversShareOneBacklog: sixteen observers that never read hold no more memory than one
+// such observer. An observer that reads loses nothing. The memory is freed when the observers
+// leave.
 func TestManyObserversShareOneBacklog(t *testing.T) {
 	var b Backlog
 	var reads Observer

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Values of Observer.Iface that are not the number of an interface.
+// Values of Observer.Iface that are not interface numbers.
 const (
 	AllFaces = -1
 	OwnFace  = -2 // packets from the node to itself (lo)
@@ -24,8 +24,8 @@ const SelfFace = "lo"
 
 // Beginning is the state of a connection when an observer starts to follow it.
 type Beginning struct {
-	Before Batch // the segments in its recorder
-	// Known reports whether Local and Remote are set. They are not before the connection is
+	Before Batch // segments in the connection's recorder
+	// Known reports whether Local and Remote are set. They are set once the connection is
 	// established.
 	Known         bool
 	Local, Remote capture.Start
@@ -33,21 +33,21 @@ type Beginning struct {
 
 // Observer receives copies of packets for a capture or a trace. The loop collects the copies of one
 // iteration in a batch and queues the batch at the end of the iteration. A goroutine of the capture
-// takes batches from the queue, so the loop never waits for it. A packet that the link drops in the
-// same iteration is marked before the capture reads it.
+// takes batches from the queue, so the loop never waits for the capture. A packet that the link
+// drops in the same iteration is marked before the capture reads it.
 type Observer struct {
 	About control.Capturing
-	Iface int // a number, AllFaces or OwnFace
-	// Faces is the number of interfaces at the start; 0: as many as the node has.
+	Iface int // interface number, AllFaces or OwnFace
+	// Faces is the number of interfaces at the start; 0: the number that the node has now.
 	Faces   int
 	Filter  *capture.Filter
 	Snaplen int
-	Limit   uint64 // ends after this many packets; 0: no limit
-	Glances bool   // wants the state of connections with their packets
-	Patient bool   // the loop waits for it, because time waits for the loop
-	Flow    *Flow  // the followed connection; nil: everything that passes Filter
+	Limit   uint64 // the observation ends after this many packets; 0: no limit
+	Glances bool   // packets come with the state of their connections
+	Patient bool   // the loop waits for the observer; only for a simulated clock
+	Flow    *Flow  // the followed connection; nil: all packets that pass Filter
 
-	shown   uint64        // owned by the loop
+	shown   uint64        // packets so far; owned by the loop
 	turn    Batch         // packets of this iteration; owned by the loop
 	skipped []uint64      // packets of this iteration that are only counted; owned by the loop
 	ended   chan struct{} // closed by the loop after the last packet
@@ -56,28 +56,29 @@ type Observer struct {
 	queue   queue
 	lost    int     // bytes dropped since the last read
 	gap     uint64  // packets missed since the last packet of the queue
-	missed  uint64  // packets missed in all
+	missed  uint64  // total of missed packets
 	counts  []Count // by Number
 	ready   chan struct{}
 	room    sync.Cond // signals that a patient observer has read or left
-	left    bool      // takes no more packets
+	left    bool      // the observer takes no more packets
 	stalled atomic.Bool
 }
 
-// Flow is the connection that an observer follows, once it is known. The loop owns it. It does not
-// change after the first segment.
+// Flow is the connection that an observer follows, once the connection is known. The loop owns it.
+// It does not change after the first segment.
 type Flow struct {
 	Found bool
 	Key   capture.Flow // seen from the left end of the ladder
 	Ours  bool         // the left end is this node
-	Drops bool         // only dropped packets
+	Drops bool         // report only dropped packets
 }
 
-// Count counts the packets of an interface that an observer asked for, and those it missed.
+// Count counts the packets of an interface: those that an observer asked for, and those that it
+// missed.
 type Count struct{ Packets, Missed uint64 }
 
 // Begin connects the observer to a backlog. faces is the node's number of interfaces. Only the loop
-// calls it.
+// calls Begin.
 func (o *Observer) Begin(since time.Time, faces int, b *Backlog) {
 	o.ready, o.ended = make(chan struct{}, 1), make(chan struct{})
 	o.backlog, o.room.L = b, &b.mu
@@ -97,11 +98,11 @@ func (o *Observer) End() {
 // it.
 func (o *Observer) Shown() uint64 { return o.shown }
 
-// Sees reports whether the observer includes an interface.
+// Sees reports whether the observer covers an interface.
 func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i }
 
-// Number maps an interface to its number in counters and files: first the interfaces that existed
-// at the start, then the node itself, then new interfaces.
+// Number maps an interface to its number in counters and files. The numbers are assigned first to
+// the interfaces that existed at the start, then to the node itself, then to new interfaces.
 func (o *Observer) Number(i int) int {
 	switch {
 	case i == OwnFace:
@@ -113,7 +114,7 @@ func (o *Observer) Number(i int) int {
 }
 
 // Put copies a packet into the batch if there is room, and reports whether it was the last one.
-// header is the complete start of the packet. Only the loop calls it.
+// header is the start of the packet, with complete headers. Only the loop calls it.
 func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	o.shown++
 	last = o.Limit > 0 && o.shown >= o.Limit
@@ -155,8 +156,8 @@ func (o *Observer) skip(iface int) {
 // mostAmended bounds how many packets Amend searches.
 const mostAmended = 4096
 
-// Amend marks a packet that was sent in this iteration and then dropped. It reports false if there
-// is no such packet. Only the loop calls it.
+// Amend marks a packet as dropped after it was sent in this iteration. It returns false if it finds
+// no such packet. Only the loop calls it.
 func (o *Observer) Amend(s *Packet, data []byte) bool {
 	list := o.turn.List
 	for k := len(list) - 1; k >= max(0, len(list)-mostAmended); k-- {
@@ -196,7 +197,7 @@ func (o *Observer) Settle() {
 	b.mu.Unlock()
 	select {
 	case o.ready <- struct{}{}:
-	default: // already signaled
+	default: // the signal is already set
 	}
 }
 
@@ -225,8 +226,8 @@ func (o *Observer) push(t *Batch) {
 	b.note(o.queue.held - before)
 }
 
-// dropFirst drops the oldest batch. The next packet carries the number of dropped packets. The
-// caller holds the backlog's lock.
+// dropFirst drops the oldest batch. The next packet gets the number of dropped packets. The caller
+// holds the backlog's lock.
 func (o *Observer) dropFirst() {
 	before := o.queue.held
 	o.queue.trim(0)
@@ -250,7 +251,7 @@ func (o *Observer) dropFirst() {
 	}
 }
 
-// miss counts packets of an interface that are lost for the observer.
+// miss counts packets of an interface that the observer misses.
 func (o *Observer) miss(c *Count, packets uint64) {
 	c.Missed += packets
 	o.missed += packets
@@ -265,7 +266,8 @@ func (o *Observer) count(number int) *Count {
 	return &o.counts[number]
 }
 
-// take exchanges a batch that was read for the next one; an empty batch: nothing waits.
+// take exchanges a batch that was read for the next one. It returns an empty batch if none is
+// queued.
 func (o *Observer) take(done Batch) Batch {
 	b := o.backlog
 	b.mu.Lock()
@@ -289,15 +291,15 @@ func (o *Observer) Leave() {
 	o.room.Signal()
 }
 
-// Counts returns the packets by interface, and the missed packets in all.
+// Counts returns the packets by interface, and the total of missed packets.
 func (o *Observer) Counts() (faces []Count, missed uint64) {
 	o.backlog.mu.Lock()
 	defer o.backlog.mu.Unlock()
 	return slices.Clone(o.counts), o.missed
 }
 
-// Watch calls f with each batch until the observer or ctx ends, or f fails. Then it disconnects the
-// observer.
+// Watch calls f with each batch until the observer or ctx ends, or until f fails. Then it
+// disconnects the observer.
 func (o *Observer) Watch(ctx context.Context, taps Taps, f func(*Batch) error) (err error) {
 	var p Batch
 	for over := false; !over && err == nil; {

@@ -1,10 +1,10 @@
-// Package observe copies a node's packets to captures and traces, without the node waiting for any
-// of them.
+// Package observe copies a node's packets to captures and traces. The node does not wait for any of
+// them.
 //
-// The node's loop copies packets into an Observer's batches (observer.go, batch.go, queue.go), from
-// which a goroutine of the capture (capture.go, file.go, pcap.go) or trace (trace.go) takes them.
-// If those fall behind, the node drops and counts the oldest packets (backlog.go). recorder.go
-// keeps the last segments of a connection. tracefile.go traces a connection of a capture file.
+// The node's loop copies packets into an Observer's batches (observer.go, batch.go, queue.go). A
+// goroutine of each capture (capture.go, file.go, pcap.go) or trace (trace.go) takes the batches.
+// If it falls behind, the node drops and counts the oldest packets (backlog.go). recorder.go keeps
+// the last segments of a connection. tracefile.go traces a connection of a capture file.
 package observe
 
 import (
@@ -22,10 +22,10 @@ import (
 type Packet struct {
 	At         clock.Time
 	Iface      int
-	Out, Known bool // Known: SID and Glance are those of the packet's connection
+	Out, Known bool // Known: SID and Glance describe the packet's connection
 	Reason     ip.DropReason
 	Why        string // reason of a drop below the stack
-	Late       bool   // it was dropped after an observer had read it as sent
+	Late       bool   // dropped after an observer had read the packet as sent
 	Length     int    // length on the link
 	begin, end int    // offsets in the batch's data
 	Missed     uint64 // packets missed between the previous packet and this one
@@ -33,7 +33,7 @@ type Packet struct {
 	Glance     tcp.Glance
 }
 
-// Dropped returns the reason of a drop; empty: not dropped.
+// Dropped returns the reason of a drop; empty: the packet was not dropped.
 func (s *Packet) Dropped() string {
 	if s.Why == "" && s.Reason != ip.DropNone {
 		return s.Reason.String()
@@ -41,7 +41,7 @@ func (s *Packet) Dropped() string {
 	return s.Why
 }
 
-// State returns the comment of a capture on the packet's connection.
+// State returns a capture's comment on the packet's connection.
 func (s *Packet) State() string {
 	if !s.Known {
 		return ""
@@ -64,7 +64,7 @@ func (s *Packet) State() string {
 	return text
 }
 
-// Said caches the last comment, because the segments of a burst share it.
+// Said caches the last comment, because the segments of a burst have the same one.
 type Said struct {
 	known  bool
 	sid    int
@@ -72,17 +72,17 @@ type Said struct {
 	text   string
 }
 
-// State returns the comment of a capture on the packet's connection.
+// State returns a capture's comment on the packet's connection.
 func (d *Said) State(s *Packet) string {
 	glance := s.Glance
-	glance.Pipe = 0 // not part of the comment
+	glance.Pipe = 0 // Pipe is not part of the comment
 	if d.known != s.Known || d.sid != s.SID || d.glance != glance {
 		*d = Said{s.Known, s.SID, glance, s.State()}
 	}
 	return d.text
 }
 
-// inSegments converts bytes to segments, as ss counts windows.
+// inSegments converts bytes to segments, because ss shows windows in segments.
 func inSegments(bytes, mss int) int {
 	if mss <= 0 {
 		return bytes

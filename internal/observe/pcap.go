@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Everything returns an observer of every packet from the start of the node. Begin writes them.
+// Everything returns an observer of every packet from the start of the node on. Begin writes the
+// packets.
 func Everything(file string, snaplen int, driven bool) (*Observer, error) {
 	o, err := newObserver(&control.Record{File: file, Snaplen: snaplen})
 	if err != nil {
@@ -23,14 +24,14 @@ func Everything(file string, snaplen int, driven bool) (*Observer, error) {
 // pcapKind is the kind of the capture of every packet.
 const pcapKind = "pcap"
 
-// Begin writes the packets of an Everything observer, from the start of the node on, to its file.
+// Begin writes the packets of an Everything observer to the observer's file.
 func (h *Host) Begin(o *Observer, overwrite bool) error {
 	c := h.newCapturing(o)
 	c.faces = append(c.faces[:o.Faces:o.Faces], c.faces[len(c.faces)-1])
 	if _, _, err := c.sink(files.Machine(), &control.Record{
 		File: o.About.File, Overwrite: overwrite,
 	}); err != nil {
-		o.Leave() // the loop must not wait for it
+		o.Leave() // so that the loop does not wait for it
 		return fmt.Errorf("pcap: %w", err)
 	}
 	h.mu.Lock()
@@ -44,7 +45,7 @@ func (h *Host) Begin(o *Observer, overwrite bool) error {
 func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pcap != nil { // before its file is overwritten
+	if h.pcap != nil { // stop the running capture before its file is overwritten
 		return fmt.Errorf("%s: %w", h.pcap.o.About.File, control.ErrCapturing)
 	}
 	if r.File == "" {
@@ -65,7 +66,7 @@ func (h *Host) startPcap(ctx context.Context, r control.PcapStart) error {
 	return nil
 }
 
-// File returns the file of the capture of every packet; empty: none is running.
+// File returns the file of the capture of every packet; empty: no such capture is running.
 func (h *Host) File() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,20 +5,21 @@ import "slices"
 const (
 	// maxWaiting is the maximum number of packets that wait for one observer.
 	maxWaiting = 1 << 15
-	// A batch of up to shortBatch bytes is copied to the end of the last one, up to longBatch
-	// bytes, and not queued.
+	// Instead of queuing a batch of up to shortBatch bytes, push copies it to the end of the last
+	// one, up to longBatch bytes.
 	shortBatch = 16 << 10
 	longBatch  = 256 << 10
-	// keptBatchs is the number of empty batches in an idle queue, spareBatchs the maximum.
+	// keptBatchs is the number of empty batches that an idle queue keeps, spareBatchs the maximum
+	// of a busy one.
 	keptBatchs  = 2
 	spareBatchs = 64
 )
 
-// queue holds the batches that wait for an observer, in their order. It passes batches on without a
-// copy: the loop, which fills them, copies each packet once.
+// queue holds the batches that wait for an observer, in order. It moves batches without copying
+// their packets: the loop copies each packet only once.
 type queue struct {
 	waiting []Batch
-	packets int     // in waiting
+	packets int     // packets in waiting
 	spare   []Batch // empty batches for reuse
 	held    int     // memory of both lists, in bytes
 }
@@ -51,8 +52,8 @@ func (q *queue) push(p Batch) Batch {
 	return next
 }
 
-// pop exchanges a batch that was read for the first of the queue; an empty batch: the queue is
-// empty.
+// pop exchanges a batch that was read for the first of the queue. It returns an empty batch if the
+// queue is empty.
 func (q *queue) pop(done Batch) Batch {
 	if cap(done.List) > 0 && len(q.spare) < spareBatchs {
 		done = done.emptied()

@@ -2,10 +2,10 @@ package observe
 
 import "github.com/tidepool-net/tidepool/internal/capture"
 
-// Recorder keeps the last segments of a connection in a ring that is allocated once.
+// Recorder keeps the last segments of a connection in a ring. The ring is allocated once.
 type Recorder struct {
 	ring []Packet
-	data []byte // HeaderBytes for each packet
+	data []byte // HeaderBytes bytes for each segment
 	next int
 	full bool
 }

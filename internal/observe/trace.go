@@ -38,7 +38,7 @@ func (h *Host) trace(ctx context.Context, r control.Trace) (control.Traced, erro
 	t.tellAll(&from.Before)
 	err = o.Watch(ctx, h.taps, func(p *Batch) error {
 		if t.tellAll(p) {
-			h.taps.Unobserve(o) // the connection is closed; Watch returns next
+			h.taps.Unobserve(o) // the connection is closed; this makes Watch return
 		}
 		return nil
 	})
@@ -63,19 +63,20 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 	for i := range p.List {
 		s := &p.List[i]
 		packet := p.Bytes(s)
-		t.facts.Iface = t.host.node.FaceName(s.Iface) // the zone of link-local addresses
+		// a filter needs the zone of link-local addresses
+		t.facts.Iface = t.host.node.FaceName(s.Iface)
 		t.facts.Look(packet)
 		from, _ := t.facts.Flow(true)
 		sent := from == t.flow.Key
-		// The receiver never sees a segment that a router or the link drops, or that is dropped on
-		// arrival.
+		// The receiver never sees a segment that a router or the link drops, or that the receiving
+		// host drops on arrival.
 		lost := s.Dropped() != "" && (s.Late || !t.flow.Ours || !s.Out)
 		g, ok := t.follower.Follow(packet, &t.facts, sent, lost)
 		if !ok {
 			continue
 		}
 		if s.Late {
-			g.Marks, g.DupAck = 0, 0 // reported when it was sent
+			g.Marks, g.DupAck = 0, 0 // reported when the segment was sent
 		}
 		one := t.segment(s, &g, sent)
 		if t.last != clock.Never {
@@ -105,7 +106,7 @@ func (t *tracer) segment(s *Packet, g *capture.Segment, sent bool) control.Trace
 	return one
 }
 
-// tracedSegment returns what the segment itself contains.
+// tracedSegment returns the properties of the segment itself.
 func tracedSegment(k *capture.Flow, g *capture.Segment) control.TracedSegment {
 	one := control.TracedSegment{
 		Left: k.Local.String(), Right: k.Remote.String(),

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// traced starts a trace and returns its segments up to the first one that f sends.
+// traced starts a trace and returns its segments up to the first segment that f sends.
 func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []control.TracedSegment) {
 	t.Helper()
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -38,7 +38,7 @@ func traced(t *testing.T, n *operator.Node, r control.Trace, f func()) (list []c
 	return list
 }
 
-// tracing returns the trace while f runs, and how it ended.
+// tracing runs f during a trace. It returns the traced segments and how the trace ended.
 func tracing(
 	t *testing.T, n *operator.Node, r control.Trace, done *control.Traced, f func(),
 ) (list []control.TracedSegment) {
@@ -116,8 +116,8 @@ func TestATraceBeginsWithWhatWasBefore(t *testing.T) {
 	assert.Len(t, traced(t, a, r, func() { pass(10) }), 1, "the recorder is off")
 }
 
-// A trace of an IPv6 connection, also of one between link-local addresses, has the node itself on the
-// left, and the state of its connection.
+// A trace of an IPv6 connection shows the node itself on the left, and the state of its connection,
+// also with link-local addresses.
 func TestATraceOfIPv6(t *testing.T) {
 	t.Parallel()
 	p := testenv.FreePorts(t, 2)

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TraceFile traces a connection of a pcapng file: that of the first segment that matches the
-// filter. It reports a packet that a router received and forwarded once.
+// TraceFile traces a connection of a pcapng file: the one of the first segment that matches the
+// filter. It reports a packet that a router received and forwarded only once.
 func TraceFile(
 	r io.Reader, filter string, tell func(control.TracedSegment),
 ) (control.Traced, error) {
@@ -34,7 +34,7 @@ type fileTracer struct {
 	facts    capture.Facts
 	found    bool
 	key      capture.Flow
-	places   [2]place // the interface at which each direction is followed
+	places   [2]place // the interface where each direction is followed
 	last     int64
 	tell     func(control.TracedSegment)
 	done     control.Traced
@@ -63,7 +63,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 		}
 		t.found, t.key = true, from
 		if state.State != "" && !p.Out {
-			t.key = to // the node itself is the left end
+			t.key = to // the capturing node is the left end
 		}
 	}
 	sent := from == t.key
@@ -78,7 +78,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 	case !at.known:
 		*at = place{true, p.Interface, p.Out}
 	case drop == "" && (at.iface != p.Interface || at.out != p.Out):
-		return // already reported when it arrived
+		return // reported when it arrived
 	}
 	lost := drop != "" && (!p.Out || state.State == "")
 	g, ok := t.follower.Follow(p.Data, f, sent, lost)
@@ -97,7 +97,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 }
 
 // commentOf parses the comment of a captured packet: the reason of its drop and the state of its
-// connection. Windows are in segments there, so it sets the MSS to 1.
+// connection. The comment has windows in segments, so commentOf sets the MSS to 1.
 func commentOf(text string) (drop string, m control.Moment) {
 	if why, ok := strings.CutPrefix(text, "dropped: "); ok {
 		drop, text, _ = strings.Cut(why, "; ")
