@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// Comparison is one metric of one flow of a cell, in two directories.
+// Comparison compares one metric of one flow of a cell between two directories.
 type Comparison struct {
 	Set  []plan.Setting `json:"set,omitempty"`
 	Flow string         `json:"flow,omitempty"` // empty: the whole run
@@ -25,7 +25,7 @@ type Comparison struct {
 	N      int           `json:"n"`
 	Before *float64      `json:"before"`
 	After  *float64      `json:"after"`
-	// BeforeReach and AfterReach are half the width of the means' 95 % intervals. They are not set
+	// BeforeReach and AfterReach are the half-widths of the means' 95 % intervals. They are not set
 	// for pairs.
 	BeforeReach *float64 `json:"before_reach,omitempty"`
 	AfterReach  *float64 `json:"after_reach,omitempty"`
@@ -33,10 +33,11 @@ type Comparison struct {
 	Low         *float64 `json:"ci_lo"`
 	High        *float64 `json:"ci_hi"`
 	Share       *float64 `json:"share"`
-	LeftOut     int      `json:"left_out,omitempty"` // pairs in which a run did not finish
-	Late        bool     `json:"late,omitempty"`     // a run in real time did not keep time
+	// pairs without a result, because a run did not finish
+	LeftOut int  `json:"left_out,omitempty"`
+	Late    bool `json:"late,omitempty"` // a run in real time was late
 
-	alone bool // the flow is the only one of its runs
+	alone bool // the flow is the only one in its runs
 }
 
 // kindOf returns the kind of a flow in two runs: "cubic", or "tahoe / cubic" if they differ.
@@ -47,8 +48,8 @@ func kindOf(before, after *result.Flow) string {
 	return before.Label + " / " + after.Label
 }
 
-// flowText returns the name of the flow in tables. For a single flow it is the kind, because the
-// name in the file may be that of another congestion control.
+// flowText returns the name of the flow for tables. It returns the kind of a single flow, because
+// the flow's name in the file may be that of another congestion control.
 func (c *Comparison) flowText() string {
 	switch {
 	case c.Flow == "":
@@ -61,10 +62,10 @@ func (c *Comparison) flowText() string {
 	return c.Flow
 }
 
-// Compare compares two directories cell by cell. For trials with the same seed it takes the
-// differences, which are less uncertain than either mean; otherwise the difference of the means. It
-// compares cells with the same settings, or all cells in order if both directories have the same
-// number.
+// Compare compares two directories cell by cell. For trials with the same seed it computes the mean
+// of the differences, which is less uncertain than the difference of the means; for others it
+// computes the latter. It compares cells with the same settings. If both directories have the same
+// number of cells, it compares all cells in order.
 func Compare(a, b *Results) ([]Comparison, error) {
 	cells, err := matchCells(a, b)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *Results) runsOf(cell int) []*result.Trial {
 	return r.Runs[find(cell):find(cell+1)]
 }
 
-// comparisons compares all metrics of a part of runs.
+// comparisons compares all metrics of a part of two cells' runs.
 func comparisons(before, after []*result.Trial, part partOf, flow string, set []plan.Setting,
 ) []Comparison {
 	var out []Comparison
@@ -171,7 +172,7 @@ func comparisons(before, after []*result.Trial, part partOf, flow string, set []
 	return out
 }
 
-// partOf returns the numbers of a flow or of the whole run.
+// partOf returns the numbers of one flow, or of the whole run.
 type partOf func(*result.Trial) result.Values
 
 func valuesOf(runs []*result.Trial, part partOf, m result.Metric) []float64 {
@@ -204,8 +205,8 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 	return x, y
 }
 
-// PrintComparison writes a table of the differences between two directories. Without metrics it has
-// those of results tables.
+// PrintComparison writes a table of the differences between two directories. Without metrics, the
+// table has those of the results tables.
 func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
 	list = ofInterest(list, s.Metrics)
 	t := comparisonTable(a, list, a.Dir, b.Dir)
@@ -220,7 +221,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 	return err
 }
 
-// ofInterest returns the comparisons of some metrics; nil: of those of results tables.
+// ofInterest returns the comparisons of the given metrics; nil: of those in results tables.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = usual
@@ -231,8 +232,8 @@ func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	})
 }
 
-// comparisonTable returns a table with a line for each metric of each flow of each cell. The two
-// sides are columns with the given names.
+// comparisonTable returns a table with a line for each metric of each flow of each cell. The values
+// of the two sides are in columns with the given names.
 func comparisonTable(a *Results, list []Comparison, before, after string) *table.Table {
 	t := table.New("<cell", "<flow", "<metric", before, after, "difference", "<", "", "<")
 	lastCell, lastFlow, late := "\x00", "\x00", false
@@ -277,7 +278,6 @@ func comparisonTable(a *Results, list []Comparison, before, after string) *table
 	return t
 }
 
-// verdict returns the difference as a share, and whether its sign is uncertain.
 func (c *Comparison) verdict() (share, doubt string) {
 	if c.Share != nil {
 		share = fmt.Sprintf("%+.1f %%", 100**c.Share)

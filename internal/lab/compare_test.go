@@ -24,7 +24,8 @@ func ran(t *testing.T, s *lab.Study) *lab.Results {
 	return r
 }
 
-// shifted is a study whose trials differ by 100 from each other, and by little from another's.
+// shifted returns a study whose values differ by 100 between trials, and only a little from those
+// of another shifted study.
 func shifted(seed uint64, by func(trial int) float64) *lab.Study {
 	s := study(2, 3)
 	s.Play = came(func(cell, trial int, t *result.Trial) {
@@ -76,7 +77,7 @@ cc=cc0 & a & sent & 200\.0 & 211\.0 & \+11\.0 \$\\pm\$ 2\.5 & packets & \+5\.5 \
 .*\\end\{tabular\}\n%`, out.String())
 }
 
-// With different seeds the same numbers show no significant difference.
+// With different seeds, the same numbers show no significant difference.
 func TestCompareWithoutPairs(t *testing.T) {
 	a := ran(t, shifted(1, func(int) float64 { return 0 }))
 	b := ran(t, shifted(7, func(trial int) float64 { return 10 + float64(trial) }))
@@ -111,7 +112,8 @@ func TestCompareWhatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "2 flows, and cell 0")
 }
 
-// labelled is a study of one flow that its file calls tahoe, with the congestion control of a cell.
+// labelled returns a study with one flow, which is called tahoe in the file. Each cell sets the
+// congestion control.
 func labelled(kinds ...string) *lab.Study {
 	s := study(len(kinds), 1)
 	for i := range s.Cells {
@@ -126,7 +128,7 @@ func labelled(kinds ...string) *lab.Study {
 	return s
 }
 
-// A flow that is alone is called by its congestion control, whatever name its file has for it.
+// A single flow is named after its congestion control, even if the file gives it another name.
 func TestComparisonNamesTheCongestionControl(t *testing.T) {
 	a, b := ran(t, labelled("tahoe", "cubic")), ran(t, labelled("tahoe", "bbr"))
 	list, err := lab.Compare(a, b)
@@ -137,7 +139,7 @@ func TestComparisonNamesTheCongestionControl(t *testing.T) {
 	assert.Regexp(t, `cc=cc1 +cubic / bbr +goodput`, out.String())
 }
 
-// Runs in real time that did not keep time are marked in the tables.
+// Runs in real time that were late are marked in the tables.
 func TestLateRunsAreMarked(t *testing.T) {
 	for clock, want := range map[result.Clock]string{
 		result.LateTime: `\nreal, late +`, result.RealTime: `\nreal +reno`,

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// directory is where this process writes a study's results. The lock keeps other processes out,
-// except those that write the files of single cells.
+// directory is the directory into which this process writes a study's results. A lock keeps other
+// processes out, except those that write files of single cells.
 type directory struct {
 	path     string
 	manifest *Manifest
@@ -25,7 +25,7 @@ type directory struct {
 	trials   *os.File
 	runs     map[job]*result.Trial
 	notes    []string // notes for the user about the directory's content
-	found    bool     // it already had an experiment
+	found    bool     // the directory already had an experiment
 	parts    []string // files of parts whose runs are in trials.csv
 }
 
@@ -42,8 +42,8 @@ func openDirectory(path string, s *Study, until float64) (*directory, error) {
 	return d, nil
 }
 
-// abandoned is the age at which a temporary file is deleted. Younger ones may belong to processes
-// that are running single cells.
+// abandoned is the age from which a temporary file is deleted. Younger files may belong to
+// processes that run single cells.
 const abandoned = time.Hour
 
 func lockDirectory(path string) (*directory, error) {
@@ -109,7 +109,7 @@ func (d *directory) open(s *Study, until float64) error {
 
 // describe writes the manifest and the experiment file, before any results.
 func (d *directory) describe(s *Study) error {
-	texts, _ := s.Texts() // the others stay where they are
+	texts, _ := s.Texts() // files that the study names outside are not copied
 	for name, text := range texts {
 		path := filepath.Join(d.path, filepath.FromSlash(name))
 		if err := result.WriteFile(path, text); err != nil {
@@ -122,8 +122,8 @@ func (d *directory) describe(s *Study) error {
 	return d.manifest.write(d.path)
 }
 
-// Texts returns the files of a directory's experiment, by path with slashes, and the names of files
-// that are not in the directory but elsewhere on this machine.
+// Texts returns the files of a directory's experiment by path, with slashes. It also returns the
+// names of those files that are elsewhere on this machine.
 func (s *Study) Texts() (texts map[string][]byte, elsewhere []string) {
 	texts = map[string][]byte{documentFile: s.Document}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -173,7 +173,7 @@ func (d *directory) load() error {
 	return d.adopt()
 }
 
-// keep adds runs that were read. A run may occur twice if both have the same results.
+// keep adds runs that were read. A run may occur twice if both results are the same.
 func (d *directory) keep(path string, runs []*result.Trial) error {
 	for _, t := range runs {
 		before, again := d.runs[jobOf(t)]
@@ -209,7 +209,7 @@ func (d *directory) adopt() error {
 }
 
 // readCells reads the files of single cells in the order of their numbers, and returns their paths.
-// It skips an incomplete run at the end of a file: its part is missing.
+// It skips an incomplete run at the end of a file: the part then counts as missing.
 func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, err error) {
 	found, err := filepath.Glob(filepath.Join(dir, cellsFolder, "*.csv"))
 	if err != nil {
@@ -219,7 +219,7 @@ func readCells(dir string, m *Manifest) (runs []*result.Trial, paths []string, e
 	for _, path := range found {
 		list, err := m.partRuns(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // another process has merged it
+			continue // another process has merged the file
 		}
 		if err != nil {
 			return nil, nil, err
@@ -238,7 +238,7 @@ func (d *directory) removeParts() error {
 			errs = append(errs, err)
 		}
 	}
-	_ = os.Remove(filepath.Join(d.path, cellsFolder)) // fails if it has other files
+	_ = os.Remove(filepath.Join(d.path, cellsFolder)) // fails if the folder is not empty
 	return errors.Join(errs...)
 }
 
@@ -274,7 +274,6 @@ func (d *directory) finish() error {
 	return d.manifest.write(d.path)
 }
 
-// trialsText returns the content of a file of runs, in order.
 func trialsText(mark string, runs map[job]*result.Trial) []byte {
 	text := result.TrialsHeader()
 	for _, t := range inOrder(runs) {

@@ -1,5 +1,5 @@
-// Package lab runs experiments: the cells of a plan, several trials of each, on all cores. It
-// writes the results into a directory, prints and compares them, and checks expectations.
+// Package lab runs experiments: several trials of each cell of a plan, on all cores. It writes the
+// results into a directory, prints them, compares them, and checks expectations.
 //
 // study.go has the experiment, pool.go the workers, sweep.go the whole run, index.go the run of a
 // single cell for job schedulers. directory.go has the directory of results, manifest.go its
@@ -7,6 +7,6 @@
 // compare.go compares two directories. verdict.go checks the expectations against the runs,
 // verdict_cell.go evaluates their formulas, verdict_text.go formats the verdicts.
 //
-// A run depends only on the plan and its seed, never on other runs. So runs may end in any order,
-// and if a process was killed, another one completes its directory with the same results.
+// A run depends only on the plan and its seed, never on other runs. So runs may end in any order.
+// If a process is killed, another one completes the directory with the same results.
 package lab

@@ -25,12 +25,12 @@ const (
 // Drawing holds the options for drawing results.
 type Drawing struct {
 	Workers int
-	// Metrics are the columns of the table and of the figures of sweeps; nil: those of the
-	// experiment's file, or else the default ones.
+	// Metrics are the columns of the table and of the figures of sweeps; nil: the metrics that the
+	// experiment's file chooses, or else the default ones.
 	Metrics []result.Metric
-	// Style is the size and the font of the figures' files; the report uses the default style.
+	// Style is the size and the font of the figures in files. The report uses the default style.
 	Style figure.Style
-	// Judged are the verdicts on the runs; nil: the expectations were not checked.
+	// Judged has the verdicts on the runs; nil: the expectations were not checked.
 	Judged *Judged
 	// Other has the results of another simulator with the name OtherName; nil: no other simulator.
 	Other     *Results
@@ -56,8 +56,8 @@ func (r *Results) Draw(d Drawing) (report string, err error) {
 	return report, result.WriteFile(report, text.Bytes())
 }
 
-// Preview writes the report of the complete cells. The page reloads as long as cells are missing;
-// the notes describe those.
+// Preview writes the report of the complete cells. While cells are missing, the page reloads, and
+// its notes say which ones.
 func (r *Results) Preview(w io.Writer, notes []string) error {
 	judged, err := r.JudgeComplete()
 	if err != nil {
@@ -181,7 +181,7 @@ type drawing struct {
 	plot *figure.Plot
 }
 
-// drawAll draws plots into files, several at a time, and removes the files of earlier plots.
+// drawAll draws plots into files, several at a time. It removes the files of earlier plots.
 func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error {
 	folder := filepath.Join(r.Dir, plotsFolder)
 	for _, format := range figure.Formats {
@@ -234,8 +234,9 @@ func (r *Results) Plots() ([]string, error) {
 	return filepath.Glob(filepath.Join(r.Dir, plotsFolder, "*.svg"))
 }
 
-// repeat returns two commands that run the experiment again: one for any folder, or for the folder
-// in which the results were made, and one for the folder of the results. One of them may be empty.
+// repeat returns two commands that run the experiment again. The first one works in any folder, or
+// in the folder where the results were made. The second one works in the folder of the results.
+// Each may be empty.
 func (r *Results) repeat() (command, here string) {
 	const run, anew = "node lab run ", " --fresh"
 	if flags, ok := r.ofPreset(); ok {

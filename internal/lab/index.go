@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Part is the part of a sweep that one task of a batch system runs. If Of is 0, it is one cell;
-// otherwise the runs are divided into Of parts of about equal size, numbered from 0.
+// Part is the part of a sweep that one task of a batch system runs. If Of is 0, the part is one
+// cell. Otherwise the runs are divided into Of parts of about equal size, numbered from 0.
 type Part struct{ Number, Of int }
 
 // jobs returns the part's runs. All runs are ordered by cell and trial.
@@ -25,7 +25,6 @@ func (p Part) jobs(all []job) []job {
 	return all[p.Number*len(all)/p.Of : (p.Number+1)*len(all)/p.Of]
 }
 
-// file returns the name of the part's results in cellsFolder.
 func (p Part) file(cells int) string {
 	if p.Of == 0 {
 		return recordName(cells, p.Number) + ".csv"
@@ -48,7 +47,7 @@ func (p Part) check(s *Study) error {
 // Runs returns the number of runs of all cells.
 func (s *Study) Runs() int { return s.manifest().Total() }
 
-// Prepare creates or opens a directory for a study's results, and sets its number of trials. It
+// Prepare creates or opens a directory for a study's results, and sets the number of trials. It
 // runs nothing.
 func Prepare(dir string, s *Study) error {
 	m, err := shareDirectory(dir, s)
@@ -62,9 +61,9 @@ func Prepare(dir string, s *Study) error {
 	return d.describe(s)
 }
 
-// RunPart runs a part of a sweep, for a batch system whose machines share a directory. The results
-// have a file of their own, which appears when all runs of the part are done. Other processes may
-// run other parts, or the same one, at the same time.
+// RunPart runs a part of a sweep, for a batch system whose machines share a directory. The part's
+// results are in a separate file, which appears when all runs of the part are done. Other processes
+// may run other parts, or the same one, at the same time.
 func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error) {
 	if err := p.check(s); err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 	if err != nil {
 		return nil, err
 	}
-	// Another process may have replaced the directory's experiment.
+	// Another process may have replaced the experiment in the directory.
 	if _, err := shareDirectory(o.Dir, s); err != nil {
 		return nil, err
 	}
@@ -115,7 +114,6 @@ func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
 	return runs, err
 }
 
-// partRuns reads the complete runs in the file of a part.
 func (m *Manifest) partRuns(path string) ([]*result.Trial, error) {
 	text, err := files.Text(path, files.MaxData)
 	if err != nil {
@@ -135,7 +133,6 @@ func PartsDone(dir string, of int) (int, error) {
 	return len(paths), err
 }
 
-// shareDirectory creates or opens a directory for a study's results.
 func shareDirectory(dir string, s *Study) (*Manifest, error) {
 	old, err := readManifest(dir)
 	switch {

@@ -72,11 +72,11 @@ func (r *Results) JudgeComplete() (*Judged, error) {
 	return j, nil
 }
 
-// Tally counts verdicts. Own regressions count separately: they compare with earlier results of
-// this program, which does not show that either is right.
+// Tally counts verdicts. Own regressions count separately: they compare results with earlier ones
+// of this program, which does not show that either is right.
 type Tally struct{ Checks, Failed, Own, Changed int }
 
-// Tally counts the checks and what their cells show.
+// Tally counts the checks, and what their cells show.
 func (j *Judged) Tally() Tally {
 	var t Tally
 	for i := range j.Verdicts {
@@ -130,7 +130,7 @@ func (j *Judged) Failed() int {
 	return t.Failed + t.Changed
 }
 
-// Shown returns the verdicts as a person reads them.
+// Shown returns the verdicts in the form that is printed for people.
 func (j *Judged) Shown() []figure.Verdict {
 	if j == nil {
 		return nil
@@ -147,7 +147,7 @@ func (j *Judged) Shown() []figure.Verdict {
 	return out
 }
 
-// Print writes the verdicts as a table, and the own regressions as a second one. If failedOnly is
+// Print writes the verdicts as a table, and the own regressions as a second table. If failedOnly is
 // set, it writes only those that do not hold.
 func (j *Judged) Print(w io.Writer, failedOnly bool) error {
 	var b strings.Builder
@@ -206,4 +206,4 @@ func printVerdicts(b *strings.Builder, list []*Verdict) {
 	b.WriteString(t.String())
 }
 
-const sourceNote = 2 // the index of the source among a verdict's notes
+const sourceNote = 2 // index of the source among a verdict's notes

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-// Whether runs are in a directory or in memory, by one worker or by several, the verdicts are the
-// same.
+// The verdicts are the same whether runs are in a directory or in memory, and with one worker or
+// several.
 func TestJudge(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")
@@ -57,15 +57,15 @@ expect:
 	_, err = r.Judge(nil)
 	require.ErrorIs(t, err, lab.ErrIncomplete)
 
-	// Without a run of the first cell, only the other one is judged.
+	// If the first cell has no run, only the other cell is judged.
 	j, err = r.JudgeComplete()
 	require.NoError(t, err)
 	assert.Equal(t, "1 of 2 checks hold", j.Tally().String())
 	assert.Equal(t, "1 check holds", lab.Tally{Checks: 1}.String())
 }
 
-// The page of an experiment that is complete is its report. Before that it has the complete cells
-// alone, and writes nothing into the directory.
+// The page of a complete experiment is its report. Until then, the page has only the complete
+// cells, and writing it changes nothing in the directory.
 func TestPreview(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")
@@ -103,7 +103,8 @@ expect: [{value: utilisation(reno) < 2, source: s}, {value: utilisation(cubic) <
 	assert.NotContains(t, page, "1/3")
 }
 
-// A published value that differs is printed next to each of its rows, the reason once.
+// A published value that differs is printed next to each of its rows, and the reason is printed
+// once.
 func TestPublishedIsPrinted(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{

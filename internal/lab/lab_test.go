@@ -22,8 +22,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// study is a sweep of two algorithms whose runs take no time. Their results are drawn from a random
-// source with their seed.
+// study is a sweep of two algorithms whose runs take no time. The results are drawn from a random
+// source with the run's seed.
 func study(cells, trials int) *lab.Study {
 	s := &lab.Study{
 		Name: "drawn", About: "numbers out of a hat", Version: "1", Seed: 1, Mark: "3f0c9a11",
@@ -58,7 +58,7 @@ func drawn(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *re
 	return t, &result.Record{Title: fmt.Sprint("cell ", cell.Index)}, nil
 }
 
-// files are the texts of a directory's files that do not differ between machines.
+// files returns the contents of those files in a directory that are the same on all machines.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -104,8 +104,8 @@ func TestTheOrderOfRunsDoesNotShow(t *testing.T) {
 	assert.NotEqual(t, a.Hash(), b.Hash())
 }
 
-// After a writer was stopped at any point, the next one runs only the missing trials and gets the
-// same results.
+// If a writer stops at any point, the next one runs only the missing trials, and the results are
+// the same.
 func TestResume(t *testing.T) {
 	whole := t.TempDir()
 	_, err := lab.Run(t.Context(), study(3, 3), lab.Options{Dir: whole, Workers: 2, Records: 1})
@@ -185,7 +185,7 @@ func TestADirectoryOfAnotherExperiment(t *testing.T) {
 		require.ErrorIs(t, err, lab.ErrOther)
 		assert.Equal(t, before, files(t, dir), "nothing was touched")
 	}
-	// A file of results alone is also recognized as another experiment's.
+	// A directory with results only is also recognized as that of another experiment.
 	require.NoError(t, os.Remove(filepath.Join(dir, "run.json")))
 	s := study(1, 1)
 	s.Mark = "ffffffff"
@@ -219,7 +219,7 @@ func TestResultsThatCannotBe(t *testing.T) {
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
 	require.ErrorContains(t, err, "trials.csv:2: not a file of results: 2 fields: must be")
 	require.ErrorContains(t, err, "start again with `node lab run --fresh`")
-	// The same twice is the same.
+	// Reading the same run twice changes nothing.
 	require.NoError(t, os.WriteFile(path, []byte(string(text)+strings.Join(lines[1:4], "")), 0o600))
 	_, err = lab.Run(t.Context(), study(2, 2), lab.Options{Dir: dir})
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestResultsThatCannotBe(t *testing.T) {
 	assert.Equal(t, string(text), string(again))
 }
 
-// Machines that run one cell each get the same results as one machine that runs all cells.
+// Machines that each run one cell get the same results as one machine that runs all cells.
 func TestSingleCells(t *testing.T) {
 	whole, dir := t.TempDir(), t.TempDir()
 	_, err := lab.Run(t.Context(), study(4, 3), lab.Options{Dir: whole, Records: 4})
@@ -311,7 +311,7 @@ func TestWhatIsDoneStays(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A repeated trial with another result than the stored one is an error.
+// A repeated trial whose result differs from the stored one is an error.
 func TestRunsThatDiffer(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(1, 1), lab.Options{Dir: dir})
@@ -330,7 +330,7 @@ func TestUntil(t *testing.T) {
 	s := study(2, 200)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		r, record2, err := drawn(cell, trial, o)
-		if cell.Index == 1 { // has no spread
+		if cell.Index == 1 { // one run has no spread
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1
 		}
 		return r, record2, err

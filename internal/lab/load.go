@@ -24,12 +24,12 @@ import (
 type Request struct {
 	// Experiment is the name of a preset, a file, or a directory of results.
 	Experiment string
-	// Changes are made to the file, in their order.
+	// Changes are made to the file, in the given order.
 	Changes []Change
 	// Version is the program's version. Results of another version cannot be continued.
 	Version string
-	// Real also runs each cell in real time, RealTrials times (0: once), with these Processes. A
-	// directory with such results continues in the same way.
+	// Real also runs each cell in real time, RealTrials times (0: once), with these Processes. If a
+	// directory has such results, its experiment always runs this way.
 	Real       bool
 	RealTrials int
 	Processes  emulation.Options
@@ -41,7 +41,7 @@ type Request struct {
 // Change is one change of an experiment file, KEY=VALUE or KEY=VALUE,VALUE,….
 type Change struct {
 	Sweep bool
-	// Netem and Mahimahi change the path: Text has the arguments of tc-netem(8) or a mahimahi
+	// Netem and Mahimahi change the path: Text then has the arguments of tc-netem(8), or a mahimahi
 	// command line.
 	Netem, Mahimahi bool
 	Text            string
@@ -106,7 +106,7 @@ func Load(q Request) (*Study, error) {
 	return s, nil
 }
 
-// markOf returns a short digest of texts and their lengths.
+// markOf returns a short digest of texts and of their lengths.
 func markOf(texts ...string) string {
 	const length = 6
 	h := sha256.New()
@@ -124,7 +124,7 @@ func (s *Study) filesText() string {
 	return b.String()
 }
 
-// essence returns a resolved document without the keys that do not affect a run: the number of
+// essence returns a resolved document without the keys that do not affect runs: the number of
 // trials, the description, the chosen metrics and the expectations.
 func essence(document []byte) []byte {
 	var out []byte
@@ -151,10 +151,10 @@ func (q *Request) play(
 }
 
 type origin struct {
-	name   string // for errors
+	name   string // name in errors
 	text   []byte
-	folder string // base of the relative names of its files; empty: the current directory
-	dir    string // directory of results
+	folder string // folder to which file names are relative; empty: the current directory
+	dir    string // directory of results, if there is one
 }
 
 func (o *origin) read(name string) ([]byte, error) {
@@ -196,9 +196,9 @@ func findAgain(dir string) (*origin, error) {
 	return &origin{path, text, filepath.Join(dir, filesFolder), dir}, err
 }
 
-// Place returns the default directory for a study's results: the one it was read from, or lab/NAME,
-// or lab/NAME-PLAN if lab/NAME has the results of another experiment. stale is set if it has
-// results of an unpublished build, which cannot be reproduced.
+// Place returns the default directory for a study's results: the directory from which the study was
+// read, or lab/NAME, or lab/NAME-PLAN if lab/NAME has the results of another experiment. stale is
+// set if the directory has results of an unpublished build, which cannot be reproduced.
 func Place(s *Study) (dir string, stale bool) {
 	if s.Dir != "" {
 		return s.Dir, false
@@ -216,11 +216,11 @@ func Place(s *Study) (dir string, stale bool) {
 		strings.Contains(m.Version, Unpublished)
 }
 
-// Unpublished is part of the version of builds from uncommitted sources.
+// Unpublished is a part of the version of all builds from uncommitted sources.
 const Unpublished = " build "
 
-// Clear removes a study's results from a directory, even if the experiment has changed, and nothing
-// else.
+// Clear removes a study's results from a directory, even if the experiment has changed. It removes
+// nothing else.
 func Clear(dir string) error {
 	if _, err := readManifest(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -69,7 +69,7 @@ func TestMarks(t *testing.T) {
 	assert.Equal(t, load(t, file).Plan, other.Plan)
 }
 
-// One algorithm for all flows is one for those that are swept over algorithms.
+// Setting one algorithm for all flows also ends a sweep over algorithms.
 func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
 	s := load(t, "cubic-reno-buffer", lab.Change{Text: "flows.*.cc=tahoe"})
 	assert.Len(t, s.Cells, 4)
@@ -78,7 +78,7 @@ func TestAChangeOfAllFlowsEndsASweep(t *testing.T) {
 	}
 }
 
-// A directory of results has everything that its experiment needs.
+// A directory of results contains everything that its experiment needs.
 func TestADirectoryIsAnExperiment(t *testing.T) {
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "short.yaml"), filepath.Join(folder, "dir")

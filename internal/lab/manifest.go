@@ -113,7 +113,6 @@ func (m *Manifest) write(dir string) error {
 	return result.WriteFile(filepath.Join(dir, manifestFile), append(text, '\n'))
 }
 
-// jobs returns all runs of a sweep, in the order of trials.csv.
 func (m *Manifest) jobs() (all []job) {
 	for cell := range m.Cells {
 		for trial := range m.Cells[cell].Trials {

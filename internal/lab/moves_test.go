@@ -21,13 +21,14 @@ type outcome struct {
 	*result.Trial
 }
 
-// of plays a preset with changes: KEY=VALUE, or OLD -> NEW of its text.
+// of runs a preset with changes: KEY=VALUE, or OLD -> NEW in its text.
 func of(t *testing.T, name string, changes ...string) outcome {
 	t.Helper()
 	testenv.NeedLong(t)
 	p, ok := lab.FindPreset(name)
 	require.True(t, ok, name)
-	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n") // some name cells that the changes remove
+	// without expectations, because some of them name cells that the changes remove
+	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n")
 	text += "\n"
 	for _, c := range changes {
 		if before, after, ok := strings.Cut(c, " -> "); ok {
@@ -49,7 +50,7 @@ func of(t *testing.T, name string, changes ...string) outcome {
 	return outcome{t, trial}
 }
 
-// its is a metric of the run or of its first flow.
+// its returns a metric of the run, or of the run's first flow.
 func (o outcome) its(m result.Metric) float64 {
 	o.t.Helper()
 	if v, ok := o.Whole[m]; ok {
@@ -60,8 +61,8 @@ func (o outcome) its(m result.Metric) float64 {
 	return v
 }
 
-// Founding document 000: what the fence sends follows its closed form, whatever the loss and the
-// size of packets, which decides how many there are.
+// Founding document 000: the number of packets that the fence sends follows the closed form, for
+// any loss and any packet size. The packet size determines how many packets the data needs.
 func TestTheFenceMovesWithItsFormula(t *testing.T) {
 	const fence = "flows.0.rcp.classic_window=off"
 	closed := func(o outcome, p float64) float64 {
@@ -73,15 +74,15 @@ func TestTheFenceMovesWithItsFormula(t *testing.T) {
 	}
 	whole, small := of(t, "fence", fence), of(t, "fence", fence, "flows.0.rcp.packet_size=64")
 	assert.InEpsilon(t, closed(small, .1), small.its(result.ClientSent), .05)
-	// 1000 pieces of 300 bytes on average, and what remains of each.
+	// 1000 pieces of 300 bytes on average, plus the last packet of each piece
 	assert.InDelta(t, 300_000/64+500, small.its(result.ClientPackets), 200)
 	assert.NotEqual(t, whole.Hash, of(t, "fence", fence, "seed=2").Hash)
 	slow := of(t, "fence", fence, "flows.0.rcp.tick=20ms")
 	assert.InEpsilon(t, slow.its(result.Completion)/.02, slow.its(result.ClientAcks), .02)
 }
 
-// Founding document 002, corrected: windows grow by a segment a round trip, are as long as loss
-// lets them, and their round trips are as long as the queue.
+// Founding document 002, corrected: windows grow by one segment per round trip, the loss limits
+// their size, and the queue determines their round trips.
 func TestTheNotebookMovesWithItsFormulas(t *testing.T) {
 	low := func(changes ...string) outcome {
 		return of(t, "tahoe-low", append(changes, "flows.0.cc=tahoe", "duration=60s")...)
@@ -110,8 +111,8 @@ func TestTheNotebookMovesWithItsFormulas(t *testing.T) {
 	}
 }
 
-// Founding document 002, as published: a window that fits is delivered once a round trip, of 80
-// bytes each, and a loss costs.
+// Founding document 002, as published: a window that fits delivers segments of 80 bytes once per
+// round trip, and a loss reduces that.
 func TestThePublishedNotebookMovesToo(t *testing.T) {
 	fixed := func(changes ...string) outcome {
 		return of(t, "fixed-1000-published", append(changes, "duration=20s")...)
@@ -132,8 +133,8 @@ func TestThePublishedNotebookMovesToo(t *testing.T) {
 		1.3*clean.its(result.CwndMax))
 }
 
-// Founding document 003: packets are as many as the payload makes of the objects, each sent until
-// it arrives, and TCP takes what the link's rate gives.
+// Founding document 003: the payload size determines the number of packets, each is sent until it
+// arrives, and TCP takes the time that follows from the link's rate.
 func TestObjectsMoveWithTheirFormulas(t *testing.T) {
 	const bytes = 10 * (9998 + 999651)
 	pieces := func(payload int) float64 {
@@ -160,8 +161,9 @@ func TestObjectsMoveWithTheirFormulas(t *testing.T) {
 	assert.NotEqual(t, a.Hash, of(t, "rdt-loss", "path.down.loss=5%", "seed=2").Hash)
 }
 
-// Founding documents 001 and 004: the time of a file follows from the link's rate, the headers, and
-// the window of 65,535 bytes. With random loss it follows the square root of the loss.
+// Founding documents 001 and 004: the transfer time of a file follows from the link's rate, the
+// headers, and the window of 65,535 bytes. With random loss, the time grows with the square root of
+// the loss.
 func TestFilesMoveWithTheirFormulas(t *testing.T) {
 	clean := func(changes ...string) outcome {
 		return of(t, "files-clean", append(changes, "flows.0.size=5185067B", "flows.0.cc=reno")...)

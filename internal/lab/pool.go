@@ -19,8 +19,8 @@ type outcome struct {
 // worker runs a job. The shelf belongs to its goroutine.
 type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
 
-// work runs jobs with several workers, in approximately the given order, and calls done with each
-// result, one call at a time, in any order. It returns at the first error or when ctx ends; it
+// work runs jobs with several workers, in approximately the given order. It calls done with each
+// result, one call at a time and in any order. It returns at the first error or when ctx ends, and
 // drops the results of jobs that are still running.
 func work(
 	ctx context.Context, jobs []job, workers int, do worker, done func(job, *result.Trial) error,

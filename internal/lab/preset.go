@@ -15,7 +15,7 @@ import (
 //go:embed presets
 var presetFiles embed.FS
 
-// presetGroups are the folders of files, in the order of the list, with their titles.
+// presetGroups are the folders of preset files with their titles, in the order of the list.
 var presetGroups = []PresetGroup{
 	{Folder: "basics", Title: "Congestion control"},
 	{Folder: "fence", Title: "The sliding fence (founding document 000)"},
@@ -65,7 +65,7 @@ func PresetGroups() []PresetGroup {
 	return out
 }
 
-// byNumber compares names, and numbers in them by value.
+// byNumber compares names. It compares numbers in them by value.
 func byNumber(a, b Preset) int {
 	head := func(s string) (text string, number int) {
 		i := strings.LastIndexByte(s, '-') + 1
@@ -121,7 +121,7 @@ func PresetFamily(text string) []string {
 	})
 }
 
-// PresetFamilies returns the prefixes that several names share, in the order of the list.
+// PresetFamilies returns the prefixes that several names have in common, in the order of the list.
 func PresetFamilies() []string {
 	var out []string
 	count := map[string]int{}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The loader reads what a run leaves, without pandas, which it needs only for its frames.
+// The Python loader reads a run's results without pandas. It needs pandas only for data frames.
 func TestPythonLoadsResults(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

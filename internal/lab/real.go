@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// addReal adds a cell of real time after each cell of a study, if all of them support real time.
+// addReal adds a cell in real time after each cell of a study, if all cells can run in real time.
 func (s *Study) addReal(q *Request, f *plan.File) error {
 	both := make([]plan.Cell, 0, 2*len(s.Cells))
 	for i := range s.Cells {
@@ -51,7 +51,6 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 	return nil
 }
 
-// onlyVirtual returns an error if a study needs --real.
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
 		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
@@ -70,7 +69,7 @@ type realOnlyError struct{ error }
 // Unwrap implements errors.Is and errors.As.
 func (r *realOnlyError) Unwrap() []error { return []error{r.error, ErrRealOnly} }
 
-// hasReal reports whether a directory has results of real time; false if dir is empty.
+// hasReal reports whether a directory has results in real time. It returns false if dir is empty.
 func hasReal(dir string) bool {
 	if dir == "" {
 		return false
@@ -79,7 +78,7 @@ func hasReal(dir string) bool {
 	return err == nil && m.Real
 }
 
-// virtualOf returns the cells and runs of virtual time, numbered as without those of real time.
+// virtualOf returns the cells and runs in virtual time, numbered as if there were no others.
 func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
 	[]plan.Cell, []*result.Trial,
 ) {
@@ -105,7 +104,8 @@ func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
 	return only, list
 }
 
-// split separates jobs of virtual time from those of real time, which run alone on the machine.
+// split separates jobs in virtual time from those in real time, which need the machine for
+// themselves.
 func (s *Study) split(jobs []job) (virtual, live []job) {
 	for _, j := range jobs {
 		if s.isReal(j.cell) {
@@ -117,7 +117,7 @@ func (s *Study) split(jobs []job) (virtual, live []job) {
 	return virtual, live
 }
 
-// workReal runs jobs of real time, one after the other. When ctx ends, it stops the current job and
+// workReal runs jobs in real time, one after the other. When ctx ends, it stops the current job and
 // returns ctx's cause.
 func workReal(ctx context.Context, s *Study, jobs []job, o Options,
 	done func(job, *result.Trial) error,
@@ -144,7 +144,7 @@ func workReal(ctx context.Context, s *Study, jobs []job, o Options,
 	return nil
 }
 
-// announce prints the number of jobs of real time and their maximum duration.
+// announce prints the number of jobs in real time and their maximum total duration.
 func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) error) error {
 	if len(jobs) == 0 || tell == nil {
 		return nil
@@ -166,7 +166,7 @@ var besides = []result.Metric{
 }
 
 // printReal compares the runs in real time with those in virtual time, and reports whether they
-// kept time.
+// were on time.
 func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	if metrics == nil {
 		metrics = besides
@@ -184,8 +184,8 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 }
 
-// besideTable compares the runs with those in real time, or with those of another simulator; nil if
-// there are no others.
+// besideTable compares the runs with those in real time, or with those of another simulator. It
+// returns nil if there are no others.
 func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	out := &figure.Plain{Title: "Real time beside virtual time"}
 	list, before, after := r.Beside(), "virtual", "real"
@@ -215,8 +215,8 @@ func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	return out, nil
 }
 
-// besideSection draws a cell's first run and the same run in real time, or of another simulator, in
-// one figure each; nil if a record is missing.
+// besideSection draws a cell's first run and the same run in real time, or in another simulator, in
+// the same figures. It returns nil if a record is missing.
 func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 	names, other, at := [2]string{"virtual", "real"}, r, cell+1
 	switch {
@@ -241,8 +241,8 @@ func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 	return nil, err
 }
 
-// theory sets the theoretical values of cells of both clocks from the verdicts, which are from
-// virtual time.
+// theory sets the theoretical values of the cells in both clocks. The values come from the
+// verdicts, which are from virtual time.
 func (r *Results) theory(j *Judged, cells []figure.Cell) {
 	if !r.Real {
 		j.theory(cells)
@@ -268,15 +268,14 @@ func (r *Results) clockName(cell int) string {
 	return "real"
 }
 
-// isLate reports whether a run in real time was late.
 func isLate(runs []*result.Trial) bool {
 	return slices.ContainsFunc(runs, func(t *result.Trial) bool {
 		return t.Clock == result.LateTime
 	})
 }
 
-// Timings describes how the runs of each cell of real time kept time, and reports whether all did.
-// If not, it begins with what is still valid.
+// Timings describes the lateness of the runs in each cell in real time, and reports whether all
+// were on time. If not, the text begins with what is still valid.
 func (r *Results) Timings() (lines []string, kept bool) {
 	kept = true
 	for i := range r.Cells {
@@ -299,7 +298,7 @@ func (r *Results) Timings() (lines []string, kept bool) {
 	return lines, kept
 }
 
-// timing describes how the runs of a cell kept time; empty for a cell of virtual time.
+// timing describes the lateness of the runs of a cell; empty for a cell in virtual time.
 func (r *Results) timing(cell int) string {
 	runs := r.runsOf(cell)
 	if !r.Real || !isReal(cell) || len(runs) == 0 {

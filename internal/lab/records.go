@@ -64,11 +64,12 @@ func writeLogs(dir, name string, r *result.Record) error {
 
 const (
 	capturesFolder = "captures"
-	// smallBytes is the limit on the data of all flows for a run to be captured by default.
+	// smallBytes is the limit up to which a run is captured by default, for the data of all its
+	// flows.
 	smallBytes = 2 << 20
 )
 
-// captures are the capture files of one run. Each gets its name when it is complete.
+// captures are the capture files of one run. Each file gets its final name when it is complete.
 type captures struct {
 	dir, prefix string
 	files       map[string]*os.File
@@ -108,8 +109,8 @@ func (c *captures) close(whole bool) error {
 	return err
 }
 
-// captured reports whether a cell's first trial is captured: on request, or if its flows send
-// little data.
+// captured reports whether to capture a cell's first trial: on request, or if its flows send little
+// data.
 func (o *Options) captured(cell *plan.Cell) bool {
 	if o.Pcap || cell.Index >= o.Records {
 		return o.Pcap
@@ -125,7 +126,6 @@ func (o *Options) captured(cell *plan.Cell) bool {
 	return total <= smallBytes
 }
 
-// hasCaptures reports whether a cell's captures exist.
 func hasCaptures(dir, record string, flows int) bool {
 	for flow := range flows {
 		if _, err := os.Stat(capturePath(dir, record, flow, false)); err != nil {

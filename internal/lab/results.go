@@ -19,7 +19,7 @@ type Results struct {
 	Dir string
 	// Runs are in the order of their cells and trials.
 	Runs []*result.Trial
-	// File is the path of the file with the numbers in Dir.
+	// File is the path of the file in Dir with the numbers.
 	File string
 	// Ran is the number of new runs.
 	Ran int
@@ -27,7 +27,7 @@ type Results struct {
 	Notes []string
 }
 
-// newResults selects the runs that belong to the manifest. runs are sorted.
+// newResults selects the runs that belong to the manifest. The given runs are sorted.
 func newResults(dir string, m *Manifest, runs []*result.Trial) *Results {
 	r := &Results{Manifest: m, Dir: dir, File: summaryFile}
 	for _, t := range runs {
@@ -84,7 +84,7 @@ func (r *Results) Missing() (cells []int, runs int) {
 	return cells, runs
 }
 
-// Total is the number of runs of all cells.
+// Total returns the number of runs of all cells.
 func (m *Manifest) Total() int { return len(m.jobs()) }
 
 func (r *Results) complete() *Results {
@@ -111,10 +111,10 @@ func (r *Results) MissingParts(of int) (parts []int) {
 	return parts
 }
 
-// Hash is the digest of all runs, in their order.
+// Hash returns the digest of all runs, in their order.
 func (r *Results) Hash() string { return hashOf(r.Runs) }
 
-// Groups returns the groups by cell: the flows in order, then the whole run.
+// Groups returns the groups by cell: first the flows in order, then the whole run.
 func (r *Results) Groups() []result.Group {
 	var out []result.Group
 	for cell := range r.Cells {
@@ -131,7 +131,6 @@ func (r *Results) rows(all bool) []result.Group {
 	return out
 }
 
-// unfinishedNote describes the first run that did not finish; empty if all finished.
 func unfinishedNote(g *result.Group) string {
 	if g.Finished == g.N {
 		return ""

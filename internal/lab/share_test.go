@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// runParts runs the parts of a study with one run each.
+// runParts runs parts of a study; each part has one run.
 func runParts(t *testing.T, s *lab.Study, dir string, parts ...int) {
 	t.Helper()
 	for _, n := range parts {
@@ -24,14 +24,14 @@ func runParts(t *testing.T, s *lab.Study, dir string, parts ...int) {
 	}
 }
 
-// Merging removes the files whose runs it has, and nothing that another process writes there.
+// Merge removes the files whose runs it has read, and no file that another process writes there.
 func TestMergeRemovesOnlyWhatItRead(t *testing.T) {
 	dir := t.TempDir()
 	runParts(t, study(1, 3), dir, 0, 1, 2)
 	cells := filepath.Join(dir, "cells")
 	other := filepath.Join(cells, ".part-part-1-of-3.csv-77")
 	require.NoError(t, os.WriteFile(other, []byte("half"), 0o600))
-	// Another process removed this one after it was listed.
+	// Another process removed this file after it was listed.
 	require.NoError(t, os.Symlink("gone", filepath.Join(cells, "part-9-of-9.csv")))
 	r, err := lab.Merge(dir)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestMergeRemovesOnlyWhatItRead(t *testing.T) {
 	assert.NoDirExists(t, cells)
 }
 
-// A directory that is prepared for more trials has them, and the runs that it had.
+// After a directory is prepared for more trials, it still has its earlier runs.
 func TestPrepareTakesMoreTrials(t *testing.T) {
 	dir := t.TempDir()
 	_, err := lab.Run(t.Context(), study(2, 1), lab.Options{Dir: dir})
@@ -63,8 +63,8 @@ func TestPrepareTakesMoreTrials(t *testing.T) {
 	assert.Len(t, r.Runs, 2)
 }
 
-// A file that is cut off anywhere is never read as more runs than are whole in it: the part is
-// missing, and runs again to the same bytes.
+// A file that is cut off at any point yields only its complete runs. The part counts as missing,
+// and running it again results in the same bytes.
 func TestAPartThatIsCutOffIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "cells", "part-0-of-1.csv")
@@ -97,8 +97,8 @@ func TestAPartThatIsCutOffIsMissing(t *testing.T) {
 	}
 }
 
-// While a part runs, its directory gets the experiment of another version of the program: the part
-// writes nothing there.
+// While a part runs, another version of the program replaces the experiment in the directory. The
+// part then writes nothing there.
 func TestAPartOfAnotherVersionWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := study(1, 1)
@@ -115,7 +115,7 @@ func TestAPartOfAnotherVersionWritesNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(dir, "cells"))
 }
 
-// A run that fails does not remove a directory that was made for others.
+// A run that fails does not remove a directory that was prepared before.
 func TestAFailedRunKeepsAPreparedDirectory(t *testing.T) {
 	s := study(1, 1)
 	s.Play = func(*plan.Cell, int, simulation.Options) (*result.Trial, *result.Record, error) {

@@ -21,22 +21,23 @@ type Study struct {
 	// Version is the program's version.
 	Version string
 	Seed    uint64
-	Metrics []result.Metric // metrics of its table; nil: the most informative ones
+	Metrics []result.Metric // metrics of the table; nil: the most informative ones
 	Cells   []plan.Cell
 	// Notes describe parts of the file that the changes have removed.
 	Notes []string
 	// Document is the file with all changes. Files are the files that it names.
 	Document []byte
 	Files    map[string][]byte
-	// Dir is the directory of results from which the experiment was read; empty: another source.
+	// Dir is the directory of results from which the experiment was read. It is empty if there is
+	// none.
 	Dir string
 	// Mark identifies everything that affects the results: results with another mark belong to
-	// another experiment. Plan is the same without the program's version.
+	// another experiment. Plan is the same, but does not include the program's version.
 	Mark, Plan string
 	// Play runs one trial of one cell. It must be safe for concurrent use.
 	Play Player
-	// Real runs the cells of real time; nil if the study has none. Otherwise every second cell is
-	// in real time and repeats the previous one, which is in virtual time.
+	// Real runs the cells in real time; nil if the study has none. Otherwise every second cell is
+	// in real time, and repeats the cell before it, which is in virtual time.
 	Real RealPlayer
 }
 
@@ -73,8 +74,8 @@ func usage(format string, args ...any) error { return &usageError{fmt.Errorf(for
 func (e *usageError) Error() string   { return e.cause.Error() }
 func (e *usageError) Unwrap() []error { return []error{e.cause, ErrUsage} }
 
-// PlayedBy returns the study for another simulator. Its name and version mark the results, so that
-// they cannot be mistaken for the laboratory's own.
+// PlayedBy returns the study for another simulator. The simulator's name and version mark the
+// results, so that they cannot be mistaken for the laboratory's own.
 func (s *Study) PlayedBy(name string, play Player) *Study {
 	other := *s
 	other.Play = play
@@ -87,8 +88,8 @@ type job struct{ cell, trial int }
 
 func (j job) String() string { return fmt.Sprintf("trial %d of cell %d", j.trial, j.cell) }
 
-// byTrial returns the jobs of a number of cells: the first trials of all cells, which share their
-// random draws, then the second ones.
+// byTrial returns the jobs of a number of cells: the first trials of all cells, which have the same
+// random draws, then the second ones, and so on.
 func byTrial(cells int, trials func(cell int) int) (jobs []job) {
 	for trial, more := 0, true; more; trial++ {
 		more = false

@@ -8,9 +8,9 @@ import (
 )
 
 // summaryHeader names the columns of summary.csv. n is the number of runs of the cell, finished the
-// number that finished, measured the number with a value. The mean is present if all values are
-// finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the interquartile range. An
-// empty median means that half of the runs have no value.
+// number of those that finished, and measured the number of those with a value. The mean is present
+// if all values are finite. ci_lo and ci_hi are the bounds of its 95 % interval, iqr is the
+// interquartile range. An empty median means that half of the runs have no value.
 const summaryHeader = "cell,settings,flow,label,metric,unit,n,finished,measured," +
 	"mean,sd,ci_lo,ci_hi,median,iqr,min,max\n"
 
@@ -60,7 +60,7 @@ type Report struct {
 type ReportCell struct {
 	Cell int               `json:"cell"`
 	Set  map[string]string `json:"set,omitempty"`
-	// Real means that the runs were in real time. Timing describes how they kept time.
+	// Real means that the runs were in real time. Timing describes their lateness.
 	Real   bool         `json:"real,omitempty"`
 	Timing string       `json:"timing,omitempty"`
 	Flows  []ReportPart `json:"flows"`
@@ -77,8 +77,8 @@ type ReportPart struct {
 	Metrics  map[result.Metric]ReportNumber `json:"metrics"`
 }
 
-// ReportNumber is one metric. A value that is not defined is null; a median is null if half of the
-// runs did not reach a number.
+// ReportNumber is one metric. A value that is not defined is null. The median is null if half of
+// the runs have no value.
 type ReportNumber struct {
 	Unit     result.Unit `json:"unit,omitempty"`
 	Measured int         `json:"measured"`
@@ -128,7 +128,6 @@ func (r *Results) Report() *Report {
 	return out
 }
 
-// number returns nil for NaN and infinity.
 func number(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

@@ -16,21 +16,21 @@ import (
 // Options are the options of running any study.
 type Options struct {
 	Dir     string
-	Workers int // parallel runs; 0: one
+	Workers int // number of parallel runs; 0: one
 	// Records is the number of cells, from the first, whose first trial is recorded.
 	Records int
-	// Pcap captures the first trial of each cell, at all hosts. Without it, those that are recorded
-	// and send little data are captured.
+	// Pcap captures the first trial of each cell, at all hosts. Otherwise only recorded trials that
+	// send little data are captured.
 	Pcap bool
-	// Until, if positive, adds trials to each cell until the interval of each flow's main metric,
-	// as a share of the mean, is at most this wide, up to Trials. Zero means the value of the
-	// directory's first run, or else the same as a negative value: all Trials.
+	// Until, if positive, adds trials to each cell, up to Trials. It stops when the interval of
+	// each flow's main metric, as a share of the mean, is at most this wide. A negative value runs
+	// all Trials. Zero means the value of the directory's first run, or else all Trials.
 	Until float64
-	// Progress is called with the numbers of complete runs and of all runs, first with the existing
-	// ones; it may be nil.
+	// Run calls Progress with the numbers of complete runs and of all runs, first with the existing
+	// ones. Progress may be nil.
 	Progress func(done, of int)
-	// Real is called before anything starts, with the number of runs in real time and their maximum
-	// duration. If it returns an error, nothing starts. It may be nil.
+	// Run calls Real before anything starts, with the number of runs in real time and their maximum
+	// duration. If Real returns an error, nothing starts. Real may be nil.
 	Real func(runs int, most time.Duration) error
 }
 
@@ -49,11 +49,11 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		if err != nil && ctx.Err() == nil && len(d.runs) == 0 && !d.found {
 			err = errors.Join(err, Clear(o.Dir)) // no run was possible
 			_ = os.Remove(filepath.Join(o.Dir, lockFile))
-			_ = os.Remove(o.Dir) // fails if it has other files
+			_ = os.Remove(o.Dir) // fails if the directory has other files
 		}
 	}()
 	if s.Real != nil {
-		o.Records *= 2 // one for each clock
+		o.Records *= 2 // one record for each clock
 	}
 	w := &sweep{study: s, options: o, dir: d}
 	if o.Until > 0 {
@@ -103,8 +103,8 @@ func (w *sweep) run(ctx context.Context) error {
 	})
 }
 
-// execute runs jobs, those in real time last, and passes each run to take. The progress counts the
-// other runs of the total as done.
+// execute runs jobs, those in real time last, and passes each run to take. The progress counts all
+// other runs as done.
 func (s *Study) execute(
 	ctx context.Context, o Options, jobs []job, total int, take func(job, *result.Trial) error,
 ) error {
@@ -132,14 +132,13 @@ func (s *Study) execute(
 	return workReal(ctx, s, later, o, played)
 }
 
-// recordsMissing returns first trials that were run, but without the requested records and
-// captures.
+// recordsMissing returns the first trials that were run without the requested records and captures.
 func (w *sweep) recordsMissing() []job {
 	var jobs []job
 	for i := range w.study.Cells {
 		cell, j := &w.study.Cells[i], job{i, 0}
 		if w.dir.runs[j] == nil || w.study.isReal(i) {
-			continue // a repeated run in real time has another result
+			continue // in real time, a repeated run would have another result
 		}
 		name := recordName(len(w.study.Cells), i)
 		if i < w.options.Records && !hasRecord(w.dir.path, name) ||
@@ -150,8 +149,8 @@ func (w *sweep) recordsMissing() []job {
 	return jobs
 }
 
-// sameAgain returns the error for a run whose repeated result differs: either another program ran
-// it, or the program is not deterministic.
+// sameAgain returns the error for a run whose repeated result differs: either another program made
+// the first result, or the program is not deterministic.
 func sameAgain(before, t *result.Trial) error {
 	if before.Hash == t.Hash {
 		return nil
@@ -178,7 +177,7 @@ func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Tri
 	return t, keepRecord(o.Dir, name, record)
 }
 
-// keepRecord writes the files of a record. The record exists once its last file exists.
+// keepRecord writes the files of a record. The record is complete once its last file exists.
 func keepRecord(dir, name string, record *result.Record) error {
 	if record == nil {
 		return nil

@@ -20,8 +20,8 @@ const (
 	maxRows    = 100
 )
 
-// usual lists the metrics of tables, the most important first; the others are in summary.csv.
-// The metrics of a run are in its flow's row if there is only one flow.
+// usual lists the metrics of tables, the most important first; the others are in summary.csv. If a
+// run has only one flow, the flow's row also has the metrics of the run.
 var usual = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.NotebookThroughput,
 	result.NotebookDuplicates, result.Goodput, result.RTTMean, result.Utilisation,
@@ -30,8 +30,8 @@ var usual = []result.Metric{
 
 // Shown selects the content of a table.
 type Shown struct {
-	// Metrics are the columns; nil: those that the experiment's file chooses, or else the default
-	// ones, as many as fit.
+	// Metrics are the columns; nil: those that the experiment's file chooses, or as many of the
+	// default ones as fit.
 	Metrics []result.Metric
 	// All adds a row for each flow even if there are many, instead of summarizing them.
 	All bool
@@ -39,8 +39,8 @@ type Shown struct {
 	LaTeX bool
 }
 
-// Print writes one table with a row for each flow of each cell: means with their intervals, or
-// medians if runs did not finish.
+// Print writes one table with a row for each flow of each cell. It shows means with their
+// intervals, or medians if some runs did not finish.
 func (r *Results) Print(w io.Writer, s Shown) error {
 	var b strings.Builder
 	all, metrics := r.rows(s.All), s.Metrics
@@ -89,7 +89,7 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 		}
 		t.Add(c)
 	}
-	once := func(head string, text func(cell int) string) { // in the first row of each cell
+	once := func(head string, text func(cell int) string) { // only in the first row of each cell
 		last := -1
 		add([2]string{"", head}, true, func(g *result.Group) string {
 			if g.Cell == last {
@@ -168,7 +168,7 @@ func (r *Results) shortKey(i int) string {
 	return figure.ShortKey(set[i].Key, others)
 }
 
-// addUsual adds default metrics that are informative, as many as fit.
+// addUsual adds as many informative default metrics as fit.
 func (r *Results) addUsual(t *table.Table, rows []result.Group) {
 	for _, m := range usual {
 		c, silent := metricColumn(rows, m)
@@ -229,7 +229,7 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxTold limits the rows with an explanation of unfinished runs.
+// maxTold limits the number of rows with an explanation of unfinished runs.
 const maxTold = 5
 
 func (r *Results) setText(set []plan.Setting) string {
@@ -240,8 +240,9 @@ func (r *Results) setText(set []plan.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// metricColumn is a metric's column. Its unit suits the numbers, and all have the same decimals
-// unless some are many times larger. silent means that the metric is not informative.
+// metricColumn is a metric's column. Its unit suits the numbers. All numbers have the same number
+// of decimals, unless some are many times larger than others. silent means that the metric is not
+// informative.
 func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent bool) {
 	least, most := math.Inf(1), 0.0
 	silent = true
@@ -256,7 +257,7 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 				silent = false
 			}
 		}
-		if v := math.Abs(n.Median); v > 0 { // infinite: never reached
+		if v := math.Abs(n.Median); v > 0 { // infinite: half of the runs have no value
 			least = min(least, v)
 		}
 		silent = silent && n.Cut == 0
@@ -283,8 +284,8 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 	return c, silent
 }
 
-// wideSpan is the ratio of a column's largest and smallest number above which each has its own
-// decimals.
+// wideSpan is the ratio of a column's largest and smallest number above which each number gets its
+// own decimals.
 const wideSpan = 10
 
 func decimalsOf(v float64) int {
@@ -294,7 +295,7 @@ func decimalsOf(v float64) int {
 	return min(4, max(0, 3-int(math.Floor(math.Log10(v)))))
 }
 
-// allWhole reports whether the values of a packet counter are whole and without spread.
+// allWhole reports whether all values of a packet counter are integers without spread.
 func allWhole(rows []result.Group, m result.Metric) bool {
 	if u := m.Definition().Unit; u != "packets" && u != "" {
 		return false
@@ -312,7 +313,8 @@ func allWhole(rows []result.Group, m result.Metric) bool {
 type numbers struct {
 	scale    result.Scale
 	decimals int
-	each     bool // each number has the decimals for four digits, or for two of its interval
+	// each number gets enough decimals for four digits, or for two digits of its interval
+	each bool
 }
 
 func (f numbers) own(mid, half float64) numbers {
@@ -341,7 +343,7 @@ func (f numbers) text(n *result.Number, cut bool) (text, reach string) {
 	case cut && n.N == 1 && math.IsInf(n.Median, 1):
 		return "never", ""
 	case cut && n.N == 1:
-		return number(n.Median), "" // one run has no quartiles
+		return number(n.Median), "" // a single run has no quartiles
 	case cut && math.IsInf(n.Median, 1):
 		return "~ never", ""
 	case cut && math.IsNaN(n.IQR()):

@@ -30,7 +30,7 @@ func printed(t *testing.T, s *lab.Study, metrics ...result.Metric) string {
 	return b.String()
 }
 
-// came is a player whose results are set by the test.
+// came returns a player whose results the test sets.
 func came(of func(cell, trial int, t *result.Trial)) lab.Player {
 	return func(cell *plan.Cell, trial int, _ simulation.Options) (*result.Trial, *result.Record, error) {
 		t := &result.Trial{Cell: cell.Index, Trial: trial, Finished: true, Whole: result.Values{}}
@@ -99,7 +99,7 @@ where runs were cut off: ~ median (between the quartiles)
 `, "\n"), printed(t, s))
 }
 
-// One run that was cut off has no quartiles.
+// A single run that was cut off has no quartiles.
 func TestTheTableOfOneRunThatWasCutOff(t *testing.T) {
 	s := study(1, 1)
 	s.Cells[0].Flows = s.Cells[0].Flows[:1]
@@ -128,8 +128,8 @@ one trial, seed 1
 `, "\n"), printed(t, s, result.Jain, result.Goodput))
 }
 
-// If the numbers of a column differ by orders of magnitude, each has its significant digits, and
-// the decimal points are aligned.
+// If the numbers of a column differ by orders of magnitude, each number shows its significant
+// digits, and the decimal points are aligned.
 func TestTheTableOfUnlikeNumbers(t *testing.T) {
 	s := study(3, 3)
 	for i := range s.Cells {
@@ -153,7 +153,7 @@ means of 3 trials ± half of the 95 % confidence interval, seed 1
 `, "\n"), printed(t, s))
 }
 
-// Many flows are summed up kind by kind, unless all are wanted.
+// The table summarizes many flows by kind, unless all are requested.
 func TestTheTableOfACrowd(t *testing.T) {
 	s := study(1, 2)
 	for i := range 38 {
@@ -192,7 +192,7 @@ many flows: minimum, median and maximum of each metric; --all shows each
 	assert.NotContains(t, b.String(), "of 30")
 }
 
-// A file chooses the columns, and the caller of Print may choose others.
+// A file chooses the columns, but the caller of Print may override them.
 func TestTheTableOfAFilesMetrics(t *testing.T) {
 	s := study(1, 1)
 	s.Metrics = []result.Metric{result.Jain}
@@ -202,7 +202,7 @@ func TestTheTableOfAFilesMetrics(t *testing.T) {
 	assert.NotContains(t, got, "Jain")
 }
 
-// Columns that do not fit are left out, the least important first; the row of a single flow has all
+// Columns that do not fit are omitted, the least important first. The row of a single flow has all
 // columns.
 func TestTheTableFits(t *testing.T) {
 	s := study(1, 2)
@@ -214,7 +214,7 @@ func TestTheTableFits(t *testing.T) {
 	s.Play = came(func(_, trial int, t *result.Trial) {
 		for _, d := range result.Catalog() {
 			if slices.Contains(founding, d.Name) {
-				continue // no run has these and all others
+				continue // some runs lack these
 			}
 			t.Whole[d.Name], t.Flows[0].Values[d.Name] = 1234.5, 1234.5+float64(trial)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// inProportion matches the source of a value that is proportional to its one metric.
+// inProportion matches the source of a value that is proportional to its only metric.
 var inProportion = regexp.MustCompile(`^[-\w.()\[\]"]+(\s*[*/]\s*[\w.]+)?$`)
 
-// theory sets the values that expectations and papers predict for metrics of cells, for figures
-// that show them with the results.
+// theory sets the values that expectations and papers predict for metrics of cells. Figures show
+// them with the results.
 func (j *Judged) theory(cells []figure.Cell) {
 	if j == nil {
 		return
@@ -35,13 +35,13 @@ func (j *Judged) theory(cells []figure.Cell) {
 		if cell.Theory == nil {
 			cell.Theory, cell.Published = result.Values{}, result.Values{}
 		}
-		// The value may be the metric in another unit, such as a window in segments.
+		// The checked value may be the metric in another unit, such as a window in segments.
 		said := mean * v.Values[1] / v.Values[0]
 		p, published := figure.Quantity(v.Published, m)
 		if published {
 			cell.Published[m] = p
 		}
-		// A bound is not a prediction, and neither is the published number.
+		// A bound is not a prediction, and a published number is not a theoretical one.
 		if v.Claim.Operators[0] == formula.Equals && (!published || math.Abs(p-said) > p/1000) {
 			cell.Theory[m] = said
 		}
@@ -49,7 +49,7 @@ func (j *Judged) theory(cells []figure.Cell) {
 }
 
 // compared returns the metric that a verdict compares with a number: the mean of the whole run, or
-// of its first flow.
+// of the run's first flow.
 func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
 	if v.Err != nil || len(v.Claim.Operators) != 1 || len(v.Values) != 2 {
 		return "", false
@@ -66,7 +66,8 @@ func compared(v *Verdict, cell *figure.Cell) (result.Metric, bool) {
 	return refs[0].Metric, first
 }
 
-// meanOf returns the mean over a cell's trials of a metric of the whole run, or of its first flow.
+// meanOf returns the mean over a cell's trials of a metric of the whole run, or of the run's first
+// flow.
 func meanOf(cell *figure.Cell, m result.Metric) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, t := range cell.Trials {

@@ -10,23 +10,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Verdict is the check of one expectation against one cell, or against the cells that it compares.
+// Verdict is the result of checking one expectation against one cell, or against the cells that the
+// expectation compares.
 type Verdict struct {
 	*plan.Expectation
-	// Cell is the cell. Open are its settings that the claim does not select; empty if there is
-	// only one cell.
+	// Cell is the cell. Open are those settings of the cell that the claim does not select; empty
+	// if there is only one cell.
 	Cell int
 	Open []plan.Setting
 	// Values are the values of the claim's terms, and Unit is their unit.
 	Values []float64
 	Unit   formula.Unit
-	// Reach is the half-width of the 95 % interval of the first term, if that is the mean of a
-	// metric with enough trials; otherwise 0.
+	// Reach is the half-width of the 95 % interval of the first term, if the term is the mean of a
+	// metric with enough trials; otherwise it is 0.
 	Reach float64
-	// Pass means that the claim holds. Err is set if it could not be evaluated; then Pass is false.
+	// Pass means that the claim holds. Err is set if the claim could not be evaluated; then Pass is
+	// false.
 	Pass bool
-	// Unsteady means that the claim uses goodput or a share of it, and that it has a trend: a
-	// longer run would have another result.
+	// Unsteady means that the claim uses goodput or a share of it, and that the goodput has a
+	// trend: a longer run would have another result.
 	Unsteady bool
 	Err      error
 }
@@ -72,8 +74,8 @@ func picked(c *plan.Cell, where []plan.Setting) bool {
 	return true
 }
 
-// open returns the settings of a cell that a claim does not select. Cells that share them are one
-// case.
+// open returns the settings of a cell that a claim does not select. Cells with the same open
+// settings are one case.
 func (e env) open(claim *formula.Claim) []plan.Setting {
 	var where []plan.Setting
 	for i, s := range e.cells[e.cell].Set {
@@ -85,7 +87,7 @@ func (e env) open(claim *formula.Claim) []plan.Setting {
 }
 
 // closed reports whether every metric of a claim selects a value of a setting, and no formula uses
-// the value itself.
+// the setting's value in another way.
 func (e env) closed(setting int, claim *formula.Claim) bool {
 	metrics := 0
 	for _, t := range claim.Terms {
@@ -104,7 +106,6 @@ func (e env) closed(setting int, claim *formula.Claim) bool {
 	return metrics > 0
 }
 
-// keyOf returns a text that identifies a case.
 func keyOf(where []plan.Setting) string {
 	var b strings.Builder
 	for _, s := range where {

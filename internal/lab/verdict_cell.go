@@ -33,10 +33,8 @@ type env struct {
 	cell int
 }
 
-// Variable implements formula.Env.
 func (e env) Variable(name string) (float64, error) { return e.cells[e.cell].Variable(name) }
 
-// Metric implements formula.Env.
 func (e env) Metric(r formula.Ref) (float64, error) {
 	s, err := e.summary(r)
 	if err != nil {
@@ -131,8 +129,7 @@ func (e env) steady(r formula.Ref) bool {
 	return true
 }
 
-// taken is a metric's value in one run. unfinished means that the run ended before the metric was
-// available.
+// taken is a metric's value in one run. unfinished means that the run ended before it had a value.
 func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
 	if r.Flow == "" {
 		if v, ok := t.Whole[r.Metric]; ok {
@@ -177,7 +174,7 @@ func flow(t *result.Trial, name string) (*result.Flow, error) {
 	return &t.Flows[i], nil
 }
 
-// find returns the cell that differs from the current one only in some values.
+// find returns the cell that differs from the current one only in the given values.
 func (e env) find(want []formula.Selector) (int, error) {
 	if len(want) == 0 {
 		return e.cell, nil

@@ -34,7 +34,8 @@ func cells(t *testing.T, expect string) []plan.Cell {
 	return list
 }
 
-// runs are three of each cell: 0 is Reno with half a product, 1 with one, 2 and 3 are CUBIC.
+// runs returns three runs of each cell: cell 0 is Reno with a buffer of half a bandwidth-delay
+// product, 1 is Reno with one product, 2 and 3 are CUBIC.
 func runs() []*result.Trial {
 	use := []float64{.96, .99, .97, .995}
 	var all []*result.Trial
@@ -52,15 +53,15 @@ func runs() []*result.Trial {
 	return all
 }
 
-// An expectation without a selection is checked in every cell, with the swept variables. The
-// verdict has the expected and the actual value.
+// An expectation without a selection is checked in every cell, with that cell's swept variables.
+// The verdict has the expected and the actual value.
 func TestEachCell(t *testing.T) {
 	v := lab.Expectations(cells(t, `  - {value: utilisation, is: 0.97, within: 1%, why: because, source: s, because: b}`), runs())
 	require.Len(t, v, 4)
 	assert.Equal(t, []bool{false, false, true, false}, passes(v))
 	assert.Equal(t, "utilisation", v[0].What())
 	assert.Equal(t, "0.97", v[0].Expected())
-	// t(2) = 4.303 of .001/√3.
+	// The half-width is t(2) = 4.303 times .001/√3.
 	assert.Equal(t, "0.9600 ± 0.0025", v[0].Got())
 	assert.Equal(t, "± 1 %", v[0].Tolerance())
 	v[0].Unit, v[0].Values[0], v[0].Reach = formula.Rate, 12.57e6, 252.9e3
@@ -72,7 +73,7 @@ func TestEachCell(t *testing.T) {
 	assert.Equal(t, 10, v[0].Line)
 }
 
-// A swept value that the claim does not mention gets no separate case.
+// A swept value that the claim does not mention makes no separate case.
 func TestComparedBesideAThird(t *testing.T) {
 	f, err := plan.Parse("checked.yaml", []byte(strings.Replace(header, "[reno, cubic]",
 		"[reno, cubic, bbr]", 1)+"  - {value: utilisation(cubic) > utilisation(reno), source: s}"))
@@ -85,7 +86,7 @@ func TestComparedBesideAThird(t *testing.T) {
 	assert.Equal(t, "limit 1bdp", v[1].Case())
 }
 
-// A comparison of cells is one case for each value of the other variables.
+// A comparison of cells is checked once for each value of the other variables.
 func TestCompared(t *testing.T) {
 	v := lab.Expectations(cells(t, `  - {value: "utilisation(cubic) > utilisation(reno)", source: s}`), runs())
 	require.Len(t, v, 2)
@@ -102,7 +103,7 @@ func TestCompared(t *testing.T) {
 	assert.Empty(t, v[0].Case())
 }
 
-// Where picks cells, and theory sees the constants of each.
+// Where selects cells, and formulas see the constants of each cell.
 func TestPickedCells(t *testing.T) {
 	v := lab.Expectations(cells(t, `
   - {value: utilisation, where: {cc: reno}, is: reno_utilisation(path.buffer), within: 1%, source: s, because: b}
@@ -116,8 +117,8 @@ func TestPickedCells(t *testing.T) {
 	assert.Equal(t, "1.005 s", v[3].Got())
 }
 
-// A metric that was not measured, or of a run that is missing or did not finish, is an error and
-// not a pass.
+// A metric that was not measured is an error and not a pass. So is the metric of a run that is
+// missing or did not finish.
 func TestUnanswered(t *testing.T) {
 	all := runs()
 	cut := all[4].Flows
@@ -165,7 +166,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// Goodput that still changes during the measurement is marked, because a longer run would give
+// Goodput that still changes during the measurement is marked, because a longer run would have
 // another value.
 func TestUnsteadyGoodputIsMarked(t *testing.T) {
 	list := runs()

@@ -89,7 +89,8 @@ func Quantity(x float64, unit formula.Unit) string {
 	return decimal(s.Of(x), 4) + s.Name
 }
 
-// scaleOf returns the scale of a number, with a space before its name. Other units have no name.
+// scaleOf returns the scale of a number, with a space in front of the unit's name. Pure numbers
+// have no name.
 func scaleOf(x float64, unit formula.Unit) result.Scale {
 	if !unit.Scaled() {
 		return result.Scale{Size: 1}
@@ -99,8 +100,8 @@ func scaleOf(x float64, unit formula.Unit) result.Scale {
 	return s
 }
 
-// spread formats a mean and the half-width of its interval, with two digits of the latter, in one
-// unit.
+// spread formats a mean and the half-width of its interval in one unit. It gives the half-width two
+// digits.
 func spread(x, reach float64, unit formula.Unit) string {
 	s := scaleOf(max(math.Abs(x), reach), unit)
 	reach = s.Of(reach)

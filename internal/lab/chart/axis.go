@@ -8,10 +8,10 @@ import (
 
 type tick struct {
 	value float64
-	label string // empty: a small tick between the numbers
+	label string // empty: a short tick between two numbers
 }
 
-// at maps a value of the axis to a place between from and to, where the axis begins and ends.
+// at maps a value of the axis to a position between from and to, the two ends of the axis.
 func (a *Axis) at(value, from, to float64) float64 {
 	low, high := a.Min, a.Max
 	if a.Log {
@@ -46,8 +46,7 @@ func (a Axis) sound() Axis {
 	return a
 }
 
-// ticks returns the numbers of the axis, as many as fit into its length. apart is the distance that
-// a number needs.
+// ticks returns as many numbers as fit on the axis. apart is the distance that a number needs.
 func (a *Axis) ticks(length float64, apart func(label string) float64) []tick {
 	if !(a.Per > 0) || len(a.Names) > 0 {
 		return a.plainTicks(length, apart)
@@ -79,7 +78,7 @@ func (a *Axis) plainTicks(length float64, apart func(label string) float64) []ti
 	}
 }
 
-// given returns the numbers at the places in At, with as few digits as possible.
+// given returns the numbers at the positions in At, with as few digits as possible.
 func (a *Axis) given() []tick {
 	var list []tick
 	for _, v := range a.At {
@@ -122,7 +121,7 @@ func (a *Axis) fits(list []tick, length float64, apart func(string) float64) boo
 
 func (a *Axis) named(n int) []tick {
 	every := 1
-	if n < 8 { // not all of them had room
+	if n < 8 { // some of the numbers have no room
 		every = (len(a.Names) + n - 1) / n
 	}
 	var list []tick
@@ -147,7 +146,7 @@ func linear(least, greatest float64, most int) []tick {
 	decimals := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
 	var list []tick
 	for i := math.Ceil(least/step - 1e-9); i*step <= greatest+1e-9*span && len(list) < 50; i++ {
-		value := i*step + 0 // avoids the negative zero
+		value := i*step + 0 // adding 0 avoids a negative zero
 		list = append(list, tick{value, format(value, decimals)})
 	}
 	return list

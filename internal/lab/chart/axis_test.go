@@ -56,7 +56,8 @@ func TestTicksOfALogarithmicAxis(t *testing.T) {
 	}
 }
 
-// Numbers are engineers': a prefix above a million, powers of ten below a ten thousandth.
+// Numbers have the form that engineers use: a prefix above a million, a power of ten below a ten
+// thousandth.
 func TestNumbersOfAnyMagnitude(t *testing.T) {
 	for v, want := range map[float64]string{
 		5_185_067: "5.185 M", 1e9: "1 G", 2.5e12: "2.5 T", 1e6: "1 M", 999_999: "999999",
@@ -70,7 +71,7 @@ func TestNumbersOfAnyMagnitude(t *testing.T) {
 	}
 }
 
-// An axis of seconds can have numbers that are milliseconds, at the same places.
+// An axis in seconds can have numbers in milliseconds, at the same positions.
 func TestAnAxisInAnotherUnit(t *testing.T) {
 	apart := func(string) float64 { return 20 }
 	a := Axis{Max: 0.15, Per: 1e-3}

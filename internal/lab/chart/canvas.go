@@ -15,7 +15,7 @@ type pen struct {
 	dash  []float64
 }
 
-// lettering is the style of a text. Its point is on the base line.
+// lettering is the style of a text. The text's point is on the base line.
 type lettering struct {
 	size   float64
 	bold   bool
@@ -24,7 +24,7 @@ type lettering struct {
 	paint  Paint
 }
 
-// anchor is the part of a text that lies on its point.
+// anchor is the part of a text that is at the text's point.
 type anchor int
 
 const (

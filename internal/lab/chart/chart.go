@@ -1,13 +1,14 @@
-// Package chart draws panels of curves over axes, once, as SVG and as PNG.
+// Package chart draws panels of curves over axes, with the same code for all file formats.
 //
 // To draw a Figure, layout.go places each panel, axis.go adds its numbers, and draw.go its layers,
-// thinned to what the picture can show (thin.go), on a canvas that is an SVG (svg.go) or a PNG
-// (png.go). Lengths are in points (72 per inch), from the upper left corner.
+// thinned to the picture's resolution (thin.go). It draws on a canvas that writes SVG (svg.go), PNG
+// (png.go), or PDF and EPS (vector.go). Lengths are in points (72 per inch), from the upper left
+// corner.
 package chart
 
-// Figure is a picture of several rows of panels, as wide as the text of a page.
+// Figure is a picture with several rows of panels. By default it is as wide as the text of a page.
 type Figure struct {
-	// Title is printed above the panels, and Note below them in a smaller font; empty: none.
+	// Title is printed above the panels, and Note below them in a smaller font. Both may be empty.
 	Title, Note string
 	Rows        []Row
 	// Alt describes the picture for people who cannot see it.
@@ -23,7 +24,7 @@ type Row struct {
 // Panel is a set of layers over two axes, with a title above.
 type Panel struct {
 	Title string
-	Share float64 // share of the row's width, relative to the other panels; 0: 1
+	Share float64 // width in the row, relative to the other panels; 0: 1
 	X, Y  Axis
 	// Layers are drawn in their order.
 	Layers  []Layer
@@ -39,12 +40,12 @@ type Axis struct {
 	Min, Max float64 // limits of the axis: finite, and Min below Max
 	Log      bool    // logarithmic; Min is above 0
 	Reversed bool    // reversed: greater values are further left, or further down
-	// Names, if there are any, replace the numbers 0, 1, 2 and so on.
+	// Names, if set, replace the numbers 0, 1, 2 and so on.
 	Names []string
-	// At lists the places of the numbers, if all of them have room.
+	// At lists the positions of the numbers. It is used if all of them have room.
 	At []float64
-	// Per converts values to numbers on the axis: 0.001 for values in seconds and a label in
-	// milliseconds; 0: 1.
+	// Per converts values to numbers on the axis. For example, it is 0.001 if values are in seconds
+	// and the label says milliseconds. 0 stands for 1.
 	Per float64
 	// Bare axes have neither numbers nor a label, because the panel below has them.
 	Bare bool
@@ -56,26 +57,26 @@ type Kind int
 // The kinds of layers.
 const (
 	Line    Kind = iota // lines from point to point
-	Steps               // each value holds until the next
+	Steps               // steps: each value is valid until the next
 	Fill                // area between Y and Low, from point to point
-	Blocks              // area between Y and Low; each value holds until the next
+	Blocks              // area between Y and Low in steps: each value is valid until the next
 	Dots                // a dot for each point
 	Bars                // a line from Y to Low for each point
 	Letters             // Text at each point
 	Crosses             // a cross at each point
-	Shape               // the closed polygon of all points, with a faint fill
+	Shape               // closed polygon of all points, with a faint fill
 )
 
-// Layer is data drawn in one style. Points that are not finite are gaps.
+// Layer is data drawn in one style. It has a gap at each point that is not finite.
 type Layer struct {
-	Name    string // its entry in the legend; empty: none
+	Name    string // entry in the legend; empty: no entry
 	Kind    Kind
 	Paint   Paint
 	Width   float64 // width of a line, or diameter of a dot; 0: 1, or 2 for a dot
 	Dash    bool
 	Opacity float64 // opacity of the fill; 0: 1, or 0.25 for a Shape
 	Text    string  // the text of Letters
-	Beside  bool    // Letters are to the left of their points, not above them
+	Beside  bool    // Letters are to the left of their points instead of above
 	// Least is the minimum length of a drawn piece of a Line, in points, so that short pieces stay
 	// visible.
 	Least  float64
@@ -85,19 +86,19 @@ type Layer struct {
 // Point is a point in the units of the axes, or on the page.
 type Point struct {
 	X, Y float64
-	Low  float64 // where a bar or a filled area ends
+	Low  float64 // other end of a bar or a filled area
 }
 
 // Rule is a horizontal line with a name at its right end.
 type Rule struct {
 	Value float64
-	// Steps are the line's levels over time, if it changes; Value is the last of them.
+	// Steps are the line's levels over time, if the level changes; Value is the last of them.
 	Steps []Point
 	Text  string
 	Paint Paint
 }
 
-// Name is a label beside a point, on the side that has room.
+// Name is a label next to a point, on a side that has room.
 type Name struct {
 	X, Y  float64
 	Text  string

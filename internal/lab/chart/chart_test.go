@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample is a figure with everything in it.
+// sample is a figure that uses every feature.
 func sample() *Figure {
 	wave := make([]Point, 20_000)
 	for i := range wave {
@@ -214,7 +214,7 @@ func TestAShortPieceIsSeen(t *testing.T) {
 	require.Fail(t, "there is no line")
 }
 
-// Labels of points neither overlap nor leave the panel.
+// Labels of points do not overlap and do not leave the panel.
 func TestNamesHaveRoom(t *testing.T) {
 	panel := Panel{X: Axis{Max: 10}, Y: Axis{Max: 10}}
 	for _, at := range []float64{5, 5.05, 5.1, 9.9, 9.95} {
@@ -232,7 +232,7 @@ func TestNamesHaveRoom(t *testing.T) {
 	assert.Len(t, places, 5)
 }
 
-// A row's name of three parts is whole.
+// A row's name of three parts is not cut off.
 func TestNamesOfRowsAreWhole(t *testing.T) {
 	const name = "flow-1, three senders, cubic"
 	p := Panel{X: Axis{Max: 1}, Y: Axis{Names: []string{name}}}

@@ -40,7 +40,6 @@ func (l *layout) draw(c canvas) {
 	}
 }
 
-// place converts a point of the axes to a point of the page.
 func (p *placed) place(q Point) Point {
 	return Point{
 		X:   p.x.at(q.X, p.inside.left, p.inside.right),
@@ -142,7 +141,7 @@ func (p *placed) drawStrips(c canvas) {
 	}
 }
 
-// drawRules draws rules and their names, which are moved apart where they would touch.
+// drawRules draws rules and their names. It moves names apart if they would touch.
 func (p *placed) drawRules(c canvas) {
 	rules := p.rules()
 	slices.SortStableFunc(rules, func(a, b Rule) int {

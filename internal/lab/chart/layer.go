@@ -48,7 +48,7 @@ func crosses(at []Point) [][]Point {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// piece is a thinned part of a line without gaps, with its lower edge.
+// piece is a thinned part of a line without gaps, and its lower edge.
 type piece struct{ upper, lower []Point }
 
 func (p *placed) pieces(l *Layer) []piece {
@@ -103,7 +103,6 @@ func (p *placed) stretched(line []Point, least float64) []Point {
 	return []Point{{X: from, Y: first.Y}, {X: from + least, Y: last.Y}}
 }
 
-// stairs inserts a corner between each point and the next.
 func stairs(line []Point) []Point {
 	steps := make([]Point, 0, 2*len(line))
 	for i, q := range line {

@@ -37,16 +37,18 @@ type placed struct {
 	key            [][]entry // lines of the legend
 	left, right    float64   // widths of the axis labels
 	above, below   float64
-	keyAt, labelAt float64 // the top of the legend, and the distance of y's label from the left
+	// the top of the legend, and the distance of y's label from the left edge
+	keyAt, labelAt float64
 }
 
-// layout places the panels. Panels in a column share their edges if their rows are divided equally.
+// layout places the panels. Panels in a column have the same edges if their rows are divided
+// equally.
 func (f *Figure) layout(s Style) *layout {
 	if s.Width > 0 {
 		f = f.stacked(s.Width)
 	}
 	l := f.place(s, 1)
-	if s.Height > 0 { // the insides of the panels get the remaining space
+	if s.Height > 0 { // the insides of the panels get the remaining height
 		insides := 0.0
 		for i := range f.Rows {
 			insides += f.rowHeight(i)
@@ -109,8 +111,8 @@ func (f *Figure) place(s Style, scale float64) *layout {
 // narrow is the width, in points, below which panels are stacked instead of side by side.
 const narrow = 290
 
-// stacked returns the figure with one panel in each row if it is narrow. Then each panel has the
-// numbers of its axes.
+// stacked returns the figure with one panel in each row if it is narrow. Each panel then has
+// numbers on its axes.
 func (f *Figure) stacked(width float64) *Figure {
 	several := func(r Row) bool { return len(r.Panels) > 1 }
 	if width >= narrow || !slices.ContainsFunc(f.Rows, several) {
@@ -148,7 +150,7 @@ func (l *layout) measure(row []*placed, height float64) {
 			p.left += 4 + textSize
 		}
 		p.right = 4
-		if !p.X.Bare { // the last number is centered at its place
+		if !p.X.Bare { // the last number is centered at its position, so half of it is outside
 			for _, t := range p.x.ticks(l.width/3, p.apart) {
 				p.right = max(p.right, p.font.width(t.label, textSize, false)/2)
 			}
@@ -192,7 +194,7 @@ func (l *layout) spread(row []*placed) {
 
 func (p *placed) share() float64 { return cmp.Or(p.Share, 1) }
 
-// measureAcross measures the titles and axes above and below a panel whose width is known.
+// measureAcross measures the titles and axes above and below a panel of known width.
 func (p *placed) measureAcross() {
 	p.xTicks = p.x.ticks(p.inside.width(), p.apart)
 	p.key = p.entries()
@@ -212,7 +214,7 @@ func (p *placed) measureAcross() {
 	}
 }
 
-// apart returns the space that a number of the axis x needs.
+// apart returns the distance that two numbers on the axis x need.
 func (p *placed) apart(label string) float64 {
 	return p.font.width(label, textSize, false) + textSize
 }
@@ -239,7 +241,7 @@ func (p *placed) moments() []Moment {
 	return seen
 }
 
-// entry is an entry of the legend and its layer; no layer for the title.
+// entry is an entry of the legend, with its layer. The title has no layer.
 type entry struct {
 	text  string
 	layer *Layer

@@ -2,8 +2,8 @@ package chart
 
 import "slices"
 
-// drawNames writes names beside their points: on the side that is free of other names and inside
-// the panel, or else on the right.
+// drawNames writes names next to their points. It chooses a side inside the panel that is free of
+// other names, or else the right side.
 func (p *placed) drawNames(c canvas) {
 	const gap, high = 5.0, smallSize + 1
 	var taken []box
@@ -14,7 +14,7 @@ func (p *placed) drawNames(c canvas) {
 		}
 		text := Clean(n.Text, 40)
 		wide := p.font.width(text, textSize, true)
-		sides := []Point{ // of the name's lower left corner
+		sides := []Point{ // possible positions of the name's lower left corner
 			{X: at.X + gap, Y: at.Y + 0.36*textSize},
 			{X: at.X - gap - wide, Y: at.Y + 0.36*textSize},
 			{X: at.X - wide/2, Y: at.Y - gap},

@@ -52,14 +52,13 @@ func (p Paint) Tint(share float64) Paint {
 	return RGB(mix(16) | mix(8) | mix(0))
 }
 
-// darkPaper is the background of pages with the dark theme, and least the contrast that a line
-// needs on it: WCAG 2.2 §1.4.11 requires 3 to 1 for graphics.
+// darkPaper is the background of pages with the dark theme. least is the contrast that a line needs
+// on it: WCAG 2.2 §1.4.11 requires 3 to 1 for graphics.
 const (
 	darkPaper     = 0x161618
 	leastContrast = 3.6
 )
 
-// luminance returns the relative luminance of WCAG 2.2, from 0 to 1.
 func luminance(rgb uint32) float64 {
 	part := func(shift uint) float64 {
 		v := float64(rgb>>shift&0xff) / 255
@@ -71,8 +70,8 @@ func luminance(rgb uint32) float64 {
 	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0)
 }
 
-// OnDark returns the color for a dark background. If the contrast is too low, the color is
-// lightened: first within its hue, and then by mixing in white.
+// OnDark returns the color for a dark background. If the contrast is too low, OnDark lightens the
+// color, first within its hue and then by mixing in white.
 func (p Paint) OnDark() Paint {
 	const step = 1.08
 	for range 80 {
@@ -90,8 +89,8 @@ func (p Paint) OnDark() Paint {
 	return RGB(0xffffff)
 }
 
-// CSS returns the color for a page with a dark theme. If it differs there, this is a variable that
-// Themes defines.
+// CSS returns the color for a page with a dark theme. If the color differs there, CSS returns a
+// variable that Themes defines.
 func (p Paint) CSS() string {
 	if p.role != "" {
 		return "var(--" + p.role + ")"
@@ -109,7 +108,7 @@ func Themes(texts ...string) string {
 	var list []string
 	for _, text := range texts {
 		for _, m := range themed.FindAllStringSubmatch(text, -1) {
-			rgb, _ := strconv.ParseUint(m[1], 16, 32) // the format has six digits
+			rgb, _ := strconv.ParseUint(m[1], 16, 32) // six hexadecimal digits always parse
 			list = append(list, fmt.Sprintf("--p%s: %v;", m[1], RGB(uint32(rgb)).OnDark()))
 		}
 	}
@@ -117,7 +116,6 @@ func Themes(texts ...string) string {
 	return strings.Join(slices.Compact(list), " ")
 }
 
-// String returns the color in CSS notation.
 func (p Paint) String() string { return fmt.Sprintf("#%06x", p.rgb) }
 
 func (p Paint) rgba(opacity float64) color.Color {

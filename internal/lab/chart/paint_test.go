@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Dark colours are lighter on dark paper, as far as they have to be; others stay.
+// Dark colors are lightened for a dark background as far as necessary; other colors do not change.
 func TestColoursOnDarkPaper(t *testing.T) {
 	for _, p := range []Paint{Sky, Orange, Purple, Green, Vermillion} {
 		assert.Equal(t, p, p.OnDark())

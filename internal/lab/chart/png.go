@@ -41,8 +41,8 @@ func (r *raster) path(lines [][]Point, closed bool) vg.Path {
 	return path
 }
 
-// strokePiece is the number of points of a line that are drawn at once. The rasterizer searches a
-// list of all edges of a row, so a line of thousands of peaks would take seconds.
+// strokePiece is the number of points of a line that are drawn at once. The rasterizer searches all
+// edges in a row of pixels, so drawing a line with thousands of peaks at once would take seconds.
 const strokePiece = 48
 
 func (r *raster) stroke(lines [][]Point, p pen) {

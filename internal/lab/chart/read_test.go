@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// element is one of an SVG.
+// element is an element of an SVG.
 type element struct {
 	name string
 	attr map[string]string
 	text string
 }
 
-// elements are those of an SVG, which must be well-formed.
+// elements returns the elements of an SVG. It fails if the SVG is not well-formed.
 func elements(t *testing.T, svg []byte) []element {
 	t.Helper()
 	var list []element
@@ -51,7 +51,7 @@ var pathPart = regexp.MustCompile(`[mMlLhHvVzZ]|-?[0-9]+`)
 
 var upright = regexp.MustCompile(`^translate[(][0-9]+ ([0-9]+)[)]rotate[(]-90[)]$`)
 
-// trail is where a path leads, in points.
+// trail returns the points of a path, in points of the page.
 func trail(t *testing.T, d string) []Point {
 	t.Helper()
 	parts := pathPart.FindAllString(d, -1)
@@ -96,7 +96,7 @@ func trail(t *testing.T, d string) []Point {
 	return list
 }
 
-// requireWithin checks that all of an SVG is on its page.
+// requireWithin checks that everything in an SVG is on its page.
 func requireWithin(t *testing.T, svg []byte) {
 	t.Helper()
 	list := elements(t, svg)

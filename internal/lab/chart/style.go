@@ -26,7 +26,7 @@ const PageWidth = 504.0
 // Style is the size and the font of a figure. The zero value is PageWidth wide, as high as its rows
 // need, and in Sans.
 type Style struct {
-	Width, Height float64 // points; 0: the default
+	Width, Height float64 // in points; 0: the default
 	Font          Font
 }
 
@@ -49,8 +49,8 @@ func (f *Figure) Write(w io.Writer, format string, s Style) error {
 	return fmt.Errorf("figure format %q: must be one of %s", format, strings.Join(Formats, ", "))
 }
 
-// Font is the typeface of a figure. Each has the same widths in all formats, because Liberation's
-// faces have the metrics of Helvetica, Times and Courier.
+// Font is the typeface of a figure. Texts have the same width in all formats, because the
+// Liberation fonts have the metrics of Helvetica, Times and Courier.
 type Font int
 
 // The fonts.
@@ -60,7 +60,7 @@ const (
 	Mono
 )
 
-// fonts lists the names of each Font, for people, in PDF and EPS, and in SVG, and its faces.
+// fonts lists for each Font its name for people, its names in PDF, EPS and SVG, and its faces.
 var fonts = [...]struct {
 	name, regular, bold, families string
 	faces                         [2][]byte // regular and bold
@@ -92,7 +92,7 @@ func (s *Style) SetFont(name string) error {
 
 func (f Font) families() string { return fonts[f].families }
 
-// postScript returns the font's name among the standard ones of PDF and PostScript.
+// postScript returns the font's name among the standard fonts of PDF and PostScript.
 func (f Font) postScript(bold bool) string {
 	if bold {
 		return fonts[f].bold
@@ -128,7 +128,7 @@ func (f Font) width(s string, size float64, bold bool) float64 {
 	return face.Width(s).Points()
 }
 
-// lengths lists the units of sizes, in points.
+// lengths lists the units of size and their lengths in points.
 var lengths = []struct {
 	name   string
 	points float64

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// perPoint is the number of SVG units in a point. Coordinates are whole numbers, which keeps curves
-// of thousands of points short.
+// perPoint is the number of SVG units in a point. Coordinates are integers, so that curves with
+// thousands of points stay short.
 const perPoint = 10
 
 // svg is a canvas that writes SVG. Its colors are CSS variables if it is themed.
@@ -61,7 +61,7 @@ func (s *svg) fill(shapes [][]Point, p Paint, opacity float64) {
 	fmt.Fprintf(&s.body, ` d="%s"/>`+"\n", d)
 }
 
-// dots draws lines of zero length with round ends, the shortest notation for many dots.
+// dots draws lines of zero length with round ends. This is the shortest notation for many dots.
 func (s *svg) dots(at []Point, diameter float64, p Paint) {
 	if len(at) == 0 {
 		return
@@ -77,7 +77,8 @@ func (s *svg) dots(at []Point, diameter float64, p Paint) {
 	s.body.WriteString(`"/>` + "\n")
 }
 
-// text fixes the width of the text to the measured one, whatever typeface the reader has.
+// text sets the width of the text to the measured one, because the reader may have another
+// typeface.
 func (s *svg) text(words string, at Point, l lettering) {
 	if words == "" {
 		return

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// grain is the resolution of a picture: closer points look like one.
+// grain is the resolution of a picture: points closer than that look like one.
 const grain = 0.4
 
-// columns thins a line whose X do not decrease. In each column of the picture, it keeps the first,
-// the highest, the lowest and the last point, in their order, so no peak is lost.
+// columns thins a line whose X never decreases. In each column of the picture, it keeps the first,
+// the highest, the lowest and the last point, in their order. So no peak is lost.
 type columns struct {
 	kept, column []Point
 	at           float64
@@ -104,7 +104,7 @@ func thinBars(bars []Point) []Point {
 	return kept
 }
 
-// apartBy returns the sorted values that are at least a distance apart from the previous one.
+// apartBy returns the sorted values that are at least a distance apart from the value before.
 func apartBy(values []float64, distance float64) []float64 {
 	var kept []float64
 	for _, v := range values {

@@ -22,7 +22,7 @@ func walk(n int) []Point {
 
 func TestThinLosesNoPeak(t *testing.T) {
 	points := walk(300_000)
-	points[31_415].Y = 1e6 // one sample high: a window that collapsed at once
+	points[31_415].Y = 1e6 // a peak of one sample, after which the window collapsed
 	points[271_828].Y = -1e6
 	kept := thinLine(points)
 	require.LessOrEqual(t, len(kept), int(4*(PageWidth/grain+1)))
@@ -112,7 +112,7 @@ func TestTint(t *testing.T) {
 	assert.Equal(t, "#808080", RGB(0).Tint(0.5).String())
 }
 
-// thinLine is a line thinned.
+// thinLine thins a line.
 func thinLine(line []Point) []Point {
 	var c columns
 	for _, p := range line {

@@ -21,7 +21,6 @@ type vector struct {
 	opacities []int // opacity of fills, in percent
 }
 
-// num formats a number of hundredths of a point, without trailing zeros.
 func (v *vector) num(x float64) {
 	text := strconv.AppendFloat(nil, math.Round(x*100)/100, 'f', -1, 64)
 	v.body.Write(text)
@@ -60,7 +59,8 @@ func (v *vector) stroke(lines [][]Point, p pen) {
 		v.num(d)
 	}
 	v.body.WriteString("] 0 d\n")
-	for _, line := range lines { // one by one: interpreters limit the length of a path
+	// draw each line separately: interpreters limit the length of a path
+	for _, line := range lines {
 		v.path([][]Point{line}, false)
 		if len(line) > 0 {
 			v.body.WriteString("S\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed is a figure with all that canvases draw: lines, dashes, areas, dots and texts.
+// printed is a figure with everything that canvases draw: lines, dashes, areas, dots and texts.
 func printed() *Figure {
 	points := []Point{{X: 0, Y: 1}, {X: 1, Y: 3, Low: 1}, {X: 2, Y: 2, Low: 1}}
 	return &Figure{

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Clean returns a text from outside for use in a figure: at most a number of letters, without
-// invisible characters and those that change the direction of writing.
+// Clean returns a text from outside for use in a figure. It limits the number of letters, and
+// removes invisible characters and characters that change the direction of writing.
 func Clean(s string, most int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	var b strings.Builder
@@ -39,7 +39,7 @@ func (f Font) fit(s string, room float64) string {
 	}
 }
 
-// wrap breaks a text into lines that fit. A word that is wider stays whole.
+// wrap breaks a text into lines that fit. It does not break a word that is wider than a line.
 func (f Font) wrap(s string, size float64, bold bool, room float64) []string {
 	var lines []string
 	for word := range strings.FieldsSeq(s) {

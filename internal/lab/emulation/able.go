@@ -26,7 +26,7 @@ func VirtualToo(x *plan.Experiment) *UnableError {
 	return nil
 }
 
-// UnableError describes why an experiment cannot be run in real time.
+// UnableError says why an experiment cannot be run in real time.
 type UnableError struct {
 	// Flow is the flow with the error; -1: the whole experiment. Key is the key with the error.
 	Flow int
@@ -35,11 +35,10 @@ type UnableError struct {
 	What, Want string
 }
 
-// Error implements error.
 func (u *UnableError) Error() string { return u.What + "; " + u.Want }
 
-// Able returns an error if an experiment cannot be run in real time. programs implement additional
-// protocols.
+// Able returns an error if an experiment cannot be run in real time. programs are implementations
+// of additional protocols.
 func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 	if n := len(x.Flows); n > MaxFlows {
 		return &UnableError{

@@ -36,13 +36,14 @@ func rcpArm(ctx context.Context, e *End) error {
 		}
 		end := context.AfterFunc(ctx, c.Abort)
 		defer end()
-		_ = echoBack(c) // the client stops answering at the end, which the server sees as a failure
+		// at the end, the client stops responding, which the server sees as a failure
+		_ = echoBack(c)
 		return nil
 	}
 	if !e.Wait(ctx) {
 		return context.Cause(ctx)
 	}
-	// A connection exists only after the peer's first answer, so count that packet.
+	// A connection exists only after the peer's first response, so this packet counts, too.
 	c, err := e.Node.RCP.Dial(ctx, netip.AddrPort{}, e.There(), cfg.RCP)
 	if err != nil {
 		return err
@@ -51,11 +52,10 @@ func rcpArm(ctx context.Context, e *End) error {
 	defer stop()
 	err = e.count(ctx, c, &cfg)
 	e.countRCP(c)
-	c.Abort() // as the document's client does: it does not close the connection
+	c.Abort() // the document's client does not close the connection either
 	return err
 }
 
-// countRCP records what the client's socket has sent.
 func (e *End) countRCP(c *node.RCPConn) {
 	n := c.Info().Counts
 	e.Set(result.ClientSent, float64(n.Sent()))
@@ -71,7 +71,7 @@ func (e *End) countEcho(ctx context.Context, c *node.Conn) error {
 	return errors.Join(err, c.Close())
 }
 
-// countTCP records what the client's connection has sent, when its node is closed.
+// countTCP records what the client's connection has sent. It waits until the node is closed.
 func (e *End) countTCP() {
 	if e.Flow.App.Echo == nil || e.seen.last.Time == 0 {
 		return
@@ -102,7 +102,7 @@ func (e *End) count(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) e
 	return nil
 }
 
-// written is the number of bytes that a client has written, or its error.
+// written is the number of bytes that a client has written, or the client's error.
 type written struct {
 	bytes uint64
 	err   error
@@ -127,7 +127,7 @@ func (e *End) write(ctx context.Context, c net.Conn, cfg *workload.EchoConfig) (
 			break
 		}
 	}
-	_ = c.SetReadDeadline(time.Now()) // the reader then checks whether that was everything
+	_ = c.SetReadDeadline(time.Now()) // the reader then checks whether the echo is complete
 	return w
 }
 

@@ -79,7 +79,7 @@ func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 	return err
 }
 
-// giveOn writes the data of one connection, and waits until the client closes it.
+// giveOn writes the data of one connection, and waits until the client closes the connection.
 func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 	defer c.Close()
 	parts := cfg.Stream(g.Items)

@@ -16,7 +16,7 @@ func rdtArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	// The settings of the document, which differ from a node's.
+	// The document's settings, which differ from a node's.
 	cfg := e.Flow.App.Objects.RDT.WithDefaults()
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
 	cfg.Trust = true // as in virtual time, where a sender is created with its receiver
@@ -80,7 +80,7 @@ func (e *End) serveRDT(ctx context.Context, cfg rdt.Config, wares []rdt.Object) 
 				return rdt.ErrSilent
 			}
 			if last[0].Done {
-				// Its last acknowledgment is here: the port may close.
+				// The client's last acknowledgment has arrived, so the port may close.
 				return nil
 			}
 		}

@@ -26,7 +26,7 @@ func tcpArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	// Close connections when ctx ends, so that no call blocks.
+	// Closes connections when ctx ends, so that no call blocks.
 	stop := context.AfterFunc(ctx, c.Abort)
 	defer stop()
 	defer func() {
@@ -102,7 +102,7 @@ type source struct {
 // lookAgain is the interval at which a source checks whether its data has been sent.
 const lookAgain = time.Millisecond
 
-// room returns how much may be written now, or when to check again.
+// room returns how much the source may write now, or when to check again.
 func (s *source) room() (n uint64, at time.Time) {
 	app := &s.end.Flow.App
 	n = min(s.size-s.sent, sim.PatternRun)
@@ -185,7 +185,7 @@ func (e *End) request(ctx context.Context, c net.Conn) error {
 	return c.Close()
 }
 
-// respond answers each request with as many bytes as it asks for.
+// respond answers each request with the number of bytes that it asks for.
 func (e *End) respond(c net.Conn) error {
 	size, sent := e.Flow.App.Size, uint64(0)
 	for request := make([]byte, requestBytes); ; {

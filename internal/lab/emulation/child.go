@@ -28,7 +28,7 @@ type child struct {
 type heard struct {
 	from *child
 	*Message
-	// gone means that the child sends no more messages; err is set if that is an error.
+	// gone means that the child sends no more messages. err is set if this is an error.
 	gone bool
 	err  error
 }
@@ -39,8 +39,8 @@ const killDelay = 2 * time.Second
 // maxOrders is the number of messages to a process: Start, go and stop.
 const maxOrders = 3
 
-// startChild starts a process, which exits when its input ends, or is killed a while after ctx
-// ends.
+// startChild starts a process. The process exits when its input ends; otherwise it is killed some
+// time after ctx ends.
 func startChild(
 	ctx context.Context, name string, command []string, to chan<- heard,
 ) (*child, error) {
@@ -48,7 +48,8 @@ func startChild(
 		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
 		delay: killDelay,
 	}
-	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
+	// method end stops the process
+	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx
 	c.process.Stderr = &c.talk
 	detach(c.process)
 	in, err := c.process.StdinPipe()
@@ -91,7 +92,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	if wrong == nil {
 		wrong = lines.Err()
 	}
-	if wrong != nil { // report it now: the process may continue until the end of the run
+	if wrong != nil { // report the error now: the process may continue until the end of the run
 		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
 	}
 	_, _ = io.Copy(io.Discard, out) // drain the output so that the process can exit
@@ -107,7 +108,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	pass(heard{gone: true, err: err})
 }
 
-// tell queues a message to the process without blocking.
+// tell queues a message for the process without blocking.
 func (c *child) tell(v any) { c.orders <- v }
 
 func (c *child) speak() {
@@ -124,9 +125,10 @@ func (c *child) speak() {
 	}
 }
 
-// end kills the process and its children, which may keep its output open, and waits for it.
+// end kills the process and its children, which may keep its output open. Then it waits until the
+// process has exited.
 func (c *child) end() {
-	_ = c.in.Close() // it may have exited already
+	_ = c.in.Close() // the process may have exited already
 	select {
 	case <-c.over:
 		return
@@ -136,7 +138,7 @@ func (c *child) end() {
 	<-c.over
 }
 
-// talk keeps the end of a process's standard error.
+// talk keeps the last part of a process's standard error.
 type talk struct {
 	mu   sync.Mutex
 	text []byte
@@ -144,7 +146,6 @@ type talk struct {
 
 const maxTalk = 4 << 10
 
-// Write implements io.Writer.
 func (t *talk) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shell starts a child that is a script of the shell.
+// shell starts a shell script as a child.
 func shell(t *testing.T, text string, to chan<- heard) *child {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
@@ -23,8 +23,8 @@ func shell(t *testing.T, text string, to chan<- heard) *child {
 	return c
 }
 
-// A program that never reads its input, which is more than a pipe holds, blocks nothing; and a
-// program whose children hold its output open is killed with them.
+// A program that never reads its input does not block the run, although a pipe cannot hold all of
+// the input. If a program's children keep its output open, they are killed with it.
 func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	to := make(chan heard, 1)
 	c := shell(t, "sleep 1000; true", to)
@@ -35,7 +35,7 @@ func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	assert.ErrorContains(t, h.err, "the script: signal: killed")
 }
 
-// A program that does not speak the protocol is reported at once, not after a timeout.
+// A program that violates the protocol is reported at once, not after a timeout.
 func TestAChildThatSpeaksOtherwise(t *testing.T) {
 	to := make(chan heard)
 	c := shell(t, "echo hello; sleep 1000", to)
@@ -46,7 +46,7 @@ func TestAChildThatSpeaksOtherwise(t *testing.T) {
 	c.end()
 }
 
-// A second ready message has no effect, and a program that never sends one is named.
+// A second ready message has no effect. A program that never sends one is named in the error.
 func TestReadyOnce(t *testing.T) {
 	a, b := &child{name: "a"}, &child{name: "b", index: 1}
 	r := &run{children: []*child{a, b}, reports: []*report{{}, {}}}
@@ -58,7 +58,7 @@ func TestReadyOnce(t *testing.T) {
 	assert.Empty(t, r.waitsFor((*report).isReady))
 }
 
-// A line that is shown before the run begins has its beginning's time.
+// A line that is printed before the run begins gets the time of the beginning.
 func TestALogBeforeTheRun(t *testing.T) {
 	at := time.Duration(-1)
 	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// detach protects a process from the terminal's signals: its parent decides when it stops.
+// detach protects a process from the terminal's signals, because its parent decides when to stop
+// it.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// kill kills a detached process and its children. It may have exited already.
+// kill kills a detached process and its children. The process may have exited already.
 func kill(c *exec.Cmd) { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

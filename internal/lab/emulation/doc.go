@@ -1,18 +1,19 @@
 // Package emulation runs one cell of an experiment once, in real time. Processes on this machine
-// exchange packets over UDP sockets, and a process in their middle emulates the path.
+// exchange packets over UDP sockets, and one process, the middle, emulates the path between them.
 //
 //	sender 1 ──┐                            ┌── receiver 1
 //	sender 2 ──┤ middle: netem, by the clock ├── receiver 2
 //	sender n ──┘                            └── receiver n
 //
 // Each end is a process with a node, like `node run`. The middle has the links of
-// internal/lab/simulation with the same models and seeds, so the n-th packet is lost in real time
-// if it is lost in virtual time. The remaining differences are due to the machine.
+// internal/lab/simulation with the same models and seeds. So if the n-th packet is lost in virtual
+// time, it is lost in real time, too. The remaining differences are due to the machine.
 //
 // run.go runs an experiment, child.go starts a process, merge.go combines the results. middle.go is
 // the process in the middle, wires.go its links. end.go is the process of an end, watch.go its
 // measurements, and arm_*.go the protocols. message.go has the messages between processes,
-// lateness.go measures delays by the machine, able.go checks if an experiment can run in real time.
+// lateness.go measures delays that the machine causes, able.go checks whether an experiment can run
+// in real time.
 //
 // # An arm
 //
@@ -40,6 +41,6 @@
 // files in a directory of results: flows/*.csv for samples, flows/*-progress.csv for progress, and
 // so on. `node lab metrics` lists the names of values.
 //
-// A program in Go only needs Serve, which handles all of that, opens a node, measures lateness, and
-// calls an Arm with the flow and the node.
+// A program in Go only needs to call Serve. Serve handles all messages, opens a node, measures
+// lateness, and calls an Arm with the flow and the node.
 package emulation

@@ -19,9 +19,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// Arm is the task of an end of a flow, sender or receiver. Before the run begins it opens its
-// sockets, and calls Ready or Wait. It returns when the task is done or ctx ends. After ctx has
-// ended, its error is ignored.
+// Arm carries out the task of one end of a flow, sender or receiver. Before the run begins, it
+// opens its sockets, and calls Ready or Wait. It returns when the task is done or ctx ends. After
+// ctx has ended, its error is ignored.
 type Arm func(ctx context.Context, e *End) error
 
 // End is one end of a flow, for its Arm.
@@ -123,7 +123,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	ended := make(chan struct{})
 	go func() {
 		err := arm(ctx, e)
-		e.Ready() // unless it has started
+		e.Ready() // has no effect if the arm has called it
 		e.ended(ctx, err)
 		e.say.say(&Message{Type: "over"})
 		close(ended)
@@ -149,7 +149,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	return nil
 }
 
-// heed waits for an order and executes it. The order go starts the flow's time.
+// heed waits for an order and executes it. The order "go" starts the flow's time.
 func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {
@@ -165,7 +165,7 @@ func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) e
 				if e.Start.Stop > 0 {
 					until = e.Start.Stop
 				}
-				_ = e.drops() // the node's loop has seen Origin when it answers
+				_ = e.drops() // when the node's loop has handled this call, it has seen Origin
 				time.AfterFunc(time.Until(e.Origin.Add(seconds(until))), cancel)
 				close(e.gone)
 			}
@@ -177,14 +177,14 @@ func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) e
 // patience is how long an arm may take to return after its time is over.
 const patience = 5 * time.Second
 
-// Dials reports whether this end dials the other: the sender of data does, unless the receiver
+// Dials reports whether this end dials the other one. The sender of data dials, unless the receiver
 // requests the data.
 func (e *End) Dials() bool {
 	asked := e.Flow.App.Requests > 0 || e.Flow.App.Objects != nil
 	return (e.Start.Role == Sender) != asked
 }
 
-// There is the address on which the end that does not dial listens.
+// There is the address at which the end that does not dial listens.
 func (e *End) There() netip.AddrPort {
 	if e.Dials() {
 		return netip.AddrPortFrom(e.Start.Peer, e.Start.Port)
@@ -192,13 +192,13 @@ func (e *End) There() netip.AddrPort {
 	return netip.AddrPortFrom(e.Start.Host, e.Start.Port)
 }
 
-// Ready reports that this end is listening, so that the other end may start.
+// Ready reports that this end is listening, so the other end may start.
 func (e *End) Ready() {
 	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
 }
 
-// Wait reports that this end is ready, waits until the flow begins, and returns false if ctx ends
-// first.
+// Wait reports that this end is ready, and waits until the flow begins. It returns false if ctx
+// ends first.
 func (e *End) Wait(ctx context.Context) bool {
 	e.Ready()
 	select {

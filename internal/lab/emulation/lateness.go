@@ -32,7 +32,6 @@ func latenessOf(h *simulation.Histogram) Lateness {
 	}
 }
 
-// worse returns the maximum of each value.
 func (l Lateness) worse(m Lateness) Lateness {
 	return Lateness{
 		Count: l.Count + m.Count, P50: max(l.P50, m.P50), P99: max(l.P99, m.P99),
@@ -43,7 +42,7 @@ func (l Lateness) worse(m Lateness) Lateness {
 // sleepTime is the duration of one sleep of a sleeper.
 const sleepTime = 10 * time.Millisecond
 
-// sleeper measures how late this process wakes up, which is how late its timers are.
+// sleeper measures how late this process wakes up. Timers are late by the same time.
 type sleeper struct {
 	late simulation.Histogram
 	quit chan struct{}
@@ -65,7 +64,7 @@ func startSleeper() (*sleeper, error) {
 			if _, err := w.Wait(sleepTime, nil); err != nil {
 				return
 			}
-			if late := time.Since(due); late > 0 { // spurious wakeups are possible
+			if late := time.Since(due); late > 0 { // the sleep may end early
 				s.late.Add(late)
 			}
 			select {
@@ -78,7 +77,7 @@ func startSleeper() (*sleeper, error) {
 	return s, nil
 }
 
-// stop stops it and returns the result.
+// stop stops the sleeper and returns its result.
 func (s *sleeper) stop() Lateness {
 	close(s.quit)
 	<-s.over
@@ -87,7 +86,7 @@ func (s *sleeper) stop() Lateness {
 
 // Timing describes whether a run kept time.
 type Timing struct {
-	// Middle is how late packets left the path, Ends how late the processes of the ends woke up.
+	// Middle is how late packets left the path. Ends is how late the processes of the ends woke up.
 	Middle, Ends Lateness
 	// Limit is the largest acceptable lateness of 99 % of the packets, in seconds; all packets must
 	// be within ten times the limit. Zero means that the path takes no time, so no packet can be
@@ -98,10 +97,11 @@ type Timing struct {
 }
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is
-// longer. A smaller lateness neither changes a round trip nor joins packets that were apart. Single
-// packets may be ten times as late. A path without delay and rate takes no time: only the timers of
-// the ends can be late, and the shortest one is the tick of RCP's send loop. The limit is a tenth
-// of it; a single one may be late by a whole tick, which joins two.
+// longer. A smaller lateness neither changes a round trip nor makes separate packets arrive
+// together. Single packets may be ten times as late. On a path without delay and rate, no packet
+// can be late: only the timers of the ends can. The shortest timer is the tick of RCP's send loop.
+// The limit is a tenth of a tick; a single tick may be late by a whole one, and then two ticks
+// coincide.
 const (
 	roundTripShare = 20
 	tickShare      = 10
@@ -109,7 +109,7 @@ const (
 	usualTick      = 10 * time.Millisecond
 )
 
-// wakeLimitOf returns the limit for 99 % of the ends' wakeups, for a path with a limit.
+// wakeLimitOf returns the limit for 99 % of the ends' wakeups, given the limit of the path.
 func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
 	if path > 0 {
 		return path
@@ -123,7 +123,6 @@ func wakeLimitOf(x *plan.Experiment, path time.Duration) time.Duration {
 	return tick / tickShare
 }
 
-// limitOf returns the limit for 99 % of an experiment's packets.
 func limitOf(x *plan.Experiment) time.Duration {
 	const bits = 8
 	var service time.Duration
@@ -136,7 +135,6 @@ func limitOf(x *plan.Experiment) time.Duration {
 	return max(service, roundTrip(x)/roundTripShare)
 }
 
-// roundTrip returns the shortest round-trip time of the flows, without queueing.
 func roundTrip(x *plan.Experiment) time.Duration {
 	shortest := time.Duration(-1)
 	for i := range x.Flows {
@@ -148,7 +146,7 @@ func roundTrip(x *plan.Experiment) time.Duration {
 	return max(0, shortest)
 }
 
-// TimingOf returns the timing of a run with some values.
+// TimingOf returns the timing of a run from the run's values.
 func TimingOf(v result.Values) *Timing {
 	return &Timing{
 		Middle: Lateness{P99: v[result.LateP99], Max: v[result.LateMax]},
@@ -165,7 +163,7 @@ func (t *Timing) set(v result.Values) {
 	v[result.SocketDrops] = float64(t.Dropped)
 }
 
-// Kept reports whether the run kept time.
+// Kept reports whether the run was on time.
 func (t *Timing) Kept() bool {
 	return t.Dropped == 0 && t.Middle.within(t.Limit) && t.Ends.within(t.WakeLimit)
 }
@@ -175,7 +173,7 @@ func (l Lateness) within(limit float64) bool {
 	return limit == 0 || l.P99 <= limit && l.Max <= worstTimes*limit
 }
 
-// WorseThan reports whether a run kept time less well than another run.
+// WorseThan reports whether a run was later than another one.
 func (t *Timing) WorseThan(o *Timing) bool {
 	if t.Kept() != o.Kept() {
 		return o.Kept()
@@ -206,16 +204,16 @@ func (t *Timing) String() string {
 	return text
 }
 
-// short formats a time in milliseconds.
 func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }
 
-// asleep is the number of an end's threads that sleep in the kernel: its node's loop and its
+// asleep is the number of an end's threads that sleep in the kernel: the node's loop and the
 // sleeper.
 const asleep = 2
 
 // spareProcessors adds a processor to GOMAXPROCS for each thread that sleeps in the kernel, until
-// undo. Such a thread keeps its processor for up to 10 ms if no other goroutine needs it at once.
-// On a machine with two processors, that would delay the arm's timers and goroutines.
+// the caller calls undo. Such a thread keeps its processor for up to 10 ms if no other goroutine
+// needs it at once. On a machine with two processors, that would delay the arm's timers and
+// goroutines.
 func spareProcessors() (undo func()) {
 	was := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + asleep)
 	return func() { runtime.GOMAXPROCS(was) }
@@ -244,7 +242,6 @@ func (r *rests) until(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// lateness returns percentiles of delays.
 func (r *rests) lateness() Lateness {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// The limit is a share of the round trip, or a packet's time on the link; on a path that takes no
+// The limit is a share of the round trip, or one packet's time on the link. On a path that takes no
 // time it is a share of the ends' tick.
 func TestWhatMayBeLate(t *testing.T) {
 	x := &plan.Experiment{Flows: []plan.Flow{{}}}
@@ -31,7 +31,7 @@ func TestWhatMayBeLate(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{12 * time.Millisecond, 12 * time.Millisecond}, limits())
 }
 
-// On a path without delay the verdict is about the timers of the ends, and its text says so.
+// On a path without delay, the verdict is about the timers of the ends, and its text says so.
 func TestTimeIsKeptWithoutAPath(t *testing.T) {
 	late := func(p99, most float64) Lateness { return Lateness{Count: 1, P99: p99, Max: most} }
 	for _, row := range []struct {

@@ -36,7 +36,6 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	return t, r.recorded(timing)
 }
 
-// ends holds the results of a flow's two ends.
 func (r *run) ends(flow int) (sender, receiver *report) {
 	return r.reports[1+2*flow], r.reports[2+2*flow]
 }
@@ -120,7 +119,7 @@ func (r *run) recorded(timing *Timing) *result.Record {
 			one.Progress = append(one.Progress, end.progress...)
 			if end.Done != nil {
 				one.MSS = max(one.MSS, end.MSS)
-				one.Own = append(one.Own, end.Own...) // only the sender has some
+				one.Own = append(one.Own, end.Own...) // only the sender records columns of its own
 				out.Objects = append(out.Objects, end.Objects...)
 				thinned = thinned || end.Thinned
 			}

@@ -30,7 +30,7 @@ type Start struct {
 	Type     string `json:"type"` // always "start"
 	Role     Role   `json:"role"`
 	Protocol string `json:"protocol,omitempty"`
-	Flow     int    `json:"flow"` // counted from 0
+	Flow     int    `json:"flow"` // number of the flow, from 0
 	Name     string `json:"name,omitempty"`
 	// Host is the process's own address, Peer the other end's, and Gateway the router between them.
 	// Port is the port on which the end that does not dial listens. MTU is the MTU of its link.
@@ -42,22 +42,22 @@ type Start struct {
 	// Local is the UDP address that the process binds, and Remote the destination of its packets.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
-	LNX    string         `json:"lnx,omitempty"` // the same as the text of a node's file
-	// Begin is when the flow begins, and Stop when it ends even if it is not finished; 0: at the
-	// end of the run, after Duration. Means exclude Warmup.
+	LNX    string         `json:"lnx,omitempty"` // text of a .lnx file for the end's node
+	// Begin is when the flow begins. Stop is when it ends even if it is not finished; 0: at the end
+	// of the run, after Duration. Means exclude the first Warmup seconds.
 	Begin    float64 `json:"begin"`
 	Stop     float64 `json:"stop,omitempty"`
 	Duration float64 `json:"duration"`
 	Warmup   float64 `json:"warmup,omitempty"`
 	Size     uint64  `json:"size,omitempty"` // bytes to send; 0: as many as time permits
 	Seed     uint64  `json:"seed"`
-	Record   bool    `json:"record,omitempty"` // rows are requested
+	Record   bool    `json:"record,omitempty"` // the process must send rows
 	// Plan has all other settings.
 	Plan  Plan   `json:"plan"`
-	Ports []Port `json:"ports,omitempty"` // for the middle
+	Ports []Port `json:"ports,omitempty"` // only for the middle
 }
 
-// Plan is a resolved experiment, with the files that it names.
+// Plan is a resolved experiment and the files that it names.
 type Plan struct {
 	Document string            `json:"document"`
 	Files    map[string][]byte `json:"files,omitempty"` // base64
@@ -67,7 +67,7 @@ type Plan struct {
 // Port is a UDP connection between the middle and an end.
 type Port struct {
 	Flow   int            `json:"flow"`
-	Right  bool           `json:"right,omitempty"` // on that end's side
+	Right  bool           `json:"right,omitempty"` // the end is on the right side
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
 }
@@ -89,8 +89,8 @@ type Message struct {
 
 // Done is the result of a process.
 type Done struct {
-	// Finished means that a flow with an end was complete, as far as this process knows; otherwise
-	// Note has the reason.
+	// Finished means that the flow was complete, as far as this process knows. Otherwise Note has
+	// the reason.
 	Finished bool          `json:"finished,omitempty"`
 	Note     string        `json:"note,omitempty"`
 	Values   result.Values `json:"values,omitempty"`
@@ -100,10 +100,10 @@ type Done struct {
 	MSS     int             `json:"mss,omitempty"`
 	Own     []string        `json:"own,omitempty"` // columns of samples that a script recorded
 	Late    Lateness        `json:"late,omitzero"`
-	// Dropped is the number of packets that were lost because its sockets, or the kernel's queues
-	// behind them, were full.
+	// Dropped is the number of packets that were lost because the process's sockets, or the
+	// kernel's queues behind them, were full.
 	Dropped uint64 `json:"dropped,omitempty"`
-	// Thinned means that rows were left out.
+	// Thinned means that the record omits rows.
 	Thinned bool `json:"thinned,omitempty"`
 	// Tallies, Links and Marks are from the middle.
 	Tallies []simulation.Tally  `json:"tallies,omitempty"`
@@ -113,7 +113,7 @@ type Done struct {
 	Rate    float64             `json:"rate,omitempty"`
 }
 
-// maxLine limits a line of the protocol, and rowsAtATime the rows in one message.
+// maxLine limits a line of the protocol, rowsAtATime the rows in one message.
 const (
 	maxLine     = 16 << 20
 	rowsAtATime = 4096
@@ -134,8 +134,8 @@ func newSpeaker(w io.Writer) *speaker {
 	return &speaker{to: e}
 }
 
-// say writes a message. It ignores write errors: a parent that stopped reading has closed our input
-// too, which stops this process.
+// say writes a message. It ignores write errors: if the parent has stopped reading, it has also
+// closed our input, and that stops this process.
 func (s *speaker) say(m *Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,6 @@ func (s *Start) side(x *plan.Experiment) simulation.Side {
 	return simulation.Left
 }
 
-// describe sets the identity and the task of one end of a flow.
 func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	f := &x.Flows[flow]
 	s.Role, s.Flow, s.Name, s.Protocol = role, flow, f.Name, string(f.Protocol)
@@ -216,7 +215,6 @@ func (s *Start) describe(x *plan.Experiment, flow int, role Role) {
 	s.Size = f.App.Wanted()
 }
 
-// lnxOf returns the .lnx file of an end's node.
 func lnxOf(s *Start) string {
 	return fmt.Sprintf("interface %s %s/24 %s\nneighbor %s at %s via %s\nroute 0.0.0.0/0 via %s\n"+
 		"link %s mtu %d\n",

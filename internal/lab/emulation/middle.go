@@ -27,7 +27,7 @@ type middle struct {
 	at      map[Port]*socket
 	frames  []buffer.Frame
 
-	base  time.Time // zero of the loop's clock
+	base  time.Time // real time of the loop clock's zero
 	began clock.Time
 	wires *wires
 	path  *simulation.Path
@@ -42,7 +42,7 @@ type socket struct {
 	port   Port
 	host   netip.Addr
 	id     int
-	ready  bool // may be readable
+	ready  bool // the device may have packets to read
 	trains []buffer.Train
 	due    []clock.Time // when each train is due
 	bytes  []byte       // the bytes of the trains
@@ -145,7 +145,7 @@ func (m *middle) open() (err error) {
 
 func (m *middle) close() {
 	for _, d := range m.sockets {
-		_ = d.device.Close() // the error cannot be handled
+		_ = d.device.Close() // an error here has no remedy
 	}
 	if m.waiter != nil {
 		_ = m.waiter.Close()
@@ -175,7 +175,7 @@ func (m *middle) begin(at int64) error {
 }
 
 func (m *middle) loop() error {
-	runtime.LockOSThread() // request precise timers for this thread
+	runtime.LockOSThread() // this thread needs precise timers
 	var ready []int
 	for !m.ended.Load() {
 		again := false
@@ -211,8 +211,8 @@ func (m *middle) loop() error {
 	return nil
 }
 
-// advance processes the events that are due, and ends the warm-up between the events before and
-// after it.
+// advance processes the events that are due. At the end of the warm-up, it first processes the
+// events before that time.
 func (m *middle) advance(now clock.Time) {
 	if end := m.began.Add(m.x.Warmup); !m.warm && end.Due(now) {
 		m.wires.advance(end)
@@ -251,7 +251,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 		return
 	}
 	if len(d.bytes)+len(packet) > cap(d.bytes) {
-		d.bytes = make([]byte, 0, max(1<<16, len(packet))) // slices of the old buffer stay valid
+		d.bytes = make([]byte, 0, max(1<<16, len(packet))) // slices of the old buffer remain valid
 	}
 	from := len(d.bytes)
 	d.bytes = append(d.bytes, packet...)
@@ -262,7 +262,7 @@ func (m *middle) arrived(flow int, right bool, due clock.Time, packet []byte) {
 	d.due = append(d.due, due)
 }
 
-// flush writes packets that have arrived, and records how late they are.
+// flush writes the packets that have arrived, and records how late each is.
 func (m *middle) flush() error {
 	for _, d := range m.sockets {
 		if len(d.trains) == 0 && d.device.Pending() == 0 {

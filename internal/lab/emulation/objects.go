@@ -12,11 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// Goods are the objects of a flow. Both ends generate them from the same seed: one to send them,
-// the other to compare every byte.
+// Goods are the objects of a flow. Both ends generate them from the same seed. One end sends them,
+// and the other end compares every byte.
 type Goods struct {
 	Items []workload.Item
-	Order []int // numbers of the objects in the order of sending or requesting
+	Order []int // numbers of the objects in the order in which they are sent or requested
 
 	end  *End
 	mu   sync.Mutex
@@ -39,8 +39,8 @@ func (e *End) Goods() (*Goods, error) {
 	return g, nil
 }
 
-// Got records received bytes of an object, up to offset at+len(p). It returns false if they differ
-// from the object's.
+// Got records received bytes of an object, from offset at on. It returns false if they differ from
+// the object's.
 func (g *Goods) Got(i, at int, p []byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +65,8 @@ func (g *Goods) Got(i, at int, p []byte) bool {
 	return true
 }
 
-// Report reports the received objects, at the receiving end. err is why the others are missing.
+// Report reports the received objects, at the receiving end. err is the reason why the others are
+// missing.
 func (g *Goods) Report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

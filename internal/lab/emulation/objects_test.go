@@ -28,8 +28,7 @@ sweep:
     many: {flows.0: {objects: {pairs: 3, large: 100kB, order: parallel, smallest_first: on}}}
 `
 
-// As in virtual time, every arm receives all objects in real time, and reports when each was
-// complete.
+// In real time, too, every arm receives all objects and reports when each was complete.
 func TestObjectsInRealTime(t *testing.T) {
 	o, cells := options(t, exchange)
 	for i := range cells {
@@ -61,7 +60,7 @@ func TestObjectsInRealTime(t *testing.T) {
 	}
 }
 
-// The error says why an experiment cannot run in real time, and what to do.
+// The error says why an experiment cannot run in real time, and how to fix it.
 func TestWhoSpeaksQUIC(t *testing.T) {
 	text := strings.Split(exchange, "flows:")[0] + "flows: [{cc: reno}, {protocol: quic}]\n"
 	_, cells := options(t, text)

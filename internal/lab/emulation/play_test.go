@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 )
 
-// The test's own program is the processes of its runs.
+// The test's own program runs as the processes of its runs.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 {
 		os.Exit(m.Run())
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// options are how this program plays a document.
+// options returns the options with which the tests run a document.
 func options(t *testing.T, document string) (*emulation.Options, []plan.Cell) {
 	t.Helper()
 	f, err := plan.Parse("test.yaml", []byte(document))
@@ -70,7 +70,7 @@ func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
 	want, virtual, err := simulation.Run(&cells[0], 0, simulation.Options{Record: true})
 	require.NoError(t, err)
 	assert.Equal(t, want.Seed, got.Seed)
-	if !got.Finished { // a machine may be that busy
+	if !got.Finished { // a busy machine may be too slow
 		assert.Contains(t, got.Note, "out of time: ")
 	}
 	for m := range want.Whole {
@@ -85,7 +85,7 @@ func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
 				continue
 			}
 			if m == result.Trend || m == result.Drift {
-				continue // only virtual runs are cut into parts
+				continue // only virtual runs are divided into parts
 			}
 			assert.Contains(t, got.Flows[i].Values, m)
 			t.Log(i, m, want.Flows[i].Values[m], got.Flows[i].Values[m])

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The conversation in docs/EXPERIMENTS.md is valid: all keys exist, and the process's answers are
+// The conversation in docs/EXPERIMENTS.md is valid: all keys exist, and the process's messages are
 // accepted.
 func TestTheConversationInTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/EXPERIMENTS.md")

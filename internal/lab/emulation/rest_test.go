@@ -18,7 +18,7 @@ func TestSpareProcessors(t *testing.T) {
 	assert.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
-// Each rest counts by how late it was over, but not one that was over before it began.
+// A sleep counts by how late it ended, unless its time was over before it began.
 func TestRests(t *testing.T) {
 	var r rests
 	ctx, cancel := context.WithCancel(t.Context())

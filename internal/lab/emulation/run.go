@@ -15,18 +15,18 @@ import (
 
 // Options are the options of runs in real time.
 type Options struct {
-	// End and Middle are the commands that run Serve with Arms, and ServeMiddle. Programs maps
-	// protocols to programs that implement an end of a flow.
+	// End is the command that runs Serve with Arms, and Middle the one that runs ServeMiddle.
+	// Programs maps protocols to programs that implement an end of a flow.
 	End, Middle []string
 	Programs    map[plan.Protocol]string
-	// Plan is the study of the cells; its Cell is set for each.
+	// Plan is the study of the cells. Play sets its Cell.
 	Plan Plan
 	// Printed is called with each line that an end prints, and its time; it may be nil.
 	Printed func(at time.Duration, line string)
 }
 
-// Timeouts of processes: to open their sockets, to receive the start before it is due, and to
-// report their results.
+// Timeouts of processes: for opening their sockets, for receiving the start before it is due, and
+// for reporting their results.
 const (
 	readyTime  = 20 * time.Second
 	beginAhead = 150 * time.Millisecond
@@ -47,7 +47,7 @@ type run struct {
 	children []*child // the middle, then each flow's sender and receiver
 	heard    chan heard
 	origin   time.Time
-	over     int // ends that are finished or gone
+	over     int // number of ends that are finished or gone
 	reports  []*report
 	deaths   []error
 }
@@ -66,8 +66,8 @@ type report struct {
 
 // Play runs one trial of a cell, counted from 0. The trial reports whether it kept time. The record
 // is nil unless it was requested. If ctx ends, Play stops the processes and returns ctx's cause. If
-// an end dies, its flow did not finish; Play returns an error if the run could not start, or if the
-// process in the middle dies.
+// an end dies, its flow counts as unfinished. Play returns an error if the run could not start, or
+// if the process in the middle dies.
 func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record bool) (
 	*result.Trial, *result.Record, error,
 ) {
@@ -84,8 +84,8 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		// Another process may have taken the port in the meantime: try other ports. A program that
-		// violates the protocol would fail again.
+		// Another process may have taken the port in the meantime, so try other ports. A program
+		// that violates the protocol would do so again.
 		if try == portTries || !errors.Is(err, ErrProcess) || errors.Is(err, ErrProtocol) {
 			return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 		}
@@ -108,7 +108,7 @@ func (r *run) play(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	err := r.await(ctx, readyTime, func() bool { return r.waitsFor((*report).isReady) == "" })
-	if errors.Is(err, errLate) { // a process that does not answer would not answer a second time
+	if errors.Is(err, errLate) { // a process that did not respond would not respond the second time
 		return fmt.Errorf("%s did not become ready: %w", r.waitsFor((*report).isReady), err)
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// waitsFor returns the name of the first child that is not as asked; empty: none.
+// waitsFor returns the name of the first child that does not meet a condition; empty: all meet it.
 func (r *run) waitsFor(as func(*report) bool) string {
 	for i, one := range r.reports {
 		if !as(one) {

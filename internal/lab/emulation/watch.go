@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// watch holds the measurements of an end: what its node's loop sees of the sender, and what its arm
-// has received.
+// watch has the measurements of an end: the state of the sender that its node's loop sees, and the
+// data that its arm has received.
 type watch struct {
 	// These fields belong to the loop until the node is closed.
 	view simulation.View
@@ -31,7 +31,7 @@ type watch struct {
 	received, warmBytes uint64
 	warmed              bool // received excludes warmBytes
 	progress, completed time.Duration
-	until               time.Duration // when the arm returned; 0: it has not
+	until               time.Duration // when the arm returned; 0: not yet
 	damaged             string
 	err                 error
 	values              result.Values
@@ -44,7 +44,6 @@ type watch struct {
 	dropped uint64
 }
 
-// prepare creates the measurements of one of n flows.
 func (e *End) prepare(n int) {
 	e.seen.failed = make(chan error, 1)
 	e.seen.values = result.Values{}
@@ -55,23 +54,22 @@ func (e *End) prepare(n int) {
 func (e *End) fail(err error) {
 	select {
 	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
-	default: // it has failed already
+	default: // the process has failed already
 	}
 }
 
 func (e *End) begin(at time.Time) {
-	// The node's time is monotonic, so the offset is computed once.
+	// The node's clock is monotonic, so computing the offset once is enough.
 	e.Origin = time.Now().Add(time.Until(at))
 }
 
 func (e *End) since(t clock.Time) time.Duration { return e.Node.Time.Wall(t).Sub(e.Origin) }
 
-// instant converts a time of the run to the node's time.
 func (e *End) instant(d time.Duration) clock.Time {
 	return clock.Time(e.Origin.Add(d).Sub(e.Node.Time.Wall(1))) + 1
 }
 
-// sampled records a sample of one of the sender's connections. Loop only.
+// sampled records a sample of one of the sender's connections. Only the loop calls it.
 func (e *End) sampled(conn int, s *tcp.Info) {
 	if e.Origin.IsZero() {
 		return
@@ -139,8 +137,8 @@ func (e *End) Object(o result.Object) {
 // Set sets a metric of the flow. Metrics that the arm does not set are measured if possible.
 func (e *End) Set(m result.Metric, v float64) { e.seen.values[m] = v }
 
-// Finish sets whether the flow was complete, and the reason if not. Without a call, the flow is
-// complete if Start.Size bytes have arrived.
+// Finish sets whether the flow was complete, and the reason if not. If the arm does not call
+// Finish, the flow is complete once Start.Size bytes have arrived.
 func (e *End) Finish(finished bool, note string) { e.seen.finished, e.seen.note = &finished, note }
 
 func (e *End) ended(ctx context.Context, err error) {
@@ -208,7 +206,7 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 	defer maps.Copy(v, maps.Clone(v)) // values that the arm has set take precedence
 	e.countTCP()
 	if e.seen.last.Time == 0 {
-		return // no connection was sampled
+		return // no connection has a sample
 	}
 	if end := e.instant(seconds(e.Start.Warmup)); !e.seen.warm && until > end {
 		e.seen.view.Warm(end)

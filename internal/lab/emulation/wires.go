@@ -12,20 +12,20 @@ import (
 )
 
 // wires are the links of the dumbbell that internal/lab/simulation builds: those of each flow's two
-// hosts in both directions, and the bottleneck. It has no routers, because they take no time. A
-// link processes its events with the times at which they were due, even if it is called late. So a
-// process that wakes up late delays its output, but changes nothing else.
+// hosts in both directions, and the bottleneck. There are no routers, because routers take no time.
+// A link processes its events with the times at which they were due, even if it is called late. So
+// a process that wakes up late delays its output, but changes nothing else.
 type wires struct {
 	links    []*wire
 	down, up *wire
-	access   [][2]*wire // by flow, from the left and the right host
-	egress   [][2]*wire // to the hosts
+	access   [][2]*wire // indexed by flow: from the left and the right host
+	egress   [][2]*wire // indexed by flow: to the hosts
 	flows    int
 	// out is called with a packet for a host, and the time at which it was due there.
 	out func(flow int, right bool, due clock.Time, packet []byte)
 }
 
-// wire is one link, and the next stop of its packets.
+// wire is one link, and the next hop of its packets.
 type wire struct {
 	link *netem.Link
 	to   func(at clock.Time, packet []byte)
@@ -80,8 +80,8 @@ func (w *wires) send(now clock.Time, flow int, right bool, packet []byte) {
 	w.access[flow][k].link.Input(now, 0, [][]byte{packet})
 }
 
-// crossed passes a packet from the bottleneck to its destination. It drops a corrupted packet
-// without a valid destination, like a router.
+// crossed passes a packet from the bottleneck to its destination. Like a router, it drops a
+// corrupted packet without a valid destination.
 func (w *wires) crossed(at clock.Time, packet []byte) {
 	const target, addressEnd = 16, 20
 	if len(packet) < addressEnd {
@@ -99,7 +99,6 @@ func (w *wires) crossed(at clock.Time, packet []byte) {
 	w.egress[flow][k].link.Input(at, 0, [][]byte{packet})
 }
 
-// advance processes all events that are due, in order of time.
 func (w *wires) advance(now clock.Time) {
 	for {
 		next, due := w.next()

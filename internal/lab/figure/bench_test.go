@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// long is a run of 240 s and about three hundred thousand packets.
+// long returns a run of 240 s with about three hundred thousand packets.
 func long() *result.Record { return synthesize(240*time.Second, 15, 60_000, "reno") }
 
 func BenchmarkReport(b *testing.B) {

@@ -7,14 +7,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The tints of a flow's color for its first and second run.
+// The tints of a flow's color for its first and its second run.
 const (
 	virtualTint = 0.25
 	realTint    = -0.55
 )
 
 // Beside returns figures that each show the curves of two runs of one experiment, such as one in
-// virtual time and one in real time. names are the names of the two kinds.
+// virtual time and one in real time. names describes the two runs.
 func Beside(virtual, live *result.Record, names [2]string) []Plot {
 	p := newPair(virtual, live)
 	p.names = names

@@ -13,11 +13,11 @@ import (
 const (
 	fewestRuns = 3
 	mostBoxes  = 24
-	manyTimes  = 20 // ratio of the largest to the smallest value from which an axis is logarithmic
+	manyTimes  = 20 // ratio of the largest to the smallest value from which the axis is logarithmic
 )
 
-// boxPlot shows the spread of the runs, with a row for each cell or flow. Settings with numeric
-// values are drawn as curves instead.
+// boxPlot shows the spread of the runs, with a row for each cell or flow. It skips numeric
+// settings, because those are drawn as curves.
 func boxPlot(c *compared) (Plot, bool) {
 	if c.axis != "" {
 		return Plot{}, false
@@ -35,7 +35,7 @@ func boxPlot(c *compared) (Plot, bool) {
 		p.Title, p.Caption = "Cells compared", "Each dot is a run."
 	}
 	var says beside
-	var kinds [][]chart.Panel // panels with the same rows
+	var kinds [][]chart.Panel // groups of panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
 		if !ok {
@@ -67,7 +67,7 @@ func boxPlot(c *compared) (Plot, bool) {
 	return p, len(p.chart.Rows) > 0
 }
 
-// addBoxes adds a row of panels. Only the first has the names.
+// addBoxes adds a row of panels. Only the first panel has the names of the rows.
 func (p *Plot) addBoxes(row []chart.Panel) {
 	for i := 1; i < len(row); i++ {
 		row[i].Y.Bare = true
@@ -120,7 +120,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	return p, true
 }
 
-// boxLayers returns the box, the whiskers, the median and the runs of a row.
+// boxLayers returns the layers of a row: the box, the whiskers, the median and the runs.
 func boxLayers(values []float64, row float64, paint chart.Paint, u result.Scale) []chart.Layer {
 	const half, tip = 0.28, 0.14
 	var dots []chart.Point

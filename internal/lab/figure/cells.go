@@ -15,12 +15,13 @@ type Setting struct{ Key, Value string }
 // Cell is a point of a sweep, with the results of its runs.
 type Cell struct {
 	Set []Setting
-	// Real cells ran in real time, others in virtual time. Clock is the clock's name.
+	// Real means that the cell ran in real time instead of virtual time. Clock is the name of the
+	// clock.
 	Real   bool
 	Clock  string
 	Trials []*result.Trial
-	// Theory has the values of formulas, and Published those of papers: for the whole run, or for
-	// its first flow.
+	// Theory has the values of formulas, and Published those of papers. They are for the whole run,
+	// or for its first flow.
 	Theory, Published result.Values
 }
 
@@ -56,7 +57,7 @@ func (c *Cell) value(key string) string {
 	return ""
 }
 
-// ShortKey returns the shortest end of a key that differs from those of the other keys.
+// ShortKey returns the shortest end of a key that differs from the ends of the other keys.
 func ShortKey(key string, others []string) string {
 	parts := strings.Split(key, ".")
 	for n := len(parts) - 1; n > 0; n-- {
@@ -74,10 +75,10 @@ func ShortKey(key string, others []string) string {
 	return key
 }
 
-// bare lists the values that, like numbers, mean nothing without their key.
+// bare lists the words that, like numbers, mean nothing without their key.
 var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
 
-// name returns a cell's settings, without some keys.
+// name returns a cell's settings, without the given keys.
 func (c *Cell) name(keys []string, without ...string) string {
 	var parts []string
 	for _, k := range keys {
@@ -96,8 +97,8 @@ func (c *Cell) name(keys []string, without ...string) string {
 	return strings.Join(parts, ", ")
 }
 
-// said returns the values of theory and of a paper for a group's metric, or NaN. They describe the
-// whole run or its first flow.
+// said returns the theoretical and the published value of a group's metric, or NaN. These values
+// describe the whole run or its first flow.
 func (c *compared) said(g result.Group, m result.Metric) (theory, published float64) {
 	cell := &c.cells[g.Cell]
 	of := func(values result.Values) float64 {
@@ -130,7 +131,7 @@ func (c *compared) runs() string {
 	return fmt.Sprintf("n = %d", most)
 }
 
-// bandName describes the bands of a sweep's curves; empty: no cell has enough runs for one.
+// bandName describes the bands of a sweep's curves; empty: no cell has enough runs for a band.
 func (c *compared) bandName() string {
 	switch {
 	case !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):

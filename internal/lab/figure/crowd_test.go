@@ -14,8 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Many flows of a kind have colours that are all different, in an order that one can see, and a
-// key that fits.
+// Many flows of a kind get different colors in a visible order, and a legend that fits.
 func TestACrowdHasARampAndAShortKey(t *testing.T) {
 	rec := synthesize(2*time.Second, 10, 60_000, "reno")
 	rec.Flows, rec.Links = slices.Repeat(rec.Flows, 60), nil
@@ -55,7 +54,7 @@ func TestTwoCrowdsKeepTheirColours(t *testing.T) {
 	}
 }
 
-// All flows of a crowd are in the figure of throughput and delay, few with their names.
+// The figure of throughput and delay shows all flows, but only a few names.
 func TestTheTradeoffOfACrowd(t *testing.T) {
 	tr := &result.Trial{Finished: true}
 	for i := range 40 {
@@ -76,7 +75,7 @@ func TestTheTradeoffOfACrowd(t *testing.T) {
 	assert.Equal(t, []string{"f0", "f19", "f20", "f39"}, named)
 }
 
-// The table of a report sums a crowd up.
+// The table of a report summarizes many flows.
 func TestAReportOfACrowd(t *testing.T) {
 	tr := &result.Trial{Finished: true, Whole: result.Values{result.Jain: 0.9}}
 	for i := range 40 {
@@ -94,7 +93,8 @@ func TestAReportOfACrowd(t *testing.T) {
 	}
 }
 
-// Objects that take no time on the page are visible, and short runs have milliseconds.
+// Objects whose transfer is too short to see get a minimum length, and short runs have an axis in
+// milliseconds.
 func TestBriefObjectsAreSeen(t *testing.T) {
 	const ms = time.Millisecond
 	rec := &result.Record{Duration: 600 * time.Second, Objects: []result.Object{
@@ -140,7 +140,7 @@ func TestTheQueueOfALongRun(t *testing.T) {
 	assert.Empty(t, Plots(rec))
 }
 
-// If a window has too many decreases to be visible, a detail is drawn to its right.
+// If a window has too many decreases to show, the figure has a detail on the right.
 func TestManyTeethHaveADetail(t *testing.T) {
 	rec := &result.Record{Duration: 600 * time.Second, Flows: []result.FlowRecord{{Name: "a", MSS: 1000}}}
 	for i := range 2000 {
@@ -154,7 +154,7 @@ func TestManyTeethHaveADetail(t *testing.T) {
 	assert.Contains(t, plotOf(t, Plots(rec), "cwnd").Finding, "mean 10.5 segments")
 }
 
-// Curves that are called on and off are called what they are.
+// Curves whose settings are "on" and "off" are named after their flows.
 func TestSwitchesAreNamedByTheirFlows(t *testing.T) {
 	var cells []Cell
 	for _, loss := range []string{"10%", "20%", "30%"} {
@@ -178,7 +178,7 @@ func TestSwitchesAreNamedByTheirFlows(t *testing.T) {
 	assert.Contains(t, p.Finding, "(fence)")
 }
 
-// Sizes that were written in bytes are read in megabytes.
+// Sizes that the file has in bytes are shown in megabytes.
 func TestLongNumbersAreInLargerUnits(t *testing.T) {
 	q, ok := measure([]string{"5185067B", "37629571B", "92339236B"})
 	require.True(t, ok)
@@ -189,7 +189,7 @@ func TestLongNumbersAreInLargerUnits(t *testing.T) {
 	assert.Equal(t, quantities{[]float64{1000, 2000}, "ms"}, q)
 }
 
-// Cells that differ many times stand on an axis of powers of ten.
+// Cells whose values differ by large factors share a logarithmic axis.
 func TestBoxesOfUnlikeCells(t *testing.T) {
 	var cells []Cell
 	for i, arm := range []string{"slow", "fast"} {

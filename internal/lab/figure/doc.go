@@ -1,5 +1,5 @@
-// Package figure draws measurements of one run, of an experiment's cells, and of a transfer that a
-// node recorded.
+// Package figure draws the measurements of one run, of an experiment's cells, or of a transfer that
+// a node recorded.
 //
 // For a record, Plots (plots.go) makes a view with the data that all figures need; each figure has
 // a file. For cells, SweepPlots (sweep.go) makes groups (cells.go) and draws curves, boxes and a

@@ -10,7 +10,7 @@ import (
 const envelopeColumns = 110
 
 // envelope reduces a step function to columns of equal width: band has the maximum and minimum of
-// each column, and mean the mean over its time. Columns without a value are gaps.
+// each column, and mean has the mean over the column's time. Columns without a value are gaps.
 func envelope(points []chart.Point, from, to float64) (band, mean []chart.Point) {
 	width := (to - from) / envelopeColumns
 	if !(width > 0) {
@@ -46,7 +46,7 @@ func envelope(points []chart.Point, from, to float64) (band, mean []chart.Point)
 	return lasting(band, to), lasting(mean, to)
 }
 
-// enveloped replaces the curve of a window by its range and mean, and other curves by their means.
+// enveloped replaces the curve of a window by a band and its mean, and other curves by their means.
 func enveloped(layers []chart.Layer, x chart.Axis, window string) []chart.Layer {
 	var bands, lines []chart.Layer
 	for _, l := range layers {

@@ -13,7 +13,8 @@ import (
 )
 
 func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
-	// A saw of 1,000 teeth from 10 to 20, with one peak of 90 that lasts a hundredth of a tooth.
+	// A sawtooth of 1,000 teeth from 10 to 20, with one peak of 90 that lasts a hundredth of a
+	// tooth.
 	var saw []chart.Point
 	for tooth := range 1000 {
 		x := float64(tooth)
@@ -42,8 +43,8 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 	assert.InDelta(t, 3, mean[envelopeColumns*11/20].Y, 0)
 }
 
-// The window of a transfer with hundreds of losses is a range with a mean, and the detail
-// to the right has each change.
+// The window of a transfer with hundreds of losses is drawn as a band with a mean. The detail on
+// the right has each change.
 func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 	f := Figure{Samples: sawtooth(30e6, 0.02)}
 	c, err := f.chart()
@@ -84,7 +85,7 @@ func TestAnEventHasOneColour(t *testing.T) {
 			assert.True(t, name == other || p != q, "%s and %s", name, other)
 		}
 	}
-	var lab bytes.Buffer // the laboratory's figures have the same
+	var lab bytes.Buffer // the laboratory's figures are drawn the same way
 	plots := Plots(synthesize(20*time.Second, 3, 30000, "reno"))
 	for i := range plots {
 		require.NoError(t, plots[i].Write(&lab, "svg", Style{}))

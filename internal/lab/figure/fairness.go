@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// fairnessPlots show how flows share: Jain's index over time and, for two flows, the rate of one
-// against the rate of the other.
+// fairnessPlots show how the flows share the link: Jain's index over time and, for two flows, the
+// rate of one against the rate of the other.
 func fairnessPlots(v *view) []Plot {
 	var flows []*flow
 	for i := range v.flows {
@@ -94,7 +94,7 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		capacity = 0
 	}
 	greatest := capacity
-	var path []chart.Point // while both flows were active
+	var path []chart.Point // only the time while both flows are active
 	for i := range rates[0] {
 		at := float64(i) * width
 		if at < max(flows[0].Start, flows[1].Start).Seconds() ||

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// mostSaid limits the flows or curves that a finding mentions.
+// mostSaid limits the flows or curves that a finding names.
 const mostSaid = 3
 
 func listed(parts []string) string {
@@ -18,7 +18,7 @@ func listed(parts []string) string {
 	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
-// meanOver returns the mean over time of a step function, and the number of steps that fall by more
+// meanOver returns the mean over time of a step function, and how often the function falls by more
 // than a fifth.
 func meanOver(list []chart.Point, end float64) (mean float64, falls int) {
 	sum, span := 0.0, 0.0

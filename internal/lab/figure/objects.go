@@ -9,13 +9,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostObjects limits the objects in a panel to the first ones.
+// mostObjects is the number of objects that a panel shows, from the first on.
 const mostObjects = 200
 
 // leastMark is the minimum length of a drawn object, in points.
 const leastMark = 1.6
 
-// objectPlots show when each object was requested and complete, with the flows below each other.
+// objectPlots show when each object was requested and when it was complete. The flows are below
+// each other.
 func objectPlots(v *view) []Plot {
 	if len(v.Objects) == 0 {
 		return nil

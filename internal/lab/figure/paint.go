@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/chart"
 )
 
-// paints are the colors of series, the same in all figures of all experiments. Series that are
-// compared have different colors.
+// paints are the colors of series, the same in all figures of all experiments. Series that figures
+// compare have different colors.
 var paints = map[string]chart.Paint{
 	"tahoe":   chart.Orange,
 	"reno":    chart.Sky,
@@ -42,15 +42,15 @@ var events = map[string]chart.Paint{
 	"TLP":           chart.Green,
 }
 
-// strangers are the colors of labels that are not in paints.
+// strangers are the colors for labels that paints does not have.
 var strangers = []chart.Paint{
 	chart.Purple.Tint(-0.4), chart.Green.Tint(-0.4), chart.Orange.Tint(-0.45),
 	chart.Blue.Tint(0.35), chart.Vermillion.Tint(-0.4), chart.Sky.Tint(-0.45),
 	chart.Green.Tint(0.4), chart.Purple.Tint(0.3),
 }
 
-// PaintOf returns the color of a label: that of the whole label, or of the last word in it that has
-// one, or one chosen by its hash.
+// PaintOf returns the color of a label: the color of the whole label or of the last word in it that
+// has one, or else a color chosen by the label's hash.
 func PaintOf(label string) chart.Paint {
 	label = strings.ToLower(label)
 	if p, ok := paints[label]; ok {
@@ -71,7 +71,7 @@ func PaintOf(label string) chart.Paint {
 
 // shades returns the colors of labels. Up to three labels with one color get shades of it. More
 // than three get a ramp from dark to light: through all colors if there are no other labels, or
-// else through shades of their own.
+// else through shades of their color.
 func shades(labels []string) []chart.Paint {
 	alike := map[chart.Paint]int{}
 	for _, label := range labels {
@@ -98,9 +98,9 @@ func shades(labels []string) []chart.Paint {
 // mostShades is the number of labels of one color from which shades become a ramp.
 const mostShades = 3
 
-// stops are points of viridis, van der Walt and Smith's colormap for matplotlib. Its lightness
-// grows evenly, so readers with a color vision deficiency can read it. Its last part is too light
-// for lines on paper.
+// stops are points of viridis, the colormap of van der Walt and Smith for matplotlib. Its lightness
+// grows evenly, so readers with a color vision deficiency can read it. The ramp omits its last
+// part, which is too light for lines on paper.
 var stops = []uint32{
 	0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
 }

@@ -17,12 +17,11 @@ import (
 type Plot struct {
 	Name    string // base name of its files
 	Title   string
-	Finding string // the main observation, with its numbers; empty: none
-	Caption string // what is drawn, and how it was measured
+	Finding string // the main observation with its numbers; may be empty
+	Caption string // what the figure shows, and how it was measured
 	chart   chart.Figure
 }
 
-// heading returns the plot's title and its main observation.
 func (p *Plot) heading() string {
 	if p.Finding == "" {
 		return p.Title
@@ -57,7 +56,8 @@ func Plots(rec *result.Record) []Plot {
 	return plots
 }
 
-// mostPanels and mostCurves limit the flows that get a panel, or a curve, of their own.
+// mostPanels is the number of flows up to which each flow has its own panel, mostCurves the number
+// up to which each has its own curve.
 const (
 	mostPanels = 4
 	mostCurves = 12
@@ -76,7 +76,7 @@ type flow struct {
 	index int
 	alone bool // the only flow of its run
 	paint chart.Paint
-	// link carries the flow's data; nil: it was not observed.
+	// link is the link that carries the flow's data; nil: it was not observed.
 	link *result.LinkRecord
 	// wire is the size of a segment on the link, in bytes.
 	wire float64
@@ -132,7 +132,7 @@ func lastInstant(rec *result.Record) time.Duration {
 	return last
 }
 
-// Sizes of headers in bytes: of IPv4 and TCP with timestamps, and the minimum.
+// Sizes of headers in bytes: IPv4 and TCP with timestamps, and the minimum.
 const (
 	usualHeaders = 52
 	mostHeaders  = 120
@@ -163,8 +163,8 @@ func (f *flow) findLink(links []result.LinkRecord) {
 	f.wire = cmp.Or(f.wire, float64(max(f.MSS, 1))+usualHeaders)
 }
 
-// packetSize returns the size of full packets, from the number of events of each size: one event of
-// a long run may stand for several packets.
+// packetSize returns the size of full packets. It weighs each size by the number of events, because
+// one event of a long run may stand for several packets.
 func packetSize(sizes map[int]int, mss int) float64 {
 	usual := 0
 	for size, n := range sizes {
@@ -225,8 +225,8 @@ func (v *view) baseRTT(f *flow) float64 {
 
 func (v *view) time() chart.Axis { return timeAxis(0, v.end) }
 
-// timeAxis returns an axis over a range of seconds, in a readable unit: milliseconds for a transfer
-// of a tenth of a second.
+// timeAxis returns an axis over a range of seconds, in a readable unit. For a transfer of a tenth
+// of a second, the unit is milliseconds.
 func timeAxis(from, to float64) chart.Axis {
 	u := result.ScaleOf("s", to)
 	return chart.Axis{Label: "time, " + u.Name, Min: from, Max: to, Per: u.Size}
@@ -255,7 +255,7 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// alike gives panels the same scale, if every curve stays legible on it.
+// alike gives panels the same scale if every curve remains legible on it.
 func alike(panels []chart.Panel) {
 	least, greatest := math.Inf(1), 0.0
 	for i := range panels {
@@ -271,7 +271,6 @@ func alike(panels []chart.Panel) {
 	}
 }
 
-// heightOf returns the height of each of n stacked panels.
 func heightOf(n int) float64 {
 	return [...]float64{150, 150, 95, 76, 64}[min(n, 4)]
 }
@@ -304,7 +303,6 @@ func most(points []chart.Point) float64 {
 	return greatest
 }
 
-// orZero returns v, or 0 for NaN and infinity.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -316,7 +314,6 @@ func shown(points []chart.Point) bool {
 	return slices.ContainsFunc(points, func(p chart.Point) bool { return !infinite(p.Y) })
 }
 
-// growth returns the points at which a counter grew.
 func growth[T any, N int | uint64](
 	samples []T, x func(*T) float64, counter func(*T) N,
 ) (at []float64) {
@@ -330,7 +327,8 @@ func growth[T any, N int | uint64](
 
 func expiries(s *result.Sample) uint64 { return s.Timeouts }
 
-// strips returns the events of a flow: packets that the network lost, and the sender's reactions.
+// strips returns the events of a flow as strips: packets that the network lost, and the sender's
+// reactions.
 func (v *view) strips(f *flow) []chart.Strip {
 	var drops, recoveries []float64
 	if f.link != nil {
@@ -358,10 +356,10 @@ func (v *view) strips(f *flow) []chart.Strip {
 	return list
 }
 
-// mostLines limits the curves of many flows, which would hide each other.
+// mostLines limits the number of curves in a panel: more would hide each other.
 const mostLines = 48
 
-// crowd picks the flows that are drawn, evenly from the first to the last.
+// crowd picks the flows to draw, evenly from the first to the last.
 func crowd(flows []*flow) []*flow {
 	if len(flows) <= mostLines {
 		return flows
@@ -373,8 +371,9 @@ func crowd(flows []*flow) []*flow {
 	return list
 }
 
-// keyed returns the flows in the legend of a panel: all of a few flows. Of many flows it has the
-// first, the middle one and the last, or the first and the last of each kind.
+// keyed returns the flows that the legend of a panel names: all flows, if there are few. If there
+// are many, the legend has the first, the middle and the last one, or the first and the last of
+// each kind.
 func keyed(flows []*flow) map[*flow]bool {
 	named := map[*flow]bool{}
 	if len(flows) <= mostCurves {
@@ -404,7 +403,7 @@ func keyed(flows []*flow) map[*flow]bool {
 	return named
 }
 
-// crowdText explains the curves of many flows; empty if all flows are drawn.
+// crowdText says which of many flows a figure draws; empty if it draws all.
 func crowdText(all, drawn int) string {
 	switch {
 	case all <= mostCurves:

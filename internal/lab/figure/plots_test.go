@@ -36,7 +36,7 @@ func plotOf(t *testing.T, plots []Plot, name string) *Plot {
 	return nil
 }
 
-// words are those of a plot's SVG.
+// words returns the words in a plot's SVG.
 func words(t *testing.T, p *Plot) []string {
 	t.Helper()
 	var b bytes.Buffer
@@ -95,7 +95,7 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	p := plotOf(t, Plots(rec), "cwnd")
 	panel := &p.chart.Rows[0].Panels[0]
 	require.Len(t, panel.Rules, 2)
-	// 10 Mbit/s for 40 ms are 50 kB, in packets of 1500 bytes that carry 1448.
+	// 10 Mbit/s for 40 ms are 50 kB. Packets of 1500 bytes carry 1448.
 	assert.Equal(t, "BDP", panel.Rules[0].Text)
 	assert.InDelta(t, 50_000.0/1500, panel.Rules[0].Value, 0.01)
 	assert.InDelta(t, 110_000.0/1500, panel.Rules[1].Value, 0.01)
@@ -203,7 +203,8 @@ func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
 func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	l := &rec.Links[0]
-	var seen []result.LinkEvent // in the order of a watcher: the arrival, then the drop
+	// in the order in which a watcher gets them: the arrival, then the drop
+	var seen []result.LinkEvent
 	for _, e := range l.Events {
 		if e.Kind == result.Drop {
 			come := e
@@ -322,7 +323,7 @@ func TestMeansHaveTheDecimalsOfTheirIntervals(t *testing.T) {
 	}
 }
 
-// hostile is a record with anything in it.
+// hostile returns a record with random values in all fields.
 func hostile(rng *rand.Rand) *result.Record {
 	number := func() float64 {
 		list := []float64{0, 1, -1, 1e6, math.NaN(), math.Inf(1), math.Inf(-1), 1e308, 5e-324}

@@ -19,8 +19,8 @@ type quantities struct {
 	unit   string
 }
 
-// measure parses values as numbers of one unit: as written if all have the same unit, or in a unit
-// that suits the largest. It returns false for other values.
+// measure parses values as numbers of one unit: the unit in which they are written, if that is the
+// same for all, or a unit that suits the largest. It returns false for other values.
 func measure(texts []string) (quantities, bool) {
 	var q quantities
 	same := true
@@ -71,12 +71,12 @@ func measure(texts []string) (quantities, bool) {
 	return quantities{values, u.Name}, true
 }
 
-// longNumber is the size from which a number is shown in a larger unit than it was written in:
+// longNumber is the size from which a number is shown in a larger unit than that of the file:
 // 5185067B is 5.19 MB.
 const longNumber = 10_000
 
-// Quantity parses a number with a unit, such as 211.3 ms, into a metric's unit, which is seconds
-// here. It returns false for any other text.
+// Quantity converts a number with a unit, such as 211.3 ms, to a metric's unit, here seconds. It
+// returns false for any other text.
 func Quantity(text string, m result.Metric) (float64, bool) {
 	d := m.Definition()
 	form := quantityForm.FindStringSubmatch(strings.TrimSpace(strings.ReplaceAll(text, ",", "")))
@@ -97,8 +97,8 @@ func Quantity(text string, m result.Metric) (float64, bool) {
 	return 0, false
 }
 
-// geometric reports whether values grow by factors rather than by steps: three or more, of one
-// sign, whose ratios are more alike than their differences.
+// geometric reports whether values grow by factors rather than by steps. This requires at least
+// three values of one sign, whose ratios are more alike than their differences.
 func geometric(values []float64) bool {
 	list := slices.Clone(values)
 	slices.Sort(list)

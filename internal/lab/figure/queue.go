@@ -10,7 +10,7 @@ import (
 
 func queuePlots(v *view) []Plot {
 	var plots []Plot
-	for _, data := range []bool{true, false} { // those that carry data first
+	for _, data := range []bool{true, false} { // first the links that carry data
 		for i := range v.links {
 			if v.carries(&v.links[i]) != data {
 				continue
@@ -30,8 +30,8 @@ func (v *view) carries(l *result.LinkRecord) bool {
 // negligible is the share of a round trip below which a queueing delay is not drawn.
 const negligible = 0.01
 
-// waited reports whether a queue is worth a figure: it dropped packets, or one waited for more than
-// a negligible share of a round trip.
+// waited reports whether a figure of a queue is useful: the queue dropped packets, or a packet
+// waited for more than a negligible share of a round trip.
 func (v *view) waited(q *queue) bool {
 	return len(q.drops) > 0 || most(q.waits) > negligible*v.RTT.Seconds()
 }
@@ -39,10 +39,10 @@ func (v *view) waited(q *queue) bool {
 type queue struct {
 	depth, waits []chart.Point
 	drops, marks []float64
-	lost         []float64 // packets lost on the link behind it
+	lost         []float64 // packets lost on the link after the queue
 }
 
-// lostOnTheWire is the reason of a drop by the path, not by its queue.
+// lostOnTheWire is the reason of a drop by the loss model, not by the queue.
 const lostOnTheWire = "loss"
 
 func watch(l *result.LinkRecord) queue {
@@ -143,8 +143,9 @@ func (v *view) queuePlot(l *result.LinkRecord) (Plot, bool) {
 // depthBins is the number of steps into which a queue with many changes is divided.
 const depthBins = 240
 
-// depthLayers draws a queue's depth: each change, or, if these would be a black area, the mean of
-// each step over a band from its minimum to its maximum. how describes the choice.
+// depthLayers draws a queue's depth. It draws each change or, if the changes would form a black
+// area, the mean of each step and a band from the step's minimum to its maximum. how describes
+// which of the two it drew.
 func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how string) {
 	if len(q.depth) <= 4*depthBins {
 		return []chart.Layer{{
@@ -153,7 +154,7 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 	}
 	width := v.end / depthBins
 	var mean, band []chart.Point
-	at, i := 0.0, 0 // the depth, and the next change
+	at, i := 0.0, 0 // the current depth, and the index of the next change
 	for n := range depthBins {
 		from, to := float64(n)*width, float64(n+1)*width
 		low, high, sum, since := at, at, 0.0, from

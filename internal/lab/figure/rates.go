@@ -141,8 +141,8 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 	return v.stackPanel(title, flows, own, capacity)
 }
 
-// capacity returns the rate at which a link could have sent, in bits per second over time; nil if
-// it is unlimited.
+// capacity returns the rate at which a link could have sent over time, in bits per second; nil if
+// the rate is unlimited.
 func (v *view) capacity(l *result.LinkRecord, chances *bins) []chart.Point {
 	for _, sum := range chances.sums {
 		if sum > 0 {
@@ -183,7 +183,6 @@ func (v *view) progressPanel(width float64) (chart.Panel, string, bool) {
 	return v.stackPanel("", flows, sums, v.constant(v.Rate))
 }
 
-// progress returns the bits that a flow's receiver got in each step.
 func (v *view) progress(f *flow, width float64) *bins {
 	b := v.bins(width)
 	before := 0.0
@@ -196,7 +195,7 @@ func (v *view) progress(f *flow, width float64) *bins {
 	return b
 }
 
-// stackPanel stacks the rates of flows, in front of the link's capacity. It is empty if the flows
+// stackPanel stacks the rates of flows in front of the link's capacity. It is empty if the flows
 // sent nothing.
 func (v *view) stackPanel(
 	title string, flows []*flow, sums []*bins, capacity []chart.Point,
@@ -250,7 +249,7 @@ func (v *view) stackPanel(
 			layer.Name = f.title() + ", " + amount(bits/v.active(f), "bit/s")
 		}
 		p.Layers = append(p.Layers, layer)
-		if i < len(flows)-1 && len(flows) <= mostCurves { // shades of one color touch here
+		if i < len(flows)-1 && len(flows) <= mostCurves { // two areas of one color are adjacent
 			p.Layers = append(p.Layers, chart.Layer{
 				Kind: chart.Steps, Paint: chart.Paper, Width: 0.5, Points: layer.Points,
 			})
@@ -259,7 +258,6 @@ func (v *view) stackPanel(
 	return p, v.throughputFinding(took, capacityNow), true
 }
 
-// active returns how long a flow was active, in seconds.
 func (v *view) active(f *flow) float64 {
 	if s := v.end - f.Start.Seconds(); s > 0 && s <= v.end {
 		return s

@@ -11,29 +11,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Report is a self-contained page about an experiment: it needs no network, no other file and no
-// script.
+// Report is a self-contained page about an experiment: it needs no network, no other files and no
+// scripts.
 type Report struct {
 	Name, About string
 	Version     string // version of the program
 	Seed        uint64
 	Hash        string // digest of the events of all runs
-	// Command runs the experiment again, and Here does so in the page's own folder. Either may be
-	// empty.
+	// Command runs the experiment again in any folder, and Here does so in the page's own folder.
+	// Either may be empty.
 	Command, Here string
-	// Warmup describes the time at the start that means exclude; empty: none.
+	// Warmup describes the time at the start that means exclude; may be empty.
 	Warmup   string
 	Document string   // the resolved experiment
 	Notes    []string // warnings about the results
-	Reload   bool     // the browser reloads the page, because it will change
+	Reload   bool     // the browser reloads the page, because the page will change
 	Cells    []Cell
 	// Metrics are the columns of the table; nil: the most important ones.
 	Metrics  []result.Metric
 	Verdicts []Verdict
 	Plots    []Plot    // figures of all cells
 	Sections []Section // figures of single runs
-	// Timings describe the lateness of runs in real time; Late says that some were too late. Beside
-	// compares these runs with those in virtual time; nil without runs in real time.
+	// Timings describe the lateness of runs in real time. Late means that some runs were too late.
+	// Beside compares these runs with those in virtual time; it is nil without runs in real time.
 	Timings []string
 	Late    bool
 	Beside  *Plain
@@ -52,8 +52,8 @@ type PlainCell struct {
 	Left bool
 }
 
-// mostDrawn limits the bytes of figures of runs in a page. The figures of further runs are only in
-// files, and the page says so.
+// mostDrawn limits the size of a page's figures of single runs, in bytes. The figures of further
+// runs are only in files, and the page says so.
 const mostDrawn = 3 << 20
 
 // Section has the figures of one run.
@@ -66,15 +66,16 @@ type Section struct {
 // Verdict is the result of an expectation, formatted with units.
 type Verdict struct {
 	About     string `json:"what"`
-	Where     string `json:"where,omitempty"` // the cells that it describes; empty: all
+	Where     string `json:"where,omitempty"` // the cells to which the verdict applies; empty: all
 	Expected  string `json:"expected"`
 	Got       string `json:"got"`
 	Tolerance string `json:"tolerance,omitempty"`
 	Pass      bool   `json:"pass"`
-	// Published is the value of a paper if theory has another, and Why explains the difference.
+	// Published is the paper's value if the theoretical value differs from it, and Why explains the
+	// difference.
 	Published string `json:"published,omitempty"`
 	Why       string `json:"why,omitempty"`
-	// Source is that of the expected value, and Because the reason for the tolerance.
+	// Source is the source of the expected value, and Because is the reason for the tolerance.
 	Source  string `json:"source,omitempty"`
 	Because string `json:"because,omitempty"`
 }
@@ -97,7 +98,7 @@ type pageData struct {
 	Figures  []figureData // figures of all cells
 	Parts    []partData
 	Omitted  []string // runs whose figures are not in the page
-	Wheres   bool     // some verdicts describe certain cells
+	Wheres   bool     // some verdicts apply to certain cells only
 	Papers   bool     // some verdicts have a published value
 	Sources  bool     // some verdicts have a source
 	HasReal  bool     // some cells ran in real time
@@ -114,7 +115,7 @@ type figureData struct {
 
 type partData struct {
 	Title   string
-	Closed  bool // closed at first
+	Closed  bool // initially closed
 	Notes   []string
 	Figures []figureData
 }
@@ -171,7 +172,7 @@ func (r *Report) Write(w io.Writer) error {
 		d.Parts = append(d.Parts, part)
 	}
 	d.Dark = template.CSS(chart.Themes(d.colours()...))
-	var b bytes.Buffer // a template that fails has written half a page
+	var b bytes.Buffer // render into a buffer: a template that fails would leave half a page
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (d *pageData) colours() []string {
 	return texts
 }
 
-// phoneWidth is the width of figures for phones in points; text keeps its size.
+// phoneWidth is the width in points of figures for phones. The text has its normal size.
 const phoneWidth = 270
 
 func (p *Plot) data(number int) (figureData, error) {
@@ -209,7 +210,7 @@ func (p *Plot) data(number int) (figureData, error) {
 	}
 	return figureData{
 		Title: p.heading(), Caption: p.Caption, File: p.Name, Number: number,
-		// Their texts are escaped as XML.
+		// the canvas has escaped the texts
 		SVG: template.HTML(b.String()), Narrow: template.HTML(narrow.String()),
 	}, nil
 }
@@ -222,7 +223,6 @@ type verdictGroup struct {
 
 func (g verdictGroup) Several() bool { return len(g.Verdicts) > 1 }
 
-// grouped groups consecutive verdicts by subject.
 func grouped(list []Verdict) []verdictGroup {
 	var groups []verdictGroup
 	for _, v := range list {

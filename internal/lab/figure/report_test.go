@@ -22,7 +22,7 @@ func reportOf(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// requireWhole checks that a page is well-formed, and that it refers to nothing and runs nothing.
+// requireWhole checks that a page is well-formed, refers to nothing outside, and has no scripts.
 func requireWhole(t *testing.T, page string) {
 	t.Helper()
 	void := map[string]bool{"meta": true, "br": true}
@@ -150,7 +150,7 @@ func TestAReportHasTheNumbers(t *testing.T) {
 		}}})
 	}
 	page := reportOf(t, &Report{Name: "x", Cells: []Cell{c}})
-	// t(2) is 4.303 and the deviation 0.2, of three runs.
+	// For three runs, t(2) is 4.303; the deviation is 0.2.
 	assert.Contains(t, page, "9.20 <small>± 0.50</small>")
 	assert.Contains(t, page, "3/3")
 	assert.Contains(t, page, "background:"+PaintOf("reno").String())

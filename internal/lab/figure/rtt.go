@@ -44,7 +44,8 @@ func rttPlots(v *view) []Plot {
 		ruleText + ". Right: the distribution function of the samples." +
 		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
-	if len(flows) <= mostPanels { // similar round-trip times: one curve would hide the other
+	// similar round-trip times need separate panels: one curve would hide the other
+	if len(flows) <= mostPanels {
 		groups = groups[:0]
 		for i := range flows {
 			groups = append(groups, flows[i:i+1])
@@ -65,7 +66,7 @@ func rttPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// rttPanels show the round-trip times of some flows: over time, and their distribution.
+// rttPanels show the round-trip times of some flows, over time and as a distribution.
 func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart.Panel {
 	over := chart.Panel{X: v.time(), Y: axis, Share: 2.3}
 	spread := chart.Panel{X: axis, Y: chart.Axis{Label: "share of samples", Min: 0, Max: 1}}
@@ -93,7 +94,7 @@ func (v *view) rttPanels(flows []*flow, axis chart.Axis, u result.Scale) []chart
 	return []chart.Panel{over, spread}
 }
 
-// widen adds space around the limits, down to zero if zero is near.
+// widen adds space around the limits. If zero is near, it extends the lower limit to zero.
 func widen(low, high float64) (float64, float64) {
 	if low < high/2 {
 		return 0, 1.06 * high

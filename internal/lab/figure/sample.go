@@ -17,22 +17,21 @@ var ErrNoSamples = errors.New("no samples")
 
 // Sample is a row of a probe file: the state of a connection at one instant.
 type Sample struct {
-	Seconds     float64 // since the node started
+	Seconds     float64 // time since the node started
 	SID         int
-	Cwnd        float64       // bytes
-	Ssthresh    float64       // bytes; as large as its type allows: not set yet
-	RTT         time.Duration // smoothed; 0: not measured yet
+	Cwnd        float64       // in bytes
+	Ssthresh    float64       // in bytes; the maximum of its type: not set yet
+	RTT         time.Duration // smoothed RTT; 0: not measured yet
 	MinRTT      time.Duration
 	RTO         time.Duration
-	InFlight    float64 // bytes
-	Acked       float64 // bytes of the stream that the peer has acknowledged
+	InFlight    float64 // in bytes
+	Acked       float64 // acknowledged bytes of the stream
 	Sent        float64 // bytes of the stream that were sent at least once
-	Retransmits int     // retransmitted segments, so far
-	Timeouts    int     // retransmission timeouts, so far
+	Retransmits int     // number of retransmitted segments so far
+	Timeouts    int     // number of retransmission timeouts so far
 	TailProbes  int
 }
 
-// fields returns the fields of s by the names of the probe file's header line.
 func (s *Sample) fields() map[string]any {
 	return map[string]any{
 		"seconds": &s.Seconds, "sid": &s.SID, "cwnd": &s.Cwnd, "ssthresh": &s.Ssthresh,
@@ -63,16 +62,16 @@ func read(to any, field string) error {
 	return err
 }
 
-// ReadSamples reads a probe file: a header line that names the columns, in any order and with
-// unknown ones among them, and a row for each acknowledgment. It skips an incomplete last row,
-// which is normal while the node runs or after its disk was full.
+// ReadSamples reads a probe file: a header line with the names of the columns, and a row for each
+// acknowledgment. The columns may be in any order, and unknown columns are allowed. It skips an
+// incomplete last row, which occurs while the node runs or when its disk was full.
 func ReadSamples(r io.Reader) ([]Sample, error) {
 	in := bufio.NewScanner(r)
 	if !in.Scan() {
 		return nil, fmt.Errorf("probe file: %w", cmp.Or(in.Err(), ErrNoSamples))
 	}
 	var s Sample // fields of one row
-	var to []any // the field of each column; nil: none
+	var to []any // the field for each column; nil: an unknown column
 	fields := s.fields()
 	all := len(fields)
 	for name := range strings.SplitSeq(strings.TrimSpace(in.Text()), ",") {
@@ -84,7 +83,7 @@ func ReadSamples(r io.Reader) ([]Sample, error) {
 			all-len(fields), all, in.Text())
 	}
 	var samples []Sample
-	var broken error // error of the previous row; not reported for the last row
+	var broken error // error of the previous row; ignored for the last row
 	for line := 2; in.Scan(); line++ {
 		if broken != nil {
 			return samples, broken
@@ -117,10 +116,10 @@ func readRow(to []any, row string) error {
 	return nil
 }
 
-// MeanRTT returns the mean round-trip time of a transfer, in which each round trip counts once: its
-// duration divided by the number of round trips that fit into it at the smoothed RTT of each
+// MeanRTT returns the mean round-trip time of a transfer, in which each round trip counts once: the
+// duration of the transfer, divided by the number of round trips at the smoothed RTT of each
 // moment. A mean over acknowledgments would overweight busy moments, and a mean over time would
-// overweight stalls. It is 0 without measurements.
+// overweight stalls. MeanRTT is 0 without measurements.
 func MeanRTT(samples []Sample) time.Duration {
 	var span, rounds float64
 	var last time.Duration

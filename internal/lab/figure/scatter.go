@@ -88,8 +88,8 @@ func (c *compared) tradeoffCaption() string {
 	return text + "Better is up and to the right."
 }
 
-// pointed returns the series whose names are drawn beside their points: all of a few, or the first
-// and the last of each kind.
+// pointed returns the series whose names are written next to their points: all series if there are
+// few, or the first and the last of each kind.
 func pointed(list []series) []bool {
 	named := make([]bool, len(list))
 	last := map[string]int{}
@@ -107,8 +107,8 @@ func pointed(list []series) []bool {
 	return named
 }
 
-// cloudLayers draws the runs of a series: with an ellipse around those of one cell, or with a line
-// through the means of several.
+// cloudLayers draws the runs of a series. It adds an ellipse around the runs of a single cell, or a
+// line through the means of several cells.
 func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 	dots := chart.Layer{Kind: chart.Dots, Paint: s.paint.Tint(0.35), Width: 1.8}
 	means := chart.Layer{Kind: chart.Dots, Paint: s.paint, Width: 4.5}
@@ -126,7 +126,6 @@ func cloudLayers(s series, clouds [][]chart.Point, log bool) []chart.Layer {
 	return []chart.Layer{around, dots, means}
 }
 
-// ordered returns the groups of a series in the order of the swept values.
 func (c *compared) ordered(groups []result.Group) []result.Group {
 	if c.axis == "" {
 		return groups
@@ -139,7 +138,7 @@ func (c *compared) ordered(groups []result.Group) []result.Group {
 }
 
 // ellipse returns the mean of some points and the contour of one standard deviation, in the
-// logarithm of X on a logarithmic axis. It needs three points.
+// logarithm of X on a logarithmic axis. At least three points are needed.
 func ellipse(cloud []chart.Point, log bool) (center chart.Point, around []chart.Point) {
 	to, from := func(x float64) float64 { return x }, func(x float64) float64 { return x }
 	if log {

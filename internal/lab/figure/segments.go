@@ -9,14 +9,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// mostSequences limits the flows that have a time-sequence figure of their own.
+// mostSequences limits the number of flows with a time-sequence figure.
 const mostSequences = 4
 
-// detailSegments limits the segments of a detail, so that each stays legible.
+// detailSegments limits the number of segments in a detail, so that each remains legible.
 const detailSegments = 160
 
-// sequencePlots show the segments of the flows as their senders sent them, and the acknowledgments,
-// as tcptrace does.
+// sequencePlots show the segments that each flow's sender sent, and the acknowledgments that it
+// received, as tcptrace does.
 func sequencePlots(v *view) []Plot {
 	var flows []*flow
 	for i := range v.flows {
@@ -66,8 +66,8 @@ type stretch struct{ from, to float64 }
 
 func (s stretch) has(at float64) bool { return at >= s.from && at <= s.to }
 
-// detail returns a few round trips around a loss in the middle of the run, or the first round trips
-// if nothing was retransmitted.
+// detail returns the time range of a few round trips around a loss in the middle of the run. If
+// nothing was retransmitted, it returns the first round trips.
 func (v *view) detail(f *flow) stretch {
 	rtt := v.baseRTT(f)
 	for i := range f.Samples {
@@ -90,7 +90,8 @@ func (v *view) detail(f *flow) stretch {
 			}
 		}
 	}
-	if at, ok := v.loss(f); ok && to < at+rtt/5 { // too many segments: those near the loss
+	// too many segments: show only those near the loss
+	if at, ok := v.loss(f); ok && to < at+rtt/5 {
 		half := max(rtt/5, (to-s.from)/2)
 		s.from, to = max(0, at-half), at+half
 	}
@@ -105,8 +106,8 @@ func (f *flow) span() float64 {
 	return (f.Segments[len(f.Segments)-1].At - f.Segments[0].At).Seconds()
 }
 
-// loss returns the time of a retransmission: of the first losses after slow start, the one nearest
-// to a third of the run.
+// loss returns the time of a retransmission: among the first losses after slow start, the one
+// nearest to a third of the run.
 func (v *view) loss(f *flow) (at float64, found bool) {
 	best := math.Inf(1)
 	last := math.Inf(-1)
@@ -129,11 +130,11 @@ type trace struct {
 	low, high                               float64
 }
 
-// follow returns the part of a flow's segments in a stretch. Lines that begin earlier enter from
+// follow returns the segments of a flow within a time range. Lines that begin earlier enter from
 // the left.
 func (f *flow) follow(s stretch) trace {
 	t := trace{low: math.Inf(1), high: math.Inf(-1)}
-	if s.to-s.from >= f.span() { // all segments: allocate at once
+	if s.to-s.from >= f.span() { // the range includes all segments: allocate memory once
 		n := len(f.Segments)/2 + 1
 		t.data, t.acks = make([]chart.Point, 0, n), make([]chart.Point, 0, n)
 		t.window = make([]chart.Point, 0, n)
@@ -207,7 +208,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	if !detail {
 		p.Y.Min = max(p.Y.Min, 0)
 		p.Title, p.Share = f.title(), 1.15
-		for i := range t.again { // a segment's height would be invisible
+		for i := range t.again { // the height of a segment would be too small to see
 			t.again[i].Low = min(t.again[i].Low, t.again[i].Y-0.02*span)
 		}
 	}
@@ -232,7 +233,7 @@ func (v *view) sequencePanel(f *flow, s stretch, detail bool) chart.Panel {
 	if !detail {
 		return p
 	}
-	for i := range p.Layers { // the whole figure has named them
+	for i := range p.Layers { // the figure of the whole run has named them
 		p.Layers[i].Name = ""
 	}
 	p.Layers = append(p.Layers,
@@ -258,7 +259,7 @@ func (t *trace) scale(u result.Scale) {
 	}
 }
 
-// spaced returns those points that are at least a distance apart from the previous one.
+// spaced returns the points that are at least a distance apart from the point before.
 func spaced(list []chart.Point, distance float64) []chart.Point {
 	var kept []chart.Point
 	for i, p := range list {

@@ -16,12 +16,12 @@ var telling = []result.Metric{
 	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
 }
 
-// mostMetrics limits them.
+// mostMetrics limits the number of metrics in figures.
 const mostMetrics = 6
 
 // SweepPlots returns the figures of an experiment's cells: metrics over a swept number, the spread
-// of the runs of each cell, and delay against throughput. Without metrics they show the most
-// important ones.
+// of the runs of each cell, and delay against throughput. If no metrics are given, the figures show
+// the most important ones.
 func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	c := newCompared(cells, metrics)
 	var plots []Plot
@@ -34,17 +34,18 @@ func SweepPlots(cells []Cell, metrics []result.Metric) []Plot {
 	return plots
 }
 
-// compared is an experiment's cells with the data that all their figures need.
+// compared has an experiment's cells and the data that all figures of them need.
 type compared struct {
 	cells   []Cell
 	groups  []result.Group
 	keys    []string // swept keys
 	metrics []result.Metric
 	asked   []result.Metric
-	// axis is the swept key that is a number, and x its values by cell; empty: none.
+	// axis is the swept key with numeric values, x its values by cell; axis is empty if there is no
+	// such key.
 	axis string
 	x    quantities
-	// facet is the key whose values have a panel each; empty: none.
+	// facet is the key whose values each have a panel; empty: no such key.
 	facet string
 }
 
@@ -77,8 +78,8 @@ func newCompared(cells []Cell, metrics []result.Metric) *compared {
 // mostFacets limits the panels side by side.
 const mostFacets = 4
 
-// chooseFacet picks the key that divides too many curves into panels: among the keys with few
-// values that do not name the flows, the one with the fewest values.
+// chooseFacet picks the key that divides too many curves into panels. Among the keys that have few
+// values and do not name the flows, it takes the one with the fewest values.
 func (c *compared) chooseFacet() string {
 	best, least := "", mostFacets+1
 	others := 0
@@ -197,7 +198,7 @@ func unlike(labels []string) bool {
 	return true
 }
 
-// switches reports whether curves differ by one key that is on or off.
+// switches reports whether the curves differ by one key with the values on and off.
 func switches(list []series) bool {
 	for _, s := range list {
 		_, value, _ := strings.Cut(s.name, " ")
@@ -208,8 +209,7 @@ func switches(list []series) bool {
 	return true
 }
 
-// paint sets the colors of series. Runs in real time have a darker shade of the color of those in
-// virtual time.
+// paint sets the colors of series. Runs in real time get a darker shade than those in virtual time.
 func paint(list []series, labels []string) []series {
 	var virtual []string
 	for i, s := range list {
@@ -289,7 +289,7 @@ func (c *compared) cutOff() bool {
 	})
 }
 
-// facetRow returns a metric's panels side by side, on one scale.
+// facetRow returns a metric's panels side by side, with the same scale.
 func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.Panel {
 	var row []chart.Panel
 	low, high := math.Inf(1), math.Inf(-1)
@@ -320,7 +320,7 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// beside lists what a panel shows in addition to runs.
+// beside lists what a panel shows in addition to the runs.
 type beside struct{ band, theory, published bool }
 
 func (b beside) text() (text string) {
@@ -345,7 +345,7 @@ func (b *beside) name(layers []chart.Layer) {
 	}
 }
 
-// curvePanel shows a metric over the swept number. named says that its legend names the curves.
+// curvePanel shows a metric over the swept number. If named is set, its legend names the curves.
 func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *beside) chart.Panel {
 	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
@@ -420,8 +420,8 @@ func (c *compared) extent(g result.Group, m result.Metric) []float64 {
 	})
 }
 
-// middleOf returns the center of a group and its spread: the mean and its confidence interval, or
-// the median and the quartiles if some runs were cut off.
+// middleOf returns the center of a group and its spread: the mean and its confidence interval. If
+// some runs were cut off, it returns the median and the quartiles instead.
 func middleOf(t result.Number) (low, mid, high float64, ok bool) {
 	low, mid, high = t.Low, t.Mean, t.High
 	if t.Cut > 0 {

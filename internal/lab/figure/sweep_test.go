@@ -42,7 +42,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 		}
 		s := result.Describe(values, 0)
 		assert.InDelta(t, s.Mean, point.Y, 1e-12)
-		band := panel.Layers[6].Points[i] // the second series' first layer
+		band := panel.Layers[6].Points[i] // first layer of the second series
 		assert.InDelta(t, s.Low, band.Low, 1e-12)
 		assert.InDelta(t, s.High, band.Y, 1e-12)
 	}
@@ -113,7 +113,7 @@ func TestBoxesShowTheoryAndWhatWasPublished(t *testing.T) {
 	assert.Contains(t, p.Caption, "Dashed: theory. Crosses: published values.")
 }
 
-// Theory of one cell is a line too short to see, so it is drawn longer.
+// A line for one cell's theoretical value would be too short to see, so it is drawn longer.
 func TestTheoryOfOneCellIsSeen(t *testing.T) {
 	var cells []Cell
 	for i, loss := range []string{"1%", "2%", "3%"} {
@@ -307,7 +307,7 @@ func TestShortKeys(t *testing.T) {
 	assert.Equal(t, "seed", ShortKey("seed", keys))
 }
 
-// hostileCells are cells with anything in them.
+// hostileCells returns cells with random values in all fields.
 func hostileCells(rng *rand.Rand) []Cell {
 	number := func() float64 {
 		list := []float64{0, 1, -1, 1e6, math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, rng.Float64()}

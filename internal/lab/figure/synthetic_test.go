@@ -8,17 +8,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// synthetic is a record of Reno senders over one drop-tail queue, packet by packet: crude, but
-// with everything in it that figures show.
+// synthetic simulates Reno senders over one drop-tail queue, packet by packet. The model is crude,
+// but its record contains everything that figures show.
 type synthetic struct {
 	rec     *result.Record
 	rng     *rand.Rand
 	queue   happenings
 	order   int
 	now     time.Duration
-	free    time.Duration // when the link will be idle
+	free    time.Duration // when the link becomes idle
 	held    int           // bytes in the queue
-	service time.Duration // of a packet
+	service time.Duration // service time of a packet
 	flows   []*renoSender
 }
 
@@ -26,7 +26,7 @@ type renoSender struct {
 	s                *synthetic
 	i                int
 	cwnd, ssthresh   float64
-	next, una        int // segments
+	next, una        int // in segments
 	got              map[int]bool
 	lost, again      map[int]bool
 	dups             int
@@ -65,7 +65,7 @@ func (q *happenings) Pop() any {
 	return e
 }
 
-// synthesize records flows with these labels, the later ones begin later.
+// synthesize records flows with these labels. Later flows begin later.
 func synthesize(duration time.Duration, mbps float64, queueBytes int, labels ...string) *result.Record {
 	s := &synthetic{
 		rng:     rand.New(rand.NewPCG(5, 6)),
@@ -105,7 +105,8 @@ func (s *synthetic) event(e result.LinkEvent) {
 	s.rec.Links[0].Events = append(s.rec.Links[0].Events, e)
 }
 
-// pass sends a packet over the link and calls arrived when it leaves, unless the queue is full.
+// pass sends a packet over the link, unless the queue is full. It calls arrived when the packet
+// leaves the link.
 func (s *synthetic) pass(flow int, arrived func()) {
 	if s.held+synthWire > s.rec.Links[0].Limit {
 		s.event(result.LinkEvent{Kind: result.Drop, Flow: flow, Why: "the queue is full"})
@@ -187,7 +188,7 @@ func (f *renoSender) acked(seg int, rtt time.Duration, again bool) {
 	f.send()
 }
 
-// suspect marks a segment as lost once a segment three later has arrived.
+// suspect marks a segment as lost once a segment three positions later has arrived.
 func (f *renoSender) suspect(seg int) {
 	for i := f.una; i <= seg-3; i++ {
 		if !f.got[i] && !f.again[i] {

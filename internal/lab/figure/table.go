@@ -8,19 +8,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// table has the results: a row for each flow of each cell.
+// table has the results, with a row for each flow of each cell.
 type table struct {
 	Settings []string // swept keys
-	Flows    bool     // there is a column for the flow
+	Flows    bool     // the table has a column for the flow
 	Cut      bool     // some runs did not finish
 	Heads    []head
 	Rows     []row
-	Interval bool // some numbers have an interval
+	Interval bool // some numbers have a confidence interval
 	Single   bool // each cell was run once
 	Crowd    bool // some rows summarize several flows
 }
 
-// setting is a cell's value of a swept key, with its color in figures, if any.
+// setting is a cell's value of a swept key, with its color in figures, if it has one.
 type setting struct {
 	Text  string
 	Color template.CSS
@@ -29,14 +29,14 @@ type setting struct {
 type head struct{ Name, Unit, Text string }
 
 type row struct {
-	First    bool // first row of its cell
-	Span     int  // number of rows of its cell, if it is the first
+	First    bool // this is the first row of its cell
+	Span     int  // number of rows of the cell, in its first row
 	Settings []setting
 	Clock    string
 	Flow     string
 	Color    template.CSS // color of the flow
 	Finished string
-	Short    bool // not all runs finished
+	Short    bool // some runs did not finish
 	Note     string
 	Cells    []cellText
 }
@@ -66,8 +66,8 @@ func (r *row) title() string {
 	return joined(name, r.Flow)
 }
 
-// unfinished describes the runs that did not finish, for each flow, or for the whole run if no flow
-// explains it.
+// unfinished describes the runs that did not finish: for each flow, or for the whole run if no flow
+// gives a reason.
 func (t *table) unfinished() []string {
 	var notes []string
 	said := false
@@ -83,16 +83,17 @@ func (t *table) unfinished() []string {
 	return notes
 }
 
-// mostNotes limits these notes.
+// mostNotes limits the number of such notes.
 const mostNotes = 12
 
-// mostRows limits the rows in a page; summary.csv may have thousands.
+// mostRows limits the number of rows in a page; summary.csv may have thousands.
 const (
 	mostRows    = 400
 	mostDetails = 60
 )
 
-// table returns the table. If a cell has one flow, the metrics of the run are in the flow's row.
+// table returns the table. If a cell has only one flow, the row of the flow also has the metrics of
+// the run.
 func (c *compared) table() table {
 	var t table
 	for _, k := range c.keys {
@@ -202,7 +203,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	var list []result.Metric
 	most := mostHeads
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
-		most-- // the clock has a column
+		most-- // the clock needs a column
 	}
 	for _, m := range tabled {
 		said := false

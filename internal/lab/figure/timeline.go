@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// detailRoundTrips is the length of the detail, and detailSamples its minimum number of samples: a
-// round trip at the start of a slow path may have one.
+// detailRoundTrips is the length of the detail. detailSamples is the detail's minimum number of
+// samples, because a round trip at the start of a slow path may have only one.
 const (
 	detailRoundTrips = 120
 	detailSamples    = 40
@@ -64,7 +64,7 @@ func (t timeline) length() string { return fmt.Sprintf("%.3g %s", t.end-t.start,
 
 func (t timeline) x(s *Sample) float64 { return (s.Seconds - t.origin) * t.factor }
 
-// within returns a value above zero and at most limit, and NaN for others.
+// within returns a value that is above zero and at most limit, and NaN for other values.
 func within(y, limit float64) float64 {
 	if y > 0 && y <= limit {
 		return y
@@ -80,8 +80,8 @@ func greatest(samples []Sample, value func(*Sample) float64) float64 {
 	return most
 }
 
-// outstanding replaces the data in flight at each acknowledgment by the maximum until the next one:
-// the data sent by then.
+// outstanding replaces the data in flight at each acknowledgment by its maximum until the next
+// acknowledgment, which includes the data sent in between.
 func outstanding(samples []Sample) []Sample {
 	changed := slices.Clone(samples)
 	for i := range len(changed) - 1 {
@@ -124,7 +124,7 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.InFlight) }),
 		},
 		{
-			// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
+			// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
 			Name: "ssthresh", Kind: chart.Steps, Paint: chart.Orange, Width: 0.8, Dash: true,
 			Points: points(samples, t.x, func(s *Sample) float64 {
 				return within(u.Of(s.Ssthresh), top)

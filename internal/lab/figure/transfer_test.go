@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// texts are the words of an SVG; it must be well-formed.
+// texts returns the words of an SVG. The SVG must be well-formed.
 func texts(t *testing.T, svg []byte) []string {
 	t.Helper()
 	var found []string
@@ -88,7 +88,7 @@ func TestMiddleIsAPartOfTheMiddle(t *testing.T) {
 
 func TestOutstandingIsWhatStandsUntilTheNextSample(t *testing.T) {
 	samples := []Sample{
-		{Acked: 100, Sent: 100, InFlight: 0}, // then 300 bytes were sent
+		{Acked: 100, Sent: 100, InFlight: 0}, // 300 bytes were sent after this
 		{Acked: 200, Sent: 400, InFlight: 200},
 		{Acked: 400, Sent: 400, InFlight: 7},
 	}

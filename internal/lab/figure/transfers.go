@@ -11,21 +11,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Transfers compares transfers of one file by several congestion controls. At the
-// top it shows the acknowledged data and the throughput of each, below them each one's congestion
-// window over some round trips in the middle of its transfer.
+// Transfers compares transfers of one file by several congestion controls. At the top it shows the
+// acknowledged data and the throughput of each transfer. Below, it shows each congestion window
+// over some round trips in the middle of the transfer.
 type Transfers struct {
 	Title string
-	Note  string // a second, smaller line; empty: none
-	// Bound is a throughput in bytes per second that is drawn as a line; 0: none.
+	Note  string // a second, smaller line; may be empty
+	// Bound is a throughput in bytes per second, which is drawn as a line; 0: no line.
 	Bound float64
-	List  []Transfer // at least one with samples
+	List  []Transfer // must have at least one transfer with samples
 }
 
 // Transfer is one of the transfers that a figure compares.
 type Transfer struct {
-	Name    string   // name of the congestion control
-	Samples []Sample // samples of one connection, in order of time; none: nothing is drawn
+	Name string // name of the congestion control
+	// samples of one connection, in order of time; without samples, nothing is drawn
+	Samples []Sample
 }
 
 // Write draws the figure in one of Formats.
@@ -170,7 +171,7 @@ func (t *Transfer) window(span float64) chart.Panel {
 // whole transfer on the left and a few round trips of its middle on the right.
 type Figure struct {
 	Title   string
-	Note    string   // a second, smaller line; empty: none
+	Note    string   // a second, smaller line; may be empty
 	Samples []Sample // samples of one connection, in order of time; required
 }
 

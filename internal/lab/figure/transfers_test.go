@@ -35,7 +35,7 @@ func TestTransfersOfNothing(t *testing.T) {
 	require.NoError(t, Transfers{List: []Transfer{{"reno", still}}}.Write(io.Discard, "png", Style{}))
 }
 
-// The intervals of the throughput sum up to the acknowledged bytes.
+// The throughputs of all intervals add up to the acknowledged bytes.
 func TestTransferRatesAreThoseOfTheSamples(t *testing.T) {
 	tr := Transfer{Samples: []Sample{
 		{Seconds: 3, Acked: 0}, {Seconds: 4, Acked: 2e6}, {Seconds: 5, Acked: 8e6},

@@ -7,7 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// drawn is a trial of flows whose numbers are about what is given, a few percent of it apart.
+// drawn returns a trial whose flows have about the given numbers, with a variation of a few
+// percent.
 func drawn(rng *rand.Rand, trial int, goodput, rtt float64, labels ...string) *result.Trial {
 	about := func(v float64) float64 { return v * (1 + 0.04*rng.NormFloat64()) }
 	t := &result.Trial{Trial: trial, Finished: true, Whole: result.Values{}}
@@ -36,7 +37,7 @@ func drawn(rng *rand.Rand, trial int, goodput, rtt float64, labels ...string) *r
 	return t
 }
 
-// buffers are cells of a sweep over a queue's limit and an algorithm.
+// buffers returns the cells of a sweep over a queue's limit and an algorithm.
 func buffers(trials int) []Cell {
 	rng := rand.New(rand.NewPCG(8, 15))
 	var cells []Cell
@@ -59,7 +60,7 @@ func buffers(trials int) []Cell {
 	return cells
 }
 
-// arms are cells that differ by name only.
+// arms returns cells that differ only by name.
 func arms(trials int, both bool) []Cell {
 	rng := rand.New(rand.NewPCG(8, 16))
 	var cells []Cell

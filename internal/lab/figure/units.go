@@ -58,8 +58,8 @@ func digits(v float64) string {
 
 func infinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// together formats a mean and the half-width of its interval, with two significant digits of the
-// latter and at most four of the mean.
+// together formats a mean and the half-width of its interval. It gives the half-width two
+// significant digits, and the mean at most four.
 func together(mean, half float64) (string, string) {
 	if infinite(mean) || infinite(half) || math.Abs(mean) >= 1e7 {
 		return digits(mean), digits(half)

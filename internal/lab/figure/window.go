@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// windowPlots show the congestion windows of the flows over time: in separate panels for a few, in
-// one for many.
+// windowPlots show the congestion windows of the flows over time, in separate panels for a few
+// flows and in one panel for many.
 func windowPlots(v *view) []Plot {
 	var flows []*flow
 	for i := range v.flows {
@@ -53,8 +53,8 @@ func windowPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// Teeth are falls of a window. With more than manyTeeth a sawtooth is illegible, so a detail shows
-// about someTeeth.
+// A tooth ends when the window falls. A sawtooth with more than manyTeeth is illegible, so the
+// figure then has a detail with about someTeeth.
 const manyTeeth, someTeeth = 60, 15
 
 // addTeeth adds a detail to the right of each panel if some windows have too many teeth.
@@ -111,7 +111,6 @@ func (f *flow) segmentText() string {
 	return fmt.Sprintf(", in segments of %d bytes", f.MSS)
 }
 
-// windows returns the congestion window over time, in units of size.
 func (f *flow) windows(size float64) []chart.Point {
 	return points(f.Samples, sampleTime, func(s *result.Sample) float64 {
 		return max(0, float64(s.Cwnd)) / size
@@ -130,7 +129,7 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 		}
 	}
 	top *= 1.06
-	// Before the first loss ssthresh is arbitrarily high (RFC 5681 §3.1).
+	// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
 	ssthresh := points(f.Samples, sampleTime, func(s *result.Sample) float64 {
 		return within(u.Of(float64(s.Ssthresh)), top)
 	})
@@ -150,8 +149,8 @@ func (v *view) windowPanel(f *flow) chart.Panel {
 	return p
 }
 
-// windowRules returns the windows at which the path is full and at which it overflows, if the
-// picture reaches that far. The path counts whole packets, a window their payload.
+// windowRules returns the windows at which the path is full and at which it overflows, if they are
+// within the range of the picture. The path counts whole packets; a window counts their payload.
 func (v *view) windowRules(f *flow, u result.Scale, top float64) []chart.Rule {
 	capacity, limit := v.bottleneck(f)
 	if !(capacity > 0) || v.baseRTT(f) <= 0 {
@@ -238,7 +237,8 @@ func flightPlots(v *view) []Plot {
 	return []Plot{p}
 }
 
-// flightPanel shows one flow. above gives the receiver's window if it is far above the picture.
+// flightPanel shows one flow. above describes the receiver's window if that is far above the range
+// of the picture.
 func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 	value := func(field func(*result.Sample) int) []chart.Point {
 		return points(f.Samples, sampleTime, func(s *result.Sample) float64 {
@@ -257,7 +257,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 		if q.Y > 0 && (least == 0 || q.Y < least) {
 			least = q.Y
 		}
-		// rwnd is the limit, or almost, instead of cwnd.
+		// rwnd, not cwnd, limits the sender, or almost does.
 		near = near || q.Y > 0 && cwnd[i].Y > 0 && q.Y < 1.1*cwnd[i].Y
 	}
 	if near {
@@ -293,7 +293,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 // mostOwn limits the panels of scripts' own variables.
 const mostOwn = 8
 
-// ownPlots show the variables that scripts record, with a panel for each name of each flow.
+// ownPlots show the variables that scripts record. Each name of each flow has a panel.
 func ownPlots(v *view) []Plot {
 	var panels []chart.Panel
 	all := 0

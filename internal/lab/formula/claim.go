@@ -17,7 +17,7 @@ const (
 	Equals  Operator = "="
 )
 
-// spellings lists the notations of operators, longest first.
+// spellings lists the notations of operators, the longest first.
 var spellings = []struct {
 	text string
 	op   Operator
@@ -35,11 +35,11 @@ var spellings = []struct {
 
 // Claim is one comparison or a chain: a > b > c.
 type Claim struct {
-	// Terms are the operands: one more than the Operators.
+	// Terms are the operands. There is one more than there are Operators.
 	Terms     []*Expr
 	Operators []Operator
-	// Within is the tolerance of an equality: a share of the right side or, if Absolute, a value in
-	// its unit.
+	// Within is the tolerance of an equality: a share of the right side, or, if Absolute is set, a
+	// value in the right side's unit.
 	Within   float64
 	Absolute bool
 }
@@ -58,8 +58,8 @@ func (c *Claim) String() string {
 
 const maxTerms = 12
 
-// CompileClaim parses one or more comparisons. A tolerance may follow the last: "x = 3 ± 1%" or
-// "x = 3s +- 10ms". Its errors are of type *Error.
+// CompileClaim parses one or more comparisons. A tolerance may follow the last one: "x = 3 ± 1%" or
+// "x = 3s +- 10ms". Errors are of type *Error.
 func CompileClaim(source string, scope *Scope) (*Claim, error) {
 	p := parser{scanner: scanner{text: source}, scope: scope}
 	c := &Claim{Terms: []*Expr{p.expr()}}
@@ -134,8 +134,8 @@ func (p *parser) tolerance(c *Claim) {
 	}
 }
 
-// Holds reports whether the values of the terms satisfy the claim. If not, broken is the index of
-// the first operator that they violate.
+// Holds reports whether the values of the terms satisfy the claim. If they do not, broken is the
+// index of the first operator that they violate.
 func (c *Claim) Holds(values []float64) (ok bool, broken int) {
 	for i, op := range c.Operators {
 		if !op.Holds(values[i], values[i+1], c.Within, c.Absolute) {
@@ -145,8 +145,8 @@ func (c *Claim) Holds(values []float64) (ok bool, broken int) {
 	return true, -1
 }
 
-// Holds compares two values. Equal values may differ by a share of the right one or, if absolute,
-// by the value of within.
+// Holds compares two values. Equal values may differ by a share of the right value or, if absolute
+// is set, by within itself.
 func (o Operator) Holds(left, right, within float64, absolute bool) bool {
 	switch o {
 	case Below:

@@ -9,11 +9,11 @@ import (
 
 // Error is an error in a formula, with its position.
 type Error struct {
-	// Source is the whole formula. At is where the wrong part begins, and Width its length, both in
-	// bytes.
+	// Source is the whole formula. At is the offset of the wrong part, and Width its length, both
+	// in bytes.
 	Source    string
 	At, Width int
-	// Msg says what is wrong, Want what was expected; it may be empty.
+	// Msg says what is wrong. Want says what was expected; it may be empty.
 	Msg, Want string
 }
 
@@ -28,7 +28,6 @@ func (e *Error) Message() string {
 	return e.Msg + "; expected " + e.Want
 }
 
-// Error returns the message, then the formula with carets under the wrong part.
 func (e *Error) Error() string {
 	marked := e.Source[e.At:min(len(e.Source), e.At+e.Width)]
 	return fmt.Sprintf("%d: %s", e.Column(), e.Message()) +

@@ -13,8 +13,8 @@ type Env interface {
 	Metric(r Ref) (float64, error)
 }
 
-// Eval returns the value of the formula. It fails if the result is not finite, or with the errors
-// of env.
+// Eval returns the value of the formula. It returns an error if the result is not finite or if env
+// returns one.
 func (e *Expr) Eval(env Env) (float64, error) {
 	v, err := e.root.eval(env)
 	if err != nil {
@@ -39,7 +39,6 @@ func number(v float64, of Unit) term {
 	return term{of, func(Env) (float64, error) { return v, nil }}
 }
 
-// evalAll returns the values of terms, or the first error.
 func evalAll(env Env, terms []term) ([]float64, error) {
 	values := make([]float64, len(terms))
 	for i, t := range terms {
@@ -52,7 +51,6 @@ func evalAll(env Env, terms []term) ([]float64, error) {
 	return values, nil
 }
 
-// applied returns a term that applies a function to other terms.
 func applied(of Unit, f func(x []float64) float64, terms ...term) term {
 	return term{of, func(env Env) (float64, error) {
 		x, err := evalAll(env, terms)

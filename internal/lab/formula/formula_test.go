@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
-// scope is a sweep of an algorithm, a loss and a limit, and two flows.
+// scope has the swept variables algorithm, loss and limit, and two flows.
 var scope = &formula.Scope{
 	Variables: []formula.Variable{
 		{Name: "cc", Values: []string{"reno", "cubic"}},
@@ -24,7 +24,7 @@ var scope = &formula.Scope{
 	Flows: []string{"early", "late"},
 }
 
-// env returns prepared values and records the requests.
+// env returns prepared values, and records the requests for them.
 type env struct {
 	values map[string]float64
 	asked  []formula.Ref
@@ -65,7 +65,7 @@ func TestValues(t *testing.T) {
 		{"1e-3", .001, formula.Pure},
 		{".5", .5, formula.Pure},
 		{"262.5ms", .2625, formula.Seconds},
-		{"262.5 ms", .2625, formula.Unknown}, // see below: a space is unexpected here
+		{"262.5 ms", .2625, formula.Unknown}, // tested below: a space is an error here
 		{"1.5s + 20us", 1.50002, formula.Seconds},
 		{"3%", .03, formula.Pure},
 		{"1.2Mbit", 1.2e6, formula.Rate},
@@ -106,7 +106,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A formula requests these values of its environment.
+// A formula requests exactly these values from its environment.
 func TestRefs(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -280,7 +280,7 @@ func TestHolds(t *testing.T) {
 	assert.False(t, formula.Equals.Holds(1, 1.5, .3, false))
 }
 
-// Without a scope names are not checked: only the reader of a file knows them.
+// Without a scope, names are not checked, because only the reader of a file knows them.
 func TestNoScope(t *testing.T) {
 	e, err := formula.Compile("whatever + goodput[7](x)", nil)
 	require.NoError(t, err)

@@ -9,13 +9,13 @@ import (
 )
 
 type function struct {
-	// params are the names and units of its arguments. Arguments with a default may be omitted.
+	// params are the names and units of the arguments. Arguments with a default may be omitted.
 	params []param
 	of     Unit
-	// same says that all arguments must have the same unit, which is also that of the value; more
-	// says that the last argument may be repeated.
+	// same means that all arguments must have the same unit, which is also the unit of the value.
+	// more means that the last argument may be repeated.
 	same, more bool
-	// about describes the function, source cites it.
+	// about describes the function; source cites its origin.
 	about, source string
 	value         func(x []float64) float64
 }
@@ -23,7 +23,7 @@ type function struct {
 type param struct {
 	name  string
 	unit  Unit
-	usual float64 // NaN: required
+	usual float64 // default value; NaN: the argument is required
 }
 
 var must = math.NaN()
@@ -41,10 +41,10 @@ func (f *function) usage(name string) string {
 	return name + "(" + strings.Join(words, ", ") + ")"
 }
 
-// Function describes what a formula can call.
+// Function describes a function that formulas can call.
 type Function struct {
-	// Usage is the form of a call, About the value, and Source the formula's origin, which is empty
-	// for mathematics.
+	// Usage is the form of a call, About describes the value, and Source is the formula's origin,
+	// which is empty for mathematics.
 	Usage, About, Source string
 }
 
@@ -142,8 +142,8 @@ func (p *parser) call(from int, name string, f function) term {
 	return applied(f.of, f.value, args...)
 }
 
-// argument checks the unit of argument i. For a function whose arguments share a unit, the first
-// argument with a unit determines it.
+// argument checks the unit of argument i. If all arguments of a function have the same unit, the
+// first argument with a unit determines it.
 func (p *parser) argument(at int, f *function, i int, unit Unit) {
 	if p.err != nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Scope lists the names that a formula may use. A nil Scope accepts all.
+// Scope lists the names that a formula may use. A nil Scope accepts all names.
 type Scope struct {
 	// Variables are the names with a value in each cell, such as the swept ones.
 	Variables []Variable
@@ -29,12 +29,12 @@ type Variable struct {
 // Ref is a metric that a formula uses.
 type Ref struct {
 	Metric result.Metric
-	// Flow is the index or the name of a flow. If it is empty, the metric is that of the whole run,
-	// or of the only flow.
+	// Flow is the index or the name of a flow. Empty: the metric is that of the whole run, or of
+	// the only flow.
 	Flow string
 	// Cell selects another cell by the values of swept variables.
 	Cell []Selector
-	// Statistic is computed over the trials: mean, median, min, max or sd.
+	// Statistic is the statistic over the trials: mean, median, min, max or sd.
 	Statistic string
 }
 
@@ -81,7 +81,7 @@ func Compile(source string, scope *Scope) (*Expr, error) {
 	return e, nil
 }
 
-// parser is a run of Compile. After an error it continues with a placeholder.
+// parser is the state of one run of Compile. After an error it continues with a placeholder.
 type parser struct {
 	scanner
 	scope *Scope
@@ -91,7 +91,7 @@ type parser struct {
 	names []string // variables in the expression
 }
 
-// fail records the first error. The wrong part extends from a position to that of the parser.
+// fail records the first error. The wrong part extends from a position to the parser's current one.
 func (p *parser) fail(from int, msg, want string) {
 	if p.err == nil {
 		p.err = &Error{Source: p.text, At: from, Width: max(1, p.at-from), Msg: msg, Want: want}
@@ -127,7 +127,7 @@ func (p *parser) expr() *Expr {
 	return &Expr{strings.TrimSpace(p.text[from:p.at]), root, p.refs, p.names}
 }
 
-// nested increases the depth; it returns false if that is too deep.
+// nested increases the depth. It returns false if the depth exceeds the limit.
 func (p *parser) nested() bool {
 	if p.depth++; p.depth <= maxDepth && p.err == nil {
 		return true
@@ -140,7 +140,7 @@ func (p *parser) sum() term { return p.chain(p.product, "+", "-", "−") }
 
 func (p *parser) product() term { return p.chain(p.signed, "*", "/", "·", "×") }
 
-// chain parses terms that operators join, up to a tolerance.
+// chain parses terms joined by operators, up to a tolerance.
 func (p *parser) chain(next func() term, operators ...string) term {
 	left := next()
 	for p.err == nil && !p.peek("+-") {

@@ -39,7 +39,7 @@ func unitOf(m result.Metric) Unit {
 	if ok && (counted(d.Unit) || d.Unit.Scaled()) {
 		return d.Unit
 	}
-	return Unknown // such as bytes/s, which formulas do not compute with
+	return Unknown // other units, such as bytes/s, are not tracked
 }
 
 func (p *parser) flow() string {

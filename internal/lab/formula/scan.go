@@ -23,7 +23,7 @@ func (s *scanner) space() {
 	}
 }
 
-// peek reports whether the text continues with prefix, after spaces.
+// peek reports whether prefix comes next, after spaces.
 func (s *scanner) peek(prefix string) bool {
 	s.space()
 	return strings.HasPrefix(s.text[s.at:], prefix)
@@ -37,7 +37,7 @@ func (s *scanner) take(prefix string) bool {
 	return true
 }
 
-// first consumes the first of the prefixes that the text continues with, and returns it.
+// first consumes the first of the prefixes that comes next, and returns it.
 func (s *scanner) first(prefixes []string) string {
 	for _, p := range prefixes {
 		if s.take(p) {
@@ -90,8 +90,8 @@ func (s *scanner) number() string {
 	return rest[:end]
 }
 
-// raw consumes a text up to a comma or a closing bracket outside of its own brackets and quotes,
-// and returns it without quotes. closed is false if the text ends before.
+// raw consumes the text up to a comma or a closing bracket that is outside of nested brackets and
+// quotes. It returns the text without quotes. closed is false if the formula ends before that.
 func (s *scanner) raw(closing byte) (text string, from int, closed bool) {
 	s.space()
 	from = s.at

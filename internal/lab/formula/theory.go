@@ -9,11 +9,11 @@ const (
 	renoBeta  = 0.5
 )
 
-// randomConstant is the mean over time, in units of 1/√p, of a window w that grows by 1/w with each
-// packet and is halved with probability p.
+// randomConstant is the mean over time of a window w, in units of 1/√p. The window grows by 1/w
+// with each packet and is halved with probability p.
 const randomConstant = 1.3098
 
-// theory has the formulas of papers and RFCs. Windows are in segments, shares and probabilities
+// theory has the formulas of papers and RFCs. Windows are in segments; shares and probabilities are
 // from 0 to 1.
 var theory = map[string]function{
 	"reno_utilisation": {
@@ -179,8 +179,8 @@ var theory = map[string]function{
 }
 
 // sawtooth returns the mean share of the path that a window uses. The window grows by one per round
-// trip until it exceeds the path and its buffer, 1+b, and then falls to beta of that. Below 1 it
-// delivers its size in each round trip; above, the round trip grows instead.
+// trip until it exceeds the path and its buffer, 1+b. Then it falls to beta times that. Below 1,
+// each round trip delivers the window's size; above 1, the round trip grows instead.
 func sawtooth(beta, b float64) float64 {
 	top := 1 + b
 	low := beta * top
@@ -198,7 +198,8 @@ func pftk(x []float64) float64 {
 	return 8 * size / wait
 }
 
-// codelDrop adds the intervals between drops. For many drops, an integral replaces the sum.
+// codelDrop adds the intervals between drops. For many drops it uses an integral instead of the
+// sum.
 func codelDrop(x []float64) float64 {
 	const exact = 10_000
 	sum, n := 0.0, math.Floor(x[0])
@@ -211,8 +212,8 @@ func codelDrop(x []float64) float64 {
 	return sum * x[1]
 }
 
-// codelDrops counts the drops up to a time after the first: the n-th comes 1/√n of an interval
-// after the previous one.
+// codelDrops counts the drops up to a time after the first one. The n-th drop comes 1/√n of an
+// interval after the one before.
 func codelDrops(x []float64) float64 {
 	const most = 1e7
 	n := 1.0

@@ -27,7 +27,7 @@ func TestTheory(t *testing.T) {
 		{"aimd_utilisation(0.7, 0.1)", .921, .0005},
 		{"aimd_utilisation(0.7, 0.43)", 1, 1e-4},
 		{"mathis(1%) * sqrt(1%)", 1.2247, 1e-4},
-		// RFC 9438 §5.1, tables 1 and 2: Reno's column where CUBIC's is less.
+		// RFC 9438 §5.1, tables 1 and 2: Reno's column applies where CUBIC's value is less.
 		{"cubic_window(1e-2, 100ms)", 12, .5},
 		{"cubic_window(1e-3, 100ms)", 38, .5},
 		{"cubic_window(1e-4, 100ms)", 187, .5},
@@ -41,7 +41,7 @@ func TestTheory(t *testing.T) {
 		{"pftk(1460B, 1%, 100ms, 1s)", 8 * 1460 / (.1*.0816497 + 1*.183712*.01*1.0032), 100},
 		{"slow_start_rounds(1000)", 7, 0},
 		{"slow_start_trips(100, 10)", 5, 0},
-		// Notebook 002's fast link: 240 s at 176 ms from a window of 10.
+		// The fast link of notebook 002: 240 s at 176 ms, from a window of 10.
 		{"avoidance_packets(240s, 176ms, 10)", 943388, 10},
 		{"overflow_window(2441528bit/s, 176ms, 26400B, 81B)", 989, 1},
 		{"fixed_goodput(10kB, 100ms, 10Mbit)", 8e5, 0},
@@ -60,8 +60,8 @@ func TestTheory(t *testing.T) {
 		{"bursts_loss(1%, 25%)", .01 / .26, 1e-9},
 		{"bursts_loss(1%, 25%, 50%, 1%)", (.01*.5 + .25*.01) / .26, 1e-9},
 		{"overtaking(0s, 5ms)", .5, 1e-9},
-		{"overtaking(10ms, 5ms)", .0786, 1e-4}, // Φ(-√2)
-		// RFC 8289 §5.6: 100, 70.7 and 57.7 ms after each other.
+		{"overtaking(10ms, 5ms)", .0786, 1e-4}, // this is Φ(-√2)
+		// RFC 8289 §5.6: gaps of 100, 70.7 and 57.7 ms.
 		{"codel_drop(1)", 0, 0},
 		{"codel_drop(2)", .1, 1e-9},
 		{"codel_drop(4)", .1 + .0707107 + .0577350, 1e-6},
@@ -69,7 +69,7 @@ func TestTheory(t *testing.T) {
 		{"codel_drops(0s)", 1, 0},
 		{"codel_drops(99ms)", 1, 0},
 		{"codel_drops(101ms)", 2, 0},
-		{"codel_drops(229ms)", 4, 0}, // 100 + 70.7 + 57.7
+		{"codel_drops(229ms)", 4, 0}, // the sum of 100, 70.7 and 57.7 is below
 		{"random_window(1%)", 13.098, .001},
 	} {
 		e, err := formula.Compile(tt.text, &formula.Scope{})
@@ -80,15 +80,15 @@ func TestTheory(t *testing.T) {
 	}
 }
 
-// With independent losses a window that grows by 1/w a packet and is halved has, in units of 1/√p,
-// x = w²/2 that grows by an exponential draw and falls to a quarter. Its mean over time is that of
-// 1/w over packets, inverted: 1.31, where periodic losses have 1.22.
+// A window w grows by 1/w with each packet and is halved at independent losses. In units of 1/√p, x
+// = w²/2 then grows by an exponential draw and falls to a quarter. The mean of w over time is the
+// inverse of the mean of 1/w over packets: 1.31, compared to 1.22 with periodic losses.
 func TestRandomWindow(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x, packets, inverse := 1.0, 0.0, 0.0
 	for range 2_000_000 {
 		d := r.ExpFloat64()
-		inverse += math.Sqrt(2*(x+d)) - math.Sqrt(2*x) // the integral of 1/√(2x)
+		inverse += math.Sqrt(2*(x+d)) - math.Sqrt(2*x) // integral of 1/√(2x)
 		packets += d
 		x = (x + d) / 4
 	}
@@ -99,7 +99,7 @@ func TestRandomWindow(t *testing.T) {
 	assert.InDelta(t, packets/inverse, got, .002)
 }
 
-// Functions lists all theory with its sources.
+// Functions lists all formulas of the theory with their sources.
 func TestFunctions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range formula.Functions() {

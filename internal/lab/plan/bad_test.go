@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Parts that are right, for files of which another part is wrong.
+// Correct parts, for files in which another part is wrong.
 const (
 	head  = "name: x\n"
 	way   = "path: {down: {delay: 10ms, rate: 1Mbit/s}}\n"
@@ -24,21 +24,21 @@ const (
 	whole = head + way + talk
 )
 
-// down is a file whose way down has this in it.
+// down returns a file with this text in the direction down.
 func down(text string) string {
 	return head + "path: {down: {" + text + "}}\nflows: [{cc: reno, size: 1MB}]\n"
 }
 
-// flow is a file of one flow with these keys.
+// flow returns a file with one flow that has these keys.
 func flow(text string) string { return head + way + "flows: [{" + text + "}]\n" }
 
-// expects is a file that is swept and expects something.
+// expects returns a file with a sweep and these expectations.
 func expects(text string) string {
 	return whole + "sweep: {flows.0.cc: [reno, cubic], path.down.loss: [1%, 2%]}\nexpect:\n  - " +
 		text + "\n"
 }
 
-// bad are files with something wrong: what is said of them is in testdata/bad.golden.
+// bad are files with errors. testdata/bad.golden has the error messages.
 var bad = []struct{ name, text string }{
 	{"nothing", ""},
 	{"only a remark", "# nothing\n"},
@@ -231,7 +231,7 @@ func series(n int) string {
 
 func delays(n int) string { return strings.ReplaceAll(series(n), ",", "ms,") + "ms" }
 
-// The errors of each wrong file, with line, column and caret.
+// The errors of each wrong file have a line, a column and a caret.
 func TestBadFiles(t *testing.T) {
 	var told []string
 	for _, tt := range bad {
@@ -259,7 +259,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The list of a file's errors is cut off after some of them, and its last line says so.
+// A long list of errors is cut off, and its last line says so.
 func TestManyMistakes(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(whole)
@@ -273,7 +273,7 @@ func TestManyMistakes(t *testing.T) {
 	assert.EqualError(t, errs[50], "x.yaml: more errors follow; these are the first 50")
 }
 
-// A file above the limit is not read.
+// A file above the size limit is not read.
 func TestLongFile(t *testing.T) {
 	_, err := plan.Parse("x.yaml", []byte(whole+strings.Repeat("#", 1<<20)))
 	assert.EqualError(t, err, "x.yaml: longer than an experiment is; expected at most 1 MiB")

@@ -9,14 +9,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// constantNames are the names that formulas have for values of the experiment itself.
+// constantNames are the names that formulas can use for values of the experiment itself.
 var constantNames = []formula.Variable{
-	{Name: "path.rtt", Unit: formula.Seconds}, // without a queue
-	{Name: "path.rate", Unit: formula.Rate},   // of down, its mean
-	{Name: "path.bdp", Unit: formula.Bytes},   // their product
+	{Name: "path.rtt", Unit: formula.Seconds}, // the path's round-trip time without a queue
+	{Name: "path.rate", Unit: formula.Rate},   // mean rate of the direction down
+	{Name: "path.bdp", Unit: formula.Bytes},   // product of the two above
 	{Name: "path.queue", Unit: formula.Bytes}, // the limit of down's queue
-	{Name: "path.buffer"},                     // the same in bandwidth-delay products
-	{Name: "path.loss"},                       // of down, its mean
+	{Name: "path.buffer"},                     // the same, in bandwidth-delay products
+	{Name: "path.loss"},                       // mean loss of the direction down
 	{Name: "path.loss.up"},
 	{Name: "mss", Unit: formula.Bytes}, // of the first flow
 	{Name: "mtu", Unit: formula.Bytes},
@@ -25,8 +25,8 @@ var constantNames = []formula.Variable{
 	{Name: "warmup", Unit: formula.Seconds},
 }
 
-// Constant returns the value of one of constantNames; false: this experiment has none, such as the
-// rate of a path without one.
+// Constant returns the value of one of constantNames. It returns false if this experiment has no
+// such value, such as the rate of a path with unlimited rate.
 func (x *Experiment) Constant(name string) (float64, bool) {
 	rtt := x.RTT(&Flow{}).Seconds()
 	rate := meanRate(x.Path.Down.Rate, x.Duration)
@@ -64,7 +64,7 @@ func (x *Experiment) Constant(name string) (float64, bool) {
 // timestampBytes is the size of RFC 7323's option in each segment, with padding.
 const timestampBytes = 12
 
-// segmentBytes is the data of the first flow's largest segment, without TCP's options.
+// segmentBytes is the amount of data in the first flow's largest segment, without TCP's options.
 func (x *Experiment) segmentBytes() float64 {
 	if f := &x.Flows[0]; !f.TCP.NoTimestamps {
 		return float64(f.MSS - timestampBytes)
@@ -72,7 +72,8 @@ func (x *Experiment) segmentBytes() float64 {
 	return float64(x.Flows[0].MSS)
 }
 
-// QueueBytes returns the limit of a queue in bytes, 0 without one. Packets count as the MTU.
+// QueueBytes returns the limit of a queue in bytes, or 0 if there is no limit. Packets count as the
+// MTU.
 func QueueBytes(d netem.Discipline, mtu int) int {
 	_, b := QueueBound(d)
 	if n := b.Packets * mtu; n > 0 && (b.Bytes == 0 || n < b.Bytes) {
@@ -100,8 +101,8 @@ func QueueBound(d netem.Discipline) (name string, b netem.Bound) {
 	return "infinite", b
 }
 
-// meanLoss returns the share of packets that a model loses in the long run; false: it depends on
-// when packets are sent.
+// meanLoss returns the share of packets that a model loses in the long run. It returns false if the
+// share depends on when packets are sent.
 func meanLoss(l netem.Loss) (float64, bool) {
 	switch l := l.(type) {
 	case nil:
@@ -118,8 +119,8 @@ func meanLoss(l netem.Loss) (float64, bool) {
 	return 0, false
 }
 
-// Variable returns the value that a formula's name has in the cell: that of a swept variable, or
-// one of Constants. It implements one method of formula.Env.
+// Variable returns the value of a formula's name in the cell: a swept variable, or one of
+// Constants. It implements a method of formula.Env.
 func (c *Cell) Variable(name string) (float64, error) {
 	for _, s := range c.Set {
 		if s.Name != name {
@@ -155,7 +156,7 @@ func nameVariables(vars []variable) {
 		for from := len(parts) - 1; from > 0; from-- {
 			short := strings.Join(parts[from:], ".")
 			if strings.Trim(short[:min(1, len(short))], "0123456789*-+") == "" {
-				continue // no name that a formula could have
+				continue // formulas cannot use this name
 			}
 			if v.alone(short, vars, i) {
 				v.name = short

@@ -16,37 +16,37 @@ import (
 
 type decoder struct {
 	report *report
-	load   Loader // reads files; nil: their contents are not checked
-	// traces are the traces read so far, by their text in the file; nil: each is read again.
+	load   Loader // reads files; nil: file contents are not checked
+	// traces are the traces read so far, by their text in the file; nil: each trace is read again.
 	traces map[string]netem.Trace
 	// variables are the swept variables.
 	variables []variable
-	changed   bool           // a flag changes the file
-	scope     *formula.Scope // of the expectations that are being read
-	// Values of one part of a file that other parts use.
+	changed   bool           // a flag has changed the file
+	scope     *formula.Scope // scope of the expectations that are being read
+	// Values of one part of a file on which other parts depend.
 	mtu        int
 	leastMTU   int
-	headers    int // bytes of IP's and TCP's headers, without options
+	headers    int // size of the IP and TCP headers without options, in bytes
 	duration   time.Duration
-	rtt        time.Duration // of the path, without a queue
+	rtt        time.Duration // round-trip time of the path without a queue
 	bottleneck float64       // mean rate in bits/s; 0: unlimited
-	unread     bool          // there is a rate, but its file is not read yet
+	unread     bool          // the path has a rate, but the rate's file is not read yet
 }
 
 func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }
 
 type reading func(d *decoder, n *node)
 
-// key is a key of a mapping: its name, its default as it would be written in the file (empty:
-// none), and the function that reads it.
+// key is a key of a mapping: its name, its default in the file's notation (empty: no default), and
+// the function that reads its value.
 type key struct {
 	name  string
 	usual string
 	read  reading
 }
 
-// fill reads a mapping, key by key in the order of the table. Error messages describe it by what,
-// such as "a flow".
+// fill reads a mapping, key by key in the order of the table. what describes the mapping in error
+// messages, such as "a flow".
 func (d *decoder) fill(n *node, what string, keys []key) bool {
 	if n.kind != mapping {
 		d.bad(n, n.shown()+" is not "+what, "a mapping with "+listed(keys))
@@ -68,15 +68,14 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 	return true
 }
 
-// readMapping reads a mapping by a table of its own.
+// readMapping reads a mapping by another table.
 func readMapping(what string, keys []key) reading {
 	return func(d *decoder, n *node) { d.fill(n, what, keys) }
 }
 
-// readNode keeps a value that is read when other keys are known.
+// readNode keeps a value, which is read later when other keys are known.
 func readNode(to **node) reading { return func(_ *decoder, n *node) { *to = n } }
 
-// usualNode makes a node of a default value.
 func usualNode(at *node, text string) *node { return &node{place: at.place, text: text} }
 
 func names(keys []key) []string {
@@ -87,7 +86,7 @@ func names(keys []key) []string {
 	return out
 }
 
-// listed names keys for a message, some of them if there are many.
+// listed formats the names of keys for a message. If there are many, it names only some of them.
 func listed(keys []key) string {
 	const most = 6
 	all := names(keys)
@@ -118,7 +117,7 @@ func (d *decoder) scalar(n *node, want string) (string, bool) {
 	return n.text, true
 }
 
-// word reads one of several words. Error messages describe them by what, such as "a congestion
+// word reads one of several words. what describes them in error messages, such as "a congestion
 // control".
 func (d *decoder) word(n *node, what string, words []string) (string, bool) {
 	if n.kind == scalar && slices.Contains(words, n.text) {
@@ -149,7 +148,6 @@ func readOneOf[T fmt.Stringer](what string, to *T, values ...T) reading {
 	}
 }
 
-// unlessNone skips the value "none".
 func unlessNone(read reading) reading {
 	return func(d *decoder, n *node) {
 		if !n.plain("none") {
@@ -167,7 +165,7 @@ func readSwitch(to *bool) reading {
 	}
 }
 
-// readInverse reads a switch into a field of the opposite meaning.
+// readInverse reads a switch into a field with the opposite meaning.
 func readInverse(to *bool) reading {
 	return func(d *decoder, n *node) {
 		on := !*to
@@ -202,7 +200,7 @@ func readNumber[T int | uint64](what string, least, most int64, to *T) reading {
 	}
 }
 
-// readCount reads a number from 1.
+// readCount reads an integer of at least 1.
 func readCount(what string, most int, to *int) reading {
 	return readNumber(what, 1, int64(most), to)
 }
@@ -246,7 +244,7 @@ func plainly(err error) string {
 	return strings.TrimPrefix(err.Error(), netem.ErrConfig.Error()+": ")
 }
 
-// wordError reports netem's error in a text that begins ahead characters before the text of n.
+// wordError reports netem's error in a text. The text begins ahead characters before the text of n.
 func (d *decoder) wordError(n *node, ahead int, err error) {
 	var w *netem.WordError
 	if !errors.As(err, &w) {
@@ -256,8 +254,8 @@ func (d *decoder) wordError(n *node, ahead int, err error) {
 	d.report.add(n.within(w.Text, w.At, w.Word, ahead), w.Message(), w.Want)
 }
 
-// within returns the place of a word in a scalar's text, whose first ahead characters are not in
-// the file.
+// within returns the position of a word in a scalar's text. The first ahead characters of the text
+// are not in the file.
 func (n *node) within(text string, at int, word string, ahead int) place {
 	p := n.place
 	if strings.Contains(n.text, "\n") || n.text != "" && n.width < utf8.RuneCountInString(n.text) {

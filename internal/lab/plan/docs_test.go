@@ -22,7 +22,7 @@ import (
 // reference is the page about experiment files.
 var reference = filepath.Join("..", "..", "..", "docs", "EXPERIMENTS.md")
 
-// known are all keys that a file can have, table by table.
+// known returns all keys that a file can have, by table.
 func known() []string {
 	var own []key
 	for _, p := range protocolNames {
@@ -40,7 +40,7 @@ func known() []string {
 	)), queueNames, shellNames, protocolNames, recoveries)
 }
 
-// The reference has every key, every unit, every name and every function, in its own type.
+// The reference has every key, every unit, every name and every function, formatted as code.
 func TestReference(t *testing.T) {
 	b, err := os.ReadFile(reference)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// coded are the words that stand between backticks.
+// coded returns the words between backticks.
 func coded(text string) map[string]bool {
 	words := map[string]bool{}
 	for i, part := range strings.Split(text, "`") {
@@ -79,7 +79,7 @@ func coded(text string) map[string]bool {
 	return words
 }
 
-// withFunctions writes the table at the end.
+// withFunctions writes the table at the end of the page.
 func withFunctions(text string) string {
 	const heading = "**Functions**\n\n"
 	front, _, _ := strings.Cut(text, heading)
@@ -91,7 +91,7 @@ func withFunctions(text string) string {
 	return b.String()
 }
 
-// The whole files in the reference are files.
+// The complete files in the reference are valid.
 func TestReferenceFiles(t *testing.T) {
 	b, err := os.ReadFile(reference)
 	require.NoError(t, err)

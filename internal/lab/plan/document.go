@@ -20,14 +20,14 @@ const (
 	maxDepth     = 32
 	maxNodes     = 100_000
 	maxTokens    = 4 * maxNodes
-	maxKeys      = 2000 // of one mapping: the YAML parser's time grows with the square
+	maxKeys      = 2000 // limit for one mapping: the YAML parser's time grows with its square
 )
 
 type source struct {
 	name  string
-	flag  bool // an argument of a command, of one line
+	flag  bool // the source is an argument of a command, on one line
 	lines []string
-	shift int // columns that precede the text of the flag in lines
+	shift int // number of columns in front of the flag's text
 }
 
 // place is a position in a source. Line and col count from 1.
@@ -44,8 +44,8 @@ const (
 	mapping
 )
 
-// node is a part of a document. Numbers and booleans of YAML are texts here, because the meaning of
-// a text depends on its key.
+// node is a part of a document. YAML numbers and booleans are stored as texts, because the meaning
+// of a text depends on its key.
 type node struct {
 	place
 	kind   kind
@@ -73,14 +73,14 @@ func (n *node) empty() bool { return n.kind == scalar && n.text == "" && !n.quot
 
 func (n *node) plain(text string) bool { return n != nil && n.kind == scalar && n.text == text }
 
-// builder makes nodes from the YAML parser's and rejects unsupported syntax.
+// builder makes nodes from those of the YAML parser and rejects unsupported syntax.
 type builder struct {
 	report *report
 	src    *source
 	nodes  int
 }
 
-// read parses the text of a source; nil: it has reported the errors.
+// read parses the text of a source. It returns nil if it has reported errors.
 func read(r *report, src *source, text string) *node {
 	b, before := &builder{report: r, src: src}, len(r.errs)
 	switch {
@@ -185,7 +185,7 @@ func (b *builder) flat(tokens token.Tokens) bool {
 	return true
 }
 
-// mappings counts the keys of the mappings around a token, by their columns, outermost first.
+// mappings has the columns and the numbers of keys of the mappings around a token, outermost first.
 type mappings []struct{ column, keys int }
 
 func (m *mappings) leave(column int) {
@@ -194,7 +194,7 @@ func (m *mappings) leave(column int) {
 	}
 }
 
-// key counts a key and returns the number of keys in its mapping so far.
+// key counts a key, and returns the number of keys in the key's mapping so far.
 func (m *mappings) key(column int) int {
 	m.leave(column)
 	if len(*m) == 0 || (*m)[len(*m)-1].column < column {
@@ -205,7 +205,6 @@ func (m *mappings) key(column int) int {
 	return top.keys
 }
 
-// syntax reports the YAML parser's error.
 func (b *builder) syntax(err error) {
 	var known yaml.Error
 	if !errors.As(err, &known) {
@@ -277,7 +276,7 @@ func (b *builder) mapping(n ast.Node, values []*ast.MappingValueNode, depth int)
 		if value == nil {
 			return nil
 		}
-		if value.empty() { // nothing has no place of its own
+		if value.empty() { // an empty value has no position
 			value.line, value.col, value.width = key.line, key.col, key.width
 		}
 		out.pairs = append(out.pairs, pair{key, value})

@@ -14,18 +14,18 @@ const maxErrors = 50
 // Error is one error in an experiment file or in a flag that changes it.
 type Error = diagnostic.Error
 
-// Errors are the errors in a file and in the flags that change it, sorted by position.
-type Errors = diagnostic.Errors //nolint:errname // they are many
+// Errors are the errors in a file and in the flags that change the file, sorted by position.
+type Errors = diagnostic.Errors //nolint:errname // a list of errors
 
 // report collects errors, each once.
 type report struct {
 	errs Errors
 	seen map[Error]bool
 	more bool
-	// cell has the swept values of the cell that is decoded. An error that only this cell has names
-	// them.
+	// cell has the swept values of the cell that is being decoded. An error that occurs only in
+	// this cell names them.
 	cell []swept
-	// moot are the expectations that no longer apply since a flag changed the file.
+	// moot are the expectations that no longer apply because a flag changed the file.
 	moot []*node
 }
 
@@ -107,7 +107,7 @@ func (r *report) err() error {
 }
 
 // ErrorAt returns an error found when the file is played. It points to the key in the flow, or to
-// the flow if it does not have the key; a negative flow stands for all flows.
+// the flow if the flow does not have the key. A negative flow stands for all flows.
 func (f *File) ErrorAt(cell *Cell, flow int, key, msg, want string) error {
 	r := &report{}
 	at := f.root.get("flows")

@@ -12,7 +12,7 @@ import (
 type expectOf struct {
 	Expectation
 	where, value, within *node
-	is                   []pair // the keys of the expected value
+	is                   []pair // keys of the expected value
 }
 
 var comparisons = map[string]formula.Operator{
@@ -183,8 +183,8 @@ func (e *expectOf) readWhere(d *decoder) bool {
 	return all
 }
 
-// setting reads a value of a swept variable. A variable that a flag has removed from the file is
-// not an error.
+// setting reads a value of a swept variable. If a flag has removed the variable from the file, this
+// is not an error.
 func (d *decoder) setting(p pair) (Setting, bool) {
 	s := Setting{Value: label(p.value)}
 	var all []string

@@ -18,7 +18,7 @@ sweep:
 expect:
 `
 
-// The expectations of a file, in both forms.
+// Expectations of a file, in both forms.
 func TestExpectations(t *testing.T) {
 	for _, tt := range []struct {
 		text, claim string
@@ -91,7 +91,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// If a flag changes the sweep, expectations about missing cells are left out; the others stay.
+// If a flag changes the sweep, expectations about missing cells are omitted; the others remain.
 func TestExpectationsOfAChangedFile(t *testing.T) {
 	text := swept + "  - {value: goodput(cubic) > goodput(reno), source: s}\n" +
 		"  - {value: goodput > 0, source: s}\n" +
@@ -161,7 +161,7 @@ sweep:
 	assert.NoError(t, err)
 }
 
-// The mean loss of a path is known where it does not depend on what is sent.
+// The mean loss of a path is known unless it depends on when packets are sent.
 func TestMeanLoss(t *testing.T) {
 	for text, want := range map[string]float64{
 		"every 100": .01, "2%": .02, "{gilbert: {mean: 2%, burst: 5}}": .02, "none": 0,

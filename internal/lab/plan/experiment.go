@@ -17,22 +17,22 @@ import (
 // of round trips and bandwidth-delay products are converted into times and bytes.
 type Experiment struct {
 	Name  string
-	About string // one line, for a list
-	// Duration is the virtual time of a run. It ends all flows: those that still have data to send
-	// count as unfinished, unless they have no end.
+	About string // one line, for lists
+	// Duration is the virtual time of a run. At its end, all flows end. A flow that still has data
+	// to send counts as unfinished, unless its data has no end.
 	Duration time.Duration
 	// Warmup is the time at the start that means exclude.
 	Warmup time.Duration
 	Seed   uint64
 	Trials int
-	// HostJitter is the maximum random delay of each packet at its sender. Packets stay in order.
-	// Without it a deterministic simulation locks flows in phase (Floyd and Jacobson 1992).
-	// Receivers' acknowledgments are not delayed: docs/decisions/0003-host-jitter.md.
+	// HostJitter is the maximum random delay of each packet at its sender. Packets remain in order.
+	// Without it, flows in a deterministic simulation are locked in phase (Floyd and Jacobson
+	// 1992). Receivers' acknowledgments are not delayed: docs/decisions/0003-host-jitter.md.
 	HostJitter time.Duration
 	Path       Path
 	Flows      []Flow
-	// Metrics are the columns of the table and the panels of the figures, in order; nil: the usual
-	// ones.
+	// Metrics are the columns of the table and the panels of the figures, in order; nil: the
+	// default ones.
 	Metrics []result.Metric
 	Expect  []Expectation
 }
@@ -41,11 +41,10 @@ type Experiment struct {
 // which is the direction of data unless a flow is Upward.
 type Path struct {
 	Down, Up netem.Config
-	MTU      int  // bytes
-	IPv6     bool // in place of IPv4
+	MTU      int  // in bytes
+	IPv6     bool // IPv6 instead of IPv4
 }
 
-// headers returns the bytes of the IP and TCP headers, without options.
 func (p *Path) headers() int {
 	if p.IPv6 {
 		return 60
@@ -53,26 +52,26 @@ func (p *Path) headers() int {
 	return 40
 }
 
-// Flow is one conversation over the path.
+// Flow is one data transfer over the path.
 type Flow struct {
 	Name     string // unique name in tables and figures
-	Item     int    // index in the file's list of flows, of the flow or its original
+	Item     int    // index in the file's list of flows. A copy has the index of its original.
 	Protocol Protocol
 	// Upward flows send their data from the right to the left.
 	Upward bool
-	// Start is when the flow begins. Stop is when it is cut off; 0: at the end of the run.
+	// Start is when the flow begins. Stop is when the flow is cut off; 0: at the end of the run.
 	Start, Stop time.Duration
 	// Delay is the one-way delay of each link of the flow's own hosts, in addition to the path's.
 	Delay time.Duration
 	// TCP configures both ends of a TCP flow. The simulated world sets Route and Secret.
 	TCP tcp.Config
-	// MSS is TCP's maximum segment size, which includes the options of the segment. By default it
+	// MSS is TCP's maximum segment size, which includes the options of the segment. The default
 	// follows from the path's MTU.
 	MSS int
-	// Ssthresh is TCP's initial slow start threshold in segments; 0: none.
+	// Ssthresh is TCP's initial slow start threshold in segments; 0: no threshold.
 	Ssthresh int
-	// Script is the congestion control if it is a Starlark file; TCP.Congestion is then the file's
-	// base name. Nil: TCP.Congestion names a built-in one.
+	// Script is the congestion control if that is a Starlark file; TCP.Congestion is then the
+	// file's base name. Nil: TCP.Congestion names a built-in one.
 	Script *starlark.Program
 	App    App
 }
@@ -89,22 +88,26 @@ const (
 	QUIC     Protocol = "quic"     // in real time only
 )
 
-// App is what a flow's application does. The zero App sends as much as it can.
+// App describes a flow's application. The zero App sends as much as possible.
 type App struct {
 	// Size is the number of bytes to send; 0: no end.
 	Size uint64
-	// Rate limits writes, in bits a second; 0: it writes as much as the connection accepts.
+	// Rate limits writes, in bits per second; 0: the application writes as much as the connection
+	// accepts.
 	Rate int64
-	// On and Off alternate: it writes for the time On and pauses for the time Off. Zero: always on.
+	// The application writes for the time On, pauses for the time Off, and so on. Zero: it never
+	// pauses.
 	On, Off time.Duration
-	// Requests is how many times the receiver requests Size bytes over one connection, each Gap
-	// after the end of the response before; 0: the sender sends them once without a request.
+	// Requests is the number of times that the receiver requests Size bytes over one connection.
+	// Each request follows the end of the last response after Gap. 0: the sender sends Size bytes
+	// once, without a request.
 	Requests int
 	Gap      time.Duration
-	// At most one of these is set. It is then the application, and the fields above have no effect.
-	// Echo is the application of founding document 000, over RCP or TCP; Burst is its thought
-	// experiment, over RCP. Objects is the application of founding document 003, over RDT or TCP.
-	// Notebook is that of founding document 002, with the protocol of the same name.
+	// At most one of these is set. If one is set, it is the application, and the fields above have
+	// no effect. Echo is the application of founding document 000, over RCP or TCP; Burst is its
+	// thought experiment, over RCP. Objects is the application of founding document 003, over RDT
+	// or TCP. Notebook is the application of founding document 002, with the protocol of the same
+	// name.
 	Echo     *workload.EchoConfig
 	Burst    *workload.BurstConfig
 	Objects  *workload.ObjectsConfig
@@ -112,10 +115,10 @@ type App struct {
 }
 
 // NotebookApp is the published sender and receiver of founding document 002. A Duration of 0 stands
-// for the run's.
+// for the run's duration.
 type NotebookApp struct {
 	workload.NotebookConfig
-	// Fixed is a fixed window in segments; 0: Tahoe.
+	// Fixed is the size of a fixed window in segments; 0: Tahoe.
 	Fixed int
 	Tahoe workload.TahoeConfig
 }
@@ -128,7 +131,7 @@ func (x *Experiment) RTT(f *Flow) time.Duration {
 	return x.Path.Down.Delay + x.Path.Up.Delay + 4*f.Delay
 }
 
-// HostMTU returns the MTU of a flow's hosts, which makes TCP announce the flow's MSS.
+// HostMTU returns the MTU of a flow's hosts. It makes TCP announce the flow's MSS.
 func (x *Experiment) HostMTU(f *Flow) int {
 	if f.MSS > 0 {
 		return min(f.MSS+x.Path.headers(), x.Path.MTU)
@@ -147,21 +150,21 @@ func (x *Experiment) HostLink(f *Flow, sender bool) netem.Config {
 
 // Expectation is an expected result of an experiment. It is checked in each cell that Where
 // selects, with means over the cell's trials. If each metric in it selects the value of a variable,
-// as in utilisation(cubic) > utilisation(reno), cells that differ only in that variable are checked
-// once.
+// as in utilisation(cubic) > utilisation(reno), it is checked once for all cells that differ only
+// in that variable.
 type Expectation struct {
-	About string // for a person
-	// Where selects cells by values of swept variables; empty: all.
+	About string // description for people
+	// Where selects cells by values of swept variables; empty: all cells.
 	Where []Setting
-	// Claim compares the value that is checked with the expected one.
+	// Claim compares the checked value with the expected one.
 	Claim *formula.Claim
-	// Published is a paper's value if it differs from the theoretical one, and Why explains the
+	// Published is a paper's value if that differs from the theoretical value, and Why explains the
 	// difference.
 	Published, Why string
 	// Source is the source of the expected value: an RFC's section, a paper's figure, a formula,
 	// ns-3, or OwnRegression. Because gives the reason for the tolerance or the bound.
 	Source, Because string
-	Line            int // in the file
+	Line            int // position in the file
 }
 
 // OwnRegression is the Source of an expectation that only repeats what this program printed
@@ -186,8 +189,8 @@ type Cell struct {
 	Experiment
 }
 
-// endless returns a flow that would stop virtual time, or nil. Such a flow always has more to send,
-// and each packet is acknowledged at the instant at which it is sent.
+// endless returns a flow that would stop virtual time, or nil. Such a flow always has more data to
+// send, and each packet is acknowledged at the instant at which it is sent.
 func (x *Experiment) endless() *Flow {
 	p := &x.Path
 	timeless := p.Down.Delay+p.Up.Delay+x.HostJitter == 0 && p.Down.Rate == nil &&
@@ -223,11 +226,11 @@ const (
 	pieceBytes = 1400
 )
 
-// Backlog is the maximum number of unsent bytes of an application that pauses, because it
-// cannot take back written data.
+// Backlog is the maximum number of unsent bytes of an application that pauses. The limit is needed
+// because the application cannot take back written data.
 const Backlog = 64 << 10
 
-// Rest returns how long the application still pauses, given the time since it began; 0: it may
+// Rest returns how much longer the application pauses, given the time since its start; 0: it may
 // write.
 func (a *App) Rest(elapsed time.Duration) time.Duration {
 	if a.Off > 0 {
@@ -239,7 +242,7 @@ func (a *App) Rest(elapsed time.Duration) time.Duration {
 }
 
 // Paced returns how many of size bytes an application with a rate may write, given the time since
-// it began and the bytes already sent. If it returns 0, more may be written after wait.
+// its start and the bytes already sent. If n is 0, the application may write more after wait.
 func (a *App) Paced(elapsed time.Duration, sent, size uint64) (n uint64, wait time.Duration) {
 	due := a.due(elapsed)
 	piece := min(max(pieceBytes, volume(a.Rate, pieceTime)), size-sent)
@@ -249,7 +252,7 @@ func (a *App) Paced(elapsed time.Duration, sent, size uint64) (n uint64, wait ti
 	return due - sent, 0
 }
 
-// due returns how much should have been written since the beginning.
+// due returns the number of bytes that should have been written since the start.
 func (a *App) due(elapsed time.Duration) uint64 {
 	if a.Off > 0 {
 		cycle := a.On + a.Off
@@ -259,7 +262,6 @@ func (a *App) due(elapsed time.Duration) uint64 {
 	return volume(a.Rate, elapsed)
 }
 
-// volume returns the bytes that a rate in bits a second sends in a time.
 func volume(rate int64, d time.Duration) uint64 {
 	hi, lo := bits.Mul64(uint64(rate), uint64(d))
 	n, _ := bits.Div64(hi, lo, 8e9)

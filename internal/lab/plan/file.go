@@ -19,31 +19,31 @@ type File struct {
 
 	root    *node
 	sweeps  []variable
-	changed bool // by a flag
+	changed bool // a flag has changed it
 	notes   []string
 }
 
-// Notes list what flags have removed from the file.
+// Notes list the parts of the file that flags have removed.
 func (f *File) Notes() []string { return f.notes }
 
-// Bounds of a sweep.
+// Limits of a sweep.
 const (
 	// MaxCells is the maximum number of cells.
 	MaxCells = 10_000
-	// MaxRuns is the maximum of cells times trials.
+	// MaxRuns is the maximum number of cells times trials.
 	MaxRuns = 1_000_000
-	// MaxFlowCells is the maximum of cells times flows.
+	// MaxFlowCells is the maximum number of cells times flows.
 	MaxFlowCells = 200_000
 )
 
 type variable struct {
-	name   string // what expectations call it
-	named  bool   // the file has chosen that name
+	name   string // name in expectations
+	named  bool   // the file has set the name
 	key    string // as written
 	at     place
-	source pair // as it stands in the file or the flag
+	source pair // position in the file or the flag
 	values []point
-	scope  formula.Variable // what formulas know of it
+	scope  formula.Variable // the variable as formulas see it
 }
 
 // point is a value of a variable, with the keys that it changes.
@@ -58,8 +58,8 @@ type change struct {
 	value *node
 }
 
-// Parse reads an experiment file, but not the traces that it names. Its errors are of type Errors:
-// all errors in the file, each with its line and column.
+// Parse reads an experiment file, but not the traces that it names. Its error is of type Errors,
+// which has all errors in the file with their lines and columns.
 func Parse(name string, src []byte) (*File, error) {
 	r := &report{}
 	text := strings.TrimPrefix(string(src), "\ufeff")
@@ -79,8 +79,8 @@ func Parse(name string, src []byte) (*File, error) {
 	return f, nil
 }
 
-// probe decodes the first cell, and one for each other swept value. It also checks the values that
-// the sweep replaces.
+// probe decodes the first cell, and one cell for each other swept value. It also checks the values
+// that the sweep replaces.
 func (f *File) probe(r *report) {
 	written := &report{}
 	d := decoder{report: written, variables: f.sweeps}
@@ -107,7 +107,7 @@ func (f *File) probe(r *report) {
 	}
 }
 
-// total returns the number of cells; 0: it has reported too many.
+// total returns the number of cells. It returns 0 if it has reported that there are too many.
 func (f *File) total(r *report) int {
 	total := 1
 	for _, v := range f.sweeps {
@@ -153,8 +153,8 @@ func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
 	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1
 }
 
-// Set changes the value of a key: "path.down.queue.limit=1bdp". The value is read as if it stood in
-// the file; Cells reports its errors. A swept key is no longer swept.
+// Set changes the value of a key: "path.down.queue.limit=1bdp". The value is read as if it were in
+// the file; Cells reports its errors. If the key was swept, the sweep over it ends.
 func (f *File) Set(arg string) error {
 	const flag = "--set"
 	r := &report{}
@@ -205,7 +205,7 @@ func (f *File) unsweep(key string) {
 	nameVariables(f.sweeps)
 }
 
-// standsFor reports whether a key equals another one, where * matches any part.
+// standsFor reports whether a key equals another one; * matches any part.
 func standsFor(key, other string) bool {
 	a, b := strings.Split(key, "."), strings.Split(other, ".")
 	return slices.EqualFunc(a, b, func(x, y string) bool { return x == y || x == "*" })
@@ -243,9 +243,9 @@ func (f *File) Sweep(arg string) error {
 	return nil
 }
 
-// Cells returns the experiments of the cross product of the swept variables, the last one changing
-// fastest, or the single experiment. Its errors are of type Errors; those of flags name the flag in
-// place of the file.
+// Cells returns the experiments of the cross product of the swept variables, or the single
+// experiment. The last variable changes fastest. Its error is of type Errors; errors in flags name
+// the flag instead of the file.
 func (f *File) Cells() ([]Cell, error) {
 	r := &report{}
 	total := f.total(r)

@@ -88,7 +88,7 @@ var protocolNames = []string{string(TCP), string(RCP), string(RDT), string(Noteb
 func (x *draft) readFlows(d *decoder, root *node) {
 	n := x.flows
 	switch {
-	case n == nil && root.get("flows") != nil: // it is empty, which is reported
+	case n == nil && root.get("flows") != nil: // the list is empty; another check reports that
 		return
 	case n == nil:
 		d.report.add(root.place, "the experiment has no flows", "flows: [{cc: cubic}]")
@@ -158,7 +158,7 @@ func (f *flowOf) copies() []Flow {
 	return out
 }
 
-// nameFlows names the flows that have no name after their kind, with a number if that is not
+// nameFlows names each flow without a name after its kind, and adds a number if the name is not
 // unique. Names must differ.
 func (x *draft) nameFlows(d *decoder) {
 	taken := map[string]bool{}

@@ -73,7 +73,7 @@ func flowStyle(b *strings.Builder, n *node) {
 	}
 }
 
-// scalarText writes a scalar, in quotes if YAML or a reader would misread it without them.
+// scalarText writes a scalar. It adds quotes if YAML or a reader would misread it without them.
 func scalarText(n *node, flow bool) string {
 	text := n.text
 	if n.empty() {

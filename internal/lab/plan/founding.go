@@ -122,7 +122,7 @@ func rdtKeys(o *workload.ObjectsConfig) []key {
 	}
 }
 
-// readCost reads the time per packet; none is a negative number in the configuration.
+// readCost reads the time per packet. "none" is stored as a negative number.
 func readCost(to *time.Duration) reading {
 	return func(d *decoder, n *node) {
 		if t, ok := d.span(n, "the sender's time per packet", 0, time.Second); ok {
@@ -133,7 +133,7 @@ func readCost(to *time.Duration) reading {
 	}
 }
 
-// strategyOf is a NotebookApp in the making: what founding document 002's senders do.
+// strategyOf builds a NotebookApp: the strategy of founding document 002's senders.
 type strategyOf struct {
 	NotebookApp
 	name string
@@ -201,7 +201,7 @@ func (f *flowOf) finishDocument(d *decoder) {
 		if f.App.Objects == nil {
 			f.App.Objects = &workload.ObjectsConfig{}
 		}
-		f.App.Objects.Arm = workload.Parallel // a stream for each
+		f.App.Objects.Arm = workload.Parallel // each object has its own stream
 	case TCP:
 	}
 }

@@ -21,7 +21,7 @@ const (
 	mbit = netem.BitsPerSecond(1e6)
 )
 
-// Each text of a way down, and the link that it is.
+// Each text of the direction down results in this link.
 func TestDirections(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -54,7 +54,7 @@ func TestDirections(t *testing.T) {
 		{"delay: 50ms, rate: 1Mbit, queue: 1bdp", netem.Config{
 			Delay: 50 * ms, Rate: mbit, Queue: netem.DropTail{Bytes: 12500},
 		}},
-		// A queue has room for one packet at least where its unit is not the packet's.
+		// A queue whose limit is not in packets has room for at least one packet.
 		{"delay: 50ms, rate: 1Mbit, queue: 0bdp", netem.Config{
 			Delay: 50 * ms, Rate: mbit, Queue: netem.DropTail{Bytes: 1500},
 		}},
@@ -91,7 +91,7 @@ func TestDirections(t *testing.T) {
 				At:   30 * time.Second,
 				Rate: 3 * mbit,
 			}}},
-			Queue: netem.DropTail{Bytes: 6000}, // 2 Mbit/s is the mean of a minute
+			Queue: netem.DropTail{Bytes: 6000}, // 2 Mbit/s is the mean over a minute
 		}},
 		{"rate: {steps: [[0s, 1Mbit], [1s, 4Mbit]], every: 3s}, queue: 8ms", netem.Config{
 			Rate: netem.Schedule{
@@ -177,7 +177,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// The way back can be as the way there, in all or in parts.
+// The direction up can be the same as down, completely or in parts.
 func TestWayBack(t *testing.T) {
 	const below = "delay: 20ms, rate: 1Mbit, queue: 50pkt, loss: 1%"
 	for _, tt := range []struct {
@@ -213,7 +213,7 @@ func TestWayBack(t *testing.T) {
 	assert.Equal(t, netem.Config{Delay: 10 * ms, Loss: netem.UniformLoss(.02)}, cells[0].Path.Up)
 }
 
-// usual is a flow of which nothing is said.
+// usual returns a flow with all defaults.
 func usual() plan.Flow {
 	return plan.Flow{Name: "cubic", Protocol: plan.TCP, MSS: 1460, TCP: tcp.Config{Knobs: tcp.Knobs{
 		Recovery: tcp.Recovery{
@@ -225,7 +225,7 @@ func usual() plan.Flow {
 	}}}
 }
 
-// The effect of each text of a flow.
+// Each text of a flow results in this flow.
 func TestFlows(t *testing.T) {
 	for _, tt := range []struct {
 		text   string
@@ -292,7 +292,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// The settings of flows of the founding documents.
+// The settings of the founding documents' flows.
 func TestFoundingFlows(t *testing.T) {
 	for _, tt := range []struct {
 		text     string
@@ -363,7 +363,7 @@ func TestFoundingFlows(t *testing.T) {
 	assert.Equal(t, &workload.ObjectsConfig{Arm: workload.Parallel, Chunk: 500, ReadCost: 25 * time.Microsecond}, f.App.Objects)
 }
 
-// Flows without names are named after their kind; copies are numbered.
+// Flows without names are named after their kind. Copies are numbered.
 func TestFlowNames(t *testing.T) {
 	for _, tt := range []struct {
 		flows string
@@ -386,7 +386,7 @@ func TestFlowNames(t *testing.T) {
 	assert.Equal(t, 25*time.Second, x.Flows[2].Start)
 }
 
-// The jitter of hosts is one service time of the bottleneck, unless the file sets another.
+// The hosts' jitter is one service time of the bottleneck, unless the file sets it.
 func TestHostJitter(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -405,7 +405,7 @@ func TestHostJitter(t *testing.T) {
 	assert.Equal(t, time.Minute, one(t, down("rate: 1bit/s")).HostJitter, "a packet takes 12000 s")
 }
 
-// JSON is YAML.
+// JSON is valid YAML, so it can be used for experiments.
 func TestJSON(t *testing.T) {
 	got := one(t, `{"name": "x", "path": {"down": {"delay": "10ms", "rate": "1Mbit/s"}},
  "flows": [{"cc": "reno"}]}`)
@@ -418,7 +418,7 @@ var traces = files{
 	"back.trace": "5\n4\n", "zero.trace": "0\n", "normal.dist": "# tc\n-8192 0 8192\n",
 }
 
-// The runner of the experiment reads the files when it makes the cells.
+// Cells reads the files that an experiment names.
 func TestFiles(t *testing.T) {
 	f := parse(t, down("delay: 50ms, trace: slow.trace, queue: 1bdp"))
 	_, err := f.Cells()
@@ -429,7 +429,7 @@ func TestFiles(t *testing.T) {
 	trace := netem.Opportunities{At: []time.Duration{100 * ms, 200 * ms, 200 * ms, 300 * ms}}
 	assert.Equal(t, netem.Config{
 		Delay: 50 * ms, Rate: trace,
-		Queue: netem.DropTail{Bytes: 2000}, // four of 1500 bytes in 300 ms, for 100 ms
+		Queue: netem.DropTail{Bytes: 2000}, // four packets of 1500 bytes in 300 ms, for 100 ms
 	}, cells[0].Path.Down)
 	assert.Equal(t, 75*ms, cells[0].HostJitter)
 	for name, want := range map[string]string{
@@ -452,7 +452,7 @@ func TestFiles(t *testing.T) {
 	}, cells[0].Path.Down.Jitter)
 }
 
-// A command line of mahimahi's is a path. Data takes its downlink.
+// A mahimahi command line describes a path. Data uses the downlink.
 func TestMahimahi(t *testing.T) {
 	f := parse(t, head+`mm: mm-delay 88 mm-loss downlink .01 mm-loss uplink 0.1 mm-loss uplink .5 `+
 		`mm-link slow.trace slow.trace --downlink-queue=droptail --downlink-queue-args=bytes=26400 --`+

@@ -41,7 +41,7 @@ func (j *jitterOf) keys() []key {
 	}
 }
 
-// alikeness describes a correlation in errors.
+// alikeness is the description of a correlation in errors.
 const alikeness = "the correlation of successive packets"
 
 var jitterKinds = []string{"uniform", "normal", "pareto", "paretonormal", "table", "steps"}

@@ -17,7 +17,6 @@ type keyPath struct {
 
 const maxSegments = 16
 
-// splitKey parses a key's text, which stands at p.
 func splitKey(text string, p place) keyPath {
 	k := keyPath{text: text}
 	at := p.col
@@ -56,7 +55,8 @@ func (r *replacer) bad(n *node, msg, want string) {
 	r.report.add(n.place, msg, want)
 }
 
-// with returns the document root with value at k; nil: it has reported an error.
+// with returns the document root with the value at k changed. It returns nil if it has reported an
+// error.
 func (r *replacer) with(root *node, k keyPath, value *node) *node {
 	r.failed = false
 	if len(k.segments) > maxSegments {
@@ -94,7 +94,7 @@ func (r *replacer) put(root, n *node, path []*node, value *node) *node {
 	return n
 }
 
-// putPair changes a mapping, or adds a key. Decoding the document checks whether the key exists.
+// putPair changes or adds a key of a mapping. Decoding the document checks whether the key exists.
 func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.pairs = slices.Clone(n.pairs)
@@ -128,13 +128,13 @@ func (r *replacer) putPair(root, n *node, path []*node, value *node) *node {
 	return &out
 }
 
-// index reports whether a part of a key is an index or *.
 func (n *node) index() bool {
 	_, err := strconv.Atoi(n.text)
 	return err == nil || n.text == "*"
 }
 
-// putItem changes a list: the item of an index or, in one of flows, of a name; * changes all.
+// putItem changes an item of a list, given by its index or, in a list of flows, by its name; *
+// changes all items.
 func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
 	out := *n
 	out.items = slices.Clone(n.items)

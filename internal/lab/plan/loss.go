@@ -85,7 +85,7 @@ type lossOf struct {
 	repeat             time.Duration
 }
 
-// lossKinds are the keys that name a model. A single window has the key from instead.
+// lossKinds are the keys that name a loss model. A single window has the key "from" instead.
 var lossKinds = []string{
 	"share", "every", "at", "bytes", "gilbert", "states", "windows", "on_off", "netem",
 }
@@ -122,7 +122,7 @@ func (l *lossOf) keys() []key {
 	}
 }
 
-// lossCompany lists the keys that can be used with the one that names the model.
+// lossCompany lists the keys that are allowed together with the key that names the model.
 var lossCompany = map[string][]string{
 	"share": {"correlation"}, "every": {"first"}, "windows": {"repeat"},
 	"from": {"to", "share", "repeat"},
@@ -269,7 +269,7 @@ func stateKeys(f *netem.FourStates) []key {
 	}
 }
 
-// readStates reads tc-netem(8)'s chain of four states; missing probabilities are zero.
+// readStates reads the chain with four states of tc-netem(8). Missing probabilities are zero.
 func readStates(d *decoder, n *node) netem.Loss {
 	var f netem.FourStates
 	if !d.fill(n, "a loss of four states", stateKeys(&f)) {
@@ -316,7 +316,8 @@ func (g *gilbertOf) keys() []key {
 	}
 }
 
-// readGilbert reads a Gilbert-Elliott model: its mean and burst length, or its probabilities.
+// readGilbert reads a Gilbert-Elliott model in one of two forms: mean and burst length, or
+// probabilities.
 func readGilbert(d *decoder, n *node) netem.Loss {
 	g := gilbertOf{}
 	g.Bad = 1

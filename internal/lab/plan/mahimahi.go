@@ -22,7 +22,7 @@ type chain struct {
 // shells maps the supported programs to the functions that read their arguments.
 var shells map[string]func(*chain, *node)
 
-func init() { // they read words until the next of them: hence init
+func init() { // shells is set in init, because its functions refer to it
 	shells = map[string]func(*chain, *node){
 		"mm-delay": (*chain).delay, "mm-loss": (*chain).lose, "mm-link": (*chain).link,
 		"mm-onoff": (*chain).onOff,
@@ -68,7 +68,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 		before := len(d.report.errs)
 		read(c, w)
 		if len(d.report.errs) > before {
-			return // the next words may be its arguments
+			return // the next words may be this command's arguments
 		}
 	}
 	for _, l := range []*link{down, up} {
@@ -118,7 +118,7 @@ func (c *chain) way(shell *node, usage string) *link {
 	return nil
 }
 
-// lose reads mm-loss: a share from 0 to 1. Several of them apply one after the other.
+// lose reads mm-loss, a share from 0 to 1. If there are several, they apply one after the other.
 func (c *chain) lose(shell *node) {
 	const usage = "mm-loss uplink RATE or mm-loss downlink RATE"
 	l := c.way(shell, usage)
@@ -261,7 +261,7 @@ var mmQueues = map[string]struct {
 	}},
 }
 
-// queue writes a direction's queue as it would stand in the file, for readQueue.
+// queue writes a direction's queue in the notation of the file, for readQueue.
 func (c *chain) queue(l *link, q *mmQueue) {
 	if q.kind == nil {
 		if q.args != nil {
@@ -306,7 +306,7 @@ func (c *chain) queue(l *link, q *mmQueue) {
 		c.d.bad(q.kind, "a mahimahi queue needs a limit", "--downlink-queue-args=bytes=26400")
 		return
 	}
-	if kind == "pie" { // its own update period
+	if kind == "pie" { // mahimahi's own update period
 		set("update", &node{place: q.kind.place, text: "30ms"})
 	}
 	l.queue = out

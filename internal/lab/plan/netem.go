@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// facet is a part of a direction that netem's arguments can set: the keys for the same part,
-// whether the arguments set it, and how to copy it.
+// facet is a part of a direction that netem's arguments can set. It has the keys for the same part,
+// whether the arguments set the part, and how to copy it.
 type facet struct {
 	keys []string
 	said bool
 	take func()
 }
 
-// facets returns the parts of a link that c, made of netem's arguments, can set.
+// facets returns the parts of c that netem's arguments can set.
 func (l *link) facets(c *netem.Config) []facet {
 	return []facet{
 		{[]string{"delay"}, c.Delay != 0, func() { l.Delay = c.Delay }},
@@ -43,8 +43,8 @@ func (l *link) facets(c *netem.Config) []facet {
 	}
 }
 
-// readNetem reads a direction from the arguments of tc-netem(8). Parts that other keys of the
-// mapping set must not be in them.
+// readNetem reads a direction from the arguments of tc-netem(8). Other keys of the mapping must not
+// set the same parts.
 func (l *link) readNetem(d *decoder, n, others *node) {
 	cfg, ok := netemWords(d, n)
 	if !ok {
@@ -81,7 +81,7 @@ func netemWords(d *decoder, n *node) (netem.Config, bool) {
 }
 
 // Netem applies arguments of tc-netem(8), such as "delay 40ms loss 1%", to the direction of the
-// data. They replace the parts of the link that they name, swept or not; other parts stay.
+// data. They replace the parts of the link that they name, swept or not; other parts do not change.
 func (f *File) Netem(words string) error {
 	r := &report{}
 	n := flagWords(r, "--netem", words)
@@ -122,8 +122,8 @@ func (f *File) Netem(words string) error {
 	return nil
 }
 
-// Mahimahi replaces the path by a mahimahi command line, such as "mm-delay 40 mm-link up down".
-// Keys of the path are no longer swept.
+// Mahimahi replaces the path by a mahimahi command line, such as "mm-delay 40 mm-link up down". All
+// sweeps over keys of the path end.
 func (f *File) Mahimahi(words string) error {
 	r := &report{}
 	n := flagWords(r, "--mm", words)
@@ -145,7 +145,7 @@ func (f *File) Mahimahi(words string) error {
 	return nil
 }
 
-// flagWords makes a node of a flag's argument; nil: it has reported an error.
+// flagWords makes a node from a flag's argument. It returns nil if it has reported an error.
 func flagWords(r *report, flag, words string) *node {
 	src := &source{name: flag, flag: true, lines: []string{words}}
 	n := &node{place: place{src, 1, 1, max(1, len([]rune(words)))}, text: words}
@@ -178,7 +178,6 @@ func (f *File) unsweepBelow(flag string, parts ...string) {
 	nameVariables(f.sweeps)
 }
 
-// within reports whether the key begins with these parts.
 func (k keyPath) within(parts []string) bool {
 	if len(k.segments) < len(parts) {
 		return false

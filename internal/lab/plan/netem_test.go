@@ -18,7 +18,7 @@ flows: [{cc: reno}]
 sweep: {path.down.loss: [1%, 2%], flows.0.cc: [reno, cubic]}
 `
 
-// firstOf is the first of so many cells.
+// firstOf returns the first cell, and checks the number of cells.
 func firstOf(t *testing.T, f *plan.File, want int) plan.Cell {
 	t.Helper()
 	cells, err := f.Cells()
@@ -50,7 +50,7 @@ func TestNetemWords(t *testing.T) {
 	assert.InDelta(t, 0.01, firstOf(t, f, 2).Path.Down.Duplicate, 1e-12)
 }
 
-// A chain of mahimahi's replaces the whole path.
+// A mahimahi command line replaces the whole path.
 func TestMahimahiWords(t *testing.T) {
 	f := parse(t, impaired)
 	f.Load = func(string) ([]byte, error) { return []byte("1\n2\n"), nil }

@@ -14,8 +14,8 @@ type link struct {
 	queue    *node
 	words    *node
 	rateNode *node
-	mean     float64 // of the rate, in bits/s; 0: unlimited
-	unknown  bool    // there is a rate, but it has an error
+	mean     float64 // mean rate in bits/s; 0: unlimited
+	unknown  bool    // the rate has an error
 }
 
 // maxDelay is netem's limit.
@@ -28,7 +28,7 @@ var pathKeys = func() []key {
 }()
 
 // keys are the keys of a direction. The queue is read last, because its limit can depend on the
-// others.
+// other keys.
 func (l *link) keys() []key {
 	return []key{
 		{"netem", "", readNode(&l.words)},
@@ -59,7 +59,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 		return
 	case x.mahimahi != nil:
 		readMahimahi(d, x.mahimahi, down, up)
-	case x.path == nil && root.get("path") != nil: // it is empty, which is reported
+	case x.path == nil && root.get("path") != nil: // the path is empty; another check reports that
 		return
 	case x.path == nil:
 		d.report.add(root.place, "the experiment has no path", "path: {down: {…}} or mm")
@@ -75,7 +75,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 		up.read(d, above(x.path.get("up"), below))
 		if way := x.path.get("up"); (way == nil || way.get("delay").plain("same")) &&
 			below.get("delay") == nil {
-			up.Delay = down.Delay // which netem's words say
+			up.Delay = down.Delay // as the arguments of netem do
 		}
 	}
 	d.unread = down.unknown || up.unknown
@@ -89,7 +89,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 
 func (l *link) read(d *decoder, n *node) {
 	l.at = n
-	if n.kind == scalar && !n.empty() { // all of it is netem's words
+	if n.kind == scalar && !n.empty() { // the value has only arguments of netem
 		l.readNetem(d, n, nil)
 		return
 	}
@@ -105,7 +105,7 @@ func idealPath(p place) *node {
 	}}
 }
 
-// above replaces "same" by the values of below.
+// above replaces "same" by the value of the direction below.
 func above(n, below *node) *node {
 	switch {
 	case n == nil || n.empty():
@@ -122,7 +122,7 @@ func above(n, below *node) *node {
 		if p.value.plain("same") {
 			if p.value = below.get(p.key.text); p.value == nil {
 				if p.key.text == "delay" || slices.Contains(names(new(link).keys()), p.key.text) {
-					continue // as below: nothing
+					continue // the same as below, which is empty
 				}
 				p.value = &node{place: p.key.place, text: "same"}
 			}

@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) *plan.File {
 	return f
 }
 
-// one returns the only cell of a file.
+// one returns the cell of a file that has only one.
 func one(t *testing.T, text string) plan.Experiment {
 	t.Helper()
 	cells, err := parse(t, text).Cells()
@@ -110,7 +110,7 @@ func TestCells(t *testing.T) {
 	assert.Equal(t, netem.DropTail{Bytes: 6000}, cells[1].Path.Down.Queue)
 }
 
-// The user is warned of flows that lock in phase.
+// The user gets a warning about flows that are locked in phase.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]int{
 		whole: 0, whole + "host_jitter: 0\n": 0,
@@ -124,7 +124,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A number that does not fit a float is an error.
+// A number that does not fit in a float is an error.
 func TestNumbersWithoutEnd(t *testing.T) {
 	f := parse(t, tahoe)
 	require.NoError(t, f.Set("duration=1e400s"))

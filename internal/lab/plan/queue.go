@@ -25,7 +25,7 @@ type queue struct {
 	lowNode, maxNode *node
 }
 
-// threshold is a length of a queue, in bytes or in packets.
+// threshold is a queue length, in bytes or in packets.
 type threshold struct {
 	n         int
 	inPackets bool
@@ -82,7 +82,7 @@ func (q *queue) keys() []key {
 	}
 }
 
-// anyRate stands for a rate that has an error, so that the queue can be checked.
+// anyRate replaces a rate that has an error, so that the queue can still be checked.
 const anyRate = 12e6
 
 func (l *link) readQueue(d *decoder) {
@@ -157,7 +157,7 @@ func (q *queue) readLimits(d *decoder, l *link) {
 	}
 }
 
-// maxQueue limits a queue's bytes. It matches netem's limit on the bytes inside a link.
+// maxQueue limits a queue's size in bytes. It equals netem's limit on the bytes in a link.
 const (
 	maxQueue        = 1 << 30
 	maxQueuePackets = 1 << 20
@@ -177,8 +177,8 @@ func (q *queue) readLimit(d *decoder, n *node, l *link) {
 	}
 }
 
-// readLength reads the length of a queue in any of its units. In times or bandwidth-delay products
-// it is at least one packet.
+// readLength reads the length of a queue in any of its units. A length given as a time or in
+// bandwidth-delay products is at least one packet.
 func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 	m, ok := d.quantity(n, what, result.Bytes, result.PacketCount, result.BDPs, result.Seconds)
 	if !ok {
@@ -210,7 +210,6 @@ func (l *link) readLength(d *decoder, n *node, what string) (threshold, bool) {
 	return threshold{int(math.Round(m.value)), false}, true
 }
 
-// packet returns the bytes that a packet of the MTU takes in a queue.
 func (l *link) packet(mtu int) float64 {
 	if _, ok := l.Rate.(netem.Opportunities); ok {
 		return float64(mtu + netem.OpportunityOverhead)

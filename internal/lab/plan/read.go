@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// draft is an Experiment being read: some parts depend on others.
+// draft is an Experiment that is being read: some parts depend on others.
 type draft struct {
 	Experiment
 	path       *node
@@ -24,12 +24,12 @@ type draft struct {
 	warmup     *node
 }
 
-// Bounds of an experiment.
+// Limits of an experiment.
 const (
 	maxNameChars = 60
 	maxText      = 2000
 	maxTrials    = 1_000_000
-	minMTU       = 68   // RFC 791 §3.2: every module must forward this much
+	minMTU       = 68   // RFC 791 §3.2: every host must forward packets of this size
 	minMTU6      = 1280 // RFC 8200 §5
 	maxMTU       = 65535
 )
@@ -53,7 +53,7 @@ func (x *draft) keys() []key {
 		{"path", "", readNode(&x.path)},
 		{"mm", "", readNode(&x.mahimahi)},
 		{"flows", "", readNode(&x.flows)},
-		{"sweep", "", nothing}, // sweep.go reads it before
+		{"sweep", "", nothing}, // read before, in sweep.go
 		{"metrics", "", x.readMetrics},
 		{"expect", "", readNode(&x.expect)},
 	}
@@ -96,9 +96,9 @@ func (d *decoder) experiment(root *node) Experiment {
 	return x.Experiment
 }
 
-// readHostJitter reads the jitter of hosts, which can be in service times of the bottleneck.
+// readHostJitter reads the hosts' jitter, which can be in service times of the bottleneck.
 func (x *draft) readHostJitter(d *decoder) {
-	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty one
+	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty value
 		return
 	}
 	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", result.Services, result.Seconds)
@@ -111,8 +111,8 @@ func (x *draft) readHostJitter(d *decoder) {
 			const bits = 8
 			service = math.Round(float64(d.mtu*bits) * 1e9 / d.bottleneck)
 		}
-		// The default is in service times. It must not be an error if a link takes hours for a
-		// packet.
+		// The default is in service times. It must not be an error if a packet takes hours on a
+		// link.
 		m.value = min(m.value*service, float64(time.Minute))
 	}
 	if m.value > float64(time.Minute) {

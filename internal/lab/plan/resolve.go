@@ -6,7 +6,7 @@ import (
 )
 
 // Resolved returns the file with the changes of flags and with all defaults. Parse reads the same
-// cells from it.
+// cells from the result.
 func (f *File) Resolved() []byte {
 	out := &node{kind: mapping}
 	for _, k := range new(draft).keys() {
@@ -33,8 +33,8 @@ func (f *File) Resolved() []byte {
 	return []byte(b.String())
 }
 
-// stillSaid returns the expectations without those that do not apply because of flags, which Parse
-// would reject. It is nil if no expectation remains.
+// stillSaid returns the expectations without those that no longer apply because of flags; Parse
+// would reject those. It returns nil if no expectation remains.
 func (f *File) stillSaid(n *node) *node {
 	r := &report{}
 	f.probe(r)
@@ -48,7 +48,6 @@ func (f *File) stillSaid(n *node) *node {
 	return &out
 }
 
-// swept returns the swept variables as a mapping, or nil.
 func (f *File) swept() *node {
 	if len(f.sweeps) == 0 {
 		return nil
@@ -60,7 +59,7 @@ func (f *File) swept() *node {
 	return out
 }
 
-// touches reports whether a swept variable changes a key or its parent.
+// touches reports whether a swept variable changes a key or a key's parent.
 func (f *File) touches(parts ...string) bool {
 	for _, v := range f.sweeps {
 		for _, p := range v.values {

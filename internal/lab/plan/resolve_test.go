@@ -11,7 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// roundTrip sees that the resolved file makes the same cells, and is resolved.
+// roundTrip checks that the resolved file results in the same cells, and that resolving it again
+// changes nothing.
 func roundTrip(t *testing.T, f *plan.File) {
 	t.Helper()
 	want, err := f.Cells()
@@ -22,7 +23,7 @@ func roundTrip(t *testing.T, f *plan.File) {
 	again.Load = f.Load
 	got, err := again.Cells()
 	require.NoError(t, err, "%s", text)
-	for i := range got { // lines differ, and functions are not compared
+	for i := range got { // line numbers differ, and functions cannot be compared
 		for j := range got[i].Flows {
 			a, b := &got[i].Flows[j].TCP.Algorithms, &want[i].Flows[j].TCP.Algorithms
 			require.Len(t, *a, len(*b))
@@ -39,7 +40,7 @@ func roundTrip(t *testing.T, f *plan.File) {
 	assert.Equal(t, string(text), string(again.Resolved()))
 }
 
-// Saved with results is a file that makes them again.
+// The file that is saved with results produces the same results again.
 func TestResolved(t *testing.T) {
 	for _, text := range []string{
 		whole, tahoe, swept + "  - {value: goodput > 0, source: s}\n  - {value: rtt, is: path.rtt, within: 50%, source: s}\n",

@@ -57,8 +57,8 @@ func (f *flowOf) checkParams(d *decoder, n *node) {
 	}
 }
 
-// readScript reads a Starlark file, with the values of its parameters; nil: its defaults. Errors in
-// the file are shown at their place in it.
+// readScript reads a Starlark file with the values of its parameters; nil: the defaults. Errors in
+// the file show their position.
 func readScript(d *decoder, n *node, name string, params *node) *starlark.Program {
 	if d.load == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	starlark "github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// files are what an experiment names.
+// files are the files that an experiment names.
 type files map[string]string
 
 func (f files) load(name string) ([]byte, error) {
@@ -25,7 +25,8 @@ func (f files) load(name string) ([]byte, error) {
 
 const script = "def on_ack(state, ack): pass\ndef on_loss(state, loss): pass\n"
 
-// TestAScriptIsACongestionControl: wherever an algorithm's name may stand, in a sweep, too.
+// TestAScriptIsACongestionControl: a script's file name can be used wherever an algorithm's name
+// can, also in a sweep.
 func TestAScriptIsACongestionControl(t *testing.T) {
 	f := parse(t, `
 name: mine
@@ -48,7 +49,7 @@ sweep: {flows.1.cc: [tahoe, own.star]}
 	assert.NotNil(t, cells[1].Flows[1].Script)
 }
 
-// TestWhatIsWrongInAScript: shown where it is, in the file that it is in.
+// TestWhatIsWrongInAScript: an error shows its position in the script's file.
 func TestWhatIsWrongInAScript(t *testing.T) {
 	for _, tc := range []struct{ cc, want string }{
 		{"none.star", `x.yaml:4:14: none.star: there is no such file; expected the file of a Starlark ` +
@@ -74,7 +75,7 @@ func TestWhatIsWrongInAScript(t *testing.T) {
 	}
 }
 
-// A script's parameters are set and swept like any other key, and an error is shown at their value.
+// A script's parameters can be set and swept like any other key. An error points to their value.
 func TestParams(t *testing.T) {
 	text := "name: mine\npath:\n  down: {rate: 10Mbit/s, delay: 10ms}\nflows: [{cc: own.star, params: {beta: 2}}]\n"
 	own := "B = param('beta', 0.5)\ndef init(state, conn): state.cwnd = B * 10000\n" + script
@@ -107,7 +108,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// CUBIC's parts can be left out by name, and of nothing else.
+// Parts of CUBIC, and of no other algorithm, can be disabled by name.
 func TestPartsOfCubic(t *testing.T) {
 	parse := func(flow string) error {
 		f, err := plan.Parse("cubic.yaml", []byte("name: c\nduration: 1s\npath: {down: {delay: 1ms}, "+

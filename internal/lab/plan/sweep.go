@@ -32,8 +32,8 @@ func readSweep(r *report, n *node) []variable {
 	return out
 }
 
-// readVariable reads a variable in any of its forms: a key with a list of values, a name with keys
-// and their common values, or a name with cases that each set several keys.
+// readVariable reads a variable in any of its forms: a key with a list of values; a name with keys
+// and their common values; or a name with cases, each of which sets several keys.
 func readVariable(r *report, key, value *node) (v variable, ok bool) {
 	v = variable{key: key.text, at: key.place, source: pair{key, value}}
 	k := splitKey(key.text, key.place)
@@ -96,7 +96,7 @@ func sweepable(r *report, k keyPath) bool {
 	return knownFirst(r, k)
 }
 
-// readNamed reads {key: path.down.loss, values: [1%, 2%]}, where key can be a list.
+// readNamed reads {key: path.down.loss, values: [1%, 2%]}. The key can be a list.
 func (v *variable) readNamed(r *report, n *node) bool {
 	r.strangers(n, "a sweep", []string{"key", "values"})
 	var keys []keyPath

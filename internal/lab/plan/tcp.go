@@ -53,7 +53,6 @@ var recoveries = []string{"gbn", "newreno", "sack", "rack"}
 
 const maxTimeout = 10 * time.Minute
 
-// readMSS reads the maximum segment size, which must fit into the path's MTU.
 func (f *flowOf) readMSS(d *decoder, n *node) {
 	readSize("the largest segment", tcp.MinMSS, maxMTU-d.headers, &f.MSS)(d, n)
 	switch {

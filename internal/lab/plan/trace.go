@@ -27,7 +27,7 @@ func (l *link) readTrace(d *decoder, n *node) {
 		at, ok = readOpportunities(d, n)
 	}
 	if ok && d.traces != nil {
-		d.traces[name] = at // all cells share it
+		d.traces[name] = at // all cells share the trace
 	}
 	o := netem.Opportunities{At: at}
 	if !ok || !d.check(n, o) {
@@ -37,7 +37,7 @@ func (l *link) readTrace(d *decoder, n *node) {
 	l.mean = meanRate(o, d.duration)
 }
 
-// readOpportunities reads a trace in any of its forms: generated, listed, or a file's.
+// readOpportunities reads a trace in any of its forms: generated, listed, or from a file.
 func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
 	switch n.kind {
 	case mapping:
@@ -124,7 +124,7 @@ func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
 	return t, err == nil
 }
 
-// noFiles is the Loader of a File without one.
+// noFiles is the Loader of a File that has no Loader.
 func noFiles(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: files cannot be read here", name)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A trace may be described in place of a file: netem.TraceSpec makes it then.
+// A trace can be described instead of read from a file: netem.TraceSpec generates it.
 func TestGeneratedTraces(t *testing.T) {
 	const rate = 12_000_000
 	made := func(spec netem.TraceSpec) netem.Trace {
@@ -41,7 +41,7 @@ func TestGeneratedTraces(t *testing.T) {
 	}
 }
 
-// The message has the expected form of a trace once.
+// The error message gives the expected form of a trace once.
 func TestATraceThatIsNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":        "is.trace: no lines; expected a time in milliseconds in each\n",

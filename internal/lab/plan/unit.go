@@ -23,7 +23,7 @@ var measures = map[result.Unit]struct{ what, such string }{
 	result.Services:    {"a number of service times", "1svc"},
 }
 
-// advice is for common ambiguous units.
+// advice has hints for common ambiguous units.
 var advice = map[string]string{
 	"Mbps": "Mbit/s, or MB/s if bytes are meant", "mbps": "Mbit/s, or MB/s if bytes are meant",
 	"kbps": "kbit/s, or kB/s if bytes are meant", "Kbps": "kbit/s, or kB/s if bytes are meant",
@@ -104,7 +104,7 @@ func expected(what string, as []result.Unit) string {
 	return what + ", such as " + diagnostic.OneOf(such)
 }
 
-// measure parses a number with a unit. Why is the reason if it cannot.
+// measure parses a number with a unit. If it cannot, why is the reason.
 func measure(text string) (m measured, why string) {
 	n := result.NumberLength(text)
 	unit := strings.TrimSpace(text[n:])
@@ -164,7 +164,6 @@ func readTime(what string, most time.Duration, to *time.Duration) reading {
 	return readTimeFrom(0, what, most, to)
 }
 
-// readTimeFrom reads a time that is not below least.
 func readTimeFrom(least time.Duration, what string, most time.Duration, to *time.Duration) reading {
 	return func(d *decoder, n *node) {
 		if t, ok := d.span(n, what, least, most); ok {
@@ -173,7 +172,7 @@ func readTimeFrom(least time.Duration, what string, most time.Duration, to *time
 	}
 }
 
-// bytes reads a size; a number without a unit is one in bytes.
+// bytes reads a size. A number without a unit is in bytes.
 func (d *decoder) bytes(n *node, what string, least, most float64) (uint64, bool) {
 	m, ok := d.quantity(n, what, result.Bytes, result.Pure)
 	if !ok {
@@ -229,7 +228,6 @@ func readRate(what string, to *int64) reading {
 	return func(d *decoder, n *node) { *to, _ = d.rate(n, what) }
 }
 
-// readShare reads a percentage as a number from 0 to 1.
 func readShare(what string, to *float64) reading {
 	return func(d *decoder, n *node) {
 		m, ok := d.quantity(n, what, result.Percent)

@@ -13,11 +13,11 @@ import (
 // temporary is the prefix of the names of incomplete files.
 const temporary = ".part-"
 
-// WriteFile replaces a file atomically: it writes another file and renames it. It creates missing
-// folders.
+// WriteFile replaces a file atomically: it writes a temporary file and renames it. It creates
+// missing folders.
 func WriteFile(path string, text []byte) error { return write(path, text, 0o644) }
 
-// WriteProgram is WriteFile for a program.
+// WriteProgram is like WriteFile, for an executable program.
 func WriteProgram(path string, text []byte) error { return write(path, text, 0o755) }
 
 func write(path string, text []byte, mode os.FileMode) error {
@@ -27,7 +27,7 @@ func write(path string, text []byte, mode os.FileMode) error {
 	})
 }
 
-// Create is WriteFile for a text that fill writes in parts.
+// Create is like WriteFile, but fill writes the text in parts.
 func Create(path string, fill func(w io.Writer) error) error { return create(path, 0o644, fill) }
 
 func create(path string, mode os.FileMode, fill func(w io.Writer) error) error {
@@ -41,7 +41,8 @@ func create(path string, mode os.FileMode, fill func(w io.Writer) error) error {
 	return commit(f, path, mode)
 }
 
-// CreateTemp opens a temporary file, which Commit gives its name. It creates missing folders.
+// CreateTemp opens a temporary file. Commit gives the file its name. CreateTemp creates missing
+// folders.
 func CreateTemp(path string) (*os.File, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -50,11 +51,11 @@ func CreateTemp(path string) (*os.File, error) {
 	return os.CreateTemp(folder, temporary+filepath.Base(path)+"-")
 }
 
-// Commit closes a file of CreateTemp and gives it its name. If it fails, it leaves no file.
+// Commit closes a file from CreateTemp and gives it its name. If Commit fails, it leaves no file.
 func Commit(f *os.File, path string) error { return commit(f, path, 0o644) }
 
 func commit(f *os.File, path string, mode os.FileMode) error {
-	// CreateTemp makes files private; results are readable by all, as other files are.
+	// CreateTemp makes files private, but results are readable by all, like other files.
 	err := errors.Join(f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -65,8 +66,9 @@ func commit(f *os.File, path string, mode os.FileMode) error {
 	return nil
 }
 
-// Sweep removes the temporary files of processes that were killed: those that are older than age.
-// It uses the clock of the file system, because processes of other machines may share it.
+// Sweep removes temporary files that are older than age, because the processes that wrote them were
+// killed. It uses the clock of the file system, because processes on other machines may share the
+// files.
 func Sweep(folder string, age time.Duration) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -89,7 +91,7 @@ func Sweep(folder string, age time.Duration) error {
 	for _, e := range entries {
 		info, statErr := e.Info()
 		if statErr != nil || now.ModTime().Sub(info.ModTime()) < age {
-			continue // it is gone, or in use
+			continue // the file is gone or in use
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
 	}

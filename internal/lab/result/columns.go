@@ -36,10 +36,10 @@ var sampleColumns = []column[Sample]{
 	wordColumn("ca_state", func(s *Sample) *string { return &s.State }),
 }
 
-// ownPrefix begins the names of columns that scripts record, and no others.
+// ownPrefix begins the names of columns that scripts record, and of no others.
 const ownPrefix = "cc_"
 
-// withOwn returns the columns of samples, with those that a script records. Missing values are
+// withOwn returns the columns of samples, including those that a script records. Missing values are
 // empty.
 func withOwn(names []string) []column[Sample] {
 	columns := sampleColumns
@@ -91,7 +91,7 @@ var pointColumns = []column[Point]{
 	},
 }
 
-// eventColumns are the columns of a link's events. An event's name is the letter of mahimahi's
+// eventColumns are the columns of a link's events. The name of an event is its letter in mahimahi's
 // logs.
 var eventColumns = []column[LinkEvent]{
 	timeColumn("time_s", time.Second, func(e *LinkEvent) *time.Duration { return &e.At }),

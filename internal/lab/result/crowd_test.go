@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// A crowd is its least, its middle and its most, kind by kind.
+// The summary of many flows has the minimum, the median and the maximum of each kind.
 func TestCrowd(t *testing.T) {
 	trial := result.Trial{}
 	add := func(label string, goodput, completion float64) {
@@ -34,7 +34,7 @@ func TestCrowd(t *testing.T) {
 	for i, want := range []result.Values{
 		{result.Goodput: 1, result.Completion: 7},
 		{result.Goodput: 2, result.Completion: 9},
-		{result.Goodput: 3}, // the one that did not finish took longest
+		{result.Goodput: 3}, // the flow that did not finish counts as the slowest
 	} {
 		assert.Equal(t, want, reno[i].Values)
 		assert.False(t, reno[i].Finished)

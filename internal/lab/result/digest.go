@@ -13,10 +13,11 @@ type Digest struct {
 	Capacity, Ingress, Egress float64
 	// Arrived, Departed and Dropped count packets, DroppedBytes the bytes of the dropped ones.
 	Arrived, Departed, Dropped, DroppedBytes int
-	// Wait50, Wait95 and Wait99 are percentiles of the queueing delay, rounded down to a sample.
+	// Wait50, Wait95 and Wait99 are percentiles of the queueing delay, each rounded down to a
+	// sample.
 	Wait50, Wait95, Wait99, WaitMax time.Duration
 	// Signal95 is the 95th percentile of the signal delay: for each millisecond, the time until
-	// data that was sent then or later has arrived.
+	// data that was sent in it or later arrived.
 	Signal95 time.Duration
 }
 
@@ -59,8 +60,9 @@ func (l *LinkRecord) Digest() Digest {
 // maxSignal limits the milliseconds whose signal delay is computed: four hours.
 const maxSignal = 14_400_000
 
-// signalDelay returns the 95th percentile of the signal delay. A millisecond's delay is the minimum
-// of the packets sent in it. Without packets it is one more than the next millisecond's.
+// signalDelay returns the 95th percentile of the signal delay. The delay of a millisecond is the
+// minimum delay of the packets sent in it. Without packets, it is one more than the delay of the
+// next millisecond.
 func signalDelay(l *LinkRecord, first time.Duration) time.Duration {
 	var least []int64
 	for i := range l.Events {

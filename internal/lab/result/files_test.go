@@ -102,7 +102,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	}
 }
 
-// A script's own numbers are the last columns, and empty where they are missing.
+// A script's own numbers are in the last columns. Missing values are empty.
 func TestOwnColumns(t *testing.T) {
 	rows := []result.Sample{{At: 1}, {At: 2, Own: []float64{1.5}}, {At: 3, Own: []float64{math.NaN(), 2}}}
 	text := string(result.FormatRows(rows, "alpha", "beta"))
@@ -161,7 +161,7 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "new", string(text))
 
-	// Somebody was killed while writing.
+	// A file left by a writer that was killed.
 	left := filepath.Join(dir, "a", ".part-b.csv-123")
 	require.NoError(t, os.WriteFile(left, []byte("ne"), 0o600))
 	require.NoError(t, result.Sweep(filepath.Dir(path), time.Hour))
@@ -178,8 +178,8 @@ func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	assert.Len(t, entries, 2, "a and folder")
 }
 
-// The clock of this machine, which is decades behind that of the file system and then decades ahead
-// of it, does not decide which files are old.
+// The clock of this machine is decades behind the clock of the file system, and then decades ahead.
+// It does not affect which files count as old.
 func TestSweepUsesTheClockOfTheFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	used, left := filepath.Join(dir, ".part-used.csv-1"), filepath.Join(dir, ".part-left.csv-2")

@@ -10,21 +10,21 @@ import (
 // Group summarizes the runs of one cell, for one flow or for the whole cell.
 type Group struct {
 	Cell int
-	// Flow is the flow's name. Label is the name in the plan, which all flows of one `count` share.
-	// Both are empty for the whole cell.
+	// Flow is the flow's name. Label is the name in the plan, which is the same for all flows of
+	// one `count`. Both are empty for the whole cell.
 	Flow, Label string
 	// N is the number of runs. Finished counts those in which every finite flow completed.
 	N, Finished int
-	// Trial is the first run that did not finish, and Note the reason.
+	// Trial is the first run that did not finish, and Note is the reason.
 	Trial   int
 	Note    string
 	Numbers map[Metric]Number
 	Trials  []Values // the metrics of each run
-	Crowd   bool     // it summarizes several flows
+	Crowd   bool     // the group summarizes several flows
 }
 
-// Number is one metric of a Group: the value of each run, in the order of the trials, and their
-// statistics. A run that was cut off has no completion.
+// Number is one metric of a Group: the value of each run, in the order of the trials, and the
+// statistics of these values. A run that was cut off has no completion time.
 type Number struct {
 	Summary
 	Values []float64
@@ -48,9 +48,10 @@ func Groups(cell int, runs []*Trial) []Group {
 	}))
 }
 
-// Rows returns the groups that have a row in tables. If a cell has one flow, its row has the
-// metrics of the whole run, too. Many flows have three rows for each kind, with the minimum, the
-// median and the maximum of each metric, and one row for the whole, unless all is set.
+// Rows returns the groups that have a row in tables. If a cell has one flow, its row also has the
+// metrics of the whole run. If a cell has many flows and all is not set, each kind of flow has
+// three rows, with the minimum, the median and the maximum of each metric, and the whole run has
+// one row.
 func Rows(cell int, runs []*Trial, all bool) []Group {
 	list := Groups(cell, runs)
 	switch flows := len(list) - 1; {
@@ -105,7 +106,7 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 		}
 	}
 	if cut > 0 {
-		// Runs that were cut off count: they took longer than their time limit.
+		// Runs that were cut off count, because they took longer than the time limit.
 		g.Numbers[Completion] = Number{Describe(values[Completion], cut), values[Completion]}
 		delete(values, Completion)
 	}
@@ -115,7 +116,7 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	return g
 }
 
-// CrowdSize is the number of flows from which tables summarize them instead of showing each.
+// CrowdSize is the number of flows from which tables summarize flows instead of showing each one.
 const CrowdSize = 21
 
 // Labels returns the labels of the flows of a run, without duplicates, in the order of the flows.
@@ -166,8 +167,8 @@ func (t *Trial) Crowd(label string) [3]Flow {
 	return out
 }
 
-// valuesOf returns the sorted values of a metric of the flows with a label. A missing completion is
-// infinite. If no flow has the metric, it returns nil.
+// valuesOf returns the sorted values of a metric of the flows with a label. A missing completion
+// time is infinite. If no flow has the metric, valuesOf returns nil.
 func (t *Trial) valuesOf(label string, m Metric) []float64 {
 	var values []float64
 	found := false

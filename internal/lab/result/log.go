@@ -24,8 +24,9 @@ type LogHeader struct {
 }
 
 // WriteLog writes the record as a log of mahimahi's mm-link, whose packet sizes include
-// netem.OpportunityOverhead. If the record has no opportunities, because the link has a numeric
-// rate, the log gets those of a trace of that rate. Other programs compute the capacity from them.
+// netem.OpportunityOverhead. If the record has no opportunities because the link's rate is a
+// number, the log gets the opportunities of a trace of that rate: other programs compute the
+// capacity from them.
 func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# mahimahi mm-link (%s) [%s] > log\n# command line: %s\n# queue: %s\n",
@@ -34,7 +35,7 @@ func (l *LinkRecord) WriteLog(w io.Writer, h LogHeader) error {
 		fmt.Fprintf(out, "# note: %s\n", oneLine(h.Note))
 	}
 	fmt.Fprint(out, "# init timestamp: 0\n# base timestamp: 0\n")
-	next := 0 // event
+	next := 0 // index of the next event
 	for at := range l.opportunities() {
 		for ; next < len(l.Events) && l.Events[next].At < at; next++ {
 			l.Events[next].WriteLine(out)
@@ -75,7 +76,8 @@ func writeLine(out *bufio.Writer, at time.Duration, what string, numbers ...int)
 	_, _ = out.Write(append(b, '\n'))
 }
 
-// opportunities lists those of a trace of the link's rate, unless the record has its own.
+// opportunities returns the record's opportunities or, if it has none, those of a trace of the
+// link's rate.
 func (l *LinkRecord) opportunities() iter.Seq[time.Duration] {
 	none := func(func(time.Duration) bool) {}
 	if len(l.Events) == 0 || slices.ContainsFunc(l.Events, func(e LinkEvent) bool {
@@ -104,8 +106,8 @@ func (l *LinkRecord) opportunities() iter.Seq[time.Duration] {
 const maxLog = 50_000_000
 
 // ReadLog reads a log of mm-link, with or without drops, or of one of Pantheon's tunnels, whose
-// times have fractions and whose lines end with a flow number. Times are relative to the log's
-// base timestamp. An error is a *diagnostic.Error.
+// times have fractions and whose lines end with a flow number. Times are relative to the log's base
+// timestamp. Errors are of type *diagnostic.Error.
 func ReadLog(name string, r io.Reader) (*LinkRecord, error) {
 	l := &LinkRecord{Name: "down"}
 	base, line := 0.0, 0
@@ -143,7 +145,6 @@ func ReadLog(name string, r io.Reader) (*LinkRecord, error) {
 	return l, nil
 }
 
-// readComment reads the base timestamp and the link's direction.
 func (l *LinkRecord) readComment(comment string, base *float64) {
 	key, value, _ := strings.Cut(strings.TrimSpace(comment), ":")
 	switch {
@@ -209,7 +210,7 @@ func ofMilliseconds(ms float64) time.Duration {
 	return time.Duration(math.Round(ms * float64(time.Millisecond)))
 }
 
-// fillIn computes the values that the lines lack: the queue's length and the mean rate.
+// fillIn computes the values that the log's lines lack: the queue's length and the mean rate.
 func (l *LinkRecord) fillIn() {
 	queued, capacity := 0, 0.0
 	for i := range l.Events {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// A log as mm-link writes it, with a drop, which its own graph does not read.
+// A log as mm-link writes it. It has a drop, which mahimahi's own graph does not read.
 const link = `# mahimahi mm-link (Uplink) [12mbps] > log
 # command line: 'mm-link' '12mbps' '12mbps'
 # queue: droptail [packets=2]
@@ -50,11 +50,11 @@ func TestReadLog(t *testing.T) {
 	}, d)
 }
 
-// The signal delay of a millisecond without packets is one more than the next one's.
+// The signal delay of a millisecond without packets is one more than that of the next millisecond.
 func TestSignalDelay(t *testing.T) {
 	l, err := result.ReadLog("log", strings.NewReader("0 + 10\n20 + 10\n25 - 10 25\n26 - 10 6\n"))
 	require.NoError(t, err)
-	// 25 at 0, then 25 at 1, 24, … down to 6 at 20.
+	// The delays are 25 ms at 0, then 25 at 1, 24 at 2, and so on down to 6 at 20.
 	assert.Equal(t, 25*time.Millisecond, l.Digest().Signal95)
 }
 
@@ -70,7 +70,7 @@ func TestPantheonLog(t *testing.T) {
 	}, l.Events[2])
 }
 
-// A written log can be read again: sizes include the 4 bytes of a TUN device, and a link whose rate
+// A written log can be read again. Its sizes include the 4 bytes of a TUN device. A link whose rate
 // is a number gets opportunities.
 func TestWriteLog(t *testing.T) {
 	at := func(ms float64, kind result.LinkEventKind, wait float64) result.LinkEvent {

@@ -16,7 +16,7 @@ type Definition struct {
 	// Title is its name on an axis, and Head the head of a narrow column; empty: see Titled,
 	// Headed.
 	Title, Head string
-	Text        string // how it is measured
+	Text        string // how the metric is measured
 }
 
 // Titled returns the metric's name for an axis.
@@ -27,7 +27,7 @@ func (d Definition) Titled() string {
 // Headed returns the metric's name for the head of a narrow column.
 func (d Definition) Headed() string { return cmp.Or(d.Head, d.Titled()) }
 
-// catalog has the metrics in the order of their definitions, which is that of tables.
+// catalog has the metrics in the order of their definitions, which is also the order in tables.
 var catalog []Definition
 
 func define(name Metric, unit Unit, title, head, text string) Metric {
@@ -178,7 +178,7 @@ func Columns() []byte {
 // Catalog returns the metrics, in the order of tables.
 func Catalog() []Definition { return catalog }
 
-// Find returns the metric with a name; false if there is no such metric.
+// Find returns the metric with a name. It returns false if there is no such metric.
 func Find(name string) (Definition, bool) {
 	for _, d := range catalog {
 		if string(d.Name) == name {

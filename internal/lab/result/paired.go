@@ -5,14 +5,14 @@ import "math"
 // Difference is the difference between the results of two arms of an experiment.
 type Difference struct {
 	N               int     // number of pairs, or of runs of the smaller arm
-	Mean, Low, High float64 // with the mean's 95 % confidence interval
+	Mean, Low, High float64 // the mean, and its 95 % confidence interval
 	// Share is Mean divided by the mean of the other arm.
 	Share float64
 }
 
-// Paired compares runs a[i] and b[i] that differ in one thing and had the same random draws: b
+// Paired compares runs a[i] and b[i], which differ in one thing and had the same random draws: b
 // minus a. The common randomness cancels, so the interval is narrower than that of independent
-// means. It panics if the lengths differ.
+// means. Paired panics if the lengths differ.
 func Paired(a, b []float64) Difference {
 	if len(a) != len(b) {
 		panic("BUG: result: pairs of unequal length")

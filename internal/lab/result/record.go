@@ -6,8 +6,8 @@ import "time"
 type Record struct {
 	Title    string
 	Duration time.Duration
-	// RTT is the path's round-trip time without a queue, and Rate the mean rate of the bottleneck
-	// in bits per second; 0: unlimited.
+	// RTT is the path's round-trip time without a queue. Rate is the mean rate of the bottleneck in
+	// bits per second; 0: unlimited.
 	RTT   time.Duration
 	Rate  float64
 	Flows []FlowRecord
@@ -23,30 +23,31 @@ type Record struct {
 type FlowRecord struct {
 	Name, Label string
 	Start       time.Duration
-	RTT         time.Duration // round-trip time of its own path, without a queue
-	MSS         int           // bytes
-	Upward      bool          // its data uses the up link
+	RTT         time.Duration // round-trip time of the flow's own path, without a queue
+	MSS         int           // in bytes
+	Upward      bool          // the data uses the up link
 	Own         []string      `json:",omitempty"` // the names of Sample.Own
-	Samples     []Sample      // a sample for each change at the sender
+	Samples     []Sample      // one sample for each change at the sender
 	Segments    []Segment     // segments that the sender sent and received
 	Progress    []Point       // bytes that the receiving application has read
 }
 
-// Sample is the state of a sender at an instant, with the names of ss -ti. Missing values are 0.
+// Sample is the state of a sender at an instant. The names are those of ss -ti. Missing values are
+// 0.
 type Sample struct {
 	At                        time.Duration
-	Cwnd, Ssthresh            int           // bytes; an Ssthresh of 0: not set yet
-	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the current measurement; 0: none
+	Cwnd, Ssthresh            int           // in bytes; an Ssthresh of 0: not set yet
+	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the current measurement; 0: no measurement
 	RTO                       time.Duration
-	Unacked                   int // bytes sent and not acknowledged
+	Unacked                   int // bytes sent but not acknowledged
 	InFlight                  int // estimate of the bytes in the network
-	Sacked, Lost, Retrans     int // outstanding segments
-	SendWindow                int // bytes
+	Sacked, Lost, Retrans     int // in outstanding segments
+	SendWindow                int // in bytes
 	BytesAcked, BytesSent     uint64
-	Retransmits, Timeouts     uint64 // since the start
-	DupAcks                   uint64 // since the start
-	DeliveryRate, PacingRate  int64  // bytes per second
-	State                     string // open, recovery or loss
+	Retransmits, Timeouts     uint64 // counted since the start
+	DupAcks                   uint64 // counted since the start
+	DeliveryRate, PacingRate  int64  // in bytes per second
+	State                     string // one of open, recovery and loss
 	// Own are the variables that a script recorded, in the order of the flow's Own. Missing values,
 	// also at the end of a short list, are NaN.
 	Own []float64
@@ -55,15 +56,15 @@ type Sample struct {
 // Segment is one segment at the sender of a flow.
 type Segment struct {
 	At time.Duration
-	// Received says that the receiver sent it.
+	// Received means that the receiver sent the segment.
 	Received bool
-	// Seq is the stream offset of its first byte, Len the number of bytes, Ack the acknowledgment,
-	// Window the advertised receive window.
+	// Seq is the stream offset of the segment's first byte, Len the number of bytes, Ack the
+	// acknowledgment, and Window the advertised receive window.
 	Seq    uint64
 	Len    int
 	Ack    uint64
 	Window int
-	// Again says that it is a retransmission.
+	// Again means that the segment is a retransmission.
 	Again bool
 	SACK  [][2]uint64
 }
@@ -72,9 +73,9 @@ type Segment struct {
 type LinkRecord struct {
 	Name   string  // down or up
 	Rate   float64 // mean rate in bit/s
-	Limit  int     // limit of the queue in bytes; 0: none in bytes
+	Limit  int     // limit of the queue in bytes; 0: no limit in bytes
 	Queue  string  // the queue in mahimahi's syntax
-	Rates  []Point // bit/s from this time on, if the rate changes by a schedule
+	Rates  []Point // bit/s from a time on, if a schedule changes the rate
 	Events []LinkEvent
 }
 
@@ -82,10 +83,10 @@ type LinkRecord struct {
 type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
-	Flow   int           // flow of the packet; -1: none
+	Flow   int           // flow of the packet; -1: no flow
 	Bytes  int           // size of the packet, or of all packets of a thinned event
-	Wait   time.Duration // queueing delay, of a departure
-	Queued int           // bytes in the queue after the event
+	Wait   time.Duration // for a departure: the queueing delay
+	Queued int           // number of bytes in the queue after the event
 	Why    string        // reason of a drop
 }
 
@@ -116,7 +117,7 @@ type Object struct {
 	Done       bool
 }
 
-// Mark is an instant that every figure over time shows, such as a change of the rate.
+// Mark is an instant that all figures over time show, such as a change of the rate.
 type Mark struct {
 	At   time.Duration
 	Text string

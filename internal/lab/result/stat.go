@@ -11,12 +11,11 @@ import (
 // Confidence is the confidence level of all intervals.
 const Confidence = 0.95
 
-// Summary describes a set of runs by one number of each. Undefined statistics are NaN: the spread
 // Summary describes a set of runs by statistics. Undefined statistics are NaN: the spread of one
 // run, and the mean if some runs were cut off.
 type Summary struct {
-	// N is the number of runs. Cut counts those that ended before they reached a value; the order
-	// statistics treat that value as +Inf.
+	// N is the number of runs. Cut counts the runs that ended before they had a value; order
+	// statistics treat their values as +Inf.
 	N, Cut           int
 	Mean, SD         float64
 	Low, High        float64 // confidence interval of the mean
@@ -25,7 +24,7 @@ type Summary struct {
 }
 
 // Describe summarizes the values of runs, and the number of runs that were cut off before they had
-// a value. It does not keep values.
+// a value. It does not keep the slice.
 func Describe(values []float64, cut int) Summary {
 	nan := math.NaN()
 	s := Summary{
@@ -96,7 +95,7 @@ func variance(sample []float64, mean float64) float64 {
 	return (squares - rounding*rounding/n) / (n - 1)
 }
 
-// at returns the quantile p of sorted numbers, from 0 to 1: the order statistic at (n-1)p counted
+// at returns the quantile p, from 0 to 1, of sorted numbers: the order statistic at (n-1)p, counted
 // from 0, with linear interpolation. This is definition 7 of Hyndman and Fan (1996), which
 // spreadsheets use. It returns NaN without numbers.
 func at(sorted []float64, p float64) float64 {
@@ -116,12 +115,13 @@ func at(sorted []float64, p float64) float64 {
 }
 
 // JainIndex returns Jain's fairness index: 1 if all shares are equal, and 1/n if one of n has
-// everything. It is 1 if there are no shares or all are zero.
+// everything. The index is 1 if there are no shares or if all shares are zero.
 func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
 		sum += x
-		squares += float64(x * x) // the same on every machine: no fused multiply-add
+		// no fused multiply-add, so that the result is the same on every machine
+		squares += float64(x * x)
 	}
 	if squares == 0 {
 		return 1

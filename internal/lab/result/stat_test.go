@@ -13,7 +13,7 @@ import (
 
 const tiny = 1e-9
 
-// Two-sided 95 % points as printed tables of Student's distribution have them.
+// Two-sided 95 % points, as in printed tables of Student's distribution.
 func TestTQuantile(t *testing.T) {
 	for freedom, want := range map[int]float64{
 		1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045, 99: 1.984, 100000: 1.960,
@@ -22,7 +22,7 @@ func TestTQuantile(t *testing.T) {
 	}
 }
 
-// The numbers are worked out by hand: squares about the mean 5 are 9+1+1+1+0+0+4+16 = 32.
+// The numbers are computed by hand: the squares around the mean 5 are 9+1+1+1+0+0+4+16 = 32.
 func TestDescribe(t *testing.T) {
 	s := result.Describe([]float64{9, 2, 4, 4, 7, 5, 5, 4}, 0)
 	assert.Equal(t, 8, s.N)
@@ -58,8 +58,8 @@ func TestDescribeFewAndNothing(t *testing.T) {
 	assert.True(t, math.IsInf(about.Precision(), 1))
 }
 
-// A mean of those that finished would be the mean of the lucky ones; the median stands as long as
-// more than half finished.
+// The mean of the runs that finished would be biased. The median is valid if more than half of the
+// runs finished.
 func TestDescribeRunsThatWereCutOff(t *testing.T) {
 	s := result.Describe([]float64{1, 2, 3, 4}, 1)
 	assert.Equal(t, 5, s.N)
@@ -91,7 +91,7 @@ func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
 	}
 }
 
-// About 95 of the intervals of a hundred normal samples contain the mean.
+// About 95 of the confidence intervals of a hundred normal samples contain the mean.
 func TestTheIntervalHoldsTheMean(t *testing.T) {
 	luck := rand.New(rand.NewPCG(3, 4))
 	const samples = 4000
@@ -109,7 +109,8 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 	assert.InDelta(t, samples*0.95, held, 4*sigma)
 }
 
-// Each pair differs by 1 on average, although values differ by a hundred: the common part cancels.
+// Each pair differs by 1 on average, although values differ by a hundred, because the common part
+// cancels.
 func TestPaired(t *testing.T) {
 	a, b := []float64{100, 200, 300}, []float64{101, 202, 300}
 	d := result.Paired(a, b)
@@ -129,8 +130,8 @@ func TestPaired(t *testing.T) {
 	assert.Panics(t, func() { result.Paired(a, b[:2]) })
 }
 
-// Welch's example of unequal variances: differences and freedom worked out by hand, u = 1/3 and
-// v = 4/3, so that freedom is (25/9)/((1/9+16/9)/2) = 50/17.
+// Welch's example of unequal variances, computed by hand: with u = 1/3 and v = 4/3, the degrees of
+// freedom are (25/9)/((1/9+16/9)/2) = 50/17.
 func TestUnpaired(t *testing.T) {
 	d := result.Unpaired([]float64{1, 2, 3}, []float64{2, 4, 6})
 	assert.InDelta(t, 2, d.Mean, tiny)

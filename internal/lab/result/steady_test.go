@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// steady tests trials that are made by a function of the part, 0 to 1, plus noise.
+// steady tests trials that consist of noise and a function of the part, which is from 0 to 1.
 func steady(trials int, noise float64, f func(x float64) float64) bool {
 	rng := rand.New(rand.NewPCG(1, uint64(trials)))
 	var s, drift []float64
@@ -72,7 +72,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// Noise alone is called a trend in one of a hundred series.
+// Noise alone is taken for a trend in one of a hundred series.
 func TestSteadyFalseAlarms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	alarms := 0

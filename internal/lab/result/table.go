@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// column describes how a column of a table of T is written and read. Tables are CSV without quotes:
+// column describes how to write and read a column of a table of T. Tables are CSV without quotes:
 // numbers and words, one row per line.
 type column[T any] struct {
 	name  string

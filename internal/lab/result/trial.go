@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Values are values of metrics; missing ones were not measured. Iterate over Catalog for a fixed
-// order.
+// Values are the values of metrics. A metric that is missing was not measured. Iterate over Catalog
+// for a fixed order.
 type Values map[Metric]float64
 
 // Trial is the result of one run of one cell.
 type Trial struct {
 	Cell  int
-	Trial int // counted from 0
+	Trial int // number of the trial, from 0
 	Seed  uint64
 	// Hash is the digest of the run's events.
 	Hash uint64
 	// Virtual is the duration of the run by its Clock.
 	Virtual time.Duration
 	Clock   Clock
-	// Finished says that all flows with an end completed. Otherwise Note has the reason.
+	// Finished means that all flows with an end have completed. Otherwise Note has the reason.
 	Finished bool
 	Note     string
 	Whole    Values
@@ -55,11 +55,11 @@ func (t *Trial) AddUp() {
 // Clock is the clock of a run.
 type Clock string
 
-// The clocks. Runs in real time have no Hash, because each run differs.
+// The clocks. Runs in real time have no Hash, because no two of them are equal.
 const (
 	VirtualTime Clock = ""
 	RealTime    Clock = "real"
-	// LateTime is real time in a run that could not keep time.
+	// LateTime is real time in a run that was late.
 	LateTime Clock = "real-late"
 )
 
@@ -69,7 +69,7 @@ func (c Clock) Real() bool { return c == RealTime || c == LateTime }
 // Flow is the result of one flow of a run.
 type Flow struct {
 	Name     string
-	Label    string // its kind, such as its congestion control, which determines its color
+	Label    string // the flow's kind, such as its congestion control; it determines the color
 	Finished bool
 	Note     string
 	Values   Values

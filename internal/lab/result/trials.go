@@ -32,7 +32,7 @@ func TrialsHeader() []byte {
 	return append([]byte(strings.Join(columns, ",")), '\n')
 }
 
-// AppendTrial appends the rows of a run of the experiment with that mark.
+// AppendTrial appends the rows of a run of the experiment with the given mark.
 func AppendTrial(dst []byte, experiment string, t *Trial) []byte {
 	for i := range t.Flows {
 		f := &t.Flows[i]
@@ -75,13 +75,13 @@ func AppendField(dst []byte, s string) []byte {
 type Trials struct {
 	Runs []*Trial
 	// Whole is the length of the file up to the end of its last complete run. Cut is the number of
-	// lines after it, which belong to a run whose writer was stopped.
+	// lines after that; they belong to a run whose writer was stopped.
 	Whole, Cut int
 }
 
-// ParseTrials parses the results of the experiment with that mark; the path is for errors. It skips
-// an incomplete run at the end. Any other fault is an error with its line. check reports the faults
-// of a run that only the caller can find; nil: none.
+// ParseTrials parses the results of the experiment with the given mark; the path is for errors. It
+// skips an incomplete run at the end. Any other fault is an error with its line. check finds faults
+// of a run that only the caller can detect; it may be nil.
 func ParseTrials(path string, text []byte, experiment string, check func(*Trial) error) (
 	Trials, error,
 ) {
@@ -89,7 +89,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 	header := TrialsHeader()
 	if len(text) == 0 || len(text) < len(header) && bytes.HasPrefix(header, text) {
 		out.Cut = bytes.Count(text, []byte{'\n'}) + min(1, len(text))
-		return out, nil // its writer was stopped here
+		return out, nil // the writer was stopped here
 	}
 	if !bytes.HasPrefix(text, header) {
 		return out, fmt.Errorf("%s:1: %w of this version: its columns differ", path, ErrFile)

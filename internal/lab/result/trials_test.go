@@ -47,14 +47,14 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 	assert.Equal(t, 6, bytes.Count(text, []byte{'\n'}), "a row is a line")
 	got, err := result.ParseTrials("trials.csv", text, mark, nil)
 	require.NoError(t, err)
-	want[1].Note = `a hole, "black"` // a line
+	want[1].Note = `a hole, "black"` // a second line
 	assert.Equal(t, want, got.Runs)
 	assert.Equal(t, len(text), got.Whole)
 	assert.Zero(t, got.Cut)
 	assert.Equal(t, text, file(got.Runs...))
 }
 
-// Wherever a writer is stopped, only complete files are there.
+// If a writer stops at any point, all existing files are complete.
 func TestTrialsThatWereCutOff(t *testing.T) {
 	ts := trials()
 	text, first := file(ts...), file(ts[0])

@@ -17,12 +17,12 @@ type xplot struct {
 // Xplot returns the time-sequence graph of a flow as a file for xplot, and for programs that read
 // tcptrace's files. Each segment is an interval between arrows, retransmissions are red with an R,
 // acknowledged data is a green staircase with a tick for each duplicate, the advertised window is
-// yellow, and selective acknowledgments are purple. It returns nil if the flow has no segments.
+// yellow, and selective acknowledgments are purple. Xplot returns nil if the flow has no segments.
 func Xplot(title string, f *FlowRecord) []byte {
 	if len(f.Segments) == 0 {
 		return nil
 	}
-	y := "unsigned" // 32 bits, as in tcptrace
+	y := "unsigned" // unsigned numbers have 32 bits, as in tcptrace
 	for i := range f.Segments {
 		s := &f.Segments[i]
 		if max(s.Seq+uint64(max(s.Len, 0)), s.Ack+uint64(max(s.Window, 0))) > math.MaxUint32 {
@@ -32,7 +32,7 @@ func Xplot(title string, f *FlowRecord) []byte {
 	x := &xplot{text: make([]byte, 0, 120*len(f.Segments))}
 	x.text = fmt.Appendf(x.text, "timeval %s\ntitle\n%s\nxlabel\ntime\nylabel\nsequence number\n",
 		y, oneLine(title))
-	var last *Segment // of the receiver's
+	var last *Segment // last segment from the receiver
 	for i := range f.Segments {
 		s := &f.Segments[i]
 		switch {
@@ -46,7 +46,6 @@ func Xplot(title string, f *FlowRecord) []byte {
 	return append(x.text, "go\n"...)
 }
 
-// oneLine removes line ends from a text.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -109,5 +108,4 @@ func (x *xplot) acknowledgment(s, last *Segment) {
 	}
 }
 
-// offered returns the end of the window that a segment of the receiver advertises.
 func offered(s *Segment) uint64 { return s.Ack + uint64(max(s.Window, 0)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The part of xplot's language that it uses: a line of coordinate types, then commands, some with a
-// text on the next line.
+// The subset of xplot's language that the files use: a line of coordinate types, then commands.
+// Some commands have a text on the next line.
 var (
 	xplotTypes  = regexp.MustCompile(`^timeval (unsigned|double)$`)
 	xplotTitle  = regexp.MustCompile(`^(title|xlabel|ylabel)$`)
@@ -23,7 +23,7 @@ var (
 	xplotText   = regexp.MustCompile(`^[abclr]text [0-9]+\.[0-9]{6} [0-9]+$`)
 )
 
-// drawn counts what a file for xplot draws, by colour and command.
+// drawn counts what an xplot file draws, by color and command.
 func drawn(t *testing.T, text string) map[string]int {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -56,7 +56,7 @@ func TestXplot(t *testing.T) {
 		{At: 11 * ms, Received: true, Ack: 1000, Window: 5000, SACK: [][2]uint64{{2000, 3000}}},
 		{At: 12*ms + 345, Seq: 1000, Len: 1000, Again: true},
 		{At: 1500 * ms, Received: true, Ack: 3000, Window: 3000},
-		{At: 1600 * ms, Seq: 3000}, // without data
+		{At: 1600 * ms, Seq: 3000}, // no data
 	}}
 	text := string(result.Xplot("reno\nof two", f))
 	assert.Equal(t, map[string]int{

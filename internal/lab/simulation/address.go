@@ -53,7 +53,6 @@ func (r *run) address(s Side, flow int, host byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, b[1], b[2], 15: host})
 }
 
-// prefix returns the prefix of all networks of a side.
 func (r *run) prefix(s Side) netip.Prefix {
 	if r.x.Path.IPv6 {
 		return netip.PrefixFrom(r.address(s, 0, 0), 33)
@@ -61,7 +60,6 @@ func (r *run) prefix(s Side) netip.Prefix {
 	return s.Prefix()
 }
 
-// face returns an interface with an address and its prefix length.
 func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
 	if a.Is6() {
 		return stack.Interface{Name: name, MTU: mtu, IPv6: []netip.Prefix{netip.PrefixFrom(a, 64)}}
@@ -71,7 +69,7 @@ func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
 
 // Names of interfaces.
 const (
-	BottleneckFace = "bottleneck" // of both routers
+	BottleneckFace = "bottleneck" // the interface of both routers
 	HostFace       = "if0"
 )
 
@@ -91,7 +89,8 @@ func (s Side) String() string {
 	return "left"
 }
 
-// WhoseAddress returns the flow and the side of a host's address; false for other addresses.
+// WhoseAddress returns the flow and the side of a host's address. It returns false for other
+// addresses.
 func WhoseAddress(a netip.Addr) (flow int, side Side, ok bool) {
 	b := a.As4()
 	if b[0] != ourNetwork || b[3] != HostNumber {

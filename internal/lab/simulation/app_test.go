@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A rate is kept, and made up for after a time in which it could not be.
+// An application keeps its rate. After a time in which it could not write, it catches up.
 func TestARate(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].App.Rate = 3e6
@@ -28,7 +28,7 @@ func TestARate(t *testing.T) {
 	assert.InEpsilon(t, 3e6, v[result.Goodput], .005)
 }
 
-// turned is the flow's deliveries: how many bytes came in each second.
+// turned returns how many bytes of the flow arrived in each second.
 func turned(t *testing.T, app plan.App, seconds int) (each []float64) {
 	t.Helper()
 	c := cell("reno", 60)
@@ -65,7 +65,8 @@ func TestRequests(t *testing.T) {
 	require.True(t, got.Finished, got.Note)
 	v := got.Flows[0].Values
 	assert.InDelta(t, 10*mss, v[result.Delivered], 0)
-	// One round trip each, with two packets' time on the way; and one for the connection.
+	// Each request takes one round trip plus two packets' service times. The connection takes
+	// another one.
 	assert.InDelta(t, (trip + 2*service).Seconds(), v[result.RequestMean], .0003)
 	assert.InDelta(t, (6*trip + 5*2*service + 4*300*ms).Seconds(), v[result.Completion], .002)
 	require.Len(t, r.Objects, 5)
@@ -87,7 +88,7 @@ func TestRequests(t *testing.T) {
 	assert.Equal(t, v, up.Flows[0].Values, "the path is the same both ways")
 }
 
-// Data that goes up is measured there.
+// Data in the direction up is measured in that direction.
 func TestUpward(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("reno", 60)
@@ -101,7 +102,7 @@ func TestUpward(t *testing.T) {
 	assert.True(t, r.Flows[0].Upward)
 }
 
-// The largest segment is the flow's own.
+// The flow's own MSS determines its largest segment.
 func TestSegmentSizeAndThreshold(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].MSS, c.Flows[0].Ssthresh = 536, 4

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// capacity returns the number of bits that the direction could have sent in a part of the run; 0 if
-// there is no limit.
+// capacity returns the number of bits that the direction could have sent in a part of the run, or 0
+// if there is no limit.
 func (m *meter) capacity(from, to time.Duration) float64 {
 	if m.cfg.Rate == nil || to <= from {
 		return 0
@@ -29,7 +29,8 @@ func (m *meter) capacity(from, to time.Duration) float64 {
 	return float64(m.cfg.Rate.MeanRate()) * (to - from).Seconds()
 }
 
-// used returns the number of capacity bits in use, including the link's overhead per packet.
+// used returns how much of the capacity was used, in bits, including the link's overhead per
+// packet.
 func (m *meter) used() float64 {
 	extra := m.cfg.Overhead
 	if _, ok := m.cfg.Rate.(netem.Opportunities); ok {
@@ -46,7 +47,7 @@ func (m *meter) meanRate() float64 {
 	return m.capacity(0, m.path.duration) / m.path.duration.Seconds()
 }
 
-// opportunities counts a trace's opportunities up to a time, and those at that time.
+// opportunities counts a trace's opportunities before a time, and those exactly at that time.
 func opportunities(o *netem.Opportunities, until time.Duration) int {
 	period, laps := o.At[len(o.At)-1], 0
 	if !o.Once {
@@ -107,7 +108,7 @@ func (m *meter) rates(until time.Duration) []result.Point {
 	return all
 }
 
-// maxMarks limits the marked rate changes: more would clutter the figure.
+// maxMarks limits the number of marked rate changes: more would clutter the figure.
 const maxMarks = 32
 
 // Marks returns the end of the warm-up and the times of rate changes.
@@ -139,7 +140,8 @@ func bitRate(bits float64) string {
 	return fmt.Sprintf("%.4g bit/s", bits)
 }
 
-// queueWords describes a queue in the form of mahimahi's logs, also for queues that mahimahi lacks.
+// queueWords describes a queue in the form of mahimahi's logs. It also describes queues that
+// mahimahi does not have.
 func queueWords(d netem.Discipline) string {
 	name, b := plan.QueueBound(d)
 	var limits []string

@@ -35,7 +35,7 @@ func (r *run) build() error {
 	r.net.path = NewPath(r.x, r.began)
 	near, far := sim.End{Host: r.net.left}, sim.End{Host: r.net.right}
 	down, up := r.x.Path.Down, r.x.Path.Up
-	down.Origin, up.Origin = r.began, r.began // origin of what changes over time
+	down.Origin, up.Origin = r.began, r.began // the time from which schedules and traces count
 	if err := r.wire(near, far, down, up); err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (r *run) wire(a, b sim.End, ab, ba netem.Config) error {
 	return r.world.Connect(a, b, ab, ba)
 }
 
-// conserve checks that each packet that entered a link has left it, was dropped and counted, or is
-// still inside.
+// conserve checks that each packet that entered a link has left the link, was dropped and counted,
+// or is still inside.
 func (r *run) conserve() {
 	for _, e := range r.net.ends {
 		l := e.Out()

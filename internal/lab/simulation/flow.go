@@ -19,34 +19,34 @@ type flow struct {
 	run              *run
 	index            int
 	sender, receiver *sim.Host
-	to               Side // receiver of the data
-	// The two ends of the connection, nil until it exists; or the application of a founding
-	// document.
+	to               Side // the side that receives the data
+	// The two ends of the connection, or nil before it exists. guest is the application of a
+	// founding document.
 	tx, rx  *sim.Conn
 	guest   guest
-	watched int // connections of the guest
+	watched int // number of connections of the guest
 
 	view      View
-	tape      *FlowTape // nil: no record
+	tape      *FlowTape // nil: the run is not recorded
 	got       receipts
 	begun     clock.Time
-	progress  clock.Time // time of the last arrival
+	progress  clock.Time // time at which data last arrived
 	completed clock.Time // when all data had arrived; Never: not yet
 	ended     clock.Time // when the application was done; Never: not yet
-	closed    int        // ends
+	closed    int        // number of ends that are closed
 	stopped   bool
 	err       error
 	damaged   string // error in the received data
 	requests  []request
-	asked     int        // requests
+	asked     int        // number of requests so far
 	asking    clock.Time // time of the last request
 }
 
 // receipts counts what the receiving application got.
 type receipts struct {
 	bytes uint64
-	warm  uint64                     // bytes in the warm-up, which goodput excludes
-	parts [result.TrendParts]float64 // bytes in each part of the measured time
+	warm  uint64                     // bytes received in the warm-up, which goodput excludes
+	parts [result.TrendParts]float64 // bytes received in each part of the measured time
 }
 
 var errNotPlayed = errors.New("is not supported in virtual time")
@@ -105,7 +105,6 @@ func (f *flow) beginTCP() error {
 	return err
 }
 
-// sends sets the connection that sends the data.
 func (f *flow) sends(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Info) {
@@ -116,7 +115,7 @@ func (f *flow) sends(c *sim.Conn) {
 	})
 }
 
-// watch observes another sending connection of a guest.
+// watch observes a further sending connection of a guest.
 func (f *flow) watch(c *sim.Conn) {
 	conn := f.watched
 	f.watched++
@@ -181,7 +180,7 @@ func (f *flow) warm(now clock.Time) {
 	f.view.Warm(now)
 }
 
-// Label returns the setting that distinguishes the flow from others of its kind.
+// Label returns the setting that distinguishes the flow from others of its protocol.
 func Label(f *plan.Flow) string {
 	app := &f.App
 	switch {
@@ -230,8 +229,8 @@ func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
 	return TCPConfig(f.spec, h)
 }
 
-// TCPConfig returns the TCP configuration of an end of a flow. hooks are for its Starlark file, if
-// any.
+// TCPConfig returns the TCP configuration of an end of a flow. hooks are for the flow's Starlark
+// file, if there is one.
 func TCPConfig(f *plan.Flow, h starlark.Hooks) (tcp.Config, error) {
 	cfg := f.TCP
 	if f.Protocol != plan.TCP || f.Ssthresh == 0 && f.Script == nil {
@@ -256,7 +255,7 @@ func algorithm(f *plan.Flow) string {
 	return f.TCP.Recovery.Congestion
 }
 
-// bounded makes an algorithm start with a flow's ssthresh.
+// bounded makes an algorithm start with the flow's ssthresh.
 func bounded(f *plan.Flow, create congestion.Make) congestion.Make {
 	return func(cfg congestion.Config) congestion.Controller {
 		if cfg.Ssthresh == 0 && f.Ssthresh > 0 {

@@ -56,7 +56,7 @@ func TestHistogram(t *testing.T) {
 	assert.Zero(t, h.Least)
 }
 
-// A corrupted packet belongs to the flow of its addresses, or to none, and does no harm.
+// A corrupted packet counts for the flow of its addresses, or for no flow, and causes no error.
 func TestParse(t *testing.T) {
 	for n := range 64 {
 		junk := make([]byte, n)

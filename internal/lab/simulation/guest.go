@@ -14,12 +14,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// guest is the application of a founding document, with its own counters.
+// guest is the application of a founding document, which has its own counters.
 type guest interface {
 	// Done reports whether the application has finished its work.
 	Done() bool
-	// report fills in the counters, and returns whether the application finished, or the reason if
-	// not.
+	// report adds the guest's counters to the result. It returns whether the application finished,
+	// or the reason if it did not.
 	report(v result.Values) (finished bool, failure string)
 }
 
@@ -41,7 +41,7 @@ func (f *flow) attach() (guest, error) {
 		a, err := workload.AttachBurst(client, server, there, *app.Burst)
 		return burst{a}, err
 	case app.Objects != nil && f.spec.Protocol == speaks(app.Objects.Arm):
-		// Here the server sends the data. The document's objects were made once for all trials.
+		// Here the server sends the data. The document made its objects once for all trials.
 		cfg := *app.Objects
 		cfg.Seed, cfg.Opened = f.run.first, f.watch
 		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
@@ -60,7 +60,6 @@ func speaks(a workload.Arm) plan.Protocol {
 	return plan.TCP
 }
 
-// here is the address on which the sending side listens.
 func (f *flow) here() netip.AddrPort {
 	return netip.AddrPortFrom(f.run.address(f.to.Other(), f.index, HostNumber), Port)
 }
@@ -74,7 +73,7 @@ func (f *flow) attachNotebook(sender, receiver *sim.Host) (guest, error) {
 	if n.Fixed > 0 {
 		strategy = workload.NewFixedWindow(n.Fixed)
 	}
-	process := &workload.Process{} // one receiver for all of the document's senders
+	process := &workload.Process{} // all of the document's senders share one receiver process
 	for _, other := range f.run.flows {
 		if n, ok := other.guest.(notes); ok {
 			process = n.Process()
@@ -228,7 +227,7 @@ func (n notes) record(f *flow) {
 	}
 }
 
-// took fills in a duration, if it has ended.
+// took fills in a duration, if its end is known.
 func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	if finished {
 		v[result.Completion] = d.Seconds()

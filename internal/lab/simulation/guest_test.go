@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// guestCell has one flow whose application is a guest, over wires of 15 µs.
+// guestCell returns a cell with one flow whose application is a guest, over links of 15 µs.
 func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 	c := cell("reno", 0)
 	wire := netem.Config{Delay: 15 * time.Microsecond, Loss: netem.UniformLoss(loss)}
@@ -28,8 +28,8 @@ func guestCell(p plan.Protocol, app plan.App, loss float64) *plan.Cell {
 	return c
 }
 
-// The document's client sends N(1+p)/(1-p) packets with data, and an acknowledgment each 10 ms, by
-// the document's code.
+// The document's client sends N(1+p)/(1-p) packets with data, and an acknowledgment every 10 ms, as
+// the document's code does.
 func TestTheFence(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []float64{.1, .5} {
@@ -49,7 +49,7 @@ func TestTheFence(t *testing.T) {
 	}
 }
 
-// The applications of the founding documents reach their ends over IPv6 too.
+// The applications of the founding documents also finish over IPv6.
 func TestGuestsOverIPv6(t *testing.T) {
 	objects := &workload.ObjectsConfig{Arm: workload.RDT}
 	for name, c := range map[string]*plan.Cell{
@@ -72,7 +72,7 @@ func TestTheBurst(t *testing.T) {
 	assert.InDelta(t, 1, got.Flows[0].Values[result.Rounds], 0)
 }
 
-// The same workload over TCP, which the same losses cost time instead.
+// With the same workload and losses, TCP needs more time.
 func TestTheEchoOverTCP(t *testing.T) {
 	c := guestCell(plan.TCP, plan.App{Echo: &workload.EchoConfig{}}, .1)
 	v := mustRun(t, c, 0).Flows[0].Values
@@ -109,7 +109,8 @@ func TestObjects(t *testing.T) {
 			assert.Positive(t, v[result.Goodput])
 			for m, has := range map[result.Metric]bool{
 				result.RTTMean: protocol == plan.TCP, result.RTTP99: protocol == plan.TCP,
-				result.CwndMean: protocol == plan.TCP && arm != workload.Parallel, // it has no one window
+				// parallel connections have no common window
+				result.CwndMean: protocol == plan.TCP && arm != workload.Parallel,
 			} {
 				assert.Equal(t, has, v[m] > 0, m)
 			}
@@ -181,7 +182,7 @@ func compile(t *testing.T, name, text string) *starlark.Program {
 	return p
 }
 
-// The tutorial's Tahoe is the house's, to the last byte of its window.
+// The tutorial's Tahoe equals the built-in one, to the last byte of its window.
 func TestAScriptIsAnAlgorithm(t *testing.T) {
 	text, err := os.ReadFile("../../../tutorial/tahoe.star")
 	require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestAScriptIsAnAlgorithm(t *testing.T) {
 	assert.Equal(t, wantRecord.Flows[0].Samples, gotRecord.Flows[0].Samples)
 }
 
-// A script that fails ends the run, and the error gives the position.
+// If a script fails, the run ends, and the error gives the position.
 func TestAScriptThatFails(t *testing.T) {
 	const text = `
 def init(state, conn):

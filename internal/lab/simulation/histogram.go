@@ -43,7 +43,8 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.sum / float64(h.Count))
 }
 
-// Percentile returns the smallest time that at least a share of all times do not exceed.
+// Percentile returns the smallest time such that at least the given share of all times do not
+// exceed it.
 func (h *Histogram) Percentile(share float64) time.Duration {
 	rank := max(uint64(float64(share*float64(h.Count))+0.999999), 1)
 	seen := uint64(0)

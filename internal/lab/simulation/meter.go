@@ -11,18 +11,17 @@ import (
 
 type meter struct {
 	path *Path
-	name string // down or up
+	name string // "down" or "up"
 	cfg  netem.Config
 	link *netem.Link
-	tape *linkTape        // nil: no record
-	row  result.LinkEvent // row for the tape
+	tape *linkTape        // nil: the run is not recorded
+	row  result.LinkEvent // reused for rows of the tape
 	// Bytes and packets that have left the queue since the warm-up, and their queueing delays.
 	bytes, packets uint64
 	waits          Histogram
-	waited         time.Duration // by the packet in service
+	waited         time.Duration // queueing delay of the packet in service
 }
 
-// warm resets the measurements.
 func (m *meter) warm(now clock.Time) {
 	m.link.Advance(now)
 	m.bytes, m.packets, m.waits = 0, 0, Histogram{}

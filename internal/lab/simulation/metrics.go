@@ -72,7 +72,7 @@ func (f *flow) requestsResult(v result.Values) {
 	v[result.RequestP95] = h.Percentile(.95).Seconds()
 }
 
-// outcome reports whether a flow with an end was complete, and the reason if not.
+// outcome reports whether a flow with an end was complete, or the reason if it was not.
 func (f *flow) outcome() (bool, string) {
 	switch {
 	case f.damaged != "":
@@ -106,7 +106,7 @@ func (f *flow) outcome() (bool, string) {
 func (f *flow) failure() string {
 	text := f.err.Error()
 	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {
-		// The last timeout exceeded the limit, and sent nothing.
+		// The last timeout exceeded the limit of retries, so it sent nothing.
 		if n := f.tx.TCP().Info().Retries - 1; n > 0 {
 			text += fmt.Sprintf(" after %d retransmissions", n)
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// parcel has the fields of a packet's headers that matter here.
+// parcel has the fields of a packet's headers that the measurements need.
 type parcel struct {
-	flow int  // -1: no flow's
-	from Side // side that sent it
-	size int  // bytes of IP packet
-	data int  // bytes of payload
-	// a TCP segment that is a pure acknowledgment
+	flow int  // -1: the packet belongs to no flow
+	from Side // the side that sent the packet
+	size int  // size of the IP packet in bytes
+	data int  // payload in bytes
+	// the TCP segment is a pure acknowledgment
 	bare bool
 }
 
@@ -39,13 +39,13 @@ const (
 	ourNetwork  = 10
 )
 
-// parse reads the complete or truncated headers of a packet that one of n flows sent. They may be
+// parse parses the headers of a packet that one of n flows sent. The packet may be truncated or
 // corrupted.
 func parse(packet []byte, n int, v6 bool) parcel {
 	p := parcel{flow: -1, size: len(packet)}
 	var head int
 	var protocol byte
-	var from []byte // bits of an address after our prefix
+	var from []byte // the bits of the source address after the prefix
 	switch {
 	case v6:
 		if len(packet) < ip6Header ||
@@ -82,11 +82,11 @@ func parse(packet []byte, n int, v6 bool) parcel {
 
 // Tally counts a flow's packets at the bottleneck.
 type Tally struct {
-	Sent, Data, Bare, Dropped uint64 // packets; Bare counts pure acknowledgments
+	Sent, Data, Bare, Dropped uint64 // numbers of packets; Bare counts pure acknowledgments
 	// Crossed is the number of bytes of data packets since the warm-up.
 	Crossed uint64
 
-	to Side // receiver of the data
+	to Side // the side that receives the data
 }
 
 // Result adds the packet counts of the flow.

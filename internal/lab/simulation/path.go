@@ -12,7 +12,7 @@ import (
 
 // Path observes both directions of the bottleneck.
 type Path struct {
-	// Tallies are those of the flows, in order.
+	// Tallies has the tally of each flow, in order.
 	Tallies []Tally
 
 	began    clock.Time
@@ -21,7 +21,7 @@ type Path struct {
 	mtu      int
 	v6       bool
 	down, up *meter
-	data     *meter // the direction of the data: down, if flows go both ways
+	data     *meter // the direction of the data; down, if flows use both directions
 }
 
 // NewPath returns the path of an experiment whose run began at an instant.
@@ -78,8 +78,8 @@ func (p *Path) since(t clock.Time) time.Duration { return t.Sub(p.began) }
 // MeanRate returns the bottleneck's long-term rate in bit/s; 0 if there is no limit.
 func (p *Path) MeanRate() float64 { return p.data.meanRate() }
 
-// Result adds the measurements of the path. Queue and utilisation are those of the direction of the
-// data.
+// Result adds the measurements of the path. The queue and utilisation metrics describe the
+// direction of the data.
 func (p *Path) Result(now clock.Time, v result.Values) {
 	m := p.data
 	counts := m.link.Counters()
@@ -98,7 +98,7 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 	}
 }
 
-// Links returns the records of both directions, and notes on omitted events.
+// Links returns the records of both directions, and notes about omitted events.
 func (p *Path) Links(now clock.Time) (links []result.LinkRecord, notes []string) {
 	for _, m := range []*meter{p.down, p.up} {
 		l := result.LinkRecord{

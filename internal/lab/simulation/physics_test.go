@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A window that does not change is delivered once a round trip, or as fast as the path can.
+// A fixed window is delivered once per round trip, or at the rate of the path.
 func TestFixedWindow(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, packets := range []int{1, 5, 20, 55, 61, 70, 100} {
@@ -25,7 +25,7 @@ func TestFixedWindow(t *testing.T) {
 			f.TCP.Recovery.FixedWindow, f.TCP.DelayedAck = packets*mss, time.Nanosecond
 			c.HostJitter, c.Warmup = perfect, 2*time.Second
 			v := mustRun(t, c, 0).Flows[0].Values
-			// The wires, a packet's time on the way, and an acknowledgment's.
+			// The links' delay, one packet's service time, and one acknowledgment's.
 			r := (trip + service).Seconds() + 52*8/float64(rate)
 			want := min(float64(packets)*mss*8/r, rate*mss/mtu)
 			assert.InEpsilon(t, want, v[result.Goodput], .01)
@@ -33,7 +33,8 @@ func TestFixedWindow(t *testing.T) {
 	}
 }
 
-// IPv6 has 20 bytes of headers more in each packet, so a busy link delivers so much less.
+// With IPv6, each packet has 20 more bytes of headers, so a busy link delivers correspondingly less
+// data.
 func TestGoodputOverIPv6(t *testing.T) {
 	c := cell("fixed", 1000)
 	f := &c.Flows[0]
@@ -46,8 +47,8 @@ func TestGoodputOverIPv6(t *testing.T) {
 	assert.InDelta(t, v[result.Sent], v[result.DataSent]+v[result.AcksSent], 4, "SYNs and FINs")
 }
 
-// With every algorithm each round trip is at least the links' delay and at most that delay plus a
-// full queue.
+// With every algorithm, each round trip takes at least the links' delay, and at most that delay
+// plus a full queue.
 func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, cc := range []string{"reno", "cubic", "tahoe", "bbr", "newreno"} {
@@ -57,7 +58,8 @@ func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 			addFlow(c, cc).TCP.DelayedAck = time.Nanosecond
 			got := mustRun(t, c, 0)
 			least := (trip + service).Seconds() + 52*8/float64(rate)
-			most := least + (40*service + service + 2*service).Seconds() // one is being sent
+			// one more packet is being sent
+			most := least + (40*service + service + 2*service).Seconds()
 			for _, f := range got.Flows {
 				assert.GreaterOrEqual(t, f.Values[result.RTTMin], trip.Seconds(), "a SYN is short")
 				assert.LessOrEqual(t, f.Values[result.RTTMax], most+.001)
@@ -68,7 +70,7 @@ func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 	}
 }
 
-// RFC 5681 §3.1: without delayed acknowledgments a window of slow start doubles each round trip.
+// RFC 5681 §3.1: without delayed acknowledgments, the slow start window doubles in each round trip.
 func TestSlowStartDoubles(t *testing.T) {
 	for _, first := range []int{1, 2, 10} {
 		c := cell("reno", 0)
@@ -80,7 +82,7 @@ func TestSlowStartDoubles(t *testing.T) {
 		f.App.Size = segments * mss
 		got, r := mustRecord(t, c)
 		rounds := math.Ceil(math.Log2(segments/float64(first) + 1))
-		// The connection takes a round trip, and the last window only the way there.
+		// The connection takes one round trip, and the last window takes half of one.
 		assert.InDelta(t, .1+.1*rounds-.05, got.Flows[0].Values[result.Completion], .001)
 		at := map[time.Duration]int{}
 		for _, s := range r.Flows[0].Samples {
@@ -93,21 +95,21 @@ func TestSlowStartDoubles(t *testing.T) {
 	}
 }
 
-// sawtooth is what Reno makes of a path, by the areas under its sawtooth: the queue holds b times
-// what the path does.
+// sawtooth returns Reno's utilisation of a path, from the areas under the sawtooth. The queue holds
+// b times as much as the path.
 func sawtooth(b float64) float64 {
 	w := 1 + b
 	return ((1 - w*w/4) + (w*w - 1)) / (2*(1-w/2) + (w*w - 1))
 }
 
-// The sawtooth's areas leave the round trips of recovery out, in which the window is at its
-// least and does not grow. The more packets the path holds the less they weigh: with 60 it is
-// one part in a hundred at the worst, with 240 a third of that.
+// The formula omits the round trips of recovery, in which the window is at its minimum and does not
+// grow. The more packets the path holds, the smaller the error: with 60 packets it is at most one
+// percent, with 240 a third of that.
 func TestRenoUtilisation(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, c := range []struct {
 		recovery string
-		path     int // how many packets it holds
+		path     int // number of packets that the path holds
 		within   float64
 	}{{"newreno", 60, .01}, {"sack", 60, .015}, {"rack", 60, .015}, {"rack", 240, .005}} {
 		for _, b := range []float64{.1, 1. / 3, .5, 1} {
@@ -126,9 +128,9 @@ func TestRenoUtilisation(t *testing.T) {
 	}
 }
 
-// RFC 9438 §5.2 with RFC 5681's halving: a loss in every 1/p packets makes a window of
-// sqrt(3/2)/sqrt(p). That, too, leaves recovery out, and that windows are whole segments: it is
-// right for windows that are large.
+// RFC 9438 §5.2 with RFC 5681's halving: one loss in every 1/p packets results in a window of
+// sqrt(3/2)/sqrt(p). The formula ignores recovery, and that windows are whole segments, so it holds
+// for large windows.
 func TestRenoUnderPeriodicLoss(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, c := range []struct {
@@ -152,7 +154,7 @@ func TestRenoUnderPeriodicLoss(t *testing.T) {
 	}
 }
 
-// Two flows of one algorithm and one round trip have equal shares.
+// Two flows with the same algorithm and round trip get equal shares.
 func TestEqualFlowsAreFair(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, cc := range []string{"reno", "cubic"} {
@@ -165,9 +167,9 @@ func TestEqualFlowsAreFair(t *testing.T) {
 	}
 }
 
-// The jitter of senders leaves BBR's estimates alone. Jitter of acknowledgments would shorten the
-// interval of some rate samples, of which BBR takes the largest: its queue then grows to the cap of
-// its window, here to 98 ms.
+// Jitter at the senders does not change BBR's estimates. Jitter of acknowledgments would shorten
+// the interval of some rate samples, and BBR takes the largest sample: its queue then grows to the
+// cap of its window, here to 98 ms.
 func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
 	for _, upward := range []bool{false, true} {
 		var rtt [2]float64
@@ -175,7 +177,7 @@ func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
 			c := cell("bbr", 67)
 			wire := netem.Config{Delay: 20 * ms, Rate: netem.BitsPerSecond(5e6)}
 			c.Path.Up, c.Path.Down = wire, wire
-			c.Path.Down.Queue = netem.DropTail{Packets: 67} // four products
+			c.Path.Down.Queue = netem.DropTail{Packets: 67} // four bandwidth-delay products
 			c.Path.Up.Queue = c.Path.Down.Queue
 			c.Flows[0].Upward, c.HostJitter, c.Warmup = upward, jitter, smooth/4
 			rtt[i] = mustRun(t, c, 0).Flows[0].Values[result.RTTMean]
@@ -185,9 +187,9 @@ func TestHostJitterLeavesBBRsEstimate(t *testing.T) {
 	}
 }
 
-// Moving a delay by less than a service time moves no share: two Renos are not locked in phase
-// (Floyd and Jacobson 1992). Without jitter these shares are between .49 and .55 and hold for one
-// delay only.
+// Changing a delay by less than a service time does not change the shares: two Reno flows are not
+// locked in phase (Floyd and Jacobson 1992). Without jitter, the shares vary between .49 and .55,
+// each for one delay only.
 func TestHostJitterBreaksPhase(t *testing.T) {
 	testenv.NeedLong(t)
 	var shares []float64
@@ -206,7 +208,7 @@ func TestHostJitterBreaksPhase(t *testing.T) {
 	assert.Greater(t, slices.Min(shares), .6, "the shorter round trip has more")
 }
 
-// The capacity of a trace is counted in its opportunities.
+// The capacity of a trace is the sum of its opportunities.
 func TestATraceIsUsed(t *testing.T) {
 	c := cell("cubic", 1000)
 	c.Path.Down.Rate = netem.Opportunities{At: []time.Duration{2 * ms, 2 * ms, 7 * ms}}

@@ -25,11 +25,13 @@ type Options struct {
 	// Printed is called with each line that a flow's script prints, after the flow's name, and its
 	// time; it may be nil.
 	Printed func(at time.Duration, line string)
-	// Shelf has reusable buffers of an earlier run; nil: allocate all.
+	// Shelf has objects from an earlier run that can be reused; nil: the run makes all of its
+	// objects.
 	Shelf *Shelf
 }
 
-// Shelf holds objects that the trials of several cells share. It must not be used concurrently.
+// Shelf keeps objects that the trials of several cells share. Only one goroutine may use it at a
+// time.
 type Shelf = workload.Shelf
 
 type run struct {
@@ -44,7 +46,7 @@ type run struct {
 	scratch []byte // buffer for a call of an application
 	printed func(at time.Duration, line string)
 	shelf   *Shelf
-	first   uint64 // the seed of the first trial
+	first   uint64 // seed of the first trial
 }
 
 // Run runs one trial of a cell, counted from 0. The record is nil unless it was requested. It
@@ -73,8 +75,8 @@ func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, 
 	return t, nil, nil
 }
 
-// Seed returns the seed of a trial's world. It does not depend on the cell, so that trials of
-// different cells form pairs.
+// Seed returns the seed of a trial's world. It does not depend on the cell, so trials of different
+// cells form pairs.
 func Seed(experiment uint64, trial int) uint64 {
 	h := experiment ^ uint64(trial+1)*0x9e3779b97f4a7c15
 	// The finalizer of SplitMix64 makes seeds of neighboring numbers independent.
@@ -101,7 +103,7 @@ func (r *run) schedule() {
 	}
 }
 
-// play runs the world for the whole time, or until all flows are done.
+// play runs the world for the whole duration, or until all flows are done.
 func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
 		if len(r.guests) > 0 {

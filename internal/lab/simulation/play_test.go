@@ -20,17 +20,18 @@ import (
 const (
 	ms      = time.Millisecond
 	mtu     = 1500
-	mss     = mtu - 52         // with time stamps
-	service = 1 * ms           // of a full packet at 12 Mbit/s
-	rate    = 12e6             // bit/s
-	trip    = 2 * (30 * ms)    // of the wires
-	window  = 8 << 20          // of buffers that limit nothing
-	perfect = time.Duration(0) // hosts that send without jitter
+	mss     = mtu - 52         // with timestamps
+	service = 1 * ms           // service time of a full packet at 12 Mbit/s
+	rate    = 12e6             // in bit/s
+	trip    = 2 * (30 * ms)    // round-trip time of the links
+	window  = 8 << 20          // size of buffers that never limit
+	perfect = time.Duration(0) // for hosts that send without jitter
 	minute  = 60 * time.Second // long enough for many sawteeth
 	smooth  = 20 * time.Second // short enough for a quick test
 )
 
-// cell is one flow of TCP over 12 Mbit/s and 60 ms, with a queue of so many packets.
+// cell returns a cell with one TCP flow over 12 Mbit/s and 60 ms, with a queue of the given number
+// of packets.
 func cell(cc string, queue int) *plan.Cell {
 	link := netem.Config{Rate: netem.BitsPerSecond(rate), Delay: trip / 2}
 	down := link
@@ -75,14 +76,15 @@ func TestABulkTransferIsCounted(t *testing.T) {
 	v := got.Flows[0].Values
 	assert.InDelta(t, 3e6, v[result.Delivered], 0)
 	assert.InDelta(t, 3e6*8/v[result.Completion], v[result.Goodput], 1)
-	// 3 MB at 11.58 Mbit/s of payload take 2.07 s, and slow start some round trips more.
+	// 3 MB take 2.07 s at 11.58 Mbit/s of payload, plus some round trips of slow start.
 	assert.Greater(t, v[result.Completion], 2.07)
 	assert.Less(t, v[result.Completion], 2.7)
 	assert.Less(t, got.Virtual, 3*time.Second, "it ends when there is nothing left to do")
 	segments := float64((3_000_000 + mss - 1) / mss)
 	assert.InDelta(t, segments, v[result.DataSent]-v[result.Retransmits], 0)
 	assert.InDelta(t, v[result.Retransmits], got.Whole[result.QueueDrops], 0)
-	// A SYN, a SYN-ACK and two FINs neither carry data nor only acknowledge; one FIN has data.
+	// A SYN, a SYN-ACK and a FIN neither carry data nor are pure acknowledgments; the other FIN has
+	// data.
 	assert.InDelta(t, 3, v[result.Sent]-v[result.DataSent]-v[result.AcksSent], 0)
 	assert.InDelta(t, v[result.Sent], got.Whole[result.Packets], 0)
 	assert.InDelta(t, 1, got.Whole[result.Jain], 1e-12)
@@ -90,11 +92,12 @@ func TestABulkTransferIsCounted(t *testing.T) {
 	assert.InDelta(t, mtu/float64(mss), v[result.Throughput]/v[result.Goodput], .1)
 }
 
-// Means leave the warm-up out, counts do not.
+// Means exclude the warm-up; counts include it.
 func TestTheWarmUpIsLeftOut(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
-	c.Flows[0].TCP.Recovery.FixedWindow = 200 * mss // more than the path holds: the queue fills at once
+	// more than the path holds, so the queue fills at once
+	c.Flows[0].TCP.Recovery.FixedWindow = 200 * mss
 	c.Flows[0].Start = 5 * time.Second
 	c.Warmup = 10 * time.Second
 	got := mustRun(t, c, 0)
@@ -112,7 +115,7 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 	assert.InEpsilon(t, .061, got.Flows[0].Values[result.RTTMin], .03)
 }
 
-// A flow alone on the link is steady. A flow that another one displaces is not.
+// A single flow on the link is steady. A flow that another flow displaces is not.
 func TestTrend(t *testing.T) {
 	c := cell("reno", 60)
 	c.Warmup = 5 * time.Second
@@ -127,7 +130,7 @@ func TestTrend(t *testing.T) {
 	assert.NotContains(t, got[1].Values, result.Trend, "it begins after the warm-up")
 }
 
-// variants are cells of many kinds.
+// variants returns cells of many kinds.
 func variants() map[string]*plan.Cell {
 	mixed := cell("cubic", 40)
 	addFlow(mixed, "reno").Delay = 10 * ms
@@ -156,7 +159,7 @@ func variants() map[string]*plan.Cell {
 	return all
 }
 
-// Two runs of a trial are one; another seed or trial is another, and a record changes nothing.
+// Two runs of a trial are equal. Another seed or trial changes the run; recording does not.
 func TestDeterminism(t *testing.T) {
 	for name, c := range variants() {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +174,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// lost are the numbers of the packets that the loss model took from the down direction.
+// lost returns the numbers of the packets that the loss model dropped in the direction down.
 func lost(t *testing.T, c *plan.Cell) (numbers []int) {
 	t.Helper()
 	_, r := mustRecord(t, c)
@@ -187,8 +190,8 @@ func lost(t *testing.T, c *plan.Cell) (numbers []int) {
 	return numbers
 }
 
-// Trial i has the same random losses for every algorithm and any number of flows, so the difference
-// within a pair is due to the algorithm.
+// Trial i has the same random losses with every algorithm and any number of flows. So the
+// difference within a pair is due to the algorithm.
 func TestTrialsOfDifferentCellsArePairs(t *testing.T) {
 	testenv.NeedNoRace(t)
 	for _, loss := range []netem.Loss{netem.UniformLoss(.02), netem.Bursts(.02, 4)} {
@@ -238,7 +241,7 @@ func TestManyFlows(t *testing.T) {
 	assert.Greater(t, got.Whole[result.Utilisation], .8)
 }
 
-// A flow into a black hole ends with the run, and its result gives the reason.
+// A flow whose packets are all lost ends with the run, and its result gives the reason.
 func TestWhatIsUnfinishedSaysWhy(t *testing.T) {
 	hole := func(retries int) *plan.Cell {
 		c := cell("reno", 60)
@@ -299,7 +302,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, err, netem.ErrConfig)
 }
 
-// The same run, seen from both of a flow's hosts.
+// The captures of a flow's two hosts show the same run.
 func TestCaptures(t *testing.T) {
 	c := cell("reno", 60)
 	c.Flows[0].App.Size = 100_000

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A log names its queue, and gives the queue's limits as in the file.
+// A log has the name of its queue, and the queue's limits as in the file.
 func TestQueueWords(t *testing.T) {
 	for want, queue := range map[string]netem.Discipline{
 		"droptail [bytes=26400]":             netem.DropTail{Bytes: 26400},

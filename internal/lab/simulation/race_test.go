@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One cell is played by many at once.
+// Several goroutines can run the same cell at the same time.
 func TestTrialsAtOnce(t *testing.T) {
 	cells := variants()
 	cells["script"] = cell("mine", 30)

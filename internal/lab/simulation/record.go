@@ -59,7 +59,7 @@ func FlowRecord(x *plan.Experiment, f *plan.Flow) result.FlowRecord {
 	}
 }
 
-// objects returns the answers that the flow's application requested.
+// objects returns the responses that the flow's application requested.
 func (f *flow) objects() []result.Object {
 	if g, ok := f.guest.(fetch); ok {
 		return Objects(f.spec.Name, f.spec.Start, g.Result().Objects)

@@ -98,7 +98,7 @@ func TestARecordAddsUp(t *testing.T) {
 	assert.InDelta(t, total, all, 0)
 }
 
-// Long series are thinned. Sums and rare events are kept, and the record is marked as thinned.
+// Long series are thinned. Sums and rare events are kept, and the record says that it was thinned.
 func TestALongRecordIsThinned(t *testing.T) {
 	testenv.NeedLong(t)
 	c := cell("cubic", 200)
@@ -131,7 +131,7 @@ func TestALongRecordIsThinned(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, got.Flows[0].Values[result.Retransmits], again, 0)
-	// As fine in its second half as in its first.
+	// The second half has the same resolution as the first.
 	half := 0
 	for _, s := range f.Samples {
 		if s.At < c.Duration/2 {

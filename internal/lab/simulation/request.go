@@ -11,17 +11,16 @@ import (
 // requestBytes is the size of a request.
 const requestBytes = 100
 
-// request has the time of a request, and of its complete answer.
+// request has the times of a request and of its complete response.
 type request struct{ asked, done time.Duration }
 
-// requester is the application that sends requests and receives answers.
+// requester is the application that sends requests and receives responses.
 type requester struct {
 	flow *flow
 	next clock.Time // earliest time of the next request
 	shut bool
 }
 
-// Turn implements sim.App.
 func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	f := q.flow
 	f.rx = c
@@ -33,7 +32,8 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 		return
 	}
 	switch {
-	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests): // it is pausing
+	// the requester is pausing
+	case c.TCP().State() == tcp.StateSynSent || f.asked > len(f.requests):
 	case f.asked == f.spec.App.Requests:
 		f.complete(now)
 		if !q.shut {
@@ -52,7 +52,6 @@ func (q *requester) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// account records a complete answer.
 func (q *requester) account(now clock.Time) {
 	f := q.flow
 	if f.asked == len(f.requests) || f.got.bytes < uint64(f.asked)*f.spec.App.Size {
@@ -65,12 +64,11 @@ func (q *requester) account(now clock.Time) {
 // responder is the application that answers each request with the requested number of bytes.
 type responder struct {
 	flow       *flow
-	heard      uint64 // received bytes of requests
+	heard      uint64 // number of received bytes of requests
 	sent, owed uint64
 	shut       bool
 }
 
-// Turn implements sim.App.
 func (a *responder) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	f := a.flow
 	for n := c.Read(f.run.scratch); n > 0; n = c.Read(f.run.scratch) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// cellsOf are the cells of an experiment file, whose scripts are files.
+// cellsOf returns the cells of an experiment file whose scripts are in files.
 func cellsOf(t *testing.T, text []byte, files map[string]string, sweeps ...string) []plan.Cell {
 	t.Helper()
 	f, err := plan.Parse("test.yaml", text)
@@ -43,8 +43,8 @@ func tutorial(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestTahoeAsAFile: tutorial/tahoe.star behaves like the built-in Tahoe, packet for packet, in the
-// tutorial's experiment and over much worse paths.
+// TestTahoeAsAFile: tutorial/tahoe.star behaves like the built-in Tahoe, packet for packet. It does
+// so in the tutorial's experiment and over much worse paths.
 func TestTahoeAsAFile(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
@@ -84,7 +84,7 @@ func fixed(segments int, more string) string {
 		"def on_ack(state, ack):\n  %s\ndef on_loss(state, loss): pass\n", segments, more)
 }
 
-// Two flows of an experiment may have different scripts, and their output has the time.
+// Two flows of an experiment can have different scripts, and each printed line has its time.
 func TestEachFlowHasItsScript(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "pass"), "large.star": fixed(4, "pass"),
@@ -102,7 +102,8 @@ func TestEachFlowHasItsScript(t *testing.T) {
 	assert.InEpsilon(t, 2*small, large, 0.1, "W/R each")
 }
 
-// TestAScriptThatFailsEndsTheRun: with its place and its flow, and without a result.
+// TestAScriptThatFailsEndsTheRun: the error names the position and the flow, and the run has no
+// result.
 func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: fail('enough')"), "large.star": fixed(4, "pass"),
@@ -117,9 +118,10 @@ func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	assert.ErrorContains(t, err, "flow small.star: small.star:5:")
 }
 
-// TestDCTCPHoldsItsQueue: tutorial/dctcp.star's share of marked bytes converges to what Alizadeh et
-// al., SIGCOMM 2010, §3.3, have for it: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)², where W is the
-// window at which the queue reaches the threshold. It is a column of its samples.
+// TestDCTCPHoldsItsQueue: in tutorial/dctcp.star, the share of marked bytes converges to the value
+// of Alizadeh et al., SIGCOMM 2010, §3.3: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)², where W is
+// the window at which the queue reaches the threshold. The share is a column of the script's
+// samples.
 func TestDCTCPHoldsItsQueue(t *testing.T) {
 	files := map[string]string{"dctcp.star": tutorial(t, "dctcp.star")}
 	cells := cellsOf(t, []byte(tutorial(t, "dctcp.yaml")), files, "flows.0.cc=dctcp.star")
@@ -139,7 +141,8 @@ func TestDCTCPHoldsItsQueue(t *testing.T) {
 	assert.InEpsilon(t, math.Sqrt(want), alpha*math.Sqrt(1-alpha/4), 0.1, "alpha %.3f", alpha)
 }
 
-// TestRecordedNumbersAreTheSenders: each flow has its own columns, from the call on.
+// TestRecordedNumbersAreTheSenders: each flow has its own columns, with values from the first call
+// on.
 func TestRecordedNumbersAreTheSenders(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: record('late', ack.now)"),

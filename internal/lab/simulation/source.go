@@ -22,9 +22,9 @@ type source struct {
 // Sizes of a source's writes.
 const (
 	endless = math.MaxUint64
-	// leastAhead is the minimum of unacknowledged data that a source keeps written, in addition to
-	// three windows: enough that a sender whose doubling window is acknowledged at once never waits
-	// for its application, and little enough for a thousand flows.
+	// leastAhead is the minimum amount of unacknowledged data that a source keeps written, in
+	// addition to three windows. It is large enough that a sender whose window doubles never waits
+	// for its application, and small enough for a thousand flows.
 	leastAhead = 64 << 10
 )
 
@@ -34,7 +34,6 @@ func newSource(f *flow) *source {
 	return s
 }
 
-// Turn implements sim.App.
 func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	switch {
 	case s.flow.tx == nil:
@@ -56,7 +55,7 @@ func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// write writes a piece and reports whether to continue.
+// write writes a piece of data and reports whether to continue.
 func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	app, tx := &s.flow.spec.App, c.TCP().Tx()
 	ahead := 3*s.flow.view.Cwnd() + leastAhead - tx.Len()
@@ -74,7 +73,7 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 			return false
 		}
 		room = min(room, plan.Backlog)
-		c.Wake(now) // to check that all of it was sent
+		c.Wake(now) // wake up again to check that all data was sent
 	}
 	if app.Rate > 0 {
 		paced, wait := app.Paced(elapsed, s.sent, s.size)
@@ -89,10 +88,10 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	return n > 0 && app.Off == 0
 }
 
-// pieceMost is the largest piece of a write or read.
+// pieceMost is the maximum size of a write or read.
 const pieceMost = sim.PatternRun
 
-// fill returns a piece of the pattern of all streams, from an offset.
+// fill returns a piece of the pattern that all streams have, from an offset on.
 func (r *run) fill(n, from uint64) []byte {
 	return sim.Pattern(from, int(min(n, pieceMost)))
 }
@@ -100,7 +99,6 @@ func (r *run) fill(n, from uint64) []byte {
 // sink is the receiving application. It checks the pattern.
 type sink struct{ flow *flow }
 
-// Turn implements sim.App.
 func (s *sink) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	s.flow.read(now, c)
 	if s.flow.spec.App.Size > 0 && s.flow.got.bytes >= s.flow.spec.App.Size {

@@ -10,9 +10,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// A record has a limited size: a number of samples, segments and points of all flows together, at
-// least minRows for each flow, and a number of events of a link. Longer series are thinned evenly,
-// by powers of two, and the record says so: see thinner.
+// A record has a limited size. There are limits on the samples, segments and points of all flows
+// together, with at least minRows for each flow, and on the events of a link. Longer series are
+// thinned evenly, by powers of two, and the record says so: see thinner.
 const (
 	MaxSamples  = 1 << 16
 	MaxSegments = 1 << 17
@@ -27,12 +27,12 @@ type FlowTape struct {
 	sent, received thinner[result.Segment]
 	points         thinner[result.Point]
 	mss            int
-	threshold      bool   // slow start has a threshold from the beginning
-	unset          int    // the value for "not set"
-	rows           uint64 // total so far
+	threshold      bool   // the first slow start has a threshold
+	unset          int    // value of ssthresh that stands for "not set"
+	rows           uint64 // total number of rows so far
 	ownNames       []string
-	own            []float64 // current values
-	// Rows that are reused: a local variable would be allocated on each call.
+	own            []float64 // current values of a script's variables
+	// Rows that are reused, because a local variable would be allocated on each call.
 	sample result.Sample
 	point  result.Point
 }
@@ -60,7 +60,7 @@ func (f *FlowTape) place() uint64 {
 	return f.rows
 }
 
-// Sample records a sample of the sender's TCP. fresh means that it has a new round-trip
+// Sample records a sample of the sender's TCP. fresh means that the sample has a new round-trip
 // measurement.
 func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.SendMSS(s.SendMSS)
@@ -162,7 +162,7 @@ func (f *FlowTape) Fill(r *result.FlowRecord) (thinned bool) {
 	return f.samples.stride+f.sent.stride+f.received.stride+f.points.stride > 0
 }
 
-// Thinned describes what was left out of a thinned record.
+// Thinned describes what a thinned record omits.
 func Thinned() string {
 	return fmt.Sprintf("samples, segments and progress are thinned to %d, %d and %d, evenly over "+
 		"the run", MaxSamples, MaxSegments, MaxPoints)
@@ -171,7 +171,7 @@ func Thinned() string {
 // linkTape records a direction of the bottleneck: arrivals and departures of each flow and of other
 // packets, and rare events.
 type linkTape struct {
-	come, leave []*thinner[result.LinkEvent] // by flow, from -1
+	come, leave []*thinner[result.LinkEvent] // indexed by flow, from -1
 	chances     thinner[result.LinkEvent]
 	other       thinner[result.LinkEvent]
 	rows        uint64
@@ -203,7 +203,8 @@ func (t *linkTape) add(e *result.LinkEvent) {
 	}
 }
 
-// events returns all events, and the largest number of packets that one stands for.
+// events returns all events. It also returns the largest number of packets that one event stands
+// for.
 func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
 	lists := append([]*thinner[result.LinkEvent]{&t.chances, &t.other}, t.come...)
 	lists = append(lists, t.leave...)
@@ -213,8 +214,8 @@ func (t *linkTape) events() (all []result.LinkEvent, most uint64) {
 	return together(lists...), most
 }
 
-// mergeEvents merges two events: the sum of their bytes, and the longer wait. Rare events are not
-// merged.
+// mergeEvents merges two events: it adds their bytes and keeps the longer wait. It does not merge
+// rare events.
 func mergeEvents(a, b *result.LinkEvent) bool {
 	if a.Kind != b.Kind || a.Kind == result.Drop || a.Kind == result.Marked {
 		return false

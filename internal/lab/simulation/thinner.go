@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// thinner is a list with a maximum length. When it is full, neighbors are merged in pairs, and from
-// then on new rows in groups of two, four and so on. So the resolution is the same at the start and
-// at the end.
+// thinner is a list with a maximum length. When it is full, it merges neighbors in pairs, and from
+// then on it merges new rows in groups of two, then four, and so on. So the resolution is the same
+// at the start and at the end.
 type thinner[T any] struct {
 	limit int
-	// merge merges the second of two neighbors into the first, or returns false to keep both.
+	// merge merges the second of two neighbors into the first. It returns false to keep both.
 	merge func(a, b *T) bool
-	// same reports whether the later of two rows suffices, so that the earlier is dropped; may be
-	// nil.
+	// same reports whether the later of two rows suffices, so that the earlier one can be dropped.
+	// It may be nil.
 	same func(a, b *T) bool
 
 	rows   []counted[T]
-	stride uint64 // rows merge into groups of up to this size; 0: no merging
+	stride uint64 // rows merge into groups of up to this size; 0: rows do not merge yet
 }
 
 // counted is a row, the number of rows that it stands for, and its position among the rows of all

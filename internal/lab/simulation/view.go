@@ -8,22 +8,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// View summarizes a sender: its round-trip times, and its congestion window over time. For a sender
-// with several connections it has the round-trip times of all, and no window.
+// View summarizes a sender: its round-trip times, and its congestion window over time. If a sender
+// has several connections, the View has the round-trip times of all of them, and no window.
 type View struct {
 	rtt     Histogram
 	conn    int            // connection of the last sample
-	samples uint64         // round-trip samples of that connection
-	others  map[int]uint64 // samples of other connections
+	samples uint64         // number of round-trip samples of that connection
+	others  map[int]uint64 // number of samples of the other connections
 
 	cwnd                int
 	cwndLeast, cwndMost int
-	cwndSince           clock.Time // Never: no window yet
+	cwndSince           clock.Time // Never: there is no window yet
 	cwndArea            float64    // integral in bytes times nanoseconds
 	cwndTime            time.Duration
 }
 
-// Sampled adds a sample of one of the sender's connections, by number. It reports whether the
+// Sampled adds a sample of one of the sender's connections, by number. Sampled reports whether the
 // sample has a new round-trip measurement.
 func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 	if conn != v.conn {
