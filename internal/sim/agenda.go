@@ -133,7 +133,6 @@ func (g *agenda) end() {
 	}
 }
 
-// first returns the earliest actor, or nil.
 func (g *agenda) first() *actor {
 	if len(g.tree) == 0 {
 		return nil

@@ -123,7 +123,6 @@ func (b *Bulk) piece(c *Conn) bool {
 	return wrote || read
 }
 
-// size draws the size of a write or read of at most n bytes.
 func (b *Bulk) size(n, most int) int {
 	if most > 0 {
 		n = min(n, 1+b.random.IntN(most))
@@ -197,7 +196,6 @@ func (b *Bulk) leave(c *Conn) {
 	}
 }
 
-// finish closes the connection when both sides are closed.
 func (b *Bulk) finish(now clock.Time, c *Conn) {
 	if b.abandoned || !b.ended || !b.EOF && !(b.deaf && c.TCP().ReadDone()) {
 		return

@@ -29,7 +29,6 @@ func (h *Host) newConn(tc *tcp.Conn) *Conn {
 	return c
 }
 
-// act calls the application when its alarm is due.
 func (c *Conn) act(now clock.Time) {
 	c.app.Turn(now, c, 0)
 	c.host.settle(now)

@@ -54,7 +54,6 @@ func (h *Host) newSocket(u *udp.Socket, app DatagramApp, err error) (*Socket, er
 	return s, nil
 }
 
-// act calls the application when its alarm is due.
 func (s *Socket) act(now clock.Time) {
 	s.app.Turn(now, s)
 	s.host.settle(now)

@@ -82,13 +82,11 @@ func (t *tally) print(out io.Writer, took time.Duration) {
 	}
 }
 
-// replayCommand returns the command that repeats a seed.
 func replayCommand(seed uint64, ipv6 bool) string {
 	return fmt.Sprintf("seed %d failed; again: go run ./internal/sim/chaos -seed %d -ipv6=%t",
 		seed, seed, ipv6)
 }
 
-// endName returns the name under which an end is counted.
 func endName(err error) string {
 	if err == nil {
 		return clean

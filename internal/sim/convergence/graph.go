@@ -100,7 +100,6 @@ func distances(neighbors [][]int, roots ...int) []int {
 	return d
 }
 
-// diameter returns the length of the longest shortest path, in hops.
 func (g *graph) diameter() int {
 	neighbors := g.neighbors(func(int) bool { return true })
 	longest := 0
@@ -112,7 +111,6 @@ func (g *graph) diameter() int {
 	return longest
 }
 
-// bridge reports whether the loss of a wire divides the network.
 func (g *graph) bridge(wire int) bool {
 	ends := g.wires[wire]
 	d := distances(g.neighbors(func(i int) bool { return i != wire }), ends[0])

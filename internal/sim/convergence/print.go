@@ -43,7 +43,6 @@ func (r *Result) print(out io.Writer) error {
 	return err
 }
 
-// reached returns the time when a share of the routes was right.
 func (p *Phase) reached(share float64) string {
 	for _, s := range p.Steps {
 		if s.Right == share { //nolint:gosec // the same constant

@@ -127,7 +127,6 @@ func (v *watch) set(at int, n cell) {
 	}
 }
 
-// judge updates the count of wrong cells.
 func (v *watch) judge(was, is bool, now clock.Time) {
 	switch {
 	case was && !is:

@@ -49,7 +49,6 @@ type tcpClient struct {
 	conn *sim.Conn
 }
 
-// Turn implements sim.App.
 func (t *tcpClient) Turn(now clock.Time, conn *sim.Conn, e tcp.Event) {
 	t.conn = conn
 	a := t.app
@@ -76,7 +75,6 @@ func (t *tcpClient) Turn(now clock.Time, conn *sim.Conn, e tcp.Event) {
 // echoServer is the server on a TCP connection.
 type echoServer struct{ buf []byte }
 
-// Turn implements sim.App.
 func (s *echoServer) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 	if e&tcp.Closed != 0 {
 		return

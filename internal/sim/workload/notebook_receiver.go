@@ -133,7 +133,6 @@ func newReceiver(cfg *NotebookConfig, process *Process, to netip.AddrPort) *rece
 	}
 }
 
-// Turn implements sim.DatagramApp.
 func (r *receiver) Turn(now clock.Time, s *sim.Socket) {
 	r.socket = s
 	if !r.heard {
@@ -155,7 +154,6 @@ func (r *receiver) Turn(now clock.Time, s *sim.Socket) {
 	r.wake(now)
 }
 
-// wake schedules the receiver's next turn without a datagram.
 func (r *receiver) wake(now clock.Time) {
 	at := clock.Never
 	if !r.heard {

@@ -104,7 +104,6 @@ func newSender(cfg *NotebookConfig, strategy Strategy) *sender {
 	}
 }
 
-// Turn implements sim.DatagramApp.
 func (s *sender) Turn(now clock.Time, socket *sim.Socket) {
 	s.socket = socket
 	if !s.peer.IsValid() {

@@ -33,7 +33,6 @@ const (
 
 var armNames = [numArms]string{"rdt", "sequential", "interleaved", "parallel"}
 
-// String returns the arm's name.
 func (a Arm) String() string {
 	if a < numArms {
 		return armNames[a]

@@ -110,7 +110,6 @@ func (a *ObjectsApp) complete(i int, at clock.Time, right bool) {
 	}
 }
 
-// fail notes that an object will not arrive.
 func (a *ObjectsApp) fail(why string) {
 	a.result.Failure = cmp.Or(a.result.Failure, why)
 	if a.left--; a.left == 0 {

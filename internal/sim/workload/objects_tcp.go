@@ -55,7 +55,6 @@ func attachTCP(
 	return nil
 }
 
-// dial connects for the objects of these numbers.
 func (t *transfer) dial(client *sim.Host, at netip.AddrPort, request []byte, objects ...int) error {
 	c, err := client.Dial(at, t.inbox(request, objects))
 	if err == nil {
@@ -90,7 +89,6 @@ type outbox struct {
 	closed  bool
 }
 
-// Turn implements sim.App.
 func (o *outbox) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 	if e&tcp.Closed != 0 || o.closed {
 		return
@@ -159,7 +157,6 @@ func (i *inbox) got(id, at int, b []byte) bool {
 	return true
 }
 
-// Turn implements sim.App.
 func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	if i.closed {
 		return
