@@ -36,7 +36,6 @@ func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand
 	return nil
 }
 
-// resend queues a packet again that the counters already include.
 func (l *Link) resend(now clock.Time, p *Packet) {
 	if l.server == nil && l.loses(now, len(p.data)) {
 		l.discard(now, p, Model)

@@ -79,13 +79,11 @@ type codel struct {
 	state codelState
 }
 
-// Put implements Queue.
 func (q *codel) Put(now clock.Time, p *Packet) {
 	q.law.largest = max(q.law.largest, len(p.data))
 	q.dropTail.Put(now, p)
 }
 
-// Take implements Queue.
 func (q *codel) Take(now clock.Time) *Packet { return q.law.take(now, &q.state, &q.ring) }
 
 // codelLaw is the state that all queues of a discipline share.
@@ -176,7 +174,6 @@ func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (p *
 	return p, drop
 }
 
-// marks sets Congestion Experienced if ECN is on and the packet is ECN-capable.
 func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mark(now, p) }
 
 // markECN sets Congestion Experienced in the header of a packet whose transport is ECN-capable (RFC

@@ -151,7 +151,6 @@ func (l *Link) tellDead(at clock.Time) {
 	l.tell(at, Drop, l.cause, p)
 }
 
-// tellUntil reports the opportunities up to a time.
 func (l *Link) tellUntil(now clock.Time) {
 	if l.teller != nil {
 		l.told = now

@@ -174,7 +174,6 @@ func formatBits(bits int64) string {
 	return strconv.FormatInt(bits, 10) + "bit"
 }
 
-// formatSixteenths formats a weight of PIE as tc-pie(8) does.
 func formatSixteenths(x float64) string { return strconv.FormatFloat(16*x, 'f', -1, 64) }
 
 // jitterWords returns a jitter's size and the name of its distribution; an empty name means

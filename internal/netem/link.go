@@ -219,7 +219,6 @@ func (l *Link) send(now clock.Time, p *Packet) {
 	}
 }
 
-// serve starts to send the next packet of the queue.
 func (l *Link) serve(now clock.Time) {
 	p := l.queue.Take(now)
 	l.serving = p
@@ -240,7 +239,6 @@ func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 	l.discard(now, p, why)
 }
 
-// discard drops a packet that is already counted.
 func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	if l.watch != nil {
 		l.tell(now, Drop, why, p)
@@ -248,7 +246,6 @@ func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	l.store.give(p)
 }
 
-// mark sets Congestion Experienced if the packet's transport is ECN-capable.
 func (l *Link) mark(now clock.Time, p *Packet) bool {
 	if !markECN(p.data) {
 		return false

@@ -70,7 +70,6 @@ type opportunist struct {
 	untold lap // the next opportunity to report
 }
 
-// Turn implements Turns.
 func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
 	if sending && s.left > 0 {
 		return now
@@ -82,7 +81,6 @@ func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
 	return s.next.time()
 }
 
-// Finish implements Server.
 func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
 	at := begin
 	for size += OpportunityOverhead; size > s.left; {

@@ -116,7 +116,6 @@ func (s *store) lend(p *Packet) {
 	s.pool.lender = s
 }
 
-// reclaim frees the lent packets.
 func (s *store) reclaim() {
 	if len(s.lent) == 0 {
 		return
@@ -151,7 +150,6 @@ func (r *packetRing) push(p *Packet) {
 	r.bytes += len(p.data)
 }
 
-// first returns the oldest packet, or nil if the ring is empty.
 func (r *packetRing) first() *Packet {
 	if r.n == 0 {
 		return nil
@@ -159,12 +157,10 @@ func (r *packetRing) first() *Packet {
 	return r.slots[r.head]
 }
 
-// newest returns the packet that was pushed last. The ring must not be empty.
 func (r *packetRing) newest() *Packet {
 	return r.slots[(r.head+r.n-1)&(len(r.slots)-1)]
 }
 
-// pop removes the oldest packet. The ring must not be empty.
 func (r *packetRing) pop() *Packet {
 	p := r.slots[r.head]
 	r.slots[r.head] = nil

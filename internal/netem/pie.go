@@ -154,7 +154,6 @@ func (q *pie) derandomized() bool {
 	return q.random.Float64() < q.dropProb
 }
 
-// Take implements Queue.
 func (q *pie) Take(now clock.Time) *Packet {
 	q.update(now)
 	q.measure(now)

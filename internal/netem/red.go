@@ -103,7 +103,6 @@ type red struct {
 	idleSince clock.Time // q_time in the paper
 }
 
-// Take implements Queue.
 func (q *red) Take(now clock.Time) *Packet {
 	p := q.dropTail.Take(now)
 	if q.ring.n == 0 && !q.idle {
@@ -112,7 +111,6 @@ func (q *red) Take(now clock.Time) *Packet {
 	return p
 }
 
-// Put implements Queue.
 func (q *red) Put(now clock.Time, p *Packet) {
 	q.average(now)
 	hit, hard := q.hit()

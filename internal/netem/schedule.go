@@ -73,7 +73,6 @@ func (s Schedule) MeanRate() int64 {
 	return int64(math.Round(mean))
 }
 
-// length returns the length of a step of a schedule that repeats.
 func (s Schedule) length(i int) time.Duration {
 	if i+1 < len(s.Steps) {
 		return s.Steps[i+1].At - s.Steps[i].At
@@ -95,7 +94,6 @@ type scheduled struct {
 	rest uint64 // fraction of a nanosecond, as in constantServer
 }
 
-// Finish implements Server.
 func (s *scheduled) Finish(begin clock.Time, size int) clock.Time {
 	if begin != s.free {
 		s.rest = 0 // the server was idle
@@ -120,7 +118,6 @@ func (s *scheduled) Finish(begin clock.Time, size int) clock.Time {
 	}
 }
 
-// end returns when the step ends, or never.
 func (s *scheduled) end() clock.Time {
 	switch {
 	case s.i+1 < len(s.Steps):

@@ -68,7 +68,6 @@ type slotted struct {
 	packets, bytes int // packets and bytes that have left in this slot
 }
 
-// Turn implements Turns.
 func (s *slotted) Turn(now clock.Time, sending bool) clock.Time {
 	if sending && (s.Packets == 0 || s.packets < s.Packets) && (s.Bytes == 0 || s.bytes < s.Bytes) {
 		return now
@@ -84,7 +83,6 @@ func (s *slotted) Turn(now clock.Time, sending bool) clock.Time {
 	return now.Add(wait)
 }
 
-// Finish implements Server.
 func (s *slotted) Finish(begin clock.Time, size int) clock.Time {
 	s.packets++
 	s.bytes += size
@@ -122,7 +120,6 @@ type cellServer struct {
 	cells Cells
 }
 
-// Finish implements Server.
 func (s *cellServer) Finish(begin clock.Time, size int) clock.Time {
 	n := (size + s.cells.Size - 1) / s.cells.Size
 	return s.constantServer.Finish(begin, n*(s.cells.Size+s.cells.Overhead))

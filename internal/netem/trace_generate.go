@@ -227,7 +227,6 @@ func (s TraceSpec) cell(length time.Duration) (Trace, error) {
 	return t.checked()
 }
 
-// addPoisson appends Poisson opportunities between two times.
 func addPoisson(t Trace, random *rand.Rand, rate int64, from, to time.Duration) Trace {
 	mean := time.Duration(traceBits * int64(time.Second) / rate)
 	for {
@@ -238,7 +237,6 @@ func addPoisson(t Trace, random *rand.Rand, rate int64, from, to time.Duration) 
 	}
 }
 
-// checked returns the trace if ParseTrace would accept it.
 func (t Trace) checked() (Trace, error) {
 	if len(t) == 0 || t[len(t)-1] == 0 {
 		return nil, errNoPacket

@@ -20,7 +20,6 @@ type WordError struct {
 	Msg, Want string
 }
 
-// Error returns the message, and the text with carets under the wrong word.
 func (e *WordError) Error() string {
 	text := e.Message()
 	if e.Want != "" {
@@ -38,7 +37,6 @@ func (e *WordError) Message() string {
 	return fmt.Sprintf("%q is %s", e.Word, e.Msg)
 }
 
-// Unwrap returns ErrConfig.
 func (e *WordError) Unwrap() error { return ErrConfig }
 
 // keyword is a keyword of the language, with the function that parses its values.
