@@ -29,5 +29,4 @@ func (c *Cookie) Valid() bool {
 	return c[CookieSize-1] == 0
 }
 
-// String returns the cookie without its zero byte.
 func (c *Cookie) String() string { return string(c[:CookieSize-1]) }

@@ -42,7 +42,6 @@ func (h *Host) list(context.Context, control.PerfServers) ([]control.PerfServed,
 	return list, nil
 }
 
-// open returns the open servers, ordered by port.
 func (h *Host) open() []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -127,7 +127,6 @@ func (s *waySum) add(c tally, jitter time.Duration) {
 	s.n++
 }
 
-// jitter returns the mean of the streams' jitter.
 func (s *waySum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
 
 func newRow(from, to float64, bytes int64) control.PerfRow {
@@ -138,7 +137,6 @@ func newRow(from, to float64, bytes int64) control.PerfRow {
 	return r
 }
 
-// figures adds the values of a row's protocol to the row.
 func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Duration) {
 	switch {
 	case t.group.params.UDP && s.sender:
@@ -150,7 +148,6 @@ func (t *test) figures(row *control.PerfRow, s *stream, d tally, jitter time.Dur
 	}
 }
 
-// lossRow adds the statistics of a UDP receiver.
 func lossRow(row *control.PerfRow, d tally, jitter time.Duration) {
 	ms := jitter.Seconds() * 1000
 	percent := 0.0

@@ -218,7 +218,6 @@ func (s *server) answer(ctx context.Context, t *test) error {
 	return s.gather(ctx, t)
 }
 
-// running tells the client that the measurement begins.
 func (c *wire) running() error {
 	if err := c.say(TestStart); err != nil {
 		return err

@@ -32,7 +32,6 @@ var stateNames = map[State]string{
 	Done: "IPERF_DONE", AccessDenied: "ACCESS_DENIED", ServerError: "SERVER_ERROR",
 }
 
-// String returns iperf3's name for the state.
 func (s State) String() string {
 	if name, ok := stateNames[s]; ok {
 		return name

@@ -87,7 +87,6 @@ func (s *stream) count(i *tcp.Info) tally {
 	return c
 }
 
-// jitter returns the jitter of a UDP receiver.
 func (s *stream) jitter() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +135,6 @@ func (s *stream) turn(pace *Pace) bool {
 	}
 }
 
-// pace returns the rate limit of the stream.
 func (s *stream) pace() *Pace {
 	p := &s.test.group.params
 	return &Pace{Rate: p.Bandwidth, Block: p.Len, Burst: p.Burst}

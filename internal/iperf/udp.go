@@ -125,7 +125,6 @@ func (t *test) connectUDP(ctx context.Context, s *stream) error {
 	return err
 }
 
-// portOf returns the port of a UDP address.
 func portOf(a net.Addr) netip.AddrPort {
 	u, _ := a.(*net.UDPAddr) // other types of address do not occur
 	return u.AddrPort()

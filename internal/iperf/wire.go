@@ -114,7 +114,6 @@ func (c *wire) state(within time.Duration) (State, error) {
 	}
 }
 
-// serverError reads the error numbers that follow ServerError.
 func (c *wire) serverError() error {
 	var codes [8]byte
 	if err := c.read(codes[:], patience); err != nil {
@@ -124,7 +123,6 @@ func (c *wire) serverError() error {
 	return fmt.Errorf("server error: %s", CodeText(code))
 }
 
-// refuse sends an error number to a client.
 func (c *wire) refuse(code int32) {
 	server := ServerError
 	b := []byte{
