@@ -142,7 +142,6 @@ func (c *capturing) faceOf(w *capture.Writer, iface int) (int, error) {
 	return number, nil
 }
 
-// described returns an interface with its addresses of both families.
 func described(f stack.Interface) capture.Interface {
 	var list []string
 	for _, a := range append([]netip.Prefix{f.Addr}, f.IPv6...) {
@@ -185,7 +184,6 @@ func (c *capturing) lines(tell func(control.Packet)) func(*Batch) error {
 	}
 }
 
-// begin starts the goroutine of a background capture.
 func (c *capturing) begin() {
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(context.Background())

@@ -97,7 +97,6 @@ func (h *Host) start(ctx context.Context, r control.StartCapture) (control.Captu
 
 var errNoFile = control.Misuse("a capture without a reader needs a file")
 
-// prepareFile prepares a background capture.
 func (h *Host) prepareFile(folder *files.Folder, r *control.Record) (*capturing, error) {
 	c, err := h.prepare(r)
 	if err != nil {
@@ -168,7 +167,6 @@ func (h *Host) newCapturing(o *Observer) *capturing {
 	return c
 }
 
-// forget removes a capture that has ended.
 func (h *Host) forget(c *capturing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

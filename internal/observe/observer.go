@@ -258,7 +258,6 @@ func (o *Observer) miss(c *Count, packets uint64) {
 	o.gap += packets
 }
 
-// count returns the counter of an interface's Number.
 func (o *Observer) count(number int) *Count {
 	for len(o.counts) <= number {
 		o.counts = append(o.counts, Count{})
