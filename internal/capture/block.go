@@ -89,7 +89,6 @@ func (w *Writer) statistics(at int64, iface int, packets, missed uint64) error {
 	return w.write("the statistics")
 }
 
-// write hands the block to the buffer.
 func (w *Writer) write(what string) error {
 	if _, err := w.buffer.Write(w.end()); err != nil {
 		w.err = fmt.Errorf("capture: write %s: %w", what, err)
@@ -148,7 +147,6 @@ func (w *Writer) option(code uint16, size int) {
 	w.block = order.AppendUint16(w.block, uint16(size))
 }
 
-// pad pads to a multiple of four bytes.
 func (w *Writer) pad() {
 	for len(w.block)%4 != 0 {
 		w.block = append(w.block, 0)

@@ -60,7 +60,6 @@ func (f *Facts) Segment(packet []byte) []byte {
 	return packet[f.size:min(f.total, len(packet))]
 }
 
-// ecn returns the ECN bits of the packet's header (RFC 3168).
 func (f *Facts) ecn(packet []byte) uint8 {
 	if f.version == 6 {
 		return packet[1] >> 4 & 3
@@ -209,7 +208,6 @@ type FilterError struct {
 	What string
 }
 
-// Error returns the message, the filter and a caret under the error.
 func (e *FilterError) Error() string {
 	return fmt.Sprintf("filter: %s\n  %s\n  %s^", e.What, e.Text, strings.Repeat(" ", e.At))
 }

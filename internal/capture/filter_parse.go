@@ -218,7 +218,6 @@ func isQualifier(word string) bool {
 	return false
 }
 
-// transport parses a term that begins with tcp or udp.
 func (p *filterParser) transport(w filterWord) (*term, error) {
 	number := protocols[w.text]
 	open := p.peek()
