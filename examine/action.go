@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// actions are the steps that are not commands of the subject's user.
+// actions carry out the steps that are not commands of the subject's user.
 var actions map[string]func(x *execution, s *step) error
 
 func init() {
@@ -47,7 +47,7 @@ func init() {
 	}
 }
 
-// defaultTTL is the TTL of what the examiner sends.
+// defaultTTL is the TTL of the packets that the examiner sends.
 const defaultTTL = 64
 
 func (x *execution) send(s *step) error {
@@ -56,7 +56,7 @@ func (x *execution) send(s *step) error {
 		times = s.count.value(x.symbol)
 	}
 	for i := range times {
-		var arrived []*packet // since the step began
+		var arrived []*packet // packets that arrived since the step began
 		if i > 0 && s.span.unit != "" {
 			if err := x.wait(s); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (x *execution) send(s *step) error {
 	return nil
 }
 
-// pieces sends a packet, in fragments if the template says so.
+// pieces sends a packet, in fragments if the template asks for them.
 func (x *execution) pieces(w *pattern, p *packet) error {
 	t := w.find("fragments")
 	if t == nil {
@@ -161,7 +161,7 @@ func (x *execution) buildPacket(w *pattern) *packet {
 	return p
 }
 
-// seal puts the IP header before the packet's body, with the faults that the template wants.
+// seal puts an IP header in front of the packet's body, with the faults that the template asks for.
 func (x *execution) seal(w *pattern, p *packet) {
 	p.link = x.on(w)
 	h := &p.ip
@@ -235,7 +235,7 @@ func (x *execution) instead(w *pattern) string {
 	return ", but " + strings.Join(list, ", ")
 }
 
-// absent checks that no matching packet comes for a time.
+// absent checks that no matching packet arrives for a time.
 func (x *execution) absent(s *step) error {
 	p, err := x.await(s.pattern, x.duration(s.span))
 	if err != nil || p == nil {
@@ -245,7 +245,7 @@ func (x *execution) absent(s *step) error {
 	return failed("the subject sent `%s`", p.describe(x.conn))
 }
 
-// wait lets time pass. Packets that arrive in the meantime must not be forbidden ones.
+// wait lets time pass. It fails if a forbidden packet arrives in the meantime.
 func (x *execution) wait(s *step) error {
 	until := x.run.Now().Add(x.duration(s.span))
 	for {
@@ -257,7 +257,7 @@ func (x *execution) wait(s *step) error {
 	}
 }
 
-// data waits for bytes of the subject's stream, and acknowledges them if the check says so.
+// data waits for bytes of the subject's stream, and acknowledges them if the check asks for that.
 func (x *execution) data(s *step) error {
 	c := x.conn
 	goal := c.got + s.count.value(x.symbol)
@@ -290,7 +290,7 @@ func (x *execution) acknowledge() error {
 	return x.transmit(p)
 }
 
-// fill sends data until the subject's window is closed and stays closed.
+// fill sends data until the subject's window is closed and remains closed.
 func (x *execution) fill() error {
 	c := x.conn
 	const size, most = 1000, 8 << 20
@@ -328,8 +328,8 @@ func (x *execution) fill() error {
 	return failed("the window is still open after %d unread bytes", most)
 }
 
-// backoff expects retransmissions of the last packet, at intervals that grow: the last is compared
-// with the two before it. The first interval may be a tail loss probe's (RFC 8985 §7).
+// backoff expects retransmissions of the last packet at growing intervals. It compares the last
+// interval with the two before it. The first interval may be a tail loss probe's (RFC 8985 §7).
 func (x *execution) backoff(s *step) error {
 	first := x.last
 	if first == nil || first.tcp == nil {
@@ -342,7 +342,7 @@ func (x *execution) backoff(s *step) error {
 	at := first.at
 	var gaps []time.Duration
 	most := int(s.count.value(x.symbol))
-	// Intervals below the answer time say more about the machine's load than about the subject.
+	// Intervals shorter than the answer time depend on the machine's load more than on the subject.
 	enough := func() bool {
 		return len(gaps) >= most && gaps[len(gaps)-3] >= 2*x.units.RTT || len(gaps) >= 4*most
 	}
@@ -381,7 +381,7 @@ func join(list []time.Duration) string {
 }
 
 // poll receives packets until a condition holds, and reports whether it does within d. In real time
-// it looks again after each packet and at least every fiftieth of d.
+// it checks the condition after each packet, and at least 50 times in d.
 func (x *execution) poll(d time.Duration, holds func() bool) (bool, error) {
 	until := x.run.Now().Add(d)
 	for !holds() {
@@ -460,7 +460,7 @@ func (x *execution) command(s *step) error {
 		x.conn.expectOpen(c.Port)
 	case CommandTest:
 		c.Addr = x.address(&s.pattern.terms[0])
-	default: // no address
+	default: // the command has no address
 	}
 	if c.Kind == CommandWrite || c.Kind == CommandSendFile {
 		if c.Data == nil {

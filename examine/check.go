@@ -26,11 +26,11 @@ type Check struct {
 	RFC string
 	// Level is MUST, SHOULD or course.
 	Level string
-	// Area is the part of a stack that the check is about.
+	// Area is the part of a stack that the check tests.
 	Area string
 	// Story says in one sentence what happens, and Rule what the source requires.
 	Story, Rule string
-	// Bug is the usual bug of a stack that fails.
+	// Bug is the most common bug of stacks that fail.
 	Bug string
 	// Router is set if the subject is a router with several links.
 	Router bool
@@ -48,7 +48,7 @@ type Check struct {
 type step struct {
 	verb    string
 	line    int
-	source  string // the line
+	source  string // text of the line
 	pattern *pattern
 	span    span
 	command Command
@@ -60,10 +60,10 @@ type step struct {
 	text    []byte
 }
 
-// impairment is the bad link of a transfer.
+// impairment is the impairment of a transfer's link.
 type impairment struct{ loss, reorder, duplicate float64 }
 
-// span is a time in units of the subject.
+// span is a time in units that are measured for each subject.
 type span struct {
 	n    float64
 	unit string // rtt, rto, period, timeout, ms or s
@@ -81,8 +81,8 @@ func Checks() ([]*Check, error) {
 	return Load(sub)
 }
 
-// Load reads all files of a folder and the folders below it whose names end in .check. The error
-// lists all errors of all files.
+// Load reads all files whose names end in .check, in a folder and the folders below it. Its error
+// lists the errors of all files.
 func Load(folder fs.FS) ([]*Check, error) {
 	var list []*Check
 	var errs diagnostic.Errors

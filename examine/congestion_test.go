@@ -11,7 +11,8 @@ import (
 )
 
 // A sender that goes back to the lost segment with a window of 25 segments does not pass the checks
-// of congestion control. One that sends the whole window at once claims none.
+// of congestion control. A sender that sends the whole window at once does not claim congestion
+// control.
 func TestCongestion(t *testing.T) {
 	t.Parallel()
 	all, err := examine.Checks()

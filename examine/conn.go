@@ -15,18 +15,18 @@ type conn struct {
 	us, them netip.AddrPort // them has no port until the subject opens the connection
 	iss, irs uint32
 	known    bool  // irs is known
-	next     int64 // what the examiner sends next
-	got      int64 // what the subject sends next, without gaps
-	win      int64 // the subject's window in bytes, by its last acknowledgment
+	next     int64 // next sequence number of the examiner
+	got      int64 // next sequence number of the subject, without gaps
+	win      int64 // the subject's window in bytes, from its last acknowledgment
 	acked    int64 // the subject's highest acknowledgment
-	mss      int64 // the subject's MSS option; 0: none
+	mss      int64 // the subject's MSS option; 0: no option
 	offered  bool  // the examiner sent a window scale option
-	scale    int   // of the subject's windows; -1: none
-	stamps   bool  // both sent timestamps
+	scale    int   // of the subject's windows; -1: no scaling
+	stamps   bool  // both ends sent timestamps
 	stampUs  uint32
 	stampHer uint32
-	early    []*segment // from the subject, beyond got
-	wrote    []byte     // what the subject's user has written
+	early    []*segment // segments from the subject beyond got
+	wrote    []byte     // bytes that the subject's user has written
 }
 
 // owns reports whether a packet belongs to the connection.
@@ -38,7 +38,7 @@ func (c *conn) owns(p *packet) bool {
 		(p.tcp.sport == c.them.Port() || c.them.Port() == 0)
 }
 
-// relative returns the sequence and acknowledgment numbers of a segment, from the SYNs.
+// relative returns a segment's sequence and acknowledgment numbers, relative to the SYNs.
 func (c *conn) relative(s *segment, sent bool) (seq, ack int64) {
 	us, them := c.iss, c.irs
 	if sent {
@@ -47,7 +47,7 @@ func (c *conn) relative(s *segment, sent bool) (seq, ack int64) {
 	return int64(int32(s.seq - them)), int64(int32(s.ack - us))
 }
 
-// take updates the connection after a segment from the subject. It returns the stream offset of the
+// take updates the connection with a segment from the subject. It returns the stream offset of the
 // first byte that differs from what the user wrote, or -1.
 func (c *conn) take(p *packet) int64 {
 	s := p.tcp
@@ -79,7 +79,7 @@ func (c *conn) take(p *packet) int64 {
 		return -1
 	}
 	if len(s.data) == 1 && seq == c.got-1 {
-		return -1 // a probe from before the window may have any byte (RFC 9293 §3.8.4)
+		return -1 // a probe from before the window may have any data (RFC 9293 §3.8.4)
 	}
 	for i, b := range s.data {
 		if at := seq + int64(i) - 1; at < 0 || at >= int64(len(c.wrote)) || c.wrote[at] != b {
@@ -110,11 +110,11 @@ func (c *conn) advance(s *segment) {
 	}
 }
 
-// letter returns the byte of a stream at an offset: streams are the alphabet, repeated, so that
-// people can type and read them.
+// letter returns the byte of a stream at an offset. Streams are the alphabet, repeated, because
+// people can type and read it.
 func letter(offset int64) byte { return 'a' + byte((offset%26+26)%26) }
 
-// stream returns n bytes of the stream from an offset.
+// stream returns n bytes of the stream from an offset on.
 func stream(offset int64, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -123,7 +123,7 @@ func stream(offset int64, n int) []byte {
 	return b
 }
 
-// build returns the segment that a pattern describes, with the packet around it.
+// build returns the segment that a pattern describes, in a packet.
 func (x *execution) build(w *pattern) *packet {
 	c := x.conn
 	s := &segment{flags: w.flags, sport: c.us.Port(), dport: c.them.Port(), win: x.window}
@@ -178,8 +178,8 @@ func (x *execution) build(w *pattern) *packet {
 	}
 }
 
-// malformed reports whether a correct receiver ignores the segment, so that it does not count as
-// sent.
+// malformed reports whether a correct receiver ignores the segment. Such a segment does not advance
+// the examiner's sequence numbers.
 func malformed(w *pattern) bool {
 	for _, key := range []string{
 		"sum", "ipsum", "offset", "sport", "dport", "version", "ihl",
@@ -192,7 +192,7 @@ func malformed(w *pattern) bool {
 	return false
 }
 
-// options adds the options of a pattern, and timestamps if they are in use.
+// options adds the options of a pattern, and timestamps if the connection uses them.
 func (x *execution) options(w *pattern, s *segment) {
 	c := x.conn
 	c.stampUs++
@@ -231,7 +231,7 @@ func put32(b []byte, n uint32) []byte {
 	return append(b, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// expectOpen makes the connection one that the subject opens to a port of the examiner.
+// expectOpen prepares the connection for a SYN that the subject sends to a port of the examiner.
 func (c *conn) expectOpen(port uint16) {
 	c.us = netip.AddrPortFrom(c.us.Addr(), port)
 	c.them = netip.AddrPortFrom(c.them.Addr(), 0)

@@ -17,11 +17,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Course is a node of the course as the subject: a program with an .lnx file. The examiner plays
-// its neighbors over UDP on the loopback interface, and types its commands.
+// Course makes a node of the course the subject: a program with an .lnx file. The examiner plays
+// the node's neighbors over UDP on the loopback interface, and types the node's commands.
 type Course struct {
 	Profile *Profile
-	// Folder is where the node runs; each run has a folder of its own in it. Empty: a temporary
+	// Folder is the folder in which each run of the node gets its own folder. Empty: a temporary
 	// folder.
 	Folder string
 }
@@ -47,7 +47,7 @@ const (
 	receivedFile = "recv.bin"
 )
 
-// startTime is how long a node may take to bind its UDP ports, if its profile does not say.
+// startTime is how long a node may take to bind its UDP ports, if its profile does not set that.
 const startTime = 15 * time.Second
 
 // Start implements Subject.
@@ -87,7 +87,7 @@ type courseRun struct {
 	profile *Profile
 	setup   *Setup
 	folder  string
-	sockets []*net.UDPConn // the examiner's, by link
+	sockets []*net.UDPConn // the examiner's sockets, by link
 	to      []netip.AddrPort
 	process *process
 	sid     int // number of the connection's socket
@@ -97,7 +97,7 @@ type courseRun struct {
 	exists  bool
 }
 
-// open binds the examiner's sockets, starts the node and waits for its sockets.
+// open binds the examiner's sockets, starts the node and waits until the node has bound its own.
 func (r *courseRun) open(command []string) error {
 	var peer []int
 	for range r.setup.Links {
@@ -105,7 +105,7 @@ func (r *courseRun) open(command []string) error {
 		if err != nil {
 			return err
 		}
-		_ = s.SetReadBuffer(4 << 20) // best effort
+		_ = s.SetReadBuffer(4 << 20) // an error does not matter
 		r.sockets = append(r.sockets, s)
 		peer = append(peer, s.LocalAddr().(*net.UDPAddr).Port)
 	}
@@ -139,8 +139,8 @@ func (r *courseRun) open(command []string) error {
 	return r.bound(subject)
 }
 
-// bound waits until the node has bound its ports, and then until it reads commands. The examiner
-// does not bind them to find out, because the node would fail.
+// bound waits until the node has bound its ports, and then until the node reads commands. The
+// examiner does not bind the ports itself to find out, because the node would then fail.
 func (r *courseRun) bound(ports []int) error {
 	if r.profile.old() {
 		ports = ports[:1]
@@ -180,7 +180,8 @@ func portsBound(ports []int) (all, known bool) {
 // answerTime is how long the node may take to carry out a command.
 const answerTime = 2 * time.Second
 
-// ready waits until the node has done what was typed before: until it answers the ready command.
+// ready waits until the node has carried out the commands typed so far. Then the node answers the
+// ready command.
 func (r *courseRun) ready() error {
 	const look, blind = 2 * time.Millisecond, 300 * time.Millisecond
 	tick := time.NewTicker(look)
@@ -218,11 +219,11 @@ func (r *courseRun) receive(link int, s *net.UDPConn) {
 	}
 }
 
-// nextPort is where the search for free ports begins. A port is not reused soon, because several
-// runs search for ports at a time.
+// nextPort is where the search for free ports begins. It moves on, because several runs search for
+// ports at the same time.
 var nextPort atomic.Int64
 
-// freePorts returns UDP ports of the loopback interface that are free.
+// freePorts returns free UDP ports of the loopback interface.
 func freePorts(n int) ([]int, error) {
 	const first, count = 21000, 10000
 	var ports []int
@@ -240,11 +241,11 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("no free UDP ports from %d to %d", first, first+count-1)
 }
 
-// Send implements Run. A subject that has closed its socket gets nothing.
+// Send implements Run. If the subject has closed its socket, the packet is lost.
 func (r *courseRun) Send(link int, packet []byte) error {
 	_, err := r.sockets[link].WriteToUDPAddrPort(packet, r.to[link])
 	if err != nil && r.Ended() == nil {
-		return nil // a port that is closed for a moment is as a lost packet
+		return nil // while a port is closed, packets are lost
 	}
 	return nil
 }
@@ -261,13 +262,13 @@ func (r *courseRun) Do(c Command) error {
 	file := receivedFile
 	switch c.Kind {
 	case CommandListen:
-		r.sid = r.profile.FirstSocket + 1 // of the first accepted connection
+		r.sid = r.profile.FirstSocket + 1 // the socket of the first accepted connection
 	case CommandSendFile:
 		file = sentFile
 		if err := files.Overwrite(filepath.Join(r.folder, file), c.Data, 0o644); err != nil {
 			return err
 		}
-	default: // nothing to prepare
+	default: // needs no preparation
 	}
 	iface := strconv.Itoa(c.N)
 	if !r.profile.old() && c.N < len(r.setup.Links) {
@@ -283,7 +284,7 @@ func (r *courseRun) Do(c Command) error {
 	}
 	switch c.Kind {
 	case CommandListen, CommandReceiveFile, CommandUp, CommandDown:
-		return r.ready() // nothing else shows that the command is done
+		return r.ready() // only the ready command shows that the command is done
 	default:
 		return nil
 	}
@@ -292,7 +293,8 @@ func (r *courseRun) Do(c Command) error {
 // Printed implements Run.
 func (r *courseRun) Printed() string { return r.process.printed() }
 
-// File implements Run. A node does not say when it has written the last byte: the caller compares.
+// File implements Run. A node does not report when it has written the last byte, so the caller
+// compares.
 func (r *courseRun) File() ([]byte, bool) {
 	const often = 5 * time.Millisecond
 	if now := time.Now(); now.Sub(r.read) > often {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// equalRuns is how many runs with equal outcomes make a verdict. Runs that failed while the
-// examiner itself was late do not count, up to maxVoid of them.
+// equalRuns is the number of runs with equal outcomes that make a verdict. Failed runs during which
+// the examiner itself was late do not count, up to maxVoid of them.
 const (
 	equalRuns = 3
 	maxVoid   = 5
 )
 
-// Result is the verdict on one check.
+// Result is the result of one check.
 type Result struct {
 	Check   *Check
 	Verdict Verdict
@@ -23,9 +23,9 @@ type Result struct {
 	Missing Feature
 	// Runs are the verdicts of the single runs.
 	Runs []Verdict
-	// Ladder is what happened in the run that failed, or in the last run.
+	// Ladder has the events of the run that failed, or of the last run.
 	Ladder []Event
-	// Links are the links of that run.
+	// Links are the links in that run.
 	Links []Link
 	// Took is the duration of the longest run, by the subject's clock.
 	Took time.Duration
@@ -41,7 +41,7 @@ type Report struct {
 	Results  []Result // in the order of the checks
 }
 
-// Count returns how many results have a verdict.
+// Count returns the number of results with a verdict.
 func (r *Report) Count(v Verdict) int {
 	n := 0
 	for i := range r.Results {
@@ -59,9 +59,9 @@ func (r *Report) Good() bool { return r.Count(Pass)+r.Count(Skipped) == len(r.Re
 type Exam struct {
 	Subject Subject
 	Checks  []*Check
-	// Workers is how many checks run at a time; zero: one.
+	// Workers is the number of checks that run at the same time; zero: one.
 	Workers int
-	// Runs is how many equal runs make a verdict; zero: three.
+	// Runs is the number of equal runs that make a verdict; zero: three.
 	Runs int
 	// Long includes checks that take minutes. They run once.
 	Long bool
@@ -69,7 +69,7 @@ type Exam struct {
 	Done func(*Result)
 }
 
-// Run carries out all checks. It returns early, without the remaining results, when ctx ends.
+// Run carries out all checks. When ctx ends, it returns early without the remaining results.
 func (e *Exam) Run(ctx context.Context) *Report {
 	began := time.Now()
 	m := measure(e.Subject)
@@ -151,7 +151,7 @@ func (r *Result) add(o *outcome) {
 	r.Took = max(r.Took, o.took)
 }
 
-// needs returns the features that a check needs, also those that follow from its kind.
+// needs returns the features that a check needs, including those that its kind implies.
 func (c *Check) needs() []Feature {
 	list := c.Needs
 	if c.Router {
@@ -163,7 +163,7 @@ func (c *Check) needs() []Feature {
 	return list
 }
 
-// measured is what an exam finds out about the subject before the checks.
+// measured holds what an exam measures at the subject before the checks.
 type measured struct {
 	units    Units
 	features map[Feature]bool
@@ -180,18 +180,18 @@ func (m *measured) list() []Feature {
 }
 
 // Bounds of the units, and the RTO of a subject that does not answer. A shorter RTO would only
-// measure the machine's other load.
+// measure the load of the machine.
 const (
 	leastRTT   = 20 * time.Millisecond
 	leastRTO   = 200 * time.Millisecond
 	defaultRTO = time.Second
 )
 
-// overrideTimeout is the least time after which a sender may fill a small window (RFC 9293
+// overrideTimeout is the minimum time after which a sender may fill a small window (RFC 9293
 // §3.8.6.2.1). Nodes whose timers take milliseconds send earlier.
 const overrideTimeout = 100 * time.Millisecond
 
-// measure finds out the times and features of a subject.
+// measure measures the subject's times and finds out its features.
 func measure(subject Subject) *measured {
 	m := &measured{features: map[Feature]bool{}, units: Units{
 		RTT: leastRTT, RTO: defaultRTO, Period: subject.RIPPeriod(), Timeout: subject.RIPTimeout(),
@@ -221,7 +221,7 @@ func measure(subject Subject) *measured {
 		}
 	}
 	if m.probe(subject, "listen\nwait 2 rtt\nsend S\nexpect S.") == nil {
-		return m // nothing works that the rest needs
+		return m // the other measurements need a connection
 	}
 	x = m.probe(subject, "listen\nwait 2 rtt\nsend S\nexpect S.\nsend .\nwait 2 rtt\n"+
 		"write 100\nexpect . len 100 seq 1 within 2 s\nexpect . len 100 seq 1 within 4 s")

@@ -23,7 +23,7 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-// examined examines a subject and fails with the ladders of the checks that did not pass.
+// examined examines a subject. It fails with the ladders of the checks that did not pass.
 func examined(t *testing.T, subject examine.Subject, workers int) *examine.Report {
 	t.Helper()
 	checks, err := examine.Checks()

@@ -11,29 +11,29 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Units are the times of a subject.
+// Units are the times of a subject, in which checks express durations.
 type Units struct {
 	// RTT is how long the subject may take to answer a packet.
 	RTT time.Duration
-	// RTO is how long it waits for the acknowledgment of data before it retransmits.
+	// RTO is how long the subject waits for the acknowledgment of data before it retransmits.
 	RTO time.Duration
-	// Period and Timeout are those of its RIP.
+	// Period and Timeout are the subject's RIP times.
 	Period, Timeout time.Duration
 }
 
-// Events of a ladder.
+// The kinds of events in a ladder.
 const (
-	EventSent     = "sent"     // by the examiner
-	EventReceived = "received" // from the subject
-	EventCommand  = "command"  // of the subject's user
-	EventExpected = "expected" // did not come
-	EventUnwanted = "unwanted" // came but must not
+	EventSent     = "sent"     // the examiner sent a packet
+	EventReceived = "received" // the subject sent a packet
+	EventCommand  = "command"  // the subject's user gave a command
+	EventExpected = "expected" // an expected packet did not arrive
+	EventUnwanted = "unwanted" // a forbidden packet arrived
 	EventPrinted  = "printed"
 )
 
 // Event is one line of a ladder.
 type Event struct {
-	At   time.Duration // from the start
+	At   time.Duration // time since the start
 	Kind string
 	Text string
 	Note string // remark
@@ -43,8 +43,8 @@ type Event struct {
 
 // Failure is why a check failed.
 type Failure struct {
-	Line   int    // of the check file; 0: in the steps that lead to the given state
-	Step   string // the line
+	Line   int    // line of the check file; 0: in the steps that lead to the given state
+	Step   string // text of the line
 	Reason string
 	// Hint names a possible cause, such as packets that were ignored.
 	Hint string
@@ -53,17 +53,17 @@ type Failure struct {
 // outcome is the result of one execution.
 type outcome struct {
 	verdict Verdict
-	late    bool // it failed, and the examiner itself was late
+	late    bool // the run failed, and the examiner itself was late
 	failure *Failure
 	ladder  []Event
 	took    time.Duration
 	setup   Setup
 }
 
-// maxEvents and maxPackets bound an execution with a subject that never stops.
+// maxEvents and maxPackets limit an execution whose subject never stops sending.
 const (
 	maxEvents  = 400
-	maxPackets = 5_000 // without a packet from the examiner
+	maxPackets = 5_000 // between two packets from the examiner
 )
 
 // execution carries out a check against a run.
@@ -74,23 +74,23 @@ type execution struct {
 	units     Units
 	masks     bool // RIP entries have masks
 	conn      *conn
-	opened    int // connections so far
+	opened    int // number of connections so far
 	window    uint16
 	kept      map[string]int64
-	pending   []*packet // received since the examiner or the user last did something
-	last      *packet   // that the last expect matched
-	before    *packet   // that the one before matched
+	pending   []*packet // packets received since the last action of the examiner or the user
+	last      *packet   // packet that the last expect matched
+	before    *packet   // packet that the expect before it matched
 	sent      []byte    // what the peer's application has sent in a transfer
 	never     []*step
 	ladder    []Event
 	began     clock.Time
-	ignored   []string // why packets were ignored
+	ignored   []string // reasons for which packets were ignored
 	packets   int
 	announced clock.Time
 	late      bool // the examiner itself was late
 }
 
-// stop is why an execution ended early.
+// stop ends an execution early, for a reason.
 type stop struct {
 	verdict Verdict
 	reason  string
@@ -118,7 +118,7 @@ func execute(subject Subject, check *Check, units Units) *outcome {
 	return o
 }
 
-// Stalled reports whether the examiner got the CPU too late during a run.
+// Stalled returns how often the examiner got the CPU too late during a run.
 func Stalled(r Run) bool {
 	timed, ok := r.(interface{ stalled() bool })
 	return ok && timed.stalled()
@@ -151,7 +151,7 @@ func start(subject Subject, check *Check, units Units) (x *execution, done func(
 	return x, run.Close, nil
 }
 
-// announce tells the subject the examiner's addresses, once in a period.
+// announce sends the subject the examiner's addresses by RIP, once per period.
 func (x *execution) announce() {
 	x.announced = x.run.Now()
 	width := 12
@@ -166,7 +166,7 @@ func (x *execution) announce() {
 		p := x.buildRIP(w)
 		p.body = appendRIP(nil, 2, width, []ripEntry{{netip.PrefixFrom(l.Peer, 32), 0}})
 		x.seal(w, p)
-		_ = x.run.Send(i, p.raw) // the next announcement repeats it
+		_ = x.run.Send(i, p.raw) // if this fails, the next announcement repeats it
 	}
 }
 
@@ -275,7 +275,7 @@ func (x *execution) duration(s span) time.Duration {
 	return time.Duration(s.n * float64(unit))
 }
 
-// patience is how long an expected packet may take if the check does not say.
+// patience is how long the examiner waits for an expected packet if the check sets no time.
 func (x *execution) patience(s span) time.Duration {
 	if s.unit == "" {
 		s = span{25, "rtt"}
@@ -283,7 +283,7 @@ func (x *execution) patience(s span) time.Duration {
 	return x.duration(s)
 }
 
-// note adds an event to the ladder, which keeps the first and the last ones.
+// note adds an event to the ladder. A long ladder keeps the first and the last events.
 func (x *execution) note(kind, text string) *Event {
 	const half = maxEvents / 2
 	if len(x.ladder) == maxEvents {
@@ -306,8 +306,8 @@ func (x *execution) transmit(p *packet) error {
 	return nil
 }
 
-// receive returns the next packet from the subject, or nil if none arrived until then. It fails if
-// the packet must not arrive.
+// receive returns the next packet from the subject, or nil if none arrives by then. It fails if the
+// check forbids the packet.
 func (x *execution) receive(until clock.Time) (*packet, error) {
 	if x.setup.Announce && x.run.Now().Sub(x.announced) > x.units.Period/2 {
 		x.announce()
@@ -351,7 +351,7 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 	return p, nil
 }
 
-// usable reports whether a peer would look at a packet: it is valid, or the pattern is about
+// usable reports whether a peer would process a packet: the packet is valid, or the pattern tests
 // checksums.
 func (x *execution) usable(w *pattern, p *packet) bool {
 	return p.fail == "" || w.find("sum") != nil || w.find("ipsum") != nil
@@ -375,8 +375,8 @@ func (x *execution) await(w *pattern, d time.Duration) (*packet, error) {
 	}
 }
 
-// recall returns the first matching packet since the last action of the examiner or the user, if no
-// step has expected it yet: the subject chooses the order of its answers.
+// recall returns the first matching packet since the last action of the examiner or the user that
+// no step has expected yet. So the subject may answer in any order.
 func (x *execution) recall(w *pattern) *packet {
 	for i, p := range x.pending {
 		if x.usable(w, p) && x.matches(w, p) {

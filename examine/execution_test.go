@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// silent is a run in virtual time whose subject never answers.
+// silent is a run in virtual time with a subject that never answers.
 type silent struct {
 	now  clock.Time
 	sent map[clock.Time]int
@@ -53,7 +53,7 @@ func newExecution(t *testing.T, run Run, steps string) *execution {
 	return x
 }
 
-// A ladder that is too long keeps the first and the last events, and shows that others are missing.
+// A long ladder keeps the first and the last events, and shows that others are missing.
 func TestLadder(t *testing.T) {
 	t.Parallel()
 	x := newExecution(t, &silent{}, "")
@@ -70,7 +70,7 @@ func TestLadder(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(events-1), x.ladder[maxEvents-1].Text)
 }
 
-// Random packets come in small bursts, with which the socket of a node can keep up.
+// Random packets are sent in small bursts, so that they fit into the socket buffer of a node.
 func TestGarbageIsPaced(t *testing.T) {
 	t.Parallel()
 	run := &silent{sent: map[clock.Time]int{}}
@@ -85,7 +85,7 @@ func TestGarbageIsPaced(t *testing.T) {
 	assert.Equal(t, 300, sent)
 }
 
-// A failure says which other segments came.
+// A failure lists the other segments that arrived.
 func TestInstead(t *testing.T) {
 	t.Parallel()
 	check := stepsOf(t, "listen\nsend S\nexpect S. ack 2")

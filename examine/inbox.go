@@ -8,16 +8,16 @@ import (
 )
 
 // inbox is the receiving half of a Run in real time: a clock, and the packets that the examiner has
-// not received yet.
+// not read yet.
 type inbox struct {
 	epoch time.Time
 	queue chan Arrival
-	ended <-chan struct{} // closed when the subject has ended; nil if it cannot end
-	late  int             // stalls at the start
+	ended <-chan struct{} // closed when the subject has ended; nil: the subject cannot end
+	late  int             // number of stalls at the start
 }
 
 func newInbox() inbox {
-	const packets = 8192 // as in a socket, further ones are lost
+	const packets = 8192 // as in a socket buffer, further packets are lost
 	return inbox{
 		epoch: time.Now(), queue: make(chan Arrival, packets), late: stalls.begin(),
 	}
@@ -30,7 +30,7 @@ func (b *inbox) Now() clock.Time { return clock.Time(time.Since(b.epoch)) + 1 }
 func (b *inbox) put(link int, packet []byte) {
 	select {
 	case b.queue <- Arrival{At: b.Now(), Link: link, Data: bytes.Clone(packet)}:
-	default: // full: lost
+	default: // the queue is full: the packet is lost
 	}
 }
 
@@ -52,7 +52,7 @@ func (b *inbox) Receive(until clock.Time) (Arrival, bool) {
 	return Arrival{}, false
 }
 
-// stalled reports whether the examiner has been late since the start.
+// stalled returns how often the examiner has been late since the start.
 func (b *inbox) stalled() bool { return stalls.now() > b.late }
 
 // close stops counting stalls.

@@ -14,8 +14,8 @@ import (
 )
 
 // Kernel returns this machine's kernel as the subject, behind TUN devices. Each run has its own
-// device and network. It needs the right to create TUN devices: root, best in a network namespace
-// of its own.
+// device and network. It needs the right to create TUN devices: run it as root, best in its own
+// network namespace.
 func Kernel() (Subject, error) {
 	var runs atomic.Int64
 	p := &Pipe{
@@ -45,7 +45,7 @@ func kernelName() string {
 type kernel struct {
 	device *link.TUN
 	fd     int
-	wake   [2]int // a pipe that ends the reader
+	wake   [2]int // a pipe that stops the reader
 	local  netip.Addr
 	reader sync.WaitGroup
 }
@@ -98,8 +98,8 @@ func (k *kernel) read(output func(packet []byte)) {
 	}
 }
 
-// Input implements PacketStack. The device refuses data that is not an IP packet, which a kernel
-// would drop.
+// Input implements PacketStack. The device rejects data that is not an IP packet. A kernel would
+// drop such data.
 func (k *kernel) Input(packet []byte) error {
 	if _, err := unix.Write(k.fd, packet); err != nil && err != unix.EINVAL {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// inside marks the process that runs in a network namespace of its own.
+// inside marks the process that runs in its own network namespace.
 const inside = "EXAMINE_TEST_NAMESPACE"
 
 // The kernel passes all checks that it claims.

@@ -2,8 +2,8 @@ package examine
 
 import "golang.org/x/sys/unix"
 
-// restrict limits what a process of the subject may use: processor time, memory, the size of files
-// and core dumps. It ignores limits that it cannot set.
+// restrict limits the resources of a subject's process: processor time, memory, file size and core
+// dumps. It ignores limits that it cannot set.
 func restrict(pid int) {
 	for _, l := range []struct {
 		resource int

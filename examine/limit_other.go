@@ -2,5 +2,5 @@
 
 package examine
 
-// restrict limits what a process of the subject may use, if the system supports that.
+// restrict does nothing on this system.
 func restrict(int) {}

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// peerDeeds are what the peers of a step peers do: open a connection and reset it; open one, close
-// their side and reset it; or only send a SYN.
+// peerDeeds are the actions of the peers in a step "peers": open a connection and reset it; open a
+// connection, close the sending side and reset it; or only send a SYN.
 var peerDeeds = []string{"reset", "close", "vanish"}
 
 // peers opens connections to the subject, one after the other.
@@ -78,9 +78,9 @@ func (x *execution) most(s *step) error {
 }
 
 // garbage sends random bytes, IP packets of random protocols with random content, and segments with
-// random headers to other ports, of all lengths. The check's name chooses them.
+// random headers to other ports, of all lengths. The check's name is the seed.
 func (x *execution) garbage(s *step) error {
-	const longest, burst = 1400, 25 // more would fill the receive buffer of a UDP socket
+	const longest, burst = 1400, 25 // more packets would fill the receive buffer of a UDP socket
 	random := rand.New(rand.NewPCG(uint64(x.conn.iss), 1))
 	l := x.setup.Links[0]
 	for n := range s.count.value(x.symbol) {

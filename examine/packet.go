@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Flags of a TCP header.
+// TCP flags.
 const (
 	flagFIN = 1 << iota
 	flagSYN
@@ -37,16 +37,16 @@ const (
 type packet struct {
 	at   clock.Time
 	link int
-	sent bool // by the examiner
+	sent bool // the examiner sent it
 	raw  []byte
 	ip   ip.Header
-	fail string // why a peer ignores it; empty: it is valid
-	body []byte // behind the IP header
+	fail string // why a peer ignores the packet; empty: it is valid
+	body []byte // the bytes after the IP header
 	tcp  *segment
 	rip  *ripMessage
 }
 
-// segment is a TCP segment. Unlike tcp.Header it keeps what is malformed.
+// segment is a TCP segment. Unlike tcp.Header, it can hold a malformed one.
 type segment struct {
 	sport, dport uint16
 	seq, ack     uint32
@@ -91,7 +91,7 @@ func (s *segment) option(kind byte) ([]byte, bool) {
 type ripMessage struct {
 	command, count int
 	entries        []ripEntry
-	width          int // bytes of an entry
+	width          int // length of an entry in bytes
 }
 
 type ripEntry struct {
@@ -99,7 +99,7 @@ type ripEntry struct {
 	cost   int
 }
 
-// decode decodes a packet that arrived. It never fails: what is wrong is in packet.fail.
+// decode decodes a packet that arrived. It always succeeds and records errors in packet.fail.
 func decode(at clock.Time, link int, raw []byte) *packet {
 	p := &packet{at: at, link: link, raw: raw}
 	h, body, drop := ip.ParseHeader(raw)
@@ -148,7 +148,7 @@ func (p *packet) decodeTCP() {
 	}
 }
 
-// guessChecksum names a common wrong computation that results in the packet's checksum.
+// guessChecksum names a common incorrect computation that results in the packet's checksum.
 func (p *packet) guessChecksum() string {
 	b := p.body
 	for _, g := range []struct {
@@ -261,8 +261,8 @@ func (s *segment) append(b []byte, src, dst netip.Addr) []byte {
 	return b
 }
 
-// describe returns the packet in the notation of check files. c, which may be nil, is the
-// connection whose sequence numbers it counts from.
+// describe returns the packet in the notation of check files. It makes sequence numbers relative to
+// the connection c, which may be nil.
 func (p *packet) describe(c *conn) string {
 	var b strings.Builder
 	switch {
@@ -340,7 +340,7 @@ func (m *ripMessage) describe(b *strings.Builder) {
 	}
 }
 
-// optionKeys are the words for options of TCP, with the values that they have in a segment.
+// optionKeys are the keywords for TCP options, with the values that they have in a segment.
 var optionKeys = []struct {
 	name  string
 	value func(s *segment) (int64, bool)

@@ -10,25 +10,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// word is a word of a line, or a text in quotes.
+// word is a word of a line, or a quoted text.
 type word struct {
 	text   string
-	col    int // from 1, in characters
+	col    int // column in characters, from 1
 	quoted bool
 }
 
 // parser reads one check file.
 type parser struct {
 	file   string
-	line   int // from 1
+	line   int // counted from 1
 	source string
 	words  []word
 	at     int
 	errs   diagnostic.Errors
 	check  Check
-	kept   []string // names of values that the steps keep
+	kept   []string // names of the values that steps keep
 	states []string
-	seen   map[string]bool // header fields
+	seen   map[string]bool // header fields so far
 }
 
 // headers are the fields of a check file before its steps.
@@ -75,7 +75,7 @@ var headers = map[string]func(p *parser, rest string){
 // required are the headers that every check has.
 var required = []string{"rfc", "level", "area", "story", "rule", "bug"}
 
-// Parse reads one check file. A file that names several states has a check for each.
+// Parse parses one check file. A file that names several states results in a check for each.
 func Parse(file string, text []byte) ([]*Check, diagnostic.Errors) {
 	p := &parser{file: file, seen: map[string]bool{}}
 	p.check.Name, p.check.file = strings.TrimSuffix(file, extension), file
@@ -100,7 +100,7 @@ func Parse(file string, text []byte) ([]*Check, diagnostic.Errors) {
 	return p.expand(), nil
 }
 
-// readSteps reads all lines.
+// readSteps parses all lines.
 func (p *parser) readSteps(text string) {
 	for source := range strings.Lines(text) {
 		p.line++
@@ -227,7 +227,7 @@ func (p *parser) next(want string) (word, bool) {
 	return p.words[p.at-1], true
 }
 
-// peek reports whether the next word is w, and skips it.
+// peek skips the next word if it is w, and reports whether it did.
 func (p *parser) peek(w string) bool {
 	if p.at < len(p.words) && p.words[p.at].text == w && !p.words[p.at].quoted {
 		p.at++
@@ -236,7 +236,7 @@ func (p *parser) peek(w string) bool {
 	return false
 }
 
-// choice reads one of some words.
+// choice parses one of several words.
 func (p *parser) choice(what string, list []string) (string, bool) {
 	w, ok := p.next(what)
 	if !ok {
@@ -251,7 +251,7 @@ func (p *parser) choice(what string, list []string) (string, bool) {
 	return w.text, true
 }
 
-// span reads a time: a number and a unit.
+// span parses a time: a number and a unit.
 func (p *parser) span() (span, bool) {
 	const want = "a time such as 3 rtt, 2 rto or 1 period"
 	w, ok := p.next(want)
@@ -267,7 +267,7 @@ func (p *parser) span() (span, bool) {
 	return s, ok
 }
 
-// expression reads a number or a sum of numbers and symbols.
+// expression parses a number, or a sum of numbers and symbols.
 func (p *parser) expression(w word) (*expr, bool) {
 	var e expr
 	sign, text := int64(1), w.text

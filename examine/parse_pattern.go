@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// symbols are the values that an execution knows. See execution.symbol.
+// symbols are the names whose values an execution knows. See execution.symbol.
 var symbols = []string{"next", "got", "win", "edge", "mss"}
 
-// pattern reads a packet. Sending is set if it is a template. It stops at a word in stop.
+// pattern parses a packet. sending is set for a template. The packet ends before a word in stop.
 func (p *parser) pattern(sending bool, stop ...string) *pattern {
 	w, ok := p.next("flags of a segment such as S. or F., or packet, rip or any")
 	if !ok {
@@ -76,7 +76,7 @@ func (p *parser) flags(w word, x *pattern) bool {
 	return true
 }
 
-// term reads one field.
+// term parses one field.
 func (p *parser) term(x *pattern, sending bool) bool {
 	w, _ := p.next("")
 	var names []string
@@ -141,7 +141,7 @@ func (p *parser) value(t *term, kind valueKind, sending bool) bool {
 	return p.numbers(t, sending)
 }
 
-// prefix reads a prefix, or the network of a link.
+// prefix parses a prefix, or the network of a link.
 func (p *parser) prefix(t *term, w word) bool {
 	number, named := strings.CutPrefix(w.text, "net")
 	if n, err := strconv.Atoi(number); named && err == nil && n >= 0 && n < links {
@@ -156,7 +156,7 @@ func (p *parser) prefix(t *term, w word) bool {
 	return true
 }
 
-// numbers reads the value of a numeric field: in an expected packet it may be a range, a
+// numbers parses the value of a numeric field. In an expected packet it may be a range, a
 // comparison, any or none.
 func (p *parser) numbers(t *term, sending bool) bool {
 	w, ok := p.next("a number")
@@ -190,7 +190,7 @@ func (p *parser) numbers(t *term, sending bool) bool {
 	return ok
 }
 
-// bounds of a comparison: sequence numbers and all other fields are well inside.
+// limits of a comparison, far beyond all field values
 const least, most = -(1 << 40), 1 << 40
 
 func (p *parser) comparison(t *term, op string, w word) bool {

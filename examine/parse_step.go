@@ -10,10 +10,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxBytes is the most that a step sends or writes.
+// maxBytes is the maximum that a step sends or writes.
 const maxBytes = 100 << 20
 
-// verbs read the steps of a check.
+// verbs parse the steps of a check.
 var verbs = map[string]func(p *parser, s *step){
 	"send": func(p *parser, s *step) {
 		s.pattern = p.pattern(true, "times")
@@ -105,10 +105,10 @@ func counted(kind CommandKind) func(p *parser, s *step) {
 	}
 }
 
-// last returns the last word.
+// last parses the last word.
 func (p *parser) last() word { return p.words[len(p.words)-1] }
 
-// number reads a number or an expression.
+// number parses a number or an expression.
 func (p *parser) number(want string) *expr {
 	w, ok := p.next(want)
 	if !ok {
@@ -118,14 +118,14 @@ func (p *parser) number(want string) *expr {
 	return e
 }
 
-// within reads an optional time.
+// within parses an optional time.
 func (p *parser) within(s *step) {
 	if p.peek("within") {
 		s.span, _ = p.span()
 	}
 }
 
-// backoff reads `backoff N FACTOR`.
+// backoff parses `backoff N FACTOR`.
 func (p *parser) backoff(s *step) {
 	s.count = p.number("a number of retransmissions, 3 or more")
 	w, ok := p.next("the least ratio of successive intervals, such as 1.5")
@@ -138,7 +138,7 @@ func (p *parser) backoff(s *step) {
 	}
 }
 
-// keep reads `keep NAME FIELD`.
+// keep parses `keep NAME FIELD`.
 func (p *parser) keep(s *step) {
 	name, ok := p.next("a name")
 	if !ok {
@@ -161,7 +161,7 @@ func (p *parser) keep(s *step) {
 	p.kept = append(p.kept, name.text)
 }
 
-// write reads a number of bytes or a text.
+// write parses a number of bytes or a text.
 func (p *parser) write(s *step) {
 	s.command.Kind = CommandWrite
 	if s.verb == "sendfile" {
@@ -183,7 +183,7 @@ func (p *parser) write(s *step) {
 	s.command.N = n
 }
 
-// transfer reads `transfer to|from N [loss P%] [reorder P%] [duplicate P%]`.
+// transfer parses `transfer to|from N [loss P%] [reorder P%] [duplicate P%]`.
 func (p *parser) transfer(s *step) {
 	direction, ok := p.choice("a direction", []string{"to", "from"})
 	if !ok {

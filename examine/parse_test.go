@@ -19,7 +19,7 @@ rule  R.
 bug   B.
 `
 
-// Errors in check files name their place and the expected text.
+// Errors in check files have a position and name the expected text.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ steps, want string }{
 		{"sned S", `7:1: unknown line "sned" (did you mean send?); expected one of backoff, close,`},
@@ -71,7 +71,7 @@ func TestErrors(t *testing.T) {
 	assert.Contains(t, err.Error(), "the check has no rfc; expected a line rfc …")
 }
 
-// A check for several states is a check for each.
+// A file with several states results in a check for each.
 func TestStates(t *testing.T) {
 	list, err := examine.Load(fstest.MapFS{"x.check": {Data: []byte(head +
 		"given ESTABLISHED CLOSE-WAIT\nsend .\n")}})

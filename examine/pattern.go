@@ -8,33 +8,34 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// pattern describes packets: as a template for one to send, or as what an expected one must have.
-// Fields that it does not name have a default in a template and any value in an expected packet.
+// pattern describes packets: one to send (a template), or an expected one. A field that the pattern
+// does not name has a default value in a template, and may have any value in an expected packet.
 type pattern struct {
-	kind  kind
-	flags byte // of a TCP segment: its S, F, R and A bits, and others that it names
+	kind kind
+	// the flags of a TCP segment that count: S, F, R and A, and those that the pattern names
+	flags byte
 	terms []term
 	text  string
 }
 
-// kind is what a pattern is about.
+// kind is what a pattern describes.
 type kind int
 
 const (
 	anyKind     kind = iota
 	segmentKind      // a segment of the connection
 	packetKind       // an IP packet
-	ripKind          // a message of RIP
+	ripKind          // a RIP message
 )
 
 // term is one field of a pattern. An expected value is between lo and hi.
 type term struct {
 	key    string
 	lo, hi *expr
-	not    bool // the value must be outside, or must be absent if lo is nil
+	not    bool // the value must be outside of the range, or absent if lo is nil
 	text   []byte
 	prefix netip.Prefix
-	bad    bool // sum bad
+	bad    bool // the checksum is bad
 }
 
 // expr is a sum of numbers and symbols.
@@ -45,7 +46,7 @@ type expr struct {
 type exprPart struct {
 	sign   int64
 	number int64
-	symbol string // empty: number
+	symbol string // empty: the value is number
 }
 
 // value computes the expression. The parser has checked that the symbols exist.
@@ -61,7 +62,7 @@ func (e *expr) value(symbol func(name string) int64) int64 {
 	return sum
 }
 
-// valueKind is how the value of a key is written.
+// valueKind is the syntax of a key's value.
 type valueKind int
 
 const (
@@ -74,12 +75,12 @@ const (
 	noRouteValue
 )
 
-// keys are the fields of packets, in order of their kinds.
+// keys are the fields of packets, in the order of their kinds.
 var keys = []struct {
 	name  string
-	kind  kind // anyKind: of all
+	kind  kind // anyKind: all kinds have the field
 	value valueKind
-	send  bool // may be sent
+	send  bool // templates may have the field
 	about string
 }{
 	{"on", anyKind, numberValue, true, "number of the link"},
@@ -213,7 +214,7 @@ func (x *execution) segmentFact(key string, p *packet, s *segment) (int64, bool)
 	return 0, false
 }
 
-// matches reports whether a received packet is what a pattern describes.
+// matches reports whether a received packet matches a pattern.
 func (x *execution) matches(w *pattern, p *packet) bool {
 	switch w.kind {
 	case segmentKind:
@@ -240,7 +241,7 @@ func (x *execution) matches(w *pattern, p *packet) bool {
 	return true
 }
 
-// holds reports whether a packet meets one term.
+// holds reports whether a packet matches one term.
 func (x *execution) holds(t *term, p *packet) bool {
 	switch t.key {
 	case "src":
@@ -284,8 +285,8 @@ func (x *execution) routes(t *term, p *packet) bool {
 	return t.key == "noroute"
 }
 
-// prefix returns the prefix of a route. The network of a link is the subject's address, if the
-// links have no masks.
+// prefix returns the prefix of a route. If the links have no masks, the prefix of a link's network
+// is the subject's address.
 func (x *execution) prefix(t *term) netip.Prefix {
 	if t.prefix.IsValid() {
 		return t.prefix
@@ -304,7 +305,8 @@ func (w *pattern) find(key string) *term {
 	return nil
 }
 
-// address returns the address of a term: one that the check names, or an end of a link.
+// address returns the address of a term: either an address that the check names, or the address of
+// a link's end.
 func (x *execution) address(t *term) netip.Addr {
 	if t.prefix.IsValid() {
 		return t.prefix.Addr()
@@ -313,7 +315,7 @@ func (x *execution) address(t *term) netip.Addr {
 	return a
 }
 
-// endOf returns the address that a name such as subject1 or peer means.
+// endOf returns the address for a name such as subject1 or peer.
 func (x *execution) endOf(name string) (netip.Addr, bool) {
 	for i, l := range x.setup.Links {
 		for _, end := range []struct {

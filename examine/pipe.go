@@ -13,22 +13,24 @@ import (
 	"time"
 )
 
-// PacketStack is a started stack of a Pipe, with the usual sockets of Go.
+// PacketStack is a started stack of a Pipe, with sockets like those of package net.
 type PacketStack interface {
 	Listen(port uint16) (net.Listener, error)
-	// Dial opens a connection, which has a method CloseWrite if the stack can half-close.
+	// Dial opens a connection. The connection has a method CloseWrite if the stack supports
+	// half-close.
 	Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
-	// Input delivers an IP packet, which the stack must not keep.
+	// Input delivers an IP packet. The stack must not keep the slice.
 	Input(packet []byte) error
 	Close()
 }
 
-// Pipe is a host as the subject that sends and receives IP packets in this process.
+// Pipe makes a host in this process the subject. The host sends and receives IP packets by function
+// calls.
 type Pipe struct {
-	// Title is its name in reports.
+	// Title is the subject's name in reports.
 	Title string
-	// Open starts a stack on a link, whose addresses it may change. The stack calls output with
-	// each IP packet that it sends.
+	// Open starts a stack on a link. It may change the link's addresses. The stack calls output
+	// with each IP packet that it sends.
 	Open func(l *Link, output func(packet []byte)) (PacketStack, error)
 }
 
@@ -62,13 +64,13 @@ func (p *Pipe) Start(s *Setup) (Run, error) {
 	return r, nil
 }
 
-// pipeRun is a stack with its user. Mu guards the fields below it.
+// pipeRun is a stack with its user. mu guards the fields below it.
 type pipeRun struct {
 	inbox
 	stack   PacketStack
 	readers sync.WaitGroup
 	dialer  func(to netip.AddrPort) (net.Conn, error)
-	cancel  context.CancelFunc // ends what opens connections
+	cancel  context.CancelFunc // cancels attempts to open connections
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -114,7 +116,7 @@ func (r *pipeRun) Do(c Command) error {
 	return nil
 }
 
-// dial opens a connection, and sends a file on it.
+// dial opens a connection and sends a file on it.
 func (r *pipeRun) dial(c Command) {
 	conn, err := r.dialer(netip.AddrPortFrom(c.Addr, c.Port))
 	if err != nil {
@@ -139,7 +141,7 @@ func closeWrite(conn net.Conn) error {
 	return half.CloseWrite()
 }
 
-// store reads a file to its end.
+// store reads from a connection to the end and stores the file.
 func (r *pipeRun) store(conn net.Conn) {
 	b := make([]byte, 1<<16)
 	for {
@@ -155,7 +157,7 @@ func (r *pipeRun) store(conn net.Conn) {
 	}
 }
 
-// onConn does something to the connection, for which it waits a while.
+// onConn waits for the connection and carries out a command on it.
 func (r *pipeRun) onConn(c Command) error {
 	conn := r.connection(2 * time.Second)
 	if conn == nil {
@@ -180,12 +182,12 @@ func (r *pipeRun) onConn(c Command) error {
 		r.readers.Go(func() { _ = closeWrite(conn) })
 	case CommandClose:
 		r.readers.Go(func() { _ = conn.Close() })
-	default: // not about the connection
+	default: // other commands need no connection
 	}
 	return nil
 }
 
-// connection returns the connection, or nil after d.
+// connection returns the connection, or nil if there is none after d.
 func (r *pipeRun) connection(d time.Duration) net.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +205,7 @@ func (r *pipeRun) connection(d time.Duration) net.Conn {
 	return r.conn
 }
 
-// keep closes a socket at the end of the run.
+// keep records a socket, so that Close closes it.
 func (r *pipeRun) keep(c io.Closer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +244,7 @@ func (*pipeRun) Ended() *Ending { return nil }
 // closeTime is how long a stack may take to close.
 const closeTime = 5 * time.Second
 
-// Close implements Run. It leaves the goroutines of a stack that hangs.
+// Close implements Run. If the stack hangs, its goroutines remain.
 func (r *pipeRun) Close() {
 	r.cancel()
 	r.mu.Lock()
@@ -254,7 +256,7 @@ func (r *pipeRun) Close() {
 		defer close(closed)
 		for _, s := range sockets {
 			if c, ok := s.(net.Conn); ok {
-				_ = c.SetDeadline(time.Unix(1, 0)) // ends reads and writes
+				_ = c.SetDeadline(time.Unix(1, 0)) // makes reads and writes return
 			}
 			if c, ok := s.(interface{ SetLinger(sec int) error }); ok {
 				_ = c.SetLinger(0)

@@ -37,7 +37,7 @@ func (s *stuck) Close() error {
 	return s.Conn.Close()
 }
 
-// A stack in this process cannot be killed: the examiner leaves it.
+// A stack in this process cannot be killed, so the examiner does not wait for a stack that hangs.
 func TestPipeHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 // Limits of a subject's process.
 const (
 	maxPrinted = 8 << 20 // bytes of output
-	maxTyped   = 256     // lines that wait to be read
+	maxTyped   = 256     // lines that wait for the program to read them
 )
 
-// process is a running program whose input and output are ours. It cannot block the examiner: it
+// process is a running program whose input and output we control. It cannot block the examiner: it
 // may print without end, ignore its input, or exit at any time.
 type process struct {
 	command *exec.Cmd
 	typed   chan string
-	done    chan struct{} // closed when it has exited
+	done    chan struct{} // closed when the process has exited
 	mu      sync.Mutex
 	output  strings.Builder
 	end     *Ending
@@ -42,7 +42,7 @@ func startProcess(args []string) (*process, error) {
 		return nil, err
 	}
 	screen, tty, err := pty.Open()
-	if err == nil { // otherwise a pipe, in which programs in C keep their output for long
+	if err == nil { // without a terminal, a C program would buffer its output
 		p.command.Stdout, p.command.Stderr = tty, tty
 	}
 	group(p.command)
@@ -64,33 +64,33 @@ func startProcess(args []string) (*process, error) {
 	return p, nil
 }
 
-// show takes what the process prints on its terminal.
+// show reads what the process prints on its terminal.
 func (p *process) show(screen *os.File, shown chan<- struct{}) {
 	if screen != nil {
-		_, _ = io.Copy(p, screen) // ends with an error when the last program closes the terminal
+		_, _ = io.Copy(p, screen) // returns an error when the last program closes the terminal
 		_ = screen.Close()
 	}
 	close(shown)
 }
 
-// write types the lines, until stop closes the channel.
+// write types the lines until stop closes the channel.
 func (p *process) write(stdin io.WriteCloser) {
 	for line := range p.typed {
 		if _, err := io.WriteString(stdin, line+"\n"); err != nil {
-			break // it has closed its input or exited
+			break // the process has closed its input or exited
 		}
 	}
-	for range p.typed { // nobody reads them
+	for range p.typed { // drop the remaining lines
 	}
 	_ = stdin.Close()
 }
 
-// wait waits for the exit.
+// wait waits until the process exits.
 func (p *process) wait(shown <-chan struct{}) {
 	err := p.command.Wait()
 	select {
 	case <-shown:
-	case <-time.After(time.Second): // a child has the terminal
+	case <-time.After(time.Second): // a child still has the terminal
 	}
 	p.mu.Lock()
 	if p.end == nil && !p.killed {
@@ -103,7 +103,7 @@ func (p *process) wait(shown <-chan struct{}) {
 	close(p.done)
 }
 
-// tail returns the last lines of the output that say why a program ended.
+// tail returns the last lines of the output. They say why a program ended.
 func (p *process) tail() string {
 	text := strings.TrimSpace(p.output.String())
 	if text == "" {
@@ -125,7 +125,7 @@ func (p *process) tail() string {
 	return "; it printed " + fmt.Sprintf("%q", text[:min(len(text), bytes)])
 }
 
-// Write takes output of the process.
+// Write records output of the process.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func (p *process) ended() *Ending {
 	return p.end
 }
 
-// stop kills the process and waits for its end.
+// stop kills the process and waits until it has exited.
 func (p *process) stop() {
 	p.mu.Lock()
 	p.killed = true

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// group puts a program into a process group, so that what it starts ends with it.
+// group puts a program into its own process group, so that its children are killed with it.
 func group(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.WaitDelay = time.Second // a child may hold the output open
+	c.WaitDelay = time.Second // a child may keep the output open
 }
 
 // kill ends the program's process group.

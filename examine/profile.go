@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Profile describes how to start a node of the course and what to type at it.
+// Profile describes how to start a node of the course and which commands it has.
 type Profile struct {
 	Name string `yaml:"name"`
 	// Base is the built-in profile that a file changes.
@@ -23,21 +23,23 @@ type Profile struct {
 	// Host and Router are the commands that start the node. {lnx} stands for its file.
 	Host   []string `yaml:"host"`
 	Router []string `yaml:"router"`
-	// Grammar is the grammar of its .lnx file, by the last year in which it was used: 2016, 2022,
-	// 2023, or 2024 with the times of RIP and TCP.
+	// Grammar is the grammar of the node's .lnx file, named by the last year in which it was used:
+	// 2016, 2022, 2023, or 2024 with the times of RIP and TCP.
 	Grammar int `yaml:"grammar"`
-	// FirstSocket is the number of its first socket.
+	// FirstSocket is the number of the node's first socket.
 	FirstSocket int `yaml:"first-socket"`
-	// Commands are what to type, by the name of the command. An empty one is not available.
+	// Commands are the texts to type, by the name of the command. A command with an empty text is
+	// not available.
 	Commands map[string]string `yaml:"commands"`
-	// Ready is a command whose output has the addresses of the interfaces. Its answer shows that
-	// the node has done what was typed before. Empty: the examiner waits a fixed time instead.
+	// Ready is a command whose output contains the addresses of the interfaces. The output shows
+	// that the node has carried out the commands typed before. Empty: the examiner waits for a
+	// fixed time instead.
 	Ready string `yaml:"ready"`
 	// StartTime is how long the node may take to start; zero: 15 s.
 	StartTime time.Duration `yaml:"start-time"`
 	// Without are features that the node does not have.
 	Without []string `yaml:"without"`
-	// RIPPeriod and RIPTimeout are its times of RIP, unless its file has them.
+	// RIPPeriod and RIPTimeout are the node's RIP times, unless its .lnx file sets them.
 	RIPPeriod  time.Duration `yaml:"rip-period"`
 	RIPTimeout time.Duration `yaml:"rip-timeout"`
 }
@@ -52,13 +54,13 @@ var commandNames = map[CommandKind]string{
 
 // Grammars of .lnx files.
 const (
-	grammar2016 = 2016 // host:port
-	grammar2022 = 2022 // host port
+	grammar2016 = 2016 // neighbors are host:port
+	grammar2022 = 2022 // neighbors are host port
 	grammar2023 = 2023 // directives
 	grammar2024 = 2024 // directives with times
 )
 
-// RIP's times of a node of the course. The examiner writes them into the file of a node that reads
+// RIP times of a node of the course. The examiner writes them into the .lnx file if the node reads
 // them.
 const (
 	coursePeriod  = 5 * time.Second
@@ -99,7 +101,7 @@ func Profiles() map[string]*Profile {
 // ProfileNames returns the names of the built-in profiles.
 func ProfileNames() []string { return slices.Sorted(maps.Keys(Profiles())) }
 
-// ReadProfile reads a profile in YAML. Its base, if it has one, is the built-in profile that it
+// ReadProfile reads a profile in YAML. Its base, if it names one, is the built-in profile that it
 // changes.
 func ReadProfile(file string) (*Profile, error) {
 	text, err := files.Text(file, files.MaxText)
@@ -159,7 +161,7 @@ func (p *Profile) check(file string, text []byte) error {
 	return nil
 }
 
-// placed returns an error at the first place of a word in a file.
+// placed returns an error at the first occurrence of a word in a file.
 func placed(file string, text []byte, word, msg, want string) error {
 	e := &diagnostic.Error{File: file, Text: word, Msg: msg, Want: want}
 	line := 0
@@ -174,7 +176,7 @@ func placed(file string, text []byte, word, msg, want string) error {
 	return e
 }
 
-// yamlError gives an error of the YAML reader its place.
+// yamlError adds the position to an error of the YAML reader.
 func yamlError(file string, text []byte, err error) error {
 	e := &diagnostic.Error{File: file, Msg: err.Error()}
 	if y := yaml.Error(nil); errors.As(err, &y) {
@@ -190,10 +192,10 @@ func yamlError(file string, text []byte, err error) error {
 	return e
 }
 
-// old reports whether the node has one UDP socket, and links without prefixes.
+// old reports whether the node has one UDP socket and links without prefixes.
 func (p *Profile) old() bool { return p.Grammar <= grammar2022 }
 
-// period and timeout are the times of the node's RIP.
+// period and timeout return the node's RIP times.
 func (p *Profile) period() time.Duration {
 	return p.time(p.RIPPeriod, fastPeriod, coursePeriod)
 }
@@ -236,8 +238,8 @@ func (p *Profile) has(f Feature) bool {
 	}
 }
 
-// file returns the text of the .lnx file of a node. Subject are the UDP ports of the node's links,
-// peer those of the examiner.
+// file returns the text of a node's .lnx file. subject has the UDP ports of the node's links, peer
+// those of the examiner.
 func (p *Profile) file(s *Setup, subject, peer []int) string {
 	var b strings.Builder
 	if p.old() {
@@ -275,7 +277,7 @@ func (p *Profile) file(s *Setup, subject, peer []int) string {
 }
 
 // Starts sets the commands that start a host and a router, if they are not empty; both starts hosts
-// and routers. A command without {lnx} gets its file as the course's nodes do.
+// and routers. To a command without {lnx}, the file is appended as the course's nodes expect it.
 func (p *Profile) Starts(both, host, router string) {
 	words := func(command string) []string {
 		list := strings.Fields(command)

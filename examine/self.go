@@ -9,12 +9,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Self is our own stack as the subject, in virtual time.
+// Self makes our own stack the subject, in virtual time.
 type Self struct {
-	// Change changes what is sent to the subject and what the subject sends, for tests of the
-	// examiner: it returns the packets that replace one. Nil: no changes.
+	// Change changes the packets to and from the subject, for tests of the examiner: it returns the
+	// packets that replace one. Nil: no changes.
 	Change func() func(toSubject bool, packet []byte) [][]byte
-	// Knobs are those of its TCP.
+	// Knobs configure the subject's TCP.
 	Knobs tcp.Knobs
 }
 
@@ -79,7 +79,7 @@ func (r *selfRun) Send(link int, packet []byte) error {
 	return nil
 }
 
-// Receive passes time until the stack sends something.
+// Receive advances time until the stack sends a packet.
 func (r *selfRun) Receive(until clock.Time) (Arrival, bool) {
 	for {
 		if a, ok := r.take(); ok {

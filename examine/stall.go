@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// stalls counts how often this process has not run for a while although it should have. A check
+// stalls counts how often this process did not run for a while although it should have. A check
 // that fails during a stall says nothing about the subject.
 var stalls stallCounter
 
-// stallTime is how late the examiner may be.
+// stallTime is the delay from which the examiner counts as late.
 const stallTime = 2 * leastRTT
 
-// stallCounter looks at the clock in short intervals while it has users.
+// stallCounter checks the clock at short intervals while it has users.
 type stallCounter struct {
 	mu    sync.Mutex
 	users int

@@ -46,7 +46,7 @@ var parsed = sync.OnceValue(func() map[string][]step {
 	return all
 })
 
-// preludeOf parses the prelude of a state. Its first line may be another state.
+// preludeOf parses the prelude of a state. The first line of a prelude may name another state.
 func preludeOf(name string) []step {
 	var steps []step
 	text := preludes[name]
@@ -70,10 +70,10 @@ func cutLine(text, line string) (string, bool) {
 	return text, false
 }
 
-// prelude returns the steps before those of the check.
+// prelude returns the steps that lead to the check's given state.
 func (c *Check) prelude() []step { return parsed()[c.given] }
 
-// then returns the index of the first step that is about the check's subject matter.
+// then returns the index of the first step that tests the check's requirement.
 func (c *Check) then() int {
 	return max(0, slices.IndexFunc(c.steps, func(s step) bool { return s.verb == "then" }))
 }

@@ -11,7 +11,7 @@ import (
 
 // Link is a link between the subject and the examiner.
 type Link struct {
-	Name string       // of the subject's interface
+	Name string       // name of the subject's interface
 	Addr netip.Prefix // the subject's address
 	Peer netip.Addr   // the examiner's address
 }
@@ -21,16 +21,16 @@ type Setup struct {
 	Links []Link
 	// Router makes the subject forward packets and speak RIP on all links.
 	Router bool
-	// Announce makes the examiner announce its own addresses by RIP: a subject whose links have no
-	// prefixes needs this to learn its neighbors' addresses.
+	// Announce makes the examiner announce its own addresses by RIP. A subject whose links have no
+	// prefixes learns its neighbors' addresses this way.
 	Announce bool
 }
 
-// links is how many links a router has. A host has the first of them.
+// links is the number of links of a router. A host has only the first of them.
 const links = 3
 
-// setup returns the network for a router or a host: link i is 10.20+i.0.0/24, the subject is .1 and
-// the examiner .2.
+// setup returns the network for a router or a host: link i is the network 10.20+i.0.0/24, with the
+// subject at .1 and the examiner at .2.
 func setup(router bool) Setup {
 	s := Setup{Router: router}
 	n := 1
@@ -56,24 +56,24 @@ type Feature string
 const (
 	FeatureRouter   Feature = "router"   // forwards packets
 	FeatureRIP      Feature = "rip"      // speaks the course's RIP
-	FeatureMasks    Feature = "masks"    // its RIP entries have masks
+	FeatureMasks    Feature = "masks"    // sends RIP entries with masks
 	FeatureTest     Feature = "test"     // sends and prints packets of protocol 0
 	FeatureTCP      Feature = "tcp"      // has TCP
-	FeatureUser     Feature = "user"     // carries out commands
-	FeatureShutdown Feature = "shutdown" // half-closes
+	FeatureUser     Feature = "user"     // carries out a user's commands
+	FeatureShutdown Feature = "shutdown" // can half-close connections
 	FeatureFiles    Feature = "files"    // sends and receives files
 	FeatureICMP     Feature = "icmp"     // answers echo requests
 	FeatureMSS      Feature = "mss"      // sends the MSS option
-	FeatureWScale   Feature = "wscale"   // scales windows
+	FeatureWScale   Feature = "wscale"   // uses window scaling
 	FeatureSACK     Feature = "sack"     // sends selective acknowledgments
 	FeatureStamps   Feature = "ts"       // sends timestamps
 	FeatureFragment Feature = "reassembly"
-	FeatureControl  Feature = "congestion" // does not send a large window at once
-	FeatureTimers   Feature = "timers"     // its RTO is at least 0.1 s
+	FeatureControl  Feature = "congestion" // uses congestion control: sends no large window at once
+	FeatureTimers   Feature = "timers"     // has an RTO of at least 0.1 s
 	FeatureLong     Feature = "long"       // has time for long checks; see Exam.Long
 )
 
-// features lists all features for messages.
+// features lists all features, for messages.
 var features = []string{
 	string(FeatureRouter), string(FeatureRIP), string(FeatureMasks), string(FeatureTest),
 	string(FeatureTCP), string(FeatureUser), string(FeatureShutdown), string(FeatureFiles),
@@ -88,39 +88,39 @@ type Subject interface {
 	Name() string
 	// Start starts the subject on the links of s. It may change their addresses.
 	Start(s *Setup) (Run, error)
-	// Has reports whether the subject claims a feature. Features that show in its packets, such as
-	// options of TCP, are found by an Exam itself.
+	// Has reports whether the subject claims a feature. An Exam itself finds the features that show
+	// in packets, such as TCP options.
 	Has(f Feature) bool
-	// RIPPeriod and RIPTimeout are the subject's times of RIP.
+	// RIPPeriod and RIPTimeout return the subject's RIP times.
 	RIPPeriod() time.Duration
 	RIPTimeout() time.Duration
 }
 
-// Arrival is a packet from the subject. Data is not changed later.
+// Arrival is a packet from the subject. Nothing changes Data later.
 type Arrival struct {
 	At   clock.Time
 	Link int
 	Data []byte
 }
 
-// Run is a started subject, with its clock. It is used by one goroutine.
+// Run is a started subject with its clock. Only one goroutine uses it.
 type Run interface {
 	Network
 	User
-	// Ended returns why the subject has ended or cannot continue; nil if it runs.
+	// Ended returns why the subject has ended or cannot continue; nil while it runs.
 	Ended() *Ending
 	// Close ends the subject.
 	Close()
 }
 
-// Network is the links and the clock of a started subject.
+// Network has the links and the clock of a started subject.
 type Network interface {
 	// Now returns the time of the run.
 	Now() clock.Time
 	// Send sends a packet to the subject on a link.
 	Send(link int, packet []byte) error
-	// Receive returns the next packet that the subject has sent, or false if none came before the
-	// time is until, or if the subject has ended.
+	// Receive returns the next packet from the subject. It returns false if none arrives before the
+	// time until, or if the subject has ended.
 	Receive(until clock.Time) (Arrival, bool)
 }
 
@@ -134,7 +134,7 @@ type User interface {
 	File() ([]byte, bool)
 }
 
-// CommandKind is what a user does at the subject.
+// CommandKind is the kind of a user's command.
 type CommandKind int
 
 // The commands.
@@ -161,10 +161,10 @@ type Command struct {
 	Data []byte
 }
 
-// ErrUnsupported is what Do returns for a command that the subject does not have.
+// ErrUnsupported is the error of Do for a command that the subject does not have.
 var ErrUnsupported = errors.New("the subject has no such command")
 
-// Ending is why a subject ended before the check did.
+// Ending says why a subject ended before the check did.
 type Ending struct {
 	Verdict Verdict // Crashed, Exited, Hung or Flooded
 	Detail  string
@@ -176,13 +176,13 @@ type Verdict int
 // The verdicts.
 const (
 	Pass    Verdict = iota
-	Fail            // the subject did something else than the check expects
-	Blocked         // the subject did not get as far as the check's subject matter
+	Fail            // the subject's behavior differs from what the check expects
+	Blocked         // the subject failed before the steps that test the check's requirement
 	Skipped         // the subject does not claim a feature
 	Flaky           // equal runs had different results
 	Crashed         // the subject crashed
 	Exited          // the subject exited before the examiner asked it to
-	Hung            // the subject did not start, or did not answer any more
+	Hung            // the subject did not start, or stopped answering
 	Flooded         // the subject sent or printed without end
 	Void            // the examiner itself could not run
 )

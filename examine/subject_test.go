@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/examine"
 )
 
-// actor makes this test's program a subject.
+// actor is set in the environment of this test's program to make it a subject.
 const actor = "EXAMINE_TEST_ACTOR"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// act plays a bad node of the course, which has one UDP socket.
+// act plays a bad node of the course with one UDP socket.
 func act(role, file string) {
 	switch role {
 	case "exit":
@@ -55,7 +55,7 @@ func act(role, file string) {
 	}
 	go func() {
 		for typed := bufio.NewScanner(os.Stdin); typed.Scan(); {
-			fmt.Println("10.20.0.1") // what the examiner waits for
+			fmt.Println("10.20.0.1") // output for which the examiner waits
 		}
 	}()
 	answer(role, s)
@@ -93,7 +93,7 @@ func answer(role string, s *net.UDPConn) {
 	}
 }
 
-// A subject that is bad in any way gets its own verdict, and the examination ends.
+// Each kind of bad subject gets its own verdict, and the examination ends.
 func TestBadSubjects(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

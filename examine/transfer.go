@@ -17,7 +17,7 @@ import (
 // transferTime is how long a file may take by default.
 const transferTime = 30 * time.Second
 
-// content returns the bytes of a file: they do not repeat, so that a wrong offset shows.
+// content returns the bytes of a file. They do not repeat, so that a wrong offset is detected.
 func content(n int) []byte {
 	random := rand.NewPCG(uint64(n), 1)
 	b := make([]byte, n)
@@ -31,13 +31,13 @@ func content(n int) []byte {
 type transfer struct {
 	x        *execution
 	peer     *user
-	to, from *netem.Link // towards the subject, and away from it
+	to, from *netem.Link // links to the subject, and from it
 	sender   bool        // the subject sends the file
 	file     []byte
-	equal    int // bytes that have arrived and been compared
+	equal    int // bytes that have arrived and match
 }
 
-// transfer sends a file to the subject or lets it send one.
+// transfer sends a file to the subject or makes the subject send one.
 func (x *execution) transfer(s *step) error {
 	x.sent = content(int(s.count.value(x.symbol)))
 	t := &transfer{x: x, sender: s.words[0] == "from", file: x.sent}
@@ -148,7 +148,7 @@ func (t *transfer) arrived() []byte {
 	return b
 }
 
-// done reports whether the file has arrived at the other end, and compares it.
+// done reports whether the file has arrived at the other end, and compares its bytes.
 func (t *transfer) done() (bool, error) {
 	done := t.peer.done
 	if !t.sender {
@@ -181,7 +181,7 @@ func (t *transfer) done() (bool, error) {
 	return false, nil
 }
 
-// forward moves what is due at the peer and on the links.
+// forward moves the packets that are due at the peer and on the links.
 func (t *transfer) forward() error {
 	x, now := t.x, t.x.run.Now()
 	t.from.Advance(now)

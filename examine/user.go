@@ -13,17 +13,17 @@ import (
 )
 
 // user is a stack of ours with a user who carries out commands. It is the subject of the profile
-// self, and the examiner's end of a file transfer. Its owner advances its time.
+// self, and the examiner's end of a file transfer. Its owner advances the time.
 type user struct {
 	stack   *stack.Stack
 	batch   *buffer.Batch
 	room    []int
 	links   int
-	conn    *tcp.Conn // the last one
-	pending []byte    // waits for room in the connection's send buffer
-	leaving bool      // closes the sending side after pending
-	whole   bool      // reads everything, and closes after the peer has
-	reading int       // bytes that read still wants
+	conn    *tcp.Conn // the last connection
+	pending []byte    // data that waits for room in the send buffer
+	leaving bool      // close the sending side after pending
+	whole   bool      // read everything, and close after the peer has
+	reading int       // bytes that the read command still has to read
 	shown   bytes.Buffer
 	file    []byte
 	done    bool // the file is complete
@@ -47,13 +47,13 @@ func (u *user) input(now clock.Time, link int, packet []byte) {
 	u.settle(now)
 }
 
-// advance does what is due.
+// advance does everything that is due.
 func (u *user) advance(now clock.Time) {
 	u.stack.Advance(now)
 	u.settle(now)
 }
 
-// settle lets the user work, and collects packets until no more appear.
+// settle lets the user act and collects packets until no more are sent.
 func (u *user) settle(now clock.Time) {
 	for again := true; again; {
 		u.drain(now)
@@ -78,7 +78,7 @@ func (u *user) drain(now clock.Time) {
 	}
 }
 
-// events handles what has happened, and reports whether there was anything.
+// events handles new events of the stack, and reports whether there were any.
 func (u *user) events(now clock.Time) bool {
 	some := false
 	for _, e := range u.stack.Events() {
@@ -116,7 +116,7 @@ func (u *user) work(now clock.Time) {
 	}
 	if len(u.pending) == 0 && u.leaving && established(c) {
 		u.leaving = false
-		_ = c.CloseWrite(now) // it may be closed already
+		_ = c.CloseWrite(now) // may be closed already
 	}
 	if u.reading > 0 {
 		p := make([]byte, u.reading)

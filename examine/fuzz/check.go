@@ -28,10 +28,11 @@ func (t *Table) WriteChecks(folder string) error {
 	return nil
 }
 
-// settleLine lets the time pass in a check that an event takes in a sequence.
+// settleLine gives an event in a check the time that it takes in a sequence.
 const settleLine = "wait 5 rtt"
 
-// Check returns a row as a check file, which replays the sequence and expects what the model does.
+// Check returns a row as a check file. The check replays the sequence and expects what the model
+// requires.
 func (r *Row) Check() (string, error) {
 	steps, err := trace(Engine{}, r.Events)
 	if err != nil {
@@ -67,12 +68,12 @@ func (r *Row) Check() (string, error) {
 	return b.String(), nil
 }
 
-// expected returns the lines for the answers that must come, with the engine's numbers.
+// expected returns the lines for the answers that are required, with the engine's numbers.
 func (s *Step) expected() string {
 	var b strings.Builder
 	for i, a := range s.need {
 		if slices.Contains(s.need[:i], a) {
-			continue // two rules need it
+			continue // two rules require it
 		}
 		switch {
 		case a&resets != 0 && s.Outcome.Answer&RstAck != 0:
@@ -94,7 +95,7 @@ func (s *Step) expected() string {
 	return b.String()
 }
 
-// forbidden returns patterns for what a stack must not send.
+// forbidden returns patterns for packets that a stack must not send.
 func forbidden(wrong string) []string {
 	var list []string
 	for _, f := range []struct{ name, pattern string }{

@@ -26,18 +26,19 @@ type Row struct {
 	States []tcp.State
 	Want   string
 	Wrong  string
-	// Answers are what the stacks do, in their order; empty: what the model allows.
+	// Answers are the answers of the stacks, in the stacks' order; empty: the model allows the
+	// answer.
 	Answers []string
 }
 
 // unknown is the answer of a stack that cannot carry out a sequence.
 const unknown = "?"
 
-// confirmations is how many equal runs make a difference, as in a check.
+// confirmations is the number of equal runs that confirm a difference, as in a check.
 const confirmations = 3
 
-// Compare carries out sequences on all stacks, and reports the kinds of differences. It has so many
-// workers.
+// Compare carries out sequences on all stacks with the given number of workers, and reports the
+// kinds of differences.
 func Compare(ctx context.Context, stacks []Stack, sequences [][]Event, workers int,
 ) (*Table, error) {
 	t := &Table{Sequences: len(sequences)}
@@ -103,7 +104,7 @@ func parallel(ctx context.Context, workers, n int, do func(i int) error) error {
 	return first
 }
 
-// finder finds the kinds of differences between a stack and the model. Mu guards the fields below.
+// finder finds the kinds of differences between a stack and the model. mu guards the fields below.
 type finder struct {
 	stack Stack
 	mu    sync.Mutex
@@ -124,7 +125,7 @@ func (f *finder) try(events []Event) error {
 	if d.Wrong == "" || f.knows(d.key, true) {
 		return nil
 	}
-	// A result that cannot be confirmed is shrunk with more care.
+	// An unconfirmed result is shrunk again with the full times.
 	for times := range confirmations + 1 {
 		shorter := shrink(d.Events, func(less []Event) bool {
 			x, err := f.hasty(less)
@@ -142,7 +143,7 @@ func (f *finder) try(events []Event) error {
 	return nil
 }
 
-// knows reports whether a kind of difference has been found before.
+// knows reports whether a kind of difference was found before.
 func (f *finder) knows(key coverage, learn bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,8 +158,8 @@ func (f *finder) sorted() []keyedDifference {
 	return f.list
 }
 
-// hasty carries out a sequence in less time than it needs. A difference is only a suspicion, and
-// a stack that cannot carry out the sequence shows none.
+// hasty carries out a sequence in less time than it needs. A difference is then only a suspicion. A
+// stack that cannot carry out the sequence shows no difference.
 func (f *finder) hasty(events []Event) (keyedDifference, error) {
 	d, err := once(f.stack, events, true)
 	if errors.Is(err, examine.ErrUnsupported) {
@@ -201,7 +202,7 @@ func once(s Stack, events []Event, hasty bool) (d keyedDifference, err error) {
 	return d, err
 }
 
-// newRow asks all stacks about a difference.
+// newRow runs the sequence of a difference on all stacks.
 func newRow(stacks []Stack, d *keyedDifference) Row {
 	r := Row{Events: d.Events, States: []tcp.State{d.State}, Wrong: d.Wrong}
 	for _, s := range stacks {
@@ -212,7 +213,7 @@ func newRow(stacks []Stack, d *keyedDifference) Row {
 			answer = unknown
 		case steps[len(steps)-1].Wrong == "":
 		case len(steps) < len(d.Events):
-			answer = unknown // it differs earlier
+			answer = unknown // the stack differs earlier in the sequence
 		default:
 			answer = steps[len(steps)-1].Outcome.Answer.String()
 		}
@@ -224,8 +225,9 @@ func newRow(stacks []Stack, d *keyedDifference) Row {
 	return r
 }
 
-// add adds a row, or its state to one of the same class: the last events are alike and the same
-// stacks do what the model does not allow. The shortest sequence remains.
+// add adds a row. If a row of the same class exists, add adds the state to that row instead: the
+// last events are alike, and the same stacks do what the model does not allow. The row keeps the
+// shortest sequence.
 func (t *Table) add(r Row) {
 	for i := range t.Rows {
 		o := &t.Rows[i]
@@ -243,10 +245,10 @@ func (t *Table) add(r Row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// alike reports whether two answers are both allowed by the model, both not, or both unknown.
+// alike reports whether two answers are both allowed by the model, both forbidden, or both unknown.
 func alike(a, b string) bool { return (a == "") == (b == "") && (a == unknown) == (b == unknown) }
 
-// class returns what the last events of similar rows have in common.
+// class returns the common property of the last events of similar rows.
 func (r *Row) class() coverage {
 	e := r.Events[len(r.Events)-1]
 	c := coverage{
@@ -262,7 +264,7 @@ func (r *Row) class() coverage {
 	return c
 }
 
-// Differ returns in how many rows two stacks differ. Number -1 is the model.
+// Differ returns the number of rows in which two stacks differ. Number -1 is the model.
 func (t *Table) Differ(a, b int) int {
 	answer := func(r *Row, i int) string {
 		if i < 0 {
@@ -280,7 +282,7 @@ func (t *Table) Differ(a, b int) int {
 	return n
 }
 
-// Markdown returns the tables stack × stack and of the kinds of differences.
+// Markdown returns two tables: differences by pairs of stacks, and the kinds of differences.
 func (t *Table) Markdown() string {
 	var b strings.Builder
 	names := append([]string{"RFC 9293"}, t.Stacks...)

@@ -7,16 +7,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The addresses and ports of all sequences. They are those that the examiner uses in checks.
+// The addresses and ports of all sequences. The examiner uses the same in checks.
 const (
-	servicePort = 8080  // the stack listens on it
-	clientPort  = 40001 // of the peer that connects to it
-	peerPort    = 7070  // the peer to which the stack connects
+	servicePort = 8080  // port on which the stack listens
+	clientPort  = 40001 // port of the peer that connects to the stack
+	peerPort    = 7070  // port of the peer to which the stack connects
 )
 
 // Trial is a stack that carries out one sequence.
 type Trial interface {
-	// Call does what an event says, of any kind but Send and Wait.
+	// Call carries out an event of any kind except Send and Wait.
 	Call(e *Event) error
 	// Send delivers a segment of the peer.
 	Send(s *Segment) error
@@ -79,13 +79,14 @@ func (Engine) Start() (Trial, error) {
 func (t *engine) Call(e *Event) error {
 	switch e.Kind {
 	case Listen:
-		_, _ = t.host.Listen(t.tuple.Local(), 4) // the port is free
+		_, _ = t.host.Listen(t.tuple.Local(), 4) // the port is free, so this succeeds
 	case Connect:
 		t.tuple.RemotePort = peerPort
-		t.conn, _ = t.host.Connect(t.now, t.tuple.Remote(), 0) // ports are free
+		// there are free ports, so this succeeds
+		t.conn, _ = t.host.Connect(t.now, t.tuple.Remote(), 0)
 		t.tuple.LocalPort = t.conn.Tuple().LocalPort
 	case Write:
-		_, _ = t.conn.Send(t.now, t.buffer[:e.Len]) // its result is not compared
+		_, _ = t.conn.Send(t.now, t.buffer[:e.Len]) // the comparison ignores the result
 	case Read:
 		t.reading = true
 		t.read()
@@ -98,7 +99,7 @@ func (t *engine) Call(e *Event) error {
 	return nil
 }
 
-// read carries out the user's read once there is data.
+// read carries out the user's read once data has arrived.
 func (t *engine) read() {
 	if !t.reading {
 		return
@@ -142,7 +143,7 @@ func (t *engine) Pass(e *Event, hear func(s *Segment)) error {
 	}
 }
 
-// settle takes what the host sends now, and accepts connections.
+// settle collects the segments that the host sends now, and accepts connections.
 func (t *engine) settle(hear func(s *Segment)) {
 	for again := true; again; {
 		again = false

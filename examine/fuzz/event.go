@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Kind is what an Event does.
+// Kind is the kind of an Event.
 type Kind uint8
 
 // The kinds of events.
@@ -28,30 +28,31 @@ var kindNames = [...]string{
 	"listen", "connect", "write", "read", "shutdown", "close", "wait", "send",
 }
 
-// Event is one step of a sequence. Its numbers are relative, so that it means the same for any
-// stack, and String returns it as a line of a check file.
+// Event is one step of a sequence. Its numbers are relative, so an event means the same for any
+// stack. String returns it as a line of a check file.
 type Event struct {
 	Kind  Kind
 	Flags tcp.Flags
-	// Seq is the distance from the sequence number that the peer sends next, or with Beyond from
-	// the end of the stack's window. Only segments with Seq zero advance the peer.
+	// Seq is the distance from the next sequence number of the peer, or with Beyond from the end of
+	// the stack's window. Only segments with Seq zero advance the peer.
 	Seq    int32
 	Beyond bool
-	// Ack is the distance from the sequence number that the peer expects next.
+	// Ack is the distance from the next sequence number that the peer expects.
 	Ack int32
 	Len int
 }
 
-// peerMSS is the MSS option of the peer's SYN: without any option, some stacks are more tolerant.
+// peerMSS is the MSS option of the peer's SYN. Some stacks are more tolerant if a SYN has no option
+// at all.
 const peerMSS = 1000
 
-// Settle is how long each event takes: delayed acknowledgments come in this time.
+// Settle is how long each event takes: within this time, delayed acknowledgments arrive.
 const Settle = 100 * time.Millisecond
 
-// DelayedACK is a longer time, for programs that may delay acknowledgments by 250 ms, such as lwIP.
+// DelayedACK is a longer time for programs that may delay acknowledgments by 250 ms, such as lwIP.
 const DelayedACK = 300 * time.Millisecond
 
-// longWait is how long Wait takes.
+// longWait is the time that Wait takes.
 const longWait = time.Second
 
 // String returns the event as a line of a check file.
@@ -91,7 +92,7 @@ func signed(n int32) string {
 	return fmt.Sprintf("%+d", n)
 }
 
-// letters returns flags in packetdrill's letters.
+// letters returns flags as packetdrill's letters.
 func letters(f tcp.Flags) string {
 	const names = "FSRP."
 	var b strings.Builder
@@ -115,7 +116,7 @@ func lines(events []Event) []string {
 	return list
 }
 
-// The values in generated segments. Common ones are listed more than once.
+// The values of generated segments. Common values are listed more than once.
 var (
 	flagChoices = []tcp.Flags{
 		tcp.SYN, tcp.SYN | tcp.ACK, tcp.ACK, tcp.ACK, tcp.PSH | tcp.ACK, tcp.PSH | tcp.ACK,
@@ -143,7 +144,7 @@ func randomSegment(r *rand.Rand) Event {
 	return e
 }
 
-// randomEvent returns an event that may follow others: any event except opening a connection.
+// randomEvent returns a random event that may follow others: any event except opening a connection.
 func randomEvent(r *rand.Rand) Event {
 	const callShare, waitShare = 4, 24
 	switch {
@@ -158,7 +159,7 @@ func randomEvent(r *rand.Rand) Event {
 		e.Len = 10
 	case Read:
 		e.Len = 100
-	default: // no length
+	default: // other kinds have no length
 	}
 	return e
 }

@@ -12,14 +12,14 @@ import (
 // maxEvents is the length of the longest generated sequence.
 const maxEvents = 12
 
-// Search generates sequences for a stack. It is guided by coverage: a sequence that shows a new
-// combination of state, event and answer is kept, and later ones begin like it.
+// Search generates sequences for a stack. It is guided by coverage: it keeps sequences that show a
+// new combination of state, event and answer, and mutates them into new ones.
 type Search struct {
 	Stack Stack
-	// Sequences is how many to try. Seed chooses them, together with Workers.
+	// Sequences is the number of sequences to try. Seed, together with Workers, determines them.
 	Sequences int
 	Seed      uint64
-	// Workers is how many goroutines work; zero: one.
+	// Workers is the number of goroutines; zero: one.
 	Workers int
 }
 
@@ -27,16 +27,17 @@ type Search struct {
 type Found struct {
 	Sequences int
 	Events    int
-	// Covered counts the combinations of state, event and answer that occurred, States the states.
+	// Covered counts the combinations of state, event and answer that occurred, and States the
+	// states.
 	Covered, States int
-	// Corpus are sequences that together show all of them.
+	// Corpus are sequences that together show all of these combinations.
 	Corpus [][]Event
-	// Wrong are the shortest sequences at whose end the stack does what the model does not allow,
-	// one for each kind of difference.
+	// Wrong has the shortest sequence for each kind of difference. At the end of each, the stack
+	// does something that the model does not allow.
 	Wrong []Difference
 }
 
-// Difference is a sequence at whose end a stack does what the model does not allow.
+// Difference is a sequence at whose end a stack does something that the model does not allow.
 type Difference struct {
 	Events []Event
 	Wrong  string
@@ -91,7 +92,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// coverage is a combination of state, event and answer. The event's numbers are coarse.
+// coverage is a combination of state, event and answer. It rounds the event's numbers to classes.
 type coverage struct {
 	state    tcp.State
 	kind     Kind
@@ -134,7 +135,7 @@ func sizeClass(n int32) int8 {
 	return 3
 }
 
-// keyedDifference is a difference with its kind.
+// keyedDifference is a difference and its kind.
 type keyedDifference struct {
 	Difference
 	key coverage
@@ -148,7 +149,7 @@ type worker struct {
 	seen      map[coverage]bool
 	wrong     []keyedDifference
 	known     map[coverage]bool // kinds of differences
-	news      bool              // the current sequence has shown something new
+	news      bool              // the current sequence has shown a new combination
 	last      coverage
 	sequences int
 	events    int
@@ -187,7 +188,7 @@ func (w *worker) search(ctx context.Context, sequences int) {
 	}
 }
 
-// differ shrinks a sequence of a new kind of difference.
+// differ shrinks a sequence that shows a new kind of difference.
 func (w *worker) differ(events []Event, wrong string) {
 	key := w.last.kindOf()
 	if w.known[key] {
@@ -203,13 +204,12 @@ func (w *worker) differ(events []Event, wrong string) {
 	w.wrong = append(w.wrong, keyedDifference{d, key})
 }
 
-// kindOf returns what two differences have in common if they are of one kind: the state, the rule
-// and the answer.
+// kindOf returns the kind of a difference: the state, the rule and the answer.
 func (c coverage) kindOf() coverage {
 	return coverage{state: c.state, kind: c.kind, answer: c.answer, rule: c.rule}
 }
 
-// generate returns a new sequence: a mutation of one from the corpus, or one from nothing.
+// generate returns a new sequence: a mutation of one from the corpus, or a random one.
 func (w *worker) generate(events []Event) []Event {
 	r := w.random
 	const freshShare = 8

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Our engine does what the model of RFC 9293 allows, in all states.
+// Our engine does only what the model of RFC 9293 allows, in all states.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	s := Search{Stack: Engine{}, Sequences: 20_000, Seed: 1, Workers: 1}
@@ -36,7 +36,7 @@ func TestEngine(t *testing.T) {
 		len(f.Corpus))
 }
 
-// wrong is our engine with a bug: it changes the segments that leave.
+// wrong is our engine with a bug: it changes the segments that the engine sends.
 type wrong struct{ change func(s *Segment) bool }
 
 func (wrong) Name() string { return "wrong" }
@@ -110,8 +110,8 @@ func TestBugs(t *testing.T) {
 	}
 }
 
-// The whole stack behaves as its engine. A difference between two stacks becomes a check file,
-// which the right one passes and the wrong one does not.
+// The whole stack behaves as its engine does. A difference between two stacks becomes a check file.
+// The correct stack passes the check, and the other one fails.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	f, err := (&Search{Stack: Engine{}, Sequences: 1_000, Seed: 1}).Run(t.Context())
@@ -120,7 +120,7 @@ func TestCompare(t *testing.T) {
 	bad := &examine.Self{Change: func() func(bool, []byte) [][]byte {
 		return func(toSubject bool, p []byte) [][]byte {
 			if !toSubject && p[tcpHeader+flags]&byte(tcp.FIN) != 0 {
-				return nil // it never sends a FIN
+				return nil // the stack never sends a FIN
 			}
 			return [][]byte{p}
 		}
@@ -175,7 +175,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// typist is a subject that keeps what its user types.
+// typist is a subject that records what its user types.
 type typist struct {
 	examine.Subject
 	examine.Run
@@ -190,7 +190,8 @@ func (s typist) Do(c examine.Command) error {
 	return nil
 }
 
-// The user of a program types text: a terminal would take other bytes as commands to it.
+// The user of a program types text, because a terminal would treat other bytes as control
+// characters.
 func TestTypedText(t *testing.T) {
 	t.Parallel()
 	var typed []examine.Command
@@ -201,7 +202,7 @@ func TestTypedText(t *testing.T) {
 	assert.Regexp(t, "^[!-~]{100}$", string(typed[0].Data))
 }
 
-// timekeeper is our stack, whose runs note how long they took.
+// timekeeper is our stack with runs that record their duration.
 type timekeeper struct {
 	*examine.Self
 
@@ -221,7 +222,8 @@ func (s timekeeper) Start(setup *examine.Setup) (examine.Run, error) {
 
 func (r timedRun) Close() { *r.took = time.Duration(r.Now()) }
 
-// In haste, an event ends when the stack has done what it must, but the last event takes its time.
+// In a hasty run, an event ends when the stack has done what the model requires. Only the last
+// event takes its full time.
 func TestHaste(t *testing.T) {
 	t.Parallel()
 	var took time.Duration
@@ -245,7 +247,7 @@ func TestHaste(t *testing.T) {
 	}
 }
 
-// Errors in a model say where they are.
+// Errors in a model have a position.
 func TestParseRules(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -259,7 +261,7 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
-// A search ends with its context.
+// A search ends when its context ends.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,49 +8,49 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// model is the connection as the rules see it. Sequence numbers are relative to the SYN of their
-// sender.
+// model is the connection as the rules describe it. Sequence numbers are relative to the SYN of
+// their sender.
 type model struct {
 	state     tcp.State
 	passive   bool // opened by LISTEN
-	opened    bool // there has been a connection
+	opened    bool // a connection has existed
 	listening bool
 	orphan    bool
 	irs, rcv  int64 // the peer's SYN, RCV.NXT
-	end       int64 // behind the peer's FIN, or none
+	end       int64 // end of the stream after the peer's FIN, or none
 	una       int64
-	data      int64 // what the user has written, and the SYN
+	data      int64 // the SYN and the data that the user has written
 	fin       int64 // sequence number of the stack's FIN; 0: none
 	early     [][2]int64
 	unread    int64
 	reading   bool          // a read waits for data
-	limited   time.Duration // when a limited answer was last due
-	tolerant  bool          // any ACK counts as such an answer
+	limited   time.Duration // when a rate-limited answer was last due
+	tolerant  bool          // any ACK counts as a rate-limited answer
 	now       time.Duration
-	stalled   bool // unacknowledged data is old: the congestion window may be closed
+	stalled   bool // old data is unacknowledged: the congestion window may be closed
 }
 
 // expectation is what the model allows a stack to send.
 type expectation struct {
 	before  tcp.State
 	rule    int      // line of the last rule that applied
-	need    []Answer // one of each set must come
+	need    []Answer // one answer of each set is required
 	allowed Answer
 	acked   int64 // RCV.NXT
-	sent    int64 // SND.NXT, once everything is sent
+	sent    int64 // SND.NXT after everything is sent
 }
 
-// none is no sequence number.
+// none means that there is no sequence number.
 const none = math.MinInt64
 
-// forever is so long ago that no limit applies.
+// forever is so long ago that no rate limit applies.
 const forever = -time.Hour
 
 func newModel() model { return model{limited: forever, end: none} }
 
-// permits reports whether an event may happen now. Calls may happen where the model has rules for
-// them. It excludes what leaves the stack a choice: a new connection on the same ports, whose
-// numbers are free, and a peer that contradicts itself about the end of its data.
+// permits reports whether an event may happen now. Calls may happen in the states for which the
+// model has rules. permits excludes events that leave the stack a choice: a new connection on the
+// same ports, whose numbers are free, and a peer that contradicts itself about the end of its data.
 func (m *model) permits(e *Event, p *peer) bool {
 	switch e.Kind {
 	case Send:
@@ -99,7 +99,7 @@ func (m *model) contradicts(e *Event, p *peer) bool {
 		slices.ContainsFunc(m.early, func(r [2]int64) bool { return r[1] > end })
 }
 
-// step applies the rules to an event. P is the peer before the stack answers.
+// step applies the rules to an event. p is the peer before the stack answers.
 func (m *model) step(e *Event, s *Segment, p *peer, x *expectation) {
 	m.now += Settle
 	if m.una < p.got && m.state >= tcp.StateEstablished {
@@ -132,7 +132,7 @@ func (m *model) step(e *Event, s *Segment, p *peer, x *expectation) {
 		x.sent = m.fin + 1
 	}
 	if p.got < x.sent && m.opened {
-		x.allowed |= Data | Fin // the congestion window may have held it back
+		x.allowed |= Data | Fin // the congestion window may have delayed it
 	}
 	for _, a := range x.need {
 		x.allowed |= a
@@ -171,7 +171,7 @@ func (m *model) conditions(s *Segment, p *peer) condition {
 	return c
 }
 
-// apply carries out a rule, and reports whether it is the last.
+// apply carries out a rule, and reports whether this is the last rule for the event.
 func (m *model) apply(r *rule, e *Event, s *Segment, p *peer, x *expectation) bool {
 	x.allowed |= r.optional
 	if r.limited && m.now-m.limited < 500*time.Millisecond {
@@ -182,7 +182,7 @@ func (m *model) apply(r *rule, e *Event, s *Segment, p *peer, x *expectation) bo
 	if r.limited {
 		m.limited = m.now
 		if m.state == tcp.StateSynReceived {
-			x.allowed |= Ack // or the SYN-ACK again
+			x.allowed |= Ack // or a retransmitted SYN-ACK
 			x.need = x.need[:0]
 		}
 	}
@@ -220,7 +220,7 @@ func (m *model) apply(r *rule, e *Event, s *Segment, p *peer, x *expectation) bo
 	return false
 }
 
-// wait makes what the stack has to send optional if the congestion window may be closed.
+// wait makes required answers optional if the congestion window may be closed.
 func (m *model) wait(x *expectation) {
 	if m.stalled {
 		x.need = x.need[:0]
@@ -238,7 +238,7 @@ func (m *model) move(to tcp.State) {
 		if m.listening {
 			to = tcp.StateListen
 		}
-	default: // nothing else
+	default: // no other effect changes the model
 	}
 	m.state = to
 }
@@ -296,7 +296,7 @@ func (m *model) finish() {
 	}
 }
 
-// answered takes what the stack has sent.
+// answered updates the model with what the stack has sent.
 func (m *model) answered(o *Outcome) {
 	if m.tolerant && o.Answer&Ack != 0 {
 		m.limited = m.now
@@ -306,7 +306,8 @@ func (m *model) answered(o *Outcome) {
 // tooMuch describes an acknowledgment beyond RCV.NXT.
 const tooMuch = "it must not acknowledge so much"
 
-// judge compares what the stack sent with what the model allows. It returns what is wrong, or "".
+// judge compares what the stack sent with what the model allows. It returns a description of the
+// violation, or "".
 func (x *expectation) judge(o *Outcome) string {
 	if odd := o.Answer &^ x.allowed; odd != 0 {
 		return "it must not send " + odd.String()

@@ -27,14 +27,14 @@ func (s *Segment) span() int64 {
 	return n
 }
 
-// peer is the fuzzer's end of the connection. It counts as the examiner does in a check file:
-// sequence numbers are relative to the SYN of their sender.
+// peer is the fuzzer's end of the connection. As in a check file, sequence numbers are relative to
+// the SYN of their sender.
 type peer struct {
 	iss, irs uint32
 	known    bool  // irs is known
 	answered bool  // the stack has sent a SYN-ACK
-	next     int64 // what the peer sends next
-	got      int64 // what the stack sends next
+	next     int64 // next sequence number of the peer
+	got      int64 // next sequence number of the stack
 	edge     int64 // end of the stack's window
 }
 
@@ -61,16 +61,16 @@ func (p *peer) build(e *Event) Segment {
 // Outcome is what a stack sent after an event.
 type Outcome struct {
 	Answer Answer
-	// Sent is the sequence number that it sends next, Acked its highest acknowledgment number.
+	// Sent is the stack's next sequence number, Acked its highest acknowledgment number.
 	Sent, Acked int64
 }
 
 // Answer is a set of kinds of segments.
 type Answer uint16
 
-// The kinds of segments. Retransmissions belong to none of them but Repeat.
+// The kinds of segments. A retransmission is always Repeat.
 const (
-	Ack     Answer = 1 << iota // without data, SYN and FIN
+	Ack     Answer = 1 << iota // a segment without data, SYN and FIN
 	Syn                        // the first SYN
 	SynAck                     // the first SYN-ACK
 	Data                       // new data
@@ -87,7 +87,7 @@ var answerNames = [...]string{
 	"retransmission",
 }
 
-// resets are the kinds of RST.
+// resets contains all kinds of RST.
 const resets = RstAck | RstSeq | RstConn | RstOdd
 
 // String returns the kinds in words.
@@ -104,7 +104,8 @@ func (a Answer) String() string {
 	return strings.Join(list, ", ")
 }
 
-// hear takes a segment from the stack after the event whose segment was sent, if any.
+// hear records a segment that the stack sends after an event. If the event sent a segment, sent is
+// that one.
 func (p *peer) hear(s *Segment, sent *Segment, o *Outcome) {
 	if s.Flags.Has(tcp.RST) {
 		o.Answer |= p.reset(s, sent)
@@ -142,7 +143,7 @@ func (p *peer) hear(s *Segment, sent *Segment, o *Outcome) {
 	o.Sent = p.got
 }
 
-// reset says which kind of RST a segment is.
+// reset returns the kind of a RST.
 func (p *peer) reset(s, sent *Segment) Answer {
 	switch {
 	case sent != nil && sent.Flags.Has(tcp.ACK) && s.Seq == sent.Ack:

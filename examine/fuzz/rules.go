@@ -12,7 +12,7 @@ import (
 //go:embed rfc9293.model
 var modelText string
 
-// condition is a set of facts about an event and the connection that it meets.
+// condition is a set of facts about an event and about the connection when it happens.
 type condition uint32
 
 const (
@@ -39,7 +39,7 @@ var conditionNames = []string{
 	"future", "ancient", "news", "passive", "orphan", "unread",
 }
 
-// effect is something that a rule does.
+// effect is one effect of a rule.
 type effect uint8
 
 const (
@@ -58,7 +58,7 @@ var effectNames = []string{
 	"stop", "accept", "una", "text", "end", "read", "close", "data", "fin",
 }
 
-// answers are the effects that are answers.
+// answers maps the effects that are answers.
 var answers = map[string]Answer{
 	"ack": Ack, "rst-ack": RstAck, "rst-seq": RstSeq, "rst": RstAck | RstConn, "syn": Syn,
 	"syn-ack": SynAck, "data": Data, "fin": Fin,
@@ -68,13 +68,13 @@ var answers = map[string]Answer{
 type rule struct {
 	line     int
 	kind     Kind
-	states   uint16 // a bit for each
+	states   uint16 // one bit for each state
 	want     condition
 	not      condition
 	effects  []effect
-	need     []Answer // one of each set must come
-	optional Answer   // may come
-	limited  bool     // the need is not, if the stack has answered such a segment recently
+	need     []Answer // one answer of each set is required
+	optional Answer   // these answers are allowed
+	limited  bool     // nothing is required if the stack has answered such a segment recently
 	to       tcp.State
 	moves    bool
 }
@@ -84,7 +84,7 @@ const synchronizedStates = 1<<tcp.StateEstablished | 1<<tcp.StateFinWait1 |
 	1<<tcp.StateFinWait2 | 1<<tcp.StateCloseWait | 1<<tcp.StateClosing | 1<<tcp.StateLastAck |
 	1<<tcp.StateTimeWait
 
-// rules are those of the model.
+// rules are the rules of the model.
 var rules = mustRules(modelText)
 
 func mustRules(text string) []rule {

@@ -9,50 +9,52 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Step is what happened at one event of a sequence.
+// Step is one event of a sequence and its result.
 type Step struct {
 	Event   Event
-	Before  tcp.State // by the model
-	Rule    int       // line of the model's last rule that applied
+	Before  tcp.State // state of the model before the event
+	Rule    int       // line of the last rule that applied
 	Want    string    // what the model allows
 	Outcome Outcome
-	Wrong   string // why the model does not allow the outcome; empty: it does
+	Wrong   string // why the model does not allow the outcome; empty: the outcome is allowed
 	need    []Answer
 }
 
-// exposed is a trial that shows the state of its connection.
+// exposed is a trial that reveals the state of its connection.
 type exposed interface{ state() tcp.State }
 
 // timed is a trial in real time.
 type timed interface {
 	// late reports whether the fuzzer did not get the processor in time.
 	late() bool
-	// hurry ends events early, if enough holds and the stack is silent. Nil: not early.
+	// hurry makes events end early once enough returns true and the stack is silent. Nil: events do
+	// not end early.
 	hurry(enough func() bool)
 }
 
-// errLate is the error of a trial that differs, perhaps because this machine was too slow.
+// errLate is the error of a trial that differs, possibly because this machine was too slow.
 var errLate = errors.New("the machine is too busy")
 
-// runner carries out sequences on a stack and follows them in the model.
+// runner carries out sequences on a stack and applies the model to them.
 type runner struct {
 	stack Stack
-	hasty bool // all events but the last end early when the model is content
+	hasty bool // all events but the last end early, once the model requires no more
 	peer  peer
 	model model
 	want  expectation
 	out   Outcome
 	sent  Segment
-	// visit sees each event with what the model expects and what came, if it is not nil. The
-	// sequence ends if it returns false.
+	// visit, if it is not nil, gets each event with what the model expects and what the stack sent.
+	// The sequence ends if visit returns false.
 	visit func(e *Event, x *expectation, o *Outcome, wrong string) bool
 }
 
-// iss is the peer's initial sequence number: numbers wrap soon.
+// iss is the peer's initial sequence number. It makes sequence numbers wrap soon.
 const iss = 1<<32 - 15
 
-// run carries out a sequence. It leaves out the events that may not happen and returns the others,
-// up to the first one after which the stack does what the model does not allow.
+// run carries out a sequence, without the events that may not happen. It returns the events that it
+// carried out, up to the first one after which the stack does something that the model does not
+// allow.
 func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	t, err := r.stack.Start()
 	if err != nil {
@@ -62,7 +64,7 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	shown, _ := t.(exposed)
 	wall, _ := t.(timed)
 	r.peer, r.model = peer{iss: iss}, newModel()
-	r.model.tolerant = shown == nil // other stacks count these answers in other ways
+	r.model.tolerant = shown == nil // other stacks count rate-limited answers differently
 	acked := int64(math.MinInt64)
 	var segment *Segment
 	hear := func(s *Segment) { r.peer.hear(s, segment, &r.out) }
@@ -111,8 +113,8 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	return done, "", nil
 }
 
-// enough returns the condition for hurry. The last event takes its full time: no later event hears
-// its late answers.
+// enough returns the condition for hurry. The last event takes its full time, because no later
+// event would receive its late answers.
 func (r *runner) enough(last bool) func() bool {
 	if last {
 		return nil
@@ -152,21 +154,22 @@ func traceOnce(stack Stack, events []Event) ([]Step, error) {
 	return steps, err
 }
 
-// describe returns what must come in words.
+// describe lists the required answers in words.
 func (x *expectation) describe() string {
 	all := Answer(0)
 	for _, a := range x.need {
-		all |= a & -a // one of each set
+		all |= a & -a // one answer of each set
 	}
 	return all.String()
 }
 
 // shrink returns the shortest sequence that it finds for which holds is true. It removes events and
-// makes the numbers of the others plain.
+// simplifies the numbers of the others.
 func shrink(events []Event, holds func(events []Event) bool) []Event {
 	for smaller := true; smaller; {
 		smaller = false
-		for n := 1; n <= 2 && !smaller; n++ { // two, such as a segment and its consequence
+		// n = 2 removes, for example, a segment and its consequence
+		for n := 1; n <= 2 && !smaller; n++ {
 			for i := len(events) - n; i >= 0; i = min(i, len(events)-n+1) - 1 {
 				if less := slices.Delete(slices.Clone(events), i, i+n); holds(less) {
 					events, smaller = less, true
@@ -187,7 +190,7 @@ func shrink(events []Event, holds func(events []Event) bool) []Event {
 	return events
 }
 
-// plainer returns simpler events that may do the same as e.
+// plainer returns simpler events that may have the same effect as e.
 func plainer(e Event) []Event {
 	if e.Kind != Send {
 		return nil

@@ -15,11 +15,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Subject makes a stack of a subject of the examiner, by its packets.
+// Subject makes a subject of the examiner a Stack: it drives the subject by packets.
 type Subject struct {
 	examine.Subject
 	// Settle is how long each event takes; zero: as long as with our engine. A delayed
-	// acknowledgment must come in this time.
+	// acknowledgment must arrive within this time.
 	Settle time.Duration
 }
 
@@ -27,8 +27,8 @@ type Subject struct {
 type subjectTrial struct {
 	run    examine.Run
 	settle time.Duration
-	us     netip.AddrPort // the peer
-	them   netip.AddrPort // no port: the subject has not connected yet
+	us     netip.AddrPort // the peer's address
+	them   netip.AddrPort // without a port: the subject has not connected yet
 	packet []byte
 	enough func() bool
 }
@@ -52,7 +52,7 @@ func (s Subject) Start() (Trial, error) {
 	}, nil
 }
 
-// commands are the calls as the subject's user types them.
+// commands maps calls to the commands that the subject's user types.
 var commands = map[Kind]examine.CommandKind{
 	Listen: examine.CommandListen, Connect: examine.CommandConnect, Write: examine.CommandWrite,
 	Read: examine.CommandRead, Shutdown: examine.CommandShutdown, Close: examine.CommandClose,
@@ -62,14 +62,14 @@ var commands = map[Kind]examine.CommandKind{
 func (t *subjectTrial) Call(e *Event) error {
 	c := examine.Command{
 		Kind: commands[e.Kind], Addr: t.us.Addr(), Port: servicePort, N: e.Len,
-		Data: bytes.Repeat([]byte{'x'}, e.Len), // typed
+		Data: bytes.Repeat([]byte{'x'}, e.Len), // text that can be typed
 	}
 	if e.Kind == Connect {
 		t.us = netip.AddrPortFrom(t.us.Addr(), peerPort)
 		t.them = netip.AddrPortFrom(t.them.Addr(), 0)
 		c.Port = peerPort
 	}
-	// A call may fail because the subject has no connection where the model has one.
+	// A call may fail because the subject has no connection while the model has one.
 	if err := t.run.Do(c); err != nil {
 		return fmt.Errorf("%w: %w", examine.ErrUnsupported, err)
 	}
@@ -92,7 +92,7 @@ func (t *subjectTrial) Send(s *Segment) error {
 	b := t.packet[ip.HeaderLen:]
 	h.Put(b, t.us.Port(), t.them.Port())
 	sum := checksum.Sum(b, checksum.PseudoHeader(out.Src, out.Dst, ip.ProtoTCP, size))
-	const at = 16 // of the checksum
+	const at = 16 // offset of the checksum
 	binary.BigEndian.PutUint16(b[at:], ^checksum.Fold(sum))
 	return t.run.Send(0, t.packet)
 }

@@ -7,35 +7,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// state is what a mutant remembers of a run.
+// state is what a mutant remembers about a run.
 type state struct {
-	next   uint32 // what the subject expects, by its last acknowledgment
+	next   uint32 // the number that the subject expects, from its last acknowledgment
 	sent   map[uint32]bool
 	acks   map[uint32]bool
-	window uint16 // of the last segment to the subject
+	window uint16 // window in the last segment to the subject
 	opened bool   // the subject has sent a SYN without ACK
 	losses int    // retransmissions so far
 	missed map[uint32]int
 	isn    uint32 // the subject's initial sequence number
-	acked  uint32 // by the last segment to the subject
-	// highest is the end of the latest data to the subject; probed: the last segment was old.
+	acked  uint32 // acknowledged by the last segment to the subject
+	// highest is the end of the latest data to the subject. probed is set if the last segment was
+	// old.
 	highest uint32
 	probed  bool
-	owed    bool // a segment has not been acknowledged
+	owed    bool // a segment is not acknowledged yet
 }
 
-// mutant is a wrong variant of the subject: what it receives or sends is changed as a plausible bug
-// would. A nil result drops the packet.
+// mutant is a faulty variant of the subject: it changes packets to or from the subject as a
+// plausible bug would. A nil result drops the packet.
 type mutant struct {
 	name string
-	area string // the area in which the examiner must find the bug, or the beginning of its name
+	area string // the area in which the examiner must find the bug, or a prefix of the area's name
 	to   func(s *state, p packet) packet
 	from func(s *state, p packet) packet
-	// knobs are those of the subject's TCP, for bugs that no change of packets makes.
+	// knobs configure the subject's TCP, for bugs that no change of packets can produce.
 	knobs tcp.Knobs
 }
 
-// dropTo is a mutant that does not take some packets, dropFrom one that does not send some.
+// dropTo returns a mutant that does not receive some packets, dropFrom one that does not send some.
 func dropTo(name, area string, drops func(s *state, p packet) bool) mutant {
 	return mutant{name: name, area: area, to: dropping(drops)}
 }
@@ -53,7 +54,7 @@ func dropping(drops func(s *state, p packet) bool) func(*state, packet) packet {
 	}
 }
 
-// editTo and editFrom are mutants that change some packets, whose checksums are computed again.
+// editTo and editFrom return mutants that change some packets and compute their checksums again.
 func editTo(name, area string, when func(p packet) bool, edit func(s *state, p packet)) mutant {
 	return mutant{name: name, area: area, to: editing(when, edit)}
 }
@@ -102,7 +103,7 @@ func add32(at int, n uint32) func(*state, packet) {
 	}
 }
 
-// mutants are the wrong variants.
+// mutants are the faulty variants.
 var mutants = slices.Concat(handshakes, streams, numbers, flows, timers, closings, packets, routers)
 
 var handshakes = []mutant{
@@ -246,8 +247,8 @@ var flows = []mutant{
 	dropFrom("a longer RTO after each loss", "tcp retransmission", (*state).late),
 }
 
-// late reports whether a packet is one of the first retransmissions of a segment after another has
-// been lost twice: a longer RTO would send it later.
+// late reports whether a packet is an early retransmission of a segment after another segment was
+// lost twice. With a longer RTO, the subject would send it later.
 func (s *state) late(p packet) bool {
 	const losses, early = 2, 2
 	if !plain(p) || len(p.data()) == 0 || !s.repeats(p) {

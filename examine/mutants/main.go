@@ -1,7 +1,7 @@
-// Command mutants shows what the examiner finds. It examines wrong variants of our own stack, one
-// plausible bug each, and prints which checks fail and whether their area is that of the bug. A
-// variant is our stack with its packets changed on their way, so that nothing is added to the stack
-// itself. It exits with 1 if the examiner misses more than -miss variants.
+// Command mutants measures what the examiner finds. It examines faulty variants of our own stack,
+// with one plausible bug each. It prints which checks fail, and whether their area is that of the
+// bug. A variant is our stack with its packets changed in transit, so the stack itself needs no
+// extra code. The command exits with 1 if the examiner misses more than -miss variants.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run examines the mutants, writes a table in Markdown, and returns how many were not found in
+// run examines the mutants and writes a table in Markdown. It returns how many were not found in
 // their area.
 func run(ctx context.Context, w io.Writer, only *regexp.Regexp) (missed int, err error) {
 	checks, err := examine.Checks()
@@ -111,7 +111,7 @@ func (m *mutant) change() func(toSubject bool, b []byte) [][]byte {
 	}
 }
 
-// note remembers a packet that was on its way.
+// note records a packet in transit.
 func (s *state) note(toSubject bool, b []byte) {
 	p := packet(b)
 	if len(p) < 20 || p.header() < 20 || p.header() > len(p) || !p.tcp() {

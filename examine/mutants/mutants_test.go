@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// The examiner finds the bugs, each in its area. The short variant has a few of them.
+// The examiner finds each bug in the bug's area. The short variant tests a few of them.
 func TestMutants(t *testing.T) {
 	only := "checksum over the header|silence|TTL twice|split horizon|FIN without ACK"
 	if testenv.Long() {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Flags of TCP.
+// TCP flags.
 const (
 	fin = 1 << iota
 	syn
@@ -34,7 +34,7 @@ func (p packet) tcp() bool {
 func (p packet) flags() byte         { return p.body()[13] }
 func (p packet) has(flags byte) bool { return p.tcp() && p.flags()&flags == flags }
 
-// seq returns the sequence number; 0 if the packet is no segment.
+// seq returns the sequence number; 0 if the packet is not a segment.
 func (p packet) seq() uint32 {
 	if !p.tcp() {
 		return 0
@@ -63,7 +63,7 @@ func (p packet) span() uint32 {
 	return n
 }
 
-// option returns the place of an option's body in the packet, or nil.
+// option returns the body of an option in the packet, or nil.
 func (p packet) option(kind byte) []byte {
 	for b := p.options(); len(b) > 1 && b[0] != 0; {
 		if b[0] == 1 {
@@ -81,7 +81,7 @@ func (p packet) option(kind byte) []byte {
 	return nil
 }
 
-// sealed computes both checksums again.
+// sealed returns the packet with both checksums computed again.
 func (p packet) sealed() packet {
 	p[10], p[11] = 0, 0
 	binary.BigEndian.PutUint16(p[10:], checksum.Checksum(p[:p.header()]))
@@ -100,19 +100,19 @@ func (p packet) sum(n, length int) {
 	binary.BigEndian.PutUint16(b[16:], ^checksum.Fold(checksum.Sum(b[:n], pseudo)))
 }
 
-// rip reports whether the packet is a message of RIP with a command.
+// rip reports whether the packet is a RIP message with this command.
 func (p packet) rip(command byte) bool {
 	return len(p) >= 24 && p.proto() == ip.ProtoRIP && p.body()[1] == command
 }
 
-// costs changes the costs of a response.
+// costs changes the costs in a response.
 func (p packet) costs(change func(cost uint32) uint32) {
 	for b := p.body()[4:]; len(b) >= 12; b = b[12:] {
 		binary.BigEndian.PutUint32(b, change(binary.BigEndian.Uint32(b)))
 	}
 }
 
-// forwarded reports whether the subject sends a packet that is not its own.
+// forwarded reports whether the packet is one that the subject forwards.
 func (p packet) forwarded() bool { return p.proto() == 253 || p.proto() == 99 }
 
 // onlyEntries returns a response without the entries whose cost is not wanted.

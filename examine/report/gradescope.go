@@ -16,24 +16,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Rubric says how many points the checks are worth.
+// Rubric assigns points to checks.
 type Rubric struct {
 	Parts []Part `yaml:"parts"`
 }
 
-// Part is a line of a rubric: some checks and the points for all of them together.
+// Part is an entry of a rubric: some checks, and the points for all of them together.
 type Part struct {
 	Name   string  `yaml:"name"`
 	Points float64 `yaml:"points"`
-	// Checks are names or patterns such as tcp/fin-*.
+	// Checks are names, or patterns such as tcp/fin-*.
 	Checks []string `yaml:"checks"`
-	// All gives the points only if all checks pass; otherwise each check is worth its share.
+	// All gives the points only if all checks pass. Otherwise each check that passes earns its
+	// share.
 	All bool `yaml:"all"`
 	// Hidden hides the part from students.
 	Hidden bool `yaml:"hidden"`
 }
 
-// ReadRubric reads a rubric in YAML. All patterns must match a check.
+// ReadRubric reads a rubric in YAML. Each pattern must match a check.
 func ReadRubric(file string, checks []*examine.Check) (*Rubric, error) {
 	text, err := files.Text(file, files.MaxText)
 	if err != nil {
@@ -111,7 +112,8 @@ func (p *Part) check(file string, text []byte, checks []*examine.Check) error {
 	return nil
 }
 
-// Matches reports whether a check's name matches a pattern: the whole name, or the folders before.
+// Matches reports whether a pattern matches a check: its whole name, or one of the folders in the
+// name.
 func Matches(pattern, name string) bool {
 	for {
 		if ok, _ := path.Match(pattern, name); ok {
@@ -141,8 +143,8 @@ type gradescopeTest struct {
 	Visibility string  `json:"visibility"`
 }
 
-// Gradescope writes results.json. Without a rubric, each check is worth a point. A skipped check
-// does not count in its part.
+// Gradescope writes results.json. Without a rubric, each check is worth one point. Skipped checks
+// do not count in their part.
 func Gradescope(w io.Writer, r *examine.Report, rubric *Rubric) error {
 	if rubric == nil {
 		rubric = &Rubric{}

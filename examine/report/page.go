@@ -28,8 +28,8 @@ type group struct {
 	Bad     int
 }
 
-// Page writes a static page without scripts. Command is the command line without --only. captures
-// tells it to link to the files of Captures, which must be in the page's folder.
+// Page writes a static page without scripts. Command is the command line without --only. With
+// captures, the page links to the files of Captures, which must be in the page's folder.
 func Page(w io.Writer, r *examine.Report, command []string, captures bool) error {
 	var groups []*group
 	for i := range r.Results {

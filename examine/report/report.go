@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Line returns the line of text for a result. Failed checks have further lines with the reason.
+// Line returns a result as a line of text. Further lines give the reason of a failure.
 func Line(r *examine.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-8s %-36s %-7s %s", r.Verdict, r.Check.Name, r.Check.Level, r.Check.RFC)
@@ -47,7 +47,7 @@ func skipped(r *examine.Result) string {
 	return "the subject does not claim " + string(r.Missing)
 }
 
-// reason returns where and why a check failed.
+// reason returns the position and the reason of a failure.
 func reason(r *examine.Result) string {
 	f := r.Failure
 	if f.Line == 0 {
@@ -72,8 +72,8 @@ func Summary(r *examine.Report) string {
 		strings.Join(parts, ", "))
 }
 
-// Causes returns what to look at first: the areas with failures, those with the basic ones first,
-// with the reason of the first failure.
+// Causes returns what to look at first: the areas with failures, the basic areas first, each with
+// the reason of its first failure.
 func Causes(r *examine.Report) []string {
 	seen := map[string]bool{}
 	var list []string
@@ -86,7 +86,7 @@ func Causes(r *examine.Report) []string {
 	return list
 }
 
-// bad reports whether a verdict is a fault of the subject in the check's subject matter.
+// bad reports whether a verdict means that the subject violates the check's requirement.
 func bad(v examine.Verdict) bool {
 	return v != examine.Pass && v != examine.Skipped && v != examine.Blocked && v != examine.Void
 }
@@ -216,8 +216,8 @@ func JUnit(w io.Writer, r *examine.Report) error {
 	return err
 }
 
-// Captures writes a pcapng file for each check that did not pass into a folder, with the check's
-// name. Each packet has its direction and a comment in the notation of check files.
+// Captures writes pcapng files into a folder: one for each check that did not pass, named after the
+// check. Each packet has its direction and a comment in the notation of check files.
 func Captures(folder string, r *examine.Report) error {
 	for i := range r.Results {
 		x := &r.Results[i]
@@ -232,7 +232,7 @@ func Captures(folder string, r *examine.Report) error {
 	return nil
 }
 
-// CaptureName returns the name of a check's capture.
+// CaptureName returns the file name of a check's capture.
 func CaptureName(check string) string { return strings.ReplaceAll(check, "/", "-") + ".pcapng" }
 
 func writeCapture(file string, began time.Time, x *examine.Result) error {
@@ -250,7 +250,7 @@ func writeCapture(file string, began time.Time, x *examine.Result) error {
 		if e.Raw == nil {
 			continue
 		}
-		direction := capture.Outbound // of the subject
+		direction := capture.Outbound // as the subject sees it
 		if e.Kind == examine.EventSent {
 			direction = capture.Inbound
 		}
@@ -266,7 +266,7 @@ func writeCapture(file string, began time.Time, x *examine.Result) error {
 	return files.Overwrite(file, b.Bytes(), 0o644)
 }
 
-// Rerun returns the command that runs only one check again.
+// Rerun returns the command that runs this check alone.
 func Rerun(command []string, check string) string {
 	var words []string
 	for _, w := range append(append([]string(nil), command...), "--only", check) {
