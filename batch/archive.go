@@ -24,14 +24,14 @@ import (
 
 // Results travel as lines of base64 because the log of a pod is text, and in pieces because the
 // cluster rotates logs at 10 MiB. The last line of a piece has its number, the number of pieces and
-// the SHA-256 of the whole archive. A piece without that line was cut off.
+// the SHA-256 of the whole archive. A piece without that line is incomplete.
 const (
 	pieceSize   = 6 << 20
 	archiveLine = 6 << 10 // below the 16 KiB at which container runtimes split a line
 	archiveEnd  = "tidepool-results"
 )
 
-// pieces is an io.Writer for a whole archive that prints only one of its pieces.
+// pieces is an io.Writer for a whole archive. It prints only one piece of the archive.
 type pieces struct {
 	out   *bufio.Writer
 	piece int64
@@ -84,7 +84,7 @@ func Pack(w io.Writer, dir string, piece int) error {
 		}
 		text, err := files.Text(path, files.MaxData)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // merged in the meantime
+			return nil // the file was merged in the meantime
 		}
 		if err == nil {
 			err = t.WriteHeader(&tar.Header{
@@ -105,14 +105,14 @@ func Pack(w io.Writer, dir string, piece int) error {
 	return errors.Join(err, p.err, p.out.Flush())
 }
 
-// errCut means that a piece was cut off or belongs to another state of the results.
+// errCut means that a piece is incomplete or belongs to another state of the results.
 var errCut = errors.New("the transfer of the results was cut off or they changed meanwhile: " +
 	"repeat the command")
 
 type archive struct {
 	text []byte
-	next int // piece
-	of   int // pieces; 0: not known yet
+	next int // number of the next piece
+	of   int // number of pieces; 0: not known yet
 	sum  string
 }
 
@@ -137,7 +137,7 @@ func (a *archive) add(log string) error {
 }
 
 // unpack writes the files of a whole archive into a folder of results. The files that describe the
-// experiment stay if they exist; runs that were merged elsewhere become a part.
+// experiment stay if they exist; runs that were merged elsewhere become one part.
 func (a *archive) unpack(dir string) error {
 	z, err := gzip.NewReader(bytes.NewReader(a.text))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// folderOf writes files into a folder of results.
+// folderOf writes files into a new folder of results.
 func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ const (
 )
 
 func TestArchiveCarriesResults(t *testing.T) {
-	noise := make([]byte, 2*pieceSize) // it cannot be compressed
+	noise := make([]byte, 2*pieceSize) // noise, because it cannot be compressed
 	_, _ = rand.Read(noise)
 	from := folderOf(t, map[string]string{
 		"run.json": ours, "cells/part-0-of-2.csv": "a", "flows/0-0.csv": string(noise),
@@ -81,7 +81,7 @@ func TestArchiveCarriesResults(t *testing.T) {
 		"folder must have the name of that of the submit")
 }
 
-// A transfer that ends early, at any byte, is not taken as results.
+// A transfer that ends early, at any byte, is rejected.
 func TestArchiveNoticesACut(t *testing.T) {
 	log := packed(t, folderOf(t, map[string]string{"run.json": ours, "cells/a.csv": "b"}), 0)
 	for length := range len(log) - 1 {
@@ -89,13 +89,13 @@ func TestArchiveNoticesACut(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		strings.Replace(log, "H4s", "H4t", 1), "a complaint\n" + log,
-		packed(t, t.TempDir(), 1), // of one piece
+		packed(t, t.TempDir(), 1), // an archive of one piece
 	} {
 		require.ErrorIs(t, new(archive).add(wrong), errCut)
 	}
 }
 
-// Results that change between two pieces are read again.
+// If results change between two pieces, they are read again.
 func TestArchiveNoticesAChange(t *testing.T) {
 	noise := make([]byte, pieceSize)
 	_, _ = rand.Read(noise)

@@ -16,18 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is an engine whose parts take two questions to end. It loses the parts in lost, once each.
+// fake is an engine whose parts end after two calls of Tasks. Each part in lost fails as often as
+// lost says.
 type fake struct {
-	lost    map[int]int // how often a part fails
+	lost    map[int]int // how often each part fails
 	done    map[int]bool
 	queued  []int
 	asked   int
 	reason  string
-	waits   int    // for how many more questions all parts wait
-	silent  int    // how many questions are not answered
-	refuse  int    // how many submissions are not answered
-	late    int    // for how many questions results stay invisible
-	log     string // what a part that fails writes; empty: it has no log
+	waits   int    // number of calls of Tasks for which all parts wait
+	silent  int    // number of calls of Tasks that fail
+	refuse  int    // number of submissions that fail
+	late    int    // number of calls of Tasks for which results remain invisible
+	log     string // what a failing part writes to its log; empty: no log
 	submits [][]int
 	limits  []time.Duration
 }
@@ -82,7 +83,7 @@ func (f *fake) missing(parts int) (list []int) {
 	return list
 }
 
-// run returns a run of four parts on the engine, which appends its lines to the list.
+// run returns a run of four parts on the engine. It appends the run's messages to the list.
 func (f *fake) run(t *testing.T, lines *[]string) *Run {
 	t.Helper()
 	j := &Job{Name: "x", Dir: t.TempDir(), Parts: 4, Time: time.Minute, Memory: 64 << 20}
@@ -107,7 +108,7 @@ func TestRunQueuesFailedPartsAgain(t *testing.T) {
 		var lines []string
 		f := &fake{lost: map[int]int{1: 1, 3: 2}, log: "no space left on device"}
 		r := f.run(t, &lines)
-		// The log of an earlier task counts for nothing, whatever its time is.
+		// The log of an earlier task is ignored, even if it is newer.
 		old := filepath.Join(r.logs(), "6-1.txt")
 		require.NoError(t, os.WriteFile(old, []byte("an old error\n"), 0o600))
 		require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(1e6*time.Hour)))
@@ -142,7 +143,7 @@ func TestRunGivesUp(t *testing.T) {
 			fake{lost: map[int]int{2: 9}}, "parts 2 failed 3 times; they left no message: the batch" +
 				" system may have ended them, or a machine does not share DIR", 3,
 		},
-		// The first part has run here, to be measured.
+		// The first part has run here, to measure it.
 		"nothing is shared": {
 			fake{lost: map[int]int{1: 9, 2: 9, 3: 9}, done: map[int]bool{0: true}},
 			"no part of job 7 left a result or a message in DIR: do all machines share this folder?" +
@@ -163,7 +164,7 @@ func TestRunGivesUp(t *testing.T) {
 	}
 }
 
-// Results that a shared folder shows a minute late are waited for, and no part runs twice.
+// A shared folder shows results a minute late. The run waits for them, and no part runs twice.
 func TestRunWaitsForASlowFolder(t *testing.T) {
 	for _, log := range []string{"", "used"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestRunWaitsForASlowFolder(t *testing.T) {
 	}
 }
 
-// A job that cannot be recorded is not queued: the folder may be full.
+// A job that cannot be recorded, for example because the folder is full, is not queued.
 func TestRunRecordsAJobBeforeItIsQueued(t *testing.T) {
 	var lines []string
 	f := &fake{}
@@ -191,7 +192,7 @@ func TestRunRecordsAJobBeforeItIsQueued(t *testing.T) {
 	assert.Empty(t, f.submits)
 }
 
-// An engine that does not answer is asked again: its parts are not queued twice.
+// The run asks an engine that does not answer again, and queues no part twice.
 func TestRunOutlivesASilentEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -208,7 +209,7 @@ func TestRunOutlivesASilentEngine(t *testing.T) {
 	})
 }
 
-// An engine that does not answer as failed parts are to be queued again is asked later.
+// If the engine does not answer when failed parts are to be queued again, the run tries later.
 func TestRunQueuesAgainAfterSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -223,7 +224,7 @@ func TestRunQueuesAgainAfterSilence(t *testing.T) {
 	})
 }
 
-// The user reads once why no part runs.
+// The run reports once why no part runs.
 func TestRunTellsWhyPartsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -237,7 +238,7 @@ func TestRunTellsWhyPartsWait(t *testing.T) {
 	})
 }
 
-// A later process waits for what an earlier one queued.
+// A later process waits for the job that an earlier process queued.
 func TestStartFindsAQueuedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -376,7 +377,7 @@ func TestSlurmLimits(t *testing.T) {
 	require.ErrorContains(t, err, `MaxArraySize is "0"`)
 }
 
-// A part that cannot start or that a signal ends says so in its log.
+// If a part cannot start or a signal ends it, its log says so.
 func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	j := &Job{Dir: t.TempDir(), Parts: 1, AtOnce: 1, Task: "local", Args: []string{"-c", "kill -9 $$"}}
 	require.NoError(t, os.MkdirAll(j.logs(), 0o777))
@@ -397,7 +398,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "signal: killed", line)
 
-	// A part that the command stops has not failed.
+	// A part that the command stops does not count as failed.
 	up := filepath.Join(j.Dir, "up")
 	j.Args = []string{"-c", "echo up >'" + up + "'; exec sleep 600"}
 	ctx, stop := context.WithCancel(t.Context())
@@ -415,7 +416,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	assert.Equal(t, []int{1, 1, 1}, []int{stopped, failed, logs})
 }
 
-// What Kubernetes would refuse is refused before anything is written.
+// A configuration that Kubernetes would reject is an error before anything is written.
 func TestPodCheck(t *testing.T) {
 	for text, want := range map[string]Pod{
 		"": {}, "--image": {Image: "a b"}, "--image ": {Image: "Tidepool"}, "--image  ": {Image: "a:b:c"},
@@ -436,7 +437,7 @@ func TestPodCheck(t *testing.T) {
 	}
 }
 
-// The program is replaced only if it is another: machines may be running it.
+// Install replaces the program only if it differs, because machines may be running it.
 func TestInstallKeepsTheSameProgram(t *testing.T) {
 	j := &Job{Dir: t.TempDir()}
 	require.NoError(t, j.Install())
@@ -447,7 +448,8 @@ func TestInstallKeepsTheSameProgram(t *testing.T) {
 	after, err := os.Stat(j.Program())
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after))
-	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec // a program
+	// executable, because it is a program
+	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec
 	require.NoError(t, j.Install())
 	after, err = os.Stat(j.Program())
 	require.NoError(t, err)

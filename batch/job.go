@@ -1,8 +1,10 @@
-// Package batch runs the parts of a sweep on the batch systems that exist: Slurm, and processes of
-// this machine. It queues one task for each part, waits, and queues again what failed.
+// Package batch runs the parts of a sweep on existing batch systems: Slurm, Kubernetes, and
+// processes of this machine. It queues one task for each part, waits, and queues failed parts
+// again.
 //
-// A task is a process that runs one part and writes the part's results into the directory that all
-// machines share (lab.RunPart). This package knows results only as parts that are missing.
+// A task is a process that runs one part. It writes the part's results into the directory that all
+// machines share (lab.RunPart). This package does not read results; it only knows which parts lack
+// them.
 package batch
 
 import (
@@ -24,8 +26,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Job is a sweep as a batch system runs it. It is written to the folder of results, so that a later
-// process can find what was queued.
+// Job is a sweep as a batch system runs it. The job is stored in the folder of results, so that a
+// later process can find what was queued.
 type Job struct {
 	Name string `json:"name"`
 	// Dir is the absolute path of the folder of results, which all machines share.
@@ -35,16 +37,16 @@ type Job struct {
 	Parts int      `json:"parts"`
 	// AtOnce limits how many parts run at the same time; 0: as many as the batch system allows.
 	AtOnce int `json:"at_once,omitempty"`
-	// Time and Memory are the limits of a part, several times the measured need.
+	// Time and Memory are the limits of a part. They are several times the measured need.
 	Time   time.Duration `json:"time"`
 	Memory int64         `json:"memory_bytes"`
 	// Extra holds arguments for the batch system's own command.
 	Extra []string `json:"extra,omitempty"`
 	// Pod is for Kubernetes.
 	Pod Pod `json:"pod,omitzero"`
-	// Files is the experiment, by path, for engines whose machines do not share Dir.
+	// Files has the experiment's files by path, for engines whose machines do not share Dir.
 	Files map[string][]byte `json:"-"`
-	// Engine is the engine that queued the parts last, and Task its name for them.
+	// Engine is the engine that last queued the parts, and Task its name for them.
 	Engine string `json:"engine"`
 	Task   string `json:"task,omitempty"`
 	// Tries counts how often parts were queued.
@@ -103,13 +105,13 @@ type Engine interface {
 	// Tasks returns the unfinished parts of a Submit. The error is ErrSilent if the engine does not
 	// answer.
 	Tasks(ctx context.Context, j *Job) (Tasks, error)
-	// Gather copies the results, and the messages of failed parts, to Dir after the job's end. It
+	// After the job's end, Gather copies the results, and the messages of failed parts, to Dir. It
 	// returns true when Dir has everything. It does nothing and returns false if the machines share
 	// Dir. After an error other than ErrSilent, queueing the parts again does not help.
 	Gather(ctx context.Context, j *Job) (bool, error)
 }
 
-// ErrSilent means that the engine does not answer now, but may do so later.
+// ErrSilent means that the engine does not answer now but may answer later.
 var ErrSilent = errors.New("no answer")
 
 // The files in a folder of results.
@@ -120,7 +122,7 @@ const (
 	program = "node"
 	lock    = ".lock"
 
-	stopped = "stopped" // the last line of a part that was stopped by its context
+	stopped = "stopped" // last line of a part that its context stopped
 )
 
 // LockFile is a file in a folder of results. The process that queues the parts holds its lock.
@@ -131,7 +133,7 @@ func (j *Job) Program() string { return filepath.Join(j.Dir, folder, program) }
 
 func (j *Job) logs() string { return filepath.Join(j.Dir, folder, logs) }
 
-// command returns the command line of one part for a POSIX shell. The part is text for the shell.
+// command returns the command line of one part for a POSIX shell. part may be any shell text.
 func (j *Job) command(part string) string {
 	words := []string{diagnostic.ShellWord(j.Program())}
 	for _, a := range j.Args {
@@ -156,7 +158,7 @@ func (j *Job) Install() error {
 	if err != nil {
 		return err
 	}
-	// Replacing a running program on NFS would crash it on other machines.
+	// Overwriting a running program on NFS would crash it on other machines.
 	if old, err := files.Text(j.Program(), maxProgram); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
@@ -165,7 +167,8 @@ func (j *Job) Install() error {
 
 const maxProgram = 1 << 30
 
-// Read reads the job of a folder of results. The error is os.ErrNotExist if it has none.
+// Read reads the job from a folder of results. The error is os.ErrNotExist if the folder has no
+// job.
 func Read(dir string) (*Job, error) {
 	path := filepath.Join(dir, folder, jobFile)
 	text, err := files.Text(path, files.MaxData)
@@ -191,7 +194,7 @@ func (j *Job) write() error {
 	return result.WriteFile(filepath.Join(j.Dir, folder, jobFile), append(text, '\n'))
 }
 
-// log is the path of the file with a part's output.
+// log returns the path of the file with a part's output.
 func (j *Job) log(part int) string {
 	return filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", j.Task, part))
 }
@@ -208,8 +211,8 @@ func (j *Job) said(part int) (line string, done bool, err error) {
 	return line, strings.HasSuffix(line, ".csv"), nil
 }
 
-// Heard reads the last task's logs of parts without results: their messages, how many were stopped
-// by Submit's context, how many did not finish, and how many have a log at all.
+// Heard reads the last task's logs of parts without results. It returns their messages, how many
+// Submit's context stopped, how many did not finish, and how many have a log at all.
 func (j *Job) Heard(parts []int) (messages []string, ended, failed, logs int) {
 	for _, p := range parts {
 		line, done, err := j.said(p)

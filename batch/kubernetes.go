@@ -18,11 +18,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Kubernetes queues an Indexed Job by kubectl(1), with the user's configuration. The pods share a
+// Kubernetes queues an Indexed Job with kubectl(1), with the user's configuration. The pods share a
 // volume. Results are read from the log of a pod, because the image contains no other program.
 type Kubernetes struct{}
 
-// kubectl is the tool. Its hints match errors of the API and reasons why pods wait.
+// kubectl is the command. Its hints match errors of the API and reasons for which pods wait.
 var kubectl = &system{
 	absent: "install it (Debian: kubernetes-client), or --on local",
 	silent: []string{
@@ -74,7 +74,7 @@ func notFound(err error) bool {
 // Name is the value of --on.
 func (*Kubernetes) Name() string { return "kubernetes" }
 
-// InPod returns where a pod has the experiment, and where a local folder's results are in the pod.
+// InPod returns the paths in the pod of the experiment and of a local folder's results.
 func InPod(dir string) (experiment, results string) {
 	return interchange.ExperimentFolder, path.Join(interchange.ResultsFolder, filepath.Base(dir))
 }
@@ -85,7 +85,7 @@ const mostPods = 10_000
 // Limit returns mostPods.
 func (*Kubernetes) Limit(context.Context) (int, error) { return mostPods, nil }
 
-// Ready returns an error if a job cannot be queued because the cluster does not answer or lacks the
+// Ready returns an error if a job cannot be queued: the cluster does not answer or lacks the
 // volume.
 func (*Kubernetes) Ready(ctx context.Context, j *Job) error {
 	_, err := j.claimed(ctx)
@@ -109,13 +109,13 @@ func (j *Job) claimed(ctx context.Context) (bool, error) {
 	if err != nil || claim.Status.Phase == "Bound" {
 		return true, err
 	}
-	// A class may bind its claims when the first pod needs them.
+	// Some storage classes bind a claim only when the first pod needs it.
 	var class struct{ VolumeBindingMode string }
 	err = j.object(ctx, &class, "storageclass", claim.Spec.StorageClassName, "-o", "json")
 	if errors.Is(err, ErrSilent) {
 		return true, err
 	}
-	// The user may not read classes: the pods report the problem.
+	// If the user may not read classes, the pods will report the problem.
 	unknown := err != nil && !notFound(err)
 	if claim.Status.Phase == "Pending" &&
 		(unknown || class.VolumeBindingMode == "WaitForFirstConsumer") {
@@ -195,7 +195,7 @@ func (j *Job) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// Tasks asks for the status of the Job and, if no pod runs, why.
+// Tasks asks for the status of the Job. If no pod runs, it also asks for the reason.
 func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	var job struct {
 		Metadata struct{ Namespace string }
@@ -208,7 +208,7 @@ func (*Kubernetes) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	}
 	err := j.object(ctx, &job, "job", j.Task, "-o", "json")
 	if notFound(err) {
-		return Tasks{}, nil // the job was deleted
+		return Tasks{}, nil // the Job was deleted
 	}
 	if err != nil {
 		return Tasks{}, err
@@ -249,7 +249,7 @@ func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for range 3 { // the results may change while they are being read
+	for range 3 { // try again if the results change while they are being read
 		var a archive
 		for err = nil; err == nil && !a.whole(); {
 			err = j.piece(ctx, &a)
@@ -264,8 +264,8 @@ func (*Kubernetes) Gather(ctx context.Context, j *Job) (bool, error) {
 	return false, err
 }
 
-// complaints saves the messages of failed pods as their parts' logs. It returns an error if a part
-// would fail again.
+// complaints saves the messages of failed pods as their parts' logs. It returns an error if the
+// parts would fail again.
 func (j *Job) complaints(ctx context.Context) error {
 	if j.Task == "" {
 		return nil
@@ -301,7 +301,7 @@ func (j *Job) complaints(ctx context.Context) error {
 	return nil
 }
 
-// piece reads the next piece of the results with a separate pod.
+// piece reads the next piece of the results from a separate pod.
 func (j *Job) piece(ctx context.Context, a *archive) error {
 	_, dir := InPod(j.Dir)
 	s := &interchange.Sweep{
@@ -322,7 +322,7 @@ func (j *Job) piece(ctx context.Context, a *archive) error {
 		if log, err = j.kubectl(ctx, "", "logs", s.Name); err == nil {
 			err = a.add(log)
 		}
-		if errors.Is(err, errCut) { // the log is still available
+		if errors.Is(err, errCut) { // the log can be read again
 			if log, err = j.kubectl(ctx, "", "logs", s.Name); err == nil {
 				err = a.add(log)
 			}
@@ -375,7 +375,7 @@ func (j *Job) pods(ctx context.Context, namespace, phase string, most int) ([]po
 	return list.Items, err
 }
 
-// query is the API path of a list. kubectl get cannot limit a list.
+// query returns the API path of a list. kubectl get cannot limit a list.
 func query(namespace, kind string, most int, selectors map[string]string) string {
 	v := url.Values{"limit": {strconv.Itoa(most)}}
 	for key, selector := range selectors {
@@ -384,7 +384,7 @@ func query(namespace, kind string, most int, selectors map[string]string) string
 	return "/api/v1/namespaces/" + namespace + "/" + kind + "?" + v.Encode()
 }
 
-// why returns why no pod of a Job runs. fatal means that waiting does not help.
+// why returns why no pod of a Job runs. If fatal is set, waiting does not help.
 func (j *Job) why(ctx context.Context, namespace, task string) (string, bool, error) {
 	pods, err := j.pods(ctx, namespace, "Pending", 1)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// podOf reads a pod as kubectl prints it.
+// podOf parses a pod as kubectl prints it.
 func podOf(t *testing.T, status string) *pod {
 	t.Helper()
 	p := new(pod)

@@ -17,7 +17,7 @@ import (
 
 // Local runs parts as processes of this machine.
 type Local struct {
-	// Workers is the number of parallel processes, unless the job sets it.
+	// Workers is the number of parallel processes, unless the job sets one.
 	Workers          int
 	waiting, running atomic.Int32
 	workers          sync.WaitGroup
@@ -48,13 +48,13 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 		todo <- p
 	}
 	close(todo)
-	l.waiting.Add(int32(len(parts))) //nolint:gosec // the number of runs is
+	l.waiting.Add(int32(len(parts))) //nolint:gosec // the number of runs fits
 	for range cmp.Or(j.AtOnce, l.Workers) {
 		l.workers.Go(func() {
 			for p := range todo {
 				l.running.Add(1)
 				l.waiting.Add(-1)
-				// Its log has the reason, and its results are missing.
+				// The part's log has the reason, and its results are missing.
 				_ = l.runPart(ctx, j, p)
 				l.running.Add(-1)
 			}
@@ -63,7 +63,7 @@ func (l *Local) Submit(ctx context.Context, j *Job, parts []int) (string, error)
 	return l.Name(), nil
 }
 
-// Wait returns when the processes have ended and their logs are complete.
+// Wait returns when all processes have ended and their logs are complete.
 func (l *Local) Wait() { l.workers.Wait() }
 
 func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
@@ -79,18 +79,19 @@ func (l *Local) runPart(ctx context.Context, j *Job, part int) error {
 		return err
 	}
 	args := append(slices.Clone(j.Args), fmt.Sprintf("--index=%d", part))
-	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
+	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // runs our own program
 	c.Stdout, c.Stderr = log, log
 	err = c.Run()
 	if ctx.Err() != nil {
 		_, _ = fmt.Fprintln(log, stopped)
-	} else if err != nil && c.ProcessState.ExitCode() < 0 { // not started, or killed by a signal
+		// the process was not started, or a signal killed it
+	} else if err != nil && c.ProcessState.ExitCode() < 0 {
 		_, _ = fmt.Fprintln(log, err)
 	}
 	return errors.Join(err, log.Close())
 }
 
-// Tasks returns the unfinished parts that this process was given.
+// Tasks returns the number of unfinished parts.
 func (l *Local) Tasks(context.Context, *Job) (Tasks, error) {
 	return Tasks{Waiting: int(l.waiting.Load()), Running: int(l.running.Load())}, nil
 }

@@ -13,10 +13,11 @@ import (
 // Need is the measured time and memory of one run.
 type Need struct {
 	Time   time.Duration
-	Memory int64 // bytes; 0: unknown on this system
+	Memory int64 // in bytes; 0: unknown on this system
 }
 
-// Measure runs the program in dir with these arguments, as a task does, and measures it.
+// Measure runs the program in dir with these arguments, as a task does. It returns the time and
+// memory used.
 func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
 	var said bytes.Buffer
@@ -39,8 +40,9 @@ const (
 	shortPart = time.Minute
 )
 
-// Divide chooses the number of parts, at most limit (0: any number), and their limits: four times
-// the measured time and twice the memory, for cells that need more than the first.
+// Divide chooses the number of parts, at most limit (0: any number). It also chooses their limits,
+// four times the measured time and twice the memory, because other cells may need more than the
+// measured one.
 func (j *Job) Divide(runs, limit int, n Need) {
 	if j.Parts == 0 {
 		j.Parts = runs

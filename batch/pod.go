@@ -9,7 +9,7 @@ import (
 
 type condition struct{ Type, Status, Reason, Message string }
 
-// pod is the part of the API's pod object that matters here.
+// pod has the fields of the API's pod object that this package uses.
 type pod struct {
 	Metadata struct {
 		Name        string
@@ -36,7 +36,7 @@ type pod struct {
 	}
 }
 
-// part returns the part that a pod of a Job runs.
+// part returns the number of the part that a pod of a Job runs.
 func (p *pod) part() (int, error) {
 	for _, c := range p.Spec.Containers {
 		for _, a := range c.Args {
@@ -49,14 +49,16 @@ func (p *pod) part() (int, error) {
 	return 0, fmt.Errorf("pod %s: has no tidepool container", p.Metadata.Name)
 }
 
-// interrupted reports whether the cluster removed the pod: a machine was reclaimed or drained.
+// interrupted reports whether the cluster removed the pod because a machine was reclaimed or
+// drained.
 func (p *pod) interrupted() bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c condition) bool {
 		return c.Type == "DisruptionTarget" && c.Status == "True"
 	})
 }
 
-// said returns the last line of a failed pod, or else the cluster's reason, and its exit status.
+// said returns a failed pod's exit status and its last line, or the cluster's reason if there is no
+// line.
 func (p *pod) said() (string, int) {
 	why, status := strings.TrimSpace(p.Status.Reason+" "+p.Status.Message), 0
 	for _, c := range p.Status.ContainerStatuses {
@@ -75,7 +77,7 @@ func (p *pod) said() (string, int) {
 	return why, status
 }
 
-// why returns why a pod has not started; empty if unknown. fatal means that waiting does not help.
+// why returns why a pod has not started; empty if unknown. If fatal is set, waiting does not help.
 func (p *pod) why() (string, bool) {
 	for i, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting

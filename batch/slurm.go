@@ -21,7 +21,7 @@ import (
 
 // Slurm queues an array job by sbatch(1).
 type Slurm struct {
-	config map[string]string // the cluster's settings from scontrol(1); nil until read
+	config map[string]string // the cluster's settings from scontrol(1); nil: not read yet
 }
 
 // Name is the value of --on.
@@ -57,7 +57,7 @@ func (s *Slurm) Limit(ctx context.Context) (int, error) {
 	if jobs, err := strconv.Atoi(s.config["MaxJobCount"]); err == nil && jobs > 1 {
 		n = min(n, jobs)
 	}
-	return n - 1, nil // MaxArraySize bounds the largest index
+	return n - 1, nil // MaxArraySize is one more than the largest index
 }
 
 // Script returns the batch script.
@@ -80,7 +80,7 @@ func (s *Slurm) Script(j *Job, parts []int) (string, error) {
 		option("mem", fmt.Sprintf("%dM", j.Memory>>20))
 	}
 	option("cpus-per-task", "1")
-	option("output", filepath.Join(j.logs(), "%A-%a.txt")) // the same name as in Job.log
+	option("output", filepath.Join(j.logs(), "%A-%a.txt")) // the same path as Job.log
 	option("open-mode", "append")
 	b.WriteString("#SBATCH --requeue\n")
 	fmt.Fprintf(&b, "exec %s\n", j.command(`"$SLURM_ARRAY_TASK_ID"`))
@@ -120,13 +120,13 @@ var over = map[string]bool{
 	"OUT_OF_MEMORY": true, "REVOKED": true, "TIMEOUT": true,
 }
 
-// Tasks asks squeue(1).
+// Tasks asks squeue(1) for the unfinished parts.
 func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	var t Tasks
 	out, err := slurm.run(ctx, "", "squeue", "--noheader", "--array", "--jobs="+j.Task,
 		"--format=%T|%r")
 	if e, ok := errors.AsType[*refused](err); ok && strings.Contains(e.said, "Invalid job id") {
-		return t, nil // Slurm has forgotten the job: it ended a while ago
+		return t, nil // Slurm forgets a job some time after it has ended
 	}
 	if err != nil {
 		return t, err
@@ -154,13 +154,13 @@ type system struct {
 	// retry is the advice in that case.
 	silent []string
 	retry  string
-	// hints is the advice for errors. Only the first match is used.
+	// hints has advice for other errors. Only the first match is used.
 	hints []hint
-	// patience is the timeout of one command, because commands block if the system is down.
+	// patience is the timeout of one command: commands block while the system is down.
 	patience time.Duration
 }
 
-// hint is the advice for errors that contain a text.
+// hint is the advice for errors that contain part.
 type hint struct{ part, todo string }
 
 var slurm = &system{
@@ -214,7 +214,8 @@ func (s *system) advised(said string) string {
 func (s *system) run(ctx context.Context, stdin, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
+	// runs a command of the batch system
+	c := exec.CommandContext(ctx, name, args...) //nolint:gosec
 	c.Stdin = strings.NewReader(stdin)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
@@ -234,7 +235,7 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	return "", &refused{s, name, text}
 }
 
-// logLine matches what kubectl's libraries log, and what Slurm's internal functions log.
+// logLine matches the log lines of kubectl's libraries and of Slurm's internal functions.
 var logLine = regexp.MustCompile(`^([EWIF]\d{4} |_?[a-z]+(_[a-z]+)+: )`)
 
 func message(command, said string) string {

@@ -18,28 +18,28 @@ type Run struct {
 	Done    func() (int, error)
 	// Retries limits how often failed parts are queued again.
 	Retries int
-	// Tell is called with a line after each change, Progress after each poll of the engine. Silent
-	// is how long the engine has not answered.
+	// Run calls Tell with a line after each change, and Progress after each poll of the engine.
+	// silent is how long the engine has not answered.
 	Tell     func(line string)
 	Progress func(done int, t Tasks, silent time.Duration)
 	// Interval is the time between two polls of the engine.
 	Interval time.Duration
 
 	queued   int            // parts that were missing when the last task began
-	waits    map[string]int // for how many intervals no part has run, by the engine's reason
+	waits    map[string]int // number of intervals for which no part has run, by the engine's reason
 	gathered bool           // the results of the last task have been copied here
 }
 
-// After a task has ended, a part's result may take this many intervals to appear on a shared file
-// system. settle applies if the part's log reports a failure, late otherwise: NFS clients may see a
-// new file up to a minute late (acdirmax in nfs(5)).
+// The number of intervals for which Wait waits for a part's result after the task has ended. settle
+// applies if the part's log reports a failure, late otherwise: NFS clients may see a new file up to
+// a minute late (acdirmax in nfs(5)).
 const (
 	settle = 5
 	late   = 90
 )
 
-// Start queues the missing parts, unless an earlier Start's are still queued. It reports whether
-// there is anything to wait for.
+// Start queues the missing parts, unless parts of an earlier Start are still queued. It reports
+// whether there is anything to wait for.
 func (r *Run) Start(ctx context.Context) (bool, error) {
 	missing, err := r.Missing()
 	if err != nil || len(missing) == 0 {
@@ -67,7 +67,7 @@ func (r *Run) Start(ctx context.Context) (bool, error) {
 }
 
 func (r *Run) submit(ctx context.Context, parts []int) error {
-	// Parts are not queued if the folder is full: the job could not be recorded.
+	// If the folder is full and the job cannot be recorded, no parts are queued.
 	if err := r.write(); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *Run) submit(ctx context.Context, parts []int) error {
 }
 
 // Wait returns when no part is missing. It queues failed parts again, each time with twice the
-// limits. The parts stay queued if ctx ends.
+// limits. If ctx ends, the parts remain queued.
 func (r *Run) Wait(ctx context.Context) error {
 	ticker := time.NewTicker(r.Interval)
 	defer ticker.Stop()
@@ -128,7 +128,7 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 }
 
-// explain prints why no part has run for a while, each reason once.
+// explain prints the reason if no part has run for a while. It prints each reason once.
 func (r *Run) explain(t Tasks) {
 	if t.Running > 0 || t.Waiting == 0 || t.Reason == "" {
 		return
@@ -141,7 +141,7 @@ func (r *Run) explain(t Tasks) {
 	}
 }
 
-// The next steps of Wait when the engine has no unfinished tasks.
+// What Wait does next when the engine has no unfinished tasks.
 type next int
 
 const (
@@ -150,7 +150,7 @@ const (
 	finished
 )
 
-// gather copies the results here if necessary.
+// gather copies the results to this machine if necessary.
 func (r *Run) gather(ctx context.Context) error {
 	missing, err := r.Missing()
 	if err == nil && len(missing) > 0 {
@@ -160,7 +160,7 @@ func (r *Run) gather(ctx context.Context) error {
 }
 
 // ended checks the results of the engine's last task, a number of intervals after its end. It
-// queues parts again that failed, or whose results did not arrive.
+// queues parts again if they failed or if their results did not arrive.
 func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	missing, err := r.Missing()
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 		}
 		return stay, nil
 	}
-	// At most one part has run here, as the measurement.
+	// At most the part that was measured has run here.
 	if logs == 0 && !r.gathered && len(missing) == r.queued && r.queued >= r.Parts-1 {
 		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
 			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
@@ -200,7 +200,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	r.Time *= 2
 	r.Memory *= 2
 	err = r.submit(ctx, missing)
-	if errors.Is(err, ErrSilent) { // retried later
+	if errors.Is(err, ErrSilent) { // try again later
 		*r.Job, err = before, nil
 	}
 	return requeued, err
