@@ -8,17 +8,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// errRefused is reported by a socket after a packet to a closed port.
+// errRefused is the error of a socket after a packet to a closed port.
 const errRefused = syscall.ECONNREFUSED
 
 const (
-	maxPacket = 1400 // bytes, the course's MTU
-	// joinFor is how long after a student has joined the first packet may take.
+	maxPacket = 1400 // in bytes; the course's MTU
+	// joinFor is how long after joining the student's first packet may take to arrive.
 	joinFor     = 5 * time.Minute
-	ripProtocol = 200 // the IP protocol of the course's RIP
+	ripProtocol = 200 // IP protocol number of the course's RIP
 )
 
-// The reasons to refuse a packet or a route.
+// The reasons for refusing a packet or a route.
 const (
 	refusedAddress   = "from another UDP address"
 	refusedRate      = "too many packets"
@@ -31,8 +31,8 @@ const (
 	refusedRoute     = "route to a network of others"
 )
 
-// admit decides about a packet that arrived. It returns whose it is and the packet for the router,
-// or nil if the packet is refused.
+// admit decides about a packet that arrived. It returns the student and the packet for the router,
+// or nil if it refuses the packet.
 func (h *Hub) admit(from netip.AddrPort, b []byte, now time.Time) (*student, []byte) {
 	head, payload, drop := ip.ParseHeader(b)
 	s := h.pinned[from]
@@ -68,9 +68,9 @@ func (h *Hub) admit(from netip.AddrPort, b []byte, now time.Time) (*student, []b
 	return nil, nil
 }
 
-// join pins the UDP address of a student who has joined, with the first packet that comes from the
-// machine that presented the token and has the student's virtual address. Other packets from
-// addresses that are not pinned are counted.
+// join pins the UDP address of a student who has joined. The address is the source of the first
+// packet that comes from the machine that presented the token and that has the student's virtual
+// address. join counts other packets from addresses that are not pinned.
 func (h *Hub) join(from netip.AddrPort, head *ip.Header, ok bool, now time.Time) *student {
 	var s *student
 	if ok && head.Src.Is4() {
@@ -90,7 +90,7 @@ func (h *Hub) join(from netip.AddrPort, head *ip.Header, ok bool, now time.Time)
 	return s
 }
 
-// take takes one packet from the student's budget: a second's worth of packets may come at once.
+// take takes one packet from the student's budget. The packets of one second may arrive at once.
 func (s *student) take(now time.Time, rate int) bool {
 	s.budget = min(float64(rate), s.budget+now.Sub(s.budgeted).Seconds()*float64(rate))
 	s.budgeted = now

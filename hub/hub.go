@@ -1,5 +1,5 @@
-// Package hub runs one network for a class. Each student has a link to the hub's router, over UDP,
-// with a subnet of its own and a token that proves who the student is.
+// Package hub runs one network for a class. Each student has a link over UDP to the hub's router, a
+// subnet, and a token that authenticates the student.
 //
 // hub.go has the router and the links. gate.go checks the packets of students before the router
 // sees them, riproutes.go their RIP messages, and observe.go counts what the router forwards.
@@ -27,32 +27,34 @@ const (
 	pingEvery = 10 * time.Second
 	saveEvery = 30 * time.Second
 
-	socketBuffer = 4 << 20 // the system may grant less
+	socketBuffer = 4 << 20 // the system may grant a smaller buffer
 )
 
 // Config describes a hub.
 type Config struct {
-	// ListenUDP is where Run receives packets, HTTP where it serves the page: each a HOST:PORT.
+	// ListenUDP is the address at which Run receives packets, HTTP the address of the page: each is
+	// HOST:PORT.
 	ListenUDP, HTTP string
-	// Private shows the page only to those who have a token.
+	// Private shows the page only to clients with a token.
 	Private bool
-	// Students are those of the students file.
+	// Students are the entries of the students file.
 	Students []Listed
-	// State is the file that keeps tokens, addresses and counters over a restart. Empty: none.
+	// State is the file that keeps tokens, addresses and counters over a restart. Empty: they are
+	// not kept.
 	State string
-	// Network is the /16 of all subnets. The zero Prefix: 10.77.0.0/16.
+	// Network is the /16 that contains all subnets. The zero Prefix: 10.77.0.0/16.
 	Network netip.Prefix
 	// Public is the HOST:PORT to which students' nodes send their packets.
 	Public string
 	// Rate limits the packets per second of a student. 0: 5000.
 	Rate int
-	// Warn is called if the state cannot be saved. Nil: it is not called.
+	// Warn is called if the state cannot be saved. It may be nil.
 	Warn func(error)
 	// Most is the maximum number of students, up to MaxStudents. 0: 100.
 	Most int
 }
 
-// InvalidError is the error of a value in a Config. It begins with the value's name.
+// InvalidError is the error of an invalid value in a Config. Its text begins with the value's name.
 type InvalidError struct{ error }
 
 func invalid(format string, a ...any) error { return InvalidError{fmt.Errorf(format, a...)} }
@@ -65,9 +67,9 @@ type Hub struct {
 	work sync.WaitGroup
 	done chan struct{}
 
-	saving    sync.Mutex // held before mu
+	saving    sync.Mutex // locked before mu
 	mu        sync.Mutex
-	teacher   string // token
+	teacher   string // the teacher's token
 	slots     []*student
 	pinned    map[netip.AddrPort]*student
 	strangers uint64 // packets from addresses that belong to no student
@@ -77,7 +79,7 @@ type Hub struct {
 }
 
 // New opens a hub. It calls send for each packet to a student; send must not block. The caller
-// passes the packets that arrive to Receive.
+// passes arriving packets to Receive.
 func New(cfg Config, send func(to netip.AddrPort, packet []byte)) (*Hub, error) {
 	if !cfg.Network.IsValid() {
 		cfg.Network = netip.MustParsePrefix("10.77.0.0/16")
@@ -116,8 +118,8 @@ func New(cfg Config, send func(to netip.AddrPort, packet []byte)) (*Hub, error) 
 	return h, nil
 }
 
-// start opens the router. It has an interface for each possible student; those without a student
-// are down, so that RIP does not announce them.
+// start opens the router. It has an interface for each possible student. Interfaces without a
+// student are down, so that RIP does not announce them.
 func (h *Hub) start() error {
 	var text strings.Builder
 	own := h.address(0, 1)
@@ -125,13 +127,13 @@ func (h *Hub) start() error {
 		"rip originate prefix %[1]v/32\n", own)
 	h.links = make([]*tidepool.PipeEnd, len(h.slots))
 	var inner *tidepool.PipeEnd
-	inner, h.links[0] = tidepool.Pipe(0) // nothing is on this link but the hub's address
+	inner, h.links[0] = tidepool.Pipe(0) // this link has no other address than the hub's
 	links := map[string]io.ReadWriteCloser{ifaceName(0): inner}
 	for i := 1; i < len(h.slots); i++ {
 		inner, h.links[i] = tidepool.Pipe(0)
 		links[ifaceName(i)] = inner
 		host := h.host(i)
-		// Nodes of the oldest courses know only routes to single addresses.
+		// Nodes from the oldest courses only know routes to single addresses.
 		fmt.Fprintf(&text, "interface %s %v/24 127.0.0.1:%d\n"+
 			"neighbor %v at 127.0.0.1:%d via %[1]s\nrip advertise-to %[4]v\n"+
 			"route %[4]v/32 via %[4]v\nrip originate prefix %[4]v/32\n",
@@ -175,11 +177,11 @@ func (h *Hub) address(slot int, last byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{b[0], b[1], byte(slot), last})
 }
 
-// router is the hub's address on a student's link, host the student's.
+// router returns the hub's address on a student's link, host the student's address.
 func (h *Hub) router(slot int) netip.Addr { return h.address(slot, 1) }
 func (h *Hub) host(slot int) netip.Addr   { return h.address(slot, 2) }
 
-// subnet is the network of a student.
+// subnet returns the network of a student.
 func (h *Hub) subnet(slot int) netip.Prefix {
 	return netip.PrefixFrom(h.address(slot, 0), 24)
 }
@@ -195,14 +197,14 @@ func (h *Hub) owner(a netip.Addr) *student {
 	return nil
 }
 
-// keep saves the state while the hub runs.
+// keep saves the state periodically while the hub runs.
 func (h *Hub) keep() {
 	if err := h.Save(); err != nil && h.cfg.Warn != nil {
 		h.cfg.Warn(err)
 	}
 }
 
-// Receive takes a packet that arrived from a UDP address.
+// Receive processes a packet that arrived from a UDP address.
 func (h *Hub) Receive(from netip.AddrPort, packet []byte) {
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	h.mu.Lock()

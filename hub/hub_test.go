@@ -29,7 +29,7 @@ const (
 	bobToken = "bob-token-0123456"
 )
 
-// class is a hub in a bubble, with the nodes of its students at pipes in place of UDP.
+// class is a hub in a bubble. Its students' nodes are connected by pipes instead of UDP.
 type class struct {
 	*Hub
 	t     *testing.T
@@ -77,7 +77,7 @@ func (c *class) post(path, from string, form url.Values) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// start joins a student and starts a node with the .lnx file of the hub.
+// start makes a student join, and starts a node with the .lnx file from the hub.
 func (c *class) start(token, grammar string, at netip.AddrPort) *tidepool.Node {
 	c.t.Helper()
 	code, text := c.post("/lnx", "127.0.0.1:1", url.Values{"token": {token}, "grammar": {grammar}})
@@ -117,7 +117,7 @@ var (
 	bobAt = netip.MustParseAddrPort("192.0.2.2:5002")
 )
 
-// Two students of different years join, RIP converges, and one sends the other a file.
+// Two students of different years join, RIP converges, and one sends a file to the other.
 func TestClass(t *testing.T) {
 	for _, grammars := range [][2]string{{"new", "new"}, {"new", "2013"}, {"2018", "2013"}} {
 		t.Run(grammars[0]+" and "+grammars[1], func(t *testing.T) {
@@ -188,7 +188,7 @@ func packet(src, dst string, protocol uint8, payload []byte) []byte {
 	return append(h.Append(nil), payload...)
 }
 
-// Packets that a student must not send are refused and counted.
+// The hub refuses and counts packets that a student must not send.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +250,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A route to the subnet of another student is removed from a RIP message; the others are kept.
+// The hub removes a route to another student's subnet from a RIP message, and keeps the other
+// routes.
 func TestHijack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -413,7 +414,7 @@ func TestWeb(t *testing.T) {
 	})
 }
 
-// A private hub shows its page to those who have a token.
+// A private hub shows its page only to clients with a token.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

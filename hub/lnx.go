@@ -6,15 +6,15 @@ import (
 	"net/netip"
 )
 
-// FileForm is how a student's .lnx file is written.
+// FileForm is the format of a student's .lnx file.
 type FileForm struct {
 	// Grammar is "new" or the first year of an old grammar, "2018" or "2013". Empty: new.
 	Grammar string
-	// Port is the UDP port of the student's node. 0: 5000 and the number of the slot.
+	// Port is the UDP port of the student's node. 0: 5000 plus the number of the slot.
 	Port uint16
 }
 
-// file returns the .lnx file with which a student's node reaches the hub.
+// file returns the .lnx file that connects a student's node to the hub.
 func (h *Hub) file(s *student, f FileForm) (string, error) {
 	host, port, err := net.SplitHostPort(h.cfg.Public)
 	if err != nil {

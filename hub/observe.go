@@ -9,18 +9,18 @@ import (
 
 const (
 	maxFlows = 4096
-	// flowIdle is how long the segments of a connection may pause before it may be forgotten.
+	// flowIdle is how long a connection must be silent before the hub may forget it.
 	flowIdle = time.Minute
 )
 
-// pair is a direction between two students, by their slots.
+// pair is a direction between two students, given by their slots.
 type pair struct{ from, to int }
 
 // Cell counts what the hub forwarded from one student to another.
 type Cell struct {
 	Packets   uint64    `json:"packets"`
 	Last      time.Time `json:"last,omitzero"`
-	Bytes     uint64    `json:"tcp_bytes"` // TCP payload, each byte once
+	Bytes     uint64    `json:"tcp_bytes"` // TCP payload; each byte counts once
 	Completed uint64    `json:"completed"` // connections that carried data and closed with FINs
 	Resets    uint64    `json:"resets"`    // connections with data that a RST ended
 	Repeats   uint64    `json:"retransmissions"`
@@ -34,7 +34,7 @@ type flow struct {
 	follower capture.Follower
 	last     time.Time
 	over     bool
-	bytes    [2]uint64 // from a, from b
+	bytes    [2]uint64 // bytes from a, and from b
 }
 
 // observe counts a packet that the hub sends to a student.
@@ -46,7 +46,7 @@ func (h *Hub) observe(to *student, packet []byte, now time.Time) {
 	}
 	from := h.owner(netip.AddrFrom4([4]byte(packet[12:16])))
 	if from == nil || from == to {
-		return // from the hub itself
+		return // sent by the hub itself
 	}
 	if !h.subnet(to.Slot).Contains(netip.AddrFrom4([4]byte(packet[16:20]))) {
 		return
@@ -79,7 +79,7 @@ func (h *Hub) follow(at capture.Flow, packet []byte, facts *capture.Facts, c *Ce
 	f := h.flows[key]
 	if f == nil || f.over && packetOpens(facts, packet) {
 		if f == nil && len(h.flows) >= maxFlows && !h.forgetFlows(now) {
-			return // not followed
+			return // the hub does not follow this connection
 		}
 		f = &flow{}
 		h.flows[key] = f
@@ -92,7 +92,8 @@ func (h *Hub) follow(at capture.Flow, packet []byte, facts *capture.Facts, c *Ce
 	if s.Repeats {
 		c.Repeats++
 	}
-	if s.Marks&capture.MarkAgain == 0 { // new to the hub, also if it fills a gap
+	// the hub sees this data for the first time, in order or in a gap
+	if s.Marks&capture.MarkAgain == 0 {
 		c.Bytes += uint64(s.Length)
 		f.bytes[side] += uint64(s.Length)
 	}
@@ -116,7 +117,7 @@ func (h *Hub) pairOf(from, to netip.AddrPort) pair {
 	return pair{int(from.Addr().As4()[2]), int(to.Addr().As4()[2])}
 }
 
-// forgetFlows removes finished and idle connections. It returns false if it found none.
+// forgetFlows removes finished and idle connections. It returns false if there were none.
 func (h *Hub) forgetFlows(now time.Time) bool {
 	before := len(h.flows)
 	for key, f := range h.flows {

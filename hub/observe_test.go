@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Flags of TCP.
+// TCP flags.
 const (
 	fin, syn, rst, ack = 1, 2, 4, 16
 )
@@ -27,13 +27,13 @@ func segment(from, to string, flags byte, seq, acked uint32, data int) []byte {
 	return packet(src.Addr().String(), dst.Addr().String(), 6, b)
 }
 
-// The matrix counts each byte once, retransmissions, and how connections end.
+// The matrix counts each byte of data once, retransmissions, and how connections end.
 func TestTransfers(t *testing.T) {
 	t.Parallel()
 	const ada, bob = "10.77.1.2:4000", "10.77.2.2:80"
 	for _, c := range []struct {
 		name     string
-		segments [][]byte // after the handshake
+		segments [][]byte // segments after the handshake
 		there    Cell
 		back     Cell
 	}{
@@ -96,7 +96,7 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// The hub follows a limited number of connections. Finished and idle ones make room.
+// The hub follows a limited number of connections. It forgets finished and idle ones to make room.
 func TestFlowLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 type Report struct {
 	Received time.Time      `json:"received"`
 	Subject  string         `json:"subject"`
-	Verdicts map[string]int `json:"verdicts"` // how many checks had each
-	Failed   []string       `json:"failed"`   // checks that did not pass and were not skipped
+	Verdicts map[string]int `json:"verdicts"` // number of checks with each verdict
+	Failed   []string       `json:"failed"`   // checks that neither passed nor were skipped
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 	maxText   = 200
 )
 
-// verdicts are those of the examiner.
+// verdicts are the examiner's verdicts.
 var verdicts = []string{
 	"pass", "fail", "blocked", "skipped", "flaky", "crashed", "exited", "hung", "flooded", "void",
 }

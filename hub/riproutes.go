@@ -8,16 +8,18 @@ import (
 	protocol "github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// RIP is the state of a student's RIP, as its messages show it.
+// RIP is the state of a student's RIP, taken from the student's messages.
 type RIP struct {
-	Request  time.Time `json:"request,omitzero"`  // when the last request came
-	Response time.Time `json:"response,omitzero"` // and the last response
-	Routes   []string  `json:"routes"`            // in its subnet, when last announced
-	OldSize  bool      `json:"old_size"`          // entries of 8 bytes
+	Request  time.Time `json:"request,omitzero"`  // time of the last request
+	Response time.Time `json:"response,omitzero"` // time of the last response
+	// routes in the student's subnet, as last announced
+	Routes  []string `json:"routes"`
+	OldSize bool     `json:"old_size"` // the entries have 8 bytes
 }
 
-// filterRIP checks a RIP message and removes routes to networks of others. Unreachable ones are
-// normal: poisoned reverse announces them. It returns nil if the whole message is refused.
+// filterRIP checks a RIP message and removes routes to other students' networks. It does not count
+// unreachable routes as violations, because poisoned reverse announces them. It returns nil if it
+// refuses the whole message.
 func (h *Hub) filterRIP(s *student, head *ip.Header, payload []byte, now time.Time) []byte {
 	if head.Dst != h.router(s.Slot) {
 		s.refuse(refusedRIPTo)
@@ -46,7 +48,7 @@ func (h *Hub) filterRIP(s *student, head *ip.Header, payload []byte, now time.Ti
 			}
 			return !within
 		})
-		if len(routes) > 0 { // a triggered update may contain only networks of others
+		if len(routes) > 0 { // a triggered update may contain only other students' networks
 			s.rip.Routes = routes
 		}
 	}

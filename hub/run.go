@@ -18,7 +18,7 @@ func Run(ctx context.Context, cfg Config, out, log io.Writer) error {
 	if err != nil {
 		return notListening("listen-udp", cfg.ListenUDP, err)
 	}
-	socket := packets.(*net.UDPConn) //nolint:forcetypeassert // its network is udp
+	socket := packets.(*net.UDPConn) //nolint:forcetypeassert // the socket's network is udp
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.HTTP)
 	if err != nil {
 		return errors.Join(notListening("http", cfg.HTTP, err), socket.Close())
@@ -28,7 +28,7 @@ func Run(ctx context.Context, cfg Config, out, log io.Writer) error {
 	}
 	cfg.Warn = func(err error) { _, _ = fmt.Fprintf(log, "state not saved: %v\n", err) }
 	h, err := New(cfg, func(to netip.AddrPort, packet []byte) {
-		_, _ = socket.WriteToUDPAddrPort(packet, to) // lost, as on any link
+		_, _ = socket.WriteToUDPAddrPort(packet, to) // the packet is lost, as on any link
 	})
 	if err != nil {
 		return errors.Join(err, l.Close(), socket.Close())
@@ -55,7 +55,8 @@ func Run(ctx context.Context, cfg Config, out, log io.Writer) error {
 	return errors.Join(err, server.Close(), socket.Close(), h.Close())
 }
 
-// notListening returns the error of a listener: an InvalidError if its address is not an address.
+// notListening returns the error of a listener. It is an InvalidError if the configured address is
+// invalid.
 func notListening(name, address string, err error) error {
 	_, malformed := errors.AsType[*net.AddrError](err)
 	_, unknown := errors.AsType[*net.DNSError](err)

@@ -129,7 +129,7 @@ func (h *Hub) Save() (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is reported
+			_ = os.Remove(f.Name()) // report only the first error
 		}
 	}()
 	_, err = f.Write(text)
@@ -173,7 +173,7 @@ func (h *Hub) withToken(token string) (found *student) {
 	return found
 }
 
-// ReadFile returns the .lnx file of a student from the state file of a hub.
+// ReadFile returns the .lnx file of a student, from a hub's state file.
 func ReadFile(stateFile, name string, f FileForm) (string, error) {
 	st, err := readState(stateFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,19 +18,19 @@ type Listed struct {
 	Token string // empty: the hub chooses one
 }
 
-// student is a student of the hub. Exported fields are kept in the state file.
+// student is a student of the hub. The state file contains the exported fields.
 type student struct {
 	Name    string            `json:"name"`
 	Token   string            `json:"token"`
 	Slot    int               `json:"slot"`
-	Address netip.AddrPort    `json:"address,omitzero"` // pinned
+	Address netip.AddrPort    `json:"address,omitzero"` // pinned UDP address
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Refused map[string]uint64 `json:"refused,omitempty"`
 	Report  *Report           `json:"report,omitempty"`
 
-	machine  netip.Addr // that presented the token
-	until    time.Time  // the first packet may come
+	machine  netip.Addr // machine that presented the token
+	until    time.Time  // until then, the first packet may arrive
 	seen     time.Time
 	rtt      time.Duration
 	pinged   time.Time
@@ -51,7 +51,7 @@ var (
 	tokenForm = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_-]{%d,%d}$`, minToken, maxToken))
 )
 
-// ReadStudents reads a students file: on each line a name and, if wanted, a token. `#` starts a
+// ReadStudents reads a students file: each line has a name and, optionally, a token. `#` starts a
 // comment.
 func ReadStudents(name string) ([]Listed, error) {
 	text, err := files.Text(name, 1<<20)
@@ -147,7 +147,7 @@ func (h *Hub) enter(l Listed) (*student, error) {
 	return s, nil
 }
 
-// Remove removes a student, whose address is refused from then on.
+// Remove removes a student. From then on, the hub refuses packets from the student's address.
 func (h *Hub) Remove(name string) error {
 	slot, err := h.unpin(name, func(s *student) {
 		h.slots[s.Slot] = nil
@@ -172,7 +172,7 @@ func (h *Hub) Remove(name string) error {
 	return h.Save()
 }
 
-// Reset forgets a student's UDP address: the student has to join again.
+// Reset forgets a student's UDP address, so the student has to join again.
 func (h *Hub) Reset(name string) error {
 	_, err := h.unpin(name, func(s *student) {
 		s.Address, s.until = netip.AddrPort{}, time.Time{}
@@ -183,7 +183,8 @@ func (h *Hub) Reset(name string) error {
 	return h.Save()
 }
 
-// unpin refuses packets from a student's address, changes the student, and returns the slot.
+// unpin releases a student's address, so that the hub refuses packets from it. Then it calls change
+// with the student, and returns the slot.
 func (h *Hub) unpin(name string, change func(s *student)) (slot int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

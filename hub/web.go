@@ -115,8 +115,8 @@ func (h *Hub) mayRead(r *http.Request) bool {
 	return h.isTeacher(token) || h.withToken(token) != nil
 }
 
-// tokenOf returns the token in the Authorization header, or in the form of the body. A token in the
-// URL would get into logs, so it is not read.
+// tokenOf returns the token in the Authorization header, or in the form of the body. tokenOf does
+// not read a token in the URL, because URLs are logged.
 func tokenOf(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t
@@ -124,7 +124,7 @@ func tokenOf(r *http.Request) string {
 	return r.PostFormValue("token")
 }
 
-// asking returns the student whose token is in a request. The caller holds the lock.
+// asking returns the student whose token a request has. The caller holds the lock.
 func (h *Hub) asking(token string) (*student, error) {
 	if s := h.withToken(token); s != nil {
 		return s, nil
@@ -132,7 +132,7 @@ func (h *Hub) asking(token string) (*student, error) {
 	return nil, failure{http.StatusForbidden, errors.New("wrong token: ask the teacher for yours")}
 }
 
-// postJoin lets the next packet from the client's machine pin the student's UDP address.
+// postJoin allows the next packet from the client's machine to pin the student's UDP address.
 func (h *Hub) postJoin(r *http.Request) (string, error) {
 	machine, err := machineOf(r)
 	if err != nil {
@@ -150,8 +150,9 @@ func (h *Hub) postJoin(r *http.Request) (string, error) {
 		"first packet from %v.\n", s.Name, machine, joinFor, h.host(s.Slot)), nil
 }
 
-// machineOf returns the address of the machine that runs the node: the field "machine" if the
-// request does not come by the path of the packets, and otherwise the client's address.
+// machineOf returns the address of the machine that runs the node. If the request does not take the
+// same path as the node's packets, the field "machine" has that address; otherwise it is the
+// client's address.
 func machineOf(r *http.Request) (netip.Addr, error) {
 	text := r.PostFormValue("machine")
 	if text == "" {
@@ -187,7 +188,7 @@ func (h *Hub) postFile(r *http.Request) (string, error) {
 	return h.file(s, form)
 }
 
-// postReport takes a report as the body. Its token is in the Authorization header.
+// postReport accepts a report as the body. The student's token is in the Authorization header.
 func (h *Hub) postReport(r *http.Request) (string, error) {
 	token := tokenOf(r)
 	h.mu.Lock()
@@ -241,7 +242,7 @@ func (h *Hub) Tokens() string {
 	return b.String()
 }
 
-// View is what the page and the API show.
+// View is the data that the page and the API show.
 type View struct {
 	Time      time.Time     `json:"time"`
 	Network   string        `json:"network"`
@@ -250,14 +251,14 @@ type View struct {
 	Students  []StudentView `json:"students"`
 }
 
-// StudentView is a student on the page. Cells are in the order of the students.
+// StudentView is a student's data on the page. Cells are in the order of the students.
 type StudentView struct {
 	Name    string            `json:"name"`
 	Subnet  string            `json:"subnet"`
 	Joined  bool              `json:"joined"` // a UDP address is pinned
 	Seen    time.Time         `json:"seen,omitzero"`
-	Ping    time.Time         `json:"ping,omitzero"` // last answered
-	RTT     float64           `json:"rtt_ms"`        // of the last ping; 0: not answered
+	Ping    time.Time         `json:"ping,omitzero"` // time of the last echo reply
+	RTT     float64           `json:"rtt_ms"`        // of the last ping; 0: no reply
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Refused map[string]uint64 `json:"refused,omitempty"`
@@ -268,7 +269,7 @@ type StudentView struct {
 
 // CellView is what the hub forwarded from one student to another.
 type CellView struct {
-	Reach string `json:"reach"` // self, none, one-way, both-ways
+	Reach string `json:"reach"` // one of self, none, one-way and both-ways
 	Cell
 }
 
