@@ -73,3 +73,11 @@ func ClosedRawConn() *RawConn {
 	c.initClosed(c.refuse)
 	return c
 }
+
+// initClosed is init for a connection that was never open.
+func (d *duplex) initClosed(c carrier) {
+	d.node, d.carrier = Closed(), c
+	d.closed.Store(true)
+	d.in.closed.Store(true)
+	d.out.closed.Store(true)
+}

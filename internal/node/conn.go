@@ -154,6 +154,28 @@ func (c *Conn) tell(what uint32) {
 	c.node.Time.settle()
 }
 
+// push adds a connection to those with something to do.
+func (t *TCP) push(c *Conn) {
+	for {
+		head := t.touched.Load()
+		c.next = head
+		if t.touched.CompareAndSwap(head, c) {
+			return
+		}
+	}
+}
+
+// serve does what applications asked of their connections.
+func (t *TCP) serve(now clock.Time) {
+	c := t.touched.Swap(nil)
+	for c != nil {
+		next := c.next
+		c.next = nil
+		c.serve(now, c.todo.Swap(0)) // push may add c again from here on
+		c = next
+	}
+}
+
 // serve does what the application asked for. Loop only.
 func (c *Conn) serve(now clock.Time, todo uint32) {
 	if c.gone {
@@ -177,6 +199,28 @@ func (c *Conn) serve(now clock.Time, todo uint32) {
 	}
 	if todo&closeBoth != 0 {
 		c.tc.Close(now)
+	}
+}
+
+// tell reports events to connections and listeners.
+func (t *TCP) tell(now clock.Time) {
+	for n := t.node; ; {
+		tc, tl, ev, ok := n.stack.TCP().NextEvent()
+		if !ok {
+			return
+		}
+		if tl != nil {
+			n.leading.woke = true
+			if l, ok := t.listeners[tl]; ok {
+				l.refill()
+				continue
+			}
+		} else if c, ok := tc.Owner.(*Conn); ok {
+			n.leading.woke = c.onEvent(ev) || n.leading.woke
+			t.joints.event(c, now)
+			continue
+		}
+		n.vir.changed()
 	}
 }
 

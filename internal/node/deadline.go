@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+	"net"
 	"sync"
 	"time"
 )
@@ -71,4 +73,25 @@ func (d *deadline) stop() {
 	if d.timer != nil && d.timer.Stop() {
 		d.timer = nil // set waits for one that has fired
 	}
+}
+
+// SetDeadline sets both deadlines.
+func (d *duplex) SetDeadline(t time.Time) error {
+	return cmp.Or(d.SetReadDeadline(t), d.SetWriteDeadline(t))
+}
+
+// SetReadDeadline sets the deadline of Read; the zero time means none.
+func (d *duplex) SetReadDeadline(t time.Time) error { return d.setDeadline(&d.in, t) }
+
+// SetWriteDeadline sets the deadline of Write; the zero time means none.
+func (d *duplex) SetWriteDeadline(t time.Time) error { return d.setDeadline(&d.out, t) }
+
+func (d *duplex) setDeadline(h *half, t time.Time) error {
+	if d.closed.Load() {
+		return d.opError("set", net.ErrClosed)
+	}
+	h.by.set(&d.node.Time, t)
+	h.ready.ring() // a blocked call looks at the new deadline
+	d.node.leading.call(d)
+	return nil
 }

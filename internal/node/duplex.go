@@ -1,15 +1,12 @@
 package node
 
 import (
-	"cmp"
-	"context"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
@@ -42,32 +39,6 @@ type carrier interface {
 
 func (d *duplex) init(n *Node, c carrier, rx, tx *buffer.Ring) {
 	d.node, d.carrier, d.in.ring, d.out.ring = n, c, rx, tx
-}
-
-// initClosed is init for a connection that was never open.
-func (d *duplex) initClosed(c carrier) {
-	d.node, d.carrier = Closed(), c
-	d.closed.Store(true)
-	d.in.closed.Store(true)
-	d.out.closed.Store(true)
-}
-
-// awaitAnswer waits until the connection is established or has failed. If ctx ends first, it aborts
-// the connection.
-func (d *duplex) awaitAnswer(ctx context.Context) error {
-	defer d.node.Time.settle()
-	select {
-	case <-d.established.passed():
-	case <-ctx.Done():
-		d.Abort()
-		return context.Cause(ctx)
-	case <-d.node.stopped:
-		return net.ErrClosed
-	}
-	if failure := d.failure.Load(); failure != nil {
-		return *failure
-	}
-	return nil
 }
 
 // half is one direction of a connection, as the application sees it.
@@ -136,47 +107,6 @@ func (d *duplex) Read(p []byte) (int, error) {
 		d.in.park()
 		d.node.Time.settle()
 	}
-}
-
-// AwaitRead waits until Read would not block. It holds no lock, so nothing else may read meanwhile.
-func (d *duplex) AwaitRead() error {
-	for d.waits() {
-		if !d.in.ready.arm() && !d.node.leading.lead(d) {
-			d.in.parked.Store(true)
-			<-d.in.ready.heard()
-			d.in.parked.Store(false)
-		}
-	}
-	if d.closed.Load() {
-		return d.opError("read", net.ErrClosed)
-	}
-	return nil
-}
-
-// waits reports whether Read would block.
-func (d *duplex) waits() bool {
-	return d.in.ring.Len() == 0 && !d.eof.Load() && d.failure.Load() == nil && !d.closed.Load()
-}
-
-// AwaitFailure waits, after the peer's FIN, until the connection fails, and returns the error. If
-// it is closed here, the error is net.ErrClosed. Nothing else may read meanwhile.
-func (d *duplex) AwaitFailure() error {
-	for d.failure.Load() == nil && !d.closed.Load() {
-		if !d.in.ready.arm() {
-			<-d.in.ready.heard()
-		}
-	}
-	return cmp.Or(d.Failed(), d.opError("read", net.ErrClosed))
-}
-
-// Failed returns the error of a connection that has failed, or nil.
-func (d *duplex) Failed() error { return d.failed("read") }
-
-func (d *duplex) failed(op string) error {
-	if failure := d.failure.Load(); failure != nil {
-		return d.opError(op, *failure)
-	}
-	return nil
 }
 
 // take reads from the ring. It tells the loop if the peer may be waiting for a larger window: at
@@ -290,30 +220,3 @@ func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.Local()) }
 
 // RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
 func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.Remote()) }
-
-// SetDeadline sets both deadlines.
-func (d *duplex) SetDeadline(t time.Time) error {
-	return cmp.Or(d.SetReadDeadline(t), d.SetWriteDeadline(t))
-}
-
-// SetReadDeadline sets the deadline of Read; the zero time means none.
-func (d *duplex) SetReadDeadline(t time.Time) error { return d.setDeadline(&d.in, t) }
-
-// SetWriteDeadline sets the deadline of Write; the zero time means none.
-func (d *duplex) SetWriteDeadline(t time.Time) error { return d.setDeadline(&d.out, t) }
-
-func (d *duplex) setDeadline(h *half, t time.Time) error {
-	if d.closed.Load() {
-		return d.opError("set", net.ErrClosed)
-	}
-	h.by.set(&d.node.Time, t)
-	h.ready.ring() // a blocked call looks at the new deadline
-	d.node.leading.call(d)
-	return nil
-}
-
-func (d *duplex) opError(op string, err error) error {
-	return &net.OpError{
-		Op: op, Net: d.network(), Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
-	}
-}

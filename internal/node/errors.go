@@ -169,3 +169,19 @@ func ReportErrno(v6 bool, typ, code uint8) syscall.Errno {
 	}
 	return syscall.EHOSTUNREACH
 }
+
+// Failed returns the error of a connection that has failed, or nil.
+func (d *duplex) Failed() error { return d.failed("read") }
+
+func (d *duplex) failed(op string) error {
+	if failure := d.failure.Load(); failure != nil {
+		return d.opError(op, *failure)
+	}
+	return nil
+}
+
+func (d *duplex) opError(op string, err error) error {
+	return &net.OpError{
+		Op: op, Net: d.network(), Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err,
+	}
+}

@@ -112,10 +112,3 @@ func (l *local) admitted(h *ip.Header, payload []byte) bool {
 	}
 	return false
 }
-
-// foreign reports whether a packet that arrived at interface i is delivered here although its
-// destination is not one of the node's addresses.
-func (l *local) foreign(i int, dst netip.Addr) bool {
-	c := &l.catching
-	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst)
-}

@@ -3,6 +3,7 @@ package stack
 import (
 	"net/netip"
 
+	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/nat"
 )
@@ -70,14 +71,29 @@ func (f *flows) of(b []byte) *flow {
 	return &e.flow
 }
 
-// run is a sequence of packets to forward to one next hop. All have size bytes, except the last,
-// which may be shorter.
-type run struct {
-	iface   int
-	hop     netip.Addr
-	size    int
-	packets int
-	at      int  // bytes of the first packet's payload that were sent in fragments
-	checked bool // the transport's checksums are verified; forwarding does not change them
-	short   bool // the last packet is shorter, so none may follow it
+// follow forwards a packet by the decision of its flow, which it returns. It does not if the packet
+// needs the whole path: it is for this node, has options that every router reads or an error, or
+// its TTL expires.
+func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
+	f = fw.routing.flows.of(b)
+	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||
+		f.nat != nil && !fw.followNAT(now, f, b) {
+		return f, false
+	}
+	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets
+	ifs := fw.ifs
+	in := &ifs.list[i].rx
+	in.packets++
+	in.bytes += uint64(len(b))
+	in.forwarded++
+	if ifs.tap != nil {
+		ifs.show(now, i, Inbound, b)
+	}
+	if f.lossy && fw.loses(i, f.out) {
+		ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
+		return f, true
+	}
+	ip.Forward(b)
+	fw.enqueue(f.out, f.hop, b)
+	return f, true
 }

@@ -27,6 +27,18 @@ type forwarder struct {
 	emitted int      // runs that were sent or dropped
 }
 
+// run is a sequence of packets to forward to one next hop. All have size bytes, except the last,
+// which may be shorter.
+type run struct {
+	iface   int
+	hop     netip.Addr
+	size    int
+	packets int
+	at      int  // bytes of the first packet's payload that were sent in fragments
+	checked bool // the transport's checksums are verified; forwarding does not change them
+	short   bool // the last packet is shorter, so none may follow it
+}
+
 // forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
 func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []byte) {
 	if !fw.ifs.router || h.Is6() && h.Dst.IsLinkLocalUnicast() {
@@ -125,33 +137,6 @@ func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 func (fw *forwarder) loses(in, out int) bool {
 	p := max(fw.ifs.list[in].loss, fw.ifs.list[out].loss)
 	return p > 0 && fw.rng.Float64() < p
-}
-
-// follow forwards a packet by the decision of its flow, which it returns. It does not if the packet
-// needs the whole path: it is for this node, has options that every router reads or an error, or
-// its TTL expires.
-func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
-	f = fw.routing.flows.of(b)
-	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||
-		f.nat != nil && !fw.followNAT(now, f, b) {
-		return f, false
-	}
-	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets
-	ifs := fw.ifs
-	in := &ifs.list[i].rx
-	in.packets++
-	in.bytes += uint64(len(b))
-	in.forwarded++
-	if ifs.tap != nil {
-		ifs.show(now, i, Inbound, b)
-	}
-	if f.lossy && fw.loses(i, f.out) {
-		ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
-		return f, true
-	}
-	ip.Forward(b)
-	fw.enqueue(f.out, f.hop, b)
-	return f, true
 }
 
 // enqueue queues a packet for Output. It joins the run before it if the next hop is the same.

@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"net/netip"
+
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/icmp"
@@ -232,4 +234,11 @@ func (l *local) joins(tuple *tcp.Tuple, ecn tcp.ECN, h *tcp.Header, n int) bool 
 		h.Seq == t.Seq+uint32(t.Len) && h.Ack == t.Ack && h.Window == t.Window &&
 		t.Flags == plain && h.Flags&^tcp.PSH == plain &&
 		h.Options == t.Options && t.Options.SACKCount == 0
+}
+
+// foreign reports whether a packet that arrived at interface i is delivered here although its
+// destination is not one of the node's addresses.
+func (l *local) foreign(i int, dst netip.Addr) bool {
+	c := &l.catching
+	return (c.tcp || c.udp || c.past) && !l.ifs.isOurs(i, dst)
 }

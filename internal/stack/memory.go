@@ -1,8 +1,6 @@
 package stack
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // memory is a pool for the node's own packets. take returns memory for a packet that is queued,
 // give returns it when the packet is in a batch, and reuse makes it available when the batch was

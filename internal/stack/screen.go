@@ -65,3 +65,24 @@ func (rt *Routing) comesBack(i int, src netip.Addr) bool {
 	hop, ok := rt.hop(src)
 	return ok && (rt.knobs.IP.ReversePath == ReverseLoose || hop.Iface == i)
 }
+
+// isOurs reports whether dst is one of the node's addresses, a broadcast address of the link on
+// which the packet arrived, or a group that the node has joined there (RFC 1122 §3.2.1.3).
+func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
+	if !dst.Is4() {
+		return ifs.isOwn(dst) || dst.IsMulticast() && ifs.joined(i, dst) || ifs.isAnycast(dst)
+	}
+	a := v4Of(dst)
+	_, own := ifs.addrs.find4(a)
+	return own || a>>24 == 127 || a.isGroup() && ifs.joined(i, dst) || a == limited ||
+		ifs.broadcast(i, a)
+}
+
+// isPeer reports whether an address that arrived at interface i can be one end of a connection.
+func (ifs *Interfaces) isPeer(i int, a netip.Addr) bool {
+	if !isSpecial(a) && !ifs.all(i, v4Of(a)) {
+		return true // the common case needs no lookup
+	}
+	_, own := ifs.addrs.find(a)
+	return own || ifs.in.self && a.IsLoopback()
+}

@@ -169,6 +169,26 @@ func (c *Conn) established(now clock.Time) {
 	}
 }
 
+// Event is a set of things that happened to a connection or listener since the owner last called
+// NextEvent.
+type Event uint8
+
+// The events.
+const (
+	// Readable: Rx grew, or the peer closed its side.
+	Readable Event = 1 << iota
+	// Writable: Tx has room again.
+	Writable
+	// Established: the handshake is complete.
+	Established
+	// Closed: the connection is over, by error (Err) or because both sides have closed.
+	Closed
+	// Acceptable: a listener has a connection to accept.
+	Acceptable
+	// Urgent: the peer has sent urgent data. Conn.Urgent says where it ends.
+	Urgent
+)
+
 // raise tells the owner that something happened. The owner learns of events before Accept once it
 // accepts the connection.
 func (c *Conn) raise(e Event) {
@@ -176,4 +196,30 @@ func (c *Conn) raise(e Event) {
 		c.host.events.push(c)
 	}
 	c.links.events |= e
+}
+
+// eventList is a queue of the connections that have events for the owner.
+type eventList struct{ first, last *Conn }
+
+func (l *eventList) push(c *Conn) {
+	c.links.event = nil
+	if l.last == nil {
+		l.first = c
+	} else {
+		l.last.links.event = c
+	}
+	l.last = c
+}
+
+func (l *eventList) pop() *Conn {
+	c := l.first
+	if c == nil {
+		return nil
+	}
+	l.first = c.links.event
+	if l.first == nil {
+		l.last = nil
+	}
+	c.links.event = nil
+	return c
 }

@@ -38,7 +38,7 @@ func (h *Host) fold(c *Conn) {
 		o.odd = &kept
 	}
 	h.unhook(c)
-	c.end()
+	c.freeState()
 	h.half.push(o)
 	if !c.flags.has(connShown) {
 		h.half.give(c)

@@ -207,7 +207,7 @@ func verify(tb testing.TB, h *Host) {
 	verifyHalfOpen(tb, h)
 	early := 0
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
-		if c.snd.rec.Resting() {
+		if c.snd.rec.Idle() {
 			verifyResting(tb, c)
 			continue
 		}
@@ -234,7 +234,7 @@ func verify(tb testing.TB, h *Host) {
 //nolint:thelper // as verify
 func verifyResting(tb testing.TB, c *Conn) {
 	holds(tb, c.rcv.reassembly == nil, "nothing is reassembled")
-	holds(tb, c.snd.rec.Resting(), "recovery rests")
+	holds(tb, c.snd.rec.Idle(), "recovery rests")
 	if !c.state.synchronized() {
 		return
 	}

@@ -42,7 +42,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		holds(tb, c.snd.rec.Resting(), "recovery rests")
+		holds(tb, c.snd.rec.Idle(), "recovery rests")
 		holds(tb, c.links.heap < 0, "no deadline is filed")
 		equal(tb, 0, c.snd.tx.Tail()+c.rcv.rx.Tail(), "the connection has never had data")
 	}
@@ -145,7 +145,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				require.Same(t, c, s.h.conns.find(&s.tuple))
 				require.False(t, s.h.folds(c))
 				c.Owner = nil
-				c.end()
+				c.freeState()
 				want := *c
 				s.h.reschedule(c)
 				require.False(t, s.h.Output(s.now, []int{9}, &s.train))
@@ -153,7 +153,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				o := s.h.half.byTuple[s.tuple]
 				require.NotNil(t, o)
 				got := s.h.likeness(s.now, o)
-				got.end()
+				got.freeState()
 				assert.Equal(t, want.snd.tx.Limit(), got.snd.tx.Limit())
 				assert.Equal(t, want.rcv.rx.Limit(), got.rcv.rx.Limit())
 				if want.keep != nil {

@@ -34,31 +34,11 @@ type Host struct {
 	counters   Counters
 	receivers  receivers
 	recoveries recovery.Host
-	lull       time.Duration // after which a silent connection rests: idleTime
+	idleTime   time.Duration // of silence, after which a connection is idle: idleTime
 	ports      ports
 
 	shot Info // scratch of SetProbe's
 }
-
-// Event is a set of things that happened to a connection or listener since the owner last called
-// NextEvent.
-type Event uint8
-
-// The events.
-const (
-	// Readable: Rx grew, or the peer closed its side.
-	Readable Event = 1 << iota
-	// Writable: Tx has room again.
-	Writable
-	// Established: the handshake is complete.
-	Established
-	// Closed: the connection is over, by error (Err) or because both sides have closed.
-	Closed
-	// Acceptable: a listener has a connection to accept.
-	Acceptable
-	// Urgent: the peer has sent urgent data. Conn.Urgent says where it ends.
-	Urgent
-)
 
 // NewHost returns a host without connections.
 func NewHost(cfg Config) (*Host, error) {
@@ -67,9 +47,9 @@ func NewHost(cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg:   cfg,
-		lull:  idleTime,
-		conns: connTable{v4: map[key4]*Conn{}, v6: map[Tuple]*Conn{}},
+		cfg:      cfg,
+		idleTime: idleTime,
+		conns:    connTable{v4: map[key4]*Conn{}, v6: map[Tuple]*Conn{}},
 		listeners: listeners{
 			byAddr: map[netip.AddrPort]*Listener{}, ports: map[netip.AddrPort]int{},
 		},
@@ -236,12 +216,6 @@ func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
 	return nil
 }
 
-// is reports whether t and u are equal. It is == without a call.
-func (t *Tuple) is(u *Tuple) bool {
-	return t.RemotePort == u.RemotePort && t.LocalPort == u.LocalPort &&
-		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
-}
-
 // connTable holds connections by their tuples. The addresses of IPv4 keys are bytes: a key of 12
 // bytes takes half the memory of one with two netip.Addr, and half the time to hash.
 type connTable struct {
@@ -323,9 +297,26 @@ func (h *Host) remove(c *Conn) {
 		c.links.listener.forget(c)
 	}
 	h.catch.answered(c)
-	if !c.snd.rec.Resting() {
+	if !c.snd.rec.Idle() {
 		c.rcv.forget()
 	}
+}
+
+// park replaces the connection by its TIME-WAIT.
+func (h *Host) park(now clock.Time, c *Conn) {
+	e := &timeWait{
+		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
+		window: c.rcv.windowField(false), plain: c.hs.has(hsPlain), since: now,
+		stamped: c.hs.has(hsStamps), stamps: c.stamps,
+	}
+	e.edge = uint32(c.rcv.window())
+	c.parked = e
+	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
+	h.remove(c)
+	if owed {
+		h.replies.ack(now, e)
+	}
+	h.timeWaits.add(now, e)
 }
 
 // unhook takes the connection out of the host's table and lists.
@@ -365,7 +356,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 		for o := h.half.first; o != nil; o = o.next {
 			c := h.likeness(h.now, o)
 			more := yield(c)
-			c.end()
+			c.freeState()
 			h.half.give(c)
 			if !more {
 				return
@@ -406,29 +397,3 @@ func (h *Host) Ready() bool {
 
 // Waits reports whether a connection waits for room at an outlet.
 func (h *Host) Waits(outlet int) bool { return h.ready.waits(outlet) }
-
-// reschedule updates the connection's places in the host's lists after anything that may have
-// changed what it sends, or when.
-func (h *Host) reschedule(c *Conn) {
-	if c.state.over() {
-		c.end()
-		return
-	}
-	h.ready.push(c)
-	if c.snd.path.Outlet < 0 && c.state.synchronized() && c.state != StateFinWait2 &&
-		c.snd.rec.At.RTO == clock.Never && (c.snd.unsent() > 0 || c.snd.closed) {
-		// The connection has something to send but no route: start a timeout.
-		c.err, c.flags = ErrUnreachable, c.flags|connSoft
-		c.snd.rec.ArmRTO(h.now)
-	}
-	h.schedule(c)
-}
-
-// schedule moves the connection's deadline in the heap if it is now earlier. A later deadline is
-// found when the earlier one comes due.
-func (h *Host) schedule(c *Conn) {
-	if due := c.deadline(); due != clock.Never &&
-		(c.links.heap < 0 || due < h.deadlines.of(c)) {
-		h.deadlines.set(c, due)
-	}
-}

@@ -59,9 +59,9 @@ type Info struct {
 // the initial window, threshold and rate. If the host's own algorithms define the controller, it
 // shows those of RFC 5681 §3.1 instead, because the first call of a script may have effects.
 func (c *Conn) Info() (i Info) {
-	if c.snd.rec.Resting() {
-		c.wake()
-		defer c.rest()
+	if c.snd.rec.Idle() {
+		c.leaveIdle()
+		defer c.enterIdle()
 	}
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		defer c.snd.rec.Preview(c.snd.congestion(c.host.now))()
@@ -110,7 +110,7 @@ func (c *Conn) Glance() Glance {
 		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
 		MSS: c.snd.MSS, RTT: c.snd.rec.RTT.SRTT,
 	}
-	if !c.snd.rec.Resting() {
+	if !c.snd.rec.Idle() {
 		g.Recovery, g.Pipe = c.snd.rec.Episode.String(), c.snd.rec.Pipe()
 	}
 	if c.snd.rec.CC.Controller != nil {
@@ -249,7 +249,7 @@ func (c *Conn) sample(now clock.Time) {
 }
 
 func show(c *Conn, now clock.Time, f func(*Info)) {
-	c.wake()
+	c.leaveIdle()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // its window is shown before it is used
 	}

@@ -38,9 +38,15 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	h.refuse(DropNoConnection, s)
 }
 
+// is reports whether t and u are equal. It is == without a call.
+func (t *Tuple) is(u *Tuple) bool {
+	return t.RemotePort == u.RemotePort && t.LocalPort == u.LocalPort &&
+		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
+}
+
 // input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
 func (c *Conn) input(now clock.Time, s *Segment) {
-	c.wake()
+	c.leaveIdle()
 	c.stats.segsIn += uint64(s.Count)
 	if s.Len > 0 {
 		c.stats.dataSegsIn += uint64(s.Count)
@@ -91,40 +97,6 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	c.takeContents(now, s, seq)
 }
 
-// takeContents does steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
-// number of the first data byte.
-func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
-	if !c.state.mayReceive() {
-		if s.Flags.Has(FIN) {
-			c.rcv.limitedACK(now) // a second FIN
-		}
-		return
-	}
-	if s.Flags.Has(URG) && c.rcv.urgent(s) {
-		c.raise(Urgent)
-	}
-	if s.Len > 0 {
-		if c.flags.has(connOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
-			// The application has closed the connection and cannot read this data: RFC 1122
-			// §4.2.2.13 requires a reset.
-			c.host.refuse(DropClosed, s)
-			c.fail(now, ErrAborted)
-			return
-		}
-		if c.rcv.text(now, s, seq) {
-			c.raise(Readable)
-		}
-	}
-	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
-		c.rcv.limitedACK(now)
-	}
-	if c.rcv.fin == c.rcv.nxt {
-		c.rcv.takeFIN()
-		c.raise(Readable)
-		c.setState(now, evFIN)
-	}
-}
-
 // checkStamp is the timestamp check that RFC 7323 §5.3 adds before the first step.
 func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	switch {
@@ -146,6 +118,11 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	c.rcv.reportDuplicate(seq, min(seq+s.segLen(), c.rcv.nxt))
 	c.rcv.ackOutOfOrder(s)
 	return false
+}
+
+// old reports whether a stamp is older than TS.Recent: PAWS, RFC 7323 §5.3 R1.
+func (s *stamps) old(now clock.Time, val uint32) bool {
+	return after(s.recent, val) && now.Sub(s.recentAt) <= stampLife
 }
 
 // takeRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.
@@ -284,6 +261,15 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	return !c.state.over()
 }
 
+// remember keeps the stamp to echo, RFC 7323 §4.3 (2): that of a segment at or before the last
+// acknowledgment. So a delayed acknowledgment echoes its first segment, and a gap does not count as
+// delay of the path.
+func (s *stamps) remember(now clock.Time, g *Segment, seq uint64) {
+	if g.Options.HasTimestamps && seq <= s.lastAck && !s.old(now, g.Options.TSVal) {
+		s.recent, s.recentAt = g.Options.TSVal, now
+	}
+}
+
 // ackArrives takes an acknowledgment from SND.UNA to SND.NXT.
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.stats.lastAck = now
@@ -309,7 +295,41 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 		return
 	}
 	if c.snd.rec.Record.Empty() && c.idleAt == clock.Never {
-		c.idleAt = now.Later(c.host.lull)
+		c.idleAt = now.Later(c.host.idleTime)
 	}
 	c.sample(now)
+}
+
+// takeContents does steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
+// number of the first data byte.
+func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
+	if !c.state.mayReceive() {
+		if s.Flags.Has(FIN) {
+			c.rcv.limitedACK(now) // a second FIN
+		}
+		return
+	}
+	if s.Flags.Has(URG) && c.rcv.urgent(s) {
+		c.raise(Urgent)
+	}
+	if s.Len > 0 {
+		if c.flags.has(connOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
+			// The application has closed the connection and cannot read this data: RFC 1122
+			// §4.2.2.13 requires a reset.
+			c.host.refuse(DropClosed, s)
+			c.fail(now, ErrAborted)
+			return
+		}
+		if c.rcv.text(now, s, seq) {
+			c.raise(Readable)
+		}
+	}
+	if s.Flags.Has(FIN) && c.rcv.holdFIN(seq+uint64(s.Len), s.Len == 0) {
+		c.rcv.limitedACK(now)
+	}
+	if c.rcv.fin == c.rcv.nxt {
+		c.rcv.takeFIN()
+		c.raise(Readable)
+		c.setState(now, evFIN)
+	}
 }

@@ -1,8 +1,6 @@
 package tcp
 
-import (
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
 // input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2. tw is the TIME-WAIT with the same
 // tuple, which a SYN that is taken ends; it may be nil.

@@ -36,7 +36,7 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 			h.fold(c)
 			continue
 		}
-		c.settle(now)
+		c.idleIfQuiet(now)
 		h.schedule(c) // what it waits for may be a time
 	}
 	return false
@@ -46,11 +46,11 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 // there was one. Retransmissions go before new data, and data carries the acknowledgment if
 // possible.
 func (c *Conn) output(now clock.Time, room int, t *Train) bool {
-	if c.snd.rec.Resting() {
+	if c.snd.rec.Idle() {
 		if !c.wants() {
 			return false
 		}
-		c.wake()
+		c.leaveIdle()
 	}
 	switch {
 	case c.hs.has(hsSynDue):
@@ -134,4 +134,31 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	}
 	c.rcv.sackBlocks(&t.Options, c.snd.path.fitting(c.snd.path.MTU))
 	c.leave(now, t)
+}
+
+// Train is what leaves: consecutive segments of one flow, all of MSS payload bytes but the last,
+// which may be shorter. PSH and FIN belong on the last segment only and CWR on the first only; the
+// caller of Output sees to that when it renders the headers.
+type Train struct {
+	Tuple
+	// Header is that of the first segment; each later one adds MSS to Seq.
+	Header
+	// Outlet is the interface that the train leaves by.
+	Outlet int
+	// ECN is the codepoint that every segment travels under.
+	ECN ECN
+	// TOS is the traffic class of each packet, TTL its time to live; zero: the stack's.
+	TOS, TTL uint8
+	// MSS is the payload size of every segment but the last, Len the payload of all.
+	MSS, Len int
+	// Payload is lent by the send ring until the engine's next call other than Output.
+	Payload [][]byte
+}
+
+// Segments returns how many wire segments the train is; one when it carries no payload.
+func (t *Train) Segments() int {
+	if t.Len <= t.MSS || t.MSS <= 0 {
+		return 1
+	}
+	return (t.Len + t.MSS - 1) / t.MSS
 }

@@ -364,7 +364,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	case mtu >= c.snd.path.MTU:
 		return
 	default:
-		c.wake() // it may be a SYN that is in flight
+		c.leaveIdle() // it may be a SYN that is in flight
 		if c.snd.path.doubts(w, mtu) {
 			return
 		}

@@ -123,7 +123,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 	w := newWorld(t, seed, wi, cfg)
 	w.verify = seed%7 == 0
 	if seed%3 == 0 { // free the idle state at every pause
-		w.hosts[0].lull, w.hosts[1].lull = 0, 0
+		w.hosts[0].idleTime, w.hosts[1].idleTime = 0, 0
 	}
 	a, b := w.connect()
 	if a.State() == StateClosed {

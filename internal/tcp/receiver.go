@@ -31,6 +31,23 @@ type receiver struct {
 	finLast    bool  // the last arrival out of order was a FIN; data before it is missing
 }
 
+// reassembly is the receiver's state while data arrives: the out-of-order data, what to report of
+// it, and how fast the user reads.
+type reassembly struct {
+	ooo     buffer.Ranges
+	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
+	changes uint32
+	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
+	// held is how far out-of-order data extends beyond the readable data, in bytes: memory that the
+	// user cannot free by reading. The offered window and MaxReceiveRanges bound it for one
+	// connection, Limits.EarlyBytes for all.
+	held     int
+	head     uint64     // of rx when the current round trip began,
+	since    clock.Time // and when that was
+	rttEnd   uint64     // where the window ends that is being timed
+	rttSince clock.Time
+}
+
 // receivers is what the receivers of a host share.
 type receivers struct {
 	cfg        *Config
@@ -70,6 +87,10 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	}
 	return false
 }
+
+// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of
+// the window scale.
+func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
 // urgent is the sixth step. Urgent data is part of the stream (RFC 9293 §3.8.5) and the pointer
 // says where it ends. urgent reports whether the pointer has advanced. We never send one (SHLD-13).
@@ -151,6 +172,20 @@ func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint6
 	}
 }
 
+// timeWindow measures the round trip at the receiver: the peer needs at least one round trip to
+// fill a window.
+func (r *receiver) timeWindow(now clock.Time) {
+	if r.nxt < r.reassembly.rttEnd {
+		return
+	}
+	if r.reassembly.rttSince != clock.Never {
+		if d := now.Sub(r.reassembly.rttSince); r.tune.rtt == 0 || d < r.tune.rtt {
+			r.tune.rtt = d
+		}
+	}
+	r.reassembly.rttSince, r.reassembly.rttEnd = now, r.edge
+}
+
 // takeOutOfOrder stores data that is ahead of its time.
 func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	from, to := r.offset(start), r.offset(end)
@@ -170,6 +205,30 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	r.ackOutOfOrder(s)
 }
 
+// mayHold reports whether the host has memory for out-of-order data up to an offset. The receiver
+// drops data without memory. Once the peer has retransmitted the data before it, it is in order and
+// always fits.
+func (r *receiver) mayHold(to uint64) bool {
+	more := int(to-r.offset(r.nxt)) - r.reassembly.held
+	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
+}
+
+// noteRecent notes that the range at offset pos changed last.
+func (r *receiver) noteRecent(pos uint64) {
+	q := r.reassembly
+	b, ok := q.ooo.Find(pos)
+	if !ok {
+		return
+	}
+	r.finLast = false
+	if last := q.recent[(q.changes-1)%maxRuns]; last.Start < b.Start || last.Start >= b.End {
+		q.changes++
+		r.runs = min(r.runs+1, maxRuns)
+	}
+	r.runs = max(r.runs, 1)
+	q.recent[(q.changes-1)%maxRuns] = b
+}
+
 // place copies the part [start, end) of a segment that begins at seq into rx.
 func (r *receiver) place(s *Segment, seq, start, end uint64) {
 	if r.closed {
@@ -183,6 +242,46 @@ func (r *receiver) place(s *Segment, seq, start, end uint64) {
 			r.rx.WriteAt(r.offset(lo), p[lo-at:hi-at])
 		}
 		at = next
+	}
+}
+
+// countHeld updates the memory counts after a change of the out-of-order data.
+func (r *receiver) countHeld() {
+	n := r.reach()
+	r.shared.held += n - r.reassembly.held
+	r.reassembly.held = n
+}
+
+// reach returns how far out-of-order data extends beyond the readable data.
+func (r *receiver) reach() int {
+	n := r.reassembly.ooo.Len()
+	if n == 0 {
+		return 0
+	}
+	return int(r.reassembly.ooo.At(n-1).End - r.offset(r.nxt))
+}
+
+// reportHeld reports the first part of [start, end) that was already held as a duplicate (RFC 2883
+// §4.2). It returns true if that part is the whole range.
+func (r *receiver) reportHeld(start, end uint64) bool {
+	held, ok := r.reassembly.ooo.Overlap(r.offset(start), r.offset(end))
+	if !ok {
+		return false
+	}
+	base := r.irs + 1
+	r.reportDuplicate(held.Start+base, held.End+base)
+	return held.Len() == end-start
+}
+
+// reportDuplicate makes the next acknowledgment report [start, end) as a duplicate (RFC 2883).
+func (r *receiver) reportDuplicate(start, end uint64) {
+	d := &r.reassembly.dsack
+	switch {
+	case !r.sack || start >= end:
+	case d.Start < d.End && start <= d.End && end > d.End && start >= d.Start:
+		d.End = end // RFC 2883 §4 (3): one report covers one contiguous duplicate
+	default:
+		*d = buffer.Range{Start: start, End: end}
 	}
 }
 
@@ -216,12 +315,6 @@ func (r *receiver) takeFIN() {
 	r.edge = max(r.edge, r.nxt)
 	r.forget()
 	r.ack.atOnce()
-}
-
-// quiet reports whether nothing is held, and nothing owed to the peer.
-func (r *receiver) quiet() bool {
-	return r.ack.owed == 0 && r.ack.pending == 0 && r.reassembly.held == 0 &&
-		!r.reassembly.reports()
 }
 
 // forget gives up what is held out of order.

@@ -142,30 +142,3 @@ func (s *Segment) segLen() uint64 {
 	}
 	return n
 }
-
-// Train is what leaves: consecutive segments of one flow, all of MSS payload bytes but the last,
-// which may be shorter. PSH and FIN belong on the last segment only and CWR on the first only; the
-// caller of Output sees to that when it renders the headers.
-type Train struct {
-	Tuple
-	// Header is that of the first segment; each later one adds MSS to Seq.
-	Header
-	// Outlet is the interface that the train leaves by.
-	Outlet int
-	// ECN is the codepoint that every segment travels under.
-	ECN ECN
-	// TOS is the traffic class of each packet, TTL its time to live; zero: the stack's.
-	TOS, TTL uint8
-	// MSS is the payload size of every segment but the last, Len the payload of all.
-	MSS, Len int
-	// Payload is lent by the send ring until the engine's next call other than Output.
-	Payload [][]byte
-}
-
-// Segments returns how many wire segments the train is; one when it carries no payload.
-func (t *Train) Segments() int {
-	if t.Len <= t.MSS || t.MSS <= 0 {
-		return 1
-	}
-	return (t.Len + t.MSS - 1) / t.MSS
-}

@@ -58,59 +58,6 @@ func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 // offset turns a sequence number into an offset in tx.
 func (d *sender) offset(seq uint64) uint64 { return seq - d.iss - 1 }
 
-// offered returns the window that a segment offers.
-func (d *sender) offered(s *Segment) int {
-	if s.Flags.Has(SYN) {
-		return int(s.Window) // RFC 7323 §2.2: never scaled
-	}
-	return int(s.Window) << d.scale
-}
-
-// update takes the peer's window from the newest segment (RFC 9293 §3.10.7.4, fifth step), and
-// reports whether it has changed. The step requires SND.UNA =< SEG.ACK, and if SEG.SEQ is SND.WL1,
-// SND.WL2 =< SEG.ACK. checkACK has verified both, because SND.WL2 never exceeds SND.UNA.
-func (d *sender) update(s *Segment, seq uint64) bool {
-	if seq < d.wl1 {
-		return false
-	}
-	d.wl1 = seq
-	before := d.wnd
-	d.setWindow(d.offered(s))
-	return d.wnd != before
-}
-
-func (d *sender) setWindow(n int) { d.wnd, d.maxWnd = n, max(d.maxWnd, n) }
-
-// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. The answer to a window
-// probe does not count: it says nothing about losses.
-func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
-	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
-		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
-}
-
-// blocks returns the ranges of the SACK blocks, in 64-bit numbers near una.
-func (o *Options) blocks(una uint64, buf *[maxSACKBlocks]buffer.Range) []buffer.Range {
-	for i, b := range o.SACK[:o.SACKCount] {
-		start := widen(una, b.Start)
-		buf[i] = buffer.Range{Start: start, End: start + uint64(b.End-b.Start)}
-	}
-	return buf[:o.SACKCount]
-}
-
-// acknowledge advances SND.UNA, and reports whether that frees bytes of tx.
-func (d *sender) acknowledge(ack uint64) bool {
-	d.Una = ack
-	if d.fin != 0 {
-		ack = min(ack, d.fin)
-	}
-	off := d.offset(ack)
-	if off <= d.tx.Head() {
-		return false
-	}
-	d.tx.Release(off)
-	return true
-}
-
 // usable returns how many bytes of new data the peer's window admits. It is negative after the peer
 // has shrunk its window.
 func (d *sender) usable() int { return d.wnd - int(d.Nxt-d.Una) }
@@ -199,18 +146,6 @@ func (d *sender) holdsTail() Limit {
 	return LimitNone
 }
 
-// grow adjusts tx to the congestion window: room for the data in flight, and as much again for the
-// user to write. It reports whether tx has grown.
-func (d *sender) grow(cwnd int) bool {
-	limit := d.tx.Limit()
-	want := min(2*cwnd, d.txMax)
-	if want <= limit {
-		return false
-	}
-	d.tx.SetLimit(want)
-	return true
-}
-
 // opening reports whether our SYN is unacknowledged.
 func (d *sender) opening() bool { return d.Una == d.iss }
 
@@ -221,7 +156,7 @@ func (d *sender) pending() bool {
 
 // wants reports whether the sender has something to send, now or later.
 func (d *sender) wants() bool {
-	return d.wait.due || d.persist.due || !d.rec.Resting() && d.rec.Kept.TLP.Due ||
+	return d.wait.due || d.persist.due || !d.rec.Idle() && d.rec.Kept.TLP.Due ||
 		!d.opening() && d.waits()
 }
 
@@ -247,7 +182,7 @@ func (d *sender) limitBy(now clock.Time, by Limit) {
 func (d *sender) refit() {
 	before := d.MSS
 	d.MSS = d.path.mss(d.path.MTU)
-	if d.MSS < before && !d.rec.Resting() && !d.rec.Record.Empty() {
+	if d.MSS < before && !d.rec.Idle() && !d.rec.Record.Empty() {
 		d.rec.Recut(d.MSS)
 	}
 }

@@ -145,20 +145,3 @@ func (w *timeWaits) answer(now clock.Time, e *timeWait) {
 	e.answered = now
 	w.replies.ack(now, e)
 }
-
-// park replaces the connection by its TIME-WAIT.
-func (h *Host) park(now clock.Time, c *Conn) {
-	e := &timeWait{
-		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
-		window: c.rcv.windowField(false), plain: c.hs.has(hsPlain), since: now,
-		stamped: c.hs.has(hsStamps), stamps: c.stamps,
-	}
-	e.edge = uint32(c.rcv.window())
-	c.parked = e
-	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
-	h.remove(c)
-	if owed {
-		h.replies.ack(now, e)
-	}
-	h.timeWaits.add(now, e)
-}

@@ -34,20 +34,6 @@ func (r *receiver) windowScale() uint8 {
 	return s
 }
 
-// timeWindow measures the round trip at the receiver: the peer needs at least one round trip to
-// fill a window.
-func (r *receiver) timeWindow(now clock.Time) {
-	if r.nxt < r.reassembly.rttEnd {
-		return
-	}
-	if r.reassembly.rttSince != clock.Never {
-		if d := now.Sub(r.reassembly.rttSince); r.tune.rtt == 0 || d < r.tune.rtt {
-			r.tune.rtt = d
-		}
-	}
-	r.reassembly.rttSince, r.reassembly.rttEnd = now, r.edge
-}
-
 // nearRTT is the round trip below which RecvNear is the limit.
 const nearRTT = time.Millisecond
 
@@ -89,10 +75,6 @@ func (r *receiver) setBuffer(n int) {
 	r.tune.size, r.tune.max = n, n
 	r.rx.SetLimit(n)
 }
-
-// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of
-// the window scale.
-func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
 // window returns RCV.WND as the peer knows it.
 func (r *receiver) window() int { return int(r.edge - r.nxt) }

@@ -80,11 +80,11 @@ const maxSpare = 64
 // maxSpareRecords is how many records each of them keeps: four kilobytes.
 const maxSpareRecords = 64
 
-// Resting reports whether the connection is idle and has no outstanding state.
-func (v *Recovery) Resting() bool { return v.outstanding == nil }
+// Idle reports whether the connection is idle and has no outstanding state.
+func (v *Recovery) Idle() bool { return v.outstanding == nil }
 
-// Wake allocates the outstanding state.
-func (v *Recovery) Wake(now clock.Time) {
+// LeaveIdle allocates the outstanding state.
+func (v *Recovery) LeaveIdle(now clock.Time) {
 	m := &v.rested
 	h := v.shared
 	if n := len(h.spare) - 1; n >= 0 {
@@ -107,8 +107,8 @@ func (v *Recovery) Wake(now clock.Time) {
 	}
 }
 
-// Rest frees the outstanding state of an idle connection and keeps rested.
-func (v *Recovery) Rest() {
+// EnterIdle frees the outstanding state of an idle connection and keeps rested.
+func (v *Recovery) EnterIdle() {
 	v.rested = rested{
 		delivered: v.Record.delivered, lost: v.Record.lost,
 		patience:   v.rack.patience,

@@ -1,8 +1,6 @@
 package recovery
 
-import (
-	"time"
-)
+import "time"
 
 // Info is a snapshot of a recovery: its part of Linux's struct tcp_info, with the names there; the
 // comments give them where they differ by more than spelling. Windows are bytes where Linux counts

@@ -108,7 +108,7 @@ func (h *Host) flight(now clock.Time, n int) *Recovery {
 	v.Init(h, &Space{Una: 1000, Nxt: 1000, MSS: 1000})
 	v.RTT.Sample(now, 10*time.Millisecond, 1, &h.Options)
 	v.Establish(now, true, false)
-	v.Wake(now)
+	v.LeaveIdle(now)
 	v.Begin(congestion.Config{Now: now})
 	for range n {
 		v.Push(now, v.snd.Nxt, 1000, 0)
@@ -316,19 +316,19 @@ func TestRest(t *testing.T) {
 	v := flight(t, "rack", 1)
 	v.acknowledge(10*time.Millisecond, 2000)
 	v.rack.reordering, v.rack.mult = true, 3
-	v.Rest()
-	assert.True(t, v.Resting())
+	v.EnterIdle()
+	assert.True(t, v.Idle())
 	assert.Nil(t, v.filed, "there is nothing to keep")
 	require.Len(t, v.shared.spare, 1)
-	v.Wake(start)
+	v.LeaveIdle(start)
 	assert.Empty(t, v.shared.spare)
 	assert.True(t, v.rack.reordering)
 	assert.EqualValues(t, 3, v.rack.mult)
 	assert.Equal(t, uint64(1000), v.Info().DeliveredBytes)
 	v.Kept.Counts.WindowProbes++
-	v.Rest()
+	v.EnterIdle()
 	assert.NotNil(t, v.filed)
-	v.Wake(start)
+	v.LeaveIdle(start)
 	assert.Equal(t, uint64(1), v.Info().WindowProbes)
 }
 

@@ -1,8 +1,6 @@
 package recovery
 
-import (
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
+import "github.com/tidepool-net/tidepool/internal/clock"
 
 // sentQueue holds a record for each segment between SND.UNA and SND.NXT, in sequence order, in a
 // ring of power-of-two size that ids index. A record is in one of three places: in flight (a list

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-func rests(c *Conn) bool { return c.snd.rec.Resting() }
+func rests(c *Conn) bool { return c.snd.rec.Idle() }
 
 // carry moves n bytes from end to end.
 func (p *pipe) carry(n int) {

@@ -2,71 +2,62 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// link is a connection's place in a connList.
-type link struct{ next, prev *Conn }
-
-// The connLists that a connection can be in.
-const (
-	inAll   = iota // every connection of the host, oldest first
-	inReady        // those that may have something to send by one outlet
-	numLists
-)
-
-// connList is a list of connections, linked by their links.in[which].
-type connList struct {
-	first, last *Conn
-	which       int
+// reschedule updates the connection's places in the host's lists after anything that may have
+// changed what it sends, or when.
+func (h *Host) reschedule(c *Conn) {
+	if c.state.over() {
+		c.freeState()
+		return
+	}
+	h.ready.push(c)
+	if c.snd.path.Outlet < 0 && c.state.synchronized() && c.state != StateFinWait2 &&
+		c.snd.rec.At.RTO == clock.Never && (c.snd.unsent() > 0 || c.snd.closed) {
+		// The connection has something to send but no route: start a timeout.
+		c.err, c.flags = ErrUnreachable, c.flags|connSoft
+		c.snd.rec.ArmRTO(h.now)
+	}
+	h.schedule(c)
 }
 
-func (l *connList) push(c *Conn) {
-	c.links.in[l.which] = link{prev: l.last}
-	if l.last == nil {
-		l.first = c
-	} else {
-		l.last.links.in[l.which].next = c
-	}
-	l.last = c
+// readyConns are the connections that may have something to send, by outlet.
+type readyConns struct {
+	by   []connList
+	turn int // the outlet whose turn it is
 }
 
-func (l *connList) remove(c *Conn) {
-	n := &c.links.in[l.which]
-	if n.prev == nil {
-		l.first = n.next
-	} else {
-		n.prev.links.in[l.which].next = n.next
+// push adds a connection behind the others of its outlet, if it has an outlet and is not queued.
+func (r *readyConns) push(c *Conn) {
+	outlet := int(c.snd.path.Outlet)
+	if c.links.isReady || outlet < 0 {
+		return
 	}
-	if n.next == nil {
-		l.last = n.prev
-	} else {
-		n.next.links.in[l.which].prev = n.prev
+	for len(r.by) <= outlet {
+		r.by = append(r.by, connList{which: inReady})
 	}
-	*n = link{}
+	r.by[outlet].push(c)
+	c.links.isReady = true
 }
 
-// eventList is a queue of the connections that have events for the owner.
-type eventList struct{ first, last *Conn }
-
-func (l *eventList) push(c *Conn) {
-	c.links.event = nil
-	if l.last == nil {
-		l.first = c
-	} else {
-		l.last.links.event = c
+// remove takes a connection out, if it is queued.
+func (r *readyConns) remove(c *Conn) {
+	if c.links.isReady {
+		r.by[c.snd.path.Outlet].remove(c)
+		c.links.isReady = false
 	}
-	l.last = c
 }
 
-func (l *eventList) pop() *Conn {
-	c := l.first
-	if c == nil {
-		return nil
+// waits reports whether a connection waits for room at an outlet.
+func (r *readyConns) waits(outlet int) bool {
+	return outlet < len(r.by) && r.by[outlet].first != nil
+}
+
+// schedule moves the connection's deadline in the heap if it is now earlier. A later deadline is
+// found when the earlier one comes due.
+func (h *Host) schedule(c *Conn) {
+	if due := c.deadline(); due != clock.Never &&
+		(c.links.heap < 0 || due < h.deadlines.of(c)) {
+		h.deadlines.set(c, due)
 	}
-	l.first = c.links.event
-	if l.first == nil {
-		l.last = nil
-	}
-	c.links.event = nil
-	return c
 }
 
 // deadlines is a heap of connections ordered by deadline, with four children for each node. The
@@ -188,34 +179,43 @@ func (p *pool[T]) put(v *T) {
 	}
 }
 
-// readyConns are the connections that may have something to send, by outlet.
-type readyConns struct {
-	by   []connList
-	turn int // the outlet whose turn it is
+// link is a connection's place in a connList.
+type link struct{ next, prev *Conn }
+
+// The connLists that a connection can be in.
+const (
+	inAll   = iota // every connection of the host, oldest first
+	inReady        // those that may have something to send by one outlet
+	numLists
+)
+
+// connList is a list of connections, linked by their links.in[which].
+type connList struct {
+	first, last *Conn
+	which       int
 }
 
-// push adds a connection behind the others of its outlet, if it has an outlet and is not queued.
-func (r *readyConns) push(c *Conn) {
-	outlet := int(c.snd.path.Outlet)
-	if c.links.isReady || outlet < 0 {
-		return
+func (l *connList) push(c *Conn) {
+	c.links.in[l.which] = link{prev: l.last}
+	if l.last == nil {
+		l.first = c
+	} else {
+		l.last.links.in[l.which].next = c
 	}
-	for len(r.by) <= outlet {
-		r.by = append(r.by, connList{which: inReady})
-	}
-	r.by[outlet].push(c)
-	c.links.isReady = true
+	l.last = c
 }
 
-// remove takes a connection out, if it is queued.
-func (r *readyConns) remove(c *Conn) {
-	if c.links.isReady {
-		r.by[c.snd.path.Outlet].remove(c)
-		c.links.isReady = false
+func (l *connList) remove(c *Conn) {
+	n := &c.links.in[l.which]
+	if n.prev == nil {
+		l.first = n.next
+	} else {
+		n.prev.links.in[l.which].next = n.next
 	}
-}
-
-// waits reports whether a connection waits for room at an outlet.
-func (r *readyConns) waits(outlet int) bool {
-	return outlet < len(r.by) && r.by[outlet].first != nil
+	if n.next == nil {
+		l.last = n.prev
+	} else {
+		n.next.links.in[l.which].prev = n.prev
+	}
+	*n = link{}
 }

@@ -1,67 +1,9 @@
 package tcp
 
-import (
-	"github.com/tidepool-net/tidepool/internal/buffer"
-	"github.com/tidepool-net/tidepool/internal/clock"
-)
-
-// reassembly is the receiver's state while data arrives: the out-of-order data, what to report of
-// it, and how fast the user reads.
-type reassembly struct {
-	ooo     buffer.Ranges
-	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
-	changes uint32
-	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
-	// held is how far out-of-order data extends beyond the readable data, in bytes: memory that the
-	// user cannot free by reading. The offered window and MaxReceiveRanges bound it for one
-	// connection, Limits.EarlyBytes for all.
-	held     int
-	head     uint64     // of rx when the current round trip began,
-	since    clock.Time // and when that was
-	rttEnd   uint64     // where the window ends that is being timed
-	rttSince clock.Time
-}
+import "github.com/tidepool-net/tidepool/internal/buffer"
 
 // reports says whether an acknowledgment needs SACK blocks.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
-
-// wake allocates the reassembly of an idle connection.
-func (r *receiver) wake() {
-	r.reassembly = r.shared.spare.take()
-	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.Limits.MaxReceiveRanges
-}
-
-// rest frees it.
-func (r *receiver) rest() {
-	if q := r.reassembly; q != nil {
-		*q, r.reassembly = reassembly{}, nil
-		r.shared.spare.put(q)
-	}
-}
-
-// reach returns how far out-of-order data extends beyond the readable data.
-func (r *receiver) reach() int {
-	n := r.reassembly.ooo.Len()
-	if n == 0 {
-		return 0
-	}
-	return int(r.reassembly.ooo.At(n-1).End - r.offset(r.nxt))
-}
-
-// mayHold reports whether the host has memory for out-of-order data up to an offset. The receiver
-// drops data without memory. Once the peer has retransmitted the data before it, it is in order and
-// always fits.
-func (r *receiver) mayHold(to uint64) bool {
-	more := int(to-r.offset(r.nxt)) - r.reassembly.held
-	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
-}
-
-// countHeld updates the memory counts after a change of the out-of-order data.
-func (r *receiver) countHeld() {
-	n := r.reach()
-	r.shared.held += n - r.reassembly.held
-	r.reassembly.held = n
-}
 
 // maxRuns bounds how many changes the receiver reports for data that arrives together. That may be
 // many runs with gaps between them, and an acknowledgment has room for three SACK blocks. The peer
@@ -138,22 +80,6 @@ func (r *receiver) finAlone() (buffer.Range, bool) {
 	return buffer.Range{Start: at, End: at}, n == 0 || r.reassembly.ooo.At(n-1).End < at
 }
 
-// noteRecent notes that the range at offset pos changed last.
-func (r *receiver) noteRecent(pos uint64) {
-	q := r.reassembly
-	b, ok := q.ooo.Find(pos)
-	if !ok {
-		return
-	}
-	r.finLast = false
-	if last := q.recent[(q.changes-1)%maxRuns]; last.Start < b.Start || last.Start >= b.End {
-		q.changes++
-		r.runs = min(r.runs+1, maxRuns)
-	}
-	r.runs = max(r.runs, 1)
-	q.recent[(q.changes-1)%maxRuns] = b
-}
-
 // toldLater returns how many of the latest changes the next acknowledgments report, rather than the
 // one that leaves now. It is zero if that one has room for all.
 func (r *receiver) toldLater(room int) int {
@@ -179,28 +105,4 @@ func (r *receiver) change(i int) (buffer.Range, bool) {
 		b = buffer.Range{Start: max(b.Start, then.Start), End: then.End}
 	}
 	return b, ok
-}
-
-// reportDuplicate makes the next acknowledgment report [start, end) as a duplicate (RFC 2883).
-func (r *receiver) reportDuplicate(start, end uint64) {
-	d := &r.reassembly.dsack
-	switch {
-	case !r.sack || start >= end:
-	case d.Start < d.End && start <= d.End && end > d.End && start >= d.Start:
-		d.End = end // RFC 2883 §4 (3): one report covers one contiguous duplicate
-	default:
-		*d = buffer.Range{Start: start, End: end}
-	}
-}
-
-// reportHeld reports the first part of [start, end) that was already held as a duplicate (RFC 2883
-// §4.2). It returns true if that part is the whole range.
-func (r *receiver) reportHeld(start, end uint64) bool {
-	held, ok := r.reassembly.ooo.Overlap(r.offset(start), r.offset(end))
-	if !ok {
-		return false
-	}
-	base := r.irs + 1
-	r.reportDuplicate(held.Start+base, held.End+base)
-	return held.Len() == end-start
 }
