@@ -59,6 +59,7 @@ func unknownSetting(key string) error {
 func handleSettings(h *Requests) {
 	look(h, func(_ *stack.Stack, _ clock.Time, r control.Show) ([]control.Setting, error) {
 		k := h.node.Knobs()
+		k.SetTimes()
 		return showSettings(&k, r.Key)
 	})
 	control.Handle(h.Handlers, func(_ context.Context, r control.Set) (control.Setting, error) {
@@ -80,6 +81,7 @@ func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 			return fmt.Errorf("%w: %w", control.ErrUsage, err)
 		}
 		k = n.Knobs() // zeros have become defaults
+		k.SetTimes()
 		answer = s.show(&k)
 		return nil
 	})

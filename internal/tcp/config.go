@@ -169,10 +169,10 @@ func (c Config) complete() (Config, error) {
 }
 
 // SetTimes derives RTOInitial and DelayedAck from RTOMin and RTOMax if they are zero.
-func (c *Config) SetTimes() {
-	r := &c.Recovery
+func (k *Knobs) SetTimes() {
+	r := &k.Recovery
 	r.RTOInitial = cmp.Or(r.RTOInitial, min(max(time.Second, r.RTOMin), r.RTOMax))
-	c.DelayedAck = cmp.Or(c.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
+	k.DelayedAck = cmp.Or(k.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
 }
 
 func (r *Recovery) setDefaults() {

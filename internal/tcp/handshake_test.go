@@ -430,3 +430,24 @@ func TestConfigIsChecked(t *testing.T) {
 	require.Error(t, h.SetKnobs(Knobs{Recovery: Recovery{Congestion: "vegas"}}))
 	assert.Equal(t, time.Minute, h.TimeWait())
 }
+
+// TestSetKnobsKeepsWhatWasAsked checks that a time stays although it equals the derived one, and
+// that a derived time follows RTOMin.
+func TestSetKnobsKeepsWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[time.Duration]time.Duration{
+		0:                     10 * time.Millisecond,
+		40 * time.Millisecond: 40 * time.Millisecond, // what RTOMin's default leads to
+	} {
+		h, err := NewHost(Config{Route: func(netip.Addr) Path { return Path{} }})
+		require.NoError(t, err)
+		k := h.Knobs()
+		k.DelayedAck = given
+		require.NoError(t, h.SetKnobs(k))
+		require.Equal(t, 40*time.Millisecond, h.cfg.DelayedAck)
+		k = h.Knobs()
+		k.Recovery.RTOMin = 50 * time.Millisecond
+		require.NoError(t, h.SetKnobs(k))
+		assert.Equal(t, want, h.cfg.DelayedAck, "asked for %v", given)
+	}
+}

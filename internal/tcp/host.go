@@ -13,6 +13,7 @@ import (
 // Host is the TCP of one host: its listeners and connections. One goroutine owns it.
 type Host struct {
 	cfg       Config
+	knobs     Knobs // of cfg, without derived times
 	conns     connTable
 	all       connList // in a deterministic order
 	recent    *Conn    // the connection that the last segment was for
@@ -42,47 +43,42 @@ type Host struct {
 
 // NewHost returns a host without connections.
 func NewHost(cfg Config) (*Host, error) {
-	cfg, err := cfg.complete()
-	if err != nil {
-		return nil, err
-	}
 	h := &Host{
-		cfg:      cfg,
 		idleTime: idleTime,
 		conns:    connTable{v4: map[key4]*Conn{}, v6: map[Tuple]*Conn{}},
 		listeners: listeners{
 			byAddr: map[netip.AddrPort]*Listener{}, ports: map[netip.AddrPort]int{},
 		},
 	}
+	if err := h.configure(cfg); err != nil {
+		return nil, err
+	}
 	h.replies = replies{cfg: &h.cfg, drops: &h.drops}
 	h.timeWaits = timeWaits{
 		cfg: &h.cfg, drops: &h.drops, replies: &h.replies, byTuple: map[Tuple]*timeWait{},
 	}
 	h.receivers = receivers{cfg: &h.cfg, drops: &h.drops, challenges: challenges{cfg: &h.cfg}}
-	h.recoveries.Options = h.cfg.recoveryOptions()
 	h.ports.secret = cfg.Secret
 	return h, nil
 }
 
-// Knobs returns the current knobs.
-func (h *Host) Knobs() Knobs { return h.cfg.Knobs }
+// Knobs returns the current knobs. A RTOInitial or DelayedAck that was derived from RTOMin and RTOMax
+// is zero: SetTimes derives it.
+func (h *Host) Knobs() Knobs { return h.knobs }
 
-// SetKnobs changes the knobs, all or none. A zero means the default. If RTOMin or RTOMax changes, a
-// RTOInitial or DelayedAck that was derived from the old ones is derived again.
+// SetKnobs changes the knobs, all or none. A zero means the default.
 func (h *Host) SetKnobs(k Knobs) error {
-	cfg, old := h.cfg, h.cfg
-	old.Recovery.RTOInitial, old.DelayedAck = 0, 0
-	old.SetTimes()
-	if k.Recovery.RTOInitial == old.Recovery.RTOInitial {
-		k.Recovery.RTOInitial = 0
-	}
-	if k.DelayedAck == old.DelayedAck {
-		k.DelayedAck = 0
-	}
+	cfg := h.cfg
 	cfg.Knobs = k
-	cfg, err := cfg.complete()
+	return h.configure(cfg)
+}
+
+// configure completes and applies a configuration.
+func (h *Host) configure(cfg Config) error {
+	full, err := cfg.complete()
 	if err == nil {
-		h.cfg, h.recoveries.Options = cfg, cfg.recoveryOptions()
+		h.cfg, h.knobs, h.recoveries.Options = full, full.Knobs, full.recoveryOptions()
+		h.knobs.Recovery.RTOInitial, h.knobs.DelayedAck = cfg.Recovery.RTOInitial, cfg.DelayedAck
 	}
 	return err
 }
