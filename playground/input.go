@@ -186,26 +186,35 @@ type FileInfo struct {
 // List returns the nodes' files, without those in folders.
 func (w *World) List() (list []FileInfo, err error) {
 	for _, h := range w.hosts {
-		dir, err := h.files.Open(".")
+		found, err := h.list()
 		if err != nil {
 			return nil, err
 		}
-		found, err := dir.(interface {
-			ReadDir(n int) ([]os.DirEntry, error)
-		}).ReadDir(-1)
-		_ = dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range found {
-			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-				list = append(list, FileInfo{h.name, e.Name(), info.Size()})
-			}
-		}
+		list = append(list, found...)
 	}
 	slices.SortFunc(list, func(a, b FileInfo) int {
 		return strings.Compare(a.Node+"\x00"+a.Name, b.Node+"\x00"+b.Name)
 	})
+	return list, nil
+}
+
+func (h *host) list() (list []FileInfo, err error) {
+	dir, err := h.files.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	found, err := dir.(interface {
+		ReadDir(n int) ([]os.DirEntry, error)
+	}).ReadDir(-1)
+	_ = dir.Close()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range found {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			list = append(list, FileInfo{h.name, e.Name(), info.Size()})
+		}
+	}
 	return list, nil
 }
 

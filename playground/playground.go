@@ -182,7 +182,7 @@ func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, err
 	refuse[control.Expose](h.node.Handlers, "expose")
 	refuse[control.Splice](h.node.Handlers, "splice")
 	refuse[control.Socks](h.node.Handlers, "socks")
-	h.takeScripts()
+	h.takeScripts(w.Now)
 	return h, h.node.Node.Call(func(s *stack.Stack, _ clock.Time) error {
 		h.node.Node.Follow(func() bool {
 			if s.TCP().Counters().Retransmits > 0 {

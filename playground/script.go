@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -55,22 +57,44 @@ func before[R control.Request[A], A any](
 	}
 }
 
-// takeScripts makes `set tcp.congestion` and `cc` take a file of the node.
-func (h *host) takeScripts() {
+const congestionKey = "tcp.congestion"
+
+// takeScripts makes `set tcp.congestion` and `cc` take a file of the node. now returns the world's
+// time.
+func (h *host) takeScripts(now func() time.Duration) {
+	h.now = now
+	kind := reflect.TypeFor[control.Show]()
+	show := h.node.Handlers[kind]
+	h.node.Handlers[kind] = func(ctx context.Context, req any) (any, error) {
+		answer, err := show(ctx, req)
+		list, _ := answer.([]control.Setting)
+		for i := range list {
+			if list[i].Key == congestionKey {
+				list[i].Values = slices.Concat(list[i].Values, h.scriptFiles())
+			}
+		}
+		return answer, err
+	}
 	before(h.node.Handlers, func(_ context.Context, r control.Set) error {
-		if r.Key != "tcp.congestion" {
+		if r.Key != congestionKey {
 			return nil
 		}
 		return h.load(r.Value)
 	})
-	before(h.node.Handlers, func(ctx context.Context, r control.Congestion) error {
-		err := h.load(r.Name)
-		if err == nil && strings.HasSuffix(r.Name, scriptSuffix) {
-			// A connection that uses an earlier version of the file would keep it.
-			_, err = h.node.Do(ctx, control.Congestion{SID: r.SID, Name: "reno"})
-		}
-		return err
+	before(h.node.Handlers, func(_ context.Context, r control.Congestion) error {
+		return h.load(r.Name)
 	})
+}
+
+// scriptFiles returns the names of the node's files that may be congestion controls.
+func (h *host) scriptFiles() (names []string) {
+	list, _ := h.list() // without its files, only the built-in ones
+	for _, f := range list {
+		if strings.HasSuffix(f.Name, scriptSuffix) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // load compiles a congestion control, if it is a script.
@@ -93,8 +117,8 @@ func (h *host) load(name string) error {
 	}
 	run := program.Begin(starlark.Hooks{
 		Failed: func(err error) {
-			h.out(fmt.Sprintf("%v\nIts connections keep their windows from now on. Correct the "+
-				"file and set it again.\n", err))
+			h.out(fmt.Sprintf("At %.3f s: %v\nIts connections keep their windows from now on. "+
+				"Correct the file and set it again.\n", h.now().Seconds(), err))
 		},
 		Printed: func(_ clock.Time, line string) { h.out(name + ": " + line + "\n") },
 	})

@@ -62,6 +62,17 @@ func TestScript(t *testing.T) {
 		idle := "def on_ack(state, ack):\n    pass\n\ndef on_loss(state, loss):\n    pass\n"
 		do(Input{Node: "A", File: "cc.star", Data: []byte(idle)})
 		assert.InDelta(t, 7, again(), 0, "the new script starts with the window of the old one")
+		threshold := func(init string) int {
+			text := "def init(state, conn):\n    state.ssthresh = " + init + "\n\n" + idle
+			do(Input{Node: "A", File: "cc.star", Data: []byte(text)})
+			again()
+			list, err := control.Ask(context.Background(), w.hosts[0].node,
+				control.Sockets{Info: true})
+			require.NoError(t, err)
+			return list[0].Info.Ssthresh
+		}
+		assert.Equal(t, 123_456, threshold("123456"))
+		assert.Equal(t, 123_457, threshold("conn.ssthresh + 1"), "the threshold of the old one")
 	})
 }
 
@@ -92,7 +103,9 @@ func TestScriptErrors(t *testing.T) {
 		assert.NotContains(t, set("a.star", bad), "a.star:")
 		require.NoError(t, w.Do(&Input{Node: "A", Line: transfer[2].Line}, nil))
 		w.Advance(w.Now() + time.Minute)
-		assert.Contains(t, out.of("A"), "a.star:2:")
+		assert.Regexp(t, `At \d+\.\d{3} s: a\.star:2:`, out.of("A"))
+		assert.Equal(t, []string{"a.star"}, w.Complete("A", "set tcp.congestion a"))
+		assert.Equal(t, []string{"a.star"}, w.Complete("A", "cc 1 a"))
 		assert.Contains(t, out.of("A"), "Correct the file and set it again.")
 	})
 	err := Check("a.star", "x = y\nz = w\n")

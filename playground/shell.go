@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/files"
@@ -21,7 +22,8 @@ type host struct {
 	out   printer     // the shell's
 	lines chan string // typed lines
 
-	scripts scripts // the node's loop owns it
+	scripts scripts              // the node's loop owns it
+	now     func() time.Duration // since the world's start
 
 	retransmitted atomic.Int64 // when TCP first did, since the world's start; 0: not yet
 

@@ -46,10 +46,8 @@ func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 	for _, k := range control.Kinds() {
 		c := Command{
 			Name: k.Name, Path: r.URL.Path + "/" + k.Name,
-			Fields: append([]string{}, fieldNames(k.Request)...), Events: []string{},
-		}
-		for event := range callbacks(k.Request) {
-			c.Events = append(c.Events, event)
+			Fields: append([]string{}, fieldNames(k.Request)...),
+			Events: slices.AppendSeq([]string{}, maps.Keys(callbacks(k.Request))),
 		}
 		slices.Sort(c.Events)
 		list = append(list, c)

@@ -31,6 +31,8 @@ func TestCongestionSettings(t *testing.T) {
 	for _, name := range tcp.Algorithms() {
 		assert.ErrorContains(t, err, name, "the answer says what there is")
 	}
+	_, err = control.Ask(t.Context(), a, control.Set{Key: "tcp.congestion", Value: "mine.star"})
+	require.ErrorContains(t, err, "scripts run in `node lab run` and in the playground")
 }
 
 // A busy connection changes its algorithm, through all of them.

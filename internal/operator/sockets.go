@@ -98,14 +98,12 @@ func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 	if known.TimeWait != clock.Never {
 		return nil, fmt.Errorf("%d is in TIME_WAIT: %w", sid, control.ErrClosed)
 	}
-	if known.Conn == nil {
-		return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
+	if known.Conn != nil {
+		if c, ok := known.Conn.Owner.(*node.Conn); ok {
+			return c, nil
+		}
 	}
-	c, ok := known.Conn.Owner.(*node.Conn)
-	if !ok {
-		return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
-	}
-	return c, nil
+	return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
 }
 
 // conn is lookup from outside the loop.

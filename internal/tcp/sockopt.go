@@ -32,7 +32,7 @@ type Sockopts struct {
 	TOS uint8
 	// TTL is the time to live of the packets sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
-	// Congestion is the congestion control algorithm. A change keeps the current window.
+	// Congestion changes the congestion control, but not the window; empty: unchanged.
 	Congestion string
 	// FileDigest offers in the SYN that a file with its digest follows, or accepts the offer:
 	// docs/decisions/0001-file-digest.md. On an established connection it says that both ends
@@ -65,13 +65,12 @@ func (o *Sockopts) validate(h *Host) error {
 	return err
 }
 
-// Sockopts returns the current options. The buffers are zero, which leaves them unchanged when set.
+// Sockopts returns the options. Its buffers and Congestion are zero, which changes nothing if set.
 func (c *Conn) Sockopts() Sockopts {
 	d := &c.snd
 	o := Sockopts{
 		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
 		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
-		Congestion: d.rec.CC.Name,
 	}
 	if d.wait.chosen {
 		o.UserTimeout = d.wait.limit
@@ -103,7 +102,7 @@ func (c *Conn) apply(now clock.Time, o *Sockopts) {
 	if o.Cork != is.Cork {
 		d.nagle.cork, d.nagle.corkOut, d.corkEnds = o.Cork, false, clock.Never
 	}
-	if o.Congestion != "" && o.Congestion != is.Congestion {
+	if o.Congestion != "" {
 		_ = d.rec.SetAlgorithm(o.Congestion, d.congestion(c.host.now)) // validate has found it
 	}
 	if o.MaxSeg != is.MaxSeg {

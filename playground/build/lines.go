@@ -8,6 +8,7 @@ import (
 // The format of Go's table of functions (src/internal/abi/symtab.go, src/runtime/symtab.go): a
 // header of words, then a list of entries and offsets, which lead to the functions' records.
 const (
+	tableGo     = "go1.26"                           // the version of Go that has this format
 	tableMagic  = "\xf1\xff\xff\xff\x00\x00\x01\x08" // for WebAssembly
 	tableHeader = 8 + 8*8
 	recordSize  = 44 // without the offsets of the PC tables and of data

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // functions is a table of two functions. Both use the first PC table for the stack's depth. The
@@ -61,4 +62,16 @@ func TestNoLines(t *testing.T) {
 		dropLines(b) // must not panic
 	}
 	assert.Equal(t, 0, dropLines([]byte("no table")))
+}
+
+// TestUnknownProgram checks that the build fails if there is nothing to remove where something was.
+func TestUnknownProgram(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, shrink(functions(), "./playground/wasm", "go1.26"))
+	require.NoError(t, shrink(functions(), "./playground/wasm", "go1.26.3 X:synctest"))
+	for _, version := range []string{"go1.27", "go1.260", "devel"} {
+		require.ErrorContains(t, shrink(functions(), "./playground/wasm", version), version+": its table")
+	}
+	require.ErrorContains(t, shrink(make([]byte, 99), "./playground/wasm", "go1.26"), "its table")
+	require.ErrorContains(t, shrink(functions(), labPackage, "go1.26"), "0 fonts with outlines")
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/api"
@@ -19,13 +20,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab"
 )
 
-// laboratory is the file of a program that is loaded on demand.
-const laboratory = "lab.wasm.gz"
+// The file and the package of a program that is loaded on demand.
+const (
+	laboratory = "lab.wasm.gz"
+	labPackage = "./playground/wasm/lab"
+)
 
 // programs are the packages of the WebAssembly programs by their files.
 var programs = []struct{ file, pkg string }{
 	{"tidepool.wasm.gz", "./playground/wasm"},
-	{laboratory, "./playground/wasm/lab"},
+	{laboratory, labPackage},
 }
 
 func main() {
@@ -103,9 +107,8 @@ func pack(root, pkg, name string) error {
 	if err != nil {
 		return err
 	}
-	dropFonts(data.body)
-	if dropLines(data.body) == 0 {
-		fmt.Printf("%s keeps its line numbers: the format is that of another version of Go\n", name)
+	if err := shrink(data.body, pkg, runtime.Version()); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	code = assemble(module)
 	var packed bytes.Buffer
@@ -120,6 +123,19 @@ func pack(root, pkg, name string) error {
 	fmt.Printf("%s: %.1f MB, compressed %.1f MB\n", name, float64(len(code))/1e6,
 		float64(packed.Len())/1e6)
 	return files.Overwrite(name, packed.Bytes(), 0o644)
+}
+
+// shrink removes from a program's data what the page does not need. version is that of Go.
+func shrink(data []byte, pkg, version string) error {
+	if n := dropFonts(data); (n > 0) != (pkg == labPackage) {
+		return fmt.Errorf("%d fonts with outlines: must be some in %s and none elsewhere", n,
+			labPackage)
+	}
+	if version != tableGo && !strings.HasPrefix(version, tableGo+".") || dropLines(data) == 0 {
+		return fmt.Errorf("%s: its table of functions is unknown: use %s, or adapt "+
+			"playground/build/lines.go to src/internal/abi/symtab.go", version, tableGo)
+	}
+	return nil
 }
 
 // join makes the network's page ask this page instead of a server.

@@ -14,7 +14,7 @@ sweep:
   flows.0.cc: [reno, gentle.star]
 `;
 const lessons = ["share", "loss", "windows", "congestion", "bufferbloat"]; // learn/*.yaml
-const script = "gentle.star";
+const script = "gentle.star", failure = "The experiment failed.";
 
 const textOf = async (name) => {
   const answer = await fetch(name);
@@ -39,6 +39,7 @@ export class Lab {
     picker.append(new Option("The script and Reno", ""));
     experiment.value = own;
     picker.addEventListener("change", () => this.pick().catch((e) => this.stop(e.message)));
+    for (const text of [experiment, source]) text.addEventListener("input", () => this.edited());
     run.addEventListener("click", () => this.run());
     stop.addEventListener("click", () => this.stop("Stopped."));
     open.addEventListener("click", () => window.open(URL.createObjectURL(new Blob([this.report], { type: "text/html" }))));
@@ -64,6 +65,7 @@ export class Lab {
   async pick() {
     const [kind, name] = this.picker.value.split(" ");
     this.experiment.value = kind === "lesson" ? await textOf(`learn/${name}.yaml`) : kind === "preset" ? this.presets[name] : own;
+    this.edited();
   }
 
   /** lesson runs an experiment of the lessons with changes: [{Sweep, Text}]. */
@@ -94,12 +96,18 @@ export class Lab {
       if (progress?.text !== undefined) this.printed += `${progress.at.toFixed(6)} s ${progress.text}\n`;
       else if (progress) this.progress.textContent = `${progress.done} of ${progress.of} runs`;
       if (failed) {
-        this.stop("The experiment failed.");
+        this.stop(failure);
         this.complain(failed, (file) => files[file]);
       }
       if (done) this.show(done);
     };
     this.worker.postMessage({ experiment: "experiment.yaml", files, changes });
+  }
+
+  /** edited removes errors that were about another text. */
+  edited() {
+    this.list.replaceChildren();
+    if (this.progress.textContent === failure) this.progress.textContent = "";
   }
 
   /** complain lists errors under their lines. */

@@ -281,6 +281,9 @@ func Find(own map[string]Make, name string) (Make, error) {
 		return create, nil
 	}
 	have := strings.Join(append(Names(), slices.Sorted(maps.Keys(own))...), ", ")
+	if strings.HasSuffix(name, ".star") {
+		have += "; scripts run in `node lab run` and in the playground (docs/PLAYGROUND.md)"
+	}
 	return nil, fmt.Errorf("%w %q: must be one of %s", ErrUnknown, name, have)
 }
 
@@ -295,11 +298,4 @@ func New(name string, cfg Config) (Controller, error) {
 }
 
 // Names lists the algorithms.
-func Names() []string {
-	var names []string
-	for n := range algorithms {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(algorithms)) }

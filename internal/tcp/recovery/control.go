@@ -62,15 +62,16 @@ func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 }
 
 // SetAlgorithm changes the congestion control algorithm. The new controller starts with the old
-// one's window.
+// one's window. The same name counts only for the host's own algorithms, which may have changed.
 func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	create, err := congestion.Find(v.shared.Algorithms, name)
 	if err != nil {
 		return err
 	}
+	same := name == v.CC.Name && v.shared.Algorithms[name] == nil
 	v.CC.Name = name
 	cc := v.CC.Controller
-	if cc == nil {
+	if cc == nil || same {
 		return nil
 	}
 	cfg = v.complete(cfg)

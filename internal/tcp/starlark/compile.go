@@ -74,7 +74,7 @@ func Compile(name string, src []byte, params Params) (*Program, error) {
 	given := parameters{given: params}
 	globals, err := p.read(name, src, &given)
 	if err != nil {
-		return nil, mistakes(name, err)
+		return nil, mistakes(name, src, err)
 	}
 	if err := given.unused(name); err != nil {
 		return nil, err

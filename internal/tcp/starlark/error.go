@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
@@ -52,20 +53,24 @@ func (e *Error) Error() string {
 const maxErrors = 10
 
 // mistakes converts errors of the parser, the resolver or the interpreter to Errors.
-func mistakes(file string, err error) error {
-	var syntactic syntax.Error
-	var unresolved resolve.ErrorList
-	switch {
-	case errors.As(err, &syntactic):
-		return at(syntactic.Pos, syntactic.Msg)
-	case errors.As(err, &unresolved):
+func mistakes(file string, src []byte, err error) error {
+	if found, ok := errors.AsType[syntax.Error](err); ok {
+		e, lines := at(found.Pos, found.Msg), strings.Split(string(src), "\n")
+		end := strings.HasPrefix(e.What, "got newline") ||
+			strings.HasPrefix(e.What, "got end of file")
+		for end && e.Column == 1 && e.Line > 1 && e.Line <= len(lines) { // the newline is read
+			e.Line--
+			e.Column = utf8.RuneCountInString(strings.TrimSuffix(lines[e.Line-1], "\r")) + 1
+		}
+		return e
+	}
+	if found, ok := errors.AsType[resolve.ErrorList](err); ok {
 		var all []error
-		for i, e := range unresolved {
-			if i == maxErrors {
-				all = append(all, fmt.Errorf("and %d more", len(unresolved)-i))
-				break
-			}
+		for _, e := range found[:min(len(found), maxErrors)] {
 			all = append(all, at(e.Pos, e.Msg+meant(e.Msg)))
+		}
+		if more := len(found) - len(all); more > 0 {
+			all = append(all, fmt.Errorf("and %d more", more))
 		}
 		return errors.Join(all...)
 	}

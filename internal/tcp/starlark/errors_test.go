@@ -28,7 +28,9 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	for _, tc := range []struct{ src, want string }{
 		{"", "my.star: no function on_ack: must define def on_ack(state, ack)"},
 		{"def on_ack(state, ack): pass", "my.star: no function on_loss: must define def on_loss(state, loss)"},
-		{"def on_ack(state, ack)\n  pass", "my.star:2:1: got newline, want ':'"},
+		{"def on_ack(state, ack)\n  pass", "my.star:1:23: got newline, want ':'"},
+		{"x = (1,\n  2\n\n", "my.star:2:4: got end of file, want "},
+		{"if 1: # µ\n\n", "my.star:1:10: got "},
 		{whole("x = 1 +"), "my.star:1:8: got newline, want primary expression"},
 		{"on_ack = 3", "my.star: on_ack is of type int: must be def on_ack(state, ack)"},
 		{whole("def on_ack(ack): pass"), "my.star:1:1: on_ack has other parameters: must be def on_ack(state, ack)"},
