@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bed is two nodes on one link, both served at one Unix socket.
+// bed is two nodes on one link. One server at a Unix socket serves both.
 type bed struct {
 	nodes  map[string]control.Operator
 	server *Server
@@ -67,10 +67,10 @@ func (b *bed) serve(t *testing.T) {
 	})
 }
 
-// shortFolder is a folder whose path leaves room for a socket's name.
+// shortFolder returns a folder whose path is short enough for a socket in it.
 func shortFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long on macOS
+	folder, err := os.MkdirTemp("", "tide") //nolint:usetesting // t.TempDir's path is too long on macOS
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	return folder
@@ -85,7 +85,7 @@ func throughUnix(path string) *http.Client {
 	}}
 }
 
-// client is one of the API's own.
+// client returns a Client for a node.
 func (b *bed) client(t *testing.T, name string) *Client {
 	t.Helper()
 	c := NewClient(Endpoint{Socket: b.socket}, name)
@@ -93,7 +93,7 @@ func (b *bed) client(t *testing.T, name string) *Client {
 	return c
 }
 
-// do is one exchange.
+// do sends a request and returns the response.
 func (b *bed) do(
 	t *testing.T, method, path, accept, text string,
 ) (status int, as string, body []byte) {

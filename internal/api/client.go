@@ -27,16 +27,16 @@ const (
 	stopTime = 5 * time.Second
 )
 
-// ErrGone marks errors of a node that does not answer.
+// ErrGone is wrapped by errors about a node that does not answer.
 var ErrGone = errors.New("the node does not answer")
 
-// Client is a control.Operator for a node behind a Server. Several goroutines may use it.
+// Client is a control.Operator for a node behind a Server. It is safe for concurrent use.
 type Client struct {
 	base  string // http://HOST/v1
-	at    string // the socket or URL, for errors
+	at    string // the socket or URL, as errors name it
 	node  string
 	token string
-	here  bool // the node runs on this machine and sees the same files
+	here  bool // the node runs on this machine and has the same files
 	http  *http.Client
 	lost  chan struct{}
 }
@@ -44,12 +44,12 @@ type Client struct {
 // Endpoint is the address of a Server: a Socket, or a URL and a Token.
 type Endpoint struct {
 	Socket string // path of a Unix socket
-	Away   bool   // the Socket leads to another machine, whose files requests name
+	Away   bool   // the Socket leads to another machine: files are there
 	URL    string // http://HOST:PORT
 	Token  string
 }
 
-// NewClient returns a client for a node of a server. It sends nothing yet.
+// NewClient returns a client for a node of a server. It does not connect yet.
 func NewClient(e Endpoint, node string) *Client {
 	c := &Client{
 		at: cmp.Or(e.Socket, e.URL), node: node, token: e.Token, lost: make(chan struct{}, 1),
@@ -69,7 +69,7 @@ func NewClient(e Endpoint, node string) *Client {
 	return c
 }
 
-// fresh returns a copy of the client with its own Lost.
+// fresh returns a copy of the client with a Lost channel of its own.
 func (c *Client) fresh() *Client {
 	other := *c
 	other.lost = make(chan struct{}, 1)
@@ -132,9 +132,9 @@ func (c *Client) Do(ctx context.Context, req any) (any, error) {
 	return answer.Elem().Interface(), nil
 }
 
-// settle makes the file names of a request relative to the directory that the node opens files in.
-// An operator's file names are relative to the client's directory, not the node's. Names that came
-// through another server stay.
+// settle makes the file names of a request relative to the directory in which the node opens files.
+// The names in a request are relative to the client's directory. It does not change names that came
+// through another server.
 func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Value) error {
 	if !c.here || files.Of(ctx).Confined() {
 		return nil
@@ -236,7 +236,7 @@ func (c *Client) send(
 	return nil, &p
 }
 
-// gone converts the error of a failed exchange.
+// gone converts the error of a failed request.
 func (c *Client) gone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -248,7 +248,7 @@ func (c *Client) gone(ctx context.Context, err error) error {
 		if system, ok := errors.AsType[syscall.Errno](err); ok {
 			err = fmt.Errorf("%w at %s", system, c.at)
 		}
-		if !c.here && filepath.IsAbs(c.at) { // a socket that ssh forwards
+		if !c.here && filepath.IsAbs(c.at) { // ssh forwards this socket
 			err = fmt.Errorf("its host is unreachable: %w", err)
 		}
 	}

@@ -28,7 +28,7 @@ var (
 	addrB = netip.MustParseAddr("10.0.0.2")
 )
 
-// TestAClientIsAnOperator: a client's answers equal the node's, including their types.
+// TestAClientIsAnOperator checks that a client's answers equal the node's, including their types.
 func TestAClientIsAnOperator(t *testing.T) {
 	b := newBed(t)
 	c := b.client(t, "A")
@@ -43,7 +43,7 @@ func TestAClientIsAnOperator(t *testing.T) {
 		require.NoError(t, err, k.Name)
 		assert.IsType(t, direct, remote, k.Name)
 		switch k.Name {
-		case "rip", "neighbors": // their answers contain times
+		case "rip", "neighbors": // these answers contain times
 		case "interfaces":
 			assert.Len(t, remote, 1)
 		default:
@@ -56,7 +56,7 @@ func TestAClientIsAnOperator(t *testing.T) {
 	assert.Equal(t, []string{"A", "B"}, p.Nodes)
 }
 
-// TestErrorsKeepTheirMeaning: errors keep their type and text over HTTP.
+// TestErrorsKeepTheirMeaning checks that errors keep their type and text over HTTP.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	b := newBed(t)
 	c := b.client(t, "A")
@@ -90,8 +90,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
-// TestAPingThatIsStoppedTellsWhatItHas: a stopped ping returns its result so far, as within one
-// process.
+// TestAPingThatIsStoppedTellsWhatItHas checks that a stopped ping returns its result so far, as it
+// does without HTTP.
 func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -113,7 +113,7 @@ func TestAPingThatIsStoppedTellsWhatItHas(t *testing.T) {
 	assert.Equal(t, "[]\n", string(body))
 }
 
-// TestARequestThatIsCanceled: a canceled request is also canceled at the node.
+// TestARequestThatIsCanceled checks that canceling a request also cancels it at the node.
 func TestARequestThatIsCanceled(t *testing.T) {
 	waits := make(chan struct{})
 	ended := make(chan error, 1)
@@ -132,13 +132,13 @@ func TestARequestThatIsCanceled(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// asked is an operator made of a function.
+// asked is an operator whose Do calls this function.
 type asked func(ctx context.Context, req any) (any, error)
 
 func (o asked) Do(ctx context.Context, req any) (any, error) { return o(ctx, req) }
 func (asked) Watch(func(control.Event)) (stop func())        { return func() {} }
 
-// TestACommandThatFailsInside: the server survives a command that panics.
+// TestACommandThatFailsInside checks that the server survives a command that panics.
 func TestACommandThatFailsInside(t *testing.T) {
 	b := &bed{nodes: map[string]control.Operator{"A": asked(
 		func(context.Context, any) (any, error) { panic("BUG: here") })}}
@@ -153,7 +153,8 @@ func TestACommandThatFailsInside(t *testing.T) {
 	assert.Contains(t, string(body), `"pid"`)
 }
 
-// TestFilesAreSeenFromTheClient: a relative path is relative to the client's working directory.
+// TestFilesAreSeenFromTheClient checks that a relative path is relative to the client's working
+// directory.
 func TestFilesAreSeenFromTheClient(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := newBed(t)
@@ -197,7 +198,7 @@ func TestFilesAreSeenFromTheClient(t *testing.T) {
 	require.ErrorContains(t, err, "--files DIR")
 }
 
-// TestEvents: every watcher receives the events, through a client and as a stream.
+// TestEvents checks that every watcher receives the events, through a client and as a stream.
 func TestEvents(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -228,7 +229,7 @@ func TestEvents(t *testing.T) {
 	d.holds(t, "GET", "/v1/nodes/B/events", 200, typeLines, line)
 }
 
-// TestEveryEventComesBack: every event is decoded to its original value.
+// TestEveryEventComesBack checks that every event is decoded to its original value.
 func TestEveryEventComesBack(t *testing.T) {
 	for _, e := range control.Events() {
 		text, err := document(e)
@@ -239,7 +240,8 @@ func TestEveryEventComesBack(t *testing.T) {
 	assert.Nil(t, eventFrom("test", "{"))
 }
 
-// TestANodeThatIsGone: Lost reports the loss once, and every later request fails with it.
+// TestANodeThatIsGone checks that Lost reports the loss once, and that every later request fails
+// with this error.
 func TestANodeThatIsGone(t *testing.T) {
 	socket := filepath.Join(shortFolder(t), "s")
 	c := NewClient(Endpoint{Socket: socket}, "A")
@@ -263,7 +265,7 @@ func TestANodeThatIsGone(t *testing.T) {
 	c.Close()
 }
 
-// TestNodesServedTogether: a server forwards requests for nodes behind other servers.
+// TestNodesServedTogether checks that a server forwards requests for nodes behind other servers.
 func TestNodesServedTogether(t *testing.T) {
 	b := newBed(t)
 	gone := NewClient(Endpoint{Socket: filepath.Join(shortFolder(t), "none"), Away: true}, "C")
@@ -295,6 +297,6 @@ func TestNodesServedTogether(t *testing.T) {
 	_, err = all.client(t, "A").Do(t.Context(), control.SendTest{Addr: addrB, Text: "on"})
 	require.NoError(t, err)
 	assert.IsType(t, control.TestReceived{}, <-told)
-	b.server.Close() // the nodes' own
+	b.server.Close() // closes the nodes' own server
 	<-heard.Lost()
 }

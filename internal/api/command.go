@@ -21,9 +21,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Events of every streaming command, besides its own.
+// Every streaming command sends these events in addition to its own.
 const (
-	eventBegun  = "running" // with the number that stops it
+	eventBegun  = "running" // has the number that stops the command
 	eventResult = "result"
 	eventError  = "error"
 )
@@ -55,8 +55,8 @@ func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, list)
 }
 
-// command executes a command. With Accept: application/x-ndjson the answer is a stream of its
-// number, its events, and the result or the error.
+// command executes a command. With Accept: application/x-ndjson the answer is a stream of lines:
+// the number of the command, its events, and the result or the error.
 func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
@@ -103,7 +103,7 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	out.tell(eventBegun, job.Running)
 	bind(request, out.tell)
 	a, err := carryOut(ctx, m.op, request)
-	ws.remove(job) // a client that reads the last line finds it gone
+	ws.remove(job) // so that the list no longer has it when the client reads the last line
 	out.conclude(a, gone(ctx, err))
 	return nil
 }
@@ -124,7 +124,7 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 		case *string:
 			list = append(list, f)
 		case *[]string:
-			*f = slices.Clone(*f) // the slice may be the caller's
+			*f = slices.Clone(*f) // the caller may share the slice
 			for i := range *f {
 				list = append(list, &(*f)[i])
 			}
@@ -133,7 +133,7 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	return list
 }
 
-// carryOut is Do, but converts a panic to an error, so that the node and its other clients
+// carryOut is like Do, but converts a panic to an error, so that the node and its other clients
 // continue.
 func carryOut(ctx context.Context, op control.Operator, request reflect.Value) (a any, err error) {
 	defer func() {
@@ -145,18 +145,18 @@ func carryOut(ctx context.Context, op control.Operator, request reflect.Value) (
 	return a, lacking(err, request)
 }
 
-// wantsLines reports whether a client accepts lines of JSON.
+// wantsLines reports whether the client accepts lines of JSON.
 func wantsLines(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), typeLines)
 }
 
 func body(w http.ResponseWriter, r *http.Request, name string, request reflect.Value) error {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // the writers of tests have no deadlines
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // writers in tests have no deadlines
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		// After an error the deadline stays: net/http reads and discards the rest of the body, and
-		// must not wait for it again.
+		// After an error the deadline stays, because net/http reads and discards the rest of the
+		// body and must not wait for it.
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -187,7 +187,7 @@ func body(w http.ResponseWriter, r *http.Request, name string, request reflect.V
 	return nil
 }
 
-// inJSON describes an error in a request's JSON without the names of Go types.
+// inJSON describes an error in a request's JSON without naming Go types.
 func inJSON(err error, document []byte, request reflect.Type) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Sprintf("invalid JSON: it ends at byte %d, within an object, a list or a text",
@@ -225,9 +225,9 @@ func one(sort string) string {
 	return "a " + sort
 }
 
-// misfit finds the field whose text does not parse as its type, such as an address. It returns the
-// field's name, text and type; the name is empty if there is no such field. The parser's own error
-// does not name the field.
+// misfit finds the field whose text cannot be parsed as its type, such as an invalid address. It
+// returns the field's name, text and type. If there is no such field, the name is empty. The error
+// of the parser does not name the field.
 func misfit(document []byte, request reflect.Type) (name, value string, t reflect.Type) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(document, &fields) != nil {
@@ -245,7 +245,7 @@ func misfit(document []byte, request reflect.Type) (name, value string, t reflec
 	return "", "", nil
 }
 
-// examples describes types that are strings with a syntax.
+// examples describes types whose JSON is a string with a syntax.
 var examples = map[reflect.Type]string{
 	reflect.TypeFor[netip.Addr]():     "an address such as 10.0.0.2 or 2001:db8::2",
 	reflect.TypeFor[netip.AddrPort](): "an address and port such as 10.0.0.2:80 or [fd00::2]:80",

@@ -38,7 +38,8 @@ func TestThePageIsSmall(t *testing.T) {
 	assert.Greater(t, total, 1000, "it is not there")
 }
 
-// The page needs nothing that the server's content security policy forbids, and no other host.
+// The page loads nothing that the server's content security policy forbids, and nothing from
+// another host.
 func TestThePageIsWhole(t *testing.T) {
 	text, err := fs.ReadFile(Page(), "index.html")
 	require.NoError(t, err)

@@ -8,12 +8,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// quiet is the maximum silence of an event stream. Proxies and clients close streams that are
-// silent for longer.
+// quiet is the longest pause in an event stream. Proxies and clients close streams that pause for
+// longer.
 const quiet = 15 * time.Second
 
 // events streams a node's events as server-sent events (HTML Living Standard §9.2) or as lines of
-// JSON. It sends the events from now on. If the node stops, the last event is an error.
+// JSON, starting with the next event. If the node stops, the last event is an error.
 func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
@@ -24,7 +24,7 @@ func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	op := m.op
-	var lost <-chan struct{} // nil: a node of this process
+	var lost <-chan struct{} // nil for a node in this process
 	if c, ok := op.(*Client); ok {
 		c = c.fresh()
 		op, lost = c, c.Lost()
@@ -36,7 +36,7 @@ func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer ws.remove(job)
-	// Events must not be written before the header, so the watcher waits for it.
+	// The watcher waits until the header has been written.
 	started := make(chan struct{})
 	var out *stream
 	stop := op.Watch(func(e control.Event) {

@@ -16,14 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// heard is a line of a stream.
-type heard struct {
+// streamLine is a line of a stream.
+type streamLine struct {
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// follow sends a streaming request and calls its functions. When ctx ends, the client tells the
-// node to stop and returns its answer, such as the statistics of a ping.
+// follow sends a streaming request and calls the functions of the request. When ctx ends, it stops
+// the command and returns the command's answer, such as the statistics of a ping.
 func (c *Client) follow(
 	ctx context.Context, k *control.Kind, request reflect.Value, text []byte, into reflect.Value,
 ) error {
@@ -37,8 +37,8 @@ func (c *Client) follow(
 	})
 }
 
-// stoppable runs an exchange in a separate context. When ctx ends, it stops the command whose
-// number the exchange has sent.
+// stoppable runs a request in a separate context. When ctx ends, it stops the command whose number
+// the node has sent.
 func (c *Client) stoppable(
 	ctx context.Context, exchange func(own context.Context, begun chan<- int) error,
 ) error {
@@ -58,7 +58,7 @@ func (c *Client) stoppable(
 	}()
 	err := exchange(own, begun)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return ctx.Err() // control.ErrStopped, with the progress, arrives as a Problem
+		return ctx.Err() // a control.ErrStopped with the progress is a Problem
 	}
 	return err
 }
@@ -66,7 +66,7 @@ func (c *Client) stoppable(
 // recordedPiece is the maximum size of a piece of a capture.
 const recordedPiece = 256 << 10
 
-// record is follow for a raw capture.
+// record is like follow, for a raw capture.
 func (c *Client) record(
 	ctx context.Context, request reflect.Value, begins func(), piece func([]byte),
 	into reflect.Value,
@@ -106,7 +106,7 @@ func (c *Client) record(
 	})
 }
 
-// halt stops a running command, and waits for its end up to stopTime.
+// halt stops a running command. It waits up to stopTime for the command to end.
 func (c *Client) halt(ctx context.Context, begun <-chan int) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -115,7 +115,7 @@ func (c *Client) halt(ctx context.Context, begun <-chan int) {
 		path := "/nodes/" + url.PathEscape(c.node) + "/running/" + strconv.Itoa(id)
 		resp, err := c.send(ctx, http.MethodDelete, path, typeJSON, nil)
 		if err != nil {
-			return // the command or the node has ended
+			return // the command has ended, or the node has
 		}
 		_ = resp.Body.Close()
 	case <-ctx.Done():
@@ -123,13 +123,13 @@ func (c *Client) halt(ctx context.Context, begun <-chan int) {
 	<-ctx.Done()
 }
 
-// heed reads a stream to its end.
+// heed reads a stream to its end and processes each line.
 func (c *Client) heed(
 	ctx context.Context, body io.Reader, request, into reflect.Value, begun chan<- int,
 ) error {
 	in := json.NewDecoder(body)
 	for {
-		var l heard
+		var l streamLine
 		if err := in.Decode(&l); err != nil {
 			return c.gone(ctx, err)
 		}
@@ -152,7 +152,7 @@ func (c *Client) heed(
 			}
 			return &p
 		default:
-			// Unknown events come from newer nodes.
+			// Ignore unknown events: newer nodes may send them.
 			if _, err := relay(request, l.Event, l.Data); err != nil {
 				return fmt.Errorf("node %s: event %s: %w", c.node, l.Event, err)
 			}
@@ -160,12 +160,12 @@ func (c *Client) heed(
 	}
 }
 
-// Watch implements control.Operator. If the node cannot be reached, or later stops, Lost reports
-// it.
+// Watch implements control.Operator. If the node is unreachable, or stops later, Lost receives a
+// value.
 func (c *Client) Watch(f func(control.Event)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := "/nodes/" + url.PathEscape(c.node) + "/events"
-	// The response header means that the node sends events from now on.
+	// After the response header the node sends every event.
 	resp, err := c.send(ctx, http.MethodGet, path, typeEvents, nil)
 	if err != nil {
 		cancel()
@@ -216,7 +216,7 @@ func listen(body io.Reader, f func(control.Event)) {
 	}
 }
 
-// eventFrom decodes an event; nil: unknown.
+// eventFrom decodes an event, or returns nil if its name is unknown.
 func eventFrom(name, data string) control.Event {
 	t, ok := eventsOf[name]
 	if !ok {

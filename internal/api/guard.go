@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// guard rejects unauthorized requests. The mode of a Unix socket protects it. The files of the page
-// are public.
+// guard rejects unauthorized requests. A Unix socket is protected by its file mode. The files of
+// the page are public.
 func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 	if l.token == "" {
 		return next
@@ -37,8 +37,8 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 }
 
 // admitted checks where a request over TCP comes from. A browser on this machine that shows a page
-// of another site can send requests here, through a DNS name for our address or across origins. The
-// Host and Origin headers show this.
+// of another site can send requests to this server, through a DNS name for its address or across
+// origins. The Host and Origin headers show this.
 func admitted(r *http.Request) error {
 	if !local(r.Host) {
 		return fmt.Errorf("%w: Host %q is not a name of this server", errStranger, r.Host)
@@ -52,9 +52,9 @@ func admitted(r *http.Request) error {
 	return nil
 }
 
-// admit checks the token in the Authorization header (RFC 6750 §2.1). The page sends it there too.
-// There is no cookie: browsers send cookies to every port of a host, so another server on this
-// machine would receive it and could use it here.
+// admit checks the token in the Authorization header (RFC 6750 §2.1). The page uses the same
+// header. Cookies are not used: a browser sends cookies to every port of a host, so another server
+// on this machine would receive the token and could use it.
 func (l *Listener) admit(r *http.Request) error {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") ||
@@ -65,7 +65,7 @@ func (l *Listener) admit(r *http.Request) error {
 	return nil
 }
 
-// local reports whether a host, with or without a port, is this machine's loopback.
+// local reports whether a host, with or without a port, is the loopback of this machine.
 func local(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

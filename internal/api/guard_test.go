@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNothingWithoutAToken: no path of the API answers a client without the token, by any method.
+// TestNothingWithoutAToken checks that no path of the API answers a client without the token, with
+// any method.
 func TestNothingWithoutAToken(t *testing.T) {
 	d := newDoor(t)
 	paths := []string{"/nowhere", "/debug/pprof/", "//v1", "/v1/../v1", "/v1/nodes/A/"}

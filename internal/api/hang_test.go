@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// pipes is a listener in memory, which lets a server run in virtual time.
+// pipes is a listener in memory, so that a server can run in virtual time.
 type pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -50,14 +50,14 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "bubble", Net: "unix"} }
 
-// teller is an operator that records the events it receives.
+// teller is an operator that records the messages it receives.
 type teller struct {
 	mu   sync.Mutex
 	list map[int]func(control.Event)
-	told []string // events from the server
+	told []string // messages from the server
 }
 
-// Do returns only when its context ends. A capture sees packets meanwhile.
+// Do returns only when its context ends. Until then a capture receives packets.
 func (*teller) Do(ctx context.Context, request any) (any, error) {
 	if r, ok := request.(control.Record); ok {
 		r.Begun()
@@ -126,7 +126,7 @@ func inBubble(t *testing.T, f func(t *testing.T, at *pipes, o *teller, s *Server
 	})
 }
 
-// request sends the first line and header of a request.
+// request sends the request line and the headers.
 func request(t *testing.T, c net.Conn, text string, header ...string) *bufio.Reader {
 	t.Helper()
 	lines := append([]string{text + " HTTP/1.1", "Host: x"}, header...)
@@ -135,8 +135,8 @@ func request(t *testing.T, c net.Conn, text string, header ...string) *bufio.Rea
 	return bufio.NewReader(c)
 }
 
-// TestAClientThatHangs: the server disconnects a client that does not read its answer, one that
-// does not finish its request, and one that sends nothing. It keeps no state of them.
+// TestAClientThatHangs checks that the server disconnects clients that do not read their answer, do
+// not finish their request, or send nothing. It keeps no state of them.
 func TestAClientThatHangs(t *testing.T) {
 	for _, as := range []string{typeEvents, typeLines} {
 		inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
@@ -149,7 +149,7 @@ func TestAClientThatHangs(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 1, o.watchers())
 			began := time.Now()
-			o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // the client does not read it
+			o.tell(control.Message{Text: strings.Repeat("x", 1<<16)}) // the client does not read the event
 			synctest.Wait()
 			assert.Equal(t, pauses, time.Since(began), as)
 			assert.Zero(t, o.watchers())
@@ -164,7 +164,7 @@ func TestAClientThatHangs(t *testing.T) {
 		resp, err := http.ReadResponse(request(t, c, "GET /v1/nodes/A/capture"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode)
-		<-time.After(pauses - time.Second) // of the bubble
+		<-time.After(pauses - time.Second) // in virtual time
 		assert.Len(t, s.works.of("A"), 1, "it may still be read")
 		<-time.After(2 * time.Second)
 		assert.Empty(t, s.works.of("A"))
@@ -187,7 +187,7 @@ func TestAClientThatHangs(t *testing.T) {
 		_, err := io.WriteString(c, "GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
 		began := time.Now()
-		<-time.After(hangs - time.Second) // of the bubble
+		<-time.After(hangs - time.Second) // in virtual time
 		_, err = io.ReadFull(c, make([]byte, 1))
 		require.NoError(t, err, "it may still be read")
 		<-time.After(2 * time.Second)
@@ -207,7 +207,7 @@ func TestAClientThatHangs(t *testing.T) {
 			_, err := io.WriteString(c, text)
 			require.NoError(t, err)
 			began := time.Now()
-			_, err = io.Copy(io.Discard, c) // to its end
+			_, err = io.Copy(io.Discard, c) // reads to the end
 			require.NoError(t, err)
 			assert.LessOrEqual(t, time.Since(began), bodyTime+idleTime, name)
 			assert.GreaterOrEqual(t, time.Since(began), headerTime, name)
@@ -215,8 +215,8 @@ func TestAClientThatHangs(t *testing.T) {
 	}
 }
 
-// TestANodeThatHangs: a node that does not answer is left out of the list of nodes, and blocks no
-// client.
+// TestANodeThatHangs checks that a node that does not answer is missing from the list of nodes, and
+// blocks no client.
 func TestANodeThatHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		c := at.dial()
@@ -254,13 +254,14 @@ func TestANodeThatHangs(t *testing.T) {
 			assert.Equal(t, hangs, time.Since(began))
 		}
 		request(t, c, "POST /v1/nodes/A/commands/ping")
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // in virtual time
 		synctest.Wait()
 		assert.Len(t, s.works.of("A"), 1)
 	})
 }
 
-// TestAPageLeftOpenOvernight: a page gets keep-alives all night, and then the next event.
+// TestAPageLeftOpenOvernight checks that a page gets keep-alives all night, and then the next
+// event.
 func TestAPageLeftOpenOvernight(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, o *teller, s *Server) {
 		c := at.dial()
@@ -277,7 +278,7 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 			}
 			close(lines)
 		}()
-		<-time.After(10 * time.Hour) // of the bubble
+		<-time.After(10 * time.Hour) // in virtual time
 		synctest.Wait()
 		assert.Len(t, lines, int(10*time.Hour/quiet))
 		assert.Equal(t, ":", <-lines)
@@ -296,8 +297,9 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatSayNothing: idle connections take no client's place. The server closes the
-// oldest at once if there are many, and the others when their time for a header is over.
+// TestConnectionsThatSayNothing checks that idle connections do not exclude clients. The server
+// closes the oldest at once if there are many, and the others when their time to send a header is
+// over.
 func TestConnectionsThatSayNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		began := time.Now()
@@ -321,7 +323,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 	})
 }
 
-// TestACrowdOfClients: a client beyond the limit gets an error.
+// TestACrowdOfClients checks that a client beyond the limit gets an error.
 func TestACrowdOfClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, _ *Server) {
 		ask := func() (net.Conn, int) {
@@ -350,7 +352,7 @@ func TestACrowdOfClients(t *testing.T) {
 	})
 }
 
-// TestTooManyAtOnce: requests beyond the limit are refused, and running ones continue.
+// TestTooManyAtOnce checks that requests beyond the limit are rejected and running ones continue.
 func TestTooManyAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, at *pipes, _ *teller, s *Server) {
 		var open []net.Conn

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Host is an Operator whose host programs can enter: they get its addresses. Inside serves the
-// connection of one program until it ends.
+// Host is an Operator that programs can use as their host, with its addresses. Inside serves the
+// connection of one program until the connection ends.
 type Host interface {
 	control.Operator
 	Inside(conn *net.UnixConn)
@@ -23,7 +23,8 @@ type Host interface {
 // insideProtocol is the protocol of Enter's connection, after the HTTP upgrade.
 const insideProtocol = "tidepool-inside"
 
-// inside passes a connection at a Unix socket, over which descriptors can be sent, to the node.
+// inside hands a connection at a Unix socket to the node. Descriptors can be sent over such a
+// connection.
 func (s *Server) inside(w http.ResponseWriter, r *http.Request) error {
 	m, err := s.nodes.of(r)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Server) inside(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Enter opens a connection to a node's Inside.
+// Enter opens the connection that a node's Inside serves.
 func Enter(socket, node string) (*net.UnixConn, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
@@ -74,7 +75,8 @@ func Enter(socket, node string) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// switched reads the answer to Enter's request, byte by byte, because descriptors may follow it.
+// switched reads the response to Enter's request one byte at a time, because descriptors may follow
+// it.
 func switched(c *net.UnixConn) error {
 	var head []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// kinds and kindsOf are the requests by name and by type, resources those of each resource.
+// kinds and kindsOf contain the requests by name and by type. resources contains those of each
+// resource.
 var (
 	kinds     = map[string]*control.Kind{}
 	kindsOf   = map[reflect.Type]*control.Kind{}
@@ -29,8 +30,8 @@ func init() {
 	}
 }
 
-// Some requests have functions among their fields, which the node calls while it executes them. In
-// HTTP each call is an event with the field's name: Progress is "progress".
+// Some requests have functions as fields, which the node calls while it executes the request. In
+// HTTP each call is an event with the name of the field: Progress becomes "progress".
 
 // streams reports whether a request has functions.
 func streams(k *control.Kind) bool {
@@ -40,7 +41,7 @@ func streams(k *control.Kind) bool {
 	return false
 }
 
-// lasting are the requests without functions that wait for a peer or a disk.
+// lasting lists the requests without functions that wait for a peer or a disk.
 var lasting = []reflect.Type{
 	reflect.TypeFor[control.Connect](), reflect.TypeFor[control.Write](),
 	reflect.TypeFor[control.Read](), reflect.TypeFor[control.RCPCount](),
@@ -48,10 +49,10 @@ var lasting = []reflect.Type{
 	reflect.TypeFor[control.Reload](),
 }
 
-// lasts reports whether a request may take long. A node answers all others at once.
+// lasts reports whether a request may take long. A node answers all other requests at once.
 func lasts(k *control.Kind) bool { return streams(k) || slices.Contains(lasting, k.Request) }
 
-// callbacks returns the events of a request with their field numbers.
+// callbacks returns the events of a request with the indexes of their fields.
 func callbacks(request reflect.Type) map[string]int {
 	found := map[string]int{}
 	for i := range request.NumField() {
@@ -62,7 +63,7 @@ func callbacks(request reflect.Type) map[string]int {
 	return found
 }
 
-// bind sets every function of a request to send an event.
+// bind sets every function of a request to one that sends an event.
 func bind(request reflect.Value, tell func(event string, data any)) {
 	for event, i := range callbacks(request.Type()) {
 		f := request.Field(i)
@@ -77,8 +78,8 @@ func bind(request reflect.Value, tell func(event string, data any)) {
 	}
 }
 
-// relay calls the function of a request for an event, if it is set. It returns false if the request
-// has no such function.
+// relay calls the function of a request for an event, if the function is set. It returns false if
+// the request has no such function.
 func relay(request reflect.Value, event string, data json.RawMessage) (bool, error) {
 	i, ok := callbacks(request.Type())[event]
 	if !ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of a Unix socket's path: 104 bytes with the final zero on some systems, 108 on Linux. The
-// socket is created in a temporary directory next to its path: /.s1234567890/s.
+// The path of a Unix socket has at most 104 bytes including the final zero on some systems, and 108
+// on Linux. The socket is first created in a temporary directory next to its path: /.s1234567890/s.
 const (
 	longestPath   = 103
 	longestFolder = longestPath - 15
@@ -38,22 +38,22 @@ func CheckSocket(path string) error {
 // Listener is a Unix socket, or a TCP address with a token, at which a Server listens.
 type Listener struct {
 	net.Listener
-	path  string // of a Unix socket; empty: TCP
+	path  string // path of a Unix socket; empty: TCP
 	own   os.FileInfo
 	token string
 }
 
-// Token returns the token of every request over TCP; empty: a Unix socket, which its file's mode
-// protects.
+// Token returns the token that every request over TCP must have. It is empty for a Unix socket,
+// which the mode of its file protects.
 func (l *Listener) Token() string { return l.token }
 
-// ErrListen marks errors of listening.
+// ErrListen is wrapped by the errors of listening.
 var ErrListen = errors.New("cannot listen")
 
-// TakenError is an ErrListen of an address that another program uses.
+// TakenError is an ErrListen about an address that another program uses.
 type TakenError struct {
 	At  string         // the requested address
-	TCP netip.AddrPort // invalid: a Unix socket
+	TCP netip.AddrPort // invalid for a Unix socket
 }
 
 func (e *TakenError) Error() string {
@@ -67,7 +67,7 @@ func (e *TakenError) Error() string {
 func (e *TakenError) Unwrap() error { return ErrListen }
 
 // ListenUnix creates a Unix socket with mode 0600. It replaces a socket without a listener, which a
-// crash left, but no other file.
+// crash left behind, but no other file.
 func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 	if err := vacant(ctx, path); err != nil {
 		return nil, err
 	}
-	// The socket is created where only this user has access, and moved when its mode is set.
+	// Create the socket where only this user has access, and move it when its mode is set.
 	room, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrListen, err)
@@ -88,7 +88,7 @@ func ListenUnix(ctx context.Context, path string) (*Listener, error) {
 		return nil, fmt.Errorf("%s: %w: %w", path, ErrListen, err)
 	}
 	if u, ok := nl.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // another socket may have the name by then
+		u.SetUnlinkOnClose(false) // by then another socket may have this name
 	}
 	l := &Listener{Listener: nl, path: path}
 	err = errors.Join(os.Chmod(made, 0o600), os.Rename(made, path))
@@ -117,7 +117,7 @@ func vacant(ctx context.Context, path string) error {
 	return nil
 }
 
-// Answers reports whether a program listens at a Unix socket. The file alone proves nothing,
+// Answers reports whether a program listens at a Unix socket. The file alone does not show this,
 // because it survives a crash.
 func Answers(ctx context.Context, path string) bool {
 	dialer := net.Dialer{Timeout: 2 * time.Second}
@@ -129,7 +129,7 @@ func Answers(ctx context.Context, path string) bool {
 	return true
 }
 
-// Close stops listening, and removes the socket unless another has replaced it.
+// Close stops listening. It removes the socket, unless another has replaced it.
 func (l *Listener) Close() error {
 	err := l.Listener.Close()
 	if l.path == "" {
@@ -141,8 +141,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// ListenTCP listens on a loopback address: PORT, :PORT or HOST:PORT; port 0 chooses a free one. Any
-// other address is refused, because HTTP without encryption shows the token to everyone on the
+// ListenTCP listens on a loopback address: PORT, :PORT or HOST:PORT. Port 0 chooses a free one. Any
+// other address is an error, because HTTP without encryption reveals the token to everyone on the
 // path.
 func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	at, err := parseAddress(address)

@@ -41,7 +41,7 @@ func TestASocketIsItsOwnersAlone(t *testing.T) {
 	assert.False(t, Answers(t.Context(), path))
 }
 
-// TestWhatACrashLeaves: after a crash the socket refuses connections. It is replaced.
+// TestWhatACrashLeaves checks that a socket left by a crash refuses connections and is replaced.
 func TestWhatACrashLeaves(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -55,7 +55,8 @@ func TestWhatACrashLeaves(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestASocketThatWasReplaced: the previous owner does not remove a socket that was replaced.
+// TestASocketThatWasReplaced checks that the previous owner does not remove a socket that has
+// replaced its own.
 func TestASocketThatWasReplaced(t *testing.T) {
 	path := filepath.Join(shortFolder(t), "s")
 	first, err := ListenUnix(t.Context(), path)
@@ -101,8 +102,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoMayAskOverTCP: a client needs the token (RFC 6750 §2.1), and must address the server by a
-// name of this machine.
+// TestWhoMayAskOverTCP checks that a client needs the token (RFC 6750 §2.1), and must address the
+// server by a name of this machine.
 func TestWhoMayAskOverTCP(t *testing.T) {
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
@@ -159,9 +160,9 @@ func TestWhoMayAskOverTCP(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// TestStrangersKeepNoPlaces: an unauthenticated client is refused and disconnected, so it takes no
-// place of an authenticated one.
-func TestStrangersKeepNoPlaces(t *testing.T) {
+// TestUnauthenticatedClientsKeepNoPlaces checks that the server disconnects an unauthenticated client, so that
+// it takes no authenticated client's place.
+func TestUnauthenticatedClientsKeepNoPlaces(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
@@ -171,7 +172,7 @@ func TestStrangersKeepNoPlaces(t *testing.T) {
 	ask := func(header string) int {
 		c, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() }) // not before the last has asked
+		t.Cleanup(func() { _ = c.Close() }) // not before the last client's request
 		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 		_, err = fmt.Fprintf(c, "GET /v1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n", header)
 		require.NoError(t, err)

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Times and limits of the page's stream.
+// These are the intervals and limits of the page's stream.
 const (
 	pollTime     = 500 * time.Millisecond // between two polls of a node
-	slowTime     = time.Second            // between two polls of what changes seldom
+	slowTime     = time.Second            // between two polls of what rarely changes
 	askTime      = 2 * time.Second        // for a node to answer
 	mostSessions = 50                     // per NAT
 	mostSockets  = 100                    // per node
-	keptTold     = 256                    // events of the nodes
-	keptLooks    = 256                    // samples and segments of a connection
+	keptTold     = 256                    // kept events of the nodes
+	keptLooks    = 256                    // kept samples and segments of a connection
 )
 
-// hub polls the nodes once for all readers of the stream, while there are any. It keeps the latest
-// state of each part, and the last events in rings. A slow reader loses old events, but does not
-// delay others or use memory.
-type hub struct {
+// feed polls each node once for all readers of the page's stream, while there are readers. It keeps
+// the latest state of each part, and the last events in rings. A slow reader misses old events, but
+// does not delay other readers or use more memory.
+type feed struct {
 	nodes *nodes
 	works *works
-	ends  context.Context //nolint:containedctx // the life of the server
+	ends  context.Context //nolint:containedctx // ends with the server
 
 	mu      sync.Mutex
-	seq     uint64 // of the last note
+	seq     uint64 // number of the last note
 	parts   map[string]*note
 	told    []note // the last events
 	follows map[follow]*followed
 	readers map[*reader]struct{}
-	stop    context.CancelFunc // stops polling; nil: no readers
+	stop    context.CancelFunc // stops polling; nil: there are no readers
 	done    sync.WaitGroup
 }
 
@@ -52,19 +52,19 @@ type followed struct {
 
 // reader is a client of the stream.
 type reader struct {
-	seen    uint64 // last event that it has
-	fresh   uint64 // last part that it has
+	seen    uint64 // last event that the reader has
+	fresh   uint64 // last part that the reader has
 	follows []follow
 	ready   chan struct{}
 }
 
-// join adds a reader. The first one starts the polling of the node.
-func (h *hub) join(after uint64, follows []follow) *reader {
+// join adds a reader. The first reader starts the polling of the nodes.
+func (h *feed) join(after uint64, follows []follow) *reader {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := &reader{seen: after, follows: follows, ready: make(chan struct{}, 1)}
 	if r.seen > h.seq {
-		r.seen = 0 // the number is another server's
+		r.seen = 0 // the number comes from another server
 	}
 	if h.readers == nil {
 		h.readers = map[*reader]struct{}{}
@@ -93,8 +93,8 @@ func (h *hub) join(after uint64, follows []follow) *reader {
 	return r
 }
 
-// leave removes a reader, and stops polling with the last.
-func (h *hub) leave(r *reader) {
+// leave removes a reader. The last reader stops the polling.
+func (h *feed) leave(r *reader) {
 	h.mu.Lock()
 	delete(h.readers, r)
 	for _, f := range r.follows {
@@ -112,8 +112,8 @@ func (h *hub) leave(r *reader) {
 	h.mu.Unlock()
 }
 
-// note creates an event and wakes the readers. The caller holds the lock.
-func (h *hub) note(event string, text []byte) note {
+// note creates an event and wakes up the readers. The caller holds the lock.
+func (h *feed) note(event string, text []byte) note {
 	h.seq++
 	for r := range h.readers {
 		wake(r.ready)
@@ -121,8 +121,8 @@ func (h *hub) note(event string, text []byte) note {
 	return note{h.seq, event, text}
 }
 
-// set updates the state of a part if it has changed.
-func (h *hub) set(ctx context.Context, key, event string, value any) {
+// set stores the state of a part if it has changed.
+func (h *feed) set(ctx context.Context, key, event string, value any) {
 	text, err := document(value)
 	if err != nil {
 		return
@@ -139,7 +139,7 @@ func (h *hub) set(ctx context.Context, key, event string, value any) {
 	h.parts[key] = &n
 }
 
-func (h *hub) drop(ctx context.Context, keys []string) {
+func (h *feed) drop(ctx context.Context, keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ctx.Err() != nil {
@@ -150,8 +150,8 @@ func (h *hub) drop(ctx context.Context, keys []string) {
 	}
 }
 
-// tell adds an event of a node.
-func (h *hub) tell(value any) {
+// tell adds an event that a node has sent.
+func (h *feed) tell(value any) {
 	text, err := document(value)
 	if err != nil {
 		return
@@ -161,7 +161,7 @@ func (h *hub) tell(value any) {
 	h.told = keep(h.told, h.note("told", text), keptTold)
 }
 
-func (h *hub) looked(f follow, event string, value any) {
+func (h *feed) looked(f follow, event string, value any) {
 	text, err := document(value)
 	if err != nil {
 		return
@@ -173,7 +173,7 @@ func (h *hub) looked(f follow, event string, value any) {
 	}
 }
 
-// keep appends to a list and drops the oldest beyond its limit.
+// keep appends to a list. Beyond the limit it drops the oldest entry.
 func keep(list []note, n note, most int) []note {
 	if len(list) >= most {
 		list = slices.Delete(list, 0, len(list)-most+1)
@@ -181,8 +181,8 @@ func keep(list []note, n note, most int) []note {
 	return append(list, n)
 }
 
-// take returns the events that a reader does not have, in order.
-func (h *hub) take(r *reader) []note {
+// take returns the events that a reader does not have yet, in order.
+func (h *feed) take(r *reader) []note {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []note

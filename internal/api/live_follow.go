@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// followTime is the time between two samples of a followed connection.
+// followTime is the interval between two samples of a followed connection.
 const followTime = 50 * time.Millisecond
 
 // follow selects the samples or the segments of a connection.
@@ -16,13 +16,14 @@ type follow struct {
 	node     string
 	sid      int
 	segments bool
-	// peer and peerSID are the other end, whose segments are included; empty: unknown.
+	// peer and peerSID identify the other end of the connection, whose segments are included. They
+	// are empty if it is unknown.
 	peer    string
 	peerSID int
 }
 
 // follow samples a connection until it closes or ctx ends.
-func (h *hub) follow(ctx context.Context, f follow) {
+func (h *feed) follow(ctx context.Context, f follow) {
 	now := h.nodes.now.Load()
 	m := now.member(f.node)
 	if m == nil { // removed since the request was checked
@@ -41,7 +42,7 @@ func (h *hub) follow(ctx context.Context, f follow) {
 	})
 	err = gone(ctx, err)
 	if ctx.Err() != nil && !errors.Is(err, ErrGone) {
-		return // no readers
+		return // there are no readers
 	}
 	why := "the connection is closed"
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Events of the stream, besides Shape. A part of a node is sent when it has changed. The Tick after
-// it has the time of the poll.
+// These are the events of the stream, besides Shape. A part of a node is sent when it has changed.
+// The next Tick contains the time of the poll.
 type (
 	// Tick is the time of a poll, in milliseconds since 1970.
 	Tick struct {
@@ -24,34 +24,34 @@ type (
 		Problem string `json:"problem,omitempty"`
 		Router  bool   `json:"router"`
 	}
-	// NodeFaces has a node's interfaces and their impairments.
+	// NodeFaces contains a node's interfaces and their impairments.
 	NodeFaces struct {
 		Node        string               `json:"node"`
 		Interfaces  []control.Interface  `json:"interfaces"`
 		Impairments []control.Impairment `json:"impairments"`
 	}
-	// NodeSockets has a node's newest sockets; More counts the others.
+	// NodeSockets contains a node's newest sockets. More is the number of other sockets.
 	NodeSockets struct {
 		Node    string           `json:"node"`
 		Sockets []control.Socket `json:"sockets"`
 		More    int              `json:"more"`
 	}
-	// NodeRoutes has a node's routes.
+	// NodeRoutes contains a node's routes.
 	NodeRoutes struct {
 		Node   string          `json:"node"`
 		Routes []control.Route `json:"routes"`
 	}
-	// NodeNeighbors has a node's neighbors.
+	// NodeNeighbors contains a node's neighbors.
 	NodeNeighbors struct {
 		Node      string             `json:"node"`
 		Neighbors []control.Neighbor `json:"neighbors"`
 	}
-	// NodeRIP has the state of a node's routing protocol.
+	// NodeRIP contains the state of a node's routing protocol.
 	NodeRIP struct {
 		Node string          `json:"node"`
 		RIP  control.RIPInfo `json:"rip"`
 	}
-	// NodeNATs has the NATs of a node's interfaces, each with its first sessions.
+	// NodeNATs contains the NATs of a node's interfaces, each with its first sessions.
 	NodeNATs struct {
 		Node string        `json:"node"`
 		NATs []control.NAT `json:"nats"`
@@ -68,22 +68,22 @@ type (
 		Node   string          `json:"node"`
 		SID    int             `json:"sid"`
 		Sample *control.Sample `json:"sample,omitempty"`
-		// Over is why no more samples follow; empty: more may follow.
+		// Over says why no more samples follow. It is empty if more may follow.
 		Over string `json:"over,omitempty"`
 	}
-	// Segments are consecutive segments of a connection, as a node saw them.
+	// Segments are consecutive segments of a connection as a node captured them.
 	Segments struct {
 		// Of is the followed connection, NODE/SID.
 		Of   string `json:"of"`
 		Node string `json:"node"`
-		// SID is -1 if the node is on the path and dropped the segments.
+		// SID is -1 if the node is on the path of the connection and dropped the segments.
 		SID      int                     `json:"sid"`
 		Segments []control.TracedSegment `json:"segments"`
 	}
 )
 
 // look starts polling until ctx ends. The caller holds the lock.
-func (h *hub) look(ctx context.Context) {
+func (h *feed) look(ctx context.Context) {
 	h.done.Go(func() {
 		every := time.NewTicker(pollTime)
 		defer every.Stop()
@@ -110,9 +110,9 @@ func (h *hub) look(ctx context.Context) {
 	})
 }
 
-// turn stops polling nodes that are gone, and starts polling new ones. It sends the network before
-// the parts of its nodes.
-func (h *hub) turn(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
+// turn stops polling removed nodes and starts polling new ones. It sends the network before the
+// parts of its nodes.
+func (h *feed) turn(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
 	for m, stop := range looks {
 		if now.members[m.name] != m {
 			stop()
@@ -141,7 +141,7 @@ func parts(name string) []string {
 }
 
 // lookAt polls one node.
-func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
+func (h *feed) lookAt(ctx context.Context, name string, op control.Operator) {
 	every := time.NewTicker(pollTime)
 	defer every.Stop()
 	var slow time.Time
@@ -171,8 +171,8 @@ func (h *hub) lookAt(ctx context.Context, name string, op control.Operator) {
 	}
 }
 
-// ask polls a node once: everything, or only what changes often.
-func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, often bool) error {
+// ask polls a node once. If often is set, it requests only what changes often.
+func (h *feed) ask(ctx context.Context, life *NodeLife, op control.Operator, often bool) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -191,8 +191,8 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 		return err
 	}
 	all := len(sockets)
-	// Half-open connections have no number, so they count among the others. The newest sockets are
-	// probably those that the user has just opened.
+	// Half-open connections have no number, so they only count as others. The user has probably
+	// just opened the newest sockets.
 	sockets = slices.DeleteFunc(sockets, func(s control.Socket) bool { return s.SID < 0 })
 	sockets = sockets[max(0, len(sockets)-mostSockets):]
 	h.set(whole, name+" sockets", "sockets", NodeSockets{name, sockets, all - len(sockets)})
@@ -230,8 +230,8 @@ func (h *hub) ask(ctx context.Context, life *NodeLife, op control.Operator, ofte
 	return nil
 }
 
-// hear passes on a node's events, except segments, datagrams and RIP events.
-func (h *hub) hear(ctx context.Context, name string, op control.Operator) {
+// hear passes on a node's events, except for segments, datagrams and RIP events.
+func (h *feed) hear(ctx context.Context, name string, op control.Operator) {
 	f := func(e control.Event) {
 		switch e.(type) {
 		case control.Segment, control.Datagram, control.RIPNews:

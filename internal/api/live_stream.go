@@ -14,10 +14,10 @@ import (
 const mostFollowed = 8
 
 // stream sends everything that a page shows as server-sent events: the state of each node's parts,
-// their changes, and the nodes' events. ?connection=NODE/SID, which may be repeated, adds samples
-// of those connections, and segments=NODE/SID their segments; segments=NODE/SID,NODE/SID adds the
-// segments of both ends, and those that nodes between them dropped.
-func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
+// their changes, and the nodes' events. The query ?connection=NODE/SID, which may be repeated, adds
+// samples of a connection, and segments=NODE/SID its segments. The query segments=NODE/SID,NODE/SID
+// adds the segments of both ends and those that nodes between them dropped.
+func (h *feed) stream(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", typeEvents)
 		return nil
@@ -31,7 +31,7 @@ func (h *hub) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer h.works.remove(job)
-	after, _ := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64) // else from the beginning
+	after, _ := strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 64) // 0: send all
 	who := h.join(after, follows)
 	defer h.leave(who)
 	over := make(chan struct{})

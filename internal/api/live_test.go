@@ -39,8 +39,8 @@ func (b *bed) stream(t *testing.T, query string) *streamed {
 	return &streamed{t: t, in: in}
 }
 
-// find returns the data of the first event of that name that contains a text. It waits if none has
-// arrived.
+// find returns the data of the first event of that name that contains a text. It waits until such
+// an event arrives.
 func (s *streamed) find(name, has string) string {
 	s.t.Helper()
 	for _, h := range s.heard {
@@ -72,7 +72,7 @@ func (s *streamed) next() (event string) {
 	return ""
 }
 
-// TestStream: a page receives all data that it shows, and every change.
+// TestStream checks that a page receives all data that it shows, and every change.
 func TestStream(t *testing.T) {
 	b := newBed(t)
 	s := b.stream(t, "")
@@ -91,7 +91,7 @@ func TestStream(t *testing.T) {
 	s.find("interfaces", `"up":false`)
 }
 
-// TestAPageThatSleepsLosesWhatIsOld: the events queued for a slow reader are bounded, and do not
+// TestAPageThatSleepsLosesWhatIsOld checks that the queue of a slow reader is bounded and does not
 // block the server.
 func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
@@ -99,7 +99,7 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	h := &s.live
 	asleep := h.join(0, []follow{{node: "A", sid: 1}})
 	defer h.leave(asleep)
-	for i := range 100_000 { // as many as in a night
+	for i := range 100_000 { // as many events as in one night
 		h.set(s.ends, "A faces", "interfaces", i)
 		h.tell(i)
 		h.looked(follow{node: "A", sid: 1}, "sample", i)
@@ -119,8 +119,8 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	assert.LessOrEqual(t, cap(h.told), 4*keptTold)
 }
 
-// TestAPageThatComesBack: a page that reconnects gets the present state, and only the events that
-// it missed.
+// TestAPageThatComesBack checks that a page that reconnects gets the current state and only the
+// events that it missed.
 func TestAPageThatComesBack(t *testing.T) {
 	s := New(Config{Nodes: map[string]control.Operator{}})
 	defer s.Close()
@@ -154,7 +154,7 @@ func TestAPageThatComesBack(t *testing.T) {
 	assert.Empty(t, h.readers)
 }
 
-// TestStreamFollowsAConnection: a stream follows a connection and reports its end.
+// TestStreamFollowsAConnection checks that a stream follows a connection and reports its end.
 func TestStreamFollowsAConnection(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["B"], control.Listen{Port: 80})

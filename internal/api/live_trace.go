@@ -12,19 +12,19 @@ import (
 
 // Limits of a connection's segments.
 const (
-	batchTime    = 100 * time.Millisecond // of segments in one event
+	batchTime    = 100 * time.Millisecond // of the segments in one event
 	mostSegments = 200                    // before a pause
-	mostArrivals = 1000                   // at the other end, which first sees segments in flight
-	settleTime   = 700 * time.Millisecond // for the last segments to arrive at the other end
+	mostArrivals = 1000                   // at the other end, including those in flight
+	settleTime   = 700 * time.Millisecond // until the last segments arrive at the other end
 	followPause  = time.Second
 )
 
-// trace sends a connection's segments: all of them if they are few, otherwise samples with pauses,
-// because more could not be read.
-func (h *hub) trace(ctx context.Context, f follow) {
+// trace sends a connection's segments: all of them if there are few, and otherwise samples with
+// pauses, because a reader could not follow more.
+func (h *feed) trace(ctx context.Context, f follow) {
 	for recorded := true; ctx.Err() == nil; recorded = false {
 		if err := h.stretch(ctx, f, recorded); err != nil {
-			return // the connection is closed; the samples report it
+			return // the connection is closed, as the samples report
 		}
 		select {
 		case <-ctx.Done():
@@ -33,9 +33,9 @@ func (h *hub) trace(ctx context.Context, f follow) {
 	}
 }
 
-// stretch sends some segments of a connection: those of both ends, if the other is known, and those
-// that nodes between them dropped.
-func (h *hub) stretch(ctx context.Context, f follow, recorded bool) error {
+// stretch sends some segments of a connection: those of both ends if the other end is known, and
+// those that nodes between them dropped.
+func (h *feed) stretch(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
 	now := h.nodes.now.Load()
 	var (
@@ -112,7 +112,7 @@ func between(ctx context.Context, now *served, f follow) map[string]string {
 	return nodes
 }
 
-// batches collects segments by node, to send several in one event.
+// batches collects segments by node, so that one event contains several.
 type batches struct {
 	mu   sync.Mutex
 	list []Segments
@@ -129,7 +129,7 @@ func (b *batches) add(node string, sid int, s control.TracedSegment) {
 	b.list[i].Segments = append(b.list[i].Segments, s)
 }
 
-func (b *batches) tell(h *hub, f follow) {
+func (b *batches) tell(h *feed, f follow) {
 	b.mu.Lock()
 	list := b.list
 	b.list = nil

@@ -27,9 +27,8 @@ const (
 	gauge   = "gauge"
 )
 
-// metrics returns the counters of every node. They have the names of Prometheus's node exporter
-// (node_network_…, node_netstat_…) where it has the same counter, and otherwise begin with
-// tidepool_.
+// metrics returns the counters of every node. If Prometheus's node exporter has the same counter,
+// its name is used (node_network_…, node_netstat_…). All other names begin with tidepool_.
 func (n *nodes) metrics(w http.ResponseWriter, r *http.Request, about *Process) {
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
 	defer cancel()
@@ -68,7 +67,7 @@ type exposition struct {
 	at   map[string]*family
 }
 
-// add adds a sample. labels are alternating names and values.
+// add adds a sample. The arguments labels are alternating names and values.
 func (e *exposition) add(name, kind, help string, value float64, labels ...string) {
 	f := e.family(name, kind, help)
 	var b strings.Builder
@@ -87,7 +86,7 @@ func (e *exposition) add(name, kind, help string, value float64, labels ...strin
 	f.samples = append(f.samples, b.String())
 }
 
-// escapes is the escaping of label values.
+// escapes escapes the values of labels.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func (e *exposition) family(name, kind, help string) *family {
@@ -122,7 +121,7 @@ func (e *exposition) text() []byte {
 	return b.Bytes()
 }
 
-// node adds a node's metrics. A node that does not answer has only tidepool_node_up.
+// node adds a node's metrics. If the node does not answer, it adds only tidepool_node_up.
 func (e *exposition) node(ctx context.Context, name string, op control.Operator) {
 	faces, err := control.Ask(ctx, op, control.Interfaces{})
 	up := 0.0

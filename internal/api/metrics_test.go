@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// exposed is what a strict reader of the text format makes of it: samples by name and labels.
+// exposed parses the text format strictly and returns the samples by name and labels.
 func exposed(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	name := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
@@ -65,7 +65,7 @@ func exposed(t *testing.T, text string) map[string]float64 {
 	return samples
 }
 
-// TestMetrics: the metrics of two nodes are well formed and equal the nodes' counters.
+// TestMetrics checks that the metrics of two nodes are well-formed and equal the nodes' counters.
 func TestMetrics(t *testing.T) {
 	b := newBed(t)
 	a := b.nodes["A"]
@@ -100,7 +100,7 @@ func TestMetrics(t *testing.T) {
 		`from="80",to="127.0.0.1:3000"}`)
 }
 
-// TestProfilesAreOff unless they were asked for.
+// TestProfilesAreOff checks that the server has no profiles unless they are configured.
 func TestProfilesAreOff(t *testing.T) {
 	for on, profile := range map[bool]http.Handler{false: nil, true: http.DefaultServeMux} {
 		s := New(Config{Profile: profile})

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// TestOpenAPIIsFresh: the document matches the types and their comments.
+// TestOpenAPIIsFresh checks that the document matches the types and their comments.
 func TestOpenAPIIsFresh(t *testing.T) {
 	fresh, err := json.MarshalIndent(newWriter(t).document(), "", " ")
 	require.NoError(t, err)
@@ -37,14 +37,14 @@ func TestOpenAPIIsFresh(t *testing.T) {
 		"openapi.json is not what the types say: go test ./internal/api -run OpenAPI -update")
 }
 
-// object is a piece of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// openAPIWriter makes the document from the types of control and of this package, and from the
-// comments in their sources.
+// openAPIWriter generates the document from the types of package control and of this package, and
+// from the comments in their sources.
 type openAPIWriter struct {
-	comments map[string]string   // by Type and Type.Field
-	values   map[string][]string // of the types that are a choice of texts
+	comments map[string]string   // by the names Type and Type.Field
+	values   map[string][]string // values of the types that are enumerations
 	schemas  object
 	requests map[reflect.Type]bool
 }
@@ -75,7 +75,7 @@ func newWriter(t *testing.T) *openAPIWriter {
 	return w
 }
 
-// read notes the comments of a declaration.
+// read stores the comments of a declaration.
 func (w *openAPIWriter) read(d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		switch spec := spec.(type) {
@@ -130,7 +130,7 @@ var plainTypes = map[reflect.Type]object{
 	reflect.TypeFor[[]byte](): {"type": []string{"string", "null"}, "contentEncoding": "base64"},
 }
 
-// schema is that of a type.
+// schema returns the schema of a type.
 func (w *openAPIWriter) schema(t reflect.Type) object {
 	if plain, ok := plainTypes[t]; ok {
 		return maps.Clone(plain)
@@ -140,7 +140,7 @@ func (w *openAPIWriter) schema(t reflect.Type) object {
 		return w.schema(t.Elem())
 	case reflect.Struct:
 		if _, ok := w.schemas[t.Name()]; !ok {
-			w.schemas[t.Name()] = object{} // it may contain itself
+			w.schemas[t.Name()] = object{} // the type may contain itself
 			w.schemas[t.Name()] = w.structure(t)
 		}
 		return object{"$ref": "#/components/schemas/" + t.Name()}
@@ -169,8 +169,8 @@ func (w *openAPIWriter) schema(t reflect.Type) object {
 	}
 }
 
-// structure is the schema of a struct. A request may omit every field, and must not have others; an
-// answer has all fields except those that are omitted when empty.
+// structure returns the schema of a struct. A request may omit every field and must not have
+// others. An answer has all fields except those that are omitted when empty.
 func (w *openAPIWriter) structure(t reflect.Type) object {
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -214,7 +214,7 @@ func content(as string, schema object) object {
 	return object{as: object{"schema": schema}}
 }
 
-// answers are the responses of an operation.
+// answers returns the responses of an operation.
 func (w *openAPIWriter) answers(status, about string, bodies object) object {
 	ok := object{"description": about}
 	if len(bodies) > 0 {
@@ -223,7 +223,7 @@ func (w *openAPIWriter) answers(status, about string, bodies object) object {
 	return object{status: ok, "default": object{"$ref": "#/components/responses/Problem"}}
 }
 
-// get is the operation of a path that answers with JSON.
+// get returns the operation of a path that answers with JSON.
 func (w *openAPIWriter) get(id, about string, answer any) object {
 	return object{"get": object{
 		"operationId": id, "summary": about,
@@ -231,7 +231,7 @@ func (w *openAPIWriter) get(id, about string, answer any) object {
 	}}
 }
 
-// document is the whole.
+// document returns the whole document.
 func (w *openAPIWriter) document() object {
 	free := object{"type": "object"}
 	paths := object{
@@ -292,7 +292,7 @@ func (w *openAPIWriter) document() object {
 	}
 }
 
-// parameters are those in a path.
+// parameters returns the parameters in a path.
 func parameters(path string) (list []object) {
 	for part := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -328,7 +328,7 @@ func (w *openAPIWriter) events() object {
 	}}
 }
 
-// pageStream is the path of the page's stream.
+// pageStream describes the path of the page's stream.
 func (w *openAPIWriter) pageStream() object {
 	kinds := map[string]any{
 		"network": Shape{}, "life": NodeLife{}, "interfaces": NodeFaces{},
@@ -366,7 +366,7 @@ func (w *openAPIWriter) pageStream() object {
 	}}
 }
 
-// transfers is the path of transfers between nodes.
+// transfers describes the path of transfers between nodes.
 func (w *openAPIWriter) transfers() object {
 	w.requests[reflect.TypeFor[NetworkTransfer]()] = true
 	progress := w.schema(reflect.TypeFor[control.Progress]())
@@ -384,7 +384,7 @@ func (w *openAPIWriter) transfers() object {
 	}}
 }
 
-// line is the schema of a line of a stream.
+// line returns the schema of a line of a stream.
 func (w *openAPIWriter) line(event string, data object) object {
 	return object{
 		"type": "object", "required": []string{"event", "data"},
@@ -437,14 +437,14 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	paths["/v1/nodes/{node}/"+k.Resource] = item
 }
 
-// query are the fields of a request as a query has them.
+// query returns the fields of a request as query parameters.
 func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 	for f := range k.Request.Fields() {
 		if jsonName(f) == "" {
 			continue
 		}
 		if slices.Contains(k.Files, f.Name) {
-			continue // a GET writes none
+			continue // a GET does not write files
 		}
 		query = append(query, object{
 			"name": jsonName(f), "in": "query", "schema": w.schema(f.Type),
@@ -454,7 +454,7 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 	return query
 }
 
-// stream is the path of a request that looks on.
+// stream describes the path of a request whose answer is a stream.
 func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) object {
 	return object{"get": object{
 		"operationId": "stream-" + k.Name, "summary": "stream of " + k.Name,
@@ -469,7 +469,7 @@ func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) ob
 	}}
 }
 
-// recording is the path of a capture as it is.
+// recording describes the path of a raw capture.
 func (w *openAPIWriter) recording() object {
 	k := kindsOf[reflect.TypeFor[control.Record]()]
 	responses := w.answers("200", "a pcapng file, until the connection ends",

@@ -27,7 +27,7 @@ func Page() fs.FS {
 	return page
 }
 
-// policy allows a page only what this server itself serves.
+// policy allows a page to load only what this server serves.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'"
@@ -63,7 +63,8 @@ func readPage(files fs.FS) (page, error) {
 	return assets, err
 }
 
-// typeOf returns a file's media type. It does not use the system's table, which varies.
+// typeOf returns a file's media type. It does not use the system's table, because that differs
+// between machines.
 func typeOf(name string) string {
 	switch ext := path.Ext(name); ext {
 	case ".js":
@@ -79,8 +80,8 @@ func typeOf(name string) string {
 	}
 }
 
-// asset returns the page's file at a path; nil: no such file. The files are public, the data that
-// they show is not.
+// asset returns the page's file at a path, or nil if there is no such file. The files are public,
+// but the data that they show is not.
 func (p page) asset(r *http.Request) *asset {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil

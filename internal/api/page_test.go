@@ -66,7 +66,8 @@ func (d *door) ask(
 	return resp.StatusCode, string(text), resp.Header
 }
 
-// TestThePage is for everybody here, and may load nothing from elsewhere.
+// TestThePage checks that every local client gets the page, and that the page may load nothing from
+// other hosts.
 func TestThePage(t *testing.T) {
 	d := newDoor(t)
 	for path, as := range map[string]string{
@@ -97,9 +98,9 @@ func TestThePage(t *testing.T) {
 	assert.Equal(t, 403, status, "a name of its own for our address: %s", body)
 }
 
-// TestAnotherPortReceivesNoSecret: a browser sends the cookies of a host to each of its ports, and
-// Go's cookie jar does the same. The page's requests leave nothing that another server on this
-// machine could receive and use here.
+// TestAnotherPortReceivesNoSecret checks that the page's requests leave nothing that another server
+// on this machine could receive and use here. A browser sends the cookies of a host to all of its
+// ports, and so does Go's cookie jar.
 func TestAnotherPortReceivesNoSecret(t *testing.T) {
 	d := newDoor(t)
 	var err error
@@ -112,7 +113,7 @@ func TestAnotherPortReceivesNoSecret(t *testing.T) {
 		status, body, _ := d.ask(t, "GET", path, own)
 		assert.Equal(t, 200, status, "%s: %s", path, body)
 	}
-	_, _, _ = d.ask(t, "POST", "/v1/session", own) // gave out a cookie once
+	_, _, _ = d.ask(t, "POST", "/v1/session", own) // an earlier version set a cookie here
 	var received string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		received = r.Header.Get("Cookie")
@@ -137,7 +138,8 @@ func TestAnotherPortReceivesNoSecret(t *testing.T) {
 	}
 }
 
-// TestTheTokenOfThePage: a request needs the token in its header and must come from this machine.
+// TestTheTokenOfThePage checks that a request needs the token in its header and must come from this
+// machine.
 func TestTheTokenOfThePage(t *testing.T) {
 	d := newDoor(t)
 	other := newDoor(t)

@@ -17,7 +17,7 @@ import (
 //
 //nolint:errname // the RFC's noun
 type Problem struct {
-	Type   string `json:"type"` // "/v1/problems/NAME", which describes it
+	Type   string `json:"type"` // "/v1/problems/NAME", which describes the type
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"` // one line for the client
@@ -26,7 +26,7 @@ type Problem struct {
 // Error returns Detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// Is reports whether the problem corresponds to a sentinel.
+// Is reports whether the problem stands for a sentinel.
 func (p *Problem) Is(target error) bool {
 	for _, s := range sorts {
 		if s.is != nil && problemPath+s.name == p.Type {
@@ -36,10 +36,10 @@ func (p *Problem) Is(target error) bool {
 	return false
 }
 
-// problemPath is the path of the descriptions of problem types.
+// problemPath is the path of the pages that describe problem types.
 const problemPath = "/v1/problems/"
 
-// The API's own problems.
+// These are the API's own problems.
 var (
 	errNoSuchNode = errors.New("no such node")
 	errNoSuchPath = errors.New("no such path")
@@ -52,14 +52,14 @@ var (
 	errInside     = errors.New("internal error")
 )
 
-// sort is a type of problem.
+// sort is a problem type.
 type sort struct {
 	name   string
 	status int
 	is     error
 }
 
-// failed is the type of other errors, mostly of the operating system.
+// failed is the problem type of all other errors, mostly those of the operating system.
 const failed = "failed"
 
 // sorts are tried in order; the last matches everything.
@@ -125,7 +125,7 @@ func problemOf(err error) *Problem {
 	panic("BUG: api: no problem type matches")
 }
 
-// Limits of a problem: its detail, which may quote a request, and the document.
+// These limits apply to a problem's detail, which may quote a request, and to the document.
 const (
 	maxDetail  = 2 << 10
 	maxProblem = 64 << 10

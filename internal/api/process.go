@@ -2,8 +2,8 @@ package api
 
 import "runtime/metrics"
 
-// process adds the resource use of this process, under the names of Prometheus's client libraries.
-// A node's own server reports those of the node's process.
+// process adds the resource usage of this process, under the names of Prometheus's client
+// libraries. The server of a single node reports it for the node's process.
 func (e *exposition) process() {
 	samples := []metrics.Sample{
 		{Name: "/sched/goroutines:goroutines"},
@@ -33,5 +33,5 @@ func (e *exposition) process() {
 	}
 }
 
-// systemUse is the resource use that the system reports; 0: unknown.
+// systemUse is the resource usage that the system reports. Zero means unknown.
 type systemUse struct{ descriptors, mostDescriptors, resident uint64 }

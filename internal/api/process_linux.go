@@ -9,7 +9,7 @@ import (
 // usage reads proc(5).
 func usage() (u systemUse) {
 	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
-		u.descriptors = uint64(max(0, len(list)-1)) // one of them is the directory itself
+		u.descriptors = uint64(max(0, len(list)-1)) // one entry is the directory that was opened
 	}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {

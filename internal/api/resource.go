@@ -25,7 +25,7 @@ func (n *nodes) list(w http.ResponseWriter, r *http.Request) error {
 		about, err := control.Ask(ctx, now.members[name].op, control.About{})
 		cancel()
 		if errors.Is(err, ErrGone) || errors.Is(err, context.DeadlineExceeded) {
-			continue // one of several nodes has stopped or does not answer
+			continue // this node has stopped or does not answer
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
@@ -39,7 +39,7 @@ func (n *nodes) about(w http.ResponseWriter, r *http.Request) error {
 	return n.read(w, r, resources["about"])
 }
 
-// resource answers a read-only request whose fields are in the query.
+// resource answers a read-only request. The query contains the fields of the request.
 func (n *nodes) resource(w http.ResponseWriter, r *http.Request) error {
 	k, ok := resources[r.PathValue("resource")]
 	if !ok {
@@ -112,7 +112,7 @@ func fromQuery(request reflect.Value, raw string) error {
 	return nil
 }
 
-// toQuery converts a request's nonzero fields to a query for fromQuery.
+// toQuery converts the nonzero fields of a request to a query for fromQuery.
 func toQuery(request reflect.Value) url.Values {
 	query := url.Values{}
 	for i := range request.NumField() {

@@ -19,11 +19,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// described is the served document, to hold answers against.
+// described is the served document, which answers are validated with.
 type described struct {
 	compiler *jsonschema.Compiler
 	paths    map[string]map[string]json.RawMessage
-	asked    map[string]bool // METHOD path, of those that were
+	asked    map[string]bool // METHOD path of each request so far
 }
 
 func describe(t *testing.T, document []byte) *described {
@@ -42,7 +42,7 @@ func describe(t *testing.T, document []byte) *described {
 	return d
 }
 
-// template is the path of the document that a real one is of.
+// template returns the path in the document that matches a real path.
 func (d *described) template(t *testing.T, path string) string {
 	t.Helper()
 	path, _, _ = strings.Cut(path, "?")
@@ -57,7 +57,7 @@ func (d *described) template(t *testing.T, path string) string {
 		for i := 0; fits && i < len(own); i++ {
 			fits = own[i] == parts[i] || strings.HasPrefix(own[i], "{")
 		}
-		// Of two that fit the one with fewer braces is meant.
+		// If two paths match, the one with fewer parameters is used.
 		if fits && (best == "" || strings.Count(candidate, "{") < strings.Count(best, "{")) {
 			best = candidate
 		}
@@ -95,14 +95,15 @@ func (d *described) holds(t *testing.T, method, path string, status int, as stri
 	}
 }
 
-// exchange is one question of TestEveryRoute.
+// exchange is one request of TestEveryRoute.
 type exchange struct {
 	method, path, text string
 	status             int
-	has                string // in the answer
+	has                string // a text in the answer
 }
 
-// exchanges go through every path of the document. FOLDER is one with the file f.
+// exchanges contains requests to every path of the document. FOLDER stands for a folder with the
+// file f.
 var exchanges = []exchange{
 	{"GET", "/v1", "", 200, `"/v1/nodes/A"`},
 	{"GET", "/v1/openapi.json", "", 200, `"openapi"`},
@@ -262,8 +263,8 @@ var exchanges = []exchange{
 	{"POST", "/v1/nodes/A/commands/set-link", `{"iface":"if0","up":false}`, 200, `"up":false`},
 }
 
-// TestEveryRoute asks real nodes along every path of the document, and holds each answer against
-// it.
+// TestEveryRoute sends requests to real nodes for every path of the document, and validates each
+// answer.
 func TestEveryRoute(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile("f", []byte("text"), 0o600))
@@ -271,7 +272,7 @@ func TestEveryRoute(t *testing.T) {
 	_, _, served := b.do(t, "GET", "/v1/openapi.json", "", "")
 	d := describe(t, served)
 	for _, e := range exchanges {
-		if e.path == "/v1/nodes/B/commands/read" { // B accepts some time after A has connected
+		if e.path == "/v1/nodes/B/commands/read" { // B accepts a little later than A connects
 			require.Eventually(t, func() bool {
 				_, _, body := b.do(t, "GET", "/v1/nodes/B/sockets", "", "")
 				return bytes.Contains(body, []byte(`"sid":1,`))
@@ -285,7 +286,7 @@ func TestEveryRoute(t *testing.T) {
 	for path, item := range d.paths {
 		for method := range item {
 			what := strings.ToUpper(method) + " " + path
-			// See TestEvents, TestStream.
+			// Other tests cover these: TestEvents, TestStream.
 			if method != "parameters" && path != "/v1/nodes/{node}/events" && path != "/v1/stream" {
 				assert.True(t, d.asked[what], "nobody asked %s", what)
 			}
@@ -293,7 +294,7 @@ func TestEveryRoute(t *testing.T) {
 	}
 }
 
-// TestStreamsAreDescribed: so is each line of a command that streams.
+// TestStreamsAreDescribed checks that the document describes each line of a streaming command.
 func TestStreamsAreDescribed(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -315,15 +316,15 @@ func TestStreamsAreDescribed(t *testing.T) {
 		`{"addr":"10.0.0.2","count":2,"interval_ns":10000000}`)
 	var events []string
 	for text := range bytes.Lines(body) {
-		var l heard
+		var l streamLine
 		require.NoError(t, json.Unmarshal(text, &l))
 		events = append(events, l.Event)
 	}
 	assert.Equal(t, []string{"running", "begun", "each", "each", "result"}, events)
 }
 
-// TestADistributionIsAFileOfTheFolder: the path of a distribution in a link's options must be
-// within the folder, too.
+// TestADistributionIsAFileOfTheFolder checks that a distribution file in a link's options must be
+// within the folder.
 func TestADistributionIsAFileOfTheFolder(t *testing.T) {
 	b := newBed(t)
 	status, _, body := b.do(t, "POST", "/v1/nodes/A/commands/impair", "",
@@ -332,8 +333,8 @@ func TestADistributionIsAFileOfTheFolder(t *testing.T) {
 	assert.Contains(t, string(body), "outside of the folder")
 }
 
-// TestWrongRequests: the answer is a problem document with one line that says how to correct the
-// request.
+// TestWrongRequests checks that the answer is a problem document with one line that says how to
+// correct the request.
 func TestWrongRequests(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -498,7 +499,8 @@ func TestWrongRequests(t *testing.T) {
 	assert.NoFileExists(t, victim)
 }
 
-// TestEverySortHasAName: each sentinel of control has one, by which a client knows it again.
+// TestEverySortHasAName checks that each sentinel of control has a name, so that a client can
+// restore it.
 func TestEverySortHasAName(t *testing.T) {
 	for _, err := range control.Sentinels() {
 		p := problemOf(fmt.Errorf("there: %w", err))

@@ -15,23 +15,23 @@ import (
 )
 
 // served is the set of nodes of a server. It is immutable: replace stores a new one, and running
-// requests keep the old one.
+// requests keep using the old one.
 type served struct {
 	names   []string // sorted
 	members map[string]*member
-	shape   *Shape        // nil: unknown
-	over    chan struct{} // closed when another replaces it
+	shape   *Shape        // nil if unknown
+	over    chan struct{} // closed when another set replaces this one
 }
 
 // member is a node of a server.
 type member struct {
 	name  string
 	op    control.Operator
-	gone  context.Context //nolint:containedctx // ends when the node leaves the server
+	gone  context.Context //nolint:containedctx // ends when the server removes the node
 	leave context.CancelCauseFunc
 }
 
-// nodes holds a server's current nodes, and answers read-only requests.
+// nodes contains a server's current nodes, and answers read-only requests.
 type nodes struct {
 	now       atomic.Pointer[served]
 	replacing sync.Mutex // held by replace
@@ -66,7 +66,7 @@ func (n *nodes) replace(nodes map[string]control.Operator, shape *Shape) {
 	close(old.over)
 }
 
-// of returns the node of a request's path.
+// of returns the node in the path of a request.
 func (n *nodes) of(r *http.Request) (*member, error) {
 	now, name := n.now.Load(), r.PathValue("node")
 	if m := now.member(name); m != nil {
@@ -88,7 +88,8 @@ func (v *served) noSuch(name string) error {
 	return fmt.Errorf("%q: %w; the nodes are %s", name, errNoSuchNode, strings.Join(v.names, ", "))
 }
 
-// within returns a context that also ends when the node leaves, with the reason as its cause.
+// within returns a context that also ends when the server removes the node, with the reason as its
+// cause.
 func (m *member) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(m.gone, func() { end(context.Cause(m.gone)) })
@@ -98,14 +99,15 @@ func (m *member) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// soon returns a context for requests that a node answers at once. It ends after a client's
-// timeout, with a cause that says that the node hangs.
+// soon returns a context for requests that a node answers at once. The context ends after a
+// client's timeout. Its cause says that the node hangs.
 func (m *member) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, hangs,
 		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
 }
 
-// gone returns the cause if a context of within or soon ended because of the node; otherwise err.
+// gone returns the cause if a context of within or soon ended because of the node. Otherwise it
+// returns err.
 func gone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 		return cause

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// shapeOf is a shape with those nodes.
+// shapeOf returns a shape with these nodes.
 func shapeOf(names ...string) *Shape {
 	s := &Shape{Name: "net", Nodes: []ShapeNode{}, Links: []ShapeLink{}}
 	for _, name := range names {
@@ -26,7 +26,7 @@ func shapeOf(names ...string) *Shape {
 	return s
 }
 
-// TestReplaceOfTheNodes: later requests go to the new nodes.
+// TestReplaceOfTheNodes checks that later requests go to the new nodes.
 func TestReplaceOfTheNodes(t *testing.T) {
 	b := newBed(t)
 	names := func() []string {
@@ -55,8 +55,9 @@ func TestReplaceOfTheNodes(t *testing.T) {
 	assert.NotContains(t, string(body), `node="B"`)
 }
 
-// TestTheStreamFollowsTheNodes: the stream reports the new network and then the added nodes. Later
-// readers hear nothing of removed nodes. A node that stays is observed as before.
+// TestTheStreamFollowsTheNodes checks that the stream reports the new network and then the added
+// nodes. Readers that join later get nothing about removed nodes. A node that stays is polled as
+// before.
 func TestTheStreamFollowsTheNodes(t *testing.T) {
 	b := newBed(t)
 	s := b.stream(t, "")
@@ -80,8 +81,8 @@ func TestTheStreamFollowsTheNodes(t *testing.T) {
 	}
 }
 
-// TestWhatRunsAtANodeThatGoes: requests at a removed node end with that reason. Those at other
-// nodes continue.
+// TestWhatRunsAtANodeThatGoes checks that requests at a removed node end with that reason, and
+// those at other nodes continue.
 func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Listen{Port: 80})
@@ -126,7 +127,8 @@ func TestWhatRunsAtANodeThatGoes(t *testing.T) {
 	assert.Contains(t, in.Text(), `"accepted"`)
 }
 
-// TestReplaceWhileItIsAsked: many clients send requests and read while the nodes change.
+// TestReplaceWhileItIsAsked checks that many clients can send requests and read while the nodes
+// change.
 func TestReplaceWhileItIsAsked(t *testing.T) {
 	b := newBed(t)
 	all := b.nodes

@@ -1,9 +1,9 @@
 // Package api provides package control over HTTP. A Server answers with JSON. Errors are problem
 // documents (RFC 9457), and streams are lines of JSON or server-sent events. openapi.json describes
 // the API. A Client is the other end. It is a control.Operator, so a shell works in the same way
-// with a node of its own process and with another.
+// with a node in its own process and in another one.
 //
-// A request passes guard.go (authorization), server.go (paths), resource.go and command.go
+// A request passes through guard.go (authorization), server.go (paths), resource.go and command.go
 // (control's requests), the control.Operator, and write.go. The client's side is client.go.
 package api
 
@@ -25,46 +25,47 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Limits of a server.
+// These are the limits of a server.
 const (
 	maxHeader  = 16 << 10
 	maxBody    = 24 << 20        // a Write of 16 MiB in base 64
-	headerTime = 3 * time.Second // to send a request's header
-	bodyTime   = time.Minute     // and its body
-	idleTime   = 2 * time.Minute // between requests of a connection
-	closeTime  = 2 * time.Second // for running requests when the server closes
+	headerTime = 3 * time.Second // to send the header of a request
+	bodyTime   = time.Minute     // to send the body
+	idleTime   = 2 * time.Minute // between requests on a connection
+	closeTime  = 2 * time.Second // for running requests to end when the server closes
 	maxRunning = 256             // commands and streams at once
 )
 
 // Config configures a Server.
 type Config struct {
-	// Nodes are the nodes by name; Server.Replace replaces them.
+	// Nodes are the nodes by name. Server.Replace replaces them.
 	Nodes map[string]control.Operator
 	// Version is the program's version.
 	Version string
-	// Shape is how the nodes are connected; nil: unknown.
+	// Shape says how the nodes are connected; nil: unknown.
 	Shape *Shape
-	// Page is the files of the page, which starts with index.html; nil: no page.
+	// Page contains the files of the page, which starts with index.html; nil: no page.
 	Page fs.FS
-	// Tell, if set, is called with messages that no client can receive.
+	// Tell is called with messages that no client can receive. It may be nil.
 	Tell func(text string)
-	// Files is the directory that file names in requests refer to; nil: each node uses its own.
+	// Files is the directory that file names in requests are relative to; nil: each node uses its
+	// own.
 	Files *files.Folder
-	// Profile serves /debug/pprof/ to authorized clients: http.DefaultServeMux if the program
-	// imports net/http/pprof. nil: no profiles.
+	// Profile serves /debug/pprof/ to authorized clients. It is http.DefaultServeMux if the program
+	// imports net/http/pprof, or nil for no profiles.
 	Profile http.Handler
 }
 
-// Server answers HTTP requests about nodes. Several goroutines may use it.
+// Server answers HTTP requests about nodes. It is safe for concurrent use.
 type Server struct {
 	nodes nodes
 	works works
-	live  hub
+	live  feed
 	page  page
 	about Process // without the nodes
 	mux   *http.ServeMux
-	// It ends all streams.
-	ends   context.Context //nolint:containedctx // the life of the server
+	// The end of this context ends all streams.
+	ends   context.Context //nolint:containedctx // ends with the server
 	finish context.CancelFunc
 }
 
@@ -74,7 +75,8 @@ type Process struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Nodes   []string  `json:"nodes"`
-	// Files is the directory of the file names in requests; empty: each node has its own.
+	// Files is the directory that file names in requests are relative to. If it is empty, each node
+	// has its own.
 	Files string `json:"files,omitempty"`
 }
 
@@ -83,7 +85,7 @@ type Process struct {
 //go:embed openapi.json
 var openAPIDocument []byte
 
-// New returns a server without a listener: see Serve.
+// New returns a server that does not listen yet: see Serve.
 func New(cfg Config) *Server {
 	s := &Server{mux: http.NewServeMux()}
 	if cfg.Files == nil {
@@ -110,14 +112,14 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Replace replaces the nodes and their shape; nil: unknown. A node stays if its name and its
-// Operator stay. Commands that run at other nodes end with ErrGone, and the readers of /v1/stream
+// Replace replaces the nodes and their shape, which is nil if unknown. A node stays if its name and
+// its Operator stay. Commands that run at removed nodes end with ErrGone. The readers of /v1/stream
 // get the new network.
 func (s *Server) Replace(nodes map[string]control.Operator, shape *Shape) {
 	s.nodes.replace(nodes, shape)
 }
 
-// handler answers a request, or returns an error before it has written anything.
+// handler answers a request, or returns an error if it has not written anything yet.
 type handler func(http.ResponseWriter, *http.Request) error
 
 // methods maps the methods of a path to their handlers.
@@ -169,11 +171,11 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeHTTP implements http.Handler without authorization.
+// ServeHTTP implements http.Handler. It does not check the authorization.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
+			if p == http.ErrAbortHandler { //nolint:errorlint // the value itself is thrown
 				panic(p)
 			}
 			refuse(w, fmt.Errorf("%s %s: %w (the node continues): %v", r.Method, r.URL.Path,
@@ -185,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Serve serves a listener until the server is closed or the listener fails.
 func (s *Server) Serve(l *Listener) error {
-	who := &crowd{Listener: l, clients: map[net.Conn]struct{}{}}
+	who := &connLimit{Listener: l, clients: map[net.Conn]struct{}{}}
 	h := &http.Server{
 		Handler:           l.guard(s, who.admitting(s)),
 		ReadHeaderTimeout: headerTime,
@@ -222,7 +224,7 @@ func (s *Server) Close() { s.finish() }
 // Index is the start page of the API.
 type Index struct {
 	OpenAPI string   `json:"openapi"`
-	Nodes   []string `json:"nodes"` // their paths
+	Nodes   []string `json:"nodes"` // paths of the nodes
 }
 
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
@@ -241,7 +243,7 @@ func openAPI(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *Server) process(w http.ResponseWriter, _ *http.Request) error {
 	about := s.about
-	about.Nodes = append([]string{}, s.nodes.now.Load().names...) // an empty list, not null
+	about.Nodes = append([]string{}, s.nodes.now.Load().names...) // encodes an empty list, not null
 	return answer(w, http.StatusOK, typeJSON, about)
 }
 
@@ -250,7 +252,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Sort is a type of problem.
+// Sort is a problem type.
 type Sort struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

@@ -11,7 +11,7 @@ import (
 
 // Shape is how the nodes of a server are connected.
 type Shape struct {
-	Name  string      `json:"name"` // name of the network; empty: none
+	Name  string      `json:"name"` // name of the network; may be empty
 	Nodes []ShapeNode `json:"nodes"`
 	Links []ShapeLink `json:"links"`
 }
@@ -42,7 +42,7 @@ type ShapeNode struct {
 
 // ShapeLink is a link with the interfaces that it connects.
 type ShapeLink struct {
-	Subnet netip.Prefix `json:"subnet"` // of the ends' first addresses; "": none
+	Subnet netip.Prefix `json:"subnet"` // of the ends' first addresses; may be empty
 	Ends   []ShapeEnd   `json:"ends"`
 }
 
@@ -50,18 +50,17 @@ type ShapeLink struct {
 type ShapeEnd struct {
 	Node  string     `json:"node"`
 	Iface string     `json:"iface"`
-	Addr  netip.Addr `json:"addr"` // the first one: of IPv4, if the interface has both families
+	Addr  netip.Addr `json:"addr"` // the first address: IPv4 if the interface has both families
 }
 
-// network returns the shape from the nodes' files. Without files it asks the nodes. The other end
-// of a link may then be unknown.
+// network returns the shape from the nodes' files. Without files it queries the nodes, and the
+// other end of a link may be unknown.
 func (n *nodes) network(w http.ResponseWriter, r *http.Request) error {
 	shape, _ := n.now.Load().shapeNow(r.Context())
 	return answer(w, http.StatusOK, typeJSON, shape)
 }
 
-// shapeNow returns the shape; whole is false if a node did not answer, so that its links are
-// missing.
+// shapeNow returns the shape. If a node did not answer, its links are missing and whole is false.
 func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 	if v.shape != nil {
 		return *v.shape, true
@@ -76,7 +75,7 @@ func (v *served) shapeNow(ctx context.Context) (shape Shape, whole bool) {
 		}
 		faces, err := control.Ask(ctx, v.members[name].op, control.Interfaces{})
 		cancel()
-		whole = whole && err == nil // a node that has stopped has no links
+		whole = whole && err == nil // a stopped node has no links
 		shape.Nodes = append(shape.Nodes, n)
 		for i := range faces {
 			f := &faces[i]

@@ -11,11 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// typeCapture is the media type of a capture, an endless pcapng file.
+// typeCapture is the media type of a capture, which is an endless pcapng file.
 const typeCapture = "application/octet-stream"
 
-// streaming answers a GET for a stream of events, with the request's fields in the query: as
-// server-sent events, or as lines of JSON. An invalid request gets a problem document.
+// streaming answers a GET for a stream of events as server-sent events or as lines of JSON. The
+// query contains the fields of the request. An invalid request gets a problem document.
 func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	k, ok := kinds[r.PathValue("stream")]
 	if !ok || !k.Stream {
@@ -32,7 +32,8 @@ func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	return ws.look(w, r, &l)
 }
 
-// A raw capture has in its header the number that stops it, and in its trailer the result as JSON.
+// The header of a raw capture has the number that stops the capture. The trailer has the result as
+// JSON.
 const (
 	headerRunning = "Tidepool-Running"
 	headerResult  = "Tidepool-Result"
@@ -47,7 +48,7 @@ func (ws *works) recording(w http.ResponseWriter, r *http.Request) error {
 	return ws.look(w, r, &l)
 }
 
-// looking is a request for a stream.
+// looking describes a request for a stream.
 type looking struct {
 	kind   *control.Kind
 	as     string              // media type of the answer
@@ -98,15 +99,16 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	a, err := carryOut(ctx, m.op, request)
 	err = gone(ctx, err)
 	switch {
-	case l.out == nil && err == nil: // the node did not report that the command began
+	case l.out == nil && err == nil: // the node did not report that the command has begun
 		return errInside
 	case l.out == nil:
 		return err
 	case l.as == typeCapture && err != nil:
-		// The client has a complete file of fewer packets. Aborting the response shows the failure.
+		// The client would have a complete file with fewer packets. Aborting the response shows the
+		// failure.
 		panic(http.ErrAbortHandler)
 	case l.as == typeCapture:
-		if text, bad := json.Marshal(a); bad == nil { // plain values
+		if text, bad := json.Marshal(a); bad == nil { // the type always encodes
 			w.Header().Set(headerResult, string(text))
 		}
 	default:

@@ -25,7 +25,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// open begins a GET with a streamed answer.
+// open sends a GET with a streamed answer.
 func (b *bed) open(ctx context.Context, t *testing.T, path, accept string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
@@ -45,20 +45,20 @@ func (b *bed) ping(t *testing.T, count int) {
 	})
 }
 
-// TestACaptureAsItIs: a GET returns a pcapng file that ends after count packets, with both
-// directions, the interfaces' names and the number of missed packets.
+// TestACaptureAsItIs checks that a GET returns a pcapng file that ends after count packets, with
+// both directions, the interfaces' names and the number of missed packets.
 func TestACaptureAsItIs(t *testing.T) {
 	b := newBed(t)
 	resp := b.open(t.Context(), t, "/v1/nodes/A/capture?filter=icmp&count=4", "")
 	assert.Equal(t, typeCapture, resp.Header.Get("Content-Type"))
-	b.ping(t, 1) // one after the other: a reply may take longer than an interval
+	b.ping(t, 1) // one at a time: a reply may take longer than an interval
 	b.ping(t, 1)
 	r, err := pcapgo.NewNgReader(resp.Body, pcapgo.NgReaderOptions{})
 	require.NoError(t, err)
 	var ways []pcapgo.NgEpbFlag
 	for {
 		_, info, options, err := r.ReadPacketDataWithOptions()
-		if err == io.EOF { //nolint:errorlint // the reader returns it unwrapped
+		if err == io.EOF { //nolint:errorlint // the reader does not wrap it
 			break
 		}
 		require.NoError(t, err)
@@ -100,8 +100,8 @@ func TestACaptureAsItIs(t *testing.T) {
 	assert.Contains(t, result, `"packets":4`)
 }
 
-// TestStreamsThatLookOn: a trace and samples of a connection arrive as lines and as events, as
-// documented.
+// TestStreamsThatLookOn checks that a trace and samples of a connection arrive as lines and as
+// events, as documented.
 func TestStreamsThatLookOn(t *testing.T) {
 	b := newBed(t)
 	d := describe(t, openAPIDocument)
@@ -135,7 +135,7 @@ func TestStreamsThatLookOn(t *testing.T) {
 	var kinds []string
 	var bytes int
 	for text := range strings.Lines(string(lines)) {
-		var l heard
+		var l streamLine
 		require.NoError(t, json.Unmarshal([]byte(text), &l))
 		kinds = append(kinds, l.Event)
 		if l.Event != "segment" {
@@ -168,7 +168,7 @@ func TestStreamsThatLookOn(t *testing.T) {
 	assert.Equal(t, "result", names[len(names)-1])
 }
 
-// TestAReaderThatLeaves: when the reader leaves, its capture and its trace end.
+// TestAReaderThatLeaves checks that its capture and its trace end when the reader disconnects.
 func TestAReaderThatLeaves(t *testing.T) {
 	b := newBed(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -199,8 +199,8 @@ func packetBlocks(capture []byte) (n int) {
 	return n
 }
 
-// TestAClientRecords: a client receives a capture unchanged from its first packet on, and the
-// capture's statistics when it stops.
+// TestAClientRecords checks that a client receives a capture unchanged from its first packet on,
+// and the statistics when the capture stops.
 func TestAClientRecords(t *testing.T) {
 	b := newBed(t)
 	ctx, stop := context.WithCancel(t.Context())

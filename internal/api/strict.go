@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// repeated returns the first duplicate name in an object of a valid document, regardless of case;
-// empty: none. Parsers take either the first value or the last (RFC 8259 §4), so a duplicate is
+// repeated returns the first duplicate name in an object of a valid document, regardless of case,
+// or "". Some parsers use the first value and some the last (RFC 8259 §4), so a duplicate is
 // ambiguous.
 func repeated(document []byte) string {
 	return repeatedIn(json.NewDecoder(bytes.NewReader(document)))
@@ -38,11 +38,11 @@ func repeatedIn(in *json.Decoder) (name string) {
 			return name
 		}
 	}
-	_, _ = in.Token() // the closing bracket
+	_, _ = in.Token() // skips the closing bracket
 	return ""
 }
 
-// lacking names the missing field if an error complains of an invalid address because of it. The
+// lacking names the missing field if the error is about an invalid address for that reason. The
 // error itself would print Go's zero address.
 func lacking(err error, request reflect.Value) error {
 	if err == nil || !errors.Is(err, control.ErrUsage) {

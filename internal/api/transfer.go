@@ -15,19 +15,21 @@ import (
 // maxTestFile is the maximum size of a test transfer.
 const maxTestFile = 1 << 30
 
-// NetworkTransfer requests a transfer of bytes from one node to another over the virtual network.
+// NetworkTransfer requests a transfer of random bytes from one node to another over the virtual
+// network.
 type NetworkTransfer struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Bytes is the number of random bytes. They are not stored.
+	// Bytes is the number of random bytes. Neither node stores them.
 	Bytes int64 `json:"bytes"`
-	// Addr is an address of To, of either family; empty: the first one of its first interface.
+	// Addr is an address of To, of either family. If empty, it is the first address of the first
+	// interface.
 	Addr netip.Addr `json:"addr"`
-	// Port is the port at which To listens; 0: a free port from 5001 on.
+	// Port is the port that To listens on. 0 means a free port from 5001 on.
 	Port uint16 `json:"port,omitempty"`
 }
 
-// NetworkTransferred is the result, as both ends report it.
+// NetworkTransferred is the result, as reported by both ends.
 type NetworkTransferred struct {
 	Sent     control.Transfer `json:"sent"`
 	Received control.Transfer `json:"received"`
@@ -62,7 +64,7 @@ func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ends is the nodes of a transfer.
+// ends are the two nodes of a transfer.
 type ends struct{ from, to *member }
 
 // ends validates a transfer and finds its nodes.
@@ -121,7 +123,7 @@ func (x ends) move(
 	})
 	if err != nil {
 		cancel()
-		<-received //nolint:errcheck // it was stopped
+		<-received //nolint:errcheck // the transfer was stopped
 		return done, errorOf(t.From, err, "sendfile ")
 	}
 	if e := <-received; e != nil {
@@ -131,8 +133,8 @@ func (x ends) move(
 	return done, nil
 }
 
-// ending returns the error of a transfer. Stopping it stops both ends, and either may report the
-// other's reset, so this returns ErrStopped.
+// ending returns the error of a transfer. Stopping a transfer stops both ends, and either may
+// report that the other reset the connection. In that case ending returns ErrStopped.
 func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrGone) {
 		return fmt.Errorf("%w: %d of %d bytes arrived", control.ErrStopped, arrived, t.Bytes)
@@ -140,7 +142,7 @@ func ending(ctx context.Context, err error, t *NetworkTransfer, arrived int64) e
 	return gone(ctx, err)
 }
 
-// failure is an error with another text.
+// failure is an error with a different text.
 type failure struct {
 	error
 	text string
@@ -149,8 +151,8 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.error }
 
-// errorOf adds the node's name to an error, unless it is in there. It removes the command and file
-// at the start, which the client did not name.
+// errorOf adds the node's name to an error, unless the error contains the name. It removes the
+// command and file at the start, because the client did not name them.
 func errorOf(node string, err error, begins string) error {
 	if err == nil || errors.Is(err, ErrGone) {
 		return err
@@ -158,7 +160,7 @@ func errorOf(node string, err error, begins string) error {
 	return &failure{err, node + ": " + strings.TrimPrefix(err.Error(), begins+": ")}
 }
 
-// receive receives the file at the first free port.
+// receive receives the file on the first free port.
 func (x ends) receive(
 	ctx context.Context, t *NetworkTransfer, stands chan<- struct{}, out *stream,
 ) (control.Transfer, error) {

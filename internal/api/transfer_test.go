@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// TestATransferThatIsStopped: both ends report that the transfer was stopped, in either order.
-// Neither suggests to resume, because the file is deleted.
+// TestATransferThatIsStopped checks that both ends report that the transfer was stopped, whichever
+// stops first. Neither suggests resuming, because the file is deleted.
 func TestATransferThatIsStopped(t *testing.T) {
 	b := newBed(t)
 	testenv.Ask(t, b.nodes["A"], control.Impair{Iface: "if0", Way: "out", Words: "rate 10mbit"})
@@ -54,7 +54,7 @@ func TestATransferThatIsStopped(t *testing.T) {
 	}
 }
 
-// stopped returns the problem of a transfer that is stopped after some data has arrived.
+// stopped starts a transfer, stops it after some data has arrived, and returns the problem.
 func (b *bed) stopped(t *testing.T) *Problem {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/transfers",
@@ -66,7 +66,7 @@ func (b *bed) stopped(t *testing.T) *Problem {
 	var begun Running
 	in := bufio.NewScanner(resp.Body)
 	for in.Scan() {
-		var l heard
+		var l streamLine
 		require.NoError(t, json.Unmarshal(in.Bytes(), &l))
 		switch l.Event {
 		case eventBegun:

@@ -26,11 +26,11 @@ type work struct {
 	cancel context.CancelFunc
 }
 
-// works executes commands and streams, and lists the running ones.
+// works executes commands and streams, and lists those that are running.
 type works struct {
 	nodes *nodes
 	files *files.Folder
-	told  func(text string) // gets messages on clients that stall; may be nil
+	told  func(text string) // receives messages about stalled clients; may be nil
 
 	mu   sync.Mutex
 	last int
@@ -71,7 +71,7 @@ func (ws *works) of(node string) []Running {
 	return list
 }
 
-// stop stops a command; false: no such number.
+// stop stops a command. It returns false if no command has that number.
 func (ws *works) stop(node string, id int) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -92,8 +92,8 @@ func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
 }
 
-// halt stops a command. The command then answers with its result so far, such as a ping's
-// statistics.
+// halt stops a command. The command then answers with its result so far, such as the statistics of
+// a ping.
 func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {

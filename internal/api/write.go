@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The media types of the API.
+// These are the media types of the API.
 const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
@@ -22,9 +22,9 @@ const (
 	typeEvents  = "text/event-stream"
 )
 
-// How long a client may stall while the server writes a whole answer, or a piece of a stream. A
-// stream's client may stall for long: a pager, Wireshark, or a browser on a sleeping machine.
-// Events that it misses are counted or replaced, not queued.
+// These are the times that a client may stall while the server writes a whole answer, or a piece of
+// a stream. The client of a stream may stall for long: a pager, Wireshark, or a browser on a
+// sleeping machine. Events that it misses are counted or replaced, not queued.
 const (
 	hangs  = 10 * time.Second
 	pauses = 10 * time.Minute
@@ -42,10 +42,10 @@ func document(a any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// answer writes a whole answer, or returns the error of encoding it.
+// answer writes a whole answer. It returns an error if the answer cannot be encoded.
 func answer(w http.ResponseWriter, status int, as string, a any) error {
 	body, err := document(a)
-	if err != nil { // plain values: NaN, for example
+	if err != nil { // the value contains NaN, for example
 		return &failure{errInside, "writing the answer: " + err.Error()}
 	}
 	w.Header().Set("Content-Type", as)
@@ -58,14 +58,14 @@ func answer(w http.ResponseWriter, status int, as string, a any) error {
 // refuse writes a problem document.
 func refuse(w http.ResponseWriter, err error) {
 	p := problemOf(err)
-	_ = answer(w, p.Status, typeProblem, p) // strings always have JSON
+	_ = answer(w, p.Status, typeProblem, p) // strings always encode
 }
 
-// write writes to a client that may stall. A failure ends the connection, and with it the request's
-// context.
+// write writes to a client that may stall. A failure ends the connection and the context of the
+// request.
 func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
 	c := http.NewResponseController(w)
-	// The writers of tests have no deadlines.
+	// Writers in tests have no deadlines.
 	_ = c.SetWriteDeadline(time.Now().Add(patience))
 	_, err := w.Write(text)
 	return err
@@ -75,16 +75,16 @@ func write(w http.ResponseWriter, text []byte, patience time.Duration) error {
 type stream struct {
 	w      http.ResponseWriter
 	as     string // typeLines, typeEvents or typeCapture
-	cancel func() // called when the client is gone
-	hung   func() // reports that the client has stalled for too long
+	cancel func() // called when the client has disconnected
+	hung   func() // called when the client has stalled for too long
 
 	mu   sync.Mutex
 	over bool
-	id   int // of the last event
+	id   int // number of the last event
 }
 
-// begin sends the header of a running command's stream. The stream calls cancel when the client is
-// gone.
+// begin sends the header of a running command's stream. The stream calls cancel when the client has
+// disconnected.
 func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
@@ -124,7 +124,7 @@ func (s *stream) locked(text []byte) {
 	}
 }
 
-// end makes later writes of other goroutines fail silently.
+// end makes later writes by other goroutines fail silently.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *stream) tell(event string, data any) {
 	}
 	text, err := document(data)
 	if err != nil {
-		return // plain values: does not happen
+		return // cannot happen: the types always encode
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *stream) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if s.mu.TryLock() { // otherwise another goroutine is writing
+			if s.mu.TryLock() { // if locked, another goroutine is writing
 				s.locked(sign)
 				s.mu.Unlock()
 			}
