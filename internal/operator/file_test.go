@@ -76,7 +76,7 @@ func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
 	assert.Contains(t, err.Error(), "not an address of this machine; expected one of this machine's: ")
 }
 
-// CheckHere finds errors about the neighbors' addresses, too.
+// CheckHere also finds errors in the neighbors' addresses.
 func TestCheckHere(t *testing.T) {
 	p := testenv.FreePorts(t, 1)
 	c, err := lnx.Parse("A.lnx", fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+

@@ -16,7 +16,7 @@ type run struct {
 	host   *Requests
 	engine stack.Prober
 	stop   func()      // ends the engine early; loop only
-	take   func() bool // passes on what the engine has found, and reports whether it is done
+	take   func() bool // passes on new results; reports whether the engine is done
 	over   bool        // the engine is done; loop only
 }
 
@@ -29,7 +29,7 @@ func (r *run) start(s *stack.Stack) error {
 	return nil
 }
 
-// gather passes on what the engine has found, and reports whether it is done. Loop only.
+// gather passes on new results, and reports whether the engine is done. Loop only.
 func (r *run) gather(s *stack.Stack) bool {
 	if !r.over && r.take() {
 		r.over = true
@@ -40,23 +40,23 @@ func (r *run) gather(s *stack.Stack) bool {
 
 // end ends the engine. It waits for the loop.
 func (r *run) end() {
-	_ = r.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node runs nothing
+	_ = r.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has no engines
 		r.stop()
 		r.gather(s)
 		return nil
 	})
 }
 
-// maxFindings limits what a ping or traceroute has found and that waits to be read.
+// maxFindings limits the results of a ping or traceroute that wait for their reader.
 const maxFindings = 4096
 
-// limit is a number of a request with its bounds.
+// limit is a number in a request with its minimum and maximum.
 type limit struct {
 	name          string
 	value, lo, hi int
 }
 
-// within returns an error for a number out of its bounds.
+// within returns an error for a number below its minimum or above its maximum.
 func within(limits []limit) error {
 	for _, l := range limits {
 		if l.value < l.lo || l.value > l.hi {
@@ -72,9 +72,8 @@ func (h *Requests) freeEcho() uint16 {
 	return h.nextEcho
 }
 
-// sourceOf parses a source of packets to dst: an address of the node, the name of an interface, or
-// "". The interface
-// is negative unless it is named. Loop only.
+// sourceOf parses the source of packets to dst: an address of the node, the name of an interface,
+// or "". The interface is negative unless the source names one. Loop only.
 func (h *Requests) sourceOf(
 	s *stack.Stack, source string, dst netip.Addr,
 ) (netip.Addr, int, error) {
@@ -99,7 +98,7 @@ func (h *Requests) sourceOf(
 	return addr, -1, nil
 }
 
-// replyOf translates a probe's reply.
+// replyOf converts a reply to a probe.
 func (h *Requests) replyOf(r *icmp.Reply) control.Reply {
 	to := control.Reply{
 		From: r.From, Seq: int(r.Seq), TTL: r.TTL, Size: r.Bytes, RTT: r.RTT,

@@ -29,9 +29,9 @@ func placed(c *lnx.Config, err error) error {
 // herePatience limits the lookup of a host name.
 const herePatience = 3 * time.Second
 
-// checkHere returns the errors that running a file's node on this machine would have: UDP addresses
-// that are not local or in use, neighbors without a route, and unknown host names. It sends nothing
-// but DNS queries.
+// checkHere returns the errors of running the file's node on this machine: UDP addresses that are
+// not local or in use, neighbors without a route, and unknown host names. It sends only DNS
+// queries.
 func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	bound := map[lnx.HostPort]bool{} // a shared socket counts once
 	for i := range c.Interfaces {
@@ -45,7 +45,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			Interfaces: []link.Interface{{Name: f.Name}},
 		})
 		if err == nil {
-			_ = d.Close() // it was opened only to see whether the address is free
+			_ = d.Close() // only tests whether the address is free
 			continue
 		}
 		at, ok := errors.AsType[*lnx.Error](placed(c, err))

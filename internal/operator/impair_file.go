@@ -11,7 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// impairmentsOf returns a file's impairments of an interface, out and in; nil: none.
+// impairmentsOf returns the impairments of an interface in a file, for sent and for received
+// packets. Nil means no impairment.
 func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
 	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
 		cfg := impairment(&f.Impair)
@@ -36,7 +37,7 @@ func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error
 	return both, nil
 }
 
-// impairment converts a link line into the impairments of each direction.
+// impairment converts a link line to the impairments of each direction.
 func impairment(i *lnx.Impairments) netem.Config {
 	c := netem.Config{
 		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
@@ -59,7 +60,7 @@ func impairment(i *lnx.Impairments) netem.Config {
 	return c
 }
 
-// Check returns the errors of a file that lnx does not know of: impair lines that cannot be parsed.
+// Check returns the errors that package lnx cannot find: impair lines that cannot be parsed.
 func Check(c *lnx.Config) (list lnx.Errors) {
 	for i := range c.Impair {
 		l := &c.Impair[i]
@@ -70,13 +71,14 @@ func Check(c *lnx.Config) (list lnx.Errors) {
 	return list
 }
 
-// CheckWords returns the error of an impair line's words, as if they were the whole line, or nil.
+// CheckWords parses the words of an impair line as if they were a file of their own. It returns
+// their error or nil.
 func CheckWords(words string) *lnx.Error {
 	_, e := wrongWords(words)
 	return e
 }
 
-// wrongWords returns the error of an impair line's words and its byte offset, or nil.
+// wrongWords returns the error in the words of an impair line and its byte offset, or nil.
 func wrongWords(words string) (int, *lnx.Error) {
 	_, err := node.ParseImpairment(words, files.Machine())
 	if w, ok := errors.AsType[*netem.WordError](err); ok {

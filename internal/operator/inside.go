@@ -8,23 +8,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Inside is what a node tells the process that runs a program as its host.
+// Inside is the message of a node to a process that runs a program as its host.
 type Inside struct {
-	// Addrs are the host's addresses, MTU the largest packet that all of its links carry.
+	// Addrs are the host's addresses. MTU is the size of the largest packet that all of its links
+	// carry.
 	Addrs []netip.Prefix `json:"addrs"`
 	MTU   int            `json:"mtu"`
-	// DNS has the servers and the zone of the host's names.
+	// DNS contains the servers and the zone for the host's names.
 	DNS control.DNSConfig `json:"dns"`
-	// Entered is set if programs run as the host already: the user, network and mount namespaces
-	// come with the message. Otherwise the process creates them, and answers with the descriptors
-	// of the TUN device and of the namespaces.
+	// Entered is set if programs already run as the host. The user, network and mount namespaces
+	// then come with the message. Otherwise the process creates the namespaces, and answers with
+	// their descriptors and that of the TUN device.
 	Entered bool `json:"entered"`
 }
 
 // Entered is the node's answer to the descriptors.
 type Entered struct {
 	Error string `json:"error,omitempty"`
-	// Retry is set if another program was faster: then this one can join its namespaces.
+	// Retry is set if another program was faster. This program can then join its namespaces.
 	Retry bool `json:"retry,omitempty"`
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The descriptors that a process sends: the TUN device, the user, network and mount namespaces, and
-// a netlink socket that lists the sockets of the programs, if the kernel has it.
+// These are the descriptors that a process sends: the TUN device, the user, network and mount
+// namespaces, and a netlink socket that lists the sockets of the programs, if the kernel supports
+// that.
 const (
 	insideFDs = 4
 	mostFDs   = 5
@@ -45,13 +46,13 @@ func (n *Node) Inside(conn *net.UnixConn) {
 	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*mostFDs))
 	k, oobn, _, _, err := conn.ReadMsgUnix(buf, oob)
 	if err != nil || k == 0 {
-		return // the process could not create its namespaces
+		return // the process failed to create its namespaces
 	}
 	answer := Entered{}
 	if err := n.enter(in, oob[:oobn]); err != nil {
 		answer = Entered{Error: err.Error(), Retry: errors.Is(err, node.ErrGuest)}
 	}
-	text, _ = json.Marshal(answer) // it has only a text and a bool
+	text, _ = json.Marshal(answer) // always encodes
 	_, _ = conn.Write(text)        // the process may have ended
 }
 

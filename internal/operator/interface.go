@@ -38,7 +38,7 @@ func (h *Requests) faces(name string) (list []int, err error) {
 		return []int{i}, err
 	}
 	for i, f := range h.node.Faces() {
-		if f.Name != "" { // else it was deleted
+		if f.Name != "" { // without a name it was deleted
 			list = append(list, i)
 		}
 	}
@@ -94,8 +94,8 @@ func (h *Requests) deviceInfo(i int, f *control.Interface) {
 	}
 }
 
-// clearCounters sets counters to zero. A device cannot do that, so its current counts are
-// subtracted from later ones.
+// clearCounters sets counters to zero. Devices cannot do that, so the node subtracts their current
+// counts from later ones.
 func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
 	which, err := h.faces(r.Iface)
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 	return nil
 }
 
-// forgetDevices forgets the counts of devices that are gone. Loop only.
+// forgetDevices removes the cleared counts of devices that are gone. Loop only.
 func (h *Requests) forgetDevices(clock.Time) {
 	for i, c := range h.cleared {
 		if c.device != h.node.Devices.Bare(i) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// OpenNode is node.Open with the Network that the file describes.
+// OpenNode opens a node with the Network that the file describes.
 func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
 	var err error
 	if cfg.Network, err = Network(file); err != nil {
@@ -26,7 +26,7 @@ func OpenNode(cfg node.Config, file *lnx.Config) (*node.Node, error) {
 	return n, placed(file, err)
 }
 
-// Network converts a file. An interface without a name was deleted.
+// Network converts a file. An interface without a name is a deleted one.
 func Network(c *lnx.Config) (node.Network, error) {
 	if err := Check(c).Err(); err != nil {
 		return node.Network{}, err
@@ -39,9 +39,9 @@ func Network(c *lnx.Config) (node.Network, error) {
 		SharedSocket: c.SharedSocket, KeepRefused: c.RIP.KeepRefused,
 	}
 	if c.TCP.Profile == "004" {
-		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are the standard streams
+		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are standard streams
 	}
-	if len(c.RIP.AdvertiseTo) > 0 { // their silence ends their routes
+	if len(c.RIP.AdvertiseTo) > 0 { // when they are silent, their routes expire
 		w.Patience = c.RIP.Timeout
 	}
 	for i := range c.Interfaces {
@@ -66,14 +66,14 @@ func Network(c *lnx.Config) (node.Network, error) {
 	return w, nil
 }
 
-// standsOn returns the name of an interface's link.
+// standsOn returns the name of the link that an interface uses.
 func standsOn(f *lnx.Interface) string {
 	l := node.Link{UDP: node.HostPort(f.UDP), TUN: (*node.TUN)(f.Tun)}
 	return l.String()
 }
 
-// numbered orders a file's interfaces by their numbers in a running node, whose interfaces had
-// these names: a name keeps its number for the node's lifetime.
+// numbered orders a file's interfaces by their numbers in a running node, whose interfaces have the
+// given names. A name keeps its number as long as the node runs.
 func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
 	names = slices.Clone(names)
 	own := *c
@@ -93,15 +93,15 @@ func transport(c *lnx.Config) tcp.Config {
 	cfg := tcp.Config{Knobs: tcp.Knobs{
 		Recovery: tcp.Recovery{
 			RTOMin: c.TCP.RTOMin, RTOMax: c.TCP.RTOMax,
-			// RFC 6298 §2.1's initial RTO of 1 s is for a wide-area network. A minimum of 1 ms
-			// implies a faster one.
+			// RFC 6298 §2.1's initial RTO of 1 s is for wide-area networks. An RTO minimum of 1 ms
+			// implies a faster network.
 			RTOInitial: max(c.TCP.RTOMin, min(100*c.TCP.RTOMin, c.TCP.RTOMax, time.Second)),
 		},
 		OptionsOff: c.TCP.OptionsOff, NoResets: c.TCP.NoResets,
 	}}
 	if c.TCP.Profile == "004" {
-		// Founding document 004 §7. It sends a SYN or FIN three times, 3 s apart, and has no idle
-		// limit.
+		// Founding document 004 §7 requires these values. It sends a SYN or FIN three times, 3 s
+		// apart, and has no idle limit.
 		cfg.Recovery.RTOInitial = 30 * time.Millisecond
 		cfg.Retries.Syn, cfg.Retries.SynTimeout = 2, 3*time.Second
 		cfg.Retries.Fin, cfg.Retries.FinTimeout = 2, 3*time.Second
@@ -113,7 +113,7 @@ func transport(c *lnx.Config) tcp.Config {
 	return cfg
 }
 
-// internetKnobs returns the settings of ICMP and IP.
+// internetKnobs returns the settings of ICMP and IP in a file.
 func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 	k.ICMP = stack.ICMPKnobs{
 		Errors:   icmp.Limit{Rate: c.ICMP.Rate, Burst: c.ICMP.Burst},
@@ -131,7 +131,7 @@ func internetKnobs(c *lnx.Config) (k stack.Knobs) {
 // count.
 const ripOverhead = 24
 
-// setRIP configures RIP if the file asks for it.
+// setRIP configures RIP if the file enables it.
 func setRIP(c *lnx.Config, cfg *stack.Config) {
 	dialect4, dialect6 := dialects(c)
 	for _, a := range c.RIP.Originate {
@@ -174,8 +174,8 @@ func setRIP(c *lnx.Config, cfg *stack.Config) {
 	}
 }
 
-// dialects returns what the node speaks in IPv4 and in IPv6. It runs RIPv2 and RIPng only if an
-// interface has an address of the family.
+// dialects returns the dialects of the node for IPv4 and for IPv6. RIPv2 and RIPng need an
+// interface with an address of their family.
 func dialects(c *lnx.Config) (v4, v6 lnx.Routing) {
 	v4, v6 = c.Routing.Dialect(netip.IPv4Unspecified()), c.Routing.Dialect(netip.IPv6Unspecified())
 	has := func(six bool) bool {
@@ -193,7 +193,7 @@ func dialects(c *lnx.Config) (v4, v6 lnx.Routing) {
 }
 
 // courseEntries returns how many entries a message of the course's dialect may have to fit the
-// smallest MTU. 0: the protocol's maximum.
+// smallest MTU. Zero means the protocol's maximum.
 func courseEntries(c *lnx.Config) (most int) {
 	for i := range c.Interfaces {
 		if mtu := c.Interfaces[i].MTU; mtu > 0 {
@@ -219,9 +219,9 @@ func ripNeighbors(c *lnx.Config) (list []rip.Neighbor) {
 	return list
 }
 
-// ripInterface converts an interface's RIP settings, which lnx has checked.
+// ripInterface converts an interface's RIP settings, which lnx has validated.
 func ripInterface(f *lnx.Interface) rip.Interface {
-	if f.Name == "" { // it was deleted
+	if f.Name == "" { // the interface was deleted
 		return rip.Interface{Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone}
 	}
 	r := rip.Interface{Addr: f.Addr, MTU: f.MTU, Passive: f.RIP.Passive, Cost: f.RIP.Cost}

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// A file's settings of ICMP and IP become the stack's.
+// The stack gets the file's settings of ICMP and IP.
 func TestTheKnobsOfAFile(t *testing.T) {
 	assert.Equal(t, stack.Knobs{}, internetKnobs(&lnx.Config{}))
 	cfg, err := lnx.Parse("A.lnx", []byte(`interface if0 10.0.0.1/24 127.0.0.1:5000
@@ -45,7 +45,8 @@ ip reassembly-bytes 1000000
 	}, internetKnobs(cfg))
 }
 
-// The caller cannot know whether an error in the file came before or after the devices were opened.
+// Open closes the devices after any error, because the caller cannot know whether they were opened
+// before it.
 func TestOpenClosesTheDevicesOfAWrongConfig(t *testing.T) {
 	const right = "interface if0 10.0.0.1/24 127.0.0.1:1\n"
 	for text, snaplen := range map[string]int{
@@ -66,7 +67,7 @@ func TestOpenClosesTheDevicesOfAWrongConfig(t *testing.T) {
 	}
 }
 
-// A file runs the protocols of the families whose addresses its interfaces have. RIPng gets no keys.
+// A node runs the protocols of the address families that its interfaces have. RIPng gets no keys.
 func TestTheDialectsOfAFile(t *testing.T) {
 	const v4, v6 = "interface if0 10.0.0.1/24 127.0.0.1:5000\n", "interface if1 2001:db8::1/64 127.0.0.1:5001\n"
 	for _, tt := range []struct {

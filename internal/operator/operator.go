@@ -38,24 +38,24 @@ type Node struct {
 	dropped  bool // the process has given up its privileges
 
 	entering   sync.Mutex // one program enters at a time
-	namespaces []*os.File // of the programs that run as this host, and what lists their sockets
+	namespaces []*os.File // of the host's programs, with a socket that lists theirs
 }
 
 // Config describes the node.
 type Config struct {
-	// LNX is required.
+	// LNX is the node's file. It is required.
 	LNX *lnx.Config
-	// Reread reads LNX's file again for a reload. Nil: LNX was not read from a file.
+	// Reread reads LNX's file again for a reload. It is nil if LNX was not read from a file.
 	Reread func() (*lnx.Config, error)
 	// Node has the other settings. Its Network is ignored.
 	Node node.Config
-	// Pcap names a file to capture all packets from the start. Empty: none.
+	// Pcap is the file for a capture of all packets from the start. If empty, there is no capture.
 	Pcap string
-	// Snaplen is how many bytes of each packet Pcap keeps. 0: all.
+	// Snaplen is how many bytes of each packet Pcap keeps. Zero means all.
 	Snaplen int
 }
 
-// Open starts the node that cfg describes, with its port forwards. Then it gives up privileges with
+// Open starts the node that cfg describes, with its port forwards. It then drops privileges with
 // Drop, and opens the files of captures and samples.
 func Open(cfg Config) (*Node, error) {
 	var everything *observe.Observer
@@ -127,7 +127,7 @@ func (n *Node) changes(was, now *lnx.Config) []portforward.Change {
 		list = append(list, portforward.Change{
 			Text: "dns",
 			Do:   func() error { return n.Services.DNS.Configure(after) },
-			Undo: func() { _ = n.Services.DNS.Configure(before) }, // it was valid before
+			Undo: func() { _ = n.Services.DNS.Configure(before) }, // it was valid
 		})
 	}
 	return list
@@ -190,11 +190,11 @@ func (n *Node) Close() error {
 
 func closeAll(list []*os.File) {
 	for _, f := range list {
-		_ = f.Close() // it was only held open
+		_ = f.Close() // kept only for later programs
 	}
 }
 
-// Crash closes the node, which sends nothing more.
+// Crash closes the node without sending anything more.
 func (n *Node) Crash() error {
 	n.Node.Crash()
 	return n.Close()
@@ -215,7 +215,7 @@ func (n *Node) about(context.Context, control.About) (a control.Node, err error)
 	return a, err
 }
 
-// CheckHere returns the errors that running a file's node on this machine would have.
+// CheckHere returns the errors of running the file's node on this machine.
 func CheckHere(ctx context.Context, c *lnx.Config) lnx.Errors {
 	return append(checkHere(ctx, c), portforward.CheckHere(ctx, c)...)
 }

@@ -25,7 +25,7 @@ const (
 type Ping struct {
 	run
 	addr netip.Addr
-	ping *icmp.Ping // loop only
+	ping *icmp.Ping // used only by the loop
 	news *node.News[control.Reply]
 	info icmp.PingInfo // valid once news has ended
 }
@@ -81,7 +81,8 @@ func checkPing(r *control.Ping) error {
 	return nil
 }
 
-// pattern returns the payload of an echo request: the fill bytes repeated, or 0, 1, 2 and so on.
+// pattern returns the payload of an echo request: the fill bytes repeated, or the bytes 0, 1, 2 and
+// so on.
 func pattern(size int, fill []byte) []byte {
 	data := make([]byte, size)
 	for i := range data {
@@ -108,7 +109,7 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if stack.IsGroup(r.Addr) && cfg.Iface < 0 {
-		cfg.Iface = 0 // no route chooses a multicast group's link
+		cfg.Iface = 0 // multicast needs an interface, not a route
 	}
 	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)
@@ -121,7 +122,7 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 	return nil
 }
 
-// found passes on the replies, and reports whether the ping is done. Loop only.
+// found passes on new replies, and reports whether the ping is done. Loop only.
 func (p *Ping) found() bool {
 	for {
 		r, ok := p.ping.Next()
@@ -138,9 +139,9 @@ func (p *Ping) found() bool {
 	return true
 }
 
-// Wait calls each, unless it is nil, with every reply until the ping ends, and returns its
-// statistics. The error is ctx's cause if that ended the ping, or control.ErrClosed if the node was
-// closed.
+// Wait calls each, unless each is nil, with every reply until the ping ends, and returns its
+// statistics. If ctx ended the ping, the error is the context's cause. If the node was closed, the
+// error is control.ErrClosed.
 func (p *Ping) Wait(
 	ctx context.Context, each func(control.Reply),
 ) (result control.PingResult, over error) {
@@ -164,7 +165,7 @@ func (p *Ping) Wait(
 	}, over
 }
 
-// ping handles control.Ping. The end of ctx is no error.
+// ping handles control.Ping. The end of ctx is not an error.
 func (h *Requests) ping(ctx context.Context, r control.Ping) (control.PingResult, error) {
 	p, err := h.StartPing(&r)
 	if err != nil {

@@ -29,8 +29,8 @@ var unreachables = []struct{ words, mark string }{
 	15: {"Precedence Cutoff", "!C"},
 }
 
-// The texts of ping -6 for the codes of a destination unreachable, and traceroute's marks (RFC 4443
-// §3.1).
+// These are the texts of ping -6 for the codes of a destination unreachable, and traceroute's marks
+// (RFC 4443 §3.1).
 var (
 	unreachables6 = []string{
 		"No route", "Administratively prohibited", "Beyond scope of source address",
@@ -114,7 +114,7 @@ func failureOf(r *icmp.Reply) string {
 	return "sendmsg: " + r.Err.Error()
 }
 
-// markOf returns what traceroute prints after the time of a reply that is an error.
+// markOf returns the mark that traceroute prints after the time of an error reply.
 func markOf(r *icmp.Reply) string {
 	if r.Verdict != icmp.Unreachable {
 		return ""

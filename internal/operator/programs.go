@@ -12,7 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/observe"
 )
 
-// firstProgramSID is the first number of the kernel's sockets, above those of the node.
+// firstProgramSID is the lowest number for sockets of the kernel. The node's own sockets have lower
+// numbers.
 const firstProgramSID = 1_000_000
 
 // programs lists the kernel's sockets of the programs that run as this host.
@@ -29,14 +30,14 @@ type programSocket struct {
 	control.Socket
 }
 
-// enter replaces the function that asks the kernel.
+// enter sets the function that queries the kernel.
 func (p *programs) enter(ask func() ([]programSocket, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ask = ask
 }
 
-// sockets returns the sockets by number. A socket keeps its number.
+// sockets returns the sockets, sorted by number. A socket keeps its number.
 func (p *programs) sockets() ([]control.Socket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,7 @@ func (p *programs) socket(sid int) (control.Socket, error) {
 	return list[i], nil
 }
 
-// notOurs returns the error of a request to use a socket that the node does not have.
+// notOurs returns the error for a socket number that the node does not have.
 func notOurs(sid int) error {
 	if sid >= firstProgramSID {
 		return fmt.Errorf("%d: %w: only the program that has it can use it", sid,
@@ -99,7 +100,7 @@ func (p *programs) samples(
 	for {
 		s, err := p.socket(r.SID)
 		if err != nil || s.Info == nil {
-			return done, nil // it was closed
+			return done, nil // the connection was closed
 		}
 		done.Samples++
 		if r.Sample != nil {
@@ -119,13 +120,12 @@ func (p *programs) samples(
 	}
 }
 
-// programTaps are a node's taps that know the programs' sockets, too.
+// programTaps are the taps of a node. They also find the sockets of programs.
 type programTaps struct {
 	*node.Taps
 	programs *programs
 }
 
-// ObserveSocket implements observe.Taps.
 func (t programTaps) ObserveSocket(
 	o *observe.Observer, sid int, recorded bool,
 ) (observe.Beginning, error) {

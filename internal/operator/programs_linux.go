@@ -20,7 +20,7 @@ import (
 // diag is a netlink socket of the programs' network namespace (sock_diag(7)).
 type diag struct{ socket *os.File }
 
-// Numbers of linux/inet_diag.h: attributes, sizes, and offsets in struct inet_diag_msg.
+// These numbers are from linux/inet_diag.h: attributes, sizes, and offsets in struct inet_diag_msg.
 const (
 	diagInfo, diagCongestion = 2, 4
 	diagRequestLen           = 56
@@ -35,12 +35,13 @@ const (
 	diagTimeout              = time.Second // the kernel answers at once
 )
 
-// maxProgramSockets limits the sockets in a list; further ones are left out.
+// maxProgramSockets limits the sockets in a list. Further sockets are omitted.
 const maxProgramSockets = 4096
 
 var native = binary.NativeEndian
 
-// sockets lists the sockets, except those on the loopback, whose packets the node does not see.
+// sockets lists the sockets, except those on the loopback interface, whose packets the node does
+// not see.
 func (d diag) sockets() (list []programSocket, err error) {
 	wait := unix.NsecToTimeval(diagTimeout.Nanoseconds())
 	fd := int(d.socket.Fd())
@@ -83,7 +84,7 @@ func dump(fd int, family, protocol uint8, list []programSocket) ([]programSocket
 		}
 		for _, m := range messages {
 			switch {
-			case m.Header.Type == unix.NLMSG_DONE, // or this kernel has no such sockets
+			case m.Header.Type == unix.NLMSG_DONE, // DONE, or the kernel does not have such sockets
 				m.Header.Type == unix.NLMSG_ERROR:
 				return list, nil
 			case len(m.Data) < diagMessageLen || len(list) >= maxProgramSockets:
@@ -152,7 +153,7 @@ func parseDiag(b []byte, protocol uint8) programSocket {
 		}
 		rest = rest[min(len(rest), (size+3)&^3):]
 	}
-	if s.Info != nil { // sockets in TIME-WAIT and SYN-RECEIVED have none
+	if s.Info != nil { // nil for sockets in TIME-WAIT and SYN-RECEIVED
 		s.Info.Congestion = congestion
 	}
 	return s
@@ -172,7 +173,7 @@ const (
 	optECN
 )
 
-// infoOf converts struct tcp_info. Older kernels have a shorter one.
+// infoOf converts struct tcp_info, which is shorter on older kernels.
 func infoOf(b []byte) *control.Info {
 	var raw [unsafe.Sizeof(unix.TCPInfo{})]byte
 	copy(raw[:], b)
@@ -224,7 +225,7 @@ func infoOf(b []byte) *control.Info {
 	return c
 }
 
-// limitOf returns what limits the data in flight, as far as the kernel's state shows it.
+// limitOf returns what limits the data in flight, as far as the kernel's state shows that.
 func limitOf(c *control.Info) string {
 	switch waiting := c.NotSent > 0; {
 	case c.Recovery != "open":

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// What limits the kernel's connection follows from its state.
+// The limit of the kernel's connection follows from its state.
 func TestLimitOfAProgram(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]control.Info{
@@ -30,7 +30,7 @@ func TestLimitOfAProgram(t *testing.T) {
 	}
 }
 
-// Truncated messages of the kernel are parsed as far as they go.
+// parseDiag parses the complete parts of a truncated message.
 func TestParseDiag(t *testing.T) {
 	t.Parallel()
 	b := make([]byte, diagMessageLen, 400)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// A program's socket keeps its number as long as it exists. A number is not used again.
+// A program's socket keeps its number as long as it exists. The number is not used again.
 func TestNumbersOfProgramSockets(t *testing.T) {
 	t.Parallel()
 	var p programs

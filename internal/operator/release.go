@@ -11,17 +11,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Nodes that exchange ports reload in two steps: each closes what it must give up, then each opens
-// what it gets. If one of them fails, all undo the first step.
+// Nodes that exchange ports reload in two steps: first each node closes the ports that it gives up,
+// and then each opens its new ones. If a node fails, all undo the first step.
 
-// releaseTime limits the wait for the second step. After it, a node takes back what it released.
+// releaseTime limits the wait for the second step. A node that gets no second step takes back its
+// ports.
 const releaseTime = 30 * time.Second
 
-// released is what a node has given up in the first step. Under Reloader.mu.
+// released is what a node has released in the first step. Reloader.mu guards it.
 type released struct {
 	before *lnx.Config          // the file before the first step; nil: there was no first step
 	faces  map[string]bool      // interfaces without a socket
-	others []portforward.Change // what services gave up
+	others []portforward.Change // what services have released
 	back   *time.Timer
 }
 
@@ -68,7 +69,7 @@ func (d *Reloader) awaitSecondStep() {
 	d.released.back = time.AfterFunc(releaseTime, d.TakeBack)
 }
 
-// TakeBack takes back what was given up and is still needed.
+// TakeBack takes back everything that was released and is still needed.
 func (d *Reloader) TakeBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,12 +84,12 @@ func (d *Reloader) TakeBack() {
 		_, err = l.apply()
 	}
 	if err != nil {
-		d.awaitSecondStep() // a port is in use, and may become free
+		d.awaitSecondStep() // a port is in use: try again later
 	}
 }
 
-// regained ends the first step, when the node is as its file says. If the file is the old one,
-// services take back what they gave up.
+// regained ends the first step once the node matches its file. If the file is the old one, services
+// take back what they released.
 func (d *Reloader) regained(now *lnx.Config) {
 	if now == d.File() {
 		undo(d.released.others)

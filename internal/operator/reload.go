@@ -29,12 +29,13 @@ type Reloader struct {
 
 	mu       sync.Mutex                 // one reload at a time
 	file     atomic.Pointer[lnx.Config] // the current file
-	names    []string                   // all current and deleted interfaces, by number
+	names    []string                   // names of all current and deleted interfaces, by number
 	released released
 }
 
-// NewReloader returns the Reloader of a node. reread reads its file again; nil: it has none. more,
-// unless it is nil, lists the changes of services, which are made before those of the node.
+// NewReloader returns the Reloader of a node. reread reads the node's file again. It is nil if the
+// node has no file. more lists the changes of services, which are made before those of the node. It
+// may be nil.
 func NewReloader(
 	n *node.Node, file *lnx.Config, reread func() (*lnx.Config, error),
 	more func(was, now *lnx.Config) []portforward.Change,
@@ -51,9 +52,9 @@ func NewReloader(
 // File returns the current file. It must not be changed.
 func (d *Reloader) File() *lnx.Config { return d.file.Load() }
 
-// turn is a change that the loop makes.
+// turn is a change that is made in the loop.
 type turn struct {
-	text string // empty: part of the change before it
+	text string // empty if part of the previous change
 	do   func(s *stack.Stack, now clock.Time) error
 	undo func(s *stack.Stack, now clock.Time) // nil: no later change can fail
 }
@@ -62,11 +63,11 @@ type turn struct {
 type reloading struct {
 	*Reloader
 	was, now *lnx.Config
-	names    []string // of interfaces, by number
+	names    []string // names of interfaces, by number
 	before   *node.Network
-	network  *node.Network        // of now
+	network  *node.Network        // the network that the new file describes
 	wiring   *node.Wiring         // nil until apply
-	others   []portforward.Change // made before turns
+	others   []portforward.Change // changes of services, made before turns
 	turns    []turn
 	done     control.Reloaded
 }
@@ -102,7 +103,7 @@ func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	return l.apply()
 }
 
-// wanted returns the file that a request asks for.
+// wanted returns the file that a request selects.
 func (d *Reloader) wanted(r control.Reload) (*lnx.Config, error) {
 	switch {
 	case (r.Try && (r.Release || r.Undo)) || (r.All && (!r.Release || r.Undo)):
@@ -129,7 +130,7 @@ func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
 	own, names := numbered(now, d.names)
 	network, err := Network(own)
-	l.names, l.network = names, &network // a copy, so that the node does not keep l
+	l.names, l.network = names, &network // a copy: the node must not keep l
 	return l, err
 }
 
@@ -160,7 +161,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 	return l.done, nil
 }
 
-// list lists the changes. Those that can fail come first.
+// list lists the changes. Changes that can fail come first.
 func (l *reloading) list() {
 	l.turns = slices.Concat(l.knobTurns(), l.forwardingTurn(), l.oldRoutes(), l.wires(),
 		l.newRoutes(), l.linkTurns(), l.ripTurns())
@@ -206,8 +207,8 @@ func undo(done []portforward.Change) {
 	}
 }
 
-// turnAll makes the changes that run in the node's loop. If one fails, turnAll undoes the earlier
-// ones and returns the text of the failed one.
+// turnAll makes the changes that run in the node's loop. If a change fails, turnAll undoes the
+// earlier ones and returns the text of the failed change.
 func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
 	for i, t := range l.turns {
 		if err := t.do(s, now); err != nil {
@@ -225,7 +226,7 @@ func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err er
 	return "", nil
 }
 
-// onlyAnew lists the changes that need a new node.
+// onlyAnew lists the changes that need a restart of the node.
 func onlyAnew(was, now *lnx.Config) (list []string) {
 	differ := func(what string, a, b any) {
 		if !reflect.DeepEqual(a, b) {
@@ -252,7 +253,7 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 			continue
 		}
 		differ("the device of "+a.Name, standsOn(a)+a.Tun.End(), standsOn(b)+b.Tun.End())
-		if a.Tun != nil && b.Tun != nil { // with the kernel's end
+		if a.Tun != nil && b.Tun != nil { // including the kernel's end
 			differ("the address of "+a.Name, addrsText(a), addrsText(b))
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 			differ("address auto of "+a.Name, a.Tun.Auto, b.Tun.Auto)
@@ -270,8 +271,8 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 	return list
 }
 
-// renamed reports if another interface takes over the TUN device of a deleted one: the device would
-// have to be closed before it is opened.
+// renamed reports that another interface takes over the TUN device of a deleted interface. The
+// device would have to be closed before it is opened.
 func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	for i := range now.Interfaces {
 		if b := &now.Interfaces[i]; a.Tun != nil && standsOn(b) == standsOn(a) {
@@ -282,7 +283,7 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	return list
 }
 
-// knobTurns lists the changes of TCP's, ICMP's and IP's settings.
+// knobTurns lists the changes of the settings of TCP, ICMP and IP.
 func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
 	if was.TCP != now.TCP {
@@ -329,7 +330,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Remove(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
-						return nil // it was removed by a command
+						return nil // a command has removed it already
 					}
 					return err
 				},
@@ -349,7 +350,7 @@ func (l *reloading) newRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Add(now, r)
 					if errors.Is(err, stack.ErrRouteExists) {
-						return nil // it was added by a command
+						return nil // a command has added it already
 					}
 					return err
 				},
@@ -403,7 +404,7 @@ func (l *reloading) linkTurns() (list []turn) {
 	return list
 }
 
-// manners describes a link's impairments in both directions.
+// manners describes the impairments of a link in both directions.
 func manners(both [2]*netem.Config) string {
 	text := func(c *netem.Config) string {
 		c = cmp.Or(c, &netem.Config{})
@@ -430,7 +431,7 @@ func (l *reloading) forwardingTurn() []turn {
 	}}
 }
 
-// addrs6 returns the IPv6 addresses of each interface, whose networks RIPng announces.
+// addrs6 returns the IPv6 addresses of each interface. RIPng announces their networks.
 func addrs6(list []stack.Interface) (addrs [][]netip.Prefix) {
 	for i := range list {
 		addrs = append(addrs, list[i].IPv6)

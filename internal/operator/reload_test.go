@@ -46,7 +46,7 @@ func reload(t *testing.T, n *operator.Node) control.Reloaded {
 	return done
 }
 
-// A reload makes the changes of the file, and a connection stays open.
+// A reload applies the changes in the file, and a connection stays open.
 func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	p := testenv.FreePorts(t, 2)
 	links := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
@@ -74,7 +74,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
 	seen := testenv.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	for key, want := range map[string]string{ // as in a node that starts with this file
+	for key, want := range map[string]string{ // the values are those of a node that starts with this file
 		"tcp.rtomin": "300ms", "tcp.rtoinitial": "1s", "tcp.delayedack": "40ms",
 	} {
 		assert.Equal(t, want, testenv.Ask(t, a, control.Show{Key: key})[0].Value, key)
@@ -111,7 +111,7 @@ func TestAReloadReleasesClosedSockets(t *testing.T) {
 	}))
 	text = fmt.Sprintf(line, p[2], p[1])
 	reload(t, n)
-	for range 2 { // the loop's goroutine may have had it in a register
+	for range 2 { // the loop's goroutine may still have had it in a register
 		testenv.Ask(t, n, control.Interfaces{})
 		runtime.GC()
 	}
@@ -183,7 +183,7 @@ func TestAReloadThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUnsupported)
 }
 
-// A reload of RIP announces a new prefix, and learns the same routes again.
+// A reload of RIP announces a new prefix and relearns the same routes.
 func TestAReloadOfRIP(t *testing.T) {
 	p := testenv.FreePorts(t, 3)
 	text := "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
@@ -211,7 +211,7 @@ func TestAReloadOfRIP(t *testing.T) {
 	has(b, "10.9.0.0/16")
 }
 
-// A running capture gets the interfaces that a reload adds.
+// A running capture includes the interfaces that a reload adds.
 func TestACaptureKnowsOfANewInterface(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const link = "interface if%d 10.%[1]d.0.%d/24 127.0.0.1:%d\n" +

@@ -17,14 +17,14 @@ type Requests struct {
 	node *node.Node
 
 	nextEcho uint16          // the identifier of the next ping; loop only
-	cleared  map[int]cleared // by interface; loop only
+	cleared  map[int]cleared // by interface number; loop only
 	talks    talks
 	programs programs
 }
 
 // cleared are a device's counters at the last clear.
 type cleared struct {
-	device link.Device // which counted them
+	device link.Device // the device that counted
 	counts link.Counters
 }
 
@@ -59,7 +59,7 @@ func NewRequests(n *node.Node) *Requests {
 	return h
 }
 
-// look adds the handler of a request that runs in the loop.
+// look adds the handler of a request that runs in the loop and has an answer.
 func look[R control.Request[A], A any](
 	h *Requests, f func(s *stack.Stack, now clock.Time, r R) (A, error),
 ) {
@@ -72,7 +72,7 @@ func look[R control.Request[A], A any](
 	})
 }
 
-// order is look for a request without an answer.
+// order is like look, for a request without an answer.
 func order[R control.Request[control.Nothing]](
 	h *Requests, f func(s *stack.Stack, now clock.Time, r R) error,
 ) {

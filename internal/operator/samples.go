@@ -56,12 +56,12 @@ type sampling struct {
 	sid   int
 	last  control.Sample
 	at    clock.Time
-	gap   uint64 // since the last sample that had room
+	gap   uint64 // samples dropped since the last one that had room
 
 	missed atomic.Uint64
 }
 
-// note passes on a sample if it is time, or if an event has happened.
+// note passes on a sample if the period is over, or if an event has happened.
 func (w *sampling) note(s *tcp.Info) {
 	state := stack.StateName(s.State)
 	if was := w.last.Info; was != nil && s.Time < w.at.Add(w.every) && was.Recovery == s.Recovery &&

@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// A link-local address is on the only link, with or without its zone. Other zones are errors, not
-// packets without an answer.
+// A link-local address is on the only link, with or without its zone. Other zones cause errors, and
+// not packets without an answer.
 func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	var link netip.Addr
@@ -62,8 +62,8 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	require.ErrorContains(t, err, "source 10.0.0.1 and destination 2001:db8::2: must be of one family")
 }
 
-// The length of a traceroute is that of the whole packet, as that of traceroute -6 is: 80 bytes, unless
-// the request has another.
+// The size of a traceroute's probes is that of the whole packet, as in traceroute -6: 80 bytes,
+// unless the request sets another size.
 func TestTheLengthOfATraceroute(t *testing.T) {
 	var sent []int
 	a, _ := operatortest.TwoIPv6(t, node.Config{
@@ -78,6 +78,6 @@ func TestTheLengthOfATraceroute(t *testing.T) {
 			Addr: netip.MustParseAddr("2001:db8::2"), Queries: 1, MaxHops: 1, Size: size, Wait: time.Minute,
 		})
 	}
-	testenv.Ask(t, a, control.Interfaces{}) // after the tap
+	testenv.Ask(t, a, control.Interfaces{}) // runs after the tap is installed
 	assert.Equal(t, []int{80, 100}, sent)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// settings lists the settings in the order in which they are shown.
+// settings lists the settings in the order of output.
 var settings = []setting{
 	named("tcp.congestion", "congestion control of new connections: "+
 		strings.Join(tcp.Algorithms(), ", "), tcp.Algorithms(),
@@ -148,7 +148,7 @@ func bad(value, want string) error {
 	return fmt.Errorf("%w: %q: must be %s", control.ErrUsage, value, want)
 }
 
-// named is a setting whose keywords the stack checks.
+// named returns a setting whose keywords the stack checks.
 func named(key, doc string, values []string, field func(*node.Knobs) *string) setting {
 	return setting{
 		key: key, doc: doc, values: values,
@@ -157,7 +157,7 @@ func named(key, doc string, values []string, field func(*node.Knobs) *string) se
 	}
 }
 
-// mode is a setting with one of the keywords in want.
+// mode returns a setting with one of the keywords in want.
 func mode[M fmt.Stringer](
 	key, doc, want string, parse func(string) (M, bool), field func(*node.Knobs) *M,
 ) setting {
@@ -177,7 +177,7 @@ func mode[M fmt.Stringer](
 	}
 }
 
-// toggle is a switch. It is on if the field equals on.
+// toggle returns a switch. It is on if the field equals on.
 func toggle(key, doc string, on bool, field func(*node.Knobs) *bool) setting {
 	return setting{
 		key: key, doc: doc, values: []string{"off", "on"},
@@ -231,7 +231,8 @@ func parsePeriod(v, example string, to *time.Duration) error {
 	return nil
 }
 
-// ripTime is a timer of RIP; 0s turns it off. On a node without RIP it reads 0s and cannot be set.
+// ripTime returns a timer of RIP. The value 0s turns the timer off. On a node without RIP the timer
+// reads 0s and cannot be set.
 func ripTime(key, doc string, field func(*rip.Timers) *time.Duration) setting {
 	return setting{
 		key: key, doc: doc,

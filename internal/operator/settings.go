@@ -12,12 +12,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// setting is a setting by its name.
+// setting is a setting with its name.
 type setting struct {
 	key, doc string
-	values   []string // the possible values, if they are a few keywords
+	values   []string // the valid values, if they are a few keywords
 	read     func(k *node.Knobs) string
-	// write changes the setting. An invalid value is control.ErrUsage.
+	// write changes the setting. It returns control.ErrUsage for an invalid value.
 	write func(k *node.Knobs, value string) error
 }
 
@@ -33,7 +33,7 @@ func (s setting) show(k *node.Knobs) control.Setting {
 	return control.Setting{Key: s.key, Value: s.read(k), Doc: s.doc, Values: s.values}
 }
 
-// showSettings returns the settings whose keys have a prefix.
+// showSettings returns the settings whose keys start with a prefix.
 func showSettings(k *node.Knobs, prefix string) ([]control.Setting, error) {
 	list := []control.Setting{}
 	for _, s := range settings {
@@ -80,7 +80,7 @@ func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 		if err := n.SetKnobs(now, k); err != nil {
 			return fmt.Errorf("%w: %w", control.ErrUsage, err)
 		}
-		k = n.Knobs() // zeros have become defaults
+		k = n.Knobs() // the node has replaced zeros by defaults
 		k.SetTimes()
 		answer = s.show(&k)
 		return nil

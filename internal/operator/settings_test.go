@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The shown value of each setting can be written, and changes nothing.
+// Writing the shown value of a setting succeeds and changes nothing.
 func TestWhatIsShownCanBeWritten(t *testing.T) {
 	s, err := stack.New(1, stack.Config{
 		Interfaces: []stack.Interface{{Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24")}},
@@ -49,11 +49,11 @@ func TestWhatIsShownCanBeWritten(t *testing.T) {
 	}
 }
 
-// free are the settings whose keywords TCP checks.
+// free lists the settings whose keywords TCP checks.
 var free = map[string]bool{"tcp.congestion": true, "tcp.recovery": true, "tcp.mtuprobing": true}
 
-// The beginning of a key shows all settings that have it, in their order. An unknown one is an
-// error with all keys.
+// A prefix of a key shows all settings that have it, in their order. An unknown prefix is an error
+// that lists all keys.
 func TestABeginningOfAKeyShowsAllThatHaveIt(t *testing.T) {
 	list, err := showSettings(&node.Knobs{Knobs: tcp.Knobs{NoDelay: true}}, "tcp.n")
 	require.NoError(t, err)

@@ -88,8 +88,8 @@ func (h *Requests) connect(ctx context.Context, r control.Connect) (control.Sock
 	return node.SocketInfo(h.node, c.SID())
 }
 
-// lookup returns the application's connection with that number, or an error that says what else the
-// socket is. Loop only.
+// lookup returns the application's connection with that number. If the socket is of another kind,
+// the error says so. Loop only.
 func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 	known, ok := s.Sockets().Get(sid)
 	if !ok {
@@ -106,7 +106,7 @@ func lookup(s *stack.Stack, sid int) (*node.Conn, error) {
 	return nil, fmt.Errorf("%d: %w", sid, control.ErrNotConnected)
 }
 
-// conn is lookup from outside the loop.
+// conn is like lookup, for callers outside the loop.
 func (h *Requests) conn(sid int) (c *node.Conn, err error) {
 	err = h.node.Ask(func(s *stack.Stack, _ clock.Time) (err error) {
 		c, err = lookup(s, sid)
@@ -115,7 +115,7 @@ func (h *Requests) conn(sid int) (c *node.Conn, err error) {
 	return c, err
 }
 
-// untilDone makes a blocking call on a connection end with ctx.
+// untilDone ends a blocking call on a connection when ctx ends.
 func untilDone(ctx context.Context, set func(time.Time) error) (release func()) {
 	stop := context.AfterFunc(ctx, func() { _ = set(time.Unix(1, 0)) })
 	return func() {
@@ -149,7 +149,7 @@ func (h *Requests) write(ctx context.Context, r control.Write) (control.Written,
 	return control.Written{Bytes: k}, nil
 }
 
-// maxRead limits a Read request, and so its answer's memory.
+// maxRead limits a Read request, and so the memory of its answer.
 const maxRead = 64 << 20
 
 func (h *Requests) read(ctx context.Context, r control.Read) (control.Data, error) {

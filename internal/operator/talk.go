@@ -15,23 +15,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// maxTalks limits the UDP sockets that operators open.
+// maxTalks limits the number of UDP sockets that operators have opened.
 const maxTalks = 64
 
-// talk is a UDP socket that an operator opened. Watchers get each datagram that arrives. Datagrams
-// are sent to its peer, or to the sender of the last datagram.
+// talk is a UDP socket that an operator has opened. Each datagram that arrives is an event for
+// watchers. Sent datagrams go to the socket's peer, or else to the sender of the last datagram.
 type talk struct {
 	conn *node.PacketConn
 	last atomic.Pointer[netip.AddrPort] // nil: no datagram has arrived
 }
 
-// talks are the UDP sockets that operators opened.
+// talks contains the UDP sockets that operators have opened.
 type talks struct {
 	host *Requests
 	list map[*node.PacketConn]*talk // loop only
 }
 
-// listen opens a UDP socket at a port of all addresses.
+// listen opens a UDP socket on a port at all addresses.
 func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
 	t, err := a.open(func() (*node.PacketConn, error) {
 		return a.host.node.Packets.Listen(a.host.node.AllAddrs(r.Port))
@@ -49,7 +49,7 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 		return nil, err
 	}
 	t := &talk{conn: c}
-	// Operators may write to broadcast addresses.
+	// Operators may send to broadcast addresses.
 	if err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true }); err == nil {
 		err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
 			if len(a.list) >= maxTalks {
@@ -89,7 +89,8 @@ func (a *talks) listenTo(t *talk) {
 	}
 }
 
-// send sends a datagram from a connected socket. The first datagram to a destination opens it.
+// send sends a datagram from a connected socket. The first datagram to a destination opens the
+// socket.
 func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if !r.Addr.IsValid() || r.Addr.Is4In6() || r.Addr.IsUnspecified() || r.Port == 0 {
@@ -123,7 +124,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	case t.conn.Peer().IsValid():
 		if k, err = t.conn.Write(data); errors.Is(err, control.ErrRefused) ||
 			errors.Is(err, control.ErrUnreachable) {
-			k, err = t.conn.Write(data) // the error was about an earlier datagram
+			k, err = t.conn.Write(data) // the error was about an earlier datagram: try again
 		}
 	case last != nil:
 		k, err = t.conn.WriteToAddrPort(data, *last)
@@ -137,7 +138,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	return k, nil
 }
 
-// of returns the UDP socket with that number if an operator opened it, or nil.
+// of returns the UDP socket with that number if an operator has opened it, or nil.
 func (a *talks) of(sid int) (t *talk) {
 	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has no sockets
 		if known, ok := s.Sockets().Get(sid); ok && known.UDP != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// two starts 10.0.0.1 and 10.0.0.2.
+// two starts two nodes on one link: 10.0.0.1 and 10.0.0.2.
 func two(t *testing.T) (a, b *Requests) {
 	t.Helper()
 	start := func(file *lnx.Config) *Requests {
@@ -124,7 +124,7 @@ func TestASocketThatFailsToOpenIsNotListed(t *testing.T) {
 	_, err := a.talks.open(func() (*node.PacketConn, error) {
 		c, err := a.node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 		require.NoError(t, err)
-		return c, c.Close() // so that its options cannot be set
+		return c, c.Close() // closed, so that its options cannot be set
 	})
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, a.node.Call(func(*stack.Stack, clock.Time) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Defaults and limits, as in traceroute(8).
+// These defaults and limits are those of traceroute(8).
 const (
 	defaultHops     = 30
 	maxHops         = 255
@@ -23,7 +23,7 @@ const (
 	maxQueries      = 10
 	defaultParallel = 16
 	maxParallel     = 255
-	defaultTraceLen = 40 // without the IP header
+	defaultTraceLen = 40 // size without the IP header
 	maxTraceLen     = 65000
 	defaultUDPPort  = 33434
 	defaultTCPPort  = 80
@@ -32,7 +32,7 @@ const (
 	defaultHere     = 3
 	defaultNear     = 10
 	// synPorts is the first source port of a TCP traceroute. Connections use lower ports, so a
-	// probe is never taken for one of their segments.
+	// probe cannot match one of them.
 	synPorts = 62500
 )
 
@@ -40,9 +40,9 @@ const (
 type Trace struct {
 	run
 	trace   *icmp.Trace // loop only
-	port    *udp.Socket // keeps the source port in use; nil: not needed
+	port    *udp.Socket // reserves the source port; nil: not needed
 	news    *node.News[control.Hop]
-	failure error // why nothing was sent; valid once news has ended
+	failure error // why nothing was sent; valid when news has ended
 }
 
 // StartTrace starts a traceroute and returns at once.
@@ -69,7 +69,7 @@ func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	return t, nil
 }
 
-// traceConfig adds the defaults, and returns an error for a request that is not possible.
+// traceConfig adds the defaults. It returns an error for an invalid request.
 func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	fill := func(v *int, value int) {
 		if *v == 0 {
@@ -126,7 +126,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	return cfg, nil
 }
 
-// checkTrace returns an error for numbers out of bounds.
+// checkTrace returns an error for numbers that are out of range.
 func checkTrace(r *control.Traceroute) error {
 	if err := within([]limit{
 		{"max hops", r.MaxHops, 1, maxHops},
@@ -177,7 +177,7 @@ func (h *Requests) aimTrace(
 	return nil
 }
 
-// found passes on the hops, and reports whether the traceroute is done. Loop only.
+// found passes on new hops, and reports whether the traceroute is done. Loop only.
 func (t *Trace) found() bool {
 	for {
 		ttl, replies, ok := t.trace.Hop()
@@ -202,7 +202,7 @@ func (t *Trace) found() bool {
 	return true
 }
 
-// replyOf translates a reply. A time exceeded is no error here: the probes provoke it.
+// replyOf converts a reply. A time exceeded is not an error here, because the probes provoke it.
 func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	if r.Verdict == icmp.Failed {
 		t.failure = r.Err
@@ -218,8 +218,8 @@ func (t *Trace) replyOf(r *icmp.Reply) control.Reply {
 	return to
 }
 
-// Wait calls each, unless it is nil, with every hop until the traceroute ends, and returns all
-// hops. If ctx ends, the traceroute ends with ctx's cause.
+// Wait calls each, unless each is nil, with every hop until the traceroute ends, and returns all
+// hops. If ctx ends, the traceroute ends with the context's cause.
 func (t *Trace) Wait(ctx context.Context, each func(control.Hop)) ([]control.Hop, error) {
 	var hops []control.Hop
 	found := func(h control.Hop) {

@@ -12,14 +12,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// wires lists the changes of interfaces and neighbors: a text for each, and one turn.
+// wires lists the changes of interfaces and neighbors: a text for each change, and one turn that
+// makes them all.
 func (l *reloading) wires() (list []turn) {
 	for _, text := range wireTexts(l.was, l.now) {
 		nothing := func(*stack.Stack, clock.Time) error { return nil }
 		list = append(list, turn{text: text, do: nothing})
 	}
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
-		// Nothing differs but positions in the file.
+		// Only positions in the file differ.
 		return []turn{{do: func(*stack.Stack, clock.Time) error {
 			l.node.SetNetwork(l.network)
 			return nil
@@ -28,7 +29,7 @@ func (l *reloading) wires() (list []turn) {
 	return append(list, turn{do: l.rewire})
 }
 
-// rewire ends what uses removed addresses, takes down deleted interfaces, and makes the changes.
+// rewire ends all users of removed addresses, takes down deleted interfaces, and makes the changes.
 // Loop only.
 func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 	n := l.node
@@ -36,21 +37,21 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 		b.End(now)
 		l.done.Ended = append(l.done.Ended, b.Text)
 	}
-	n.Devices.Drain(now) // resets, while there is a link
+	n.Devices.Drain(now) // sends resets while the links still exist
 	for i, f := range n.Faces() {
 		if f.Name != "" && !has(l.now, f.Name) {
 			s.SetUp(now, i, false)
 		}
 	}
-	n.Devices.Drain(now) // RIP's farewell
+	n.Devices.Drain(now) // sends RIP's last update
 	n.SetNetwork(l.network)
 	l.Reloader.names = l.names
 	return n.Devices.Rewire(now, l.wiring)
 }
 
-// ending lists what a reload would end.
+// ending lists what a reload would close.
 func (l *reloading) ending() (texts []string) {
-	_ = l.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has nothing to end
+	_ = l.node.Call(func(*stack.Stack, clock.Time) error { // a closed node has nothing to close
 		for _, b := range l.node.BoundTo(l.goneAddrs()) {
 			texts = append(texts, b.Text)
 		}
@@ -75,7 +76,7 @@ func (l *reloading) goneAddrs() map[netip.Addr]bool {
 	return gone
 }
 
-// wireTexts describes how the interfaces and neighbors of two files differ.
+// wireTexts describes the differences between the interfaces and neighbors of two files.
 func wireTexts(was, now *lnx.Config) (list []string) {
 	tell := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i := range was.Interfaces {
@@ -123,7 +124,7 @@ func wireTexts(was, now *lnx.Config) (list []string) {
 	return list
 }
 
-// addrsText returns an interface's addresses, with a blank between them.
+// addrsText returns an interface's addresses, separated by spaces.
 func addrsText(f *lnx.Interface) string { return strings.Trim(fmt.Sprint(f.Addrs()), "[]") }
 
 func mtuOf(f *lnx.Interface) int { return cmp.Or(f.MTU, stack.DefaultMTU) }

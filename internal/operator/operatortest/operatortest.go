@@ -21,7 +21,7 @@ func Start(tb testing.TB, cfg node.Config, file *lnx.Config) *operator.Node {
 	return Open(tb, operator.Config{LNX: file, Node: cfg})
 }
 
-// Open is Start with a whole configuration.
+// Open is like Start, with a whole configuration.
 func Open(tb testing.TB, cfg operator.Config) *operator.Node {
 	tb.Helper()
 	n, err := operator.Open(cfg)
@@ -30,14 +30,14 @@ func Open(tb testing.TB, cfg operator.Config) *operator.Node {
 	return n
 }
 
-// Two starts 10.0.0.1 and 10.0.0.2.
+// Two starts two nodes on one link: 10.0.0.1 and 10.0.0.2.
 func Two(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
 	tb.Helper()
 	fa, fb := testenv.TwoNodes(tb)
 	return Start(tb, cfg, fa), Start(tb, cfg, fb)
 }
 
-// TwoIPv6 starts 2001:db8::1 and 2001:db8::2, without IPv4.
+// TwoIPv6 starts 2001:db8::1 and 2001:db8::2 on one link, without IPv4.
 func TwoIPv6(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
 	tb.Helper()
 	fa, fb := testenv.TwoNodes(tb)
@@ -52,7 +52,7 @@ func TwoIPv6(tb testing.TB, cfg node.Config) (a, b *operator.Node) {
 	return Start(tb, cfg, fa), Start(tb, cfg, fb)
 }
 
-// Three starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
+// Three starts A - B - C: the host 10.0.0.1, a router, and the host 10.1.0.2.
 func Three(tb testing.TB, cfg node.Config) (a, b, c *operator.Node) {
 	tb.Helper()
 	fa, fb, fc := testenv.ThreeNodes(tb)
