@@ -20,8 +20,8 @@ func total(c control.Counters) (n uint64) {
 	return n
 }
 
-// Every packet is accounted for: it is lost by a link under its name, queued, or received by the
-// other end.
+// Every packet is accounted for: a link drops it for a counted reason, it is queued, or the other
+// end receives it.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	p := freePorts(t, 2)
 	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d
@@ -35,7 +35,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	exchange(t, client, server, 400_000)
 	require.NoError(t, client.Close())
 	require.NoError(t, server.Close())
-	// The link of 1 ms is empty some time after the last packet.
+	// The link has a delay of 1 ms, so it is empty soon after the last packet.
 	settled := func() bool {
 		list := ask(t, a, control.Impairments{})
 		over := list[0].Inside == 0 && list[1].Inside == 0
@@ -46,7 +46,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 		}
 		fa, fb := ask(t, a, control.Interfaces{})[0], ask(t, b, control.Interfaces{})[0]
 		return over && fa.Device.OutPackets == fb.Device.InPackets &&
-			fb.Device.OutPackets == fa.Device.InPackets // loopback has delivered all
+			fb.Device.OutPackets == fa.Device.InPackets // the kernel's loopback has delivered every datagram
 	}
 	require.Eventually(t, settled, 20*time.Second, 5*time.Millisecond)
 	fa, fb := ask(t, a, control.Interfaces{})[0], ask(t, b, control.Interfaces{})[0]
@@ -73,8 +73,8 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	assert.Equal(t, fa.In.Packets+in.Lost, fb.Out.Packets)
 }
 
-// An interface that is down drops packets in both directions, each under its name. A connection
-// over it waits until it is up again.
+// An interface that is down drops packets in both directions and counts them by reason. A
+// connection over it waits until it is up again.
 func TestDownAndUp(t *testing.T) {
 	p := freePorts(t, 2)
 	text := `interface if0 10.0.0.%d/24 127.0.0.1:%d

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// BenchmarkStream moves bytes through nodes of one process: the loop, the rings, the whole stack
-// and the kernel's UDP, without the cost of processes.
+// BenchmarkStream transfers bytes between nodes of one process. It measures the loop, the rings,
+// the whole stack and the kernel's UDP, without the cost of processes.
 func BenchmarkStream(b *testing.B) {
 	for _, mode := range []string{"gso", "mmsg", "plain"} {
 		b.Run("direct/"+mode, func(b *testing.B) {
@@ -55,7 +55,7 @@ func stream(b *testing.B, from, to *Node, addr string) {
 	b.ReportMetric(float64(info.Retransmits), "retrans")
 }
 
-// BenchmarkConnectClose opens and closes a connection, handshake to FIN.
+// BenchmarkConnectClose opens and closes a connection, from the handshake to the FIN.
 func BenchmarkConnectClose(b *testing.B) {
 	from, to := twoNodes(b, Config{})
 	at := netip.MustParseAddrPort("10.0.0.2:80")

@@ -17,7 +17,7 @@ import (
 func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
-	const size = 128 << 10 // several windows, and far from the two seconds that Close waits
+	const size = 128 << 10 // several windows, but delivered well within the two seconds of Close
 	_, err := client.Write(make([]byte, size))
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
@@ -41,7 +41,7 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 	assert.Equal(t, int64(5000), n)
 }
 
-// A closed listener leaves nothing behind: a node may run for months.
+// A closed listener leaves no state behind, because a node may run for months.
 func TestAClosedListenerIsForgotten(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for range 3 {

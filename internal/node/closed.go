@@ -53,14 +53,14 @@ func ClosedPacketConn() *PacketConn {
 	return c
 }
 
-// Decided returns a connection that was already decided about.
+// Decided returns a connection that has already been accepted or rejected.
 func Decided() *Caught {
 	c := &Caught{node: Closed()}
 	c.decided.Store(true)
 	return c
 }
 
-// DecidedUDP returns a UDP flow that was already decided about.
+// DecidedUDP returns a UDP flow that has already been accepted or rejected.
 func DecidedUDP() *CaughtUDP {
 	c := &CaughtUDP{node: Closed()}
 	c.decided.Store(true)

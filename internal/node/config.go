@@ -30,43 +30,44 @@ import (
 type Config struct {
 	// Network is required.
 	Network
-	// LogLevel is set by the setting log.level. Nil: there is no log.
+	// LogLevel is the variable that the setting log.level sets. It is nil if there is no log.
 	LogLevel *slog.LevelVar
 	// Observers see packets from the start.
 	Observers []*observe.Observer
-	// Probe names a CSV file with a row for each ACK of every connection. Empty: none.
+	// Probe is a CSV file with a row for each ACK of every connection. If empty, there is no file.
 	Probe string
-	// Drop gives up the process's privileges; nil: it keeps them. Package operator calls it once,
-	// after devices and ports are open and before it opens the files of captures and of Probe.
+	// Drop drops the process's privileges. It is nil if the process keeps them. Package operator
+	// calls it once, after devices and ports are open and before it opens the files of captures and
+	// of Probe.
 	Drop func() error
 	// Overwrite lets Probe and captures replace existing files.
 	Overwrite bool
-	// Seed chooses the packets that lossyforward drops and, on a Clock, the secret of TCP: its
-	// initial sequence numbers and ports. 0: a random seed.
+	// Seed determines the packets that lossyforward drops and, on a Clock, the secret of TCP, and
+	// thus its initial sequence numbers and ports. Zero means a random seed.
 	Seed uint64
-	// Offload is auto, gso, mmsg or plain, for UDP sockets. Empty: auto.
+	// Offload is auto, gso, mmsg or plain, for UDP sockets. Empty means auto.
 	Offload string
-	// TUNOffload is auto or plain, for TUN devices. Empty: Offload.
+	// TUNOffload is auto or plain, for TUN devices. Empty means the value of Offload.
 	TUNOffload string
 	// Devices are the links without a UDP address, by interface name. The node closes them, even if
 	// Open fails.
 	Devices map[string]link.Device
-	// Clock drives the node. Nil: the system's time.
+	// Clock drives the node. If nil, the node uses the system's time.
 	Clock *Clock
-	// Tune changes the final configuration of TCP. Nil: no change.
+	// Tune changes the final configuration of TCP. It may be nil.
 	Tune func(*tcp.Config)
-	// Sampled gets each sample of the TCP connections that have a number, and Tap each packet. Nil:
-	// not called. They run in the loop, or in a Read or Write that runs an iteration of it. They
-	// must not block, not wait for a lock that is held across Read or Write, and use nothing of the
-	// node but Wall.
+	// Sampled receives each sample of the TCP connections that have a number, and Tap each packet.
+	// Both may be nil. They run in the loop, or in a Read or Write that runs an iteration of the
+	// loop. They must not block, must not wait for a lock that is held across Read or Write, and
+	// may use nothing of the node but Wall.
 	Sampled func(sid int, s *tcp.Info)
 	Tap     stack.Tap
 
-	waiter waiterKind // for tests; zero: the platform's best
+	waiter waiterKind // for tests; zero: the best on this platform
 
-	identity uint64 // makes the addresses of this node differ from others' in the process
+	identity uint64 // distinguishes the addresses of nodes in one process
 
-	// Name lookup and its period. Zero: those of package link.
+	// lookup resolves names every period. Zero values are those of package link.
 	lookup       func(ctx context.Context, network, host string) (netip.Addr, error)
 	resolveEvery time.Duration
 }
@@ -81,9 +82,9 @@ func (c *Config) CloseDevices() {
 // Network is the part of a node's configuration that a reload can replace: its interfaces, links
 // and neighbors, and the settings of its stack.
 type Network struct {
-	// Stack configures the stack. Only a running node knows the rest. An interface keeps its number
-	// for the node's lifetime; one without a name is deleted. TCP buffers of size 0 are tuned
-	// automatically, within what the devices can hold.
+	// Stack configures the stack. The node completes it. An interface keeps its number for the
+	// node's lifetime. An interface without a name is a deleted one. TCP buffers of size 0 are
+	// tuned automatically, up to what the devices can hold.
 	Stack stack.Config
 	// Links are the interfaces' links, by number.
 	Links []Link
@@ -91,9 +92,9 @@ type Network struct {
 	SharedSocket bool
 	// Neighbors are the nodes at the other ends of the links.
 	Neighbors []Neighbor
-	// Patience is how long a neighbor may leave packets unanswered. 0: 15 s.
+	// Patience is how long a neighbor may leave packets unanswered. Zero means 15 s.
 	Patience time.Duration
-	// KeepRefused keeps the RIP routes by a neighbor whose UDP port is closed.
+	// KeepRefused keeps the RIP routes through a neighbor whose UDP port is closed.
 	KeepRefused bool
 }
 
@@ -101,7 +102,7 @@ type Network struct {
 type Link struct {
 	UDP HostPort // local address; zero if TUN is set
 	TUN *TUN     // nil: a UDP socket
-	// Impair[0] impairs the packets that are sent, Impair[1] those received. Nil: no impairment.
+	// Impair[0] impairs sent packets, and Impair[1] received packets. Nil means no impairment.
 	Impair [2]*netem.Config
 }
 
@@ -135,11 +136,11 @@ type TUN struct {
 type Neighbor struct {
 	Iface string
 	Addr  netip.Addr
-	UDP   HostPort // where its packets are sent
-	Line  string   // position in a file, such as "A.lnx:3"; empty: none
+	UDP   HostPort // UDP address that receives its packets
+	Line  string   // position in a file, such as "A.lnx:3"; may be empty
 }
 
-// CheckNetwork returns the error that a new node with this network would have.
+// CheckNetwork returns the error that opening a node with this network would cause.
 func (n *Node) CheckNetwork(w *Network) error {
 	trial := &Node{cfg: n.cfg, Time: n.Time}
 	trial.cfg.Network = *w
@@ -153,7 +154,7 @@ func (n *Node) stackConfig() stack.Config {
 	cfg.Interfaces = n.stackFaces()
 	cfg.TCP = n.tcpConfig()
 	start := n.Time.start.UTC()
-	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // the stack's time begins at 1
+	cfg.TimeOfDay = start.Sub(start.Truncate(24*time.Hour)) - 1 // the stack's time starts at 1
 	seed := n.cfg.Seed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -169,7 +170,7 @@ func (n *Node) setRIP(cfg *stack.Config, source func(port uint64) *rand.Rand) {
 		r := *cfg.RIP
 		r.Rand = source(rip.Port)
 		if r.Dialect == rip.RIPv2 && !n.Time.stepped() {
-			// It must be higher after a restart: RFC 4822 §2.
+			// RFC 4822 §2: the sequence number must be higher after a restart.
 			r.Sequence = uint32(n.Time.Now().Unix())
 		}
 		cfg.RIP = &r
@@ -199,8 +200,8 @@ func (n *Node) RestartRIP(now clock.Time) error {
 // stackFaces returns the interfaces with their neighbors.
 func (n *Node) stackFaces() (list []stack.Interface) {
 	for i, face := range n.cfg.Stack.Interfaces {
-		// Behind a TUN device or a program's link there may be any address. Course nodes only use
-		// UDP links.
+		// On a TUN device or a program's link any address may exist. Course nodes only use UDP
+		// links.
 		if n.cfg.Links[i].TUN == nil && n.cfg.Devices[face.Name] == nil {
 			face.Neighbors = []netip.Addr{}
 		} else {
@@ -221,18 +222,18 @@ func (n *Node) stackFaces() (list []stack.Interface) {
 	return list
 }
 
-// machineID names the file with the identity of a machine, which is to be kept secret.
+// machineID is the file with the identity of a machine, which should be kept secret.
 const machineID = "/etc/machine-id"
 
-// identity returns the secret of an interface's stable addresses (RFC 7217 §5): that of the machine
-// and the device, or of the node.
+// identity returns the secret for an interface's stable addresses (RFC 7217 §5). It depends on the
+// machine and the device, or on the node.
 func (n *Node) identity(i int) []byte {
-	if n.cfg.Devices[n.cfg.Stack.Interfaces[i].Name] != nil { // other nodes are in this process
+	if n.cfg.Devices[n.cfg.Stack.Interfaces[i].Name] != nil { // other nodes run in this process
 		return binary.BigEndian.AppendUint64(nil, n.cfg.identity)
 	}
 	id, err := files.Text(machineID, 1<<10)
 	if err != nil || len(id) == 0 {
-		name, _ := os.Hostname() // less of a secret, but better than none
+		name, _ := os.Hostname() // less secret, but better than nothing
 		id = []byte(name)
 	}
 	sum := sha256.Sum256(append(id, "tidepool "+n.cfg.Links[i].String()...))
@@ -259,35 +260,36 @@ func (n *Node) tcpConfig() tcp.Config {
 }
 
 // Secrets returns a source of random numbers that peers cannot predict. On a Clock the Seed
-// determines them. One goroutine may use a source at a time.
+// determines them. A source is not safe for concurrent use.
 func (n *Node) Secrets(part string) func() uint64 {
 	if n.cfg.Seed != 0 && n.Time.Driven() {
 		return netem.Streams(n.cfg.Seed)(part).Uint64
 	}
 	return func() uint64 {
 		var b [8]byte
-		_, _ = cryptorand.Read(b[:]) // never fails: it crashes the program instead
+		_, _ = cryptorand.Read(b[:]) // never fails: instead it crashes the program
 		return binary.LittleEndian.Uint64(b[:])
 	}
 }
 
-// ErrConfig marks an error of Open about the stack's configuration.
+// ErrConfig is wrapped by errors of Open about the stack's configuration.
 var ErrConfig = errors.New("bad configuration")
 
 const (
-	// A buffer takes memory only for the data in it, so a large limit costs nothing at first.
+	// A buffer uses memory only for the data in it, so a large limit costs nothing at first.
 	firstBuffer = 1 << 20
-	// The largest buffers suffice for 600 MB/s with a round-trip time of 10 ms.
+	// The largest buffers are enough for 600 MB/s with a round-trip time of 10 ms.
 	maxSendBuffer    = 8 << 20
 	maxReceiveBuffer = 6 << 20
-	// nearReceiveBuffer fits into the CPU's cache: on a link within a machine, a window three times
-	// as large costs a fifth more CPU time for each byte.
+	// nearReceiveBuffer fits into the CPU's cache. On a link within a machine, a window of three
+	// times the size costs a fifth more CPU time per byte.
 	nearReceiveBuffer = 2 << 20
 	minReceiveBuffer  = 64 << 10
 )
 
 // AllAddrs returns the unspecified address with a port, which stands for all of the node's
-// addresses: :: if it has IPv6, whose sockets receive IPv4 too, or 0.0.0.0.
+// addresses. It is :: if the node has IPv6, because such sockets also receive IPv4, and otherwise
+// 0.0.0.0.
 func (n *Node) AllAddrs(port uint16) netip.AddrPort {
 	six := func(f stack.Interface) bool { return len(f.IPv6) > 0 }
 	if slices.ContainsFunc(n.Faces(), six) {
@@ -296,7 +298,7 @@ func (n *Node) AllAddrs(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
 }
 
-// SortAddrs orders the addresses of one host: the first is to be tried first (RFC 6724 §6).
+// SortAddrs sorts the addresses of one host by preference (RFC 6724 §6). Try the first one first.
 func (n *Node) SortAddrs(list []netip.Addr) error {
 	return n.Call(func(s *stack.Stack, _ clock.Time) error {
 		s.Routing().SortDestinations(list)

@@ -35,7 +35,7 @@ func TestCongestionSettings(t *testing.T) {
 	require.ErrorContains(t, err, "scripts run in `node lab run` and in the playground")
 }
 
-// A busy connection changes its algorithm, through all of them.
+// A busy connection changes its congestion control to each algorithm in turn.
 func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:900")
@@ -70,8 +70,8 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 	require.NoError(t, server.Close())
 }
 
-// BenchmarkCongestion moves bytes with each algorithm, paced and not, for comparisons within one
-// run: over a direct link, through a router, and with loss.
+// BenchmarkCongestion transfers bytes with each algorithm, with and without pacing, for comparisons
+// within one run: over a direct link, through a router, and with loss.
 func BenchmarkCongestion(b *testing.B) {
 	for _, percent := range []float64{-1, 0, 2} {
 		for _, c := range []struct{ name, pacing string }{

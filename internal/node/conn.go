@@ -14,10 +14,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Changes by the application since the loop last looked.
+// These are changes by the application that the loop has not processed yet.
 const (
 	wrote      uint32 = 1 << iota
-	wroteAlone        // at most smallWrite bytes, with nothing queued before them
+	wroteAlone        // at most smallWrite bytes, and nothing was queued before
 	consumed
 	closeWrite
 	closeRead
@@ -25,27 +25,27 @@ const (
 	abort
 )
 
-// Conn is a TCP connection as an application sees it. It shares two rings with the loop, which owns
-// everything else. Read and Write copy data, then wake the loop or run one of its iterations
-// themselves. Neither side waits for a lock of the other.
+// Conn is a TCP connection as an application uses it. It shares two rings with the loop. The loop
+// owns everything else. Read and Write copy data, and then wake up the loop or run one of its
+// iterations themselves. Neither side waits for a lock of the other.
 type Conn struct {
 	duplex
 	tc     *tcp.Conn // loop only
-	sid    int       // -1: none
+	sid    int       // -1: no number
 	probes probes
-	flight *observe.Recorder // nil: none; loop only
+	flight *observe.Recorder // nil: no recorder; loop only
 
-	todo atomic.Uint32 // what the application did
+	todo atomic.Uint32 // changes by the application
 	next *Conn         // in TCP.touched
 
-	// Set by the loop for the application.
+	// The loop sets these for the application.
 	delivered  gate         // the peer has acknowledged our FIN
 	ended      gate         // the connection is gone
 	linger     atomic.Int64 // SetLinger's seconds plus 1; zero: not set
 	finAcked   bool         // delivered is open; loop only
 	gone       bool         // ended is open; loop only
 	peerClosed bool         // the peer's close was announced; loop only
-	announces  bool         // the close is to be announced; loop only
+	announces  bool         // the close must be announced; loop only
 }
 
 func newConn(n *Node, tc *tcp.Conn) *Conn {
@@ -78,8 +78,8 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// Close closes both directions. It returns at once, unless SetLinger said otherwise. Written data
-// is still delivered. If received data was not read, the peer gets a reset (RFC 2525 §2.17).
+// Close closes both directions. It returns at once, unless SetLinger says otherwise. Written data
+// is still delivered. If received data has not been read, the peer gets a reset (RFC 2525 §2.17).
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return c.opError("close", net.ErrClosed)
@@ -92,7 +92,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Reset resets a connection for the application and the peer, as a box between them can.
+// Reset resets a connection toward both the application and the peer, as a middlebox could.
 func Reset(c *Conn) error {
 	return c.node.Call(func(_ *stack.Stack, now clock.Time) error {
 		c.tc.Forsake(now, tcp.ErrReset)
@@ -100,7 +100,7 @@ func Reset(c *Conn) error {
 	})
 }
 
-// AwaitDelivery waits until the peer has acknowledged our FIN, and so all data.
+// AwaitDelivery waits until the peer has acknowledged the FIN, and so all data.
 func (c *Conn) AwaitDelivery(ctx context.Context) error {
 	select {
 	case <-c.delivered.passed():
@@ -120,8 +120,8 @@ func (c *Conn) AwaitDelivery(ctx context.Context) error {
 	return control.ErrReset
 }
 
-// Guard sends keep-alives that detect within half a minute that a silent peer is gone. Without data
-// in flight nothing else would time out. Guard does not wait for the loop.
+// Guard sends keep-alives, which detect within half a minute that a silent peer is gone. Without
+// data in flight no other timer would detect that. Guard does not wait for the loop.
 func (c *Conn) Guard() {
 	c.node.Post(func(now clock.Time) {
 		if !c.gone {
@@ -135,7 +135,7 @@ func (c *Conn) Guard() {
 var guarded = tcp.Keepalive{Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // tell adds to the connection's todo and rings the doorbell. After a small write it runs an
-// iteration instead, because waking the loop would cost more than sending.
+// iteration instead, because waking up the loop would cost more than sending.
 func (c *Conn) tell(what uint32) {
 	for {
 		old := c.todo.Load()
@@ -154,7 +154,7 @@ func (c *Conn) tell(what uint32) {
 	c.node.Time.settle()
 }
 
-// push adds a connection to those with something to do.
+// push adds a connection to the list of those with something to do.
 func (t *TCP) push(c *Conn) {
 	for {
 		head := t.touched.Load()
@@ -165,18 +165,18 @@ func (t *TCP) push(c *Conn) {
 	}
 }
 
-// serve does what applications asked of their connections.
+// serve executes the requests of applications on their connections.
 func (t *TCP) serve(now clock.Time) {
 	c := t.touched.Swap(nil)
 	for c != nil {
 		next := c.next
 		c.next = nil
-		c.serve(now, c.todo.Swap(0)) // push may add c again from here on
+		c.serve(now, c.todo.Swap(0)) // from here on, push may add c again
 		c = next
 	}
 }
 
-// serve does what the application asked for. Loop only.
+// serve executes the requests of the application. Loop only.
 func (c *Conn) serve(now clock.Time, todo uint32) {
 	if c.gone {
 		return

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// deadline is the deadline of blocking calls. It can be moved while a call blocks.
+// deadline is the deadline of blocking calls. It can be changed while a call blocks.
 type deadline struct {
 	mu     sync.Mutex
 	timer  Timer
 	passed chan struct{} // closed when the deadline has passed; nil: never set
-	idle   bool          // no call will wait for it
+	idle   bool          // no further call will wait
 }
 
-// init is needed if a call blocks while the deadline is set for the first time.
+// init is needed if a call may already block when the deadline is set for the first time.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
-// set moves the deadline; the zero time means none.
+// set changes the deadline. The zero time removes it.
 func (d *deadline) set(by *Time, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
-		<-d.passed // it has fired, or is about to
+		<-d.passed // the timer has fired, or is about to
 	}
 	d.timer = nil
 	over := false
@@ -65,13 +65,13 @@ func (d *deadline) wait() <-chan struct{} {
 	return d.passed
 }
 
-// stop releases the timer: no call will wait again.
+// stop releases the timer. No call will wait again.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.idle = true
 	if d.timer != nil && d.timer.Stop() {
-		d.timer = nil // set waits for one that has fired
+		d.timer = nil // set waits for a timer that has fired
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// gather marks the devices for the next iteration to read: those that are ready, and those that had
+// gather marks the devices that the next iteration reads: those that are ready, and those that had
 // more to read in the last iteration.
 func (ds *Devices) gather(ready []int) {
 	for _, token := range ds.again {
@@ -38,7 +38,7 @@ func (ds *Devices) readReady() {
 // read reads one device, a batch at a time.
 func (ds *Devices) read(token int) {
 	dev := ds.list[token]
-	if dev.Pending() > 0 { // ready may also mean that it can be written to
+	if dev.Pending() > 0 { // it may also be ready because it is writable
 		if _, err := dev.WriteBatch(nil); err != nil { // unsent packets stay queued
 			ds.failed(token, err)
 		}
@@ -51,7 +51,7 @@ func (ds *Devices) read(token int) {
 		if got == 0 {
 			return
 		}
-		now := ds.node.Time.now() // one timestamp for the batch; RTTs are measured with it
+		now := ds.node.Time.now() // one timestamp per batch; it is used to measure RTTs
 		for i := range ds.frames[:got] {
 			f := &ds.frames[i]
 			ds.packets = f.Packets(ds.packets[:0])
@@ -69,12 +69,12 @@ func (ds *Devices) read(token int) {
 	ds.again = appendToken(ds.again, token)
 }
 
-// Drain sends what the stack has to send. Loop only.
+// Drain sends everything that the stack has to send. Loop only.
 func (ds *Devices) Drain(now clock.Time) {
 	ds.drainGuest()
 	for {
 		for i, d := range ds.byIface {
-			// The interfaces of one socket share its room.
+			// Interfaces that share a socket also share its room.
 			ds.room[i] = ds.list[d].Room() / ds.sharing[d]
 		}
 		more := ds.node.stack.Output(now, ds.room, ds.batch)
@@ -92,7 +92,7 @@ func (ds *Devices) Drain(now clock.Time) {
 	}
 }
 
-// write writes each run of trains for the same device.
+// write writes consecutive trains for the same device in one call.
 func (ds *Devices) write(trains []buffer.Train) {
 	for len(trains) > 0 {
 		d := ds.byIface[trains[0].Iface]

@@ -12,24 +12,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Devices are the devices of a node's interfaces: UDP sockets, TUN devices and links of the
-// program. A device's token is its index in list. The fields are loop only.
+// Devices are the devices of a node's interfaces: UDP sockets, TUN devices and links that the
+// program provides. The token of a device is its index in list. Only the loop uses the fields.
 type Devices struct {
 	node     *Node
 	list     []link.Device
 	byIface  []int        // token of each interface
 	sharing  []int        // number of interfaces of each device
-	impaired []*impairing // by token; nil: never impaired
+	impaired []*impairing // by token; nil if never impaired
 	attached []bool       // interfaces whose device is open
-	blocked  []bool       // devices that must become writable
+	blocked  []bool       // devices that wait to become writable
 	gone     []int        // tokens of deleted devices, for takeDown
 	guest    guest
 
 	ready   []int          // tokens to read in this iteration
-	again   []int          // tokens with more to read than one iteration reads
-	frames  []buffer.Frame // of one read
-	packets [][]byte       // of one frame
-	room    []int          // of each interface
+	again   []int          // tokens of devices with more to read
+	frames  []buffer.Frame // frames of one read
+	packets [][]byte       // packets of one frame
+	room    []int          // room of each interface
 	batch   *buffer.Batch
 }
 
@@ -61,12 +61,12 @@ func (ds *Devices) open() error {
 	return nil
 }
 
-// parseOffload parses Config.Offload. Empty: auto.
+// parseOffload parses Config.Offload. An empty word means auto.
 func parseOffload(word string) (link.Offload, error) {
 	return link.ParseOffload(cmp.Or(word, link.OffloadAuto.String()))
 }
 
-// linkInterfaces describes interfaces for package link.
+// linkInterfaces converts interfaces for package link.
 func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 	for _, i := range faces {
 		f := &w.Stack.Interfaces[i]
@@ -82,7 +82,7 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 			at := slices.IndexFunc(face.Neighbors, func(o link.Neighbor) bool {
 				return o.Host == to.Host && o.Port == to.Port
 			})
-			if at < 0 { // otherwise it is another address of the same node
+			if at < 0 { // another address of a neighbor that is listed already
 				at = len(face.Neighbors)
 				face.Neighbors = append(face.Neighbors, to)
 			}
@@ -114,7 +114,7 @@ func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 		Lookup: ds.node.cfg.lookup, ResolveEvery: ds.node.cfg.resolveEvery,
 	})
 	if err != nil {
-		return nil, err // d is a typed nil
+		return nil, err // d is a nil pointer in an interface
 	}
 	return d, nil
 }
@@ -137,7 +137,7 @@ func (ds *Devices) openTUN(t *TUN, face link.Interface, f *stack.Interface) (lin
 	}
 	d, err := link.OpenTUN(cfg)
 	if err != nil {
-		return nil, err // d is a typed nil
+		return nil, err // d is a nil pointer in an interface
 	}
 	return d, nil
 }
@@ -168,7 +168,7 @@ func (ds *Devices) add(d link.Device, faces []link.Interface) error {
 	return ds.watch(d, token)
 }
 
-// watch has the waiter report when the device is readable.
+// watch makes the waiter report when the device is readable.
 func (ds *Devices) watch(d link.Device, token int) error {
 	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
 		f.Feed(ds.node.waiter.Feed(token))
@@ -189,15 +189,15 @@ func (ds *Devices) inProcess() bool {
 
 func (ds *Devices) close() {
 	for _, d := range ds.list {
-		_ = d.Close() // nothing can be done about an error
+		_ = d.Close() // no caller can handle an error
 	}
 	if ds.node.waiter != nil {
 		_ = ds.node.waiter.Close()
 	}
 }
 
-// receiveBuffer returns the limit of TCP's receive buffers. It is what the kernel queues for a
-// device: the kernel drops packets beyond that.
+// receiveBuffer returns the limit of TCP's receive buffers. It is the size of the kernel's queue
+// for a device, because the kernel drops packets beyond that.
 func (ds *Devices) receiveBuffer() int {
 	size := maxReceiveBuffer
 	for _, d := range ds.list {

@@ -11,13 +11,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Clock is a time that a program advances. Its nodes have no goroutine: a goroutine that gives one
-// of them work, or advances the clock, runs the loops of all of them. It returns when there is
-// nothing left to do at that instant. The zero Clock is ready for use and starts with the year
-// 2000.
+// Clock is a time that a program advances. Nodes with a Clock have no goroutine of their own. A
+// goroutine that gives such a node work, or advances the clock, runs the loops of all nodes and
+// returns when nothing is left to do at that instant. The zero Clock is ready for use and starts
+// with the year 2000.
 type Clock struct {
 	elapsed atomic.Int64 // nanoseconds
-	dirty   atomic.Bool  // a node was rung
+	dirty   atomic.Bool  // the doorbell of a node has rung
 
 	mu        sync.Mutex // held by the goroutine that runs the loops
 	nodes     []*Node    // in the order of opening; replaced, never changed
@@ -35,10 +35,11 @@ func (c *Clock) Now() time.Time { return drivenEpoch.Add(time.Duration(c.elapsed
 
 func (c *Clock) now() clock.Time { return clock.Time(c.elapsed.Load() + 1) }
 
-// lastInstant is where the clock stops, after 146 years. Later deadlines can be represented.
+// lastInstant is the time at which the clock stops, after 146 years. Later deadlines can still be
+// represented.
 const lastInstant = clock.Time(1 << 62)
 
-// Advance moves the clock by d, and stops at each deadline on the way. Events at the same
+// Advance moves the clock forward by d, and stops at each deadline on the way. Events at the same
 // instant happen in the order in which the nodes were opened.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
@@ -48,7 +49,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.run()
 }
 
-// reach moves the clock to end, and stops at each deadline on the way. The caller holds mu.
+// reach moves the clock forward to end, and stops at each deadline on the way. The caller holds mu.
 func (c *Clock) reach(end clock.Time) {
 	for next := c.next(); next.Due(end); next = c.next() {
 		c.set(max(next, c.now()))
@@ -57,7 +58,7 @@ func (c *Clock) reach(end clock.Time) {
 	c.set(end)
 }
 
-// Next returns the duration until the next deadline, or false if nothing is due.
+// Next returns the duration until the next deadline, or false if there is no deadline.
 func (c *Clock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	c.settle()
@@ -70,7 +71,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 	return max(0, next.Sub(now)), true
 }
 
-// set moves the clock and runs what is due. The caller holds mu.
+// set moves the clock forward and runs what is due. The caller holds mu.
 func (c *Clock) set(now clock.Time) {
 	c.elapsed.Store(int64(now - 1))
 	for _, n := range c.nodes {
@@ -103,7 +104,7 @@ func (c *Clock) next() clock.Time {
 	return first
 }
 
-// run serves the nodes that were rung, unless another goroutine does so already.
+// run serves the nodes whose doorbells have rung, unless another goroutine is already doing that.
 func (c *Clock) run() {
 	for c.dirty.Load() && c.mu.TryLock() {
 		c.catchUp()
@@ -111,7 +112,7 @@ func (c *Clock) run() {
 	}
 }
 
-// settle runs all nodes until there is nothing left to do at this instant. The caller holds mu.
+// settle runs all nodes until nothing is left to do at this instant. The caller holds mu.
 func (c *Clock) settle() {
 	for {
 		for c.dirty.Swap(false) {
@@ -131,8 +132,8 @@ func (c *Clock) settle() {
 	}
 }
 
-// Pause stops or resumes a node of the clock. Meanwhile it does nothing, and what it should have
-// done happens when it resumes.
+// Pause stops or resumes a node of the clock. A stopped node does nothing. When it resumes, it does
+// what it has missed.
 func (c *Clock) Pause(n *Node, paused bool) {
 	w, ok := n.waiter.(*drivenWaiter)
 	if !ok {
@@ -152,7 +153,7 @@ func (c *Clock) add(n *Node) {
 	n.waiter.Ring()
 }
 
-// step runs an iteration of a node that was rung. The caller holds Clock.mu.
+// step runs an iteration of a node whose doorbell has rung. The caller holds Clock.mu.
 func step(n *Node) {
 	w := n.waiter.(*drivenWaiter)
 	if w.paused || !w.rung.Swap(false) {
@@ -172,23 +173,20 @@ type drivenWaiter struct {
 	rung  atomic.Bool
 	fed   feeds
 
-	// The caller holds Clock.mu.
-	due    clock.Time // of the node, since its last iteration
+	// The caller holds Clock.mu for these.
+	due    clock.Time // the node's next deadline, as of its last iteration
 	paused bool
 }
 
 var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot be used with a Clock")
 
-// Add implements waiter.
 func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }
 
-// Feed implements waiter.
 func (w *drivenWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
 // Wait implements waiter. It is not called.
 func (w *drivenWaiter) Wait(_ time.Duration, ready []int) ([]int, error) { return ready, nil }
 
-// Ring implements waiter.
 func (w *drivenWaiter) Ring() {
 	w.mark()
 	w.clock.run()
@@ -214,7 +212,6 @@ func (w *drivenWaiter) mark() {
 // WantWrite implements waiter. Devices without a descriptor never call it.
 func (w *drivenWaiter) WantWrite(int, bool) {}
 
-// Close implements waiter.
 func (w *drivenWaiter) Close() error { return nil }
 
 // drivenTimer is a timer of a Clock.
@@ -274,14 +271,12 @@ func (h timerHeap) Swap(i, j int) {
 	h[i].index, h[j].index = i, j
 }
 
-// Push implements heap.Interface.
 func (h *timerHeap) Push(x any) {
 	t := x.(*drivenTimer)
 	t.index = len(*h)
 	*h = append(*h, t)
 }
 
-// Pop implements heap.Interface.
 func (h *timerHeap) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]

@@ -11,25 +11,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// duplex is the part of a net.Conn that TCP and RCP share: two rings, which the loop uses as well,
-// and two deadlines.
+// duplex is the part of a net.Conn that TCP and RCP share: two rings, which the loop also uses, and
+// two deadlines.
 type duplex struct {
 	node *Node
 	carrier
 
 	in, out    half
-	unreported int // bytes read since the last consumed; under in.mu
+	unreported int // bytes read since the last report; guarded by in.mu
 
-	// Set by the loop for the application.
+	// The loop sets these for the application.
 	established gate        // established or failed
-	eof         atomic.Bool // the peer's FIN follows what is in the ring
-	closed      atomic.Bool // by Close
+	eof         atomic.Bool // the peer's FIN follows the data in the ring
+	closed      atomic.Bool // closed by Close
 	failure     atomic.Pointer[error]
 }
 
 // carrier is the protocol of a connection.
 type carrier interface {
-	// tell lets the loop see what the application did.
+	// tell makes the loop process a change by the application.
 	tell(what uint32)
 	// network is the protocol's name in errors.
 	network() string
@@ -47,7 +47,7 @@ type half struct {
 	ring   *buffer.Ring
 	ready  bell // rings if the ring has changed
 	by     deadline
-	closed atomic.Bool // by the application
+	closed atomic.Bool // closed by the application
 	parked atomic.Bool // a call waits for ready
 }
 
@@ -57,7 +57,7 @@ func (d *duplex) wakeReader() {
 	d.node.leading.call(d)
 }
 
-// park waits for a token of ready, which must be armed, or the deadline.
+// park waits for a token of ready, which must be armed, or for the deadline.
 func (h *half) park() {
 	h.parked.Store(true)
 	select {
@@ -67,8 +67,8 @@ func (h *half) park() {
 	h.parked.Store(false)
 }
 
-// Read reads what has arrived, and waits for at least one byte. It returns io.EOF after the peer's
-// FIN.
+// Read reads the data that has arrived. It waits for at least one byte. It returns io.EOF after the
+// peer's FIN.
 func (d *duplex) Read(p []byte) (int, error) {
 	d.in.mu.Lock()
 	defer d.in.mu.Unlock()
@@ -89,18 +89,19 @@ func (d *duplex) Read(p []byte) (int, error) {
 		if n := d.take(p); n > 0 {
 			return n, nil
 		}
-		// The loop stores the last bytes before it sets eof: check the ring again.
+		// The loop stores the last bytes before it sets eof, so check the ring again.
 		eof, failure := d.eof.Load(), d.failure.Load()
 		if n := d.take(p); n > 0 {
 			return n, nil
 		}
 		if eof {
-			return 0, io.EOF // a reset after the FIN takes nothing back
+			return 0, io.EOF // a reset after the FIN does not affect received data
 		}
 		if failure != nil {
 			return 0, d.opError("read", *failure)
 		}
-		// A bell that was not armed has missed rings. Or this goroutine runs the node's loop.
+		// A bell that was not armed has missed rings. lead means that this goroutine runs the
+		// node's loop for a while.
 		if d.in.ready.arm() || d.node.leading.lead(d) {
 			continue
 		}
@@ -123,7 +124,7 @@ func (d *duplex) take(p []byte) int {
 	return n
 }
 
-// reports counts n bytes read, with before in the ring, and says whether the loop must know.
+// reports counts n bytes read, with before in the ring, and says whether to notify the loop.
 func reports(d *duplex, before, n int) bool {
 	d.unreported += n
 	limit := d.in.ring.Limit()
@@ -134,8 +135,8 @@ func reports(d *duplex, before, n int) bool {
 	return true
 }
 
-// Write copies p into the send buffer, and waits while it is full. Its return says nothing about
-// delivery.
+// Write copies p into the send buffer, and waits while that is full. A return without an error does
+// not mean that the data was delivered.
 func (d *duplex) Write(p []byte) (int, error) {
 	d.out.mu.Lock()
 	defer d.out.mu.Unlock()
@@ -175,7 +176,7 @@ func (d *duplex) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite sends a FIN after what was written. It may be called again.
+// CloseWrite sends a FIN after the written data. It may be called again.
 func (d *duplex) CloseWrite() error {
 	if d.closed.Load() {
 		return d.opError("close", net.ErrClosed)
@@ -194,7 +195,7 @@ func (d *duplex) Abort() {
 	d.finishWrites(abort)
 }
 
-// finishWrites tells the loop of a close. It first waits until a concurrent Write has stopped
+// finishWrites notifies the loop of a close. It first waits until a concurrent Write has stopped
 // adding bytes.
 func (d *duplex) finishWrites(how uint32) {
 	d.wakeReader()
@@ -202,7 +203,7 @@ func (d *duplex) finishWrites(how uint32) {
 	d.out.mu.Lock()
 	d.tell(how)
 	d.out.mu.Unlock()
-	if how != closeWrite { // Read may still need its deadline
+	if how != closeWrite { // after CloseWrite, Read still needs its deadline
 		d.in.by.stop()
 		d.out.by.stop()
 	}
@@ -215,8 +216,10 @@ func netAddr(network string, a netip.AddrPort) net.Addr {
 	return net.UDPAddrFromAddrPort(a)
 }
 
-// LocalAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
+// LocalAddr returns a *net.TCPAddr of the virtual network, or a *net.UDPAddr if the protocol uses
+// UDP.
 func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.Local()) }
 
-// RemoteAddr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
+// RemoteAddr returns a *net.TCPAddr of the virtual network, or a *net.UDPAddr if the protocol uses
+// UDP.
 func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.Remote()) }

@@ -19,11 +19,11 @@ type ends struct {
 	// remove removes the socket from Packets. Loop only.
 	remove func()
 
-	arrived chan struct{} // a token when something arrives
+	arrived chan struct{} // receives a token when something arrives
 	readBy  deadline
 	writeBy deadline
 	closed  atomic.Bool
-	done    chan struct{} // closed by Close, or with the node
+	done    chan struct{} // closed by Close, or when the node closes
 }
 
 func (e *ends) init(n *Node, refused func(op string, err error) error, remove func()) {
@@ -33,7 +33,7 @@ func (e *ends) init(n *Node, refused func(op string, err error) error, remove fu
 	e.writeBy.init()
 }
 
-// initClosed is init for a socket that was never open.
+// initClosed is like init, for a socket that was never open.
 func (e *ends) initClosed(refused func(op string, err error) error) {
 	e.init(Closed(), refused, nil)
 	e.closed.Store(true)
@@ -83,7 +83,7 @@ func (e *ends) Close() error {
 	return nil
 }
 
-// shut closes the socket with the node. Loop only.
+// shut closes the socket when the node closes. Loop only.
 func (e *ends) shut() {
 	if !e.closed.Swap(true) {
 		e.end()
@@ -91,7 +91,7 @@ func (e *ends) shut() {
 	e.remove()
 }
 
-// end wakes blocked calls.
+// end wakes up blocked calls.
 func (e *ends) end() {
 	close(e.done)
 	e.readBy.stop()
@@ -103,10 +103,10 @@ func (e *ends) SetDeadline(t time.Time) error {
 	return cmp.Or(e.SetReadDeadline(t), e.SetWriteDeadline(t))
 }
 
-// SetReadDeadline sets the deadline of reads; the zero time means none.
+// SetReadDeadline sets the deadline of reads. The zero time removes it.
 func (e *ends) SetReadDeadline(t time.Time) error { return e.setDeadline(&e.readBy, t) }
 
-// SetWriteDeadline sets the deadline of writes; the zero time means none.
+// SetWriteDeadline sets the deadline of writes. The zero time removes it.
 func (e *ends) SetWriteDeadline(t time.Time) error { return e.setDeadline(&e.writeBy, t) }
 
 func (e *ends) setDeadline(by *deadline, t time.Time) error {
@@ -114,6 +114,6 @@ func (e *ends) setDeadline(by *deadline, t time.Time) error {
 		return e.refused("set", net.ErrClosed)
 	}
 	by.set(&e.node.Time, t)
-	wake(e.arrived) // a blocked read looks at the new deadline
+	wake(e.arrived) // makes a blocked read use the new deadline
 	return nil
 }

@@ -30,13 +30,13 @@ func waiting(t *testing.T, w waiter, timeout time.Duration) (returned <-chan str
 	}
 }
 
-// enter enters as soon as the loop waits.
+// enter enters as soon as the loop is waiting.
 func enter(t *testing.T, w waiter) {
 	t.Helper()
 	require.Eventually(t, w.Enter, patience, 50*time.Microsecond)
 }
 
-// yield serves rings and yields, as often as necessary: a loop whose timeout has passed rings every
+// yield serves rings and yields, as often as necessary. A loop whose timeout has passed rings every
 // millisecond.
 func yield(t *testing.T, w waiter) {
 	t.Helper()
@@ -56,7 +56,7 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// Another goroutine owns the stack while the loop waits.
+// Another goroutine can own the stack while the loop waits.
 func TestEnter(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		assert.False(t, w.Enter(), "the goroutine that made it is the owner; it was rung")
@@ -82,8 +82,8 @@ func TestEnter(t *testing.T) {
 	})
 }
 
-// The loop keeps the time, even if its timeout passes while another goroutine owns the stack and
-// then leaves without a ring.
+// The loop meets its deadline, even if the timeout passes while another goroutine owns the stack
+// and leaves without a ring.
 func TestTheLoopKeepsTheTime(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		bell := bellOf(t, w)
@@ -93,7 +93,7 @@ func TestTheLoopKeepsTheTime(t *testing.T) {
 		bell.look()
 		require.Eventually(t, func() bool { return bell.state.Load() == rung },
 			patience, 50*time.Microsecond, "the loop's time is over")
-		for len(returned) > 0 { // of the previous owner: the loop cannot return while another goroutine owns the stack
+		for len(returned) > 0 { // discard earlier tokens: the loop cannot return while another goroutine owns the stack
 			<-returned
 		}
 		yield(t, w)

@@ -30,7 +30,7 @@ func dialError(network string, from, to netip.AddrPort, err error) error {
 	return e
 }
 
-// mapped is an error that also wraps those of the operating system and of package control.
+// mapped is an error that also wraps errors of the operating system and of package control.
 type mapped struct {
 	error
 	also []error
@@ -38,17 +38,15 @@ type mapped struct {
 
 func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
 
-// Timeout implements net.Error.
 func (m *mapped) Timeout() bool {
 	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout) ||
 		errors.Is(m.error, rdt.ErrSilent)
 }
 
-// Temporary implements net.Error.
 func (m *mapped) Temporary() bool { return false }
 
-// errorTable lists the errors of the operating system and of package control that an error stands
-// for.
+// errorTable lists the errors of the operating system and of package control for each error of the
+// stack.
 var errorTable = []struct {
 	err   error
 	errno syscall.Errno
@@ -100,8 +98,8 @@ var errorTable = []struct {
 	{stack.ErrTooMany, syscall.ENOBUFS, control.ErrUnsupported},
 }
 
-// NetError adds the errors of the operating system and of package control that callers look for. It
-// leaves out addresses in tcp's errors, because the caller's error has them.
+// NetError adds the errors of the operating system and of package control that callers test for. It
+// omits the addresses in tcp's errors, because the caller's error already has them.
 func NetError(err error) error {
 	if err == nil {
 		return nil
@@ -141,14 +139,13 @@ var unreachableErrnos = []syscall.Errno{
 	9: syscall.ENETUNREACH, 10: syscall.EHOSTUNREACH, 11: syscall.ENETUNREACH,
 }
 
-// unreachableErrnos6 are those for ICMPv6.
+// unreachableErrnos6 are the errors for the codes of ICMPv6.
 var unreachableErrnos6 = []syscall.Errno{
 	0: syscall.ENETUNREACH, 1: syscall.EACCES, 2: syscall.EHOSTUNREACH, 3: syscall.EHOSTUNREACH,
 	4: syscall.ECONNREFUSED, 5: syscall.EACCES, 6: syscall.EACCES,
 }
 
-// ReportErrno returns the system's error for the type and code of an ICMP error message, or of an
-// ICMPv6 one.
+// ReportErrno returns the system's error for the type and code of an ICMP or ICMPv6 error message.
 func ReportErrno(v6 bool, typ, code uint8) syscall.Errno {
 	errnos, unreachable, expired := unreachableErrnos, icmp.TypeUnreachable, icmp.TypeTimeExceeded
 	if v6 {

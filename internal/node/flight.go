@@ -10,7 +10,7 @@ const maxFlights = 1024
 
 // flights are the connections' flight recorders.
 type flights struct {
-	segments int // that each keeps; 0: no recorders
+	segments int // how many segments each keeps; 0: no recorders
 	conns    map[*Conn]struct{}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// RFC 4987 §2: 100,000 SYNs from sources that never answer do not keep a real client out of a
-// listener, a screened listener or a forwarder, of either family. A client's ACK shows that it is real
-// (§3.6).
+// RFC 4987 §2: 100,000 SYNs from sources that never answer do not keep a real client from a
+// listener, a screened listener or a forwarder, in either family. A client's ACK shows that the
+// client is real (§3.6).
 func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {
@@ -41,7 +41,7 @@ func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 				s := byHand(t)
 				var accepted atomic.Int64
 				require.NoError(t, take(s.node, func() { accepted.Add(1) }))
-				const flood, every = 100_000, 200 // an honest client after so many SYNs
+				const flood, every = 100_000, 200 // one real client per this many SYNs
 				honest := 0
 				for i := range flood {
 					s.send(client(i), 80, tcp.SYN, 0, 0)
@@ -78,7 +78,7 @@ func acceptAll(accepted func()) func(*Caught) {
 	}
 }
 
-// shake opens a connection as a client does, if the node answers its SYN.
+// shake performs a client's handshake, if the node answers its SYN.
 func (s *segments) shake(from netip.AddrPort) {
 	s.Helper()
 	s.send(from, 80, tcp.SYN, 0, 0)

@@ -7,24 +7,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// following makes a Clock advance itself with the time of package time: the system's or, in a
-// testing/synctest bubble, the bubble's.
+// following makes a Clock advance itself with the time of package time. That is the system's time
+// or, in a testing/synctest bubble, the time of the bubble.
 //
-// Events of the network happen at their own time in the order of Advance. The goroutine that runs
-// them wakes up a little later than they are due, by a number of nanoseconds that the seed chooses.
-// In a bubble, programs sleep for round durations, so without the delay many of them would wake up
-// at the same instant as the network, in any order.
+// Events of the network happen at their own times, in the order of Advance. The goroutine that runs
+// them wakes up a few nanoseconds after they are due. The seed determines that delay. In a bubble,
+// programs sleep for round durations. Without the delay, many of them would wake up at the same
+// instant as the network, in any order.
 type following struct {
 	began time.Time
-	from  clock.Time // the clock's time when it began
+	from  clock.Time // the clock's time when the following began
 	seed  uint64
 	timer *time.Timer
 	ended chan struct{}
 	armed clock.Time // the event for which the timer is set; the caller holds Clock.mu
 }
 
-// Follow makes the clock advance itself until stop is called. Its time is that of package time,
-// which must be after the year 2000. It is called before nodes are opened.
+// Follow makes the clock advance itself until the caller calls stop. The clock then has the time of
+// package time, which must be after the year 2000. Call Follow before nodes are opened.
 func (c *Clock) Follow(seed uint64) (stop func()) {
 	f := &following{began: time.Now(), seed: seed, ended: make(chan struct{})}
 	c.elapsed.Store(int64(f.began.Sub(drivenEpoch)))
@@ -45,7 +45,7 @@ func (c *Clock) Follow(seed uint64) (stop func()) {
 	return sync.OnceFunc(func() { close(f.ended) })
 }
 
-// now returns the present time, up to which the clock may not have advanced yet.
+// now returns the current time. The clock may not have advanced to it yet.
 func (f *following) now() clock.Time { return f.from.Add(time.Since(f.began)) }
 
 // wake runs what is due.
@@ -57,8 +57,8 @@ func (c *Clock) wake() {
 	c.run()
 }
 
-// catchUp advances a clock that follows package time, and runs the nodes that were rung. The caller
-// holds mu.
+// catchUp advances a clock that follows package time, and runs the nodes whose doorbells have rung.
+// The caller holds mu.
 func (c *Clock) catchUp() {
 	f := c.following
 	if f == nil {

@@ -16,19 +16,19 @@ import (
 )
 
 // maxCaught limits the connections that wait for a forwarder's decision or, once accepted, for the
-// peer's ACK. So a flood of SYNs starts no more goroutines. Further SYNs are answered with cookies
-// (RFC 4987 §3.6), and as many connections that cookies opened wait for a decision.
+// peer's ACK, so a flood of SYNs starts no more goroutines than that. Further SYNs are answered
+// with cookies (RFC 4987 §3.6). As many connections from cookies may wait for a decision.
 const maxCaught = DefaultBacklog
 
-// Forwarders are the functions that get connections without a listener and UDP flows without a
-// socket. The fields are loop only; nil: none.
+// Forwarders are the functions that receive connections without a listener and UDP flows without a
+// socket. They may be nil. Only the loop uses the fields.
 type Forwarders struct {
 	node *Node
 	tcp  func(*Caught)
 	udp  func(*CaughtUDP)
 }
 
-// Caught is an incoming connection that is not answered yet: one without a listener, or one for
+// Caught is an incoming connection that has not been answered yet. It has no listener, or is for
 // ListenOptions.Screen.
 type Caught struct {
 	node    *Node
@@ -36,9 +36,8 @@ type Caught struct {
 	decided atomic.Bool
 }
 
-// TakeTCP calls f, each time in a new goroutine, with every connection that no listener accepts,
-// whatever its destination. If f returns without a decision, the connection is forgotten. Nil ends
-// it.
+// TakeTCP calls f in a new goroutine for every connection that no listener accepts, whatever its
+// destination. If f returns without a decision, the node forgets the connection. A nil f ends this.
 func (fs *Forwarders) TakeTCP(f func(*Caught)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		fs.tcp = f
@@ -47,7 +46,7 @@ func (fs *Forwarders) TakeTCP(f func(*Caught)) error {
 	})
 }
 
-// TakeUDP is TakeTCP for UDP flows that no socket receives.
+// TakeUDP is like TakeTCP, for UDP flows that no socket receives.
 func (fs *Forwarders) TakeUDP(f func(*CaughtUDP)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		fs.udp = f
@@ -63,7 +62,7 @@ func limitFor(caught bool) int {
 	return 0
 }
 
-// TakeAll sets both forwarders. If one is set already, the error is control.ErrPortInUse.
+// TakeAll sets both forwarders. If one is already set, it returns control.ErrPortInUse.
 func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		if fs.tcp != nil || fs.udp != nil {
@@ -79,9 +78,9 @@ func (fs *Forwarders) TakeAll(f func(*Caught), g func(*CaughtUDP)) error {
 // maxEchoes limits the echo requests that wait for their replies.
 const maxEchoes = 256
 
-// TakeEcho calls f, each time in a new goroutine, with every ICMP echo request to an address of
-// another host, and sends the reply if f returns true. At most 256 calls run at a time; further
-// requests are dropped. Nil ends it.
+// TakeEcho calls f in a new goroutine for every ICMP echo request to an address of another host. It
+// sends the reply if f returns true. At most 256 calls run at a time, and further requests are
+// dropped. A nil f ends this.
 func (fs *Forwarders) TakeEcho(f func(e *stack.Echo) bool) error {
 	return fs.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		if f == nil {
@@ -189,10 +188,10 @@ func (c *Caught) Accept() (*Conn, error) {
 // Reject answers with a reset.
 func (c *Caught) Reject() { c.decide((*tcp.Host).Reject) }
 
-// Ignore does not answer.
+// Ignore sends no answer.
 func (c *Caught) Ignore() { c.decide((*tcp.Host).Ignore) }
 
-// decide has no effect after the first decision.
+// decide carries out the first decision. Later ones have no effect.
 func (c *Caught) decide(how func(*tcp.Host, tcp.Tuple)) {
 	if !c.decided.Swap(true) {
 		c.node.Post(func(clock.Time) { how(c.node.stack.TCP(), c.tuple) })

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Channels are made when a goroutine first waits: most connections need none.
+// A channel is created when a goroutine first waits, because most connections need none.
 
 // gate is an event that happens once.
 type gate struct {
 	mu sync.Mutex
-	c  chan struct{} // closed when the gate is open; nil: no goroutine has waited
+	c  chan struct{} // closed when the gate is open; nil until a goroutine waits
 }
 
-// opened is the channel of all gates that are open.
+// opened is the channel of every open gate.
 var opened = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -39,8 +39,8 @@ func (g *gate) passed() <-chan struct{} {
 	return g.c
 }
 
-// bell wakes a waiting goroutine. A ring before the first arm is lost: check the condition again
-// after arm, and then wait.
+// bell wakes up a waiting goroutine. A ring before the first arm is lost, so check the condition
+// again after arm and before waiting.
 type bell struct{ c atomic.Pointer[chan struct{}] }
 
 // arm reports whether the bell was not armed before.

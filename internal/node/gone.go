@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// failed handles a device's error. A deleted device is taken down at the end of the iteration,
-// because the stack may still use its memory now.
+// failed handles a device's error. If the device was deleted, takeDown takes it down at the end of
+// the iteration, because the stack may still use its memory now.
 func (ds *Devices) failed(token int, err error) {
 	if errors.Is(err, link.ErrGone) {
 		ds.gone = appendToken(ds.gone, token)
@@ -39,10 +39,10 @@ func (ds *Devices) takeDown(now clock.Time) {
 		}
 	}
 	ds.gone = ds.gone[:0]
-	ds.Drain(now) // RIP withdraws routes
+	ds.Drain(now) // RIP sends its withdrawals
 }
 
-// Problem returns why packets cannot leave by an interface that is up, or "".
+// Problem returns the reason why packets cannot leave through an interface that is up, or "".
 func (ds *Devices) Problem(i int) string {
 	d, ok := bare(ds.list[ds.byIface[i]]).(*link.TUN)
 	l, name := &ds.node.cfg.Links[i], ds.node.FaceName(i)
@@ -59,7 +59,7 @@ func (ds *Devices) Problem(i int) string {
 	return ""
 }
 
-// Reopen opens an interface's device again if it was deleted, and brings up the kernel's end. It
+// Reopen opens an interface's device again after it was deleted, and brings up the kernel's end. It
 // blocks.
 func (ds *Devices) Reopen(i int) error {
 	var d *link.TUN

@@ -11,20 +11,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// guest is a kernel that shares the node's addresses, by a TUN device. It belongs to no interface.
+// guest is a kernel that shares the node's addresses through a TUN device. It belongs to no
+// interface.
 type guest struct {
-	device  *link.TUN // nil: none
+	device  *link.TUN // nil: no guest
 	token   int
-	packets [][]byte        // lent until they are sent
-	checked bool            // of packets
-	train   [1]buffer.Train // of packets
+	packets [][]byte        // borrowed until they are sent
+	checked bool            // whether the checksums of packets are correct
+	train   [1]buffer.Train // packets as one train
 }
 
 // ErrGuest means that programs already run as this host.
 var ErrGuest = errors.New("another kernel has this host's addresses")
 
-// Guest lets a kernel send and receive packets with the node's addresses. Its device is closed when
-// it is gone, or with the node.
+// Guest lets a kernel send and receive packets with the node's addresses. The node closes the
+// device when the guest is gone or the node closes.
 func (ds *Devices) Guest(d *link.TUN) error {
 	return ds.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		g := &ds.guest
@@ -46,8 +47,8 @@ func (ds *Devices) Guest(d *link.TUN) error {
 // HasGuest reports whether a kernel has the node's addresses. Loop only.
 func (ds *Devices) HasGuest() bool { return ds.guest.device != nil }
 
-// toGuest queues a packet for the guest. Packets of one size leave as a train, of any length: the
-// device cuts it where the kernel's next packet must begin.
+// toGuest queues a packet for the guest. Packets of the same size leave as a train of any length.
+// The device splits the train where the kernel's next packet must start.
 func (ds *Devices) toGuest(checked bool, packet []byte) {
 	g := &ds.guest
 	if n := len(g.packets); n > 0 && (g.checked != checked || len(packet) > len(g.packets[0]) ||
@@ -58,7 +59,7 @@ func (ds *Devices) toGuest(checked bool, packet []byte) {
 	g.packets = append(g.packets, packet)
 }
 
-// drainGuest sends the queued packets. The guest loses what its device cannot take.
+// drainGuest sends the queued packets. Packets that the device cannot take are lost.
 func (ds *Devices) drainGuest() {
 	g := &ds.guest
 	if len(g.packets) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// A host's programs get the kernel's bursts of 45 segments in one call each, although a train that
-// leaves over UDP has 43. Shorter segments end a call.
+// The programs of a host get the kernel's bursts of 45 segments in one call each, although a train
+// over UDP has at most 43. A shorter segment ends a call.
 func TestProgramsGetLongTrains(t *testing.T) {
 	aloneWithTheKernel(t)
 	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0\n")

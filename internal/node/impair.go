@@ -16,11 +16,11 @@ import (
 type impairing struct {
 	device *link.Impaired
 	faces  []int
-	seeds  map[int][2]uint64 // of each interface, out and in
+	seeds  map[int][2]uint64 // seeds of each interface, out and in
 	active bool
 }
 
-// Indexes of the directions in arrays.
+// These are the indexes of the directions in arrays.
 const (
 	wayOut = iota
 	wayIn
@@ -28,7 +28,7 @@ const (
 
 var ways = [...]control.Way{wayOut: control.WayOut, wayIn: control.WayIn}
 
-// impairLinks impairs a new device as its links are configured.
+// impairLinks impairs a new device as the links' configuration says.
 func (ds *Devices) impairLinks(token int, faces []link.Interface) error {
 	for _, face := range faces {
 		both := ds.node.cfg.Links[face.ID].Impair
@@ -84,7 +84,8 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 	return nil
 }
 
-// seedFor returns the seed of a direction: its own, the node's, or a random one.
+// seedFor returns the seed of a direction: the configured one, one from the node's seed, or a
+// random one.
 func (c *Config) seedFor(cfg *netem.Config) uint64 {
 	const short = 1_000_000 // short enough to type
 	switch {
@@ -96,7 +97,7 @@ func (c *Config) seedFor(cfg *netem.Config) uint64 {
 	return 1 + rand.Uint64N(short)
 }
 
-// impairable returns the device's impairing, and makes it the first time.
+// impairable returns the device's impairing. It creates it on the first call.
 func (ds *Devices) impairable(token int) (*impairing, error) {
 	for len(ds.impaired) <= token {
 		ds.impaired = append(ds.impaired, nil)
@@ -146,7 +147,7 @@ func (ds *Devices) impairingOf(i int) *impairing {
 	return nil
 }
 
-// held returns when an impaired device next delivers packets.
+// held returns the time at which an impaired device delivers its next packet.
 func (ds *Devices) held() clock.Time {
 	first := clock.Never
 	for _, m := range ds.impaired {
@@ -173,7 +174,7 @@ func (ds *Devices) addDue(tokens []int) []int {
 	return tokens
 }
 
-// ParseImpairment parses impairments in tc's syntax. They can name files of the folder.
+// ParseImpairment parses impairments in tc's syntax. They can name files in folder.
 func ParseImpairment(words string, folder *files.Folder) (netem.Config, error) {
 	return netem.ParseWith(words, func(name string, most int64) ([]byte, error) {
 		f, _, err := folder.Read(name)

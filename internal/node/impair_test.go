@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Two nodes over a UDP link with all impairments that a file can name: every byte arrives, and the
+// Two nodes use a UDP link with all impairments that a file can have: every byte arrives, and the
 // operator sees what the link dropped.
 func TestLinksOfAFileAreImpaired(t *testing.T) {
 	p := freePorts(t, 2)
@@ -61,7 +61,7 @@ func ask[T any](t *testing.T, n *Node, r control.Request[T]) T {
 	return answer
 }
 
-// exchange moves bytes in both directions at once and checks their digests.
+// exchange transfers bytes in both directions at once and checks their digests.
 func exchange(t *testing.T, a, b *Conn, size int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -108,7 +108,7 @@ neighbor 10.0.0.2 at 127.0.0.1:2 via if0
 	return n, far
 }
 
-// A link's delay applies to each direction, is exact to the nanosecond, and wakes the loop.
+// A link's delay applies to each direction, is exact to the nanosecond, and wakes up the loop.
 func TestTheDelayOfALinkIsExact(t *testing.T) {
 	var c Clock
 	_, far := driven(t, &c, "link if0 delay 50ms\n")
@@ -150,7 +150,7 @@ func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
 	assert.Equal(t, uint64(replies), f.Out.Packets-f.Out.Drops[0].Packets)
 }
 
-// A node that closes delivers its last packets, however long the link is.
+// A node that closes delivers its last packets, however long the link's delay is.
 func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "link if0 delay 1m\n")
@@ -166,7 +166,7 @@ func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 	assert.Equal(t, []any{28, byte(0)}, []any{size, packet[20]}, "the echo reply")
 }
 
-// A link without impairments is the device itself.
+// Without impairments, a link uses the device itself.
 func TestAPlainLinkCostsNothing(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "link if0 mtu 900\n")
@@ -174,8 +174,8 @@ func TestAPlainLinkCostsNothing(t *testing.T) {
 	assert.Empty(t, n.Devices.impaired)
 }
 
-// Impairments that are added at run time apply from then on, to each direction separately, and
-// leave nothing behind when they are removed.
+// Impairments that are added at run time apply from then on, to each direction separately. Nothing
+// is left of them when they are removed.
 func TestImpairAtRunTime(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "")
@@ -233,7 +233,7 @@ func TestImpairAtRunTime(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrUsage)
 }
 
-// The same seed and the same packets give the same drops, whatever else the node does.
+// The same seed and the same packets cause the same drops, whatever else the node does.
 func TestImpairmentsAreRepeatable(t *testing.T) {
 	fates := func(nodeSeed uint64, words string) (list []bool) {
 		var c Clock

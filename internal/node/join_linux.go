@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	firstJoint = 1 << 20 // its token; those of devices are smaller
+	firstJoint = 1 << 20 // tokens of devices are smaller
 	joinChunk  = 64 << 10
 	joinReads  = 4 // chunks that an iteration reads from one socket
 )
@@ -24,16 +24,16 @@ type joints struct {
 	byConn  map[*Conn]*Joint
 	byToken map[int]*Joint
 	next    int
-	chunk   []byte // of one read
+	chunk   []byte // memory of one read
 	worked  bool   // the stack may have something to send
 }
 
-// Joint relays between a connection and a stream socket of this machine. The loop copies: no
-// goroutine wakes for the data. Its fields are loop only.
+// Joint relays data between a connection and a stream socket of this machine. The loop copies the
+// data, so no goroutine must wake up for it. Only the loop uses the fields.
 //
-// A FIN closes one direction. If an end fails, what it sent before is delivered, and the other end
-// is reset, even after a FIN. If the other end accepts nothing for the stall time, it is reset
-// without that data.
+// A FIN closes one direction. If one end fails, the data that it sent before is delivered, and the
+// other end is reset, even after a FIN. If the other end accepts no data for the stall time, it is
+// reset without that data.
 type Joint struct {
 	node   *Node
 	conn   *Conn
@@ -46,22 +46,22 @@ type Joint struct {
 
 	readable bool          // the socket may have data
 	full     bool          // the socket accepts no data
-	heard    bool          // the socket's FIN was passed on
-	said     bool          // the connection's FIN was passed on
-	broken   syscall.Errno // of writing to the socket
-	failure  syscall.Errno // of the socket
+	heard    bool          // the socket's FIN has been passed on
+	said     bool          // the connection's FIN has been passed on
+	broken   syscall.Errno // error of writing to the socket
+	failure  syscall.Errno // error of the socket
 	moved    uint64        // bytes in both directions
 	stalling bool          // a timer checks moved
 
 	ended chan struct{}
-	ofFD  bool // err is the socket's
+	ofFD  bool // err is the socket's error
 	err   error
 }
 
-// Join joins the connection with a connected, nonblocking socket, which the joint closes. Nothing
-// else may use the connection, except Abort. Join returns false if the node cannot wait for
-// sockets; the caller then copies the data itself. The loop calls count for the bytes that it has
-// read from the socket (in) or written to it.
+// Join joins the connection with a connected, nonblocking socket, which the joint closes. Only
+// Abort may be called on the connection afterward. Join returns false if the node cannot wait for
+// sockets. The caller then copies the data itself. The loop calls count with the number of bytes
+// that it has read from the socket (in) or written to it.
 func Join(
 	c *Conn, fd int, stall time.Duration, count func(in bool, n int),
 ) (*Joint, bool) {
@@ -79,14 +79,15 @@ func Join(
 	return j, err == nil
 }
 
-// Wait waits until both directions have ended. Its error is the first; ofFD: of the socket.
+// Wait waits until both directions have ended and returns the first error. ofFD says that the error
+// is the socket's.
 func (j *Joint) Wait() (ofFD bool, err error) {
 	select {
 	case <-j.ended:
 	case <-j.node.stopped:
 		select {
 		case <-j.ended:
-		default: // the loop has ended and touches the joint no more
+		default: // the loop has ended and no longer uses the joint
 			j.closeFD(true)
 			return false, net.ErrClosed
 		}
@@ -110,14 +111,14 @@ func (js *joints) add(j *Joint, now clock.Time) error {
 	return nil
 }
 
-// ready handles an event of a socket, and reports whether the token is a joint's.
+// ready handles an event of a socket. It reports whether the token belongs to a joint.
 func (js *joints) ready(token int) bool {
 	if token < firstJoint {
 		return false
 	}
-	if j := js.byToken[token]; j != nil { // otherwise it has ended
+	if j := js.byToken[token]; j != nil { // the joint may have ended
 		j.full, j.readable = false, true
-		if j.heard || j.conn.out.ring.Free() == 0 { // a read would not show the error
+		if j.heard || j.conn.out.ring.Free() == 0 { // reading does not show the error here
 			j.fail(socketError(j.fd))
 		}
 		j.run(js.node.Time.now())
@@ -138,7 +139,7 @@ func socketError(fd int) syscall.Errno {
 	return resetBy(syscall.Errno(code))
 }
 
-// resetBy translates the error of a reset: Linux reports EPIPE for one after a FIN.
+// resetBy converts the error of a reset: Linux reports EPIPE for a reset after a FIN.
 func resetBy(errno syscall.Errno) syscall.Errno {
 	if errno == unix.EPIPE {
 		return unix.ECONNRESET
@@ -152,7 +153,7 @@ func (j *Joint) fail(errno syscall.Errno) {
 	}
 }
 
-// run copies what it can, and ends the joint if nothing is left to copy.
+// run copies what it can, and ends the joint when nothing is left to copy.
 func (j *Joint) run(now clock.Time) {
 	j.node.TCP.joints.worked = true
 	j.toSocket(now)
@@ -178,7 +179,7 @@ func (j *Joint) run(now clock.Time) {
 	}
 }
 
-// toSocket writes what has arrived on the connection.
+// toSocket writes the data that has arrived on the connection to the socket.
 func (j *Joint) toSocket(now clock.Time) {
 	c := j.conn
 	for !j.full && j.broken == 0 {
@@ -211,7 +212,7 @@ func (j *Joint) toSocket(now clock.Time) {
 	}
 }
 
-// fromSocket reads what the connection has room for.
+// fromSocket reads as much data as the connection has room for.
 func (j *Joint) fromSocket(now clock.Time) {
 	c, chunk := j.conn, j.node.TCP.joints.chunk
 	for reads := 0; j.readable && !j.heard && reads < joinReads; reads++ {
@@ -242,7 +243,7 @@ func (j *Joint) fromSocket(now clock.Time) {
 	}
 }
 
-// listen waits for what the next step needs. The kernel reports errors in any case.
+// listen registers for the events that the next step needs. The kernel always reports errors.
 func (j *Joint) listen() {
 	if j.failure != 0 { // reported: room in the connection, or the timer, continues
 		j.waiter.forget(j.fd)
@@ -258,7 +259,7 @@ func (j *Joint) listen() {
 	j.waiter.want(j.fd, events)
 }
 
-// watch ends the joint if nothing moves for the stall time.
+// watch ends the joint if no data moves for the stall time.
 func (j *Joint) watch() {
 	if j.stalling {
 		return
@@ -269,7 +270,7 @@ func (j *Joint) watch() {
 		j.node.Post(func(now clock.Time) {
 			j.stalling = false
 			switch {
-			case j.node.TCP.joints.byConn[j.conn] != j: // it has ended
+			case j.node.TCP.joints.byConn[j.conn] != j: // the joint has ended
 			case j.moved > before:
 				j.run(now)
 			case j.failure != 0:
@@ -305,7 +306,7 @@ func (j *Joint) closeFD(reset bool) {
 	_ = unix.Close(j.fd)
 }
 
-// send and receive are raw calls: they do not block, so the scheduler need not know.
+// send and receive are raw system calls. They do not block, so they need not notify the scheduler.
 func send(fd int, p []byte) (int, syscall.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)

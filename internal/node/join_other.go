@@ -14,7 +14,7 @@ type joints struct{ worked bool }
 func (*joints) ready(int) bool          { return false }
 func (*joints) event(*Conn, clock.Time) {}
 
-// Joint does not exist here.
+// Joint is not used on this system.
 type Joint struct{}
 
 // Join returns false.

@@ -8,8 +8,8 @@ import (
 )
 
 // leading lets applications' goroutines run iterations of the loop (Leader/Followers). Between a
-// request and its reply, most of the cost is threads that wake each other: a datagram wakes the
-// loop, the loop a reader, and the reader's answer the loop again.
+// request and its reply, most of the cost is that threads wake up each other: a datagram wakes up
+// the loop, the loop wakes up a reader, and the reader's answer wakes up the loop again.
 //
 // The protocol:
 //   - The waiter's doorbell knows the stack's owner. There is at most one: the loop's goroutine
@@ -17,39 +17,39 @@ import (
 //   - A goroutine that writes at most smallWrite bytes enters and runs an iteration
 //     (runIteration). A goroutine that reads enters and waits in the waiter's second slot (lead)
 //     until there is data, for at most leadTime.
-//   - One reader leads at a time. The loop's goroutine waits in its own slot meanwhile. A packet
-//     wakes one of the two. Deadlines wake the loop's goroutine.
-//   - leave gives up the stack. It first serves goroutines that rang meanwhile, at most twice. If
-//     there is work that the loop's goroutine would not wake up for, leave rings.
+//   - One reader leads at a time. Meanwhile the loop's goroutine waits in its own slot. A packet
+//     wakes up one of the two. Deadlines wake up the loop's goroutine.
+//   - leave gives up the stack. Before that it serves goroutines that have rung, at most twice.
+//     It rings if there is work that the loop's goroutine would not wake up for.
 //   - An owner that has data for the leading reader (newsFor) ends that reader's wait when it gives
 //     up the stack.
 type leading struct {
 	node       *Node
 	slot       leaderWaiter // nil: the waiter has no second slot
-	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep; owner only
-	alarm      clock.Time   // when the loop's goroutine wakes; owner only
-	yieldAt    clock.Time   // when Wait lets the scheduler run at the latest; owner only
-	woke       bool         // the last iteration woke an application; owner only
-	roused     bool         // an iteration may have woken a goroutine since Wait; owner only
+	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep
+	alarm      clock.Time   // when the loop's goroutine wakes up; owner only
+	yieldAt    clock.Time   // latest time at which Wait yields to the scheduler; owner only
+	woke       bool         // the last iteration woke up an application; owner only
+	roused     bool         // a goroutine may have been woken up since Wait; owner only
 
-	leader atomic.Pointer[duplex] // the waiting reader; nil: none
-	called atomic.Bool            // leader can read
+	leader atomic.Pointer[duplex] // the waiting reader; nil: no reader
+	called atomic.Bool            // the leader can read
 }
 
 const (
-	// leadTime is how long a reader leads. On a busy machine, goroutines that it has just made
-	// ready may have to wait as long.
+	// leadTime is how long a reader leads. On a busy machine, goroutines that the reader has just
+	// made ready may have to wait that long.
 	leadTime = 200 * time.Microsecond
 	// leadSleep is the longest sleep of the loop's goroutine while others run iterations. Most
-	// deadlines are later, so it need not be woken to learn of them.
+	// deadlines are later, so the others need not wake it up for them.
 	leadSleep = 5 * time.Millisecond
-	// smallWrite limits writes that run an iteration themselves. A longer write takes more time to
-	// send than to wake another CPU, which sends while the writer continues.
+	// smallWrite is the maximum size of writes that run an iteration themselves. Sending a longer
+	// write takes longer than waking up another CPU, which sends while the writer continues.
 	smallWrite = 4 << 10
-	// yieldAfter is how long the loop runs without the scheduler. After 10 ms Go's monitor thread
-	// takes the processor away, and then wakes every 20 µs for a while.
+	// yieldAfter is how long the loop runs without yielding to the scheduler. After 10 ms Go's
+	// monitor thread takes the processor away, and then wakes up every 20 µs for a while.
 	yieldAfter = 8 * time.Millisecond
-	// mostServed limits how often leave serves others.
+	// mostServed limits how many times leave serves other goroutines.
 	mostServed = 2
 )
 
@@ -61,14 +61,14 @@ func (l *leading) runIteration() {
 	}
 }
 
-// leave gives up the stack, and rings if there is work left. It first serves goroutines that rang
-// meanwhile: most often a peer's loop with the answer to the packet that was just sent.
+// leave gives up the stack, and rings if work is left. Before that it serves goroutines that have
+// rung. Most often that is a peer's loop with the answer to the packet that was just sent.
 func (l *leading) leave() {
 	n := l.node
 	l.sleepUntil = n.Time.now().Add(leadSleep)
 	for range mostServed {
 		if len(n.Devices.again) > 0 || !l.timely() || n.closing.Load() {
-			break // for the loop's goroutine
+			break // the loop's goroutine does the rest
 		}
 		if n.waiter.Yield() {
 			if l.called.Load() && l.leader.Load() != nil {
@@ -82,15 +82,15 @@ func (l *leading) leave() {
 	n.waiter.Leave()
 }
 
-// timely reports whether the loop's goroutine wakes before the next deadline. Owner only.
+// timely reports whether the loop's goroutine wakes up before the next deadline. Owner only.
 func (l *leading) timely() bool {
 	due := l.node.due()
 	return due == clock.Never || l.alarm != clock.Never && l.alarm <= due
 }
 
-// lead waits for packets instead of the loop's goroutine until d can read, for at most leadTime,
-// and reports whether d can read. It does not wait if another reader leads, or was just woken, or
-// if d has not received anything yet: for short connections the loop alone is faster.
+// lead waits for packets in place of the loop's goroutine until d can read, for at most leadTime,
+// and reports whether d can read. It does not wait if another reader leads or has just been woken
+// up, or if d has not received anything yet: for short connections the loop alone is faster.
 func (l *leading) lead(d *duplex) bool {
 	n := l.node
 	if l.slot == nil || d.in.ring.Head() == 0 ||
@@ -103,7 +103,7 @@ func (l *leading) lead(d *duplex) bool {
 	}
 	for start := n.Time.now(); !l.woke && len(n.Devices.again) == 0 && l.timely(); {
 		l.called.Store(false)
-		l.leader.Store(d) // from here on newsFor finds d; earlier news are seen by d.waits
+		l.leader.Store(d) // newsFor now finds d; d.waits shows earlier data
 		left := leadTime - n.Time.now().Sub(start)
 		if left <= 0 || !d.waits() {
 			break
@@ -121,7 +121,7 @@ func (l *leading) lead(d *duplex) bool {
 	return !d.waits()
 }
 
-// newsFor notes that d, if it leads, can read. The owner ends its wait when it leaves. Owner only.
+// newsFor notes that d can read if it leads. The owner ends d's wait when it leaves. Owner only.
 func (l *leading) newsFor(d *duplex) {
 	if l.leader.Load() == d {
 		l.called.Store(true)
@@ -136,8 +136,8 @@ func (l *leading) call(d *duplex) {
 	}
 }
 
-// alarmAt returns when the loop's goroutine, which is about to wait, must wake if nothing arrives.
-// It first ends the wait of a leading reader that can read.
+// alarmAt returns when the loop's goroutine, which is about to wait, must wake up if nothing
+// arrives. Before that it ends the wait of a leading reader that can read.
 func (l *leading) alarmAt() clock.Time {
 	if l.called.Load() && l.leader.Load() != nil {
 		l.slot.Dismiss()

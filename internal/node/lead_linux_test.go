@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eachSecond runs test with the waiters that have two slots.
+// eachSecond runs test with each waiter that has two slots.
 func eachSecond(t *testing.T, test func(t *testing.T, w *epollWaiter)) {
 	t.Helper()
 	eachWaiter(t, func(t *testing.T, w waiter) {
@@ -22,16 +22,16 @@ func eachSecond(t *testing.T, test func(t *testing.T, w *epollWaiter)) {
 	})
 }
 
-// Datagrams arrive one by one for a loop, two leaders and a goroutine that owns the stack for a
-// moment. They compete for each datagram and wait for the next one. Nothing spins, so the test's
-// time is that of the kernel's wake-ups.
+// Datagrams arrive one by one for a loop, two leaders and a goroutine that briefly owns the stack.
+// They compete for each datagram and wait for the next one. No goroutine spins, so the duration of
+// the test is that of the kernel's wake-ups.
 func TestNoDatagramIsLost(t *testing.T) {
 	eachSecond(t, func(t *testing.T, w *epollWaiter) {
 		a, b := pair(t)
 		require.NoError(t, w.Add(a, 5))
 		var over atomic.Bool
 		read := make(chan struct{}, 1)
-		look := func(tokens []int) { // the owner's
+		look := func(tokens []int) { // called by the owner
 			var p [8]byte
 			for range tokens {
 				if _, err := unix.Read(a, p[:]); err == nil {
@@ -47,10 +47,10 @@ func TestNoDatagramIsLost(t *testing.T) {
 				ready, _ := w.Wait(0, nil)
 				look(ready)
 			}
-			w.Leave() // the loop has to know
+			w.Leave() // the loop must be notified
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { // the loop
+		wg.Go(func() { // this goroutine is the loop
 			for !over.Load() {
 				ready, err := w.Wait(-1, nil)
 				assert.NoError(t, err)
@@ -58,7 +58,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 			}
 			w.Dismiss()
 		})
-		// For each datagram every competitor tries a few times to become the owner.
+		// For each datagram, every competitor tries a few times to become the owner.
 		var tries [3]chan struct{}
 		compete := func(i int, try func()) {
 			tries[i] = make(chan struct{}, 1)
@@ -71,7 +71,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 				}
 			})
 		}
-		var leads sync.Mutex // one at a time
+		var leads sync.Mutex // one leader at a time
 		for i := range 2 {
 			compete(i, func() {
 				leads.Lock()
@@ -113,10 +113,10 @@ func TestNoDatagramIsLost(t *testing.T) {
 	})
 }
 
-// Dismiss ends the leader's wait before it returns.
+// Dismiss ends the leader's wait before Dismiss returns.
 func TestDismiss(t *testing.T) {
 	eachSecond(t, func(t *testing.T, w *epollWaiter) {
-		w.Dismiss() // nobody
+		w.Dismiss() // there is no leader
 		for range 50 {
 			_, err := w.Wait(0, nil)
 			require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestDismiss(t *testing.T) {
 			require.True(t, w.Enter())
 			go func() {
 				defer close(done)
-				for owner := true; owner; { // a ring brings it back once more
+				for owner := true; owner; { // after a ring it is the owner again
 					_, owner = w.Lead(patience, nil)
 				}
 				left.Store(true)

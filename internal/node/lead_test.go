@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echoing returns a connection whose peer echoes.
+// echoing returns a connection whose peer echoes all data.
 func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 	tb.Helper()
 	c, server := connect(tb, from, to, addr)
@@ -28,8 +28,8 @@ func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 	}, c
 }
 
-// A leading reader notices at once when its read ends, for any reason, even if it waits in the
-// loop's place and must be woken.
+// A leading reader notices at once when its read must end, for any reason, even while it waits in
+// place of the loop.
 func TestALeadingReaderNoticesAtOnce(t *testing.T) {
 	for range 20 {
 		a, b := twoNodes(t, Config{})
@@ -67,7 +67,7 @@ func TestALeadingReaderNoticesAtOnce(t *testing.T) {
 	}
 }
 
-// A request and its reply allocate nothing at either end.
+// A request and its reply allocate no memory at either end.
 func TestRequestAndReplyAllocateNothing(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ask, _ := echoing(t, a, b, "10.0.0.2:7")

@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultBacklog is how many established connections may wait for Accept. Beyond that no handshake
-// completes: the ACK is dropped and the SYN-ACK retransmitted until there is room.
+// completes: the ACK is dropped, and the SYN-ACK is retransmitted until there is room.
 const DefaultBacklog = 1024
 
 // accepting is the part of a net.Listener that TCP and RCP share: a queue of connections for
@@ -26,7 +26,7 @@ type accepting[C interface {
 	Abort()
 }] struct {
 	node    *Node
-	network string // in errors
+	network string // the network's name in errors
 	addr    netip.AddrPort
 	backlog *lane.BoundDeque[C]
 	ready   chan struct{}
@@ -35,7 +35,7 @@ type accepting[C interface {
 	by      deadline
 }
 
-// init sets the length of the queue, 0 for the default, and returns it.
+// init sets the length of the queue, where 0 means the default, and returns it.
 func (a *accepting[C]) init(n *Node, network string, on netip.AddrPort, backlog int) int {
 	if backlog <= 0 {
 		backlog = DefaultBacklog
@@ -54,7 +54,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 			return c, a.opError("accept", net.ErrClosed)
 		}
 		if c, ok := a.backlog.Shift(); ok {
-			wake(a.ready) // for another Accept
+			wake(a.ready) // for the next Accept
 			return c, nil
 		}
 		select {
@@ -71,7 +71,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 func (a *accepting[C]) Accept() (net.Conn, error) {
 	c, err := a.accept()
 	if err != nil {
-		return nil, err // c is a typed nil
+		return nil, err // c is a nil pointer
 	}
 	return c, nil
 }
@@ -79,7 +79,7 @@ func (a *accepting[C]) Accept() (net.Conn, error) {
 // waiting returns how many connections wait for Accept.
 func (a *accepting[C]) waiting() int { return int(a.backlog.Size()) }
 
-// put queues a connection. The stack has made sure that there is room. Loop only.
+// put queues a connection. The stack has checked that there is room. Loop only.
 func (a *accepting[C]) put(c C) {
 	a.backlog.Append(c)
 	wake(a.ready)
@@ -95,7 +95,8 @@ func (a *accepting[C]) end() bool {
 	return true
 }
 
-// close closes the listener and aborts the queued connections. remove removes it from the stack.
+// close closes the listener and aborts the queued connections. The function remove removes the
+// listener from the stack.
 func (a *accepting[C]) close(remove func(s *stack.Stack, now clock.Time) error) error {
 	if a.closing.Load() || !a.end() {
 		return a.opError("close", net.ErrClosed)
@@ -116,7 +117,7 @@ func (a *accepting[C]) Addr() net.Addr { return netAddr(a.network, a.addr) }
 // Local returns the listener's virtual address and port.
 func (a *accepting[C]) Local() netip.AddrPort { return a.addr }
 
-// SetDeadline sets the deadline of Accept; the zero time means none.
+// SetDeadline sets the deadline of Accept. The zero time removes it.
 func (a *accepting[C]) SetDeadline(t time.Time) error {
 	if a.closing.Load() {
 		return a.opError("set", net.ErrClosed)
@@ -135,15 +136,15 @@ type Listener struct {
 	accepting[*Conn]
 	tl        *tcp.Listener // loop only
 	sid       int
-	announces bool          // its connections' closes are announced
-	options   tcp.Sockopts  // of new connections
-	screen    func(*Caught) // gets connections before they are answered; nil: none
+	announces bool          // announces the closes of its connections
+	options   tcp.Sockopts  // options of new connections
+	screen    func(*Caught) // receives connections before they are answered; may be nil
 }
 
 // AcceptTCP is Accept with the concrete type.
 func (l *Listener) AcceptTCP() (*Conn, error) { return l.accept() }
 
-// refill moves connections from TCP's queue to that of Accept. TCP limits the sum of both. Loop
+// refill moves connections from TCP's queue to Accept's queue. TCP limits the sum of both. Loop
 // only.
 func (l *Listener) refill() {
 	for {
@@ -187,5 +188,5 @@ func SocketInfo(n *Node, sid int) (info control.Socket, err error) {
 	return info, err
 }
 
-// Done is closed with the listener.
+// Done returns a channel that is closed when the listener closes.
 func (l *Listener) Done() <-chan struct{} { return l.done }

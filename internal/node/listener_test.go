@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// segments is the other end of a node's link, where a test reads and writes segments.
+// segments is the other end of a node's link. Tests read and write segments there.
 type segments struct {
 	testing.TB
 	clock *Clock
@@ -26,7 +26,7 @@ type segments struct {
 	buf   [2048]byte
 }
 
-// byHand starts 10.0.0.1 and 2001:db8::1 with a clock and a link of the test.
+// byHand starts a node with 10.0.0.1 and 2001:db8::1, a clock, and a link that the test drives.
 func byHand(tb testing.TB) *segments {
 	tb.Helper()
 	s := &segments{TB: tb, clock: new(Clock)}
@@ -39,7 +39,8 @@ func byHand(tb testing.TB) *segments {
 	return s
 }
 
-// client returns a different client address and port for each i, an IPv6 one for each second i.
+// client returns a different client address and port for each i. For every second i it is an IPv6
+// address.
 func client(i int) netip.AddrPort {
 	from := netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
 	if i%2 == 1 {
@@ -94,8 +95,9 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 	return got
 }
 
-// The backlog limits the connections that wait for Accept, in the node and in its TCP together, and
-// of both families together. The ACK of another handshake is dropped, and its SYN-ACK retransmitted until there is room.
+// The backlog limits the connections that wait for Accept, in the node, in its TCP, and of both
+// families together. Beyond it the ACK of a handshake is dropped, and its SYN-ACK retransmitted
+// until there is room.
 func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	const backlog, clients = 11, 30
 	s := byHand(t)

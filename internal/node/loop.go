@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Limits of one iteration, so that packets and requests both get their share.
+// These limits of one iteration give both packets and requests their share.
 const (
 	framesPerRead        = 16
 	readsPerIteration    = 4
@@ -42,8 +42,8 @@ func (n *Node) iterate() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.look()           // this answers the doorbell: look before what was posted is served
-		now = n.Time.now() // a packet that was just read must not be newer than the answer to it
+		n.look()           // answers the doorbell: look before the posted functions run
+		now = n.Time.now() // so that an answer is not older than the packet just read
 	}
 	n.serveRequests(now)
 	n.TCP.serve(now)
@@ -87,9 +87,9 @@ func (n *Node) wait() {
 	n.Devices.gather(ready)
 }
 
-// look reads what has arrived by now. A deadline may have passed only because this process waited
-// for a CPU. The awaited packet is then already in a socket, and must be read before the timer
-// expires.
+// look reads the packets that have arrived so far. A deadline may have passed only because this
+// process waited for a CPU. The awaited packet is then already in a socket, and must be read before
+// the timer expires.
 func (n *Node) look() {
 	ready, err := n.waiter.Wait(0, n.Devices.ready[:0])
 	if err != nil {
@@ -99,7 +99,7 @@ func (n *Node) look() {
 	n.Devices.readReady()
 }
 
-// due returns when the loop has something to do even if nothing arrives.
+// due returns when the loop must wake up if nothing arrives.
 func (n *Node) due() clock.Time {
 	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.Neighbors.next)
 }

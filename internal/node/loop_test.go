@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// An iteration that finds a deadline past first reads packets. Segments that it sends then must not
-// be older than the answers to those packets, or RACK considers them overtaken.
+// An iteration that finds an expired deadline first reads packets. Segments that it then sends must
+// not be older than the answers to those packets, or RACK considers them overtaken.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	var read, last clock.Time
 	tap := func(now clock.Time, _ int, dir stack.Direction, _ ip.DropReason, _ [][]byte) {
@@ -36,7 +36,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 		require.Less(t, time.Since(start), patience, "nothing was read after a deadline")
 		_, err := c.Write([]byte("?"))
 		require.NoError(t, err)
-		a.iterate() // the question leaves; the answer waits in the socket
+		a.iterate() // the request leaves; the answer waits in the socket
 		before = read
 		require.Eventually(t, due, patience, time.Millisecond)
 		a.Post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })

@@ -11,12 +11,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Neighbors tells which neighbors are reachable. A UDP link has no carrier signal, so a neighbor's
-// state follows from received packets, unanswered packets, and ICMP errors. Loop
-// only.
+// Neighbors knows which neighbors are reachable. A UDP link has no carrier signal. The state of a
+// neighbor follows from received packets, unanswered packets, and ICMP errors. Loop only.
 type Neighbors struct {
 	node *Node
-	udps []*link.UDP // their devices
+	udps []*link.UDP // the devices of the neighbors
 	list []*neighbor
 	next clock.Time // next check
 }
@@ -26,26 +25,27 @@ type neighbor struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
-	to     HostPort // as configured
+	to     HostPort // the configured address
 	state  control.NeighborState
 	since  clock.Time
-	heard  clock.Time // never: no packet was received
-	known  bool       // it was up before
-	asked  clock.Time // time of the first unanswered packet; never: none
+	heard  clock.Time // never if no packet has arrived
+	known  bool       // the neighbor was up before
+	asked  clock.Time // time of the first unanswered packet, or never
 	last   link.NeighborInfo
 }
 
 const (
-	// watchEvery is the period of check. ICMP errors are handled at once.
+	// watchEvery is the period of check. ICMP errors are processed at once.
 	watchEvery = time.Second
 	// silentAfter is how long a neighbor may leave packets unanswered.
 	silentAfter = 15 * time.Second
-	// believed is how long packets must go without an ICMP error until the last one is forgotten.
-	// Routers and kernels send these errors at least once a second (RFC 1812 §4.3.2.8).
+	// believed is how long an ICMP error stays valid. Routers and kernels send these errors at
+	// least once a second (RFC 1812 §4.3.2.8).
 	believed = 3 * time.Second
 )
 
-// renew lists the neighbors on UDP links. Neighbors that have not changed keep their state.
+// renew updates the list of neighbors on UDP links. Neighbors that have not changed keep their
+// state.
 func (v *Neighbors) renew(now clock.Time) {
 	n, old := v.node, v.list
 	*v = Neighbors{node: n, next: v.next}
@@ -80,7 +80,7 @@ func (v *Neighbors) renew(now clock.Time) {
 	}
 }
 
-// check updates the neighbors every watchEvery and after ICMP errors. It returns true if it did.
+// check updates the neighbors every watchEvery and after ICMP errors. It returns whether it did.
 func (v *Neighbors) check(now clock.Time) bool {
 	look := v.next.Due(now)
 	for _, u := range v.udps {
@@ -103,7 +103,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	}
 	if !v.node.stack.Interfaces().Up(w.iface) {
 		w.last = info
-		// No packets pass, so silence means nothing when the link is up again.
+		// No packets pass meanwhile, so silence has no meaning when the link comes up again.
 		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
 		return
 	}
@@ -116,7 +116,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	}
 }
 
-// weigh compares the device's counters with the last ones.
+// weigh updates a neighbor from the changes in the device's counters.
 func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
@@ -140,7 +140,7 @@ func (w *neighbor) info() (link.NeighborInfo, bool) {
 	return link.NeighborInfo{}, false
 }
 
-// judge returns the neighbor's state, given the counters at the last check.
+// judge returns the neighbor's state, from the changes in the counters since the last check.
 func (w *neighbor) judge(
 	now clock.Time, before *link.NeighborInfo, patience time.Duration,
 ) control.NeighborState {
@@ -156,7 +156,7 @@ func (w *neighbor) judge(
 	case w.last.Problem != nil:
 		return control.NeighborUnreachable
 	case w.state == control.NeighborSilent:
-		return w.state // until a packet is received
+		return w.state // keep the state until a packet arrives
 	case w.state == control.NeighborRefused || w.state == control.NeighborUnreachable:
 		if w.asked != clock.Never && now.Sub(w.asked) >= believed {
 			return control.NeighborUnknown // packets are no longer refused
@@ -170,7 +170,7 @@ func (w *neighbor) judge(
 	return control.NeighborUnknown
 }
 
-// patience returns how long a neighbor may be silent.
+// patience returns how long a neighbor may stay silent.
 func (v *Neighbors) patience() time.Duration {
 	return cmp.Or(v.node.cfg.Patience, silentAfter)
 }
@@ -188,15 +188,16 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 		if refused && !n.cfg.KeepRefused {
 			r.NeighborLost(now, w.iface, w.addr)
 		}
-		// The error may be about a packet from before the neighbor started, and be read after its
-		// first update. So RIP asks once: the next update may be a period away.
+		// The error may be about a packet from before the neighbor started, and may be read after
+		// the neighbor's first update. So RIP requests its table once: the next update may be a
+		// period away.
 		if refused || state == control.NeighborUp {
 			r.NeighborFound(w.iface, w.addr)
 		}
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
-		return // nothing unexpected
+		return // this change is not unexpected
 	}
 	n.Watchers.Announce(control.NeighborChanged{
 		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,
@@ -258,7 +259,7 @@ func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 }
 
 // kernels lists the kernel's ends of the TUN devices that are up: the addresses in the file, and
-// those that neighbor discovery knows.
+// those that neighbor discovery has found.
 func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 	n := v.node
 	var list []control.Neighbor
@@ -282,7 +283,7 @@ func (v *Neighbors) kernels(now clock.Time) []control.Neighbor {
 	return list
 }
 
-// udp returns where packets for a neighbor are sent now.
+// udp returns the current UDP address of a neighbor.
 func (v *Neighbors) udp(i int, addr netip.Addr, configured string) string {
 	d, ok := v.node.Devices.Bare(i).(realDevice)
 	if !ok {

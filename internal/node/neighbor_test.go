@@ -45,9 +45,9 @@ func eventually(t *testing.T, ok func() bool, what string) {
 	require.Eventually(t, ok, 10*time.Second, 2*time.Millisecond, what)
 }
 
-// A router whose neighbor ends without a RIP farewell gets an ICMP error from the kernel. It
-// reports that once, withdraws the routes at once although they would never expire, and sees the
-// neighbor when it is back.
+// A router whose neighbor ends without a last RIP update gets an ICMP error from the kernel. The
+// router reports that once, withdraws the routes at once although they would never expire, and sees
+// the neighbor when it is back.
 func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -77,7 +77,7 @@ rip route-timeout-threshold 3600000
 			return ask(t, a, control.Neighbors{})[0].State == control.NeighborUp
 		}, "B is up")
 		c := expect(t, a, func() {
-			ask(t, b, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 100%"}) // as if killed
+			ask(t, b, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 100%"}) // the neighbor looks as if it were killed
 			require.NoError(t, b.Close())
 		}, control.NeighborRefused)
 		assert.Equal(t, control.NeighborUp, c.Was)
@@ -94,8 +94,8 @@ rip route-timeout-threshold 3600000
 	}
 }
 
-// Each check of judged is a neighbor at a time: packets received, sent and refused since the check
-// before.
+// Each check of judged is one step of a neighbor: packets received, sent and refused since the last
+// check.
 func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	const (
 		unknown = control.NeighborUnknown
@@ -143,8 +143,9 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	assert.Equal(t, control.NeighborUnresolved, w.judge(1, &before, time.Second))
 }
 
-// A packet sent before a neighbor started is refused, and the error may be read after the neighbor's
-// first update. RIP then asks the neighbor for its routes: its next update may be a period away.
+// A packet sent before a neighbor has started is refused, and the error may be read after the
+// neighbor's first update. RIP then requests the neighbor's routes, because its next update may be
+// a period away.
 func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "routing rip\nrip advertise-to 10.0.0.2\n"+
@@ -168,7 +169,7 @@ func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
 	assert.EqualValues(t, 2, requests())
 }
 
-// A neighbor whose host name changes its address is found again, and the loop never waits for the
+// A neighbor whose host name changes its address is found again. The loop never waits for the
 // resolver. A name that no longer resolves keeps its address.
 func TestANeighborThatMoves(t *testing.T) {
 	p := freePorts(t, 2)

@@ -5,27 +5,28 @@ import (
 	"sync"
 )
 
-// News passes values from the loop to one reader, which may be slow: the loop never waits for it.
+// News passes values from the loop to one reader. The reader may be slow, because the loop never
+// waits for it.
 type News[T any] struct {
-	// Lost makes the value that stands for those that had no room; nil: nothing does.
+	// Lost returns a value that stands for those that had no room. It may be nil.
 	Lost func(missed int) T
 
 	most   int
 	mu     sync.Mutex
 	list   []T
 	missed int
-	spare  []T           // for list
-	ready  chan struct{} // a token: there are values
+	spare  []T           // memory for list
+	ready  chan struct{} // receives a token when there are values
 	ended  chan struct{}
 	end    sync.Once
 }
 
-// NewNews returns a News in which up to most values wait.
+// NewNews returns a News with room for most values.
 func NewNews[T any](most int) *News[T] {
 	return &News[T]{most: most, ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// Add passes on a value, and reports whether there was room.
+// Add adds a value, and reports whether there was room.
 func (n *News[T]) Add(v T) (room bool) {
 	n.mu.Lock()
 	if room = len(n.list) < n.most; room {
@@ -38,7 +39,7 @@ func (n *News[T]) Add(v T) (room bool) {
 	return room
 }
 
-// End means that no value follows.
+// End says that no value follows.
 func (n *News[T]) End() { n.end.Do(func() { close(n.ended) }) }
 
 // Ended reports whether End was called.
@@ -68,7 +69,7 @@ func (n *News[T]) Each(ctx context.Context, stop <-chan struct{}, f func(T)) {
 	}
 }
 
-// Rest calls f with the values that wait.
+// Rest calls f with the values that are still waiting.
 func (n *News[T]) Rest(f func(T)) {
 	n.mu.Lock()
 	list, missed := n.list, n.missed

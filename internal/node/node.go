@@ -4,7 +4,7 @@
 // The loop is the only user of the stack. Applications exchange data with it through a connection's
 // rings, and ring its doorbell. Operators post functions that the loop runs between packets. While
 // the loop sleeps, an application's goroutine may run an iteration of it (lead.go). "Loop only"
-// marks what may only be used by the goroutine that runs the loop at the moment.
+// marks functions and fields that only the goroutine that currently runs the loop may use.
 package node
 
 import (
@@ -32,25 +32,25 @@ type Node struct {
 
 	Time       Time
 	Watchers   Watchers
-	Devices    Devices    // of the interfaces
+	Devices    Devices    // devices of the interfaces
 	Taps       Taps       // observers of packets and connections
-	Neighbors  Neighbors  // whether they answer
-	Forwarders Forwarders // for connections that no listener accepts
+	Neighbors  Neighbors  // which neighbors answer
+	Forwarders Forwarders // receive connections that no listener accepts
 	TCP        TCP
 	Packets    Packets
 	RCP        RCP
 
-	// Loop only.
+	// Only the loop uses these.
 	stack     *stack.Stack
 	followers []func() (done bool)
 	leading   leading
 	vir       virCalls
 
-	// Shared with applications and operators.
+	// Applications and operators also use these.
 	waiter   waiter
 	requests *lane.Deque[func(clock.Time)]
 	closing  atomic.Bool
-	crashing atomic.Bool // nothing may be sent at the end
+	crashing atomic.Bool // the node must not send anything at its end
 	stopped  chan struct{}
 
 	shown atomic.Pointer[Network]
@@ -122,17 +122,17 @@ func (n *Node) newWaiter() (waiter, error) {
 }
 
 // Close stops the loop and closes the sockets. Data that was written to closed connections is still
-// delivered, for up to lingerTime; open connections are reset. Blocked calls fail with
+// delivered, for up to lingerTime. Open connections are reset. Blocked calls fail with
 // net.ErrClosed.
 func (n *Node) Close() error {
 	n.Stop()
 	if !n.Watchers.close() {
-		return nil // another call closes the rest
+		return nil // another call does the rest
 	}
 	return n.Taps.close()
 }
 
-// Stop stops the loop. Until Close, watchers still get events from the packages above.
+// Stop stops the loop. Watchers receive events from the packages above until Close.
 func (n *Node) Stop() {
 	if !n.closing.Swap(true) {
 		n.waiter.Ring()
@@ -141,14 +141,14 @@ func (n *Node) Stop() {
 	n.Time.settle()
 }
 
-// Crash is Stop without anything that the node sends at its end.
+// Crash is like Stop, but the node sends nothing at its end.
 func (n *Node) Crash() {
 	n.crashing.Store(true)
 	n.Stop()
 }
 
-// crash reports whether the node crashes, and if so makes it lose what it sends from here on. Loop
-// only.
+// crash reports whether the node crashes. If so, the node drops everything that it sends from now
+// on. Loop only.
 func (n *Node) crash() bool {
 	crashes := n.crashing.Load()
 	for _, d := range n.Devices.list {
@@ -190,7 +190,7 @@ func (n *Node) shutdown() {
 	n.Devices.Drain(now)
 	n.tellAll(now)
 	for c := range n.TCP.conns {
-		c.endProbe() // of connections whose FIN is not acknowledged
+		c.endProbe() // closes probes of connections whose FIN is not acknowledged
 	}
 	n.Packets.close()
 	n.serveRequests(now)
@@ -221,7 +221,7 @@ func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 // Ask is Call with the errors of package control.
 func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 	err := n.Call(f)
-	if err == net.ErrClosed { //nolint:errorlint // the bare sentinel means that the node is closed
+	if err == net.ErrClosed { //nolint:errorlint // means that the node is closed
 		return fmt.Errorf("node: %w", control.ErrClosed)
 	}
 	return NetError(err)
@@ -230,7 +230,7 @@ func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 // Follow calls f at the end of each iteration until f returns true. Loop only.
 func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
 
-// Post queues f for the loop and does not wait for it. It returns false if the node is closed.
+// Post queues f for the loop and does not wait. It returns false if the node is closed.
 func (n *Node) Post(f func(now clock.Time)) bool {
 	if n.closing.Load() {
 		return false
@@ -240,9 +240,9 @@ func (n *Node) Post(f func(now clock.Time)) bool {
 	return true
 }
 
-// Bound uses one of the node's addresses, and ends when the address is removed.
+// Bound is a user of one of the node's addresses. It ends when the address is removed.
 type Bound struct {
-	Text string // its name in a reload's report, such as "udp 10.0.0.1:7"
+	Text string // name in the report of a reload, such as "udp 10.0.0.1:7"
 	End  func(now clock.Time)
 }
 

@@ -54,7 +54,7 @@ func twoNodes(tb testing.TB, cfg Config) (a, b *Node) {
 	return startFile(tb, cfg, fa), startFile(tb, cfg, fb)
 }
 
-// line3 starts A - B - C: 10.0.0.1, a router, 10.1.0.2.
+// line3 starts A - B - C: the host 10.0.0.1, a router, and the host 10.1.0.2.
 func line3(tb testing.TB, cfg Config) (a, b, c *Node) {
 	tb.Helper()
 	fa, fb, fc := testenv.ThreeNodes(tb)

@@ -16,7 +16,7 @@ import (
 // maxObservers limits the observers.
 const maxObservers = 64
 
-// Observe shows packets to o from now on.
+// Observe passes packets to o from now on.
 func (t *Taps) Observe(o *observe.Observer) error {
 	return t.node.Ask(func(*stack.Stack, clock.Time) error { return t.observe(o) })
 }
@@ -32,7 +32,7 @@ func (t *Taps) observe(o *observe.Observer) error {
 	return nil
 }
 
-// observed reports whether packets must be shown or recorded. Loop only.
+// observed reports whether packets must be passed to observers or recorded. Loop only.
 func (t *Taps) observed() bool { return len(t.observers) > 0 || t.flights.segments > 0 }
 
 // unobserve ends an observer. Loop only.
@@ -51,7 +51,7 @@ func (t *Taps) Unobserve(o *observe.Observer) {
 	_ = t.node.Call(func(*stack.Stack, clock.Time) error { t.unobserve(o); return nil })
 }
 
-// showPieces shows a packet to all observers. Loop only.
+// showPieces passes a packet to all observers. Loop only.
 func (t *Taps) showPieces(now clock.Time, s observe.Packet, pieces [][]byte) {
 	header := pieces[0]
 	s.At = now
@@ -67,8 +67,8 @@ func (t *Taps) showPieces(now clock.Time, s observe.Packet, pieces [][]byte) {
 	t.show(&s, header, pieces)
 }
 
-// show shows a packet to the observers that want it, and records it. If a link lost a packet that
-// an observer has already seen in this iteration, it is only marked as lost.
+// show passes a packet to the observers that want it, and records it. If a link lost a packet that
+// an observer has already received in this iteration, show only marks it as lost.
 func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f := &t.facts
 	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
@@ -102,8 +102,8 @@ func (t *Taps) wants(o *observe.Observer, f *capture.Facts, s *observe.Packet) b
 	return o.Filter.Match(f)
 }
 
-// lookUp adds the state of the segment's connection to s, and returns the connection if an
-// application has it.
+// lookUp adds the state of the segment's connection to s. It returns the connection if it belongs
+// to an application.
 func (t *Taps) lookUp(f *capture.Facts, s *observe.Packet) *Conn {
 	k, ok := f.Flow(s.Out)
 	if !ok {
@@ -136,7 +136,7 @@ func (t *Taps) Captures() []control.Capturing {
 	return list
 }
 
-// Why a link drops packets.
+// These are the reasons of a link for dropping packets.
 const (
 	LostByLink    = "lost by the link"
 	LinkQueueFull = "link's queue full"
@@ -149,7 +149,7 @@ func whyOf(r netem.Reason) string {
 	return LinkQueueFull
 }
 
-// rewatch turns reports of links that drop packets on while there are observers. Loop only.
+// rewatch enables the links' reports of dropped packets while there are observers. Loop only.
 func (t *Taps) rewatch() {
 	for _, m := range t.node.Devices.impaired {
 		if m == nil {
@@ -168,12 +168,12 @@ func (t *Taps) rewatch() {
 	}
 }
 
-// showDrop shows a packet that a link drops.
+// showDrop passes a packet that a link drops to the observers.
 func (t *Taps) showDrop(i int, out bool, e *netem.Event) {
 	if e.Kind != netem.Drop {
 		return
 	}
-	// When a node closes, its links deliver at once what was due later.
+	// When a node closes, its links deliver at once packets that were due later.
 	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),

@@ -14,14 +14,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// PacketConn is a UDP socket as an application sees it. It implements net.PacketConn and, if it is
+// PacketConn is a UDP socket as an application uses it. It implements net.PacketConn and, if it is
 // connected, net.Conn. Received datagrams wait in a ring that the loop fills. To send a datagram, a
-// goroutine has the loop send it and waits for the result.
+// goroutine makes the loop send it and waits for the result.
 type PacketConn struct {
 	ends
 	us    *udp.Socket // loop only
 	local netip.AddrPort
-	peer  netip.AddrPort // invalid: not connected
+	peer  netip.AddrPort // invalid if not connected
 	sid   int
 
 	mu      sync.Mutex // serializes readers
@@ -40,7 +40,7 @@ func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
 	return p.listen(on, func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
 }
 
-// ListenIPv6 is Listen for which :: stands for the IPv6 addresses only.
+// ListenIPv6 is like Listen, but :: stands only for the IPv6 addresses.
 func (p *Packets) ListenIPv6(on netip.AddrPort) (*PacketConn, error) {
 	if on.Addr() != netip.IPv6Unspecified() {
 		return p.Listen(on)
@@ -58,13 +58,13 @@ func (p *Packets) listen(on netip.AddrPort, bind func() (*udp.Socket, error)) (*
 	return c, nil
 }
 
-// Dial is DialFrom with a local address and port that the node chooses.
+// Dial is like DialFrom. The node chooses the local address and port.
 func (p *Packets) Dial(to netip.AddrPort) (*PacketConn, error) {
 	return p.DialFrom(netip.AddrPort{}, to)
 }
 
-// DialFrom opens a connected UDP socket. Zero parts of from are chosen by the node. ICMP errors
-// about its datagrams are returned by the next call.
+// DialFrom opens a connected UDP socket. The node chooses the parts of from that are zero. ICMP
+// errors about its datagrams are returned by the next call.
 func (p *Packets) DialFrom(from, to netip.AddrPort) (*PacketConn, error) {
 	c, err := p.open(func() (*udp.Socket, error) {
 		return p.node.stack.Datagrams().Dial(from, to)
@@ -101,13 +101,13 @@ func (c *PacketConn) release() {
 	c.node.stack.Sockets().Remove(c.sid)
 }
 
-// ReadFromAddrPort waits for a datagram and copies it to p. The rest is lost if p is too short.
+// ReadFromAddrPort waits for a datagram and copies it to p. If p is too short, the rest is lost.
 func (c *PacketConn) ReadFromAddrPort(p []byte) (int, netip.AddrPort, error) {
 	r, err := c.Receive(p)
 	return min(r.Len, len(p)), r.From, err
 }
 
-// Receive is ReadFromAddrPort with all that is known about the datagram.
+// Receive is like ReadFromAddrPort, and returns all that is known about the datagram.
 func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,14 +125,14 @@ func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	}
 }
 
-// Refuse sends an ICMP port unreachable for a datagram of that length from Receive, as a closed
-// port does (RFC 1122 §4.1.3.1).
+// Refuse sends an ICMP port unreachable for a datagram that Receive returned, as a closed port does
+// (RFC 1122 §4.1.3.1). length is the length of the datagram.
 func (c *PacketConn) Refuse(from netip.AddrPort, at netip.Addr, length int) {
 	local := netip.AddrPortFrom(at, c.local.Port())
 	c.node.Post(func(now clock.Time) { c.node.stack.Datagrams().Refuse(now, local, from, length) })
 }
 
-// ReadFrom is ReadFromAddrPort with a *net.UDPAddr of the virtual network.
+// ReadFrom is like ReadFromAddrPort. The address is a *net.UDPAddr of the virtual network.
 func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	n, from, err := c.ReadFromAddrPort(p)
 	if err != nil {
@@ -141,14 +141,14 @@ func (c *PacketConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	return n, net.UDPAddrFromAddrPort(from), nil
 }
 
-// Read is ReadFrom without the address.
+// Read is like ReadFrom, without the address.
 func (c *PacketConn) Read(p []byte) (int, error) {
 	n, _, err := c.ReadFromAddrPort(p)
 	return n, err
 }
 
-// WriteToAddrPort sends p as one datagram. It blocks only while the node's queues are full. Its
-// return says nothing about delivery.
+// WriteToAddrPort sends p as one datagram. It blocks only while the node's queues are full. A
+// return without an error does not mean that the datagram was delivered.
 func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	if c.peer.IsValid() {
 		return 0, c.opError("write", to, net.ErrWriteToConnected)
@@ -162,7 +162,8 @@ func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 // errMissingAddress is the error of WriteTo without an address, as in package net.
 var errMissingAddress = errors.New("missing address")
 
-// WriteTo is WriteToAddrPort with a *net.UDPAddr, or an address whose String can be parsed as one.
+// WriteTo is like WriteToAddrPort, for a *net.UDPAddr or an address whose String can be parsed as
+// one.
 func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	var at netip.AddrPort
 	switch a := to.(type) {
@@ -195,7 +196,7 @@ func (c *PacketConn) send(p []byte, to netip.AddrPort) (int, error) {
 	return len(p), nil
 }
 
-// WriteBatch sends datagrams and returns how many. It blocks as WriteToAddrPort does.
+// WriteBatch sends datagrams and returns how many it has sent. It blocks as WriteToAddrPort does.
 func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, err error) {
 	for n < len(datagrams) {
 		if err := c.over(&c.writeBy); err != nil {
@@ -227,7 +228,7 @@ func (c *PacketConn) WriteBatch(datagrams [][]byte, to netip.AddrPort) (n int, e
 	return n, nil
 }
 
-// takeFailure returns the pending ICMP error and clears it.
+// takeFailure returns and clears the pending ICMP error.
 func (c *PacketConn) takeFailure() error {
 	if err := c.failure.Swap(nil); err != nil {
 		return *err
@@ -235,7 +236,7 @@ func (c *PacketConn) takeFailure() error {
 	return nil
 }
 
-// Peer returns the peer's address and port; invalid: the socket is not connected.
+// Peer returns the peer's address and port. They are invalid if the socket is not connected.
 func (c *PacketConn) Peer() netip.AddrPort { return c.peer }
 
 // SID returns the socket's number.

@@ -138,7 +138,7 @@ func TestPacketConnDeadlines(t *testing.T) {
 		require.ErrorAs(t, err, &timeout)
 		assert.True(t, timeout.Timeout())
 	}
-	// A blocked read observes a deadline that is set meanwhile.
+	// A blocked read uses a deadline that is set while it blocks.
 	require.NoError(t, c.SetReadDeadline(time.Time{}))
 	done := make(chan error, 1)
 	go func() {
@@ -178,7 +178,7 @@ func TestClosingEndsWhatWaits(t *testing.T) {
 	}
 }
 
-// Many goroutines send and receive on one socket: every datagram arrives complete.
+// Many goroutines send and receive on one socket, and every datagram arrives complete.
 func TestPacketConnIsForManyGoroutines(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	server, client := listenPacket(t, b, "0.0.0.0:53"), dialUDP(t, a, "10.0.0.2:53")

@@ -21,8 +21,8 @@ func (c *PacketConn) SetOptions(change func(*udp.Options)) error {
 	})
 }
 
-// SetOutlet chooses the interface for multicast and broadcast datagrams. If the name is empty, it
-// is that of the socket's address or of the route.
+// SetOutlet chooses the interface for multicast and broadcast datagrams. If the name is empty, the
+// socket's address or the route determines it.
 func (c *PacketConn) SetOutlet(iface string) error {
 	return c.option(func(n *Node) error {
 		i := -1
@@ -63,7 +63,7 @@ func (c *PacketConn) membership(iface string, change func(n *Node, i int) error)
 	})
 }
 
-// PathMTU returns the path MTU that a router has reported; 0: no router has.
+// PathMTU returns the path MTU that a router has reported, or 0 if no router has reported one.
 func (c *PacketConn) PathMTU() (mtu int, err error) {
 	err = c.option(func(n *Node) error { mtu = c.us.PathMTU(n.Time.now()); return nil })
 	return mtu, err
@@ -85,7 +85,7 @@ func (c *PacketConn) option(do func(n *Node) error) error {
 // UDPOptions are the options for outgoing datagrams.
 type UDPOptions = udp.Options
 
-// SetReadBuffer limits the bytes of datagrams that wait for Read.
+// SetReadBuffer limits the number of bytes in datagrams that wait for Read.
 func (c *PacketConn) SetReadBuffer(bytes int) error {
 	return c.option(func(*Node) error {
 		if bytes < tcp.MinBuffer || bytes > tcp.MaxBuffer {

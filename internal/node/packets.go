@@ -10,31 +10,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Packets holds the node's UDP and raw sockets. The fields are loop only.
+// Packets contains the node's UDP and raw sockets. Only the loop uses the fields.
 type Packets struct {
 	node  *Node
 	conns map[*PacketConn]struct{}
 	raws  map[*RawConn]struct{}
-	roomy chan struct{} // closed when the queues have room; nil: no call waits
+	roomy chan struct{} // closed when the queues have room; nil if no call waits
 }
 
-// PortOwner owns a UDP port for a protocol over UDP (stack.Port.UDP.Owner). All calls are in the
-// loop.
+// PortOwner owns a UDP port for a protocol over UDP (stack.Port.UDP.Owner). Only the loop calls it.
 type PortOwner interface {
-	// Tell handles what happened at the port in this iteration.
+	// Tell processes the events of this iteration at the port.
 	Tell(now clock.Time)
 	// Report handles an ICMP error about a datagram.
 	Report(err error)
-	// Undelivered reports whether a closing node should wait, for at most lingerTime.
+	// Undelivered reports whether a closing node should wait, up to lingerTime.
 	Undelivered() bool
-	// BoundTo lists what uses one of the addresses.
+	// BoundTo lists the users of the addresses.
 	BoundTo(addrs map[netip.Addr]bool) []Bound
-	// Shut closes everything at the port: the node closes.
+	// Shut closes everything at the port when the node closes.
 	Shut()
 }
 
-// owners returns the owners of ports of protocols over UDP. It goes backward, because a port that
-// closes moves those after it.
+// owners returns the owners of ports of protocols over UDP. It iterates backward, because a port
+// that closes moves the ports after it.
 func (p *Packets) owners() iter.Seq[PortOwner] {
 	return func(yield func(PortOwner) bool) {
 		for _, port := range slices.Backward(p.node.stack.Ports().List()) {
@@ -45,7 +44,7 @@ func (p *Packets) owners() iter.Seq[PortOwner] {
 	}
 }
 
-// tell wakes blocked calls, and calls Tell of the owners.
+// tell wakes up blocked calls, and calls Tell of the owners.
 func (p *Packets) tell(now clock.Time) {
 	for {
 		s, ok := p.node.stack.UDP().Next()
@@ -102,13 +101,13 @@ func (p *Packets) close() {
 	}
 }
 
-// boundTo lists what uses one of the addresses.
+// boundTo lists the users of the addresses.
 func (p *Packets) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.local.Addr()] {
 			list = append(list, Bound{fmt.Sprintf("udp %v", c.local), func(clock.Time) {
 				err := NetError(tcp.ErrAddressGone)
-				c.failure.Store(&err) // for the next call
+				c.failure.Store(&err) // the next call returns it
 				wake(c.arrived)
 			}})
 		}

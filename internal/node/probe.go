@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Sample is a connection's state at one instant. The root package has the same struct and describes
-// its fields.
+// Sample is a connection's state at one instant. The root package has the same struct, where its
+// fields are described.
 type Sample struct {
 	Time                   time.Time
 	State, CAState         string
@@ -31,14 +31,15 @@ type Sample struct {
 	LimitedFor             time.Duration
 }
 
-// maxSamples limits the samples that wait for a program's function. Further ones are counted only.
+// maxSamples limits the samples that wait for a program's function. Further samples are only
+// counted.
 const maxSamples = 4096
 
-// probes are the receivers of a connection's samples, apart from Taps.sampler.
+// probes are the receivers of a connection's samples, except Taps.sampler.
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
-	end func()     // ends that of Probe; nil: none
-	// told is nil as long as there were none. Loop only.
+	end func()     // ends the current Probe; nil: no Probe
+	// told is nil until there is a receiver. Loop only.
 	told *receivers
 }
 
@@ -53,8 +54,8 @@ func (p *probes) receivers() receivers {
 }
 
 // Probe calls f with a sample for each ACK and event, in a separate goroutine, until Probe is
-// called again or the connection ends. Nil ends it. When Probe returns, the previous f was called
-// for the last time.
+// called again or the connection ends. A nil f ends it. When Probe returns, the previous f is no
+// longer running.
 func (c *Conn) Probe(f func(Sample)) error {
 	c.probes.mu.Lock()
 	defer c.probes.mu.Unlock()
@@ -79,8 +80,8 @@ func (c *Conn) Probe(f func(Sample)) error {
 	return nil
 }
 
-// probe calls f with samples until end is called or the connection is gone. When end returns, f was
-// called for the last time.
+// probe calls f with samples until end is called or the connection is gone. When end returns, f is
+// no longer running.
 func probe(c *Conn, f func(Sample)) (end func(), err error) {
 	n, missed := NewNews[Sample](maxSamples), uint64(0)
 	stop, err := c.WatchSamples(func(i *tcp.Info) {
@@ -105,7 +106,7 @@ func probe(c *Conn, f func(Sample)) (end func(), err error) {
 	}, nil
 }
 
-// reprobe turns TCP's samples on while there are receivers. Loop only.
+// reprobe enables TCP's samples while there are receivers. Loop only.
 func (c *Conn) reprobe() {
 	n := c.node
 	if n.Taps.sampler == nil && n.cfg.Sampled == nil && len(c.probes.receivers()) == 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TCP has one probe. The node's file of samples and a program share it, and either can end alone.
+// TCP has one probe. The node's file of samples and a program share it, and each can end
+// separately.
 func TestTheRecorderAndAProgramShareTheProbe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "probe.csv")
 	a, b := twoNodes(t, Config{})

@@ -16,14 +16,14 @@ import (
 // written without their IP headers.
 type RawConn struct {
 	ends
-	network string // as given, such as "ip4:icmp"
+	network string // as the caller gave it, such as "ip4:icmp"
 	raw     *stack.Raw
-	local   netip.Addr // unspecified: all addresses
+	local   netip.Addr // unspecified for all addresses
 
 	mu     sync.Mutex
 	queue  []rawPacket
-	queued int           // bytes; a packet counts at least rawCharge
-	ttl    atomic.Uint32 // of outgoing packets; 0: the default
+	queued int           // bytes; a packet counts as at least rawCharge
+	ttl    atomic.Uint32 // TTL of outgoing packets; 0: the default
 }
 
 type rawPacket struct {
@@ -89,7 +89,7 @@ func (c *RawConn) take() (p rawPacket, ok bool) {
 	return p, true
 }
 
-// ReadFrom waits for a packet and copies its payload to p. The rest is lost if p is too short. The
+// ReadFrom waits for a packet and copies its payload to p. If p is too short, the rest is lost. The
 // address is a *net.IPAddr.
 func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
@@ -103,8 +103,8 @@ func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo sends p to a *net.IPAddr, or an address whose String can be parsed as one. It does not
-// fill in a checksum, except that of ICMPv6 (RFC 3542 §3.1).
+// WriteTo sends p to a *net.IPAddr, or to an address whose String can be parsed as one. It does not
+// compute checksums, except that of ICMPv6 (RFC 3542 §3.1).
 func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if to == nil {
 		return 0, c.refuse("write", errMissingAddress)
@@ -132,7 +132,7 @@ func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	}
 }
 
-// send sends a packet in the loop. If the queues are full it returns a channel that is closed when
+// send sends a packet in the loop. If the queues are full, it returns a channel that is closed when
 // they have room.
 func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error) {
 	if err := c.over(&c.writeBy); err != nil {
@@ -151,7 +151,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 	return room, NetError(err)
 }
 
-// SetTTL sets the TTL of outgoing packets; 0: the node's default.
+// SetTTL sets the TTL of outgoing packets. Zero means the node's default.
 func (c *RawConn) SetTTL(ttl int) error {
 	if ttl < 0 || ttl > 255 {
 		return c.refuse("set", control.Misuse("TTL %d: must be 0 to 255", ttl))

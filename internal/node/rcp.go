@@ -19,12 +19,12 @@ type RCP struct{ node *Node }
 // RCPConfig configures a port. The zero RCPConfig is that of founding document 000.
 type RCPConfig = rcp.Config
 
-// rcpPort is a UDP port that RCP uses. It is open while it has a listener or connections. Loop
+// rcpPort is a UDP port that RCP uses. It stays open while it has a listener or connections. Loop
 // only.
 type rcpPort struct {
 	node     *Node
 	port     *stack.RCP
-	listener *RCPListener // nil: none
+	listener *RCPListener // nil: no listener
 	conns    map[*RCPConn]struct{}
 	closed   bool
 }
@@ -62,7 +62,6 @@ func (p *rcpPort) unlisten() {
 	p.settle()
 }
 
-// Shut implements PortOwner.
 func (p *rcpPort) Shut() {
 	if l := p.listener; l != nil {
 		p.listener = nil
@@ -88,7 +87,7 @@ func (p *rcpPort) Tell(clock.Time) {
 	}
 }
 
-// Undelivered implements PortOwner: it looks for closed connections with undelivered data.
+// Undelivered implements PortOwner: it checks for closed connections with undelivered data.
 func (p *rcpPort) Undelivered() bool {
 	for c := range p.conns {
 		if c.closed.Load() && !c.delivered() {
@@ -98,8 +97,8 @@ func (p *rcpPort) Undelivered() bool {
 	return false
 }
 
-// Report implements PortOwner. A refusal ends a connection only while it connects: later errors are
-// left to its timeout.
+// Report implements PortOwner. A refusal ends a connection only while it connects. Later errors are
+// left to the connection's timeout.
 func (p *rcpPort) Report(err error) {
 	for c := range p.conns {
 		if errors.Is(err, udp.ErrRefused) && c.socket.State() == rcp.Connecting {
@@ -109,7 +108,6 @@ func (p *rcpPort) Report(err error) {
 	}
 }
 
-// BoundTo implements PortOwner.
 func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range p.conns {
 		if addrs[c.Local().Addr()] {
@@ -126,8 +124,8 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	return list
 }
 
-// Dial connects to a virtual address from a new UDP port. Zero parts of from are chosen by the
-// node. Dial waits until the peer has answered or ctx is done. If the peer is silent for
+// Dial connects to a virtual address from a new UDP port. The node chooses the parts of from that
+// are zero. Dial waits until the peer has answered or ctx is done. If the peer is silent for
 // RCPConfig.Timeout, the error is syscall.ETIMEDOUT.
 func (r *RCP) Dial(ctx context.Context, from, to netip.AddrPort, cfg RCPConfig) (*RCPConn, error) {
 	fail := func(err error) (*RCPConn, error) { return nil, dialError(rcpNetwork, from, to, err) }

@@ -21,7 +21,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// quick configures RCP for links without delay and a machine without load.
+// quick is a configuration of RCP for links without delay and a machine without load.
 var quick = RCPConfig{Tick: time.Millisecond, Timeout: 20 * time.Second, PacketSize: 1024}
 
 var rcpPort9000 = netip.MustParseAddrPort("10.0.0.2:9000")
@@ -44,7 +44,7 @@ func TestRCPConnIsANetConn(t *testing.T) {
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	defer l.Close()
-	var mu sync.Mutex // so that the listener already has the packet of the client
+	var mu sync.Mutex // the listener must already have the client's packet
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -60,7 +60,7 @@ func TestRCPConnIsANetConn(t *testing.T) {
 	})
 }
 
-// Over links that lose a fifth of the packets, each direction ends separately. The addresses are
+// Over links that lose a fifth of the packets, each direction can end separately. The addresses are
 // those of the two ports.
 func TestRCPOverALossyRouter(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
@@ -99,7 +99,7 @@ func TestRCPOverALossyRouter(t *testing.T) {
 	assert.NoError(t, l.Close())
 }
 
-// The errors are the standard ones.
+// RCP returns the standard errors.
 func TestRCPErrors(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx := t.Context()
@@ -113,7 +113,7 @@ func TestRCPErrors(t *testing.T) {
 	_, err = a.RCP.Dial(ctx, netip.AddrPort{}, rcpPort9000, RCPConfig{Width: -1})
 	require.ErrorIs(t, err, syscall.EINVAL)
 
-	// A UDP socket does not answer RCP.
+	// A UDP socket does not answer RCP packets.
 	silent, err := b.Packets.Listen(rcpPort9000)
 	require.NoError(t, err)
 	_, err = b.RCP.Listen(rcpPort9000, 0, quick)
@@ -141,7 +141,7 @@ func TestRCPErrors(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// An aborted connection is silent, so its peer times out.
+// An aborted connection sends nothing, so its peer times out.
 func TestRCPSilenceEndsAConnection(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	cfg := quick
@@ -162,7 +162,7 @@ func TestRCPSilenceEndsAConnection(t *testing.T) {
 	assert.ErrorIs(t, err, syscall.ETIMEDOUT)
 }
 
-// A router has many sockets, and each peer gets its own echo.
+// A router serves many sockets, and each peer gets its own echo.
 func TestRCPHasManySocketsAtAPort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
@@ -218,8 +218,8 @@ func TestRCPFreesItsPort(t *testing.T) {
 	c.Abort()
 }
 
-// Data that was written to a closed connection is delivered while its node closes. Calls that block
-// on others fail.
+// Data that was written to a closed connection is delivered while its node closes. Blocked calls on
+// other connections fail.
 func TestClosingANodeEndsItsRCP(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	c, s, _ := connectRCP(t, a, b, quick)
@@ -270,7 +270,7 @@ func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 	assert.Equal(t, backlog, connected)
 }
 
-// timeless starts two nodes with a Clock, joined in memory, and returns a function that advances
+// timeless starts two nodes with a Clock and a link in memory. It returns a function that advances
 // the clock until done.
 func timeless(t *testing.T) (a, b *Node, await func(done <-chan error) (time.Duration, error)) {
 	t.Helper()

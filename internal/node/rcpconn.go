@@ -12,15 +12,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// rcpNetwork is the network's name in errors.
+// rcpNetwork is the name of the network in errors.
 const rcpNetwork = "rcp"
 
-// RCPConn is an RCP connection as an application sees it. Written data leaves with the next round
-// of the port's send loop, so Write need not ring.
+// RCPConn is an RCP connection as an application uses it. The next round of the port's send loop
+// sends written data, so Write need not ring.
 type RCPConn struct {
 	duplex
 	port   *rcpPort    // loop only
-	socket *rcp.Socket // loop only, except its rings
+	socket *rcp.Socket // only the loop uses it, except for its rings
 	ends   struct{ local, peer netip.AddrPort }
 
 	gone bool // the socket is closed; loop only
@@ -61,7 +61,7 @@ func (c *RCPConn) Close() error {
 	return nil
 }
 
-// tell posts a close or an abort. The loop sees everything else in the rings.
+// tell posts a close or an abort. The loop finds everything else in the rings.
 func (c *RCPConn) tell(what uint32) {
 	if what&(closeWrite|closeBoth|abort) != 0 {
 		c.node.Post(func(clock.Time) { c.serve(what) })
@@ -69,7 +69,7 @@ func (c *RCPConn) tell(what uint32) {
 	}
 }
 
-// serve does what tell posted. Loop only.
+// serve processes a close or an abort that tell posted. Loop only.
 func (c *RCPConn) serve(what uint32) {
 	switch {
 	case c.gone:
@@ -171,7 +171,7 @@ var _ net.Listener = (*RCPListener)(nil)
 // AcceptRCP is Accept with the concrete type.
 func (l *RCPListener) AcceptRCP() (*RCPConn, error) { return l.accept() }
 
-// refill moves connections from the router's queue to that of Accept. The router limits the sum of
+// refill moves connections from the router's queue to Accept's queue. The router limits the sum of
 // both. Loop only.
 func (l *RCPListener) refill() {
 	for {
@@ -185,8 +185,8 @@ func (l *RCPListener) refill() {
 	}
 }
 
-// Close stops listening and drops the connections that wait for Accept. Other connections stay
-// open, and the port with them.
+// Close stops listening and drops the connections that wait for Accept. Other connections and the
+// port stay open.
 func (l *RCPListener) Close() error {
 	return l.close(func(*stack.Stack, clock.Time) error { l.port.unlisten(); return nil })
 }

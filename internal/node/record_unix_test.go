@@ -16,16 +16,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// A probe file that is never read is as slow as a disk can be: the loop does not wait for it, and
-// rows that do not fit are counted.
+// A probe file that is never read is like a disk that blocks forever. The loop does not wait for
+// it, and rows that do not fit are counted.
 func TestASlowDiskDoesNotBlockTheLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.csv")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // it is as slow as its reader
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // the pipe is as slow as its reader
 	require.NoError(t, err)
 	s := newSampler(path)
 	s.start(pipe)
-	const rows = 200_000 // some 20 MB
+	const rows = 200_000 // about 20 MB
 	for range rows {
 		s.add(1, &tcp.Info{})
 	}

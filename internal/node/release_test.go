@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// steps sends one request to several nodes.
+// steps sends the same request to several nodes.
 func steps(t *testing.T, r control.Reload, list ...*Node) (changes []string) {
 	t.Helper()
 	for _, n := range list {
@@ -30,7 +30,7 @@ func isFree(port int) bool {
 	if err != nil {
 		return false
 	}
-	_ = c.Close() // it was only to see
+	_ = c.Close() // only a test whether it can be bound
 	return true
 }
 
@@ -115,7 +115,7 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 		assert.True(t, open)
 		assert.False(t, isFree(p[0]))
 		more()
-		reloaderOf(a).TakeBack() // there is nothing any more
+		reloaderOf(a).TakeBack() // nothing is left to take back
 		more()
 
 		t.Log("# a reload of the same file is a second step, too")

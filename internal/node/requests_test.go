@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// OperatorOf returns the node's handler of requests. It is in package operator, which this package
-// cannot import: answered_test.go sets it.
+// OperatorOf returns the node's handler of requests, which is in package operator. This package
+// cannot import operator, so answered_test.go sets the variable.
 var OperatorOf func(*Node) control.Operator
 
 // Change is portforward.Change.
@@ -29,13 +29,13 @@ type Reloader interface {
 	TakeBack()
 }
 
-// ReloaderOf returns the Reloader of a node, as OperatorOf does.
+// ReloaderOf returns the Reloader of a node. answered_test.go sets it, too.
 var ReloaderOf func(*Node, *lnx.Config, func() (*lnx.Config, error), more) Reloader
 
-// OpenFile is operator.OpenNode, as OperatorOf.
+// OpenFile is operator.OpenNode. answered_test.go sets it, too.
 var OpenFile func(Config, *lnx.Config) (*Node, error)
 
-var operators, reloaders, moreOf sync.Map // by *Node
+var operators, reloaders, moreOf sync.Map // keys are *Node
 
 // reloadable gives a node the Reloader of its file.
 func (n *Node) reloadable(file *lnx.Config, reread func() (*lnx.Config, error)) {

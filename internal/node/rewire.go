@@ -15,27 +15,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Wiring is a prepared change of the interfaces. Errors are found while it is prepared, outside the
-// loop. The loop then makes the whole change between two packets.
+// Wiring is a prepared change of the interfaces. Preparing it outside the loop finds errors. The
+// loop then makes the whole change between two packets.
 type Wiring struct {
-	*Network                        // with an interface for each number that there is or ever was
-	fresh    map[string]link.Device // sockets and devices that were opened, by name
-	place    map[int]string         // of each interface, what it stood on before
+	*Network                        // has every interface number, including deleted ones
+	fresh    map[string]link.Device // sockets and devices opened for the change, by name
+	place    map[int]string         // the previous link of each interface
 }
 
 // Network returns the node's current network. It must not be changed.
 func (n *Node) Network() *Network { return n.shown.Load() }
 
-// SetNetwork replaces the node's network. Loop only, or while the node opens.
+// SetNetwork replaces the node's network. Only the loop may call it, or Open.
 func (n *Node) SetNetwork(w *Network) {
 	n.cfg.Network = *w
 	n.shown.Store(w)
 }
 
-// Faces returns all current and deleted interfaces, by number. They must not be changed.
+// Faces returns all current and deleted interfaces, by number. The caller must not change them.
 func (n *Node) Faces() []stack.Interface { return n.Network().Stack.Interfaces }
 
-// FaceName returns an interface's name, or lo for what the node sends to itself.
+// FaceName returns the name of an interface. For packets from the node to itself it returns lo.
 func (n *Node) FaceName(i int) string {
 	if list := n.Faces(); i >= 0 && i < len(list) {
 		return list[i].Name
@@ -62,7 +62,7 @@ func (n *Node) Face(name string) (int, error) {
 		listed(names))
 }
 
-// listed lists the first interfaces.
+// listed formats the first names for an error.
 func listed(names []string) string {
 	const most = 8
 	if len(names) > most {
@@ -71,8 +71,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Wire prepares the change to a network, and opens new devices. The interfaces in unplugged have no
-// socket now. It must not run concurrently.
+// Wire prepares the change to a network and opens new devices. The interfaces in unplugged
+// currently have no socket. It must not run concurrently.
 func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error) {
 	w := &Wiring{to, map[string]link.Device{}, map[int]string{}}
 	standing := map[string]bool{}
@@ -98,7 +98,7 @@ func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error)
 	return w, nil
 }
 
-// groups returns the interfaces by number, those that share a socket together.
+// groups returns the numbers of interfaces, grouped by shared socket.
 func (w *Network) groups() (list [][]int) {
 	at := map[string]int{}
 	for i := range w.Links {
@@ -116,7 +116,7 @@ func (w *Network) groups() (list [][]int) {
 	return list
 }
 
-// Opened reports whether there are new devices.
+// Opened reports whether new devices were opened.
 func (w *Wiring) Opened() bool { return len(w.fresh) > 0 }
 
 // Abandon closes the new devices.
@@ -126,7 +126,7 @@ func (w *Wiring) Abandon() {
 	}
 }
 
-// Rewire makes the change. The network has become the node's already. Loop only.
+// Rewire makes the change. The caller has already set the node's network. Loop only.
 func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
 	if err != nil {
@@ -169,8 +169,8 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	return nil
 }
 
-// tokenFor returns the token for the device of interfaces: that of one of them, so that its
-// impairments stay, or a new one.
+// tokenFor returns the token for the device of interfaces. It reuses the token of one of them, so
+// that its impairments stay, or returns a new one.
 func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	for len(ds.byIface) <= slices.Max(faces) {
 		ds.byIface = append(ds.byIface, -1)
@@ -185,7 +185,8 @@ func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	return len(ds.list) - 1
 }
 
-// plug makes a device serve interfaces under a token. old has the tokens of devices that were open.
+// plug makes a device serve interfaces under a token. The map old contains the tokens of devices
+// that were open.
 func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
 	was, there := old[d]
 	moved := !there || was != token
@@ -224,7 +225,7 @@ func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Devi
 }
 
 // Unplug closes the UDP sockets, except those with an address in stays, and returns the interfaces
-// that lose theirs. Those in gone had none before. Loop only.
+// that lose their sockets. Interfaces in gone had none before. Loop only.
 func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
 		name := ds.node.FaceName(i)
@@ -237,9 +238,9 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 		}
 		names = append(names, name)
 		if d == (unplugged{}) {
-			continue // another interface of the same socket
+			continue // another interface has the same socket
 		}
-		_ = d.Close() // nothing can be done about an error
+		_ = d.Close() // no caller can handle an error
 		ds.blocked[token] = false
 		if ds.list[token] == d {
 			ds.list[token] = unplugged{}
@@ -249,7 +250,7 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})
 			}
-			_ = m.device.Carry(unplugged{}, lanes...) // never fails: it gets all lanes
+			_ = m.device.Carry(unplugged{}, lanes...) // never fails, because it gets all lanes
 		}
 	}
 	return names
@@ -258,20 +259,15 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 // unplugged is the device of deleted interfaces.
 type unplugged struct{}
 
-// ReadBatch implements link.Device.
 func (unplugged) ReadBatch([]buffer.Frame) (int, error) { return 0, link.ErrWouldBlock }
 
 // WriteBatch implements link.Device. It discards everything.
 func (unplugged) WriteBatch(trains []buffer.Train) (int, error) { return len(trains), nil }
 
-// Room implements link.Device.
 func (unplugged) Room() int { return 1 }
 
-// Pending implements link.Device.
 func (unplugged) Pending() int { return 0 }
 
-// FD implements link.Device.
 func (unplugged) FD() int { return -1 }
 
-// Close implements link.Device.
 func (unplugged) Close() error { return nil }

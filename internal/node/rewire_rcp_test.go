@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// An address that is removed ends its RCP connections and listeners, and no others.
+// Removing an address ends its RCP connections and listeners, and no others.
 func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// both runs a test with each waiter, and so with each kind of socket.
+// both runs a test with each waiter, and thus with each kind of socket.
 func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	t.Run("best", func(t *testing.T) { f(t, Config{}) })
@@ -45,7 +45,8 @@ func reload(t *testing.T, n *Node) control.Reloaded {
 	return done
 }
 
-// flow writes to a connection and checks what arrives, until stop. more waits for some more bytes.
+// flow writes to a connection and checks the data that arrives, until stop is called. more waits
+// for more bytes.
 func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 	t.Helper()
 	over, ended := make(chan struct{}), make(chan error, 1)
@@ -55,7 +56,7 @@ func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 		for {
 			select {
 			case <-over:
-				_ = from.CloseWrite() // the reader sees whether all has come
+				_ = from.CloseWrite() // the reader then checks whether all data has arrived
 				return
 			default:
 			}
@@ -181,7 +182,7 @@ func twiceLinked(t *testing.T, text *string) (a, b *Node) {
 		start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
 }
 
-// Removing an address ends what uses it, with a clear error, and nothing else.
+// Removing an address ends its users with a clear error, and nothing else.
 func TestAnAddressThatGoes(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
@@ -251,7 +252,7 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 	})
 }
 
-// A link that cannot be opened changes nothing, and the error has its position.
+// A link that cannot be opened changes nothing, and the error contains its position.
 func TestALinkThatCannotOpen(t *testing.T) {
 	p := freePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
@@ -291,8 +292,8 @@ func TestALinkThatCannotOpen(t *testing.T) {
 	assert.Equal(t, "10.0.0.1/24", faces[0].Addr.String())
 }
 
-// RIP learns of a new router. Its routes stay while others are added, and disappear with its link
-// at once.
+// RIP learns about a new router. Its routes stay while others are added. They disappear at once
+// with its link.
 func TestRIPFollowsLinks(t *testing.T) {
 	for _, dialect := range []string{"rip", "rip2"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -347,7 +348,8 @@ func hasRoute(t *testing.T, n *Node, prefix string) bool {
 	return false
 }
 
-// awaitRoute waits until a route appears or disappears, for less time than a route takes to expire.
+// awaitRoute waits until a route appears or disappears. It waits for less time than a route takes
+// to expire.
 func awaitRoute(t *testing.T, n *Node, prefix string, there bool) {
 	t.Helper()
 	require.Eventually(t, func() bool { return hasRoute(t, n, prefix) == there }, 10*time.Second,

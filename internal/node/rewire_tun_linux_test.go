@@ -45,8 +45,8 @@ func pinged(t *testing.T, n *Node, addr string) int {
 	return stats.Received
 }
 
-// A reload adds and removes a TUN device, with the kernel's address and routes, and what uses its
-// address. Other devices and their traffic are not disturbed.
+// A reload adds and removes a TUN device with the kernel's address and routes, and the users of its
+// address. Other devices and their traffic are not affected.
 func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 3)
@@ -72,7 +72,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	more()
 	l, err := a.TCP.Listen(netip.MustParseAddrPort("10.8.0.1:90"), 0)
 	require.NoError(t, err)
-	kernel, err := net.Dial("tcp4", "10.8.0.1:90") // from this thread, and so from its namespace
+	kernel, err := net.Dial("tcp4", "10.8.0.1:90") // from this thread, and thus from its namespace
 	require.NoError(t, err)
 	defer kernel.Close()
 	c, err := l.AcceptTCP()
@@ -134,8 +134,8 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	stop()
 }
 
-// A change that needs a new node is an error, and so is a device that cannot be opened. Then
-// nothing changes.
+// A change that needs a restart is an error, and so is a device that cannot be opened. In both
+// cases nothing changes.
 func TestATUNThatCannotChange(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 2)

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// The loop hands sampleBytes at a time to the writer, and queues them up to sampleQueue times:
-	// 4 MiB, about 30,000 rows.
+	// The loop passes sampleBytes at a time to the writer, and queues at most sampleQueue such
+	// buffers: 4 MiB, about 30,000 rows.
 	sampleBytes = 64 << 10
 	maxRow      = 512
 	sampleQueue = 64
 )
 
-// sampler writes a CSV row for each ACK. The loop fills the rows and a goroutine writes them, so
-// that a slow disk never blocks the loop. Rows that do not fit in the queue are counted.
+// sampler writes a CSV row for each ACK. The loop formats the rows and a goroutine writes them, so
+// a slow disk never blocks the loop. Rows that do not fit in the queue are counted.
 type sampler struct {
 	path   string
-	file   *os.File // nil: not open yet
+	file   *os.File // nil until it is open
 	rows   []byte   // loop only
 	missed int      // loop only
-	// flushAt is when rows must be written even if they do not fill a buffer; never: there are
-	// none. Loop only.
+	// flushAt is when rows must be written even if they do not fill a buffer. It is never if there
+	// are no rows. Loop only.
 	flushAt clock.Time
-	full    chan []byte // to be written
-	empty   chan []byte // to be filled
-	done    chan error  // the first error of write, at the end
+	full    chan []byte // buffers to be written
+	empty   chan []byte // buffers to be filled
+	done    chan error  // receives the first error of write at the end
 }
 
 // newSampler returns a sampler that queues rows until start.
@@ -68,14 +68,14 @@ func (s *sampler) start(f *os.File) {
 	go s.write()
 }
 
-// write runs in the writer's goroutine.
+// write writes buffers in its own goroutine.
 func (s *sampler) write() {
 	var err error
 	for rows := range s.full {
 		if err == nil {
 			_, err = s.file.Write(rows)
 		}
-		s.empty <- rows // never blocks: it has room for all buffers
+		s.empty <- rows // never blocks, because it has room for all buffers
 	}
 	s.done <- err
 }
@@ -96,8 +96,8 @@ func (s *sampler) hand() bool {
 	return true
 }
 
-// flushPeriod limits how long rows stay in memory, where a reader of the file does not see them and
-// a crash loses them.
+// flushPeriod limits how long rows stay in memory, where readers of the file cannot see them and a
+// crash would lose them.
 const flushPeriod = time.Second
 
 // add adds a row. Loop only.
@@ -112,7 +112,7 @@ func (s *sampler) add(sid int, p *tcp.Info) {
 	s.rows = appendSample(s.rows, sid, p)
 }
 
-// flush hands over the rows in memory. close returns the first error. Loop only.
+// flush passes the rows in memory to the writer. close returns the first error. Loop only.
 func (s *sampler) flush() {
 	s.flushAt = clock.Never
 	if len(s.rows) > 0 {
@@ -120,7 +120,7 @@ func (s *sampler) flush() {
 	}
 }
 
-// close writes the remaining rows, after the loop has ended.
+// close writes the remaining rows after the loop has ended.
 func (s *sampler) close() error {
 	if s.file == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Counts and times can be set like all settings; zero means the default.
+// Counts and times can be set like all other settings. Zero means the default.
 func TestNumbersAmongTheSettings(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for _, x := range []struct{ key, value, want string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The socket options of a connection have the names of net.TCPConn's methods, if it has them.
+// The methods for socket options have the names of net.TCPConn's methods where those exist.
 
 // set runs f in the loop, unless the connection is gone.
 func (c *Conn) set(f func(now clock.Time) error) error {
@@ -63,19 +63,19 @@ func (c *Conn) SetMaxSeg(bytes int) error {
 }
 
 // SetUserTimeout ends the connection with ETIMEDOUT if data stays unacknowledged, or waits for the
-// peer's window, for that long. Zero: the number of retries decides. With tell the peer learns the
-// timeout (RFC 5482).
+// peer's window, for that long. Zero means that the number of retransmissions decides. With tell
+// the peer is sent the timeout (RFC 5482).
 func (c *Conn) SetUserTimeout(d time.Duration, tell bool) error {
 	return c.change(func(o *tcp.Sockopts) { o.UserTimeout, o.TellTimeout = d, tell })
 }
 
-// defaultKeepalive is that of Go's net package: a probe every 15 s.
+// defaultKeepalive is the default of Go's net package: a probe every 15 s.
 var defaultKeepalive = tcp.Keepalive{Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 9}
 
 // Keepalive configures the probes that detect a dead peer.
 type Keepalive = tcp.Keepalive
 
-// SetKeepalive configures keep-alive probes; zero: none.
+// SetKeepalive configures keep-alive probes. The zero Keepalive disables them.
 func (c *Conn) SetKeepalive(k Keepalive) error {
 	return c.change(func(o *tcp.Sockopts) { o.Keepalive = k })
 }
@@ -94,8 +94,8 @@ func (c *Conn) SetKeepAlivePeriod(d time.Duration) error {
 	return c.SetKeepalive(Keepalive{Idle: d, Interval: d})
 }
 
-// SetKeepAliveConfig sets the times and the number of probes, as net.TCPConn does: zero means
-// package net's default, a negative value this package's.
+// SetKeepAliveConfig sets the times and the number of probes, as net.TCPConn does. Zero means
+// package net's default, and a negative value this package's default.
 func (c *Conn) SetKeepAliveConfig(cfg net.KeepAliveConfig) error {
 	if !cfg.Enable {
 		return c.SetKeepAlive(false)
@@ -141,13 +141,13 @@ func (c *Conn) SetCongestionControl(name string) error {
 	return c.change(func(o *tcp.Sockopts) { o.Congestion = name })
 }
 
-// Info returns the connection's state; after its end, the last one.
+// Info returns the connection's state. After the connection's end it returns the last state.
 func (c *Conn) Info() (i tcp.Info, err error) {
 	err = run(c, "info", func(clock.Time) error { i = c.tc.Info(); return nil })
 	return i, err
 }
 
-// Socket returns a snapshot of the connection; after its end, the last one.
+// Socket returns a snapshot of the connection. After the connection's end it returns the last one.
 func (c *Conn) Socket() (s control.Socket, err error) {
 	err = run(c, "info", func(now clock.Time) error {
 		s = control.Socket{SID: c.sid, Local: c.Local(), Remote: c.Remote()}
@@ -166,9 +166,9 @@ func (c *Conn) FileDigest() (agreed bool) {
 	return agreed
 }
 
-// SetLinger says what Close does with undelivered data. Negative, the default: deliver it in the
-// background. Zero: discard it and reset the connection. Positive: wait so many seconds for its
-// delivery, and then discard the rest.
+// SetLinger says what Close does with undelivered data. If sec is negative, which is the default,
+// Close delivers it in the background. If zero, Close discards it and resets the connection. If
+// positive, Close waits up to sec seconds for the delivery, and then discards the rest.
 func (c *Conn) SetLinger(sec int) error {
 	if c.closed.Load() {
 		return c.opError("set", net.ErrClosed)
@@ -177,7 +177,7 @@ func (c *Conn) SetLinger(sec int) error {
 	return nil
 }
 
-// closeLingering is Close after SetLinger with zero or more seconds.
+// closeLingering is the Close of a connection with a SetLinger of zero or more seconds.
 func (c *Conn) closeLingering(limit time.Duration) error {
 	if limit == 0 {
 		c.finishWrites(abort)

@@ -35,7 +35,8 @@ func TestSocketOptions(t *testing.T) {
 	seen := make(chan ip.Header, 100)
 	require.NoError(t, b.Call(func(s *stack.Stack, _ clock.Time) error {
 		s.SetTap(func(_ clock.Time, _ int, d stack.Direction, _ ip.DropReason, p [][]byte) {
-			// The handshake's last segment has no payload, and may arrive only now.
+			// The handshake's last segment has no payload, and may arrive only after the options
+			// changed.
 			h, _, reason := ip.ParseHeader(p[0])
 			if d == stack.Inbound && reason == ip.DropNone && h.TotalLen > 100 {
 				select {
@@ -87,7 +88,7 @@ func TestListenerOptions(t *testing.T) {
 	assert.Equal(t, time.Hour, i.UserTimeout)
 }
 
-// Off delivers in the background, zero resets, more waits.
+// A negative value delivers in the background, zero resets, and a positive value waits.
 func TestLinger(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
@@ -111,7 +112,7 @@ func TestLinger(t *testing.T) {
 	assert.Equal(t, 5, n)
 }
 
-// A connection's state can be read after its end, and its times do not change any more.
+// A connection's state can be read after its end, and its times no longer change.
 func TestInfoAfterTheEnd(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")

@@ -18,13 +18,13 @@ type Taps struct {
 	backlog   observe.Backlog
 	flights   flights
 	verbose   verbosity
-	sampler   *sampler // nil: none
+	sampler   *sampler // nil: no file
 
-	header [capture.HeaderBytes]byte // of the packet that is shown
-	facts  capture.Facts             // of that packet
+	header [capture.HeaderBytes]byte // header of the current packet
+	facts  capture.Facts             // facts about the current packet
 }
 
-// tap gets each packet from the stack while there are observers.
+// tap receives each packet from the stack while there are observers.
 func (t *Taps) tap(
 	now clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte,
 ) {
@@ -43,7 +43,7 @@ func (t *Taps) tap(
 	}
 }
 
-// Sent returns an observer that calls f with each packet that the node sends.
+// Sent returns a tap that calls f with each packet that the node sends.
 func Sent(f func(iface int, pieces [][]byte)) stack.Tap {
 	return func(_ clock.Time, i int, dir stack.Direction, reason ip.DropReason, pieces [][]byte) {
 		if dir == stack.Outbound && reason == ip.DropNone && i >= 0 {
@@ -52,7 +52,7 @@ func Sent(f func(iface int, pieces [][]byte)) stack.Tap {
 	}
 }
 
-// retap turns the stack's tap on while there are observers. Loop only.
+// retap enables the stack's tap while there are observers. Loop only.
 func (t *Taps) retap() {
 	if t.verbose.on() || t.observed() || t.node.cfg.Tap != nil {
 		t.node.stack.SetTap(t.tap)
@@ -77,7 +77,7 @@ func (t *Taps) open() error {
 	if t.node.cfg.Drop != nil {
 		return nil
 	}
-	return t.OpenProbe() // last, because its goroutine ends only with an open node
+	return t.OpenProbe() // must be last: its goroutine ends only when an open node closes
 }
 
 // OpenProbe opens the file of Config.Probe, if any. It is called once, after Config.Drop.
@@ -91,7 +91,7 @@ func (t *Taps) OpenProbe() error {
 	return nil
 }
 
-// due returns when settle has samples to flush.
+// due returns when settle has samples to write.
 func (t *Taps) due() clock.Time {
 	if t.sampler == nil {
 		return clock.Never
@@ -99,7 +99,7 @@ func (t *Taps) due() clock.Time {
 	return t.sampler.flushAt
 }
 
-// settle ends an iteration: observers get the packets that they were shown, and old samples are
+// settle ends an iteration. Observers receive the packets of the iteration, and old samples are
 // written.
 func (t *Taps) settle(now clock.Time) {
 	if t.due().Due(now) {

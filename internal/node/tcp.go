@@ -22,18 +22,18 @@ type TCP struct {
 	joints    joints                      // loop only
 }
 
-// Dial is DialFrom with a local address and port that the node chooses.
+// Dial is like DialFrom. The node chooses the local address and port.
 func (t *TCP) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return t.DialFrom(ctx, netip.AddrPort{}, to)
 }
 
-// DialForFile is Dial that offers a file's digest (tcp.Sockopts.FileDigest).
+// DialForFile is like Dial, and offers a file's digest (tcp.Sockopts.FileDigest).
 func (t *TCP) DialForFile(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	return t.dial(ctx, netip.AddrPort{}, to, true)
 }
 
 // DialFrom connects to a virtual address, and waits until the connection is established or ctx is
-// done. Zero parts of from are chosen by the node.
+// done. The node chooses the parts of from that are zero.
 func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, error) {
 	return t.dial(ctx, from, to, false)
 }
@@ -65,8 +65,8 @@ func (t *TCP) dial(ctx context.Context, from, to netip.AddrPort, digest bool) (*
 	return c, nil
 }
 
-// Listen accepts connections at a port of one of the node's addresses, or of all. At most backlog
-// established connections wait for Accept; 0 means DefaultBacklog.
+// Listen accepts connections on a port of one of the node's addresses, or of all. At most backlog
+// established connections wait for Accept. Zero means DefaultBacklog.
 func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return t.ListenWith(on, ListenOptions{Backlog: backlog})
 }
@@ -76,9 +76,9 @@ type ListenOptions struct {
 	Backlog    int  // how many may wait for Accept; 0: DefaultBacklog
 	FileDigest bool // connections may offer a file's digest
 	Announce   bool // new connections are announced
-	OnlyIPv6   bool // :: is for IPv6 only
-	// Screen, if set, is called in a new goroutine with every incoming connection, before it is
-	// answered. If it returns without a decision, the connection is forgotten and the client
+	OnlyIPv6   bool // :: is for IPv6 only, not for IPv4
+	// Screen, if set, is called in a new goroutine for every incoming connection before it is
+	// answered. If it returns without a decision, the node forgets the connection, and the client
 	// retransmits its SYN. Accept returns none of these connections.
 	Screen func(*Caught)
 }
@@ -172,7 +172,7 @@ func (t *TCP) close(now clock.Time) {
 	}
 }
 
-// boundTo lists the connections and listeners with one of the addresses. Loop only.
+// boundTo lists the connections and listeners that use one of the addresses. Loop only.
 func (t *TCP) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 	for c := range t.node.stack.TCP().Conns() {
 		t := c.Tuple()

@@ -8,10 +8,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Time is a node's time: the system's, or that of a Clock.
+// Time is the time of a node: the system's, or that of a Clock.
 type Time struct {
-	start time.Time // the origin of the loop's time
-	clock *Clock    // nil: the system's time
+	start time.Time // start of the loop's time
+	clock *Clock    // nil for the system's time
 }
 
 func newTime(c *Clock) Time {
@@ -29,7 +29,7 @@ func (t *Time) now() clock.Time {
 	return clock.Time(time.Since(t.start)) + 1
 }
 
-// Wall translates the loop's time into the time of day.
+// Wall converts the loop's time to the time of day.
 func (t *Time) Wall(at clock.Time) time.Time { return t.start.Add(time.Duration(at - 1)) }
 
 // Now returns the time of day of the node's clock.
@@ -41,16 +41,16 @@ func (t *Time) Driven() bool { return t.clock != nil }
 // stepped reports whether a program advances the node's time.
 func (t *Time) stepped() bool { return t.clock != nil && t.clock.following == nil }
 
-// settle waits until a Clock that follows package time has run everything that is due, so that a
-// program does not run in parallel with the network that woke it up. The caller holds no lock that
-// the loop takes.
+// settle waits until a Clock that follows package time has run everything that is due. A program
+// then does not run in parallel with the network that woke it up. The caller must not hold a lock
+// that the loop takes.
 func (t *Time) settle() {
 	c := t.clock
 	if c == nil || c.following == nil {
 		return
 	}
 	c.mu.Lock()
-	if c.dirty.Load() { // whoever rang found the lock taken by a goroutine that only waited
+	if c.dirty.Load() { // another goroutine may have held the lock only to wait
 		c.catchUp()
 	}
 	c.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Time) until(at time.Time) time.Duration {
 // Timer is a timer of either kind of time. Stop reports whether it stopped the timer in time.
 type Timer interface{ Stop() bool }
 
-// AfterFunc calls f after d, unless the timer is stopped first.
+// AfterFunc calls f after d, unless the timer is stopped before.
 func (t *Time) AfterFunc(d time.Duration, f func()) Timer {
 	if t.stepped() {
 		return t.clock.afterFunc(d, f)

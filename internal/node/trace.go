@@ -36,15 +36,16 @@ func (t *Taps) follows(o *observe.Observer, f *capture.Facts, s *observe.Packet)
 		flow.Found, flow.Key, flow.Ours = true, k, src || dst
 	}
 	if !flow.Ours && s.Out && !f.Dropped {
-		return false // a forwarded packet is shown twice
+		return false // the tap shows a forwarded packet twice
 	}
 	from, ok := f.Flow(true)
 	to, _ := f.Flow(false)
 	return ok && (from == flow.Key || to == flow.Key)
 }
 
-// ObserveSocket lets an observer follow the connection with that number, or the next connection of
-// a listener. With recorded, b also has the segments in the connection's flight recorder.
+// ObserveSocket makes an observer follow the connection with that number, or the next connection of
+// a listener. If recorded is set, the observer also gets the segments in the connection's flight
+// recorder.
 func (t *Taps) ObserveSocket(
 	o *observe.Observer, sid int, recorded bool,
 ) (b observe.Beginning, err error) {
@@ -62,7 +63,7 @@ func (t *Taps) ObserveSocket(
 func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
 	s, _ := t.node.stack.Sockets().Get(sid)
 	if s.Conn == nil {
-		return from // a listener's next connection is seen from its start
+		return from // a listener's next connection is observed from its start
 	}
 	if c, ok := s.Conn.Owner.(*Conn); ok && recorded {
 		from.Before = c.flight.Batch()
@@ -89,7 +90,7 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	case s.Listener != nil:
 		o.About.Filter = fmt.Sprintf("tcp dst port %d and tcp[tcpflags] & (tcp-syn|tcp-ack) == "+
 			"tcp-syn and in", s.Local().Port())
-		o.Filter, _ = capture.ParseFilter(o.About.Filter) // it is valid
+		o.Filter, _ = capture.ParseFilter(o.About.Filter) // the filter is valid
 		return nil
 	case s.UDP != nil:
 		return fmt.Errorf("%d is a UDP socket: %w", sid, control.ErrNotConnected)
@@ -98,7 +99,8 @@ func (t *Taps) followSocket(o *observe.Observer, sid int) error {
 	return nil
 }
 
-// FollowFlow makes an observer, before it observes, follow a connection of the node's addresses.
+// FollowFlow makes an observer, which does not observe yet, follow a connection of the node's
+// addresses.
 func FollowFlow(o *observe.Observer, local, remote netip.AddrPort) {
 	o.Flow.Found, o.Flow.Ours = true, true
 	o.Flow.Key = capture.Flow{Local: local, Remote: remote}

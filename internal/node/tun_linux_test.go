@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// aloneWithTheKernel moves the test into its own network namespace.
+// aloneWithTheKernel moves the test into a network namespace of its own.
 func aloneWithTheKernel(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -68,8 +68,8 @@ func TestATUNThatIsTaken(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// The device is deleted: that is announced once, the interface is down with the reason, and `up`
-// creates it again.
+// When the device is deleted, the node announces that once, and the interface is down with the
+// reason. `up` creates the device again.
 func TestATUNThatIsTakenAway(t *testing.T) {
 	aloneWithTheKernel(t)
 	path, err := exec.LookPath("ip")
@@ -120,7 +120,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "anybody?"})
 	require.ErrorIs(t, err, control.ErrNoRoute)
 
-	// A device of another kind has the name by now.
+	// By now a device of another kind has this name.
 	ip("tuntap", "add", "dev", "tide0", "mode", "tap")
 	up := control.SetLink{Iface: "tun0", Up: true}
 	_, err = control.Ask(t.Context(), n.Operator(), up)
@@ -128,7 +128,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	assert.ErrorContains(t, err, "a device of another kind has that name")
 	ip("link", "del", "tide0")
 
-	// It was created by hand.
+	// This device was created by hand.
 	ip("tuntap", "add", "dev", "tide0", "mode", "tun")
 	face := testenv.Ask(t, n, up)
 	assert.True(t, face.Up)
@@ -140,7 +140,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
 	assert.Empty(t, said)
 
-	// It stays, and the routes do not.
+	// The device stays, and the routes are removed.
 	require.NoError(t, n.Close())
 	assert.NotContains(t, ip("route"), "10.20.0.0/16")
 	assert.Contains(t, ip("link"), "tide0")

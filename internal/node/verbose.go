@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// verbosity says which sockets' segments are announced as events. Loop only.
+// verbosity says for which sockets the node announces segments as events. Loop only.
 type verbosity struct {
 	all  bool
 	some map[int]bool // by socket number
@@ -54,7 +54,7 @@ func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
 		return
 	}
 	if _, ok := t.node.stack.Interfaces().Owns(flow.Local.Addr()); !ok {
-		return // forwarded
+		return // the segment is forwarded
 	}
 	sid := t.node.stack.Sockets().Find(flow.Local, flow.Remote)
 	if !t.verbose.all && !t.verbose.some[sid] {
@@ -76,8 +76,8 @@ func (t *Taps) verboseSegment(i int, dir stack.Direction, pieces [][]byte) {
 	t.node.Watchers.Announce(control.Segment{SID: sid, Sent: dir == stack.Outbound, Text: text})
 }
 
-// arrival classifies the payload of a received segment, which t.facts describe, by founding
-// document 001's kinds.
+// arrival classifies the payload of a received segment, whose facts are in t.facts, by the kinds of
+// founding document 001.
 func (t *Taps) arrival(sid int, packet []byte) tcp.Arrival {
 	k, ok := t.node.stack.Sockets().Get(sid)
 	if !ok || k.Conn == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Vir has the socket calls of founding document 004. Blocking calls wait until ctx is done.
+// Vir implements the socket calls of founding document 004. Blocking calls wait until ctx is done.
 type Vir struct {
 	node *Node
 	core *stack.Vir // loop only
@@ -21,7 +21,7 @@ type Vir struct {
 	changed chan struct{} // closed when a socket changes
 }
 
-// virCalls makes the node's Vir when it is first used.
+// virCalls creates the node's Vir on its first use.
 type virCalls struct {
 	once sync.Once
 	vir  *Vir
@@ -39,7 +39,7 @@ func (n *Node) Vir() *Vir {
 	return n.vir.vir
 }
 
-// changed wakes blocked calls. Loop only.
+// changed wakes up blocked calls. Loop only.
 func (vc *virCalls) changed() {
 	if !vc.used {
 		return
@@ -51,7 +51,7 @@ func (vc *virCalls) changed() {
 	v.changed = make(chan struct{})
 }
 
-// resetVir resets the connections that are open when the node closes.
+// resetVir resets the connections that are still open when the node closes.
 func resetVir(s *stack.Stack, now clock.Time) {
 	var open []*tcp.Conn
 	for c := range s.TCP().Conns() {
@@ -70,7 +70,7 @@ func (v *Vir) watch() <-chan struct{} {
 	return v.changed
 }
 
-// do runs a call in the loop until it need not wait.
+// do runs a call in the loop, again and again until it does not block.
 func (v *Vir) do(ctx context.Context, f func(now clock.Time) error) error {
 	for {
 		changed := v.watch()
@@ -108,12 +108,12 @@ func (v *Vir) Listen(h int) error {
 	return v.do(context.Background(), func(clock.Time) error { return v.core.VirListen(h) })
 }
 
-// Connect is virConnect: it waits until the connection is established.
+// Connect is virConnect. It waits until the connection is established.
 func (v *Vir) Connect(ctx context.Context, h int, to netip.AddrPort) error {
 	return v.do(ctx, func(now clock.Time) error { return v.core.VirConnect(now, h, to) })
 }
 
-// Accept is virAccept: it waits for a connection and returns its socket.
+// Accept is virAccept. It waits for a connection and returns its socket.
 func (v *Vir) Accept(ctx context.Context, h int) (accepted int, err error) {
 	err = v.do(ctx, func(clock.Time) error {
 		accepted, err = v.core.VirAccept(h)
@@ -122,7 +122,7 @@ func (v *Vir) Accept(ctx context.Context, h int) (accepted int, err error) {
 	return accepted, err
 }
 
-// Read is virRead: it waits for at least one byte, or io.EOF.
+// Read is virRead. It waits for at least one byte, or returns io.EOF.
 func (v *Vir) Read(ctx context.Context, h int, p []byte) (n int, err error) {
 	err = v.do(ctx, func(now clock.Time) error {
 		n, err = v.core.VirRead(now, h, p)
@@ -131,7 +131,7 @@ func (v *Vir) Read(ctx context.Context, h int, p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write is virWrite: it waits until the send buffer has accepted all of p.
+// Write is virWrite. It waits until the send buffer has accepted all of p.
 func (v *Vir) Write(ctx context.Context, h int, p []byte) (n int, err error) {
 	for n < len(p) {
 		err = v.do(ctx, func(now clock.Time) error {

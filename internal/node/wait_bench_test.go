@@ -24,10 +24,10 @@ func report(b *testing.B, took []time.Duration) {
 	}
 	b.ReportMetric(us(0.5), "p50-µs")
 	b.ReportMetric(us(0.99), "p99-µs")
-	b.ReportMetric(0, "ns/op") // the pauses between are most of it
+	b.ReportMetric(0, "ns/op") // omits ns/op, which would mostly measure the pauses
 }
 
-// settle is how long the loop is left alone, so that it sleeps when it is woken.
+// settle is how long the benchmark waits before each wake-up, so that the loop is asleep.
 const settle = 200 * time.Microsecond
 
 // BenchmarkWakeup measures the time from just before a ring or a datagram until the loop runs.
@@ -55,7 +55,7 @@ func benchDoorbell(b *testing.B, w waiter) {
 		start := time.Now()
 		w.Ring()
 		at := <-woken
-		for at.Before(start) { // it had returned for nothing
+		for at.Before(start) { // that Wait returned too early
 			at = <-woken
 		}
 		took = append(took, at.Sub(start))
@@ -135,8 +135,8 @@ func BenchmarkTimerError(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver measures the time from waking an application's goroutine until it runs, while
-// the loop goes to sleep at once and the other CPUs are idle, or all but one busy.
+// BenchmarkHandOver measures the time from waking up an application's goroutine until it runs. The
+// loop goes to sleep at once. The other CPUs are idle, or all but one are busy.
 func BenchmarkHandOver(b *testing.B) {
 	for name, w := range waiters(b) {
 		b.Run(name+"/idle", func(b *testing.B) { benchHandOver(b, w, 0) })

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// errNoDescriptors: the device needs a waiter that can wait for descriptors.
+// errNoDescriptors means that the device needs a waiter that can wait for descriptors.
 var errNoDescriptors = errors.New("node: file descriptors " +
 	"are not supported with this clock or system")
 
 // feedWaiter waits for a channel and a runtime timer, which works on every platform. Its devices
-// read in their own goroutines. It can be late: an idle runtime rounds timers up to a millisecond.
+// read in their own goroutines. It can be late, because an idle runtime rounds timers up to a
+// millisecond.
 type feedWaiter struct {
 	bell  doorbell
 	fed   feeds
@@ -24,13 +25,10 @@ func newFeedWaiter() *feedWaiter {
 	return w
 }
 
-// Add implements waiter.
 func (w *feedWaiter) Add(int, int) error { return errNoDescriptors }
 
-// Feed implements waiter.
 func (w *feedWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
-// Wait implements waiter.
 func (w *feedWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	if timeout == 0 || !w.bell.sleep() {
 		w.bell.look()
@@ -55,20 +53,16 @@ func (w *feedWaiter) sleep(timeout time.Duration) {
 	}
 }
 
-// Ring implements waiter.
 func (w *feedWaiter) Ring() {
 	if w.bell.ring() {
 		wake(w.rang)
 	}
 }
 
-// Enter implements waiter.
 func (w *feedWaiter) Enter() bool { return w.bell.enter() }
 
-// Yield implements waiter.
 func (w *feedWaiter) Yield() bool { return w.bell.sleep() }
 
-// Leave implements waiter.
 func (w *feedWaiter) Leave() {
 	w.bell.leave()
 	wake(w.rang)
@@ -77,7 +71,6 @@ func (w *feedWaiter) Leave() {
 // WantWrite implements waiter. Devices without a descriptor never call it.
 func (w *feedWaiter) WantWrite(int, bool) {}
 
-// Close implements waiter.
 func (w *feedWaiter) Close() error {
 	w.timer.Stop()
 	return nil

@@ -15,33 +15,34 @@ import (
 )
 
 // epollWaiter waits in the kernel, where timeouts are precise to microseconds and a datagram wakes
-// the loop's own thread.
+// up the loop's own thread.
 //
-// Two goroutines can wait at once, in Wait and in Lead. Once another goroutine has entered, a
-// descriptor is reported once (EPOLLONESHOT), so that only one of them wakes, until the owner has
-// read it and gives up the stack. If both wait, the kernel wakes the one that came last.
+// Two goroutines can wait at once, in Wait and in Lead. After another goroutine has entered, a
+// descriptor is reported only once (EPOLLONESHOT), so that only one of the two wakes up, until the
+// owner has read it and gives up the stack. If both wait, the kernel wakes up the one that came
+// last.
 type epollWaiter struct {
 	bell  doorbell
 	fed   feeds
 	epoll int
 	timer int // timerfd; -1 while epoll_pwait2 works
 
-	// Owner only.
+	// Only the owner uses these.
 	added  map[int]*watched // by descriptor
-	once   uint32           // EPOLLONESHOT, or 0 until a goroutine enters
+	once   uint32           // EPOLLONESHOT, or 0 before the first Enter
 	silent []int            // descriptors that were reported
-	err    error            // of epoll_ctl; the next Wait returns it
+	err    error            // error of epoll_ctl, which the next Wait returns
 	polled events
 	quiet  bool // see Quiet
 
 	loop, leader sleeper
 	slot         atomic.Uint32 // the second slot
-	left         chan struct{} // a token: the dismissed leader has returned
+	left         chan struct{} // receives a token when the dismissed leader has returned
 
 	mu      sync.Mutex // protects missed and closed
 	bellFD  int
 	closed  bool
-	missed  []unix.EpollEvent // by a goroutine that could not become the owner
+	missed  []unix.EpollEvent // from a goroutine that could not become the owner
 	skipped atomic.Bool       // missed is not empty
 }
 
@@ -64,7 +65,7 @@ type events [64]unix.EpollEvent
 type watched struct {
 	token  int
 	events uint32
-	silent bool // reported, and not rearmed yet
+	silent bool // reported and not rearmed yet
 }
 
 // Tokens of the waiter's own descriptors.
@@ -90,7 +91,7 @@ func newEpollWaiter() (*epollWaiter, error) {
 	}
 	w.bellFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err == nil {
-		// Edge-triggered: each write is an event, and need not be read.
+		// The descriptor is edge-triggered: each write is an event, and need not be read.
 		err = w.control(unix.EPOLL_CTL_ADD, w.bellFD, tokenBell, unix.EPOLLIN|unix.EPOLLET)
 	}
 	if err != nil {
@@ -105,7 +106,6 @@ func (w *epollWaiter) control(op, fd, token int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epoll, op, fd, &e))
 }
 
-// Add implements waiter.
 func (w *epollWaiter) Add(fd, token int) error {
 	err := w.control(unix.EPOLL_CTL_ADD, fd, token, unix.EPOLLIN|w.once)
 	if at := w.added[fd]; errors.Is(err, unix.EEXIST) && at != nil && at.token != token {
@@ -118,10 +118,8 @@ func (w *epollWaiter) Add(fd, token int) error {
 	return nil
 }
 
-// Feed implements waiter.
 func (w *epollWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
-// WantWrite implements waiter.
 func (w *epollWaiter) WantWrite(fd int, want bool) {
 	events := uint32(unix.EPOLLIN)
 	if want {
@@ -130,7 +128,7 @@ func (w *epollWaiter) WantWrite(fd int, want bool) {
 	w.want(fd, events)
 }
 
-// want sets the events of a descriptor. Errors are reported as well.
+// want sets the events of a descriptor. The kernel always reports errors.
 func (w *epollWaiter) want(fd int, events uint32) {
 	at := w.added[fd]
 	if at == nil || at.events == events {
@@ -146,12 +144,12 @@ func (w *epollWaiter) want(fd int, events uint32) {
 func (w *epollWaiter) forget(fd int) {
 	if w.added[fd] != nil {
 		delete(w.added, fd)
-		_ = w.control(unix.EPOLL_CTL_DEL, fd, 0, 0) // it may be closed
+		_ = w.control(unix.EPOLL_CTL_DEL, fd, 0, 0) // the descriptor may be closed
 	}
 }
 
-// listen has a descriptor reported again, at once if it is still ready. It ignores closed
-// descriptors.
+// listen makes the kernel report a descriptor again, at once if it is still ready. It ignores
+// closed descriptors.
 func (w *epollWaiter) listen(fd int, at *watched) {
 	err := w.control(unix.EPOLL_CTL_MOD, fd, at.token, at.events|w.once)
 	gone := errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOENT)
@@ -171,15 +169,15 @@ func (w *epollWaiter) listenAgain() {
 	w.silent = w.silent[:0]
 }
 
-// Wait implements waiter.
 func (w *epollWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	w.listenAgain()
 	if timeout == 0 || !w.bell.sleep() {
 		return w.poll(ready)
 	}
-	// The goroutines that the loop has just woken are queued on its CPU. If it blocked in the
-	// kernel, they would wait for up to 10 ms while the other CPUs are busy. So the loop lets them
-	// run first. Gosched also wakes an idle thread, so it is called only if there is a reason.
+	// The goroutines that the loop has just woken up are queued on its CPU. If the loop blocked in
+	// the kernel, they would wait for up to 10 ms while the other CPUs are busy. So the loop lets
+	// them run first. Gosched also wakes up an idle thread, so it is called only if there is a
+	// reason.
 	if !w.quiet {
 		runtime.Gosched()
 	}
@@ -205,7 +203,7 @@ func (w *epollWaiter) failed(errno unix.Errno) error {
 // report appends the tokens of events, and of events that other goroutines could not handle.
 func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 	ready = w.silence(list, ready)
-	if w.skipped.Load() { // avoids the lock, which a ringing goroutine holds during its system call
+	if w.skipped.Load() { // avoids a lock that a ringing goroutine may hold for long
 		w.mu.Lock()
 		ready = w.silence(w.missed, ready)
 		w.missed = w.missed[:0]
@@ -228,10 +226,10 @@ func (w *epollWaiter) silence(list []unix.EpollEvent, ready []int) []int {
 	return ready
 }
 
-// pass leaves events to the owner, and rings.
+// pass leaves events to the owner and rings.
 func (w *epollWaiter) pass(list []unix.EpollEvent) {
 	if len(list) == 0 {
-		return // enter has rung
+		return // enter has already rung
 	}
 	w.mu.Lock()
 	w.missed = append(w.missed, list...)
@@ -240,13 +238,10 @@ func (w *epollWaiter) pass(list []unix.EpollEvent) {
 	w.Ring()
 }
 
-// Free implements leaderWaiter.
 func (w *epollWaiter) Free() bool { return w.bell.free() }
 
-// Quiet implements leaderWaiter.
 func (w *epollWaiter) Quiet() { w.quiet = true }
 
-// Lead implements leaderWaiter.
 func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {
 	w.listenAgain()
 	w.slot.Store(occupied)
@@ -270,8 +265,8 @@ func (w *epollWaiter) Lead(timeout time.Duration, ready []int) ([]int, bool) {
 	return ready, false
 }
 
-// Dismiss implements leaderWaiter. Call wakes the leader and not the loop: the loop calls Dismiss,
-// so it is not in Wait.
+// Dismiss implements leaderWaiter. Call wakes up the leader and not the loop, because the loop,
+// which calls Dismiss, is not in Wait.
 func (w *epollWaiter) Dismiss() {
 	if w.slot.CompareAndSwap(occupied, dismissed) {
 		w.Call()
@@ -280,8 +275,8 @@ func (w *epollWaiter) Dismiss() {
 }
 
 // sleep waits for events in the loop's slot. By default the kernel may delay a thread's timers by
-// 50 µs to save power. The loop has no thread of its own, so it sets the slack before each sleep
-// that this would make noticeably longer.
+// 50 µs to save power. The loop has no thread of its own, so it reduces this slack before each
+// sleep for which the delay would matter.
 func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 	if timeout > 0 && w.timer >= 0 {
 		return w.sleepTimer(timeout)
@@ -299,7 +294,7 @@ func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 // sleepAt waits for events in a slot.
 func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errno) {
 	if w.timer >= 0 {
-		limit := -1 // milliseconds
+		limit := -1 // in milliseconds
 		if timeout >= 0 {
 			limit = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 		}
@@ -318,7 +313,7 @@ func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errn
 	return int(n), errno
 }
 
-// poll looks for events without blocking, and so without telling Go's scheduler.
+// poll checks for events without blocking, and thus without a call of Go's scheduler.
 func (w *epollWaiter) poll(ready []int) ([]int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(w.epoll),
 		uintptr(unsafe.Pointer(&w.polled)), uintptr(len(w.polled)), 0, 0, 0)
@@ -326,7 +321,7 @@ func (w *epollWaiter) poll(ready []int) ([]int, error) {
 	return w.report(w.polled[:max(0, int(n))], ready), w.failed(errno)
 }
 
-// useTimer uses a timerfd for precise timeouts: epoll_pwait2 needs Linux 5.11.
+// useTimer uses a timerfd for precise timeouts, because epoll_pwait2 needs Linux 5.11.
 func (w *epollWaiter) useTimer() error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -336,24 +331,22 @@ func (w *epollWaiter) useTimer() error {
 	return w.control(unix.EPOLL_CTL_ADD, fd, tokenTimer, unix.EPOLLIN|unix.EPOLLET)
 }
 
-// sleepTimer is sleep with the timerfd. If something else ends the sleep, the timer may end a later
-// one.
+// sleepTimer is like sleep, with the timerfd. If another event ends the sleep, the timer may end a
+// later one.
 func (w *epollWaiter) sleepTimer(timeout time.Duration) (int, unix.Errno) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(timeout))}
 	if unix.TimerfdSettime(w.timer, 0, &spec, nil) == nil {
-		timeout += time.Millisecond // a leader may get the timer's event instead
+		timeout += time.Millisecond // a leader may get the event of the timer instead
 	}
 	return w.sleepAt(&w.loop, timeout)
 }
 
-// Ring implements waiter.
 func (w *epollWaiter) Ring() {
 	if w.bell.ring() {
 		w.Call()
 	}
 }
 
-// Enter implements waiter.
 func (w *epollWaiter) Enter() bool {
 	if !w.bell.enter() {
 		return false
@@ -367,21 +360,19 @@ func (w *epollWaiter) Enter() bool {
 	return true
 }
 
-// Yield implements waiter.
 func (w *epollWaiter) Yield() bool {
 	w.listenAgain()
 	return w.bell.sleep()
 }
 
-// Leave implements waiter.
 func (w *epollWaiter) Leave() {
 	w.listenAgain()
 	w.bell.leave()
 	w.Call()
 }
 
-// Call implements leaderWaiter. An eventfd's counter overflows after 2^64 writes; any other error
-// means that the descriptor is wrong.
+// Call implements leaderWaiter. The counter of an eventfd overflows only after 2^64 writes. Any
+// other error means that the descriptor is wrong.
 func (w *epollWaiter) Call() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -396,7 +387,6 @@ func (w *epollWaiter) Call() {
 	}
 }
 
-// Close implements waiter.
 func (w *epollWaiter) Close() error {
 	w.Dismiss()
 	w.mu.Lock()

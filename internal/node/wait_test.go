@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// patience is far longer than any wait here: a wait that ends only then has lost its wake-up.
+// patience is far longer than any wait here. A wait that lasts that long has lost its wake-up.
 const patience = 20 * time.Second
 
 // waiters returns this platform's waiters.
@@ -39,7 +39,7 @@ func eachWaiter(t *testing.T, test func(t *testing.T, w waiter)) {
 	}
 }
 
-// Wait returns for each reason, and in time.
+// Wait returns on time for each reason.
 func TestWaitReturns(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		t.Log("# a timeout is kept, and a poll does not wait")
@@ -80,12 +80,12 @@ func TestWaitReturns(t *testing.T) {
 	})
 }
 
-// askers are goroutines that each post a question, wake the loop, and wait until it has answered
-// all of them. The loop sleeps after each round. Each wake-up races with that and with the others,
-// and none makes up for a lost one.
+// askers are goroutines that each post a question, wake up the loop, and wait until it has answered
+// all questions. The loop sleeps after each round. Each wake-up races with that sleep and with the
+// other wake-ups, and none makes up for a lost one.
 type askers struct {
 	asked, answered [4]atomic.Int64
-	rounds          [4]chan struct{} // a token: ask again
+	rounds          [4]chan struct{} // receives a token: ask again
 	wg              sync.WaitGroup
 }
 
@@ -99,7 +99,7 @@ func (a *askers) start(i int, wake func()) {
 	})
 }
 
-// all reports whether the n-th question of each was answered.
+// all reports whether the n-th question of each goroutine was answered.
 func (a *askers) all(n int64) bool {
 	for i := range a.answered {
 		if a.answered[i].Load() < n {
@@ -111,7 +111,7 @@ func (a *askers) all(n int64) bool {
 
 func (a *askers) answer(i int) { a.answered[i].Store(a.asked[i].Load()) }
 
-// serve waits and answers, round after round. A lost wake-up would last until the timeout.
+// serve waits and answers, round after round. After a lost wake-up it would wait until the timeout.
 func (a *askers) serve(t *testing.T, w waiter, answer func(tokens []int)) {
 	t.Helper()
 	defer a.wg.Wait()
@@ -135,7 +135,7 @@ func (a *askers) serve(t *testing.T, w waiter, answer func(tokens []int)) {
 	}
 }
 
-// stressTimes is how often a race is tried.
+// stressTimes is how many times a race is tried.
 func stressTimes() int64 {
 	switch {
 	case testenv.Long():
@@ -163,7 +163,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsLost is the same for devices without a descriptor, whose token must be reported.
+// TestNoTokenIsLost is the same test for devices without a descriptor, whose tokens must be
+// reported.
 func TestNoTokenIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		var a askers
@@ -205,7 +206,7 @@ func TestRingAfterClose(t *testing.T) {
 	})
 }
 
-// Wait allocates nothing once it has run.
+// Wait allocates no memory after its first call.
 func TestWaitAllocates(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		ready := w.Feed(0)

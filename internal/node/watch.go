@@ -15,7 +15,7 @@ import (
 // maxUntold limits the events that wait for a slow watcher.
 const maxUntold = 8192
 
-// Watchers are the functions that get the node's events.
+// Watchers are the functions that receive the node's events.
 type Watchers struct {
 	mu   sync.Mutex
 	list map[*News[control.Event]]struct{}
@@ -40,7 +40,7 @@ func (ws *Watchers) Watch(f func(control.Event)) (stop func()) {
 		ws.list = map[*News[control.Event]]struct{}{}
 	}
 	ws.list[w] = struct{}{}
-	// In its own goroutine, so that a slow terminal does not block the loop.
+	// The watcher has its own goroutine, so that a slow terminal does not block the loop.
 	ws.wg.Go(func() { w.Each(context.Background(), nil, f) })
 	return func() {
 		ws.mu.Lock()
@@ -70,7 +70,8 @@ func (ws *Watchers) any() bool {
 	return len(ws.list) > 0
 }
 
-// close waits until every watcher has handled its events. It returns false if it was called before.
+// close waits until every watcher has processed its events. It returns false if it was called
+// before.
 func (ws *Watchers) close() bool {
 	ws.mu.Lock()
 	if ws.done {
@@ -106,7 +107,7 @@ func (ws *Watchers) publishStack(e stack.Event, network *Network) {
 	}
 }
 
-// AnnounceEnd announces when the peer closes the connection or it fails.
+// AnnounceEnd makes the node announce when the peer closes the connection or the connection fails.
 func (c *Conn) AnnounceEnd() error {
 	return c.node.Ask(func(*stack.Stack, clock.Time) error {
 		c.announces = true
@@ -115,8 +116,8 @@ func (c *Conn) AnnounceEnd() error {
 	})
 }
 
-// announceEnd announces, once, that the peer has closed the connection or it has failed, unless the
-// application has closed it. Loop only.
+// announceEnd announces once that the peer has closed the connection or that the connection has
+// failed, unless the application has closed it. Loop only.
 func (c *Conn) announceEnd() {
 	failure := c.failure.Load()
 	if c.peerClosed || !c.announces || c.sid < 0 || failure == nil && !c.eof.Load() {
