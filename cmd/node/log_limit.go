@@ -42,7 +42,6 @@ func boundLog(to io.Writer, most int64) io.Writer {
 	return &boundedLog{File: f, most: most}
 }
 
-// Write implements io.Writer.
 func (b *boundedLog) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,12 +86,10 @@ type causes struct {
 	ending bool // end is already scheduled
 }
 
-// WithAttrs implements slog.Handler.
 func (l *limited) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &limited{l.Handler.WithAttrs(attrs), l.causes}
 }
 
-// WithGroup implements slog.Handler.
 func (l *limited) WithGroup(name string) slog.Handler {
 	return &limited{l.Handler.WithGroup(name), l.causes}
 }

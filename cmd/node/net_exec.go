@@ -91,7 +91,6 @@ type lineWriter struct {
 	part []byte // an incomplete line
 }
 
-// Write implements io.Writer.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.part = append(w.part, p...)
 	for {

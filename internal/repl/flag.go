@@ -19,13 +19,10 @@ type value struct {
 	set        func(text string) error
 }
 
-// String implements pflag.Value.
 func (v *value) String() string { return v.text }
 
-// Type implements pflag.Value.
 func (v *value) Type() string { return v.kind }
 
-// Set implements pflag.Value.
 func (v *value) Set(text string) error {
 	err := v.set(text)
 	if err == nil {

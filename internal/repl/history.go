@@ -55,7 +55,6 @@ func (p *past) add(line string) {
 	}
 }
 
-// History implements LineReader.
 func (p *past) History() []TypedLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
