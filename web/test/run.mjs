@@ -38,6 +38,7 @@ if (!at) {
   process.exit(failed > 0 ? 1 : 0);
 }
 const tests = await load("page", "picture", "access", "dead", "solo", "apply", "dual", "night", "playground", "robust", "draw", "lessons", "lab", "embed", "join", "reach");
+if (process.argv[2] === "measure") tests.push(...await load("smooth")); // no part of `make web-test`
 await build();
 browser = await chromium.launch({
   executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],

@@ -1,0 +1,76 @@
+// Measures the playground's frames while 16 nodes move data, and its jumps in a session of an hour:
+// node web/test/run.mjs measure
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { artefacts, eventually } from "./bed.mjs";
+import { close, data, output, type, visit } from "./site.mjs";
+
+const routers = 8;
+const ring = Array.from({ length: routers }, (_, i) => `link R${i + 1} R${(i + 1) % routers + 1} delay 5ms rate 10mbit\nlink R${i + 1} H${i + 1} delay 1ms\n`).join("");
+
+/** frames runs in the page: it returns the sorted milliseconds between frames. */
+const frames = (seconds) => new Promise((done) => {
+  const times = [], began = performance.now();
+  let last = began;
+  requestAnimationFrame(function next(now) {
+    times.push(now - last);
+    last = now;
+    if (now - began < seconds * 1000) requestAnimationFrame(next);
+    else done(times.slice(1).sort((a, b) => a - b));
+  });
+});
+const quantile = (list, q) => list[Math.floor(q * (list.length - 1))];
+
+/** hour runs in the page: it replays an hour with a transfer, jumps, and returns the milliseconds that jumps took. */
+async function hour({ network, inputs }) {
+  const worker = new Worker("./worker.js", { type: "module" });
+  const ask = (message) => new Promise((done, failed) => {
+    worker.onmessage = ({ data }) => {
+      if (data.crashed || data.error) failed(new Error(data.crashed ?? data.error));
+      if (data.id) done(data.answer);
+    };
+    worker.postMessage({ ...message, id: 1 });
+  });
+  const end = 3600e9, took = [], began = performance.now();
+  await ask({ open: { config: { network, inputs }, at: end } });
+  const ran = performance.now() - began;
+  for (let i = 1; i <= 10; i++) took.push((await ask({ seek: (i * 0.618034 % 1) * end })).took);
+  worker.terminate();
+  return { ran, took };
+}
+
+export const tests = [
+  ["measure the frames of the playground while 16 nodes move data", async (browser) => {
+    const page = await visit(browser);
+    const idle = await page.evaluate(frames, 2);
+    await page.click('role=tab[name="Network"]');
+    await page.fill("#network", ring);
+    await page.click("text=Run this network");
+    await page.waitForSelector("body[data-nodes~='H8']");
+    const to = /10\.\d+\.\d+\.\d+/.exec(await eventually("an address", async () => {
+      await type(page, "H5", "interfaces");
+      const text = await output(page, "H5");
+      return /10\.\d+\.\d+\.\d+/.test(text) && text;
+    }))[0];
+    await type(page, "H5", "perf -s");
+    await new Promise((done) => setTimeout(done, 12_000)); // RIP finds the routes
+    await type(page, "H1", `perf -c ${to} -t 60`);
+    await eventually("data", async () => /Mbits/.test(await output(page, "H1")));
+    const busy = await page.evaluate(frames, 10);
+    const text = (l) => `${l.length} frames, median ${quantile(l, 0.5).toFixed(1)} ms, 95 % within ${quantile(l, 0.95).toFixed(1)} ms, all within ${l.at(-1).toFixed(0)} ms`;
+    console.log(`      idle: ${text(idle)}\n      busy: ${text(busy)}\n      ${await page.textContent("#figures")}`);
+    await page.screenshot({ path: join(artefacts, "playground-busy.png") });
+    assert.ok(quantile(busy, 0.5) < 100, text(busy));
+    await close();
+  }],
+  ["measure jumps of the playground in a session of an hour", async (browser) => {
+    const page = await visit(browser);
+    const { ran, took } = await page.evaluate(hour, { network: "link A R delay 10ms rate 300kbit\nlink R B delay 10ms loss 1%\n", inputs: [
+      { at: 1e9, node: "B", line: "perf -s" }, { at: 40e9, node: "A", line: "perf -c 10.1.0.2 -t 3500 -i 60" }] });
+    took.sort((x, y) => x - y);
+    console.log(`      the hour took ${(ran / 1000).toFixed(1)} s, jumps ${took.map((t) => t.toFixed(0)).join(" ")} ms`);
+    assert.ok(took[5] < 2000, `jumps ${took}`);
+    await close();
+  }],
+];
