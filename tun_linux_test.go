@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool"
 )
 
-// The kernel of this machine is a neighbour. test/interop runs more tests with it.
+// The kernel of this machine is a neighbor. test/interop runs more tests with it.
 func TestKernelDialsNode(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skip: needs root")

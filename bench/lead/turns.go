@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Turns runs contenders in turns, A B C A B C, so that a slow hour or a busy neighbour affects all
+// Turns runs contenders in turns, A B C A B C, so that a slow hour or a busy neighbor affects all
 // of them equally.
 type Turns struct {
 	Rounds int

@@ -33,7 +33,7 @@ type discoverers struct {
 	out     *sender
 	events  *events
 	rng     *rand.Rand
-	down    func(now clock.Time, i int) // takes interface i down
+	down    func(now clock.Time, i int) // called to take interface i down
 	list    []*discoverer
 }
 
@@ -46,14 +46,14 @@ type discoverer struct {
 
 	twice   []netip.Prefix // configured addresses that another node has
 	onLink  []netip.Prefix // from routers
-	router  Route          // the default route from a router; the zero Route: none
+	router  Route          // the default route from a router, or the zero Route
 	mtu     int            // from a router; 0: none
 	ttl     uint8          // from a router; 0: none
 	joined  []netip.Addr   // groups that are reported
 	changes int            // of groups, when joined was current
 
 	hop   netip.Addr // next hop of the last packet
-	until clock.Time // further packets to hop tell nothing before
+	until clock.Time // before this time, further packets to hop need no report
 }
 
 // adverts are the lifetimes of prefixes that the node announces (RFC 4861 §6.2.1).
@@ -460,8 +460,8 @@ func (dv *discoverers) setUp(now clock.Time, i int, up bool) {
 	}
 }
 
-// sent tells discovery the next hops of packets, which it probes if nothing else shows that they
-// can be reached (RFC 4861 §7.3). Its own messages do not count.
+// sent reports the next hops of packets to discovery, which probes them if nothing else shows that
+// they are reachable (RFC 4861 §7.3). Discovery's own messages do not count.
 func (dv *discoverers) sent(now clock.Time, b *buffer.Batch) {
 	for k := range b.Trains() {
 		t := &b.Trains()[k]

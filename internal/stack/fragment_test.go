@@ -57,7 +57,7 @@ func routedLine(t *testing.T, mtu int, catching bool) (w *world, a, b, c *stack.
 	return w, a, b, c
 }
 
-// pattern returns n bytes without repetition between neighbouring blocks.
+// pattern returns n bytes without repetition between neighboring blocks.
 func pattern(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {

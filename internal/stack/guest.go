@@ -33,7 +33,7 @@ func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 func (fw *forwarder) launch(now clock.Time, b []byte) {
 	h, _, reason := ip.ParseHeader(b)
 	if reason != ip.DropNone || !fw.ifs.isOwn(h.Src) || isSpecial(h.Dst) {
-		return // the guest's mistake, which no interface has seen
+		return // an error of the guest, which no interface has counted
 	}
 	b = b[:h.TotalLen]
 	from, _ := fw.ifs.self(h.Src)

@@ -91,7 +91,7 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	return nil
 }
 
-// setLocal tells the Speaker that interface i, with its networks of the family, is up or down.
+// setLocal reports to the Speaker that interface i, with its networks of the family, is up or down.
 func (rp *RIP) setLocal(now clock.Time, i int, up bool) {
 	f := &rp.ifs.list[i]
 	if !f.speaks(rp.group) {
@@ -214,8 +214,8 @@ func (rp *RIP) learn() {
 	}
 }
 
-// Farewell tells RIP's neighbours that no network can be reached through this node. Call it before
-// the node stops; otherwise the neighbours send packets here until their routes time out. Output
+// Farewell announces to RIP's neighbors that this node reaches no network any more. Call it before
+// the node stops. Otherwise the neighbors send packets here until their routes time out. Output
 // returns the messages.
 func (rp *RIP) Farewell(now clock.Time) {
 	for i := range rp.ifs.list {
@@ -326,8 +326,8 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 	return err
 }
 
-// NeighborLost says that a neighbour on interface i no longer answers: RIP withdraws the routes
-// that it learned from it.
+// NeighborLost reports that a neighbor on interface i no longer answers: RIP withdraws the routes
+// that it learned from that neighbor.
 func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	if rp.handles(addr) {
 		rp.speaker.Lost(now, rp.gateway(addr), i)
@@ -335,14 +335,14 @@ func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	}
 }
 
-// NeighborFound says that the neighbour answers again: RIP requests its routes at once.
+// NeighborFound reports that the neighbor answers again: RIP requests its routes at once.
 func (rp *RIP) NeighborFound(i int, addr netip.Addr) {
 	if rp.handles(addr) {
 		rp.speaker.Found(rp.gateway(addr), i)
 	}
 }
 
-// gateway returns the address by which RIP knows a neighbour: in RIPng the link-local one.
+// gateway returns the address by which RIP identifies a neighbor: in RIPng the link-local one.
 func (rp *RIP) gateway(addr netip.Addr) netip.Addr {
 	if addr.Is6() && !addr.IsLinkLocalUnicast() {
 		return ip.LinkLocal(addr)
@@ -376,7 +376,7 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 	return answer
 }
 
-// describe fills in the lists of neighbours and routes.
+// describe fills in the lists of neighbors and routes.
 func (rp *RIP) describe(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
 		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].speaks(rp.group) {

@@ -52,7 +52,7 @@ type Config struct {
 	Interfaces []Interface
 	// Routes are the static routes.
 	Routes []Route
-	// RIP makes the node run the course's RIP with the neighbours that it lists, or RIPv2 on the
+	// RIP makes the node run the course's RIP with the neighbors that it lists, or RIPv2 on the
 	// interfaces that it lists, or on all if it lists none. Nil: no RIP.
 	RIP *rip.Config
 	// RIPng makes the node run RIPng, on the interfaces that it lists, or on all that have IPv6
@@ -344,7 +344,7 @@ func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 type Event struct {
 	// Test is a test packet (protocol 0) for this node.
 	Test *TestPacket
-	// RIP is an event of RIP, if someone watches RIP.
+	// RIP is an event of the routing protocol, if RIP is watched.
 	RIP *rip.Event
 	// Address is an address that discovery added or removed.
 	Address *AddressEvent

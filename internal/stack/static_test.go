@@ -225,7 +225,7 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix)
 }
 
-// A router that stops withdraws its routes, so that its neighbours do not wait for them to time
+// A router that stops withdraws its routes, so that its neighbors do not wait for them to time
 // out.
 func TestFarewellWithdrawsEverything(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")

@@ -21,7 +21,7 @@ func (d *sender) takeACK(
 		d.stopProbing(now)
 	}
 	if d.wnd == 0 {
-		v.Retries = 0 // it answers, if only to say no: RFC 9293 §3.8.6.1
+		v.Retries = 0 // the peer answers: RFC 9293 §3.8.6.1
 	}
 	var blocks []buffer.Range
 	if s.Options.SACKCount > 0 {
@@ -47,7 +47,7 @@ func (d *sender) takeACK(
 		room = d.grow(v.CC.Cwnd()) || room
 	}
 	if v.Record.Empty() && d.probing() && r.Delivered > 0 {
-		d.persist.at = clock.Never // the probe's byte was taken: begin again
+		d.persist.at = clock.Never // the peer took the probe's byte: start again
 	}
 	return room, mtuFound, true
 }

@@ -189,8 +189,7 @@ const (
 	Urgent
 )
 
-// raise tells the owner that something happened. The owner learns of events before Accept once it
-// accepts the connection.
+// raise records an event for the owner. Until the owner accepts the connection, its events wait.
 func (c *Conn) raise(e Event) {
 	if c.links.events == 0 && c.links.listener == nil {
 		c.host.events.push(c)

@@ -10,17 +10,17 @@ const (
 	DropFlags                    // flags that make no sense in this state
 	DropSequence                 // outside the receive window
 	DropDuplicate                // all of it was received before
-	DropAck                      // acknowledges what was never sent, or long ago
+	DropAck                      // acknowledges data that was never sent, or long ago
 	DropNoAck                    // carries no ACK where one is needed
 	DropReset                    // a reset that does not match exactly (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
-	DropWindow                   // text beyond the window
+	DropWindow                   // data beyond the window
 	DropRanges                   // would make more gaps than are kept
 	DropReplies                  // an answer that found the reply queue full
-	DropClosed                   // text for a user who has closed
+	DropClosed                   // data for a user who has closed
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
 	DropOldStamp                 // a timestamp from before (RFC 7323 §5.3)
-	DropMemory                   // early text beyond Limits.EarlyBytes
+	DropMemory                   // out-of-order data beyond Limits.EarlyBytes
 	DropNoStamp                  // no timestamp though both ends had agreed on them (RFC 7323 §3.2)
 	NumDrops
 )

@@ -8,12 +8,12 @@ type ECN uint8
 
 // The codepoints.
 const (
-	// NotECT: a congested router must drop it.
+	// NotECT means that a congested router must drop the packet.
 	NotECT ECN = iota
-	// ECT1 and ECT0: it may be marked instead; ECT0 is what we send.
+	// ECT1 and ECT0 mean that a router may mark the packet instead. We send ECT0.
 	ECT1
 	ECT0
-	// CE: a router marked it.
+	// CE means that a router has marked the packet.
 	CE
 )
 
@@ -22,11 +22,11 @@ type ECNMode uint8
 
 // The modes.
 const (
-	// ECNPassive accepts it when the peer asks, and never asks.
+	// ECNPassive uses ECN when the peer requests it, and never requests it.
 	ECNPassive ECNMode = iota
-	// ECNOn asks too.
+	// ECNOn also requests ECN.
 	ECNOn
-	// ECNOff does neither.
+	// ECNOff neither uses nor requests ECN.
 	ECNOff
 	// ECNDCTCP asks too, and reports marks as DCTCP does: RFC 8257 §3.2, where each
 	// acknowledgment says whether what it acknowledges arrived marked. Nothing negotiates that:

@@ -7,13 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Keepalive asks a silent peer whether it is still there (RFC 9293 §3.8.4).
+// Keepalive configures probes that check whether a silent peer is still alive (RFC 9293 §3.8.4).
 type Keepalive struct {
-	// Idle is how long nothing has to arrive before the first question; zero: never.
+	// Idle is the silence before the first probe; zero: no probes.
 	Idle time.Duration
-	// Interval is the time between questions; zero: a tenth of Idle.
+	// Interval is the time between probes; zero: a tenth of Idle.
 	Interval time.Duration
-	// Count is how many go unanswered before the connection is given up; zero: 9.
+	// Count is how many unanswered probes end the connection; zero: 9.
 	Count int
 }
 
@@ -23,17 +23,17 @@ func (k Keepalive) withDefaults() Keepalive {
 	return k
 }
 
-// keepalive is a connection's side of it.
+// keepalive is the state of a connection's probes.
 type keepalive struct {
 	Keepalive
-	at    clock.Time // when to look at the peer's silence
-	since clock.Time // it is on
-	asked int        // questions since something arrived
-	due   bool       // one is to be sent
-	last  clock.Time // when the last was asked
+	at    clock.Time // when to check the peer's silence
+	since clock.Time // when the probes were enabled
+	asked int        // probes since something arrived
+	due   bool       // a probe must be sent
+	last  clock.Time // when the last probe was sent
 }
 
-// asks reports whether a question is to be sent.
+// asks reports whether a probe must be sent.
 func (k *keepalive) asks() bool { return k != nil && k.due }
 
 // expired is called when the timer expires. The last segment of the peer arrived at heard. It sets

@@ -6,23 +6,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Limit is why a connection does not send more now.
+// Limit is the reason why a connection does not send more now.
 type Limit uint8
 
 // The limits.
 const (
-	LimitNone      Limit = iota // nothing: it is sending
+	LimitNone      Limit = iota // it is sending: no limit: the connection is sending
 	LimitHandshake              // not established yet
 	LimitApp                    // the application has written no more
-	LimitIdle                   // nor is anything in flight
+	LimitIdle                   // LimitApp, with no data in flight
 	LimitBuffer                 // the send buffer is full of data in flight
 	LimitReceiver               // the peer's window
 	LimitCwnd                   // the congestion window
 	LimitRecovery               // loss recovery
 	LimitNagle                  // a short segment waits for an acknowledgment
 	LimitPacing                 // the pacing rate
-	LimitCork                   // or for company, because the user has asked for that
-	LimitPersist                // the peer's window is shut, and is probed
+	LimitCork                   // a short segment waits for more data, as the user asked
+	LimitPersist                // the peer's window is zero, and is probed
 	numLimits
 )
 
@@ -43,7 +43,7 @@ func (l Limit) String() string {
 type limited struct {
 	by    Limit
 	since clock.Time
-	spent // before since
+	spent // the totals before since
 }
 
 // spent is how long the connection was busy, and the parts of that time that it waited for the

@@ -2,18 +2,17 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// persist is the probing of a window that is shut: RFC 9293 §3.8.6.1.
+// persist is the state of probing a zero window: RFC 9293 §3.8.6.1.
 type persist struct {
 	at    clock.Time // when the next probe is sent; never: the window is open
 	count uint8      // probes in a row
-	due   bool       // one is to be sent
+	due   bool       // a probe must be sent
 }
 
 // probing reports whether a zero window is being probed.
 func (d *sender) probing() bool { return d.persist.at != clock.Never }
 
-// startProbing begins to probe a window that admits nothing while nothing is
-// in flight to be answered.
+// startProbing starts probing a window without room while no data in flight can be answered.
 func (d *sender) startProbing(now clock.Time) {
 	if d.probing() {
 		return
@@ -30,8 +29,7 @@ func (d *sender) stopProbing(now clock.Time) {
 	d.rec.LoseFirst(now)
 }
 
-// windowProbe sends one byte into a shut window: the first that waits, or
-// the one that the last probe carried.
+// windowProbe sends one byte into a zero window: the first unsent byte, or that of the last probe.
 func (d *sender) windowProbe(now clock.Time, s *sending) bool {
 	d.persist.due = false
 	if !d.rec.Record.Empty() {

@@ -82,7 +82,8 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	case seq < r.offeredEdge() && seq+s.segLen() > r.nxt:
 		return true
 	case seq == r.nxt:
-		// A window probe: text does not take its data, but acknowledges it. Its ACK field counts.
+		// This is a window probe: text does not take its data, but acknowledges it. Its ACK field
+		// counts.
 		return true
 	}
 	return false
@@ -92,8 +93,9 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 // the window scale.
 func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
-// urgent is the sixth step. Urgent data is part of the stream (RFC 9293 §3.8.5) and the pointer
-// says where it ends. urgent reports whether the pointer has advanced. We never send one (SHLD-13).
+// urgent is the sixth step, and reports whether the urgent pointer has advanced. Urgent data is
+// part of the stream (RFC 9293 §3.8.5), and the pointer says where that data ends. This host never
+// sends one (SHLD-13).
 func (r *receiver) urgent(s *Segment) bool {
 	// MUST-62: the pointer is the number of the octet after the urgent data. §3.10.7.4 signals the
 	// user while it is ahead of the data consumed.
@@ -105,7 +107,7 @@ func (r *receiver) urgent(s *Segment) bool {
 	return true // MUST-32: whenever the pointer advances
 }
 
-// text is the seventh step: it copies data to its place in rx, in order or not, and reports whether
+// text is the seventh step: it copies the payload into rx, in order or not, and reports whether
 // there is more to read.
 func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) {
 	start, end := seq, seq+uint64(s.Len)
@@ -186,7 +188,7 @@ func (r *receiver) timeWindow(now clock.Time) {
 	r.reassembly.rttSince, r.reassembly.rttEnd = now, r.edge
 }
 
-// takeOutOfOrder stores data that is ahead of its time.
+// takeOutOfOrder stores data that arrived out of order.
 func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	from, to := r.offset(start), r.offset(end)
 	r.early += uint64(s.Count)
@@ -317,7 +319,7 @@ func (r *receiver) takeFIN() {
 	r.ack.atOnce()
 }
 
-// forget gives up what is held out of order.
+// forget discards the out-of-order data.
 func (r *receiver) forget() {
 	r.reassembly.ooo.Clear()
 	r.countHeld()

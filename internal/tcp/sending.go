@@ -69,7 +69,7 @@ func (d *sender) trainLimit() int {
 	return max(1, min(d.cfg.TrainSegments, maxTrainBytes/(d.MSS+60)))
 }
 
-// lost retransmits lost segments. Neighbours of equal size form one train.
+// lost retransmits lost segments. Neighbors of equal size form one train.
 func (d *sender) lost(now clock.Time, room int, s *sending) bool {
 	if !d.rec.MayResend() {
 		why := LimitRecovery

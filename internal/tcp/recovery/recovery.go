@@ -222,7 +222,7 @@ func (v *Recovery) MayResend() bool {
 			(v.Allowance() >= q.at(q.lists[lost].head).text() || v.Pipe() == 0)
 }
 
-// Resend records the retransmission of lost segments: neighbours of equal size, at most room
+// Resend records the retransmission of lost segments: neighbors of equal size, at most room
 // segments.
 func (v *Recovery) Resend(now clock.Time, room int) Span {
 	q, left := &v.Record, v.Allowance()

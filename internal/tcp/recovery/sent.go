@@ -36,7 +36,7 @@ type record struct {
 	delivered   uint64
 	deliveredAt clock.Time
 	firstSentAt clock.Time
-	next, prev  uint32 // neighbours in its list, meaningless at the ends
+	next, prev  uint32 // neighbors in its list, meaningless at the ends
 	skip        uint32 // of a sacked record: this many from here on are sacked
 	pipe        uint32 // bytes in flight once it was sent, itself included
 	lost        uint32 // of sentQueue.lost, then
