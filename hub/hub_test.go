@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -271,6 +272,9 @@ func TestHijack(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		v := c.View().Students[0]
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"rtt_ms":null`, "not answered")
 		assert.EqualValues(t, 4, v.Refused[refusedRoute])
 		assert.Equal(t, []string{"10.77.1.128/25"}, v.RIP.Routes)
 		routes, err := c.node.Routes()

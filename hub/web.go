@@ -258,7 +258,7 @@ type StudentView struct {
 	Joined  bool              `json:"joined"` // a UDP address is pinned
 	Seen    time.Time         `json:"seen,omitzero"`
 	Ping    time.Time         `json:"ping,omitzero"` // time of the last echo reply
-	RTT     float64           `json:"rtt_ms"`        // of the last ping; 0: no reply
+	RTT     *float64          `json:"rtt_ms"`        // of the last ping; nil: no reply
 	Packets uint64            `json:"packets"`
 	Bytes   uint64            `json:"bytes"`
 	Refused map[string]uint64 `json:"refused,omitempty"`
@@ -292,9 +292,13 @@ func (h *Hub) View() View {
 func (h *Hub) viewOf(s *student) StudentView {
 	v := StudentView{
 		Name: s.Name, Subnet: h.subnet(s.Slot).String(), Joined: s.Address.IsValid(),
-		Seen: s.seen, Ping: s.pinged, RTT: float64(s.rtt.Microseconds()) / 1000,
+		Seen: s.seen, Ping: s.pinged,
 		Packets: s.Packets, Bytes: s.Bytes, Refused: map[string]uint64{}, RIP: s.rip,
 		Report: s.Report,
+	}
+	if s.rtt > 0 {
+		ms := float64(s.rtt.Microseconds()) / 1000
+		v.RTT = &ms
 	}
 	if v.RIP.Routes == nil {
 		v.RIP.Routes = []string{}
