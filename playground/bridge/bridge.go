@@ -4,6 +4,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // RFC 6455 §4.2.2 has no other
 	"crypto/subtle"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/api"
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
@@ -298,6 +301,12 @@ func closeAll(links []*net.UDPConn) {
 	}
 }
 
+// holder returns the process that uses a UDP address; empty: unknown.
+func holder(own *net.UDPAddr) string {
+	at := own.AddrPort()
+	return link.Holder("udp", netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+}
+
 // open opens the UDP sockets of the interfaces, each connected to its neighbor: the kernel drops
 // the packets of others.
 func (p *place) open() (links []*net.UDPConn, err error) {
@@ -318,7 +327,8 @@ func (p *place) open() (links []*net.UDPConn, err error) {
 		}
 		l, err := net.DialUDP("udp", own, to)
 		if err != nil {
-			return links, fmt.Errorf("%s: %w: stop the process that runs this node", f.Name, err)
+			who := cmp.Or(holder(own), "the process that runs this node")
+			return links, fmt.Errorf("%s: %w: stop %s", f.Name, err, who)
 		}
 		links = append(links, l)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -297,6 +298,11 @@ func (b *bed) again() *page {
 	return b.join()
 }
 
+// theHolder is what the error of a used address calls the process: this one.
+var theHolder = map[bool]string{
+	true: fmt.Sprintf("process %d (", os.Getpid()), false: "the process that runs this node",
+}[runtime.GOOS == "linux"]
+
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -304,7 +310,7 @@ func TestTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer process.Close()
 	p, _ := b.ask("/C")
-	assert.Contains(t, p.closed(), "stop the process that runs this node")
+	assert.Contains(t, p.closed(), "stop "+theHolder)
 }
 
 func TestBadOptions(t *testing.T) {
@@ -366,7 +372,7 @@ func TestWrongNodeForAPage(t *testing.T) {
 	l, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own})
 	require.NoError(t, err)
 	defer l.Close()
-	require.ErrorContains(t, ask(ours), "stop the process that runs this node")
+	require.ErrorContains(t, ask(ours), "stop "+theHolder)
 }
 
 // FuzzRead reads arbitrary frames.

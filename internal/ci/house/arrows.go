@@ -48,7 +48,7 @@ var rooms = []room{
 	{"judge/mutants", driver, "", ""},
 	{"playground", driver, "api clock control diagnostic files link lnx node operator repl stack " +
 		"tcp tcp/congestion tcp/starlark topology", ""},
-	{"playground/bridge", driver, "api files lnx", ""},
+	{"playground/bridge", driver, "api files link lnx", ""},
 	{"playground/build", driver, "api files lab", ""},
 	{"playground/build/tls", driver, "", ""},
 	{"playground/wasm/guest", driver, "diagnostic", ""},
