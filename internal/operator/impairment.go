@@ -17,13 +17,10 @@ func (h *Requests) handleImpairments() {
 		list []control.Impairment, err error,
 	) {
 		which, err := h.faces(r.Iface)
-		if err != nil {
-			return nil, err
-		}
 		for _, i := range which {
 			list = append(list, h.impairment(i, control.WayOut), h.impairment(i, control.WayIn))
 		}
-		return list, nil
+		return list, err
 	})
 	control.Handle(h.Handlers, h.impair)
 }

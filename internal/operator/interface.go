@@ -35,7 +35,10 @@ func (h *Requests) handleInterfaces() {
 func (h *Requests) faces(name string) (list []int, err error) {
 	if name != "" {
 		i, err := h.node.Face(name)
-		return []int{i}, err
+		if err != nil {
+			return nil, err
+		}
+		return []int{i}, nil
 	}
 	for i, f := range h.node.Faces() {
 		if f.Name != "" { // without a name it was deleted
@@ -98,9 +101,6 @@ func (h *Requests) deviceInfo(i int, f *control.Interface) {
 // counts from later ones.
 func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCounters) error {
 	which, err := h.faces(r.Iface)
-	if err != nil {
-		return err
-	}
 	for _, i := range which {
 		s.Interfaces().ClearCounters(i)
 		if m := h.node.Devices.Impaired(i); m != nil {
@@ -111,7 +111,7 @@ func (h *Requests) clearCounters(s *stack.Stack, _ clock.Time, r control.ClearCo
 			h.cleared[i] = cleared{device, d.Counters(i)}
 		}
 	}
-	return nil
+	return err
 }
 
 // forgetDevices removes the cleared counts of devices that are gone. Loop only.
@@ -163,10 +163,7 @@ func (h *Requests) setLoss(
 		return nil, fmt.Errorf("loss of %v percent: %w: must be 0 to 100", r.Percent,
 			control.ErrUsage)
 	}
-	which, err := h.faces(r.Iface)
-	if err != nil {
-		return nil, err
-	}
+	which, _ := h.faces(r.Iface) // losses returns the error
 	for _, i := range which {
 		s.SetLoss(i, r.Percent/100)
 	}
@@ -175,14 +172,11 @@ func (h *Requests) setLoss(
 
 func (h *Requests) losses(s *stack.Stack, name string) (list []control.LinkLoss, err error) {
 	which, err := h.faces(name)
-	if err != nil {
-		return nil, err
-	}
 	for _, i := range which {
 		list = append(list, control.LinkLoss{
 			Iface:   h.node.FaceName(i),
 			Percent: s.Interfaces().Loss(i) * 100, Dropped: s.Interfaces().Lossy(i),
 		})
 	}
-	return list, nil
+	return list, err
 }

@@ -47,19 +47,17 @@ func handleNATs(h *Requests) {
 		}
 		return list, nil
 	})
-	order(h, setNAT)
+	order(h, h.setNAT)
 	look(h, func(
 		s *stack.Stack, _ clock.Time, r control.ClearNAT,
 	) (done control.NATCleared, err error) {
-		for _, f := range s.Interfaces().Infos() {
-			if n := s.Interfaces().NAT(f.Index); n != nil && (r.Iface == "" || r.Iface == f.Name) {
+		which, err := h.faces(r.Iface)
+		for _, i := range which {
+			if n := s.Interfaces().NAT(i); n != nil {
 				done.Sessions += n.Clear()
-			} else if r.Iface == f.Name {
-				err = noNAT(f.Name)
+			} else if r.Iface != "" {
+				err = noNAT(r.Iface)
 			}
-		}
-		if r.Iface != "" && err == nil {
-			_, err = interfaceNamed(s, r.Iface)
 		}
 		return done, err
 	})
@@ -68,15 +66,6 @@ func handleNATs(h *Requests) {
 func noNAT(name string) error {
 	return fmt.Errorf("%w: interface %s has no NAT; `nat on %s` gives it one", control.ErrUsage,
 		name, name)
-}
-
-func interfaceNamed(s *stack.Stack, name string) (int, error) {
-	for _, f := range s.Interfaces().Infos() {
-		if f.Name == name {
-			return f.Index, nil
-		}
-	}
-	return 0, fmt.Errorf("%s: %w", name, control.ErrNoSuchInterface)
 }
 
 func natInfo(n *nat.NAT, now clock.Time, f *control.Interface) control.NAT {
@@ -110,8 +99,8 @@ func natInfo(n *nat.NAT, now clock.Time, f *control.Interface) control.NAT {
 }
 
 // setNAT handles control.SetNAT.
-func setNAT(s *stack.Stack, _ clock.Time, r control.SetNAT) error {
-	i, err := interfaceNamed(s, r.Iface)
+func (h *Requests) setNAT(s *stack.Stack, _ clock.Time, r control.SetNAT) error {
+	i, err := h.node.Face(r.Iface)
 	if err != nil {
 		return err
 	}

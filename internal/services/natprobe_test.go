@@ -59,7 +59,7 @@ func TestNATsOfNodes(t *testing.T) {
 	assert.Empty(t, testenv.Ask(t, r, control.NATs{})[0].Sessions)
 
 	for want, bad := range map[string]control.SetNAT{
-		"no such interface":       {Iface: "if9", On: true},
+		"this node has if0, if1":  {Iface: "if9", On: true},
 		"did you mean symmetric?": {Iface: "if1", On: true, Args: []string{"symetric"}},
 		"has no NAT":              {Iface: "if0"},
 		"this node itself":        {Iface: "if1", Forward: []string{"tcp", "81", "10.1.0.2:80"}},
@@ -67,11 +67,17 @@ func TestNATsOfNodes(t *testing.T) {
 	} {
 		require.ErrorContains(t, control.Order(t.Context(), r, bad), want)
 	}
+	require.ErrorContains(t, control.Order(t.Context(), a, control.SetNAT{Iface: "if0", On: true}),
+		"forwards no packets", "a host")
+	_, err := control.Ask(t.Context(), r, control.ClearNAT{Iface: "if0"})
+	require.ErrorContains(t, err, "has no NAT")
+	_, err = control.Ask(t.Context(), r, control.ClearNAT{Iface: "if9"})
+	require.ErrorContains(t, err, "this node has if0, if1")
 	require.NoError(t, control.Order(t.Context(), r,
 		control.SetNAT{Iface: "if1", Unforward: []string{"tcp", "8080"}}))
 	require.NoError(t, control.Order(t.Context(), r, control.SetNAT{Iface: "if1"}))
 	assert.Empty(t, testenv.Ask(t, r, control.NATs{}))
-	_, err := control.Ask(t.Context(), a, control.NATServe{})
+	_, err = control.Ask(t.Context(), a, control.NATServe{})
 	require.ErrorIs(t, err, control.ErrUsage, "one address")
 	_, err = control.Ask(t.Context(), a, control.NATProbe{Server: netip.MustParseAddrPort("10.5.0.2:9")})
 	require.ErrorContains(t, err, "`nat serve` must run there")

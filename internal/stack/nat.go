@@ -2,6 +2,7 @@ package stack
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -64,6 +65,9 @@ func (ifs *Interfaces) setNAT(f *iface) {
 
 // SetNAT gives interface i a NAT, or changes it. Nil removes it.
 func (s *Stack) SetNAT(i int, cfg *nat.Config) error {
+	if cfg != nil && !s.ifs.router {
+		return errors.New("a host forwards no packets: `nat on` in its file makes it a router")
+	}
 	f := s.ifs.list[i].Interface
 	f.NAT = cfg
 	if err := f.check(); err != nil {
