@@ -36,6 +36,14 @@ func (d *endpoints) flags(f *pflag.FlagSet) {
 		"serve profiles of this process at /debug/pprof/, for go tool pprof")
 }
 
+// unused returns an error for a flag that does nothing without a listener.
+func (d *endpoints) unused() error {
+	if d.socket == "" && d.listen == "" && (d.pprof || d.folder != ".") {
+		return errors.New("--files and --pprof need --socket or --listen")
+	}
+	return nil
+}
+
 func (d *endpoints) openFiles() (err error) {
 	if d.socket == "" && d.listen == "" {
 		return nil

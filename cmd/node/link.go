@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -66,7 +67,7 @@ func linkCommand() *cobra.Command {
 			if err != nil && c.ArgsLenAtDash() < 0 {
 				err = fmt.Errorf("%w\n%w", err, errNoDash) // the hint follows the excerpt
 			}
-			if err != nil {
+			if err = cmp.Or(err, o.endpoints.unused()); err != nil {
 				return misuse(c, err)
 			}
 			return o.run(c, both, program)
@@ -123,6 +124,11 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 			continue
 		}
 		both[way], err = node.ParseImpairment(strings.Join(text[way], " "), files.Machine())
+		w, _ := errors.AsType[*netem.WordError](err)
+		if w != nil && w.Msg == netem.Twice && len(ways) == 1 {
+			err = fmt.Errorf("%w\narguments before uplink or downlink apply to both directions: "+
+				"write `uplink %[2]s … downlink %[2]s …`", err, w.Word)
+		}
 		if err != nil {
 			return both, err
 		}

@@ -45,6 +45,10 @@ func TestLinkWords(t *testing.T) {
 	assert.NotNil(t, both[downlink].Rate)
 	_, err = linkWords([]string{"delya", "20ms"})
 	assert.ErrorContains(t, err, `"delya" is not an impairment`)
+	_, err = linkWords([]string{"rate", "2mbit", "downlink", "rate", "1mbit"})
+	assert.ErrorContains(t, err, "write `uplink rate … downlink rate …`")
+	_, err = linkWords([]string{"rate", "2mbit", "rate", "1mbit"})
+	assert.NotContains(t, err.Error(), "uplink")
 }
 
 // The command accepts mahimahi's command lines unchanged.

@@ -230,7 +230,10 @@ func TestFlagsThatMeanNothing(t *testing.T) {
 	}{
 		{[]string{"run", file, "--grace", "1s"}, "--grace needs --daemon"},
 		{[]string{"run", file, "--grace", "1x"}, `--grace "1x": must be a time like 10s or 1m30s`},
-		{[]string{"run", file, "--pprof"}, "--pprof needs --socket"},
+		{[]string{"run", file, "--pprof"}, "--files and --pprof need --socket"},
+		{[]string{"run", file, "--files", "/nope"}, "--files and --pprof need --socket or --listen"},
+		{[]string{"link", "--files", "/nope", "--", "true"}, "--files and --pprof need --socket"},
+		{[]string{"net", "down", "X", "Y"}, `unexpected argument: "Y" (use --all to stop every network)`},
 		{[]string{"run", spaces}, "`node net up '" + dir + `/it'\''s a network'` + "` runs it"},
 		{[]string{"completion", "csh"}, `unknown command "csh"`},
 		{[]string{"link", "delay", "1ms", "curl", "-s"}, "in -s; write -- before COMMAND if the flag"},

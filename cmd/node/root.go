@@ -186,6 +186,9 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			err = fmt.Errorf("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
 		} else if len(args) > len(names) {
 			err = fmt.Errorf("unexpected argument: %q", strings.Join(args[len(names):], " "))
+			if all := c.Flags().Lookup("all"); all != nil {
+				err = fmt.Errorf("%w (use --all to %s)", err, all.Usage)
+			}
 		}
 		return misuse(c, err)
 	}

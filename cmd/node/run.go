@@ -118,15 +118,13 @@ func (o *runOptions) validate() error {
 		return fmt.Errorf("--grace %v: must be 0 or more", o.grace)
 	case !o.daemon && o.grace > 0:
 		return errors.New("--grace needs --daemon")
-	case o.endpoints.pprof && o.endpoints.socket == "" && o.endpoints.listen == "":
-		return errors.New("--pprof needs --socket or --listen")
 	case !o.daemon && o.log.format == "json":
 		return errors.New("--log-format json needs --daemon; use " +
 			"--json for the answers of the shell")
 	case o.daemon && o.endpoints.socket == "" && o.endpoints.listen == "":
 		return errors.New("--daemon needs --socket or --listen")
 	}
-	return nil
+	return o.endpoints.unused()
 }
 
 // voice returns the output for messages. A daemon with a JSON log writes its messages to that log.

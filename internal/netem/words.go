@@ -82,13 +82,15 @@ func init() {
 	keywords = append(keywords, keyword{"seed", "seed N", (*reader).seed})
 }
 
-// Limits of values in words.
+// Limits of values in words, and a message.
 const (
 	maxGap   = 1 << 20
 	maxBits  = 1 << 10
 	maxLimit = defaultMaxPackets
 	// maxWords limits the number of words.
 	maxWords = 100
+	// Twice is the Msg of a keyword that was given before.
+	Twice = "given twice"
 )
 
 var shorts = map[string]string{
@@ -199,7 +201,7 @@ func (r *reader) part() {
 			continue
 		}
 		if _, again := r.seen[name]; again {
-			r.fail(w, "given twice", "")
+			r.fail(w, Twice, "")
 			return
 		}
 		r.seen[name] = w

@@ -268,7 +268,7 @@ func TestWrongDNSConfigurations(t *testing.T) {
 	}
 	assert.Len(t, testenv.Ask(t, b, control.DNS{}).Names, 1)
 	_, err := control.Ask(t.Context(), b, control.Resolve{Name: "C"})
-	assert.EqualError(t, err, "C: no such host: the node has no DNS server")
+	assert.EqualError(t, err, "C: no such host: the node has no DNS server (`node net names FOLDER` adds one)")
 }
 
 // TestFetchByName: http and fetch take names.

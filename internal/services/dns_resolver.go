@@ -95,7 +95,8 @@ func (d *DNS) Ask(
 	}
 	servers, zone := d.config()
 	if len(servers) == 0 {
-		return fail("no such host: the node has no DNS server", &net.DNSError{IsNotFound: true})
+		return fail("no such host: the node has no DNS server (`node net names FOLDER` adds one)",
+			&net.DNSError{IsNotFound: true})
 	}
 	full := strings.TrimSuffix(name, ".")
 	if !strings.Contains(full, ".") {
