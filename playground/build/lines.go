@@ -14,52 +14,74 @@ const (
 	recordSize  = 44 // without the offsets of the PC tables and of data
 )
 
-// dropLines removes the names of functions and files and the line numbers from a program. They are
-// a twelfth of it when compressed, and only traces of crashes show them. The page shows the first
-// line of a crash, which has none of them. It returns the number of functions; 0: the program has
-// no table, or that of another version of Go.
-func dropLines(data []byte) int {
-	at := bytes.Index(data, []byte(tableMagic))
-	if at < 0 || len(data) < at+tableHeader {
-		return 0
+// functionTable is Go's table of functions in a program's data. The offsets are within the table.
+type functionTable struct {
+	begin   int // in the data
+	names   int // those of functions and files; they end at pcs
+	pcs     int // what depends on the PC; it ends at list
+	list    int // an entry for each function
+	records []int
+}
+
+// findTable returns the table of functions; false: the program has none, or that of another version
+// of Go.
+func findTable(data []byte) (t functionTable, ok bool) {
+	t.begin = bytes.Index(data, []byte(tableMagic))
+	if t.begin < 0 || len(data) < t.begin+tableHeader {
+		return t, false
 	}
-	table := data[at:]
+	table := data[t.begin:]
 	word := func(i int) int { return int(binary.LittleEndian.Uint64(table[8+8*i:])) }
-	count, first, units, names, pcs, list := word(0), word(3), word(4), word(5), word(6), word(7)
-	if first < tableHeader || units < first || names < units || pcs < names || list < pcs ||
-		list > len(table) || count <= 0 || count > (len(table)-list)/8 {
+	count, units, files := word(0), word(4), word(5)
+	t.names, t.pcs, t.list = word(3), word(6), word(7)
+	if t.names < tableHeader || units < t.names || files < units || t.pcs < files ||
+		t.list < t.pcs || t.list > len(table) || count <= 0 || count > (len(table)-t.list)/8 {
+		return t, false
+	}
+	for i := range count {
+		begin := t.list + int(binary.LittleEndian.Uint32(table[t.list+8*i+4:]))
+		if begin > len(table)-recordSize {
+			return t, false
+		}
+		tables := int(binary.LittleEndian.Uint32(table[begin+28:]))
+		if tables > (len(table)-begin-recordSize)/4 {
+			return t, false
+		}
+		t.records = append(t.records, begin)
+	}
+	return t, true
+}
+
+// dropLines removes the names of functions and files and the line numbers from a program. They are
+// an eighth of it when compressed, and only traces of crashes show them. The page shows the first
+// line of a crash, which has none of them. It returns the number of functions; 0: the program has
+// no table that it knows.
+func dropLines(data []byte) int {
+	t, ok := findTable(data)
+	if !ok {
 		return 0
 	}
-	records := make([][]byte, count)
-	for i := range records {
-		begin := list + int(binary.LittleEndian.Uint32(table[list+8*i+4:]))
-		if begin > len(table)-recordSize {
-			return 0
-		}
-		records[i] = table[begin:]
-		tables := int(binary.LittleEndian.Uint32(records[i][28:]))
-		if tables > (len(records[i])-recordSize)/4 {
-			return 0
-		}
-	}
+	table := data[t.begin:]
 	used, lines := map[uint32]bool{0: true}, map[uint32]bool{} // PC tables by offset
-	for _, r := range records {
+	for _, begin := range t.records {
+		r := table[begin:]
 		field := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
 		used[field(16)] = true // the stack's depth
 		for k := range int(field(28)) {
 			used[field(recordSize+4*k)] = true
 		}
 		lines[field(20)], lines[field(24)] = true, true
+		clear(r[4:8])   // the name
 		clear(r[20:28]) // no tables of files and lines
-		clear(r[36:40]) // the first line
+		clear(r[32:40]) // the unit and the first line
 	}
 	for offset := range lines {
-		if begin := pcs + int(offset); !used[offset] && begin < list {
-			clear(table[begin : begin+tableEnd(table[begin:list])])
+		if begin := t.pcs + int(offset); !used[offset] && begin < t.list {
+			clear(table[begin : begin+tableEnd(table[begin:t.list])])
 		}
 	}
-	clear(table[first:pcs])
-	return count
+	clear(table[t.names:t.pcs])
+	return len(t.records)
 }
 
 // tableEnd returns the length of a PC table: pairs of differences, of a value and of a PC, until

@@ -2,8 +2,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -22,13 +20,13 @@ import (
 
 // The file and the package of a program that is loaded on demand.
 const (
-	laboratory = "lab.wasm.gz"
+	laboratory = "lab.pack.gz"
 	labPackage = "./playground/wasm/lab"
 )
 
 // programs are the packages of the WebAssembly programs by their files.
 var programs = []struct{ file, pkg string }{
-	{"tidepool.wasm.gz", "./playground/wasm"},
+	{"tidepool.pack.gz", "./playground/wasm"},
 	{laboratory, labPackage},
 }
 
@@ -64,15 +62,14 @@ func build(root, out string) error {
 		return err
 	}
 	for _, p := range programs {
-		if err := pack(root, p.pkg, filepath.Join(out, p.file)); err != nil {
+		if err := write(root, p.pkg, filepath.Join(out, p.file)); err != nil {
 			return err
 		}
 	}
 	if err := listFiles(out); err != nil {
 		return err
 	}
-	fmt.Printf("%s: the other files have %.1f MB\n", out, float64(others(out))/1e6)
-	return nil
+	return checkVisit(out)
 }
 
 // writePresets writes the experiments of the laboratory, by their names.
@@ -90,9 +87,9 @@ func writePresets(name string) error {
 	return files.Overwrite(name, text, 0o644)
 }
 
-// pack compiles and compresses a program.
-func pack(root, pkg, name string) error {
-	code, err := compile(root, pkg, strings.TrimSuffix(name, ".gz"))
+// write compiles and compresses a program.
+func write(root, pkg, name string) error {
+	code, err := compile(root, pkg, strings.TrimSuffix(name, ".pack.gz")+".wasm")
 	if err != nil {
 		return err
 	}
@@ -111,18 +108,13 @@ func pack(root, pkg, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	code = assemble(module)
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	packed, err := pack(code)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(code)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return err
-	}
 	fmt.Printf("%s: %.1f MB, compressed %.1f MB\n", name, float64(len(code))/1e6,
-		float64(packed.Len())/1e6)
-	return files.Overwrite(name, packed.Bytes(), 0o644)
+		float64(len(packed))/1e6)
+	return files.Overwrite(name, packed, 0o644)
 }
 
 // shrink removes from a program's data what the page does not need. version is that of Go.
@@ -220,16 +212,35 @@ func withoutTLS(root, out string) (string, error) {
 	return name, errors.Join(err, files.Overwrite(name, text, 0o644))
 }
 
-func others(out string) (size int64) {
-	_ = filepath.WalkDir(out, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(d.Name()) == ".gz" {
+// maxVisit is the limit of what a first visit loads, compressed.
+const maxVisit = 4_000_000
+
+// checkVisit checks the size of what a first visit loads from a site whose server compresses text.
+func checkVisit(out string) error {
+	var size, program int64
+	err := filepath.WalkDir(out, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == laboratory {
 			return err
 		}
-		info, err := d.Info()
-		if err == nil {
-			size += info.Size()
+		text, err := files.Text(name, files.MaxData)
+		if err != nil {
+			return err
 		}
+		if filepath.Ext(name) == ".gz" {
+			program += int64(len(text))
+			return nil
+		}
+		text, err = compress(text)
+		size += int64(len(text))
 		return err
 	})
-	return size
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: a first visit loads %.2f MB: the program has %.2f MB, the other files %.2f MB\n",
+		out, float64(program+size)/1e6, float64(program)/1e6, float64(size)/1e6)
+	if size += program; size > maxVisit {
+		return fmt.Errorf("%s: a first visit loads %d bytes; the limit is %d", out, size, maxVisit)
+	}
+	return nil
 }

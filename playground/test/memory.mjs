@@ -1,9 +1,8 @@
-// Runs an hour of virtual time with a transfer and a capture every minute, and jumps: node memory.mjs WASM.GZ
+// Runs an hour of virtual time with a transfer and a capture every minute, and jumps: node memory.mjs PACK.GZ
 // It checks that the memory is bounded and that the jumps change nothing.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { read } from "./program.mjs";
 import { Session } from "../site/session.js";
 import { Host } from "../site/wasi.js";
 
@@ -18,7 +17,7 @@ for (let i = 0; i < 2; i++) {
   disk.path_unlink_file(3, 0, 1);
 }
 
-const module = new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2])));
+const module = new WebAssembly.Module(await read(process.argv[2]));
 const session = new Session(module, {}, { network: "link A R delay 10ms\nlink R B delay 10ms loss 2%\n" });
 const { host } = session.world;
 const type = (node, line) => session.do({ node, line });

@@ -1,11 +1,11 @@
-// Replays inputs until 20 s and prints the state: node replay.mjs WASM.GZ < {"config", "inputs"}
+// Replays inputs until 20 s and prints the state: node replay.mjs PACK.GZ < {"config", "inputs"}
 
 import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { read } from "./program.mjs";
 import { World } from "../site/world.js";
 
 const { config, inputs } = JSON.parse(readFileSync(0, "utf8"));
-const world = new World(new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2]))));
+const world = new World(new WebAssembly.Module(await read(process.argv[2])));
 world.open(config.name, config.network, config.seed);
 for (const i of inputs) world.replay(i);
 world.advance(20e9 - world.now);

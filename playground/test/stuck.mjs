@@ -1,13 +1,12 @@
-// A command that never waits is canceled, and the rest stays: node stuck.mjs WASM.GZ
+// A command that never waits is canceled, and the rest stays: node stuck.mjs PACK.GZ
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { read } from "./program.mjs";
 import { Session } from "../site/session.js";
 import { Host, Stuck } from "../site/wasi.js";
 
 Host.patience = 500;
-const module = new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2])));
+const module = new WebAssembly.Module(await read(process.argv[2]));
 const open = (inputs) => new Session(module, {}, { network: "link A R\nlink R B\n", inputs });
 const endless = { node: "A", line: "perf -c 10.1.0.2 -t 5" };
 const want = new RegExp(`^A: ${endless.line} was canceled: .* give the links a delay or a rate\\.$`);

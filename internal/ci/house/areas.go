@@ -13,7 +13,7 @@ var areas = map[string]int{
 	"internet":    3_000,
 	"judge":       1_500,
 	"netns":       2_000,
-	"playground":  2_700,
+	"playground":  2_980,
 	"quic":        500,
 	"test":        1_000,
 }

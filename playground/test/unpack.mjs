@@ -1,0 +1,6 @@
+// Restores a packed program that arrives in pieces: node unpack.mjs PACK.GZ BYTES > PROGRAM
+
+import { writeFileSync } from "node:fs";
+import { read } from "./program.mjs";
+
+writeFileSync(1, await read(process.argv[2], Number(process.argv[3])));
