@@ -20,7 +20,7 @@ type Conn struct {
 	opened
 	reads, writes, closes injection
 
-	halves atomic.Uint32 // that were closed
+	halves atomic.Uint32 // number of its halves that are closed
 }
 
 // Read is like tidepool.Conn.Read.
@@ -142,7 +142,7 @@ type Listener struct {
 	opened
 	accepts, closes injection
 
-	client *Host // of NewConn
+	client *Host // the client of NewConn
 }
 
 // Accept is like tidepool.Listener.Accept.
@@ -171,12 +171,12 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// opened is a connection, listener or socket that a program has open, and on which it may wait.
+// opened is a connection, listener or socket that a program has open. The program may wait on it.
 type opened struct {
 	host      *Host
 	what      func() string
-	goroutine string    // that opened it: "goroutine 7"
-	callers   []uintptr // of that goroutine
+	goroutine string    // the goroutine that opened it, such as "goroutine 7"
+	callers   []uintptr // call stack of that goroutine
 	calls     [2]atomic.Pointer[waiting]
 	closed    atomic.Bool
 }
@@ -184,10 +184,10 @@ type opened struct {
 // waiting is a call that has not returned.
 type waiting struct {
 	name  string
-	since time.Duration // since the network started
+	since time.Duration // time since the network started
 }
 
-// call notes that a call has begun. The function that it returns ends it.
+// call records that a call has begun. The function that it returns records the call's end.
 func (o *opened) call(name string) (end func()) {
 	w := o.host.world
 	w.calls.Add(1)
@@ -202,7 +202,8 @@ func (o *opened) call(name string) (end func()) {
 	}
 }
 
-// hold wraps what a program has opened, and records it until it is closed.
+// hold wraps a connection, listener or socket that a program has opened, and records it until it is
+// closed.
 func (h *Host) hold(x any) net.Conn {
 	switch x := x.(type) {
 	case *tidepool.Conn:
@@ -220,7 +221,7 @@ func (h *Host) hold(x any) net.Conn {
 		h.remember(&c.opened, c)
 		return c
 	case net.Conn:
-		return x // RCP
+		return x // RCP connections are not wrapped
 	}
 	return nil
 }
@@ -241,7 +242,7 @@ func (o *opened) forget() {
 	delete(o.host.open, o)
 }
 
-// openedBy lists the calls that opened it, without those of this package.
+// openedBy lists the functions that opened it, without those of this package.
 func (o *opened) openedBy() string {
 	var b strings.Builder
 	frames := runtime.CallersFrames(o.callers)
@@ -257,8 +258,9 @@ func (o *opened) openedBy() string {
 	}
 }
 
-// Reset resets the connections between this host and another, as a firewall does that has lost its
-// state: calls at both ends return syscall.ECONNRESET. It returns how many there were.
+// Reset resets the connections between this host and another one, as a firewall that has lost its
+// state does. Calls at both ends return syscall.ECONNRESET. Reset returns the number of
+// connections.
 func (h *Host) Reset(peer string) int {
 	h.world.t.Helper()
 	addrs := h.world.Host(peer).addrs
@@ -270,12 +272,12 @@ func (h *Host) Reset(peer string) int {
 		}
 	}
 	h.openMu.Unlock()
-	slices.SortFunc(list, func(a, b *Conn) int { // maps have no order
+	slices.SortFunc(list, func(a, b *Conn) int { // a map has no fixed order
 		return strings.Compare(a.what(), b.what())
 	})
 	h.world.happens("%d connections between %s and %s are reset", len(list), h.name, peer)
 	for _, c := range list {
-		_ = c.Conn.Reset() // it fails only if the host is down
+		_ = c.Conn.Reset() // fails only if the host is down
 	}
 	return len(list)
 }

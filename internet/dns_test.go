@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lookup resolves a name by a host's resolver, and says how long it took.
+// lookup resolves a name with a host's resolver. It returns the addresses and the time taken.
 func lookup(t *testing.T, h *Host, name string) ([]string, time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -21,10 +21,10 @@ func lookup(t *testing.T, h *Host, name string) ([]string, time.Duration, error)
 	return list, time.Since(began), err
 }
 
-// TestResolver: a network with a dns line resolves names over its links, with their delays and
-// losses. While the server is down, names are unknown.
+// TestResolver: hosts of a network with a dns line resolve names over the links, with the links'
+// delays and losses. While the server is down, names are unknown.
 func TestResolver(t *testing.T) {
-	// Two bubbles: package net's state must not belong to the first one.
+	// Two bubbles in a row: no state of package net may belong to the first.
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			w := Start(t, "family dual\ndns ns\nlink ns r delay 10ms\nlink r a delay 10ms\nlink r B delay 1ms")
@@ -45,13 +45,13 @@ func TestResolver(t *testing.T) {
 			require.ErrorAs(t, err, &unknown)
 			assert.True(t, unknown.IsNotFound)
 
-			// Dial resolves by the same server.
+			// Dial resolves names with the same server.
 			serve(w.Host("B"))
 			c, err := a.Dial("tcp", "b:7")
 			require.NoError(t, err)
 			require.NoError(t, ask(c, time.Second))
 
-			// RFC 1035 §4.2.1: a query without an answer is repeated.
+			// RFC 1035 §4.2.1: a query without a response is repeated.
 			w.Link("ns", "r").Cut()
 			time.AfterFunc(1500*time.Millisecond, w.Link("ns", "r").Restore)
 			began := time.Now()
@@ -60,7 +60,7 @@ func TestResolver(t *testing.T) {
 			assert.InDelta(t, 3*time.Second, time.Since(began), 1e9, "the third query is answered")
 			require.NoError(t, conn.Close())
 
-			// An outage: names end, connections do not.
+			// An outage of the name server does not affect connections.
 			w.Host("ns").Crash()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, err = a.DialContext(ctx, "tcp", "b:7")
@@ -79,7 +79,8 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutServer: without a dns line names need no packets, and port 53 is free.
+// TestNamesWithoutServer: without a dns line, resolving names needs no packets, and port 53 is
+// free.
 func TestNamesWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b delay 1s")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first test of docs/testing.md is one that runs here.
+// The first test in docs/testing.md equals one that runs here.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/testing.md")
 	require.NoError(t, err)

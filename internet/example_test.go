@@ -18,8 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// TestThreeDataCenters shows a test of a program with faults at chosen times. All of it runs in
-// virtual time.
+// TestThreeDataCenters tests a program with faults at chosen times. All of it runs in virtual time.
 func TestThreeDataCenters(t *testing.T) {
 	internet.Test(t, "testdata/three-dc.net", func(t *testing.T, w *internet.World) {
 		w.Host("db1").Go(serveLines)
@@ -59,7 +58,7 @@ func TestThreeDataCenters(t *testing.T) {
 	})
 }
 
-// serveLines answers each line with the same.
+// serveLines sends each line back.
 func serveLines(h *internet.Host) {
 	ln, err := h.Listen("tcp", ":5432")
 	if err != nil {
@@ -77,7 +76,7 @@ func serveLines(h *internet.Host) {
 	}
 }
 
-// TestHTTPServer shows an httptest.Server on a host, and an http.Client on another.
+// TestHTTPServer runs an httptest.Server on one host, and an http.Client on another.
 func TestHTTPServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := internet.Start(t, "link server client delay 30ms rate 10mbit")
@@ -102,7 +101,7 @@ func TestHTTPServer(t *testing.T) {
 	})
 }
 
-// TestNames shows a net.Resolver's work: hosts know each other's names and addresses.
+// TestNames resolves names with a net.Resolver: hosts know each other's names and addresses.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := internet.Start(t, "link a b")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fault is a fault of Faults.
+// fault is one fault from Faults.
 type fault struct {
 	at, lasts  time.Duration
 	what       string
@@ -25,7 +25,7 @@ func (f *fault) String() string {
 // maxEvents limits the faults on the page of a test.
 const maxEvents = 1000
 
-// happens notes a fault for the page.
+// happens records a fault for the page.
 func (w *World) happens(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *World) happens(format string, args ...any) {
 	}
 }
 
-// FaultKind is a kind of random faults.
+// FaultKind is a kind of random fault.
 type FaultKind int
 
 // The kinds of Faults: a link is cut, or loses 30 % of the packets; a host crashes and restarts
@@ -51,8 +51,8 @@ const (
 )
 
 // Faults plans n faults that begin within a time from now, and last from 0.1 to 10 s. The seed
-// chooses them from the kinds: Cuts, Losses and Crashes if none is given. A second call fails the
-// test.
+// chooses them from the given kinds, or, without any, from Cuts, Losses and Crashes. A second call
+// of Faults fails the test.
 func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 	w.t.Helper()
 	if len(w.planned) > 0 {
@@ -126,11 +126,11 @@ func kept(i int) bool {
 	return *only == "" || slices.Contains(strings.Split(*only, ","), strconv.Itoa(i))
 }
 
-// shrink returns a part of list for which fails returns true, but not without any one of its
-// elements. It is delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002).
+// shrink returns a part of list for which fails returns true, and from which no single element can
+// be removed. The algorithm is delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002).
 func shrink(list []int, fails func([]int) bool) []int {
 	if !fails(list) {
-		return list // it does not fail each time
+		return list // the test does not fail every time
 	}
 	for n := 2; len(list) > 0; {
 		size := (len(list) + n - 1) / n

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that fails with random faults is run again with fewer, until one is left: the client does
-// not reconnect, so that a crash of the server is enough.
+// A test that fails with random faults is run again with fewer faults, until one is left. Here the
+// client does not reconnect, so a single crash of the server makes the test fail.
 func TestShrinking(t *testing.T) {
 	run := func(args ...string) string {
 		cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestPlanted$"}, args...)...)
@@ -55,7 +55,7 @@ func TestPlanted(t *testing.T) {
 	})
 }
 
-// The faults of a seed are the same each time, those of two seeds differ.
+// One seed always results in the same faults; two seeds result in different ones.
 func TestFaultsFollowTheSeed(t *testing.T) {
 	plan := func(seed uint64) (list []string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestFaultsFollowTheSeed(t *testing.T) {
 	assert.NotEqual(t, five, plan(6))
 }
 
-// Faults of all kinds overlap, on hosts that are down too, and all of them end.
+// Faults of all kinds overlap, also on hosts that are down, and all of them end.
 func TestFaultsOfAllKinds(t *testing.T) {
 	kinds := []FaultKind{Cuts, Losses, Crashes, Pauses, Resets, Skews}
 	for seed := range uint64(4) {
@@ -91,13 +91,13 @@ func TestFaultsOfAllKinds(t *testing.T) {
 			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				if c, err := w.Host("client").DialContext(ctx, "tcp", "server:7"); err == nil {
-					_ = ask(c, time.Second) // it may fail during faults
+					_ = ask(c, time.Second) // fails during some faults
 					_ = c.Close()
 				}
 				cancel()
 			}
 			time.Sleep(time.Minute)
-			synctest.Wait() // for the race detector, which does not know virtual time
+			synctest.Wait() // because the race detector does not know virtual time
 			for _, h := range w.hosts {
 				assert.False(t, h.down || h.paused, h.name)
 				assert.Equal(t, time.Now(), h.Now(), h.name)

@@ -43,7 +43,7 @@ func serveEcho(h *internet.Host) {
 		}
 		go func() {
 			defer conn.Close()
-			_, _ = io.Copy(conn, conn) // the client sees what is missing
+			_, _ = io.Copy(conn, conn) // the client notices missing data
 		}()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// packets are the packets that an interface sent.
+// packets has the digest of the packets that an interface sent.
 type packets struct {
 	mu           sync.Mutex
 	hash         hash.Hash

@@ -23,27 +23,27 @@ type Host struct {
 	world *World
 	name  string
 	file  tidepool.File
-	ends  map[string]*tidepool.PipeEnd // of its links, by interface
-	sent  map[string]*packets          // by interface
+	ends  map[string]*tidepool.PipeEnd // pipe ends of its links, by interface
+	sent  map[string]*packets          // packets sent, by interface
 	addrs []netip.Addr
 	nats  []string // interfaces with a NAT
 
 	mu     sync.Mutex
 	node   *tidepool.Node
-	ctx    context.Context //nolint:containedctx // Context returns it
+	ctx    context.Context //nolint:containedctx // stored because Context returns it
 	cancel context.CancelFunc
 	down   bool
 	seed   uint64
-	starts int // captures
+	starts int // number of captures started
 	paused bool
-	fails  int // faults of Faults that keep the host down
-	pauses int // faults of Faults that pause the host
+	fails  int // number of faults of Faults that keep the host down
+	pauses int // number of faults of Faults that pause the host
 	skew   skew
 	main   func(*Host)
 	mains  sync.WaitGroup
 
 	openMu sync.Mutex
-	open   map[*opened]any // connections, listeners and sockets of the program
+	open   map[*opened]any // connections, listeners and sockets that the program has open
 }
 
 func newHost(w *World, name string, c *lnx.Config, file tidepool.File) *Host {
@@ -79,7 +79,7 @@ func (h *Host) start() error {
 		h.file.Links[name] = end
 	}
 	h.starts++
-	h.file.Seed = max(1, h.seed+uint64(h.starts)) // not the same connections after a restart
+	h.file.Seed = max(1, h.seed+uint64(h.starts)) // a restarted host gets other random numbers
 	if h.world.captures != "" {
 		name := fmt.Sprintf("%s-%d.pcapng", h.name, h.starts)
 		h.file.Capture = filepath.Join(h.world.captures, name)
@@ -93,7 +93,7 @@ func (h *Host) start() error {
 	return nil
 }
 
-// stop closes the node at the end of the test, or when the test has failed.
+// stop closes the node when the test ends or has failed.
 func (h *Host) stop() {
 	h.mu.Lock()
 	down := h.down
@@ -108,28 +108,29 @@ func (h *Host) stop() {
 	}
 }
 
-// Name is the host's name, by which others find it.
+// Name returns the host's name, by which other hosts find it.
 func (h *Host) Name() string { return h.name }
 
 // Addrs returns the host's addresses.
 func (h *Host) Addrs() []netip.Addr { return slices.Clone(h.addrs) }
 
-// Node is the node that runs the host, until it crashes. Its methods include those that Host lacks.
+// Node returns the node that runs the host, until the host crashes. The node has methods that Host
+// lacks.
 func (h *Host) Node() *tidepool.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.node
 }
 
-// Context ends when the host crashes, or when the test closes it. After Restart the host has a new
-// one.
+// Context returns a context that ends when the host crashes, or when the test closes the host.
+// After Restart the host has a new context.
 func (h *Host) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ctx
 }
 
-// Listen is Node.Listen. Its listener of TCP is a *Listener, with *Conns.
+// Listen is like Node.Listen. A TCP listener is a *Listener, whose connections are *Conns.
 func (h *Host) Listen(network, address string) (net.Listener, error) {
 	ln, err := h.Node().Listen(network, address)
 	if tcp, ok := ln.(*tidepool.Listener); ok && err == nil {
@@ -142,7 +143,7 @@ func (h *Host) Listen(network, address string) (net.Listener, error) {
 	return ln, err
 }
 
-// ListenPacket is Node.ListenPacket. Its UDP socket is a *PacketConn.
+// ListenPacket is like Node.ListenPacket. A UDP socket is a *PacketConn.
 func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
 	pc, err := h.Node().ListenPacket(network, address)
 	if err != nil {
@@ -154,12 +155,13 @@ func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
 	return pc, nil
 }
 
-// Dial is Node.Dial. The address may have the name of a host, as "db1:5432".
+// Dial is like Node.Dial. The address may contain the name of a host, as in "db1:5432".
 func (h *Host) Dial(network, address string) (net.Conn, error) {
 	return h.DialContext(context.Background(), network, address)
 }
 
-// DialContext is Node.DialContext, and fits http.Transport and others that dial by such a function.
+// DialContext is like Node.DialContext. It can be used by http.Transport and others that take a
+// dial function.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := h.Node().DialContext(ctx, network, address)
 	h.world.calls.Add(1)
@@ -172,14 +174,15 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 // Pause stops the host as if its machine was suspended, until Resume: its stack receives and sends
 // nothing, and its timers do not expire. Up to 1024 packets wait on each of its links; further ones
 // wait at hosts, and are lost at routers. After Resume, the stack's timers see that time has
-// passed. The program's goroutines continue, but calls that need the stack, such as Dial, wait,
-// even beyond their deadlines. If a link changes meanwhile, the host notices it on Resume.
+// passed. The program's goroutines continue. Calls that need the stack, such as Dial, wait until
+// Resume, even beyond their deadlines. If a link changes in the meantime, the host notices that on
+// Resume.
 func (h *Host) Pause() {
 	h.world.happens("%s pauses", h.name)
 	h.pause(true)
 }
 
-// Resume ends a Pause.
+// Resume ends the pause.
 func (h *Host) Resume() {
 	h.world.t.Helper()
 	h.world.happens("%s resumes", h.name)
@@ -202,9 +205,9 @@ func (h *Host) isDown() bool {
 	return h.down
 }
 
-// Skew sets the host's clock, which Now returns: it is ahead of the network's time by a duration
-// (behind it if that is negative) and gains drift seconds each second. Connections, deadlines and
-// the timers of package time follow the network's time.
+// Skew sets the host's clock, which Now returns. The clock is ahead of the network's time by a
+// duration, or behind if it is negative, and gains drift seconds per second. Connections, deadlines
+// and the timers of package time use the network's time.
 func (h *Host) Skew(ahead time.Duration, drift float64) {
 	h.world.happens("the clock of %s is ahead by %v, and gains %v s a second", h.name, ahead, drift)
 	h.mu.Lock()
@@ -212,8 +215,8 @@ func (h *Host) Skew(ahead time.Duration, drift float64) {
 	h.skew = skew{time.Now(), ahead, drift}
 }
 
-// Now is the time of the host's clock, for programs that take their time from a function, such as
-// the Time of tls.Config. A crash does not change the clock.
+// Now returns the time of the host's clock. Programs that take a time function, such as the Time of
+// tls.Config, can use it. A crash does not change the clock.
 func (h *Host) Now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +224,7 @@ func (h *Host) Now() time.Time {
 	return now.Add(h.skew.ahead + time.Duration(float64(now.Sub(h.skew.since))*h.skew.drift))
 }
 
-// skew is how a host's clock differs from the network's.
+// skew is the difference between a host's clock and the network's time.
 type skew struct {
 	since time.Time
 	ahead time.Duration
@@ -229,11 +232,11 @@ type skew struct {
 }
 
 // Resolver resolves names. With a line `dns HOST` in the network, it asks the DNS server of HOST,
-// over the network's links. Without one, it knows the names of all hosts.
+// over the network's links. Without such a line, it knows the names of all hosts.
 func (h *Host) Resolver() *net.Resolver { return h.Node().Resolver() }
 
 // Crash ends the host as a power failure does. Its connections vanish without a FIN or RST, so
-// their other ends stay open until a timeout, and its own calls return net.ErrClosed. The test must
+// their other ends stay open until a timeout. Calls at the host return net.ErrClosed. The test must
 // end the program's goroutines.
 func (h *Host) Crash() {
 	h.world.t.Helper()
@@ -256,9 +259,10 @@ func (h *Host) Crash() {
 	}
 }
 
-// Go calls main, the host's program, in a goroutine of its own. The test ends only when it has
-// returned: at the latest when the test closes the host, so that its calls return net.ErrClosed.
-// Restart calls only the last main again, so start all of a host's programs in one main.
+// Go calls main, the host's program, in a new goroutine. The test ends only when main has returned.
+// At the latest, main should return when the test closes the host: its calls then return
+// net.ErrClosed. Restart calls only the last main again, so start all of a host's programs in one
+// main.
 func (h *Host) Go(main func(*Host)) {
 	h.world.t.Helper()
 	h.mu.Lock()
@@ -271,8 +275,8 @@ func (h *Host) Go(main func(*Host)) {
 	h.mains.Go(func() { main(h) })
 }
 
-// Restart starts a crashed host again, with empty tables and no connections, and its program: main,
-// or the last one if main is nil.
+// Restart starts a crashed host again, with empty tables and without connections. It also starts
+// the host's program: main, or the last program if main is nil.
 func (h *Host) Restart(main func(*Host)) {
 	h.world.t.Helper()
 	h.mu.Lock()
@@ -304,8 +308,8 @@ func (h *Host) Restart(main func(*Host)) {
 	}
 }
 
-// fail and recover are Crash and Restart for faults that overlap: the last one that ends restarts
-// the host.
+// fail and recover are Crash and Restart for faults that overlap: the host restarts when the last
+// of them ends.
 func (h *Host) fail() {
 	h.mu.Lock()
 	h.fails++

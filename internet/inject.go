@@ -11,34 +11,34 @@ import (
 )
 
 // The methods of this file are those of the proposed package testing/nettest (go.dev/issue/77362),
-// so that a test of its in-memory connections also runs over a network.
+// so that a test that uses its in-memory connections can also run over a network.
 
-// past is a deadline that ends calls.
+// past is a deadline that makes waiting calls return.
 var past = time.Unix(1, 0)
 
-// injection makes calls of one kind return an error that the test chooses. It ends waiting calls by
-// setting their deadline, and restores the program's deadline afterwards.
+// injection makes calls of one kind return an error that the test chooses. It makes waiting calls
+// return by setting their deadline, and restores the program's deadline afterwards.
 type injection struct {
-	set func(time.Time) error // the deadline of the calls
+	set func(time.Time) error // sets the deadline of the calls
 
 	mu       sync.Mutex
-	err      error // nil: the calls work
+	err      error // nil: no error
 	deadline time.Time
 }
 
-// inject sets the error; nil: the calls work again.
+// inject sets the error; nil: calls work normally again.
 func (i *injection) inject(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.err = err
 	if i.set == nil {
-		return // Close does not wait
+		return // Close never waits
 	}
 	at := i.deadline
 	if err != nil {
 		at = past
 	}
-	_ = i.set(at) // it fails only for what is closed
+	_ = i.set(at) // fails only if the connection is closed
 }
 
 func (i *injection) error() error {
@@ -47,7 +47,7 @@ func (i *injection) error() error {
 	return i.err
 }
 
-// setDeadline keeps the program's deadline until there is no error.
+// setDeadline sets the program's deadline. While there is an error, it only stores the deadline.
 func (i *injection) setDeadline(at time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -58,15 +58,15 @@ func (i *injection) setDeadline(at time.Time) error {
 	return i.set(at)
 }
 
-// expired reports whether calls would not wait, because of an error or the deadline.
+// expired reports whether calls would return at once, because of an error or the deadline.
 func (i *injection) expired() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.err != nil || !i.deadline.IsZero() && !time.Now().Before(i.deadline)
 }
 
-// injected calls f unless there is an error. It calls f also if ready reports that f does not wait.
-// It returns the error without an address.
+// injected calls f if there is no injected error, or if ready reports that f does not wait.
+// Otherwise it returns the error, without an address.
 func injected[T any](i *injection, ready func() bool, f func() (T, error)) (x T, err, own error) {
 	i.mu.Lock()
 	if i.err == nil {
@@ -80,7 +80,7 @@ func injected[T any](i *injection, ready func() bool, f func() (T, error)) (x T,
 			return x, err, nil
 		}
 	} else if ready() {
-		_ = i.set(i.deadline) // it fails only for what is closed
+		_ = i.set(i.deadline) // fails only if the connection is closed
 		x, err = f()
 		_ = i.set(past)
 		i.mu.Unlock()
@@ -90,15 +90,15 @@ func injected[T any](i *injection, ready func() bool, f func() (T, error)) (x T,
 	return x, nil, i.err
 }
 
-// SetReadError makes calls of Read, also those that wait, return err in a net.OpError. Data that
-// has arrived, or arrives later, is returned first. Nil ends that.
+// SetReadError makes calls of Read, also those that wait, return err in a net.OpError. Read still
+// returns data that has arrived or arrives later before the error. Nil removes the error.
 func (c *Conn) SetReadError(err error) { c.reads.inject(err) }
 
-// SetWriteError makes calls of Write, also those that wait, return err in a net.OpError. Nil ends
-// that.
+// SetWriteError makes calls of Write, also those that wait, return err in a net.OpError. Nil
+// removes the error.
 func (c *Conn) SetWriteError(err error) { c.writes.inject(err) }
 
-// SetCloseError makes Close return err in a net.OpError. It closes the connection all the same.
+// SetCloseError makes Close return err in a net.OpError. Close still closes the connection.
 func (c *Conn) SetCloseError(err error) { c.closes.inject(err) }
 
 // SetDeadline is like tidepool.Conn.SetDeadline.
@@ -118,7 +118,7 @@ func (c *Conn) SetWriteDeadline(t time.Time) error { return c.writes.setDeadline
 // CanRead reports whether Read returns without waiting: data, io.EOF or an error.
 func (c *Conn) CanRead() bool { return c.reads.expired() || c.readable() }
 
-// readable reports whether Read has something that is not an injected error or a deadline.
+// readable reports whether Read would return something other than an injected error or a timeout.
 func (c *Conn) readable() bool {
 	info, err := c.Info()
 	if err != nil || info.Unread > 0 {
@@ -131,7 +131,7 @@ func (c *Conn) readable() bool {
 	return true // the peer has closed its half
 }
 
-// IsClosed reports whether Close was called, or CloseRead and CloseWrite.
+// IsClosed reports whether Close, or both CloseRead and CloseWrite, were called.
 func (c *Conn) IsClosed() bool { return c.closed.Load() || c.halves.Load() == 3 }
 
 // CloseRead is like tidepool.Conn.CloseRead.
@@ -140,7 +140,8 @@ func (c *Conn) CloseRead() error { c.halves.Or(1); return c.Conn.CloseRead() }
 // CloseWrite is like tidepool.Conn.CloseWrite.
 func (c *Conn) CloseWrite() error { c.halves.Or(2); return c.Conn.CloseWrite() }
 
-// Peer returns the connection's other end, or nil if the peer has not accepted or has closed it.
+// Peer returns the connection's other end, or nil if the peer has not accepted the connection or
+// has closed it.
 func (c *Conn) Peer() *Conn {
 	here, there := c.LocalAddr().String(), c.RemoteAddr().String()
 	for _, h := range c.host.world.hosts {
@@ -157,20 +158,20 @@ func (c *Conn) Peer() *Conn {
 	return nil
 }
 
-// opError is an injected error as package net returns its own.
+// opError returns an injected error in the form in which package net returns its own.
 func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
 // SetReadError makes calls of Read and ReadFrom, also those that wait, return err in a net.OpError.
-// Datagrams that have arrived are returned later. Nil ends that.
+// Datagrams that have arrived are returned later. Nil removes the error.
 func (c *PacketConn) SetReadError(err error) { c.reads.inject(err) }
 
 // SetWriteError makes calls of Write and WriteTo return err in a net.OpError, and send nothing. Nil
-// ends that.
+// removes the error.
 func (c *PacketConn) SetWriteError(err error) { c.writes.inject(err) }
 
-// SetCloseError makes Close return err in a net.OpError. It closes the socket all the same.
+// SetCloseError makes Close return err in a net.OpError. Close still closes the socket.
 func (c *PacketConn) SetCloseError(err error) { c.closes.inject(err) }
 
 // SetDeadline is like tidepool.PacketConn.SetDeadline.
@@ -194,11 +195,11 @@ func (c *PacketConn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "udp", Source: c.LocalAddr(), Err: err}
 }
 
-// SetAcceptError makes calls of Accept, also those that wait, return err in a net.OpError. New
-// connections wait until nil ends that.
+// SetAcceptError makes calls of Accept, also those that wait, return err in a net.OpError.
+// Meanwhile, new connections wait. Nil removes the error.
 func (l *Listener) SetAcceptError(err error) { l.accepts.inject(err) }
 
-// SetCloseError makes Close return err in a net.OpError. It closes the listener all the same.
+// SetCloseError makes Close return err in a net.OpError. Close still closes the listener.
 func (l *Listener) SetCloseError(err error) { l.closes.inject(err) }
 
 // SetDeadline is like tidepool.Listener.SetDeadline.
@@ -208,8 +209,8 @@ func (l *Listener) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: l.Addr(), Err: err}
 }
 
-// NewListener listens at a port that is free on the host server. NewConn of the listener connects
-// to it from the host client. A test that uses nettest.NewListener continues with this one.
+// NewListener listens at a free port of the host server. NewConn of the listener connects to it
+// from the host client. A test that uses nettest.NewListener can use this function instead.
 func (w *World) NewListener(server, client string) *Listener {
 	w.t.Helper()
 	h := w.Host(server)
@@ -222,8 +223,8 @@ func (w *World) NewListener(server, client string) *Listener {
 	return l
 }
 
-// NewConn returns a new connection to a listener of NewListener, whose other end Accept returns. It
-// takes the handshake's time. If it fails, the test ends.
+// NewConn returns a new connection to a listener from NewListener. Accept returns the other end.
+// NewConn waits for the handshake. If it fails, the test ends.
 func (l *Listener) NewConn() *Conn {
 	l.host.world.t.Helper()
 	c, err := l.DialContext(context.Background(), "", "")
@@ -233,7 +234,8 @@ func (l *Listener) NewConn() *Conn {
 	return c.(*Conn)
 }
 
-// DialContext connects to a listener of NewListener, whatever the address. It fits http.Transport.
+// DialContext connects to a listener from NewListener and ignores the address. It can be used by
+// http.Transport.
 func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	if l.client == nil {
 		return nil, l.opError("dial", errors.New("only listeners of NewListener have a client"))
@@ -241,8 +243,8 @@ func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	return l.client.DialContext(ctx, "tcp", l.Addr().String())
 }
 
-// NewConnPair returns both ends of a connection from one host to another. It takes the handshake's
-// time. If it fails, the test ends.
+// NewConnPair returns both ends of a connection from one host to another. It waits for the
+// handshake. If it fails, the test ends.
 func (w *World) NewConnPair(client, server string) (*Conn, *Conn) {
 	w.t.Helper()
 	l := w.NewListener(server, client)
@@ -255,8 +257,8 @@ func (w *World) NewConnPair(client, server string) (*Conn, *Conn) {
 	return c, s.(*Conn)
 }
 
-// NewConn returns a UDP socket at an address and port of a host, so that a World can replace a
-// nettest.PacketNet.
+// NewConn returns a UDP socket at an address and port of a host. With this method, a World can
+// replace a nettest.PacketNet.
 func (w *World) NewConn(at net.Addr) (*PacketConn, error) {
 	w.t.Helper()
 	for _, h := range w.hosts {

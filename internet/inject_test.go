@@ -18,7 +18,7 @@ import (
 
 var errInjected = errors.New("injected")
 
-// injectedIn asserts that an error of the test came as one of package net.
+// injectedIn asserts that the test's error is returned as package net would return it.
 func injectedIn(t *testing.T, err error, op, network string) {
 	t.Helper()
 	var e *net.OpError
@@ -28,7 +28,7 @@ func injectedIn(t *testing.T, err error, op, network string) {
 	assert.Equal(t, network, e.Net)
 }
 
-// The semantics of testing/nettest's Conn, over a network (go.dev/issue/77362).
+// Connections over a network behave as the Conn of testing/nettest (go.dev/issue/77362).
 func TestInjectedErrorsOfConn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b delay 5ms")
@@ -39,7 +39,7 @@ func TestInjectedErrorsOfConn(t *testing.T) {
 
 		time.AfterFunc(time.Second, func() { a.SetReadError(errInjected) })
 		began := time.Now()
-		_, err := a.Read(buf) // waits
+		_, err := a.Read(buf) // the call waits
 		injectedIn(t, err, "read", "tcp")
 		assert.Equal(t, time.Second, time.Since(began))
 		assert.True(t, a.CanRead())
@@ -62,7 +62,7 @@ func TestInjectedErrorsOfConn(t *testing.T) {
 		require.NoError(t, a.SetReadDeadline(time.Time{}))
 
 		time.AfterFunc(time.Second, func() { a.SetWriteError(errInjected) })
-		_, err = a.Write(make([]byte, 10<<20)) // waits: b does not read
+		_, err = a.Write(make([]byte, 10<<20)) // the call waits, because b does not read
 		injectedIn(t, err, "write", "tcp")
 		a.SetWriteError(nil)
 		go func() { _, _ = io.Copy(io.Discard, b) }()
@@ -82,7 +82,7 @@ func TestInjectedErrorsOfConn(t *testing.T) {
 	})
 }
 
-// A test of nettest.NewListener and httptest.Server, with its first line swapped.
+// A test that used nettest.NewListener and httptest.Server, with only its first line changed.
 func TestNewListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		li := Start(t, "link server client delay 20ms").NewListener("server", "client")
@@ -118,7 +118,7 @@ func TestNewListener(t *testing.T) {
 	})
 }
 
-// A World in the place of a nettest.PacketNet.
+// A World replaces a nettest.PacketNet.
 func TestNewConn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pnet := Start(t, "link a b delay 5ms")

@@ -14,9 +14,9 @@
 //	})
 //
 // In a testing/synctest bubble the network runs in the bubble's time, and waiting takes no real
-// time. Outside, it runs in the system's time. Hosts know each other by their names. Their
-// connections and listeners are those of package net, so that a program needs a net.Listener, a
-// net.PacketConn or a dial function in place of net's own, and no other change.
+// time. Outside a bubble, it runs in the system's time. Hosts know each other by their names. Their
+// connections and listeners implement the interfaces of package net. A program only needs to use a
+// net.Listener, a net.PacketConn or a dial function from here instead of package net's own.
 package internet
 
 import (
@@ -42,7 +42,7 @@ import (
 
 // World is a network that runs during a test. When the test ends, its faults stop and its hosts are
 // closed. With `go test -artifacts`, each host writes its packets to HOST-N.pcapng in the test's
-// folder of artifacts, and begins the next N when it restarts.
+// folder of artifacts. N counts the starts of the host.
 type World struct {
 	t     testing.TB
 	seed  uint64
@@ -54,18 +54,18 @@ type World struct {
 
 	stopClock func()
 	watch     watching
-	calls     atomic.Int64 // of the program, begun or ended
-	keeps     bool         // connections may be open at the end
-	planned   []fault      // by Faults
-	// captures is the folder for the captures of all hosts; empty: none.
+	calls     atomic.Int64 // number of the program's calls, both begun and ended
+	keeps     bool         // connections may be open at the end of the test
+	planned   []fault      // faults planned by Faults
+	// captures is the folder for the captures of all hosts; empty: no captures.
 	captures string
 
 	mu     sync.Mutex
 	over   bool
-	events []string      // faults that happened
-	timers []*time.Timer // of At
+	events []string      // faults that have happened
+	timers []*time.Timer // timers of At
 	acting sync.WaitGroup
-	// groups are the groups of Partition, by address. Nil: no partition.
+	// groups are the groups of Partition, by address. Nil: there is no partition.
 	groups atomic.Pointer[map[netip.Addr]int]
 }
 
@@ -102,14 +102,14 @@ func run(tb testing.TB, path string, seed uint64) *World {
 	return open(tb, path, list, nil, seed)
 }
 
-// Start is Run for a network in the test's source, in the language of .net files: `link A B
-// [WORD...]` for each link, where the words are those of `impair`, such as `delay 20ms loss 1%`.
+// Start is like Run for a network in the test's source, in the language of .net files. Each link is
+// a line `link A B [WORD...]`, whose words are arguments of `impair`, such as `delay 20ms loss 1%`.
 func Start(tb testing.TB, network string) *World {
 	tb.Helper()
 	return load(tb, network, *seed)
 }
 
-// load is Run or Start: a network's text has blanks between its words.
+// load is Run or Start: the text of a network has blanks between words, a path has none.
 func load(tb testing.TB, network string, seed uint64) *World {
 	tb.Helper()
 	if strings.TrimSpace(network) == "" {
@@ -122,7 +122,8 @@ func load(tb testing.TB, network string, seed uint64) *World {
 	return start(tb, "network of "+tb.Name(), []byte(network), seed)
 }
 
-// timers are TCP's usual ones (RFC 6298 §2): those of .lnx files are for networks in one machine.
+// timers are the usual TCP timers (RFC 6298 §2). The defaults of .lnx files are for networks on one
+// machine.
 var timers = tidepool.TCP{
 	RTOMin: 200 * time.Millisecond, RTOInitial: time.Second, RTOMax: time.Minute,
 }
@@ -185,7 +186,8 @@ func open(
 	return w
 }
 
-// connect makes the link of an edge. Packets that an interface without a neighbor sends are lost.
+// connect makes the link for an edge. If an interface has no neighbor, the packets that it sends
+// are lost.
 func (w *World) connect(path string, edge topology.Edge) {
 	w.t.Helper()
 	if len(edge.Ends) > 2 {
@@ -207,16 +209,16 @@ func (w *World) connect(path string, edge topology.Edge) {
 		l.ends = append(l.ends, linkEnd{h, end.Iface, h.sent[end.Iface]})
 	}
 	if len(edge.Ends) == 1 {
-		_ = b.Close() // what is sent is lost
+		_ = b.Close() // packets sent here are lost
 		return
 	}
 	w.links = append(w.links, l)
 }
 
-// convergence is how long routing protocols may take at the start.
+// convergence limits how long routing protocols may take at the start.
 const convergence = 3 * time.Minute
 
-// converge waits until every host has a route to every other that is not behind a NAT.
+// converge waits until every host has a route to every other host that is not behind a NAT.
 func (w *World) converge() {
 	w.t.Helper()
 	for end := time.Now().Add(convergence); ; time.Sleep(50 * time.Millisecond) {
@@ -230,8 +232,8 @@ func (w *World) converge() {
 	}
 }
 
-// reachable returns the hosts to which a host should have routes: all but those behind the NATs of
-// others.
+// reachable returns the hosts to which a host should have routes: all except those behind other
+// hosts' NATs.
 func (w *World) reachable(from *Host) []*Host {
 	if !slices.ContainsFunc(w.hosts, func(h *Host) bool { return len(h.nats) > 0 }) {
 		return w.hosts
@@ -251,7 +253,7 @@ func (w *World) reachable(from *Host) []*Host {
 	return list
 }
 
-// unreached returns two hosts without a route from one to the other; nil: all have their routes.
+// unreached returns two hosts without a route from one to the other; nil: there are no such hosts.
 func (w *World) unreached() (from, to *Host) {
 	for _, from := range w.hosts {
 		routes, err := from.node.Routes()
@@ -293,7 +295,8 @@ func (w *World) end() {
 		if w.captures != "" {
 			w.writeArtifacts(waits)
 		}
-	case w.captures != "" && *worker: // thousands of seeds: only those of failures are kept
+	// with thousands of seeds, only the captures of failures are kept
+	case w.captures != "" && *worker:
 		_ = os.RemoveAll(w.captures)
 	}
 }
@@ -314,10 +317,10 @@ func (w *World) stop() {
 	}
 }
 
-// ending is how long programs may run after their hosts are closed.
+// ending limits how long programs may run after their hosts are closed.
 const ending = time.Minute
 
-// within waits for goroutines whose calls return net.ErrClosed by now.
+// within waits for goroutines whose calls now return net.ErrClosed.
 func (w *World) within(running *sync.WaitGroup, what string) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); running.Wait() }()
@@ -337,7 +340,7 @@ func (w *World) ended() bool {
 	return w.over
 }
 
-// At calls f when d has passed since the network started, unless the test has ended by then.
+// At calls f when d has passed since the network started, unless the test has ended before.
 func (w *World) At(d time.Duration, f func()) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -353,10 +356,11 @@ func (w *World) At(d time.Duration, f func()) {
 	}))
 }
 
-// Seed is the seed of the network's random choices: that of the flag -internet.seed, or 1.
+// Seed returns the seed of the network's random choices: the value of the flag -internet.seed, or
+// 1.
 func (w *World) Seed() uint64 { return w.seed }
 
-// Host returns the host or router of that name. An unknown name ends the test.
+// Host returns the host or router with that name. An unknown name ends the test.
 func (w *World) Host(name string) *Host {
 	w.t.Helper()
 	names := make([]string, len(w.hosts))
@@ -370,7 +374,7 @@ func (w *World) Host(name string) *Host {
 	return nil
 }
 
-// Link returns the link between two hosts or routers. If they have no link, the test ends.
+// Link returns the link between two hosts or routers. If there is no such link, the test ends.
 func (w *World) Link(a, b string) *Link {
 	w.t.Helper()
 	from, to := w.Host(a), w.Host(b)

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo answers on port 7 until the host ends.
+// echo runs an echo server on port 7 until the host ends.
 func echo(h *Host) {
 	ln, err := h.Listen("tcp", ":7")
 	if err != nil {
@@ -39,13 +39,13 @@ func echo(h *Host) {
 	}
 }
 
-// serve starts echo, and waits until it listens.
+// serve starts echo, and waits until echo listens.
 func serve(h *Host) {
 	h.Go(echo)
 	synctest.Wait()
 }
 
-// ask sends a word and waits for it.
+// ask sends a word and waits for its echo.
 func ask(c net.Conn, within time.Duration) error {
 	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
 		return err
@@ -57,7 +57,7 @@ func ask(c net.Conn, within time.Duration) error {
 	return err
 }
 
-// The delay of links is that of the file, and the time of a bubble begins after the routes.
+// Links have the delays of the file, and the time of a bubble starts when the routes exist.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 20ms\nlink r b delay 5ms")
@@ -100,8 +100,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// A cut link changes routes; a partition that no route avoids ends all contact, and healing it
-// leaves the cut link cut.
+// A cut link changes routes. A partition that no route avoids stops all traffic; after healing it,
+// the cut link is still cut.
 func TestCutsAndPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Run(t, "../nets/ring")
@@ -115,7 +115,7 @@ func TestCutsAndPartitions(t *testing.T) {
 				l.Cut()
 				require.NoError(t, ask(c, time.Minute), "without %v", l)
 				l.Restore()
-				time.Sleep(30 * time.Second) // the routes come back
+				time.Sleep(30 * time.Second) // enough for routes to return
 			}
 		}
 		var others []string
@@ -135,8 +135,8 @@ func TestCutsAndPartitions(t *testing.T) {
 	})
 }
 
-// A partition divides the hosts of a star, whose router is in no group: both groups work, and
-// packets between them are lost without an error.
+// A partition divides the hosts of a star, whose router is in no group: traffic within each group
+// works, and packets between the groups are lost without an error.
 func TestPartitionOfAStar(t *testing.T) {
 	for _, family := range []string{"4", "6"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestPartitionOfAStar(t *testing.T) {
 	}
 }
 
-// A host whose clock is wrong does not accept a certificate.
+// A host whose clock is wrong rejects a certificate.
 func TestSkew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b delay 5ms")
@@ -198,7 +198,7 @@ func TestSkew(t *testing.T) {
 			go func() {
 				_ = tls.Server(server, &tls.Config{Certificates: []tls.Certificate{{
 					Certificate: [][]byte{der}, PrivateKey: key,
-				}}}).Handshake() // the client's error counts
+				}}}).Handshake() // the test checks the client's error
 			}()
 			return tls.Client(client, &tls.Config{
 				RootCAs: roots, ServerName: "b", Time: a.Now,
@@ -225,7 +225,7 @@ func TestImpair(t *testing.T) {
 	})
 }
 
-// mistaken is a test that records its failures.
+// mistaken is a testing.TB that records failures.
 type mistaken struct {
 	testing.TB
 	said []string
@@ -240,7 +240,7 @@ func (m *mistaken) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// A mistake fails the test with a message that names it and its place.
+// An error in the network fails the test with a message that names the error and its position.
 func TestMistakes(t *testing.T) {
 	net := func(text string) func(*mistaken) {
 		return func(m *mistaken) { Start(m, text) }
@@ -303,7 +303,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A network of two hosts must cost 1 ms of CPU time and 200 kB at most.
+// A network of two hosts may take at most 1 ms of CPU time and 200 kB.
 func BenchmarkWorldOfTwo(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

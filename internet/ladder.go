@@ -16,13 +16,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/table"
 )
 
-// ladder is the drawing of a connection.
+// ladder is the drawing of one connection.
 type ladder struct {
 	Title, Text string
 	Last        bool
 }
 
-// Limits of the drawings: the newest connections, and the first and last lines of each.
+// Limits of the drawings: the number of connections (the newest), and of the first and last lines
+// of each.
 const (
 	maxLadders = 20
 	ladderHead = 40
@@ -40,7 +41,7 @@ func (w *World) draw() (list []ladder, omitted int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var flows []string // filters
+	var flows []string // filters of the connections to draw
 	for _, p := range packets {
 		way := capture.Inbound
 		if p.Out {
@@ -75,7 +76,8 @@ func (w *World) draw() (list []ladder, omitted int, err error) {
 	)
 }
 
-// captured returns the packets of all captures in their order, with the numbers of interfaces.
+// captured returns the packets of all captures, in their order, with the numbers of their
+// interfaces.
 func (w *World) captured() (list []capture.Captured, names []capture.Interface, err error) {
 	numbers := map[string]int{}
 	for _, h := range w.hosts {
@@ -96,7 +98,7 @@ func (w *World) captured() (list []capture.Captured, names []capture.Interface, 
 				list = append(list, one)
 				return nil
 			})
-			_ = file.Close() // it was only read
+			_ = file.Close() // the file was only read
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", file.Name(), err)
 			}
@@ -106,12 +108,13 @@ func (w *World) captured() (list []capture.Captured, names []capture.Interface, 
 	return list, names, nil
 }
 
-// opens returns the filter of a connection if a packet is its SYN, on the sender's interface.
+// If a packet is a SYN on the sender's interface, opens returns the filter of its connection.
 func opens(p capture.Captured) string {
 	var f capture.Facts
 	f.Look(p.Data)
 	flow, ok := f.Flow(true)
-	syn, _ := capture.ParseFilter("tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn") // it is valid
+	// this filter is valid
+	syn, _ := capture.ParseFilter("tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn")
 	if !ok || !p.Out || !syn.Match(&f) {
 		return ""
 	}
@@ -119,7 +122,7 @@ func opens(p capture.Captured) string {
 		flow.Remote.Addr(), flow.Local.Port(), flow.Remote.Port())
 }
 
-// owner returns the name of the host with an address and port.
+// owner returns the name of the host that has an address, with the port.
 func (w *World) owner(end string) string {
 	at, err := netip.ParseAddrPort(end)
 	i := slices.IndexFunc(w.hosts, func(h *Host) bool {
@@ -131,7 +134,7 @@ func (w *World) owner(end string) string {
 	return w.hosts[i].name
 }
 
-// drawFlow draws the connection of a filter.
+// drawFlow draws the connection that a filter matches.
 func (w *World) drawFlow(file []byte, filter string) (l ladder, err error) {
 	var lines []string
 	drawing := table.NewLadder(table.LadderConfig{Width: 120}, func(line string) {

@@ -15,7 +15,7 @@ type Link struct {
 
 	mu          sync.Mutex
 	cut, parted bool
-	// impaired, by direction, replaces the impairments of the network's file.
+	// impaired, indexed by direction, replaces the impairments in the network's file.
 	impaired map[tidepool.Way]tidepool.Impairments
 }
 
@@ -32,7 +32,8 @@ func (l *Link) joins(a, b *Host) bool {
 }
 
 // Cut disconnects the link, like an unplugged cable: both ends see that it is down, and packets in
-// flight are lost. For a link that seems up and drops all packets, use Impair with `loss 100%`.
+// flight are lost. For a link that appears to be up but drops all packets, use Impair with `loss
+// 100%`.
 func (l *Link) Cut() {
 	l.world.happens("link %v is cut", l)
 	l.set(&l.cut, true)
@@ -55,14 +56,15 @@ func (l *Link) set(what *bool, down bool) {
 	}
 }
 
-// Impair replaces the link's impairments, in both directions. The words are those of the .net file.
+// Impair replaces the link's impairments, in both directions. The words are the same as in a .net
+// file.
 func (l *Link) Impair(words string) {
 	l.world.t.Helper()
 	l.impair(tidepool.Out, words)
 }
 
-// lose makes both ends lose received packets too. It does not change the impairments of Impair and
-// the files.
+// lose makes both ends also lose the packets that they receive. It does not change the impairments
+// of Impair and of the files.
 func (l *Link) lose(words string) { l.impair(tidepool.In, words) }
 
 func (l *Link) impair(way tidepool.Way, words string) {
@@ -77,12 +79,12 @@ func (l *Link) impair(way tidepool.Way, words string) {
 	for _, e := range l.ends {
 		if err := l.apply(e); err != nil {
 			l.report(err)
-			return // the other end would find the same
+			return // the other end would report the same error
 		}
 	}
 }
 
-// renew gives a host that was restarted or has resumed the state of the link.
+// renew applies the state of the link to a host that was restarted or has resumed.
 func (l *Link) renew(h *Host) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +95,7 @@ func (l *Link) renew(h *Host) {
 	}
 }
 
-// apply sets the state of one end, unless its host is down or paused: renew does it later.
+// apply sets the state of one end. If the end's host is down or paused, renew does that later.
 func (l *Link) apply(e linkEnd) error {
 	e.host.mu.Lock()
 	defer e.host.mu.Unlock()

@@ -35,7 +35,8 @@ func take(t *testing.T, server, client *Host, n int) time.Duration {
 	return time.Since(began)
 }
 
-// A trace with an opportunity every 12 ms is a link of 1 Mbit/s, in a network's text and in Impair.
+// A trace with an opportunity every 12 ms results in a link of 1 Mbit/s, both in a network's text
+// and in Impair.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b trace testdata/1mbit.trace")
@@ -47,7 +48,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// The links of a paused host can change. It finds out when it resumes.
+// The links of a paused host can change. The host notices that when it resumes.
 func TestCutWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r\nlink r b")

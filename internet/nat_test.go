@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hosts on both sides of a NAT reach a port forward by the router's name. Those inside reach all
-// hosts, and those outside none inside.
+// Hosts on both sides of a NAT reach a port forward by the router's name. Hosts inside reach all
+// hosts; hosts outside reach none inside.
 func TestNAT(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// page describes a test that failed, in one file without scripts or other files.
+// page describes a failed test in a single file without scripts.
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Name}}</title>
 <meta name="viewport" content="width=device-width">
@@ -60,8 +60,8 @@ type pageRow struct {
 	Packets, Bytes int
 }
 
-// writeArtifacts writes the capture of all links, the ladders of its connections and the page of a
-// failed test to its folder of artifacts.
+// writeArtifacts writes the artifacts of a failed test to the test's folder: the capture of all
+// links, the ladders of its connections, and the page.
 func (w *World) writeArtifacts(waits string) {
 	ladders, omitted, err := w.draw()
 	if err == nil {

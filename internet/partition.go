@@ -3,9 +3,9 @@ package internet
 import "net/netip"
 
 // Partition divides hosts into groups that cannot reach each other. Links between hosts of
-// different groups are cut, and packets from one group to another are lost also where they go
-// through routers that are in no group. Hosts that are in no group reach all others. Heal ends the
-// partition, another Partition replaces it.
+// different groups are cut. Packets from one group to another are also lost if they cross routers
+// that are in no group. Hosts that are in no group reach all others. Heal ends the partition;
+// another call of Partition replaces it.
 func (w *World) Partition(groups ...[]string) {
 	w.t.Helper()
 	group, addrs := map[*Host]int{}, map[netip.Addr]int{}
@@ -32,7 +32,7 @@ func (w *World) Partition(groups ...[]string) {
 	}
 }
 
-// Heal ends the partition. Links that were cut one by one stay cut.
+// Heal ends the partition. Links that Link.Cut has cut remain cut.
 func (w *World) Heal() {
 	w.happens("the partition heals")
 	w.groups.Store(nil)
@@ -41,8 +41,8 @@ func (w *World) Heal() {
 	}
 }
 
-// passes reports whether a packet stays in its group. It looks at the first packet of a train: all
-// have the same addresses.
+// passes reports whether a packet stays within its group. It checks only the first packet of a
+// train, because all packets of a train have the same addresses.
 func (w *World) passes(train []byte) bool {
 	groups := w.groups.Load()
 	if groups == nil {

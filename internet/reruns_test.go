@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// star has loss, jitter and a queue.
+// star is a network with loss, jitter and a queue.
 const star = `
 	link a r delay 10ms loss 1%
 	link r b delay 5ms rate 5mbit
 	link r c delay 3ms 1ms
 `
 
-// single is a program of one goroutine.
+// single is a program with one goroutine.
 func single(t *testing.T, w *World) {
 	w.AllowLeaks()
 	ln, err := w.Host("a").Listen("tcp", ":7")
@@ -43,8 +43,8 @@ func single(t *testing.T, w *World) {
 	}
 }
 
-// several is a program whose goroutines, six of clients and those of the servers, run freely while
-// hosts crash and links fail.
+// several is a program with several goroutines, six of clients and those of the servers. They run
+// freely while hosts crash and links fail.
 func several(t *testing.T, w *World) {
 	names := []string{"a", "b", "c"}
 	for _, name := range names {
@@ -89,7 +89,7 @@ func hashOf(t *testing.T, seed uint64, program func(*testing.T, *World)) (sum st
 	return sum
 }
 
-// The seed determines every packet of a program with one goroutine.
+// For a program with one goroutine, the seed determines every packet.
 func TestReruns(t *testing.T) {
 	first := hashOf(t, 1, single)
 	for range 4 {
@@ -100,7 +100,7 @@ func TestReruns(t *testing.T) {
 
 var reruns = flag.Int("reruns", 0, "how often TestRerunRate runs each program")
 
-// TestRerunRate prints which share of reruns has the most frequent hash, with -v.
+// With -v, TestRerunRate prints the share of reruns that have the most frequent hash.
 func TestRerunRate(t *testing.T) {
 	if *reruns == 0 {
 		t.Skip("it measures: -reruns=100")
@@ -118,7 +118,7 @@ func TestRerunRate(t *testing.T) {
 	}
 }
 
-// driven runs two state machines that a loop drives: they have no goroutines, and poll their
+// driven runs two state machines driven by a loop. They have no goroutines and poll their
 // connections. Each wait is a step of the network's time.
 func driven(t *testing.T, w *World) (steps int) {
 	t.Helper()
@@ -147,7 +147,7 @@ func driven(t *testing.T, w *World) (steps int) {
 	return steps
 }
 
-// A driven program has the same steps and packets each time.
+// A driven program has the same steps and the same packets in each run.
 func TestDriven(t *testing.T) {
 	run := func(seed uint64) (steps int, sum string) {
 		synctest.Test(t, func(t *testing.T) {

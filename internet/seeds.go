@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// By default a test uses the same seed each time.
+// By default, every run of a test uses the same seed.
 var (
 	seed    = flag.Uint64("internet.seed", 1, "the seed of package internet")
 	seeds   = flag.Uint64("internet.seeds", 1, "how many seeds package internet tests")
@@ -31,9 +31,9 @@ var (
 )
 
 // Test runs a test of a network, which is the text of Start or the path of Run, in a
-// testing/synctest bubble. With the flag -internet.seeds=N it runs it for N seeds, in GOMAXPROCS
-// processes with GOMAXPROCS=1 each. If it fails with the faults of Faults, it searches the smallest
-// part of them with which it still fails, and prints that.
+// testing/synctest bubble. With the flag -internet.seeds=N, Test runs the test for N seeds, in
+// GOMAXPROCS processes with GOMAXPROCS=1 each. If the test fails with the faults of Faults, Test
+// searches for the smallest part of the faults with which the test still fails, and prints it.
 func Test(t *testing.T, network string, test func(t *testing.T, w *World)) {
 	t.Helper()
 	switch {
@@ -53,7 +53,7 @@ func Test(t *testing.T, network string, test func(t *testing.T, w *World)) {
 	}
 }
 
-// passed is how a worker reports a seed.
+// passed is the line with which a worker reports that a seed has passed.
 const passed = "internet: passed seed "
 
 func one(t *testing.T, network string, seed uint64, test func(t *testing.T, w *World)) {
@@ -96,13 +96,13 @@ func explain(t *testing.T, seed uint64, planned []fault) {
 	t.Logf("internet: %s\n%s%s", enough, repeatText, repeat(t.Name(), seed, numbers(least)))
 }
 
-// repeatText stands before the command that repeats a failure.
+// repeatText precedes the command that repeats a failure.
 const repeatText = "to repeat this: "
 
-// shrinkLimit is how long one run may take when faults are shrunk.
+// shrinkLimit is how long one run may take while faults are shrunk.
 const shrinkLimit = time.Minute
 
-// numbers returns the flag that causes a part of the faults.
+// numbers returns the flag that selects a part of the faults.
 func numbers(faults []int) string {
 	words := make([]string, len(faults))
 	for i, f := range faults {
@@ -131,7 +131,7 @@ func repeat(name string, seed uint64, flags ...string) string {
 	return strings.Join(append(words, flags...), " ")
 }
 
-// faultsFlag repeats the flag -internet.faults.
+// faultsFlag returns the value of the flag -internet.faults for the command.
 func faultsFlag() []string {
 	if *only == "" {
 		return nil
@@ -141,8 +141,9 @@ func faultsFlag() []string {
 
 func seedFlag(seed uint64) string { return fmt.Sprintf("-internet.seed=%d", seed) }
 
-// arguments are those of a process that runs a test with a seed: the flags of this one, except
-// those that choose tests and seeds, and those of outputs that each process would overwrite.
+// arguments returns the arguments of a process that runs a test with a seed: the flags of this
+// process, except those that choose tests and seeds, and those of outputs that each process would
+// overwrite.
 func arguments(name string, seed uint64) (list []string) {
 	flag.Visit(func(f *flag.Flag) {
 		kind, rest, _ := strings.Cut(f.Name, ".")
@@ -156,23 +157,23 @@ func arguments(name string, seed uint64) (list []string) {
 	return append(list, "-test.run="+pattern(name), "-test.count=1", seedFlag(seed))
 }
 
-// search runs a test for many seeds, in processes of their own: a seed that crashes its process
-// does not stop the others, and leaked memory lasts for one batch at most.
+// search runs a test for many seeds in other processes. A seed that crashes its process does not
+// stop the others, and leaked memory lasts for at most one batch.
 type search struct {
 	t     *testing.T
 	began time.Time
 
 	mu        sync.Mutex
-	next, end uint64 // seeds that no process has yet
+	next, end uint64 // seeds that no process has taken yet
 	done      int
 	failed    []uint64
-	late      bool // go test ends before all seeds are tested
+	late      bool // go test's time limit ends the search early
 }
 
 const (
-	// shrunk is how many failed seeds of a search are shrunk.
+	// shrunk is the number of failed seeds per search whose faults are shrunk.
 	shrunk = 3
-	// margin is how long before go test's time limit a test stops, to report what it has done.
+	// margin is how long before go test's time limit a test stops, to report its results.
 	margin = 5 * time.Second
 )
 
@@ -208,7 +209,7 @@ func (s *search) run() {
 	}
 }
 
-// take returns the next seeds, at most a batch.
+// take returns the next seeds, at most one batch.
 func (s *search) take() (from, n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +219,8 @@ func (s *search) take() (from, n uint64) {
 	return from, n
 }
 
-// batch tests some seeds. After one that fails it starts another process. It returns false if go
-// test ends too soon for all of them.
+// batch tests some seeds. After a failed seed it starts another process. It returns false if go
+// test would end before all of them are tested.
 func (s *search) batch(ctx context.Context, from, end uint64) bool {
 	s.t.Helper()
 	for from < end {
@@ -260,7 +261,7 @@ func (s *search) batch(ctx context.Context, from, end uint64) bool {
 			return false
 		}
 		s.note(count, from, end, err, strings.Join(others, ""))
-		from++ // the one that failed
+		from++ // skip the seed that failed
 	}
 	return true
 }
@@ -271,7 +272,7 @@ func (s *search) failures() int {
 	return len(s.failed)
 }
 
-// note counts the seeds of a process, of which the last one failed if from is before end.
+// note counts the seeds that a process has tested. If from is before end, the last one failed.
 func (s *search) note(count int, from, end uint64, err error, said string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -280,7 +281,7 @@ func (s *search) note(count int, from, end uint64, err error, said string) {
 	if from < end {
 		s.done++
 		s.failed = append(s.failed, from)
-		if !strings.Contains(said, repeatText) { // it ended its process
+		if !strings.Contains(said, repeatText) { // the seed crashed its process
 			_, command, _ := strings.Cut(repeat(s.t.Name(), from, faultsFlag()...), "go test ")
 			said += repeatText + "GOMAXPROCS=1 go test " + command + "\n"
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// planted runs a test that fails only if the environment asks for it, in a process of its own.
+// planted runs a test in a separate process. The test fails only if the environment says so.
 func planted(t *testing.T, test, kind string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{"-test.run=^" + test + "$"}, args...)...)
@@ -22,8 +22,8 @@ func planted(t *testing.T, test, kind string, args ...string) string {
 	return string(out)
 }
 
-// A search tests each seed, in processes that another seed does not end, and says which failed and
-// how to repeat them.
+// A search tests each seed, also if another seed crashes its process. It says which seeds failed
+// and how to repeat them.
 func TestSeeds(t *testing.T) {
 	out := planted(t, "TestSomeSeeds", "seeds", "-internet.seeds=40", "-internet.batch=10")
 	assert.Regexp(t, `internet: 40 seeds in \S+, \d+ an hour; 3 failed: \[7 8 23\]`, out)
@@ -33,7 +33,7 @@ func TestSeeds(t *testing.T) {
 		`to repeat this: GOMAXPROCS=1 go test -run '\^TestSomeSeeds\$' -count=1 -internet.seed=8\n`, out)
 	assert.Regexp(t, `internet: seed 23 failed \(exit status 1\):(.|\n)+seven`, out)
 
-	// Seeds that do not end in time do not count as failed.
+	// Seeds that go test's time limit cuts off do not count as failed.
 	out = planted(t, "TestSomeSeeds", "seeds", "-internet.seeds=1000000", "-test.timeout=11s")
 	assert.Contains(t, out, "3 failed: [7 8 23]")
 	assert.Regexp(t, `internet: \d+ of 1000000 seeds are not tested: go test ends soon: use a longer `+
@@ -56,12 +56,12 @@ func TestSomeSeeds(t *testing.T) {
 	})
 }
 
-// The pattern of a test with subtests matches nothing else.
+// The pattern of a test with subtests matches no other test.
 func TestPattern(t *testing.T) {
 	assert.Equal(t, `^TestA$/^b\.c$`, pattern("TestA/b.c/seed=17"))
 }
 
-// A program that would never end fails, and says what it waits for.
+// A program that would never end fails, and the failure says what the program waits for.
 func TestNothingHangs(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"main": {
@@ -94,7 +94,7 @@ func TestHanging(t *testing.T) {
 		switch kind {
 		case "main":
 			w.Host("b").Go(func(*Host) { forever() })
-		case "at": // waits when the test ends
+		case "at": // the program waits when the test ends
 			pc, err := w.Host("a").ListenPacket("udp", ":9")
 			require.NoError(t, err)
 			w.At(0, func() {
@@ -105,7 +105,7 @@ func TestHanging(t *testing.T) {
 			time.Sleep(time.Second)
 		case "chan":
 			forever()
-		case "tries": // a schedule that cuts everything, and a program that does not give up
+		case "tries": // a schedule that cuts all links, and a program that never gives up
 			w.Link("a", "b").Cut()
 			var c net.Conn
 			for err := net.ErrClosed; err != nil; c, err = w.Host("a").Dial("tcp", "c:7") {

@@ -19,19 +19,19 @@ func hasAddr(list []netip.Addr, a net.Addr) bool {
 	return err == nil && slices.Contains(list, at.Addr().WithZone(""))
 }
 
-// watch is how often a network checks whether its program hangs, in the time of its bubble.
+// watch is how often a network checks whether its program hangs, in the bubble's time.
 const watch = 10 * time.Second
 
 // watching detects programs that hang.
 type watching struct {
 	timer *time.Timer
-	beats atomic.Int64 // of the bubble's time
-	calls int64        // calls at the last change
-	since time.Time    // of the last change
+	beats atomic.Int64 // number of beats of the bubble's time
+	calls int64        // number of calls at the last change
+	since time.Time    // time of the last change
 
-	// Real time. spins.mu guards them.
+	// In real time; spins.mu guards these fields.
 	seen  int64         // beats and clock at the last look
-	still time.Duration // how long they are the same
+	still time.Duration // for how long they have not changed
 }
 
 // beat runs every 10 s of the bubble's time.
@@ -59,7 +59,7 @@ func (w *World) beat() {
 	w.stop()
 }
 
-// waits lists the calls that wait, and for whom.
+// waits lists the calls that wait, and the other ends that they wait for.
 func (w *World) waits() string { return w.waiting((*Conn).state) }
 
 func (w *World) waiting(state func(*Conn) string) string {
@@ -111,14 +111,15 @@ func (c *Conn) state() string {
 // close them when its calls return net.ErrClosed.
 func (w *World) AllowLeaks() { w.keeps = true }
 
-// reportLeaks fails the test if connections, sockets or listeners are open after the hosts are
+// reportLeaks fails the test if connections, sockets or listeners are open after the hosts were
 // closed.
 func (w *World) reportLeaks() {
 	w.t.Helper()
 	if !w.anyOpen() {
 		return
 	}
-	time.Sleep(time.Millisecond) // in a bubble: until the program's goroutines wait or end
+	// in a bubble, this waits until the program's goroutines wait or have ended
+	time.Sleep(time.Millisecond)
 	dump := ""
 	var list []string
 	for _, h := range w.hosts {
@@ -155,21 +156,21 @@ var spins = struct {
 	worlds map[*World]struct{}
 }{worlds: map[*World]struct{}{}}
 
-// A timer that is made in a bubble does not run in real time. This one needs no goroutine, so tests
-// that look for leaked goroutines do not see it.
+// A timer that is made in a bubble does not run in real time. This timer needs no goroutine, so
+// tests that check for leaked goroutines do not see it.
 func init() { time.AfterFunc(look, lookForSpins) }
 
-// enter starts watching.
+// enter starts watching a network.
 func (w *World) enter() {
 	w.watch.since = time.Now()
 	w.watch.timer = time.AfterFunc(watch, w.beat)
-	w.watch.timer.Reset(watch) // beat reads the field: Reset orders that after the assignment
+	w.watch.timer.Reset(watch) // set before Reset, because beat reads the field
 	spins.mu.Lock()
 	defer spins.mu.Unlock()
 	spins.worlds[w] = struct{}{}
 }
 
-// leave ends watching.
+// leave stops watching a network.
 func (w *World) leave() {
 	w.watch.timer.Stop()
 	spins.mu.Lock()
@@ -177,8 +178,8 @@ func (w *World) leave() {
 	delete(spins.worlds, w)
 }
 
-// lookForSpins ends the process if the time of a bubble stands still, or if go test is about to end
-// it: the test cannot end itself.
+// lookForSpins ends the process if the time of a bubble stands still, or shortly before go test
+// ends it, because in both cases the test cannot end itself.
 func lookForSpins() {
 	spins.mu.Lock()
 	defer spins.mu.Unlock()
@@ -197,16 +198,17 @@ func lookForSpins() {
 			panic(fmt.Sprintf("internet: %s (%s) still runs after %v of the network's time, and "+
 				"the -timeout of go test, %v, is over. These calls wait:%s\n\n%s", w.t.Name(),
 				seedFlag(w.seed), w.clock.Now().Sub(w.began), limit,
-				w.waiting(func(*Conn) string { return "" }), busy())) // the state is the bubble's
+				// the state belongs to the bubble
+				w.waiting(func(*Conn) string { return "" }), busy()))
 		}
 	}
 	time.AfterFunc(look, lookForSpins)
 }
 
-// loaded is when the process began, for the time limit of go test.
+// loaded is when the process started, for go test's time limit.
 var loaded = time.Now()
 
-// timeLimit is go test's -timeout. 0: none.
+// timeLimit returns the value of go test's -timeout. 0: no limit.
 func timeLimit() time.Duration {
 	if f := flag.Lookup("test.timeout"); f != nil {
 		d, _ := f.Value.(flag.Getter).Get().(time.Duration)
@@ -235,15 +237,15 @@ func stacks(keep func(head string) bool) string {
 	return strings.Join(list, "\n\n")
 }
 
-// head returns the runtime's first line about this goroutine, as "goroutine 7 [running]:".
+// head returns the runtime's first line about this goroutine, such as "goroutine 7 [running]:".
 func head() string {
 	var buf [128]byte
 	line, _, _ := strings.Cut(string(buf[:runtime.Stack(buf[:], false)]), "\n")
 	return line
 }
 
-// inBubble reports whether another goroutine waits in this one's bubble. If this one is in none, it
-// reports whether the two differ.
+// inBubble reports whether another goroutine waits in the bubble of this one. If this one is in no
+// bubble, it reports whether the two differ.
 func inBubble(other string) bool {
 	mine := head()
 	_, bubble, ok := strings.Cut(strings.TrimSuffix(mine, "]:"), "synctest bubble ")
@@ -251,13 +253,14 @@ func inBubble(other string) bool {
 		(!ok || strings.HasSuffix(other, "synctest bubble "+bubble+"]:"))
 }
 
-// goroutineOf returns "goroutine 7" of a first line.
+// goroutineOf returns "goroutine 7" from such a line.
 func goroutineOf(head string) string {
 	at := strings.Index(head, " [")
 	return head[:max(at, 0)]
 }
 
-// stateOf returns the runtime's word for what a goroutine does, from the stacks of all.
+// stateOf returns the runtime's word for the state of a goroutine, from the stacks of all
+// goroutines.
 func stateOf(dump, goroutine string) string {
 	_, after, ok := strings.Cut("\n"+dump, "\n"+goroutine+" [")
 	if !ok {

@@ -28,7 +28,7 @@ func connected(t *testing.T, w *World) (client, server net.Conn, ln net.Listener
 	return client, server, ln
 }
 
-// A paused host answers when it resumes. Its peer retransmits meanwhile.
+// A paused host answers when it resumes. Meanwhile, its peer retransmits.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 5ms\nlink r b")
@@ -49,7 +49,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A reset from outside ends both ends with the error that a firewall causes.
+// A reset from outside ends both ends with the error that a firewall would cause.
 func TestReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a r delay 5ms\nlink r b")
@@ -64,7 +64,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// failing runs a test, to its end, that is expected to fail, and returns its first failure.
+// failing runs a test that is expected to fail, and returns its first failure.
 func failing(t *testing.T, network string, do func(w *World)) string {
 	t.Helper()
 	m := &mistaken{}
@@ -88,7 +88,7 @@ func TestLeaks(t *testing.T) {
 		client, server, ln := connected(t, w)
 		require.NoError(t, client.Close())
 		require.NoError(t, ln.Close())
-		_ = server // stays open
+		_ = server // never closed
 	})
 	assert.Regexp(t, `1 left open \(World\.AllowLeaks permits that\):
   a did not close the connection 10.\S+:7 -> 10.\S+, opened by goroutine \d+ \(running\)
@@ -98,7 +98,7 @@ func TestLeaks(t *testing.T) {
 `, said)
 	synctest.Test(t, func(t *testing.T) {
 		w := Start(t, "link a b")
-		serve(w.Host("a")) // its listener ends with the host
+		serve(w.Host("a")) // the listener is closed with the host
 		c, err := w.Host("b").Dial("tcp", "a:7")
 		require.NoError(t, err)
 		require.NoError(t, ask(c, time.Second))
@@ -106,8 +106,8 @@ func TestLeaks(t *testing.T) {
 	})
 }
 
-// Two programs that wait for each other, or for a host that is cut off, fail, and the failure says
-// what they wait for.
+// Two programs that wait for each other, or for a host that is cut off, fail. The failure says what
+// they wait for.
 func TestWaits(t *testing.T) {
 	for name, row := range map[string]struct {
 		do   func(w *World)
@@ -140,7 +140,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Nothing of a schedule happens after the test.
+// Nothing scheduled happens after the end of the test.
 func TestAtAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mistaken{TB: t}
@@ -181,7 +181,7 @@ func spinning() {
 	}
 }
 
-// A failed test leaves its network's page, a single file, next to the captures.
+// A failed test writes its network's page, a single file, next to the captures.
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPlanted$", "-test.artifacts",
