@@ -26,7 +26,7 @@ const (
 type lab struct {
 	*importer
 	anchors map[string]ast.Node
-	ours    bool // the file was written by Export
+	ours    bool // Export wrote the file
 }
 
 func (m *importer) topology(text []byte) error {
@@ -76,7 +76,7 @@ func (m *importer) flat(tokens token.Tokens) error {
 		if t.Position.Line != line {
 			line, dashes = t.Position.Line, 0
 		}
-		switch t.Type { //nolint:exhaustive // the others do not nest
+		switch t.Type { //nolint:exhaustive // other tokens do not nest
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
 		case token.SequenceEndType, token.MappingEndType:
@@ -137,7 +137,7 @@ func (l *lab) value(n ast.Node) ast.Node {
 	return nil
 }
 
-// pairs returns the keys and values of a mapping, with those merged by `<<` at the end.
+// pairs returns the keys and values of a mapping. Those merged by `<<` are at the end.
 func (l *lab) pairs(n ast.Node) (list []*ast.MappingValueNode) {
 	for _, p := range pairsOf(l.value(n)) {
 		if _, merge := p.Key.(*ast.MergeKeyNode); !merge {
@@ -182,7 +182,7 @@ func (l *lab) items(n ast.Node) []ast.Node {
 	return nil
 }
 
-// nodes reads the nodes. Their kinds may come from groups or from the defaults.
+// nodes reads the nodes. A node's kind may come from its group or from the defaults.
 func (l *lab) nodes(topo ast.Node) {
 	for _, p := range l.pairs(l.get(topo, "nodes")) {
 		name, at := l.text(p.Key), nodePlace(p.Key)
@@ -232,7 +232,7 @@ func (m *importer) switchNode(at place, name string) {
 	m.node(at, name, topology.Router)
 }
 
-// links reads the links, in the brief and the extended form.
+// links reads the links, in the brief or the extended form.
 func (l *lab) links(topo ast.Node) {
 	for _, item := range l.items(l.get(topo, "links")) {
 		at := nodePlace(item)
@@ -267,8 +267,8 @@ func (l *lab) links(topo ast.Node) {
 	}
 }
 
-// addresses reads the addresses of a link's ends: from the link in the brief form, from each end in
-// the extended form, or from the variables of an export.
+// addresses reads the addresses of a link's ends. In the brief form they belong to the link, in the
+// extended form to each end. In a file from Export, they are variables.
 func (l *lab) addresses(at place, item, vars ast.Node, ends []ast.Node) (link topology.Link) {
 	brief, brief6 := l.items(l.get(item, "ipv4")), l.items(l.get(item, "ipv6"))
 	ours := l.items(l.get(vars, addrsVar))

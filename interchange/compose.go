@@ -9,7 +9,8 @@ import (
 )
 
 // compose writes a file of the Compose Specification: a service for each node, with a fixed address
-// in the one network, and its .lnx file as a config with inline content (Docker Compose 2.23.1).
+// in the only network. The node's .lnx file is a config with inline content (Docker Compose
+// 2.23.1).
 func (n *Network) compose() ([]topology.File, error) {
 	addrs, err := n.perNode()
 	if err != nil {
@@ -30,7 +31,7 @@ func (n *Network) compose() ([]topology.File, error) {
 				"devices", []string{"/dev/net/tun"})...)
 		}
 		services = append(services, fields(f.Name, service)...)
-		// Compose expands $NAME as a variable.
+		// Compose would replace $NAME by a variable.
 		text := strings.ReplaceAll(string(f.Text), "$", "$$")
 		configs = append(configs, fields(f.Name, fields("content", text))...)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// Names that containerlab leaves to its users: labels of nodes and variables of links.
+// Names that containerlab allows its users to define: labels of nodes and variables of links.
 const (
 	roleLabel  = "tidepool-role"
 	addrsVar   = "tidepool-addresses"
@@ -21,8 +21,8 @@ const (
 )
 
 // containerlab writes a topology file of containerlab, and the .lnx files that it binds. The UDP
-// datagrams cross the management network, where each node has a fixed address. The links make the
-// topology visible to containerlab's own commands; their interfaces stay unused.
+// datagrams cross the management network, where each node has a fixed address. The links only make
+// the topology visible to containerlab's own commands; their interfaces are not used.
 func (n *Network) containerlab() ([]topology.File, error) {
 	addrs, err := n.perNode()
 	if err != nil {
@@ -102,8 +102,9 @@ func (n *Network) clabLinks() (links []any) {
 	return links
 }
 
-// sent returns the impairments of an interface's outgoing direction as arguments of `impair`; empty
-// if it has none, or others too.
+// sent returns the impairments of an interface's outgoing direction as arguments of `impair`. It
+// returns an empty text if there are none, or if there are others that these arguments cannot
+// express.
 func sent(c *lnx.Config, f *lnx.Interface) string {
 	var words []string
 	for i := range c.Impair {

@@ -1,8 +1,8 @@
-// Package interchange writes networks of .lnx files for the tools of the field, and reads theirs:
-// compose files, Kubernetes manifests, containerlab topologies and mininet scripts.
+// Package interchange writes networks of .lnx files for other tools, and reads the files of other
+// tools: compose files, Kubernetes manifests, containerlab topologies and mininet scripts.
 //
-// An export starts each node as a container or host of its own, with its .lnx file. The nodes still
-// exchange UDP datagrams, so Export replaces the UDP addresses in the files by those of the
+// An export starts each node in its own container or host, with the node's .lnx file. The nodes
+// still exchange UDP datagrams, so Export replaces the UDP addresses in the files by those of the
 // containers. Impairments stay in the files: the nodes apply them.
 package interchange
 
@@ -26,11 +26,11 @@ var ErrExport = errors.New("cannot be exported")
 type Network struct {
 	// Name is the name of the network.
 	Name string
-	// Nodes holds its files, which are valid individually and together.
+	// Nodes has the network's files. They are valid individually and together.
 	Nodes []*lnx.Config
-	// Image is the container image. Its entry point is this program.
+	// Image is the container image. The image's entry point is this program.
 	Image string
-	// Subnet is the IPv4 network of the containers or hosts. Its first address is the gateway's.
+	// Subnet is the IPv4 network of the containers or hosts. The gateway has its first address.
 	Subnet netip.Prefix
 
 	names map[string]string // names of the nodes in the target format
@@ -39,10 +39,10 @@ type Network struct {
 
 // Export is a network in another format.
 type Export struct {
-	// Files are the files for the tool. The first is the file that the user passes to the tool,
-	// with a file name in Name; the others are placed next to it.
+	// Files are the files for the tool. The first file is the one that the user passes to the tool;
+	// Name has its name. The others are placed next to it.
 	Files []topology.File
-	// Notes tell the user what to know or do.
+	// Notes are for the user: what to know or to do.
 	Notes diagnostic.Errors
 }
 
@@ -132,15 +132,15 @@ func (n *Network) has(addr netip.Addr) bool {
 
 // naming is a format's rule for names. The zero value allows letters, digits, dots, - and _.
 type naming struct {
-	label bool // a DNS label: lower-case letters, digits and -, with a letter first
-	short bool // short, because interface names contain it
+	label bool // a DNS label: lower-case letters, digits and -, beginning with a letter
+	short bool // the name must be short, because interface names contain it
 }
 
 // Limits of the length of names. A Kubernetes pod appends a number and a hash to its StatefulSet's
 // name.
 const (
 	longestShort = 9
-	longestLabel = 25 // for network and node together: the name contains both
+	longestLabel = 25 // for network and node together, because the label contains both names
 )
 
 func (w naming) longest() int {
@@ -210,7 +210,7 @@ func (n *Network) files(at underlay) []topology.File {
 	for node, c := range n.Nodes {
 		moved[node] = *c
 		moved[node].Interfaces = slices.Clone(c.Interfaces)
-		owner := map[uint16]string{} // a port serves one address, unless interfaces share a socket
+		owner := map[uint16]string{} // a port has one address, unless interfaces share a socket
 		for i := range c.Interfaces {
 			f := &moved[node].Interfaces[i]
 			if f.Tun != nil {
@@ -254,7 +254,7 @@ func (n *Network) perNode() ([]string, error) {
 	var list []string
 	for range n.Nodes {
 		addr = addr.Next()
-		if !n.Subnet.Contains(addr.Next()) { // the last one is the broadcast address
+		if !n.Subnet.Contains(addr.Next()) { // the last address is the broadcast address
 			return nil, fmt.Errorf("subnet %s: too small for %d nodes; choose a larger one",
 				n.Subnet, len(n.Nodes))
 		}
@@ -269,7 +269,7 @@ var imageName = regexp.MustCompile(`^([A-Za-z0-9.-]+(:\d+)?/)?[a-z0-9]+([._/-]+[
 // IsImage reports whether a text is a valid image reference: [HOST[:PORT]/]NAME[:TAG][@DIGEST].
 func IsImage(text string) bool { return imageName.MatchString(text) }
 
-// unspecified binds all addresses of a container or host.
+// unspecified stands for all addresses of a container or host.
 const unspecified = "0.0.0.0"
 
 // hasTun reports whether a node opens a TUN device.
@@ -277,13 +277,13 @@ func hasTun(c *lnx.Config) bool {
 	return slices.ContainsFunc(c.Interfaces, func(f lnx.Interface) bool { return f.Tun != nil })
 }
 
-// The paths in a container of the node's file and of its socket's folder.
+// The paths in a container: the node's file, and the folder for the node's socket.
 const (
 	fileFolder   = "/etc/tidepool"
 	socketFolder = "/run/tidepool"
 )
 
-// arguments are those of the program in a node's container.
+// arguments returns the program's arguments in a node's container.
 func arguments(node string) []string {
 	return []string{
 		"run", fileFolder + "/" + node + ".lnx", "--daemon",

@@ -24,7 +24,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// The tools that .ci/run setup puts into the user's cache.
+// Tools that `.ci/run setup` installs in the user's cache.
 const (
 	composeTool    = "tidepool-compose-go-2.16.2/cmd"
 	kubernetesTool = "tidepool-kubernetes-validate-1.37.0"
@@ -32,7 +32,7 @@ const (
 	containerlabSchema = "tidepool-containerlab-0.69.3"
 )
 
-// cached is the path of such a tool.
+// cached returns the path of such a tool.
 func cached(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
@@ -44,7 +44,7 @@ func cached(t *testing.T, name string) string {
 	return path
 }
 
-// odd is a network whose files are unusual in each way that matters here.
+// odd is a network whose files have each unusual feature that matters for exports.
 var odd = map[string]string{
 	"on": "interface eth0 10.0.0.1/24 127.0.0.1:6000\nneighbor 10.0.0.2 at 127.0.0.1:6001 via eth0\n" +
 		"routing rip2\nrip key eth0 1 md5 pa$sw${x}\n",
@@ -62,7 +62,7 @@ var odd = map[string]string{
 		"neighbor 10.9.0.2 at 127.0.0.1:6010 via if0\n",
 }
 
-// networks are those that the tests export.
+// networks are the networks that the tests export.
 func networks(t *testing.T) map[string]*interchange.Network {
 	t.Helper()
 	list := map[string]*interchange.Network{}
@@ -102,7 +102,7 @@ func exported(t *testing.T, n *interchange.Network, to string) *interchange.Expo
 	return done
 }
 
-// run runs a program of others and returns its output.
+// run runs another program and returns its output.
 func run(t *testing.T, input []byte, name string, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -115,7 +115,7 @@ func run(t *testing.T, input []byte, name string, args ...string) []byte {
 	return out.Bytes()
 }
 
-// written puts the files of an export into the folder and returns the path of the first.
+// written writes the files of an export into the folder and returns the path of the first file.
 func written(t *testing.T, dir string, done *interchange.Export) string {
 	t.Helper()
 	for _, f := range done.Files {
@@ -124,8 +124,8 @@ func written(t *testing.T, dir string, done *interchange.Export) string {
 	return filepath.Join(dir, done.Files[0].Name)
 }
 
-// same asserts that exported files make the network that the original ones made: the same Config
-// but for the UDP addresses, which lead to the right nodes.
+// same asserts that exported files describe the same network as the originals: the same Config
+// except for the UDP addresses, which must lead to the right nodes.
 func same(t *testing.T, n *interchange.Network, texts []string) {
 	t.Helper()
 	require.Len(t, texts, len(n.Nodes))
@@ -150,8 +150,8 @@ func same(t *testing.T, n *interchange.Network, texts []string) {
 	assert.NoError(t, lnx.CheckNetwork(configs...).Err())
 }
 
-// The Compose Specification's own loader accepts the file, and reads the .lnx files out of it as
-// they were meant: Compose replaces variables in them.
+// The Compose Specification's own loader accepts the file. It also reads the original .lnx files
+// from it, although Compose replaces variables in them.
 func TestComposeFilesLoad(t *testing.T) {
 	tool := cached(t, composeTool)
 	for name, n := range networks(t) {
@@ -199,7 +199,7 @@ func TestComposeFilesLoad(t *testing.T) {
 	}
 }
 
-// kubernetes-validate has the API's published schemas.
+// kubernetes-validate has the published schemas of the API.
 func TestKubernetesManifestsAreValid(t *testing.T) {
 	tool := cached(t, kubernetesTool)
 	t.Setenv("PYTHONPATH", tool)
@@ -212,7 +212,7 @@ func TestKubernetesManifestsAreValid(t *testing.T) {
 				args = append(args, written(t, dir, done))
 			}
 
-			// Each neighbor is at the stable name of its node's pod.
+			// Each neighbor has the stable name of its node's pod.
 			var texts []string
 			pods, hosts := map[string]bool{}, map[string]bool{}
 			decoder := yaml.NewDecoder(bytes.NewReader(done.Files[0].Text))
@@ -239,7 +239,7 @@ func TestKubernetesManifestsAreValid(t *testing.T) {
 				c, err := lnx.Parse(n.Nodes[i].Name+".lnx", []byte(text))
 				require.NoError(t, err)
 				for _, nb := range c.Neighbors {
-					if nb.Addr.String() != "10.0.1.1" { // which leads out of the network
+					if nb.Addr.String() != "10.0.1.1" { // this neighbor is outside the network
 						assert.Contains(t, pods, nb.UDP.Host)
 						hosts[nb.UDP.Host] = true
 					}
@@ -251,7 +251,7 @@ func TestKubernetesManifestsAreValid(t *testing.T) {
 	run(t, nil, "python3", args...)
 }
 
-// clabTopology has the fields of containerlab's documentation that an export uses.
+// clabTopology has those fields of containerlab's documentation that an export uses.
 type clabTopology struct {
 	Name string
 	Mgmt struct {
@@ -272,7 +272,8 @@ type clabTopology struct {
 	}
 }
 
-// The topology has only fields that containerlab documents, and is valid by its schema.
+// The topology has only fields that containerlab documents, and is valid according to
+// containerlab's schema.
 func TestContainerlabTopologiesAreValid(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile(
 		filepath.Join(cached(t, containerlabSchema), "clab.schema.json"))
@@ -289,7 +290,7 @@ func TestContainerlabTopologiesAreValid(t *testing.T) {
 			node := lab.Topology.Nodes[strings.TrimSuffix(f.Name, ".lnx")]
 			assert.Equal(t, []string{f.Name + ":/etc/tidepool/" + f.Name + ":ro"}, node.Binds)
 			assert.Contains(t, string(f.Text), " "+node.Mgmt+":")
-			// The image's health check asks the node of the socket there, as the image's user.
+			// The image's health check uses the node's socket at this path, as the image's user.
 			assert.Contains(t, node.Cmd, " --socket /run/tidepool/", name)
 			assert.Equal(t, strings.Contains(string(f.Text), "tun:"), node.User == "0", name)
 		}
@@ -310,9 +311,9 @@ func TestContainerlabTopologiesAreValid(t *testing.T) {
 	}
 }
 
-// Mininet's own Python classes construct the topology.
+// Mininet's own Python classes can construct the topology.
 func TestMininetScriptsConstruct(t *testing.T) {
-	const python = "/usr/bin/python3" // Debian's, which has Debian's mininet
+	const python = "/usr/bin/python3" // Debian's Python, which has Debian's mininet
 	if exec.Command(python, "-c", "import mininet.topo").Run() != nil {
 		t.Skip("skip: needs mininet")
 	}
@@ -349,7 +350,8 @@ for script in sys.argv[1:]:
 			assert.Len(t, made.Switches, 1, "a link of three nodes")
 			assert.Len(t, made.Links, 4)
 		}
-		for _, l := range made.Links { // each end is what its node binds, or all of them
+		// each end is an address that its node binds, or all addresses
+		for _, l := range made.Links {
 			files := strings.Join(made.Files, "")
 			for _, addr := range l[2:] {
 				host, _, _ := strings.Cut(addr, "/")
@@ -359,20 +361,21 @@ for script in sys.argv[1:]:
 	}
 }
 
-// Without mininet, the script says in a line what to install.
+// Without mininet, the script prints one line that says what to install.
 func TestMininetScriptWithoutMininet(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("skip: needs python3")
 	}
 	script := written(t, t.TempDir(), exported(t, networks(t)["ring"], "mininet"))
-	said, err := exec.Command(python, "-S", script).CombinedOutput() // -S: without packages
+	// -S: without installed packages
+	said, err := exec.Command(python, "-S", script).CombinedOutput()
 	require.Error(t, err)
 	assert.Equal(t, "No module named 'mininet': install mininet (Debian: apt install mininet), and "+
 		"use /usr/bin/python3\n", string(said))
 }
 
-// Each note is given once for each place.
+// Each note appears once for each place.
 func TestExportNotes(t *testing.T) {
 	n := networks(t)["Odd 1"]
 	var notes []string

@@ -49,16 +49,16 @@ type importer struct {
 	file  string
 	check func(words string) *diagnostic.Error
 	plan  topology.Plan
-	index map[string]int // of nodes, by their names in the file
-	at    []place        // of nodes
+	index map[string]int // indexes of nodes by their names in the file
+	at    []place        // positions of nodes
 	notes diagnostic.Errors
-	told  map[string]bool // notes that are printed only once
+	told  map[string]bool // notes that were given and appear only once
 }
 
-// place is a line and a column of the file, from 1; 0 stands for the whole file.
+// place is a line and a column of the file, counted from 1. 0 stands for the whole file.
 type place struct{ line, col int }
 
-// note records something that was not converted, and what to do about it.
+// note records a part of the file that was not converted, and what to do about it.
 func (m *importer) note(at place, format string, args ...any) {
 	e := &diagnostic.Error{
 		File: m.file, Line: at.line, Col: at.col, Note: true,
@@ -77,7 +77,7 @@ func (m *importer) fail(at place, format string, args ...any) error {
 	}}
 }
 
-// node adds a node. It adds a note if the name is taken or has to change.
+// node adds a node. If the name is taken or invalid, it changes the name and adds a note.
 func (m *importer) node(at place, name string, role topology.Role) {
 	if _, again := m.index[name]; again {
 		m.note(at, "%s is added again: the first one counts; give each node one name", name)
@@ -102,7 +102,8 @@ func (m *importer) node(at place, name string, role topology.Role) {
 	m.at = append(m.at, at)
 }
 
-// link adds a link between two nodes and returns true, or adds a note if it is impossible.
+// link adds a link between two nodes and returns true. If that is impossible, it adds a note and
+// returns false.
 func (m *importer) link(at place, a, b string, l topology.Link) bool {
 	for _, name := range []string{a, b} {
 		if _, ok := m.index[name]; !ok {
@@ -120,7 +121,7 @@ func (m *importer) link(at place, a, b string, l topology.Link) bool {
 	return true
 }
 
-// impair returns the arguments of an impairment, or adds a note about an error.
+// impair returns the arguments of an impairment. It adds a note about an error.
 func (m *importer) impair(at place, words string) string {
 	words = strings.Join(strings.Fields(words), " ")
 	if words == "" || m.check == nil {
@@ -133,12 +134,12 @@ func (m *importer) impair(at place, words string) string {
 	return words
 }
 
-// address reads the IPv4 address of an end; without a prefix length it gets the given one.
+// address parses the IPv4 address of an end. An address without a prefix length gets the given one.
 func (m *importer) address(at place, text string, bits int) netip.Prefix {
 	return m.addressOf(at, text, bits, false)
 }
 
-// addressOf reads the address of an end for one IP version.
+// addressOf parses the address of an end for one IP version.
 func (m *importer) addressOf(at place, text string, bits int, v6 bool) netip.Prefix {
 	if text == "" {
 		return netip.Prefix{}
@@ -199,8 +200,8 @@ func (m *importer) finish() error {
 	return nil
 }
 
-// try generates the files and returns the errors in them. The plan's own addresses are always
-// valid.
+// try generates the files and returns the errors in them. The addresses that the plan assigns are
+// always valid.
 func (m *importer) try() error {
 	if !slices.ContainsFunc(m.plan.Links, func(l topology.Link) bool {
 		return l.Addrs != [2]netip.Prefix{} || l.Addrs6 != [2]netip.Prefix{}
@@ -209,7 +210,7 @@ func (m *importer) try() error {
 	}
 	list, err := m.plan.Files()
 	if err != nil {
-		return nil //nolint:nilerr // it is too large, which the caller of Files tells
+		return nil //nolint:nilerr // the plan is too large, which the caller of Files reports
 	}
 	var configs []*lnx.Config
 	for _, f := range list {

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// checkWords rejects the invalid impairments of the files in testdata.
+// checkWords rejects those impairments in testdata that are invalid.
 func checkWords(words string) *diagnostic.Error {
 	if strings.Contains(words, "quick") || strings.Contains(words, "some") {
 		return &diagnostic.Error{Msg: "not a number"}
@@ -28,7 +28,7 @@ func checkWords(words string) *diagnostic.Error {
 	return nil
 }
 
-// imported is the result of an import: the plan, the addresses that the file gives, and the notes.
+// imported is the result of an import: the plan, the addresses from the file, and the notes.
 func imported(p *topology.Plan, notes diagnostic.Errors) string {
 	var b strings.Builder
 	b.Write(p.Format())
@@ -47,7 +47,7 @@ func imported(p *topology.Plan, notes diagnostic.Errors) string {
 	return b.String()
 }
 
-// valid asserts that the files of a plan are right by themselves and together.
+// valid asserts that the files of a plan are valid individually and together.
 func valid(t *testing.T, p *topology.Plan) []*lnx.Config {
 	t.Helper()
 	files, err := p.Files()
@@ -62,7 +62,7 @@ func valid(t *testing.T, p *topology.Plan) []*lnx.Config {
 	return configs
 }
 
-// The files in testdata become the networks in the golden files next to them.
+// Importing a file in testdata results in the network of the golden file next to it.
 func TestImport(t *testing.T) {
 	all, err := filepath.Glob("testdata/*.*")
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// A parameter that a call does not give has its default, whatever other arguments the call has.
+// A parameter that a call omits has its default value, whatever other arguments the call has.
 func TestMininetParameters(t *testing.T) {
 	const script = `from mininet.topo import Topo
 from mininet.net import Mininet
@@ -99,7 +99,7 @@ class T(Topo):
 
 net = Mininet(topo=T(CALL))
 `
-	for call, want := range map[string][2]int{ // links, and their rate in Mbit/s
+	for call, want := range map[string][2]int{ // the expected links, and their rate in Mbit/s
 		"": {1, 10}, "3": {2, 10}, "n=3": {2, 10}, "bw=5": {1, 5}, "3, 7": {2, 7}, "3, bw=5": {2, 5},
 	} {
 		text := strings.Replace(script, "CALL", call, 1)
@@ -112,7 +112,7 @@ net = Mininet(topo=T(CALL))
 	}
 }
 
-// A network that containerlab's format can represent is unchanged after export and import: nodes,
+// A network that containerlab's format can represent is the same after export and import: nodes,
 // roles, links, addresses and impairments. There are no notes.
 func TestContainerlabRoundTrip(t *testing.T) {
 	plan, err := topology.Generate([]string{"grid", "2", "3"}, 1)
@@ -162,7 +162,7 @@ func TestMininetRoundTrip(t *testing.T) {
 		done := exported(t, n, "mininet")
 		back, notes, err := interchange.Import(done.Files[0].Name, done.Files[0].Text, nil)
 		require.NoError(t, err, name)
-		for _, note := range notes { // of the switches alone, and of the command line
+		for _, note := range notes { // notes only about switches and the command line
 			assert.Regexp(t, "is a switch|has no link", note.Msg)
 		}
 		links := 0

@@ -17,9 +17,9 @@ import (
 //go:embed mininet_script.py
 var mininetScript string
 
-// mininet writes a Python script for mininet: a host for each node, and a link for each link, which
-// carries the UDP datagrams. The links have no tc parameters, because the nodes apply the
-// impairments.
+// mininet writes a Python script for mininet. It has a host for each node, and a link for each
+// link, which carries the UDP datagrams. Mininet's links have no tc parameters, because the nodes
+// apply the impairments.
 func (n *Network) mininet() ([]topology.File, error) {
 	graph := topology.From(n.Name, n.Nodes)
 	addrs, err := n.perLink(graph)
@@ -31,7 +31,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 		c := n.Nodes[node]
 		addr, ok := addrs[nodeInterface{node, c.Interfaces[iface].Name}]
 		switch {
-		case !ok: // a link without another end
+		case !ok: // the link has no other end
 			return unspecified, unspecified
 		case c.SharedSocket:
 			return unspecified, addr.Addr().String()
@@ -46,7 +46,7 @@ func (n *Network) mininet() ([]topology.File, error) {
 		texts.WriteString("    ],\n")
 	}
 	for node, c := range n.Nodes {
-		// Mininet gives a host's own address to its first link.
+		// Mininet assigns a host's own address to its first link.
 		own := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 		for _, e := range slices.Backward(graph.Links) {
 			for _, s := range slices.Backward(e.Ends) {
@@ -101,7 +101,7 @@ func (n *Network) mininetLinks(
 	}
 }
 
-// nodeInterface returns the name of a node's interface.
+// nodeInterface is a node's interface.
 type nodeInterface struct {
 	node  int
 	iface string

@@ -18,13 +18,13 @@ import (
 
 // A mininet script is Python, and Starlark is a dialect of Python. So the parts of the script that
 // Starlark can parse are evaluated: without imports, files or programs, and with a limited number
-// of steps. Calls of addHost, addSwitch and addLink are recorded, whatever their object is. Every
-// name that the script does not define has an unknown value.
+// of steps. Calls of addHost, addSwitch and addLink are recorded for any object. Every name that
+// the script does not define has an unknown value.
 
 const (
-	maxSteps = 300_000 // also limit the depth of recursion
+	maxSteps = 300_000 // these also limit the depth of recursion
 	maxCalls = 10 * topology.MaxNodes
-	maxLines = 100 // lines that Starlark cannot parse; each is left out
+	maxLines = 100 // number of lines that Starlark cannot parse and that are omitted
 	// mininetBits is the prefix length of mininet's addresses, and mininetBase the address before
 	// the first one.
 	mininetBits = 8
@@ -37,7 +37,7 @@ type script struct {
 	globals   starlark.StringDict
 	methods   map[string]bool // the functions with a self parameter
 	addrs     map[string]netip.Prefix
-	addressed map[string]bool // nodes whose own address is already used by an end
+	addressed map[string]bool // nodes whose own address is already assigned to an end
 	hosts     int
 	calls     int
 }
@@ -109,7 +109,7 @@ func (s *script) construction(
 	v, err := starlark.EvalOptions(dialect, s.thread, s.file,
 		"(lambda *args, **options: (args, options))("+made[1]+")", env)
 	if err != nil {
-		return nil, nil // names that only the caller knows: use the defaults
+		return nil, nil // names that only the caller defines, so use the defaults
 	}
 	pair := v.(starlark.Tuple)
 	return pair[0].(starlark.Tuple), pair[1].(*starlark.Dict)
@@ -117,9 +117,9 @@ func (s *script) construction(
 
 // block is a statement at the top level of a script, with its body.
 type block struct {
-	lines []string // offset in the script: the lines change in place
-	first int      // the number of its first line
-	class string   // its name; empty if it is not a class
+	lines []string // lines of the script; they are changed in place
+	first int      // number of its first line
+	class string   // name of the class; empty if the block is not a class
 }
 
 func (b *block) links() bool {
@@ -145,8 +145,8 @@ func blocks(lines []string) (list []block) {
 	return list
 }
 
-// choose selects the code that builds one topology: the methods of the first class that adds links,
-// as functions, or else the functions. It returns the class and the functions to call.
+// choose selects the code that builds one topology: the first class that adds links, whose methods
+// become functions, or else the functions. It returns the class and the functions to call.
 func (s *script) choose(lines []string) (class string, unit []string) {
 	all := blocks(lines)
 	for i := range all {
@@ -196,7 +196,7 @@ func (s *script) unwrap(b *block) {
 	}
 }
 
-// readable replaces Python's statements by Starlark's, line by line.
+// readable replaces Python statements by Starlark statements, line by line.
 func readable(line string) string {
 	line = otherLine.ReplaceAllString(line, "${1}pass")
 	line = decorator.ReplaceAllString(line, "")
@@ -214,7 +214,7 @@ func readable(line string) string {
 	})
 }
 
-// compile compiles the lines and lists the names that they do not define. It leaves out lines that
+// compile compiles the lines and lists the names that they do not define. It omits lines that
 // Starlark cannot parse.
 func (s *script) compile(lines []string) (*starlark.Program, []string, error) {
 	for i, line := range lines {
@@ -281,8 +281,8 @@ func (s *script) failed(err error) {
 	}
 }
 
-// call calls a function with those of the given arguments that it accepts. Parameters without a
-// value are unknown.
+// call calls a function with those of the given arguments that the function accepts. Parameters
+// without a value are unknown.
 func (s *script) call(
 	f *starlark.Function, self *thing, positional starlark.Tuple, named *starlark.Dict,
 ) {
@@ -329,7 +329,7 @@ func (s *script) caller() place {
 	return place{line: int(pos.Line)}
 }
 
-// once is note for things that a script does repeatedly.
+// once adds a note about something that a script may do repeatedly, only once.
 func (s *script) once(at place, text string) {
 	if !s.told[text] {
 		s.told[text] = true
@@ -380,7 +380,7 @@ func (s *script) add(what string, args starlark.Tuple, options []starlark.Tuple)
 			".lnx file", strings.Join(lost, ", "), name)
 	}
 	s.addrs[name] = s.address(at, ip, mininetBits)
-	if !s.addrs[name].IsValid() { // mininet's default
+	if !s.addrs[name].IsValid() { // the default of mininet
 		s.addrs[name] = netip.PrefixFrom(toAddr(uint32(mininetBase+s.hosts)), mininetBits)
 	}
 	return node
@@ -424,8 +424,8 @@ func (s *script) addLink(args starlark.Tuple, options []starlark.Tuple) {
 	}
 }
 
-// addrOf returns the address of a node on a link: that of the link's parameters, or the node's own
-// if this is its first link.
+// addrOf returns the address of a node on a link: the address in the link's parameters, or the
+// node's own if this is the node's first link.
 func (s *script) addrOf(at place, node string, params starlark.Value) netip.Prefix {
 	first := !s.addressed[node]
 	s.addressed[node] = true
@@ -456,7 +456,7 @@ func (s *script) words(at place, set map[string]starlark.Value) string {
 		}
 		text := asText(value)
 		if part.key == "delay" && text != "" && !strings.ContainsAny(text, "smu") {
-			text += "us" // a number without a unit, as tc reads it
+			text += "us" // tc reads a number without a unit in µs
 		}
 		if text == "" {
 			s.note(at, "%s is not carried over: the script computes it from values that are not "+
@@ -471,7 +471,7 @@ func (s *script) words(at place, set map[string]starlark.Value) string {
 	return strings.Join(words, " ")
 }
 
-// asText returns a text, a number or the name of a node; empty if unknown.
+// asText converts a text, a number or the name of a node to text; empty if the value is unknown.
 func asText(v starlark.Value) string {
 	switch v := v.(type) {
 	case starlark.String:

@@ -25,12 +25,13 @@ type Sweep struct {
 	Name string
 	// Image is the container image. Its entry point is this program.
 	Image string
-	// Args are the arguments of the program. $(JOB_COMPLETION_INDEX) is the number of the pod.
+	// Args are the arguments of the program. $(JOB_COMPLETION_INDEX) stands for the number of the
+	// pod.
 	Args []string
-	// Files is the experiment, by path below ExperimentFolder.
+	// Files has the experiment's files, by path below ExperimentFolder.
 	Files map[string][]byte
-	// Claim is the volume claim. ClaimSize is its size if the manifests create it; empty if it
-	// exists.
+	// Claim is the volume claim. ClaimSize is the size of the claim if the manifests create it;
+	// empty if the claim exists.
 	Claim, ClaimSize string
 	// Pods is the number of pods, AtOnce the number that may run in parallel; 0: all.
 	Pods, AtOnce int
@@ -45,11 +46,11 @@ const (
 	restarts = 2
 	// wrongUsage is the exit status of a part that would fail again.
 	wrongUsage = 2
-	// kept is how long a finished Job stays, with its pods and their logs.
+	// kept is how long a finished Job remains, with its pods and their logs.
 	kept = 7 * 24 * time.Hour
-	// starting is the part of a pod's time limit for pulling the image.
+	// starting is the part of a pod's time limit that is for pulling the image.
 	starting = 5 * time.Minute
-	// user is the user and the group of a pod, the only one in the image.
+	// user is the user and the group of a pod. The image has no others.
 	user = 65532
 	// mostFiles is the limit of a ConfigMap's data, in bytes.
 	mostFiles = 1<<20 - 16<<10
@@ -125,13 +126,13 @@ func (s *Sweep) files() (data []yaml.MapItem, err error) {
 
 func fileKey(i int) string { return fmt.Sprintf("file-%d", i) }
 
-// Reader writes a pod that runs the program on the results, without the experiment.
+// Reader writes a pod that runs the program on the results. The pod does not get the experiment.
 func (s *Sweep) Reader() ([]byte, error) {
 	return documents("reads the results", fields("apiVersion", "v1", "kind", "Pod",
 		"metadata", s.metadata(), "spec", s.pod(false)))
 }
 
-// pod is the specification of a pod that needs no permission except to use the volume.
+// pod returns the specification of a pod. The pod needs no permission except to use the volume.
 func (s *Sweep) pod(experiment bool) any {
 	size := fields("cpu", "1", "memory", fmt.Sprintf("%dMi", s.Memory>>20))
 	mounts := []any{fields("name", "results", "mountPath", ResultsFolder)}

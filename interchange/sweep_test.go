@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/interchange"
 )
 
-// kubernetes-validate has the API's published schemas.
+// kubernetes-validate has the published schemas of the API.
 func TestManifestsOfASweepAreValid(t *testing.T) {
 	tool := cached(t, kubernetesTool)
 	t.Setenv("PYTHONPATH", tool)
@@ -36,7 +36,8 @@ func TestManifestsOfASweepAreValid(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 		paths = append(paths, path)
 	}
-	for _, version := range []string{"1.29.0", "1.37.0"} { // the first is the oldest that fits
+	// the first is the oldest suitable version
+	for _, version := range []string{"1.29.0", "1.37.0"} {
 		args := []string{filepath.Join(tool, "bin", "kubernetes-validate"), "-k", version, "--strict"}
 		said := run(t, nil, "python3", append(args, paths...)...)
 		assert.Equal(t, 4, strings.Count(string(said), " passed for resource "), string(said))

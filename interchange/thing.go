@@ -11,11 +11,11 @@ import (
 )
 
 // thing is an unknown value in a script, such as a Python module. A thing with a name is a node.
-// Its attributes, elements and results are things too.
+// Its attributes, elements and results are also things.
 type thing struct {
 	script *script
 	name   string
-	self   bool // an object of the class that is being read
+	self   bool // it is an object of the class that is being read
 	fields starlark.StringDict
 }
 
@@ -41,7 +41,7 @@ func (t *thing) Name() string          { return t.name }
 func (t *thing) AttrNames() []string   { return nil }
 func (t *thing) Hash() (uint32, error) { return starlark.String(t.name).Hash() }
 
-// Iterate yields nothing: the number of elements is unknown.
+// Iterate yields no elements: their number is unknown.
 func (t *thing) Iterate() starlark.Iterator { return starlark.Tuple{}.Iterate() }
 
 // Get returns an element: net['h1'] is the node h1.
@@ -65,8 +65,7 @@ func (t *thing) SetField(name string, v starlark.Value) error {
 	return nil
 }
 
-// Binary returns the result of an operator: unknown, except for the text that % makes of a node's
-// name.
+// Binary returns the result of an operator. The result is unknown, unless % formats a node's name.
 func (t *thing) Binary(
 	op syntax.Token, y starlark.Value, side starlark.Side,
 ) (starlark.Value, error) {
@@ -92,7 +91,7 @@ func isUnknown(v starlark.Value) bool {
 	return false
 }
 
-// operators lists the operators that Starlark rejects with a thing on the right.
+// operators lists the operators that Starlark rejects if the right operand is a thing.
 var operators = []syntax.Token{syntax.PERCENT, syntax.LT, syntax.LE, syntax.GT, syntax.GE}
 
 // callOperators replaces x % y by a call that returns the result.
@@ -116,7 +115,7 @@ func (same) Binary(_ syntax.Token, x starlark.Value, _ starlark.Side) (starlark.
 }
 
 // functions returns Starlark's functions and those of callOperators. If Starlark cannot compute a
-// result from an unknown value, the result is unknown too.
+// result because a value is unknown, the result is unknown.
 func (s *script) functions() starlark.StringDict {
 	env := starlark.StringDict{"=": same{}}
 	add := func(name string, f func(
