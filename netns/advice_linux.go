@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settings with which distributions forbid user namespaces to ordinary users.
+// Settings by which distributions forbid ordinary users to create user namespaces.
 const (
 	appArmorSetting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 	debianSetting   = "/proc/sys/kernel/unprivileged_userns_clone"
@@ -24,7 +24,7 @@ var setting = func(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// userNamespaceAdvice returns the command that allows user namespaces, if a setting forbids them.
+// userNamespaceAdvice returns the command that permits user namespaces, if a setting forbids them.
 func userNamespaceAdvice() string {
 	switch {
 	case setting(debianSetting) == "0":
@@ -41,7 +41,7 @@ func userNamespaceAdvice() string {
 		"with --security-opt seccomp=unconfined"
 }
 
-// deviceAdvice adds to an error of opening the TUN device what the distribution forbids.
+// deviceAdvice adds the distribution's restrictions to an error of opening the TUN device.
 func deviceAdvice(err error) string {
 	if errors.Is(err, unix.EPERM) && setting(appArmorSetting) == "1" {
 		return userNamespaceAdvice()

@@ -13,19 +13,20 @@ const (
 	LinkBits6 = 126
 )
 
-// linkRange has the addresses of links: those between carriers and their customers (RFC 6598 §7),
-// which other networks do not use.
+// linkRange has the addresses of links. It is the range for links between carriers and their
+// customers (RFC 6598 §7), which other networks do not use.
 var linkRange = netip.MustParsePrefix("100.64.0.0/10")
 
-// linkRange6 has the IPv6 addresses of links, which end in those of IPv4: unique local addresses
-// with a random global ID (RFC 4193 §3.2).
+// linkRange6 has the IPv6 addresses of links, whose last bits are those of the IPv4 address. They
+// are unique local addresses with a random global ID (RFC 4193 §3.2).
 var linkRange6 = netip.MustParsePrefix("fdb6:2c0a:91e5::/48")
 
-// LinkEnds are the addresses of a link's ends. Without IPv6, those of IPv6 are invalid.
+// LinkEnds are the addresses of a link's ends. On a link without IPv6, the IPv6 addresses are
+// invalid.
 type LinkEnds struct{ Gateway, Program, Gateway6, Program6 netip.Addr }
 
-// FreeLink chooses the network of a link: the one behind those that this machine, or the link
-// around this one, already has. The link has IPv6 if this machine has it.
+// FreeLink chooses the network of a link: the one after those that this machine, or the link around
+// this one, already has. The link has IPv6 if this machine has IPv6.
 func FreeLink() (e LinkEnds, err error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -96,11 +97,11 @@ func after(a netip.Addr) netip.Addr {
 	return a
 }
 
-// ResolvConf returns the resolv.conf of a program behind a link, made from that of the machine, and
-// the name server that the gateway stands for. A name server at the machine's loopback becomes the
-// gateway, and so does a link-local one. A link without IPv6 has no other IPv6 name servers.
+// ResolvConf converts the machine's resolv.conf for a program behind a link. It also returns the
+// name server for which the gateway stands. The gateway replaces a name server at a loopback or
+// link-local address. On a link without IPv6, other IPv6 name servers are removed.
 func (e LinkEnds) ResolvConf(machine string) (text string, dns netip.AddrPort) {
-	const port = 53 // RFC 1035 §4.2
+	const port = 53 // as in RFC 1035 §4.2
 	servers := 0
 	var b strings.Builder
 	for line := range strings.Lines(machine) {

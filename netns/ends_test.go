@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RFC 6598 §7: the addresses of links are from 100.64.0.0/10. A nested link has the network behind
-// that of the link around it.
+// RFC 6598 §7: links have addresses from 100.64.0.0/10. A nested link has the network after that of
+// the link around it.
 func TestFreeLink(t *testing.T) {
 	e, err := freeLinkBehind(nil)
 	require.NoError(t, err)
@@ -24,8 +24,8 @@ func TestFreeLink(t *testing.T) {
 	assert.ErrorContains(t, err, "no free addresses after 100.127.255.254")
 }
 
-// RFC 4193 §3.2: the IPv6 addresses of links are unique local ones with a random global ID. A link
-// has them if the machine has IPv6 behind its own link.
+// RFC 4193 §3.2: the IPv6 addresses of links are unique local addresses with a random global ID. A
+// link has them if the machine has IPv6.
 func TestLinkWithIPv6(t *testing.T) {
 	e, err := freeLinkBehind([]netip.Addr{
 		netip.MustParseAddr("100.64.0.2"), netip.MustParseAddr("::1"), netip.MustParseAddr("fe80::2"),
@@ -38,7 +38,8 @@ func TestLinkWithIPv6(t *testing.T) {
 	assert.Equal(t, "[100.64.0.1 fdb6:2c0a:91e5::6440:1]", fmt.Sprint(e.Gateways()))
 }
 
-// Programs ask name servers at the machine's loopback through the gateway (RFC 1035 §4.2: port 53).
+// Programs reach name servers at the machine's loopback through the gateway (RFC 1035 §4.2: port
+// 53).
 func TestResolvConf(t *testing.T) {
 	t.Parallel()
 	e, err := freeLinkBehind(nil)
@@ -65,7 +66,7 @@ func TestResolvConf(t *testing.T) {
 	assert.Equal(t, "nameserver 2001:db8::53\n", text)
 }
 
-// Programs of a host look names without a dot up in its zone.
+// Programs of a host look up names without a dot in the host's zone.
 func TestResolvConfOfAHost(t *testing.T) {
 	t.Parallel()
 	h := Host{Zone: "lab.test"}

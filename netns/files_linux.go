@@ -12,14 +12,14 @@ import (
 )
 
 // stage is a directory that exists everywhere. A file system in memory is mounted there for a
-// moment, so that no disk is needed.
+// moment, so no disk is needed.
 const stage = "/tmp"
 
-// resolvers are sockets of programs that resolve names for others on the machine's network. Their
-// clients must not find them.
+// resolvers are sockets of programs that resolve names on the machine's network. Programs in the
+// namespace must not find them.
 var resolvers = []string{"/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket"}
 
-// bindFiles mounts files in memory over those of the machine, for this mount namespace only.
+// bindFiles mounts files in memory over those of the machine, in this mount namespace only.
 func (c *Config) bindFiles() error {
 	if len(c.Files) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (c *Config) bindFiles() error {
 		"size=16m,mode=755"); err != nil {
 		return fail("mount a file system in memory", err)
 	}
-	defer func() { _ = unix.Unmount(stage, unix.MNT_DETACH) }() // mounted files stay
+	defer func() { _ = unix.Unmount(stage, unix.MNT_DETACH) }() // the mounted files remain
 	for i, path := range slices.Sorted(maps.Keys(c.Files)) {
 		from := filepath.Join(stage, strconv.Itoa(i))
 		if err := os.WriteFile(from, []byte(c.Files[path]), 0o644); err != nil {
@@ -43,7 +43,8 @@ func (c *Config) bindFiles() error {
 		}
 	}
 	for _, path := range resolvers {
-		_ = unix.Mount("/dev/null", path, "", unix.MS_BIND, "") // most machines do not have it
+		// most machines do not have this socket
+		_ = unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
 	}
 	return nil
 }

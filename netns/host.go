@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Host is a host whose addresses its programs share with a node.
+// Host is a host in a network. Its addresses belong to the programs and to a node together.
 type Host struct {
 	Addrs []netip.Prefix
 	MTU   int
-	Names string // its hosts file
-	// Servers are its name servers, and Zone is that of names without a dot.
+	Names string // content of the hosts file
+	// Servers are the host's name servers, and Zone is the zone of names without a dot.
 	Servers []netip.Addr
 	Zone    string
 }
 
-// Addresses of the other end of a host's kernel, at which nothing answers: one of those for such
-// ends (RFC 7335), and a link-local one.
+// Addresses of the other end of the link to a host's kernel. Nothing answers there. The IPv4
+// address is from the range for such ends (RFC 7335), the IPv6 address is link-local.
 var (
 	hostGateway  = netip.MustParseAddr("192.0.0.1")
 	hostGateway6 = netip.MustParseAddr("fe80::1")
 )
 
-// The kernel's ports are below those that the node chooses from (RFC 6335).
+// The kernel's ephemeral ports are below those from which the node chooses (RFC 6335).
 var hostPorts = [2]uint16{32768, 49151}
 
 // MinMTU6 is the smallest MTU of a link with IPv6 (RFC 8200 §5).
 const MinMTU6 = 1280
 
-// Config describes the host's network to its programs. They send from the first IPv4 address unless
-// they choose another.
+// Config returns the configuration of the host's network for its programs. Programs send from the
+// first IPv4 address unless they choose another.
 func (h *Host) Config() Config {
 	cfg := Config{
 		Device: "host0", MTU: h.MTU, Ports: hostPorts, Diag: true,
@@ -62,10 +62,10 @@ func (h *Host) Config() Config {
 const ResolvConf = "/etc/resolv.conf"
 
 // resolvConf returns a resolv.conf with the host's servers. A server that does not answer delays a
-// program by four seconds at most.
+// program by at most four seconds.
 func (h *Host) resolvConf() string {
 	var b strings.Builder
-	zone := "." // do not search
+	zone := "." // stands for no search domain
 	if len(h.Servers) > 0 {
 		zone = h.Zone
 	}

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joinName is the name, Args[0], of a process that has joined namespaces, and executes a program.
+// joinName is the name (Args[0]) of a process that joins namespaces and then executes a program.
 const joinName = "tidepool-netns-join"
 
-// Join runs a program in existing namespaces: the files of their user, network and mount
+// Join runs a program in existing namespaces, given by the files of their user, network and mount
 // namespaces. Call Wait after it.
 func Join(namespaces []*os.File, p Program) (*Process, error) {
 	dir := p.Dir
@@ -46,8 +46,8 @@ func Join(namespaces []*os.File, p Program) (*Process, error) {
 	if err != nil {
 		return nil, &SetupError{Op: "arguments", Err: err}
 	}
-	// The process must have one thread to change its user namespace (setns(2)), and be without
-	// Go's signal handlers until it executes another program.
+	// A process that changes its user namespace must have only one thread (setns(2)), and no signal
+	// handlers of Go until it executes another program.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	syscall.ForkLock.Lock()
@@ -62,7 +62,7 @@ func Join(namespaces []*os.File, p Program) (*Process, error) {
 	q := &Process{name: p.Args[0]}
 	q.catchSignals()
 	pid, errno := f.fork()
-	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &f.signals, nil) // it was valid before
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &f.signals, nil) // the mask was valid before
 	runtime.KeepAlive(namespaces)
 	if errno != 0 {
 		signal.Stop(q.arrived)
@@ -72,20 +72,21 @@ func Join(namespaces []*os.File, p Program) (*Process, error) {
 	return q, nil
 }
 
-// joining is what the new process needs, prepared because it must not allocate.
+// joining has everything that the new process needs. It is prepared, because the process must not
+// allocate memory.
 type joining struct {
 	spaces    [3]uintptr // descriptors of the user, network and mount namespaces
 	path      *byte
 	args, env []*byte
-	signals   unix.Sigset_t // the mask that the program gets
+	signals   unix.Sigset_t // signal mask for the program
 }
 
 // statusNotJoined is the exit status of a process that could not join, for example because another
-// user's program made the namespaces.
+// user created the namespaces.
 const statusNotJoined = 125
 
 // fork starts a process that joins the namespaces and executes this program again. The new process
-// has a copy of one thread of the Go runtime, and so uses only system calls.
+// has a copy of only one thread of the Go runtime, so it uses only system calls.
 //
 //go:norace
 //go:noinline
@@ -111,9 +112,9 @@ func (f *joining) fork() (pid uintptr, errno syscall.Errno) {
 	}
 }
 
-// joined executes the program in a process that Join made.
+// joined executes the program in a process that Join has created.
 func joined(args []string) {
-	runtime.LockOSThread() // the signal belongs to the thread that executes the program
+	runtime.LockOSThread() // the death signal belongs to the thread that executes the program
 	err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	if err == nil {
 		err = os.Chdir(args[0])
@@ -122,6 +123,6 @@ func joined(args []string) {
 		err = execute(args[1:])
 	}
 	e := &ExecError{args[1], err}
-	_, _ = fmt.Fprintln(os.Stderr, e) // the status says it, too
+	_, _ = fmt.Fprintln(os.Stderr, e) // the exit status reports the error, too
 	os.Exit(e.Status())
 }

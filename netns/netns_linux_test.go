@@ -34,7 +34,7 @@ func network() Config {
 	}
 }
 
-// shell runs a script in new namespaces, and returns its status.
+// shell runs a script in new namespaces and returns its exit status.
 func shell(t *testing.T, cfg Config, script string) int {
 	t.Helper()
 	needNamespaces(t)
@@ -42,7 +42,7 @@ func shell(t *testing.T, cfg Config, script string) int {
 	require.NoError(t, err)
 	defer p.TUN().Close()
 	require.NoError(t, p.Run())
-	status, _ := errors.AsType[StatusError](p.Wait(Left{})) // 0: it succeeded
+	status, _ := errors.AsType[StatusError](p.Wait(Left{})) // 0 if the program succeeded
 	return int(status)
 }
 
@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A signal that arrives between Run and Wait ends the program and not this process.
+// A signal that arrives between Run and Wait ends the program, not this process.
 func TestSignalBeforeWait(t *testing.T) {
 	needNamespaces(t)
 	p, err := Start(network(), Program{Args: []string{"sleep", "1000"}})
@@ -65,8 +65,8 @@ func TestSignalBeforeWait(t *testing.T) {
 	assert.Equal(t, StatusError(128+15), p.Wait(Left{}))
 }
 
-// The program has the addresses, a default route and files of the configuration, and the machine
-// keeps its own.
+// The program has the addresses, the default route and the files of the configuration. The
+// machine's own do not change.
 func TestProgramSeesTheNetwork(t *testing.T) {
 	cfg := network()
 	cfg.Files = map[string]string{"/etc/hosts": "10.9.0.1 gateway-of-test\n"}
@@ -102,7 +102,7 @@ func TestProgramThatCannotRun(t *testing.T) {
 	}
 }
 
-// A forbidden namespace is reported with the one command that allows it.
+// The error for a forbidden namespace has the command that permits it.
 func TestAdvice(t *testing.T) {
 	defer func(was func(string) string) { setting = was }(setting)
 	for _, c := range []struct{ path, value, want string }{

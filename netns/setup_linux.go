@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Main runs the process that sets up namespaces, if this is one: it then does not return. A program
-// that uses this package calls it at the start of its main function.
+// Main runs the process that sets up namespaces, if this process is one; then Main does not return.
+// A program that uses this package calls Main at the start of its main function.
 func Main() {
 	switch {
 	case len(os.Args) > 2 && os.Args[0] == joinName:
@@ -48,10 +48,10 @@ func (s *setup) run() {
 	var o order
 	line, err := s.in.ReadBytes('\n')
 	if err != nil || json.Unmarshal(line, &o) != nil {
-		return // the caller has ended
+		return // the caller has exited
 	}
-	// The program ends with the process that has its network. The signal belongs to the thread, and
-	// so this thread must be the one that executes the program.
+	// The program must end when the process that has its network ends. The death signal belongs to
+	// a thread, so this thread must execute the program.
 	runtime.LockOSThread()
 	if unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) != nil ||
 		os.Getppid() != o.Parent {
@@ -66,7 +66,7 @@ func (s *setup) run() {
 	if o.Config.Diag {
 		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
 			unix.NETLINK_SOCK_DIAG)
-		if err == nil { // the kernel may have been built without it
+		if err == nil { // the kernel may have been built without this
 			fds = append(fds, fd)
 		}
 	}
@@ -86,9 +86,9 @@ func (s *setup) fail(err error) {
 	if e, ok := errors.AsType[*SetupError](err); ok {
 		r = report{Op: e.Op, Error: e.Err.Error(), Advice: e.Advice}
 	}
-	_ = errors.As(err, &r.Errno) // zero without one
-	text, _ := json.Marshal(r)   // as in run
-	_, _ = s.conn.Write(text)    // the caller may have ended
+	_ = errors.As(err, &r.Errno) // stays zero if there is no errno
+	text, _ := json.Marshal(r)   // as in run, this cannot fail
+	_, _ = s.conn.Write(text)    // the caller may have exited
 }
 
 // open sets up this process's namespaces, and creates the TUN device.
@@ -96,12 +96,12 @@ func (c *Config) open() (*link.TUN, error) {
 	if err := loopbackUp(); err != nil {
 		return nil, &SetupError{Op: "loopback interface", Err: err, Advice: deviceAdvice(err)}
 	}
-	// Programs may listen at low ports and send echo requests, like root of a machine. Kernels
+	// Programs may listen on low ports and send echo requests, as root can on a machine. Kernels
 	// without these settings allow less.
 	gid := strconv.Itoa(os.Getegid())
 	last := gid
 	if gid == "0" {
-		last = strconv.Itoa(1<<31 - 1) // all groups, if they are mapped
+		last = strconv.Itoa(1<<31 - 1) // includes all groups, if they are mapped
 	}
 	settings := [][2]string{
 		{"ipv4/ping_group_range", gid + " " + gid},
@@ -109,9 +109,9 @@ func (c *Config) open() (*link.TUN, error) {
 		{"ipv4/ip_unprivileged_port_start", "0"},
 		{"ipv4/conf/all/rp_filter", "0"},
 		{"ipv4/conf/default/rp_filter", "0"},
-		// Errors that the host itself reports have its own address as their source.
+		// Errors that the host itself reports have the host's own address as source.
 		{"ipv4/conf/default/accept_local", "1"},
-		{"ipv6/conf/default/accept_ra", "0"}, // no router is at the other end
+		{"ipv6/conf/default/accept_ra", "0"}, // there is no router at the other end
 	}
 	if c.Ports != [2]uint16{} {
 		settings = append(settings,
@@ -136,7 +136,7 @@ func (c *Config) open() (*link.TUN, error) {
 	return tun, c.bindFiles()
 }
 
-// addOthers adds the other IPv4 addresses to the device, with the labels that netdevice(7) needs.
+// addOthers adds the other IPv4 addresses to the device, with labels, which netdevice(7) requires.
 func (c *Config) addOthers() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -189,7 +189,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, req)
 }
 
-// execute replaces this process by the program. It returns only an error.
+// execute replaces this process by the program. It returns only if that fails.
 func execute(args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {

@@ -17,30 +17,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Process is a program in its namespaces. It does not run until Run.
+// Process is a program in its namespaces. The program starts when Run is called.
 type Process struct {
 	pid  int
 	name string
-	conn *net.UnixConn // to the process until it executes the program
+	conn *net.UnixConn // connection to the process until it executes the program
 	tun  *link.TUN
 	diag *os.File
 
-	arrived chan os.Signal // this process's signals for the program, until Wait ends
+	arrived chan os.Signal // signals to this process that are for the program, until Wait ends
 }
 
-// socketFD is the descriptor of the socket to the caller in a process that Start created.
+// socketFD is the descriptor of the socket to the caller, in a process that Start has created.
 const socketFD = 3
 
-// setupName is the name, Args[0], of a process that sets up namespaces.
+// setupName is the name (Args[0]) of a process that sets up namespaces.
 const setupName = "tidepool-netns"
 
-// order is what the caller sends to the process that sets up. The program is in its arguments.
+// order is the caller's message to the process that sets up namespaces. The program is in the
+// process's arguments.
 type order struct {
 	Config Config `json:"config"`
 	Parent int    `json:"parent"`
 }
 
-// report is what the process sends back: with the TUN device's descriptor, or an error.
+// report is the process's answer: the TUN device's descriptor, or an error.
 type report struct {
 	Op     string        `json:"op,omitempty"`
 	Error  string        `json:"error,omitempty"`
@@ -58,7 +59,7 @@ func (r *report) err() error {
 	return errors.New(r.Error)
 }
 
-// reported is an error of another process.
+// reported is an error that occurred in another process.
 type reported struct {
 	text  string
 	errno syscall.Errno
@@ -94,7 +95,7 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	near := os.NewFile(uintptr(fds[0]), "netns")
-	defer near.Close() // the connection has a copy
+	defer near.Close() // the connection has a copy of the descriptor
 	theirs = os.NewFile(uintptr(fds[1]), "netns")
 	c, err := net.FileConn(near)
 	if err != nil {
@@ -114,7 +115,7 @@ func fork(socket *os.File, p Program) (pid int, err error) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	attr := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS,
-		// They end with the execution of the user's program.
+		// These capabilities end when the process executes the user's program.
 		AmbientCaps: []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN},
 	}
 	files, env := append(stdio(), socket), p.Env
@@ -142,7 +143,7 @@ func fork(socket *os.File, p Program) (pid int, err error) {
 	return start()
 }
 
-// order sends the order, and receives the device.
+// order sends the order and receives the device.
 func (q *Process) order(cfg Config) error {
 	text, err := json.Marshal(order{cfg, os.Getpid()})
 	if err != nil {
@@ -174,14 +175,14 @@ func (q *Process) order(cfg Config) error {
 	return nil
 }
 
-// maxRights limits the descriptors that come with a message.
+// maxRights limits the number of descriptors in a message.
 const maxRights = 8
 
-// maxMessage limits what another process sends, in bytes.
+// maxMessage limits the size in bytes of a message from another process.
 const maxMessage = 64 << 10
 
-// Receive reads a JSON message from a Unix socket, with the descriptors that are attached to it.
-// At the end of the stream it returns io.EOF.
+// Receive reads a JSON message from a Unix socket, with the attached descriptors. At the end of the
+// stream it returns io.EOF.
 func Receive(c *net.UnixConn, into any) (fds []int, err error) {
 	text, rights := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*maxRights))
 	n, size, _, _, err := c.ReadMsgUnix(text, rights)
@@ -192,7 +193,7 @@ func Receive(c *net.UnixConn, into any) (fds []int, err error) {
 		return nil, err
 	}
 	if list, err := unix.ParseSocketControlMessage(rights[:size]); err == nil && len(list) == 1 {
-		fds, _ = unix.ParseUnixRights(&list[0]) // without them the caller reports an error
+		fds, _ = unix.ParseUnixRights(&list[0]) // if this fails, the caller reports an error
 	}
 	for _, fd := range fds {
 		unix.CloseOnExec(fd)
@@ -200,14 +201,14 @@ func Receive(c *net.UnixConn, into any) (fds []int, err error) {
 	return fds, json.Unmarshal(text[:n], into)
 }
 
-// TUN returns the other end of the program's network. The caller attaches it to a node, or closes
+// TUN returns the other end of the program's network. The caller attaches it to a node or closes
 // it.
 func (q *Process) TUN() *link.TUN { return q.tun }
 
 // PID returns the process's number.
 func (q *Process) PID() int { return q.pid }
 
-// Namespaces opens the process's user, network and mount namespaces, before Run.
+// Namespaces opens the process's user, network and mount namespaces. Call it before Run.
 func (q *Process) Namespaces() (list []*os.File, err error) {
 	for _, name := range []string{"user", "net", "mnt"} {
 		f, err := os.Open("/proc/" + strconv.Itoa(q.pid) + "/ns/" + name)
@@ -222,9 +223,9 @@ func (q *Process) Namespaces() (list []*os.File, err error) {
 	return list, nil
 }
 
-// Send sends a byte with the descriptors of the TUN device, of the user, network and mount
-// namespaces, and of a netlink socket that lists the sockets of the network namespace
-// (sock_diag(7)), if Config.Diag asked for it and the kernel has it. Send closes that socket.
+// Send sends a byte with the descriptors of the TUN device and of the user, network and mount
+// namespaces. If Config.Diag is set and the kernel supports it, Send adds a netlink socket that
+// lists the sockets of the network namespace (sock_diag(7)). Send closes that socket.
 func (q *Process) Send(c *net.UnixConn) error {
 	list, err := q.Namespaces()
 	if err != nil {
@@ -242,8 +243,8 @@ func (q *Process) Send(c *net.UnixConn) error {
 	return err
 }
 
-// Run executes the program. Its errors are ExecErrors. Call Wait after it: signals that arrive in
-// between are passed then.
+// Run executes the program. Its errors are ExecErrors. Call Wait after Run: Wait passes the signals
+// that arrive in between.
 func (q *Process) Run() error {
 	defer q.conn.Close()
 	q.catchSignals()
@@ -262,7 +263,7 @@ func (q *Process) run() error {
 	var r report
 	_, err := Receive(q.conn, &r)
 	if errors.Is(err, io.EOF) {
-		return nil // the socket is closed by the execution
+		return nil // executing the program closes the socket
 	}
 	if err == nil {
 		err = r.err()
@@ -273,11 +274,11 @@ func (q *Process) run() error {
 
 // abandon ends a process that does not run the program.
 func (q *Process) abandon() {
-	_ = q.conn.Close() // the process ends
+	_ = q.conn.Close() // the process then exits
 	q.reap()
 }
 
-// Abandon ends a process instead of Run. The caller closes the device.
+// Abandon ends a process instead of running its program. The caller closes the device.
 func (q *Process) Abandon() { q.abandon() }
 
 func (q *Process) reap() {

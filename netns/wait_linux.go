@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes this process the parent of processes whose parents have ended, so that Wait finds
-// what a program leaves. It lasts until the process ends.
+// Adopt makes this process the parent of processes whose parents have ended, so that Wait finds the
+// processes that a program leaves. Adopt cannot be undone.
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of background processes: %w", err)
@@ -22,8 +22,9 @@ func Adopt() error {
 	return nil
 }
 
-// Wait waits for the program, passes it the signals that this process gets, and returns nil or its
-// StatusError. Then it treats the processes that the program left, as Adopt has collected them.
+// Wait waits for the program, passes to it the signals that this process gets, and returns nil or
+// the program's StatusError. If Adopt was called, Wait also ends or awaits the processes that the
+// program has left.
 func (q *Process) Wait(left Left) error {
 	t := holdTerminal()
 	stop := q.passSignals(t)
@@ -44,7 +45,7 @@ func (q *Process) wait() int {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return statusNotExecuted // another part of this program has waited for it
+			return statusNotExecuted // another part of this program has waited for the process
 		case pid != q.pid:
 		case ws.Signaled():
 			return statusSignaled + int(ws.Signal())
@@ -54,20 +55,20 @@ func (q *Process) wait() int {
 	}
 }
 
-// passed are the signals that are for the program. The terminal sends SIGINT, SIGQUIT and SIGTSTP
-// to the program itself, because it is in the foreground process group, too.
+// passed are the signals that this process passes to the program. The terminal itself sends SIGINT,
+// SIGQUIT and SIGTSTP to the program, because the program is in the foreground process group.
 var passed = []os.Signal{
 	unix.SIGTERM, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 }
 
-// catchSignals catches signals even before the program runs, to pass them to it: they must not end
-// this process.
+// catchSignals catches signals for the program, even before it runs, so that they do not end this
+// process.
 func (q *Process) catchSignals() {
 	q.arrived = make(chan os.Signal, len(passed))
 	signal.Notify(q.arrived, passed...)
 }
 
-// passSignals passes the caught signals on until stop.
+// passSignals passes the caught signals on until stop is closed.
 func (q *Process) passSignals(t terminal) (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -78,7 +79,7 @@ func (q *Process) passSignals(t terminal) (stop func()) {
 				if (number == unix.SIGINT || number == unix.SIGQUIT) && t.foreground() {
 					continue
 				}
-				_ = unix.Kill(q.pid, number) // it may have ended
+				_ = unix.Kill(q.pid, number) // the program may have exited
 			case <-over:
 				return
 			}
@@ -90,9 +91,9 @@ func (q *Process) passSignals(t terminal) (stop func()) {
 	}
 }
 
-// terminal is the controlling terminal, if this process was in its foreground.
+// terminal is the controlling terminal, if this process was in its foreground process group.
 type terminal struct {
-	fd    int // -1: none
+	fd    int // -1: there is no terminal
 	group int
 }
 
@@ -116,7 +117,8 @@ func (t terminal) foreground() bool {
 	return err == nil && group == t.group
 }
 
-// restore makes this process's group the foreground again: a shell that was killed leaves its own.
+// restore makes this process's group the foreground group again, because a shell that was killed
+// leaves its own.
 func (t terminal) restore() {
 	if t.fd < 0 || t.foreground() {
 		return
@@ -141,15 +143,16 @@ func (l Left) end() {
 	}
 	deadline, told := time.Now().Add(l.Grace), map[int]bool{}
 	for len(list) > 0 {
-		for _, pid := range list { // ended processes leave theirs to this one
+		// the children of processes that ended become children of this process
+		for _, pid := range list {
 			switch {
 			case l.Wait:
 			case time.Now().After(deadline):
-				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+				_ = unix.Kill(pid, unix.SIGKILL) // the process may have exited
 			case !told[pid]:
 				told[pid] = true
 				_ = unix.Kill(pid, unix.SIGTERM)
-				_ = unix.Kill(pid, unix.SIGCONT) // a stopped one, too
+				_ = unix.Kill(pid, unix.SIGCONT) // so that a stopped process ends, too
 			}
 		}
 		l.awaitEnd()
@@ -157,13 +160,14 @@ func (l Left) end() {
 	}
 }
 
-// endInterval is the time between two looks at the processes that must end.
+// endInterval is the time between two checks of the processes that must end.
 const endInterval = 50 * time.Millisecond
 
-// awaitEnd waits until a child has ended, and not much longer than endInterval if it must end.
+// awaitEnd waits until a child has ended. If the processes must end, it waits not much longer than
+// endInterval.
 func (l Left) awaitEnd() {
 	if l.Wait {
-		_, _ = unix.Wait4(-1, nil, 0, nil) // without children, the caller finds none
+		_, _ = unix.Wait4(-1, nil, 0, nil) // without children, the caller notices that
 		return
 	}
 	ended := make(chan os.Signal, 1)
@@ -178,7 +182,7 @@ func (l Left) awaitEnd() {
 	case <-ended:
 	case <-over.C:
 	}
-	_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil) // it may have been counted already
+	_, _ = unix.Wait4(-1, nil, unix.WNOHANG, nil) // may have been counted already
 }
 
 // children returns the children of this process.
@@ -202,7 +206,7 @@ func children() (list []int) {
 	return list
 }
 
-// named returns the names and numbers of processes, without those that have ended.
+// named returns the names and numbers of processes that have not ended.
 func named(list []int) (names []string) {
 	for _, pid := range list {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
