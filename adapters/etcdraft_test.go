@@ -21,14 +21,14 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// etcdPeer is a node of etcd's raft, which leaves messages and storage to its user. Its log
+// etcdPeer is a node of etcd's raft. The node leaves messages and storage to its user. Its log
 // survives crashes.
 type etcdPeer struct {
 	host    *internet.Host
 	id      uint64
 	storage *raft.MemoryStorage
 	node    raft.Node
-	queues  []chan *raftpb.Message // to each peer, by its ID - 1
+	queues  []chan *raftpb.Message // queues to the peers, indexed by ID - 1
 	done    chan struct{}
 	ended   sync.WaitGroup
 
@@ -38,7 +38,7 @@ type etcdPeer struct {
 
 const etcdPort = 2380
 
-// start starts the node. The first time it gets the peers; after a crash, none.
+// start starts the node, with the list of peers the first time, and without it after a crash.
 func (p *etcdPeer) start(peers []raft.Peer) {
 	config := &raft.Config{
 		ID: p.id, ElectionTick: 10, HeartbeatTick: 1, Storage: p.storage, MaxSizePerMsg: 1 << 16,
@@ -58,7 +58,8 @@ func (p *etcdPeer) start(peers []raft.Peer) {
 	}
 	node := p.node
 	main := func(h *internet.Host) {
-		accept(h, etcdPort, func(c net.Conn) { _ = receive(c, node) }) // until the connection breaks
+		// receives until the connection breaks
+		accept(h, etcdPort, func(c net.Conn) { _ = receive(c, node) })
 	}
 	if peers != nil {
 		p.host.Go(main)
@@ -68,7 +69,7 @@ func (p *etcdPeer) start(peers []raft.Peer) {
 	p.ended.Go(p.run)
 }
 
-// run does what raft asks for (go.etcd.io/raft/v3's doc.go).
+// run carries out what raft asks for (go.etcd.io/raft/v3's doc.go).
 func (p *etcdPeer) run() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -80,7 +81,8 @@ func (p *etcdPeer) run() {
 			if !raft.IsEmptyHardState(ready.HardState) {
 				_ = p.storage.SetHardState(ready.HardState) // never fails
 			}
-			_ = p.storage.Append(ready.Entries) // fails for entries older than a snapshot: none
+			// fails only for entries older than a snapshot, and there are no snapshots
+			_ = p.storage.Append(ready.Entries)
 			for _, m := range ready.Messages {
 				select {
 				case p.queues[m.GetTo()-1] <- m:
@@ -110,7 +112,7 @@ func (p *etcdPeer) apply(list []*raftpb.Entry) {
 			if proto.Unmarshal(e.Data, change) == nil {
 				p.node.ApplyConfChange(change)
 			}
-		default: // nobody proposes others
+		default: // other entries have no waiting caller
 		}
 	}
 }
@@ -121,7 +123,8 @@ func (p *etcdPeer) all() []string {
 	return slices.Clip(p.applied)
 }
 
-// send sends messages over a connection, which it replaces when it breaks. Messages are lost then.
+// send sends messages over a connection. If the connection breaks, it opens a new one, and messages
+// are lost.
 func (p *etcdPeer) send(to string, queue chan *raftpb.Message) {
 	var c net.Conn
 	for {
@@ -161,12 +164,12 @@ func write(c net.Conn, m *raftpb.Message) error {
 	return err
 }
 
-// receive gives the messages of a connection to the node.
+// receive passes the messages from a connection to the node.
 func receive(c net.Conn, node raft.Node) error {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for {
-		// A peer that runs sends a heartbeat, or its answer, at least this often.
+		// A running peer sends a heartbeat or an answer at least this often.
 		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			return err
 		}
@@ -220,8 +223,8 @@ func etcdCluster(t *testing.T, w *internet.World, n int) []*etcdPeer {
 	return list
 }
 
-// etcdPropose writes an entry at the node that leads, and waits until that node applied it. It
-// returns nil if that takes longer.
+// etcdPropose writes an entry at the leader, and waits until that node has applied it. It returns
+// nil if that takes too long.
 func etcdPropose(t *testing.T, list []*etcdPeer, entry string, wait time.Duration) *etcdPeer {
 	t.Helper()
 	i := slices.IndexFunc(list, func(p *etcdPeer) bool {
@@ -237,7 +240,7 @@ func etcdPropose(t *testing.T, list []*etcdPeer, entry string, wait time.Duratio
 		return nil
 	}
 	for began := time.Now(); time.Since(began) < wait; time.Sleep(5 * time.Millisecond) {
-		// An older entry, whose proposal took too long, may come after it.
+		// An older entry whose proposal took too long may come after it.
 		if all := p.all(); slices.Contains(all[max(0, len(all)-10):], entry) {
 			return p
 		}
@@ -245,7 +248,7 @@ func etcdPropose(t *testing.T, list []*etcdPeer, entry string, wait time.Duratio
 	return nil
 }
 
-// Three nodes agree on what was written while each leader in turn crashed.
+// Three nodes agree on the written entries, although each leader in turn crashes.
 func TestEtcdRaft(t *testing.T) {
 	internet.Test(t, star(3, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
 		list := etcdCluster(t, w, 3)
@@ -253,8 +256,8 @@ func TestEtcdRaft(t *testing.T) {
 	})
 }
 
-// etcdFor writes an entry after each pause, and crashes the leader for 5 s each time that a period
-// ends.
+// etcdFor writes an entry after each pause. At the end of each period it crashes the leader for 5
+// s.
 func etcdFor(t *testing.T, list []*etcdPeer, lasts, period, pause time.Duration) {
 	t.Helper()
 	var acknowledged []string
@@ -283,7 +286,7 @@ func etcdFor(t *testing.T, list []*etcdPeer, lasts, period, pause time.Duration)
 	if down != nil {
 		down.start(nil)
 	}
-	time.Sleep(10 * time.Second) // followers learn of the last commit from the next heartbeat
+	time.Sleep(10 * time.Second) // followers learn of the last commit with the next heartbeat
 	var logs [][]string
 	for _, p := range list {
 		logs = append(logs, p.all())

@@ -38,9 +38,9 @@ func faults(w *internet.World) {
 	w.Faults(10, time.Minute)
 }
 
-// Each library runs under random faults: go test -run TestFaults -internet.seeds=1000. The library's
-// answers must be right, no call may take longer than its deadline, the library must work again
-// after the faults, and no goroutine may stay when it is closed.
+// Each library runs under random faults: go test -run TestFaults -internet.seeds=1000. The
+// library's answers must be right, no call may take longer than its deadline, and the library must
+// work again after the faults. When it is closed, no goroutine may remain.
 func TestFaults(t *testing.T) {
 	http1, http2 := new(http.Protocols), new(http.Protocols)
 	http1.SetHTTP1(true)
@@ -63,14 +63,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// faultyMinutes calls once again and again with a deadline of 5 s, while ten faults happen within a
-// minute. After the last fault and a minute more, it must work.
+// faultyMinutes calls once repeatedly with a deadline of 5 s, while ten faults happen within a
+// minute. A minute after the last fault, once must succeed.
 func faultyMinutes(t *testing.T, w *internet.World, once func(context.Context) error) {
 	t.Helper()
 	faults(w)
 	limit := 6 * time.Second
 	if *allKinds {
-		limit += 10 * time.Second // a paused host returns from Dial when it resumes
+		limit += 10 * time.Second // Dial on a paused host returns when the host resumes
 	}
 	began, failed := time.Now(), 0
 	var last error
@@ -203,7 +203,7 @@ func redisFaults(t *testing.T, w *internet.World) {
 	text := string(page)
 	faultyMinutes(t, w, func(ctx context.Context) error {
 		asked++
-		// An answer that belongs to another command would have the wrong text.
+		// the answer to another command would have the wrong text
 		key := fmt.Sprintf("key %d", asked)
 		if err := c.Set(ctx, key, key+text, 0).Err(); err != nil {
 			return err

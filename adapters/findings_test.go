@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// docs/findings.md, quic-go: quic-go closes a connection if its host has no route for an instant. The test
-// fails when a new version no longer does: then remove the finding.
+// docs/findings.md, quic-go: quic-go closes a connection if its host has no route for an instant.
+// If this test fails because a new version no longer does that, remove the finding.
 func TestFindingQUICSendError(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		server, client := certificate(t, "server", "echo")
@@ -36,17 +36,17 @@ func TestFindingQUICSendError(t *testing.T) {
 	})
 }
 
-// docs/findings.md, go-redis: with the default options, go-redis repeats a command whose answer is late. A
-// counter counts more than its callers asked for.
+// docs/findings.md, go-redis: with the default options, go-redis repeats a command whose answer is
+// late. So a counter is incremented more often than its callers asked for.
 func TestFindingRedisRepeats(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		w.Host("server").Go(redisServer(t))
-		c := redisClient(t, w.Host("client"), 0) // the default: three repetitions
+		c := redisClient(t, w.Host("client"), 0) // three repetitions are the default
 		require.NoError(t, c.Ping(t.Context()).Err())
 		w.Link("client", "r").Impair("delay 10ms loss 1%")
 		time.AfterFunc(time.Millisecond, func() { w.Link("server", "r").Impair("delay 3s") })
 		time.AfterFunc(20*time.Second, func() { w.Link("server", "r").Impair("") })
-		_ = c.Incr(t.Context(), "n").Err() // may fail
+		_ = c.Incr(t.Context(), "n").Err() // fails during the outage
 		time.Sleep(time.Minute)
 		n, err := c.Get(t.Context(), "n").Int64()
 		require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package adapters tests other people's protocols over the library, unchanged. It is a module of its
-// own, so that tidepool does not depend on them.
+// Package adapters runs protocol libraries of other projects, unchanged, over this library. It is a
+// separate module, so tidepool does not depend on them.
 package adapters
 
 import (

@@ -9,9 +9,9 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// An hour of a cluster of five with 1 % loss on each link, a write a second and a crash of the leader
-// every five minutes. One thread runs it: goroutines of a bubble take turns, and waking a second
-// thread only costs time.
+// An hour of a cluster of five with 1 % loss on each link, a write a second and a crash of the
+// leader every five minutes. One thread runs the test: the goroutines of a bubble take turns, and
+// waking a second thread would only cost time.
 func TestRaftHour(t *testing.T) {
 	testenv.NeedLong(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -20,7 +20,7 @@ import (
 
 const raftPort = 8300
 
-// raftStream is a raft.StreamLayer of a host.
+// raftStream is a raft.StreamLayer on a host.
 type raftStream struct {
 	net.Listener
 	host *internet.Host
@@ -45,7 +45,7 @@ func (s raftStream) Addr() net.Addr {
 	return &net.TCPAddr{IP: s.host.Addrs()[0].AsSlice(), Port: raftPort}
 }
 
-// entries is a state machine that remembers what it applied.
+// entries is a state machine that records what it applied.
 type entries struct {
 	mu   sync.Mutex
 	list []string
@@ -73,7 +73,7 @@ type peer struct {
 	store *raft.InmemStore
 
 	mu      sync.Mutex
-	raft    *raft.Raft // nil: it does not run
+	raft    *raft.Raft // nil: the node is not running
 	applied *entries
 	streams *raft.NetworkTransport
 	gone    chan struct{}
@@ -106,7 +106,7 @@ func (p *peer) running() *raft.Raft {
 	return p.raft
 }
 
-// crash ends the host and then its program.
+// crash crashes the host and then ends its program.
 func (p *peer) crash(t *testing.T) {
 	t.Helper()
 	p.host.Crash()
@@ -124,7 +124,7 @@ func (p *peer) stop(t *testing.T) {
 	}
 	assert.NoError(t, r.Shutdown().Error())
 	assert.NoError(t, p.streams.Close())
-	p.streams.CloseStreams() // Close leaves the pool's connections open
+	p.streams.CloseStreams() // Close would leave the pool's connections open
 }
 
 // raftCluster starts a cluster on the hosts n1 to nN.
@@ -150,7 +150,7 @@ func raftCluster(t *testing.T, w *internet.World, n int) []*peer {
 	return list
 }
 
-// leader waits for a node that leads. One that is cut off leads until it finds out.
+// leader waits for a node that leads. A leader that is cut off does not notice that at once.
 func leader(t *testing.T, list []*peer) *peer {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
@@ -164,16 +164,16 @@ func leader(t *testing.T, list []*peer) *peer {
 	return nil
 }
 
-// Five nodes agree on what was written while each leader in turn crashed, and the cluster loses no
-// acknowledged entry.
+// Five nodes agree on the written entries, although each leader in turn crashes. The cluster loses
+// no acknowledged entry.
 func TestHashicorpRaft(t *testing.T) {
 	internet.Test(t, star(5, "delay 5ms loss 1%"), func(t *testing.T, w *internet.World) {
 		raftFor(t, w, time.Minute, 20*time.Second, 100*time.Millisecond)
 	})
 }
 
-// raftFor writes an entry after each pause, and crashes the leader for 5 s each time that a period
-// ends.
+// raftFor writes an entry after each pause. At the end of each period it crashes the leader for 5
+// s.
 func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration) {
 	t.Helper()
 	list := raftCluster(t, w, 5)
@@ -205,7 +205,7 @@ func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration
 		require.NoError(t, down.start())
 	}
 	require.NoError(t, leader(t, list).raft.Barrier(time.Minute).Error())
-	time.Sleep(10 * time.Second) // followers learn of the last commit from the next heartbeat
+	time.Sleep(10 * time.Second) // followers learn of the last commit with the next heartbeat
 	var logs [][]string
 	for _, p := range list {
 		logs = append(logs, p.applied.all())
@@ -215,8 +215,8 @@ func raftFor(t *testing.T, w *internet.World, lasts, period, pause time.Duration
 		len(acknowledged), failed, crashes)
 }
 
-// agree checks that all nodes applied the same, and that the acknowledged entries are part of it in
-// their order.
+// agree checks that all nodes applied the same entries, and that the acknowledged entries are among
+// them, in order.
 func agree(t *testing.T, logs [][]string, acknowledged []string) {
 	t.Helper()
 	for i, log := range logs {
@@ -231,14 +231,14 @@ func agree(t *testing.T, logs [][]string, acknowledged []string) {
 	assert.Empty(t, acknowledged, "acknowledged and lost, or out of order")
 }
 
-// raftFaults writes while nodes crash and links are cut or lossy. All nodes apply the same in the
-// end, and no acknowledged entry is lost.
+// raftFaults writes while nodes crash and links are cut or lossy. In the end, all nodes have
+// applied the same entries, and no acknowledged entry is lost.
 func raftFaults(t *testing.T, w *internet.World) {
 	list := raftCluster(t, w, 3)
 	for _, p := range list {
 		started, turn := true, make(chan struct{}, 1)
 		p.host.Go(func(*internet.Host) {
-			turn <- struct{}{} // the last program may still be ending
+			turn <- struct{}{} // the last program may not have ended yet
 			defer func() { <-turn }()
 			if !started && p.start() != nil {
 				return
@@ -271,7 +271,7 @@ func raftFaults(t *testing.T, w *internet.World) {
 		}
 		return raft.ErrNotLeader
 	})
-	time.Sleep(20 * time.Second) // followers learn of the last commit from the next heartbeat
+	time.Sleep(20 * time.Second) // followers learn of the last commit with the next heartbeat
 	var logs [][]string
 	for _, p := range list {
 		logs = append(logs, p.applied.all())

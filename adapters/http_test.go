@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// page is what the web server serves: it fills more than the first window.
+// page is the page that the web server serves. It does not fit in the initial window.
 var page = bytes.Repeat([]byte("a line of the page\n"), 10_000)
 
 // web is the program of a web server.
@@ -49,8 +49,8 @@ func get(ctx context.Context, c *http.Client, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// Each protocol moves pages over a lossy network. A server that crashes leaves half-open
-// connections: HTTP/2 finds out by its pings, HTTP/1.1 by the deadline of the request. When the
+// Each protocol transfers pages over a lossy network. A server that crashes leaves half-open
+// connections. HTTP/2 detects them by its pings, HTTP/1.1 by the deadline of the request. When the
 // server is back, both connect again without an error.
 func TestHTTP(t *testing.T) {
 	http1, http2 := new(http.Protocols), new(http.Protocols)

@@ -30,7 +30,7 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// libp2pTransport is libp2p's TCP transport, with the sockets of a host.
+// libp2pTransport is libp2p's TCP transport with the sockets of a host.
 type libp2pTransport struct {
 	*tcp.TcpTransport
 	host     *internet.Host
@@ -54,7 +54,7 @@ func (t *libp2pTransport) Listen(at multiaddr.Multiaddr) (transport.Listener, er
 	return t.upgrader.UpgradeGatedMaListener(t, t.upgrader.GateMaListener(mln)), nil
 }
 
-// libp2pSwarm is a peer with Noise and yamux, as most peers of libp2p over TCP.
+// libp2pSwarm returns a peer with Noise and yamux, like most libp2p peers over TCP.
 func libp2pSwarm(h *internet.Host, key crypto.PrivKey) (*swarm.Swarm, error) {
 	id, err := libp2p.IDFromPrivateKey(key)
 	if err != nil {
@@ -89,7 +89,7 @@ func libp2pSwarm(h *internet.Host, key crypto.PrivKey) (*swarm.Swarm, error) {
 	return s, s.AddTransport(&libp2pTransport{sockets, h, up})
 }
 
-// libp2pServer is the program of a peer that returns each stream.
+// libp2pServer is the program of a peer that echoes each stream.
 func libp2pServer(t *testing.T, key crypto.PrivKey) func(*internet.Host) {
 	return func(h *internet.Host) {
 		s, err := libp2pSwarm(h, key)
@@ -108,13 +108,13 @@ func libp2pServer(t *testing.T, key crypto.PrivKey) func(*internet.Host) {
 	}
 }
 
-// hangUp closes a peer. The swarm leaves its peerstore open.
+// hangUp closes a peer. Closing the swarm leaves its peerstore open.
 func hangUp(t *testing.T, s *swarm.Swarm) {
 	t.Helper()
 	assert.NoError(t, errors.Join(s.Close(), s.Peerstore().Close()))
 }
 
-// libp2pAsk sends a text on a stream of its own and compares the answer.
+// libp2pAsk sends a text on a new stream and compares the answer.
 func libp2pAsk(ctx context.Context, t *testing.T, s *swarm.Swarm, to libp2p.ID, text []byte) error {
 	t.Helper()
 	stream, err := s.NewStream(ctx, to)
@@ -125,7 +125,7 @@ func libp2pAsk(ctx context.Context, t *testing.T, s *swarm.Swarm, to libp2p.ID, 
 		require.NoError(t, stream.SetDeadline(end))
 	}
 	go func() {
-		_, _ = stream.Write(text) // the answer is missing otherwise
+		_, _ = stream.Write(text) // if this fails, the answer is missing
 		_ = stream.CloseWrite()
 	}()
 	answer, err := io.ReadAll(stream)
@@ -154,7 +154,7 @@ func libp2pPair(t *testing.T, w *internet.World) (client *swarm.Swarm, server li
 	return client, server
 }
 
-// Two peers exchange streams, one crashes, and the other finds out and connects again.
+// Two peers exchange streams. One crashes; the other notices and connects again.
 func TestLibp2p(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		s, id := libp2pPair(t, w)
@@ -176,7 +176,7 @@ func libp2pFaults(t *testing.T, w *internet.World) {
 	s, id := libp2pPair(t, w)
 	defer hangUp(t, s)
 	faultyMinutes(t, w, func(ctx context.Context) error {
-		s.Backoff().Clear(id) // it waits for minutes after some failures
+		s.Backoff().Clear(id) // after some failures, the swarm would wait for minutes
 		return libp2pAsk(ctx, t, s, id, page)
 	})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// gossipPort is memberlist's usual one.
+// gossipPort is memberlist's default port.
 const gossipPort = 7946
 
-// gossip is a memberlist.Transport of a host.
+// gossip is a memberlist.Transport on a host.
 type gossip struct {
 	host    *internet.Host
 	pc      net.PacketConn
@@ -115,8 +115,9 @@ func member(t *testing.T, h *internet.Host) *memberlist.Memberlist {
 	m, err := memberlist.Create(config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = m.Shutdown()             // the second time for a member that crashed
-		time.Sleep(10 * time.Second) // Shutdown leaves a probe waiting for its timeout
+		_ = m.Shutdown() // after a crash, this is the second call
+		// Shutdown does not wait for a probe that waits for its timeout
+		time.Sleep(10 * time.Second)
 	})
 	return m
 }
@@ -129,7 +130,7 @@ func members(m *memberlist.Memberlist) (names []string) {
 	return names
 }
 
-// eventually waits until each member sees those names.
+// eventually waits until each member sees these names.
 func eventually(t *testing.T, limit time.Duration, list []*memberlist.Memberlist, want ...string) {
 	t.Helper()
 	began := time.Now()
@@ -144,8 +145,8 @@ func eventually(t *testing.T, limit time.Duration, list []*memberlist.Memberlist
 	t.Logf("%v see %v after %v", len(list), want, time.Since(began))
 }
 
-// Five members find each other, notice a crash, see the member again after its restart, and each
-// other after a partition that is shorter than the 30 s of GossipToTheDeadTime.
+// Five members find each other, notice a crash, and see the member again after its restart. They
+// also find each other after a partition that is shorter than the 30 s of GossipToTheDeadTime.
 func TestMemberlist(t *testing.T) {
 	internet.Test(t, star(5, "delay 10ms loss 1%"), func(t *testing.T, w *internet.World) {
 		var list []*memberlist.Memberlist

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// natsServer is the program of a server. The server takes no listener from outside, so that each
-// connection of the host is copied to one inside the process.
+// natsServer is the program of a server. The server cannot take a listener from outside, so the
+// program forwards each connection at the host to a connection inside the process.
 func natsServer(h *internet.Host) {
 	s, err := server.NewServer(&server.Options{
 		DontListen: true, NoSigs: true, NoLog: true, PingInterval: 10 * time.Second, MaxPingsOut: 2,
@@ -55,8 +55,9 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// A subscriber gets messages in order, none twice. When its server crashes without a FIN, the pings
-// tell both clients, they connect to the restarted server, and renew the subscription.
+// A subscriber gets messages in order, and none twice. When the server crashes without a FIN, both
+// clients notice that by their pings. They connect to the restarted server, and the subscription is
+// renewed.
 func TestNATS(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		w.Host("server").Go(natsServer)
@@ -85,10 +86,11 @@ func TestNATS(t *testing.T) {
 				require.NoError(t, publisher.Publish("tide", []byte{i}))
 				time.Sleep(10 * time.Millisecond)
 			}
-			// Flush takes its timer from a pool of the process, which two bubbles cannot share.
+			// Flush would take its timer from a pool of the process, which two bubbles cannot
+			// share.
 			require.NoError(t, publisher.FlushWithContext(within(t, time.Minute)))
 			require.NoError(t, subscriber.FlushWithContext(within(t, time.Minute)))
-			time.Sleep(time.Second) // the handler runs in a goroutine of its own
+			time.Sleep(time.Second) // the handler runs in another goroutine
 		}
 		send(0, 100)
 		w.Host("server").Crash()

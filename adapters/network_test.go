@@ -18,11 +18,11 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// lossy joins a client and a server by a router. A round trip takes 40 ms, and each packet is lost
-// with a probability of 2 %.
+// lossy is a network of a client, a router and a server. A round trip takes 40 ms, and each packet
+// is lost with a probability of 2 %.
 const lossy = "link client r delay 10ms loss 1%\nlink r server delay 10ms loss 1%"
 
-// star returns the network of n hosts around a router: n1, n2, and so on.
+// star returns a network of n hosts around a router: n1, n2, and so on.
 func star(n int, words string) string {
 	var b strings.Builder
 	for i := range n {
@@ -31,7 +31,7 @@ func star(n int, words string) string {
 	return b.String()
 }
 
-// accept serves the connections to a port in goroutines, until the host ends.
+// accept serves the connections to a port, each in a goroutine, until the host ends.
 func accept(h *internet.Host, port int, serve func(net.Conn)) {
 	ln, err := h.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
@@ -54,8 +54,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// certificate returns a server's certificate and a client's configuration that trusts it. It is
-// valid from the time of the bubble.
+// certificate returns a server's certificate and a client's configuration that trusts it. The
+// certificate is valid from the bubble's start time.
 func certificate(t *testing.T, name, protocol string) (server, client *tls.Config) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

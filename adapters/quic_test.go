@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// quicServer is the program of a server that returns each stream. With its key, a server that
-// restarts resets connections that it does not know (RFC 9000 §10.3).
+// quicServer is the program of a server that echoes each stream. The server has a key for stateless
+// resets, so after a restart it resets connections that it does not know (RFC 9000 §10.3).
 func quicServer(config *tls.Config, key *quic.StatelessResetKey) func(*internet.Host) {
 	return func(h *internet.Host) {
 		pc, err := h.ListenPacket("udp", ":443")
@@ -54,7 +54,7 @@ func quicEcho(c *quic.Conn) {
 	}
 }
 
-// quicAsk sends a text on a stream of its own and compares the answer.
+// quicAsk sends a text on a new stream and compares the answer.
 func quicAsk(ctx context.Context, t *testing.T, c *quic.Conn, text []byte) error {
 	t.Helper()
 	s, err := c.OpenStreamSync(ctx)
@@ -65,7 +65,7 @@ func quicAsk(ctx context.Context, t *testing.T, c *quic.Conn, text []byte) error
 		require.NoError(t, s.SetDeadline(end))
 	}
 	go func() {
-		_, _ = s.Write(text) // the answer is missing otherwise
+		_, _ = s.Write(text) // if this fails, the answer is missing
 		_ = s.Close()
 	}()
 	answer, err := io.ReadAll(s)
@@ -75,8 +75,8 @@ func quicAsk(ctx context.Context, t *testing.T, c *quic.Conn, text []byte) error
 	return err
 }
 
-// QUIC moves streams over a lossy network, resets a connection whose server restarted, and gives
-// one up whose packets vanish.
+// QUIC transfers streams over a lossy network, resets a connection whose server was restarted, and
+// gives up a connection whose packets are all lost.
 func TestQUIC(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		server, client := certificate(t, "server", "echo")

@@ -15,11 +15,11 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// redisServer is the program of a Redis server, whose data survive crashes.
+// redisServer is the program of a Redis server. Its data survive crashes.
 func redisServer(t *testing.T) func(*internet.Host) {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
-	first, err := m.Dial() // starts the server without a socket
+	first, err := m.Dial() // starts the server, but without a socket
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	t.Cleanup(m.Close)
@@ -31,10 +31,11 @@ func redisClient(t *testing.T, h *internet.Host, retries int) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{
 		Addr: "server:6379", MaxRetries: retries, PoolSize: 4,
-		// These ask the system's resolver, which is outside of the bubble.
+		// Maintenance notifications would use the system's resolver, which is outside of the
+		// bubble.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 
-		ContextTimeoutEnabled: true, // otherwise a call outlasts its context
+		ContextTimeoutEnabled: true, // otherwise a call could take longer than its context
 
 		DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -45,8 +46,8 @@ func redisClient(t *testing.T, h *internet.Host, retries int) *redis.Client {
 	return c
 }
 
-// A counter counts while the server crashes. It has each increment that was acknowledged, and none
-// that was not asked for.
+// A counter counts while the server crashes. It has every acknowledged increment, and no increment
+// that was not requested.
 func TestRedis(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
 		w.Host("server").Go(redisServer(t))

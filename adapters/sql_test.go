@@ -20,8 +20,8 @@ import (
 	"github.com/tidepool-net/tidepool/internet"
 )
 
-// postgres is a database of one table of integers, which survives crashes. It speaks PostgreSQL's
-// simple query protocol and knows begin, commit, rollback, insert and select.
+// postgres is a database with one table of integers, which survives crashes. It implements
+// PostgreSQL's simple query protocol with begin, commit, rollback, insert and select.
 type postgres struct {
 	mu   sync.Mutex
 	rows []int64
@@ -39,7 +39,7 @@ func (p *postgres) serve(c net.Conn) {
 	b.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
 	b.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-	var pending []int64 // of the transaction
+	var pending []int64 // rows of the open transaction
 	status := byte('I')
 	for b.Flush() == nil {
 		message, err := b.Receive()
@@ -105,7 +105,7 @@ func database(t *testing.T, h *internet.Host) *sql.DB {
 	return db
 }
 
-// insert adds a row in a transaction of its own.
+// insert adds a row in a separate transaction.
 func insert(ctx context.Context, db *sql.DB, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -120,7 +120,7 @@ func insert(ctx context.Context, db *sql.DB, n int64) error {
 	return tx.Commit()
 }
 
-// Clients commit transactions while the server crashes and restarts. The table has each row whose
+// Clients commit transactions while the server crashes and restarts. The table has every row whose
 // commit was acknowledged, and no row twice.
 func TestSQL(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {
@@ -137,7 +137,7 @@ func TestSQL(t *testing.T) {
 	})
 }
 
-// insertRows inserts rows for a time, from four goroutines.
+// insertRows inserts rows for a time, with four goroutines.
 func insertRows(
 	ctx context.Context, db *sql.DB, lasts time.Duration,
 ) (committed map[int64]bool, failed int) {

@@ -33,7 +33,7 @@ func sshServer(config *ssh.ServerConfig) func(*internet.Host) {
 				}
 				go func() {
 					for r := range requests {
-						_ = r.Reply(r.Type == "exec", nil) // a lost client is noticed below
+						_ = r.Reply(r.Type == "exec", nil) // a failure to reply shows below
 						if r.Type == "exec" {
 							_, _ = io.Copy(channel, channel)
 							_, _ = channel.SendRequest("exit-status", false, make([]byte, 4))
@@ -46,7 +46,7 @@ func sshServer(config *ssh.ServerConfig) func(*internet.Host) {
 	}
 }
 
-// A command answers over a lossy network, and over one that was cut for 20 s. A server that crashed
+// A command answers over a lossy network, also after the network was cut for 20 s. A crashed server
 // answers no keepalive, and the connection ends when the client closes it.
 func TestSSH(t *testing.T) {
 	internet.Test(t, lossy, func(t *testing.T, w *internet.World) {

@@ -1,14 +1,14 @@
-// Command upstream runs the tests of other modules over tidepool, at three rates of loss, and
-// without it:
+// Command upstream runs the tests of other modules over tidepool, at three loss rates, and without
+// tidepool:
 //
 //	go run ./upstream [MODULE@VERSION[/PACKAGE][#RUN]...]
 //
-// RUN is the pattern of -run for modules of which few tests use TCP.
+// RUN is the pattern for -run; it is for modules in which few tests use TCP.
 //
 // It copies the module from the module cache to a temporary folder, and adds a file to its tests.
-// By `go test -overlay`, the TCP sockets of package net that have loopback addresses become sockets
-// of two hosts that a link joins: listeners are on one, clients on the other. Other sockets stay
-// the kernel's. The table counts tests that passed, subtests included.
+// With `go test -overlay`, it replaces TCP sockets of package net at loopback addresses by sockets
+// of two hosts connected by a link. Listeners are on one host, clients on the other. All other
+// sockets remain those of the kernel. The table counts tests that passed, including subtests.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"strings"
 )
 
-// suites are the ones of adapters/README.md.
+// suites are those listed in adapters/README.md.
 var suites = []string{
 	"golang.org/x/crypto@v0.58.0/ssh",
 	"github.com/libp2p/go-libp2p@v0.51.0/p2p/transport/tcp",
@@ -47,7 +47,7 @@ const (
 	ifConn    = "if c.fd.virtual != nil { return "
 )
 
-// patches of package net: a line to find, and the one to add after it.
+// patches of package net: each has a line to find, and the line to add after it.
 var patches = map[string][][2]string{
 	"fd_posix.go": {
 		{`type netFD struct \{`, "virtual *virtual"},
@@ -98,7 +98,7 @@ func main() {
 	}
 }
 
-// run prints a suite's line of the table.
+// run prints a suite's line in the table.
 func run(suite string) error {
 	spec, pattern, _ := strings.Cut(suite, "#")
 	name, packages := spec, "."
@@ -162,7 +162,7 @@ func prepare(name, dir string) (overlay string, err error) {
 	if err := os.CopyFS(copied, os.DirFS(module.Dir)); err != nil {
 		return "", err
 	}
-	// Some modules keep the dependencies of their tests in a file of its own.
+	// Some modules keep the dependencies of their tests in a separate file.
 	for _, ext := range []string{".mod", ".sum"} {
 		err := os.Rename(filepath.Join(copied, "go_test"+ext), filepath.Join(copied, "go"+ext))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +209,7 @@ func addHooks(root string) error {
 	})
 }
 
-// patch writes changed copies of files of package net, and the overlay that names them.
+// patch writes modified copies of package net's files, and the overlay that names them.
 func patch(dir string) (overlay string, err error) {
 	out, err := command(".", "go", "env", "GOROOT")
 	if err != nil {
@@ -249,11 +249,11 @@ func patch(dir string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// result counts the tests of a run, subtests included.
+// result counts the tests of a run, including subtests.
 type result struct {
 	passed int
 	failed map[string]bool
-	output map[string]string // of the tests that did not pass
+	output map[string]string // output of the tests that did not pass
 }
 
 func (r result) String() string {
@@ -263,11 +263,11 @@ func (r result) String() string {
 	return fmt.Sprintf("%d, %d failed", r.passed, len(r.failed))
 }
 
-// withoutDescriptors makes gRPC read by net.Conn, with and without tidepool: it would read from the
-// descriptor of a TCP socket, and a virtual one has none.
+// withoutDescriptors makes gRPC read with net.Conn, both with and without tidepool. By default it
+// reads from the descriptor of a TCP socket, and a virtual socket has none.
 const withoutDescriptors = "GRPC_GO_EXPERIMENTAL_HTTP_FRAMER_READ_BUFFER_POOLING=false"
 
-// count runs the tests. Words with a capital letter first are set in the environment.
+// count runs the tests. Arguments that begin with a capital letter are set in the environment.
 func count(dir, packages string, words ...string) (result, error) {
 	cmd := exec.Command("go", "test", "-mod=mod", "-vet=off", "-json", "-count=1", "-timeout=10m")
 	cmd.Env = append(os.Environ(), withoutDescriptors)
@@ -282,7 +282,7 @@ func count(dir, packages string, words ...string) (result, error) {
 	cmd.Dir = filepath.Join(dir, "module")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
-	out, err := cmd.Output() // it fails if a test does
+	out, err := cmd.Output() // fails if a test fails
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return result{}, err
