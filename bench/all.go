@@ -20,14 +20,14 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// allTimeout limits the whole run. It takes a quarter of an hour on a machine with two cores.
+// allTimeout limits the whole run, which takes a quarter of an hour on a machine with two cores.
 const allTimeout = time.Hour
 
 // all runs every measurement and writes the page.
 func all(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("all", flag.ContinueOnError)
 	span := flags.Duration("for", 2*time.Second, "how long each run counts")
-	rounds := flags.Int("rounds", 6, "runs of each case") // benchstat's minimum
+	rounds := flags.Int("rounds", 6, "runs of each case") // the minimum for benchstat
 	only := flags.String("only", "", "run only cases, peers and figures with `TEXT` in the name; "+
 		"write no files")
 	root := flags.String("root", repository(), "the repository's `FOLDER`")

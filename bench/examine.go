@@ -15,12 +15,12 @@ import (
 	"github.com/tidepool-net/tidepool/examine/report"
 )
 
-// stacks are the stacks of other projects in this process.
+// stacks are the stacks of other projects that run in this process.
 func stacks() map[string]examine.Subject {
 	return map[string]examine.Subject{"gvisor": netstack.Subject(), "lneto": lneto.Subject()}
 }
 
-// examineCommand lets the examiner examine a stack of another project.
+// examineCommand runs the examiner against a stack of another project.
 func examineCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("examine", flag.ContinueOnError)
 	name := flags.String("stack", "gvisor", "examine `STACK`: gvisor or lneto")
@@ -42,7 +42,8 @@ func examineCommand(ctx context.Context, args []string) error {
 	return nil
 }
 
-// fuzzCommand compares our engine, gVisor, lneto, the kernel and programs by the same sequences.
+// fuzzCommand runs the same sequences against our engine, gVisor, lneto, the kernel and programs,
+// and compares the results.
 func fuzzCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
 	count := flags.Int("sequences", 100_000, "how many to try with our engine; those that "+

@@ -23,7 +23,7 @@ const (
 	slowestPreset = "slowest experiment of a founding document"
 )
 
-// measurement yields one or more figures that have no peer.
+// measurement yields one or more figures that are not compared with another stack.
 type measurement struct {
 	name string
 	once func(context.Context, *session) ([]report.Fact, error)
@@ -49,8 +49,8 @@ func fact(name string, v float64, unit, note string) report.Fact {
 	return report.Fact{Name: name, Value: v, Unit: unit, Runs: []float64{v}, Note: note}
 }
 
-// files transfers files between real nodes, from disk to disk, with SHA-256 at both ends: the
-// method and the file of founding document 001.
+// files transfers files between real nodes, from disk to disk, with SHA-256 at both ends. This is
+// the method and the file of founding document 001.
 func files(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, f := range []struct {
 		name string
@@ -83,10 +83,10 @@ func files(ctx context.Context, s *session) (list []report.Fact, err error) {
 	return list, nil
 }
 
-// maxFiles limits how often each file is transferred: a gigabyte takes a while.
+// maxFiles limits how often each file is transferred, because a gigabyte takes some time.
 const maxFiles = 3
 
-// demos transfers a file once a round, and returns the median run and the rates of all.
+// demos transfers a file once per round. It returns the median run and the rates of all runs.
 func (s *session) demos(
 	ctx context.Context, args []string,
 ) (middle lead.Demo, rates []float64, err error) {
@@ -143,7 +143,7 @@ func forwarding(ctx context.Context, s *session) ([]report.Fact, error) {
 	}, nil
 }
 
-// impaired measures what the shell command `impair` does to the packets of a link.
+// impaired measures the effect of the shell command `impair` on the packets of a link.
 func impaired(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := s.program.Impair(ctx)
 	for _, i := range all {
@@ -160,7 +160,7 @@ func middle(list []float64) float64 {
 	return s.Value()
 }
 
-// waiting measures how late the event loop wakes up, with the method of waiting that it uses here.
+// waiting measures how late the event loop wakes up with the waiting method that it uses here.
 func waiting(ctx context.Context, s *session) (list []report.Fact, err error) {
 	all, err := lead.GoBench(ctx, s.root, "./internal/node",
 		"^Benchmark(Wakeup|TimerError)$", "1000x")
@@ -196,12 +196,13 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 	}, nil
 }
 
-// virtualTime measures how many packets a second one core simulates: each is sent, checksummed,
-// delayed, verified, acknowledged and read.
+// virtualTime measures how many packets one core simulates per second: each packet is sent,
+// checksummed, delayed, verified, acknowledged and read.
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
 	for _, of := range []struct{ name, room, pattern string }{
 		{virtual, "./internal/sim", "^Benchmark(World|Cell)$"},
-		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"}, // no row without ns-3
+		// without ns-3 there is no such row
+		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"},
 	} {
 		all, err := lead.GoBench(ctx, s.root, of.room, of.pattern, "1x")
 		if err != nil {

@@ -40,7 +40,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1], os.Args[2:])
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // reports the signal, not the error that it led to
+		err = context.Cause(ctx) // report the signal, not the error that it caused
 	}
 	stop()
 	if wrong, ok := errors.AsType[misuse](err); ok {

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSmoke makes the shortest possible run. It shows that every measurement works, not how fast
-// anything is.
+// TestSmoke makes the shortest possible run. It only checks that every measurement works.
 func TestSmoke(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{
@@ -41,7 +40,7 @@ func TestSmoke(t *testing.T) {
 	for _, c := range s.streams() {
 		switch c.name {
 		case "clean":
-			c.peers = c.peers[:3] // the peers that need no namespace
+			c.peers = c.peers[:3] // only peers that need no namespace
 		case "router":
 		default:
 			continue
@@ -72,7 +71,8 @@ func TestFailuresAreReported(t *testing.T) {
 	require.ErrorContains(t, err, "nothing arrived in the run of kernel")
 }
 
-// Without the kernel, a lossy stream is compared with the computed bound and has no goal.
+// If the kernel's TCP cannot run, a lossy stream is compared with the computed bound, without a
+// goal.
 func TestBoundAsPeer(t *testing.T) {
 	ours := &lead.Samples{Name: "tidepool", Runs: []lead.Sample{{
 		Value: 200, Path: end.Path{MSS: 1348, RTT: 100 * time.Microsecond},
@@ -93,7 +93,7 @@ func TestBoundAsPeer(t *testing.T) {
 	require.ErrorContains(t, err, "nothing arrived in the run of tidepool")
 }
 
-// The kernel's TCP runs in namespaces of its own, which drop the given share of packets and are
+// The kernel's TCP runs in separate namespaces. They drop the given share of packets and are
 // deleted afterwards.
 func TestKernelAsPeer(t *testing.T) {
 	if lacking := netns.Lacking(); lacking != "" {

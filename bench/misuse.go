@@ -19,7 +19,7 @@ func (m misuse) Error() string { return string(m) }
 // own errors already.
 func parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
-		if err == flag.ErrHelp { //nolint:errorlint // main compares it too
+		if err == flag.ErrHelp { //nolint:errorlint // the flag package does not wrap it
 			return err
 		}
 		return misuse("")

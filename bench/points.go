@@ -83,7 +83,7 @@ func (p *checklist) add(point int, what string, got, goal float64, atMost bool) 
 	})
 }
 
-// ratio checks a row's ratio against the row's own goal.
+// ratio checks a row's ratio against the goal in the row.
 func (p *checklist) ratio(point int, what, name, peer string) {
 	row, ok := p.r.Row(name, peer)
 	if !ok {

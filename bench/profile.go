@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// profileFor is the length of a profiled stream: 1200 samples a core.
+// profileFor is the duration of a profiled stream; it yields 1200 samples per core.
 const profileFor = 12 * time.Second
 
 // profileCommand profiles a stream and prints where the CPU time was spent.

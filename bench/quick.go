@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/bench/report"
 )
 
-// quickRounds is when the last round may begin. The first runs of the last case and the ends of all
-// processes take up to ten seconds more.
+// quickRounds is the time after which no round may begin. The first runs of the last case and the
+// ends of all processes take up to ten seconds more.
 const quickRounds = 45 * time.Second
 
 // quick runs the most important measurements within a minute.
@@ -51,8 +51,8 @@ type session struct {
 	span    time.Duration
 	out     io.Writer // results, one line each
 	only    string
-	whole   bool          // the slow cases too
-	brief   bool          // but not those that take minutes
+	whole   bool          // include the slow cases
+	brief   bool          // but exclude those that take minutes
 	root    string        // the repository's root
 	program *lead.Program // the built node command
 	rows    [2]*netns.Row // without offloads and with; created on first use
@@ -107,7 +107,7 @@ func (s *session) compare(ctx context.Context, c *streamCase) error {
 	for _, r := range rows {
 		if err := report.Line(s.out, struct {
 			report.Row
-			Verdict string `json:"verdict,omitempty"` // reached or MISSED
+			Verdict string `json:"verdict,omitempty"` // "reached" or "MISSED"
 		}{r, r.Verdict()}); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 // streamCase compares a stream of ours with the same stream of other stacks.
 type streamCase struct {
-	name       string // a peer's own name overrides it
+	name       string // a peer may replace this name by its own
 	path       lead.Path
 	congestion string
 	peers      []peer
@@ -77,7 +77,7 @@ func (s *session) streams() []streamCase {
 		{name: "router", quick: true, path: ourRouter, peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: relay, goal: 1.5},
 		}},
-		// Here the peer's IPv4 is tidepool's own.
+		// The other stack is tidepool itself over IPv4.
 		{name: "clean6", quick: true, path: overIPv6(direct), peers: []peer{
 			{name: "gvisor-tuned", stack: "gvisor", path: overIPv6(direct), goal: 2},
 			{name: "ipv4", stack: "tidepool", goal: 0.9},
@@ -140,7 +140,7 @@ func (s *session) stream(stack, congestion string, p lead.Path) lead.Stream {
 	return r
 }
 
-// trial returns a peer's measurement; the error says what it lacks.
+// trial returns a peer's measurement, or an error that says what this machine lacks for it.
 func (s *session) trial(ctx context.Context, p *peer) (lead.Trial, error) {
 	switch p.stack {
 	case "raw-plain", "raw-mmsg", "raw-gso", "plane":
@@ -190,7 +190,7 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 			continue
 		}
 		if s.whole && len(rows) > 0 {
-			row.SendNs, row.ReceiveNs = 0, 0 // the row before reports our CPU time for these runs
+			row.SendNs, row.ReceiveNs = 0, 0 // the row before has our CPU time for these runs
 			row.RTOs, row.TailProbes, row.Retransmits = nil, nil, nil
 			row.LostRetransmits, row.Spurious, row.Drops = nil, nil, nil
 			row.Bound = 0
@@ -212,8 +212,8 @@ func (s *session) measure(ctx context.Context, c *streamCase) ([]report.Row, []r
 	return rows, skipped
 }
 
-// againstBound compares a lossy stream with the computed bound, for machines on which the kernel
-// has no namespaces.
+// againstBound compares a lossy stream with the computed bound. It is for machines on which the
+// kernel cannot create namespaces.
 func againstBound(r *report.Row) error {
 	if r.Bound == 0 {
 		return errors.New("the round trip was not measured, so the bound is unknown")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Received is a datagram, or a run of datagrams of Size bytes each, of which the last may be
+// Received is a datagram, or a run of datagrams of Size bytes each. The last one of a run may be
 // shorter.
 type Received struct {
 	Data []byte
@@ -89,7 +89,8 @@ func (b *Batch) receiveOnce(fd uintptr) bool {
 	return e != unix.EAGAIN
 }
 
-// size returns the length of the datagrams in buffer i. The kernel reports it if there are several.
+// size returns the length of the datagrams in buffer i. The kernel reports it if there is more than
+// one.
 func (b *Batch) size(i, whole int) int {
 	if b.headers[i].message.Controllen < uint64(unix.CmsgLen(4)) {
 		return whole

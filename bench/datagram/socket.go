@@ -2,7 +2,8 @@
 
 // Package datagram implements UDP sockets with segmentation offload: the kernel accepts a run of
 // datagrams of one size in one call (UDP_SEGMENT) and returns one in one call (UDP_GRO). The
-// ceilings, the relay and gVisor's link use it, so that system calls do not slow any peer down.
+// ceilings, the relay and gVisor's link use it, so that system calls do not limit any of the
+// compared stacks.
 package datagram
 
 import (

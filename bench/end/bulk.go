@@ -50,8 +50,8 @@ type halfCloser interface{ CloseWrite() error }
 // meter counts the bytes of a time span, after a warm-up.
 type meter struct {
 	warm, span      time.Duration
-	began           time.Time // zero: no byte so far
-	from            time.Time // zero: still warming up
+	began           time.Time // zero: no byte has arrived yet
+	from            time.Time // zero: the warm-up is not over
 	bytes, all      int64
 	cpuFrom         time.Duration
 	over            bool
@@ -98,7 +98,7 @@ func (p *process) bulk() (s Said, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer func() { _ = c.Close() }() // awaitCount has waited for the data
+	defer func() { _ = c.Close() }() // at this point awaitCount has waited for all data
 	w := p.spec.Work
 	var head [16]byte
 	binary.BigEndian.PutUint64(head[:], uint64(w.Warm))
@@ -116,7 +116,7 @@ func (p *process) bulk() (s Said, err error) {
 		n, err := c.Write(pattern[at : at+chunk])
 		over = m.add(n)
 		if late(err) {
-			m.end() // so slow that a chunk takes more than a second
+			m.end() // a transfer so slow that a chunk takes more than a second
 			break
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func awaitCount(c net.Conn, sent int64, grace time.Duration) (bool, error) {
 	var count [8]byte
 	if _, err := io.ReadFull(c, count[:]); err != nil {
 		if late(err) {
-			return false, nil // a lossy path may need longer: the lead ends the run
+			return false, nil // a lossy path may need more time; the lead ends the run
 		}
 		return false, fmt.Errorf("waiting for the receiver's count: %w", err)
 	}

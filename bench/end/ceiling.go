@@ -13,7 +13,7 @@ import (
 )
 
 // ceiling runs one end of a transfer without a protocol: an upper bound for every protocol over the
-// same link. It counts only received bytes.
+// same link. ceiling counts only received bytes.
 func (p *process) ceiling() (stop func() error, err error) {
 	s, err := datagram.Open(p.spec.Sides[0].UDP, p.spec.Sides[0].Peer, datagram.ShortQueue)
 	if err != nil {

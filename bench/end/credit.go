@@ -25,7 +25,7 @@ const (
 type credit struct {
 	socket *datagram.Socket
 	batch  *datagram.Batch
-	told   int64 // bytes that the receiver reported
+	told   int64 // bytes that the receiver has reported
 	lost   int64 // bytes that count as lost
 }
 
@@ -65,5 +65,5 @@ func (t *teller) add(s *datagram.Socket, bytes int) {
 	}
 	t.told = t.all
 	binary.BigEndian.PutUint64(t.text[:], uint64(t.all))
-	_ = s.Send([]unix.Iovec{datagram.Piece(t.text[:])}, 8, 8) // may be lost: another follows
+	_ = s.Send([]unix.Iovec{datagram.Piece(t.text[:])}, 8, 8) // may be lost: another report follows
 }

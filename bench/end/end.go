@@ -33,21 +33,21 @@ type host interface {
 // process is this process: one end of a connection, or a node between two ends.
 type process struct {
 	spec Spec
-	host host // nil for relays and ceilings
+	host host // nil in a relay or a ceiling
 	mu   sync.Mutex
 	out  *json.Encoder
 
 	keeping sync.Mutex
-	kept    []net.Conn // connections that are held open
+	kept    []net.Conn // connections that are kept open
 
-	// Only for a ceiling:
+	// Only a ceiling uses this field.
 	socket   *datagram.Socket
 	received planeReceiver
 	counting sync.Mutex
 	counted  Said
 }
 
-// Run runs a whole process: it does the work of its spec until in ends.
+// Run runs the whole process: it does the work of its spec until in ends.
 func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	p := &process{out: json.NewEncoder(out)}
 	if err := json.Unmarshal([]byte(argument), &p.spec); err != nil {
@@ -120,7 +120,7 @@ func (p *process) start() (stop func() error, err error) {
 func (p *process) say(s *Said) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.out.Encode(s) // if the lead is gone, so is this process soon
+	_ = p.out.Encode(s) // if the lead is gone, this process will end, too
 }
 
 func (p *process) work() {
@@ -150,7 +150,7 @@ func (p *process) worked() (s Said, err error) {
 	return s, err
 }
 
-// dialTimeout limits connecting, for every stack; none needs nearly as long.
+// dialTimeout limits the time for connecting. No stack needs nearly as long.
 const dialTimeout = 20 * time.Second
 
 func (p *process) dial(port uint16) (net.Conn, error) {
@@ -159,7 +159,7 @@ func (p *process) dial(port uint16) (net.Conn, error) {
 	return p.host.Dial(ctx, port)
 }
 
-// profile starts a CPU profile, which stop ends.
+// profile starts a CPU profile. Calling stop ends the profile.
 func profile(path string) (stop func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -32,7 +32,7 @@ func gvisorLink(spec *Spec) (stack.LinkEndpoint, error) {
 	return &tunedLink{socket: s, mtu: uint32(spec.MTU)}, s.Coalesce()
 }
 
-// ownLink returns gVisor's own link for a file descriptor. It uses recvmmsg.
+// ownLink returns gVisor's own link for a file descriptor. The link uses recvmmsg.
 func ownLink(spec *Spec) (stack.LinkEndpoint, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -167,7 +167,7 @@ func segment(head, text []byte, ipLen, at, number int, last bool) {
 	t[16], t[17] = 0, 0
 	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber,
 		src, dst, uint16(len(t)+len(text)))
-	sum = checksum.Checksum(t, sum) // the header's length is even
+	sum = checksum.Checksum(t, sum) // this works because the header's length is even
 	binary.BigEndian.PutUint16(t[16:], ^checksum.Checksum(text, sum))
 }
 

@@ -53,7 +53,7 @@ func (k *kernel) Describe(c net.Conn, p *Path) {
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { // fields stay zero on an error
+	_ = raw.Control(func(fd uintptr) { // if this fails, the fields remain zero
 		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return

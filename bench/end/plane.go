@@ -13,13 +13,13 @@ import (
 
 // A plane is a data plane without a protocol. For each segment it computes and verifies 40 bytes of
 // headers with checksums, and copies the data into a ring and out of it at both ends. Its checksums
-// are in plain Go. What a TCP costs in addition is the cost of the protocol.
+// are in plain Go. The additional cost of a TCP is the cost of the protocol.
 const (
 	planeHead = 40
 	ringBytes = 4 << 20
 )
 
-// blastPlane sends one train a call, out of a ring.
+// blastPlane sends one train per call, from a ring.
 func (p *process) blastPlane() func() (int, error) {
 	count := segments(p.spec.MTU)
 	mss := p.spec.MTU - planeHead
@@ -31,7 +31,7 @@ func (p *process) blastPlane() func() (int, error) {
 		if at+len(text) > len(ring) {
 			at = 0
 		}
-		copy(ring[at:], text) // the application's Write
+		copy(ring[at:], text) // stands for the application's Write
 		pieces = pieces[:0]
 		for i := range count {
 			head := heads[i*planeHead:][:planeHead]
@@ -81,7 +81,7 @@ func (r *planeReceiver) take(run datagram.Received) (bytes int) {
 		r.at += copy(r.ring[r.at:], text)
 		r.waiting += len(text)
 		bytes += len(text)
-		if r.waiting >= len(r.text) { // the application's Read
+		if r.waiting >= len(r.text) { // stands for the application's Read
 			copy(r.text, r.ring[r.at-r.waiting:r.at])
 			r.waiting = 0
 		}
@@ -89,7 +89,7 @@ func (r *planeReceiver) take(run datagram.Received) (bytes int) {
 	return bytes
 }
 
-// sum adds b to a one's-complement sum with end-around carry, 32 bytes an iteration.
+// sum adds b to a one's-complement sum with end-around carry, 32 bytes per iteration.
 func sum(b []byte, s uint64) uint64 {
 	var carry uint64
 	for len(b) >= 32 {

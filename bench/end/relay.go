@@ -13,8 +13,8 @@ import (
 )
 
 // relay forwards packets between two sockets: a neutral path between two ends of any stack. It does
-// not parse packets, but can drop and delay them. It keeps trains together, so that it is not the
-// bottleneck.
+// not parse packets, but can drop and delay them. The relay keeps trains together, so that it is
+// not the bottleneck.
 func (p *process) relay() (stop func() error, err error) {
 	if _, stop, err = p.carry(); err == nil {
 		p.say(&Said{Event: "ready"})
@@ -58,7 +58,8 @@ type delayed struct {
 	size int
 }
 
-// delayedRuns limits the runs in flight, a gigabyte of full ones; more are dropped.
+// delayedRuns limits the number of runs in flight. Full runs then take a gigabyte. Further runs are
+// dropped.
 const delayedRuns = 1 << 14
 
 func (w *direction) carry() {

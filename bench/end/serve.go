@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// late reports whether err is a deadline's: some stacks have their own errors for it.
+// late reports whether err is a timeout: some stacks have their own errors for it.
 func late(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -37,9 +37,9 @@ func (p *process) serve() error {
 	return nil
 }
 
-// service says how connections to a port are handled.
+// service describes how connections to a port are handled.
 type service struct {
-	do   func(net.Conn) error // nil: no handler
+	do   func(net.Conn) error // nil: there is no handler
 	keep bool                 // keep the connection open afterwards
 }
 
@@ -73,7 +73,7 @@ func (p *process) keep(c net.Conn) {
 	p.keeping.Unlock()
 }
 
-// closeNow serves nothing: the server closes at once, and so is the end that keeps TIME-WAIT.
+// closeNow serves nothing: it makes the server close at once, so the server's end keeps TIME-WAIT.
 func closeNow(net.Conn) error { return nil }
 
 func echo(c net.Conn) error {
@@ -165,7 +165,7 @@ func request(c net.Conn) error {
 // idleWait lets stacks notice that their connections are idle.
 const idleWait = 3 * time.Second
 
-// used opens connections, transfers a reply over each once and holds them idle.
+// used opens connections, transfers a reply over each one once, and keeps them open and idle.
 func (p *process) used() (s Said, err error) {
 	s, err = p.open(func(int) uint16 { return usedPort }, request)
 	time.Sleep(idleWait)

@@ -4,9 +4,9 @@
 // node between two ends.
 //
 // A process takes a Spec as its argument and reports every event on standard output as a line of
-// JSON (Said). It reads commands from standard input, one a line: "usage" reports the resources
+// JSON (Said). It reads commands from standard input, one per line: "usage" reports the resources
 // that it has used, "cpu" the same without memory, "count" the bytes received, and "go" starts its
-// work. It ends when standard input does.
+// work. The process ends when its standard input ends.
 package end
 
 import (
@@ -40,8 +40,8 @@ type Spec struct {
 
 // Side is one link of a process.
 type Side struct {
-	UDP, Peer netip.AddrPort // addresses of this machine: bound to, and sent to
-	Addr      netip.Addr     // in the network; the prefix is a /24 or a /64
+	UDP, Peer netip.AddrPort // addresses of this machine: UDP is bound, Peer is the destination
+	Addr      netip.Addr     // address in the network; the prefix is a /24 or a /64
 	Neighbor  netip.Addr
 }
 
@@ -58,12 +58,12 @@ const (
 // Work describes the active end's work.
 type Work struct {
 	Kind string
-	// Warm is the warm-up, in which nothing is counted; For is the time counted after it. The
-	// receiver of a ceiling reads its Warm here too.
+	// Warm is the warm-up, in which nothing is counted; For is the time counted after it. Receivers
+	// of a ceiling also use their Warm.
 	Warm, For time.Duration
-	// Grace is how long a bulk sender then waits for everything to arrive.
+	// Grace is how long a bulk sender then waits until all data has arrived.
 	Grace time.Duration
-	// Count is the number of connections to hold, or the most to open.
+	// Count is the number of connections to hold, or the maximum to open.
 	Count int
 }
 
@@ -84,13 +84,13 @@ type Said struct {
 	// done (the work) or failed.
 	Event string
 	Error string `json:",omitempty"`
-	// Bytes is the number of bytes transferred in Took, during which the process used CPU. A
-	// ceiling's sender reports in Sent how many it sent.
+	// Bytes is the number of bytes transferred in Took, and CPU is the CPU time that the process
+	// used for them. A ceiling's sender reports in Sent how many bytes it sent.
 	Bytes, Sent int64         `json:",omitempty"`
 	Took        time.Duration `json:",omitempty"`
 	// Bad counts wrong bytes among those that the receiver checked.
 	Bad int64 `json:",omitempty"`
-	// Whole reports that everything the sender wrote has arrived.
+	// Whole reports that everything that the sender wrote has arrived.
 	Whole bool `json:",omitempty"`
 	// Count is the number of rounds or connections.
 	Count int64 `json:",omitempty"`
@@ -109,9 +109,9 @@ type Usage struct {
 	Packets, Drops uint64 `json:",omitempty"`
 }
 
-// Path is the sender's data about its connection, as far as its stack provides it.
+// Path is what the sender's stack reports about the connection.
 type Path struct {
-	RTT             time.Duration `json:",omitempty"` // the mean of the samples
+	RTT             time.Duration `json:",omitempty"` // mean of the samples
 	MSS             int           `json:",omitempty"`
 	Retransmits     uint64        `json:",omitempty"`
 	RTOs            uint64        `json:",omitempty"`

@@ -39,7 +39,7 @@ func Describe(spec *Spec) string {
 	}
 	mode := "static"
 	if len(spec.Sides) > 1 {
-		mode = "rip" // makes the node a router
+		mode = "rip" // without this, the node would not be a router
 	}
 	fmt.Fprintf(&b, "routing %s\n", mode)
 	return b.String()

@@ -29,7 +29,7 @@ func (p *process) usage() Usage {
 	u.CPU, u.User = cpu()
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // frees what the first one moved out of pools
+	runtime.GC() // frees the memory that the first collection moved out of pools
 	runtime.ReadMemStats(&m)
 	u.Heap = int64(m.HeapAlloc)
 	u.Goroutines = runtime.NumGoroutine()
@@ -51,6 +51,6 @@ func Resident(pid int) int64 {
 	if len(fields) == 0 {
 		return 0
 	}
-	kilobytes, _ := strconv.ParseInt(fields[0], 10, 64) // 0 means unknown
+	kilobytes, _ := strconv.ParseInt(fields[0], 10, 64) // 0 stands for unknown
 	return kilobytes << 10
 }

@@ -1,4 +1,4 @@
-// Package flame reads CPU profiles of Go programs. It draws flame graphs, and sums the time up by
+// Package flame reads CPU profiles of Go programs. It draws flame graphs, and adds up the time by
 // package of the project and by function.
 package flame
 
@@ -17,13 +17,13 @@ import (
 // Profile holds the stacks of a CPU profile, outermost function first.
 type Profile struct {
 	Stacks []Stack
-	Total  int64 // ns
+	Total  int64 // in ns
 }
 
 // Stack is a call stack and the CPU time of its innermost function.
 type Stack struct {
 	Functions []string
-	Time      int64 // ns
+	Time      int64 // in ns
 }
 
 // Read reads a CPU profile that runtime/pprof has written.
@@ -58,11 +58,11 @@ func Read(file string) (*Profile, error) {
 // Share is a part of the CPU time.
 type Share struct {
 	Name  string
-	Share float64 // of 1
+	Share float64 // from 0 to 1
 }
 
-// Rooms returns the shares of the project's packages. System calls and copies of a package have
-// lines of their own, and so does Go's runtime.
+// Rooms returns the shares of the project's packages. System calls and copies of a package are
+// listed separately, and so is Go's runtime.
 func (p *Profile) Rooms() []Share { return p.shares(room) }
 
 // Functions returns the shares of the functions themselves, without their callees.

@@ -59,8 +59,8 @@ func (f *frame) depth() int {
 	return deepest + 1
 }
 
-// WriteSVG draws the profile as a flame graph: a caller is below its callees, and as wide as the
-// time of both. The horizontal order has no meaning.
+// WriteSVG draws the profile as a flame graph. A caller is below its callees. Its width is the time
+// of the caller and its callees. The horizontal order has no meaning.
 func (p *Profile) WriteSVG(w io.Writer, title string) error {
 	root := p.tree()
 	height := heading + root.depth()*rowHeight + margin
@@ -111,7 +111,7 @@ func (f *frame) draw(b *strings.Builder, c canvas, x float64, row int) {
 func colour(name string) string {
 	room, _, _ := strings.Cut(name, ".")
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(room)) // a hash's Write never fails
+	_, _ = h.Write([]byte(room)) // writing to a hash never fails
 	hue := h.Sum32() % 60
 	if room == "runtime" || strings.Contains(name, "yscall") || room == "all" {
 		return fmt.Sprintf("hsl(210,12%%,%d%%)", 70+hue/5)

@@ -34,8 +34,8 @@ type Child struct {
 // readyTimeout limits steps that normally take no time.
 const readyTimeout = 15 * time.Second
 
-// Start starts this program as an end and waits until it is ready. A command prefix, before, can
-// put it into a network namespace. Start also returns the process's first line.
+// Start starts this program as an end and waits until it is ready. The command prefix before can
+// put the process into a network namespace. Start also returns the process's first line.
 func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Said, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -126,12 +126,12 @@ const endWithin = 3 * time.Second
 
 // End closes the process's input, and kills it if it does not exit.
 func (c *Child) End() {
-	_ = c.in.Close() // it may have exited already
+	_ = c.in.Close() // the process may have exited already
 	late := time.AfterFunc(endWithin, func() { _ = c.process.Process.Kill() })
 	defer late.Stop()
 	for open := true; open; _, open = <-c.said {
 	}
-	_ = c.process.Wait() // its exit status does not matter: it has reported its errors
+	_ = c.process.Wait() // the exit status does not matter: the process has reported its errors
 }
 
 // Kill kills the process.

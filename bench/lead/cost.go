@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/bench/end"
 )
 
-// Cost measures what requests or connections cost both ends together, over a UDP link.
+// Cost measures what requests or connections cost at both ends together, over a UDP link.
 type Cost struct {
 	Stack string
-	Kind  string // end.Ask, end.Churn, end.Hold or end.Used
+	Kind  string // one of end.Ask, end.Churn, end.Hold and end.Used
 	For   time.Duration
 	Count int
 }

@@ -36,7 +36,8 @@ func (p *Program) Demo(ctx context.Context, args ...string) (d Demo, err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	args = append([]string{"demo", "--json", "--quiet", "--out", folder}, args...)
 	c := exec.CommandContext(ctx, p.Path, args...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it ends its nodes
+	// `node demo` then ends its nodes
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	c.WaitDelay = 5 * time.Second
 	var complaint bytes.Buffer
@@ -69,7 +70,7 @@ func (p *Program) Check(ctx context.Context, preset string) (took, busy time.Dur
 	start := time.Now()
 	c := exec.CommandContext(ctx, p.Path, "lab", "check", preset)
 	out, err := c.CombinedOutput()
-	const misuse = 2 // the exit status if an experiment cannot be checked
+	const misuse = 2 // exit status if an experiment cannot be checked
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == misuse {
 		return 0, 0, ErrNothingExpected
 	}

@@ -21,8 +21,8 @@ import (
 
 const (
 	packetBytes = 1400
-	// inFlight is the number of packets in flight: enough to keep the router busy, and few enough
-	// for the kernel's queues, so that none is dropped.
+	// inFlight is the number of packets in flight. It is large enough to keep the router busy, and
+	// small enough for the kernel's queues to drop nothing.
 	inFlight = 1024
 	// trainPackets is the number of packets in a train, trainsAtOnce the number of trains in a
 	// call.
@@ -34,14 +34,15 @@ const (
 
 // Forwarded is a router's performance.
 type Forwarded struct {
-	Packets float64 // a second, counted at the router
-	CPU     float64 // the router's CPU time a packet, in µs
-	User    float64 // the part of it outside the kernel
+	Packets float64 // per second, counted at the router
+	CPU     float64 // the router's CPU time per packet, in µs
+	User    float64 // part of CPU that is outside the kernel
 	Note    string
 }
 
-// Forward sends packets of 1400 bytes through a router and counts those that arrive. It is a closed
-// loop with one link to the router and one from it; one goroutine is both sender and receiver.
+// Forward sends packets of 1400 bytes through a router and counts those that arrive. The packets
+// circulate in a closed loop over one link to the router and one link from it. One goroutine is
+// both sender and receiver.
 func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forwarded, err error) {
 	udp, err := loopback(4)
 	if err != nil {
@@ -65,7 +66,7 @@ func (p *Program) Forward(ctx context.Context, forTime time.Duration) (r Forward
 		return r, err
 	}
 	defer s.Kill()
-	if _, err := s.interfaces(); err != nil { // it is ready when it answers
+	if _, err := s.interfaces(); err != nil { // the router is ready when it answers
 		return r, err
 	}
 	f, err := drive(ctx, left, right, forTime)
@@ -99,7 +100,7 @@ func drive(ctx context.Context, left, right *link.UDP, forTime time.Duration) (f
 				return f, errors.New("no packets arrive from the router")
 			}
 			if over {
-				return f, nil // packets in flight have arrived by now, or are lost
+				return f, nil // all packets in flight have arrived by now or are lost
 			}
 			underWay, last = 0, now
 		}

@@ -15,8 +15,8 @@ import (
 
 // Benchmark is a result line of `go test -bench`.
 type Benchmark struct {
-	Name    string             // without the Benchmark prefix and the suffix for GOMAXPROCS
-	Metrics map[string]float64 // by unit
+	Name    string             // without the prefix Benchmark and the suffix for GOMAXPROCS
+	Metrics map[string]float64 // values by unit
 }
 
 // benchmarkLine matches the name and, after the iteration count, the metrics.

@@ -16,8 +16,8 @@ import (
 
 // Impaired is the measured effect of an impairment that was set in a node's shell.
 type Impaired struct {
-	Words string  // arguments of the command, after impair if0 out
-	What  string  // was measured
+	Words string  // arguments of the command after `impair if0 out`
+	What  string  // what was measured
 	Got   float64 // in Unit
 	Unit  string
 	Note  string
@@ -131,8 +131,8 @@ func (l *pair) ping(words string, count int, how string) (r control.PingResult, 
 	return r, l.near.answer(fmt.Sprintf("ping %v -c %d %s --json", serverAddr, count, how), &r)
 }
 
-// file sends a file over the link. It returns the sender's report and the number of packets that
-// the link passed and dropped.
+// file sends a file over the link. It returns the sender's report, and how many packets the link
+// passed and dropped.
 func (l *pair) file(words string) (sent control.Transfer, passed, dropped uint64, err error) {
 	from, to := filepath.Join(l.dir, "sent"), filepath.Join(l.dir, "received")
 	if err := os.WriteFile(from, make([]byte, fileBytes), 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An impaired link never exceeds its limits: a busy machine only slows it down further.
+// A measured rate never exceeds the impaired link's limit. A busy machine only makes it lower.
 func TestImpair(t *testing.T) {
 	p, err := Build(t.Context(), "../..", t.TempDir())
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestImpair(t *testing.T) {
 	assert.GreaterOrEqual(t, got["rate 10mbit codel delay 20ms"], 20.0)
 }
 
-// rdt-real runs only in real time, and pantheon-3 has no expectations.
+// rdt-real runs only in real time, and pantheon-3 has no expectations, so they cannot be checked.
 func TestCheckWithoutExpectations(t *testing.T) {
 	p, err := Build(t.Context(), "../..", t.TempDir())
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func (s *Shell) answer(command string, v any) error {
 // Kill kills the node unless it has exited.
 func (s *Shell) Kill() {
 	if !s.ended {
-		_ = s.process.Process.Kill() // it may have exited already
+		_ = s.process.Process.Kill() // the node may have exited already
 		_ = s.process.Wait()
 		s.ended = true
 	}
@@ -111,15 +111,15 @@ func (s *Shell) Kill() {
 
 var goroutine = regexp.MustCompile(`(?m)^goroutine \d+ `)
 
-// goroutines ends the node with a signal that makes Go's runtime print every goroutine's stack, and
-// counts them.
+// goroutines ends the node with a signal that makes Go's runtime print the stack of every
+// goroutine. It returns the number of stacks.
 func (s *Shell) goroutines() (int, error) {
 	if err := s.process.Process.Signal(syscall.SIGQUIT); err != nil {
 		return 0, err
 	}
 	for s.lines.Scan() {
 	}
-	_ = s.process.Wait() // it exits with an error
+	_ = s.process.Wait() // the exit status is an error after a signal
 	s.ended = true
 	return len(goroutine.FindAllString(s.complaint.text(), -1)), nil
 }

@@ -13,15 +13,15 @@ import (
 
 // Sample is the result of one run. Fields that were not measured are zero.
 type Sample struct {
-	Value      float64 // in the case's unit
-	Sender     float64 // CPU of the sender, ns per byte
-	Receiver   float64 // CPU of the receiver, ns per byte
-	Drops      uint64  // in our queues
-	Whole      bool    // everything that was written has arrived
-	Delivered  float64 // the share of a ceiling's packets that arrived
-	Rate       float64 // rounds or connections a second
-	Heap       int64   // bytes a connection
-	Resident   int64   // bytes
+	Value      float64 // in the unit of the case
+	Sender     float64 // CPU time of the sender in ns per byte
+	Receiver   float64 // CPU time of the receiver in ns per byte
+	Drops      uint64  // packets dropped in our queues
+	Whole      bool    // everything that the sender wrote has arrived
+	Delivered  float64 // share of a ceiling's packets that arrived
+	Rate       float64 // rounds or connections per second
+	Heap       int64   // in bytes per connection
+	Resident   int64   // in bytes
 	Goroutines int
 	Path       end.Path
 }
@@ -32,7 +32,7 @@ type Trial struct {
 	Run  func(context.Context) (Sample, error)
 }
 
-// Stream says how a stream is measured.
+// Stream describes how a stream is measured.
 type Stream struct {
 	Stack      string
 	Path       Path
@@ -115,7 +115,7 @@ func (b *Bed) drops() (sum uint64, err error) {
 
 // Ceiling is a sender without a protocol.
 type Ceiling struct {
-	Stack string // raw-plain, raw-mmsg, raw-gso or plane
+	Stack string // one of raw-plain, raw-mmsg, raw-gso and plane
 	For   time.Duration
 	MTU   int
 }

@@ -24,7 +24,7 @@ type Turns struct {
 type Samples struct {
 	Name string
 	Runs []Sample
-	Err  error // of the first run that failed; it has no later runs
+	Err  error // error of the first run that failed; no run follows it
 }
 
 // Run makes the runs. A contender that fails is reported and excluded; the others continue.
@@ -69,8 +69,8 @@ func (s *Sample) aside() (text string) {
 	return text
 }
 
-// Median returns the median of f over the runs: the mean of the two middle values if their number
-// is even.
+// Median returns the median of f over the runs. For an even number of runs, it is the mean of the
+// two middle values.
 func (s *Samples) Median(f func(*Sample) float64) float64 {
 	var list []float64
 	for i := range s.Runs {

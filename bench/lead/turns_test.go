@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTurns checks the order A B A B, that a failed contender drops out and costs the others no
-// turn, and that a case which starts late has one round.
+// TestTurns checks that the order is A B A B, that a failed contender is excluded without affecting
+// the others, and that a case that starts late has one round.
 func TestTurns(t *testing.T) {
 	var order string
 	trial := func(name string, err error) Trial {

@@ -23,11 +23,12 @@ func Subject() examine.Subject { return &examine.Pipe{Title: "lneto", Open: open
 const (
 	mtu    = 1500
 	buffer = 16 << 10
-	// poll is how often the stack, which has no timers, is asked for packets.
+	// poll is the interval at which the host asks the stack for packets, because the stack has no
+	// timers.
 	poll = time.Millisecond
 )
 
-// host is a started stack. Its user asks it for packets.
+// host is a started stack, and asks it for packets.
 type host struct {
 	stack   xnet.StackAsync
 	sockets xnet.StackGo
@@ -64,7 +65,7 @@ func open(l *examine.Link, output func(packet []byte)) (examine.PacketStack, err
 	return h, nil
 }
 
-// run passes on what the stack sends.
+// run passes on the packets that the stack sends.
 func (h *host) run() {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -86,9 +87,9 @@ func (h *host) run() {
 	}
 }
 
-// Input implements examine.PacketStack. A packet that the stack drops is no error.
+// Input implements examine.PacketStack. If the stack drops the packet, that is not an error.
 func (h *host) Input(packet []byte) error {
-	_ = h.stack.IngressIP(append([]byte(nil), packet...)) // it may change the packet
+	_ = h.stack.IngressIP(append([]byte(nil), packet...)) // the stack may change the packet
 	select {
 	case h.input <- struct{}{}:
 	default:
@@ -96,7 +97,8 @@ func (h *host) Input(packet []byte) error {
 	return nil
 }
 
-// socket opens a socket of a type. For some failures lneto returns the error as the socket.
+// socket opens a socket of a type. For some failures, lneto returns the error as if it were a
+// socket.
 func socket[T any](ctx context.Context, h *host, from, to netip.AddrPort) (made T, err error) {
 	s, err := h.sockets.SocketNetip(ctx, "tcp", syscall.AF_INET, syscall.SOCK_STREAM, from, to)
 	if err != nil {

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package netns creates three network namespaces in a row, client, router and server, to measure
-// the kernel's own TCP: with an MTU of 1400 like the other links, with or without the interfaces'
-// offloads, and with losses at the router.
+// the kernel's own TCP. The MTU is 1400, as on the other links. Offloads of the interfaces can be
+// on or off, and the router can drop packets.
 package netns
 
 import (
@@ -52,7 +52,7 @@ var prefixes = regexp.MustCompile(`(?m)^(tidepool-bench-(\d+)-\S+)-[crs]\b`)
 func Sweep(ctx context.Context) {
 	list, err := exec.CommandContext(ctx, "ip", "netns", "list").Output()
 	if err != nil {
-		return // no namespaces can exist
+		return // then there are no namespaces
 	}
 	for _, m := range prefixes.FindAllStringSubmatch(string(list), -1) {
 		pid, err := strconv.Atoi(m[2])
@@ -188,7 +188,7 @@ func (r *Row) Lose(ctx context.Context, share float64) error {
 // Close deletes the namespaces with everything in them.
 func (r *Row) Close(ctx context.Context) {
 	for _, p := range []string{Client, Router, Server} {
-		// A namespace may be missing.
+		// A namespace may not exist.
 		_ = run(context.WithoutCancel(ctx), "ip", "netns", "del", r.name(p))
 	}
 }

@@ -12,7 +12,7 @@ import (
 const rowHeight = 16
 
 // WriteFigure draws the ratios of all comparisons on one axis, with their goals. It inverts ratios
-// of which smaller ones are better, so that further right is always better.
+// for which less is better, so that further right is always better.
 func (r *Report) WriteFigure(w io.Writer) error {
 	var names []string
 	var reached, missed, free, goals []chart.Point
@@ -47,7 +47,7 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		Title: "further to the right is better",
 		X: chart.Axis{
 			Label: "ratio, ours to theirs; 1/: theirs to ours",
-			// Begins at a power of ten, so that the axis has a label left of 1 too.
+			// The axis begins at a power of ten, so that there is also a label left of 1.
 			Min: math.Pow(10, math.Floor(math.Log10(least))), Max: most * 1.3, Log: true,
 		},
 		Y: chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},

@@ -26,7 +26,7 @@ type Check struct {
 	Got    float64
 	Goal   float64
 	AtMost bool // Got must not be greater than Goal; otherwise not less
-	Known  bool // it was measured
+	Known  bool // the value was measured
 	Note   string
 }
 
@@ -55,7 +55,7 @@ func (c *Check) Demand() string {
 
 // Profiled is the CPU profile of one process.
 type Profiled struct {
-	Name, File string // of the flame graph
+	Name, File string // name of the profile, and file of the flame graph
 	Rooms      []flame.Share
 	Functions  []flame.Share
 }
@@ -64,9 +64,9 @@ type Profiled struct {
 type Report struct {
 	Commit, Machine, Kernel, Go, CPU string
 	CPUs                             int
-	Load                             string // load of the machine, before and after
+	Load                             string // load of the machine before and after the run
 	When                             string
-	Span                             string // length of a run
+	Span                             string // duration of a run
 	Rounds                           int
 	Rows                             []Row
 	Facts                            []Fact

@@ -56,7 +56,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A missed goal is marked if the data plane without a protocol would have missed it too.
+// A missed goal is marked if even the data plane without a protocol would have missed it.
 func TestGoalsAboveTheCeiling(t *testing.T) {
 	rows := []Row{
 		{Peer: "plane", Ours: 2500, Their: 3000, Ratio: 0.83, Goal: 0.6},

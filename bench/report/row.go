@@ -18,7 +18,7 @@ type Row struct {
 	Ours  float64 `json:"ours"`
 	Peer  string  `json:"peer"`
 	Their float64 `json:"theirs"`
-	Ratio float64 `json:"ratio"` // ours to theirs
+	Ratio float64 `json:"ratio"` // our figure divided by theirs
 	Unit  string  `json:"unit"`
 	// Goal is the minimum ratio, or the maximum if LessIsBetter; 0: no goal.
 	Goal         float64 `json:"goal,omitempty"`
@@ -28,10 +28,11 @@ type Row struct {
 	TheirRuns []float64 `json:"theirs_runs,omitempty"`
 	Measured  Measured  `json:"-"`
 	Ends
-	// Bound is 1.31/√p · MSS/RTT in the case's unit, with our RTT in ms; 0: a path without loss.
+	// Bound is 1.31/√p · MSS/RTT in the case's unit, computed with our RTT; 0: the path has no
+	// loss.
 	Bound float64 `json:"bound,omitempty"`
 	RTTms float64 `json:"rtt_ms,omitempty"`
-	// Counters of our sender, the means of the runs.
+	// Counters of our sender, as means over the runs.
 	RTOs            *float64 `json:"rtos,omitempty"`
 	TailProbes      *float64 `json:"tail_probes,omitempty"`
 	Retransmits     *float64 `json:"retransmits,omitempty"`
@@ -45,11 +46,11 @@ type Row struct {
 // Measured identifies our runs in a row; several rows may share them.
 type Measured struct {
 	Case          string
-	Send, Receive []float64 // CPU time of both ends in each run, in ns a byte
+	Send, Receive []float64 // CPU time of each end in each run, in ns per byte
 }
 
-// Ends is the CPU time of both ends' processes in ns a byte: ours, and theirs as far as it is
-// known. The kernel does part of its work outside the process.
+// Ends has the CPU time of both ends' processes in ns per byte: ours, and theirs if it is known.
+// The kernel does part of its work outside the process.
 type Ends struct {
 	SendNs         float64 `json:"send_ns_per_byte,omitempty"`
 	ReceiveNs      float64 `json:"receive_ns_per_byte,omitempty"`
@@ -58,8 +59,8 @@ type Ends struct {
 }
 
 // Weigh marks the goals of a case's rows that no Go program could have reached in this run, because
-// the data plane without a protocol was slower. It reads that from the plane's row, if there is
-// one.
+// even the data plane without a protocol was slower. It takes the plane's speed from the plane's
+// row, if there is one.
 func Weigh(rows []Row) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return r.Peer == "plane" })
 	if i < 0 {
@@ -85,7 +86,7 @@ type Skipped struct {
 // Line writes a row or a skipped case as a line of JSON.
 func Line(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // terminals and jq read it
+	e.SetEscapeHTML(false) // because people and jq read the line
 	return e.Encode(v)
 }
 
