@@ -6,14 +6,14 @@ import (
 )
 
 // A packet is an Enhanced Packet Block of pcapng (draft-ietf-opsawg-pcapng §4.3), in the byte order
-// that the section's header says:
+// of the section's header:
 //
 //	type  size  interface  time, upper half  lower half  bytes kept  bytes there were
 //	the bytes, padded to four
 //	options, each a code, a length and a value padded to four
 //	size
 //
-// The other blocks begin and end alike, with other fields in between.
+// The other blocks begin and end in the same way, with other fields in between.
 const (
 	sizeAt       = 4
 	keptAt       = 20
@@ -21,7 +21,7 @@ const (
 	flagOutbound = 2
 )
 
-// Option codes: those of all blocks, then those of one block type.
+// Option codes, first those of all blocks, then those of one block type.
 const (
 	codeEnd     = 0
 	codeComment = 1
@@ -33,7 +33,7 @@ const (
 	codeResolution  = 9  // if_tsresol
 	codeOffset      = 14 // if_tsoffset
 
-	codeFlags  = 2 // epb_flags: the lowest two bits say the direction
+	codeFlags  = 2 // epb_flags: the lowest two bits are the direction
 	codeMissed = 4 // epb_dropcount
 
 	codeReceived = 4 // isb_ifrecv

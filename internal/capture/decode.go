@@ -33,7 +33,7 @@ type datagram struct {
 	ttl      uint8  // of IPv6: the hop limit
 	class    uint8  // of IPv6
 	label    uint32 // of IPv6: the flow label
-	payload  []byte // the captured bytes: may be shorter than length
+	payload  []byte // captured bytes; may be shorter than length
 	length   int    // payload length according to the header
 	cut      bool   // payload is shorter than length
 	badSum   bool   // the IPv4 header checksum is wrong
@@ -45,14 +45,13 @@ type datagram struct {
 //	IP 10.0.0.1.33000 > 10.1.0.2.80: Flags [P.], seq 1:101, ack 1, win 512, length 100
 //	IP6 (hlim 64) 2001:db8::1 > 2001:db8::2: ICMP6, echo request, id 7, seq 1, length 13
 //
-// The format is tcpdump's, except that seq is always printed, because it
-// identifies probes and keep-alives, and that IPv6 always has what tcpdump -v
-// prints of its header. The packet may be cut after its headers
-// (the first piece of a train is enough); lengths come from the headers. If the
-// bytes end inside a header, the line ends with a mark such as [|tcp].
+// The format is tcpdump's, with two exceptions. seq is always printed, because it identifies probes
+// and keep-alives. For IPv6, the header fields that tcpdump prints only with -v are always printed.
+// The packet may be cut after its headers (the first piece of a train is enough); lengths come from
+// the headers. If the bytes end inside a header, the line ends with a mark such as [|tcp].
 //
-// It reads the bytes itself instead of asking the protocol rooms: those refuse
-// what is malformed, and a line about a dropped packet shows what there is.
+// Describe parses the bytes itself instead of calling the protocol packages. Those reject malformed
+// packets, but a line about a dropped packet has to show its contents anyway.
 func Describe(dst, packet []byte) []byte {
 	if len(packet) < headerBytes || packet[0]>>4 == 6 && len(packet) < headerBytes6 {
 		dst = append(dst, "IP [|ip], length "...)
@@ -162,8 +161,8 @@ func (d *datagram) appendTest(dst []byte) []byte {
 	return dst
 }
 
-// appendRIP describes a message of the course's dialect. The size of an entry follows from the
-// length: 12 bytes, or 8 from nodes without mask support.
+// appendRIP describes a message of the course's dialect. The message's length determines the size
+// of its entries: 12 bytes, or 8 from nodes without mask support.
 func (d *datagram) appendRIP(dst []byte) []byte {
 	b := d.payload
 	if len(b) < 4 {

@@ -29,7 +29,7 @@ const (
 	code6Port = 4 // codes of icmp6Unreachable
 )
 
-// icmp6Names and the names below are tcpdump's.
+// icmp6Names and the other names below are tcpdump's.
 var icmp6Names = map[uint8]string{
 	icmp6Unreachable: "destination unreachable", icmp6TooBig: "packet too big",
 	icmp6TimeExceeded: "time exceeded in-transit", icmp6ParameterProblem: "parameter problem",

@@ -241,7 +241,7 @@ func TestDescribeWhatIsBroken(t *testing.T) {
 		change(b)
 		return b
 	}
-	resum := func(b []byte) { // the header stays valid, so that only the change shows
+	resum := func(b []byte) { // keep the header valid, so that the line shows only the change
 		b[10], b[11] = 0, 0
 		var s uint32
 		for i := 0; i < 20; i += 2 {
@@ -319,8 +319,8 @@ func TestDescribeAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// A line is for a terminal: for every packet it is short, printable ASCII, and the contents of dst
-// stay in front of it.
+// A line is for a terminal: for every packet it is short, printable ASCII. It is appended to the
+// contents of dst.
 func FuzzDescribe(f *testing.F) {
 	for _, name := range []layers.TCP{
 		{SYN: true, Options: options()}, {ACK: true, PSH: true}, {FIN: true, ACK: true},
@@ -343,7 +343,7 @@ func FuzzDescribe(f *testing.F) {
 			require.True(t, c >= ' ' && c <= '~', "%q", line)
 		}
 		shown := make([]byte, 0, 512)
-		for cut := range min(len(packet), 128) { // in every header
+		for cut := range min(len(packet), 128) { // cuts within the headers
 			shown = capture.Describe(shown[:0], packet[:cut])
 		}
 	})

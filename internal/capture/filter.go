@@ -9,26 +9,27 @@ import (
 
 // Facts are the properties of a packet that a filter can test.
 type Facts struct {
-	Iface   string // the interface's name
-	Out     bool   // the node sends it
+	Iface   string // name of the interface
+	Out     bool   // the node sends the packet
 	Dropped bool   // the packet was dropped
-	Length  int    // bytes on the link
+	Length  int    // length on the link in bytes
 
 	headers
 	src, dst   netip.Addr
 	ports      bool // the next two fields are valid
 	sport      uint16
 	dport      uint16
-	isTCP      bool // with its flags
+	isTCP      bool // the packet is TCP, with these flags
 	flags      uint8
-	textLength int // of TCP
+	textLength int // length of a TCP segment's payload
 }
 
 // HeaderBytes is the largest number of bytes of a packet that Look and a Follower read: the longest
 // headers of IPv4 and TCP. IPv6 fits with 20 bytes of extension headers.
 const HeaderBytes = 120
 
-// Look fills in the facts from the packet's first bytes: HeaderBytes of them, or all.
+// Look fills in the facts from the packet's first HeaderBytes bytes, or from all of a shorter
+// packet.
 func (f *Facts) Look(packet []byte) {
 	f.headers, f.ports, f.isTCP = headersOf(packet), false, false
 	switch f.version {
@@ -72,8 +73,8 @@ type Flow struct {
 	Local, Remote netip.AddrPort
 }
 
-// Flow returns the flow of a TCP segment as its sender or its receiver sees it; false for other
-// packets.
+// Flow returns the flow of a TCP segment as the segment's sender or its receiver sees it. It
+// returns false for other packets.
 func (f *Facts) Flow(ofSender bool) (Flow, bool) {
 	src := netip.AddrPortFrom(f.zoned(f.src), f.sport)
 	dst := netip.AddrPortFrom(f.zoned(f.dst), f.dport)
@@ -97,7 +98,7 @@ type Filter struct{ root *term }
 // Match reports whether a packet matches. It does not allocate.
 func (f *Filter) Match(p *Facts) bool { return f == nil || f.root.match(p) }
 
-// kindOfTerm is the kind of test of a term.
+// kindOfTerm is what a term tests.
 type kindOfTerm uint8
 
 const (
@@ -137,10 +138,10 @@ type term struct {
 	high     uint16
 	protocol int   // with ports: the protocol that must match; negative: any
 	flags    uint8 // the mask
-	// The required value of the masked flags, if exact is set; otherwise one set flag is enough.
+	// Value of the masked flags that is required if exact is set. Otherwise one set flag is enough.
 	equal   uint8
 	exact   bool
-	negated bool // of flags: inverted
+	negated bool // the test of the flags is inverted
 	number  int
 	name    string
 }
@@ -203,7 +204,7 @@ func (w which) of(src, dst bool) bool {
 
 // FilterError describes the position and cause of a syntax error in a filter.
 type FilterError struct {
-	Text string // the filter
+	Text string // text of the filter
 	At   int    // byte offset of the error
 	What string
 }
@@ -215,8 +216,8 @@ func (e *FilterError) Error() string {
 // longestFilter limits the length of a filter, and so the depth of its tree.
 const longestFilter = 1024
 
-// ParseFilter reads a filter in the syntax of pcap-filter(7), with some keywords of our own; nil
-// for the empty filter. An error is a *FilterError.
+// ParseFilter reads a filter in the syntax of pcap-filter(7), with some additional keywords. It
+// returns nil for the empty filter. Errors are of type *FilterError.
 //
 //	[src|dst] host ADDR          [src|dst] net NET[/LEN]      [tcp|udp] [src|dst] port N
 //	[tcp|udp] portrange N-N      ip ip6 tcp udp icmp icmp6    [ip|ip6] proto N|NAME
@@ -226,9 +227,9 @@ const longestFilter = 1024
 //	tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn
 //	not ! and && or || ( )
 //
-// As there, "and" and "or" bind alike, from left to right, and what stands without a keyword has
-// the last one's: "port 80 or 443". rip is the course's protocol 200, and UDP of port 520. The
-// protocol of an IPv6 packet is the one behind its extension headers.
+// As in pcap-filter(7), "and" and "or" have the same precedence and bind from left to right. A
+// value without a keyword uses the last keyword: "port 80 or 443". rip means the course's protocol
+// 200, and UDP port 520. The protocol of an IPv6 packet is the one after its extension headers.
 func ParseFilter(text string) (*Filter, error) {
 	p := filterParser{text: text, last: qualifiers{protocol: -1}}
 	if len(text) > longestFilter {
@@ -238,7 +239,7 @@ func ParseFilter(text string) (*Filter, error) {
 		return nil, err
 	}
 	if len(p.words) == 0 {
-		return nil, nil //nolint:nilnil // that is the filter which takes everything
+		return nil, nil //nolint:nilnil // nil is the filter that accepts everything
 	}
 	root, err := p.expression()
 	if err != nil {

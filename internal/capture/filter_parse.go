@@ -22,7 +22,8 @@ type filterParser struct {
 	words []filterWord
 	next  int
 	depth int
-	last  qualifiers // qualifiers of the previous address or port, for one without its own
+	// qualifiers of the previous address or port; an address or port without qualifiers uses them
+	last qualifiers
 }
 
 // qualifiers are the keywords in front of an address, network or port.
@@ -276,11 +277,11 @@ func (p *filterParser) qualified(q qualifiers) (*term, error) {
 		q.noun = said
 		p.next++
 	} else if first == p.peek() && q.protocol < 0 && q.version == 0 {
-		q = p.last // "port 80 or 443"
+		q = p.last // a port number alone, as in "port 80 or 443"
 	}
 	w := p.take()
 	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.ContainsAny(w.text, ".:") {
-		q.noun = "host" // "port 80 or 10.0.0.1"
+		q.noun = "host" // an address alone, as in "port 80 or 10.0.0.1"
 	}
 	p.last = q
 	switch q.noun {
@@ -398,7 +399,7 @@ func flagOf(word string) (uint8, bool) {
 	return 0, false
 }
 
-// flags parses the brackets of tcp[…] and what follows them.
+// flags parses the brackets of tcp[…] and the rest of the term.
 func (p *filterParser) flags(open filterWord) (*term, error) {
 	t := &term{kind: termFlags}
 	if w := p.peek(); p.accept("tcpflags", "13") {

@@ -10,9 +10,9 @@ type Mark uint16
 
 // The marks.
 const (
-	MarkAgain      Mark = 1 << iota // its data was sent before
-	MarkGap                         // data in front of it is missing
-	MarkFills                       // fills a gap
+	MarkAgain      Mark = 1 << iota // the data was sent before
+	MarkGap                         // the data in front of the segment is missing
+	MarkFills                       // the segment fills a gap
 	MarkDupAck                      // RFC 5681 §2
 	MarkZeroWindow                  // zero window
 	MarkWindow                      // window update
@@ -51,7 +51,7 @@ type Segment struct {
 	TSEcr      uint32
 	ECN        uint8 // the ECN bits of the IP header
 	Marks      Mark
-	Repeats    bool // its data, SYN or FIN, or later data, was sent before
+	Repeats    bool // the segment's data, SYN or FIN, or later data, was sent before
 	DupAck     int  // the number of this duplicate ACK
 }
 
@@ -63,7 +63,7 @@ type half struct {
 	known    bool   // base is valid
 	base     uint32 // the sequence number that counts as 0
 	next     uint64 // the highest sequence number seen, plus one
-	gaps     []gap  // the gaps below next, in order
+	gaps     []gap  // gaps below next, in order
 	acked    uint64 // the highest number acknowledged
 	answered bool   // something was acknowledged
 	window   int    // the last window announced
@@ -79,7 +79,7 @@ type gap struct{ begin, end uint64 }
 // Follower interprets the segments of a connection in order: it computes relative sequence numbers,
 // and marks segments such as retransmissions. The zero Follower has seen no segments.
 type Follower struct {
-	halves [2]half // of left, and of right
+	halves [2]half // state of the left end, and of the right end
 	sack   [][2]uint64
 	reset  bool
 }
@@ -107,9 +107,10 @@ func (f *Follower) Begin(left, right Start, anew bool) {
 	}
 }
 
-// Follow interprets the next segment. sent: it goes from left to right. lost: it was dropped, so
-// the receiver does not see it. packet holds its first HeaderBytes or all of it, and facts the
-// result of Look. It returns false if the packet is not a TCP segment.
+// Follow interprets the next segment. sent means that the segment goes from left to right. lost
+// means that it was dropped, so the receiver does not see it. packet has the segment's first
+// HeaderBytes bytes, or all of it, and facts has the result of Look. Follow returns false if the
+// packet is not a TCP segment.
 func (f *Follower) Follow(packet []byte, p *Facts, sent, lost bool) (s Segment, ok bool) {
 	if !p.isTCP {
 		return s, false
@@ -259,7 +260,7 @@ func (h *half) look(s *Segment, them *half, length uint64, flags uint8) (m Mark)
 	case flags&flagRST != 0:
 	case length <= 1 && flags&(flagSYN|flagFIN) == 0 && s.Seq+1 == h.next && h.next > 1 &&
 		them.acked >= s.Seq+1:
-		// Its number was already acknowledged: it only asks for an ACK.
+		// The byte was already acknowledged: the segment only asks for an ACK.
 		m = MarkKeepalive
 		if shut {
 			m = MarkProbe

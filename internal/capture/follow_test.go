@@ -20,7 +20,7 @@ type talk struct {
 }
 
 const (
-	leftISS  = 4_294_967_000 // so that numbers wrap
+	leftISS  = 4_294_967_000 // makes sequence numbers wrap
 	rightISS = 500
 )
 
@@ -125,8 +125,8 @@ func TestMarks(t *testing.T) {
 	assert.Empty(t, marks(ack(4001)))
 	assert.Equal(t, "keep-alive", data(4000, 0))
 
-	// A segment that the left end drops when it sends counts as sent. One that it drops when it
-	// receives does not count.
+	// A segment that the left end drops when sending counts as sent. A segment that it drops on
+	// arrival does not count.
 	assert.Empty(t, marks(k.see(true, false, layers.TCP{ACK: true, Seq: 4001, Ack: 1, Window: 9}, 100)))
 	assert.Empty(t, marks(k.see(false, true, layers.TCP{ACK: true, Seq: 1, Ack: 4001, Window: win}, 500)))
 	assert.Equal(t, "gap", marks(k.right(layers.TCP{ACK: true, Seq: 501, Ack: 4001, Window: win}, 500)))

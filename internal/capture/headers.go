@@ -9,7 +9,7 @@ const (
 	nextFragment    = 44
 	nextDestination = 60
 
-	maxExtensions = 8 // limit per packet, the same as in the stack
+	maxExtensions = 8 // maximum number per packet, the same as in the stack
 )
 
 // headers is the position of an IP packet's payload. Its fields may be wrong if the packet is
@@ -51,8 +51,8 @@ func headersOf(b []byte) (h headers) {
 	return h
 }
 
-// skip moves past the extension header at h.size. It returns false if there is none, or if b ends
-// within it. The header after a later fragment's header is not at the start of a message.
+// skip moves past the extension header at h.size. It returns false if there is no extension header,
+// or if b ends within it. In a later fragment, no header follows the fragment header.
 func (h *headers) skip(b []byte) bool {
 	at, bit := h.size, extension(h.protocol)
 	if bit == 0 || h.fragment > 0 || at+8 > len(b) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packets of these tests are built by gopacket, which shares no code with the node: an error
-// that the node's encoder and decoder share is found.
+// gopacket builds the packets of these tests. It shares no code with the node, so the tests also
+// find errors that the node's encoder and decoder have in common.
 
 var (
 	addrA = net.IPv4(10, 0, 0, 1)
@@ -80,7 +80,7 @@ func option(kind layers.TCPOptionKind, data ...byte) layers.TCPOption {
 	return layers.TCPOption{OptionType: kind, OptionLength: uint8(len(data) + 2), OptionData: data}
 }
 
-// options are those of a SYN as most hosts send it.
+// options returns the options of a SYN as most hosts send it.
 func options() []layers.TCPOption {
 	return []layers.TCPOption{
 		option(layers.TCPOptionKindMSS, 0x05, 0x50),

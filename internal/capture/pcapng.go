@@ -85,7 +85,7 @@ func (b *blocks) next() error {
 		return err
 	}
 	b.kind = b.order.Uint32(head)
-	if b.kind == sectionBlock { // the same value in both byte orders
+	if b.kind == sectionBlock { // the type has the same value in both byte orders
 		switch {
 		case binary.LittleEndian.Uint32(head[8:]) == sectionMagic:
 			b.order = binary.LittleEndian
@@ -99,7 +99,7 @@ func (b *blocks) next() error {
 	if length < 12 || length > maxBlock || length%4 != 0 {
 		return fmt.Errorf("block of type %#x has length %d", b.kind, length)
 	}
-	b.block.Reset() // grows with the bytes read, whatever length the header has
+	b.block.Reset() // grows with the bytes read, whatever length the header claims
 	if _, err := io.CopyN(&b.block, b.r, int64(length)); err != nil {
 		return err
 	}

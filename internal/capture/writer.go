@@ -22,7 +22,7 @@ type Interface struct {
 	Addr string // Wireshark's interface description, such as "10.0.0.1/24"; may be empty
 }
 
-// DefaultSnaplen keeps whole packets: no MTU is larger.
+// DefaultSnaplen keeps whole packets, because no MTU is larger.
 const DefaultSnaplen = 65535
 
 const (
@@ -123,8 +123,8 @@ func (w *Writer) Drop(at int64, iface int, dir Direction, reason string, pieces 
 	return w.Packet(at, iface, dir, "dropped: "+reason, pieces...)
 }
 
-// Statistics records an interface's counters up to an instant: the packets, and those that are
-// missing because the buffer was full.
+// Statistics records an interface's counters up to an instant: the number of packets, and of those
+// that are missing because the buffer was full.
 func (w *Writer) Statistics(at int64, iface int, packets, missed uint64) error {
 	if w.err != nil {
 		return w.err
