@@ -18,16 +18,17 @@ const (
 	driver                   // goroutines, locks, clocks, sockets, processes
 )
 
-// room is one folder with Go files: the tidepool packages it may import and, if it is pure, the
-// other packages it may import besides those in common.
+// room is one folder with Go files. It lists the tidepool packages that the folder may import and,
+// if the room is pure, the other packages that it may import besides those in common.
 type room struct {
-	dir    string // from the module's root
-	kind   purity
-	ours   string // short names: "tcp" is internal/tcp, "lab/*" every package below internal/lab
+	dir  string // path from the module's root
+	kind purity
+	// short names: "tcp" stands for internal/tcp, "lab/*" for every package below internal/lab
+	ours   string
 	others string
 }
 
-// rooms is the architecture: every permitted import between two packages is listed here only.
+// rooms is the architecture. It is the only list of permitted imports between packages.
 var rooms = []room{
 	{".", driver, "control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
@@ -59,7 +60,8 @@ var rooms = []room{
 	{"internal/checksum", pure, "", "golang.org/x/sys/cpu"},
 	{"internal/diagnostic", pure, "", ""},
 	{"internal/table", pure, "control", ""},
-	{"internal/buffer", pure, "", "runtime sync/atomic"}, // a ring has two owners
+	// a ring has two owners, so it needs atomics
+	{"internal/buffer", pure, "", "runtime sync/atomic"},
 
 	{"internal/icmp", pure, "checksum clock", "crypto/sha256"},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
@@ -122,7 +124,7 @@ var rooms = []room{
 	{"test", driver, "", ""},
 	{"test/internal/*", driver, "", ""},
 
-	// Modules of their own.
+	// Separate modules.
 	{"bench", driver, "bench/* examine examine/*", ""},
 	{
 		"bench/*", driver,

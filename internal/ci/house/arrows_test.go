@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roomOf returns the room of a folder, by its own name or the pattern DIR/* of its parent.
+// roomOf returns the room of a folder. The table has the folder's own name, or the pattern DIR/* of
+// its parent.
 func roomOf(dir string) (room, bool) {
 	for _, name := range []string{dir, path.Dir(dir) + "/*"} {
 		if i := slices.IndexFunc(rooms, func(r room) bool { return r.dir == name }); i >= 0 {
@@ -63,7 +64,7 @@ func forbidden(pkg string) string {
 	return ""
 }
 
-// ofTests reports whether the package contains test helpers.
+// ofTests reports whether the package contains only test helpers.
 func (r room) ofTests() bool {
 	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
 		r.dir == "internal/ci/testenv"
@@ -117,7 +118,7 @@ func TestPromotedMethodsAndFieldsCount(t *testing.T) {
 	assert.Equal(t, 6, fields) // inner, a, b, deeper, c, d
 }
 
-// The core and each other top-level folder have limits of their own, and a folder without one fails.
+// The core and each other top-level folder have their own limits. A folder without a limit fails.
 func TestSizesOfAreas(t *testing.T) {
 	files, err := parse([]text{
 		{"p.go", "package p\n"},

@@ -18,7 +18,7 @@ var (
 		`(?:(?:, | and |, and | to | or )§[0-9A-Z]+(?:\.[0-9]+)*|-§?[0-9]+(?:\.[0-9]+)*)*)?`)
 	// numbers matches each section of such a list.
 	numbers = regexp.MustCompile(`[0-9A-Z]+(?:\.[0-9]+)*`)
-	// spaces, including those around a comment's markers, become one space.
+	// spaces, including those around comment markers; they are replaced by one space.
 	spaces = regexp.MustCompile(`\s+(?://|\*)?\s*`)
 	// citingTest matches a test whose name contains its clause.
 	citingTest = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark|Example)RFC([0-9]{3,5})((?:_[0-9]+)*)`)

@@ -25,13 +25,13 @@ func (x index) add(c clause, test bool, file, name string) {
 		to = x[c].tests
 	}
 	if names := to[file]; name == "" {
-		to[file] = names // the whole file
+		to[file] = names // the citation belongs to the whole file
 	} else if !slices.Contains(names, name) {
 		to[file] = append(names, name)
 	}
 }
 
-// exempt are the folders whose citations are examples.
+// exempt are folders whose citations are only examples.
 var exempt = []string{"internal/ci", "internal/tcp/drill"}
 
 // read collects the citations of a tree.

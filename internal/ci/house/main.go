@@ -27,7 +27,7 @@ import (
 // The limits. Methods and fields include those promoted from embedded types of this tree.
 const (
 	maxTypeMethods = 60
-	maxTypeFiles   = 8 // files that declare its methods
+	maxTypeFiles   = 8 // number of files that declare its methods
 	maxTypeFields  = 25
 	maxPathFiles   = 10
 	maxPathLines   = 2000
@@ -39,8 +39,8 @@ const (
 	maxGoLines     = 115_000
 )
 
-// measure is one figure of the tree. It fails if it exceeds both its limit and known, a higher
-// value that holds until the limit is met.
+// measure is one figure of the tree. It fails if it exceeds its limit. If known is set, it fails
+// only above known, a higher value that is tolerated until the limit is met.
 type measure struct {
 	what         string
 	value, limit int
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// errBroken does not name the measure: the table does.
+// errBroken does not name the measure, because the table does.
 var errBroken = errors.New("a measure is above its limit")
 
 // reportTree prints the measures of this tree.
@@ -137,8 +137,8 @@ func measures(root fs.FS) ([]measure, error) {
 	return all, nil
 }
 
-// core is the area of the library, the program and internal. Each other top-level folder is an area
-// of its own.
+// core is the area of the library, the program and internal. Each other top-level folder is a
+// separate area.
 const core = "the core"
 
 // sizes counts the lines of Go without tests: of the tree, of the core, and of each other area.

@@ -18,9 +18,9 @@ var manyFields = regexp.MustCompile(`(Info|Snapshot)$`)
 type named struct {
 	dir, name string
 	at        string
-	structure bool              // false: an interface or another type
-	fields    int               // declared here; an embedded field counts once
-	methods   map[string]string // name to the file that declares it
+	structure bool              // false for an interface or another type
+	fields    int               // fields declared here; an embedded field counts once
+	methods   map[string]string // maps the name to the file that declares it
 	embedded  []typeName
 }
 

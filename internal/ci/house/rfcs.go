@@ -122,8 +122,8 @@ func (x index) head(b *bytes.Buffer, order []clause) {
 	}
 }
 
-// untested reports whether code cites the clause and no test names it or a section of it. A
-// citation of a whole RFC needs no test.
+// untested reports whether code cites the clause, but no test names the clause or a section of it.
+// A citation of a whole RFC needs no test.
 func (x index) untested(c clause) bool {
 	if len(x[c].code) == 0 || c.section == "" {
 		return false

@@ -111,8 +111,8 @@ func TestUnknownRFC(t *testing.T) {
 	require.ErrorContains(t, err, "RFC 99999 is cited (a.go)")
 }
 
-// Every RFC that this tree cites has a title, every section has a test or a reason, and the page
-// can be written.
+// Every RFC that this tree cites has a title, and every cited section has a test or a reason. The
+// page can be written.
 func TestThisTree(t *testing.T) {
 	x, err := read(os.DirFS("../../.."))
 	require.NoError(t, err)

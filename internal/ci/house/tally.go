@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// errTests does not give the counts: the last line does.
+// errTests does not give the counts, because the last line of output does.
 var errTests = errors.New("tests failed, or were skipped because a tool is missing")
 
-// needs marks a skip because something is missing: t.Skip("skip: needs tshark").
+// needs marks a test that is skipped because something is missing: t.Skip("skip: needs tshark").
 const needs = "skip: needs"
 
-// slow is the time in seconds from which a test is named.
+// slow is the time in seconds from which the output names a test.
 const slow = 20
 
 // event is a line of go test -json; see go doc cmd/test2json.
 type event struct {
 	Action, Package, Test, Output string
-	Elapsed                       float64 // seconds
+	Elapsed                       float64 // in seconds
 }
 
 // tally reads the events of go test -json and prints the verdict of each package, slow tests, the
@@ -30,7 +30,7 @@ type event struct {
 type tally struct {
 	out                     io.Writer
 	passed, failed, skipped int
-	lacking                 []string               // reasons of the skips that needs marks
+	lacking                 []string               // reasons of skipped tests that needs marks
 	output                  map[[2]string][]string // output of running tests, by package and test
 	blamed                  map[string]bool        // packages with a failed test
 }
@@ -92,7 +92,7 @@ func (t *tally) endTest(e event) {
 		t.passed++
 	case "skip":
 		t.skipped++
-		// A test that runs may print the same text: scripts print their own lines.
+		// The test's own output may have the same text: scripts print such lines.
 		for _, line := range t.output[[2]string{e.Package, e.Test}] {
 			if i := strings.Index(line, needs); i >= 0 {
 				t.lacking = append(t.lacking, e.Package+"."+e.Test+": "+strings.TrimSpace(line[i:]))

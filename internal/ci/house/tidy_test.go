@@ -138,7 +138,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Every arrow is used by a file.
+// Every arrow in the table is used by a file.
 func TestArrowsAreUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -201,8 +201,8 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// Tests wait for events or run in virtual time. Only benchmarks may sleep: they may measure how
-// late a sleeper wakes. All tests of adapters run in bubbles.
+// Tests wait for events or run in virtual time. Only benchmarks may sleep, because they may measure
+// how late a sleeper wakes up. All tests of adapters run in bubbles.
 func TestNoTestSleeps(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test || s.dir() == "adapters" {
@@ -216,7 +216,7 @@ func TestNoTestSleeps(t *testing.T) {
 				return !ok || !benchmarks(f)
 			case calls(call, "synctest", "Test"), calls(call, "internet", "Test"),
 				s.dir() == "internet" && fmt.Sprint(call.Fun) == "Test":
-				return false // sleeping takes no time in a bubble
+				return false // in a bubble, sleeping takes no time
 			case calls(call, "time", "Sleep"):
 				t.Errorf("%s: a test sleeps", s.at(call))
 			}
@@ -225,8 +225,8 @@ func TestNoTestSleeps(t *testing.T) {
 	}
 }
 
-// openers lists the files and folders that may open files without internal/files: their file names
-// come from the system or from themselves, or they run only in tests and measurements.
+// openers lists the files and folders that may open files without internal/files. Their file names
+// come from the system or from the code itself, or the code runs only in tests and measurements.
 var openers = []string{
 	"internal/files", "internal/ci", "internal/link", "internal/api/process_linux.go",
 	"internal/netctl/file.go", "internal/netctl/process.go", "internal/netctl/ssh.go",
@@ -234,7 +234,8 @@ var openers = []string{
 	"judge", "test", "bench", "adapters", "netns",
 }
 
-// A file that an operator names may be a pipe, which blocks its opener, or an endless device.
+// A file that an operator names may be a pipe, which blocks its opener, or an endless device, so
+// only one package opens such files.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {
 		opens := func(root string) bool { return under(s.path, root) }
@@ -274,7 +275,7 @@ func calls(call *ast.CallExpr, pkg, name string) bool {
 	return ok && id.Name == pkg
 }
 
-// obsolete maps a replaced RFC, which must not be cited, to its successor.
+// obsolete maps each replaced RFC, which must not be cited, to its successor.
 var obsolete = map[string]string{
 	"793": "9293", "879": "9293", "6093": "9293", "6429": "9293", "6528": "9293", "6691": "9293",
 	"1323": "7323", "2581": "5681", "2582": "6582", "3782": "6582", "2988": "6298", "3517": "6675",
@@ -301,7 +302,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// Paths of one machine do not work on others.
+// Paths of one machine do not work on other machines.
 func TestNoMachinePaths(t *testing.T) {
 	testenv.NeedNoRace(t)
 	roots := []string{"home", "root", "Users", "work", "workspace", "farm", "mnt", "tmp"}
@@ -313,7 +314,7 @@ func TestNoMachinePaths(t *testing.T) {
 	}
 }
 
-// The checks above would pass on an empty tree.
+// The checks above would also pass on an empty tree.
 func TestTreeIsRead(t *testing.T) {
 	var dirs []string
 	for _, s := range sources(t) {

@@ -14,19 +14,19 @@ import (
 
 // source is one parsed Go file of the repository.
 type source struct {
-	path string // from the module's root, with slashes
+	path string // path from the module's root, with slashes
 	test bool
 	fset *token.FileSet
 	file *ast.File
 }
 
-// maxTextBytes is larger than any file that a person wrote.
+// maxTextBytes is more than the size of any file that a person wrote.
 const maxTextBytes = 1 << 20
 
 // text is one file of the repository that is not binary.
 type text struct{ path, text string }
 
-// parse returns the tree's Go files but those in testdata.
+// parse returns the tree's Go files, except those in testdata.
 func parse(files []text) ([]source, error) {
 	var all []source
 	for _, f := range files {
@@ -44,7 +44,7 @@ func parse(files []text) ([]source, error) {
 	return all, nil
 }
 
-// collect reads the tree, without what is built, fetched or hidden in it.
+// collect reads the tree, except built, fetched and hidden files.
 func collect(tree fs.FS) ([]text, error) {
 	skipped := []string{"bin", "demo-out", "dist", "node_modules"}
 	var all []text
@@ -61,7 +61,7 @@ func collect(tree fs.FS) ([]text, error) {
 			return nil
 		}
 		if base == ".git" {
-			return nil // a work tree's, which says where its repository is
+			return nil // a .git file, which says where a work tree's repository is
 		}
 		info, err := d.Info()
 		if err != nil || !d.Type().IsRegular() || info.Size() > maxTextBytes {

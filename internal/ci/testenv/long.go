@@ -1,5 +1,5 @@
 // Package testenv holds helpers for the tests of many packages: conditions for tests, free ports,
-// files of small networks, and a reaper of processes that a killed test leaves behind.
+// files of small networks, and a reaper for processes that a killed test leaves behind.
 //
 // Long variants of tests have more seeds, longer simulations and larger files, and take minutes. CI
 // sets TIDEPOOL_LONG=1 to run them; `go test ./...` runs the short ones. The race detector makes
@@ -18,12 +18,12 @@ func Long() bool { return os.Getenv("TIDEPOOL_LONG") != "" && !race && !testing.
 func NeedLong(tb testing.TB) {
 	tb.Helper()
 	if !Long() {
-		tb.Skip("skip: needs TIDEPOOL_LONG=1") // CI fails on it
+		tb.Skip("skip: needs TIDEPOOL_LONG=1") // CI fails if it sees this
 	}
 }
 
-// NeedNoRace skips a test under the race detector. It is for experiments that take a few seconds
-// without the detector, in packages without goroutines. Shorter tests run the same code under the
+// NeedNoRace skips a test under the race detector. Use it for tests that take a few seconds without
+// the detector, in packages without goroutines, if shorter tests run the same code under the
 // detector.
 func NeedNoRace(tb testing.TB) {
 	tb.Helper()

@@ -13,9 +13,9 @@ const (
 	portCount = 20_000
 )
 
-// FreePort returns a free UDP port of the loopback address, never the same twice. A TCP listener
-// holds the number until the process exits, so that the tests of other processes see that it is
-// taken.
+// FreePort returns a free UDP port of the loopback address. It never returns a port twice. A TCP
+// listener holds the port number until the process exits, so that tests in other processes see that
+// it is taken.
 func FreePort(tb testing.TB) uint16 {
 	tb.Helper()
 	for range portCount {
@@ -37,5 +37,5 @@ func FreePort(tb testing.TB) uint16 {
 	return 0
 }
 
-// holders keeps the listeners alive: the garbage collector would close them.
+// holders keeps the listeners alive, because the garbage collector would close them.
 var holders sync.Map

@@ -19,7 +19,7 @@ const reaper = "TIDEPOOL_TEST_REAPER"
 // when this process exits. TestMain calls it first. In a descendant it does nothing.
 func ReapOrphans() error {
 	if os.Getenv(reaper) != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test exits, however it exits
+		_, _ = io.Copy(io.Discard, os.Stdin) // reads until the test exits, in whatever way
 		for kill(os.Getenv(RunMark)) {
 		}
 		os.Exit(0)
@@ -35,7 +35,7 @@ func ReapOrphans() error {
 	if err != nil {
 		return fmt.Errorf("reap orphans: %w", err)
 	}
-	var pipe [2]int // the write end stays open until this process exits
+	var pipe [2]int // the write end remains open until this process exits
 	if err := syscall.Pipe2(pipe[:], syscall.O_CLOEXEC); err != nil {
 		return fmt.Errorf("reap orphans: %w", os.NewSyscallError("pipe2", err))
 	}
@@ -43,15 +43,15 @@ func ReapOrphans() error {
 	defer r.Close()
 	c := exec.Command(program)
 	c.Stdin, c.Env = r, append(os.Environ(), reaper+"=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not in the test's process group
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outside of the test's process group
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("reap orphans: %w", err)
 	}
 	return nil
 }
 
-// kill kills the processes of a run and reports whether it found any: they may have started others
-// in the meantime.
+// kill kills the processes of a run. It reports whether it found any, because those may have
+// started others in the meantime.
 func kill(run string) (found bool) {
 	folders, _ := filepath.Glob("/proc/[1-9]*")
 	for _, folder := range folders {
@@ -60,7 +60,7 @@ func kill(run string) (found bool) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, "environ"))
-		if err != nil { // another user's process, or one that has exited
+		if err != nil { // the process belongs to another user or has exited
 			continue
 		}
 		for entry := range bytes.SplitSeq(text, []byte{0}) {

@@ -48,8 +48,8 @@ func exitOn(err error) {
 	}
 }
 
-// TestKilledTestLeavesNoDaemon kills a test whose daemon has a session of its own. Both hold a pipe
-// open, which ends when both have exited.
+// TestKilledTestLeavesNoDaemon kills a test whose daemon has its own session. Both hold a pipe
+// open. The pipe reaches its end when both have exited.
 func TestKilledTestLeavesNoDaemon(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
