@@ -12,11 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// fault is a planted fault that no experiment sees, and the tests that do.
+// fault is a planted fault that no experiment detects, and the tests that do.
 type fault struct {
 	mutant
-	folder string // of the tests
-	tests  string // a regular expression; all must fail
+	folder string // folder of the tests
+	tests  string // regular expression that matches the tests; all of them must fail
 }
 
 const (

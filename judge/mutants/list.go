@@ -3,11 +3,11 @@ package main
 // mutant is a planted fault: an edit of the code under test.
 type mutant struct {
 	name  string
-	about string // the effect
+	about string // description of the effect
 	file  string
-	old   string // occurs once in the file
+	old   string // text to replace, which occurs once in the file
 	new   string
-	// presets are those that the fault may change.
+	// presets are the experiments that the fault may affect.
 	presets []string
 }
 

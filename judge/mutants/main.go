@@ -44,12 +44,12 @@ type row struct {
 	what  string
 	own   bool
 	red   bool
-	marks []byte // by fault: '#' fails, '.' passes, ' ' not run
+	marks []byte // indexed by fault: '#' fails, '.' passes, ' ' was not run
 }
 
 type options struct {
 	dir            string
-	sources        string // a hash
+	sources        string // hash of the source files
 	mutant, preset *regexp.Regexp
 }
 

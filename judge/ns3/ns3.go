@@ -68,8 +68,8 @@ func Find(ctx context.Context) (*Simulator, error) {
 	return s, s.build(ctx, include, lib, suffix)
 }
 
-// locate returns the folders of headers and of libraries: below TIDEPOOL_NS3, or where python3
-// finds the package ns3.
+// locate returns the folders of the headers and of the libraries. They are below TIDEPOOL_NS3, or
+// where python3 finds the package ns3.
 func locate(ctx context.Context) (include, lib string, err error) {
 	root := os.Getenv("TIDEPOOL_NS3")
 	if root == "" {

@@ -38,7 +38,7 @@ func Able(x *plan.Experiment) error {
 // Sizes in bytes.
 const (
 	tcpIPHeaders = 40
-	timestamps   = 12 // option length, not part of ns-3's segment size
+	timestamps   = 12 // length of the option, which ns-3's segment size does not include
 )
 
 // usualPackets limits a link without a queue of its own, as in internal/netem.
@@ -188,7 +188,9 @@ func red(q netem.RED, c *netem.Config, line func(key string, value any),
 	line("attribute UseEcn", q.ECN)
 	line("attribute UseHardDrop", true)
 	q = q.WithDefaults()
-	line("attribute Wait", false) // the paper's drops are at most 1/p packets apart, not at least
+	// the paper's drops are at most 1/p packets apart; with Wait, they would be at least that far
+	// apart
+	line("attribute Wait", false)
 	line("attribute LInterm", 1/q.MaxP)
 	line("attribute QW", q.Weight)
 	line("attribute MeanPktSize", q.Mean)
