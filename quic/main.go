@@ -22,7 +22,8 @@ func main() {
 
 // serve runs one end of a flow.
 func serve() error {
-	// quic-go warns that it cannot set the buffers of a kernel socket, which does not exist here.
+	// quic-go would warn that it cannot set the buffers of a kernel socket. There is no kernel
+	// socket here.
 	if err := os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true"); err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func TestCloseIsLost(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.ReadAll(s)
 	require.NoError(t, err)
-	require.NoError(t, pc.Close()) // nothing is sent from here on
+	require.NoError(t, pc.Close()) // nothing is sent after this
 	require.NoError(t, <-served)
 }
 

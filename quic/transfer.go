@@ -20,7 +20,7 @@ import (
 
 // A client opens a stream for each object and writes its number, 4 bytes; the server writes the
 // object and closes the stream. A client that has everything requests doneNumber, and the server
-// closes that stream empty: then both ends know that no more data follows.
+// closes that stream without data. Then both ends know that no more data follows.
 const (
 	numberBytes = 4
 	doneNumber  = 1<<32 - 1
