@@ -18,7 +18,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// TestApplyKeepsConnections changes a link's delay and gives a host another route and a port
+// TestApplyKeepsConnections changes a link's delay, and gives a host another route and a port
 // forward. No process restarts, and a connection stays open.
 func TestApplyKeepsConnections(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestApplyKeepsConnections(t *testing.T) {
 	assert.Contains(t, r.node("net", "apply").err,
 		"reloaded: C\nalready running: A B\nline is up", "the only network needs no --name")
 
-	// A port forward whose port is taken: apply changes nothing and reports where the port was
+	// The port of a port forward is taken: apply changes nothing and reports where the port was
 	// configured.
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestApplyKeepsConnections(t *testing.T) {
 	assert.NotContains(t, r.must("ctl", "A", "doors"), taken.Addr().String())
 }
 
-// TestApplyWrongFile: one wrong file changes nothing, not even the nodes with correct files.
+// TestApplyWrongFile: one wrong file prevents all changes, also on nodes with correct files.
 func TestApplyWrongFile(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -127,7 +127,7 @@ func TestApplyRollsBack(t *testing.T) {
 	require.NoError(t, err)
 	text = []byte(strings.Replace(string(text), "publish "+port, "link if0 delay 1ms\n#", 1))
 	require.NoError(t, os.WriteFile(dir.File("A"), text, 0o600))
-	dir.Append("C", "tcp profile 004", "link if0 delay 1ms") // which needs a new process
+	dir.Append("C", "tcp profile 004", "link if0 delay 1ms") // this change needs a new process
 	dir.Append("B", "publish "+port+" 10.1.0.2:80", "publish "+taken.Addr().String()+" 10.1.0.2:80")
 	pids := map[string]int{"A": r.pid("A"), "B": r.pid("B"), "C": r.pid("C")}
 	ports := func() (all []string) {
@@ -244,7 +244,7 @@ func TestApplyMovesAPortBetweenNodes(t *testing.T) {
 	})
 }
 
-// TestApplyFailsHalfway: a node that had to restart does not start. The error says what state the
+// TestApplyFailsHalfway: a node that apply restarts does not start. The error says what state the
 // network is in and how to continue.
 func TestApplyFailsHalfway(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestApplyFailsHalfway(t *testing.T) {
 	r.must("net", "up", dir.Dir, "--name", "line")
 	source := r.status().Source
 	dir.Append("B", "link if0 delay 1ms")
-	dir.Append("C", "tcp profile 004") // which needs a new process
+	dir.Append("C", "tcp profile 004") // this change needs a new process
 	state, err := netctl.OpenState(filepath.Join(r.state, "tidepool"))
 	require.NoError(t, err)
 	plan := netctl.Plan{Name: "line", Source: source, Program: "false"} // a program that starts no node

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// screen records what a terminal has shown.
+// screen records the output of a terminal.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -94,13 +94,13 @@ func TestCtrlCStopsTheCommand(t *testing.T) {
 	enter("neigh\t\r")
 	shown.await(t, "UDPAddr")
 	shown.await(t, "A> ")
-	enter("\x03") // at the prompt it discards the line
+	enter("\x03") // at the prompt, Ctrl-C discards the line
 	enter("recvfile never 6000\r")
 	shown.await(t, "waits for a connection on port 6000, in the background")
 	enter("cancel 1\r")
 	shown.await(t, "stopped (no sender had connected)")
-	// Ctrl-D works at a prompt only; one before it, or a second one after the end, is lost. So
-	// repeat it.
+	// Ctrl-D works only at a prompt. If it arrives earlier, or after the end, it is lost. So repeat
+	// it.
 	left := make(chan error, 1)
 	go func() { left <- cmd.Wait() }()
 	for end := time.Now().Add(patience); ; {
@@ -163,7 +163,7 @@ func TestTerminalIsRestored(t *testing.T) {
 			shown.await(t, "\x1b[?1049l") // back to the main screen
 		}
 		shown.await(t, tt.told)
-		_ = cmd.Wait() // the status is checked below
+		_ = cmd.Wait() // the exit status is checked below
 		assert.Equal(t, tt.code, cmd.ProcessState.ExitCode(), tt.name)
 		after, err := term.GetState(int(tty.Fd()))
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// pageSource reports itself complete once its script and all its pictures are loaded.
+// pageSource reports that it is complete when its script and all its pictures are loaded.
 const pageSource = `<!doctype html><title>Behind three routers</title>
 <p id="said">nothing yet</p>
 <script src="big.js"></script>
@@ -39,7 +39,7 @@ const pageSource = `<!doctype html><title>Behind three routers</title>
   };
 </script>`
 
-// site starts a web server with the page, and returns the text that a browser shows when everything
+// site starts a web server with the page. It returns the text that a browser shows when everything
 // is loaded.
 func site(t *testing.T) (service *httptest.Server, says string) {
 	t.Helper()
@@ -101,9 +101,9 @@ func TestBrowserAcrossThreeLossyRouters(t *testing.T) {
 	readAcross(t, CopyNetwork(t, "nets", "line-5"), "A B C D E", "127.0.0.1")
 }
 
-// The same without IPv4, from the node's end to the browser's socket.
+// The same over IPv6 only, from the node to the browser's socket.
 func TestBrowserAcrossThreeLossyIPv6Routers(t *testing.T) {
-	testenv.NeedLong(t) // a browser is started, twice
+	testenv.NeedLong(t) // starts a browser, twice
 	if l, err := net.Listen("tcp6", "[::1]:0"); err != nil {
 		t.Skip("skip: needs IPv6 on the loopback")
 	} else {
@@ -122,8 +122,8 @@ func TestBrowserAcrossThreeLossyIPv6Routers(t *testing.T) {
 	readAcross(t, NewNetwork(t, texts), "A R1 R2 R3 B", "[::1]")
 }
 
-// readAcross loads a page through a port forward at an address of this machine, at the first of the
-// nodes, and one at the last. The others are routers that lose packets.
+// readAcross loads a page from an address of this machine, through a port forward at the first of
+// the nodes and another at the last. The nodes in between are routers that lose packets.
 func readAcross(t *testing.T, net *Network, nodes, on string) {
 	t.Helper()
 	read := browser(t)

@@ -28,7 +28,7 @@ func netListenUDP(port uint16) (*net.UDPConn, error) {
 	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})
 }
 
-// TestCtlAndHTTPAgree: ctl prints the document that HTTP returns.
+// TestCtlAndHTTPAgree: ctl prints the same document that HTTP returns.
 func TestCtlAndHTTPAgree(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -36,7 +36,7 @@ func TestCtlAndHTTPAgree(t *testing.T) {
 	r.must("ctl", "B", "accept", "7000")
 	r.must("ctl", "A", "connect", "10.0.0.2", "7000")
 	r.must("ctl", "A", "serve", "80")
-	r.await("A", "TIME-WAIT, whose time runs", func() bool { // on the end that closes first
+	r.await("A", "TIME-WAIT, whose time runs", func() bool { // at the end that closes first
 		r.must("ctl", "B", "http", "get", "http://10.0.0.1/")
 		return strings.Contains(r.must("ctl", "A", "sockets", "-o"), "timewait")
 	})
@@ -58,8 +58,8 @@ func TestCtlAndHTTPAgree(t *testing.T) {
 	}
 }
 
-// TestCtlExitStatus: 0 success, 1 failure, 2 usage error, 130 Ctrl-C, 143 SIGTERM. Answers, and
-// nothing else, go to standard output.
+// TestCtlExitStatus: 0 success, 1 failure, 2 usage error, 130 Ctrl-C, 143 SIGTERM. Only answers go
+// to standard output.
 func TestCtlExitStatus(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -98,7 +98,8 @@ func TestCtlExitStatus(t *testing.T) {
 		}
 	}
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		// Without -c a script's ping sends four, and might end before the signal arrives.
+		// Without -c, ping in a script sends four requests, and might end before the signal
+		// arrives.
 		cmd := r.command("ctl", "A", "ping", "-i", "0.02", "-c", "1000000", "10.0.0.2")
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
@@ -107,7 +108,8 @@ func TestCtlExitStatus(t *testing.T) {
 		text := ""
 		for lines.Scan() {
 			text += lines.Text() + "\n"
-			if strings.Contains(lines.Text(), "icmp_seq=2 ") { // once: a second one kills it
+			// only once: a second signal kills it
+			if strings.Contains(lines.Text(), "icmp_seq=2 ") {
 				require.NoError(t, cmd.Process.Signal(signal))
 			}
 		}
@@ -118,8 +120,8 @@ func TestCtlExitStatus(t *testing.T) {
 	assert.True(t, r.status().Well(), "the network keeps running")
 }
 
-// TestSystemDaemon: a node tells the service manager when it is ready and when it ends, and logs
-// one line for each event, without timestamps if the journal adds them.
+// TestSystemDaemon: a node tells the service manager when it is ready and when it ends. It logs one
+// line for each event, without timestamps if the journal adds them.
 func TestSystemDaemon(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -142,7 +144,7 @@ func TestSystemDaemon(t *testing.T) {
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())
 	assert.Equal(t, "READY=1", next())
-	assert.Contains(t, r.must("attach", socket), "") // it answers at once
+	assert.Contains(t, r.must("attach", socket), "") // the node already answers
 	assert.Contains(t, r.must("ctl", socket, "send", "10.0.0.1", "to myself"), "Sent 29 bytes")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, "STOPPING=1", next())
@@ -154,7 +156,7 @@ func TestSystemDaemon(t *testing.T) {
 	assert.Contains(t, log.String(), "level=INFO msg=stopping node=A reason=terminated\n")
 }
 
-// TestEventsAreLines: the node prints every event as a line of JSON, until it ends.
+// TestEventsAreLines: the node prints every event as a line of JSON, until it exits.
 func TestEventsAreLines(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -216,7 +218,7 @@ func TestConcurrentSessions(t *testing.T) {
 	first.quit(0)
 	second.say("routes --json")
 	assert.Contains(t, second.next(), `"origin":"L"`)
-	second.quit(1) // from the line that failed
+	second.quit(1) // exit status of the failed command
 	assert.True(t, r.status().Well())
 }
 

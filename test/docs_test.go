@@ -62,10 +62,10 @@ type documentCommand struct {
 	page string
 	line int
 	text string
-	node string // node whose shell runs it; empty: the system's shell
-	code bool   // within a sentence
+	node string // the node whose shell runs it; empty: the system's shell
+	code bool   // it is code within a sentence
 
-	shown []string // the output that the page shows
+	shown []string // output that the page shows
 }
 
 func (c documentCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.page, c.line, c.text) }
@@ -76,7 +76,7 @@ var (
 	prompt  = regexp.MustCompile(`^(?:(\$)|([A-Z][0-9]*)>) `)
 	columns = regexp.MustCompile(`\s{3,}((?:\$|[A-Z][0-9]*>) )`)
 	inCode  = regexp.MustCompile("`((?:bin/)?node [^`]+)`")
-	netLine = regexp.MustCompile(`^node \S+ localhost$`) // of a .net file
+	netLine = regexp.MustCompile(`^node \S+ localhost$`) // a line of a .net file
 )
 
 // commandsOf reads a page's commands. A fenced block without a language holds only commands, unless
@@ -139,7 +139,7 @@ func withoutComment(line string) string {
 	return line
 }
 
-// simple splits a line into the commands between its pipes and operators.
+// simple splits a line at its pipes and operators into simple commands.
 func simple(line string) (list []string) {
 	quote, from := rune(0), 0
 	for i, r := range line {
@@ -192,10 +192,10 @@ func pages(t *testing.T) (list []string) {
 	return list
 }
 
-// TestDocumentedCommandsExist checks that every command and flag of the pages is known, and that
-// the files of the tree which they name exist. TestDocumentedCommandsRun runs the commands.
+// TestDocumentedCommandsExist checks that every command and flag on the pages is known, and that
+// the files of the tree that they name exist. TestDocumentedCommandsRun runs the commands.
 func TestDocumentedCommandsExist(t *testing.T) {
-	ci.NeedLong(t) // a process for each of hundreds of commands
+	ci.NeedLong(t) // starts a process for each of hundreds of commands
 	t.Parallel()
 	topics := map[string]documentCommand{}
 	tried := map[string]bool{}
@@ -232,28 +232,30 @@ func checkWords(t *testing.T, c documentCommand, words []string, topics map[stri
 	for _, word := range words {
 		folder, _, _ := strings.Cut(word, "/")
 		if slices.Contains([]string{"nets", "tutorial", "docs", "judge"}, folder) && strings.Contains(word, "/") {
-			word, _, _ = strings.Cut(word, ":") // of a host's name
+			word, _, _ = strings.Cut(word, ":") // without the host of an address HOST:PATH
 			found, err := filepath.Glob(Path(filepath.FromSlash(word)))
 			require.NoError(t, err, "%v", c)
 			assert.NotEmpty(t, found, "%v: there is no %s", c, word)
 		}
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "…" || w == "..." })
-	ofShell := 2 // index of a node's shell command
+	ofShell := 2 // index of a command for a node's shell
 	if len(words) > 1 && words[1] == "exec" {
 		ofShell = 3
 	}
 	switch {
 	case words[0] == "in" || words[0] == "link" || strings.HasPrefix(words[0], "mm-"):
-		words = []string{words[0], "--help"} // the rest is a program's
+		words = []string{words[0], "--help"} // the other words belong to another program
 	case len(words) > ofShell && (words[0] == "ctl" || ofShell == 3):
 		if word := words[ofShell]; word != strings.ToUpper(word) {
 			topics[strings.Fields(word)[0]] = c
 		}
 		words = append(slices.Clone(words[:ofShell-1]), "--help")
 	case len(words) > 2 && words[0] == "lab" && words[1] == "run" && words[2] != strings.ToUpper(words[2]) &&
-		!strings.Contains(strings.Join(words, " "), "mine") && !strings.HasPrefix(words[2], "rip-") && words[2] != "rdt-real": // which needs another program
-		words = append(slices.Clone(words), "--dry-run") // reads the experiment and its changes
+		// needs another program
+		!strings.Contains(strings.Join(words, " "), "mine") && !strings.HasPrefix(words[2], "rip-") && words[2] != "rdt-real":
+		// --dry-run reads the experiment and its changes
+		words = append(slices.Clone(words), "--dry-run")
 	default:
 		words = append(slices.Clone(words), "--help")
 	}
@@ -339,7 +341,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 // runPage runs a page's commands. used records which rules skipped a command.
 func runPage(t *testing.T, tree, page string, used map[string]bool) {
 	t.Helper()
-	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
+	// the default is too long for a socket's path
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting
 	require.NoError(t, err)
 	s := &pageShell{t: t, tree: tree, state: state}
 	defer s.end()
@@ -367,8 +370,8 @@ type pageShell struct {
 	running     []*exec.Cmd
 }
 
-// longest is how long one command may run: those without an end belong into notRun. `go run` compiles
-// for 75 s of CPU time, which takes minutes on a busy machine.
+// longest is how long one command may run. Commands without an end belong in notRun. `go run`
+// compiles for 75 s of CPU time, which takes minutes on a busy machine.
 const longest = 15 * time.Minute
 
 func (s *pageShell) command(text string) *exec.Cmd {
@@ -409,7 +412,7 @@ func (s *pageShell) run(c documentCommand) {
 	require.NoError(s.t, cmd.Start(), "%v", c)
 	s.running = append(s.running, cmd)
 	if words := strings.Fields(c.text); slices.Contains(words, "recvfile") {
-		// The next command sends a file to it.
+		// The next command sends a file to this one.
 		require.Eventually(s.t, func() bool {
 			out, err := s.command("bin/node ctl " + words[2] + " sockets -l").Output()
 			return err == nil && bytes.Contains(out, []byte(words[5]))
@@ -418,7 +421,8 @@ func (s *pageShell) run(c documentCommand) {
 }
 
 // runToEnd runs a command and compares its output with the page's. The nodes need a moment to reach
-// the state that a page shows, so a command that changes nothing is repeated until it shows that.
+// the state that a page shows, so runToEnd repeats a command that changes nothing until it shows
+// that state.
 func (s *pageShell) runToEnd(c documentCommand) {
 	s.t.Helper()
 	fails := len(c.shown) > 0 && strings.HasPrefix(c.shown[len(c.shown)-1], "ping: ")
@@ -438,9 +442,9 @@ func (s *pageShell) runToEnd(c documentCommand) {
 // query matches commands that change nothing.
 var query = regexp.MustCompile(`^bin/node ctl \S+ (routes|sockets|traceroute|window)( |$)`)
 
-// firstMissing returns the first of the shown lines that the output lacks, or has in another order.
-// "…" in a shown line stands for any text; the number of spaces is not compared. The output may have
-// more lines.
+// firstMissing returns the first of the shown lines that the output lacks or has in another order.
+// "…" in a shown line stands for any text, and the number of spaces does not matter. The output may
+// have more lines.
 func firstMissing(shown []string, output string) string {
 	lines := strings.Split(output, "\n")
 	for i, line := range lines {
@@ -464,7 +468,7 @@ func firstMissing(shown []string, output string) string {
 // end ends the running commands and the page's networks.
 func (s *pageShell) end() {
 	for _, cmd := range s.running {
-		_ = cmd.Process.Signal(syscall.SIGINT) // it may have exited
+		_ = cmd.Process.Signal(syscall.SIGINT) // the command may have exited
 		_ = cmd.Wait()
 	}
 	networks, _ := filepath.Glob(filepath.Join(s.state, "tidepool", "*"))

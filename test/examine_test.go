@@ -13,12 +13,12 @@ import (
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// clean matches the summary of a node without faults. On a busy machine a retransmission of the node
-// can be late in one of three runs.
+// clean matches the summary for a node without faults. On a busy machine, a retransmission of the
+// node can be late in one of three runs.
 var clean = regexp.MustCompile(`\n\d+ checks in [\d.]+ s: \d+ pass(, \d+ skipped)?(, [12] flaky)?\n$`)
 
-// The examiner finds no fault in our own node, which it starts as a node of the course of each
-// generation. The short variant runs a few checks of one of them.
+// The examiner finds no fault in our own node, which it starts as a node of each generation of the
+// course. The short variant runs a few checks for one generation.
 func TestExamineOurNode(t *testing.T) {
 	t.Parallel()
 	profiles := []string{"course-2024"}
@@ -39,7 +39,7 @@ func TestExamineOurNode(t *testing.T) {
 	}
 }
 
-// Wrong names and files get an error with their place.
+// An error about a wrong name or file has its position.
 func TestExamineErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needRoot skips the test unless it can make network namespaces.
+// needRoot skips the test unless it can create network namespaces.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -25,7 +25,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// export writes the ring of nets in another format into a folder.
+// export writes the ring network of nets/ in another format into a folder.
 func export(t *testing.T, to, file string) (dir, path string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -35,7 +35,7 @@ func export(t *testing.T, to, file string) (dir, path string) {
 	return dir, path
 }
 
-// composed is the part of a compose file that an engine acts on.
+// composed has the parts of a compose file that a container engine uses.
 type composed struct {
 	Services map[string]struct {
 		Command  []string
@@ -46,8 +46,8 @@ type composed struct {
 	Configs map[string]struct{ Content string }
 }
 
-// up does what docker compose up does, but for the containers: each service is a process in a network
-// namespace with the address of the file, and the namespaces are on one bridge.
+// up does what docker compose up does, but without containers: each service is a process in a
+// network namespace with the address from the file. The namespaces are connected to one bridge.
 func (c *composed) up(t *testing.T, dir string) {
 	t.Helper()
 	ip := func(args ...string) {
@@ -86,7 +86,7 @@ func (c *composed) up(t *testing.T, dir string) {
 		require.NoError(t, node.Start())
 		t.Cleanup(func() {
 			assert.NoError(t, node.Process.Kill())
-			_ = node.Wait() // it was killed
+			_ = node.Wait() // the exit status is that of a kill
 		})
 	}
 }
@@ -97,7 +97,8 @@ func at(dir, node string, args ...string) ([]byte, error) {
 		CombinedOutput()
 }
 
-// The services of a compose file make the network: A reaches B over the routers, and a file arrives.
+// The services of a compose file form the network: A reaches B through the routers, and a file
+// arrives.
 func TestComposedNetworkCarriesFiles(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
@@ -134,17 +135,17 @@ func TestComposedNetworkCarriesFiles(t *testing.T) {
 	assert.Equal(t, Digest(t, sent), Digest(t, filepath.Join(dir, "received")))
 }
 
-// A script runs in mininet, in a network namespace of the test's: its nodes find each other.
+// A script runs in mininet, in a network namespace of the test. Its nodes reach each other.
 func TestMininetRunsNetwork(t *testing.T) {
 	needRoot(t)
-	const python = "/usr/bin/python3" // Debian's, which has Debian's mininet
+	const python = "/usr/bin/python3" // Debian's Python, which has Debian's mininet
 	if exec.Command(python, "-c", "import mininet.net").Run() != nil {
 		t.Skip("skip: needs mininet")
 	}
 	t.Parallel()
 	dir, path := export(t, "mininet", "ring.py")
 	program := Command().Path
-	// Mininet raises limits of the whole machine unless it believes that it has done so.
+	// Mininet raises limits of the whole machine, unless it believes that it has already done that.
 	const start = `import runpy, sys, mininet.net
 mininet.net.Mininet.inited = True
 sys.argv = sys.argv[1:]

@@ -17,10 +17,10 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// target is the connection at which the garbage is aimed.
+// target is the connection that the garbage attacks.
 type target struct{ src, dst netip.AddrPort }
 
-// garbage makes datagrams that no correct node sends, each kind in turn.
+// garbage generates datagrams that no correct node sends, each kind in turn.
 type garbage struct {
 	rand *rand.Rand
 	at   target
@@ -85,7 +85,7 @@ func (g *garbage) rip(payload []byte) []byte {
 	return peer.Packet{TTL: 1, Proto: peer.ProtoRIP, Src: g.from, Dst: g.to, Payload: payload}.Bytes()
 }
 
-// wrongRIPCount counts more entries than there are, or fewer.
+// wrongRIPCount has an entry count that is larger or smaller than the number of entries.
 func (g *garbage) wrongRIPCount() []byte {
 	m := peer.RIP{Command: peer.RIPResponse, Width: 12, Entries: []peer.RIPEntry{
 		{Cost: 0, Dst: netip.PrefixFrom(g.at.dst.Addr(), 32)},
@@ -96,7 +96,7 @@ func (g *garbage) wrongRIPCount() []byte {
 
 func (g *garbage) shortRIP() []byte { return g.rip([]byte{0, 2, 0}[:g.rand.IntN(4)]) }
 
-// wrongRIP has 12-byte entries of nonsense, and unknown commands.
+// wrongRIP has 12-byte entries with invalid values, and unknown commands.
 func (g *garbage) wrongRIP() []byte {
 	b := append([]byte{0, byte(3 + g.rand.IntN(200)), 0, 1}, g.bytes(12)...)
 	if g.rand.IntN(2) == 0 {
@@ -165,7 +165,7 @@ func (g *garbage) fragment() []byte {
 	return b
 }
 
-// icmp returns messages that are short, have wrong checksums or quote nonsense.
+// icmp returns messages that are too short, have wrong checksums, or quote invalid packets.
 func (g *garbage) icmp() []byte {
 	b := append([]byte{byte(g.rand.IntN(20)), byte(g.rand.IntN(20)), 0, 0}, g.bytes(g.rand.IntN(60))...)
 	if g.rand.IntN(2) == 0 && len(b)%2 == 0 {
@@ -174,7 +174,7 @@ func (g *garbage) icmp() []byte {
 	return g.packet(1, b)
 }
 
-// connection returns the transfer's connection from the end that holds the data.
+// connection returns the transfer's connection, from the end that has the data.
 func connection(t *testing.T, n *Node, to int) target {
 	t.Helper()
 	var at target
@@ -192,7 +192,7 @@ func connection(t *testing.T, n *Node, to int) target {
 // maxGarbage ends the test if the transfer never ends.
 const maxGarbage = 2_000_000
 
-// garbageTransfer is the size of a file that takes about as long as the garbage.
+// garbageTransfer is the size of a file whose transfer takes about as long as the garbage.
 func garbageTransfer() int64 {
 	if !testenv.Long() {
 		return 2 * megabyte
@@ -200,7 +200,7 @@ func garbageTransfer() int64 {
 	return 60 * megabyte
 }
 
-// garbagePackets is the smallest number of packets that a sender of garbage sends.
+// garbagePackets is the minimum number of packets that a sender of garbage sends.
 func garbagePackets() int {
 	if !testenv.Long() {
 		return 4000
@@ -208,8 +208,8 @@ func garbagePackets() int {
 	return 20_000
 }
 
-// A neighbor sends garbage, from its own address and from that of an end of a connection, while the
-// router forwards that connection's file.
+// While the router forwards the file of a connection, a neighbor sends garbage, from its own
+// address and from the address of one end of that connection.
 func TestGarbageFromNeighbour(t *testing.T) {
 	t.Parallel()
 	n := CopyNetwork(t, "nets", "a-b-c")

@@ -48,7 +48,7 @@ func TestConnectionRefused(t *testing.T) {
 	assert.Empty(t, a.Sockets())
 }
 
-// The other end does not exist: connecting fails after the SYN's retries.
+// If the other end does not exist, connecting fails after the SYN's retries.
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "a-b")
@@ -90,8 +90,8 @@ func TestUDPPortInUse(t *testing.T) {
 // fastRetries keeps TCP's retries within the test's time limit.
 const fastRetries = "tcp rto-max 100000"
 
-// startSlowTransfer starts a transfer over a link so slow that it can be interrupted, with lines
-// appended to the files of both ends.
+// startSlowTransfer starts a transfer over a link that is slow enough to interrupt it. It appends
+// lines to the files of both ends.
 func startSlowTransfer(t *testing.T, lines ...string) (net *Network, d *transfer) {
 	t.Helper()
 	net = CopyNetwork(t, "nets", "a-b-c")
@@ -150,7 +150,7 @@ func TestReceiverRestarts(t *testing.T) {
 	net, d := startSlowTransfer(t) // a busy machine may take seconds to start C
 	net.Node("C").Kill()
 	net.Start("C")
-	// It has no such connection, so it sends a reset (RFC 9293 §3.5.1).
+	// C has no such connection, so it sends a reset (RFC 9293 §3.5.1).
 	complaint := fails(t, net.Node("A"), patience, "wait")
 	assert.Contains(t, complaint, d.file)
 	assert.Contains(t, complaint, "reset")
@@ -175,7 +175,7 @@ func TestSenderIsKilled(t *testing.T) {
 	resumeTransfer(t, net, d)
 }
 
-// A router that is killed and restarted delays the transfer, which loses no byte.
+// If a router is killed and restarted, a transfer is delayed but loses no byte.
 func TestRouterRestarts(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "a-b-c")

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A daemon with two forks and a session of its own outlives the command that started it as a host,
-// and still serves the network. It outlives the network, too.
+// A daemon that forks twice and has its own session outlives the command that started it as a host.
+// It still serves the network, and it outlives the network, too.
 func TestDaemonAsHost(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
@@ -25,7 +25,7 @@ func TestDaemonAsHost(t *testing.T) {
 	const daemon = `(setsid sh -c 'echo $$ >"$1"; exec "$0"' "$1" "$2" </dev/null >/dev/null 2>&1 &)`
 	c := h.in("B", "sh", "-c", daemon, "sh", self, file)
 	c.Env = append(c.Env, serveEnv+"=:80")
-	out, err := c.CombinedOutput() // it ends, although the daemon runs
+	out, err := c.CombinedOutput() // the command ends, although the daemon runs
 	require.NoError(t, err, string(out))
 	require.Eventually(t, func() bool {
 		text, _ := h.get("A", "http://b/")
@@ -53,7 +53,7 @@ func TestResolverOfAHostHangs(t *testing.T) {
 	assert.Less(t, time.Since(start), Soon)
 }
 
-// A path of a network does not enter another network with its name.
+// The path of a network cannot be used to enter another network with the same name.
 func TestNameOfANetworkIsTaken(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
@@ -71,8 +71,8 @@ func TestNameOfANetworkIsTaken(t *testing.T) {
 	assert.Equal(t, "A\n", string(out))
 }
 
-// A full disk fails captures and logs with one line, and the program behind the link still runs. The
-// disk is a file system in memory of a mount namespace.
+// A full disk makes captures and logs fail with one line, and the program behind the link still
+// runs. The disk is a file system in memory, in a mount namespace.
 func TestFullDiskOfALink(t *testing.T) {
 	t.Parallel()
 	needLink(t)

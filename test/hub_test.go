@@ -29,7 +29,7 @@ func startHub(t *testing.T, args ...string) (*exec.Cmd, string) {
 	require.NoError(t, err)
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { // it may have ended
+	t.Cleanup(func() { // the hub may have exited
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
@@ -38,8 +38,8 @@ func startHub(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(text)
 }
 
-// Three nodes of different years join a hub and transfer a file. The hub is killed and restarted:
-// the nodes stay joined, and what it counted is kept.
+// Three nodes of different years join a hub and transfer a file. After the hub is killed and
+// restarted, the nodes are still joined, and the counters are kept.
 func TestHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -37,7 +37,7 @@ func runHosts(t *testing.T, folder ...string) *hosts {
 }
 
 func (h *hosts) down() {
-	_ = Command("net", "down", "--all", "--state", h.state).Run() // it may be down already
+	_ = Command("net", "down", "--all", "--state", h.state).Run() // the network may be down already
 }
 
 // in returns a command that runs a program as a host.
@@ -64,7 +64,7 @@ func (h *hosts) serve(host, at string) *exec.Cmd {
 	require.NoError(h.t, err)
 	require.NoError(h.t, c.Start())
 	h.t.Cleanup(func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // the program may have exited
 		_ = c.Wait()
 	})
 	line, err := bufio.NewReader(pipe).ReadString('\n')
@@ -98,8 +98,9 @@ func (h *hosts) get(host, url string) (string, error) {
 	return string(out), err
 }
 
-// An unmodified server runs as one host, and a client as another reads it through the network by
-// its name. The client's address is its host's. The first command starts the network.
+// An unmodified server runs as one host. A client that runs as another host reads from it through
+// the network, by its name, and has the address of its own host. The first command starts the
+// network.
 func TestProgramsAsHosts(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b-c")
@@ -108,7 +109,7 @@ func TestProgramsAsHosts(t *testing.T) {
 	require.NoError(t, err, out)
 	assert.Contains(t, out, "a page for 10.0.0.1:")
 
-	// Programs of one host share a namespace, and those of two hosts do not.
+	// Programs of one host share a namespace; programs of two hosts do not.
 	const namespace = "readlink /proc/self/ns/net"
 	first := h.output("A", "sh", "-c", namespace)
 	assert.Equal(t, first, h.output("a", "sh", "-c", namespace))
@@ -135,7 +136,7 @@ func TestProgramsAsHosts(t *testing.T) {
 		}
 	}
 
-	// The node lists the kernel's sockets, and follows their connections.
+	// The node lists the sockets in the kernel, and follows their connections.
 	self, err := os.Executable()
 	require.NoError(t, err)
 	client := h.in("A", self)
@@ -179,7 +180,7 @@ func TestProgramsAsHosts(t *testing.T) {
 	require.NoError(t, trace.Wait())
 	assert.Contains(t, ladder.String(), "FIN")
 
-	// A port that a program has is the program's, and one that the node has the node's.
+	// A port in use by a program is not available to the node, and the reverse.
 	assert.Contains(t, h.ctl("A", "fetch", "10.1.0.2:80"), "a page for 10.0.0.1:")
 	h.ctl("C", "serve", "81")
 	out, err = h.get("A", "http://c:81/")
@@ -187,11 +188,13 @@ func TestProgramsAsHosts(t *testing.T) {
 	assert.NotContains(t, out, "a page for")
 }
 
-// Programs have their host's IPv6 address, too, and the names of the network's hosts resolve to it.
-// In a network without IPv4 they have IPv6 only. An error of the network arrives in the program.
+// Programs also have their host's IPv6 address, and the names of the network's hosts resolve to
+// IPv6 addresses, too. In a network without IPv4 they have IPv6 only. An ICMP error from the
+// network reaches the program.
 func TestProgramsHaveIPv6(t *testing.T) {
 	t.Parallel()
-	for network, clients := range map[string][][2]string{ // by the URL
+	// clients, indexed by network, with their URLs
+	for network, clients := range map[string][][2]string{
 		"dual-stack": {{"http://10.2.0.2/", "10.0.0.1:"}, {"http://b/", "[2001:db8::1]:"}},
 		"ipv6-only":  {{"http://b/", "[2001:db8::1]:"}},
 	} {
@@ -208,8 +211,8 @@ func TestProgramsHaveIPv6(t *testing.T) {
 	}
 }
 
-// If the network goes down under a program, the program stays, without a network. After the next
-// start, a new program has the new network.
+// If the network goes down while a program runs, the program keeps running without a network. After
+// the next start, a new program has the new network.
 func TestNetworkGoesDownUnderAProgram(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
@@ -225,7 +228,7 @@ func TestNetworkGoesDownUnderAProgram(t *testing.T) {
 	require.NoError(t, err, out)
 }
 
-// Mistakes are reported with the hosts that there are.
+// An error about an unknown host lists the existing hosts.
 func TestInMistakes(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPartsOnAFullDisk: wherever the disk becomes full while the parts of a sweep run, one line says
-// so, and only the parts that ended well count as done. These have the bytes that they always have.
+// TestPartsOnAFullDisk: at whatever point the disk becomes full while the parts of a sweep run, one
+// line says so. Only the parts that ended well count as done, and their results are the usual
+// bytes.
 func TestPartsOnAFullDisk(t *testing.T) {
 	r := newStateDir(t)
 	file := filepath.Join(t.TempDir(), "small.yaml")

@@ -23,12 +23,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// getEnv names the variable with which this program is an HTTP client, for programs inside a
-// network: it prints the body of each URL in it, and how long that took in milliseconds.
+// getEnv names the environment variable that makes this program an HTTP client inside a network.
+// The client prints the body of each URL in the variable, and the time taken in milliseconds.
 const getEnv = "E2E_GET"
 
-// serveEnv names the variable with which this program is an HTTP server at the address in it. It
-// answers datagrams to that port, too.
+// serveEnv names the environment variable that makes this program an HTTP server at the address in
+// the variable. The server also answers datagrams to that port.
 const serveEnv = "E2E_SERVE"
 
 func init() {
@@ -77,7 +77,7 @@ func serveDatagrams(at string) {
 	}
 }
 
-// askDatagram sends a datagram, again each second, and returns the answer.
+// askDatagram sends a datagram each second until an answer arrives, and returns the answer.
 func askDatagram(at string) string {
 	start := time.Now()
 	c, err := net.Dial("udp", at)
@@ -99,8 +99,8 @@ func askDatagram(at string) string {
 	}
 }
 
-// asNobody runs a command of the program as an ordinary user who may open /dev/net/tun, as
-// distributions have it: in a mount namespace with such a device, if the tests run as root.
+// asNobody runs a command of the program as an ordinary user who may open /dev/net/tun, as on usual
+// distributions. If the tests run as root, it does so in a mount namespace that has such a device.
 func asNobody(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -124,7 +124,7 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups /dev/net/node "$@"`
 	return c
 }
 
-// needLink skips a test where ordinary users cannot have namespaces.
+// needLink skips a test if ordinary users cannot create namespaces.
 func needLink(t *testing.T) {
 	t.Helper()
 	if out, err := asNobody(t, "link", "--", "true").CombinedOutput(); err != nil {
@@ -132,7 +132,7 @@ func needLink(t *testing.T) {
 	}
 }
 
-// inside runs this program as an HTTP client, by a command of the program as an ordinary user.
+// inside runs this program as an HTTP client inside a network, as an ordinary user.
 func inside(t *testing.T, url string, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -147,7 +147,7 @@ func inside(t *testing.T, url string, args ...string) string {
 	return string(out)
 }
 
-// page serves a page at every address of this machine, and returns its port.
+// page serves a page at all addresses of this machine, and returns its port.
 func page(t *testing.T, text string) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -163,8 +163,8 @@ func page(t *testing.T, text string) string {
 	return port
 }
 
-// A program behind a link reaches this machine's services, by the gateway's address, and each round
-// trip takes the link's delay twice. An ordinary user needs no privilege.
+// A program behind a link reaches this machine's services at the gateway's address, and each round
+// trip takes twice the link's delay. An ordinary user needs no privilege.
 func TestLinkReachesTheMachine(t *testing.T) {
 	t.Parallel()
 	needLink(t)
@@ -179,9 +179,9 @@ func TestLinkReachesTheMachine(t *testing.T) {
 	assert.Less(t, ms, 600+int(Soon.Milliseconds())/20)
 }
 
-// Where the machine has an IPv6 address, a program behind a link has IPv6: it reaches the machine's
-// loopback by the gateway's address, and the machine's addresses, with TCP, UDP and ping. A link with a
-// smaller MTU than IPv6 allows has IPv4 only.
+// If the machine has an IPv6 address, a program behind a link has IPv6, too. It reaches the
+// machine's loopback at the gateway's address, and the machine's other addresses, with TCP, UDP and
+// ping. A link whose MTU is too small for IPv6 has IPv4 only.
 func TestLinkHasIPv6(t *testing.T) {
 	t.Parallel()
 	needLink(t)
@@ -213,9 +213,9 @@ kill $server`
 	}
 }
 
-// Ten nested links add up.
+// The delays of ten nested links add up.
 func TestTenNestedLinks(t *testing.T) {
-	testenv.NeedLong(t) // twenty processes, each with its namespaces
+	testenv.NeedLong(t) // starts twenty processes, each with its namespaces
 	t.Parallel()
 	needLink(t)
 	port := page(t, "a page")
@@ -228,14 +228,14 @@ func TestTenNestedLinks(t *testing.T) {
 		args = append(args, "--", name, "link", "delay", "5ms")
 	}
 	var ms int
-	out := inside(t, "http://100.64.0.1:"+port+"/", args...) // the outermost gateway
+	out := inside(t, "http://100.64.0.1:"+port+"/", args...) // address of the outermost gateway
 	_, err := fmt.Sscanf(out, "a page\n%d ms", &ms)
 	require.NoError(t, err, out)
 	assert.GreaterOrEqual(t, ms, 200, "the handshake, and the request and its answer")
 }
 
-// The exit status, signals and the working directory pass through, and what the program leaves is
-// stopped.
+// The exit status, signals and the working directory are passed through. Processes that the program
+// leaves are stopped.
 func TestLinkPassesThrough(t *testing.T) {
 	t.Parallel()
 	needLink(t)
@@ -259,11 +259,11 @@ func TestLinkPassesThrough(t *testing.T) {
 	assert.Equal(t, 9, c.ProcessState.ExitCode(), "SIGTERM is the program's")
 	c, done = startInside(t, script)
 	require.NoError(t, c.Process.Kill())
-	done() // the program holds the pipe until it has ended, too
+	done() // the program holds the pipe open until it has ended
 }
 
-// startInside starts a script behind a link, and returns when it has printed a line. done waits
-// until its processes have closed their output.
+// startInside starts a script behind a link, and returns when the script has printed a line. done
+// waits until its processes have closed their output.
 func startInside(t *testing.T, script string) (c *exec.Cmd, done func()) {
 	t.Helper()
 	c = Command("link", "--", "sh", "-c", script)
@@ -277,7 +277,7 @@ func startInside(t *testing.T, script string) (c *exec.Cmd, done func()) {
 	return c, func() {
 		_, err := io.Copy(io.Discard, out)
 		assert.NoError(t, err)
-		_ = c.Wait() // the test looks at the status
+		_ = c.Wait() // the test checks the exit status
 	}
 }
 

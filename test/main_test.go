@@ -3,11 +3,11 @@
 // the small peers of internal/peer, which imitate other people's nodes.
 //
 // transfer_test.go tests file transfers; ring, network and offload test routing and links; fault_*
-// test failures; peer_* the imitated nodes; shell, validate and demo the program's other commands.
-// nodes_* builds the program once, copies .lnx files to free UDP ports, starts nodes with their
-// shells on pipes, types commands and waits for the answers. It never sleeps: every wait names a
-// line or a condition, and a time limit. Tests with 100 MB are skipped with -short, and smaller
-// under the race detector, which watches the nodes too.
+// test failures; peer_* test the imitated nodes; shell, validate and demo test the program's other
+// commands. nodes_* build the program once, copy .lnx files to free UDP ports, start nodes with
+// their shells on pipes, type commands and wait for the answers. They never sleep: every wait has a
+// line or a condition, and a time limit. Tests with 100 MB are skipped with -short. Under the race
+// detector, which also checks the nodes, they transfer less data.
 package e2e_test
 
 import (
@@ -121,7 +121,7 @@ func (d *transfer) send() {
 // over reports whether the receiver has reported the end.
 func (d *transfer) over() bool { return len(lines(d.to.Lines(d.came), d.target)) > 0 }
 
-// done waits for both ends and compares the received file with the original.
+// done waits for both ends, and compares the received file with the original.
 func (d *transfer) done(within time.Duration) {
 	d.t.Helper()
 	sent := d.from.Transferred(d.sent, d.file, within)
@@ -141,7 +141,8 @@ func (d *transfer) done(within time.Duration) {
 	require.NoError(d.t, os.Remove(d.target))
 }
 
-// started waits until the first bytes have arrived. On a busy machine the file may be complete.
+// started waits until the first bytes have arrived. On a busy machine, the file may be complete by
+// then.
 func (d *transfer) started(atLeast int64) {
 	d.t.Helper()
 	d.to.Eventually(Soon, "first bytes of "+d.target, func() bool {

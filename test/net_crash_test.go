@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netctl"
 )
 
-// interruptedUp is a `net up` that hangs while it opens a node's log, after it has started the
+// interruptedUp is a `net up` that hangs while it opens a node's log. It has already started the
 // nodes before that one.
 type interruptedUp struct {
 	r    *stateDir
@@ -49,8 +49,8 @@ func (r *stateDir) notedPID(network, node string) int {
 	return pid
 }
 
-// TestUpIsKilled: the nodes that a killed up has started are listed, down stops them, and the next
-// up reuses them.
+// TestUpIsKilled: status lists the nodes that a killed up has started, the next up reuses them, and
+// down stops them.
 func TestUpIsKilled(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "ring")
@@ -91,7 +91,7 @@ func TestUpIsKilled(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	up := r.command("net", "up", net.Dir, "--name", "ring")
 	require.NoError(t, up.Start())
-	log, err := os.Open(pipe) // unblocks both
+	log, err := os.Open(pipe) // unblocks both processes
 	require.NoError(t, err)
 	defer log.Close()
 	r.await("A", "its process", func() bool {
@@ -99,7 +99,7 @@ func TestUpIsKilled(t *testing.T) {
 		return pid > 0 && pid != a && syscall.Kill(pid, syscall.SIGSTOP) == nil
 	})
 	require.NoError(t, up.Process.Kill())
-	_ = up.Wait() // it may have got an answer
+	_ = up.Wait() // it may have received an answer
 	require.NoError(t, os.Remove(pipe))
 	var talk bytes.Buffer
 	next := r.command("net", "up", net.Dir, "--name", "ring")
@@ -110,7 +110,7 @@ func TestUpIsKilled(t *testing.T) {
 	assert.Contains(t, talk.String(), "already running: A B R1 R2 R3 R4\n")
 }
 
-// TestNodeIsKilledDuringUp: up reports how the node died and stops the others.
+// TestNodeIsKilledDuringUp: up reports how the node died, and stops the others.
 func TestNodeIsKilledDuringUp(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b-c")
@@ -181,7 +181,7 @@ func TestApplyIsKilled(t *testing.T) {
 	r.must("net", "up", net.Dir, "--name", "line")
 	a, b := r.pid("A"), r.pid("B")
 	net.Append("A", "link if0 delay 1ms")
-	net.Append("C", "tcp profile 004") // which needs a new process
+	net.Append("C", "tcp profile 004") // this change needs a new process
 	log := filepath.Join(r.state, "tidepool", "line", "C.log")
 	require.NoError(t, os.Remove(log))
 	require.NoError(t, syscall.Mkfifo(log, 0o600))
@@ -202,18 +202,18 @@ func TestApplyIsKilled(t *testing.T) {
 	})
 }
 
-// TestDownIsKilled: the rest of the network is listed, and the next down stops it.
+// TestDownIsKilled: status lists the rest of the network, and the next down stops it.
 func TestDownIsKilled(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b-c")
 	r.must("net", "up", net.Dir, "--name", "line")
 	b := r.pid("B")
-	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for it, then kills it
+	require.NoError(t, syscall.Kill(b, syscall.SIGSTOP)) // down waits for this node, then kills it
 	down := r.command("net", "down", "line")
 	require.NoError(t, down.Start())
 	r.await("A", "ended", func() bool { return r.node("ctl", "A", "routes").code != 0 })
 	require.NoError(t, down.Process.Kill())
-	_ = down.Wait() // on a slow machine it may have finished
+	_ = down.Wait() // on a slow machine, down may have finished
 	require.NoError(t, syscall.Kill(b, syscall.SIGCONT))
 	got := r.node("net", "down", "line")
 	if got.code != 0 {

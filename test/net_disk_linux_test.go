@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodesOf counts the processes whose command line names a folder.
+// nodesOf counts the processes whose command line contains a folder.
 func nodesOf(t *testing.T, folder string) (count int) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
 	for _, path := range lines {
-		text, _ := os.ReadFile(path) // it may have exited
+		text, _ := os.ReadFile(path) // the process may have exited
 		if strings.Contains(string(text), folder+"/") {
 			count++
 		}
@@ -26,7 +26,8 @@ func nodesOf(t *testing.T, folder string) (count int) {
 	return count
 }
 
-// smallDisk mounts a file system of the given number of pages as a state folder, which needs root.
+// smallDisk mounts a file system with the given number of pages as a state folder. That requires
+// root.
 func smallDisk(t *testing.T, r *stateDir, pages int) string {
 	t.Helper()
 	dir := filepath.Join(r.state, fmt.Sprint("disk", pages))
@@ -42,8 +43,8 @@ func smallDisk(t *testing.T, r *stateDir, pages int) string {
 	return dir
 }
 
-// TestUpOnAFullDisk: wherever the disk becomes full, up prints one error and leaves nothing behind,
-// or the network is up.
+// TestUpOnAFullDisk: at whatever point the disk becomes full, either up prints one error and leaves
+// nothing behind, or the network is up.
 func TestUpOnAFullDisk(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b")
@@ -97,7 +98,7 @@ func TestApplyOnAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(text), string(now))
 	assert.Zero(t, r.node("net", "--state", dir, "status").code)
-	for range 50 { // each logs a line
+	for range 50 { // each command logs a line
 		assert.Zero(t, r.node("ctl", "--state", dir, "A", "down if0").code)
 		assert.Zero(t, r.node("ctl", "--state", dir, "A", "up if0").code)
 	}

@@ -32,7 +32,8 @@ type stateDir struct {
 // newStateDir returns a state folder whose networks are stopped at the end of the test.
 func newStateDir(t *testing.T) *stateDir {
 	t.Helper()
-	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // too long for a socket
+	// t.TempDir is too long for a socket's path
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting
 	require.NoError(t, err)
 	r := &stateDir{t: t, state: state}
 	t.Cleanup(func() {
@@ -76,7 +77,7 @@ func (r *stateDir) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// must runs a command that has to succeed and returns its output.
+// must runs a command that has to succeed, and returns its output.
 func (r *stateDir) must(args ...string) string {
 	r.t.Helper()
 	got := r.node(args...)
@@ -190,7 +191,7 @@ func (r *stateDir) await(node, what string, holds func() bool) {
 	}
 }
 
-// TestUpAfterCrash: files of a crash disturb neither status nor the next up.
+// TestUpAfterCrash: files left by a crash disturb neither status nor the next up.
 func TestUpAfterCrash(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -314,7 +315,7 @@ func TestUpFails(t *testing.T) {
 	}
 }
 
-// TestTwoNetworks: two networks of one name, and two nodes of one name in different networks.
+// TestTwoNetworks: two networks can have the same name, and nodes of different networks, too.
 func TestTwoNetworks(t *testing.T) {
 	t.Parallel()
 	r := newStateDir(t)
@@ -417,8 +418,8 @@ func TestApply(t *testing.T) {
 	assert.Equal(t, a, r.pid("A"), "the same process")
 }
 
-// TestNetworksInJSON: each command prints one document, or a line for each answer if there are
-// several.
+// TestNetworksInJSON: each command prints one JSON document, or a line for each answer if there are
+// several answers.
 func TestNetworksInJSON(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b")
@@ -485,7 +486,7 @@ func TestForeignStateFolderIsRefused(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b")
 	beside := filepath.Dir(net.Dir)
-	require.NoError(t, os.Chmod(beside, 0o700)) //nolint:gosec // others may not write there
+	require.NoError(t, os.Chmod(beside, 0o700)) //nolint:gosec // other users may not write there
 	for range 2 {
 		got := r.node("net", "--state", beside, "up", net.Dir)
 		assert.Equal(t, 2, got.code)
@@ -501,7 +502,7 @@ func TestForeignStateFolderIsRefused(t *testing.T) {
 	assert.Contains(t, got.err, "choose one with --state")
 }
 
-// TestNetServeEnds: net serve reports what it did and what keeps running.
+// TestNetServeEnds: at its end, net serve reports what it did and what keeps running.
 func TestNetServeEnds(t *testing.T) {
 	r := newStateDir(t)
 	net := CopyNetwork(t, "nets", "a-b")
@@ -518,7 +519,7 @@ func TestNetServeEnds(t *testing.T) {
 		serve.Stdout = &answer
 		require.NoError(t, serve.Start())
 		t.Cleanup(func() {
-			_ = serve.Process.Kill() // it may have exited
+			_ = serve.Process.Kill() // the process may have exited
 			_ = serve.Wait()
 		})
 		lines := bufio.NewScanner(talk)

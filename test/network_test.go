@@ -12,10 +12,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// Every network of nets/ comes up, and every node reaches every other. In a network with NATs, every
-// node reaches the server S, which is behind none.
+// Every network of nets/ comes up, and every node reaches every other node. In a network with NATs,
+// every node reaches the server S, which is not behind a NAT.
 func TestEveryNetworkConverges(t *testing.T) {
-	testenv.NeedLong(t) // processes for each router of twenty networks
+	testenv.NeedLong(t) // starts processes for each router of twenty networks
 	var folders []string
 	require.NoError(t, filepath.WalkDir(Path("nets"),
 		func(path string, entry os.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func TestTestPackets(t *testing.T) {
 	mark := c.Mark()
 	a.MustDo("send %s hello,  neighbour", c.Addr())
 	got := c.Await(mark, Soon, `^Received test packet: .*`)
-	// It starts with TTL 16, and one router is on the path.
+	// The packet starts with TTL 16, and one router is on the path.
 	assert.Equal(t, "Received test packet: Src: "+a.Addr().String()+", Dst: "+c.Addr().String()+
 		", TTL: 15, Data: hello,  neighbour", got[0])
 
@@ -146,7 +146,7 @@ func TestDatagramsBetweenShells(t *testing.T) {
 	a.Await(mark, Soon, `^Socket 0 .*: connection refused$`)
 }
 
-// lossyforward 100 drops everything and counts it.
+// With `lossyforward 100`, a router drops and counts all packets.
 func TestLossyForwardDropsAndCounts(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -173,7 +173,7 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	for range many {
 		a.Command("send %s perhaps", c.Addr())
 	}
-	a.MustDo("send %s end", b.Addr()) // sent after the others on the same link
+	a.MustDo("send %s end", b.Addr()) // this packet follows the others on the same link
 	b.Eventually(Soon, "packet sent after the others", func() bool {
 		return has(b.Lines(0), "Data: end")
 	})
@@ -189,7 +189,8 @@ func TestLossyForwardDropsAndCounts(t *testing.T) {
 	a.MustDo("ping -c 2 -i 0.01 %s", c.Addr())
 }
 
-// Loss can be set on one interface, and never affects packets that the router itself sends.
+// The loss can be set for a single interface. It never affects packets that the router itself
+// sends.
 func TestLossOnOneInterface(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -201,7 +202,7 @@ func TestLossOnOneInterface(t *testing.T) {
 	fails(t, b, Soon, "lossy 2")
 }
 
-// A down interface drops incoming and outgoing packets and counts them.
+// An interface that is down drops incoming and outgoing packets and counts them.
 func TestDownInterfaceDrops(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)

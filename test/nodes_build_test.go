@@ -49,7 +49,7 @@ func Build(dir string) error {
 // because go test ignores what TestMain does.
 var dependOnSources = sync.OnceFunc(func() {
 	for _, part := range []string{"cmd", "interchange", "internal", "go.mod", "go.sum"} {
-		// An unreadable file has failed the build already.
+		// An unreadable file makes the build fail before this.
 		_ = filepath.WalkDir(Path(part), func(path string, _ fs.DirEntry, _ error) error {
 			_, err := os.Stat(path)
 			return err
@@ -61,8 +61,8 @@ var dependOnSources = sync.OnceFunc(func() {
 func Command(args ...string) *exec.Cmd {
 	dependOnSources()
 	cmd := exec.Command(program, args...)
-	cmd.Args[0] = "node"   // as found on PATH: hints repeat it
-	cmd.Env = os.Environ() // a test appends its own variables
+	cmd.Args[0] = "node"   // as if found on PATH, because hints repeat it
+	cmd.Env = os.Environ() // so that a test can append variables
 	cmd.SysProcAttr = sysProcAttr()
 	return cmd
 }

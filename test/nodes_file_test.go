@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// RandomFile writes a file of bytes that do not repeat, generated from the seed.
+// RandomFile writes a file of bytes that do not repeat. The seed determines them.
 func RandomFile(t *testing.T, size int64, seed uint64) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file-"+strconv.FormatInt(size, 10))
@@ -58,13 +58,13 @@ func (n *Node) Receive(path string, port int) {
 }
 
 // Transferred waits for the end of a transfer that was started with --json after the mark. Until
-// then the shell accepts no other command.
+// then, the shell accepts no other command.
 func (n *Node) Transferred(from Mark, path string, within time.Duration) control.Transfer {
 	n.t.Helper()
 	quoted, err := json.Marshal(path)
 	require.NoError(n.t, err)
 	begin := `{"path":` + string(quoted)
-	n.Command("wait") // a script reports background errors only when it waits
+	n.Command("wait") // a script reports background errors only while it waits
 	text, ok := n.out.await(int(from), within, func(text string) bool {
 		return strings.HasPrefix(text, begin) || strings.Contains(text, path)
 	})

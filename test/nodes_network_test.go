@@ -74,7 +74,7 @@ func (n *Network) Names() []string {
 	return names
 }
 
-// Start starts a node; args precede its file on the command line.
+// Start starts a node. args precede the node's file on the command line.
 func (n *Network) Start(name string, args ...string) *Node {
 	n.t.Helper()
 	node := Start(n.t, n.File(name), args...)
@@ -99,8 +99,8 @@ func (n *Network) Node(name string) *Node {
 }
 
 var (
-	// hostColonPort matches a UDP address as all grammars but one write it; hostPort matches the
-	// other form, HOST PORT at the beginning of a line.
+	// hostColonPort matches a UDP address in the form that all grammars except one use. hostPort
+	// matches the other form, HOST PORT at the beginning of a line.
 	hostColonPort = regexp.MustCompile(`\b(localhost|127\.0\.0\.1):(\d+)`)
 	hostPort      = regexp.MustCompile(`(?m)^((?:localhost|127\.0\.0\.1)[ \t]+)(\d+)`)
 )

@@ -31,12 +31,12 @@ type Node struct {
 	ended chan struct{} // closed when the process has exited
 	code  int           // the exit status
 
-	mu    sync.Mutex   // held during a command and its answer
+	mu    sync.Mutex   // locked during a command and its answer
 	addrs []netip.Addr // cached
 }
 
-// Start starts a node from an .lnx file; args precede it. The end of the test stops the node, and
-// the test fails if the node crashed.
+// Start starts a node from an .lnx file; args precede the file. The node is stopped at the end of
+// the test. If the node has crashed, the test fails.
 func Start(t *testing.T, file string, args ...string) *Node {
 	t.Helper()
 	args = append([]string{"run", "--keep-going"}, args...)
@@ -56,7 +56,7 @@ func Start(t *testing.T, file string, args ...string) *Node {
 	go func() {
 		n.out.collect(r)
 		_ = r.Close()
-		_ = cmd.Wait() // the exit status is read below
+		_ = cmd.Wait() // the exit status is taken below
 		n.code = cmd.ProcessState.ExitCode()
 		close(n.ended)
 	}()
@@ -67,7 +67,7 @@ func Start(t *testing.T, file string, args ...string) *Node {
 // PID returns the process id.
 func (n *Node) PID() int { return n.cmd.Process.Pid }
 
-// crashes are the words by which a Go program or the shell reports a crash.
+// crashes are the words with which a Go program or the shell reports a crash.
 var crashes = []string{"panic:", "BUG:", "fatal error:", "DATA RACE", "internal error"}
 
 // cleanup stops the process and checks its output for crashes.
@@ -101,7 +101,7 @@ func (n *Node) logFailure() {
 
 // Kill kills the process, like a power failure.
 func (n *Node) Kill() {
-	_ = n.cmd.Process.Kill() // it may have exited already
+	_ = n.cmd.Process.Kill() // the process may have exited already
 	<-n.ended
 }
 
@@ -140,7 +140,7 @@ func isFence(text string) bool { return strings.HasPrefix(text, `[{"key":"tcp.op
 // Fence waits until the shell has run every command typed so far.
 func (n *Node) Fence() { n.FenceWithin(Soon) }
 
-// FenceWithin is Fence with a time limit of its own.
+// FenceWithin is like Fence, with its own time limit.
 func (n *Node) FenceWithin(within time.Duration) {
 	n.t.Helper()
 	n.mu.Lock()
@@ -162,7 +162,7 @@ func (n *Node) Do(format string, args ...any) (answer, complaints []string) {
 	return answers(lines), Complaints(lines)
 }
 
-// MustDo is Do for a command that must succeed.
+// MustDo is like Do, for a command that must succeed.
 func (n *Node) MustDo(format string, args ...any) []string {
 	n.t.Helper()
 	answer, complaints := n.Do(format, args...)
@@ -173,7 +173,7 @@ func (n *Node) MustDo(format string, args ...any) []string {
 // Quit ends the shell's input and returns the exit status.
 func (n *Node) Quit(within time.Duration) int {
 	n.t.Helper()
-	_ = n.stdin.Close() // a second close does no harm
+	_ = n.stdin.Close() // a second close has no effect
 	return n.Exit(within)
 }
 

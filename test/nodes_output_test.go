@@ -15,8 +15,8 @@ import (
 type output struct {
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed and replaced at every new line
-	over  bool          // end of the output
+	more  chan struct{} // closed and replaced when a line arrives
+	over  bool          // the output has ended
 }
 
 func newOutput() *output { return &output{more: make(chan struct{})} }
@@ -98,7 +98,7 @@ var (
 		`^((New connection on socket|Socket) \d+ |Interface \S+ is (up|down)$)`)
 )
 
-// Complaints returns the lines that report an error with its place in the script.
+// Complaints returns the lines that report an error with its position in the script.
 func Complaints(lines []string) []string { return pick(lines, complaint.MatchString) }
 
 // answers returns the lines that answer a command.

@@ -38,7 +38,7 @@ func TestEveryPairOfOffloads(t *testing.T) {
 	}
 }
 
-// A router that forwards single packets between ends that send trains, and the reverse.
+// A router that forwards single packets works between ends that send trains, and the reverse.
 func TestMixedOffloadsBehindARouter(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

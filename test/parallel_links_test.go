@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two links of the old grammar connect two routers, over one socket each. When one link is down, a
-// router attributes packets in transit on the other to the right link.
+// Two links of the old grammar connect two routers, over one socket each. When one link is down,
+// the router assigns packets in transit on the other link correctly.
 func TestOneOfTwoLinksDown(t *testing.T) {
 	t.Parallel()
 	net := NewNetwork(t, map[string]string{
@@ -29,7 +29,8 @@ func TestOneOfTwoLinksDown(t *testing.T) {
 			return ok && r.NextHop == netip.MustParseAddr(next)
 		})
 		a.AwaitRoute(far)
-		// The replies need routes, too: C learns none from a link until B sends an update on it.
+		// The replies also need routes: C learns none from a link until B sends an update on that
+		// link.
 		for _, n := range []*Node{c, net.Node("D")} {
 			n.AwaitRoute(netip.MustParseAddr("10.0.0.1"))
 		}

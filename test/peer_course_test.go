@@ -88,8 +88,8 @@ func TestFilesFromCourseNodes(t *testing.T) {
 	})
 }
 
-// Some nodes crash at an ICMP error, some at a reset. The switches suppress both; pings are still
-// answered.
+// Some nodes crash when they receive an ICMP error, some when they receive a reset. Options
+// suppress both; pings are still answered.
 func TestSwitchesForNodesThatCrash(t *testing.T) {
 	for name, how := range map[string]struct {
 		directives, commands []string

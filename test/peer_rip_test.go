@@ -97,7 +97,7 @@ func TestRIPWithEntriesOf8Bytes(t *testing.T) {
 	}
 }
 
-// A route without updates expires; the file sets short timers.
+// A route without updates expires. The file sets short timers.
 func TestRouteExpires(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, "routing rip", fmt.Sprintf("rip advertise-to %v", theirs),

@@ -34,7 +34,7 @@ func startWithPeer(t *testing.T, directives ...string) (*Node, *peer.Wire) {
 	return Start(t, file), peer.Listen(t, from, at)
 }
 
-// peers lists what is known about other people's nodes.
+// peers lists the known properties of other people's nodes.
 var peers = map[string]peer.Quirks{
 	"plain":                  {},
 	"drops options":          {DropOptions: true},
@@ -72,7 +72,7 @@ func TestSendToQuirkyPeers(t *testing.T) {
 			assert.Zero(t, stats.Resets)
 			assert.LessOrEqual(t, stats.Closing, mostAnswers(quirks, stats), "a storm must not be answered in kind")
 			if quirks.DropOptions {
-				// The first SYN and two retransmissions have options, the third retransmission has
+				// The first SYN and two retransmissions have options; the third retransmission has
 				// none.
 				assert.Equal(t, 3, stats.OptionSYNs)
 				assert.Equal(t, 4, stats.SYNs)
@@ -108,20 +108,22 @@ func TestReceiveFromQuirkyPeers(t *testing.T) {
 			assert.Zero(t, stats.Options)
 			assert.Zero(t, stats.Resets)
 			assert.LessOrEqual(t, stats.Closing, mostAnswers(quirks, stats), "a storm must not be answered in kind")
-			// A storm to a closed connection is answered with resets (RFC 9293 §3.5.2).
+			// The node answers a storm of segments to a closed connection with resets (RFC 9293
+			// §3.5.2).
 			assert.LessOrEqual(t, stats.LateResets, quirks.AckStorm+quirks.RepeatFIN+5)
 		})
 	}
 }
 
 // mostAnswers returns how many segments a node may send to a peer after both FINs: a few in reply
-// to a storm, and one for each segment that the peer's timer retransmitted (RFC 9293 §3.10.7.4). On
-// a slow machine the timer retransmits a window of data before the peer reads the acknowledgments.
+// to a storm, and one for each segment that the peer retransmitted on a timeout (RFC 9293
+// §3.10.7.4). On a slow machine the timer retransmits a window of data before the peer reads the
+// acknowledgments.
 func mostAnswers(m peer.Quirks, s peer.Stats) int {
 	return 50 + (m.AckStorm+m.RepeatFIN)/10 + s.Repeated
 }
 
-// With options off the first SYN has no options, whether the file or the shell sets that.
+// If options are off, the first SYN has no options, whether the file or the shell turns them off.
 func TestOptionsOff(t *testing.T) {
 	for name, how := range map[string]struct{ directive, command string }{
 		"file":  {"tcp options off", "sockets"},
@@ -142,8 +144,8 @@ func TestOptionsOff(t *testing.T) {
 	}
 }
 
-// Silence instead of a reset: connecting fails within the limits of the profile, three tries of
-// three seconds.
+// If the peer is silent instead of sending a reset, connecting fails within the limits of the
+// profile: three tries of three seconds.
 func TestSilentPeer(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, "tcp profile 004")
@@ -165,7 +167,7 @@ func TestSilentPeer(t *testing.T) {
 	assert.Empty(t, n.Sockets())
 }
 
-// A peer that advertises a zero window in the middle of a transfer and never answers again.
+// The peer advertises a zero window in the middle of a transfer and never answers again.
 func TestPeerFallsSilent(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, fastRetries)

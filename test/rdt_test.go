@@ -14,8 +14,8 @@ import (
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// Objects cross a router that loses a tenth of the packets. Of two clients of one server, one is
-// killed in the middle; the server drops that one and serves the other.
+// Objects cross a router that loses a tenth of the packets. A server has two clients, and one of
+// them is killed in the middle of a transfer. The server gives up on that one and serves the other.
 func TestObjectsCrossALossyNetwork(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t, "nets", "a-b-c")
@@ -38,14 +38,14 @@ func TestObjectsCrossALossyNetwork(t *testing.T) {
 	}
 	a.Await(mark, patience, `rdt 9000: 10\.1\.0\.2:\d+: 2 objects, \d+ bytes in .* packets, `)
 
-	// A killed client is silent. Meanwhile the other gets what it requests.
+	// The killed client is silent. Meanwhile, the other client gets what it requests.
 	mark = a.Mark()
 	b.MustDo("rdt list 10.0.0.1 9000")
 	victim := RandomFile(t, 50*megabyte, 3)
-	// The server retransmits the listing after 1, 3, 5 and 7 s, should packets of it be lost.
+	// The server retransmits the listing after 1, 3, 5 and 7 s if packets of it are lost.
 	a.MustDo("rdt serve 9001 %q --patience 8", victim)
 	c.Command("rdt fetch 10.0.0.1 9001")
-	// It has a flow for the listing, then one for the object.
+	// The server has a flow for the listing, then one for the object.
 	sending := func(what string) bool {
 		return regexp.MustCompile(` sending +` + what).MatchString(strings.Join(a.MustDo("rdt"), "\n"))
 	}

@@ -58,7 +58,7 @@ func TestRIPRoutesAroundABrokenLink(t *testing.T) {
 	again.done(patience)
 }
 
-// A link with a loose contact, on the only path.
+// The only path has a link with a loose contact.
 func TestFlappingLink(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -69,15 +69,15 @@ func TestFlappingLink(t *testing.T) {
 	for range 20 {
 		b.MustDo("down if1")
 		b.MustDo("up if1")
-		b.MustDo("sleep 5ms") // in the shell, so that the link carries data in between
+		b.MustDo("sleep 5ms") // run in the shell, so that the link carries data in between
 	}
 	d.done(patience)
 	back.done(patience)
 	t.Logf("# dropped: %v", b.Dropped())
 }
 
-// A node withdraws the network of a down interface at once: a router two hops away loses the route
-// long before the 12 s after which a route without updates expires.
+// A node withdraws the network of an interface that is down at once. A router two hops away loses
+// the route long before it would expire, 12 s after the last update.
 func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "line-5").StartAll()
@@ -119,8 +119,8 @@ func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 	a.MustDo("ping -c 1 %s", e.Addr())
 }
 
-// The course's demonstration: the short path of the loop loses both links without an announcement,
-// as it has no link left to announce it on. The long path takes over when the routes expire.
+// The course's demonstration: the router on the short path of the loop loses both links. It has no
+// link left on which to announce that, so the long path is used only when the routes expire.
 func TestLoopWithoutItsShortPath(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "old", "loop").StartAll()

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// provider starts three routers in a row that speak RIP, and a host behind the first that is the
+// provider starts three routers in a row that run RIP, and a host behind the first. The host is the
 // path to all other networks, such as 203.0.113.0/24.
 func provider(t *testing.T) *Network {
 	t.Helper()
@@ -45,8 +45,8 @@ rip advertise-to 10.2.0.1
 	}).StartAll()
 }
 
-// RIP announces an operator's default route across three routers, and withdraws it with the link
-// that it uses.
+// RIP announces an operator's default route across three routers, and withdraws it when the route's
+// link goes down.
 func TestDefaultRouteAcrossThreeRouters(t *testing.T) {
 	t.Parallel()
 	net := provider(t)
@@ -71,7 +71,7 @@ func TestDefaultRouteAcrossThreeRouters(t *testing.T) {
 	r3.MustDo("ping -c 3 -i 0.01 %s", far)
 }
 
-// Static routes that change while the node runs.
+// Static routes can change while the node runs.
 func TestStaticRoutes(t *testing.T) {
 	t.Parallel()
 	net := provider(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/test/internal/peer"
 )
 
-// The course's demonstration: a dropped segment arrives late, and its data in the right place.
+// The course's demonstration: a dropped segment arrives late, and its data is put in the right
+// place.
 func TestCourseOutOfOrder(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -30,7 +31,8 @@ func TestCourseOutOfOrder(t *testing.T) {
 	assert.Equal(t, []string{"Read 12 bytes: aabbccddeeff"}, c.MustDo("r 1 12 y"))
 }
 
-// While the receiver does not read, the window closes; when it reads, the window reopens at once.
+// While the receiver does not read, the window closes. When it reads, the window opens again at
+// once.
 func TestWindowClosesAndReopens(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "a-b").StartAll()
@@ -40,7 +42,7 @@ func TestWindowClosesAndReopens(t *testing.T) {
 	a.MustDo("connect %s 9000", b.Addr())
 	b.Await(mark, Soon, `^New connection on socket 0 => created new socket 1`)
 	const size = 30 * megabyte
-	a.Command("s 0 FILL w %d", size) // its shell waits until the send buffer holds the last byte
+	a.Command("s 0 FILL w %d", size) // the shell waits until the send buffer has the last byte
 	b.Eventually(Soon, "closed window", func() bool {
 		return has(b.MustDo("window 1"), "receive window 0")
 	})
@@ -55,7 +57,7 @@ func TestWindowClosesAndReopens(t *testing.T) {
 	assert.Len(t, lines(a.Lines(0), "Sent 30000000 bytes"), 1)
 }
 
-// The sender cancels a transfer: the receiver keeps the received part and reports it.
+// If the sender cancels a transfer, the receiver keeps the received part and reports it.
 func TestCanceledTransfer(t *testing.T) {
 	t.Parallel()
 	a, b, c := line(t)
@@ -72,7 +74,7 @@ func TestCanceledTransfer(t *testing.T) {
 	assert.Empty(t, a.Sockets())
 }
 
-// With --json a session prints one document a line.
+// With --json, a session prints one document per line.
 func TestSessionInJSON(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "a-b-c")
@@ -93,7 +95,7 @@ func TestSessionInJSON(t *testing.T) {
 	assert.Equal(t, "hello", received.Text)
 }
 
-// Packets that few nodes send and all must accept: header options, a TTL of 1.
+// All nodes must accept packets that few nodes send: with header options, or with a TTL of 1.
 func TestUnusualValidPackets(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t)
@@ -113,7 +115,8 @@ func TestUnusualValidPackets(t *testing.T) {
 
 var long = flag.Bool("long", false, "transfer 5 GB too")
 
-// A transfer that wraps the sequence numbers arrives intact. It takes a while and needs -long.
+// A transfer during which the sequence numbers wrap arrives intact. It takes some time and needs
+// -long.
 func TestSequenceNumbersWrap(t *testing.T) {
 	if !*long {
 		t.Skip("5 GB: go test ./test -long")

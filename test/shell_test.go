@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// result is the outcome of a program.
+// result is the result of running a program.
 type result struct {
 	out, err string
 	code     int
@@ -34,8 +34,8 @@ func node(t *testing.T, stdin string, args ...string) result {
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
-// The three tables of the course's nodes, as a script on standard input, and the formats that users
-// of iproute2 expect.
+// A script on standard input prints the three tables of the course's nodes, and the formats that
+// users of iproute2 expect.
 func TestThreeTables(t *testing.T) {
 	t.Parallel()
 	net := CopyNetwork(t, "nets", "a-b-c")
@@ -59,7 +59,7 @@ func TestThreeTables(t *testing.T) {
 		r.out)
 }
 
-// normal replaces the head of the route table with the one that the course's narrower columns have.
+// normal replaces the header of the route table by that of the course, which has narrower columns.
 func normal(text string) string {
 	return regexp.MustCompile(`(?m)^T +Prefix +Next hop +Cost`).
 		ReplaceAllString(text, "T       Prefix   Next hop   Cost")
@@ -111,7 +111,7 @@ func TestFailingScript(t *testing.T) {
 	assert.NotZero(t, r.code)
 
 	t.Log("# a transfer that fails in the background fails the script")
-	// The ping gives the connection time to begin, on a busy machine too.
+	// The ping gives the connection time to begin, even on a busy machine.
 	r = node(t, "sendfile "+script+" 10.0.0.2 80\nping -c 3 -i 0.5 10.0.0.1\nsockets\n", "run", file)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.err, "timed out")
@@ -126,7 +126,8 @@ func TestFailingScript(t *testing.T) {
 	assert.Contains(t, r.err, "missing.lnx")
 }
 
-// Invalid commands are refused before they do anything, each with one error line and the usage.
+// Invalid commands are rejected before they change anything. Each prints one error line and the
+// usage.
 func TestWrongLines(t *testing.T) {
 	t.Parallel()
 	a := CopyNetwork(t, "nets", "a-b").Start("A")
@@ -152,7 +153,7 @@ func TestWrongLines(t *testing.T) {
 	a.MustDo("interfaces")
 }
 
-// A command's names in every generation of the course are aliases.
+// The names that a command had in every generation of the course are aliases.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	a := CopyNetwork(t, "nets", "a-b").Start("A")

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program inside a network gets Ctrl-C and Ctrl-\ from the terminal, once. Ctrl-Z stops it
-// together with its command, and the shell's fg continues both.
+// A program inside a network gets Ctrl-C and Ctrl-\ from the terminal exactly once. Ctrl-Z stops
+// the program and its command, and the shell's fg continues both.
 func TestTerminalOfPrograms(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
-	assert.Equal(t, "B\n", h.output("B", "echo", "B")) // the next one joins its namespaces
+	assert.Equal(t, "B\n", h.output("B", "echo", "B")) // the next program joins these namespaces
 	for name, command := range map[string]*exec.Cmd{
 		"link": Command("link", "delay", "1ms", "--"), "in": h.in("A"), "in, the second": h.in("B"),
 	} {

@@ -18,7 +18,7 @@ const (
 	patience = 4 * time.Minute
 )
 
-// sizes returns the sizes of the files in each direction; the largest is smaller in a short run.
+// sizes returns the sizes of the files in each direction. In a short run, the largest is smaller.
 func sizes() []int64 {
 	if ci.Long() {
 		return []int64{0, 1, megabyte, 100 * megabyte}
@@ -26,7 +26,7 @@ func sizes() []int64 {
 	return []int64{0, 1, megabyte, 5 * megabyte}
 }
 
-// File transfers, in both grammars, in both directions at once.
+// Files are transferred with both grammars, in both directions at the same time.
 func TestFilesCrossALossyNetwork(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"nets/a-b-c", "nets/old/a-b-c"} {
@@ -53,7 +53,7 @@ func TestFilesCrossALossyNetwork(t *testing.T) {
 	}
 }
 
-// The short forms of the transfer commands, and the output of both ends.
+// The short forms of the transfer commands work, and both ends print the expected output.
 func TestTransferOutput(t *testing.T) {
 	t.Parallel()
 	n := CopyNetwork(t, "nets", "a-b").StartAll()
@@ -88,7 +88,7 @@ func TestEndOfInputWaitsForTransfers(t *testing.T) {
 	assert.Equal(t, Digest(t, d.file), Digest(t, d.target))
 }
 
-// Text and FILL through sockets, with half-closes in both directions.
+// Sockets transfer texts and FILL data, with half-closes in both directions.
 func TestSocketsInTheShell(t *testing.T) {
 	t.Parallel()
 	n := CopyNetwork(t, "nets", "a-b").StartAll()

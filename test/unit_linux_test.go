@@ -27,7 +27,7 @@ func setting(t *testing.T, key, run, etc string) string {
 	return strings.NewReplacer("%t", run, "%i", "A", "/etc/tidepool", etc).Replace(string(m[1]))
 }
 
-// started is the process that the unit file starts, with the service manager's socket.
+// started is the process that the unit file starts, and the service manager's socket.
 type started struct {
 	t       *testing.T
 	run     string
@@ -52,7 +52,7 @@ func startUnit(t *testing.T) *started {
 	s.node.Env = append(os.Environ(), "NOTIFY_SOCKET="+notify, setting(t, "Environment", "", ""))
 	require.NoError(t, s.node.Start())
 	t.Cleanup(func() {
-		_ = s.node.Process.Kill() // it may have exited
+		_ = s.node.Process.Kill() // the node may have exited
 		_ = s.node.Wait()
 	})
 	require.Equal(t, "notify", setting(t, "Type", "", ""))
@@ -73,7 +73,7 @@ func (s *started) awaitNotify(what string) {
 	}
 }
 
-// The process that the unit file starts becomes ready, answers on its socket and ends on request.
+// The process that the unit file starts becomes ready, answers on its socket, and ends on request.
 func TestUnitFileRunsNode(t *testing.T) {
 	t.Parallel()
 	s := startUnit(t)
@@ -92,8 +92,8 @@ func TestUnitFileRunsNode(t *testing.T) {
 		strconv.Itoa(s.node.ProcessState.ExitCode()))
 }
 
-// The service manager restarts a hung node: the watchdog's SIGABRT (systemd.service(5)) is not the
-// exit status of a wrong file.
+// The service manager restarts a hung node. The watchdog ends it with SIGABRT (systemd.service(5)),
+// which differs from the exit status for a wrong file.
 func TestUnitFileRestartsHungNode(t *testing.T) {
 	t.Parallel()
 	s := startUnit(t)
@@ -109,7 +109,7 @@ func TestUnitFileRestartsHungNode(t *testing.T) {
 	assert.Equal(t, syscall.SIGABRT, status.Signal())
 }
 
-// systemd-analyze complains only about the program, which is not installed.
+// systemd-analyze complains only that the program is not installed.
 func TestUnitFileIsValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -125,5 +125,5 @@ func TestUnitFileIsValid(t *testing.T) {
 		[]byte(strings.Replace(string(text), "/usr/bin/tidepool", program, 1)), 0o644))
 	out, err := exec.Command(analyze, "verify", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.NotContains(t, string(out), "tidepool@A") // it checks other units too
+	assert.NotContains(t, string(out), "tidepool@A") // it checks other units, too
 }

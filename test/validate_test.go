@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// broken lists files with errors and the errors' places, LINE:COL.
+// broken lists files with errors, and the positions of the errors, LINE:COL.
 var broken = map[string]struct {
 	text string
 	at   []string

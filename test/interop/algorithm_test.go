@@ -40,7 +40,7 @@ func (b *bed) send(from, to net.Conn, n int64) time.Duration {
 	return time.Since(start)
 }
 
-// Every congestion control that this machine's kernel has, with the kernel sending.
+// The kernel sends with every congestion control that it has on this machine.
 func TestKernelAlgorithms(t *testing.T) { both(t, testKernelAlgorithms) }
 
 func testKernelAlgorithms(t *testing.T, f family) {
@@ -60,7 +60,7 @@ func testKernelAlgorithms(t *testing.T, f family) {
 	}
 }
 
-// Every congestion control and loss recovery of ours, with the kernel receiving.
+// The kernel receives, and we send with every congestion control and loss recovery that we have.
 func TestOurAlgorithms(t *testing.T) { both(t, testOurAlgorithms) }
 
 func testOurAlgorithms(t *testing.T, f family) {
@@ -84,7 +84,7 @@ func testOurAlgorithms(t *testing.T, f family) {
 	}
 }
 
-// A link in the middle with every impairment, at both of its ends.
+// A link in the middle has every impairment, at both of its ends.
 func TestImpairedLink(t *testing.T) { both(t, testImpairedLink) }
 
 func testImpairedLink(t *testing.T, f family) {

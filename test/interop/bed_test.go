@@ -34,10 +34,10 @@ const (
 	device   = "tide0"
 )
 
-// patience is far longer than anything but a transfer takes.
+// patience is far longer than any step takes, except a transfer.
 const patience = 30 * time.Second
 
-// Settings of the nodes. The limits of the RTO are Linux's: the course's minimum of a millisecond
+// Settings of the nodes. The RTO limits are those of Linux: the course's minimum of a millisecond
 // is far below the kernel's delayed acknowledgment.
 const timing = "tcp rto-min 200000\ntcp rto-max 120000000\n"
 
@@ -68,7 +68,7 @@ type bed struct {
 	a, b, c *operator.Node
 	dir     string // the test's files
 	loss    float64
-	extra   string // lines appended to the files of A and B
+	extra   string // lines to append to the files of A and B
 	plain   bool   // A's TUN device handles single packets
 }
 
@@ -84,20 +84,20 @@ const sweepScript = `for ns in $(ip netns list | grep -o '^tidepool-[0-9]*-[0-9]
 done`
 
 // newBed returns a bed whose router drops loss percent of the packets in each direction. The nodes
-// named in pcaps capture to that file. extra is appended to the files of A and B; an impairment of
-// if0, the link between them, applies twice.
+// named in pcaps capture to that file. extra is appended to the files of A and B. So an impairment
+// of if0, the link between them, applies twice.
 func newBed(t *testing.T, f family, loss float64, pcaps map[string]string, extra ...string) *bed {
 	t.Helper()
 	return (&bed{family: f, t: t, loss: loss, extra: strings.Join(extra, "")}).make(pcaps)
 }
 
-// make is newBed for a bed with some fields set.
+// make is like newBed, for a bed with some fields set.
 func (b *bed) make(pcaps map[string]string) *bed {
 	b.t.Helper()
 	b.namespace()
-	b.sysctl("net/ipv4/tcp_ecn", "1") // the kernel requests ECN too
+	b.sysctl("net/ipv4/tcp_ecn", "1") // the kernel then requests ECN, too
 	b.a = b.open("A", pcaps["A"])
-	b.congestion("cubic") // instead of this machine's default
+	b.congestion("cubic") // a fixed one instead of this machine's default
 	b.b, b.c = b.open("B", pcaps["B"]), b.open("C", pcaps["C"])
 	b.setLoss(b.loss)
 	return b
@@ -172,7 +172,7 @@ func (b *bed) openText(name, text, pcap string) *operator.Node {
 func (b *bed) inside(do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread exits with the goroutine
+		runtime.LockOSThread() // the thread is never unlocked, so it exits with the goroutine
 		fd, err := unix.Open("/var/run/netns/"+b.name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
 			err = unix.Setns(fd, unix.CLONE_NEWNET)
@@ -249,7 +249,7 @@ func (b *bed) start(cmd *exec.Cmd) *background {
 	return p
 }
 
-// wait waits until the program exits with status 0.
+// wait waits until the program exits. Its exit status must be 0.
 func (p *background) wait() {
 	p.bed.t.Helper()
 	<-p.done
@@ -261,7 +261,7 @@ func (p *background) stop(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	default:
-		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // it may have exited
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig) // the program may have exited
 		<-p.done
 	}
 }
@@ -275,7 +275,7 @@ func (b *bed) dial(port int) *node.Conn {
 	return b.dialFrom(b.c, port)
 }
 
-// dialFrom is dial for another node.
+// dialFrom is like dial, for another node.
 func (b *bed) dialFrom(n *operator.Node, port int) *node.Conn {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)

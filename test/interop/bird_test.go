@@ -26,12 +26,12 @@ import (
 // BIRD announces 172.16.0.0/12 with a tag and 192.168.0.0/16 with a metric.
 type ripBed struct {
 	*bed
-	router *operator.Node // A
-	beyond *operator.Node // B
+	router *operator.Node // the node A
+	beyond *operator.Node // the node B
 	static string         // routes that BIRD announces
 }
 
-// fastTimers keeps the test's waits short.
+// fastTimers keeps the waiting times of the test short.
 const fastTimers = `rip periodic-update-rate 1000
 rip route-timeout-threshold 20000
 rip garbage-collection-time 2000
@@ -181,10 +181,10 @@ func testBIRDAndRIPv2(t *testing.T, f family) {
 	assert.Empty(t, info.Refused)
 }
 
-// RFC 2453 §4.1 and RFC 4822: we accept BIRD's authenticated messages and BIRD ours, with 30
-// routes, which take two messages.
+// RFC 2453 §4.1 and RFC 4822: we accept BIRD's authenticated messages, and BIRD accepts ours. There
+// are 30 routes, which need two messages.
 func TestBIRDAndAuthentication(t *testing.T) {
-	var f family // RIPng has neither
+	var f family // RIPng has no authentication
 	for _, tt := range []struct{ ours, auth string }{
 		{"password tun0 tide", `authentication plaintext; password "tide";`},
 		{"key tun0 1 md5 tide", `authentication cryptographic; password "tide" { id 1; algorithm keyed md5; };`},
@@ -215,7 +215,7 @@ func TestBIRDAndAuthentication(t *testing.T) {
 
 // Both sides reject a wrong key, and our drop counter names the reason.
 func TestBIRDAndAWrongKey(t *testing.T) {
-	var f family // RIPng has neither
+	var f family // RIPng has no authentication
 	for _, tt := range []struct{ name, ours, auth, want string }{
 		{
 			"wrong key", "key tun0 1 md5 ebb",
@@ -247,7 +247,7 @@ func TestBIRDAndAWrongKey(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.6: a large table takes many messages, here 400 a second.
+// RFC 2453 §3.6: a large table takes many messages. Here they are sent at a rate of 400 per second.
 func TestBIRDAndALargeTable(t *testing.T) { both(t, testBIRDAndALargeTable) }
 
 func testBIRDAndALargeTable(t *testing.T, f family) {
@@ -279,7 +279,7 @@ func testBIRDAndALargeTable(t *testing.T, f family) {
 // RFC 2453 §5.1: BIRD receives the broadcasts that we send for version 1. (BIRD itself does not
 // broadcast on a TUN device.)
 func TestBIRDAndBroadcast(t *testing.T) {
-	var f family // RIPng has neither
+	var f family // RIPng has no version 1
 	f.report(t, &row{peer: "BIRD", scenario: "RIPv2: we broadcast, BIRD multicasts"})
 	b := newRIPBed(t, f, "rip interface tun0 send rip1-compatible\n")
 	b.bird("mode multicast", "")

@@ -31,9 +31,9 @@ var flags = []string{
 	"zero_window_probe_ack", "window_full", "keep_alive", "keep_alive_ack", "reused_ports",
 }
 
-// lossFlags are the findings that a lossy router explains. Wireshark calls a segment that is
-// retransmitted within three milliseconds out of order. A retransmission of a segment that had
-// arrived is spurious: its acknowledgment may have been lost, or a tail loss probe was early.
+// lossFlags are the findings that a lossy router explains. Wireshark calls a segment "out of order"
+// if it is retransmitted within three milliseconds. It calls a retransmission "spurious" if the
+// segment had arrived: the acknowledgment may have been lost, or a tail loss probe was early.
 var lossFlags = []string{
 	"retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order",
 	"duplicate_ack", "lost_segment",
@@ -42,7 +42,7 @@ var lossFlags = []string{
 // verdict is tshark's report on a capture.
 type verdict struct {
 	packets, data  int
-	malformed, bad int // malformed packets, and packets with a wrong checksum
+	malformed, bad int // numbers of malformed packets, and of packets with a wrong checksum
 	flags          map[string]int
 }
 
@@ -70,8 +70,10 @@ func (b *bed) analyze(file string) verdict {
 		// Linux writes 0xffff for a sum of zero, as UDP must (skb_checksum_help). Both are the same
 		// number in one's complement, and tshark complains about nothing else.
 		zero := cells[4] == b.ip(kernelIP) && cells[5] == "0xffff" && cells[6] == "0x0000"
-		isTCP := cells[3] != ""                                                       // or a message of RIPng
-		if cells[1] != pick(b.family, "1", "") || isTCP && cells[2] != "1" && !zero { // 1: correct
+		// otherwise it is a message of RIPng
+		isTCP := cells[3] != ""
+		// 1 stands for a correct checksum
+		if cells[1] != pick(b.family, "1", "") || isTCP && cells[2] != "1" && !zero {
 			v.bad++
 		}
 		if isTCP && cells[3] != "0" {
@@ -86,7 +88,8 @@ func (b *bed) analyze(file string) verdict {
 	return v
 }
 
-// awaitNoConns waits until the kernel has no connections, so that a capture holds whole ones.
+// awaitNoConns waits until the kernel has no connections, so that a capture contains whole
+// connections.
 func (b *bed) awaitNoConns() {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -99,9 +102,9 @@ func (b *bed) awaitNoConns() {
 	}
 }
 
-// chunk is how much one end sends before it waits for a reply from the other's program: less than
-// any window, so that a reader that is slow for a moment does not close one. The reply is a few
-// bytes long, because Wireshark takes a retransmission of one byte for a keepalive.
+// chunk is how much one end sends before it waits for a reply from the other's program. It is less
+// than any window, so that a reader that is slow for a moment does not close the window. The reply
+// has a few bytes, because Wireshark takes a retransmission of one byte for a keepalive.
 const (
 	chunk       = 500_000
 	answerBytes = 8
@@ -185,8 +188,8 @@ func testTsharkFindsNothing(t *testing.T, f family) {
 				}
 				for try := 1; ; try++ {
 					folder := f.captures(t, fmt.Sprintf("%g%% %s %d", loss, way, try))
-					// Packet by packet: a packet socket shows the trains of the kernel's end before
-					// they are split, without checksums.
+					// Use single packets: a packet socket would show the trains of the kernel's end
+					// before they are split, without checksums.
 					b := (&bed{family: f, t: t, loss: loss, extra: link, plain: true}).make(
 						map[string]string{"C": filepath.Join(folder, "ours.pcapng")})
 					b.set("tcp.ecn", "on")
@@ -241,7 +244,7 @@ func testTsharkSeesTrainsAsPackets(t *testing.T, f family) {
 
 // probeTries is how often the clean captures are tried with tail loss probes. On a busy machine
 // either end can take a late segment for lost, and probe. Round trips of a tenth of a second make
-// that rare. If it still happens, the test disables the probes, and the table says so.
+// that rare. If a probe is still sent, the test disables probes, and the table says so.
 const probeTries = 3
 
 // captures returns the folder for captures.

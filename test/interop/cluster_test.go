@@ -26,14 +26,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// otherVersion is an image whose program is another version than the submitting one: for it, the
-// version of that is another.
+// otherVersion is an image whose program has another version than the program that submits the job.
 const otherVersion = "tidepool:other"
 
-// object is one of the API of Kubernetes.
+// object is an object of the Kubernetes API.
 type object map[string]any
 
-// at returns what is at a path of keys.
+// at returns the value at a path of keys.
 func (o object) at(path ...string) any {
 	var v any = map[string]any(o)
 	for _, key := range path {
@@ -47,21 +46,22 @@ func (o object) text(path ...string) string { s, _ := o.at(path...).(string); re
 
 func (o object) number(path ...string) int { n, _ := o.at(path...).(float64); return int(n) }
 
-// podFault is what happens to an attempt at an index of a Job; jobs count from 1.
+// podFault identifies an attempt at an index of a Job; jobs count from 1.
 type podFault struct{ job, index, attempt int }
 
-// kubernetes plays what kubectl talks to: the API, the controller of Jobs, and the kubelet, which
-// runs a pod as a process in a root of its own, with only the image's program, the volume and the
-// experiment.
+// kubernetes simulates what kubectl talks to: the API, the Job controller, and the kubelet. The
+// kubelet runs a pod as a process in a separate root that contains only the image's program, the
+// volume and the experiment.
 type kubernetes struct {
-	t              *testing.T
-	dir, volume    string
-	server         *httptest.Server
-	images         map[string]string // of programs
-	killed, spared map[podFault]bool // SIGKILL; SIGKILL as the machine is reclaimed
+	t           *testing.T
+	dir, volume string
+	server      *httptest.Server
+	images      map[string]string // images of programs
+	// attempts that get SIGKILL, and those that get it because the machine is reclaimed
+	killed, spared map[podFault]bool
 	held           map[podFault]chan struct{}
-	quota, noPods  bool // of Jobs; of pods
-	cut            int  // so many logs end in the middle
+	quota, noPods  bool // there is a quota for Jobs, or for pods
+	cut            int  // number of logs that end in the middle
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -69,14 +69,14 @@ type kubernetes struct {
 	logs    map[string]*bytes.Buffer
 	running map[string]*exec.Cmd // by pod
 	jobs    int
-	asked   int // how often a client asked for a Job
+	asked   int // how often a client requested a Job
 	pods    sync.WaitGroup
 }
 
 func newKubernetes(t *testing.T) *kubernetes {
 	t.Helper()
 	need(t, "kubectl", "unshare", "chroot")
-	// The roots of pods are readable for their user.
+	// The roots of pods must be readable for the pods' user.
 	dir, err := os.MkdirTemp("", "tidepool-kubernetes") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
@@ -90,7 +90,7 @@ func newKubernetes(t *testing.T) *kubernetes {
 	k.changed = sync.NewCond(&k.mu)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	require.NoError(t, os.Mkdir(k.volume, 0o755))
-	require.NoError(t, os.Chown(k.volume, 65532, 65532)) // as fsGroup
+	require.NoError(t, os.Chown(k.volume, 65532, 65532)) // as fsGroup would
 	program := filepath.Join(dir, "node")
 	build := exec.Command("go", "build", "-o", program, "../../cmd/node")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -126,7 +126,7 @@ func (k *kubernetes) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// wait waits until something is true of the objects.
+// wait waits until a condition holds for the objects.
 func (k *kubernetes) wait(what string, is func() bool) {
 	k.t.Helper()
 	late := false
@@ -145,7 +145,7 @@ func (k *kubernetes) wait(what string, is func() bool) {
 	require.False(k.t, late, what)
 }
 
-// resources are those that the API has, by path of their group.
+// resources are the resources of the API, by the path of their group.
 var resources = map[string][]string{
 	"/api/v1":                    {"pods", "configmaps", "persistentvolumeclaims", "events"},
 	"/apis/batch/v1":             {"jobs"},
@@ -254,7 +254,7 @@ func problem(w http.ResponseWriter, status int, reason, message string) {
 	})
 }
 
-// list returns objects of a kind that fit the selectors.
+// list returns the objects of a kind that match the selectors.
 func (k *kubernetes) list(kind string, q url.Values) []object {
 	list := []object{}
 	for name, o := range k.objects {
@@ -321,7 +321,7 @@ func (k *kubernetes) create(w http.ResponseWriter, r *http.Request, kind string)
 	answer(w, 201, o)
 }
 
-// deleteObject deletes an object and what it owns, and ends its processes.
+// deleteObject deletes an object and the objects that it owns, and ends their processes.
 func (k *kubernetes) deleteObject(name string) {
 	o := k.objects[name]
 	delete(k.objects, name)
@@ -329,7 +329,7 @@ func (k *kubernetes) deleteObject(name string) {
 		return
 	}
 	if cmd := k.running[strings.TrimPrefix(name, "pods/")]; cmd != nil {
-		_ = cmd.Process.Kill() // its end may be near
+		_ = cmd.Process.Kill() // the process may have exited
 	}
 	for other, owned := range k.objects {
 		owners, _ := owned.at("metadata", "ownerReferences").([]any)
@@ -342,8 +342,8 @@ func (k *kubernetes) deleteObject(name string) {
 	k.changed.Broadcast()
 }
 
-// control is the controller of a Job: it starts a pod for each index, several at a time, and
-// another one after a failure.
+// control is the controller of a Job. It starts a pod for each index, several at a time, and
+// another pod after a failure.
 func (k *kubernetes) control(job object, number int) {
 	slots := make(chan struct{}, job.number("spec", "parallelism"))
 	var all sync.WaitGroup
@@ -477,7 +477,7 @@ func (k *kubernetes) run(pod object, at podFault) int {
 		_ = cmd.Process.Kill()
 	}
 	k.mu.Unlock()
-	_ = cmd.Wait() // its state says it
+	_ = cmd.Wait() // the process state has the result
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.running, name)

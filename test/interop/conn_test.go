@@ -51,7 +51,7 @@ func (b *bed) pair(port int, weCall bool) (ours, kernels net.Conn, err error) {
 	return ours, kernels, err
 }
 
-// nettest's checks of net.Conn, with the kernel at the other end.
+// Connections between a node and the kernel pass nettest's checks of net.Conn.
 func TestConnWithTheKernel(t *testing.T) { both(t, testConnWithTheKernel) }
 
 func testConnWithTheKernel(t *testing.T, f family) {

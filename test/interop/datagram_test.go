@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// UDP with the kernel at the other end: both directions, sizes up to the MTU, and the port
-// unreachable that each sends for a closed port.
+// UDP with the kernel at the other end: data in both directions, sizes up to the MTU, and the port
+// unreachable messages that both ends send for a closed port.
 func TestDatagramsWithTheKernel(t *testing.T) { both(t, testDatagramsWithTheKernel) }
 
 func testDatagramsWithTheKernel(t *testing.T, f family) {

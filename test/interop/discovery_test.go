@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// The kernel configures an address from the advertisements of a node. It pings the node and gets a
+// The kernel configures an address from a node's advertisements. It pings the node and loads a
 // page.
 func TestTheKernelConfiguresItselfFromANode(t *testing.T) {
 	need(t, "curl", "ping")
@@ -57,8 +57,8 @@ func TestTheKernelConfiguresItselfFromANode(t *testing.T) {
 	assert.True(t, found, "the kernel's address is a neighbor with a state")
 }
 
-// advertise sends a router advertisement of the kernel's end, whose body the kernel completes with
-// the checksum.
+// advertise sends a router advertisement from the kernel's end. The kernel adds the checksum to the
+// body.
 func (b *bed) advertise(prefix netip.Prefix) {
 	b.t.Helper()
 	d := icmp.Discovery{Type: icmp.TypeRouterAdvert6, Advert: icmp.Advert{
@@ -87,8 +87,8 @@ func (b *bed) advertise(prefix netip.Prefix) {
 	}))
 }
 
-// A node configures an address and a default route from the kernel's advertisements. No radvd is
-// needed: the test sends them.
+// A node configures an address and a default route from the kernel's advertisements. The test sends
+// these itself, without radvd.
 func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 	need(t, "ping")
 	family{v6: true}.report(t, &row{peer: "Linux", scenario: "SLAAC from the kernel's router advertisements"})
@@ -96,7 +96,7 @@ func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 	b.namespace()
 	n := b.openText("H", "interface tun0 fe80::1/64 tun:"+device+"\naddress tun0 auto\n", "")
 	b.must(b.command("ip", "-6", "address", "add", "2001:db8:9::1/64", "dev", device))
-	far := netip.MustParseAddr("2001:db8:10::1") // reached by the default route
+	far := netip.MustParseAddr("2001:db8:10::1") // the default route leads there
 	b.must(b.command("ip", "-6", "address", "add", far.String()+"/128", "dev", "lo"))
 	prefix := netip.MustParsePrefix("2001:db8:9::/64")
 	own := netip.Addr{}
@@ -122,8 +122,8 @@ func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 	assert.Equal(t, "preferred", state)
 }
 
-// RFC 3810 §6: a multicast router of another implementation learns that a socket has joined a group,
-// from the answer to its query, and that it has left it.
+// RFC 3810 §6: a multicast router of another implementation learns from the answer to its query
+// that a socket has joined a group, and later that the socket has left the group.
 func TestScapyHearsOfGroups(t *testing.T) {
 	need(t)
 	with, f := python(t), family{v6: true}
@@ -138,7 +138,8 @@ func TestScapyHearsOfGroups(t *testing.T) {
 	records := b.must(b.command(with, "testdata/mld.py", device, group, isExclude))
 	assert.Equal(t, "2\n", records, "and that of its solicited nodes")
 	router := b.start(b.command(with, "testdata/mld.py", device, group, toInclude))
-	require.Eventually(t, func() bool { // it leaves again, because the router may not listen yet
+	// leave again each time, because the router may not listen yet
+	require.Eventually(t, func() bool {
 		select {
 		case <-router.done:
 			return true

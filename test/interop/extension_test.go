@@ -24,7 +24,7 @@ func TestTsharkAndExtensionHeaders(t *testing.T) {
 	sent := strings.TrimSpace(b.must(b.command(with, "testdata/extensions.py", device,
 		f.ip(kernelIP), f.ip(hostIP))))
 	require.Equal(t, "8", sent)
-	b.arrived(b.c, 8+8*3) // whole packets, and fragments
+	b.arrived(b.c, 8+8*3) // whole packets and fragments
 	b.checkTransfer(1_000_000)
 	b.stopCapture()
 	count := func(filter string) int {

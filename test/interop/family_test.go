@@ -13,7 +13,7 @@ import (
 )
 
 // family is an IP version. The tests and the files of their networks are written with IPv4
-// addresses; in IPv6 the address 10.8.0.2 is fd0a:8::2, and a /24 is a /48.
+// addresses. For IPv6, the address 10.8.0.2 becomes fd0a:8::2, and a /24 becomes a /48.
 type family struct{ v6 bool }
 
 func (f family) String() string { return "IPv" + f.digit() }
@@ -21,7 +21,7 @@ func (f family) String() string { return "IPv" + f.digit() }
 // digit returns 4 or 6, as in tcp4 and TCP6-LISTEN.
 func (f family) digit() string { return pick(f, "4", "6") }
 
-// pick returns the value for a family.
+// pick returns one of two values, depending on the family.
 func pick[T any](f family, v4, v6 T) T {
 	if f.v6 {
 		return v6
@@ -61,19 +61,19 @@ func (f family) colon(v4 string, port int) string {
 	return net.JoinHostPort(f.ip(v4), strconv.Itoa(port))
 }
 
-// most returns the length of the longest echo or datagram in a packet of 65535 bytes.
+// most returns the length of the longest echo or datagram that fits in a packet of 65535 bytes.
 func (f family) most() int { return pick(f, 65507, 65487) }
 
-// host returns C's address as ss and URLs have it, with brackets in IPv6.
+// host returns C's address in the notation of ss and URLs, which has brackets in IPv6.
 func (f family) host() string { return strings.TrimSuffix(f.colon(hostIP, 0), ":0") }
 
 // quad matches the virtual addresses and prefixes of a text.
 var quad = regexp.MustCompile(`\b(0|10|20|172|192)\.\d+\.\d+\.\d+(/\d+)?`)
 
-// ripLine matches the lines of RIP that RIPng has in another form, or not at all.
+// ripLine matches the lines about RIP that RIPng has in another form or not at all.
 var ripLine = regexp.MustCompile(`(?m)^(routing rip2?|rip advertise-to .*)$`)
 
-// text converts the file of a node, or the words of a command.
+// text converts the file of a node or the arguments of a command to the family.
 func (f family) text(v4 string) string {
 	if !f.v6 {
 		return v4
@@ -85,9 +85,9 @@ func (f family) text(v4 string) string {
 		}
 		bits, err := strconv.Atoi(length)
 		if err != nil {
-			panic(err) // the expression matches digits alone
+			panic(err) // the expression matches only digits
 		}
-		switch { // each byte but the last is the lower one of a group
+		switch { // each byte except the last is the lower byte of a group
 		case bits > 24:
 			bits += 96
 		case bits%8 == 0:

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// negotiated are the options that ss shows for the kernel's connections with us: the timestamps and
-// window scaling of RFC 7323 §2 and §3, the SACK of RFC 2018 §2 and the ECN of RFC 3168 §6.1.1.
+// negotiated are the options that ss shows for the kernel's connections with us: timestamps and
+// window scaling (RFC 7323 §2 and §3), SACK (RFC 2018 §2) and ECN (RFC 3168 §6.1.1).
 var negotiated = []string{"ts", "sack", "ecn", `wscale:\d+,\d+`}
 
 // ss returns the kernel's report on its connections with C (-o includes the options).
@@ -31,7 +31,7 @@ func testNegotiatedOptions(t *testing.T, f family) {
 		t.Run(name, func(t *testing.T) {
 			f.report(t, &row{peer: "Linux", scenario: "ss -ti shows " + strings.Join(names(), " ") + ", " + name})
 			b := newBed(t, f, 0, nil)
-			b.set("tcp.ecn", "on") // request it, as the kernel does here
+			b.set("tcp.ecn", "on") // we request ECN, as the kernel does here
 			ours, kernels, err := b.pair(9000, weCall)
 			require.NoError(t, err)
 			defer ours.Close()
@@ -60,7 +60,7 @@ func names() []string {
 	return list
 }
 
-// The kernel offers less: an option that one side does not offer is not used.
+// The kernel offers fewer options. An option that one side does not offer is not used.
 func TestOptionsNotOffered(t *testing.T) { both(t, testOptionsNotOffered) }
 
 func testOptionsNotOffered(t *testing.T, f family) {
@@ -90,8 +90,8 @@ func testOptionsNotOffered(t *testing.T, f family) {
 	}
 }
 
-// RFC 4987 §3.6: an end that answers with a SYN cookie, and so stores nothing, negotiates the same
-// options, because the timestamp carries them.
+// RFC 4987 §3.6: an end that answers with a SYN cookie stores nothing, but still negotiates the
+// same options, because the timestamp carries them.
 func TestCookiesKeepOptions(t *testing.T) { both(t, testCookiesKeepOptions) }
 
 func testCookiesKeepOptions(t *testing.T, f family) {
@@ -100,7 +100,7 @@ func testCookiesKeepOptions(t *testing.T, f family) {
 		t.Run(name, func(t *testing.T) {
 			f.report(t, &row{peer: "Linux", scenario: "SYN cookies, " + name})
 			b := newBed(t, f, 0, nil)
-			b.sysctl("net/ipv4/tcp_syncookies", "2") // always
+			b.sysctl("net/ipv4/tcp_syncookies", "2") // use cookies always
 			b.set("tcp.syncookies", "always")
 			ours, kernels := b.mustPair(9000, weCall)
 			for _, f := range []string{"ts", "sack", `wscale:\d+,\d+`} {

@@ -20,10 +20,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// linkMTU sets the MTU of the link between A and B. The next link keeps the default.
+// linkMTU sets the MTU of the link between A and B. The next link keeps the default MTU.
 func linkMTU(mtu int) string { return fmt.Sprintf("link if0 mtu %d\n", mtu) }
 
-// learnMTU lets both ends of an IPv6 path lose a packet for its MTU: routers do not fragment.
+// learnMTU lets both ends of an IPv6 path lose one packet to learn the path's MTU, because routers
+// do not fragment.
 func (b *bed) learnMTU() {
 	b.t.Helper()
 	for range pick(b.family, 0, 3) {
@@ -34,9 +35,9 @@ func (b *bed) learnMTU() {
 // summary matches ping's line with the numbers sent and received.
 var summary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
 
-// The kernel's ping, up to the maximum length, to the node at the other end of the device and to
-// the host behind two routers and a link of 576 bytes: the kernel reassembles our fragments, and we
-// the kernel's.
+// The kernel pings the node at the other end of the device, and the host behind two routers and a
+// link of 576 bytes, with lengths up to the maximum. The kernel reassembles our fragments, and we
+// reassemble the kernel's.
 func TestPingOfEverySize(t *testing.T) { both(t, testPingOfEverySize) }
 
 func testPingOfEverySize(t *testing.T, f family) {
@@ -48,7 +49,8 @@ func testPingOfEverySize(t *testing.T, f family) {
 	b.learnMTU()
 	for _, target := range []string{gatewayIP, hostIP} {
 		for _, n := range []int{0, 1, 56, 528, 529, 548, 1372, 1373, 1400, 9000, f.most()} {
-			// One echo per ping: after the first answer ping waits for at most two round trips.
+			// One echo per ping, because after the first answer, ping waits for at most two round
+			// trips.
 			out := b.must(b.command("ping", "-n", "-q", "-M", "dont", "-c", "1", "-W", "10",
 				"-s", strconv.Itoa(n), f.ip(target)))
 			got := summary.FindStringSubmatch(out)
@@ -90,7 +92,7 @@ func (b *bed) checkCapture(file string, fragments int) {
 	assert.GreaterOrEqual(b.t, seen, fragments, "number of fragments")
 }
 
-// Datagrams of any length, in both directions, over a link with the minimum MTU.
+// Datagrams of any length cross a link with the minimum MTU, in both directions.
 func TestLongDatagramsWithTheKernel(t *testing.T) { both(t, testLongDatagramsWithTheKernel) }
 
 func testLongDatagramsWithTheKernel(t *testing.T, f family) {
@@ -100,7 +102,8 @@ func testLongDatagramsWithTheKernel(t *testing.T, f family) {
 	file := filepath.Join(f.captures(t, "long datagrams"), "ours.pcapng")
 	b := newBed(t, f, 0, map[string]string{"C": file}, linkMTU(small))
 	b.learnMTU()
-	b.sysctl("net/ipv4/ip_no_pmtu_disc", "1") // lets routers fragment the kernel's datagrams too
+	// so that routers also fragment the kernel's datagrams
+	b.sysctl("net/ipv4/ip_no_pmtu_disc", "1")
 	var kernel net.PacketConn
 	require.NoError(t, b.inside(func() (err error) {
 		kernel, err = net.ListenPacket("udp"+f.digit(), f.colon(kernelIP, 9353))
@@ -143,8 +146,8 @@ func testReassemblyTimeExceeded(t *testing.T, f family) {
 	file := b.path("kernels.pcapng")
 	s := b.sniff(file)
 	b.set(pick(f, "ip.reassemblytimeout", "ip.reassemblytimeout6"), "100ms")
-	b.setLoss(20)                                               // of the 5 fragments of each echo
-	_ = b.command("ping", "-n", "-q", "-M", "dont", "-c", "40", // it fails if all are lost
+	b.setLoss(20)                                               // each echo has 5 fragments
+	_ = b.command("ping", "-n", "-q", "-M", "dont", "-c", "40", // fails if all echoes are lost
 		"-i", "0.02", "-W", "1", "-s", pick(f, "2400", "5000"), f.ip(hostIP)).Run()
 	s.end()
 	ip, icmp := pick(f, "ip", "ipv6"), pick(f, "icmp", "icmpv6")

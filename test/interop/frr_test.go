@@ -26,8 +26,8 @@ import (
 // frrFolder holds the daemons of Debian's package frr.
 const frrFolder = "/usr/lib/frr/"
 
-// frrConfig configures FRR's ripd with an interface's authentication and its routes, and frrNG its
-// ripngd.
+// frrConfig configures FRR's ripd with an interface's authentication and its routes; frrNG
+// configures ripngd.
 const frrConfig = `key chain tide
  key 1
   key-string tide
@@ -100,7 +100,7 @@ func (b *bed) vtysh(command string) string {
 	return string(out)
 }
 
-// frrRoute matches a route of FRR's tables:
+// frrRoute matches a route in FRR's tables:
 //
 //	R(n) 10.30.1.0/24  10.8.0.1  2 10.8.0.1  0 00:18
 //	R(n) fd0a:1e:1::/48
@@ -122,7 +122,7 @@ func (b *ripBed) frrHas() map[string]string {
 // twoMessages is a number of routes that needs two messages.
 const twoMessages = 30
 
-// thirty returns the prefixes of a router, and the lines with which a node originates them.
+// thirty returns the prefixes of a router's routes, and the lines by which a node originates them.
 func thirty(second int) (prefixes []string, lines string) {
 	for i := range twoMessages {
 		p := fmt.Sprintf("10.%d.%d.0/24", second, i)
@@ -146,8 +146,8 @@ func (b *ripBed) known(prefixes []string) (n int) {
 	return n
 }
 
-// RFC 2453 §4.1 and RFC 4822: FRR and we take each other's 30 routes, which are two messages,
-// with each authentication that FRR has.
+// RFC 2453 §4.1 and RFC 4822: FRR and our node accept each other's 30 routes, which need two
+// messages, with each kind of authentication that FRR has.
 func TestFRRAndRIPv2(t *testing.T) { both(t, testFRRAndRIPv2) }
 
 func testFRRAndRIPv2(t *testing.T, f family) {
@@ -171,7 +171,7 @@ func testFRRAndRIPv2(t *testing.T, f family) {
 			continue // RIPng has no authentication
 		}
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // FRR sends an update every 5 s at most
+			t.Parallel() // because FRR sends an update at most every 5 s, the test mostly waits
 			f.report(t, &row{peer: "FRR", scenario: pick(f, "RIPv2", "RIPng") + ": 30 routes both ways, " + tt.name})
 			ours, lines := thirty(30)
 			theirs, _ := thirty(31)
@@ -190,10 +190,11 @@ func testFRRAndRIPv2(t *testing.T, f family) {
 	}
 }
 
-// RFC 3376 §5: FRR's multicast router learns a group that a socket of the node has joined, as IGMP
-// version 3 reports it, also in answer to its queries, and that the socket has left it.
+// RFC 3376 §5: FRR's multicast router learns that a socket of the node has joined a group, from the
+// reports of IGMP version 3 and from the answers to its queries. It also learns that the socket has
+// left the group.
 func TestFRRHearsOfGroups(t *testing.T) {
-	var f family // Debian's FRR has no router for MLD
+	var f family // Debian's FRR has no MLD router
 	const group = "239.1.2.3"
 	f.report(t, &row{peer: "FRR", scenario: "IGMPv3: a group joined, queried, left"})
 	b := &bed{t: t}
@@ -201,7 +202,7 @@ func TestFRRHearsOfGroups(t *testing.T) {
 	n := b.openText("A", "interface tun0 10.8.0.1/24 tun:"+device+" kernel "+kernelIP+"\n", "")
 	b.startFRR("pimd", "interface "+device+"\n ip igmp\n ip igmp version 3\n ip igmp query-interval 2\n"+
 		" ip igmp query-max-response-time 5\n ip igmp last-member-query-interval 2\n ip pim\n")
-	// groups returns when the group was joined, by FRR's clock; "": FRR does not have it.
+	// groups returns when the group was joined, by FRR's clock; "": FRR does not have the group.
 	groups := regexp.MustCompile(regexp.QuoteMeta(group) + ` +EXCL +\S+ +\d+ +3 +00:00:(\d\d)`)
 	known := func() string {
 		if m := groups.FindStringSubmatch(b.vtysh("show ip igmp groups")); m != nil {

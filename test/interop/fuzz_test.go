@@ -22,7 +22,7 @@ var (
 	fuzzSeed = flag.Int("fuzz-seed", 4, "the `seed` of scapy's packets")
 )
 
-// python returns a Python that has scapy: Debian's, even if the machine has others.
+// python returns a Python that has scapy: Debian's Python, even if the machine has others.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"/usr/bin/python3", "python3"} {
@@ -34,9 +34,10 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// Thousands of random packets, IP, ICMP, UDP and TCP with arbitrary fields, to the host and the
-// routers before it; of IPv6 also chains of extension headers and neighbor discovery. No node exits,
-// none keeps much memory, all answers are valid, and a file crosses in both directions afterwards.
+// The host and the routers on the path get thousands of random packets: IP, ICMP, UDP and TCP with
+// arbitrary fields, and for IPv6 also chains of extension headers and neighbor discovery. No node
+// exits, none keeps much memory, and all answers are valid. Afterwards a file can be transferred in
+// both directions.
 func TestScapyFuzz(t *testing.T) { both(t, testScapyFuzz) }
 
 func testScapyFuzz(t *testing.T, f family) {

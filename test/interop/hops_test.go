@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kernel's ping through three routers, up to the maximum length.
+// The kernel pings through three routers, with lengths up to the maximum.
 func TestPingBehindThreeRouters(t *testing.T) { both(t, testPingBehindThreeRouters) }
 
 func testPingBehindThreeRouters(t *testing.T, f family) {
@@ -23,7 +23,8 @@ func testPingBehindThreeRouters(t *testing.T, f family) {
 	file := filepath.Join(f.captures(t, "ping through three"), "ours.pcapng")
 	b := newRow(t, f, file)
 	for _, n := range []int{0, 1, 8, 56, 1371, 1372, 1373, 2744, 2745, 9000, 32768, f.most() - 1, f.most()} {
-		// One echo per ping: after the first answer ping waits for at most two round trips.
+		// One echo per ping, because after the first answer, ping waits for at most two round
+		// trips.
 		out := b.must(b.command("ping", "-n", "-M", "dont", "-c", "1", "-W", "10",
 			"-s", strconv.Itoa(n), f.ip(hostIP)))
 		got := summary.FindStringSubmatch(out)
@@ -37,7 +38,7 @@ func testPingBehindThreeRouters(t *testing.T, f family) {
 }
 
 // checkWithTcpdump reads a capture with tcpdump, which shares no code with Wireshark, and checks
-// that it complains about nothing.
+// that tcpdump reports no problem.
 func (b *bed) checkWithTcpdump(file string) {
 	b.t.Helper()
 	out := b.must(b.command("tcpdump", "-nn", "-vv", "-r", file))
@@ -58,7 +59,7 @@ func testPingAndItsOptions(t *testing.T, f family) {
 	b := newRow(t, f, "")
 	ping := func(args ...string) string {
 		out, _ := b.command("ping", append([]string{"-n", "-c", "1", "-W", "10"}, args...)...).
-			CombinedOutput() // it fails if it receives an error
+			CombinedOutput() // fails if it receives an error
 		return string(out)
 	}
 	if !f.v6 {
@@ -94,7 +95,7 @@ func (b *bed) checkOptions(ping func(args ...string) string) {
 	assert.Contains(b.t, out, "Unrecorded hops: 6")
 }
 
-// hop matches a line of a trace: number, router and the rest.
+// hop matches a line of a trace: number, router, and the rest.
 var hop = regexp.MustCompile(`(?m)^ *(\d+)(?:\.\|--)? +([0-9a-f.:]+) +(.*)$`)
 
 // assertHops checks that a trace lists the routers in order, and that no answer was lost.
@@ -109,7 +110,7 @@ func assertHops(t *testing.T, f family, out, without string) {
 	}
 }
 
-// traceroute with every kind of probe.
+// traceroute finds the routers with every kind of probe.
 func TestTracerouteThroughThreeRouters(t *testing.T) { both(t, testTracerouteThroughThreeRouters) }
 
 func testTracerouteThroughThreeRouters(t *testing.T, f family) {
@@ -139,7 +140,7 @@ func testTracerouteThroughThreeRouters(t *testing.T, f family) {
 	}
 }
 
-// mtr with every kind of probe: no hop loses a packet.
+// mtr finds the routers with every kind of probe, and no hop loses a packet.
 func TestMtrThroughThreeRouters(t *testing.T) { both(t, testMtrThroughThreeRouters) }
 
 func testMtrThroughThreeRouters(t *testing.T, f family) {
@@ -155,7 +156,7 @@ func testMtrThroughThreeRouters(t *testing.T, f family) {
 		{"TCP", []string{"--tcp", "-P", "80"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // it waits most of the time
+			t.Parallel() // the test mostly waits
 			f.report(t, &row{peer: "mtr", scenario: "through three routers, " + tt.name})
 			args := append([]string{"-n", "-r", "-c", "3", "-i", "0.2", "-G", "2"}, tt.args...)
 			out := b.must(b.command("mtr", append(args, f.ip(hostIP))...))

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serve runs a Go http.Server on C. It serves a file, and answers uploads with their SHA-256.
+// serve runs a Go http.Server on C. It serves a file, and answers an upload with its SHA-256.
 func (b *bed) serve(port int, file string) {
 	b.t.Helper()
 	mux := http.NewServeMux()

@@ -29,7 +29,7 @@ import (
 // recipe is the Containerfile.
 const recipe = "../../packaging/Containerfile"
 
-// instruction returns the words of the recipe's line with this start: a JSON array.
+// instruction returns the words of the recipe's line that begins with this text, from a JSON array.
 func instruction(t *testing.T, start string) (words []string) {
 	t.Helper()
 	text, err := os.ReadFile(recipe)
@@ -52,25 +52,26 @@ func imageContext(t *testing.T) string {
 	return dir
 }
 
-// The entry point of the image works in a root with only the files of the image and its volumes,
-// for a user without a name: no shell, no /tmp, no /etc/passwd, no /proc.
+// The image's entry point works in a root that has only the files of the image and its volumes: no
+// shell, no /tmp, no /etc/passwd, no /proc. It also works for a user without a name.
 func TestImageInAnEmptyRoot(t *testing.T) {
 	need(t)
-	// The user of the image reaches the root.
+	// The image's user must be able to read the root.
 	root, err := os.MkdirTemp("", "tidepool-image") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(root)) })
 	require.NoError(t, os.Chmod(root, 0o755))
 	program, err := os.ReadFile(filepath.Join(imageContext(t), "node"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(root, "node"), program, 0o755)) //nolint:gosec // a program
+	// executable, because it is a program
+	require.NoError(t, os.WriteFile(filepath.Join(root, "node"), program, 0o755)) //nolint:gosec
 	for _, folder := range []string{"results", "etc/tidepool", "run/tidepool"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
 		require.NoError(t, os.Chown(filepath.Join(root, folder), 65532, 65532))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/tidepool/A.lnx"),
 		fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n", testenv.FreePort(t)),
-		0o644)) //nolint:gosec // for another user
+		0o644)) //nolint:gosec // readable for another user
 
 	file, err := elf.NewFile(bytes.NewReader(program))
 	require.NoError(t, err)
@@ -106,8 +107,8 @@ func TestImageInAnEmptyRoot(t *testing.T) {
 	require.Error(t, command(health...).Run(), "the node has stopped")
 }
 
-// The recipe builds an image that holds the program and the user's folder for sockets alone, with
-// its user, its entry point and its health check.
+// The recipe builds an image with only the program and the user's folder for sockets. The image has
+// the right user, entry point and health check.
 func TestImageBuilds(t *testing.T) {
 	need(t)
 	var tool string
@@ -166,7 +167,7 @@ func TestImageBuilds(t *testing.T) {
 	assert.Equal(t, map[string]int{"node": 0, "run": 65532, "run/tidepool": 65532}, owners)
 }
 
-// packed is a file or folder of an archive.
+// packed is a file or folder in an archive.
 type packed struct {
 	*tar.Header
 	text []byte

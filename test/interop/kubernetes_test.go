@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sweep on Kubernetes loses no part and runs none twice to another result, though pods are killed
-// and removed, one index fails too often, and a transfer is cut off. Its results are the bytes of a
-// run on one machine, here and on another machine.
+// A sweep on Kubernetes loses no part, and no part has two different results, although pods are
+// killed and removed, one index fails too often, and a transfer is cut off. The results equal those
+// of a run on one machine, byte for byte, here and on another machine.
 func TestKubernetesRunsASweep(t *testing.T) {
 	report(t, &row{
 		peer: "kubectl", scenario: "8 parts; 2 killed, 1 removed, 1 gives up, a cut transfer",
@@ -29,7 +29,7 @@ func TestKubernetesRunsASweep(t *testing.T) {
 	sweep := []string{"tahoe-low", "--trials", "8", "--set", "duration=30s"}
 	k.killed[podFault{1, 1, 0}] = true
 	k.spared[podFault{1, 2, 0}] = true
-	for attempt := range 3 { // its backoffLimitPerIndex is 2
+	for attempt := range 3 { // backoffLimitPerIndex is 2
 		k.killed[podFault{1, 5, attempt}] = true
 	}
 	last := podFault{1, 7, 0}
@@ -89,7 +89,7 @@ func TestKubernetesRunsASweep(t *testing.T) {
 	require.Len(t, left, 3, "a ConfigMap goes with its Job, and a reading pod at its end: %v", left)
 }
 
-// Each fault is one line that says what to do, and nothing is left in the cluster.
+// Each fault results in one line that says what to do, and nothing is left in the cluster.
 func TestKubernetesFaults(t *testing.T) {
 	k := newKubernetes(t)
 	k.images["tidepool:other"] = k.images["tidepool:good"]
@@ -138,7 +138,7 @@ func TestKubernetesFaults(t *testing.T) {
 		"an image of another version": {
 			[]string{"--claim", "bound", "--image", "tidepool:other"},
 			nil,
-			"version v0 submitted the job: ", // and what to do, which depends on this build
+			"version v0 submitted the job: ", // followed by what to do, which depends on this build
 		},
 		"no such context": {
 			[]string{"--claim", "bound", "--", "--context=moon"},
@@ -182,7 +182,7 @@ func TestKubernetesFaults(t *testing.T) {
 	}
 }
 
-// A job whose pods exceed a quota says so, and Ctrl-C leaves it in the cluster.
+// If a Job's pods exceed a quota, a message says so, and Ctrl-C leaves the Job in the cluster.
 func TestKubernetesWaitsForAQuota(t *testing.T) {
 	k := newKubernetes(t)
 	k.noPods = true
@@ -194,7 +194,7 @@ func TestKubernetesWaitsForAQuota(t *testing.T) {
 		"duration=30s", "--on", "kubernetes", "--claim-size", "1Gi", "-o", dir)
 	submit.Stdout, submit.Stderr = said, said
 	require.NoError(t, submit.Start())
-	t.Cleanup(func() { _ = submit.Process.Kill() }) // it may have exited
+	t.Cleanup(func() { _ = submit.Process.Kill() }) // the process may have exited
 	has := func(line string) func() bool {
 		return func() bool {
 			text, err := os.ReadFile(said.Name())

@@ -27,7 +27,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// machineNet has one node here and two machines; R, on the second, is the router to all others.
+// machineNet has one node here, and others on two machines. R, on the second machine, is the router
+// to all others.
 const machineNet = `host alpha ssh root@alpha
 host beta ssh beta
 node A alpha
@@ -38,8 +39,8 @@ link R B
 link R C
 `
 
-// machines are three network namespaces on one bridge. The program runs in the first, and the other
-// two are machines with an sshd and a home of their own.
+// machines are three network namespaces on one bridge. The program runs in the first. Each of the
+// other two is a machine with its own sshd and home folder.
 type machines struct {
 	*bed
 	far map[string]*machine
@@ -135,14 +136,15 @@ func (f *machine) start() {
 // mount mounts something where the machine's sshd runs, for one test.
 func (f *machine) mount(t *testing.T, args ...string) {
 	t.Helper()
-	inside := []string{"-t", strconv.Itoa(f.sshd.cmd.Process.Pid), "-m"} // ip and sh have become sshd
+	// ip and sh have been replaced by sshd
+	inside := []string{"-t", strconv.Itoa(f.sshd.cmd.Process.Pid), "-m"}
 	require.NoError(t, exec.Command("nsenter", append(append(inside, "mount"), args...)...).Run())
 	t.Cleanup(func() {
 		require.NoError(t, exec.Command("nsenter", append(inside, "umount", "-l", args[len(args)-1])...).Run())
 	})
 }
 
-// pids returns the processes of a namespace but not its sshd.
+// pids returns the processes in a namespace, except its sshd.
 func (b *bed) pids() (list []string) {
 	b.t.Helper()
 	for pid := range strings.FieldsSeq(b.must(exec.Command("ip", "netns", "pids", b.name))) {
@@ -162,11 +164,11 @@ func (b *bed) end() {
 		left := false
 		for pid := range strings.FieldsSeq(b.must(exec.Command("ip", "netns", "pids", b.name))) {
 			n, err := strconv.Atoi(pid)
-			if n == os.Getpid() { // its first thread may have entered the namespace
+			if n == os.Getpid() { // the first thread of this process may have entered the namespace
 				continue
 			}
 			require.NoError(b.t, err)
-			_ = syscall.Kill(n, syscall.SIGKILL) // it may have ended
+			_ = syscall.Kill(n, syscall.SIGKILL) // the process may have exited
 			left = true
 		}
 		return !left
@@ -191,10 +193,10 @@ func (m *machines) run(args ...string) (int, string) {
 	return c.ProcessState.ExitCode(), string(text)
 }
 
-// lives returns the states of the nodes as `net status` has them.
+// lives returns the states of the nodes, as `net status` prints them.
 func (m *machines) lives() map[string]string {
 	m.t.Helper()
-	out, _ := m.node("net", "status", "--json").Output() // 1 if a node is not up
+	out, _ := m.node("net", "status", "--json").Output() // the exit status is 1 if a node is not up
 	var list []struct {
 		Nodes []struct{ Name, Host, Life string }
 	}
@@ -296,7 +298,7 @@ func TestMachines(t *testing.T) {
 	assert.NoDirExists(t, m.path("tidepool/mine"))
 }
 
-// page asks nodes for their interfaces over the server of the network's page.
+// page requests the interfaces of nodes from the server of the network's page.
 func (m *machines) page(nodes ...string) {
 	m.t.Helper()
 	socket := m.path("page.sock")
@@ -312,8 +314,8 @@ func (m *machines) page(nodes ...string) {
 	server.stop(syscall.SIGTERM)
 }
 
-// TestMachineFaults makes `net up` fail in many ways. Each has one line that says where, and nothing
-// runs afterward.
+// TestMachineFaults makes `net up` fail in many ways. Each time, one line says where it failed, and
+// nothing is left running.
 func TestMachineFaults(t *testing.T) {
 	m := newMachines(t)
 	config, known, ssh := m.read("config"), m.read("known"), m.read("bin/ssh")

@@ -9,14 +9,14 @@
 //	kernel 10.8.0.2 -- tun -- A -- udp -- B (lossy) -- udp -- C 10.2.0.2
 //
 // bed_test.go builds it, with the addresses of one family: family_test.go runs each test over IPv4
-// and IPv6. transfer_test.go, http_test.go and datagram_test.go transfer data between
-// C and the kernel's programs. features_test.go tests the negotiated options. tcp_test.go and
+// and IPv6. transfer_test.go, http_test.go and datagram_test.go transfer data between C and the
+// kernel's programs. features_test.go tests the negotiated options, and tcp_test.go and
 // window_test.go test resets, half-closes, urgent data and closed windows. capture_test.go runs
 // tshark on captures of both ends. conn_test.go tests net.Conn with the kernel at one end.
 // portforward_test.go tests port forwards to and from services of this machine. course_test.go uses
 // small peers with the quirks of university courses' nodes. bird_test.go and frr_test.go run RIPv2
-// and RIPng between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our server, and
-// our client against iperf3's. names_test.go resolves names with dig and the C library.
+// and RIPng between our routers and BIRD or FRR. perf_test.go runs iperf3's client against our
+// server, and our client against iperf3's. names_test.go resolves names with dig and the C library.
 //
 // row_test.go builds a bed of three routers in a row with a host behind them. hops_test.go traces
 // the path through it, scan_test.go scans the host's ports, odd_test.go and fuzz_test.go send it
@@ -74,8 +74,8 @@ func TestMain(m *testing.M) {
 // row is one line of the table.
 type row struct {
 	peer, scenario string
-	family         string  // empty: both, or neither
-	loss           float64 // percent
+	family         string  // empty: both families, or none
+	loss           float64 // in percent
 	bytes          int64   // 0: no transfer
 	took           time.Duration
 	result         string
@@ -130,8 +130,8 @@ func printTable() {
 	}
 }
 
-// need skips the test if a program is missing, or without TIDEPOOL_LONG: all of these tests
-// together take longer than those of the rest of the tree.
+// need skips the test if a program is missing, or without TIDEPOOL_LONG: these tests together take
+// longer than all other tests of the tree.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	testenv.NeedLong(t)
@@ -148,7 +148,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// size returns the bytes of a transfer at that loss, in percent.
+// size returns the number of bytes for a transfer at a loss rate in percent.
 func size(loss float64) int64 {
 	n := int64(*megabytes) * 1_000_000
 	if !testenv.Long() {

@@ -37,7 +37,7 @@ func TestTheKernelResolvesNames(t *testing.T) {
 		assert.Equal(t, "C.internal.\n", dig("+short", "-x", "10.2.0.2"))
 		assert.Equal(t, "C.internal.\n", dig("+short", "-x", "2001:db8:2::2"))
 		assert.Equal(t, "R.internal.\n", dig("+short", "internal", "NS"))
-		// A long answer is truncated, and dig asks again over TCP.
+		// A long answer is truncated, and dig repeats the query over TCP.
 		assert.Equal(t, 100, strings.Count(dig("+short", "many.internal"), "\n"))
 		assert.Contains(t, dig("many.internal", "+ignore"), "flags: qr aa tc rd;")
 		assert.Contains(t, dig("x.internal"), "status: NXDOMAIN")
@@ -51,7 +51,7 @@ func TestTheKernelResolvesNames(t *testing.T) {
 		assert.NotContains(t, dig("C.internal"), "malformed")
 	}
 
-	// ip-netns(8) shows this file to programs in the namespace as /etc/resolv.conf.
+	// ip-netns(8) shows this file as /etc/resolv.conf to programs in the namespace.
 	folder := "/etc/netns/" + b.name
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })

@@ -29,7 +29,7 @@ var hpingLine = regexp.MustCompile(`(\d+) packets transmitted, (\d+) packets rec
 func (b *bed) hping(args ...string) (sent, got int) {
 	b.t.Helper()
 	p := b.start(b.command("hping3", append(append([]string{"-n", "-q"}, args...), b.ip(hostIP))...))
-	<-p.done // it fails if no packet comes back
+	<-p.done // fails if no packet comes back
 	line := hpingLine.FindStringSubmatch(p.out.String())
 	require.Len(b.t, line, 3, p.out.String())
 	sent, err := strconv.Atoi(line[1])
@@ -71,13 +71,14 @@ var oddPackets = []struct {
 	{"timestamps", "-1 -C 13", 40},
 }
 
-// Flags, fragments and addresses that no honest program sends: the node answers as required, drops
-// the rest with a counted reason, and a file crosses afterwards.
+// The node gets flags, fragments and addresses that no honest program sends. It answers where the
+// RFCs require that, drops the rest and counts the reasons. Afterwards a file can still be
+// transferred.
 func TestHpingOddPackets(t *testing.T) {
-	var f family // hping3 has no other
+	var f family // hping3 has only IPv4
 	need(t, "hping3", "socat", "tshark")
 	f.report(t, &row{peer: "hping3", scenario: "odd flags, fragments, sources; then a transfer"})
-	const workers = 5 // hping3 takes any answer for its own
+	const workers = 5 // hping3 counts any answer as its own
 	var beds [workers]*bed
 	var files [workers]string
 	for i := range beds {
@@ -114,8 +115,8 @@ func TestHpingOddPackets(t *testing.T) {
 	}
 }
 
-// oddPackets6 are the kinds of packets of testdata/odd.py that get an answer each: those of
-// oddPackets that IPv6 has, and its own.
+// oddPackets6 are the kinds of packets of testdata/odd.py that each get an answer: those of
+// oddPackets that exist in IPv6, and others.
 var oddPackets6 = []string{
 	"xmas, closed", "null, closed", "fin, closed", "ack", "atomic fragment, closed",
 	"first fragment without the header", "fragment not a multiple of 8", "fragment beyond 65535",
@@ -124,9 +125,9 @@ var oddPackets6 = []string{
 	"jumbogram", "unknown header", "from its link",
 }
 
-// Flags, fragments, addresses, extension headers and messages of neighbor discovery that no honest
-// program sends: the nodes answer as required, drop the rest with a counted reason, and a file
-// crosses afterwards.
+// The nodes get flags, fragments, addresses, extension headers and neighbor discovery messages that
+// no honest program sends. They answer where the RFCs require that, drop the rest and count the
+// reasons. Afterwards a file can still be transferred.
 func TestScapyOddPackets(t *testing.T) {
 	need(t, "socat", "tshark")
 	with, f := python(t), family{v6: true}
@@ -151,8 +152,8 @@ func TestScapyOddPackets(t *testing.T) {
 	first, host := map[string]uint64{}, map[string]uint64{}
 	b.drops(b.a, first)
 	b.drops(b.c, host)
-	delete(first, "not in group") // the kernel's reports
-	delete(host, "not in group")  // RIPng of the last router
+	delete(first, "not in group") // reports from the kernel
+	delete(host, "not in group")  // RIPng messages from the last router
 	assert.Equal(t, map[string]uint64{
 		"martian address": 5 * 40, "beyond scope of source": 40, "jumbogram": 40,
 		"neighbor discovery from off-link": 2 * 40, "neighbor discovery in fragments": 40,
@@ -170,8 +171,8 @@ func TestScapyOddPackets(t *testing.T) {
 	b.ourFramesAreSound(file, 40)
 }
 
-// RFC 4987 §3.6: during a SYN flood from random addresses a listener keeps its limit of half-open
-// connections, stores nothing more, and serves real clients.
+// RFC 4987 §3.6: during a SYN flood from random addresses, a listener observes its limit of
+// half-open connections, stores nothing beyond it, and serves real clients.
 func TestSYNFlood(t *testing.T) { both(t, testSYNFlood) }
 
 func testSYNFlood(t *testing.T, f family) {

@@ -22,8 +22,8 @@ import (
 // gatewayIP is A's end of the TUN device.
 const gatewayIP = "10.8.0.1"
 
-// The same transfer with whole trains crossing the TUN device in one call, and packet by packet.
-// The figures depend on the machine: compare the pairs.
+// The same transfer runs twice: with whole trains that cross the TUN device in one call, and with
+// single packets. The figures depend on the machine, so only compare the pairs.
 func TestTUNOffload(t *testing.T) { both(t, testTUNOffload) }
 
 func testTUNOffload(t *testing.T, f family) {
@@ -112,8 +112,9 @@ func (b *bed) sendFromNode(from *operator.Node, n int64) time.Duration {
 	return time.Since(start)
 }
 
-// Datagrams cross the device as trains too, by USO if the kernel has it, and arrive as datagrams:
-// those that the kernel splits for a program (UDP_SEGMENT), and the echoes.
+// Datagrams also cross the device as trains, with USO if the kernel supports it, and arrive as
+// single datagrams. This applies to datagrams that the kernel splits for a program (UDP_SEGMENT),
+// and to their echoes.
 func TestDatagramsCrossAsTrains(t *testing.T) { both(t, testDatagramsCrossAsTrains) }
 
 func testDatagramsCrossAsTrains(t *testing.T, f family) {
@@ -164,7 +165,8 @@ func testDatagramsCrossAsTrains(t *testing.T, f family) {
 		}
 	}
 	faces := testenv.Ask(t, b.a, control.Interfaces{})
-	extra := uint64(pick(f, 0, 10)) // at most: MLD reports and neighbor discovery, each way
+	// maximum number of MLD reports and neighbor discovery messages in each direction
+	extra := uint64(pick(f, 0, 10))
 	assert.LessOrEqual(t, faces[0].Out.Packets-20*count, extra)
 	assert.LessOrEqual(t, faces[0].In.Packets-20*count, extra)
 	assert.Empty(t, faces[0].In.Drops)

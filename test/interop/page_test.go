@@ -60,8 +60,8 @@ func (w *vpnNetwork) awaitRoutes() {
 	}, patience, 10*time.Millisecond, "RIP")
 }
 
-// curl on the machine loads a page of a virtual host behind three virtual routers, and the host
-// loads a page of the machine.
+// On the machine, curl loads a page from a virtual host behind three virtual routers. The host
+// loads a page from the machine.
 func TestPageBehindThreeRouters(t *testing.T) { both(t, testPageBehindThreeRouters) }
 
 func testPageBehindThreeRouters(t *testing.T, f family) {
@@ -116,7 +116,7 @@ func (w *vpnNetwork) kernelServes(addr, page string) {
 }
 
 // A link on the page's path goes down, and the next page takes the other path. Then the TUN device
-// is deleted under the node and created again.
+// is deleted while the node uses it, and is created again.
 func TestPageAfterReroute(t *testing.T) { both(t, testPageAfterReroute) }
 
 func testPageAfterReroute(t *testing.T, f family) {

@@ -22,7 +22,7 @@ import (
 // perfSeconds is the length of each measurement.
 const perfSeconds = "1"
 
-// perfCases are measurements as iperf3's options and as our requests.
+// perfCases are measurements, each as options of iperf3 and as a request to us.
 var perfCases = []struct {
 	name string
 	args []string
@@ -45,7 +45,7 @@ var perfCases = []struct {
 	},
 }
 
-// iperf3's client measures to our server: its JSON holds both ends' figures, and they agree.
+// iperf3's client measures with our server. Its JSON has the figures of both ends, and they agree.
 func TestIperf3Client(t *testing.T) { both(t, testIperf3Client) }
 
 func testIperf3Client(t *testing.T, f family) {
@@ -68,7 +68,7 @@ func testIperf3Client(t *testing.T, f family) {
 			ours := <-ended
 			require.Empty(t, ours.Problem)
 			assert.Equal(t, theirs.Start.Cookie, ours.Report.Start.Cookie)
-			if !tt.req.Bidir { // the reverse direction has a connection of its own
+			if !tt.req.Bidir { // the reverse direction has a separate connection
 				assert.Equal(t, theirs.End.SumReceived.Bytes, ours.Report.End.SumReceived.Bytes,
 					"both report the receiver's figure")
 			}
@@ -78,7 +78,7 @@ func testIperf3Client(t *testing.T, f family) {
 	}
 }
 
-// Our client measures to iperf3's server.
+// Our client measures with iperf3's server.
 func TestIperf3Server(t *testing.T) { both(t, testIperf3Server) }
 
 func testIperf3Server(t *testing.T, f family) {
@@ -100,7 +100,7 @@ func testIperf3Server(t *testing.T, f family) {
 	}
 }
 
-// perf measures from C. iperf3's server reopens its port for each test, and refuses connections
+// perf measures from C. iperf3's server opens its port again for each test, and refuses connections
 // until then.
 func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 	t.Helper()
@@ -117,7 +117,7 @@ func (b *bed) perf(t *testing.T, req control.Perf) control.PerfReport {
 	}
 }
 
-// A second iperf3 client gets the same error as from iperf3's server, and a client that is killed
+// A second iperf3 client gets the same error as from iperf3's server. A client that is killed
 // during its test leaves nothing behind.
 func TestIperf3SecondClient(t *testing.T) { both(t, testIperf3SecondClient) }
 
@@ -161,7 +161,7 @@ func testIperf3SecondClient(t *testing.T, f family) {
 	require.NoError(t, <-served)
 }
 
-// Clients that do not speak iperf3's protocol cost our server one log line.
+// Each client that violates iperf3's protocol causes only one log line on our server.
 func TestInvalidPerfClient(t *testing.T) { both(t, testInvalidPerfClient) }
 
 func testInvalidPerfClient(t *testing.T, f family) {
@@ -177,7 +177,7 @@ func testInvalidPerfClient(t *testing.T, f family) {
 	testenv.Ask(t, b.c, control.PerfServe{Background: true})
 	cmd := b.command("socat", "-", "TCP:"+f.colon(hostIP, 5201))
 	cmd.Stdin = io.LimitReader(strings.NewReader(strings.Repeat("GET / HTTP/1.1\r\n", 10)), 100)
-	_ = cmd.Run() // it is reset, or has exited before
+	_ = cmd.Run() // the client is reset, or has exited before
 	assert.Contains(t, <-said, "the connection does not begin with a cookie")
 }
 

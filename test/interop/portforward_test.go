@@ -90,8 +90,8 @@ func testCurlThroughPortForwards(t *testing.T, f family) {
 	assert.Zero(t, forward.State().Failed, forward.State().Problem)
 }
 
-// TestSpliceForwardsEveryPort: behind a TUN device, every port of the node's address is this
-// machine's, and a port that is closed here is refused there.
+// TestSpliceForwardsEveryPort: behind a TUN device, every port of the node's address is forwarded
+// to this machine. A port that is closed here is refused there.
 func TestSpliceForwardsEveryPort(t *testing.T) { both(t, testSpliceForwardsEveryPort) }
 
 func testSpliceForwardsEveryPort(t *testing.T, f family) {

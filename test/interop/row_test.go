@@ -91,9 +91,9 @@ func echoAll(pc *node.PacketConn) {
 	for {
 		n, from, err := pc.ReadFromAddrPort(p)
 		if err != nil {
-			return // closed
+			return // the socket is closed
 		}
-		_, _ = pc.WriteToAddrPort(p[:n], from) // the source may not exist
+		_, _ = pc.WriteToAddrPort(p[:n], from) // the source address may not exist
 	}
 }
 
@@ -130,7 +130,7 @@ func (b *bed) arrived(n *operator.Node, packets uint64) {
 	}, 2*patience, 10*time.Millisecond, "%d packets", packets)
 }
 
-// memory returns the heap of this process, which includes the nodes.
+// memory returns the heap size of this process, which includes the nodes.
 func memory() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -139,7 +139,7 @@ func memory() int64 {
 }
 
 // ourFramesAreSound runs tshark on the packets that C sent: none is malformed and no checksum is
-// wrong. The packets quoted in ICMP errors are excluded, because others made them.
+// wrong. Packets quoted in ICMP errors are excluded, because C did not create them.
 func (b *bed) ourFramesAreSound(file string, atLeast int) {
 	b.t.Helper()
 	icmp := pick(b.family, "icmp", "icmpv6")

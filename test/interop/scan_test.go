@@ -26,7 +26,7 @@ func (b *bed) scan(args ...string) (out string, ports map[string]string) {
 }
 
 // nmap finds the right ports, address and distance, and no guessable sequence numbers. All packets
-// that the node sends are valid, and it works afterwards.
+// that the node sends are valid, and the node still works afterwards.
 func TestNmapScans(t *testing.T) { both(t, testNmapScans) }
 
 func testNmapScans(t *testing.T, f family) {
@@ -44,7 +44,7 @@ func testNmapScans(t *testing.T, f family) {
 		"53/udp": "open", "54/udp": "closed", "55/udp": "closed",
 	}, ports, out)
 	assert.Contains(t, out, "Network Distance: 4 hops")
-	if !f.v6 { // nmap says nothing of it
+	if !f.v6 { // nmap does not report it
 		assert.Regexp(t, `TCP Sequence Prediction: Difficulty=2\d\d \(Good luck!\)`, out)
 	}
 	b.stopCapture()
@@ -52,7 +52,7 @@ func testNmapScans(t *testing.T, f family) {
 	b.checkTransfer(1_000_000)
 }
 
-// A thousand ports of each router and of the host: all closed but one.
+// nmap scans a thousand ports of each router and of the host: all are closed except one.
 func TestNmapFindsTheOpenPort(t *testing.T) { both(t, testNmapFindsTheOpenPort) }
 
 func testNmapFindsTheOpenPort(t *testing.T, f family) {
@@ -68,7 +68,7 @@ func testNmapFindsTheOpenPort(t *testing.T, f family) {
 }
 
 // Scans with flags that no handshake has. RFC 9293 §3.10.7.1 and §3.10.7.2: a closed port answers
-// with a reset, a listener ignores them.
+// with a reset; a listener ignores such segments.
 func TestNmapAndOddFlags(t *testing.T) { both(t, testNmapAndOddFlags) }
 
 func testNmapAndOddFlags(t *testing.T, f family) {

@@ -61,14 +61,14 @@ func newCluster(t *testing.T) *cluster {
 	need(t, "nsenter", "sbatch", "slurmctld", "slurmd", "munged")
 	c := &cluster{bed: &bed{t: t}}
 	c.namespace()
-	// The path of a socket has at most 107 bytes, and t.TempDir's is long.
+	// A socket's path has at most 107 bytes, and t.TempDir's path is long.
 	dir, err := os.MkdirTemp("", "tidepool-slurm") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	c.dir = dir
 	t.Cleanup(c.showLogs)
-	// Slurm resolves names only where another interface than lo has an address.
+	// Slurm resolves names only if another interface than lo has an address.
 	c.must(c.command("ip", "link", "add", "s0", "type", "veth", "peer", "name", "s1"))
 	c.must(c.command("ip", "address", "add", "192.0.2.1/24", "dev", "s0"))
 	c.must(c.command("ip", "link", "set", "s0", "up"))
@@ -111,8 +111,8 @@ func (c *cluster) showLogs() {
 	}
 }
 
-// slurm returns a command that finds this cluster. slurmd looks for its cgroups in /sys, which
-// nsenter leaves as it is and `ip netns exec` replaces.
+// slurm returns a command that finds this cluster. slurmd looks for its cgroups in /sys. nsenter
+// does not change /sys, but `ip netns exec` would replace it.
 func (c *cluster) slurm(name string, args ...string) *exec.Cmd {
 	cmd := c.commandFor(10*patience, "")
 	cmd.Path, cmd.Err = exec.LookPath("nsenter")
@@ -129,7 +129,7 @@ func (c *cluster) daemon(name string, args ...string) *background {
 	return p
 }
 
-// ask returns what a command of Slurm prints, also as it fails.
+// ask returns the output of a Slurm command, even if the command fails.
 func (c *cluster) ask(name string, args ...string) string {
 	out, _ := c.slurm(name, args...).CombinedOutput()
 	return strings.TrimSpace(string(out))
@@ -159,8 +159,9 @@ func tasks(program string) map[int]int {
 	return running
 }
 
-// A sweep in Slurm loses no part and runs none twice to another result, though tasks are killed, a
-// node is drained and the controller restarts. Its results are the bytes of a run on one machine.
+// A sweep in Slurm loses no part, and no part has two different results, although tasks are killed,
+// a node is drained and the controller restarts. The results equal those of a run on one machine,
+// byte for byte.
 func TestSlurmRunsASweep(t *testing.T) {
 	report(t, &row{peer: "Slurm", scenario: "64 parts; 2 killed, a node drained, a restart"})
 	c := newCluster(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // sniffer captures packets at the kernel's end of the link with a packet socket. A program such as
-// dumpcap loses the packets that it has not read when it is stopped.
+// dumpcap would lose the packets that it has not read when it is stopped.
 type sniffer struct {
 	bed  *bed
 	fd   int
@@ -28,7 +28,7 @@ type sniffer struct {
 	err  error
 }
 
-// sniff captures to a file until end is called.
+// sniff captures to a file until the test calls end.
 func (b *bed) sniff(path string) *sniffer {
 	b.t.Helper()
 	s := &sniffer{bed: b}
@@ -61,7 +61,8 @@ func (s *sniffer) open() error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return err
 	}
-	var all [2]byte // all protocols, in network order: fewer would omit outgoing packets
+	// all protocols, in network byte order: a single protocol would omit outgoing packets
+	var all [2]byte
 	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
 	return unix.Bind(fd, &unix.SockaddrLinklayer{
 		Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: f.Index,
@@ -81,7 +82,7 @@ func (s *sniffer) run() {
 			fds := []unix.PollFd{
 				{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.quit), Events: unix.POLLIN},
 			}
-			_, _ = unix.Poll(fds, -1) // after an interruption the loop polls again
+			_, _ = unix.Poll(fds, -1) // if the poll is interrupted, the loop polls again
 			over = fds[1].Revents != 0
 		case err != nil:
 			s.err = err

@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// mustPair is pair for tests of established connections.
+// mustPair is like pair, for tests that need an established connection.
 func (b *bed) mustPair(port int, weCall bool) (*node.Conn, *net.TCPConn) {
 	b.t.Helper()
 	ours, kernels, err := b.pair(port, weCall)
@@ -65,7 +65,7 @@ func testResets(t *testing.T, f family) {
 	assert.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// Either end half-closes first; the other's data still arrives.
+// Either end half-closes first, and the data of the other end still arrives.
 func TestHalfClose(t *testing.T) { both(t, testHalfClose) }
 
 func testHalfClose(t *testing.T, f family) {
@@ -131,8 +131,8 @@ func testUrgentDataFromKernel(t *testing.T, f family) {
 	assert.Equal(t, "onet!three", string(got))
 }
 
-// Many concurrent connections, half of them opened by us and half by the kernel, each with an echo
-// of a different size.
+// There are many connections at the same time, half of them opened by us and half by the kernel.
+// Each echoes a different amount of data.
 func TestManyConnections(t *testing.T) { both(t, testManyConnections) }
 
 func testManyConnections(t *testing.T, f family) {

@@ -24,7 +24,7 @@ func (b *bed) until(what string, done func() bool) {
 	require.Eventually(b.t, done, patience, 10*time.Millisecond, what)
 }
 
-// One end does not read until the other has probed its closed window (RFC 9293 §3.8.6.1); then
+// One end does not read until the other has probed its closed window (RFC 9293 §3.8.6.1). Then
 // everything arrives.
 func TestClosedWindows(t *testing.T) { both(t, testClosedWindows) }
 
@@ -68,8 +68,8 @@ func testClosedWindows(t *testing.T, f family) {
 	}
 }
 
-// RFC 1191 §3: the router before a link with a small MTU reports it, and both TCPs send smaller
-// segments.
+// RFC 1191 §3: the router in front of a link with a small MTU reports the MTU, and both TCPs send
+// smaller segments.
 func TestPathMTUDiscovery(t *testing.T) { both(t, testPathMTUDiscovery) }
 
 func testPathMTUDiscovery(t *testing.T, f family) {

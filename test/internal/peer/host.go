@@ -31,7 +31,7 @@ type Host struct {
 	leaveAt  time.Time
 	stormed  bool
 
-	// Receiving, in order only.
+	// Receiving. Data is accepted in order only.
 	program   program
 	rcv       uint32
 	finSeen   bool
@@ -42,22 +42,22 @@ type Host struct {
 
 // program reads the received data.
 type program struct {
-	in     bytes.Buffer // read
-	unread bytes.Buffer // received, but not read yet
-	readAt time.Time    // when the program reads it
+	in     bytes.Buffer // data that the program has read
+	unread bytes.Buffer // received data that the program has not read
+	readAt time.Time    // when the program reads unread
 }
 
 // Stats counts what the peer received.
 type Stats struct {
-	SYNs, OptionSYNs int // SYNs, and those among them with options
+	SYNs, OptionSYNs int // number of SYNs, and of those with options
 	Options          int // other segments with options
-	Segments         int // all received segments
+	Segments         int // number of all received segments
 	Closing          int // segments received after both FINs
-	Repeated         int // retransmitted segments; each may cause an acknowledgment
-	Resets           int // before the connection's end
-	LateResets       int // after the connection's end
+	Repeated         int // number of retransmitted segments; each may cause an acknowledgment
+	Resets           int // number of resets before the connection's end
+	LateResets       int // number of resets after the connection's end
 	DataFINs         int // segments with data and a FIN
-	Discarded        int // bytes unread when the FIN arrived
+	Discarded        int // number of bytes that were unread when the FIN arrived
 }
 
 type state uint8
@@ -98,7 +98,7 @@ func (h *Host) Connect(to netip.AddrPort, out []byte, within time.Duration) ([]b
 	return h.program.in.Bytes(), err
 }
 
-// run serves the connection to its end, and for a while after it.
+// run serves the connection to its end, and for some time after it.
 func (h *Host) run(within time.Duration) error {
 	limit := time.Now().Add(within)
 	for {
@@ -244,7 +244,7 @@ func (h *Host) receive(s Segment) {
 			}
 		}
 	}
-	offset := h.rcv - s.Seq // bytes of it that were received before
+	offset := h.rcv - s.Seq // number of its bytes that were received before
 	if int32(offset) >= 0 && int(offset) <= len(s.Payload) && h.window() > 0 {
 		h.deliver(s.Payload[offset:])
 		if s.Flags&FIN != 0 && !h.finSeen {

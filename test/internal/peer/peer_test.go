@@ -18,7 +18,7 @@ var (
 	two = netip.MustParseAddr("10.0.0.2")
 )
 
-// Two peers exchange data: a fixture that cannot talk to itself tests nothing.
+// Two peers exchange data: a fixture that does not work with itself cannot test anything.
 func TestTwoPeers(t *testing.T) {
 	for name, m := range map[string]peer.Quirks{
 		"plain":     {},

@@ -17,21 +17,21 @@ type Quirks struct {
 	BareFIN bool
 	// RepeatFIN is the number of additional FINs, sent unprompted.
 	RepeatFIN int
-	// AckStorm is the number of empty acknowledgments sent after the FIN. From then on every
-	// received segment is answered with another one.
+	// AckStorm is the number of empty acknowledgments sent after the FIN. From then on, the peer
+	// answers every received segment with another one.
 	AckStorm int
 	// Stall closes the window to 0 once, after that many received bytes, for StallFor. The peer
 	// does not announce that it opens again; it only answers probes.
 	Stall    int
 	StallFor time.Duration
-	// LoseEach drops every LoseEach-th received segment with data; 0: none.
+	// LoseEach drops every LoseEach-th received segment with data; 0: no drops.
 	LoseEach int
 	// Loss is the probability that a segment is lost, in each direction.
 	Loss float64
 	// DataFIN selects how a FIN in a segment with data is handled.
 	DataFIN DataFIN
 	// ReadAfter delays the program's read after data arrives; 0: no delay. A FIN discards data that
-	// has not been read.
+	// the program has not read.
 	ReadAfter time.Duration
 }
 
@@ -41,7 +41,8 @@ type DataFIN uint8
 // Variants seen in other nodes. The zero value follows the RFC.
 const (
 	TakesBoth DataFIN = iota
-	// IgnoresBoth drops such a segment, retransmissions too: the reference host of 2023.
+	// IgnoresBoth drops such a segment, also if it is retransmitted, like the reference host of
+	// 2023.
 	IgnoresBoth
 	// DropsData accepts the FIN and skips the data.
 	DropsData

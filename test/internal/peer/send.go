@@ -29,7 +29,7 @@ func (h *Host) sendData(seq uint32, n int) {
 
 func (h *Host) acknowledge() { h.send(Segment{Seq: h.next, Ack: h.rcv, Flags: ACK}) }
 
-// sendFIN sends the FIN after all data, as the peer's quirks demand.
+// sendFIN sends the FIN after all data, in the form that the peer's quirks require.
 func (h *Host) sendFIN() {
 	fin := Segment{Seq: h.next - 1, Ack: h.rcv, Flags: FIN | ACK}
 	if h.quirks.BareFIN {

@@ -179,7 +179,7 @@ func Listen(t *testing.T, port, other uint16) *Wire {
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: loopback, Port: int(port)})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetReadBuffer(1 << 20) // a smaller buffer works too
+	_ = conn.SetReadBuffer(1 << 20) // a smaller buffer works, too
 	to := &net.UDPAddr{IP: loopback, Port: int(other)}
 	return &Wire{t: t, conn: conn, to: to, buf: make([]byte, 65536)}
 }
@@ -202,7 +202,7 @@ func (w *Wire) Receive(until time.Time) (Packet, bool) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return Packet{}, false
 		case err != nil:
-			continue // the other end's port was closed a moment ago
+			continue // the other end's port was closed for a moment
 		}
 		if p, ok := ParsePacket(w.buf[:n]); ok {
 			return p, true
