@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Input is something that a user does to a world. At is when.
+// Input is something that a user does to a world. At is the time.
 type Input struct {
 	At time.Duration `json:"at"`
 	// Node is the node of Line, Stop and File.
@@ -24,18 +24,18 @@ type Input struct {
 	Line string `json:"line,omitempty"`
 	// Stop is Ctrl-C in the node's shell.
 	Stop bool `json:"stop,omitempty"`
-	// File is a file that becomes one of the node's files. Data is its contents.
+	// File is the name of a file to store at the node. Data is the file's contents.
 	File string `json:"file,omitempty"`
 	Data []byte `json:"data,omitempty"`
 	// Request is a request to the API.
 	Request *Request `json:"request,omitempty"`
-	// Abort is the number of a request whose client is gone. 0: none.
+	// Abort is the number of a request whose client is gone. 0: no request.
 	Abort int `json:"abort,omitempty"`
 }
 
 // Request is a request to the API that changes the network. Requests that only read are not inputs.
 type Request struct {
-	Number int    `json:"number"` // from 1; for Abort
+	Number int    `json:"number"` // counted from 1; used by Abort
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	Accept string `json:"accept,omitempty"`
@@ -45,7 +45,7 @@ type Request struct {
 // The limits of inputs.
 const (
 	maxTyped = 1000     // lines that a shell has not read yet
-	MaxFile  = 64 << 20 // bytes of a file
+	MaxFile  = 64 << 20 // in bytes
 )
 
 // Errors of inputs.
@@ -54,8 +54,8 @@ var (
 	errTyped = errors.New("the shell has not read the lines before this one")
 )
 
-// Do carries out a new input, whose At it sets: a little later than now, and never when a timer
-// that was set for a round duration expires. The input is then one for Replay.
+// Do carries out a new input and sets its At. The time is a little later than now, and never one at
+// which a timer with a round duration expires. The input can then be passed to Replay.
 func (w *World) Do(in *Input, answer Response) error {
 	w.inputs++
 	time.Sleep(time.Duration(1 + mix(w.inputs, uint64(w.Now()))>>54))
@@ -104,14 +104,14 @@ func (w *World) do(in *Input, answer Response) error {
 	}
 }
 
-// Response gets the answer to a request.
+// Response receives the answer to a request.
 type Response interface {
 	http.ResponseWriter
 	// End is called after the answer.
 	End()
 }
 
-// Get begins to answer a request that only reads.
+// Get starts to answer a request that only reads.
 func (w *World) Get(r *Request, answer Response) {
 	ctx, cancel := context.WithCancel(w.ends)
 	w.mu.Lock()
@@ -133,7 +133,7 @@ func (w *World) Get(r *Request, answer Response) {
 	})
 }
 
-// Leave ends a request: its client is gone.
+// Leave ends a request whose client is gone.
 func (w *World) Leave(number int) {
 	w.mu.Lock()
 	cancel := w.requests[number]

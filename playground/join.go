@@ -27,7 +27,7 @@ func (w *World) join(c *lnx.Config, iface string, end *link.End) {
 	})
 }
 
-// Receive passes a packet from elsewhere to an interface of a joined network's node.
+// Receive passes a packet from outside to an interface of a joined network's node.
 func (w *World) Receive(iface int, packet []byte) error {
 	l := w.links[iface]
 	if l == nil {

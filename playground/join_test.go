@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJoin connects two worlds that are one node each.
+// TestJoin connects two worlds, each of which has one node.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestJoin(t *testing.T) {
 		defer close(packets)
 		require.NoError(t, worlds["A"].Do(&Input{Node: "A", Line: "ping 10.0.0.2 -c 2"}, nil))
 		worlds["A"].Advance(3 * time.Second)
-		synctest.Wait() // for the race detector
+		synctest.Wait() // because the race detector does not know virtual time
 		assert.Contains(t, out.of("A"), "2 received")
 		require.ErrorContains(t, worlds["A"].Receive(1, []byte("x")), "interface 1")
 		require.ErrorContains(t, worlds["A"].Receive(0, nil), "interface 0: ")

@@ -13,12 +13,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// marker is the line before a .lnx file in the text of a network.
+// marker is the line in front of a .lnx file in the text of a network.
 var marker = regexp.MustCompile(`(?m)^-- (.*)\.lnx --[ \t\r]*$`)
 
-// Check returns the errors of a network: of a .net file, or of several .lnx files, each after a
-// line `-- NAME.lnx --`. If the name ends with .star, the text is a congestion control in Starlark.
-// The errors are diagnostic.Errors, with the lines of the whole text.
+// Check returns the errors of a network. The network is a .net file, or several .lnx files, each
+// after a line `-- NAME.lnx --`. If the name ends with .star, the text is a congestion control in
+// Starlark. The errors are diagnostic.Errors, with the lines of the whole text.
 func Check(name, text string) error {
 	if strings.HasSuffix(name, scriptSuffix) {
 		_, err := starlark.Compile(name, []byte(text), nil)
@@ -90,7 +90,7 @@ func planned(name, text string) (list []*lnx.Config, err error) {
 // several returns the files of a text with markers.
 func several(name, text string) (list []*lnx.Config, err error) {
 	var all diagnostic.Errors
-	begin := map[string]int{} // lines before a file, by its name
+	begin := map[string]int{} // number of lines before a file, by the file's name
 	found := marker.FindAllStringSubmatchIndex(text, -1)
 	if strings.TrimSpace(text[:found[0][0]]) != "" {
 		all = append(all, &diagnostic.Error{
@@ -117,7 +117,8 @@ func several(name, text string) (list []*lnx.Config, err error) {
 			continue
 		}
 		begin[file] = before
-		c, err := lnx.Parse(file, []byte(text[m[1]:end])) // from the end of the marker's line
+		// the text from the end of the marker's line on
+		c, err := lnx.Parse(file, []byte(text[m[1]:end]))
 		if errs, ok := errors.AsType[diagnostic.Errors](err); ok {
 			all = append(all, errs...)
 		} else if err != nil {

@@ -3,8 +3,9 @@
 // runs. The tests run the same package natively.
 //
 // A World uses the time of package time, which must be virtual: it stands still while a goroutine
-// runs, and jumps to the next timer when none does. Natively that is the time of a testing/synctest
-// bubble. In the browser the host of the WebAssembly program provides such a clock (site/wasi.js).
+// runs, and jumps to the next timer when no goroutine runs. In native programs this is the time of
+// a testing/synctest bubble. In the browser the host of the WebAssembly program provides such a
+// clock (site/wasi.js).
 //
 // The seed and the inputs with their times determine every packet. World.Hash proves it.
 package playground
@@ -35,23 +36,23 @@ import (
 
 // Config describes a world.
 type Config struct {
-	// Name is the network's name, also in errors.
+	// Name is the network's name. Errors contain it.
 	Name string `json:"name"`
 	// Network is the text of a .net file, or of several .lnx files: see Check.
 	Network string `json:"network"`
 	// Seed determines all random choices.
 	Seed uint64 `json:"seed"`
-	// Files is a directory. Each node has its files in a folder of its own name below it.
+	// Files is a directory. Each node has its files in a folder below it that has the node's name.
 	Files string `json:"files"`
-	// Joined says that the network is one node of another network: the ends of its links are
-	// elsewhere. Send gets their packets, which are valid during the call.
+	// Joined means that the network is one node of another network: the other ends of its links are
+	// elsewhere. The World calls Send with packets for them, which are valid only during the call.
 	Joined bool                           `json:"joined,omitempty"`
 	Send   func(iface int, packet []byte) `json:"-"`
-	// Print gets the output of the nodes' shells. Nil: it is discarded.
+	// Print gets the output of the nodes' shells. Nil: the output is discarded.
 	Print func(node, text string) `json:"-"`
 }
 
-// World is a running network. One goroutine calls its methods.
+// World is a running network. Only one goroutine may call its methods.
 type World struct {
 	cfg    Config
 	clock  node.Clock
@@ -59,14 +60,14 @@ type World struct {
 	hosts  []*host
 	server *api.Server
 	files  *files.Folder
-	ends   context.Context //nolint:containedctx // the life of the world
+	ends   context.Context //nolint:containedctx // lasts as long as the world
 	finish context.CancelFunc
-	stop   func()            // the clock
-	links  map[int]*link.End // of a joined network's interfaces: the other ends
+	stop   func()            // stops the clock
+	links  map[int]*link.End // the other ends of a joined network's interfaces
 	inputs uint64
 	busy   sync.WaitGroup
 
-	requests map[int]context.CancelFunc // of input requests by number
+	requests map[int]context.CancelFunc // running input requests, by number
 	mu       sync.Mutex                 // guards requests
 }
 
@@ -130,8 +131,8 @@ func (w *World) open(configs []*lnx.Config) (err error) {
 	return nil
 }
 
-// refuse makes a node refuse a request that opens a port forward: sockets of the program, which
-// nothing can reach in a browser.
+// refuse makes a node refuse requests that open a port forward. A port forward would need sockets
+// of the program, and nothing can reach those in a browser.
 func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
 	before(h, func(context.Context, R) error {
 		return fmt.Errorf("%s: %w in this page: a browser has no real sockets",
@@ -139,7 +140,8 @@ func refuse[R control.Request[control.Door]](h control.Handlers, name string) {
 	})
 }
 
-// timers are TCP's usual ones (RFC 6298 §2): those of .lnx files are for networks in one machine.
+// timers are the usual TCP timers (RFC 6298 §2). The defaults of .lnx files are for networks on one
+// machine.
 func timers(c *tcp.Config) {
 	c.Recovery.RTOMin = 200 * time.Millisecond
 	c.Recovery.RTOInitial, c.Recovery.RTOMax = time.Second, time.Minute
@@ -175,7 +177,7 @@ func (w *World) start(c *lnx.Config, devices map[string]link.Device) (*host, err
 		}),
 	}})
 	if err != nil {
-		_ = h.files.Close() // report the first error
+		_ = h.files.Close() // report only the first error
 		return nil, err
 	}
 	refuse[control.Publish](h.node.Handlers, "publish")
@@ -200,20 +202,20 @@ func (w *World) Now() time.Duration { return time.Since(w.began) }
 // Advance runs the network until the given time since the start.
 func (w *World) Advance(to time.Duration) { time.Sleep(to - w.Now()) }
 
-// Settle waits until no goroutine has anything left to do at this instant: time stands still until
+// Settle waits until no goroutine has anything left to do at this instant. Time stands still until
 // then.
 func (w *World) Settle() { time.Sleep(time.Nanosecond) }
 
-// State is what a world has done so far.
+// State summarizes what a world has done so far.
 type State struct {
 	At      time.Duration `json:"at"`
-	Packets uint64        `json:"packets"` // sent by all interfaces
+	Packets uint64        `json:"packets"` // packets sent by all interfaces
 	Bytes   uint64        `json:"bytes"`
 	Hash    string        `json:"hash"`
-	// Retransmits and Timeouts are those of TCP, of all nodes.
+	// Retransmits and Timeouts are the sums of all nodes' TCP.
 	Retransmits uint64 `json:"retransmits"`
 	Timeouts    uint64 `json:"timeouts"`
-	// FirstRetransmit is when a node retransmitted for the first time. 0: none did.
+	// FirstRetransmit is the time of the first retransmission of any node. 0: there was none.
 	FirstRetransmit time.Duration `json:"first_retransmit"`
 }
 
@@ -221,7 +223,8 @@ type State struct {
 func (w *World) State() State {
 	s := State{At: w.Now()}
 	total := uint64(0)
-	for _, h := range w.hosts { // a call makes the network send what is due at this instant
+	// a call makes the network send packets that are due at this instant
+	for _, h := range w.hosts {
 		_ = h.node.Node.Call(func(*stack.Stack, clock.Time) error { return nil })
 	}
 	for _, h := range w.hosts {
@@ -258,7 +261,7 @@ func (w *World) Close() {
 		_ = l.Close()
 	}
 	for _, h := range w.hosts {
-		_ = h.node.Crash() // its captures are not read any more
+		_ = h.node.Crash() // nothing reads the captures any more
 	}
 	w.busy.Wait()
 	for _, h := range w.hosts {

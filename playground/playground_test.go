@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// lossy is three nodes with a router that loses packets.
+// lossy is a network of three nodes, with a router that loses packets.
 func lossy(seed uint64) Config {
 	return Config{Name: "n.net", Seed: seed, Network: `
 link A R delay 10ms
@@ -47,7 +47,7 @@ func (o *output) print(node, text string) {
 	o.text[node] += text
 }
 
-// of returns what a node has printed.
+// of returns the output of a node.
 func (o *output) of(node string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,7 +100,8 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// TestMark checks that the first retransmission has one time, whenever a page asks for it.
+// TestMark checks that the time of the first retransmission does not depend on when a page asks for
+// it.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	want := run(t, lossy(1), transfer).FirstRetransmit
@@ -112,14 +113,14 @@ func TestMark(t *testing.T) {
 		assert.Zero(t, w.State().FirstRetransmit)
 		assert.Zero(t, w.State().Retransmits)
 		w.Advance(want)
-		there := w.State() // it has the packets of this instant
+		there := w.State() // includes the packets of this instant
 		assert.Equal(t, want, there.FirstRetransmit)
 		assert.NotZero(t, there.Retransmits)
 		assert.Equal(t, there, w.State())
 	})
 }
 
-// TestPortForwards checks that commands which need sockets of the machine say so.
+// TestPortForwards checks that commands which need sockets of the machine report an error.
 func TestPortForwards(t *testing.T) {
 	t.Parallel()
 	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
@@ -133,7 +134,8 @@ func TestPortForwards(t *testing.T) {
 	})
 }
 
-// TestSource checks that a script of the shell is a file of the node, and ends if it runs itself.
+// TestSource checks that `source` reads a script from the node's files, and that a script that runs
+// itself ends.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	in(t, lossy(1), func(t *testing.T, w *World, out *output) {
@@ -145,14 +147,14 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestHash checks that only the seed and the inputs matter.
+// TestHash checks that only the seed and the inputs affect the hash.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	want := run(t, lossy(1), transfer)
 	assert.Equal(t, want, run(t, lossy(1), transfer), "again")
 	assert.NotEqual(t, want.Hash, run(t, lossy(2), transfer).Hash, "another seed")
 	in(t, lossy(1), func(t *testing.T, w *World, _ *output) {
-		w.Get(&Request{Number: 1, Path: "/v1/stream"}, discard{}) // a page
+		w.Get(&Request{Number: 1, Path: "/v1/stream"}, discard{}) // like a page
 		for i := range transfer {
 			require.NoError(t, w.Replay(&transfer[i]))
 		}
@@ -166,8 +168,8 @@ func TestHash(t *testing.T) {
 	})
 }
 
-// TestPerf checks that the results that both ends of a perf test exchange contain nothing of the
-// machine: the seed chooses the cookie, and no processor time is told.
+// TestPerf checks that the results that both ends of a perf test exchange do not depend on the
+// machine: the seed determines the cookie, and the results contain no CPU time.
 func TestPerf(t *testing.T) {
 	t.Parallel()
 	type report struct {
@@ -198,8 +200,8 @@ func TestPerf(t *testing.T) {
 	}
 }
 
-// TestPerfHash checks that perf tests send the same packets again, although streams, intervals and
-// the end of a test share instants.
+// TestPerfHash checks that perf tests send the same packets in each run, although streams,
+// intervals and the end of a test coincide.
 func TestPerfHash(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Name: "n.net", Seed: 1, Network: "link A B delay 10ms rate 2mbit\n"}
@@ -216,7 +218,7 @@ func TestPerfHash(t *testing.T) {
 	assert.Len(t, hashes, 1, "%v", hashes)
 }
 
-// TestLog checks that the inputs of a session repeat it.
+// TestLog checks that replaying the inputs of a session repeats it.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var inputs []Input
@@ -227,7 +229,7 @@ func TestLog(t *testing.T) {
 			require.NoError(t, w.Do(&i, answer))
 			inputs = append(inputs, i)
 			w.Advance(w.Now() + time.Second)
-			synctest.Wait() // for the race detector, which does not know virtual time
+			synctest.Wait() // because the race detector does not know virtual time
 			require.Less(t, answer.Code, 300, "%s", answer.Body)
 			require.Equal(t, i.Request != nil && i.Request.Accept == "", answer.over)
 		}

@@ -20,10 +20,10 @@ import (
 
 const scriptSuffix = ".star"
 
-// scripts are the congestion controls of a node that its files define, by the files' names.
+// scripts are the congestion controls that a node's files define, by file name.
 type scripts map[string]congestion.Make
 
-// places returns the errors of a script with their lines.
+// places returns the errors of a script with their line numbers.
 func places(err error) error {
 	list := []error{err}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
@@ -43,7 +43,7 @@ func places(err error) error {
 	return all
 }
 
-// before makes a node call f before it handles a request, which fails if f does.
+// before makes a node call f before it handles a request. If f fails, the request fails.
 func before[R control.Request[A], A any](
 	h control.Handlers, f func(ctx context.Context, r R) error,
 ) {

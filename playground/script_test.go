@@ -13,14 +13,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// constant is a congestion control with a window of so many segments.
+// constant returns a congestion control with a constant window in segments.
 func constant(segments string) string {
 	return "def on_ack(state, ack):\n    state.cwnd = ack.mss * " + segments +
 		"\n\ndef on_loss(state, loss):\n    pass\n"
 }
 
-// TestScript checks that the connections of a node use a file of the node for congestion control,
-// and that a running connection takes a new version of it.
+// TestScript checks that the connections of a node can use a file of the node as congestion
+// control, and that a running connection adopts a new version of the file.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Name: "n.net", Seed: 1, Network: "link A B delay 10ms\n"}
@@ -76,8 +76,8 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// TestScriptErrors checks that errors of a script are reported: those of the file at once, and those
-// of a connection when it has them.
+// TestScriptErrors checks that errors of a script are reported: those in the file at once, and
+// those of a connection when they occur.
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	in(t, lossy(1), func(t *testing.T, w *World, out *output) {

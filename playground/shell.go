@@ -19,19 +19,20 @@ type host struct {
 	node  *operator.Node
 	files *files.Folder
 	sent  *sum
-	out   printer     // the shell's
+	out   printer     // output of the shell
 	lines chan string // typed lines
 
 	scripts scripts              // the node's loop owns it
 	now     func() time.Duration // since the world's start
 
-	retransmitted atomic.Int64 // when TCP first did, since the world's start; 0: not yet
+	// time of TCP's first retransmission, since the world's start; 0: there was none
+	retransmitted atomic.Int64
 
 	mu      sync.Mutex
-	session *repl.Shell // nil: none yet
+	session *repl.Shell // nil: there is no session yet
 }
 
-// Do implements control.Operator: the node's requests name its own files.
+// Do implements control.Operator. File names in requests refer to the node's own files.
 func (h *host) Do(ctx context.Context, req any) (any, error) {
 	return h.node.Do(files.In(ctx, h.files), req)
 }
@@ -39,7 +40,7 @@ func (h *host) Do(ctx context.Context, req any) (any, error) {
 // Watch implements control.Operator.
 func (h *host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }
 
-// shell runs the node's shell until the world ends. After quit it begins again.
+// shell runs the node's shell until the world ends. After quit it starts a new one.
 func (h *host) shell(w *World) {
 	w.busy.Go(func() {
 		for w.ends.Err() == nil {
@@ -67,7 +68,7 @@ func (h *host) current() *repl.Shell {
 	return h.session
 }
 
-// interrupt is Ctrl-C.
+// interrupt acts like Ctrl-C.
 func (h *host) interrupt() {
 	if s := h.current(); s != nil {
 		s.Interrupt()
@@ -91,10 +92,10 @@ func (p printer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// typed is the repl.LineReader of a page, which edits the lines itself.
+// typed is a repl.LineReader for a page. The page edits the lines itself.
 type typed struct {
 	host *host
-	ends context.Context //nolint:containedctx // the life of the world
+	ends context.Context //nolint:containedctx // lasts as long as the world
 
 	mu      sync.Mutex
 	history []repl.TypedLine
@@ -104,7 +105,7 @@ type typed struct {
 func (t *typed) ReadLine(prompt string) (string, error) {
 	select {
 	case line := <-t.host.lines:
-		_, _ = io.WriteString(t.host.out, prompt+line+"\n") // to memory
+		_, _ = io.WriteString(t.host.out, prompt+line+"\n") // writing to memory does not fail
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.history = append(t.history, repl.TypedLine{Number: len(t.history) + 1, Line: line})

@@ -11,7 +11,7 @@ import (
 // instant does not matter.
 type sum struct {
 	mu             sync.Mutex
-	hashes         []uint64 // by interface
+	hashes         []uint64 // indexed by interface
 	packets, bytes uint64
 }
 

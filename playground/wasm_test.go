@@ -16,7 +16,7 @@ import (
 	ci "github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestWebAssembly checks that the WebAssembly program sends the same packets as this one.
+// TestWebAssembly checks that the WebAssembly program sends the same packets as the native one.
 func TestWebAssembly(t *testing.T) {
 	t.Parallel()
 	program := wasm(t)
@@ -64,7 +64,7 @@ func wasm(t *testing.T) string {
 
 var session = flag.String("session", "", "replay the session of a `file` and print its state")
 
-// TestSession replays a session of the page for web/test/playground.mjs, which compares the states.
+// TestSession replays a session of the page. web/test/playground.mjs compares the states.
 func TestSession(t *testing.T) {
 	if *session == "" {
 		t.Skip("-session names the log of a session to replay")

@@ -1,6 +1,6 @@
 // Package bridge joins pages of the playground to a network of processes. A page becomes the node
-// of a .lnx file. The bridge has that node's UDP addresses, and carries its packets through a
-// WebSocket (RFC 6455): one binary message is the number of an interface and an IP packet.
+// of a .lnx file. The bridge binds that node's UDP addresses and carries its packets through a
+// WebSocket (RFC 6455). A binary message contains the number of an interface and an IP packet.
 package bridge
 
 import (
@@ -30,22 +30,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// Bridge is a server for pages. Flags sets its options, Open starts it and Close ends it.
+// Bridge is a server for pages. Flags adds its options to a command, Open starts it and Close ends
+// it.
 type Bridge struct {
-	names   []string // the files of the nodes
-	origins []string // of the pages, besides those of this machine
+	names   []string // .lnx files of the nodes
+	origins []string // origins of pages that are allowed, besides those of this machine
 	listen  string
 	tell    func(format string, args ...any)
 
 	nodes  map[string]*place
 	token  string
-	server *http.Server    // nil: not open
-	ends   context.Context //nolint:containedctx // the life of the bridge
+	server *http.Server    // nil: the bridge is not open
+	ends   context.Context //nolint:containedctx // lasts as long as the bridge
 	finish context.CancelFunc
 	busy   sync.WaitGroup
 }
 
-// place is a node that a page may be.
+// place is a node that a page can become.
 type place struct {
 	config *lnx.Config
 	text   string
@@ -61,8 +62,8 @@ func (b *Bridge) Flags(f *pflag.FlagSet) {
 		"also let pages of `https://SITE` join, besides those that this machine serves")
 }
 
-// Open waits for pages, if there are nodes for them. The members are the nodes of the network that
-// the pages join; nil stands for an unknown one. Tell gets messages for the user.
+// Open starts to wait for pages, if there are nodes for them. The members are the nodes of the
+// network that the pages join; nil stands for an unknown network. tell gets messages for the user.
 func (b *Bridge) Open(
 	ctx context.Context, members []*lnx.Config, tell func(format string, args ...any),
 ) error {
@@ -92,7 +93,7 @@ func (b *Bridge) Open(
 	b.server = &http.Server{
 		Handler: b, ReadHeaderTimeout: 3 * time.Second, MaxHeaderBytes: 16 << 10,
 	}
-	b.busy.Go(func() { _ = b.server.Serve(l) }) // until Close
+	b.busy.Go(func() { _ = b.server.Serve(l) }) // runs until Close
 	for _, name := range b.names {
 		node := nodeOf(name)
 		tell("bridge: a page of the playground with #join=%s/%s/%s at the end of its address is %s",
@@ -127,10 +128,11 @@ func (b *Bridge) add(name string) error {
 	return nil
 }
 
-// check compares the files with the network, and reports nodes that run already.
+// check compares the files with the network, and reports nodes that are already running.
 func (b *Bridge) check(members []*lnx.Config) error {
 	all := slices.DeleteFunc(slices.Clone(members), func(c *lnx.Config) bool {
-		return c != nil && b.nodes[c.Name] != nil // stopped: otherwise its addresses are in use
+		// only a stopped node can be a page: otherwise its addresses are in use
+		return c != nil && b.nodes[c.Name] != nil
 	})
 	for _, name := range b.names {
 		links, err := b.nodes[nodeOf(name)].open()
@@ -182,10 +184,10 @@ func (b *Bridge) Close() {
 	b.busy.Wait()
 }
 
-// errRefused marks requests that come from elsewhere.
+// errRefused marks requests that come from a place that is not allowed.
 var errRefused = errors.New("refused")
 
-// ServeHTTP implements http.Handler: it checks a request and makes it a WebSocket.
+// ServeHTTP implements http.Handler: it checks a request and turns the connection into a WebSocket.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := b.admit(r); err != nil {
 		b.tell("bridge: %v", err)
@@ -218,8 +220,8 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// protocol is the subprotocol of the WebSocket. The token is offered as another: a page cannot set
-// other headers, and an address would be logged.
+// protocol is the subprotocol of the WebSocket. The client offers the token as another subprotocol,
+// because a page cannot set other headers, and a token in the URL would be logged.
 const protocol = "tidepool"
 
 func token(r *http.Request) string {
@@ -230,7 +232,8 @@ func token(r *http.Request) string {
 	return ""
 }
 
-// admit checks where a request comes from. Host shows a DNS name of another site for this address.
+// admit checks where a request comes from. If another site has a DNS name for this address, the
+// Host header reveals that.
 func (b *Bridge) admit(r *http.Request) error {
 	if !local(r.Host) {
 		return fmt.Errorf("%w: Host %q is not this machine's loopback", errRefused, r.Host)
@@ -253,7 +256,8 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// serve makes a page a node until one of them ends. The error is the reason for the page.
+// serve runs a page as a node until the page or the bridge ends. The page gets the error as the
+// reason.
 func (b *Bridge) serve(s *socket, node, token string) error {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(b.token)) != 1 {
 		return errors.New("the token is wrong: use the address that `node net serve` printed")

@@ -24,15 +24,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// bed is a bridge for the node C, and the neighbor of C.
+// bed is a bridge for the node C, and C's neighbor.
 type bed struct {
 	t        *testing.T
 	bridge   *Bridge
 	at       string
 	neighbor net.PacketConn
-	own      *net.UDPAddr // C's
+	own      *net.UDPAddr // C's address
 
-	left chan struct{} // a page has left
+	left chan struct{} // receives when a page has left
 
 	mu   sync.Mutex
 	said string
@@ -102,7 +102,7 @@ func (b *bed) ask(path string, header ...string) (*page, *http.Response) {
 	return p, r
 }
 
-// join is a page that is C.
+// join returns a page that has joined as C.
 func (b *bed) join() *page {
 	b.t.Helper()
 	p, r := b.ask("/C")
@@ -153,7 +153,7 @@ func (p *page) read() (op byte, payload []byte) {
 	return head[0] & 0x0f, payload
 }
 
-// closed returns the code and the reason of the bridge.
+// closed returns the code and the reason of the bridge's close frame.
 func (p *page) closed() string {
 	p.t.Helper()
 	op, payload := p.read()
@@ -171,8 +171,8 @@ func (b *bed) receive() string {
 	return string(buf[:n])
 }
 
-// TestEnd checks that nothing follows the bridge's close frame (RFC 6455 §5.5.1), and that a page can
-// still send: if TCP reset the connection, a browser would not tell the reason.
+// TestEnd checks that nothing follows the bridge's close frame (RFC 6455 §5.5.1), and that a page
+// can still send. If TCP reset the connection, a browser would not report the reason.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -284,14 +284,14 @@ func TestBadPages(t *testing.T) {
 		assert.Contains(t, p.closed(), want)
 	}
 	p = b.again()
-	_ = p.conn.Close() // without a close frame
+	_ = p.conn.Close() // leave without a close frame
 	b.again()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	assert.Contains(t, b.said, "C has left after 0s: the page was closed")
 }
 
-// again joins when the page before has left.
+// again joins as soon as the page before has left.
 func (b *bed) again() *page {
 	b.t.Helper()
 	<-b.left
@@ -340,7 +340,8 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// A page cannot be a node that runs, or one of another network, even one with the same addresses.
+// A page cannot become a node that is running, or a node of another network, even if the networks
+// have the same addresses.
 func TestWrongNodeForAPage(t *testing.T) {
 	t.Parallel()
 	write := func(text string, ports ...any) (string, *lnx.Config) {

@@ -17,10 +17,10 @@ import (
 // Limits of a connection.
 const (
 	maxPacket = 65_535
-	patience  = 10 * time.Second // for a page to take a message
+	patience  = 10 * time.Second // how long a page may take to receive a message
 	pingEvery = 10 * time.Second
-	silence   = 30 * time.Second // a page answers a ping: without it, it is gone
-	maxReason = 123              // bytes (RFC 6455 §5.5)
+	silence   = 30 * time.Second // how long a page may take to answer a ping; after that it is gone
+	maxReason = 123              // in bytes (RFC 6455 §5.5)
 )
 
 // The opcodes of frames (RFC 6455 §5.2).
@@ -33,22 +33,22 @@ const (
 	opPong   = 10
 )
 
-// socket is the server's end of a WebSocket. One goroutine reads, and several write.
+// socket is the server's end of a WebSocket. One goroutine reads, and several goroutines write.
 type socket struct {
 	conn    net.Conn
 	in      *bufio.Reader
-	message []byte // what the last read returned
+	message []byte // result of the last read
 
 	mu    sync.Mutex // guards out and ended
 	out   []byte
-	ended bool // a close frame was written, after which no other may follow (RFC 6455 §5.5.1)
+	ended bool // a close frame was written; no other frame may follow (RFC 6455 §5.5.1)
 	once  sync.Once
 }
 
 func newSocket(conn net.Conn, in *bufio.Reader) *socket { return &socket{conn: conn, in: in} }
 
-// protocolError is an error of the page. The bridge closes the connection with this code (RFC 6455
-// §7.4.1).
+// protocolError is an error that the page made. The bridge closes the connection with this code
+// (RFC 6455 §7.4.1).
 type protocolError struct {
 	code int
 	text string
@@ -64,7 +64,7 @@ var (
 	errLarge = &protocolError{1009, fmt.Sprintf("a packet may have %d bytes", maxPacket)}
 )
 
-// read returns the next message of the page, which is valid until the next call.
+// read returns the next message of the page. It is valid until the next call.
 func (s *socket) read() ([]byte, error) {
 	s.message = s.message[:0]
 	for open := false; ; {
@@ -142,7 +142,7 @@ func (s *socket) frame() (op byte, last bool, payload []byte, err error) {
 	return op, last, payload, err
 }
 
-// write sends a frame of these parts.
+// write sends a frame whose payload consists of these parts.
 func (s *socket) write(op byte, parts ...[]byte) error {
 	size := 0
 	for _, p := range parts {
@@ -173,7 +173,7 @@ func (s *socket) write(op byte, parts ...[]byte) error {
 	return err
 }
 
-// hello tells the page which node it is.
+// hello sends the page the node that it is.
 func (s *socket) hello(node, network string) error {
 	text, err := json.Marshal(map[string]string{"node": node, "network": network})
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *socket) hello(node, network string) error {
 	return s.write(opText, text)
 }
 
-// from carries the packets of a link to the page. It ends when the link or the page is closed.
+// from carries the packets of a link to the page. It returns when the link or the page is closed.
 func (s *socket) from(number int, l *net.UDPConn) {
 	packet := make([]byte, maxPacket)
 	for {
@@ -191,11 +191,11 @@ func (s *socket) from(number int, l *net.UDPConn) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil || n == 0:
-			continue // the neighbor does not run
+			continue // the neighbor is not running
 		}
 		err = s.write(opBinary, []byte{byte(number)}, packet[:n])
 		if err != nil && !errors.Is(err, errEnded) {
-			_ = s.conn.Close() // read ends too
+			_ = s.conn.Close() // this also makes read return
 		}
 		if err != nil {
 			return
@@ -232,13 +232,14 @@ func (s *socket) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = s.write(opPing) // read notices what fails
+			_ = s.write(opPing) // read reports a failure
 		}
 	}
 }
 
-// close tells the page why its connection ends, and closes it, once. Without reading what the page
-// still sends, TCP would reset the connection and the page might not get the reason.
+// close sends the page the reason and closes its connection. Only the first call has an effect. It
+// also reads what the page still sends: otherwise TCP would reset the connection, and the page
+// might not get the reason.
 func (s *socket) close(why error) { s.once.Do(func() { s.end(why) }) }
 
 func (s *socket) end(why error) {

@@ -28,7 +28,7 @@ func dropFonts(data []byte) (found int) {
 	}
 }
 
-// drawing are the tables of a TrueType font that only its outlines need.
+// drawing lists the tables of a TrueType font that are needed only to draw its characters.
 var drawing = []string{"glyf", "loca", "fpgm", "prep", "cvt ", "gasp", "GSUB", "DSIG"}
 
 // dropOutlines clears the tables that draw a font's characters. Those of its names and widths stay.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// TestOutlines checks that a font without outlines has the widths that it had.
+// TestOutlines checks that removing the outlines of a font does not change its widths.
 func TestOutlines(t *testing.T) {
 	t.Parallel()
 	data := append([]byte("before"+fontMagic), liberationsansregular.TTF...)

@@ -11,7 +11,7 @@ const (
 	tableGo     = "go1.26"                           // the version of Go that has this format
 	tableMagic  = "\xf1\xff\xff\xff\x00\x00\x01\x08" // for WebAssembly
 	tableHeader = 8 + 8*8
-	recordSize  = 44 // without the offsets of the PC tables and of data
+	recordSize  = 44 // size without the offsets of the PC tables and of data
 )
 
 // functionTable is Go's table of functions in a program's data. The offsets are within the table.
@@ -66,7 +66,7 @@ func dropLines(data []byte) int {
 	for _, begin := range t.records {
 		r := table[begin:]
 		field := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
-		used[field(16)] = true // the stack's depth
+		used[field(16)] = true // table of the stack's depth
 		for k := range int(field(28)) {
 			used[field(recordSize+4*k)] = true
 		}
@@ -84,8 +84,9 @@ func dropLines(data []byte) int {
 	return len(t.records)
 }
 
-// tableEnd returns the length of a PC table: pairs of differences, of a value and of a PC, until
-// the value's is 0 in another than the first pair.
+// tableEnd returns the length of a PC table. The table consists of pairs of differences, one of a
+// value and one of a PC. It ends with the first pair, except the very first, whose value difference
+// is 0.
 func tableEnd(b []byte) (n int) {
 	for first := true; n < len(b); first = false {
 		value, size := binary.Uvarint(b[n:])

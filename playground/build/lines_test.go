@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// functions is a table of two functions. Both use the first PC table for the stack's depth. The
-// second has the table of the first's lines for its data too.
+// functions returns a table of two functions. Both use the first PC table for the stack's depth.
+// The data of the second also uses the first function's table of lines.
 func functions() []byte {
 	le := binary.LittleEndian
 	b := append([]byte("before"), tableMagic...)

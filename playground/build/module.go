@@ -64,8 +64,8 @@ func find(list []section, kind byte) (*section, error) {
 	return nil, fmt.Errorf("%w: no section %d", errModule, kind)
 }
 
-// exportGlobals adds exports global0, global1, … of all globals. With the memory they are the whole
-// state of an instance at rest, so that the page can save and restore it.
+// exportGlobals adds exports global0, global1, … of all globals. Together with the memory, they are
+// the whole state of an instance at rest. So the page can save and restore the instance.
 func exportGlobals(list []section) error {
 	globals, err := find(list, globalSection)
 	if err != nil {
@@ -88,8 +88,8 @@ func exportGlobals(list []section) error {
 	return nil
 }
 
-// joinData joins data segments with few zeros between them. The linker makes 100,000 of them, whose
-// headers compress worse than zeros.
+// joinData joins data segments with few zeros between them. The linker creates 100,000 segments,
+// whose headers compress worse than zeros.
 func joinData(list []section) error {
 	const mostZeros = 1 << 10
 	data, err := find(list, dataSection)
@@ -106,15 +106,16 @@ func joinData(list []section) error {
 		if !bytes.Equal(r.bytes(2), []byte{0, 0x41}) { // memory 0, i32.const
 			return fmt.Errorf("%w: a data segment without an address", errModule)
 		}
-		s := segment{at: r.number()} // signed, but positive
-		r.bytes(1)                   // the end of the address
+		s := segment{at: r.number()} // a signed number, but positive
+		r.bytes(1)                   // end of the address expression
 		s.data = r.bytes(r.number())
 		if r.short {
 			return errModule
 		}
 		if n := len(segments) - 1; n >= 0 {
 			last := &segments[n]
-			zeros := s.at - last.at - uint64(len(last.data)) // huge if it is before the last one
+			// huge if the segment is before the last one
+			zeros := s.at - last.at - uint64(len(last.data))
 			if zeros <= mostZeros {
 				last.data = append(append(last.data, make([]byte, zeros)...), s.data...)
 				continue
@@ -141,7 +142,7 @@ func appendSigned(to []byte, v uint64) []byte {
 	return append(to, byte(v))
 }
 
-// reader reads a section. Beyond its end everything is zero.
+// reader reads a section. Reads beyond the section's end return zeros.
 type reader struct {
 	rest  []byte
 	short bool

@@ -22,7 +22,8 @@ func listFiles(out string) error {
 		}
 		text, err := fs.ReadFile(site, name)
 		fmt.Fprintf(all, "%s %d %s", name, len(text), text)
-		if name != worker && name != laboratory && name != "index.html" { // it is ./
+		// index.html is listed as ./
+		if name != worker && name != laboratory && name != "index.html" {
 			list = append(list, name)
 		}
 		return err

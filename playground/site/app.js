@@ -1,5 +1,5 @@
 // The playground's page: the clock, the terminals, the editor and the files. The worker runs the
-// network; the network's own page, in the frame, asks it through playground.fetch.
+// network. The network's own page, in the frame, sends it requests through playground.fetch.
 
 import { element } from "./dom.js";
 import { Editor } from "./editor.js";
@@ -12,7 +12,7 @@ import { worker } from "./start.js";
 import { Terminal } from "./terminal.js";
 
 const $ = (id) => document.getElementById(id);
-const waiting = new Map(); // questions to the worker, by id
+const waiting = new Map(); // requests to the worker, by id
 let ids = 0, numbers = 0;
 
 /** ask sends the worker one message and returns its answer. */
@@ -23,7 +23,7 @@ function ask(name, value, transfer = []) {
   });
 }
 
-const readable = 10_000; // milliseconds that a message is shown
+const readable = 10_000; // milliseconds for which a message is shown
 let fading;
 /** say shows a message. An error stays until the next message, or until the user dismisses it. */
 const say = (text, bad = false, stay = bad) => {
@@ -35,7 +35,7 @@ const say = (text, bad = false, stay = bad) => {
 $("dismiss").addEventListener("click", () => say(""));
 const complain = (e) => say(e.message, true);
 
-// The requests of the network's page.
+// Requests from the network's page.
 
 const responses = new Map(); // by number
 const reads = (how) => ["GET", "HEAD"].includes((how?.method ?? "GET").toUpperCase());
@@ -71,7 +71,7 @@ const told = {
   ready: () => document.body.classList.add("ready"),
   head({ number, status, headers }) {
     const r = responses.get(number);
-    if (!r || r.begun) return; // after a jump the worker asks again
+    if (!r || r.begun) return; // after a jump, the worker sends the request again
     r.begun = true;
     r.resolve(new Response([204, 304].includes(status) ? null : r.body, { status, headers }));
   },
@@ -89,7 +89,7 @@ const told = {
     marks = [];
     $("marks").replaceChildren();
   },
-  changed(at) { // what was said later will not be
+  changed(at) { // drops output that comes after this time
     for (const t of terminals.values()) t.forget(at);
     for (const m of marks) if (m.at > at) m.button.remove();
     marks = marks.filter((m) => m.at <= at);
@@ -174,7 +174,8 @@ $("scrub").addEventListener("input", () => seek(Number($("scrub").value) * 1e6))
 
 // The tools.
 
-const embedded = new URLSearchParams(location.search).has("embed"); // only the network and the terminals
+// show only the network and the terminals
+const embedded = new URLSearchParams(location.search).has("embed");
 document.body.classList.toggle("embedded", embedded);
 const terminals = new Map();
 const panels = new Map();
@@ -205,7 +206,8 @@ function choose(name) {
     tab.setAttribute("aria-selected", String(n === chosen));
     tab.tabIndex = n === chosen ? 0 : -1;
   }
-  if (!embedded || document.hasFocus()) terminals.get(chosen)?.input.focus(); // an embed does not take the focus
+  // an embedded page does not take the focus
+  if (!embedded || document.hasFocus()) terminals.get(chosen)?.input.focus();
   if (chosen === "Files") void listFiles();
   if (chosen === "Laboratory") lab.load().catch(complain);
 }
@@ -223,7 +225,7 @@ const files = element(`<div><div class="editor"><p class="hint">Each node has it
   <form class="row"><label>To <select></select></label><input type="file" aria-label="File to upload"></form>
   <table aria-label="Files of the nodes"><thead><tr><th>Node<th>File<th class="number">Bytes<th></tr></thead><tbody></tbody></table></div></div>`);
 const [fileNode, fileInput, fileRows] = ["select", "input", "tbody"].map((s) => files.querySelector(s));
-const largest = 64 << 20; // as playground.MaxFile
+const largest = 64 << 20; // the same as playground.MaxFile
 
 fileInput.addEventListener("change", async () => {
   const file = fileInput.files[0];
@@ -267,7 +269,8 @@ async function drop(list) {
 /** takeDrops keeps the browser from leaving the page for a dropped file. */
 function takeDrops(target) {
   const takes = (f) => (e) => {
-    if (!e.dataTransfer?.types.includes("Files")) return; // text that moves between fields
+    // without files, text is dragged between fields
+    if (!e.dataTransfer?.types.includes("Files")) return;
     e.preventDefault();
     f(e);
   };
@@ -339,7 +342,7 @@ const lessons = new Lessons({
 $("tabs").before(lessons.element);
 $("lessons").addEventListener("click", () => lessons.open().catch(complain));
 
-// Starting, links.
+// Starting, and links.
 
 const reload = () => new Promise((done) => {
   $("page").onload = () => {
@@ -354,11 +357,12 @@ async function start({ network, seed, inputs = [], at = 0, address }) {
   say("Starting…", false, true);
   if (!address && editor.network !== network) editor.load(network);
   if (!address) editor.seed = seed;
-  const picture = document.body.dataset.nodes || address ? null : reload(); // it waits for the network
+  // the picture waits for the network
+  const picture = document.body.dataset.nodes || address ? null : reload();
   let opened;
   try {
     opened = await (address ? ask("join", { address }) : ask("open", { config: { network, seed, inputs }, at }));
-  } catch (e) { // the network before this one stays
+  } catch (e) { // the network before this one remains
     if (e.errors) editor.show(e.errors);
     choose("Network");
     return complain(e.errors ? new Error("The network file has errors.") : e);

@@ -1,2 +1,3 @@
-// Before the network's page runs: its requests go to the playground's worker instead of a server.
+// Runs before the network's page. It sends the page's requests to the playground's worker instead
+// of a server.
 window.fetch = (path, how) => parent.playground.fetch(String(path), how);

@@ -1,11 +1,11 @@
-// The diagram of the editor: it shows the .net file's text, and changes the text by mouse, touch and
-// keyboard. plan.js does the changes.
+// The diagram of the editor: it shows the network of the .net file, and users change the text by
+// mouse, touch and keyboard. plan.js makes the changes.
 
 import { element, svg } from "./dom.js";
 import * as plan from "./plan.js";
 
-const most = 100; // nodes
-const apart = 0.16; // of two nodes, in parts of the diagram's width
+const most = 100; // number of nodes
+const apart = 0.16; // distance of two nodes, as a share of the diagram's width
 
 /** layers places nodes by their distances in hops from the first host with one link. */
 function layers({ nodes, links }) {
@@ -38,7 +38,7 @@ export class Diagram {
     this.change = change;
     this.places = new Map(); // by name, from 0 to 1
     this.chosen = ""; // "node A", "link 3" (its line) or nothing
-    this.bad = new Set(); // lines with errors
+    this.bad = new Set(); // numbers of lines with errors
     this.text = "";
     this.element = element(`<div class="diagram"><div class="row palette">
       <button data-role="host" title="Drag it into the diagram"><i class="host"></i>Host</button>
@@ -56,7 +56,8 @@ export class Diagram {
   listen() {
     for (const b of this.element.querySelectorAll(".palette button")) {
       b.addEventListener("pointerdown", (e) => this.drag(e, { role: b.dataset.role, button: b }));
-      b.addEventListener("click", (e) => e.detail === 0 && this.add(b.dataset.role)); // by keyboard
+      // a click by keyboard
+      b.addEventListener("click", (e) => e.detail === 0 && this.add(b.dataset.role));
     }
     const what = (e) => e.target.closest("[data-what]")?.dataset.what ?? "";
     this.svg.addEventListener("pointerdown", (e) => {
@@ -83,7 +84,7 @@ export class Diagram {
     e.preventDefault();
   }
 
-  // Changes of the text.
+  // Changing the text.
 
   edit(text) { this.change(text); }
 
@@ -112,7 +113,7 @@ export class Diagram {
   drag(e, from) {
     if (e.button !== 0) return;
     e.preventDefault();
-    e.target.releasePointerCapture?.(e.pointerId); // of touch
+    e.target.releasePointerCapture?.(e.pointerId); // of a touch
     this.stop?.();
     const until = new AbortController(), how = { signal: until.signal };
     const start = { x: e.clientX, y: e.clientY };
@@ -265,7 +266,7 @@ export class Diagram {
     });
     this.svg.replaceChildren(...lines, ...boxes);
     this.mark();
-    this.drawing = true; // the focus changes nothing
+    this.drawing = true; // focusing an element must not count as a change
     if (focused) this.svg.querySelector(`[data-what="${CSS.escape(focused)}"]`)?.focus();
     this.drawing = false;
   }

@@ -6,7 +6,7 @@ import { errorList } from "./errors.js";
 import { examples } from "./examples.js";
 
 const largest = 1 << 20; // bytes of a network file
-const mostUndone = 50; // texts
+const mostUndone = 50; // number of texts
 
 export class Editor {
   /** ask.check(network) returns the errors of a text; ask.run() runs the network. */

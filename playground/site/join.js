@@ -1,17 +1,18 @@
 // A joined session: the page is one node of a network of processes. A bridge (`node net serve
-// --bridge`) passes packets through a WebSocket. It runs in real time: it cannot pause or go back.
+// --bridge`) passes packets through a WebSocket. The session runs in real time, so it cannot pause
+// or go back.
 
 import { World } from "./world.js";
 
-const most = 1 << 20; // bytes that wait for the network: a link's queue
+const most = 1 << 20; // bytes that wait for the network: the length of a link's queue
 const back = () => { throw new Error("This page is a node of another network: it runs in real time and cannot go back."); };
 
 export class Joined {
   real = true;
-  log = []; // commands are not repeated
+  log = []; // a joined session does not repeat its commands
   errors = [];
   reads = new Map(); // requests that only read, by number
-  lost = 0; // packets that the queue had no room for
+  lost = 0; // packets for which the queue had no room
 
   /** open joins the network of an address, HOST:PORT/NODE/TOKEN. gone gets the reason when it ends. */
   static open(module, hear, address, gone) {

@@ -1,4 +1,5 @@
-// The laboratory: an experiment file and a congestion control in Starlark, which its flows may name.
+// The laboratory: an experiment file, and a congestion control in Starlark that the experiment's
+// flows may name.
 
 import { element } from "./dom.js";
 import { errorList } from "./errors.js";

@@ -1,4 +1,4 @@
-// The laboratory's worker: it runs one experiment after the other, each in an instance of its own.
+// The laboratory's worker. It runs one experiment after the other, each in a separate instance.
 
 import { load } from "./load.js";
 import { Host } from "./wasi.js";

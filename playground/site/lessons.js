@@ -1,11 +1,12 @@
-// The lessons of docs/learn as tours. Comments in their pages say what a tour needs:
+// The lessons of docs/learn as tours. Comments in their pages define the tours:
 //
 //   <!-- tour network …lines of a .net file… -->
 //   <!-- tour check TEXT: NODE RESOURCE {"field": value, …} -->   of the API, or its files;
 //                                                                 or of the laboratory: lab results
 //   <!-- tour ask QUESTION = PATTERN -->                          of a right answer
 //
-// A check holds when a part of the resource has these fields. ">=1" is a number of at least 1, "~x" a text with x.
+// A check passes when a part of the resource has these fields. ">=1" stands for a number of at
+// least 1, "~x" for a text that contains x.
 
 import { element } from "./dom.js";
 import { blocks, render } from "./markdown.js";
@@ -97,7 +98,7 @@ export class Lessons {
   /** code shows commands as buttons, with the expected output. */
   code(text) {
     const box = element('<div class="code"></div>');
-    let hidden = false; // the output of a command that the page does not have
+    let hidden = false; // hide the output of a command that the page does not have
     for (const line of text.split("\n")) {
       const does = line.startsWith("$ ") ? command(line.slice(2)) : null;
       if (line.startsWith("$ ")) hidden = Boolean(this.network) && / net (up|down)| \| /.test(line);

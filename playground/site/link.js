@@ -2,7 +2,7 @@
 
 const version = "1.";
 const longest = 64 << 10; // characters: browsers and forums cut longer addresses
-const largest = 16 << 20; // bytes when decompressed
+const largest = 16 << 20; // bytes after decompression
 
 async function through(bytes, stream, most = Infinity) {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();

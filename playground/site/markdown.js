@@ -1,4 +1,4 @@
-// The part of Markdown that the lessons use, as HTML.
+// Converts the subset of Markdown that the lessons use to HTML.
 
 const escape = (s) => s.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
@@ -28,7 +28,7 @@ export function blocks(page) {
 export function render([kind, text], link) {
   switch (kind) {
     case "heading": return `<h${/^#+/.exec(text)[0].length + 1}>${inline(text.replace(/^#+ /, ""), link)}</h${/^#+/.exec(text)[0].length + 1}>`;
-    case "html": return text; // only details and summary
+    case "html": return text; // only details and summary occur
     case "list": {
       const items = text.split(/\n(?=(?:[-*]|\d+\.) )/).map((i) => `<li>${inline(i.replace(/^(?:[-*]|\d+\.) /, ""), link)}</li>`);
       return /^\d/.test(text) ? `<ol>${items.join("")}</ol>` : `<ul>${items.join("")}</ul>`;

@@ -1,4 +1,4 @@
-// Use without a network: the service worker keeps the page's files.
+// Offline use: the service worker keeps the page's files.
 
 /** keep saves the page, and calls say when it works offline, or with why it does not. */
 export async function keep(say) {

@@ -1,5 +1,6 @@
-// Changes a .net file's text line by line. Comments, order and other arguments stay as they are.
-// docs: nets/FORMAT.md, Plans. The program checks the text; these functions skip what they cannot read.
+// Changes a .net file's text line by line. Comments, order and other arguments do not change. The
+// format is in nets/FORMAT.md, Plans. The program checks the text; these functions skip lines that
+// they cannot parse.
 
 /** cut returns the words of a line, and the rest of it from its comment on. */
 function cut(line) {
@@ -120,7 +121,8 @@ export function setting(words, key) {
 export function set(text, line, key, value) {
   let to = value.trim().replace(/^([\d.]+)\s+([a-z%]+)$/i, "$1$2");
   if (/^[\d.]+$/.test(to)) to += units[key];
-  const words = to ? to.split(/\s+/) : []; // several, such as delay and jitter, stay apart
+  // several arguments, such as delay and jitter, stay separate
+  const words = to ? to.split(/\s+/) : [];
   return edit(text, ({ words: old }, i) => {
     if (i !== line) return old;
     const at = old.indexOf(key, 3);

@@ -1,11 +1,12 @@
-// A session: a world, the log of its inputs, and keyframes. It can be moved to any instant.
+// A session: a world, the log of its inputs, and keyframes. It can move to any instant.
 
 import { Host, Stuck } from "./wasi.js";
 import { World } from "./world.js";
 import { bytes, restore, take } from "./snapshot.js";
 
-const frameWork = 120; // milliseconds of computing between keyframes: what a jump computes again
-const frameBytes = 256 << 20; // of all keyframes
+// milliseconds of computing between keyframes; at most this much is computed again after a jump
+const frameWork = 120;
+const frameBytes = 256 << 20; // bytes of all keyframes
 const mostFrames = 256;
 
 const stuck = ({ node, line, file, request }, at) => new Stuck(
@@ -20,7 +21,7 @@ export class Session {
     this.nodes = this.world.open(name, network, seed);
     this.config = { name, network, seed };
     this.log = inputs.map((i) => ({ ...i })).sort((a, b) => a.at - b.at);
-    this.done = 0; // inputs of the log that the world has had
+    this.done = 0; // number of inputs in the log that the world has received
     this.end = this.log.at(-1)?.at ?? 0; // the latest instant so far
     this.work = this.kept = 0; // milliseconds of computing until now, and until the last keyframe
     this.reads = new Map(); // requests that only read, by number
@@ -68,7 +69,7 @@ export class Session {
 
   compute(to, milliseconds = Infinity) {
     const began = performance.now();
-    to = Math.round(to); // an instant between two nanoseconds never comes
+    to = Math.round(to); // round, because an instant between two nanoseconds never comes
     let step = this.step ?? 1e6;
     for (let at = began; this.now < to;) {
       const next = this.log[this.done];

@@ -1,8 +1,8 @@
 // Keyframes: copies of a world at rest. The memory and the globals are the whole state of the
-// program; the host adds the time, the random numbers and the files. A keyframe shares the chunks
+// program; the host adds the time, the random numbers and the files. A keyframe shares all chunks
 // that have not changed with the keyframe before it.
 
-const chunk = 16 << 10; // bytes
+const chunk = 16 << 10; // in bytes
 const zeros = new Uint8Array(chunk);
 
 const globals = (world) => Object.entries(world.exports)
@@ -86,7 +86,7 @@ export function restore(world, frame) {
   const missing = frame.size - exports.memory.buffer.byteLength;
   if (missing > 0) exports.memory.grow(missing >> 16);
   const memory = join(frame.memory, new Uint8Array(exports.memory.buffer));
-  memory.fill(0, frame.size); // the program may grow into it again
+  memory.fill(0, frame.size); // because the program may grow into this memory again
   globals(world).forEach((g, i) => { g.value = frame.globals[i]; });
   values.forEach((name, i) => { host[name] = frame.values[i]; });
   Object.assign(host, copyFiles(frame.files, (node) => join(node.data, new Uint8Array(node.size))));

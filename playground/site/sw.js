@@ -1,7 +1,7 @@
 /* global version, files -- playground/build writes them before this text */
-// The service worker: it keeps all files of one version, so that the page works without a network,
-// and the laboratory once it was loaded.
-// The next version is used when all tabs with this one are closed.
+// The service worker. It keeps all files of one version, so that the page works without a network.
+// It also keeps the laboratory after that was loaded once. The next version is used when all tabs
+// with this one are closed.
 
 const prefix = `tidepool ${registration.scope} `, name = prefix + version;
 
@@ -20,7 +20,7 @@ async function answer(request) {
   const cache = await caches.open(name);
   const kept = await cache.match(request, { ignoreSearch: true });
   if (kept) return kept;
-  const answer = await fetch(request); // the laboratory
+  const answer = await fetch(request); // only the laboratory gets here
   if (answer.ok) await cache.put(request, answer.clone());
   return answer;
 }

@@ -23,15 +23,15 @@ function paint(to, text) {
   to.style = style;
 }
 
-const longest = 4000; // pieces of output
+const longest = 4000; // number of pieces of output
 
 export class Terminal {
   /** ask.line(text), ask.stop() and ask.complete(text) are what the terminal does. */
   constructor(node, ask) {
     this.node = node;
     this.ask = ask;
-    this.said = []; // {at, text}
-    this.shown = 0; // of them
+    this.said = []; // pieces of output: {at, text}
+    this.shown = 0; // number of pieces that are shown
     this.history = [];
     this.back = 0;
     this.element = document.createElement("div");
@@ -79,7 +79,7 @@ export class Terminal {
     const line = this.input.value;
     const words = await this.ask.complete(line);
     if (this.input.value !== line) return;
-    this.whole = line; // unless a word completes it: the next Tab leaves the terminal
+    this.whole = line; // after a Tab without a completion, the next Tab leaves the terminal
     if (words.length === 0) return;
     let common = words[0];
     for (const w of words) while (!w.startsWith(common)) common = common.slice(0, -1);

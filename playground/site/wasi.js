@@ -1,19 +1,20 @@
-// The host of the WebAssembly program: the part of WASI preview 1 that Go uses. Time is virtual: it
-// stands still while the program computes, and jumps to the next timer when the program waits.
-// Random numbers come from a fixed seed, and files are in memory. So two runs with the same inputs
-// are the same in every byte.
+// The host of the WebAssembly program. It implements the part of WASI preview 1 that Go uses. Time
+// is virtual: it stands still while the program computes, and jumps to the next timer when the
+// program waits. Random numbers come from a fixed seed, and files are in memory. So two runs with
+// the same inputs are the same in every byte.
 
 const ok = 0, BADF = 8, EXIST = 20, INVAL = 28, ISDIR = 31, NOENT = 44, NOSPC = 51, NOSYS = 52,
   NOTDIR = 54, NOTEMPTY = 55, LOOP = 32;
 const DIR = 3, FILE = 4, CHAR = 2; // filetype
 const O_CREAT = 1, O_DIRECTORY = 2, O_EXCL = 4, O_TRUNC = 8; // oflags
 const APPEND = 1; // fdflags
-const epoch = 946684800_000000000n; // 2000-01-01, where testing/synctest begins too
+const epoch = 946684800_000000000n; // 2000-01-01, where testing/synctest also begins
 
-// Package reflect stores code addresses where the collector expects pointers (golang.org/issue/80472
-// is one such place). In a program of WebAssembly they are numbers from 2^28 on: above 268 MB they
-// look like bad pointers, for which the collector ends the program unless invalidptr is 0. A memory
-// that has grown stays large, so the collector works more above a soft limit.
+// Package reflect stores code addresses where the garbage collector expects pointers
+// (golang.org/issue/80472 is one such place). In a WebAssembly program, code addresses are numbers
+// from 2^28 on. With more than 268 MB of memory, they look like bad pointers, and the collector
+// ends the program unless invalidptr is 0. Memory that has grown stays large, so a soft limit makes
+// the collector work more above it.
 const environ = ["GODEBUG=invalidptr=0\0", "GOMEMLIMIT=224MiB\0"];
 
 /** maxBytes limits the files of a world together. */
@@ -40,7 +41,7 @@ export class Host {
     this.elapsed = 0n; // virtual nanoseconds
     this.root = folder();
     this.bytes = 0;
-    this.said = ""; // standard output and error
+    this.said = ""; // written to standard output and error
     this.random = 0x9e3779b97f4a7c15n;
     this.fds = [CHAR, CHAR, CHAR].map((type) => ({ node: { type, ino: 0n, time: epoch } }));
     this.fds.push({ node: this.root, preopen: "/" });
@@ -55,7 +56,7 @@ export class Host {
 
   attach(memory) { this.memory = memory; }
 
-  // Views must be made again after the memory has grown.
+  // The view must be created again after the memory has grown.
   get view() {
     if (this.cached?.buffer !== this.memory.buffer) this.cached = new DataView(this.memory.buffer);
     return this.cached;
@@ -134,7 +135,7 @@ export class Host {
     let first = null;
     for (let i = 0; i < count; i++) {
       const at = subscriptions + 48 * i;
-      if (view.getUint8(at + 8) !== 0) continue; // a descriptor: it never becomes ready
+      if (view.getUint8(at + 8) !== 0) continue; // a file descriptor, which never becomes ready
       const absolute = view.getUint16(at + 40, true) & 1;
       let due = view.getBigUint64(at + 24, true);
       if (absolute) due -= view.getUint32(at + 16, true) === 0 ? epoch + this.elapsed : this.elapsed + 1n;
@@ -205,7 +206,7 @@ export class Host {
   }
 
   resize(node, size) {
-    if (this.bytes + size - node.size > maxBytes) this.count(); // some may have been removed
+    if (this.bytes + size - node.size > maxBytes) this.count(); // some files may have been removed
     if (this.bytes + size - node.size > maxBytes) return NOSPC;
     this.bytes += size - node.size;
     if (size > node.data.length) {

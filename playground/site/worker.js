@@ -1,5 +1,5 @@
-// The worker runs the session in real time and answers the page. Messages to it have one key, and an
-// id if they want an answer.
+// The worker runs the session in real time and answers the page. A message to the worker has one
+// key, and an id if the sender expects an answer.
 
 import { Joined } from "./join.js";
 import { load } from "./load.js";
@@ -7,12 +7,12 @@ import { Session } from "./session.js";
 import { World, WorldError } from "./world.js";
 import { Exit, Stuck } from "./wasi.js";
 
-const batch = 30, period = 16, report = 100, tick = 1000; // milliseconds
+const batch = 30, period = 16, report = 100, tick = 1000; // in milliseconds
 let module, session, speed = 0, last = 0, reported = 0, ticked = 0, slow = 1;
 let opens = 0;
 let checker; // an instance that only checks network files and scripts
 let state = {};
-let heard = 0; // the page has all output until then
+let heard = 0; // the page has all output up to this time
 
 const hear = {
   output({ node, text }) {
@@ -54,7 +54,7 @@ function loop() {
 function turn() {
   if (!session) return;
   const now = performance.now();
-  const dt = Math.min(now - last, 100); // a tab that slept continues where it was
+  const dt = Math.min(now - last, 100); // after a sleep, a tab continues where it was
   last = now;
   try {
     if (speed > 0) {
@@ -99,7 +99,7 @@ function begin(opened) {
 
 const answers = {
   open({ config, at = 0 }) {
-    const opened = new Session(module, hear, config); // the session before stays if this fails
+    const opened = new Session(module, hear, config); // if this fails, the session before remains
     begin(opened);
     try {
       session.run(at);

@@ -55,7 +55,7 @@ export class World {
       this.exports[name]();
     } catch (e) {
       if (e instanceof Exit || e instanceof Stuck) throw e;
-      throw new Exit(2, `${this.host.said}\n${e.message}`); // a trap
+      throw new Exit(2, `${this.host.said}\n${e.message}`); // a WebAssembly trap
     }
     if (this.failure !== undefined) throw new WorldError(JSON.parse(this.failure).errors);
     return this.answer === undefined ? undefined : JSON.parse(this.answer);

@@ -28,7 +28,7 @@ session.do({ node: "A", line: "ping 10.1.0.2 -c 2" });
 session.run(6e9);
 assert.equal(session.world.state().packets, 16, "the network answers");
 
-// The same in a link.
+// The same for a command in a link.
 const linked = open([...session.log, { ...endless, at: 7e9 }]);
 assert.throws(() => linked.run(10e9), is);
 linked.run(10e9);

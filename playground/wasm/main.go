@@ -2,7 +2,7 @@
 
 // Command wasm is the world of a playground as a WebAssembly reactor (WASI preview 1). Its host
 // (../site/wasi.js) provides the clock, the random numbers and the files. Package guest reads the
-// exports' input and tells their answers.
+// input of exports and reports their answers.
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o tidepool.wasm ./playground/wasm
 package main
@@ -19,7 +19,7 @@ import (
 
 func main() {}
 
-var world *playground.World // nil: none yet
+var world *playground.World // nil: no network is open yet
 
 var errClosed = errors.New("no network runs: open one first")
 
@@ -137,12 +137,12 @@ func replay() {
 func get() {
 	with(func(w *playground.World, r playground.Request) (struct{}, error) {
 		w.Get(&r, &response{number: r.Number})
-		w.Settle() // it has its answer, or waits for the network
+		w.Settle() // the request has its answer, or waits for the network
 		return struct{}{}, nil
 	})
 }
 
-// leave ends a request of get: its client is gone.
+// leave ends a request from get whose client is gone.
 //
 //go:wasmexport leave
 func leave(number int32) {
@@ -173,7 +173,7 @@ func list() {
 	guest.Result(append([]playground.FileInfo{}, files...), err)
 }
 
-// file answers with a file of a node, as guest.Body and the answer.
+// file returns a file of a node: the contents as guest.Body, followed by the answer.
 //
 //go:wasmexport file
 func file() {

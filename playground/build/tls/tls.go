@@ -1,5 +1,5 @@
-// Package tls replaces crypto/tls in the playground, whose nodes have no TLS. It has what net/http
-// needs to compile. The playground's program is an eighth smaller with it.
+// Package tls replaces crypto/tls in the playground, whose nodes have no TLS. It has only what
+// net/http needs to compile. It makes the playground's program an eighth smaller.
 package tls
 
 import (
@@ -34,7 +34,7 @@ func (c *Config) Clone() *Config {
 // ClientHelloInfo is not used.
 type ClientHelloInfo struct{}
 
-// ConnectionState is the state of no connection.
+// ConnectionState is always the state of no connection.
 type ConnectionState struct {
 	HandshakeComplete          bool
 	NegotiatedProtocol         string
@@ -51,10 +51,10 @@ func Client(c net.Conn, _ *Config) *Conn { return &Conn{c} }
 // HandshakeContext fails.
 func (*Conn) HandshakeContext(context.Context) error { return errNone }
 
-// ConnectionState returns that of no connection.
+// ConnectionState returns the state of no connection.
 func (*Conn) ConnectionState() ConnectionState { return ConnectionState{} }
 
-// NetConn returns the connection below.
+// NetConn returns the underlying connection.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
 // VerifyHostname fails.
@@ -72,5 +72,6 @@ func (RecordHeaderError) Error() string { return errNone.Error() }
 // LoadX509KeyPair fails.
 func LoadX509KeyPair(_, _ string) (Certificate, error) { return Certificate{}, errNone }
 
-// NewListener returns a listener whose connections have no TLS; LoadX509KeyPair fails before.
+// NewListener returns a listener whose connections have no TLS. It is never called, because
+// LoadX509KeyPair fails first.
 func NewListener(l net.Listener, _ *Config) net.Listener { return l }

@@ -1,7 +1,8 @@
 //go:build wasip1
 
-// Package guest is what the WebAssembly programs of the playground share. The host writes the input
-// of an export as JSON to where buffer says, and the export tells its answer.
+// Package guest has the code that the WebAssembly programs of the playground have in common. The
+// host writes the input of an export as JSON to the address that buffer returns. The export reports
+// its answer with tell.
 package guest
 
 import (
@@ -12,20 +13,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// tell passes a message to the host: its kind, the number of a response, and its bytes.
+// tell passes a message to the host: the message's kind, the number of a response, and the
+// message's bytes.
 //
 //go:wasmimport tidepool tell
 func tell(kind uint32, number uint32, at unsafe.Pointer, size uint32)
 
 // The kinds of messages.
 const (
-	result = iota // the JSON of an export's answer
-	failed        // an export's error
-	Output        // of a shell: {"node", "text"}; of an experiment: {"done", "of"} or {"text"}
-	Head          // of the response with this number: {"status", "headers"}
-	Body          // a part of its body
-	End           // its end
-	Packet        // of the interface with this number
+	result = iota // the answer of an export, as JSON
+	failed        // the error of an export
+	Output        // from a shell: {"node", "text"}; from an experiment: {"done", "of"} or {"text"}
+	Head          // the head of the response with this number: {"status", "headers"}
+	Body          // a part of the response's body
+	End           // the end of the response
+	Packet        // a packet from the interface with this number
 )
 
 // Say passes a message to the host.
@@ -33,9 +35,9 @@ func Say(kind, number int, text []byte) {
 	tell(uint32(kind), uint32(number), unsafe.Pointer(unsafe.SliceData(text)), uint32(len(text)))
 }
 
-var input []byte // of the next export
+var input []byte // input of the next export
 
-// buffer returns where the host writes the input of the next export.
+// buffer returns the address to which the host writes the input of the next export.
 //
 //go:wasmexport buffer
 func buffer(size uint32) unsafe.Pointer {
@@ -81,7 +83,7 @@ func failure(err error) []byte {
 	return text
 }
 
-// Bytes returns the input of an export that is no JSON.
+// Bytes returns the input of an export that is not JSON.
 func Bytes() []byte { return input }
 
 // Read parses the input of an export.

@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Command lab is the laboratory of the playground: one experiment as a WebAssembly reactor (WASI
-// preview 1), for ../../site/lab.js.
+// Command lab is the laboratory of the playground. It runs one experiment as a WebAssembly reactor
+// (WASI preview 1), for ../../site/lab.js.
 package main
 
 import (
@@ -23,14 +23,14 @@ import (
 
 func main() {}
 
-// order is an experiment: the name of one of the files, and the changes to make in it.
+// order names an experiment file and the changes to make in the experiment.
 type order struct {
 	Experiment string            `json:"experiment"`
 	Files      map[string]string `json:"files"`
 	Changes    []lab.Change      `json:"changes"`
 }
 
-// answer is what the laboratory prints. The report is the body that comes before it.
+// answer is what the laboratory prints. The body before it is the report.
 type answer struct {
 	Name  string `json:"name"`
 	Table string `json:"table"`
@@ -88,7 +88,7 @@ func (o *order) run() (a answer, err error) {
 	return answer{r.Name, table.String(), r.Hash()}, err
 }
 
-// asErrors returns an error with the places of all errors.
+// asErrors returns an error with the positions of all errors.
 func asErrors(err error) error {
 	if e, ok := errors.AsType[*starlark.Error](err); ok {
 		return diagnostic.Errors{{File: e.File, Line: e.Line, Col: e.Column, Msg: e.What}}
