@@ -1,7 +1,7 @@
 import { defineConfig } from "vite";
 
-// The names of what is built have no hash: the files are committed, and the server tells browsers
-// by a tag whether they have changed.
+// The names of built files have no hash, because the files are committed. The server sends browsers
+// an entity tag, which shows whether a file has changed.
 export default defineConfig({
   base: "./",
   root: "src",

@@ -6,7 +6,7 @@ export interface Curve {
   name: string;
   color: string; // a custom property of the style sheet
   dash?: number[];
-  drawn?: boolean; // as bars, not as a line
+  drawn?: boolean; // drawn as bars, not as a line
   step?: boolean;
   fill?: boolean;
 }
@@ -16,7 +16,7 @@ export interface ChartOptions {
   curves: Curve[];
   format: (v: number) => string;
   height: number;
-  span: number; // seconds; shorter until that many have passed
+  span: number; // in seconds; the axis is shorter until that many have passed
   least?: number; // minimum of the axis's upper end
   last?: string; // label at the right end of the time axis; default "now"
 }
@@ -27,7 +27,7 @@ const css = (name: string): string =>
 /** Bar is a vertical bar between two values, with a diamond if marked and a cross if lost. */
 export interface Bar { at: number; low: number; high: number; lost: boolean; color: string; marked: boolean }
 
-const shortest = 1; // seconds: the shortest time axis
+const shortest = 1; // in seconds; the length of the shortest time axis
 
 /** Chart is a plot with a moving time axis. */
 export class Chart {

@@ -1,6 +1,6 @@
-// Elements. A view builds its elements again for each change; lay merges them into the document and
-// keeps elements that are equal, with their focus, scroll position and place for a screen reader.
-// The attribute data-do names an element's action, so that no handler must be attached again.
+// Elements. A view builds its elements again for each change. lay merges them into the document and
+// keeps elements that are equal, with their focus, scroll position and the position of a screen
+// reader. The attribute data-do names an element's action, so no handler has to be attached again.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined>;
@@ -85,7 +85,7 @@ function morph(old: Node, want: Node): void {
     if (old.nodeValue !== want.nodeValue) old.nodeValue = want.nodeValue;
     return;
   }
-  if (old.hasAttribute("data-own")) return; // its owner updates it
+  if (old.hasAttribute("data-own")) return; // the element's owner updates it
   for (const a of [...old.attributes]) {
     if (!want.hasAttribute(a.name)) old.removeAttribute(a.name);
   }
@@ -103,7 +103,8 @@ function morph(old: Node, want: Node): void {
     const chosen = old.value, before = old.querySelector<HTMLOptionElement>("option[selected]")?.value;
     morphChildren(old, want);
     const now = (want as HTMLSelectElement).value;
-    old.value = now === before ? chosen : now; // the user's choice, unless the view chooses another
+    // keep the user's choice, unless the view chooses another value
+    old.value = now === before ? chosen : now;
     if (old.selectedIndex < 0) old.selectedIndex = 0;
     return;
   }

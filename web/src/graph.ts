@@ -15,8 +15,8 @@ export interface Highlight {
   links: Set<number>;
   nodes: Set<string>;
   hops: { from: string; to: string }[];
-  costs: Map<string, number>; // of nodes
-  target: string; // a node
+  costs: Map<string, number>; // cost of each node
+  target: string; // name of a node
 }
 
 interface Spot { id: string; x: number; y: number }
@@ -95,12 +95,12 @@ export class Graph {
   highlight: Highlight | null = null;
   selected = "";
   private spots: Spot[] = [];
-  private joined: [number, number][] = []; // by their indexes
+  private joined: [number, number][] = []; // pairs of indexes
   private straight = false; // a regular layout, rotated only by right angles
   private place = new Map<string, Point>();
-  private lines: Line[][] = []; // of the links
+  private lines: Line[][] = []; // one list for each link
   private size: [number, number] = [800, 600];
-  private zoom = 1; // of the nodes
+  private zoom = 1; // scale of the nodes
   private foot = 66; // the legend's height
   private reserved = 0; // height left free for the legend
   private edges = s("g", null);
@@ -145,7 +145,7 @@ export class Graph {
     const some = keep.some(Boolean);
     const straight = some ? null : regular(ids.length, edges);
     const at = straight ?? (some ? layBeside(keep, edges, this.size) : layOut(ids.length, edges));
-    const hop = some ? 110 * this.zoom : 1; // back to hops, so that a resize can scale them
+    const hop = some ? 110 * this.zoom : 1; // convert back to hops, so that a resize can scale them
     this.joined = edges;
     this.straight = straight !== null;
     this.spots = ids.map((id, i) => ({ id, x: at[i]![0] / hop, y: at[i]![1] / hop }));
@@ -174,7 +174,7 @@ export class Graph {
     const [w, h] = this.size;
     const under = h - this.bottom(), around = w < 500 ? 72 : 84;
     const room = [Math.max(60, w - (w < 500 ? 84 : 130)), Math.max(60, h - under - around)] as const;
-    const widest = 240; // pixels a hop
+    const widest = 240; // pixels per hop
     const upright = this.upright();
     let best: { at: Point[]; scale: number } = { at: [], scale: 1 };
     let most = -Infinity;
@@ -185,7 +185,7 @@ export class Graph {
       const wide = span(at.map((p) => p[0])), high = span(at.map((p) => p[1]));
       const scale = Math.min(room[0] / Math.max(wide, 1), room[1] / Math.max(high, 1), widest);
       const good = scale * (1 + 0.4 * upright.share * Math.cos(4 * (a - upright.angle)) +
-        0.03 * inRows(at)) - high * 4; // wide rather than tall
+        0.03 * inRows(at)) - high * 4; // prefer wide layouts to tall ones
       if (good > most + 1e-6) [best, most] = [{ at, scale }, good];
     }
     const { at, scale } = best;

@@ -1,4 +1,4 @@
-// Places labels next to links, clear of the nodes, of each other, and if possible of other links.
+// Places labels next to links, clear of the nodes, of each other and, if possible, of other links.
 
 import type { Point } from "./layout";
 
@@ -42,7 +42,8 @@ function spots([a, b]: Line, [w, h]: Point, [cx, cy]: Point, at = [0.5, 0.38, 0.
   const out = ((a[0] + b[0]) / 2 - cx) * nx + ((a[1] + b[1]) / 2 - cy) * ny;
   if (out < -4 || (out <= 4 && ny > 0)) [nx, ny] = [-nx, -ny];
   const off = 9 + w * Math.abs(nx) + h * Math.abs(ny);
-  return [off, off + 18].flatMap((far) => at.flatMap((t) => [far, -far].map((side) => ({ // past the nodes, too
+  // also beyond the nodes
+  return [off, off + 18].flatMap((far) => at.flatMap((t) => [far, -far].map((side) => ({
     x: a[0] + (b[0] - a[0]) * t + nx * side, y: a[1] + (b[1] - a[1]) * t + ny * side, w, h,
   }))));
 }

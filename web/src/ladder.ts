@@ -11,7 +11,7 @@ interface Step {
   side: 0 | 1; // the sender: 0 left, 1 right
   arrives: number | null; // null: no arrival was seen
   lost: string; // the reason of its drop; empty: not dropped
-  at: string; // the node that dropped it
+  at: string; // the node that dropped the segment
 }
 
 const rows = 44;
@@ -52,7 +52,7 @@ export function steps(f: Followed, left: string, right: string): Step[] {
     const open = new Map<string, Step>();
     for (const x of leaving) {
       const before = x.drop && open.get(key(x));
-      if (before) { // reported when sent, and again when the link lost it
+      if (before) { // reported when it was sent, and again when the link lost it
         [before.lost, before.at] = [x.drop!, from];
         continue;
       }
@@ -93,7 +93,7 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
     return list;
   }).sort((a, b) => a.time - b.time);
   const shown = events.slice(-rows), before = events.length - shown.length;
-  const row = new Map<Step, Rows>(); // of visible steps
+  const row = new Map<Step, Rows>(); // rows of the visible steps
   events.forEach((e, i) => {
     const r = e.arrives ? row.get(e.step)! : { out: 0 };
     r[e.arrives ? "in" : "out"] = i - before;
@@ -115,7 +115,7 @@ export function ladder(f: Followed | undefined, left: string, right: string): Ch
       [...row].map(([step, r]) => arrow(step, r, y, high)),
       shown.map((e, i) => {
         const ms = (e.time - first).toFixed(1);
-        const why = e.step.lost && e.step.side; // the reason is drawn there
+        const why = e.step.lost && e.step.side; // the reason of the loss is drawn there
         const time = ms !== told && !why && s("text", { class: "ms", x: 34, y: y(i) + 4, "text-anchor": "end" }, ms);
         told = ms;
         return [time, !e.arrives && label(e.step, y(i) + 4)];

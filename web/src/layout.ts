@@ -74,7 +74,8 @@ export function layBeside(
   });
   const hop = lengths.length > 0 ? lengths.reduce((a, b) => a + b) / lengths.length : 150;
   const edge = 60;
-  const at = places.map((p, i): Point => p ?? // off one line: points on a line would stay on it
+  // off the common line, because points on one line would remain on it
+  const at = places.map((p, i): Point => p ??
     [width / 2 + hop * Math.cos(i), height / 2 + hop * Math.sin(i)]);
   for (let round = 0; round < 300; round++) {
     for (let i = 0; i < at.length; i++) {
@@ -88,7 +89,7 @@ export function layBeside(
 
 /** clear separates points from lines that do not end at them. */
 function clear(at: Point[], edges: [number, number][]): void {
-  const near = 0.38; // hops
+  const near = 0.38; // in hops
   for (let round = 0; round < 60; round++) {
     let moved = false;
     for (const [a, b] of edges) {
@@ -187,7 +188,8 @@ function placeRing(core: number[], beside: number[][], at: Map<number, Point>): 
   }
   const attached = core.some((v) => beside[v]!.length > 2);
   const radius = 0.5 / Math.sin(Math.PI / order.length);
-  const turn = attached ? 0 : Math.PI / order.length; // without hosts: a side at the left
+  // without attached hosts, one side is at the left
+  const turn = attached ? 0 : Math.PI / order.length;
   order.forEach((v, i) => {
     const a = Math.PI + turn + (2 * Math.PI * i) / order.length;
     at.set(v, [radius * Math.cos(a), radius * Math.sin(a)]);
@@ -223,7 +225,7 @@ function attachChains(n: number, beside: number[][], at: Map<number, Point>,
   rays: (from: Point) => Point[]): Point[] | null {
   for (const [v, from] of [...at]) {
     const heads = beside[v]!.filter((w) => !at.has(w));
-    const free = rays(from).filter(([x, y]) => // not used by a link of v
+    const free = rays(from).filter(([x, y]) => // directions that no link of v uses
       !beside[v]!.some((w) => {
         const p = at.get(w);
         return p && Math.hypot(p[0] - from[0] - x, p[1] - from[1] - y) < 0.8;

@@ -2,7 +2,7 @@
 
 /** Mark is a sample of a link's counters. */
 export interface Mark {
-  at: number; // milliseconds since 1970
+  at: number; // in milliseconds since 1970
   bytes: number;
   packets: number;
   offered: number;
@@ -30,7 +30,7 @@ export function count(c: Counter, source: string, bytes: number, packets: number
 
 export interface Rate { bits: number; packets: number }
 
-const shortest = 1000; // milliseconds: the least averaging time of a rate
+const shortest = 1000; // milliseconds: minimum averaging time of a rate
 const longest = 3000; // milliseconds: averaging time of the loss
 
 /** add appends a sample and drops samples that no rate needs any more. */

@@ -84,7 +84,7 @@ export async function stop(node: string, id: number): Promise<void> {
 const staleAfter = 4000; // milliseconds without a tick
 const retryAfter = 2000;
 const refusedAfter = 5000;
-const pauseAfter = 60_000; // hidden
+const pauseAfter = 60_000; // milliseconds for which the page is hidden
 
 /** Stream passes the server's events to the store. It reconnects, pauses while the page is hidden, and detects a silent server. */
 export class Stream {
@@ -141,10 +141,11 @@ export class Stream {
       this.retry = window.setTimeout(() => this.open(), refused ? refusedAfter : retryAfter);
       if (refused) {
         this.become("refused");
-      } else if (e instanceof TypeError) { // fetch found no connection
+      } else if (e instanceof TypeError) { // fetch could not connect
         this.become("away");
       } else {
-        this.query = ""; // the server may no longer know what it names; the next render follows again
+        // the server may no longer know the followed connection; the next render follows it again
+        this.query = "";
         this.become("connecting");
       }
     });

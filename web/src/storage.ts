@@ -1,4 +1,5 @@
-// The browser's storage. It may be blocked, as in a page that another site embeds: then values last as long as the page.
+// The browser's storage. A browser may block it, for example in a page that another site embeds.
+// Values then last only as long as the page.
 
 const memory = new Map<string, string>();
 

@@ -48,7 +48,7 @@ export interface Flow {
   from: End;
   to: End | null; // null: several ends, or not a node of this network
   way: "out" | "in"; // of from's interface; "in": the sender is not a node of this network
-  bits: number; // per second
+  bits: number; // bits per second
   packets: number;
   lost: number; // share of recent packets
   waiting: number; // packets in the queue
@@ -69,7 +69,7 @@ export interface Connection {
   opened: boolean; // a is the initiator; false: the initiator is unknown or gone
   a: { node: string; socket: Socket };
   b: { node: string; socket: Socket } | null; // null: not a node of this network
-  bits: number; // per second, both directions
+  bits: number; // bits per second, in both directions
 }
 
 /** Seen is a segment that a node has seen; its time is in milliseconds since 1970. */
@@ -80,8 +80,8 @@ export interface Followed {
   samples: Ring<Sample & { time: number }>;
   segments: Ring<Seen>;
   peer: Ring<Seen>; // as the other end saw them
-  drops: Ring<Seen>; // by nodes on the path
-  over: string; // why samples ended; empty: the connection is open
+  drops: Ring<Seen>; // dropped by nodes on the path
+  over: string; // why the samples ended; empty: the connection is open
 }
 
 export interface Entry {
@@ -116,7 +116,7 @@ export class Store {
   followed = new Map<string, Followed>();
   service: Service = "connecting";
   tick = 0; // milliseconds since 1970, by the server's clock
-  ticked = 0; // the same by the browser's clock
+  ticked = 0; // the same time, by the browser's clock
   stale = false; // after a reconnect the first tick comes before the first poll
   onChange: () => void = () => {};
   onShape: () => void = () => {};
@@ -179,7 +179,7 @@ export class Store {
       case "sample": this.takeLook(data); break;
       case "segments": this.takeSegments(data); break;
       case "tick": {
-        const known = this.stale || data.at - this.tick < 250; // no poll since
+        const known = this.stale || data.at - this.tick < 250; // the nodes were not polled since
         this.stale = false;
         if (data.at < this.tick) this.rewind();
         this.tick = data.at;
@@ -210,7 +210,7 @@ export class Store {
     let id = 0;
     this.links = links.map((l) => {
       const was = stay.get(linkKey(l));
-      if (was) return was; // keeps its number and history
+      if (was) return was; // the connection keeps its number and history
       const ends = l.ends ?? [];
       while (taken.has(id)) id++;
       taken.add(id);
@@ -403,7 +403,7 @@ export class Store {
         break;
       }
       case "transfer":
-        if (!d.problem || d.transfer.once) return; // the transfer's view shows it
+        if (!d.problem || d.transfer.once) return; // the view of the transfer shows the problem
         text = `${told.node}: transfer failed: ${d.problem}`;
         sort = "bad";
         break;

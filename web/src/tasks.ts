@@ -20,7 +20,7 @@ interface Task {
   result: PingResult | { sent: Transfer; received: Transfer; same: boolean } | null;
   sending: Progress | null;
   receiving: Progress | null;
-  id: number; // of the running command
+  id: number; // id of the running command
   stop: AbortController;
 }
 

@@ -5,7 +5,7 @@ import type { Store } from "./store";
 
 export interface Context {
   store: Store;
-  go: (what: string) => void; // selects something
+  go: (what: string) => void; // a link that selects something
 }
 
 /** prose sets the parts of a text between backticks as code. */

@@ -73,7 +73,8 @@ function usual(limit: string, rate: number): boolean {
 /** turn returns the arguments with one of them changed. */
 export function turn(words: string, what: "loss" | "delay" | "rate", value: number): string {
   let list = split(words);
-  // Removes a default limit with its rate, so that the node chooses one for the new rate.
+  // Removes a default limit together with its rate, so that the node chooses a limit for the new
+  // rate.
   if (what === "rate") list = list.filter((c) => c[0] !== "limit" || !usual(c[1] ?? "", read(words).rate));
   // A rate replaces a trace, and the slots of a radio link.
   if (what === "rate") list = list.filter((c) => c[0] !== "trace" && c[0] !== "slot");

@@ -1,4 +1,4 @@
-// Who does not see the page, has no mouse, or sees little of its colors.
+// The page for users who cannot see it, have no mouse, or see only some of its colors.
 
 import assert from "node:assert/strict";
 import { eventually, linkId, net, open, pick, status, text } from "./bed.mjs";
@@ -28,7 +28,8 @@ async function connection(page, shared) {
   }
   await go(page, "");
   return eventually("a connection", async () => {
-    const all = page.locator('.list [data-arg^="connection:"]', { hasText: "bit/s" }); // it moves
+    // the element moves
+    const all = page.locator('.list [data-arg^="connection:"]', { hasText: "bit/s" });
     return (await all.count()) && all.first().getAttribute("data-arg");
   });
 }
@@ -193,7 +194,7 @@ test("what is live speaks seldom, and the focus stays where it is", async (brows
   const ticks = await page.evaluate(() => document.querySelector(".figures").textContent);
   await eventually("its figures move", () =>
     page.evaluate((was) => document.querySelector(".figures").textContent !== was, ticks));
-  // Much happens at once: a link goes down and up again, and routes with it.
+  // Many events at once: a link goes down and up again, and routes change with it.
   for (const way of ["down", "up", "down", "up"]) await net("exec", "R4", way, "if0");
   await page.waitForTimeout(5000);
   const spoken = await page.evaluate(() => window.spoken);

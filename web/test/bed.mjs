@@ -1,4 +1,4 @@
-// What the browser tests stand on: a network of real nodes, its page, and a Chromium.
+// The fixture of the browser tests: a network of real nodes, its page, and a Chromium.
 
 import { execFile, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -79,7 +79,7 @@ export async function freePorts(count) {
 export const net = (...args) =>
   run(program, ["net", "--state", state, ...args], { cwd: root, timeout: 60_000 });
 
-const servers = new Set(); // that run
+const servers = new Set(); // servers that are running
 
 /** serve starts `node net serve`; url is what it printed. */
 export function serve(...args) {

@@ -1,4 +1,4 @@
-// A node that dies while its page is open, and what the page asks of it then.
+// A node dies while its page is open, and the page sends it requests after that.
 
 import assert from "node:assert/strict";
 import { eventually, linkId, net, open, pick, shot, status, text } from "./bed.mjs";

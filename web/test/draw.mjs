@@ -1,4 +1,5 @@
-// The playground's diagram: a network is built by mouse, and by keyboard.
+// The playground's diagram: the tests build a network with the mouse, and another with the
+// keyboard.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -38,11 +39,11 @@ export const tests = [
     await drag(page, await middle(page, node("A")), await middle(page, node("R1")));
     await page.waitForSelector(".errors li:has-text('line 1: B has no link')");
     await drag(page, await middle(page, node("R1")), await middle(page, node("B")));
-    await page.fill("[name=delay]", "10"); // the new link is the chosen one
+    await page.fill("[name=delay]", "10"); // the new link is selected
     await page.fill("[name=loss]", "2");
     await page.press("[name=loss]", "Enter");
     await drag(page, await middle(page, node("R1")), at(0.5, 0.5));
-    await page.mouse.click(...at(0.3, 0.5)); // the link of A
+    await page.mouse.click(...at(0.3, 0.5)); // a click on the link of A
     await page.fill("[name=delay]", "10ms");
     await page.press("[name=delay]", "Enter");
     assert.equal(await text(page), "host A B\nrouter R1\nlink A R1 delay 10ms\nlink R1 B delay 10ms loss 2%\n");

@@ -25,7 +25,7 @@ export const tests = [
       const refusal = `Choose one .net file, or only the .lnx files of a network, not ${wrong.map(([n]) => n).join(", ")}. The text is unchanged.`;
       await eventually("a refusal", async () => await drop(wrong) && (await page.textContent(".errors")) === refusal);
     }
-    // Wherever a file is dropped, the browser does not leave the page for it.
+    // The browser must not leave the page for a file that is dropped anywhere.
     for (const to of [page.locator("header"), page.frameLocator("#page").locator("body")]) {
       await page.click('role=tab[name="B"]');
       assert.ok(await drop([["notes.txt", "x"]], to));
@@ -63,7 +63,8 @@ export const tests = [
     await blog.addInitScript(() => { // as on another site, in a browser that blocks storage there
       Object.defineProperty(window, "localStorage", { get() { throw new DOMException("blocked", "SecurityError"); } });
     });
-    await blog.goto(page.url().split("#")[0]); // the same server, so that the browser shows the frame
+    // from the same server, so that the browser shows the frame
+    await blog.goto(page.url().split("#")[0]);
     await blog.setContent(`<h1>A blog</h1><input autofocus>${html}`);
     const frame = blog.frameLocator("iframe[title='A network of tidepool']");
     await frame.locator("body[data-nodes]").waitFor({ timeout: 60_000 });

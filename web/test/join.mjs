@@ -17,10 +17,10 @@ let served, page, address;
 const files = join(folder, "join-files");
 export const tests = [
   ["a page of the playground joins a network of processes, and files pass both ways", async (browser, shared) => {
-    await net("down", "a-b-c").catch(() => {}); // of the browser before
+    await net("down", "a-b-c").catch(() => {}); // left over from the browser before
     for (const old of [join(folder, "a-b-c"), files]) rmSync(old, { recursive: true, force: true });
     const network = await copy("a-b-c"), c = join(folder, "C.lnx");
-    renameSync(join(network, "C.lnx"), c); // the page is C
+    renameSync(join(network, "C.lnx"), c); // the page takes the place of C
     mkdirSync(files);
     await net("up", network, "--files", files);
     served = await serve("a-b-c", "--bridge", c);
@@ -34,7 +34,7 @@ export const tests = [
     const text = randomBytes(1 << 20);
     await upload(page, "up", text);
     const receiving = net("exec", "a-b-c/A", "recvfile", join(files, "got"), "5000");
-    receiving.catch(() => {}); // reported below
+    receiving.catch(() => {}); // a failure is reported below
     await eventually("A listens", async () => (await status("a-b-c/A", "sockets")).includes("5000"));
     await type(page, "C", "sendfile up 10.0.0.1 5000");
     await receiving;

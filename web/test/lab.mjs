@@ -1,4 +1,5 @@
-// The laboratory of the playground: the same results as natively, and errors under the line.
+// The laboratory of the playground: it has the same results as the native program, and shows errors
+// under the line.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

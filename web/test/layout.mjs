@@ -1,4 +1,4 @@
-// Where nodes stand, without a browser.
+// Positions of nodes, without a browser.
 
 import assert from "node:assert/strict";
 import { source } from "./source.mjs";

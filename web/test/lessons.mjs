@@ -41,7 +41,7 @@ export const tests = [
       const from = Number(await data(page, "at"));
       await buttons.nth(i).click();
       await eventually("time passes", async () => Number(await data(page, "at")) > from + 6e9);
-      await page.waitForTimeout(600); // the tour looks twice a second
+      await page.waitForTimeout(600); // the tour checks twice a second
     }
     await eventually("all is done", async () => (await checks(page)).every((c) => c.startsWith("✓")));
     assert.deepEqual(page.complaints, []);

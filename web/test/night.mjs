@@ -1,4 +1,4 @@
-// A page that is left alone: for a night, hidden, while its server comes and goes.
+// A page is left alone for a night, hidden, while its server stops and starts.
 
 import assert from "node:assert/strict";
 import { eventually, feed, open, serve, text } from "./bed.mjs";
@@ -10,7 +10,7 @@ test("a page left open overnight is as small in the morning", async (browser, sh
   await shared.context?.close();
   shared.context = await browser.newContext();
   const page = await shared.context.newPage();
-  // Ten hours of the stream, in as much time as it takes: 72,000 ticks, each with news.
+  // Ten hours of the stream as fast as possible: 72,000 ticks, each with changes.
   await feed(page);
   await page.goto(shared.served.url);
   await page.waitForFunction(() => window.source);
@@ -79,7 +79,7 @@ test("a hidden page rests after a minute, and comes back", async (browser, share
   assert.equal(shared.asked.length, asked, "who rests asks nothing");
   await hide(page, false);
   await eventually("it is back", async () => {
-    await page.clock.runFor(100); // frames
+    await page.clock.runFor(100); // time for some frames
     return (await text(page, ".veil")) === "" && (await text(page, ".status")) === "6 nodes";
   });
   assert.deepEqual(shared.complaints, []);
@@ -98,7 +98,8 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   shared.served = await serve("--listen", at);
   await eventually("the old token is no good", async () =>
     (await text(page, ".veil strong")) .startsWith("Access denied"));
-  const other = await shared.context.newPage(); // in the same browser: they share the stored token
+  // in the same browser, because both pages share the stored token
+  const other = await shared.context.newPage();
   await other.goto(shared.served.url);
   await other.waitForSelector('[data-service="live"] .node');
   await eventually("it goes on by itself", async () => (await text(page, ".veil")) === "" &&
@@ -108,7 +109,7 @@ test("a server that ends and begins anew is waited for, and its token asked for"
   await page.reload();
   await eventually("a reload without a token", async () =>
     (await text(page, ".veil")).includes("Access denied"));
-  await page.goto(shared.served.url); // changes the fragment alone, so nothing is loaded
+  await page.goto(shared.served.url); // this changes only the fragment, so nothing is loaded
   await eventually("the address in the same tab", async () => (await text(page, ".veil")) === "");
   assert.ok(!page.url().includes("token"), page.url());
 });

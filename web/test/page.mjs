@@ -1,4 +1,4 @@
-// What a person does with the page, and what has to come of it.
+// What a person does with the page, and the expected results.
 
 import assert from "node:assert/strict";
 import {
@@ -118,7 +118,8 @@ test("a link is cut without scrolling, and a chart begins with its first sample"
     assert.ok(button.y + button.height <= size.height, `${size.width} pixels: it ends at ${button.y + button.height}`);
     const back = page.locator(".back"), label = (await back.innerText()).trim();
     assert.ok((await back.getAttribute("aria-label")).includes(label), label);
-    // Drawn from the left edge of the plot on, though there are only seconds of the minute.
+    // The curve starts at the left edge of the plot, although only some seconds of the minute have
+    // passed.
     await eventually("a curve from edge to edge", () => page.evaluate(() => {
       const over = document.querySelector(".chart .u-over")?.getBoundingClientRect();
       const c = document.querySelector(".chart canvas");
@@ -127,7 +128,8 @@ test("a link is cut without scrolling, and a chart begins with its first sample"
       const { data, width } = c.getContext("2d").getImageData((over.left - box.left) * unit, (over.top - box.top) * unit,
         over.width * unit, over.height * unit);
       const columns = new Set();
-      for (let i = 0; i < data.length; i += 4) { // strong color: the curve, neither grid nor axis
+      // a strong color is the curve, not the grid or the axis
+      for (let i = 0; i < data.length; i += 4) {
         if (data[i + 3] > 150 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 60) {
           columns.add((i / 4) % width);
         }

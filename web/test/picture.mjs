@@ -1,4 +1,5 @@
-// The picture of networks of many shapes, which a stream of the test's own tells: what stands where.
+// Pictures of networks of many shapes. The tests feed the page with a stream of their own and check
+// positions.
 
 import assert from "node:assert/strict";
 import { eventually, feed, shot } from "./bed.mjs";
@@ -90,7 +91,7 @@ const collisions = (page) => page.evaluate(() => {
   const meet = (a, b) => a.l < b.r && b.l < a.r && a.t < b.b && b.t < a.b;
   const bodies = [...document.querySelectorAll(".node")].map((e) =>
     ({ what: e.dataset.what, on: e, round: e.querySelector("circle.body"), ...box(e.querySelector(".body")) }));
-  const touch = (a, b) => { // b may be round
+  const touch = (a, b) => { // b may be a circle
     if (!b.round) return meet(a, b);
     const x = (b.l + b.r) / 2, y = (b.t + b.b) / 2;
     const far = Math.hypot(x - Math.min(a.r, Math.max(a.l, x)), y - Math.min(a.b, Math.max(a.t, y)));
@@ -108,7 +109,7 @@ const collisions = (page) => page.evaluate(() => {
   for (const [i, a] of bodies.entries()) {
     for (const b of bodies.slice(i + 1)) if (meet(a, b)) bad.push(`${a.what} is on ${b.what}`);
   }
-  // A line that enters a node that it does not end at.
+  // A line that crosses a node at which it does not end.
   const near = stage.width < 500 ? 8 : 20;
   for (const e of document.querySelectorAll(".edge")) {
     for (const line of e.querySelectorAll(".line")) {
@@ -149,7 +150,8 @@ test("prefixes of both families are drawn where there is room, and all addresses
   const seen = {};
   for (const [size, viewport] of [["desk", { width: 1280, height: 800 }], ["phone", { width: 390, height: 844 }]]) {
     const page = await show(browser, shared, { viewport }, dual);
-    await page.evaluate(async (shape) => { // quiet and not impaired, so that prefixes have room
+    // without traffic and impairments, so that prefixes have room
+    await page.evaluate(async (shape) => {
       for (const l of shape.links) for (const { node, iface, addr, ipv6 } of l.ends) {
         const c = { packets: 0, bytes: 0, errors: 0 };
         window.source.give("life", { node, up: true, router: node[0] < "a" });
@@ -204,7 +206,7 @@ test("an arrow of the ladder leaves when its segment does, though that be above"
   const page = await show(browser, shared, {}, lan);
   const listen = async (what) => {
     await page.evaluate((what) => {
-      window.source = null; // what is followed changes, so the page opens another
+      window.source = null; // the followed connection changes, so the page opens another stream
       location.hash = what;
     }, what);
     await page.waitForFunction(() => window.source);
@@ -219,7 +221,8 @@ test("an arrow of the ladder leaves when its segment does, though that be above"
     return window.source.read();
   }, [socket(1, "10.0.0.1:20000", "10.0.0.2:80", 9000), socket(2, "10.0.0.2:80", "10.0.0.1:20000", 0)]);
   await listen("#/connection:a/1");
-  // Sixty segments, one a millisecond, each 30 ms on its way: at the edge thirty are.
+  // Sixty segments, one per millisecond, each 30 ms in transit: at the edge of the picture are
+  // thirty.
   await page.evaluate(() => {
     const seen = (sent, late) => Array.from({ length: 60 }, (_, i) => ({
       at: new Date(1e12 + i + late).toISOString(), sent, flags: "A", seq: 1000 * i, ack: 1, length: 1000, window: 1, wire_seq: i,

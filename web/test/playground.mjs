@@ -49,7 +49,7 @@ export const tests = [
     const hash = await data(page, "hash");
     assert.notEqual(hash, before);
     assert.ok(!(await output(page, "A")).includes("Sent"), "the terminal went back too");
-    assert.ok(took < 2000, `the jump took ${took} ms`); // an idle machine takes a tenth of that
+    assert.ok(took < 2000, `the jump took ${took} ms`); // an idle machine needs a tenth of that
     await page.click("#share");
     await page.waitForFunction(() => location.hash.length > 3);
     const other = await visit(await browser, await page.evaluate(() => location.hash));
@@ -60,7 +60,7 @@ export const tests = [
     await page.focus("#scrub");
     await page.$eval("#scrub", (s) => { s.value = s.max; s.dispatchEvent(new Event("input")); });
     await eventually("the end", async () => (await output(page, "A")).includes("equal at both ends"));
-    await page.click("#share"); // a link that was made later has the mark at the same time
+    await page.click("#share"); // a link that is made later has the mark at the same time
     await page.waitForFunction((h) => location.hash !== h, new URL(other.url()).hash);
     const later = await visit(await browser, await page.evaluate(() => location.hash));
     assert.equal(await later.textContent("#marks"), await page.textContent("#marks"));

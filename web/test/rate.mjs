@@ -1,4 +1,4 @@
-// Rates of counters, and the words of impairments, without a browser.
+// Rates of counters, and the arguments of impairments, without a browser.
 
 import assert from "node:assert/strict";
 import { source } from "./source.mjs";

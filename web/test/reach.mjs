@@ -1,4 +1,4 @@
-// The playground for users who see little of its colors, have no mouse, or hear the page.
+// The playground for users who see only some of its colors, have no mouse, or use a screen reader.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ async function prepare(page) {
   await page.waitForSelector(".lesson .text");
   await page.click('role=tab[name="Network"]');
   await page.fill("#network", "link A R\nlink R B dela 10ms\n");
-  await page.click("text=Run this network"); // it has errors: a message
+  await page.click("text=Run this network"); // the network has errors, so a message appears
   await page.waitForSelector("#message.bad");
 }
 
@@ -95,7 +95,7 @@ export const tests = [
     const key = (k) => page.keyboard.press(k);
     const here = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
     await page.locator('role=tab[name="Laboratory"]').focus();
-    await key("ArrowRight"); // from the last to the first, A
+    await key("ArrowRight"); // from the last node to the first, A
     await key("Tab");
     await key("Tab");
     const at = await here();

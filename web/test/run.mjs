@@ -16,7 +16,8 @@ const shared = {};
 async function run(tests, where = "") {
   for (const [title, test] of tests) {
     const name = where + title;
-    if (!only.test(name) && !name.startsWith("a network comes up")) continue; // the rest needs one
+    // the other tests need one
+    if (!only.test(name) && !name.startsWith("a network comes up")) continue;
     const begun = Date.now();
     try {
       await test(browser, shared);
@@ -43,7 +44,7 @@ await build();
 browser = await chromium.launch({
   executablePath: at, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
 });
-// However it ends, no node is left that holds the ports of the next run.
+// In any case, no node may remain that holds the ports of the next run.
 const end = (status) => void clean().then(() => process.exit(status));
 process.on("SIGINT", () => end(130));
 process.on("SIGTERM", () => end(143));

@@ -1,4 +1,4 @@
-// What the tests of the playground stand on: its files at a local server, and what a user does with it.
+// The fixture of the playground's tests: its files at a local server, and the actions of a user.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

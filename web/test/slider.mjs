@@ -1,4 +1,5 @@
-// The sliders of a link, without a browser: what a position sends to the nodes, and where their answer puts it.
+// The sliders of a link, without a browser: the value that a position sends to the nodes, and the
+// position that their answer results in.
 
 import assert from "node:assert/strict";
 import { source } from "./source.mjs";

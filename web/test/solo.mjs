@@ -45,8 +45,8 @@ test("one node has a page of its own, with its links and whom it pings", async (
     await linkId(page, "solo – 10.1.0.2");
     await pick(page, link);
     assert.match(await text(page, ".part.now"), /solo → 10.0.0.1/);
-    await page.click('.segments:has([name="way"]) label:nth-of-type(3)'); // what comes in
-    await eventually("the node's loss", async () => { // another direction has other sliders
+    await page.click('.segments:has([name="way"]) label:nth-of-type(3)'); // incoming segments
+    await eventually("the node's loss", async () => { // the other direction has separate sliders
       if (await page.inputValue("#knob-loss") === "0") await page.press("#knob-loss", "ArrowRight");
       return await page.locator(".words", { hasText: "loss 0.1%" }).count();
     });
@@ -57,7 +57,8 @@ test("one node has a page of its own, with its links and whom it pings", async (
     await shot(page, "solo-link");
 
     await page.click('nav [data-arg="ping"]');
-    // A neighbor: the first, or the second while the first's interface is coming up.
+    // The target is a neighbor: the first one, or the second one while the first's interface is
+    // coming up.
     assert.match(await page.inputValue("#task-target"), /^10\.(0\.0\.1|1\.0\.2)$/);
     await page.selectOption("#task-count", "1");
     for (const [to, want] of [["nobody", /nobody: must be a node or an address such as 10\.0\.0\.2/],
@@ -83,7 +84,8 @@ test("one node has a page of its own, with its links and whom it pings", async (
     await shot(page, "solo-reloaded");
 
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));
-    await eventually("a wrong token", async () => (await text(page, ".veil")) === "", 5); // the stored one is good
+    // the stored token is valid
+    await eventually("a wrong token", async () => (await text(page, ".veil")) === "", 5);
     await page.evaluate(() => localStorage.clear());
     await page.goto("about:blank");
     await page.goto(solo.url.replace(/token=.*/, "token=WRONG"));

@@ -1,4 +1,4 @@
-// A module of the page without a browser, with those that it imports.
+// Loads a module of the page and its imports without a browser.
 
 import { fileURLToPath } from "node:url";
 import { build } from "vite";

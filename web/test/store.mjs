@@ -34,14 +34,14 @@ test("a link is never painted above its rate", () => {
   const store = pair(), [flow] = store.links[0].flows;
   const words = "rate 256kbit limit 32kb";
   const shown = [];
-  // 54 packets are put into the queue at once, 32 leave in each second.
+  // Packets enter the queue in a burst of 54, and 32 leave in each second.
   for (let t = 0; t <= 20; t++) {
     look(store, 1e12 + t * 500, { words, put: t < 4 ? 0 : 54 + 16 * (t - 4), passed: t < 4 ? 0 : 16 * (t - 3) });
     shown.push(flow.bits);
   }
   assert.ok(Math.max(...shown) <= 256e3, `${Math.max(...shown)} bit/s`);
   assert.equal(flow.bits, 256e3, "16 packets of 1000 bytes in half a second");
-  // A counter that jumps, as with a full bucket, does not lead above it either.
+  // A counter that jumps, as with a full token bucket, does not exceed the rate either.
   look(store, 1e12 + 10_500, { words, put: 900, passed: 900 });
   assert.equal(flow.bits, 256e3);
   assert.ok(flow.history.items.every(([, bits]) => bits <= 256e3));
@@ -51,7 +51,7 @@ test("a rate does not stay when time goes back", () => {
   const store = pair(), [flow] = store.links[0].flows;
   for (let t = 0; t < 8; t++) look(store, 1e12 + t * 500, { put: 100 * t });
   assert.equal(flow.bits, 1.6e6);
-  store.take("tick", { at: 1e12 + 1000 }); // the clock of a network that stands still there
+  store.take("tick", { at: 1e12 + 1000 }); // the server's clock of a network that stands still
   assert.deepEqual([flow.bits, flow.packets, flow.history.items.length], [0, 0, 0]);
   for (let t = 2; t < 6; t++) look(store, 1e12 + t * 500, { put: 100 * t });
   assert.equal(flow.bits, 1.6e6, "measured again");
@@ -88,7 +88,8 @@ test("the log has the cause before its effects, whichever is heard first", () =>
   const store = pair();
   look(store, 1e12);
   store.take("routes", { node: "R2", routes: [route("10.0.0.0/24"), route("10.9.0.0/24")] });
-  // The routes and R2's neighbor are heard of first, then R1's interface, which is also seen.
+  // First the page gets the routes and R2's neighbor, then R1's interface, which a poll
+  // also shows.
   store.take("routes", { node: "R2", routes: [route("10.0.0.0/24")] });
   store.take(...neighbor("R2", 1e12 + 300, "10.0.0.1", "down"));
   store.take(...link("R1", 1e12 + 310, false));
@@ -96,12 +97,12 @@ test("the log has the cause before its effects, whichever is heard first", () =>
   assert.deepEqual(texts(store), ["R1 – R2 is cut", "R2: neighbor R1 is down", "R2 lost its route to 10.9.0.0/24"]);
   const times = store.log.items.map((e) => e.at);
   assert.deepEqual(times, [...times].sort((a, b) => a - b), "times do not run backwards");
-  // Restored a second later: the cut's effects are not this one's.
+  // The link is restored a second later. The effects of the cut do not belong to this event.
   store.take(...link("R1", 1e12 + 1300, true));
   look(store, 1e12 + 1500);
   assert.equal(texts(store).at(-1), "R1 – R2 is restored");
   assert.equal(texts(store).length, 4);
-  // After the stream is opened again, all events come once more.
+  // After the stream is opened again, all events are repeated.
   store.take(...link("R1", 1e12 + 310, false));
   store.take(...link("R1", 1e12 + 1300, true));
   assert.equal(texts(store).length, 4);
@@ -112,7 +113,7 @@ test("the log has the cause before its effects, whichever is heard first", () =>
 test("a color has one meaning", () => {
   const css = readFileSync(new URL("../src/style.css", import.meta.url), "utf8");
   const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const lab = (hex) => { // OKLab: 0.02 is a difference that is just seen
+  const lab = (hex) => { // in OKLab, 0.02 is a barely visible difference
     const [r, g, b] = [1, 3, 5].map((i) => linear(parseInt(hex.slice(i, i + 2), 16) / 255));
     const [l, m, s] = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
       [0.0883024619, 0.2817188376, 0.6299787005]].map(([x, y, z]) => Math.cbrt(x * r + y * g + z * b));

@@ -1,4 +1,5 @@
-// The playground in WebKitGTK, by its WebDriver: the bundled driver knows only a WebKit of its own.
+// The playground in WebKitGTK, by WebKitGTK's WebDriver, because the bundled driver only supports
+// its own WebKit.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
