@@ -221,17 +221,13 @@ func (h *host) list() (list []FileInfo, err error) {
 // discard is the client of replayed requests.
 type discard struct{}
 
-// Header implements http.ResponseWriter.
 func (discard) Header() http.Header { return http.Header{} }
 
-// Write implements http.ResponseWriter.
 func (discard) Write(p []byte) (int, error) { return io.Discard.Write(p) }
 
-// WriteHeader implements http.ResponseWriter.
 func (discard) WriteHeader(int) {}
 
 // FlushError implements what http.ResponseController calls.
 func (discard) FlushError() error { return nil }
 
-// End implements Response.
 func (discard) End() {}

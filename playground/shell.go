@@ -37,7 +37,6 @@ func (h *host) Do(ctx context.Context, req any) (any, error) {
 	return h.node.Do(files.In(ctx, h.files), req)
 }
 
-// Watch implements control.Operator.
 func (h *host) Watch(f func(control.Event)) (stop func()) { return h.node.Watch(f) }
 
 // shell runs the node's shell until the world ends. After quit it starts a new one.
@@ -86,7 +85,6 @@ func (w *World) Complete(node, line string) []string {
 
 type printer func(text string)
 
-// Write implements io.Writer.
 func (p printer) Write(b []byte) (int, error) {
 	p(string(b))
 	return len(b), nil
@@ -101,7 +99,6 @@ type typed struct {
 	history []repl.TypedLine
 }
 
-// ReadLine implements repl.LineReader.
 func (t *typed) ReadLine(prompt string) (string, error) {
 	select {
 	case line := <-t.host.lines:
@@ -118,15 +115,12 @@ func (t *typed) ReadLine(prompt string) (string, error) {
 // SetPrompt implements repl.LineReader. The page has its own prompt.
 func (t *typed) SetPrompt(string) {}
 
-// Stdout implements repl.LineReader.
 func (t *typed) Stdout() io.Writer { return nil }
 
-// History implements repl.LineReader.
 func (t *typed) History() []repl.TypedLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.history
 }
 
-// Close implements repl.LineReader.
 func (t *typed) Close() error { return nil }

@@ -193,7 +193,6 @@ type response struct {
 	begun  bool
 }
 
-// Header implements http.ResponseWriter.
 func (r *response) Header() http.Header {
 	if r.header == nil {
 		r.header = http.Header{}
@@ -201,7 +200,6 @@ func (r *response) Header() http.Header {
 	return r.header
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (r *response) WriteHeader(status int) {
 	if r.begun {
 		return
@@ -215,7 +213,6 @@ func (r *response) WriteHeader(status int) {
 	guest.Say(guest.Head, r.number, text)
 }
 
-// Write implements http.ResponseWriter.
 func (r *response) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
 	if len(p) > 0 {
@@ -227,7 +224,6 @@ func (r *response) Write(p []byte) (int, error) {
 // FlushError implements what http.ResponseController calls.
 func (r *response) FlushError() error { return nil }
 
-// End implements playground.Response.
 func (r *response) End() {
 	r.WriteHeader(http.StatusOK)
 	guest.Say(guest.End, r.number, nil)
