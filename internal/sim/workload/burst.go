@@ -11,14 +11,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// BurstConfig configures the document's thought experiment: a burst of packets in one direction,
-// and how many the sender sends until it knows that all have arrived. The zero value is the
-// document's fence.
+// BurstConfig configures the document's thought experiment. It sends a burst of packets in one
+// direction, and counts how many the sender sends until it knows that all have arrived. The zero
+// value is the document's fence.
 type BurstConfig struct {
 	// Packets is the number of packets; 0: 16.
 	Packets int
 	// RCP configures both ends. Zero fields have their usual defaults, except for a Timeout of 200
-	// Ticks: this experiment does not test silence.
+	// Ticks, because this experiment does not test the timeout.
 	RCP rcp.Config
 }
 
@@ -30,11 +30,11 @@ const (
 
 // BurstResult is the state of a burst.
 type BurstResult struct {
-	// Finished says that every packet is acknowledged; otherwise Failure has the reason.
+	// Finished means that every packet is acknowledged. Otherwise Failure has the reason.
 	Finished bool
 	Failure  string
-	// Sent counts transmissions of packets with data, and Rounds the iterations of the send loop
-	// with a transmission.
+	// Sent counts transmissions of packets with data. Rounds counts the iterations of the send loop
+	// that sent a packet.
 	Sent, Rounds uint64
 	// Took is the time from the first transmission to the acknowledgment of the last packet.
 	Took time.Duration

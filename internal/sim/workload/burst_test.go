@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// latest is the mean of the largest of n draws of how often something that fails half the
-// time is tried.
+// latest draws n times how often something that fails half the time is tried, and returns the mean
+// of the largest draw.
 func latest(n int) (mean float64) {
 	for k := range 64 {
 		mean += 1 - math.Pow(1-math.Pow(.5, float64(k)), float64(n))
@@ -20,9 +20,10 @@ func latest(n int) (mean float64) {
 	return mean
 }
 
-// In the document's table, a window sends 58 packets and a fence 30, in 4 rounds. That is one lucky
-// draw: a packet takes two tries on average, which makes 32, and in a window as many as the
-// unluckiest before it, which makes 68. When acknowledgments are lost too, each costs a round.
+// In the document's table, a window sends 58 packets and a fence 30, in 4 rounds. These are the
+// results of one run. On average, a packet takes two tries, which makes 32. In a window, each
+// packet is also retransmitted as often as the one before it that needed most tries, which makes
+// 68. When acknowledgments are also lost, each costs a round.
 func TestTheTableOfSixteenPackets(t *testing.T) {
 	var window float64
 	for i := range 16 {
@@ -61,7 +62,7 @@ func TestTheTableOfSixteenPackets(t *testing.T) {
 	}
 }
 
-// Without loss a burst takes the rounds that it fills.
+// Without loss, a burst takes as many rounds as it fills.
 func TestABurstWithoutLoss(t *testing.T) {
 	r, _, err := workload.EchoNetwork{}.RunBurst(1, workload.BurstConfig{Packets: 40})
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func (c *echoClient) done() bool {
 	return c.writes == c.cfg.Writes && c.echoed == c.written && c.next.Due(c.now)
 }
 
-// due returns when the client needs a turn; Never: when data arrives.
+// due returns when the client needs a turn; Never: it needs one only when data arrives.
 func (c *echoClient) due() clock.Time {
 	if c.next > c.now && (c.writes < c.cfg.Writes || c.echoed == c.written) {
 		return c.next

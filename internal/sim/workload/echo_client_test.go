@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// mirror echoes, with room for so many bytes at a time.
+// mirror echoes data. It has room for a limited number of bytes at a time.
 type mirror struct {
 	b    []byte
 	room int
@@ -41,7 +41,7 @@ func aClient(t *testing.T, cfg EchoConfig) *echoClient {
 	return newEchoClient(l.Left, cfg.WithDefaults())
 }
 
-// A stream without room blocks the client, which pauses only after a whole piece.
+// A stream without room blocks the client. The client pauses only after a whole piece.
 func TestAClientWaitsForRoom(t *testing.T) {
 	c := aClient(t, EchoConfig{Writes: 2, MinBytes: 100, MaxBytes: 100})
 	m := &mirror{room: 60}
@@ -63,7 +63,7 @@ func TestAClientWaitsForRoom(t *testing.T) {
 	assert.False(t, c.wrong)
 }
 
-// A byte that is not the one that was written, or one too many, does not go unnoticed.
+// The client detects a byte that differs from the written one, and an extra byte.
 func TestAClientChecksEveryByte(t *testing.T) {
 	for _, harm := range []func(b []byte) []byte{
 		func(b []byte) []byte { b[len(b)-1] ^= 1; return b },

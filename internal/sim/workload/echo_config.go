@@ -14,7 +14,7 @@ import (
 // ErrEchoConfig is wrapped by errors in a Config.
 var ErrEchoConfig = errors.New("fence: invalid configuration")
 
-// EchoConfig is the document's workload, and the configuration of RCP. The zero value is the
+// EchoConfig is the workload of the document, and the configuration of RCP. The zero value is the
 // document's.
 type EchoConfig struct {
 	// Writes is the number of pieces that the client writes; 0: 1000.

@@ -9,13 +9,13 @@ import (
 
 // EchoResult is the current result of a client.
 type EchoResult struct {
-	// Finished says that the whole echo arrived unchanged; otherwise Failure has the reason.
+	// Finished means that the whole echo arrived unchanged. Otherwise Failure has the reason.
 	Finished bool
 	Failure  string
 	// Took is the document's completion time: from the first write to the last byte of the echo, or
 	// to the end of the last pause if that is later.
 	Took time.Duration
-	// Written and Echoed are bytes. All echoed bytes were unchanged.
+	// Written and Echoed are numbers of bytes. All echoed bytes were unchanged.
 	Written, Echoed uint64
 
 	// Packets of the client until then. Sent is the document's count, of all packets. Data counts
@@ -38,11 +38,11 @@ type EchoApp struct {
 	counts func(r *EchoResult) // the counters of its transport; frozen at the end
 	result EchoResult
 	over   bool
-	// lastRound is when a packet left last, over RCP.
+	// lastRound is the time at which a packet last left, over RCP.
 	lastRound clock.Time
 }
 
-// Done reports whether the client has its echo, or has failed.
+// Done reports whether the client has received its echo, or has failed.
 func (a *EchoApp) Done() bool { return a.over }
 
 // Result returns the current result of the client.

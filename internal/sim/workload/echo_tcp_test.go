@@ -20,8 +20,8 @@ func overTCP(t *testing.T, seed uint64, p float64, recovery string) workload.Ech
 	return r
 }
 
-// Without loss each write is a segment, and the loss recovery makes no difference: there are few
-// pure acknowledgments, because the echo carries them.
+// Without loss, each write is one segment, whatever the loss recovery. There are few pure
+// acknowledgments, because the echo carries the acknowledgments.
 func TestTheSameClientOverTCP(t *testing.T) {
 	for _, recovery := range tcp.Recoveries() {
 		r := overTCP(t, 1, 0, recovery)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// means are of what trials came to.
+// means are the means over several trials.
 type means struct{ sent, data, acks, n, seconds float64 }
 
 // mean repeats the document's experiment with a loss p in each direction.
@@ -36,7 +36,7 @@ func mean(t *testing.T, trials int, p float64, cfg rcp.Config) (m means) {
 	return means{m.sent / k, m.data / k, m.acks / k, m.n / k, m.seconds / k}
 }
 
-// trials is how many there are, fewer where long runs are not wanted.
+// trials returns the number of trials, which is smaller in a short run.
 func trials(few, many int) int {
 	if testenv.Long() {
 		return many
@@ -45,8 +45,8 @@ func trials(few, many int) int {
 }
 
 // Every packet is repeated each tick until it has arrived, 1/(1-p) times, and then until an
-// acknowledgment of it has arrived, p/(1-p) times more: N(1+p)/(1-p), and an ACK a tick. The
-// duration is that of a thousand pauses at any loss rate.
+// acknowledgment of it has arrived, p/(1-p) times more. So N(1+p)/(1-p) packets are sent, and one
+// ACK per tick. At any loss rate, the duration is that of a thousand pauses.
 func TestTheFenceSendsWhatItsClosedFormSays(t *testing.T) {
 	for _, p := range []float64{0, .1, .2, .3, .4, .5, .6} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestATimerSendsLessAndTakesLonger(t *testing.T) {
 	assert.Greater(t, took[.5], 1.4)
 }
 
-// A fence that is narrower than what a loss makes pile up holds the client back: 32 packets
-// do not, one does. A wider one has nothing to add.
+// If a fence is narrower than the number of packets that a loss delays, it holds the client back: a
+// width of one does, a width of 32 does not. A wider fence changes nothing.
 func TestTheWidthOfTheFence(t *testing.T) {
 	wide := mean(t, 2, .3, rcp.Config{Width: 64})
 	document := mean(t, 2, .3, rcp.Config{})
@@ -114,7 +114,7 @@ func TestTheWidthOfTheFence(t *testing.T) {
 	assert.InEpsilon(t, document.data, narrow.data, .05, "a client that waits sends no more")
 }
 
-// A longer tick gathers more into each packet and repeats less often.
+// With a longer tick, each packet carries more data and is repeated less often.
 func TestTheTickSetsThePace(t *testing.T) {
 	m := mean(t, 5, 0, rcp.Config{Tick: 20 * time.Millisecond, PacketSize: 1300})
 	assert.InEpsilon(t, m.seconds*50, m.acks, .02)
@@ -133,14 +133,14 @@ func TestEchoOfTheSameSeed(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, hash, other)
 
-	// Trials pair: the client writes the same whatever carries it.
+	// Trials are paired: the client writes the same over any transport.
 	window, other, err := n.Run(1, workload.EchoConfig{RCP: rcp.Config{Window: true}})
 	require.NoError(t, err)
 	assert.Equal(t, one.Written, window.Written)
 	assert.NotEqual(t, hash, other)
 }
 
-// An echo that cannot finish gives the reason: silence, or the time limit.
+// If an echo cannot finish, the result has the reason: silence, or the time limit.
 func TestAnEchoThatCannotFinish(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -10,18 +10,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// EchoNetwork is the document's: the client's host, a router B that loses packets, and the
-// server's. The zero Network loses nothing.
+// EchoNetwork is the document's network: the client's host, a router B that loses packets, and the
+// server's host. The zero EchoNetwork loses nothing.
 type EchoNetwork struct {
-	// There and Back are the shares of packets that B loses, from the client to the server
-	// and on the way back.
+	// There is the share of packets that B loses from the client to the server, Back the share in
+	// the other direction.
 	There, Back float64
-	// Wire is how long each of the two wires is; 0: 15 µs, for the document's ping took 60.
+	// Wire is the delay of each of the two links; 0: 15 µs, because the document's ping took 60.
 	Wire time.Duration
-	// TCP is how both hosts' TCP is.
+	// TCP is the TCP configuration of both hosts.
 	TCP tcp.Config
-	// Limit is how much time a run has; 0: two minutes. One that has not finished by then
-	// says so.
+	// Limit is the maximum time of a run; 0: two minutes. A run that has not finished by then
+	// reports that.
 	Limit time.Duration
 }
 
@@ -44,11 +44,12 @@ func (n EchoNetwork) Build(seed uint64) (*sim.Line, error) {
 	})
 }
 
-// attachment is how something is put on two hosts: by Attach or one of its kin.
+// attachment is a function that attaches an application to two hosts, such as Attach.
 type attachment[C any, A interface{ Done() bool }] func(
 	client, server *sim.Host, at netip.AddrPort, cfg C) (A, error)
 
-// play attaches something to the network and runs until it is done, or the limit.
+// play attaches an application to the network and runs the network until the application is done,
+// or until the limit.
 func play[C any, A interface{ Done() bool }](
 	n EchoNetwork, seed uint64, attach attachment[C, A], cfg C,
 ) (a A, hash uint64, err error) {
@@ -64,7 +65,7 @@ func play[C any, A interface{ Done() bool }](
 	return a, l.Hash(), nil
 }
 
-// Run is the document's experiment, over RCP. Two runs with one hash went the same way.
+// Run runs the document's experiment over RCP. Two runs with the same hash sent the same packets.
 func (n EchoNetwork) Run(seed uint64, cfg EchoConfig) (r EchoResult, hash uint64, err error) {
 	a, hash, err := play(n, seed, AttachEcho, cfg)
 	if err != nil {
@@ -73,7 +74,7 @@ func (n EchoNetwork) Run(seed uint64, cfg EchoConfig) (r EchoResult, hash uint64
 	return a.Result(), hash, nil
 }
 
-// RunTCP is the document's experiment over TCP: the honest arm.
+// RunTCP runs the document's experiment over TCP, for comparison.
 func (n EchoNetwork) RunTCP(seed uint64, cfg EchoConfig) (r EchoResult, hash uint64, err error) {
 	a, hash, err := play(n, seed, AttachEchoTCP, cfg)
 	if err != nil {
@@ -82,7 +83,7 @@ func (n EchoNetwork) RunTCP(seed uint64, cfg EchoConfig) (r EchoResult, hash uin
 	return a.Result(), hash, nil
 }
 
-// RunBurst is the document's thought experiment.
+// RunBurst runs the document's thought experiment.
 func (n EchoNetwork) RunBurst(seed uint64, cfg BurstConfig) (r BurstResult, hash uint64, err error) {
 	a, hash, err := play(n, seed, AttachBurst, cfg)
 	if err != nil {

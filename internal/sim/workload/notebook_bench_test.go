@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// BenchmarkTahoe plays a minute of Tahoe, with about four packets for each of its
-// acknowledgments' two.
+// BenchmarkTahoe simulates a minute of Tahoe, which is about four packets for every two
+// acknowledgments.
 func BenchmarkTahoe(b *testing.B) {
 	for b.Loop() {
 		cfg := workload.NotebookConfig{Duration: time.Minute}
@@ -20,7 +20,7 @@ func BenchmarkTahoe(b *testing.B) {
 	}
 }
 
-// BenchmarkFixedWindow plays a minute of a window that is too large.
+// BenchmarkFixedWindow simulates a minute of a window that is too large.
 func BenchmarkFixedWindow(b *testing.B) {
 	for b.Loop() {
 		r, _, err := workload.NotebookNetwork{}.Run(1, workload.NotebookConfig{}, workload.NewFixedWindow(1000))

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// An acknowledgment has the record of the highest segment without a gap before it, as stored on its
-// arrival.
+// An acknowledgment has the record of the highest segment without a gap before it, as stored when
+// that segment arrived.
 func TestAReceiverEchoesStoredRecords(t *testing.T) {
 	p := peer{limit: 100, window: map[int]Ack{}, contiguous: -1}
 	for i, step := range []struct {
@@ -41,8 +41,8 @@ func TestAReceiverEchoesStoredRecords(t *testing.T) {
 	assert.Empty(t, p.window)
 }
 
-// The first segment to arrive is taken for the beginning: what was lost before it is never
-// missed.
+// The first segment that arrives counts as the beginning: the receiver never notices that segments
+// before it were lost.
 func TestAReceiverNeverMissesTheFirst(t *testing.T) {
 	p := peer{limit: 100, window: map[int]Ack{}, contiguous: -1}
 	a, ok := p.arrive(Ack{Seq: 3})

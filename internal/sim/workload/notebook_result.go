@@ -13,10 +13,10 @@ type NotebookResult struct {
 	// receiver stored.
 	MeanRTT time.Duration
 
-	// Finished says that the sender has run for its time; otherwise Failure has the reason.
+	// Finished means that the sender has run for its time. Otherwise Failure has the reason.
 	Finished bool
 	Failure  string
-	// Took is how long it has run.
+	// Took is the time for which the sender has run.
 	Took time.Duration
 	// MinRTT and MaxRTT are the minimum and the maximum of the measurements.
 	MinRTT, MaxRTT time.Duration
@@ -34,7 +34,7 @@ type NotebookResult struct {
 
 // Point is the state after an acknowledgment.
 type Point struct {
-	At             time.Duration // since the sender began
+	At             time.Duration // since the start of the sender
 	RTT            time.Duration // 0: not a new segment
 	Cwnd, Ssthresh int           // segments
 }

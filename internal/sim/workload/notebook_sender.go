@@ -15,9 +15,9 @@ type NotebookApp struct {
 	receiver *receiver
 }
 
-// Attach makes a receiver on one host ask for the segments of a sender on another, at the address
-// and UDP port at. Each sender needs a strategy of its own. The receiver belongs to the process.
-// Errors: ErrNotebookConfig, and a port in use.
+// Attach makes a receiver on one host request the segments of a sender on another, at the address
+// and UDP port at. Each sender needs its own strategy. The receiver belongs to the process. Errors:
+// ErrNotebookConfig, and a port in use.
 func (p *Process) Attach(
 	from, to *sim.Host, at netip.AddrPort, strategy Strategy, cfg NotebookConfig,
 ) (*NotebookApp, error) {

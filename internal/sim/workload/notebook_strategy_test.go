@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// all sends what a strategy has at now, and returns the segments' numbers.
+// all sends everything that a strategy can send now, and returns the segments' numbers.
 func all(s Strategy, now float64) (seqs []int) {
 	for p, ok := s.NextPacket(now); ok; p, ok = s.NextPacket(now) {
 		seqs = append(seqs, p.Seq)
@@ -34,7 +34,7 @@ func TestAFixedWindowGoesBack(t *testing.T) {
 	}
 	ack(f, .3, 0)
 	assert.Equal(t, []int{1, 2, 3, 4}, all(f, .3), "from the missing one on")
-	ack(f, .4, 3) // passes over 1 and 2
+	ack(f, .4, 3) // skips the acknowledgments of 1 and 2
 	assert.Equal(t, []int{5, 6, 7}, all(f, .4))
 	ack(f, .5, 2)
 	b := f.Book()
@@ -97,8 +97,8 @@ func TestTahoeTimesOut(t *testing.T) {
 	assert.Equal(t, []int{3, 4, 5, 6}, all(s, 21))
 }
 
-// An acknowledgment that was overtaken thrice asks for a segment that is forgotten: the
-// document's sender ends there.
+// An acknowledgment that was overtaken three times asks for a segment that the sender has
+// forgotten. The document's sender ends there.
 func TestTahoeDiesOfWhatItForgot(t *testing.T) {
 	s := NewTahoe(TahoeConfig{Cwnd: 6})
 	all(s, 0)
@@ -110,8 +110,8 @@ func TestTahoeDiesOfWhatItForgot(t *testing.T) {
 	assert.Equal(t, "KeyError: 3", s.Book().Died)
 }
 
-// As published, a Tahoe that begins with (10, 1) never leaves its slow start: with nothing
-// lost, each number is divisible by the window. The text has it grow by one a window.
+// As published, a Tahoe that begins with (10, 1) never leaves slow start: without loss, the window
+// divides each number. According to the text, the window grows by one per window.
 func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
 	for _, even := range []bool{false, true} {
 		s := NewTahoe(TahoeConfig{Even: even})
@@ -126,7 +126,7 @@ func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
 		}
 		b := s.Book()
 		if even {
-			// 10 + 11 + … : the window after r rounds is r-3 + 10.
+			// 10 + 11 + …: the window after r rounds is r-3 + 10.
 			assert.InDelta(t, rounds+6, b.Cwnd, 2)
 			assert.InDelta(t, math.Sqrt(2*n), b.Cwnd, 15)
 		} else {
@@ -136,8 +136,8 @@ func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
 	}
 }
 
-// Behind a loss the published window grows whenever it happens to divide a number, which is
-// nearly twice a round trip: not once, as a Tahoe does.
+// After a loss, the published window grows whenever it happens to divide a segment number. That is
+// nearly twice per round trip, not once as in Tahoe.
 func TestTahoesWindowGrowsTwiceARoundTrip(t *testing.T) {
 	s := NewTahoe(TahoeConfig{Ssthresh: 1, Cwnd: 100})
 	h := s.(*tahoe)

@@ -18,8 +18,8 @@ import (
 
 const ms = time.Millisecond
 
-// bound is the longest round trip of the slow path with an empty way back: both wires and a
-// full queue, and a packet each way that is being sent.
+// bound is the longest round trip on the slow path if the reverse queue is empty: both links, a
+// full queue, and one packet in each direction that is being sent.
 const bound = 176*ms + 26400*8*time.Second/2_435_000 + ms
 
 func addr(port uint16) netip.AddrPort {
@@ -40,7 +40,8 @@ func runNotebook(
 	return r
 }
 
-// A window that the path and its queue hold is sent once a round trip, after the first.
+// After the first round trip, a window that fits in the path and its queue is sent once per round
+// trip.
 func TestAWindowARoundTrip(t *testing.T) {
 	const d = 10 * time.Second
 	for _, w := range []int{1, 30, 250, 300} {
@@ -57,9 +58,9 @@ func TestAWindowARoundTrip(t *testing.T) {
 	}
 }
 
-// Overflows of the queue move a fixed window back at every third duplicate, and its whole window is
-// retransmitted: the path then carries nothing else. A TCP with a fixed window, which only
-// retransmits lost segments, does not collapse.
+// Overflows of the queue make a fixed window go back at every third duplicate and retransmit the
+// whole window, so the path carries nothing else. A TCP with a fixed window, which retransmits only
+// lost segments, does not collapse.
 func TestTheCollapseIsGoBackN(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
 	for _, w := range []int{600, 1000} {
@@ -74,7 +75,7 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 	for _, recovery := range []string{"rack", "gbn"} {
 		l, err := workload.NotebookNetwork{}.Build(1)
 		require.NoError(t, err)
-		// 110 kB are more than the 54 of a round trip and the 26 of the queue.
+		// 110 kB are more than the 54 kB of a round trip plus the 26 kB of the queue.
 		knobs := tcp.Knobs{Recovery: tcp.Recovery{Congestion: "fixed", FixedWindow: 110_000, Strategy: recovery}}
 		require.NoError(t, l.Left.Stack().TCP().SetKnobs(knobs))
 		left, right := &sim.Bulk{Send: 1 << 30}, &sim.Bulk{}
@@ -87,9 +88,9 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 	assert.Less(t, goodput["gbn"], .5*goodput["rack"])
 }
 
-// The receiver searches all held segments for each new one. After a gap it is far slower than the
-// path, and its buffer is full. The document has 23,377 acknowledgments and 1,277 bytes/s in 60 s,
-// and 973 ms.
+// The receiver searches all held segments for each new one. After a gap, the receiver is far slower
+// than the path, and its buffer is full. The document has 23,377 acknowledgments and 1,277 bytes/s
+// in 60 s, and 973 ms.
 func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
 	var r [2]workload.NotebookResult
 	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
@@ -103,8 +104,8 @@ func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
 	assert.Less(t, r[1].TotalAcks, r[0].TotalAcks/2)
 }
 
-// One process receives for all senders: together they get what one would, and what one has in
-// its buffer the other waits for.
+// One process receives for all senders. Together they get what a single sender would get, and each
+// waits for the others' segments in the buffer.
 func TestSendersShareAReceiver(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second, ReceiverCost: 2 * time.Millisecond, HeldCost: -1}
 	one := runNotebook(t, workload.NotebookNetwork{}, cfg, workload.NewFixedWindow(200))[0]
@@ -136,13 +137,13 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 	assert.InDelta(t, rounds+10, float64(r.MaxCwnd), 3)
 }
 
-// The published version differs: it doubles each round trip until a loss, which occurs in the
-// receiver's socket, and then grows twice as fast as Tahoe. The document has 649,011
+// The published version differs: the window doubles each round trip until a loss, which occurs in
+// the receiver's socket. Then it grows twice as fast as Tahoe's. The document has 649,011
 // acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	testenv.NeedNoRace(t)
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
-	// With ends that take no time the queue is what overflows.
+	// If the ends take no time, the queue overflows instead.
 	free := workload.NotebookConfig{Duration: 3 * time.Second, SenderCost: -1, ReceiverCost: -1}
 	r := runNotebook(t, n, free, workload.NewTahoe(workload.TahoeConfig{}))[0]
 	assert.Zero(t, r.Overflowed)
@@ -150,7 +151,8 @@ func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	if !testenv.Long() {
 		return
 	}
-	cfg := workload.NotebookConfig{Duration: 240 * time.Second, HeldCost: -1} // as preset tahoe-high-published
+	// as in the preset tahoe-high-published
+	cfg := workload.NotebookConfig{Duration: 240 * time.Second, HeldCost: -1}
 	r = runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{}))[0]
 	t.Logf("%.0f bytes/s, overflowed %d, largest window %d", r.Throughput, r.Overflowed, r.MaxCwnd)
 	assert.NotZero(t, r.Overflowed)
@@ -161,14 +163,15 @@ func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	assert.Less(t, r.Throughput, 1_000_000.0, "of 12.5 million")
 }
 
-// A link of one rate both ways has no room for acknowledgments that are longer than the data:
-// the queue on the way back, which has no end, is what the sender's round trips are made of.
+// A link with the same rate in both directions has no room for acknowledgments that are longer than
+// the data. They fill the reverse queue, which has no limit, and this queue determines the sender's
+// round trips.
 func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(243_500), Queue: 2640}
 	cfg := workload.NotebookConfig{Duration: 30 * time.Second, Record: true}
 	s := workload.NewTahoe(workload.TahoeConfig{Even: true})
 	r := runNotebook(t, n, cfg, s)[0]
-	fill := 243_500. / 8 / 97 * r.MinRTT.Seconds() // of acknowledgments in a round trip
+	fill := 243_500. / 8 / 97 * r.MinRTT.Seconds() // number of acknowledgments in a round trip
 	for _, p := range r.Points {
 		if float64(p.Cwnd) < .9*fill {
 			require.Less(t, p.RTT, r.MinRTT+20*ms, "at %v", p.At)
@@ -179,8 +182,8 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.Points[len(r.Points)-1].RTT.Seconds(), .05)
 }
 
-// Senders that share the path: two that do not heed it spoil it for both, one spoils it for a
-// Tahoe, and two Tahoes share it.
+// Senders share the path: two fixed windows spoil it for both, one spoils it for a Tahoe, and two
+// Tahoes share it.
 func TestSendersShareThePath(t *testing.T) {
 	testenv.NeedNoRace(t)
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
@@ -206,8 +209,8 @@ func TestSendersShareThePath(t *testing.T) {
 	assert.Greater(t, (x+y)*(x+y)/(2*(x*x+y*y)), .9, "Jain's index")
 }
 
-// The acknowledgment after a repaired hole carries the time of the segment's first arrival, so that
-// the "round trip" counts the recovery: nothing on the path takes that long.
+// The acknowledgment after a filled hole carries the time at which the segment first arrived. So
+// the measured "round trip" includes the recovery, and is longer than anything on the path takes.
 func TestStoredStampsMeasureRecoveries(t *testing.T) {
 	n := workload.NotebookNetwork{Loss: netem.ListedLoss{200}}
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second, Record: true}
@@ -242,8 +245,8 @@ func TestNotebookOfTheSameSeed(t *testing.T) {
 	assert.NotEqual(t, hash, other)
 }
 
-// Lost packets of the handshake are repeated, and data counts as an answer. A peer that never
-// answers is given up.
+// Lost handshake packets are repeated, and data counts as an answer. If a peer never answers, the
+// other end gives up.
 func TestHandshakes(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 3 * time.Second}
 	n := workload.NotebookNetwork{Loss: netem.ListedLoss{1}} // the answer

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Packets have the document's sizes: 49 bytes of JSON with a number of five digits and a time of
-// seven decimals, 66 for its acknowledgment.
+// Packets have the document's sizes. A segment with a number of five digits and a time of seven
+// decimals is 49 bytes of JSON, and its acknowledgment is 66 bytes.
 func TestMessagesWeighWhatPythonsDo(t *testing.T) {
 	at := 1531915200.1234567
 	p := packet{seq: 12345, sent: at, bytes: -1}
@@ -27,7 +27,7 @@ func TestMessagesWeighWhatPythonsDo(t *testing.T) {
 	assert.True(t, json.Valid(b))
 }
 
-// Python's clock is a float64: seconds, of which it shows as many digits as it takes.
+// Python's clock is a float64 in seconds. Python prints as many digits as are needed to restore it.
 func TestTimesAreThoseOfPython(t *testing.T) {
 	for at, want := range map[clock.Time]string{
 		0:             "1531915200.0",
@@ -82,7 +82,7 @@ func FuzzParse(f *testing.F) {
 		again, err := parse(a.append(nil))
 		require.NoError(t, err)
 		assert.InDelta(t, m.sent, again.sent, 0)
-		m.sent = again.sent // which may be no number
+		m.sent = again.sent // because the number may be NaN
 		assert.Equal(t, m, again)
 	})
 }

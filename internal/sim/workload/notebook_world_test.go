@@ -8,19 +8,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// NotebookNetwork is the document's path: a mahimahi shell with the receivers in it, and the
-// senders outside. The zero Network is that of its slow experiments.
+// NotebookNetwork is the document's path: a mahimahi shell with the receivers inside and the
+// senders outside. The zero NotebookNetwork is the network of the document's slow experiments.
 type NotebookNetwork struct {
-	// Rate is that of both directions; nil: 2,435,000 bit/s, the mean of the trace called 2.64
+	// Rate is the rate of both directions; nil: 2,435,000 bit/s, the mean of the trace called 2.64
 	// Mbit/s. PacketOverhead is added to the size of each packet; 0: the 4 bytes that mahimahi
 	// counts; negative: nothing, because Rate counts them itself.
 	Rate           netem.Rate
 	PacketOverhead int
-	// Delay is that of each direction; 0: 88 ms.
+	// Delay is the delay of each direction; 0: 88 ms.
 	Delay time.Duration
-	// Queue is the downlink's in bytes; 0: 26400. The uplink's has no end.
+	// Queue is the limit of the downlink's queue in bytes; 0: 26400. The uplink's queue has no
+	// limit.
 	Queue int
-	// Loss is the downlink's; nil: none.
+	// Loss is the downlink's loss; nil: no loss.
 	Loss netem.Loss
 }
 
@@ -52,8 +53,8 @@ func (n NotebookNetwork) Build(seed uint64) (*sim.Line, error) {
 	return sim.NewLine(seed, sim.LineConfig{Wires: []sim.Wire{{AB: down, BA: up}}})
 }
 
-// Run has senders of these strategies share the network and a receivers' process for cfg.Duration.
-// Two runs with one hash went the same way.
+// Run makes senders with these strategies share the network and a receivers' process for
+// cfg.Duration. Two runs with the same hash sent the same packets.
 func (n NotebookNetwork) Run(seed uint64, cfg NotebookConfig, strategies ...Strategy) (
 	results []NotebookResult, hash uint64, err error,
 ) {
@@ -78,7 +79,7 @@ func (n NotebookNetwork) Run(seed uint64, cfg NotebookConfig, strategies ...Stra
 		}
 		return true
 	}
-	// The handshakes take their time, too.
+	// The handshakes also take time.
 	l.RunUntil(cfg.withDefaults().Duration+(handshakeTries+1)*handshakeRetry, over)
 	for _, a := range apps {
 		results = append(results, a.Result())

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkArms transfers the document's objects through a loss of 5 %.
+// BenchmarkArms transfers the document's objects with a loss of 5 %.
 func BenchmarkArms(b *testing.B) {
 	for _, name := range []string{"rdt", "rdt, interleaved", "sequential", "parallel"} {
 		b.Run(name, func(b *testing.B) {

@@ -20,11 +20,11 @@ type Arm uint8
 const (
 	// RDT is the reliable data transfer over UDP.
 	RDT Arm = iota
-	// Sequential is one TCP connection with one object after the other, each behind its
+	// Sequential is one TCP connection with one object after the other. In front of each is its
 	// length in 16 characters, as in the document.
 	Sequential
-	// Interleaved is one TCP connection on which the objects take turns, a chunk each: what
-	// is lost of one holds up all.
+	// Interleaved is one TCP connection on which the objects take turns, one chunk at a time. A
+	// lost chunk delays all objects.
 	Interleaved
 	// Parallel is a TCP connection for each object.
 	Parallel
@@ -43,30 +43,30 @@ func (a Arm) String() string {
 // ObjectsConfig describes the transfers. The zero Config is the document's, over RDT.
 type ObjectsConfig struct {
 	Arm Arm
-	// Seed is what the random bytes of the objects are drawn from; 0: the world's own.
+	// Seed is the seed of the objects' random bytes; 0: the world's seed.
 	Seed uint64
-	// Pairs is how many small objects there are, and how many large ones; 0: 10.
+	// Pairs is the number of small objects, and also the number of large ones; 0: 10.
 	Pairs int
-	// Small and Large are how many random bytes an object of each kind is made of; 0: 7400
-	// and 740000, which are 9998 and 999651 bytes of text.
+	// Small and Large are the numbers of random bytes in an object of each kind; 0: 7400 and
+	// 740000, which become 9998 and 999651 bytes of text.
 	Small, Large int
-	// SmallestFirst sends the small objects before the large ones, one after the other. It
-	// has no meaning where objects take turns.
+	// SmallestFirst sends the small objects before the large ones, one after the other. It has no
+	// effect if objects take turns.
 	SmallestFirst bool
-	// RDT configures both ends of that arm. The zero value is the document's.
+	// RDT configures both ends of the arm RDT. The zero value is the document's.
 	RDT rdt.Config
-	// Buffer is the receive buffer of that arm's two sockets in bytes; 0: 16 MiB, as in the
-	// document: a window of 1120 packets arrives at once, which Linux's default drops.
+	// Buffer is the size in bytes of the receive buffers of RDT's two sockets; 0: 16 MiB, as in the
+	// document. A window of 1120 packets arrives at once, and would overflow Linux's default.
 	Buffer int
 	// Cost is the time that RDT's two ends take to send a packet, one after the other; 0: 20 µs,
-	// about Python's time for a header, a digest and a system call; negative: no time. With no
-	// time, a window leaves at one instant and a retransmission waits behind all of it, so most
-	// lost packets wait for their timeouts.
+	// about Python's time for a header, a digest and a system call; negative: no time. Without it,
+	// a window leaves at one instant and a retransmission waits behind the whole window, so most
+	// lost packets are retransmitted only after a timeout.
 	Cost time.Duration
 	// ReadCost is the client's time for one read from a TCP connection, of at most 1024 bytes like
-	// the document's; 0: no time, and it reads everything.
+	// the document's; 0: a read takes no time and returns all data.
 	ReadCost time.Duration
-	// Chunk is how many bytes of an object a turn of the arm Interleaved has; 0: 1325.
+	// Chunk is the size in bytes of a chunk in the arm Interleaved; 0: 1325.
 	Chunk int
 	// Opened, if not nil, is called with each connection of the server before anything happens on
 	// it.

@@ -13,13 +13,13 @@ type Item struct {
 	Data []byte
 }
 
-// A line of text has 76 characters, as base64(1) has it, which are of 57 bytes.
+// A line of text has 76 characters, which encode 57 bytes, as in base64(1).
 const (
 	lineChars = 76
 	lineBytes = lineChars / 4 * 3
 )
 
-// text makes an object of n random bytes: base64 in lines.
+// text makes an object of n random bytes, encoded as base64 in lines.
 func text(r *rand.Rand, n int) []byte {
 	b := make([]byte, 0, base64.StdEncoding.EncodedLen(n)+n/lineBytes+1)
 	var raw [lineBytes + 7]byte
@@ -48,7 +48,7 @@ func makeItems(cfg *ObjectsConfig, r *rand.Rand) []Item {
 	return items
 }
 
-// order returns the objects' numbers in the order in which they are to be sent.
+// order returns the objects' numbers in the order in which they are sent.
 func order(cfg *ObjectsConfig, items []Item) []int {
 	seq := make([]int, 0, len(items))
 	for i := range items {

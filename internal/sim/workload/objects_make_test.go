@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The objects are those of the document's script: what base64 makes of 7400 random bytes, and
-// of 740000.
+// The objects are made as by the document's script: they are the base64 encoding of 7400 random
+// bytes, or of 740000.
 func TestObjectsAreTheDocuments(t *testing.T) {
 	cfg := ObjectsConfig{}.withDefaults()
 	items := makeItems(&cfg, rand.New(rand.NewPCG(1, 2)))
@@ -69,7 +69,7 @@ func anInbox(t *testing.T, cfg *ObjectsConfig) (*ObjectsApp, *inbox) {
 	return a, tr.inbox(nil, order(cfg, a.items))
 }
 
-// Invalid objects, and more objects than requested, do no harm.
+// Invalid objects, and more objects than requested, cause no failure.
 func TestStreamsThatMakeNoSense(t *testing.T) {
 	cfg := ObjectsConfig{Pairs: 1, Small: 30, Large: 60}.withDefaults()
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ type end struct {
 	peer netip.AddrPort // invalid: no request yet
 	buf  []byte
 	cost time.Duration
-	idle clock.Time // it is busy sending until then
+	idle clock.Time // the engine is busy sending until then
 	// after is called when the engine has been given its due.
 	after func()
 }
@@ -63,7 +63,7 @@ func (e *end) Turn(now clock.Time, s *sim.Socket) {
 
 const datagramBytes = 1 << 16
 
-// attachRDT has the client ask for the objects in the order in which they are to be sent.
+// attachRDT makes the client request the objects in the order in which they are to be sent.
 func attachRDT(
 	a *ObjectsApp, client, server *sim.Host, at netip.AddrPort, cfg *ObjectsConfig,
 ) error {
@@ -115,7 +115,7 @@ func attachRDT(
 	return nil
 }
 
-// collect takes what the receiver has complete.
+// collect takes the objects that the receiver has completed.
 func collect(a *ObjectsApp, to *rdt.Receiver, from *rdt.Sender) {
 	for c, ok := to.Next(); ok; c, ok = to.Next() {
 		i := int(c.Stream)

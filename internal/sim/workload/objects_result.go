@@ -11,12 +11,12 @@ import (
 
 // ObjectsResult is the result of a transfer so far.
 type ObjectsResult struct {
-	// Finished says that all objects have arrived unchanged; otherwise Failure says what happened.
+	// Finished means that all objects have arrived unchanged. Otherwise Failure has the reason.
 	Finished bool
 	Failure  string
-	// Took is from the beginning to the last byte of the last object, or until now.
+	// Took is the time from the beginning to the last byte of the last object, or until now.
 	Took time.Duration
-	// Objects are in the document's order, whatever they were sent in.
+	// Objects are in the document's order, in whatever order they were sent.
 	Objects []Object
 	// Complete counts the objects that have arrived, Bytes their bytes.
 	Complete int
@@ -26,23 +26,23 @@ type ObjectsResult struct {
 	// Again the retransmissions among Data. SentBytes counts the payloads of UDP or TCP, with
 	// retransmissions.
 	Sent, Data, Again, SentBytes uint64
-	// ClientSent are the client's packets: acknowledgments, and requests.
+	// ClientSent counts the client's packets: acknowledgments and requests.
 	ClientSent uint64
-	// Timeouts counts packets of RDT that timed out, and timeouts of TCP; Recoveries the early
-	// retransmissions of RDT, and fast recoveries of TCP.
+	// Timeouts counts packets of RDT that timed out, or timeouts of TCP. Recoveries counts early
+	// retransmissions of RDT, or fast recoveries of TCP.
 	Timeouts, Recoveries uint64
-	// Damaged counts packets that failed RDT's own checksum, Overflowed those that a full socket
-	// buffer dropped.
+	// Damaged counts packets that failed RDT's own checksum. Overflowed counts those that a full
+	// socket buffer dropped.
 	Damaged, Overflowed uint64
 }
 
-// Object is what became of an object. Times count from the beginning.
+// Object is the result of an object's transfer. Times count from the beginning.
 type Object struct {
 	Name string
 	Size int
 	// Began is when the first byte arrived, Done when the last did.
 	Began, Done time.Duration
-	// Complete says that all of it has arrived, Verified that it is unchanged.
+	// Complete means that the whole object has arrived, Verified that it is unchanged.
 	Complete, Verified bool
 }
 
@@ -51,9 +51,9 @@ type ObjectsApp struct {
 	world   *sim.World
 	items   []Item
 	began   clock.Time
-	counts  func(r *ObjectsResult) // what the arm counts; frozen at the end
+	counts  func(r *ObjectsResult) // fills in the counters of the arm; frozen at the end
 	objects []Object
-	left    int // objects that have not arrived and not failed
+	left    int // objects that have neither arrived nor failed
 	result  ObjectsResult
 	over    bool
 }
@@ -101,7 +101,7 @@ func (a *ObjectsApp) missing(r *ObjectsResult, what string) string {
 
 func (a *ObjectsApp) begin(i int, at clock.Time) { a.objects[i].Began = at.Sub(a.began) }
 
-// complete notes that an object has arrived, and whether it is unchanged.
+// complete records that an object has arrived, and whether it is unchanged.
 func (a *ObjectsApp) complete(i int, at clock.Time, right bool) {
 	o := &a.objects[i]
 	o.Done, o.Complete, o.Verified = at.Sub(a.began), true, right

@@ -9,20 +9,20 @@ import (
 )
 
 // Shelf keeps the latest objects. All cells of a sweep have the same seed and so the same objects,
-// and making ten million bytes takes as long as moving them. Objects must not be changed. The zero
-// Shelf is empty; it has one owner.
+// and making ten million bytes takes as long as transferring them. Objects must not be changed. The
+// zero Shelf is empty. Only one goroutine may use a Shelf.
 type Shelf struct {
 	label label
 	items []Item
 }
 
-// label is what objects are made from.
+// label identifies the objects that a configuration makes.
 type label struct {
 	first, second       uint64 // numbers of their random stream
 	pairs, small, large int
 }
 
-// take returns the objects that cfg asks for, of the random stream of that name.
+// take returns the objects that cfg asks for, made with the random stream of that name.
 func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
 	r := source(w, name, cfg)
 	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
@@ -32,7 +32,7 @@ func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
 	return s.items
 }
 
-// source is the random stream of that name, from its beginning.
+// source returns the random stream of that name, from its beginning.
 func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
 	if cfg.Seed != 0 {
 		return netem.Streams(cfg.Seed)(name)
@@ -40,7 +40,7 @@ func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
 	return w.Rand(name)
 }
 
-// Attach is the package's Attach with objects from the shelf.
+// Attach is the package's Attach, with objects from the shelf.
 func (s *Shelf) Attach(
 	client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig,
 ) (*ObjectsApp, error) {

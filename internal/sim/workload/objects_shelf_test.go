@@ -8,7 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// A shelf returns the same objects as making them: by the world's seed, the name and the sizes.
+// A shelf returns the same objects that would be made from the world's seed, the name and the
+// sizes.
 func TestAShelfHasWhatWouldBeMade(t *testing.T) {
 	var shelf Shelf
 	cfg := ObjectsConfig{Pairs: 2, Small: 30, Large: 3000}.withDefaults()
@@ -26,7 +27,7 @@ func TestAShelfHasWhatWouldBeMade(t *testing.T) {
 	}
 	assert.Equal(t, one, shelf.take(sim.New(1), "a", &cfg))
 
-	// With its own seed, the worlds of all trials have the same objects.
+	// If the config has a seed, the worlds of all trials have the same objects.
 	cfg.Seed = 1
 	assert.Equal(t, one, shelf.take(sim.New(2), "a", &cfg))
 	assert.Same(t, &shelf.take(sim.New(2), "a", &cfg)[0], &shelf.take(sim.New(3), "a", &cfg)[0])

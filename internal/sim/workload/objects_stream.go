@@ -65,21 +65,21 @@ func interleaved(items []Item, chunk int) (parts [][]byte) {
 // ObjectReader splits the data of a connection into objects.
 type ObjectReader struct {
 	items  []Item
-	order  []int // the objects to come, in their order; framed: in any order
+	order  []int // numbers of the objects to come, in order; framed: in any order
 	framed bool
 	got    func(i, at int, b []byte) bool
 
-	heads   [][]byte // the lengths as far as they have come, by object
-	at      []int    // bytes of data so far, by object
-	frame   []byte   // the frame that is being read
-	current int      // the object whose chunk is being read
-	chunk   int      // the rest of that chunk
-	done    int      // complete objects
+	heads   [][]byte // the part of each length that has arrived, by object
+	at      []int    // number of data bytes so far, by object
+	frame   []byte   // frame that is being read
+	current int      // object whose chunk is being read
+	chunk   int      // number of bytes left in that chunk
+	done    int      // number of complete objects
 }
 
-// NewObjectReader returns the reader of a connection with the objects of these numbers, in their
-// order; framed: in chunks. It calls got with the data of object i from an offset on, in order, and
-// first with no data when the object begins. If got returns false, the data is invalid.
+// NewObjectReader returns the reader of a connection with the objects of these numbers, in order,
+// or, if framed, in chunks. The reader calls got with the data of object i from an offset on, in
+// order, and first with no data when the object begins. If got returns false, the data is invalid.
 func NewObjectReader(
 	items []Item, order []int, framed bool, got func(i, at int, b []byte) bool,
 ) *ObjectReader {
@@ -130,7 +130,7 @@ func (r *ObjectReader) Take(b []byte) bool {
 	return true
 }
 
-// put gives bytes to an object, and returns how many of them it took.
+// put passes bytes to an object, and returns how many of them it used.
 func (r *ObjectReader) put(i int, b []byte) (n int, ok bool) {
 	size := len(r.items[i].Data)
 	if head := r.heads[i]; len(head) < prefixBytes {

@@ -14,16 +14,16 @@ import (
 // mostRead limits the bytes of a read of a client whose reads cost time.
 const mostRead = 1024
 
-// transfer is what the arms over TCP have in common.
+// transfer is the part that the arms over TCP have in common.
 type transfer struct {
 	app     *ObjectsApp
 	cfg     *ObjectsConfig
-	servers []*sim.Conn // as they were accepted
+	servers []*sim.Conn // in the order in which they were accepted
 	clients []*sim.Conn
 	buf     []byte
 }
 
-// attachTCP has the client connect, and take the objects as they come.
+// attachTCP makes the client connect and take the objects as they arrive.
 func attachTCP(
 	a *ObjectsApp, client, server *sim.Host, at netip.AddrPort, cfg *ObjectsConfig,
 ) error {
@@ -80,12 +80,12 @@ func (t *transfer) count(r *ObjectsResult) {
 	}
 }
 
-// outbox is the server's end of a connection: it writes its parts, and closes.
+// outbox is the server's end of a connection: it writes its parts and closes the connection.
 type outbox struct {
 	*transfer
-	parts   [][]byte // nil: the client has to ask
+	parts   [][]byte // nil: the client has not requested an object yet
 	request []byte
-	at      int // in the first part
+	at      int // position in the first part
 	closed  bool
 }
 
@@ -110,8 +110,8 @@ func (o *outbox) Turn(_ clock.Time, c *sim.Conn, e tcp.Event) {
 	c.Close()
 }
 
-// asked reads the number of the object that the client wants; false: it is not there yet, or
-// there is no such object.
+// asked reads the number of the object that the client requests. It returns false if the number has
+// not arrived, or if there is no such object.
 func (o *outbox) asked(c *sim.Conn) bool {
 	n := c.Read(o.buf[:RequestBytes-len(o.request)])
 	o.request = append(o.request, o.buf[:n]...)
@@ -133,9 +133,9 @@ type inbox struct {
 	*transfer
 	*ObjectReader
 	request []byte
-	wrong   []bool     // objects with a wrong byte, by their number
-	now     clock.Time // of the turn
-	idle    clock.Time // it is busy until then
+	wrong   []bool     // objects with a wrong byte, by number
+	now     clock.Time // time of the turn
+	idle    clock.Time // the client is busy until then
 	closed  bool
 }
 
@@ -181,7 +181,7 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// read reads what there is time for, and reports whether it is no object.
+// read reads as much as there is time for. It reports whether the data is invalid.
 func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 	most := len(i.buf)
 	if i.cfg.ReadCost > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// arms are all of them, and RDT with its own ways.
+// arms are all arms, and RDT with other settings.
 var arms = map[string]workload.ObjectsConfig{
 	"rdt":               {},
 	"rdt, interleaved":  {RDT: rdt.Config{Interleave: true, Selective: true}},
@@ -28,7 +28,8 @@ var arms = map[string]workload.ObjectsConfig{
 	"rdt, large chunks": {RDT: rdt.Config{Payload: 10_000, Window: 21}},
 }
 
-// line is a link of 100 Mbit/s and a round trip of a millisecond, with the other settings of c.
+// line returns a link of 100 Mbit/s and a round trip of a millisecond, with the other settings of
+// c.
 func line(c netem.Config) workload.ObjectsNetwork {
 	c.Rate = netem.BitsPerSecond(100e6)
 	c.Delay += ms / 2
@@ -70,9 +71,9 @@ func when(r *workload.ObjectsResult) (small, lastSmall, large float64) {
 	return small, lastSmall, large
 }
 
-// One after the other, a small object takes .55 of the total time on average; in turns all of them
-// are complete after .020 of it; if small ones go first, they take .005 on average and the large
-// ones .554. The total time is the same: work is conserved.
+// One after the other, a small object takes .55 of the total time on average; in turns, all small
+// objects are complete after .020 of it. If the small objects go first, they take .005 on average
+// and the large ones .554. The total time is the same: work is conserved.
 func TestOrdersWithoutLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	took := map[string]float64{}
@@ -102,11 +103,11 @@ func TestOrdersWithoutLoss(t *testing.T) {
 			assert.InEpsilon(t, took[kin[0]], took[name], .02, name)
 		}
 	}
-	// 10.1 MB and headers at 100 Mbit/s.
+	// 10.1 MB and headers take this time at 100 Mbit/s.
 	assert.InDelta(t, .84, took["sequential"], .02)
 }
 
-// Every arm brings every object through whatever the document does to its packets.
+// Every arm delivers every object, whatever the document's faults do to its packets.
 func TestEveryArmThroughEverything(t *testing.T) {
 	for condition, n := range map[string]workload.ObjectsNetwork{
 		"nothing":    {},
@@ -152,12 +153,12 @@ func TestDuplicatesDoNotMatter(t *testing.T) {
 	}
 }
 
-// Selective repeat sends N/(1-p) packets, with a variance of Np/(1-p)²; and N/(1-p)² if as
-// many acknowledgments are lost, for each names one packet. The document's cumulative ones
-// have the server send much that has arrived.
+// Selective repeat sends N/(1-p) packets, with a variance of Np/(1-p)²; and N/(1-p)² if as many
+// acknowledgments are lost, because each names one packet. With the document's cumulative
+// acknowledgments, the server sends much data that has already arrived.
 func TestPacketsOfSelectiveRepeat(t *testing.T) {
 	testenv.NeedNoRace(t)
-	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end each
+	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and one end per object
 	selective := workload.ObjectsConfig{Cost: -1, RDT: rdt.Config{Selective: true}}
 	shares := []float64{.1}
 	if testenv.Long() {
@@ -181,9 +182,9 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 	}
 }
 
-// UDP's checksum, and TCP's, find a flipped bit before RDT does: so damage is loss, exactly,
-// and nothing that is damaged arrives. The document thought that its MD5 does that, and that
-// it makes damage cheaper than loss.
+// UDP's checksum, and TCP's, find a flipped bit before RDT does. So corruption equals loss, and no
+// corrupted data arrives. The document assumed that its MD5 detects it, and that this makes
+// corruption cheaper than loss.
 func TestDamageIsLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	const p = .05
@@ -200,8 +201,8 @@ func TestDamageIsLoss(t *testing.T) {
 
 // On a path without delay most of TCP's time is timeouts, which grow faster than the loss. RDT
 // repairs most gaps at once, because its sender still has window left when it learns of a gap. The
-// document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. A sender that takes no time
-// leaves most gaps to a timeout of a second.
+// document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. If sending takes no time, most
+// gaps are repaired only by a timeout of a second.
 func TestLossByArm(t *testing.T) {
 	testenv.NeedNoRace(t)
 	seeds := uint64(4)
@@ -235,7 +236,7 @@ func TestHeadOfLineBlocking(t *testing.T) {
 		cfg := arms[name]
 		cfg.Cost = -1
 		n := line(netem.Config{Delay: 50 * ms})
-		n.TCP.Recovery.Congestion = "none" // a loss is to cost no window
+		n.TCP.Recovery.Congestion = "none" // a loss must not reduce the window
 		n.TCP.Buffers.Recv, n.TCP.Buffers.Send = 4<<20, 4<<20
 		clean := runObjects(t, n, 1, cfg)
 		n.Down.Loss = netem.ListedLoss{100}
@@ -255,7 +256,8 @@ func TestHeadOfLineBlocking(t *testing.T) {
 	assert.LessOrEqual(t, late("rdt, interleaved"), 1)
 }
 
-// Far apart, TCP takes a round trip to begin and then doubles its window of ten segments each.
+// On a long path, TCP takes a round trip to begin, and then doubles its window of ten segments in
+// each round trip.
 func TestDelayByRoundTrips(t *testing.T) {
 	n := workload.ObjectsNetwork{Down: netem.Config{Delay: 50 * ms}, Up: netem.Config{Delay: 50 * ms}}
 	r := runObjects(t, n, 1, arms["sequential"])
@@ -263,15 +265,14 @@ func TestDelayByRoundTrips(t *testing.T) {
 	least := 1 + math.Ceil(math.Log2(segments/10+1))
 	assert.GreaterOrEqual(t, r.Took.Seconds(), .1*least)
 	assert.Less(t, r.Took.Seconds(), .1*(least+8), "buffers grow, too")
-	// The document's window of 1120 packets leaves each round trip.
+	// The document's window of 1120 packets leaves in each round trip.
 	r = runObjects(t, n, 1, workload.ObjectsConfig{Cost: -1})
 	assert.Equal(t, 700*ms, r.Took, "7650 packets are seven windows, after a request")
 }
 
 // A window of 1120 packets that arrives at once needs the buffer that the document gave its
-// sockets.
-// A client whose reads take time is read 1024 bytes at a time, which is what founding document
-// 003's TCP takes without faults: 0.248 s are 25 µs for each of 9860 reads.
+// sockets. A client whose reads take time reads 1024 bytes at a time. This explains the time of
+// founding document 003's TCP without faults: 0.248 s are 25 µs for each of 9860 reads.
 func TestReadsTakeTime(t *testing.T) {
 	r := runObjects(t, workload.ObjectsNetwork{}, 1, workload.ObjectsConfig{
 		Arm: workload.Sequential, ReadCost: 25 * time.Microsecond,
@@ -306,7 +307,7 @@ func TestObjectsOfTheSameSeed(t *testing.T) {
 	}
 }
 
-// A transfer that cannot finish gives the reason: silence, or the time limit.
+// If a transfer cannot finish, the result has the reason: silence, or the time limit.
 func TestObjectsThatCannotFinish(t *testing.T) {
 	hole := workload.ObjectsNetwork{Down: netem.Config{Loss: netem.UniformLoss(1)}}
 	hole.TCP.Retries.Syn = 2

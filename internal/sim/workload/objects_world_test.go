@@ -15,7 +15,7 @@ type ObjectsNetwork struct {
 	// Down is the link from the server to the client, Up the link back. The document put its netem
 	// rules on a container's only interface.
 	Down, Up netem.Config
-	// TCP is how both hosts' TCP is.
+	// TCP is the TCP configuration of both hosts.
 	TCP tcp.Config
 	// MTU is the link's MTU; 0: stack.DefaultMTU.
 	MTU int
@@ -36,7 +36,7 @@ func (n ObjectsNetwork) Build(seed uint64) (*sim.Line, error) {
 	})
 }
 
-// Run transfers the objects once. Two runs with one hash went the same way.
+// Run transfers the objects once. Two runs with the same hash sent the same packets.
 func (n ObjectsNetwork) Run(seed uint64, cfg ObjectsConfig) (r ObjectsResult, hash uint64, err error) {
 	l, err := n.Build(seed)
 	if err != nil {
@@ -54,9 +54,9 @@ func (n ObjectsNetwork) Run(seed uint64, cfg ObjectsConfig) (r ObjectsResult, ha
 	return a.Result(), l.Hash(), nil
 }
 
-// AttachObjects has a client on one host fetch objects from a server on the other, whose address
-// and port are at. How TCP is, is the hosts' configuration. Errors: ErrConfig, what rdt.Config has
-// against itself, and that the port is taken.
+// AttachObjects makes a client on one host fetch objects from a server on the other, whose address
+// and port are at. The hosts' configuration determines TCP's. Errors: ErrConfig, the errors of
+// rdt.Config, and a port in use.
 func AttachObjects(client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig) (*ObjectsApp, error) {
 	var shelf Shelf
 	return shelf.Attach(client, server, at, cfg)
