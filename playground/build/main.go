@@ -237,7 +237,7 @@ func checkVisit(out string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: a first visit loads %.2f MB: the program has %.2f MB, the other files %.2f MB\n",
+	fmt.Printf("%s: a first visit loads %.2f MB: program %.2f MB, other files %.2f MB\n",
 		out, float64(program+size)/1e6, float64(program)/1e6, float64(size)/1e6)
 	if size += program; size > maxVisit {
 		return fmt.Errorf("%s: a first visit loads %d bytes; the limit is %d", out, size, maxVisit)

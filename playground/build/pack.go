@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// pack compresses a program with gzip, which every browser decodes. Before that, it replaces numbers
-// that grow by their differences, and repetitions that are too far apart for gzip by references.
-// site/unpack.js is the reverse.
+// pack compresses a program with gzip, which every browser decodes. Before that, it replaces
+// numbers that grow by their differences, and repetitions that are too far apart for gzip by
+// references. site/unpack.js is the reverse.
 //
 // The packed program begins with the length of a head in 4 bytes. The head has numbers: the size
 // of the program, the places that packer found, and its runs. A run is a number of bytes, a number
