@@ -449,7 +449,7 @@ func TestInstallKeepsTheSameProgram(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after))
 	// executable, because it is a program
-	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec
+	require.NoError(t, os.WriteFile(j.Program(), []byte("another"), 0o700)) //nolint:gosec // a program
 	require.NoError(t, j.Install())
 	after, err = os.Stat(j.Program())
 	require.NoError(t, err)

@@ -215,7 +215,7 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	// runs a command of the batch system
-	c := exec.CommandContext(ctx, name, args...) //nolint:gosec
+	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
 	c.Stdin = strings.NewReader(stdin)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said

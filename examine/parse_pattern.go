@@ -190,7 +190,7 @@ func (p *parser) numbers(t *term, sending bool) bool {
 	return ok
 }
 
-// limits of a comparison, far beyond all field values
+// The limits of a comparison are far beyond all values of fields.
 const least, most = -(1 << 40), 1 << 40
 
 func (p *parser) comparison(t *term, op string, w word) bool {

@@ -342,7 +342,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 func runPage(t *testing.T, tree, page string, used map[string]bool) {
 	t.Helper()
 	// the default is too long for a socket's path
-	state, err := os.MkdirTemp("", "tide") //nolint:usetesting
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // its own is too long for a socket
 	require.NoError(t, err)
 	s := &pageShell{t: t, tree: tree, state: state}
 	defer s.end()

@@ -33,7 +33,7 @@ type stateDir struct {
 func newStateDir(t *testing.T) *stateDir {
 	t.Helper()
 	// t.TempDir is too long for a socket's path
-	state, err := os.MkdirTemp("", "tide") //nolint:usetesting
+	state, err := os.MkdirTemp("", "tide") //nolint:usetesting // too long for a socket
 	require.NoError(t, err)
 	r := &stateDir{t: t, state: state}
 	t.Cleanup(func() {

@@ -86,7 +86,7 @@ func (e *exposition) add(name, kind, help string, value float64, labels ...strin
 	f.samples = append(f.samples, b.String())
 }
 
-// escapes escapes the values of labels.
+// escapes replaces the special characters in the values of labels.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func (e *exposition) family(name, kind, help string) *family {

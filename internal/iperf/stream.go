@@ -199,7 +199,7 @@ func (b *byteCarrier) receive(s *stream) error {
 	}
 }
 
-// may be closed already
+// halt ignores the error of a connection that is already closed.
 func (b *byteCarrier) halt()   { _ = b.conn.SetWriteDeadline(time.Unix(1, 0)) }
 func (b *byteCarrier) finish() { _ = b.conn.Close() }
 func (b *byteCarrier) close()  { b.conn.Abort() }

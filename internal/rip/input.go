@@ -205,7 +205,8 @@ func (s *Speaker) judgeSender(p *port, from netip.Addr, iface int) Refusal {
 		return RefusedOffLink
 	}
 	for _, mine := range s.ports {
-		if mine.Addr.Addr() == from && (mine == p || !p.isIPv6()) { // RFC 4007 §6: unique on its link
+		// RFC 4007 §6: an IPv6 link-local address is unique only on its link.
+		if mine.Addr.Addr() == from && (mine == p || !p.isIPv6()) {
 			return RefusedOwn
 		}
 	}

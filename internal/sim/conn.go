@@ -41,6 +41,7 @@ func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 // tcp.Conn.SetProbe. An application that calls it in its first Turn gets all samples.
 func (c *Conn) SetProbe(f func(*tcp.Info)) { c.tcp.SetProbe(f) }
 
+// Host returns the host of the connection.
 func (c *Conn) Host() *Host { return c.host }
 
 // Rand returns the random stream with this name of the connection's host. The same name always

@@ -138,6 +138,7 @@ func (c *LineConfig) router(i int) stack.Config {
 	return cfg
 }
 
+// Address returns the address of the line with a port.
 func (l *Line) Address(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(l.address, port)
 }

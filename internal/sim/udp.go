@@ -62,6 +62,7 @@ func (s *Socket) act(now clock.Time) {
 // UDP returns the socket itself.
 func (s *Socket) UDP() *udp.Socket { return s.udp }
 
+// Host returns the host of the socket.
 func (s *Socket) Host() *Host { return s.host }
 
 // SetReceiveBuffer sets the size of the socket's receive queue, as SO_RCVBUF does. A datagram

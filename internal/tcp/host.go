@@ -62,8 +62,8 @@ func NewHost(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Knobs returns the current knobs. A RTOInitial or DelayedAck that was derived from RTOMin and RTOMax
-// is zero: SetTimes derives it.
+// Knobs returns the current knobs. A RTOInitial or DelayedAck that was derived from RTOMin and
+// RTOMax is zero: SetTimes derives it.
 func (h *Host) Knobs() Knobs { return h.knobs }
 
 // SetKnobs changes the knobs, all or none. A zero means the default.

@@ -64,7 +64,7 @@ func TestImageInAnEmptyRoot(t *testing.T) {
 	program, err := os.ReadFile(filepath.Join(imageContext(t), "node"))
 	require.NoError(t, err)
 	// executable, because it is a program
-	require.NoError(t, os.WriteFile(filepath.Join(root, "node"), program, 0o755)) //nolint:gosec
+	require.NoError(t, os.WriteFile(filepath.Join(root, "node"), program, 0o755)) //nolint:gosec // a program
 	for _, folder := range []string{"results", "etc/tidepool", "run/tidepool"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
 		require.NoError(t, os.Chown(filepath.Join(root, folder), 65532, 65532))

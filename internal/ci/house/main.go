@@ -181,7 +181,8 @@ func documented(page string, files []source) []measure {
 		all = append(all,
 			measure{what: what + "files", value: len(names), limit: maxPathFiles},
 			measure{
-				what: what + "lines of its files", value: linesOf(names, files), limit: maxPathLines,
+				what: what + "lines of its files", value: linesOf(names, files),
+				limit: maxPathLines,
 			})
 		if heading == "Receive path" {
 			names = pathFiles(section, true)

@@ -49,7 +49,7 @@ func startChild(
 		delay: killDelay,
 	}
 	// method end stops the process
-	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx
+	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
 	c.process.Stderr = &c.talk
 	detach(c.process)
 	in, err := c.process.StdinPipe()
