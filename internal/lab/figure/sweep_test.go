@@ -218,6 +218,8 @@ func TestMeasure(t *testing.T) {
 		{[]string{"1%", "2.5 %"}, []float64{1, 2.5}, "%"},
 		{[]string{"500kbit", "2Mbit"}, []float64{0.5, 2}, "Mbit/s"},
 		{[]string{"2Mbit", "4Mbit/s"}, []float64{2, 4}, "Mbit/s"},
+		{[]string{"500kB/s", "2MB/s"}, []float64{4, 16}, "Mbit/s"},
+		{[]string{"30s", "2min"}, []float64{30, 120}, "s"},
 		{[]string{"0", "20ms", "1s"}, []float64{0, 0.02, 1}, "s"},
 		{[]string{"1e3B", "1MB"}, []float64{0.001, 1}, "MB"},
 		{[]string{"reno", "cubic"}, nil, ""},

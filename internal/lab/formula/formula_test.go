@@ -74,6 +74,8 @@ func TestValues(t *testing.T) {
 		{"26400B", 26400, formula.Bytes},
 		{"26.4kB + 1KiB", 27424, formula.Bytes},
 		{"20pkt", 20, formula.Packets},
+		{"2m", 120, formula.Seconds},
+		{"4mbit", 4e6, formula.Rate},
 		{"goodput", 8e5, formula.Rate},
 		{"goodput / path.rate", .8, formula.Pure},
 		{"goodput * path.rtt", 8e4, formula.Unknown},
