@@ -9,7 +9,7 @@ export interface Settings {
   limit: number; // packets in the queue
 }
 
-const clauses = new Set(["delay", "loss", "duplicate", "reorder", "corrupt", "truncate", "police",
+const clauses = new Set(["delay", "loss", "drop", "duplicate", "reorder", "corrupt", "truncate", "police",
   "policer", "rate", "limit", "slot", "slots", "trace", "codel", "fq_codel", "red", "pie", "seed",
   "overtake", "bits", "where", "pfifo", "bfifo", "dropfront", "drophead", "burst", "ecn"]);
 

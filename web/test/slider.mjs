@@ -5,10 +5,16 @@ import assert from "node:assert/strict";
 import { source } from "./source.mjs";
 
 const { Store } = await source("store.ts");
+const { turn } = await source("words.ts");
 const { chooseWay, forget, linkView, turnKnob } = await source("linkview.ts");
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
+
+test("a slider at its end removes only its own arguments", async () => {
+  assert.equal(turn("delay 5ms drop 3", "delay", 0), "drop 3");
+  assert.equal(turn("loss 2% drop 3,7-9 rate 1mbit", "loss", 0), "drop 3,7-9 rate 1mbit");
+});
 
 class Element {
   attributes = {};
