@@ -45,7 +45,8 @@ type Config struct {
 	DNS DNS
 	// TCP configures TCP. Zero fields: the defaults.
 	TCP TCP
-	// ICMP says what the node answers, and IP which packets it accepts. Zero fields: the defaults.
+	// ICMP configures what the node answers, and IP which packets it accepts. Zero fields: the
+	// defaults.
 	ICMP ICMP
 	IP   IP
 	// Clock is the node's time. Nil: the system's time.
@@ -61,8 +62,8 @@ type Config struct {
 type Interface struct {
 	// Name is used in messages and by SetUp and Impair. Empty: if0, if1 and so on.
 	Name string
-	// Addr is the node's address, IPv4 or IPv6, with the prefix length of the link's network. The
-	// zero Prefix: there are only those of IPv6.
+	// Addr is the node's address, IPv4 or IPv6, with the prefix length of the link's network. The zero
+	// Prefix: the interface has only the addresses in IPv6.
 	Addr netip.Prefix
 	// IPv6 are further addresses. An interface with IPv6 gets a link-local address if it has none
 	// (RFC 4291 §2.8), and needs an MTU of 1280.
@@ -82,8 +83,8 @@ type Interface struct {
 	UDP string
 	// TUN is the name of a Linux TUN device, which is opened or created.
 	TUN string
-	// Kernel is the kernel's address on the TUN device, of either family, and Kernel6 an IPv6
-	// address next to an IPv4 one. If one is set, the device is brought up.
+	// Kernel is the kernel's IPv4 or IPv6 address on the TUN device. If Kernel is an IPv4 address,
+	// Kernel6 can add an IPv6 address. If either is set, the node brings the device up.
 	Kernel, Kernel6 netip.Addr
 	// KernelRoutes are prefixes that the kernel routes to the node until the node is closed.
 	KernelRoutes []netip.Prefix
@@ -115,9 +116,9 @@ type Impairments struct {
 
 // Neighbor is a node at the other end of a link.
 type Neighbor struct {
-	// Addr is its address on the link.
+	// Addr is the neighbor's address on the link.
 	Addr netip.Addr
-	// UDP is the HOST:PORT at which it receives packets, on a UDP link.
+	// UDP is the HOST:PORT at which the neighbor receives packets, on a UDP link.
 	UDP string
 }
 
@@ -186,7 +187,7 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	face := lnx.Interface{Name: cmp.Or(f.Name, "if"+strconv.Itoa(i)), MTU: f.MTU}
 	if f.Link != nil {
 		if cfg.Node.Devices[face.Name] != nil {
-			f.closeLink() // the caller closes that of the first interface of the name
+			f.closeLink() // the caller closes the link of the first interface with the name
 			return wrong("two interfaces have the name %s", face.Name)
 		}
 		cfg.Node.Devices[face.Name] = device(f.Link)
@@ -262,8 +263,8 @@ func (f *Interface) underneath(to *lnx.Interface) (err error) {
 	return err
 }
 
-// discovery converts the Auto and Advertise fields. A Link is then like a TUN device without a
-// name.
+// discovery converts the Auto and Advertise fields. An interface with a Link is treated like one
+// with an unnamed TUN device.
 func (f *Interface) discovery(to *lnx.Interface) error {
 	switch {
 	case !f.Auto && !f.Advertise:
@@ -310,7 +311,7 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errConfig, fmt.Sprintf(format, args...))
 }
 
-// addrs adds the addresses to an interface, with the conditions of an .lnx file.
+// addrs adds the addresses to an interface, under the conditions of an .lnx file.
 func (f *Interface) addrs(to *lnx.Interface) error {
 	list := f.IPv6
 	if f.Addr.IsValid() || len(list) == 0 && !f.Auto {

@@ -132,26 +132,26 @@ func (c *Conn) SetKeepAliveConfig(config net.KeepAliveConfig) error {
 func (c *Conn) SetLinger(sec int) error { return c.inner().SetLinger(sec) }
 
 // SetReadBuffer sets the size of the receive buffer in bytes, and disables its automatic growth.
-// The size is not doubled as on Linux. A size out of range returns syscall.EINVAL.
+// Unlike Linux, the node does not double the size. A size out of range returns syscall.EINVAL.
 func (c *Conn) SetReadBuffer(bytes int) error { return c.inner().SetReadBuffer(bytes) }
 
-// SetWriteBuffer sets the size of the send buffer in bytes, as SetReadBuffer does for the other.
+// SetWriteBuffer is SetReadBuffer for the send buffer.
 func (c *Conn) SetWriteBuffer(bytes int) error { return c.inner().SetWriteBuffer(bytes) }
 
 // SetTOS sets the TOS field of the IP header of packets that are sent from now on. Its lower two
 // bits are ECN's and not changed.
 func (c *Conn) SetTOS(tos uint8) error { return c.inner().SetTOS(tos) }
 
-// ConnInfo is the state of a connection. Fields that exist in Linux's TCP_INFO have its names in
-// Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in bytes, where Linux counts segments; rates are
-// in bits per second.
+// ConnInfo is the state of a connection. Fields that exist in Linux's TCP_INFO have the same names
+// in Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in bytes, where Linux counts segments; rates
+// are in bits per second.
 type ConnInfo struct {
 	// State is the name from RFC 9293 §3.3.2, with underscores.
 	State string
 	// CAState is the state of loss recovery: open, recovery or loss.
 	CAState string
-	// CongestionControl is the algorithm's name. Strategy is that of loss recovery: gbn, newreno,
-	// sack or rack.
+	// CongestionControl is the algorithm's name. Strategy is the algorithm for loss recovery: gbn,
+	// newreno, sack or rack.
 	CongestionControl, Strategy string
 
 	// SACK, Timestamps and ECN were negotiated in the handshake. Plain: no option was negotiated.
@@ -229,13 +229,14 @@ type ConnInfo struct {
 	ECNMarks, ECNEchoes uint64
 
 	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
-	// persist, recovery, handshake, idle or none. LimitedFor is for how long.
+	// persist, recovery, handshake, idle or none. LimitedFor is how long this has been the limit.
 	Limited    string
 	LimitedFor time.Duration
 	// BusyTime is the time during which there was data to send. Of it, RwndLimited was spent
 	// waiting for the peer's window and SndbufLimited for space in the send buffer.
 	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// LastDataSent, LastDataRecv and LastAckRecv are the times since then. 0: never.
+	// LastDataSent, LastDataRecv and LastAckRecv are the times since the last data was sent, the last
+	// data was received and the last acknowledgment was received. 0: never.
 	LastDataSent, LastDataRecv, LastAckRecv time.Duration
 }
 

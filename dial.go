@@ -92,7 +92,7 @@ func fits(network string, a netip.Addr) bool {
 // connect connects to an address.
 type connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 
-// connector returns dial as a connect, whose connection is nil if there is an error.
+// connector converts dial to a connect, which returns a nil net.Conn if dial fails.
 func connector[C net.Conn](dial func(context.Context, netip.AddrPort) (C, error)) connect {
 	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 		c, err := dial(ctx, to)
@@ -148,7 +148,7 @@ func race(
 				won, list = r.conn, nil
 				cancel()
 			case r.err == nil:
-				_ = r.conn.Close() // a later one
+				_ = r.conn.Close() // another address has already connected
 			}
 		}
 		stop()
@@ -212,8 +212,8 @@ func (n *Node) DialUDP(to netip.AddrPort) (*PacketConn, error) {
 	return (&Dialer{Node: n}).DialUDP(to)
 }
 
-// resolve parses HOST:PORT, and returns the addresses to connect to, the first to be tried first.
-// The host is an address, a name, or empty, which stands for the zero netip.Addr.
+// resolve parses HOST:PORT, and returns the addresses in the order in which to try them. The host
+// is an address, a name, or empty, which stands for the zero netip.Addr.
 func (n *Node) resolve(
 	ctx context.Context, op, network, transport, address string,
 ) ([]netip.AddrPort, error) {
@@ -285,7 +285,7 @@ func (n *Node) addrsOf(ctx context.Context, version, host string) (list []netip.
 	return alternate(list), nil
 }
 
-// byName returns the addresses of a name by Config.Lookup, or else by the DNS.
+// byName looks up a name with Config.Lookup, or else in the DNS.
 func (n *Node) byName(ctx context.Context, network, name string) (list []netip.Addr, err error) {
 	err = &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 	if n.names != nil && name != "" {
@@ -298,7 +298,7 @@ func (n *Node) byName(ctx context.Context, network, name string) (list []netip.A
 	return list, err
 }
 
-// known returns the addresses of a name by Hosts or Lookup.
+// known looks up a name in Hosts, or else with Lookup.
 func (n *Node) known(ctx context.Context, network, name string) ([]netip.Addr, error) {
 	if a, ok := n.hosts[name]; ok {
 		return []netip.Addr{a}, nil
@@ -313,7 +313,7 @@ func (n *Node) known(ctx context.Context, network, name string) ([]netip.Addr, e
 // Config.DNS or the lines `dns server` of a file find. A query that is lost is retransmitted after
 // 1, 2 and 4 seconds.
 //
-// It is Go's own resolver, which also has the names in the machine's /etc/hosts, and the search
+// The resolver is Go's own. It also uses the names in the machine's /etc/hosts, and the search
 // domains and timeouts of its /etc/resolv.conf.
 func (n *Node) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(
@@ -346,9 +346,9 @@ func alternate(list []netip.Addr) []netip.Addr {
 	return list
 }
 
-// local parses the HOST:PORT of a listener. Without a host, it is for all of the node's addresses
-// of the network's families. Like package net, it prefers a name's IPv4 address, and takes 0.0.0.0
-// of "tcp" or "udp" as no host.
+// local parses the HOST:PORT of a listener. Without a host, the listener uses all of the node's
+// addresses of the network's families. Like package net, local prefers a name's IPv4 address. If
+// the network is "tcp" or "udp", it treats 0.0.0.0 like an empty host.
 func (n *Node) local(network, transport, address string) (netip.AddrPort, error) {
 	list, err := n.resolve(context.Background(), "listen", network, transport, address)
 	if err != nil {

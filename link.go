@@ -105,7 +105,7 @@ func (n *Node) Impair(name string, way Way, i Impairments) error {
 	return err
 }
 
-// Impairments returns the impairments of all interfaces: of each, Out and then In.
+// Impairments returns the impairments of all interfaces. For each interface, Out precedes In.
 func (n *Node) Impairments() ([]ImpairInfo, error) {
 	if n.node == nil {
 		return nil, syscall.EINVAL

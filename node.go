@@ -94,17 +94,17 @@ func OpenFile(path string) (*Node, error) { return (&File{Path: path}).Open() }
 
 // File starts nodes from an .lnx file, with links and settings that replace those of the file.
 type File struct {
-	Path string // also in errors
-	// Text is the file's text. Nil: it is read.
+	Path string // the name of the file, which errors contain
+	// Text is the file's text. Nil: Open reads the file.
 	Text []byte
 	// Links replace the UDP sockets and TUN devices of the interfaces with these names, as the
 	// field Link of Interface. The node closes them, even if Open fails.
 	Links map[string]io.ReadWriteCloser
-	// Lookup is that of Config.
+	// Lookup is used like Config.Lookup.
 	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	// TCP replaces settings of the file, where its fields are not zero. Nil: none.
+	// TCP replaces the file's settings with its fields that are not zero. Nil: it replaces none.
 	TCP *TCP
-	// Clock, Capture and Seed are those of Config.
+	// Clock, Capture and Seed are used like those of Config.
 	Clock   *Clock
 	Capture string
 	Seed    uint64
@@ -206,7 +206,7 @@ func (n *Node) Crash() error {
 }
 
 // Addrs returns the node's addresses, in the order of its interfaces, IPv4 first: the configured
-// ones, and then those that interfaces with Auto have from routers.
+// ones, and then those that interfaces with Auto got from routers.
 func (n *Node) Addrs() []netip.Addr {
 	list := append([]netip.Addr(nil), n.addrs...)
 	answer, err := control.Ask(context.Background(), n.inner(), control.Interfaces{})
@@ -387,15 +387,15 @@ func (c *Clock) Advance(d time.Duration) { c.clock.Advance(d) }
 func (c *Clock) Next() (time.Duration, bool) { return c.clock.Next() }
 
 // Follow makes the clock advance itself with the time of package time until stop is called. Call it
-// before nodes use the clock, and do not call Advance. In a testing/synctest bubble that is the
-// bubble's time. Then the effects of the same calls at the same times are the same. Programs see
-// packets up to 1 µs after their arrival, by a time that the seed chooses, so that they seldom wake
-// up at the same instant as a timer.
+// before nodes use the clock, and do not call Advance. In a testing/synctest bubble, the clock
+// follows the bubble's time. The same calls at the same times then have the same effects. Programs
+// see packets up to 1 µs after their arrival, after a delay that the seed chooses. So they seldom
+// wake up at the same instant as a timer.
 func (c *Clock) Follow(seed uint64) (stop func()) { return c.clock.Follow(seed) }
 
 // Pause stops or resumes a node of the clock, as if its machine was suspended. A paused node
-// neither receives nor sends, and its timers do not expire. Calls that need it wait. When it
-// resumes, its timers see the time that has passed.
+// neither receives nor sends, and its timers do not expire. Calls on the node wait until it
+// resumes. Its timers then see the time that has passed.
 func (c *Clock) Pause(n *Node, paused bool) { c.clock.Pause(n.inner().Node, paused) }
 
 // Vir returns the node's socket calls by descriptor number. Every call returns the same table.

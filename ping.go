@@ -28,7 +28,7 @@ type PingOptions struct {
 	// DontFragment sets the DF bit. A request that is too large for the first link fails with
 	// EMSGSIZE.
 	DontFragment bool
-	// Source is the source address, one of the node's. Invalid: that of the outgoing interface.
+	// Source is the source address, one of the node's. Invalid: the outgoing interface's address.
 	Source netip.Addr
 	// Broadcast permits a broadcast address, from which many hosts can reply.
 	Broadcast bool
@@ -172,7 +172,7 @@ func probeError(op string, to netip.Addr, err error) error {
 
 // TracerouteOptions configure Traceroute. Zero fields mean the defaults of traceroute(8).
 type TracerouteOptions struct {
-	// Protocol is that of the probes: "udp", "icmp" or "tcp". Empty: "udp".
+	// Protocol is the protocol of the probes: "udp", "icmp" or "tcp". Empty: "udp".
 	Protocol string
 	// First and MaxHops are the first and the last TTL. 0: 1 and 30.
 	First, MaxHops int
@@ -190,7 +190,7 @@ type TracerouteOptions struct {
 	// PathMTU finds the path MTU: it sends one probe at a time, as large as the path allows. Not
 	// possible with "tcp".
 	PathMTU bool
-	// Source is the source address, one of the node's. Invalid: that of the outgoing interface.
+	// Source is the source address, one of the node's. Invalid: the outgoing interface's address.
 	Source netip.Addr
 	// Timeout is how long to wait for an answer. 0: 5 s. After other answers the wait is shorter:
 	// three times as long as an answer with the same TTL took, ten times as long as one with a
@@ -282,8 +282,8 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 	return hops, nil
 }
 
-// Sample is a connection's state at one time. Fields that exist in Linux's TCP_INFO have its names.
-// Info returns more.
+// Sample is a connection's state at one time. Fields that exist in Linux's TCP_INFO have the same
+// names. Info returns more.
 type Sample struct {
 	// Time is when the sample was taken, in the time of the node's Clock if it has one.
 	Time time.Time
@@ -316,7 +316,7 @@ type Sample struct {
 	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
 	// persist, recovery, handshake, idle or none.
 	Limited string
-	// LimitedFor is for how long.
+	// LimitedFor is how long this has been the limit.
 	LimitedFor time.Duration
 }
 

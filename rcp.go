@@ -71,7 +71,7 @@ func (n *Node) ListenRCP(on netip.AddrPort, how RCP) (*RCPListener, error) {
 	return &RCPListener{l}, nil
 }
 
-// RCPConn is an RCP connection. It implements net.Conn, and has the errors of a Conn.
+// RCPConn is an RCP connection. It implements net.Conn, and returns the same errors as a Conn.
 type RCPConn struct{ conn *node.RCPConn }
 
 var _ net.Conn = (*RCPConn)(nil)

@@ -87,7 +87,7 @@ func (n *Node) ServeRDT(on netip.AddrPort, how RDT, list ...RDTObject) (*RDTServ
 // Addr returns a *net.UDPAddr.
 func (s *RDTServer) Addr() net.Addr { return s.inner().Addr() }
 
-// Close ends the server and its transfers. Clients notice the silence.
+// Close ends the server and its transfers. Clients notice only that the server is silent.
 func (s *RDTServer) Close() error { return s.inner().Close() }
 
 // RDTServed describes one transfer to a client.

@@ -37,7 +37,7 @@ func (v *Vir) Read(ctx context.Context, socket int, p []byte) (int, error) {
 	return v.vir.Read(ctx, socket, p)
 }
 
-// Write is virWrite: it waits until the send buffer has taken all of p.
+// Write is virWrite: it waits until all of p is in the send buffer.
 func (v *Vir) Write(ctx context.Context, socket int, p []byte) (int, error) {
 	return v.vir.Write(ctx, socket, p)
 }

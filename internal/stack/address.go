@@ -26,8 +26,8 @@ func v4Of(a netip.Addr) v4 {
 	return v4(binary.BigEndian.Uint32(b[:]))
 }
 
-// isSpecial reports whether an address is not that of another host: multicast, loopback, reserved
-// or zero (RFC 1122 §3.2.1.3).
+// isSpecial reports whether an address cannot be that of another host: multicast, loopback,
+// reserved or zero (RFC 1122 §3.2.1.3).
 func (a v4) isSpecial() bool { return a>>24 >= 224 || a>>24 == 127 || a>>24 == 0 }
 
 // isGroup reports whether an address is a multicast address (RFC 1112 §4).
@@ -49,9 +49,10 @@ func isGroup(dst netip.Addr) bool {
 	return a.isGroup() || a == limited
 }
 
-// isSpecial reports whether an address is not that of a host on a network: v4.isSpecial, and for
-// IPv6 multicast, loopback, unspecified (RFC 4291 §2.5.2, §2.5.3) and IPv4-mapped, which is a form
-// of the socket interface and not an address on the wire (RFC 4291 §2.5.5.2).
+// isSpecial reports whether an address cannot be that of a host on a network. For IPv4 that is
+// v4.isSpecial. For IPv6 it is multicast, loopback, unspecified (RFC 4291 §2.5.2, §2.5.3) and
+// IPv4-mapped, which is a form of the socket interface and not an address on the wire (RFC 4291
+// §2.5.5.2).
 func isSpecial(a netip.Addr) bool {
 	if a.Is4() {
 		return v4Of(a).isSpecial()
@@ -70,8 +71,8 @@ func headerLen(a netip.Addr) int {
 // isUnset reports whether an address is the zero Addr, 0.0.0.0 or ::.
 func isUnset(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
 
-// addresses are the node's own addresses and their networks, in the form that each packet's check
-// needs.
+// addresses are the node's own addresses and their networks, in a form that is fast to check for
+// each packet.
 type addresses struct {
 	hosts    []host
 	byAddr   map[v4]int         // to the interface; for more than fewAddrs hosts
@@ -178,7 +179,7 @@ func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	return a == limited || dst.Is4() && ifs.isAnyBroadcast(a)
 }
 
-// isNetwork reports whether a prefix is that of an interface, which RIP does not have to learn.
+// isNetwork reports whether a prefix is that of an interface. RIP does not learn such prefixes.
 func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 	return slices.ContainsFunc(ifs.list, func(f iface) bool {
 		return slices.Contains(f.networks, p)
@@ -226,8 +227,8 @@ func (ifs *Interfaces) isAnyBroadcast(a v4) bool {
 	return false
 }
 
-// isOwn reports whether an address is one of the node's own, including 127/8; screen drops packets
-// from links that use those.
+// isOwn reports whether an address is one of the node's own, including 127/8. Packets from links
+// that use 127/8 do not get here, because screen drops them.
 func (ifs *Interfaces) isOwn(a netip.Addr) bool {
 	_, self := ifs.self(a)
 	return self
@@ -280,8 +281,8 @@ type membership struct {
 }
 
 // Join makes the stack accept packets to a group at interface i, for a protocol such as RIP.
-// Sockets join with Datagrams.Join. Interfaces with Discovery report it; other links deliver each
-// multicast packet to all of their nodes.
+// Sockets join with Datagrams.Join. On interfaces with Discovery, the node reports the group. Other
+// links deliver each multicast packet to all of their nodes.
 func (ifs *Interfaces) Join(i int, group netip.Addr) error {
 	if err := ifs.checkGroup(i, group); err != nil {
 		return err

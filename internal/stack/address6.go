@@ -81,8 +81,8 @@ func (rt *Routing) SortDestinations(list []netip.Addr) {
 	})
 }
 
-// Discovered adds to an interface's snapshot what discovery knows about addresses, and returns
-// the neighbors there.
+// Discovered adds the addresses that neighbor discovery knows to an interface's snapshot, and
+// returns the neighbors on its link.
 func (ifs *Interfaces) Discovered(now clock.Time, c *control.Interface) []control.Neighbor {
 	d := ifs.discovery.on(c.Index)
 	if d == nil || d.six == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// catching says which packets to foreign addresses the node accepts.
+// catching selects the packets to addresses of other hosts that the node accepts.
 type catching struct {
 	tcp, udp bool
-	past     bool // one of them was set: accepted connections and flows remain
+	past     bool // tcp or udp was set before: accepted connections and flows may remain
 	echo     bool // echo requests
 }
 
@@ -23,10 +23,10 @@ func (c *catching) set(which *bool, on bool) {
 	*which = on
 }
 
-// Catch makes the stack answer for every address: up to limit SYNs that no listener accepts wait in
-// TCP for a decision (tcp.Host.Admit, Reject, Ignore), whatever their destination.
-// Listeners accept only connections to the node's own addresses. A router still forwards packets
-// that it has a route for. A limit of 0 ends it; admitted connections stay open.
+// Catch makes the stack answer for every address. Up to limit SYNs that no listener accepts wait in
+// TCP for a decision (tcp.Host.Admit, Reject, Ignore), whatever their destination. Listeners accept
+// only connections to the node's own addresses. A router still forwards packets that it has a route
+// for. A limit of 0 disables Catch; admitted connections stay open.
 func (s *Stack) Catch(limit int) {
 	s.local.catching.set(&s.local.catching.tcp, limit > 0)
 	s.tcp.Catch(limit)
@@ -44,11 +44,12 @@ type Echo struct {
 	Src, Dst netip.Addr
 	TTL      uint8
 	Rest     [4]byte // identifier and sequence number
-	Body     []byte  // lent until the function returns
+	Body     []byte  // valid until the function returns
 }
 
-// CatchEcho calls f with each echo request to an address of another host; nil: such requests are
-// dropped, or forwarded, like other packets. The node itself answers requests to its own addresses.
+// CatchEcho makes the stack call f with each echo request to an address of another host. If f is
+// nil, such requests are dropped, or forwarded, like other packets. The node itself answers
+// requests to its own addresses.
 func (s *Stack) CatchEcho(f func(now clock.Time, e *Echo)) {
 	s.local.catching.echo, s.icmp.caught = f != nil, f
 }
@@ -69,7 +70,7 @@ func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 	}
 }
 
-// catches reports whether a packet to a foreign address is delivered here.
+// catches reports whether the node accepts a packet to an address of another host.
 func (l *local) catches(h *ip.Header, payload []byte) bool {
 	c := &l.catching
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||

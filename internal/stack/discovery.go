@@ -13,10 +13,11 @@ import (
 )
 
 // Discovery configures neighbor discovery (RFC 4861) and reports of multicast groups (RFC 3810, RFC
-// 3376) on a link without link-layer addresses. The zero Discovery detects duplicates of the
-// configured IPv6 addresses, which are used meanwhile, and probes neighbors.
+// 3376) on a link without link-layer addresses. With the zero Discovery, the node probes neighbors
+// and detects duplicates of its configured IPv6 addresses, which it uses meanwhile.
 type Discovery struct {
-	// Auto makes the node a host there: routers give it addresses (RFC 4862) and a default route.
+	// Auto makes the node a host on the link: routers give it addresses (RFC 4862) and a default
+	// route.
 	Auto bool
 	// Advertise announces the interface's IPv6 networks, and this node as a default router if it
 	// forwards packets (RFC 4861 §6.2).
@@ -64,7 +65,7 @@ const (
 	hopPeriod         = time.Second
 )
 
-// configure follows a new list of configured interfaces, which checkWires has checked.
+// configure applies a new list of configured interfaces, which checkWires has checked.
 func (dv *discoverers) configure(now clock.Time, list []Interface) {
 	var kept []*discoverer
 	for i := range list {
@@ -92,14 +93,14 @@ func (dv *discoverers) begin(now clock.Time) {
 	}
 }
 
-// same reports whether nothing differs for discovery.
+// same reports whether two interfaces have the same configuration for discovery.
 func (c *Interface) same(other *Interface) bool {
 	a, b := c.Discovery, other.Discovery
 	return b != nil && a.Auto == b.Auto && a.Advertise == b.Advertise && c.Name == other.Name &&
 		c.MTU == other.MTU && slices.Equal(c.Addrs(), other.Addrs())
 }
 
-// start starts discovery on an interface from the beginning.
+// start starts or restarts discovery on an interface.
 func (dv *discoverers) start(now clock.Time, d *discoverer) {
 	dv.setRouter(now, d, netip.Addr{})
 	*d = discoverer{iface: d.iface, wanted: d.wanted}
@@ -125,8 +126,8 @@ func (dv *discoverers) start(now clock.Time, d *discoverer) {
 	}
 }
 
-// advertising returns what the node announces on an interface. Addresses can be formed in networks
-// of 64 bits.
+// advertising returns what the node announces on an interface. Hosts can form addresses only in
+// networks with a prefix of 64 bits.
 func (dv *discoverers) advertising(c *Interface) *icmp.Advert {
 	a := &icmp.Advert{HopLimit: defaultTTL, MTU: c.MTU}
 	if !dv.ifs.router {
@@ -143,7 +144,7 @@ func (dv *discoverers) advertising(c *Interface) *icmp.Advert {
 	return a
 }
 
-// on returns the discoverer of interface i; nil: it has none.
+// on returns the discoverer of interface i, or nil if it has none.
 func (dv *discoverers) on(i int) *discoverer {
 	for _, d := range dv.list {
 		if d.iface == i {
@@ -153,9 +154,9 @@ func (dv *discoverers) on(i int) *discoverer {
 	return nil
 }
 
-// current returns the interface with what discovery has found. It has no IPv6 addresses if another
-// node has its link-local one (RFC 4862 §5.4.5). Addresses in a prefix that is not on the link have
-// no network.
+// current returns the interface with the addresses and routers that discovery has found. It returns
+// no IPv6 addresses if another node has the interface's link-local address (RFC 4862 §5.4.5).
+// Addresses in a prefix that is not on the link have no network.
 func (d *discoverer) current() Interface {
 	c := d.wanted
 	if d.six == nil {
@@ -217,8 +218,8 @@ func refusalDrop(r icmp.Refusal) ip.DropReason {
 	return ip.DropND
 }
 
-// inputOwn shows discovery a packet from an address of this node, which is dropped: another node
-// may defend that address (RFC 4862 §5.4.4).
+// inputOwn passes to discovery a packet from one of this node's addresses, which the caller drops.
+// Another node may be defending that address (RFC 4862 §5.4.4).
 func (dv *discoverers) inputOwn(now clock.Time, i int, h *ip.Header, payload []byte) {
 	if h.Protocol != ip.ProtoICMPv6 || !h.Is6() || dv.on(i) == nil {
 		return
@@ -238,7 +239,7 @@ func (dv *discoverers) inputIGMP(
 	}
 	q, r := icmp.ParseQuery(payload, h.TTL)
 	if r == icmp.RefusedType {
-		return ip.DropNone // reports of others
+		return ip.DropNone // reports of other nodes
 	}
 	if r == icmp.Accepted {
 		d.four.Query(now, q)
@@ -277,7 +278,7 @@ func (dv *discoverers) advance(now clock.Time) {
 	}
 }
 
-// run sends what is due and makes the changes that discovery has found.
+// run sends the messages that are due and makes the changes that discovery has found.
 func (dv *discoverers) run(now clock.Time, d *discoverer) {
 	if d.changes != dv.ifs.groupChanges() {
 		dv.report(now, d)
@@ -349,7 +350,8 @@ func (dv *discoverers) send(now clock.Time, i int, o *icmp.Outgoing) {
 type AddressEvent struct {
 	Iface string
 	Addr  netip.Prefix
-	// Gone means that the address was removed: its connections end. Duplicate: another node has it.
+	// Gone means that the address was removed, so its connections end. Duplicate means that another
+	// node has it.
 	Gone, Duplicate bool
 }
 
@@ -364,7 +366,7 @@ func (e *AddressEvent) Verb() string {
 	return "added"
 }
 
-// follow makes the changes that discovery has found, as a reload does.
+// follow makes the changes that discovery has found in the same way as a reload.
 func (dv *discoverers) follow(now clock.Time, d *discoverer) {
 	changed, before := false, d.router.Via
 	via := before
@@ -447,7 +449,8 @@ func (dv *discoverers) setRouter(now clock.Time, d *discoverer, via netip.Addr) 
 	}
 }
 
-// setUp follows an interface that went up, or is about to go down.
+// setUp restarts discovery on an interface that went up, or ends the advertisements on one that is
+// about to go down.
 func (dv *discoverers) setUp(now clock.Time, i int, up bool) {
 	switch d := dv.on(i); {
 	case d == nil:

@@ -8,27 +8,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/nat"
 )
 
-// flow is the decision about one packet. Later packets between the same two addresses that arrive
-// by the same interface take it.
+// flow is the decision about one packet. The node reuses it for later packets between the same two
+// addresses that arrive at the same interface.
 type flow struct {
 	in    int
 	ours  bool // for this node, between addresses that can have a connection
 	lossy bool // to be forwarded, with a loss draw for each
-	// mtu is that of the outgoing interface. It is zero for packets to this node, and in an empty
-	// entry.
+	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and in an empty entry.
 	mtu int
 	out int
 	hop netip.Addr
-	// nat translates the packets to be forwarded. Those from outside must be for the host inside:
-	// the packets of another need another decision.
+	// nat translates the packets to be forwarded. The decision for packets from outside is only valid
+	// for the host inside: packets to other inside hosts need decisions of their own.
 	nat    *nat.NAT
 	inward bool
 	inside netip.Addr
 }
 
 // flows caches the decisions about recent packets. Each flow has one place in the table of its
-// family and replaces the entry in it. Routing.forget clears them; every change of addresses,
-// routes or interfaces calls it.
+// family, and replaces another flow there. Routing.forget clears the tables after every change of
+// addresses, routes or interfaces.
 type flows struct {
 	ipv4 [1 << flowBits]flow4
 	ipv6 [1 << flowBits]flow6
@@ -46,8 +45,8 @@ type flow6 struct {
 
 const flowBits = 6
 
-// of returns the flow of b, a packet with a complete header, and nil for another. If the place has
-// another flow, the new one replaces it, without a decision.
+// of returns the flow of packet b, or nil if b has no complete header. If another flow has the
+// place, of replaces it by a new flow without a decision.
 func (f *flows) of(b []byte) *flow {
 	if len(b) < ip.HeaderLen {
 		return nil
@@ -71,9 +70,9 @@ func (f *flows) of(b []byte) *flow {
 	return &e.flow
 }
 
-// follow forwards a packet by the decision of its flow, which it returns. It does not if the packet
-// needs the whole path: it is for this node, has options that every router reads or an error, or
-// its TTL expires.
+// follow forwards a packet by the cached decision of its flow, and returns the flow. done is false
+// if the packet needs full processing: it is for this node, has options that every router reads or
+// an error, or its TTL expires.
 func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
 	f = fw.routing.flows.of(b)
 	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||

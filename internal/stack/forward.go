@@ -156,8 +156,8 @@ func (fw *forwarder) enqueue(out int, hop netip.Addr, b []byte) {
 	})
 }
 
-// output moves forwarded packets into b. A packet whose link has no room is dropped. But if the
-// packets in b took that room, the owner calls again, because the link may have sent them by then.
+// output moves forwarded packets into b. It drops a packet whose link has no room, unless packets
+// in b took that room. Then the owner calls again, because the link may have sent them by then.
 func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	for ; fw.emitted < len(fw.queue); fw.emitted++ {
 		r := &fw.queue[fw.emitted]
@@ -196,7 +196,7 @@ func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run
 	out.tx.packets += uint64(n)
 	out.tx.bytes += uint64(bytes)
 	for _, p := range packets[:n] {
-		if fw.ifs.tap == nil { // it may end itself
+		if fw.ifs.tap == nil { // the tap may remove itself
 			break
 		}
 		fw.ifs.show(now, r.iface, Outbound, p)
@@ -231,8 +231,9 @@ func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bo
 	return true
 }
 
-// directedBroadcast delivers a broadcast to another link of this router than the one on which it
-// arrived, and forwards it there if that is enabled (RFC 1812 §5.2.3, RFC 2644 §2).
+// directedBroadcast handles a broadcast for another link of this router than the one on which it
+// arrived. It delivers the packet to this node, and forwards it to that link if that is enabled
+// (RFC 1812 §5.2.3, RFC 2644 §2).
 func (fw *forwarder) directedBroadcast(now clock.Time, i, out int, h *ip.Header, b []byte) {
 	if fw.knobs.IP.DirectedBroadcast && h.TTL > 1 && fw.ifs.list[out].up &&
 		len(b) <= fw.ifs.list[out].MTU {

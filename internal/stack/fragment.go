@@ -14,7 +14,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	l.in.checked = false // the link verified packets, not datagrams
 	in := &l.ifs.list[i].rx
 	whole, reason := l.fragments.Input(now, i, h, b)
-	if reason != ip.DropExtension { // that is not a reason of reassembly alone
+	if reason != ip.DropExtension { // this reason does not show that b is a fragment
 		in.fragments++
 	}
 	switch {
@@ -39,7 +39,8 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 }
 
 // discardFragments counts the fragments that reassembly discards. If a datagram was not complete in
-// time, and its first fragment arrived, it sends a time exceeded (RFC 792, RFC 1122 §3.3.2).
+// time, and its first fragment arrived, discardFragments sends a time exceeded (RFC 792, RFC 1122
+// §3.3.2).
 func (l *local) discardFragments(now clock.Time) {
 	for {
 		d, ok := l.fragments.Output()

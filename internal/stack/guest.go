@@ -13,8 +13,9 @@ import (
 
 // SetGuest shares the node's addresses with another host, the guest: the kernel whose programs run
 // as this host. The guest gets the packets to the node's addresses that none of the node's own
-// connections, listeners and sockets takes: TCP, UDP, echo replies and ICMP errors. A packet is
-// lent until the next Output; checked says that its transport checksum is correct. Nil ends it.
+// connections, listeners and sockets receives: TCP, UDP, echo replies and ICMP errors. A packet is
+// valid until the next Output. checked says that its transport checksum is correct. A nil function
+// ends the sharing.
 func (s *Stack) SetGuest(deliver func(checked bool, packet []byte)) { s.local.guest = deliver }
 
 // InputGuest sends packets of the guest. Their sources must be addresses of this node. It borrows
@@ -58,8 +59,8 @@ func (fw *forwarder) launch(now clock.Time, b []byte) {
 	}
 }
 
-// forGuest passes a packet for one of this node's addresses to the guest, unless the node has a use
-// for it. ICMP errors and echo replies are for both.
+// forGuest passes a packet for one of this node's addresses to the guest, unless the node itself
+// uses the packet. ICMP errors and echo replies are for both.
 func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte) (taken bool) {
 	if !l.ifs.isOwn(h.Dst) || len(payload) < icmp.HeaderLen {
 		return false
@@ -96,7 +97,8 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 	return taken
 }
 
-// give passes a packet to the guest. Memory that the stack reuses before Output is copied.
+// give passes a packet to the guest. It copies packets in memory that the stack reuses before
+// Output.
 func (l *local) give(now clock.Time, h *ip.Header, b []byte) {
 	l.flushTrain(now) // keeps the order
 	if h.Cut || l.in.self {

@@ -28,7 +28,7 @@ type icmpHost struct {
 	bucket    icmp.Bucket   // for error messages
 	timeOfDay time.Duration // see Config
 
-	caught func(now clock.Time, e *Echo) // gets echo requests to other hosts; nil: none
+	caught func(now clock.Time, e *Echo) // called with echo requests to other hosts; nil: not called
 }
 
 // input handles an ICMP message for this node. It ignores redirects: routes are changed by the
@@ -72,15 +72,15 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 		return ih.discovery.input(now, i, h, &m)
 	default:
 		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
-			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): of an unknown type, too
+			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): errors of unknown types, too
 		}
 	}
 	return ip.DropNone
 }
 
-// reply answers the query b with m, unless queries to its destination are not answered. The reply's
-// source is the request's destination (RFC 1122 §3.2.2.6), and its type of service that of the
-// request (RFC 1812 §4.3.2.5).
+// reply answers the query b with m, unless the node does not answer queries to that destination.
+// The reply's source is the request's destination (RFC 1122 §3.2.2.6), and its type of service is
+// that of the request (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, b []byte) {
 	r := ip.Header{
 		Protocol: icmpOf(h.Dst), TOS: h.TOS, Src: h.Dst, Dst: h.Src,
@@ -304,8 +304,8 @@ func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) b
 	return true
 }
 
-// mayAnswer reports whether the node may send an error about a packet: a host does not for packets
-// to other hosts (RFC 1122 §3.2.1.3).
+// mayAnswer reports whether the node may send an error about a packet. A host sends none about
+// packets to other hosts (RFC 1122 §3.2.1.3).
 func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
 	return ih.ifs.router || ih.ifs.isOurs(i, h.Dst)
 }

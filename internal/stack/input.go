@@ -114,7 +114,7 @@ type local struct {
 	fragments *ip.Reassembler
 	catching  catching
 	guest     func(checked bool, packet []byte) // nil: none
-	gathering tcp.Segment                       // being gathered
+	gathering tcp.Segment                       // the train that is being gathered
 	gathered  bool
 	payload   [][]byte // the train's pieces, reused
 }
@@ -144,8 +144,8 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 	l.ifs.list[i].rx.delivered++
 }
 
-// accept chooses the protocol for deliver. raw says that a raw socket has received the packet.
-// accept returns the reason if the packet is dropped; it has sent the ICMP error then.
+// accept chooses the protocol for deliver. raw says that a raw socket has received the packet. If
+// the packet is dropped, accept sends the ICMP error, if any, and returns the reason.
 func (l *local) accept(
 	now clock.Time, i int, h *ip.Header, b, payload []byte, raw bool,
 ) ip.DropReason {

@@ -32,8 +32,8 @@ type Interface struct {
 	// Neighbors are the nodes on the link; nil: unknown. If a neighbor with an IPv6 address has no
 	// link-local one, the node adds it as for its own.
 	Neighbors []netip.Addr
-	// NAT translates the packets that the router forwards over the interface, whose address is the
-	// outside one; its Addr, Own and Rand are ignored. Nil: none.
+	// NAT translates the packets that the router forwards over the interface. The interface's address
+	// is the outside address. The stack ignores the NAT's Addr, Own and Rand. Nil: no NAT.
 	NAT *nat.Config
 
 	// Results of discovery: on-link prefixes without an address of the node, and addresses that are
@@ -113,7 +113,7 @@ func (c *counters) info() control.Counters {
 	return info
 }
 
-// check sets defaults, and returns the error of an interface.
+// check sets defaults, and returns an error if the interface is invalid.
 func (c *Interface) check() error {
 	if c.Addr.IsValid() && !c.Addr.Addr().Is4() {
 		return fmt.Errorf("stack: interface %s: address %v is not IPv4", c.Name, c.Addr)
@@ -169,8 +169,8 @@ func (c *Interface) addLinkLocal() {
 	}
 }
 
-// zoned returns an address with the interface as its zone if it is link-local: only on that link
-// it identifies a node (RFC 4007 §6).
+// zoned returns an address with the interface as its zone if the address is link-local. Such an
+// address identifies a node only on its link (RFC 4007 §6).
 func (c *Interface) zoned(a netip.Addr) netip.Addr {
 	if a.Is6() && a.IsLinkLocalUnicast() {
 		return a.WithZone(c.Name)
@@ -178,7 +178,7 @@ func (c *Interface) zoned(a netip.Addr) netip.Addr {
 	return a
 }
 
-// settle computes from the configuration what packets need.
+// settle computes the state that packet processing needs from the configuration.
 func (f *iface) settle(c Interface) {
 	f.Interface = c
 	f.addr, f.ipv4, f.link = netip.IPv4Unspecified(), network{}, netip.Addr{}
@@ -251,7 +251,8 @@ func (ifs *Interfaces) configs() (list []Interface) {
 	return list
 }
 
-// checkWires sets defaults in a new list of interfaces, and returns its error.
+// checkWires sets defaults in a new list of interfaces, and returns an error if the list is
+// invalid.
 func (ifs *Interfaces) checkWires(list []Interface) error {
 	if len(list) < len(ifs.list) {
 		return errors.New("stack: the new list has fewer interfaces than the old one")
@@ -311,7 +312,7 @@ func (ifs *Interfaces) Owns(a netip.Addr) (int, bool) {
 	return ifs.addrs.find(a)
 }
 
-// Infos returns a snapshot of every interface, without what only its device knows.
+// Infos returns a snapshot of every interface, without the fields that only the device can fill in.
 func (ifs *Interfaces) Infos() []control.Interface {
 	list := make([]control.Interface, 0, len(ifs.list))
 	for i := range ifs.list {

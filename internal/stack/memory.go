@@ -2,9 +2,9 @@ package stack
 
 import "math/bits"
 
-// memory is a pool for the node's own packets. take returns memory for a packet that is queued,
-// give returns it when the packet is in a batch, and reuse makes it available when the batch was
-// sent, which is when the owner calls the stack for anything but Output.
+// memory is a pool for the node's own packets. take returns memory for a packet that is queued.
+// give returns the memory to the pool when the packet is in a batch. reuse makes it available after
+// the batch was sent, when the owner calls any method of the stack but Output.
 type memory struct {
 	free  [memoryClasses][][]byte // pieces of 64 bytes, of 128 and so on
 	bytes int                     // in free

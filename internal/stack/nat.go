@@ -25,7 +25,7 @@ type translators struct {
 	matched bool
 }
 
-// natDrops are the reasons of a NAT's verdicts.
+// natDrops maps a NAT's verdicts to drop reasons.
 var natDrops = [...]ip.DropReason{
 	nat.Untranslated: ip.DropNATUnmapped, nat.Malformed: ip.DropNATProtocol,
 	nat.Unsupported: ip.DropNATProtocol, nat.Filtered: ip.DropNATFiltered,
@@ -63,7 +63,7 @@ func (ifs *Interfaces) setNAT(f *iface) {
 	}
 }
 
-// SetNAT gives interface i a NAT, or changes it. Nil removes it.
+// SetNAT adds or changes the NAT of interface i. Nil removes it.
 func (s *Stack) SetNAT(i int, cfg *nat.Config) error {
 	if cfg != nil && !s.ifs.router {
 		return errors.New("a host forwards no packets: `nat on` in its file makes it a router")
@@ -79,7 +79,7 @@ func (s *Stack) SetNAT(i int, cfg *nat.Config) error {
 	return nil
 }
 
-// NAT returns the NAT of interface i; nil: it has none.
+// NAT returns the NAT of interface i, or nil if it has none.
 func (ifs *Interfaces) NAT(i int) *nat.NAT { return ifs.list[i].nat }
 
 // setNATs sets the NATs of all interfaces.
@@ -93,7 +93,7 @@ func (ifs *Interfaces) setNATs() {
 	}
 }
 
-// checkNAT returns the error of an interface's NAT.
+// checkNAT returns an error if the interface's NAT is invalid.
 func (c *Interface) checkNAT() error {
 	if c.NAT == nil {
 		return nil
@@ -138,7 +138,7 @@ func (fw *forwarder) translate(now clock.Time, i int, f *flow, h *ip.Header, b [
 }
 
 // inward forwards a packet to the inside host of a match. It translates the packet only when it
-// sends it, so that an ICMP error quotes what the sender has sent.
+// sends it, so that an ICMP error quotes the packet as the sender has sent it.
 func (fw *forwarder) inward(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, m nat.Match,
 ) {
@@ -154,9 +154,9 @@ func (fw *forwarder) inward(
 	t.matched = false
 }
 
-// hairpin forwards a packet between two inside hosts that know each other by their outside
-// addresses (RFC 4787 §6): its source and its destination are translated. It returns false if its
-// TTL expires here.
+// hairpin forwards a packet between two inside hosts that use each other's outside addresses (RFC
+// 4787 §6): it translates the source and the destination. It returns false if the packet's TTL
+// expires here.
 func (fw *forwarder) hairpin(now clock.Time, i int, n *nat.NAT, h *ip.Header, b []byte) bool {
 	fw.local.flushTrain(now)
 	if h.TTL <= 1 {
@@ -207,8 +207,8 @@ func (fw *forwarder) whole(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	return true
 }
 
-// rewrite translates a packet that passes from interface i to out and has a route. False: it was
-// dropped, and its sender has an ICMP error (RFC 5508 §6).
+// rewrite translates a packet that passes from interface i to out and has a route. If it returns
+// false, it has dropped the packet and sent an ICMP error to its sender (RFC 5508 §6).
 func (fw *forwarder) rewrite(now clock.Time, i, out int, h *ip.Header, b []byte) bool {
 	t := &fw.ifs.translators
 	if t.matched {
@@ -232,7 +232,7 @@ func (fw *forwarder) rewrite(now clock.Time, i, out int, h *ip.Header, b []byte)
 }
 
 // renumber gives a packet that may be fragmented an identification of the outside address, because
-// those of several inside hosts may be equal (RFC 6864 §5.3.1).
+// several inside hosts may use the same identification (RFC 6864 §5.3.1).
 func (fw *forwarder) renumber(b []byte) {
 	const idAt, sumAt, flagsAt, dontFragment = 4, 10, 6, 0x40
 	if b[flagsAt]&dontFragment != 0 {
@@ -274,7 +274,8 @@ func (fw *forwarder) followNAT(now clock.Time, f *flow, b []byte) bool {
 	return true
 }
 
-// advanceNATs does what is due, and reports SYNs from outside that were not answered.
+// advanceNATs advances the NATs, and sends ICMP errors for SYNs from outside that were not
+// answered.
 func (s *Stack) advanceNATs(now clock.Time) {
 	for i := range s.ifs.list {
 		n := s.ifs.list[i].nat

@@ -66,8 +66,8 @@ func (s *Stack) asks() bool {
 }
 
 // usedUp reports whether a connection, or a packet of the node's own, waits for a link whose room
-// is used by packets in b. Waiting for room has no timer, so the owner calls again: the link may
-// have room by then, and a full link signals when it has.
+// is used by packets in b. No timer runs for such a wait, so the owner calls Output again: by then
+// the link may have room. A link that is still full signals when it has room.
 func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false

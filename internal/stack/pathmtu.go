@@ -23,8 +23,8 @@ const (
 	pathMTULife = 10 * time.Minute
 )
 
-// learn records the MTU of a packet too big. One that is larger than the known MTU may be old, and
-// changes nothing (RFC 8201 §4).
+// learn records the MTU that a packet too big message reports. A larger MTU than the known one may
+// be old, so learn ignores it (RFC 8201 §4).
 func (ps *pathMTUs) learn(now clock.Time, dst netip.Addr, mtu int) {
 	if *ps == nil {
 		*ps = pathMTUs{}
@@ -38,7 +38,7 @@ func (ps *pathMTUs) learn(now clock.Time, dst netip.Addr, mtu int) {
 	(*ps)[dst] = pathMTU{max(mtu, ip.MinMTU6), now.Add(pathMTULife)}
 }
 
-// expire removes old entries, and if there are none the one that expires first.
+// expire removes old entries. If there are none, it removes the entry that expires first.
 func (ps *pathMTUs) expire(now clock.Time) {
 	var soonest netip.Addr
 	for dst, p := range *ps {
@@ -54,7 +54,7 @@ func (ps *pathMTUs) expire(now clock.Time) {
 	}
 }
 
-// get returns the path MTU to dst, or otherwise the given one.
+// get returns the path MTU to dst, or the value of otherwise if no router reported one.
 func (ps *pathMTUs) get(now clock.Time, dst netip.Addr, otherwise int) int {
 	p, ok := (*ps)[dst]
 	if !ok || p.until.Due(now) {

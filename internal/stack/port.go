@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// engine is a protocol over UDP that has a port of its own: the four verbs, with the addresses of
-// its peers.
+// engine is a protocol over UDP with a port of its own. It has the four methods of an engine, with
+// the addresses of its peers.
 type engine interface {
 	Input(now clock.Time, from netip.AddrPort, payload []byte)
 	// output returns the next datagram, which is valid until the next call. A zero address means

@@ -141,8 +141,8 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 	return pr.out.sendVia(now, p.Iface, hop, h, payload)
 }
 
-// synProbe returns a SYN without options. No connection exists for the answer, so TCP resets the
-// peer's (RFC 9293 §3.10.7.1).
+// synProbe returns a SYN without options. No connection exists for a SYN-ACK to it, so TCP answers
+// that with a RST (RFC 9293 §3.10.7.1), which closes the peer's connection.
 func synProbe(src, dst netip.Addr, p *icmp.Packet) []byte {
 	h := tcp.Header{Seq: uint32(p.ID) << 16, Flags: tcp.SYN, Window: 5840}
 	b := make([]byte, h.Size())

@@ -68,8 +68,8 @@ func (r *Raw) hears(dst netip.Addr) bool {
 	return r.Local == dst
 }
 
-// Send sends a packet of any protocol. It fills in the checksum of ICMPv6 (RFC 3542 §3.1), and no
-// other in the payload.
+// Send sends a packet of any protocol. It fills in the checksum of ICMPv6 (RFC 3542 §3.1), but no
+// other checksum in the payload.
 func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	if rs.out.bytes >= maxQueuedBytes/2 {
 		return ErrQueueFull

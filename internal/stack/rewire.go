@@ -6,9 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Rewire replaces the interfaces of a running stack. An interface keeps its number; additional ones
-// are new, and one without an address is deleted. A deleted interface's number is only used again
-// if the interface comes back. If the list is wrong, Rewire returns an error and changes nothing.
+// Rewire replaces the interfaces of a running stack. Interfaces are identified by their index in
+// the list. Additional interfaces are new, and an interface without an address is deleted. Its
+// number is only used again if the interface comes back. If the list is invalid, Rewire returns an
+// error and changes nothing.
 //
 // Rewire updates the routes. Packets queued for a deleted interface are dropped, as for one that is
 // down. The caller first ends the connections of deleted addresses, and then calls RIP.Restart.

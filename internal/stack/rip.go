@@ -32,20 +32,20 @@ type RIP struct {
 	watch        func(rip.Change)
 }
 
-// carrier is how the messages of a dialect travel.
+// carrier describes how the messages of a dialect are sent.
 type carrier struct {
 	name     string     // for package control
 	protocol uint8      // IP protocol
 	port     uint16     // UDP port; 0: no UDP
-	group    netip.Addr // of the routers on a link; invalid: none
+	group    netip.Addr // the multicast group of the routers; invalid: no multicast
 	ttl, tos uint8
 }
 
 // routingTOS is the precedence of routing protocols, Internetwork Control (RFC 791 §3.1).
 const routingTOS = 0xc0
 
-// carriers are those of the dialects. Routers do not forward RIPv2 (RFC 2453 §4.5). RIPng's hop
-// limit shows that no router has (RFC 2080 §2.4.2).
+// carriers lists the carrier of each dialect. Routers do not forward messages of RIPv2 (RFC 2453
+// §4.5). The hop limit of RIPng shows that no router has forwarded a message (RFC 2080 §2.4.2).
 var carriers = [...]carrier{
 	rip.Course: {name: "rip", protocol: ip.ProtoRIP, ttl: courseTTL},
 	rip.RIPv2:  {"rip2", ip.ProtoUDP, rip.Port, rip.Multicast, 1, routingTOS},
@@ -108,7 +108,7 @@ func (rp *RIP) setLocal(now clock.Time, i int, up bool) {
 	}
 }
 
-// replaceLocal follows a change of interface i's networks.
+// replaceLocal reports a change of interface i's networks to the Speaker.
 func (rp *RIP) replaceLocal(now clock.Time, i int, before []netip.Prefix) {
 	f := &rp.ifs.list[i]
 	for _, p := range before {
@@ -251,8 +251,8 @@ func (l *local) inputRIP(
 	return ip.DropNone, false
 }
 
-// input passes a message to the Speaker. RFC 2080 §2.4.2: a message of a router whose hop limit is
-// not 255 comes from another link.
+// input passes a message to the Speaker. A router's message whose hop limit is not 255 comes from
+// another link (RFC 2080 §2.4.2).
 func (rp *RIP) input(
 	now clock.Time, i int, h *ip.Header, port uint16, payload []byte,
 ) ip.DropReason {

@@ -101,7 +101,8 @@ func (rt *Routing) SetForwarding(on bool) {
 func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst) }
 
 // outlet returns the default interface for packets to a multicast group or the limited broadcast:
-// that of its zone, that of the route, or the first that is up and has an address of its family.
+// the interface of the address's zone, that of the route, or the first that is up and has an
+// address of its family.
 func (rt *Routing) outlet(dst netip.Addr) (int, bool) {
 	if dst.Zone() != "" {
 		return rt.ifs.zone(dst)

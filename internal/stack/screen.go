@@ -78,7 +78,7 @@ func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
 		ifs.broadcast(i, a)
 }
 
-// isPeer reports whether an address that arrived at interface i can be one end of a connection.
+// isPeer reports whether an address in a packet from interface i can be one end of a connection.
 func (ifs *Interfaces) isPeer(i int, a netip.Addr) bool {
 	if !isSpecial(a) && !ifs.all(i, v4Of(a)) {
 		return true // the common case needs no lookup

@@ -63,7 +63,7 @@ type sender struct {
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	n, most := h.Size()+len(payload), ip.MaxPacketLen
 	if h.Is6() {
-		most += ip.HeaderLen6 // which the payload length does not count (RFC 8200 §3)
+		most += ip.HeaderLen6 // the payload length does not count the header (RFC 8200 §3)
 	}
 	if n > most {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)

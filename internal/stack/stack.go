@@ -36,8 +36,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// DefaultMTU is the MTU of links that do not configure one, which a UDP datagram over Ethernet can
-// carry.
+// DefaultMTU is the MTU of links that do not configure one. A UDP datagram over Ethernet can carry
+// packets of this size.
 const DefaultMTU = 1400
 
 // Initial TTLs. RFC 1122 §3.2.1.7 requires them to be configurable and larger than the diameter of
@@ -250,7 +250,7 @@ func (s *Stack) Deadline() clock.Time {
 	return t
 }
 
-// Advance does what is due at or before now: timers, and the delivery of packets that the node has
+// Advance runs the timers that are due at or before now, and delivers the packets that the node has
 // sent to itself.
 func (s *Stack) Advance(now clock.Time) {
 	s.out.memory.reuse()
@@ -295,8 +295,9 @@ func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, err
 	return s.tcp.Listen(local, backlog)
 }
 
-// DialTCP is tcp.Host.ConnectFrom from one of the node's addresses, or the route's if local has an
-// unspecified or invalid address, and from a port that no listener uses there, or 0.
+// DialTCP is tcp.Host.ConnectFrom from one of the node's addresses. If local has an unspecified or
+// invalid address, DialTCP uses the route's source address. No listener may use the local port at
+// that address. Port 0 means a free port.
 func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn, error) {
 	if err := s.ifs.ours(local.Addr()); err != nil {
 		return nil, err
@@ -330,8 +331,8 @@ func (s *Stack) receiveFromSelf(now clock.Time) {
 	s.local.flushTrain(now)
 }
 
-// Arrival returns what becomes of n bytes of payload at seq that a tap is shown. The current train
-// comes before them and has not reached TCP yet.
+// Arrival returns what TCP will do with n bytes of payload at seq, which the tap is being shown.
+// The segments of the current train come before them and have not reached TCP yet.
 func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 	t := &s.local.gathering
 	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {

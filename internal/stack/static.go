@@ -13,7 +13,7 @@ import (
 
 // Errors of static routes.
 var (
-	// ErrPrefix means: not a prefix, or its address has bits beyond its length.
+	// ErrPrefix means that the prefix is invalid, or that its address has bits beyond its length.
 	ErrPrefix = errors.New("invalid prefix")
 	// ErrNextHop means that the next hop is not in an interface's network, or is the node itself.
 	ErrNextHop = errors.New("no such next hop")
@@ -114,8 +114,9 @@ func checkPrefix(p netip.Prefix) error {
 	return nil
 }
 
-// install puts the best usable static route to a prefix into the route table, or removes the last
-// one. RIP announces the change if it redistributes static routes.
+// install puts the best usable static route to a prefix into the route table, or removes the
+// prefix's static route if none is usable. RIP announces the change if it redistributes static
+// routes.
 func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	usable, best := false, ip.Route{Prefix: p}
 	for _, r := range rt.statics[p] {
