@@ -235,8 +235,8 @@ type ConnInfo struct {
 	// BusyTime is the time during which there was data to send. Of it, RwndLimited was spent
 	// waiting for the peer's window and SndbufLimited for space in the send buffer.
 	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// LastDataSent, LastDataRecv and LastAckRecv are the times since the last data was sent, the last
-	// data was received and the last acknowledgment was received. 0: never.
+	// LastDataSent, LastDataRecv and LastAckRecv are the times since the last data was sent, the
+	// last data was received and the last acknowledgment was received. 0: never.
 	LastDataSent, LastDataRecv, LastAckRecv time.Duration
 }
 

@@ -18,8 +18,8 @@ type DNS struct {
 	// Zone is the domain of the network's hosts, in which names without a dot are looked up. Empty:
 	// "internal".
 	Zone string
-	// Names makes the node a DNS server for the zone, on port 53 of all its addresses. The names are
-	// relative to the zone. The server also answers queries for the names of addresses.
+	// Names makes the node a DNS server for the zone, on port 53 of all its addresses. The names
+	// are relative to the zone. The server also answers queries for the names of addresses.
 	Names map[string][]netip.Addr
 }
 

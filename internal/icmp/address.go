@@ -38,11 +38,11 @@ type address struct {
 	state     AddressState
 	formed    bool  // from a prefix, with a stable identifier
 	duplicate uint8 // how many identifiers of this prefix were duplicate
-	solicited bool  // other nodes were asked whether they have it
+	solicited bool  // a solicitation asked other nodes whether they have it
 	nonce     []byte
 	due       clock.Time // next solicitation, or end of the detection
-	preferred clock.Time // end of that lifetime; Never: infinite, or it ended
-	valid     clock.Time // end of that lifetime; Never: infinite
+	preferred clock.Time // end of the preferred lifetime; Never: infinite, or it ended
+	valid     clock.Time // end of the valid lifetime; Never: infinite
 }
 
 func (a *address) tentative() bool { return a.state == Tentative }
@@ -55,7 +55,7 @@ func (a *address) deadline() clock.Time {
 }
 
 // AddressInfo is a snapshot of an address. Preferred and Valid are the ends of its lifetimes;
-// Never: it has none, or it ended.
+// Never: the lifetime is infinite, or has ended.
 type AddressInfo struct {
 	Prefix           netip.Prefix
 	State            AddressState
@@ -71,8 +71,8 @@ func (i *Interface) Addresses() []AddressInfo {
 	return list
 }
 
-// Add adds an address with the length of its prefix, for ever. It is tentative until no other node
-// has defended it (RFC 4862 §5.4).
+// Add adds an address with the length of its prefix, and an infinite lifetime. The address is
+// tentative until duplicate address detection ends (RFC 4862 §5.4).
 func (i *Interface) Add(now clock.Time, prefix netip.Prefix) {
 	if i.own(prefix.Addr()) == nil {
 		i.detect(now, &address{prefix: prefix})
@@ -89,8 +89,8 @@ func (i *Interface) own(addr netip.Addr) *address {
 	return nil
 }
 
-// source returns the source of a message: the address if it is assigned, or the first link-local
-// address, or any.
+// source returns the source address for a message: the wanted address if it is assigned, or the
+// first link-local address, or any other.
 func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
 	for k := range i.addresses {
 		a := i.addresses[k].prefix.Addr()
@@ -105,22 +105,22 @@ func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
 	return found, ok
 }
 
-// detect adds an address and begins to detect a duplicate. The random delay keeps nodes that start
-// at once apart (RFC 4862 §5.4.2).
+// detect adds an address and begins duplicate address detection. The random delay separates nodes
+// that start at the same time (RFC 4862 §5.4.2).
 func (i *Interface) detect(now clock.Time, a *address) {
 	i.groups.Join(now, SolicitedNode(a.prefix.Addr()))
 	a.due = now.Add(i.between(0, maxSolicitationDelay))
 	i.addresses = append(i.addresses, *a)
 }
 
-// assign ends the detection of a duplicate.
+// assign ends duplicate address detection: the address can be used.
 func (i *Interface) assign(now clock.Time, a *address) {
 	a.state, a.due = Preferred, clock.Never
 	i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})
 	if !a.prefix.Addr().IsLinkLocalUnicast() {
 		return
 	}
-	i.groups.Query(now, Query{}) // routers ignored the reports before it had an address
+	i.groups.Query(now, Query{}) // routers ignored the reports that it sent without an address
 	if i.soliciting && i.solicit == clock.Never {
 		i.solicit = now
 	}
@@ -134,8 +134,8 @@ func (i *Interface) deprecate(a *address) {
 	i.tell(Change{Kind: AddressDeprecated, Prefix: a.prefix})
 }
 
-// duplicate withdraws an address that another node has, and tries the next identifier if it was
-// formed (RFC 4862 §5.4.5, RFC 7217 §6).
+// duplicate withdraws an address that another node has. If the address was formed, duplicate tries
+// the next identifier (RFC 4862 §5.4.5, RFC 7217 §6).
 func (i *Interface) duplicate(now clock.Time, a *address) {
 	old := *a
 	i.withdraw(now, a, AddressDuplicate)
@@ -160,7 +160,7 @@ func (i *Interface) withdraw(now clock.Time, a *address, why ChangeKind) {
 	}
 }
 
-// advanceAddresses does what is due for addresses.
+// advanceAddresses runs the timers of addresses.
 func (i *Interface) advanceAddresses(now clock.Time) {
 	for k := 0; k < len(i.addresses); k++ {
 		a := &i.addresses[k]
@@ -183,9 +183,9 @@ func (i *Interface) advanceAddresses(now clock.Time) {
 	}
 }
 
-// form adds the address of this interface in a prefix of a router, or renews its lifetimes (RFC
-// 4862 §5.5.3). An attacker could end an address with a short lifetime, so that the valid one falls
-// below two hours only if it is already less.
+// form adds the address of this interface in a router's prefix, or renews its lifetimes (RFC 4862
+// §5.5.3). An attacker could end an address by a short lifetime. So an advertisement reduces the
+// valid lifetime below two hours only if it was already less.
 func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid time.Duration) {
 	at := slices.IndexFunc(i.addresses, func(a address) bool {
 		return a.formed && a.prefix.Masked() == prefix
@@ -237,7 +237,7 @@ func StableLinkLocal(name string, secret []byte) netip.Prefix {
 }
 
 // stable returns the address with a stable, opaque interface identifier in a prefix (RFC 7217 §5).
-// It is a reserved one (RFC 5453) with a probability of 2^-31, which is not checked.
+// With a probability of 2^-31 the identifier is a reserved one (RFC 5453), which is not checked.
 func stable(prefix netip.Prefix, name string, duplicate uint8, secret []byte) netip.Prefix {
 	base := prefix.Masked().Addr().As16()
 	h := sha256.New()

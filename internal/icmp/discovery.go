@@ -9,7 +9,7 @@ import (
 // Refusal is the reason why a message of neighbor discovery or of a multicast querier is ignored.
 type Refusal uint8
 
-// The reasons. Accepted is none.
+// The reasons. Accepted means that the message is not ignored.
 const (
 	Accepted Refusal = iota
 	RefusedHopLimit
@@ -20,7 +20,7 @@ const (
 	RefusedDestination
 	RefusedTarget
 	RefusedType
-	RefusedFlood // an advertisement with more than this node remembers; the rest was used
+	RefusedFlood // an advertisement exceeds a limit of this node, which used a part of it
 	NumRefusals  = iota
 )
 
@@ -37,7 +37,7 @@ func (r Refusal) String() string {
 	return names[r]
 }
 
-// Discovery is a message of neighbor discovery (RFC 4861 §4): its type decides which fields it has.
+// Discovery is a message of neighbor discovery (RFC 4861 §4). Its type decides which fields it has.
 type Discovery struct {
 	Type Type
 	// Target is the address that a solicitation or advertisement of neighbors is about, or the
@@ -45,14 +45,14 @@ type Discovery struct {
 	Target, Destination netip.Addr
 	// The flags of a neighbor advertisement.
 	Router, Solicited, Override bool
-	Advert                      Advert // if it is a router's
-	// SourceLink is the sender's link-layer address; nil: not given. It and Nonce (RFC 7527 §4.1)
-	// are part of the parsed message.
+	Advert                      Advert // of a router advertisement
+	// SourceLink is the sender's link-layer address; nil: not given. SourceLink and Nonce (RFC 7527
+	// §4.1) are slices of the parsed message.
 	SourceLink, Nonce []byte
 }
 
-// Advert is the content of a router advertisement (RFC 4861 §4.2). Times are whole seconds, those
-// with "ms" milliseconds, and zero if the router does not specify them.
+// Advert is the content of a router advertisement (RFC 4861 §4.2). Times are whole seconds, or
+// milliseconds if marked "ms". They are zero if the router does not specify them.
 type Advert struct {
 	HopLimit   uint8
 	Lifetime   time.Duration // as a default router
@@ -66,10 +66,10 @@ type Advert struct {
 type PrefixInfo struct {
 	Prefix             netip.Prefix
 	OnLink, Autonomous bool
-	Valid, Preferred   time.Duration // Infinite: for ever
+	Valid, Preferred   time.Duration // Infinite: without end
 }
 
-// Infinite is the lifetime that means for ever. It is a finite one of 136 years.
+// Infinite is the value of an infinite lifetime. As a time it is 136 years.
 const Infinite = 0xffffffff * time.Second
 
 // The types of options (RFC 4861 §4.6, RFC 7527 §4.1).
@@ -94,7 +94,8 @@ var (
 	allRouters = netip.MustParseAddr("ff02::2")
 )
 
-// SolicitedNode returns the multicast group that an address is solicited at (RFC 4291 §2.7.1).
+// SolicitedNode returns the multicast group to which solicitations for an address are sent (RFC
+// 4291 §2.7.1).
 func SolicitedNode(a netip.Addr) netip.Addr {
 	b := a.As16()
 	copy(b[:], []byte{0xff, 0x02, 11: 1, 12: 0xff})
@@ -103,7 +104,7 @@ func SolicitedNode(a netip.Addr) netip.Addr {
 
 // ParseDiscovery parses a message that Parse accepted in a packet with these addresses and hop
 // limit. It makes the checks of RFC 4861 §6.1, §7.1 and §8.1, except those that depend on the
-// receiver. Unknown options, and those of a wrong length other than zero, are skipped.
+// receiver. It skips unknown options, and options whose length is wrong but not zero.
 func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discovery, r Refusal) {
 	if hopLimit != discoveryHopLimit {
 		return d, RefusedHopLimit
@@ -152,7 +153,8 @@ func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discover
 	return d, d.check(src, dst)
 }
 
-// parseOptions returns false for an option of length zero, or longer than the rest.
+// parseOptions parses the options. It returns false for an option of length zero, or longer than
+// the rest.
 func (d *Discovery) parseOptions(b []byte) bool {
 	for len(b) > 0 {
 		if len(b) < 8 || b[1] == 0 || int(b[1])*8 > len(b) {

@@ -22,10 +22,10 @@ const (
 	MaxPacket6 = 1280
 )
 
-// Error appends an error message from src about the IP packet original to dst. About an IPv6
-// packet, an error of ICMP becomes the one of ICMPv6 with its meaning. value is the MTU of a packet
-// that is too big, or the offset of a parameter problem, otherwise 0. For the next header that is
-// not recognized it is found here.
+// Error appends an error message from src about the IP packet original to dst. If original is an
+// IPv6 packet, Error converts an ICMP error to the ICMPv6 error with the same meaning. value is the
+// MTU for a packet that is too big, or the offset for a parameter problem, otherwise 0. For an
+// unrecognized next header, Error finds the offset itself.
 //
 // The message quotes as much of the packet as fits in an IP packet of at most size bytes, and at
 // most MaxPacket or MaxPacket6; but at least an IPv4 header with options and the next eight bytes,
@@ -75,11 +75,12 @@ func ends(b []byte) (src, dst netip.Addr) {
 // MayReport reports whether the error r may be sent about the IP packet original. RFC 1122 §3.2.2
 // and RFC 4443 §2.4 forbid errors about ICMP errors and redirects, packets to broadcast or
 // multicast addresses, and sources that are not one host (zero, loopback, broadcast, multicast,
-// class E). An IPv6 packet to a group may be too big, or have an option that asks for the report.
-// RFC 1122 also forbids errors about fragments except the first. Of IPv6's, only those of ICMPv6
-// get none: they do not show whether they are of an error. The caller checks for the broadcast
-// addresses of subnets and for anycast addresses, which depend on the interface. self means that
-// this node sent the packet: then errors about loopback addresses are allowed.
+// class E). An IPv6 packet to a group may be reported if it is too big, or if it has an option that
+// requests the report. RFC 1122 also forbids errors about fragments except the first. For IPv6,
+// only later fragments of ICMPv6 messages get no error: they do not show whether the message is an
+// error. The caller checks for the broadcast addresses of subnets and for anycast addresses, which
+// depend on the interface. self means that this node sent the packet: then errors about loopback
+// addresses are allowed.
 func MayReport(original []byte, r ReportError, self bool) bool {
 	u, ok := upperOf(original)
 	if !ok {
@@ -100,7 +101,7 @@ type upper struct {
 	protocol uint8
 	at       int  // offset of the payload; it can be the end of the packet
 	field    int  // offset of the byte with the protocol
-	later    bool // of a fragment other than the first
+	later    bool // the packet is a fragment other than the first
 }
 
 // The extension headers of IPv6 (RFC 8200 §4.1), and how many of them are read.
@@ -167,9 +168,9 @@ func manyHosts(a netip.Addr) bool {
 	return a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// isQuery distinguishes queries from errors and redirects. Unknown types of ICMP count as errors,
-// because two hosts that answer each other's unknown messages would never stop. Those of ICMPv6
-// have a bit for it (RFC 4443 §2.1).
+// isQuery distinguishes queries from errors and redirects. Unknown types of ICMP count as errors:
+// otherwise two hosts could answer each other's unknown messages without end. In types of ICMPv6, a
+// bit marks errors (RFC 4443 §2.1).
 func (t Type) isQuery() bool {
 	switch t {
 	case TypeEchoReply, TypeEcho, TypeRouterAdvert, TypeRouterSolicit,
@@ -187,9 +188,9 @@ type Quote struct {
 	TotalLen int // from the header, in bytes
 }
 
-// Quoted parses the packet quoted in the body of an error message. rest is at least the first eight
-// bytes after the quoted IP header and its extension headers. It returns false if the quotation is
-// too short, or is a fragment other than the first.
+// Quoted parses the packet quoted in the body of an error message. rest has at least the first
+// eight bytes after the quoted IP header and its extension headers. Quoted returns false if the
+// quotation is too short, or is a fragment other than the first.
 func Quoted(body []byte) (q Quote, rest []byte, ok bool) {
 	u, ok := upperOf(body)
 	if !ok || u.later || len(body) < u.at+quotedData {

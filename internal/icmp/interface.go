@@ -22,22 +22,23 @@ type InterfaceConfig struct {
 	// Router means that the node forwards packets. It ignores the advertisements of other routers
 	// (RFC 4861 §6.2.7), and sends its own if Advertise is set.
 	Router bool
-	// Advertise is the content of its advertisements. A lifetime of 0 means 30 minutes; negative:
-	// this is no default router.
+	// Advertise is the content of the node's own advertisements. A lifetime of 0 means 30 minutes.
+	// A negative one means that the node is no default router.
 	Advertise *Advert
 	// Manual makes a host ignore routers: its addresses and routes are configured.
 	Manual bool
 }
 
 // Interface is IPv6 on one link without link-layer addresses: neighbor discovery (RFC 4861),
-// address configuration (RFC 4862) and group membership (RFC 3810). Its owner passes messages to
-// Input, and sends those of Output; it reports to Sent which next hops it uses, and follows
-// NextChange. Addresses may have a zone, which is ignored; those that it returns have none.
+// address configuration (RFC 4862) and group membership (RFC 3810). Its owner passes received
+// messages to Input, sends the messages that Output returns, reports to Sent which next hops it
+// uses, and applies the changes that NextChange returns. Interface ignores zones of addresses, and
+// returns addresses without a zone.
 type Interface struct {
 	cfg        InterfaceConfig
 	neighbors  map[netip.Addr]*neighbor
 	order      []*neighbor // all, in the order of their creation
-	probe      clock.Time  // when a neighbor is due, or earlier
+	probe      clock.Time  // when the next timer of a neighbor expires, or earlier
 	reachable  time.Duration
 	retransmit time.Duration
 
@@ -59,7 +60,7 @@ type Interface struct {
 	flooded    bool // a message announced more than a limit allows
 }
 
-// lasting is what a router announced for a time.
+// lasting is something that a router announced, with its lifetime.
 type lasting[T any] struct {
 	what  T
 	until clock.Time
@@ -88,7 +89,7 @@ type Outgoing struct {
 	Src, Dst    netip.Addr // Src can be the unspecified address
 	HopLimit    uint8
 	Protocol    uint8
-	RouterAlert bool   // add the option
+	RouterAlert bool   // the packet needs the router alert option
 	Payload     []byte // with its checksum
 }
 
@@ -98,14 +99,14 @@ type ChangeKind uint8
 // The kinds of changes.
 const (
 	AddressPreferred  ChangeKind = iota // Prefix is an address that is assigned, or preferred again
-	AddressDeprecated                   // for new connections others are preferred
+	AddressDeprecated                   // new connections should use other addresses
 	AddressRemoved                      // its lifetime ended, or it was removed
 	AddressDuplicate                    // another node has it; it was never assigned
 	PrefixOnLink                        // all addresses of Prefix are neighbors
 	PrefixOffLink
 	RouterSelected // Router is the default router; invalid: none is known
-	LinkMTU        // Value, from a router
-	HopLimit       // Value, from a router
+	LinkMTU        // Value is the link's MTU, from a router
+	HopLimit       // Value is the hop limit, from a router
 )
 
 // Change is a result of an Interface for its owner. Prefix is an address with the length of its
@@ -153,7 +154,7 @@ func (i *Interface) Input(
 	if r != Accepted {
 		return r
 	}
-	n := i.neighbors[src] // nil: no packet was sent to it
+	n := i.neighbors[src] // nil: this node has sent no packet to src
 	switch d.Type {
 	case TypeNeighborSolicit:
 		i.hearSolicit(now, &d, src)
@@ -181,7 +182,8 @@ func (i *Interface) Input(
 	return Accepted
 }
 
-// JoinGroup makes the interface a member of a multicast group; false: it is one of too many.
+// JoinGroup makes the interface a member of a multicast group. It returns false if there are too
+// many groups.
 func (i *Interface) JoinGroup(now clock.Time, group netip.Addr) bool {
 	return i.groups.Join(now, group)
 }
@@ -194,8 +196,8 @@ func (i *Interface) IsMember(group netip.Addr) bool {
 	return group.WithZone("") == allNodes || i.groups.IsMember(group)
 }
 
-// send queues a message of neighbor discovery. More than maxOutgoing come only from an owner that
-// does not call Output.
+// send queues a message of neighbor discovery. The queue exceeds maxOutgoing only if the owner does
+// not call Output.
 func (i *Interface) send(d *Discovery, src, dst netip.Addr) {
 	if len(i.out) < maxOutgoing {
 		i.out = append(i.out, Outgoing{
@@ -237,7 +239,7 @@ func (i *Interface) Deadline() clock.Time {
 	return t
 }
 
-// Advance does what is due.
+// Advance runs the timers that are due.
 func (i *Interface) Advance(now clock.Time) {
 	i.advanceAddresses(now)
 	i.advanceRouters(now)
@@ -255,7 +257,7 @@ func (i *Interface) NextChange() (Change, bool) {
 	return c, true
 }
 
-// tell queues a change. More than maxChanges come only from an owner that does not follow them.
+// tell queues a change. The queue exceeds maxChanges only if the owner does not call NextChange.
 func (i *Interface) tell(c Change) {
 	if len(i.changes) < maxChanges {
 		i.changes = append(i.changes, c)

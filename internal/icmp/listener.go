@@ -12,8 +12,8 @@ import (
 )
 
 // Listener reports the multicast groups of an interface to the routers of its link, as a host does:
-// MLD version 2 (RFC 3810 §6) or IGMP version 3 (RFC 3376 §5). It wants every source of a group. It
-// does not use the older versions towards older routers.
+// with MLD version 2 (RFC 3810 §6) or IGMP version 3 (RFC 3376 §5). It requests all sources of a
+// group. It does not use the older versions if a router does.
 type Listener struct {
 	rng    *rand.Rand
 	v6     bool
@@ -24,7 +24,7 @@ type Listener struct {
 // membership is a group that is reported.
 type membership struct {
 	group   netip.Addr
-	left    bool       // it was left
+	left    bool       // the interface has left the group
 	reports int        // reports of the change that are left to send
 	due     clock.Time // when the next is sent
 	answer  clock.Time // when the answer to a query of the group is due
@@ -55,19 +55,19 @@ var (
 // NewListener returns a listener of IPv6 or IPv4.
 func NewListener(rng *rand.Rand, v6 bool) *Listener { return &Listener{rng: rng, v6: v6} }
 
-// Join reports that the interface wants a group. It returns false if these are too many groups.
+// Join reports that the interface joins a group. It returns false if there are too many groups.
 func (l *Listener) Join(now clock.Time, group netip.Addr) bool {
 	return l.change(now, group, false)
 }
 
-// Leave reports that the interface does not want a group any more.
+// Leave reports that the interface has left a group.
 func (l *Listener) Leave(now clock.Time, group netip.Addr) {
 	if l.IsMember(group) {
 		l.change(now, group, true)
 	}
 }
 
-// IsMember reports whether the interface wants a group.
+// IsMember reports whether the interface has joined a group.
 func (l *Listener) IsMember(group netip.Addr) bool {
 	m := l.find(group)
 	return m != nil && !m.left
@@ -99,13 +99,14 @@ func (l *Listener) change(now clock.Time, group netip.Addr, left bool) bool {
 	return true
 }
 
-// reported reports whether a group is in reports: not those of all nodes, nor of the interface (RFC
-// 3810 §6, RFC 3376 §5).
+// reported reports whether reports contain a group. They do not contain the group of all nodes, nor
+// those of interface-local scope (RFC 3810 §6, RFC 3376 §5).
 func reported(group netip.Addr) bool {
 	return group != allNodes && group != allSystems && !group.IsInterfaceLocalMulticast()
 }
 
-// Query is a query of a multicast router. Sources are ignored, since all are wanted.
+// Query is a query of a multicast router. Its sources are ignored, because a Listener requests all
+// sources.
 type Query struct {
 	Group netip.Addr    // invalid: every group
 	Delay time.Duration // maximum time to answer
@@ -121,7 +122,7 @@ func parseQuery6(m *Message, src netip.Addr, hopLimit uint8) (q Query, r Refusal
 	case m.Code != 0:
 		return q, RefusedCode
 	case len(m.Body) < 20 && len(m.Body) != 16:
-		return q, RefusedLength // RFC 3810 §8.1: of neither version
+		return q, RefusedLength // RFC 3810 §8.1: the length fits neither version
 	}
 	code := int(binary.BigEndian.Uint16(m.Rest[:]))
 	if code >= 1<<15 && len(m.Body) > 16 { // RFC 3810 §5.1.3
@@ -136,7 +137,7 @@ func parseQuery6(m *Message, src netip.Addr, hopLimit uint8) (q Query, r Refusal
 func ParseQuery(b []byte, ttl uint8) (q Query, r Refusal) {
 	switch {
 	case len(b) < 12 && len(b) != HeaderLen, !checksum.Verify(b, 0):
-		return q, RefusedLength // RFC 3376 §7.1: of no version
+		return q, RefusedLength // RFC 3376 §7.1: the length fits no version
 	case b[0] != typeIGMPQuery:
 		return q, RefusedType
 	case ttl != 1:
@@ -163,8 +164,8 @@ func (q Query) check() (Query, Refusal) {
 	return q, Accepted
 }
 
-// Query schedules the answer to a query (RFC 3810 §6.2, RFC 3376 §5.2). One that is due earlier
-// answers it too.
+// Query schedules the answer to a query (RFC 3810 §6.2, RFC 3376 §5.2). An answer that is due
+// earlier serves this query, too.
 func (l *Listener) Query(now clock.Time, q Query) {
 	at := now.Later(time.Duration(l.rng.Int64N(int64(q.Delay) + 1)))
 	if !q.Group.IsValid() {

@@ -10,8 +10,8 @@ import (
 // HeaderLen is the length of the header: type, code, checksum, rest.
 const HeaderLen = 8
 
-// Type is the type of a message. The types of ICMPv6 have bit 8 set, which is not on the link, so
-// that a type identifies its family.
+// Type is the type of a message. The types of ICMPv6 have bit 8 set, so that a type identifies its
+// family. Bit 8 is not in packets.
 type Type uint16
 
 const v6 Type = 1 << 8
@@ -49,7 +49,7 @@ const (
 	TypeNeighborSolicit   = v6 | 135
 	TypeNeighborAdvert    = v6 | 136
 	TypeRedirect6         = v6 | 137
-	TypeListenerReport1   = v6 | 131 // of MLD version 1, as is the next
+	TypeListenerReport1   = v6 | 131 // MLD version 1, like the next type
 	TypeListenerDone      = v6 | 132
 	TypeListenerReport    = v6 | 143 // of MLD version 2
 )
@@ -57,7 +57,7 @@ const (
 // Is6 reports whether it is a type of ICMPv6.
 func (t Type) Is6() bool { return t&v6 != 0 }
 
-// Number returns the type on the link.
+// Number returns the type as it is in packets.
 func (t Type) Number() uint8 { return uint8(t) }
 
 // EchoTypes returns the types of an echo to an address and of its reply.
@@ -114,9 +114,9 @@ type Message struct {
 	Body []byte // part of the parsed packet
 }
 
-// Parse parses the payload of an IP packet with these addresses, whose family is that of the
-// message. It returns false if the message is too short or has a wrong checksum, which covers the
-// addresses in ICMPv6 (RFC 4443 §2.3). Unknown types are parsed.
+// Parse parses the payload of an IP packet with these addresses, which are of the message's family.
+// It returns false if the message is too short or has a wrong checksum. The checksum of ICMPv6
+// covers the addresses (RFC 4443 §2.3). Parse accepts unknown types.
 func Parse(b []byte, src, dst netip.Addr) (Message, bool) {
 	if len(b) < HeaderLen || !checksum.Verify(b, pseudo(src, dst, len(b))) {
 		return Message{}, false
@@ -124,7 +124,7 @@ func Parse(b []byte, src, dst netip.Addr) (Message, bool) {
 	return parse(b, src), true
 }
 
-// parse parses a message of a complete header. Its family is that of the address.
+// parse parses a message that has a complete header. Its family is that of src.
 func parse(b []byte, src netip.Addr) Message {
 	return Message{Type: typeOn(b[0], src), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[HeaderLen:]}
 }
@@ -170,7 +170,7 @@ func EchoRest(id, seq uint16) (rest [4]byte) {
 	return rest
 }
 
-// TooBig returns the next hop's MTU of a message that says that a packet was too big for it: a
+// TooBig returns the next hop's MTU from a message about a packet that was too big: an ICMPv6
 // packet too big (RFC 4443 §3.2), or an unreachable with CodeFragNeeded, where RFC 1191 §4 puts the
 // MTU in the low half of the word. 0: the router did not report it.
 func (m Message) TooBig() (mtu int, ok bool) {
@@ -183,8 +183,8 @@ func (m Message) TooBig() (mtu int, ok bool) {
 	return 0, false
 }
 
-// Pointer returns the offset of a parameter problem in the quoted packet: a word in ICMPv6
-// (RFC 4443 §3.4), the first byte of it in ICMP.
+// Pointer returns the offset of a parameter problem in the quoted packet. ICMPv6 has a whole word
+// for it (RFC 4443 §3.4), ICMP only the first byte.
 func (m Message) Pointer() int {
 	if m.Type == TypeParameterProblem6 {
 		return int(min(binary.BigEndian.Uint32(m.Rest[:]), 1<<31-1))
@@ -196,8 +196,9 @@ func (m Message) Pointer() int {
 // transmit timestamps (RFC 792).
 const TimestampLen = 12
 
-// TimestampReply returns the answer to a timestamp message that was received and is answered at
-// now, in milliseconds since midnight UT. It returns false if the message is too short.
+// TimestampReply returns the answer to a timestamp message. now is the time of reception and of the
+// answer, in milliseconds since midnight UT. TimestampReply returns false if the message is too
+// short.
 func (m Message) TimestampReply(now uint32) (Message, bool) {
 	if len(m.Body) < TimestampLen {
 		return Message{}, false

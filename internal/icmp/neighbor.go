@@ -35,7 +35,7 @@ const (
 )
 
 // neighbor is an entry of the neighbor cache. Neighbors have no link-layer addresses to resolve, so
-// its state is never INCOMPLETE.
+// the state of an entry is never INCOMPLETE.
 type neighbor struct {
 	addr   netip.Addr
 	state  NeighborState
@@ -94,9 +94,9 @@ func (n *neighbor) expire(now clock.Time) {
 	}
 }
 
-// create adds a neighbor, whose state is Stale. A full cache evicts the one that was not used for
-// the longest time, of those in the first state: packets to many addresses that do not exist evict
-// each other (RFC 6583 §7.1).
+// create adds a neighbor, whose state is Stale. A full cache evicts one of the neighbors in the
+// lowest state, the one that was not used for the longest time. So packets to many addresses that
+// do not exist evict each other's entries (RFC 6583 §7.1).
 func (i *Interface) create(addr netip.Addr) *neighbor {
 	if len(i.order) >= maxNeighbors {
 		i.forget(slices.MinFunc(i.order, func(a, b *neighbor) int {
@@ -163,12 +163,12 @@ func (i *Interface) solicitNeighbor(now clock.Time, n *neighbor) {
 	n.sent++
 	n.due = now.Add(i.retransmit)
 	i.probe = clock.Earliest(i.probe, n.due)
-	if src, ok := i.source(n.src); ok { // otherwise no address is assigned yet
+	if src, ok := i.source(n.src); ok { // without a source, no address is assigned yet
 		i.send(&Discovery{Type: TypeNeighborSolicit, Target: n.addr}, src, n.addr)
 	}
 }
 
-// advanceNeighbors does what is due for neighbors (RFC 4861 §7.3.3).
+// advanceNeighbors runs the timers of neighbors (RFC 4861 §7.3.3).
 func (i *Interface) advanceNeighbors(now clock.Time) {
 	if !i.probe.Due(now) {
 		return

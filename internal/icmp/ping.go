@@ -24,15 +24,15 @@ type PingConfig struct {
 	// once.
 	Interval time.Duration
 	Preload  int
-	// Flood sends the next request when a reply arrives, and after floodInterval at the latest.
-	// Adaptive does so after Interval at the latest.
+	// Flood sends the next request when a reply arrives, or after floodInterval. Adaptive sends it
+	// when a reply arrives, or after Interval.
 	Flood, Adaptive bool
 	// Wait is how long to wait for the first reply after the last request; 0: ten seconds. After a
-	// reply it is twice the longest round trip, and at least the interval and a second. iputils
-	// does not wait the second, and counts replies as lost that a busy machine delays.
+	// reply, Ping waits twice the longest round trip, and at least the interval and a second.
+	// iputils does not wait that second, and counts replies that a busy machine delays as lost.
 	Wait time.Duration
-	// Deadline ends the ping after this time, and at the first error. With it Count is the number
-	// of replies to wait for. 0: none.
+	// Deadline ends the ping after this time, and at the first error. With a Deadline, Count is the
+	// number of replies to wait for. 0: no deadline.
 	Deadline time.Duration
 	// Group means that several hosts may answer.
 	Group bool
@@ -60,7 +60,7 @@ type Ping struct {
 	start   clock.Time
 	last    clock.Time // when the last request was sent
 	next    clock.Time // when the next may be sent
-	end     clock.Time // when to stop waiting; Never: unknown
+	end     clock.Time // when to stop waiting for replies; Never: unknown
 	flights map[uint16]flight
 	stats   tally
 	done    bool
@@ -132,7 +132,7 @@ func (p *Ping) schedule(now clock.Time) {
 	case p.stats.Sent < p.cfg.Preload:
 		p.next = now
 	case p.next.Add(p.cfg.Interval) < now:
-		p.next = now.Add(p.cfg.Interval) // too late to catch up
+		p.next = now.Add(p.cfg.Interval) // the ping is too late to catch up
 	default:
 		p.next = p.next.Add(p.cfg.Interval) // keeps the rhythm even if this request is late
 	}
@@ -205,8 +205,8 @@ func (p *Ping) reply(a *Answer, r *Reply) {
 	r.Data = bytes.Clone(a.Data[:n])
 }
 
-// Refused reports that the last request of Output was not sent. A request that was too large counts
-// as an error, as if a router had reported it; others count as sent and lost.
+// Refused reports that the last request from Output was not sent. A request that was too large
+// counts as an error, as if a router had reported it. Other requests count as sent and lost.
 func (p *Ping) Refused(now clock.Time, err error, mtu int) {
 	seq := uint16(p.stats.Sent)
 	if mtu > 0 {
@@ -238,7 +238,7 @@ func (p *Ping) Deadline() clock.Time {
 	return clock.Earliest(p.next, p.end)
 }
 
-// Advance ends the ping when that is due.
+// Advance ends the ping if its end is due.
 func (p *Ping) Advance(now clock.Time) {
 	if p.end.Due(now) {
 		p.Stop()

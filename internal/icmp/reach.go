@@ -32,16 +32,16 @@ type Packet struct {
 	Data    []byte // valid until the next call of Output
 }
 
-// Verdict is the meaning of an answer for its probe.
+// Verdict is what an answer says about its probe.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Replied     Verdict = iota // the destination answered
-	Expired                    // its TTL expired
-	Unreachable                // it cannot be forwarded
-	Noted                      // a router's remark; the probe continues
-	Failed                     // it was not sent
+	Expired                    // the probe's TTL expired
+	Unreachable                // a router cannot forward the probe
+	Noted                      // a router sent information; the probe continues
+	Failed                     // this node did not send the probe
 )
 
 // Answer is a packet, or an error of this host, about a probe.
@@ -63,8 +63,8 @@ type Answer struct {
 	Err     error      // if Failed
 }
 
-// Parse adds what the ICMP message b from a.From to dst says. It returns false if the message
-// cannot be an answer to a probe.
+// Parse sets fields from the ICMP message b, which was sent from a.From to dst. It returns false if
+// the message cannot be an answer to a probe.
 func (a *Answer) Parse(b []byte, dst netip.Addr) bool {
 	m, intact := Parse(b, a.From, dst)
 	request, reply := EchoTypes(a.From)
@@ -121,8 +121,8 @@ type Reply struct {
 	Answer
 	At  clock.Time    // time of arrival
 	RTT time.Duration // since the probe was sent
-	// Duplicate marks another reply to an answered request, Elsewhere one from another address than
-	// the destination, and Late a request without a reply when the next is sent.
+	// Duplicate marks another reply to an answered request. Elsewhere marks a reply from an address
+	// other than the destination. Late marks a request that had no reply when the next was sent.
 	Duplicate, Elsewhere, Late bool
 	// WrongAt is the offset of the first wrong byte in an echo's data, and Want its expected value;
 	// negative: all bytes are right.

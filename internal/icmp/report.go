@@ -2,8 +2,8 @@ package icmp
 
 import "fmt"
 
-// ReportError is an error message as an error: what its type and code say (RFC 792, RFC 1122
-// §3.2.2.1, RFC 1812 §5.2.7.1, RFC 4443 §3).
+// ReportError is an ICMP error message as a Go error. Its text describes the type and code (RFC
+// 792, RFC 1122 §3.2.2.1, RFC 1812 §5.2.7.1, RFC 4443 §3).
 type ReportError struct {
 	Type Type
 	Code uint8
@@ -22,8 +22,9 @@ func (r ReportError) toGroup() bool {
 		r == ReportError{TypeParameterProblem6, CodeOption}
 }
 
-// in6 returns the error of ICMPv6 that means the same as one of ICMP (RFC 7915 §4.2, RFC 4443 §3).
-// RFC 7915 has no route instead of address unreachable, because a translator is not on the link.
+// in6 returns the ICMPv6 error with the meaning of an ICMP error (RFC 7915 §4.2, RFC 4443 §3).
+// Where in6 returns address unreachable, RFC 7915 has no route, because a translator is not on the
+// link.
 func (r ReportError) in6() ReportError {
 	if r.Type.Is6() {
 		return r
@@ -75,7 +76,7 @@ var unreachables = [...]struct {
 }
 
 // unreachables6 describes the codes of an ICMPv6 destination unreachable (RFC 4443 §3.1). RFC 9293
-// §3.9.2.2 has codes 1 and 4 as hard errors; Linux also 5 and 6.
+// §3.9.2.2 treats codes 1 and 4 as hard errors; Linux also treats 5 and 6 so.
 var unreachables6 = [...]struct {
 	text    string
 	lasting bool
@@ -120,9 +121,9 @@ func (r ReportError) isParameterProblem() bool {
 }
 
 // Refuses reports whether the destination refuses packets of that protocol or port. RFC 1122
-// §4.2.3.9 and RFC 9293 §3.9.2.2: hard errors. Code 4, the third of them, is now used by path MTU
-// discovery (RFC 1191 §6.2). A prohibition is not a refusal: with ICMPv6 RFC 9293 lets it abort a
-// connection, with ICMP it does not.
+// §4.2.3.9 and RFC 9293 §3.9.2.2 call these hard errors. Code 4, the third of them, is now used by
+// path MTU discovery (RFC 1191 §6.2). A prohibition is not a refusal: RFC 9293 lets it abort a
+// connection only if it is an ICMPv6 error.
 func (r ReportError) Refuses() bool {
 	switch r {
 	case ReportError{TypeUnreachable, CodeProtocol}, ReportError{TypeUnreachable, CodePort},

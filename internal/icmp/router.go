@@ -16,8 +16,8 @@ const (
 	maxSolicitationInterval    = time.Hour
 )
 
-// hearRouter processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). A router ignores
-// it (RFC 4861 §6.2.7), as does a node that is configured manually.
+// hearRouter processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). Routers (RFC 4861
+// §6.2.7) and nodes with manual configuration ignore advertisements.
 func (i *Interface) hearRouter(now clock.Time, a *Advert, src netip.Addr) {
 	if i.cfg.Router || i.cfg.Manual {
 		return
@@ -35,8 +35,8 @@ func (i *Interface) hearRouter(now clock.Time, a *Advert, src netip.Addr) {
 		i.mtu = a.MTU
 		i.tell(Change{Kind: LinkMTU, Value: a.MTU})
 	}
-	// RFC 4861 §6.2.1 limits the first to an hour. The other limits keep a bad router from making
-	// hosts flood the link, or wait for a neighbor for hours.
+	// RFC 4861 §6.2.1 limits the reachable time to an hour. The other limits keep a bad router from
+	// making hosts flood the link, or wait for a neighbor for hours.
 	if a.Reachable > 0 {
 		i.reachable = min(max(a.Reachable, time.Second), time.Hour)
 	}
@@ -67,7 +67,8 @@ func (i *Interface) learnOnLink(now clock.Time, prefix netip.Prefix, valid time.
 	}
 }
 
-// renew adds what to a list of at most most, or changes its lifetime; zero removes it.
+// renew adds an announced thing to a list of at most most elements, or changes its lifetime. A
+// lifetime of zero removes it.
 func renew[T comparable](
 	i *Interface, list []lasting[T], what T, most int, now clock.Time, lifetime time.Duration,
 ) []lasting[T] {
@@ -87,8 +88,8 @@ func renew[T comparable](
 	return list
 }
 
-// selectRouter chooses the default router: a reachable one, and the same one as long as possible
-// (RFC 4861 §6.3.6).
+// selectRouter chooses the default router. It prefers reachable routers, and otherwise keeps the
+// current one (RFC 4861 §6.3.6).
 func (i *Interface) selectRouter() {
 	var best netip.Addr
 	rank := 0
@@ -126,8 +127,9 @@ func (i *Interface) setReachable(addr netip.Addr, reachable bool) {
 	}
 }
 
-// advanceRouters removes what has expired, and solicits routers after the link-local address is
-// assigned (RFC 4861 §6.3.5 and §6.3.7). Until then a duplicate could receive the answer.
+// advanceRouters removes expired routers and prefixes, and solicits routers after the link-local
+// address is assigned (RFC 4861 §6.3.5 and §6.3.7). Before that, another node with the same address
+// could receive the answer.
 func (i *Interface) advanceRouters(now clock.Time) {
 	var offLink []netip.Prefix
 	i.onLink, offLink = remove(i.onLink, now)
@@ -145,8 +147,9 @@ func (i *Interface) advanceRouters(now clock.Time) {
 	}
 }
 
-// backOff schedules the next solicitation, for as long as no router answers: the interval doubles
-// up to a limit, and differs by up to a tenth from that of other hosts (RFC 7559 §2).
+// backOff schedules the next solicitation, which is sent if no router answers before. The interval
+// doubles up to a limit. A random part of up to a tenth makes it differ from that of other hosts
+// (RFC 7559 §2).
 func (i *Interface) backOff(now clock.Time) {
 	vary := func(d time.Duration) time.Duration { return i.between(-d/10, d/10) }
 	next := 2*i.interval + vary(i.interval)
@@ -185,8 +188,8 @@ func (a *advertiser) start(now clock.Time) {
 	}
 }
 
-// asked schedules the answer to a solicitation, a multicast one after a random delay, and limits
-// their rate (RFC 4861 §6.2.6).
+// asked schedules the answer to a solicitation: a multicast advertisement after a random delay. It
+// limits the rate of these advertisements (RFC 4861 §6.2.6).
 func (a *advertiser) asked(now clock.Time, i *Interface) {
 	if !a.running {
 		return
@@ -223,8 +226,8 @@ func (a *advertiser) send(i *Interface, lifetime time.Duration) {
 	i.send(&d, src, allNodes)
 }
 
-// Cease ends the advertisements: the last one says that this is no default router any more (RFC
-// 4861 §6.2.5).
+// Cease ends the advertisements. The last one announces that this node is no longer a default
+// router (RFC 4861 §6.2.5).
 func (i *Interface) Cease() {
 	if i.advertiser.running {
 		i.advertiser.send(i, 0)

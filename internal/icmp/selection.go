@@ -11,11 +11,11 @@ type Candidate struct {
 	Addr       netip.Addr
 	Bits       int  // length of its prefix
 	Deprecated bool // its preferred lifetime has ended
-	Outgoing   bool // it belongs to the interface that the packet leaves by
+	Outgoing   bool // it belongs to the outgoing interface
 }
 
-// policies is the default policy table (RFC 6724 §2.1), longer prefixes first. IPv4 addresses count
-// as mapped ones.
+// policies is the default policy table (RFC 6724 §2.1), longer prefixes first. IPv4 addresses are
+// looked up in their IPv4-mapped form.
 var policies = []struct {
 	prefix            netip.Prefix
 	precedence, label int
@@ -79,9 +79,9 @@ func first(a, b bool) int {
 	return 1
 }
 
-// SelectSource returns the source for packets to dst by the rules of RFC 6724 §5; false: there is
-// no candidate of its family. Candidates for a link-local or multicast destination must be
-// addresses of the outgoing interface. Of equal candidates the first is taken.
+// SelectSource returns the source for packets to dst by the rules of RFC 6724 §5. It returns false
+// if there is no candidate of dst's family. Candidates for a link-local or multicast destination
+// must be addresses of the outgoing interface. Of equal candidates, the first is used.
 func SelectSource(dst netip.Addr, candidates []Candidate) (best Candidate, ok bool) {
 	_, label := policyOf(dst)
 	scope := scopeOf(dst)
@@ -111,10 +111,10 @@ func SelectSource(dst netip.Addr, candidates []Candidate) (best Candidate, ok bo
 	return best, ok
 }
 
-// SortDestinations orders addresses of one host by the rules of RFC 6724 §6: the first is to be
-// tried first. source returns the source for packets to an address; false: it cannot be reached.
-// The longest prefix decides only between IPv6 addresses: IPv4's were not given out by topology,
-// and the order of a name server spreads load.
+// SortDestinations sorts the addresses of one host in the order in which to try them (RFC 6724 §6).
+// source returns the source for packets to an address, or false if the address cannot be reached.
+// The longest prefix rule applies only to IPv6 addresses: IPv4 addresses were not assigned by
+// topology, and the order of a name server's answer spreads load.
 func SortDestinations(dsts []netip.Addr, source func(netip.Addr) (Candidate, bool)) {
 	type row struct {
 		addr                     netip.Addr

@@ -23,9 +23,9 @@ type TraceConfig struct {
 	TOS        uint8
 	DF         bool
 	Data       []byte // data of each probe
-	// Wait is the maximum time to wait for an answer. It is less if another probe was answered:
-	// Here times the round trip of one with the same TTL, or Near times that of one with a greater
-	// TTL. Zero disables this.
+	// Wait is the maximum time to wait for an answer. The wait is shorter if another probe was
+	// answered: Here times the round trip of one with the same TTL, or Near times that of one with
+	// a greater TTL. A zero Here or Near disables this.
 	Wait       time.Duration
 	Here, Near float64
 	Gap        time.Duration // minimum time between two probes
@@ -58,7 +58,7 @@ type traced struct {
 	at    clock.Time // when it was sent; Never: not sent
 	done  bool
 	mtu   int   // reduced size; 0: full size
-	reply Reply // its From is invalid without a reply
+	reply Reply // From is invalid if there is no reply
 }
 
 // NewTrace returns a trace whose first probes are due at once.
@@ -122,8 +122,8 @@ func (t *Trace) Input(now clock.Time, a *Answer) {
 	}
 }
 
-// Refused reports that the last probe of Output was not sent, which ends the trace. A probe that is
-// too large is treated like a router's answer.
+// Refused reports that the last probe from Output was not sent, which ends the trace. A probe that
+// was too large is handled like a router's answer.
 func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 	i := t.next - 1
 	switch {
@@ -149,7 +149,7 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 }
 
 // shrink repeats the last probe, which was too large for a link, with the link's size. It returns
-// false if the size is not smaller, so that it ends.
+// false if that size is not smaller, so that the trace cannot repeat the probe for ever.
 func (t *Trace) shrink(i, mtu int) bool {
 	data := mtu - t.cfg.Overhead
 	if t.cfg.Overhead == 0 || i != t.next-1 || data < 0 || data >= len(t.cfg.Data) {

@@ -2,7 +2,7 @@ package rcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// assembler turns a peer's packets into its stream. It keeps packets that arrive early or do not
+// assembler converts a peer's packets to its stream. It keeps packets that arrive early or do not
 // fit in the reader's buffer, at most Config.Width of them in all.
 type assembler struct {
 	rx    *buffer.Ring // the reader is the consumer
@@ -19,7 +19,7 @@ type assembler struct {
 
 type slot struct {
 	taken bool
-	data  []byte // reused by later packets
+	data  []byte // memory that later packets reuse
 }
 
 func newAssembler(cfg *Config) assembler {
@@ -83,7 +83,7 @@ func (a *assembler) store(b []byte) bool {
 }
 
 // pull moves contiguous packets to the reader's ring while they fit, and returns the lowest packet
-// that is not in it.
+// that is not in the ring.
 func (a *assembler) pull() uint64 {
 	for a.held > 0 {
 		s := a.slot(a.next)

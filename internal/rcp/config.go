@@ -26,13 +26,14 @@ var (
 	ErrTimeout = errors.New("the RCP peer does not answer")
 )
 
-// Config configures a router and its sockets. The zero Config is the document's, except for
+// Config configures a router and its sockets. The zero Config has the document's values, except for
 // Timeout.
 type Config struct {
 	// Tick is the time between two rounds of the send loop; 0: 10 ms.
 	Tick time.Duration
-	// Timeout is the silence after which a socket fails; 0: 3 s, and at least ten ticks. The
-	// document has ten ticks, which a pause of a busy machine exceeds. Round trips must be shorter.
+	// Timeout is the silence after which a socket fails; 0: 3 s, and at least ten ticks. It must
+	// exceed the round-trip time. The document has ten ticks, which is shorter than some pauses of
+	// a busy machine.
 	Timeout time.Duration
 	// Width is the number of packets in the fence, at most MaxWidth; 0: 32.
 	Width int
@@ -54,8 +55,8 @@ type Config struct {
 	SendBuffer, RecvBuffer int
 	// MaxSessions is the maximum number of a router's sockets; 0: 1024.
 	MaxSessions int
-	// Rand draws the phase of a send loop that a peer's packet starts, so that the two ends do not
-	// send at the same instants and wait a whole Tick for each other. Nil: it starts at once.
+	// Rand draws the phase of a send loop that a peer's packet starts. Otherwise the two ends would
+	// send at the same instants and wait a whole Tick for each other. Nil: the loop starts at once.
 	Rand *rand.Rand
 }
 

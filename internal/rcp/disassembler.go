@@ -32,7 +32,7 @@ type disassembler struct {
 type record struct {
 	off   uint64
 	sent  clock.Time    // time of the last transmission; Never: not sent
-	wait  time.Duration // its timer
+	wait  time.Duration // the packet's retransmission timer
 	size  uint16
 	fin   bool
 	acked bool // in the peer's fence

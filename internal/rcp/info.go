@@ -41,13 +41,14 @@ func (c *Counts) output(t Type, again bool) {
 type Info struct {
 	State State
 	// Una, Nxt and End are the first unacknowledged packet, the one after the last that was sent,
-	// and the one after the last that exists; Next is the lowest that was not received.
+	// and the one after the last that exists; Next is the lowest packet that was not received.
 	Una, Nxt, End, Next uint64
 	// Held is the number of packets in the fence that wait for an earlier one.
 	Held int
-	// Unsent and Unread are bytes that are not yet in packets, and not yet read.
+	// Unsent counts the bytes that are not yet in packets, Unread those that the program has not
+	// read.
 	Unsent, Unread int
-	// SRTT and RTO are those of the retransmission timer; an SRTT of 0: no sample.
+	// SRTT and RTO are the values of the retransmission timer; an SRTT of 0: no sample.
 	SRTT, RTO time.Duration
 	Counts    Counts
 }
@@ -61,5 +62,5 @@ func (s *Socket) Info() Info {
 	}
 }
 
-// Counts returns the sum of the router's sockets, and of packets without a socket.
+// Counts returns the counts of all the router's sockets, and of packets without a socket.
 func (r *Router) Counts() Counts { return r.counts }

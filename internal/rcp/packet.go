@@ -45,11 +45,11 @@ const (
 // Packet is one packet. Its slices are parts of the parsed datagram.
 type Packet struct {
 	Type Type
-	// Seq is the packet's number. In an ACK it is the lowest packet that was not received, or for
-	// which the reader's buffer has no room.
+	// Seq is the packet's number. In an ACK it is the lowest packet that was not received, or that
+	// does not fit in the reader's buffer.
 	Seq uint32
-	// Bitmap is in an ACK: bit i, counted from the lowest of the first big-endian word, is packet
-	// Seq+i.
+	// Bitmap is the bitmap of an ACK. Bit i, counted from the lowest of the first big-endian word,
+	// stands for packet Seq+i.
 	Bitmap Bitmap
 	Data   []byte // DAT only
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Router is the RCP of one UDP port: a socket for each peer, and one send loop. One owner calls it
-// and its sockets.
+// Router is the RCP of one UDP port: a socket for each peer, and one send loop. Only one owner may
+// call the router and its sockets.
 type Router struct {
 	cfg      Config
 	sessions map[netip.AddrPort]*Socket // at most MaxSessions
 	backlog  int                        // 0: does not listen
-	queue    []*Socket                  // for Accept, at most backlog
+	queue    []*Socket                  // sockets that wait for Accept, at most backlog
 	unproven []*Socket                  // the oldest first
 	ahead    func() int                 // see CountAhead; nil: none
 	closed   bool
 
-	// The send loop. It serves the sockets in the order of opening, and continues where the link
-	// was full.
+	// The send loop. It serves the sockets in the order of opening, and continues with the socket
+	// at which the link was full.
 	order []*Socket
 	turn  int
 	busy  bool       // a round is running
@@ -36,7 +36,7 @@ type Router struct {
 	pieces  [][]byte
 }
 
-// NewRouter returns a router without sockets. Its error is ErrConfig.
+// NewRouter returns a router without sockets, or ErrConfig.
 func NewRouter(cfg Config) (*Router, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -49,7 +49,7 @@ func NewRouter(cfg Config) (*Router, error) {
 	}, nil
 }
 
-// Listen makes packets of new peers open sockets, of which at most backlog, and at least one, wait
+// Listen makes packets of new peers open sockets. At most backlog of them, and at least one, wait
 // for Accept.
 func (r *Router) Listen(backlog int) error {
 	switch {
@@ -62,8 +62,8 @@ func (r *Router) Listen(backlog int) error {
 	return nil
 }
 
-// CountAhead adds f's result to the sockets that wait for Accept: those that the owner has accepted
-// before the program did.
+// CountAhead adds f's result to the number of sockets that wait for Accept: the sockets that the
+// owner has accepted and the program has not.
 func (r *Router) CountAhead(f func() int) { r.ahead = f }
 
 // waiting returns how many sockets wait until a program accepts them.
@@ -93,8 +93,8 @@ func (r *Router) Accept() (*Socket, bool) {
 	return s, true
 }
 
-// Connect opens a socket to a peer. It is Open when the peer has answered, and fails with
-// ErrTimeout otherwise.
+// Connect opens a socket to a peer. The socket is Open when the peer has answered, and fails with
+// ErrTimeout if it does not.
 func (r *Router) Connect(now clock.Time, peer netip.AddrPort) (*Socket, error) {
 	switch {
 	case r.closed:
@@ -144,9 +144,9 @@ func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 	return s
 }
 
-// room reports whether another socket fits. Of MaxSessions it ends the oldest unproven one, if that
-// had time for a round trip. A client repeats the packet that opens its connection every tick, so
-// that one of them arrives when a place is free.
+// room reports whether another socket fits. If there are MaxSessions, it ends the oldest unproven
+// socket, if that had time for a round trip. A client repeats the packet that opens its connection
+// every tick, so one of these packets arrives when a place is free.
 func (r *Router) room(now clock.Time) bool {
 	if len(r.sessions) < r.cfg.MaxSessions {
 		return true
@@ -208,7 +208,7 @@ func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socket, Verdict) {
 	switch {
 	case p.Type != DAT || p.Seq >= uint32(r.cfg.Width):
-		return nil, NoSession // a remainder of a former connection
+		return nil, NoSession // the packet belongs to a former connection
 	case r.backlog == 0:
 		return nil, NotListening
 	case r.waiting() >= r.backlog:
@@ -228,7 +228,7 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 	return s, Accepted
 }
 
-// tell adds the socket to the list for its owner.
+// tell queues the socket for Next.
 func (r *Router) tell(s *Socket) {
 	if !s.told {
 		s.told = true

@@ -43,10 +43,10 @@ func (s State) String() string {
 // acknowledged.
 const finWait = time.Minute
 
-// Socket is one connection. Its router's owner owns it, except for the producer's side of Tx and
-// the consumer's of Rx.
+// Socket is one connection. Only its router's owner may use it. But the program may produce in Tx
+// and consume from Rx.
 type Socket struct {
-	// Owner belongs to the router's owner.
+	// Owner is for the router's owner, and not used here.
 	Owner any
 
 	router *Router
@@ -64,13 +64,14 @@ type Socket struct {
 	owed          bool
 	cursor, limit uint64
 
-	// unproven is when a packet opened the socket, until the peer sends another: its source may be
-	// forged. It gets as many rounds as in the document. Otherwise Never.
+	// unproven is when a packet opened the socket, until the peer sends another one, because the
+	// source may be forged. Such a socket gets as many rounds as in the document. Otherwise
+	// unproven is Never.
 	unproven clock.Time
 
 	gone   bool // the caller has closed both directions
-	queued bool // for Accept
-	told   bool // in the router's list for Next
+	queued bool // the socket waits for Accept
+	told   bool // the socket waits for Next
 	counts Counts
 }
 
@@ -80,15 +81,15 @@ func (s *Socket) Peer() netip.AddrPort { return s.peer }
 // State returns the socket's state.
 func (s *Socket) State() State { return s.state }
 
-// Err returns why the socket failed: ErrTimeout or ErrClosed; nil: it did not.
+// Err returns why the socket failed, ErrTimeout or ErrClosed, or nil if it has not failed.
 func (s *Socket) Err() error { return s.err }
 
 // Tx returns the ring to which the program writes the stream. The next round sends its data. Data
 // after CloseWrite is never sent.
 func (s *Socket) Tx() *buffer.Ring { return s.out.tx }
 
-// Rx returns the ring from which the program reads the peer's stream. Unread data stays after the
-// socket has closed.
+// Rx returns the ring from which the program reads the peer's stream. The program can still read
+// the data after the socket has closed.
 func (s *Socket) Rx() *buffer.Ring { return s.in.rx }
 
 // Finished reports whether the peer has ended its stream, and all of it is in Rx.
@@ -135,8 +136,9 @@ func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 	} else {
 		seq := expand(s.in.next, p.Seq)
 		v = s.in.assemble(seq, p)
-		// A peer that repeats packets of a whole fence ago is gone. A new program may use its port,
-		// and connects after this socket has timed out.
+		// A peer that repeats packets from before the last fence does not receive our
+		// acknowledgments any more. A new program may use its port; it connects after this socket
+		// has timed out.
 		near = v == Duplicate && seq+uint64(s.router.cfg.Width) >= s.in.next
 	}
 	if v == Accepted || near {
@@ -203,7 +205,7 @@ func (s *Socket) round(now clock.Time) {
 // sending reports whether the round is unfinished.
 func (s *Socket) sending() bool { return s.state != Closed && (s.owed || s.cursor < s.limit) }
 
-// output appends the next packet of the round to b; an empty one ends the round.
+// output appends the next packet of the round to b. It appends nothing at the end of the round.
 func (s *Socket) output(now clock.Time, b []byte) []byte {
 	if s.state == Closed {
 		return b
@@ -220,8 +222,8 @@ func (s *Socket) output(now clock.Time, b []byte) []byte {
 		seq := s.cursor
 		s.cursor++
 		rec := s.out.record(seq)
-		// The packet that opens a connection is repeated every tick, because nothing else announces
-		// us.
+		// The packet that opens a connection is repeated every tick, because no other packet tells
+		// the peer about it.
 		if !s.out.due(now, rec, r.cfg.Timer && s.state != Connecting) {
 			continue
 		}

@@ -10,15 +10,15 @@ type timer struct {
 	tick, limit  time.Duration
 }
 
-// newTimer returns a timer without a sample. RFC 6298 §2.1: it is then a second, or half of the
-// timeout if that is less.
+// newTimer returns a timer without a sample. Its value is then a second (RFC 6298 §2.1), or half of
+// the timeout if that is less.
 func newTimer(cfg *Config) timer {
 	return timer{
 		rto: min(time.Second, cfg.Timeout/2, cfg.MaxRTO), tick: cfg.Tick, limit: cfg.MaxRTO,
 	}
 }
 
-// sample adds a round trip. RFC 6298 §3: only of packets that were not retransmitted.
+// sample adds a round trip. The packet must not have been retransmitted (RFC 6298 §3).
 func (t *timer) sample(rtt time.Duration) {
 	if t.srtt == 0 {
 		// RFC 6298 §2.2: the first sample.

@@ -5,11 +5,11 @@ type Verdict uint8
 
 // The verdicts. All but Accepted are counted in Info.Dropped.
 const (
-	// Accepted: new, or possibly new.
+	// Accepted: the packet is new, or possibly new.
 	Accepted Verdict = iota
-	// ShortHeader: shorter than a header.
+	// ShortHeader: the packet is shorter than a header.
 	ShortHeader
-	// UnknownType: neither DAT, ACK nor FIN.
+	// UnknownType: the packet is no DAT, ACK or FIN.
 	UnknownType
 	// BadBitmap: an ACK whose bitmap is empty, too long or not whole words.
 	BadBitmap
@@ -17,13 +17,13 @@ const (
 	TrailingBytes
 	// LongData: a DAT with more than MaxPayload bytes.
 	LongData
-	// NoSession: from a peer without a socket, and it opens none.
+	// NoSession: the peer has no socket, and the packet does not open one.
 	NoSession
 	// NotListening: the packet asks to open a socket, but the router does not listen.
 	NotListening
-	// BacklogFull: it would open a socket, but the backlog is full.
+	// BacklogFull: the packet asks to open a socket, but the backlog is full.
 	BacklogFull
-	// TooManySessions: it would open a socket, but the router has too many.
+	// TooManySessions: the packet asks to open a socket, but the router has too many.
 	TooManySessions
 	// Duplicate: a DAT or FIN that was already received.
 	Duplicate

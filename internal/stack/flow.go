@@ -14,12 +14,13 @@ type flow struct {
 	in    int
 	ours  bool // for this node, between addresses that can have a connection
 	lossy bool // to be forwarded, with a loss draw for each
-	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and in an empty entry.
+	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and in an empty
+	// entry.
 	mtu int
 	out int
 	hop netip.Addr
-	// nat translates the packets to be forwarded. The decision for packets from outside is only valid
-	// for the host inside: packets to other inside hosts need decisions of their own.
+	// nat translates the packets to be forwarded. The decision for packets from outside is only
+	// valid for the host inside: packets to other inside hosts need decisions of their own.
 	nat    *nat.NAT
 	inward bool
 	inside netip.Addr

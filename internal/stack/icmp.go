@@ -28,7 +28,7 @@ type icmpHost struct {
 	bucket    icmp.Bucket   // for error messages
 	timeOfDay time.Duration // see Config
 
-	caught func(now clock.Time, e *Echo) // called with echo requests to other hosts; nil: not called
+	caught func(now clock.Time, e *Echo) // called with echo requests to other hosts, if not nil
 }
 
 // input handles an ICMP message for this node. It ignores redirects: routes are changed by the

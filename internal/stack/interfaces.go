@@ -32,8 +32,8 @@ type Interface struct {
 	// Neighbors are the nodes on the link; nil: unknown. If a neighbor with an IPv6 address has no
 	// link-local one, the node adds it as for its own.
 	Neighbors []netip.Addr
-	// NAT translates the packets that the router forwards over the interface. The interface's address
-	// is the outside address. The stack ignores the NAT's Addr, Own and Rand. Nil: no NAT.
+	// NAT translates the packets that the router forwards over the interface. The interface's
+	// address is the outside address. The stack ignores the NAT's Addr, Own and Rand. Nil: no NAT.
 	NAT *nat.Config
 
 	// Results of discovery: on-link prefixes without an address of the node, and addresses that are

@@ -19,8 +19,8 @@ const (
 	maxFlows = 1 << 16
 )
 
-// catch holds datagrams without a socket until the owner decides on their flows, and has the
-// sockets of admitted flows. Tunnels and proxies use it. Datagrams beyond its limits are lost.
+// catch holds datagrams without a socket until the owner decides about their flows, and contains
+// the sockets of admitted flows. Tunnels and proxies use it. Datagrams beyond its limits are lost.
 type catch struct {
 	limit    int // maximum of waiting flows; 0: datagrams without a socket are refused
 	held     map[Flow]*caught
@@ -48,8 +48,8 @@ func (c *caught) size() int {
 	return n
 }
 
-// Catch holds the datagrams of up to limit flows without a socket for Admit or Dismiss. Zero
-// disables it, and forgets the flows that NextCaught has not returned.
+// Catch makes the host hold the datagrams of up to limit flows without a socket for Admit or
+// Dismiss. A limit of zero disables this, and forgets the flows that NextCaught has not returned.
 func (h *Host) Catch(limit int) {
 	h.catch.limit = limit
 	if limit > 0 {
@@ -63,8 +63,8 @@ func (h *Host) Catch(limit int) {
 // maxQuote is the longest quotation in an ICMP error (RFC 1812 §4.3.2.3).
 const maxQuote = 576
 
-// Hold keeps a datagram for which Input found no socket: Delivered. It returns Full at a limit, and
-// NoPort if Catch is disabled. packet is the whole packet with its IP header.
+// Hold holds a datagram for which Input found no socket, and returns Delivered. It returns Full at
+// a limit, and NoPort if Catch is disabled. packet is the whole packet with its IP header.
 func (h *Host) Hold(a Arrival, b, packet []byte) Verdict {
 	k := &h.catch
 	header, payload, ok := ParseHeader(b)
@@ -130,8 +130,8 @@ func (h *Host) Admit(f Flow) (*Socket, bool) {
 	return s, true
 }
 
-// Dismiss drops a held flow, and returns the start of its first packet for an ICMP error; nil: it
-// is no longer held.
+// Dismiss drops a held flow, and returns the start of its first packet for an ICMP error. It
+// returns nil if the flow is no longer held.
 func (h *Host) Dismiss(f Flow) []byte {
 	if c := h.dismiss(f); c != nil {
 		return c.packet
@@ -148,7 +148,7 @@ func (h *Host) dismiss(f Flow) *caught {
 	return c
 }
 
-// Admitted reports whether a flow has a socket of Admit.
+// Admitted reports whether a flow has a socket that Admit opened.
 func (h *Host) Admitted(f Flow) bool { return h.catch.admitted[f] != nil }
 
 // ofFlow returns the admitted socket of a flow; nil: none.

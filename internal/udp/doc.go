@@ -2,6 +2,6 @@
 // its header, and a host's sockets.
 //
 // header.go is the codec, host.go finds the socket of a datagram, socket.go is one socket, and
-// queue.go its received datagrams. The stack sends datagrams at once, so there is no Output, and no
-// timer.
+// queue.go is the queue of its received datagrams. The package has no Output and no timer, because
+// the stack sends datagrams at once.
 package udp

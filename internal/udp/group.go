@@ -26,7 +26,7 @@ type membership struct {
 }
 
 // Join makes the socket receive datagrams to a group that arrive on an interface. The caller checks
-// that both exist.
+// that the group and the interface exist.
 func (s *Socket) Join(iface int, group netip.Addr) error {
 	m := membership{iface, group}
 	switch {

@@ -12,7 +12,8 @@ const (
 	HeaderLen = 8
 	// MaxPayload is the maximum payload in an IPv4 packet without options.
 	MaxPayload = 0xffff - 20 - HeaderLen
-	// MaxPayload6 is that of an IPv6 packet, whose length does not include its header.
+	// MaxPayload6 is the maximum payload in an IPv6 packet, whose length does not include its
+	// header.
 	MaxPayload6 = 0xffff - HeaderLen
 
 	protocol   = 17
@@ -23,7 +24,7 @@ const (
 type Header struct {
 	SrcPort, DstPort uint16 // RFC 768: source port 0 expects no reply
 	Length           int    // bytes, including the header
-	// Checksum is that of the header; 0: the sender computed none.
+	// Checksum is the received checksum; 0: the sender computed none.
 	Checksum uint16
 }
 

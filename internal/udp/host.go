@@ -12,7 +12,7 @@ import (
 
 // Errors of calls, and ICMP errors for a connected socket.
 var (
-	// ErrPortInUse: another socket has the port, on this address or on all.
+	// ErrPortInUse: another socket uses the port, on this address or on all addresses.
 	ErrPortInUse = errors.New("port in use")
 	// ErrNoPorts: all ephemeral ports are in use.
 	ErrNoPorts = errors.New("no free ports")
@@ -20,7 +20,7 @@ var (
 	ErrAddress = errors.New("invalid address of a UDP socket")
 	// ErrFamily: the socket is of the other IP version.
 	ErrFamily = errors.New("the socket is of the other IP version")
-	// ErrRefused: port or protocol unreachable.
+	// ErrRefused: an ICMP error reported that the port or protocol is unreachable.
 	ErrRefused = errors.New("connection refused")
 	// ErrTooBig: a datagram was larger than the MTU of a link on the path.
 	ErrTooBig = errors.New("message too long")
@@ -30,8 +30,8 @@ var (
 type Config struct {
 	// Rand chooses ports; required.
 	Rand *rand.Rand
-	// RecvBuffer is the size of a socket's receive queue in bytes, of which each datagram takes at
-	// least 256; 0: 256 KiB.
+	// RecvBuffer is the size of a socket's receive queue in bytes; 0: 256 KiB. Each datagram uses
+	// at least 256 bytes of it.
 	RecvBuffer int
 }
 
@@ -43,10 +43,10 @@ const (
 	numPorts  = 65536 - firstPort
 )
 
-// Host is the UDP of one host. One owner calls it and its sockets.
+// Host is the UDP of one host. Only one owner may call the host and its sockets.
 type Host struct {
 	cfg     Config
-	sockets map[netip.AddrPort]*Socket // one for both families is in it twice
+	sockets map[netip.AddrPort]*Socket // a socket for both families has two entries
 	ports   map[netip.AddrPort]int     // number of sockets with the port, by anywhere
 	groups  map[membership]int
 	changes int // of groups
@@ -100,13 +100,14 @@ func (h *Host) bind(local netip.AddrPort, dual bool) (*Socket, error) {
 	return s, nil
 }
 
-// taken reports whether a socket has the port on that address, or one of the two is for all
-// addresses.
+// taken reports whether a socket uses the port on that address. A socket for all addresses
+// conflicts with every address.
 func (h *Host) taken(at netip.AddrPort) bool {
 	return h.at(at) != nil || at.Addr().IsUnspecified() && h.ports[at] > 0
 }
 
-// at returns the socket that is bound to an address, or else to all of the family; nil: none.
+// at returns the socket that is bound to an address, or else the one for all addresses of the
+// family, or nil.
 func (h *Host) at(local netip.AddrPort) *Socket {
 	if s := h.sockets[local]; s != nil {
 		return s
@@ -114,7 +115,7 @@ func (h *Host) at(local netip.AddrPort) *Socket {
 	return h.sockets[anywhere(local)]
 }
 
-// anywhere returns the port on all addresses of the family.
+// anywhere returns the port with the unspecified address of the family.
 func anywhere(at netip.AddrPort) netip.AddrPort {
 	if at.Addr().Is4() {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
@@ -122,14 +123,13 @@ func anywhere(at netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 }
 
-// Uses reports whether a socket has the port on any IPv4 address.
+// Uses reports whether a socket uses the port on any IPv4 address.
 func (h *Host) Uses(port uint16) bool {
 	return h.ports[netip.AddrPortFrom(netip.IPv4Unspecified(), port)] > 0
 }
 
-// ephemeral chooses a free port. RFC 6056 §3.3.1: a random one, or the next free one after it. When
-// a datagram socket is bound it has no peer to hash, so the double hash of TCP's ports does not
-// apply.
+// ephemeral chooses a free port: a random one, or the next free one after it (RFC 6056 §3.3.1). A
+// socket has no peer to hash when it is bound, so the double hash of TCP's ports does not apply.
 func (h *Host) ephemeral() (uint16, bool) {
 	start := h.cfg.Rand.IntN(numPorts)
 	for i := range numPorts {
@@ -168,13 +168,14 @@ type Arrival struct {
 	Src, Dst netip.Addr
 	Iface    int
 	TTL      uint8
-	Foreign  bool // for another host's address: only for the socket of an admitted flow
-	Checked  bool // known to be undamaged: the checksum is not verified
+	Foreign  bool // the destination is another host's address: only an admitted flow receives it
+	Checked  bool // the checksum is known to be correct and not verified
 }
 
 // fromHost reports whether the source can be a host. An IPv4 host without an address may send to
-// all on the link (RFC 1122 §3.2.1.3). Packets for loopback addresses came from the node itself. No
-// packet has an IPv4 address in an IPv6 one (RFC 4291 §2.5.5): the answer would leave over IPv4.
+// all nodes on the link (RFC 1122 §3.2.1.3). Packets to loopback addresses came from the node
+// itself. Packets never have an IPv4-mapped IPv6 source (RFC 4291 §2.5.5): the answer would leave
+// over IPv4.
 func (a *Arrival) fromHost() bool {
 	if a.Src.Is6() {
 		return !a.Src.IsMulticast() && !a.Src.IsUnspecified() && !a.Src.Is4In6() &&
@@ -224,8 +225,9 @@ func (h *Host) Hears(f Flow) bool {
 	return h.ofFlow(f.Local, f.Remote) != nil || h.find(f.Local, f.Remote) != nil
 }
 
-// find returns the socket for a datagram of no admitted flow: the one on its address, or else one
-// for all addresses. It returns nil if no socket matches, or it is connected to another peer.
+// find returns the socket for a datagram that belongs to no admitted flow: the socket bound to its
+// address, or else one for all addresses. It returns nil if no socket matches, or if the socket is
+// connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
 	if s := h.at(to); s != nil && s.hears(from) {
 		return s
@@ -234,8 +236,8 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 }
 
 // Report passes an ICMP error to the connected socket that sent the datagram (RFC 1122 §4.1.3.3).
-// An unconnected socket gets no error, because its next call may be for another peer. A nil error
-// is only counted: it does not affect the next datagram.
+// An unconnected socket gets no error, because its next call may be about another peer. Report only
+// counts a nil error, which does not affect the next datagram.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
 	if s := h.sender(local, remote); s != nil {
 		s.fail(err)
@@ -254,7 +256,7 @@ func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	return s
 }
 
-// tell adds the socket to the list for its owner.
+// tell queues the socket for Next.
 func (h *Host) tell(s *Socket) {
 	if !s.told {
 		s.told = true

@@ -13,16 +13,16 @@ type pathMTU struct {
 	at  clock.Time
 }
 
-// pathMTUAge is the lifetime of a report. RFC 1191 §6.3: after ten minutes the path may have a
-// larger MTU.
+// pathMTUAge is the lifetime of a report. After ten minutes the path may have a larger MTU (RFC
+// 1191 §6.3).
 const pathMTUAge = 10 * time.Minute
 
 // minMTU6 is the smallest MTU of a link with IPv6 (RFC 8200 §5).
 const minMTU6 = 1280
 
-// TooBig processes an ICMP error of a router that could not forward a datagram of size bytes,
-// including the IP header, because its next link has this MTU. It ignores a report with an MTU that
-// is not smaller than the datagram, or below the minimum of IPv6 (RFC 8201 §4).
+// TooBig processes an ICMP error from a router that could not forward a datagram of size bytes,
+// including the IP header, because the next link has this MTU. TooBig ignores an MTU that is not
+// smaller than the datagram, or that is below the minimum of IPv6 (RFC 8201 §4).
 func (h *Host) TooBig(now clock.Time, local, remote netip.AddrPort, size, mtu int) {
 	if size <= mtu || remote.Addr().Is6() && mtu < minMTU6 {
 		return

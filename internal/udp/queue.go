@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// The space of a received datagram in the receive buffer: a record before its payload, and at least
-// minCharge in all, so that the buffer's size also limits the number of tiny datagrams.
+// In the receive buffer, a datagram has a record before its payload. Each datagram uses at least
+// minCharge bytes, so that the buffer's size also limits the number of tiny datagrams.
 const (
 	// Source port, payload length, interface, TTL, flags, the source and destination address, and
 	// the zone of those that are link-local.
@@ -24,7 +24,7 @@ const (
 	maxZone     = 0xff >> zoneShift
 )
 
-// size returns the length of the record with these flags, and what a datagram takes.
+// size returns the length of a record with these flags, and the space that the datagram uses.
 func size(flags byte, payload int) (record, charge int) {
 	record = headLen + 2*4
 	if flags&flagIPv6 != 0 {
@@ -83,13 +83,13 @@ type Received struct {
 	// Iface is the interface on which it arrived, TTL its remaining time to live.
 	Iface int
 	TTL   uint8
-	// Checked: the link knows that the datagram is undamaged.
+	// Checked is that of the datagram's Arrival.
 	Checked bool
 }
 
-// Dequeue removes the oldest datagram of a socket's ring and copies its payload to p; what does not
-// fit is lost. It returns false if the ring is empty. The ring's consumer calls it, which may be
-// another goroutine than the socket's owner.
+// Dequeue removes the oldest datagram of a socket's ring and copies its payload to p. It discards
+// the part that does not fit. It returns false if the ring is empty. The ring's consumer calls it,
+// which may be a goroutine other than the socket's owner.
 func Dequeue(r *buffer.Ring, p []byte) (Received, bool) {
 	if r.Len() == 0 {
 		return Received{}, false

@@ -8,13 +8,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Socket is one end that sends and receives datagrams. Its host's owner owns it, except for the
-// consumer's side of Rx.
+// Socket is one end that sends and receives datagrams. Only its host's owner may use it. But the
+// program may consume from Rx.
 type Socket struct {
-	// Owner belongs to the host's owner.
+	// Owner is for the host's owner, and not used here.
 	Owner any
-	// Hear, if set, is called with each datagram, which is valid during the call and is not queued:
-	// a transport over UDP has its own queues.
+	// Hear, if set, is called with each datagram. The payload is valid during the call and is not
+	// queued, because a transport over UDP has its own queues.
 	Hear func(from netip.AddrPort, payload []byte)
 
 	host   *Host
@@ -22,7 +22,7 @@ type Socket struct {
 	dual   bool           // :: is for both families
 	remote netip.AddrPort // invalid: not connected
 	rx     *buffer.Ring
-	err    error // the last ICMP error, until TakeError
+	err    error // the last ICMP error, for TakeError
 	closed bool
 	// The socket was opened by Host.Admit. Its local address may be that of another host.
 	admitted bool
@@ -30,7 +30,7 @@ type Socket struct {
 	path     pathMTU
 	groups   []membership // at most MaxGroups
 
-	told bool // in the host's list for Next
+	told bool // the socket waits for Next
 	info Info
 }
 
@@ -42,17 +42,17 @@ type Options struct {
 	MulticastTTL uint8
 	// TOS is the IP header's type of service.
 	TOS uint8
-	// DontFragment forbids fragmentation: datagrams above the path MTU are refused, or reported by
-	// a router (RFC 1191 §3).
+	// DontFragment forbids fragmentation: the node refuses datagrams above the path MTU, or a
+	// router reports them (RFC 1191 §3).
 	DontFragment bool
 	// Broadcast permits broadcast datagrams.
 	Broadcast bool
 	// NoLoop excludes members on this node from multicast datagrams.
 	NoLoop bool
 	// Outlet is the outgoing interface of multicast and limited broadcast datagrams, counted from
-	// 1; 0: that of the socket's address, or of the route, or the first.
+	// 1; 0: the interface of the socket's address, or of the route, or the first.
 	Outlet int
-	// Source is one of the node's addresses; invalid: that of the socket, or of the route.
+	// Source is one of the node's addresses; invalid: the socket's address, or the route's.
 	Source netip.Addr
 }
 
@@ -87,11 +87,11 @@ func (s *Socket) Rx() *buffer.Ring { return s.rx }
 // Info returns the socket's counters.
 func (s *Socket) Info() Info { return s.info }
 
-// Reaches reports whether the socket is of an address's IP version.
+// Reaches reports whether the socket can send to an address of this IP version.
 func (s *Socket) Reaches(a netip.Addr) bool { return s.dual || a.Is4() == s.local.Addr().Is4() }
 
 // Connect limits the socket to one peer; an invalid remote undoes it. Datagrams that were received
-// before stay.
+// before can still be read.
 func (s *Socket) Connect(remote netip.AddrPort) error {
 	if s.admitted || remote.IsValid() && (remote.Addr().IsUnspecified() || remote.Port() == 0 ||
 		!s.Reaches(remote.Addr())) {
@@ -101,7 +101,7 @@ func (s *Socket) Connect(remote netip.AddrPort) error {
 	return nil
 }
 
-// TakeError returns the last ICMP error, once.
+// TakeError returns the last ICMP error and forgets it.
 func (s *Socket) TakeError() error {
 	err := s.err
 	s.err = nil
@@ -165,7 +165,7 @@ func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	return true
 }
 
-// fail records an ICMP error; nil is only counted.
+// fail records an ICMP error. It only counts a nil error.
 func (s *Socket) fail(err error) {
 	s.info.Errors++
 	if err != nil {
