@@ -133,8 +133,8 @@ func (b *Batch) Add(piece []byte) {
 }
 
 // AddRun adds packets of the same length, of which the last may be shorter. checked says that their
-// transport checksums are right. It takes as many as fit into one train, at least one, and returns
-// their number and their bytes. The batch borrows the list until Reset.
+// transport checksums are right. It adds as many as fit into one train, at least one, and returns
+// their number and their bytes. The batch uses the list until Reset.
 func (b *Batch) AddRun(iface int, hop netip.Addr, checked bool, packets [][]byte) (n, bytes int) {
 	size := len(packets[0])
 	if b.open && b.joins(iface, hop, size) {

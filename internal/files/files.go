@@ -22,7 +22,7 @@ var (
 	// ErrOutside is a name outside the directory.
 	ErrOutside = errors.New("outside of the folder")
 	// ErrNotRegular is the name of a pipe, a device or a directory, or of a symbolic link where
-	// none is followed.
+	// links are not followed.
 	ErrNotRegular = errors.New("not a regular file")
 )
 

@@ -3,8 +3,8 @@ package ip
 import "net/netip"
 
 // LinkLocal returns the link-local address with the interface identifier of an IPv6 address, its
-// last 64 bits (RFC 4291 §2.5.6). So the nodes on a link know each other's link-local addresses
-// from the configured ones.
+// last 64 bits (RFC 4291 §2.5.6). So a node can derive the link-local addresses of neighbors from
+// their configured addresses.
 func LinkLocal(a netip.Addr) netip.Addr {
 	b := a.As16()
 	copy(b[:8], []byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0})

@@ -72,7 +72,7 @@ func (h *Header) fill(b []byte) {
 	*(*[4]byte)(b[16:]) = as4(h.Dst)
 }
 
-// as4 is As4 that returns 0.0.0.0 for the zero Addr.
+// as4 returns a.As4, or 0.0.0.0 for the zero Addr.
 func as4(a netip.Addr) (b [4]byte) {
 	if a.Is4() {
 		b = a.As4()
@@ -128,7 +128,7 @@ func (h *Header) fill6(b []byte, next uint8) {
 	*(*[16]byte)(b[destinationAt:]) = h.Dst.As16()
 }
 
-// as16 is As16 that returns :: for the zero Addr.
+// as16 returns a.As16, or :: for the zero Addr.
 func as16(a netip.Addr) (b [16]byte) {
 	if a.Is6() {
 		b = a.As16()

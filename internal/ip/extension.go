@@ -7,7 +7,7 @@ const (
 	mostOptions    = 8   // options in a header, besides padding
 	mostPadding    = 7   // consecutive bytes of padding: more cannot serve alignment
 	mostExtensions = 8   // extension headers of a packet
-	mostChainLen   = 256 // bytes of all of them
+	mostChainLen   = 256 // bytes of all extension headers of a packet
 )
 
 // The types of known options (RFC 8200 §4.2, RFC 2711 §2.1, RFC 2675 §2).
@@ -57,8 +57,8 @@ func (h *Header) CheckOptions(b []byte) Refusal {
 }
 
 // Walk processes the other extension headers of packet b for this node, in their order (RFC 8200
-// §4), up to the upper layer's header or to that of a fragment. It updates h.Len, Protocol and
-// Options, and those that a Fragment header contains. The payload is then b[h.Len:h.TotalLen].
+// §4), up to the upper layer's header or to that of a fragment. It updates h.Len, Protocol, Options
+// and the fields that a Fragment header contains. The payload is then b[h.Len:h.TotalLen].
 func (h *Header) Walk(b []byte) Refusal {
 	if !isExtension(h.Protocol) && h.Protocol != NextNone {
 		return Refusal{}
@@ -85,7 +85,7 @@ func (h *Header) Walk(b []byte) Refusal {
 			}
 		case NextRouting:
 			if b[at+3] != 0 {
-				// RFC 8200 §4.4: no routing type is known. RFC 5095 §3: nor is type 0.
+				// No routing type is supported (RFC 8200 §4.4), not even type 0 (RFC 5095 §3).
 				return h.problem(DropSourceRoute, ProblemField, at+2)
 			}
 		case NextFragment:
@@ -103,7 +103,7 @@ func (h *Header) Walk(b []byte) Refusal {
 	return Refusal{}
 }
 
-// take makes the extension header from at to end a part of h.
+// take adds the extension header from at to end to h.
 func (h *Header) take(b []byte, at, end int, fragment bool) {
 	h.Len, h.Protocol, h.Next = end, b[at], b[nextHeaderAt]
 	if !fragment {
@@ -170,8 +170,8 @@ func (h *Header) checkOptions(b []byte, at, end int) Refusal {
 	return Refusal{}
 }
 
-// checkOption decides what an option does to its packet. The two highest bits of an unknown option
-// say it (RFC 8200 §4.2).
+// checkOption decides what an option does to its packet. For an unknown option, the two highest
+// bits of its type decide (RFC 8200 §4.2).
 func (h *Header) checkOption(kind uint8, at int) Refusal {
 	if kind == optionJumbo {
 		// RFC 2675 §3: a node without jumbograms does not know the option.

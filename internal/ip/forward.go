@@ -8,7 +8,7 @@ import (
 
 // Forward decrements the TTL (RFC 1812 §5.3.1) or hop limit (RFC 8200 §3) of the packet in b, whose
 // header ParseHeader has accepted, and updates the checksum (RFC 1624 §3). It does not change the
-// rest, including options and unknown bits. The router drops a packet with TTL 0 or 1 before.
+// rest, including options and unknown bits. Its caller drops packets with TTL 0 or 1 before.
 func Forward(b []byte) {
 	const ttl, sum = 8, 10
 	b = b[:HeaderLen]
@@ -25,10 +25,10 @@ func Forward(b []byte) {
 // packet must have a complete header.
 func Ends(b []byte) uint64 { return binary.NativeEndian.Uint64(b[12:]) }
 
-// IsPlain reports whether b, which has a complete header and the addresses of a packet that
-// ParseHeader accepted, is one that it accepts as a whole, without IPv4 options or a Hop-by-Hop
-// Options header, and with a TTL that permits forwarding. Other extension headers are not for
-// routers (RFC 8200 §4).
+// IsPlain reports whether ParseHeader accepts b as a whole, and b has neither IPv4 options nor a
+// Hop-by-Hop Options header, and a TTL that permits forwarding. b must have a complete header, and
+// the addresses of a packet that ParseHeader accepted. Routers ignore other extension headers (RFC
+// 8200 §4).
 func IsPlain(b []byte) bool {
 	h := (*[HeaderLen]byte)(b)
 	if h[0] == version4<<4|HeaderLen/4 {

@@ -20,10 +20,10 @@ const (
 	optionCopied = 0x80
 )
 
-// Fragmenter splits one packet into fragments for a link: of IPv4 by RFC 791 §3.2, its
-// fragmentation procedure, at the source of IPv6 by RFC 8200 §4.5. The packet may be a fragment
-// itself: its fragments then keep its offset, and the last one its more-fragments flag. It
-// allocates no memory. The packet must stay valid from Reset to the last Next.
+// Fragmenter splits one packet into fragments for a link: by RFC 791 §3.2 for IPv4, and by RFC 8200
+// §4.5 at the source of an IPv6 packet. The packet may be a fragment itself: its fragments then
+// keep its offset, and the last one its more-fragments flag. It allocates no memory. The packet
+// must stay valid from Reset to the last Next.
 type Fragmenter struct {
 	h       Header
 	six     bool   // the packet is of IPv6
@@ -38,8 +38,8 @@ type Fragmenter struct {
 
 // Reset starts splitting a packet whose header ParseHeader accepts or Append has written, after the
 // first at bytes of its payload (see Done). An IPv6 packet must have a Fragment header, which
-// contains its identification. Reset returns false if it has none, and if the payload would end
-// beyond the largest offset, which no datagram's fragment does.
+// contains its identification. Reset returns false if that is missing, or if the payload would end
+// beyond the largest offset, which no valid datagram's fragment does.
 func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 	if packet[0]>>4 == version6 {
 		return f.reset6(packet, mtu, at)
@@ -62,7 +62,7 @@ func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 }
 
 // reset6 is Reset for IPv6. The MTU is at least MinMTU6, so the first fragment contains all headers
-// (RFC 8200 §4.5): Walk and tidepool's own packets have no longer chains.
+// (RFC 8200 §4.5): Walk accepts no longer chains, and tidepool sends none.
 func (f *Fragmenter) reset6(packet []byte, mtu, at int) bool {
 	field, end := nextHeaderAt, HeaderLen6
 	for packet[field] != NextFragment {
@@ -147,8 +147,8 @@ func (f *Fragmenter) Left() int {
 	return n
 }
 
-// copyOptions copies the options of every fragment to to, padded to a multiple of four, and returns
-// their length. It ignores everything after an option with an invalid length.
+// copyOptions copies the options that every fragment contains, padded to a multiple of four, and
+// returns their length. It ignores everything after an option with an invalid length.
 func copyOptions(to, options []byte) int {
 	n := 0
 	for len(options) > 0 && options[0] != optionEnd {

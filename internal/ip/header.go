@@ -33,10 +33,10 @@ type Header struct {
 	FlowLabel uint32 // IPv6: 20 bits
 	TOS       uint8  // IPv6: traffic class
 	TTL       uint8  // IPv6: hop limit
-	Protocol  uint8  // IPv6: of the header at Len, which Walk makes the upper layer's
+	Protocol  uint8  // IPv6: type of the header at Len; after Walk, the upper layer's
 	Next      uint8  // IPv6: type of the first header in Options
 	DF, MF    bool   // DF is set in received IPv6 packets: only the source fragments
-	Cut       bool   // it had a Fragment header, also one of an atomic fragment; set by Walk
+	Cut       bool   // Walk found a Fragment header, even in an atomic fragment
 	Src, Dst  netip.Addr
 	// Options are IPv4 options, or IPv6 extension headers without a fragment's Fragment header.
 	// nil: none. ParseHeader sets them to a part of the packet.
@@ -44,11 +44,12 @@ type Header struct {
 }
 
 // ParseHeader parses the header of the packet in b and returns the payload up to the header's total
-// length; both are parts of b. The checks of IPv4 are those of RFC 1122 §3.2.1 and RFC 1812 §5.2.2.
-// It returns the first that fails. The checksum is last, because the other fields define its range.
-// ParseOptions checks the options. The checks of IPv6 are those of RFC 8200 §3. An IPv6 header
-// includes a Hop-by-Hop Options header, which is the only one for routers and which CheckOptions
-// checks; h.Protocol may be another extension header until Walk has processed them.
+// length. The options and the payload are slices of b. For IPv4 it makes the checks of RFC 1122
+// §3.2.1 and RFC 1812 §5.2.2 and returns the first that fails, with the checksum last, because the
+// other fields define its range. ParseOptions checks the options. For IPv6 it makes the checks of
+// RFC 8200 §3. Of the extension headers, it includes only Hop-by-Hop Options, which routers read
+// and CheckOptions checks; h.Protocol may be another extension header until Walk has processed
+// them.
 func ParseHeader(b []byte) (h Header, payload []byte, drop DropReason) {
 	if len(b) < HeaderLen {
 		return Header{}, nil, DropShort

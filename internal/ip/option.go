@@ -56,8 +56,8 @@ func ParseOptions(options []byte) (o Options, pointer int, ok bool) {
 	return o, 0, true
 }
 
-// note checks one option and records its offset. It returns the offset of an error in the option;
-// -1: none.
+// note checks one option and records its offset. It returns the offset of an error in the option,
+// or -1.
 func (o *Options) note(b []byte, at int) int {
 	switch b[0] {
 	case optionRecordRoute:
@@ -171,7 +171,7 @@ func stamp(b []byte, self netip.Addr, millis uint32, owns func(netip.Addr) bool)
 		at += 4
 	case stampSpecified:
 		if next := netip.AddrFrom4([4]byte(b[at:])); next != self && !owns(next) {
-			return // another node's turn
+			return // the next entry is for another node
 		}
 		at += 4
 	}

@@ -142,7 +142,7 @@ func (r *Reassembler) Info() ReassemblyInfo {
 // Config returns the limits, with defaults for zeros.
 func (r *Reassembler) Config() ReassemblyConfig { return r.cfg }
 
-// Configure changes the limits, also for present fragments, or returns ErrReassembly. Memory beyond
+// Configure changes the limits, also for stored fragments, or returns ErrReassembly. Memory beyond
 // a new limit is freed when other fragments arrive.
 func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 	cfg = cfg.withDefaults()
@@ -153,9 +153,9 @@ func (r *Reassembler) Configure(cfg ReassemblyConfig) error {
 	return nil
 }
 
-// Input processes a fragment for this node that arrived on interface iface: b, with header h. It
-// returns the datagram that the fragment completes, as one packet, which is valid until the next
-// call of Input or Output; nil: none. A reason other than DropNone is why the fragment was dropped.
+// Input processes a fragment for this node that arrived on interface iface: b, with header h. If
+// the fragment completes a datagram, Input returns the datagram as one packet, which is valid until
+// the next call of Input or Output. A reason other than DropNone is why the fragment was dropped.
 func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]byte, DropReason) {
 	r.info.Fragments++
 	payload := b[h.Len:h.TotalLen]
@@ -215,7 +215,7 @@ func checkFragment(h *Header, payload []byte) DropReason {
 	return DropNone
 }
 
-// isTooLong reports whether a datagram is too long: the header of a fragment and end bytes.
+// isTooLong reports whether a datagram with such a header and end bytes of payload is too long.
 func isTooLong(six bool, header, end int) bool {
 	if six {
 		return header-fragmentLen-HeaderLen6+end > maxPayload6
@@ -273,7 +273,7 @@ func (h *Header) FragmentProblem(drop DropReason) Refusal {
 func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
 	ecn, ok := d.codepoint()
 	if isTooLong(d.key.dst.Is6(), d.headerLen, d.end) || !ok {
-		d.count-- // the last one is counted by its own reason
+		d.count-- // the caller counts the last fragment by its own reason
 		if ok {
 			return nil, r.refuse(d, DropFragmentTooLong)
 		}

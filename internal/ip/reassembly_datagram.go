@@ -41,7 +41,7 @@ type datagram struct {
 	begins  unitSet // units at which fragments start
 	pages   [(MaxPacketLen + pageBytes) / pageBytes]*page
 
-	charge int // bytes of memory that it is charged
+	charge int // bytes of memory that the datagram uses
 	source *source
 	age    links // among all datagrams
 	peer   links // among those of its source

@@ -30,7 +30,7 @@ type links struct{ older, newer *datagram }
 // queue is a list of datagrams in the order of arrival.
 type queue struct{ oldest, newest *datagram }
 
-// push appends d; at returns its links of this queue.
+// push appends d; at returns the links of a datagram in this queue.
 func (q *queue) push(d *datagram, at func(*datagram) *links) {
 	*at(d) = links{older: q.newest}
 	if q.newest != nil {
@@ -119,9 +119,9 @@ func (r *Reassembler) charge(d *datagram, n int) {
 	r.info.Bytes += n
 }
 
-// evict makes room for n bytes and more datagrams of a source. If the source would use more than
-// half of a limit, it evicts the source's oldest datagrams, otherwise the oldest of all. It never
-// evicts keep, which needs the room.
+// evict makes room for n more bytes and for more datagrams of a source. If the source would use
+// more than half of a limit, it evicts the source's oldest datagrams, otherwise the oldest of all.
+// It never evicts keep, which needs the room.
 func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
 	for s.bytes+n > r.cfg.MaxBytes/2 || s.ages.oldest != nil && s.count > r.cfg.MaxDatagrams/2 {
 		if !r.evictOne(s.ages.first(keep, byPeer)) {
@@ -147,7 +147,7 @@ func (q *queue) first(keep *datagram, at func(*datagram) *links) *datagram {
 	return at(keep).newer
 }
 
-// evictOne discards a datagram; nil: none.
+// evictOne discards a datagram, and returns false if d is nil.
 func (r *Reassembler) evictOne(d *datagram) bool {
 	if d == nil {
 		return false

@@ -61,7 +61,7 @@ type Table struct {
 	memo       [memoSize]recent
 }
 
-// memoSize is the number of cached results, because consecutive packets have few destinations.
+// memoSize is the number of cached results. Consecutive packets have few destinations.
 const memoSize = 16
 
 // recent is a cached result of Hop.

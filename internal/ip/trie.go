@@ -36,8 +36,8 @@ type node struct {
 }
 
 // longest returns the route of the longest prefix that contains the address, and its length; nil:
-// none. The deepest node on the path of the address nearly always has it. If not, the search starts
-// again, and takes the last match.
+// none. The deepest node on the path of the address nearly always has that route. If not, longest
+// searches again and returns the last match.
 func (n *node) longest(addr []byte) (w *way, length int) {
 	deepest, depth := n, 0
 	for c := n.child(addr[0]); c != nil; c = deepest.child(addr[depth]) {

@@ -12,7 +12,7 @@ const maxBounces = 64
 // heedErrors enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without it an
 // unconnected socket gets no ICMP errors.
 func (s *batchSocket) heedErrors() {
-	// If it fails, a dead peer is only silent.
+	// Without this option, a dead peer is only silent.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.ip6 {
 		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)

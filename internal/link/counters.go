@@ -111,14 +111,14 @@ type NeighborInfo struct {
 	Port   uint16
 	// UDP is its address; invalid: its name has no address.
 	UDP netip.AddrPort
-	// Heard counts packets from it, Sent those that the kernel accepted for it. Refused counts ICMP
-	// errors, which only Linux with batches reports.
+	// Heard counts packets from the neighbor, Sent those to it that the kernel accepted. Refused
+	// counts ICMP errors, which only Linux with batches reports.
 	Heard, Sent, Refused uint64
 	// Refusal is the last ICMP error; nil: port unreachable.
 	Refusal error
 	// Problem is why the last packet to the neighbor was not sent; nil: it was sent.
 	Problem error
-	// Lookup is why the last lookup of its name failed; nil: it did not, or Host is an address.
+	// Lookup is why the last lookup of its name failed; nil: it succeeded, or Host is an address.
 	Lookup error
 }
 

@@ -15,13 +15,13 @@ const (
 	inboxDatagrams = 4096
 )
 
-// inbox holds what the reader goroutine has read and the device's owner has not taken. One half is
-// filled while the other is lent.
+// inbox holds the datagrams that the reader goroutine has read and the device's owner has not
+// received. The reader fills one half while the owner uses the other.
 type inbox struct {
 	mu     sync.Mutex
 	room   sync.Cond // signaled when the owner takes a half, and at the end
 	fresh  half
-	spare  half // lent to the owner
+	spare  half // in use by the owner
 	ready  func()
 	closed bool
 	done   chan struct{}
@@ -133,7 +133,7 @@ func (h *half) join(data []byte, from address) bool {
 	return true
 }
 
-// take lends the datagrams until the next take.
+// take returns the datagrams, which are valid until the next take.
 func (b *inbox) take() ([]datagram, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

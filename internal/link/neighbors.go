@@ -158,7 +158,7 @@ func addresses(b []byte) (src, dst netip.Addr, ok bool) {
 
 // linkOf finds which of several links to one peer a packet came over: by its source, if that is the
 // peer's address on a link, or else by its destination, if that is ours. A forwarded packet has
-// neither; for it the first link that is up will do.
+// neither; linkOf then returns the first link that is up.
 func linkOf(senders []*neighbor, packet []byte) *neighbor {
 	if src, dst, ok := addresses(packet); ok {
 		for _, n := range senders {

@@ -46,8 +46,8 @@ type End struct {
 
 var _ Attacher = (*End)(nil)
 
-// Pipe returns two connected ends. Each direction queues this many packets, and as many may be lent
-// to the reader; 0: 1024.
+// Pipe returns two connected ends. Each direction queues this many packets, and as many again may
+// be in use by the reader; 0: 1024.
 func Pipe(packets int) (a, b *End) {
 	if packets <= 0 {
 		packets = defaultPipePackets
@@ -81,8 +81,9 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 	}
 	n := copy(frames, e.lent)
 	if e.lent = e.lent[n:]; len(e.lent) == 0 && n < len(frames) {
-		// The owner takes a short batch for the last one, and it may already have been signaled for
-		// newer packets. They must wait for the next call, because these frames are lent.
+		// A short batch means to the owner that nothing is left, and it may already have been
+		// signaled for newer packets. They must wait for the next call, because these frames are in
+		// use.
 		e.in.remind()
 	}
 	return n, nil
@@ -106,8 +107,8 @@ func (e *End) Pending() int { return 0 }
 // FD implements Device: -1.
 func (e *End) FD() int { return -1 }
 
-// Filter drops the trains of a node that do not pass. It is called before the node is opened, and
-// pass with the bytes of a train, while the end is locked.
+// Filter makes the end drop the trains of its node for which pass returns false. Call it before the
+// node is opened. pass is called with the bytes of a train, while the end is locked.
 func (e *End) Filter(pass func(train []byte) bool) {
 	e.out.mu.Lock()
 	defer e.out.mu.Unlock()

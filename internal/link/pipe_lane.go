@@ -12,7 +12,7 @@ import (
 type pipeLane struct {
 	mu      sync.Mutex
 	fresh   pile
-	spare   pile // lent to the reader
+	spare   pile // in use by the reader
 	frames  []buffer.Frame
 	packets int // in fresh
 	limit   int
@@ -93,7 +93,7 @@ func (l *pipeLane) put(trains []buffer.Train) (int, error) {
 	return n, nil
 }
 
-// take lends everything that waits, until the next take.
+// take returns all waiting trains, which are valid until the next take.
 func (l *pipeLane) take(id int) []buffer.Frame {
 	l.mu.Lock()
 	l.fresh, l.spare = l.spare, l.fresh

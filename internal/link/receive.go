@@ -22,8 +22,8 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 	return n, nil
 }
 
-// remind signals the owner again if datagrams arrived meanwhile. The owner takes a short batch for
-// the last one, and may already have been signaled for them.
+// remind signals the owner again if datagrams arrived meanwhile. A short batch means to the owner
+// that nothing is left, and it may already have been signaled for these datagrams.
 func (d *UDP) remind() {
 	if s, ok := d.sock.(interface{ remind() }); ok {
 		s.remind()

@@ -8,7 +8,7 @@ import (
 
 // Serve changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
 // that stay keep their counters, and queued packets are still sent to those that leave. It does not
-// wait for lookups of new names. It returns the errors of Open, and then changes nothing.
+// wait for lookups of new names. If it returns an error, one of Open's, it has changed nothing.
 func (d *UDP) Serve(interfaces []Interface) error {
 	cfg := d.cfg
 	cfg.Interfaces = interfaces

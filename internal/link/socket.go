@@ -31,8 +31,8 @@ type datagram struct {
 	from address
 }
 
-// address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, in which a
-// socket of both families uses it. Port 0, which cannot be used: none.
+// address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, as sockets of
+// both families use it. Port 0, which cannot be used, means no address.
 type address struct {
 	high, low uint64
 	port      uint16

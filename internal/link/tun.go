@@ -37,8 +37,8 @@ type TUNConfig struct {
 	// Kernel are the addresses and prefix lengths of the kernel's end, at most one of each family.
 	// The device gets them and is brought up. None: the kernel's end is configured elsewhere.
 	Kernel []netip.Prefix
-	// Up brings the kernel's end up, with IPv6, even without addresses: it gets or sends router
-	// advertisements.
+	// Up brings the kernel's end up with IPv6 even without addresses in Kernel: the kernel receives
+	// or sends router advertisements.
 	Up bool
 	// Routes are the prefixes that the kernel routes through the node. They need addresses of both
 	// ends in their family. Close removes them.
@@ -289,7 +289,7 @@ func (d *TUN) Anew() (*TUN, error) {
 	return OpenTUN(d.cfg)
 }
 
-// Replace takes over a device that Anew has opened. It changes FD.
+// Replace makes d use the descriptor of a device that Anew has opened. It changes FD.
 func (d *TUN) Replace(fresh *TUN) {
 	d.file, d.fd, d.way = fresh.file, fresh.fd, fresh.way
 	d.queued, d.routes, d.tellers = fresh.queued, fresh.routes, fresh.tellers

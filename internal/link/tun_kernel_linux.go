@@ -47,8 +47,8 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	return k.queue(), nil
 }
 
-// carrierTime is a little more than Linux takes to notice that a device that was already up has an
-// owner again. Until then it drops packets.
+// carrierTime is a little more than Linux needs to detect that a device that was already up has an
+// owner again. Until then Linux drops packets.
 const carrierTime = 1200 * time.Millisecond
 
 // awaitCarrier waits until the kernel uses a device that is up.

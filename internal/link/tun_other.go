@@ -11,5 +11,4 @@ func (d *TUN) Raise() error { return nil }
 // Raised does nothing.
 func (d *TUN) Raised() error { return nil }
 
-// forgetRoutes does nothing.
 func (d *TUN) forgetRoutes() {}

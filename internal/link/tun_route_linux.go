@@ -36,8 +36,8 @@ func (d *TUN) tellRoutes() error {
 		if err != nil && family == unix.AF_INET {
 			return tunError(d.cfg, err, "")
 		}
-		// It stays open, because the routes must be removed in its namespace. A kernel without IPv6
-		// has no second one.
+		// The socket stays open, because the routes must be removed in its namespace. A kernel
+		// without IPv6 has no second socket.
 		d.tellers = append(d.tellers, s)
 	}
 	there := kernelRoutes()

@@ -61,7 +61,8 @@ func newUDP(cfg Config, sock socket, fd int) *UDP {
 	return d
 }
 
-// applyNames takes over the resolver's addresses, and requests lookups after failed sends.
+// applyNames updates the table with the resolver's addresses, and requests lookups after failed
+// sends.
 func (d *UDP) applyNames() {
 	if d.names == nil {
 		return
@@ -117,7 +118,7 @@ func (d *UDP) Close() error {
 }
 
 // SetUp sets whether the interface with the node's number id is up. linkOf prefers links that are
-// up. The device discards nothing because of it: the node does, and counts it.
+// up. The device still carries packets over the others: the node drops and counts them.
 func (d *UDP) SetUp(id int, up bool) {
 	if f := d.table.at(id); f != nil {
 		f.up = up

@@ -54,12 +54,13 @@ type Forward struct {
 type Timeouts struct {
 	// UDP is refreshed by packets from inside only (RFC 4787 §4.3); 0: 5 minutes.
 	UDP time.Duration
-	// Established is that of a TCP connection after its handshake (RFC 5382 §5); 0: 2 h 4 min.
+	// Established is the timeout of a TCP connection after its handshake (RFC 5382 §5); 0: 2 h 4
+	// min.
 	Established time.Duration
-	// Transitory is that of a TCP connection that is opening or closing, and of sessions from
-	// outside that an inside host has not confirmed (RFC 5382 §5); 0: 4 minutes.
+	// Transitory is the timeout of a TCP connection that is opening or closing, and of sessions
+	// from outside that an inside host has not confirmed (RFC 5382 §5); 0: 4 minutes.
 	Transitory time.Duration
-	// ICMP is that of a query (RFC 5508 §3.2); 0: 60 s.
+	// ICMP is the timeout of a query (RFC 5508 §3.2); 0: 60 s.
 	ICMP time.Duration
 }
 
@@ -96,7 +97,7 @@ const (
 	// maxHeld limits the SYNs from outside that wait for the end of synWait; later ones are
 	// dropped without an ICMP error.
 	maxHeld = 256
-	// synWait is how long a SYN from outside is not answered (RFC 5382 §4.3).
+	// synWait is how long a SYN from outside waits for its answer (RFC 5382 §4.3).
 	synWait = 6 * time.Second
 	// maxForwards limits the port forwards.
 	maxForwards = 1024
@@ -113,7 +114,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check returns the error of a configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	t := c.Timeouts
@@ -164,16 +165,16 @@ const (
 	// Untranslated: a packet from outside belongs to no mapping, so it is for the router itself. A
 	// packet from inside is an ICMP error about no session.
 	Untranslated
-	// Malformed: its transport header is incomplete or invalid, or it is a fragment.
+	// Malformed: the transport header is incomplete or invalid, or the packet is a fragment.
 	Malformed
-	// Unsupported: of another protocol, or an ICMP message that has no session.
+	// Unsupported: the packet is of another protocol, or an ICMP message that has no session.
 	Unsupported
-	// Filtered: the filter does not accept its source.
+	// Filtered: the filter does not accept the packet's source.
 	Filtered
 	// Full: the table is full, or all ports are in use.
 	Full
 	// HostFull: the inside host has its maximum number of sessions.
 	HostFull
-	// Held: a SYN from outside that may be answered later.
+	// Held: the packet is a SYN from outside that may be answered later.
 	Held
 )

@@ -11,8 +11,8 @@ import (
 
 const (
 	probeInterval = 500 * time.Millisecond
-	// probeTries is how often a request is sent whose answer must come, and filterTries one whose
-	// answer a filter may drop.
+	// probeTries is how often a request is sent if no filter can drop its answer, and filterTries
+	// if one can.
 	probeTries  = 6
 	filterTries = 3
 )
@@ -112,7 +112,7 @@ func (p *Probe) most() int {
 	return probeTries
 }
 
-// Advance does what is due: a request without an answer ends its test.
+// Advance ends the test of a request that was not answered in time.
 func (p *Probe) Advance(now clock.Time) {
 	if p.step == stepDone || p.tries < p.most() || !p.due.Due(now) {
 		return

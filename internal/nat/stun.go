@@ -56,7 +56,7 @@ type stun struct {
 	mapped, other netip.AddrPort
 }
 
-// parseSTUN parses a message, and returns false for another.
+// parseSTUN parses a STUN message. It returns false if b is none.
 func parseSTUN(b []byte) (m stun, ok bool) {
 	if len(b) < stunHeader || binary.BigEndian.Uint32(b[4:]) != stunCookie ||
 		int(binary.BigEndian.Uint16(b[2:])) != len(b)-stunHeader {

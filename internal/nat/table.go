@@ -21,9 +21,8 @@ func endpointOf(a netip.AddrPort) endpoint {
 
 func (e endpoint) addrPort() netip.AddrPort { return netip.AddrPortFrom(addrOf(e.addr), e.port) }
 
-// pairKey identifies a session by two endpoints and the protocol: the inside and the remote one, or
-// one with the outside port and the remote one. Its fields have no padding, so that maps hash it
-// fast.
+// pairKey identifies a session by the protocol and two endpoints: the remote one and either the
+// inside endpoint or the outside port. Its fields have no padding, so that maps hash it fast.
 type pairKey struct{ addrs, rest uint64 }
 
 func pair(near, remote endpoint, protocol uint8) pairKey {
@@ -40,8 +39,8 @@ func portOf(protocol uint8, port uint16) portKey {
 	return portKey(protocol)<<16 | portKey(port)
 }
 
-// mapping leads from an inside endpoint to an outside port. Its last session removes it, unless it
-// is a port forward.
+// mapping leads from an inside endpoint to an outside port. It is removed with its last session,
+// unless it is a port forward.
 type mapping struct {
 	key      pairKey // the remote endpoint has the parts on which the mapping depends
 	inside   endpoint
@@ -70,11 +69,11 @@ type session struct {
 	*mapping
 	remote endpoint
 	class  class
-	// stage counts the directions' alternations: 1 when the other side has answered the first
-	// packet, 2 when that answer has been answered.
+	// stage counts answers: 1 when the other side has answered the first packet, 2 when that answer
+	// has been answered.
 	stage   uint8
 	started direction // of the first packet
-	closed  [2]bool   // the FINs
+	closed  [2]bool   // the directions in which a FIN was sent
 	reset   bool      // by an RST, until the next SYN
 	used    clock.Time
 	packets [2]uint64
@@ -201,7 +200,8 @@ func (n *NAT) reset() {
 		m.key = pair(m.inside, endpoint{}, m.protocol)
 		n.ports[portOf(m.protocol, m.port)] = m
 		if n.mappings[m.key] == nil {
-			// Of several forwards to one endpoint, the first one's port sends its packets.
+			// If several forwards lead to one endpoint, its packets leave from the first one's
+			// port.
 			n.mappings[m.key] = m
 		}
 	}
@@ -274,7 +274,6 @@ func (n *NAT) remove(s *session) {
 	n.release(m)
 }
 
-// release removes a mapping that has no session.
 func (n *NAT) release(m *mapping) {
 	if m.sessions == 0 && !m.forward {
 		delete(n.ports, portOf(m.protocol, m.port))
@@ -387,7 +386,7 @@ func (n *NAT) choose(protocol uint8, wanted uint16, remote endpoint) (uint16, bo
 	return 0, false
 }
 
-// free reports whether a new mapping may have an outside port.
+// free reports whether a new mapping may use an outside port.
 func (n *NAT) free(protocol uint8, port uint16, remote endpoint) bool {
 	return n.ports[portOf(protocol, port)] == nil && (port != 0 || protocol == icmp) &&
 		!n.owns(protocol, port, endpoint{}) && !n.owns(protocol, port, remote)
@@ -440,7 +439,7 @@ const (
 	ack
 )
 
-// advance follows a connection by the direction and TCP flags of a packet.
+// advance updates the state of a connection by the direction and TCP flags of a packet.
 func (s *session) advance(dir direction, flags byte) {
 	switch {
 	case s.protocol == tcp && flags&rst != 0:

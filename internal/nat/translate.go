@@ -189,7 +189,7 @@ func (n *NAT) match(b []byte, o *outline, s *session, dir direction) Match {
 	}
 }
 
-// Known is Outbound or Inbound for a packet of a session that exists, if it is no ICMP error.
+// Known is Outbound or Inbound for a packet of an existing session that is not an ICMP message.
 func (n *NAT) Known(b []byte, inward bool) (m Match, ok bool) {
 	o, v := read(b, false)
 	if v != Translate || o.failure || o.query {
@@ -240,7 +240,7 @@ func (n *NAT) Inbound(now clock.Time, b []byte) (m Match, v Verdict) {
 	return n.match(b, &o, s, inbound), Translate
 }
 
-// admit decides about a packet from outside that belongs to no session, and adds one for it.
+// admit decides whether a packet from outside without a session is accepted, and adds a session.
 func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
 	m := n.ports[portOf(o.protocol, o.dst.port)]
 	if n.owns(o.protocol, o.dst.port, o.src) || m == nil && o.flags&(syn|ack) != syn {

@@ -230,7 +230,6 @@ func (f *flow) leave(reason error) {
 	fw.forget()
 }
 
-// count adds bytes to a direction's counter.
 func (fw *Forward) count(in bool, k int) {
 	fw.mu.Lock()
 	defer fw.mu.Unlock()

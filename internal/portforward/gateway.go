@@ -24,8 +24,8 @@ import (
 type Gateway struct {
 	// Addrs are the node's addresses, which stand for this machine's loopback.
 	Addrs []netip.Addr
-	// DNS is the machine's name server, which gets what is sent to port 53 of Addrs. Invalid: the
-	// machine's loopback.
+	// DNS is the machine's name server, which receives what is sent to port 53 of Addrs. Invalid:
+	// the machine's loopback.
 	DNS netip.AddrPort
 	// NoEcho is called once if this user may not send echo requests, with ErrNoEcho. Nil: it is
 	// only counted.
@@ -55,8 +55,8 @@ func (g Gateway) route(to netip.AddrPort) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(loopback, to.Port()), true
 }
 
-// unreachable reports whether an error of connecting says that there is no path, so that waiting
-// does not help.
+// unreachable reports whether a connection failed because there is no path. Waiting does not help
+// then.
 func unreachable(err error) bool {
 	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL)

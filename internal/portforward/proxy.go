@@ -46,7 +46,7 @@ func (s *Set) Proxy(r control.Socks) (*Forward, error) {
 // proxy is the configuration of a proxy. Without a user it asks for no password.
 type proxy struct{ user, password string }
 
-// serve serves one client. Its first byte says what it speaks: 5 for SOCKS5, or a letter for HTTP.
+// serve serves one client. The first byte selects the protocol: 5 for SOCKS5, or a letter for HTTP.
 func (p *proxy) serve(f *flow, c *net.TCPConn) error {
 	near := machineEnd{c}
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))

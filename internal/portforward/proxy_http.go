@@ -133,7 +133,7 @@ func (h *httpClient) tunnel(w http.ResponseWriter, r *http.Request) {
 	h.flow.onCut(func() { near.Abort(); far.Abort() })
 	_, err = io.WriteString(h.raw, "HTTP/1.1 200 Connection established\r\n\r\n")
 	early := make([]byte, buffered.Reader.Buffered())
-	_, _ = io.ReadFull(buffered, early) // what the client has sent behind its request
+	_, _ = io.ReadFull(buffered, early) // the bytes that the client sent after its request
 	if _, failed := v.Write(early); err == nil && failed == nil {
 		h.flow.forward.count(true, len(early))
 		err = h.flow.forward.relay(near, far)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// receive takes a buffer only when there are bytes to read.
+// receive gets a buffer only when there are bytes to read.
 func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	raw, err := m.SyscallConn()
 	if err != nil {

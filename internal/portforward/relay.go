@@ -21,7 +21,7 @@ type end interface {
 	// receive waits for bytes. Its caller returns the buffer with relayBuffers.Put, unless it is
 	// nil.
 	receive() (*[relayChunk]byte, int, error)
-	// give writes until the time is over.
+	// give writes p, for at most the time wait.
 	give(p []byte, wait time.Duration) (int, error)
 	// failed returns why the connection has failed, or nil. With wait it blocks, after the peer's
 	// FIN, until the connection fails or is closed here. Nothing else may read meanwhile.
@@ -136,9 +136,9 @@ func (fw *Forward) pump(to, from end, in bool) error {
 	}
 }
 
-// writeAll writes received bytes. It returns the reader's error as wrong and the writer's as
-// failed: while the reader's window is closed nothing is read from the writer, so its failure is
-// looked for.
+// writeAll writes received bytes to an end. It returns that end's error as wrong. While that end's
+// window is closed, nothing is read from the other end, so writeAll checks whether the other end
+// has failed, and returns its error as failed.
 func (fw *Forward) writeAll(to, from end, p []byte) (wrong, failed error) {
 	for {
 		k, err := to.give(p, fw.set.stallCheck)
@@ -155,7 +155,6 @@ func (fw *Forward) writeAll(to, from end, p []byte) (wrong, failed error) {
 	}
 }
 
-// give writes until the time is over.
 func give(c net.Conn, p []byte, wait time.Duration) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err

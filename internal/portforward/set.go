@@ -110,7 +110,7 @@ func (s *Set) states() []control.Door {
 	return list
 }
 
-// holder adds to an "in use" error which of our forwards has the port.
+// holder adds to an "in use" error which of our forwards uses the port.
 func (s *Set) holder(err error, kind control.DoorKind, network string, at netip.AddrPort) error {
 	if !errors.Is(err, control.ErrPortInUse) {
 		return err

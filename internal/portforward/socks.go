@@ -82,7 +82,7 @@ func (p *proxy) serveSOCKS(f *flow, c *net.TCPConn) error {
 	case commandConnect:
 	case commandAssociate:
 		return f.associate(c)
-	default: // BIND: nothing outside connects to a proxy's client today
+	default: // BIND is not supported: servers no longer connect to clients
 		writeSOCKSReply(c, socksCommand, netip.AddrPort{})
 		_ = c.Close()
 		return fmt.Errorf("SOCKS command %d is not supported", command)
@@ -153,7 +153,7 @@ func readCounted(c io.Reader) ([]byte, error) {
 	return b, err
 }
 
-// readSOCKSRequest reads a request (RFC 1928 §4). It answers one with an unknown address type.
+// readSOCKSRequest reads a request (RFC 1928 §4). If the address type is unknown, it sends a reply.
 func readSOCKSRequest(c net.Conn) (command byte, host string, port uint16, err error) {
 	var head [3]byte
 	if _, err = io.ReadFull(c, head[:]); err != nil {
@@ -217,7 +217,7 @@ func appendSOCKSAddress(b []byte, at netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, at.Port())
 }
 
-// writeSOCKSReply sends a reply. A client that is gone shows at the next read.
+// writeSOCKSReply sends a reply. If the client is gone, the next read fails.
 func writeSOCKSReply(c net.Conn, r socksReply, bound netip.AddrPort) {
 	_ = c.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 	_, _ = c.Write(appendSOCKSAddress([]byte{socks5, byte(r), 0}, bound))

@@ -26,7 +26,7 @@ type association struct {
 	names map[string]netip.Addr
 
 	mu     sync.Mutex
-	client netip.AddrPort // which has sent the first datagram
+	client netip.AddrPort // the sender of the first datagram
 }
 
 // associate relays datagrams until the client closes its connection.
@@ -64,8 +64,8 @@ func (f *flow) associate(c *net.TCPConn) error {
 	return nil
 }
 
-// inward sends the client's datagrams into the network. Those with fragments, of others, or to
-// unknown hosts are dropped (RFC 1928 §7).
+// inward sends the client's datagrams into the network. It drops fragments, other senders'
+// datagrams, and datagrams to unknown hosts (RFC 1928 §7).
 func (a *association) inward() {
 	b := make([]byte, maxSOCKSDatagram)
 	for {

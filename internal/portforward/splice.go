@@ -35,7 +35,7 @@ func (s *Set) Splice(r control.Splice) (*Forward, error) {
 	return s.takeAll(fw, spliceRoute(r.Addr, to), nil)
 }
 
-// takeAll starts a forward of every address; echo, if not nil, gets the echo requests.
+// takeAll starts a forward of every address. It calls echo, if not nil, with the echo requests.
 func (s *Set) takeAll(fw *Forward, way route, echo func(*stack.Echo) bool) (*Forward, error) {
 	take := &s.node.Forwarders
 	err := take.TakeAll(fw.takeTCP(way), fw.takeUDP(way))
@@ -67,7 +67,7 @@ func (s *Set) owns(a netip.Addr) error {
 	})
 }
 
-// route returns where a forward of every address connects a virtual destination; false: nowhere.
+// route returns the machine's address to which a virtual destination is forwarded, if there is one.
 type route func(to netip.AddrPort) (machine netip.AddrPort, ok bool)
 
 func spliceRoute(addr, to netip.Addr) route {
@@ -84,7 +84,7 @@ func (fw *Forward) takeTCP(way route) func(*node.Caught) {
 	}
 }
 
-// client names a client of a forward of every address.
+// client returns the name of a client of a forward of every address.
 func (fw *Forward) client(from, there netip.AddrPort) string {
 	if fw.state.Kind == control.DoorGateway {
 		return fmt.Sprintf("%v to %v", from, there)

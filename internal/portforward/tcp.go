@@ -86,7 +86,7 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 		near.Abort()
 		return err
 	}
-	v.Guard() // keep-alives find out that a virtual host is gone
+	v.Guard() // keepalive probes detect that a virtual host is gone
 	return f.join(near, v)
 }
 

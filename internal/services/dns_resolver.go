@@ -84,8 +84,8 @@ func (d *DNS) config() (servers []netip.Addr, zone string) {
 	return d.state.Servers, d.state.Zone
 }
 
-// Ask returns the records of a type that a name has, after the aliases that lead to them. A name
-// without a dot is one of the node's zone.
+// Ask looks up the records of one type that a name has, and puts the aliases that lead to them
+// first. A name without a dot is one of the node's zone.
 func (d *DNS) Ask(
 	ctx context.Context, name string, t dnsmessage.Type,
 ) (list []dnsmessage.Resource, err error) {
@@ -138,7 +138,7 @@ func (d *DNS) Ask(
 }
 
 // follow returns the records of a name from an answer, with the aliases before them. next is the
-// alias that is to be asked for; its zero value: the answer is complete.
+// alias to query next, or its zero value if the answer is complete.
 func follow(
 	answers []dnsmessage.Resource, name dnsmessage.Name, t dnsmessage.Type,
 ) (list []dnsmessage.Resource, next dnsmessage.Name) {
@@ -343,8 +343,8 @@ func reasonOfDNS(name string, err error) error {
 }
 
 // ServeStub answers queries at conn as a resolver does, until the other end closes it or ctx ends.
-// known returns addresses that need no DNS server. If there are none, its error is a *net.DNSError
-// that IsNotFound, and the server is asked.
+// known returns addresses that need no DNS server. If its error is a *net.DNSError with IsNotFound,
+// ServeStub asks the server.
 func (d *DNS) ServeStub(
 	ctx context.Context, conn net.Conn,
 	known func(ctx context.Context, network, name string) ([]netip.Addr, error),

@@ -67,7 +67,6 @@ func serveProbes(n *node.Node, r control.NATServe) (control.NATServed, error) {
 	return done, nil
 }
 
-// close closes the sockets that are open.
 func (s *reflector) close() {
 	for _, pair := range s.sockets {
 		for _, c := range pair {
@@ -139,7 +138,6 @@ func probeNAT(
 	return done, nil
 }
 
-// runProbe drives a probe.
 func runProbe(
 	ctx context.Context, sockets [2]*node.PacketConn, server netip.AddrPort,
 ) (nat.Found, error) {

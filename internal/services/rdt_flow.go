@@ -112,8 +112,8 @@ func (f *flow) BoundTo(addrs map[netip.Addr]bool) []node.Bound {
 	}}
 }
 
-// Shut implements node.PortOwner. A complete receiver repeats its last acknowledgment a few times:
-// the port closes, and one of them may be lost.
+// Shut implements node.PortOwner. A complete receiver repeats its last acknowledgment a few times
+// before the port closes, because one may be lost.
 func (f *flow) Shut() { f.receiver.Farewell() }
 
 // shut ends the flow, with an error if objects are missing. Only the loop calls it.

@@ -139,7 +139,6 @@ type echoClient struct {
 	buf    []byte
 }
 
-// echo runs an echo client.
 func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, error) {
 	r.Port = cmp.Or(r.Port, smallPorts[control.ServiceEcho])
 	r.Size = cmp.Or(r.Size, echoSize)
@@ -176,7 +175,6 @@ func (h *Host) echo(ctx context.Context, r control.Echo) (control.EchoResult, er
 	return e.result, nil
 }
 
-// run sends the messages.
 func (e *echoClient) run(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()

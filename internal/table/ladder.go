@@ -169,7 +169,7 @@ func (l *Ladder) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// row draws the segments from first to last, which are one or a train.
+// row draws a segment, or a train of n segments from first to last.
 func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 	line := l.glyph("│", "|")
 	if first.Missed > 0 {

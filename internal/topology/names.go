@@ -92,8 +92,8 @@ func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	return dnsLines(hosts, at, 1, zone), nil
 }
 
-// dnsLines returns the lines about the DNS in each host's file. The first addresses of the server
-// are those that the others ask.
+// dnsLines returns the lines about the DNS in each host's file. The other hosts ask the server at
+// the first of its addresses, as many as asked says.
 func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
 	lines := make([]string, len(hosts))
 	var all strings.Builder

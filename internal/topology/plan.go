@@ -100,7 +100,7 @@ type Link struct {
 	// Addrs are the IPv4 addresses of A and B. The plan chooses those that are invalid. If the two
 	// are not in one subnet, the link is point-to-point, with prefixes of 32 bits.
 	Addrs [2]netip.Prefix
-	// Addrs6 are their IPv6 addresses: two of one subnet, or invalid ones.
+	// Addrs6 are the IPv6 addresses of A and B: two of one subnet, or invalid ones.
 	Addrs6 [2]netip.Prefix
 }
 
@@ -324,7 +324,7 @@ func (p *Plan) file(node int, all [][]end, routers []bool) string {
 }
 
 // routeTo writes the route to a host at the other end of a point-to-point link, to which no subnet
-// leads. It reports whether there is one.
+// leads. It reports whether it wrote one.
 func (p *Plan) routeTo(b *strings.Builder, e end, routers []bool) bool {
 	if !e.addrs[0].IsSingleIP() || routers[e.other] {
 		return false
