@@ -63,8 +63,8 @@ func tapped(t *testing.T, tcp tidepool.TCP) *wiretap {
 	return w
 }
 
-// carry delivers packets until none are left, and returns those since the last call that have data
-// or RST.
+// carry delivers packets until none are left. It returns the packets since the last call that have
+// data or RST.
 func (w *wiretap) carry() []segment {
 	p := make([]byte, 2000)
 	for {
@@ -200,7 +200,7 @@ func TestLinger(t *testing.T) {
 	})
 }
 
-// RFC 9293 §3.8.3 and §3.8.4.
+// RFC 9293 §3.8.3 and §3.8.4: the user timeout and keep-alives.
 func TestUserTimeoutAndKeepAlive(t *testing.T) {
 	for name, set := range map[string]func(c *tidepool.Conn) error{
 		"user timeout": func(c *tidepool.Conn) error {

@@ -191,8 +191,8 @@ func lookup(list ...string) func(context.Context, string, string) ([]netip.Addr,
 	}
 }
 
-// RFC 8305 §5 and §8: the next address is tried 250 ms after the last one, the first connection is
-// taken and the other attempts end. RFC 6724 §6 and RFC 8305 §4 order the addresses.
+// RFC 8305 §5 and §8: the node tries the next address 250 ms after the last one, uses the first
+// connection and ends the other attempts. RFC 6724 §6 and RFC 8305 §4 order the addresses.
 func TestHappyEyeballs(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -232,8 +232,8 @@ func TestHappyEyeballs(t *testing.T) {
 	}
 }
 
-// If all addresses fail, the error is that of the first one, as in package net. The timeout is that
-// of all attempts together.
+// If all addresses fail, the error is that of the first one, as in package net. The timeout limits
+// all attempts together.
 func TestHappyEyeballsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, b := dualPair(t, tidepool.Config{Lookup: lookup("10.0.0.1", "2001:db8::1")})
@@ -411,7 +411,7 @@ func TestPortForwardsOfBothFamilies(t *testing.T) {
 	}
 }
 
-// Forward and ForwardUDP get what arrives for IPv6 addresses.
+// Forward and ForwardUDP receive packets to IPv6 addresses.
 func TestForwardOfIPv6(t *testing.T) {
 	a, b := dualPair(t, tidepool.Config{})
 	require.NoError(t, a.Forward(func(r *tidepool.Request) {
@@ -465,8 +465,9 @@ func TestRCPOverBothFamilies(t *testing.T) {
 	}
 }
 
-// RFC 4862 §4, RFC 4861 §6.2: a host with Auto gets an address and a default route from a router with
-// Advertise, over a link of the program. With a seed, the address is the same each time.
+// RFC 4862 §4, RFC 4861 §6.2: a host with Auto gets an address and a default route from a router
+// with Advertise, over a link that the program implements. With a seed, the address is the same
+// each time.
 func TestAHostGetsItsAddressFromARouter(t *testing.T) {
 	six := func(s string) []netip.Prefix { return []netip.Prefix{prefix(s)} }
 	run := func(t *testing.T, seed uint64) (own netip.Addr) {

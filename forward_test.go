@@ -163,8 +163,8 @@ func syn4(port uint16) []byte {
 	return p
 }
 
-// RFC 4987 §2: during a SYN flood from unused addresses, accepting takes no more goroutines than
-// the limit. Later connections are accepted again.
+// RFC 4987 §2: during a SYN flood from unused addresses, accepting uses no more goroutines than the
+// limit. Later connections are accepted again.
 func TestSYNFloodIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock tidepool.Clock

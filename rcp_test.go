@@ -58,9 +58,9 @@ func TestRCPNettest(t *testing.T) {
 	})
 }
 
-// The fence and the window both count the retransmissions over a pipe that loses a fifth.
-// Experiments in virtual time tell which of them retransmits more: on a real machine, a pause makes
-// either of them retransmit packets in flight.
+// The fence and the window both count their retransmissions over a pipe that loses a fifth of the
+// packets. Which of them retransmits more shows only in virtual time: on a real machine, a pause
+// makes either of them retransmit packets in flight.
 func TestRCPWindowAndFence(t *testing.T) {
 	client, server := lossyPair(t)
 	for _, window := range []bool{false, true} {
@@ -158,8 +158,8 @@ func serverPort(s *tidepool.RDTServer) netip.AddrPort {
 	return netip.AddrPortFrom(addr("10.0.0.1"), uint16(s.Addr().(*net.UDPAddr).Port))
 }
 
-// Objects arrive intact over a pipe that loses a fifth, by retransmission. A sender whose receiver
-// names the packets that it acknowledges retransmits less.
+// Objects arrive intact over a pipe that loses a fifth of the packets, by retransmission. A sender
+// retransmits less if acknowledgments contain the packet that they acknowledge.
 func TestRDT(t *testing.T) {
 	t.Parallel()
 	client, server := lossyPair(t)

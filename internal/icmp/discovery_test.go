@@ -89,7 +89,8 @@ var (
 	allNodes = netip.MustParseAddr("ff02::1")
 )
 
-// RFC 4861 §6.1.1, §6.1.2, §7.1.1, §7.1.2, §8.1, §3.1 and §4.6: what is ignored, and why.
+// RFC 4861 §6.1.1, §6.1.2, §7.1.1, §7.1.2, §8.1, §3.1 and §4.6: the messages that a node ignores,
+// and why.
 func TestRFC4861_6_1_IgnoredMessages(t *testing.T) {
 	const (
 		solicit = icmp.TypeNeighborSolicit
@@ -189,7 +190,7 @@ func FuzzDiscovery(f *testing.F) {
 	})
 }
 
-// normal leaves out what a message of another type has no field for.
+// normal clears the fields that a message of this type does not have.
 func normal(d icmp.Discovery) icmp.Discovery {
 	if d.Type != icmp.TypeRouterAdvert6 {
 		d.Advert = icmp.Advert{}

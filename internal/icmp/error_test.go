@@ -15,8 +15,8 @@ var (
 	errPort = icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodePort}
 )
 
-// RFC 792 wants the header and eight bytes, RFC 1812 §4.3.2.3 as much as 576 bytes hold,
-// and a link may have less.
+// RFC 792 requires the header and eight bytes, RFC 1812 §4.3.2.3 as much as 576 bytes hold. A link
+// may carry less.
 func TestErrorQuotesWhatFits(t *testing.T) {
 	udp, echo := unhex(t, udpPacket), unhex(t, echoPacket)
 	long := append(append([]byte(nil), udp...), make([]byte, 1000)...)
@@ -69,7 +69,7 @@ func TestErrorCarriesTheMTUOrAPointer(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// RFC 1122 §3.2.2: the list of what an error message is never sent about.
+// RFC 1122 §3.2.2: the packets about which no error may be sent.
 func TestMayReport(t *testing.T) {
 	src := func(a ...byte) func([]byte) []byte {
 		return func(b []byte) []byte { copy(b[12:], a); return b }

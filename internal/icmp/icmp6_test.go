@@ -66,7 +66,7 @@ func TestRFC4443_2_RealMessages(t *testing.T) {
 	assert.False(t, ok, "not a message of ICMP")
 }
 
-// RFC 7915 §4.2 and RFC 4443 §3.1, §3.2, §3.3, §3.4: the error about an IPv6 packet for each of ICMP, with its
+// RFC 7915 §4.2 and RFC 4443 §3.1, §3.2, §3.3, §3.4: the ICMPv6 error for each ICMP error, with its
 // value.
 func TestRFC4443_3_Errors(t *testing.T) {
 	type row struct {
@@ -109,7 +109,7 @@ func TestRFC4443_3_Errors(t *testing.T) {
 	}
 }
 
-// RFC 4443 §2.4 (e): about what no error is sent.
+// RFC 4443 §2.4 (e): the packets about which no error is sent.
 func TestRFC4443_2_4_MayReport(t *testing.T) {
 	tooBig := icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeFragNeeded}
 	option := icmp.ReportError{Type: icmp.TypeParameterProblem6, Code: icmp.CodeOption}

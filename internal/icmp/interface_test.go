@@ -63,7 +63,7 @@ func (n *node6) has(a netip.Addr) bool {
 	return slices.ContainsFunc(n.Addresses(), func(i icmp.AddressInfo) bool { return i.Prefix.Addr() == a })
 }
 
-// transfer delivers a message.
+// transfer delivers a message to its receivers on the link.
 func (l *link6) transfer(from *node6, o *icmp.Outgoing) {
 	if from.down {
 		return
@@ -168,7 +168,8 @@ func (l *link6) state(n *node6, a netip.Addr) string {
 	return ""
 }
 
-// twoHosts is a link with two hosts that have their addresses. Their search for a router is not shown.
+// twoHosts returns a link with two hosts that have their addresses. Its log omits their router
+// solicitations.
 func twoHosts(t *testing.T) (l *link6, a, b *node6) {
 	t.Helper()
 	l = newLink6(t)
@@ -179,7 +180,8 @@ func twoHosts(t *testing.T) (l *link6, a, b *node6) {
 	return l, a, b
 }
 
-// RFC 4861 §7.2.4, §7.2.5, §7.3.2 and §7.3.3: a neighbor that gets packets is probed, and answers.
+// RFC 4861 §7.2.4, §7.2.5, §7.3.2 and §7.3.3: a node probes a neighbor that it sends packets to,
+// and the neighbor answers.
 func TestRFC4861_7_3_3_Probe(t *testing.T) {
 	l, a, b := twoHosts(t)
 	l.send(a, b.local())
@@ -216,7 +218,8 @@ func TestRFC4861_7_3_Unreachable(t *testing.T) {
 	assert.Equal(t, "REACHABLE", l.state(a, b.local()))
 }
 
-// RFC 4861 §7.2.5: what an advertisement changes, by the state and its flags.
+// RFC 4861 §7.2.5: the changes that an advertisement causes depend on the neighbor's state and the
+// flags.
 func TestRFC4861_7_2_5_Advertisements(t *testing.T) {
 	for _, row := range []struct {
 		stale, solicited, override bool
@@ -262,8 +265,8 @@ func TestNeighborCacheIsBounded(t *testing.T) {
 	assert.Len(t, a.Neighbors(l.now), 1)
 }
 
-// RFC 4862 §2, §5.3 and §5.4: an address is tentative until one solicitation found no other node with
-// it. The link-local one is the first.
+// RFC 4862 §2, §5.3 and §5.4: an address is tentative until one solicitation has found no other
+// node with it. The link-local address is the first.
 func TestRFC4862_5_4_Detection(t *testing.T) {
 	l := newLink6(t)
 	a := l.add(1, icmp.InterfaceConfig{})
@@ -288,8 +291,8 @@ func TestRFC4862_5_4_Detection(t *testing.T) {
 	assert.Equal(t, router6, n.local(), "RFC 4291 §2.5.6")
 }
 
-// RFC 4862 §5.4.3, §5.4.4 and §5.4.5: a second node with an address that another has, or detects at
-// the same time.
+// RFC 4862 §5.4.3, §5.4.4 and §5.4.5: a second node has the address of another, or both detect
+// duplicates at the same time.
 func TestRFC4862_5_4_Duplicates(t *testing.T) {
 	l, a, b := twoHosts(t)
 	a.Add(l.now, netip.PrefixFrom(hostOne, 64))

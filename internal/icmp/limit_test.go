@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// take counts the tokens that there are at now.
+// take takes all tokens that are available at now, and returns their number.
 func take(b *icmp.Bucket, now clock.Time) (n int) {
 	for n < 1000 && b.Take(now) {
 		n++
@@ -18,7 +18,8 @@ func take(b *icmp.Bucket, now clock.Time) (n int) {
 	return n
 }
 
-// RFC 1812 §4.3.2.8: a burst, then so many a second, and a burst again after a silence.
+// RFC 1812 §4.3.2.8: a bucket permits a burst, then a number of messages per second, and a burst
+// again after a pause.
 func TestTheBucket(t *testing.T) {
 	var b icmp.Bucket
 	now := clock.Time(1)

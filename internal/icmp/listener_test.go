@@ -131,7 +131,7 @@ func TestRFC3376_4_1_Queries(t *testing.T) {
 	}
 }
 
-// RFC 3810 §5.1 and §6.2: queries to an interface, and what is ignored.
+// RFC 3810 §5.1 and §6.2: queries that an interface answers, and those that it ignores.
 func TestRFC3810_6_2_Queries(t *testing.T) {
 	l := newLink6(t)
 	a := l.add(1, icmp.InterfaceConfig{Manual: true})
@@ -189,8 +189,8 @@ func TestRFC3810_6_2_Queries(t *testing.T) {
 	assert.True(t, a.IsMember(allNodes))
 }
 
-// RFC 3810 §6, RFC 3376 §5: all nodes and groups of the interface are never reported. A report holds
-// at most 60 groups.
+// RFC 3810 §6, RFC 3376 §5: a node never reports the all-nodes group and interface-local groups. A
+// report holds at most 60 groups.
 func TestRFC3810_6_WhatIsReported(t *testing.T) {
 	l := newListener(true)
 	now := clock.Time(1)

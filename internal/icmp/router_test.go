@@ -27,7 +27,7 @@ func advertising() *icmp.Advert {
 	}
 }
 
-// hear gives a node an advertisement of router6.
+// hear passes an advertisement of router6 to a node.
 func (l *link6) hear(n *node6, a icmp.Advert) {
 	d := icmp.Discovery{Type: icmp.TypeRouterAdvert6, Advert: a, SourceLink: []byte{2, 0, 0, 0, 0, 0xff}}
 	m := d.Message()
@@ -78,8 +78,8 @@ func TestRFC4862_5_5_Autoconfiguration(t *testing.T) {
 	}, h.changes[len(h.changes)-3:], "RFC 4862 §5.5.4")
 }
 
-// RFC 4862 §5.5.3 (e): no advertisement makes the valid lifetime less than two hours, or less than
-// what is left. The preferred lifetime is always that of the advertisement.
+// RFC 4862 §5.5.3 (e): no advertisement reduces the valid lifetime below two hours, or below the
+// remaining lifetime if that is less. The preferred lifetime is always that of the advertisement.
 func TestRFC4862_5_5_3_TwoHours(t *testing.T) {
 	for _, row := range []struct{ left, heard, want time.Duration }{
 		{24 * time.Hour, 3 * time.Hour, 3 * time.Hour},
@@ -149,8 +149,9 @@ func TestRFC4862_5_5_3_NoAddress(t *testing.T) {
 	}, h.changes)
 }
 
-// RFC 4861 §6.3.4 and §6.2.6: an MTU that no link has or this one does not, and what only routers
-// hear. A prefix without a preferred lifetime forms a deprecated address.
+// RFC 4861 §6.3.4 and §6.2.6: a host ignores an MTU that is invalid or exceeds its link's, and
+// messages that are for routers only. A prefix without a preferred lifetime forms a deprecated
+// address.
 func TestAdvertisementsInPart(t *testing.T) {
 	l := newLink6(t)
 	h := l.add(1, icmp.InterfaceConfig{MTU: 1500})
@@ -195,7 +196,8 @@ func TestRouterFlood(t *testing.T) {
 }
 
 // RFC 4861 §6.3.6: a host changes to another router when the first does not answer probes, and
-// keeps that one when the first is back. A router that becomes a host is no router.
+// keeps the second when the first is back. A router that becomes a host is not used as a router any
+// more.
 func TestRFC4861_6_3_6_RouterVanishes(t *testing.T) {
 	l := newLink6(t)
 	r := l.add(1, icmp.InterfaceConfig{Router: true, Advertise: advertising()})
@@ -311,9 +313,9 @@ func TestRFC4861_6_2_Advertisements(t *testing.T) {
 	assert.False(t, isRouter(), "RFC 4861 §6.2.6: a router does not solicit routers")
 }
 
-// RFC 7559 §2: a host without a router keeps asking. The interval begins with 4 s and doubles up to an
-// hour, each time with up to a tenth more or less. A router's answer ends it, unless the router is no
-// default router.
+// RFC 7559 §2: a host without a router keeps soliciting. The interval starts at 4 s and doubles up
+// to an hour, each time with a random change of up to a tenth. A router's answer ends the
+// solicitations, unless the router is no default router.
 func TestRFC7559_2_NoRouter(t *testing.T) {
 	l := newLink6(t)
 	a := l.add(1, icmp.InterfaceConfig{})

@@ -215,7 +215,7 @@ func TestTraceFindsThePathsMTU(t *testing.T) {
 	assert.Equal(t, 3*time.Millisecond, list[2][0].RTT, "since the repeated probe")
 }
 
-// RFC 1191 §3: what does not shrink the path's MTU is no reason to send again.
+// RFC 1191 §3: the trace sends no probe again for a report that does not reduce the path MTU.
 func TestTraceThatIsToldNonsenseAboutMTUsEnds(t *testing.T) {
 	for _, mtu := range []int{0, 20, 65000, 65535} {
 		cfg := traceTo(icmp.Datagram, 33434)

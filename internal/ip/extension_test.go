@@ -47,8 +47,8 @@ func TestRFC8200_4_1_HeadersInAnyOrder(t *testing.T) {
 	assert.Nil(t, h.Options)
 }
 
-// RFC 8200 §4: the Hop-by-Hop Options header is only the first; another gets code 1, with a pointer
-// to the next header field.
+// RFC 8200 §4: the Hop-by-Hop Options header may only be the first one. Another gets code 1, with a
+// pointer to the next header field.
 func TestRFC8200_4_LaterHopByHop(t *testing.T) {
 	h := extension(ip.NextHopByHop, 1, 0)
 	for _, b := range [][]byte{
@@ -65,7 +65,7 @@ func TestRFC8200_4_LaterHopByHop(t *testing.T) {
 }
 
 // RFC 8200 §4.2 and §4.6: the highest bits of an unknown option's type say what to do. RFC 4443
-// §3.4: the pointer is that of the option type.
+// §3.4: the pointer is the offset of the option type.
 func TestRFC8200_4_2_UnknownOptions(t *testing.T) {
 	tests := []struct {
 		kind          byte
@@ -94,8 +94,8 @@ func TestRFC8200_4_2_UnknownOptions(t *testing.T) {
 	}
 }
 
-// RFC 8200 §4.2 and §4.3: options of an invalid length. The router alert of RFC 2711 §2.1 and others
-// that may be skipped are.
+// RFC 8200 §4.2 and §4.3: options of an invalid length are errors. Other options, such as the
+// router alert of RFC 2711 §2.1, are skipped if that is permitted.
 func TestRFC8200_4_3_Options(t *testing.T) {
 	bad := func(at int) ip.Refusal {
 		return ip.Refusal{Drop: ip.DropOption, Report: true, Pointer: at}
@@ -149,8 +149,8 @@ func TestRFC8504_5_3_Limits(t *testing.T) {
 	}
 }
 
-// RFC 8200 §4.4: a routing header that has segments left gets code 0 with a pointer to its type,
-// others are skipped. RFC 5095 §3: so is type 0.
+// RFC 8200 §4.4: a routing header that has segments left gets code 0 with a pointer to its type.
+// Others are skipped, even those of type 0 (RFC 5095 §3).
 func TestRFC8200_4_4_RoutingHeader(t *testing.T) {
 	for _, kind := range []byte{0, 2, 3, 4, 253} {
 		route := extension(ip.ProtoUDP, append([]byte{kind, 1}, make([]byte, 20)...)...)
@@ -227,8 +227,8 @@ func TestWalkStopsAtTheEnd(t *testing.T) {
 	}
 }
 
-// RFC 2675 §2 and §3: a node without jumbograms does not know the option; a payload length of 0
-// without it is an error.
+// RFC 2675 §2 and §3: a node without jumbograms does not recognize the option. A payload length of
+// 0 without that option is an error.
 func TestRFC2675_3_Jumbograms(t *testing.T) {
 	jumbo := packet6(ip.NextHopByHop, extension(ip.ProtoUDP, 0xc2, 4, 0, 1, 0, 0), make([]byte, 99))
 	refused := ip.Refusal{Drop: ip.DropJumbo, Report: true, Code: ip.ProblemOption, Pointer: 42}

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// RFC 6437 §2 and §3: the packets of a flow have the same label of 20 bits, other flows and secrets
-// have others, which are evenly distributed and not 0.
+// RFC 6437 §2 and §3: the packets of a flow have the same label of 20 bits. Other flows and secrets
+// have other labels. Labels are evenly distributed and never 0.
 func TestRFC6437_3_FlowLabels(t *testing.T) {
 	labels, others := ip.NewFlowLabels([16]byte{1}), ip.NewFlowLabels([16]byte{2})
 	dst := netip.AddrPortFrom(dst6, 443)

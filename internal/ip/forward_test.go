@@ -57,7 +57,7 @@ func TestForwardingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, allocs)
 }
 
-// forwardOne is what a router does for a packet.
+// forwardOne does a router's work for one packet.
 func forwardOne(table *ip.Table, packet []byte) bool {
 	h, _, drop := ip.ParseHeader(packet)
 	if drop != ip.DropNone {
@@ -108,8 +108,8 @@ func BenchmarkForwardInPlace(b *testing.B) {
 	}
 }
 
-// RFC 1812 §5.2.2: what is taken for plain is what ParseHeader finds no fault with, has no options
-// that every router reads, and has a TTL that permits forwarding.
+// RFC 1812 §5.2.2: IsPlain accepts packets that ParseHeader accepts, that have no options that
+// every router reads, and whose TTL permits forwarding.
 func TestIsPlainAgreesWithParseHeader(t *testing.T) {
 	packets := [][]byte{
 		unhex(t, udpPacket), unhex(t, echoWithRecordRoute), packet6(ip.ProtoUDP, make([]byte, 8)),

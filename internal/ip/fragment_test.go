@@ -141,8 +141,8 @@ func TestRFC791_3_1_CopiedOptions(t *testing.T) {
 	}
 }
 
-// RFC 791 §3.2: a fragment is fragmented like a whole packet, and only the last piece of the last
-// one has no more-fragments flag.
+// RFC 791 §3.2: a fragment is fragmented like a whole packet. Only the last piece of the last
+// fragment has no more-fragments flag.
 func TestFragmentsOfFragments(t *testing.T) {
 	packet := datagram(3000)
 	_, text := header(t, packet)

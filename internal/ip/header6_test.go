@@ -76,7 +76,7 @@ func TestRFC8200_3_Header(t *testing.T) {
 	}
 }
 
-// RFC 8200 §3 and §5: lengths. RFC 6890 §2.2.3: IPv4-mapped addresses are not for packets.
+// RFC 8200 §3 and §5: invalid lengths. RFC 6890 §2.2.3: packets never have IPv4-mapped addresses.
 func TestRFC8200_3_InvalidHeaders(t *testing.T) {
 	whole := packet6(ip.NextHopByHop, extension(ip.ProtoUDP, 1, 0), make([]byte, 8))
 	mapped := netip.MustParseAddr("::ffff:10.0.0.1").As16()

@@ -27,8 +27,8 @@ func unhex(tb testing.TB, s string) []byte {
 	return b
 }
 
-// RFC 791 §3.1: each field of the header; RFC 1122 §3.2.1.8: an option that means
-// nothing here is stepped over, and stays in the packet.
+// RFC 791 §3.1: each field of the header. RFC 1122 §3.2.1.8: an unknown option is skipped, and
+// stays in the packet.
 func TestParseHeaderOfRealPackets(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -94,7 +94,7 @@ func TestParseHeaderFragments(t *testing.T) {
 	}
 }
 
-// fixChecksum makes the checksum of the header in b right again.
+// fixChecksum corrects the checksum of the header in b.
 func fixChecksum(b []byte) {
 	ihl := min(int(b[0]&15)*4, len(b))
 	b[10], b[11] = 0, 0
@@ -191,7 +191,7 @@ func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte("12345"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= ip.HeaderLen && len(b)%2 == 0 {
-			fixChecksum(b) // or nearly nothing would get past it
+			fixChecksum(b) // otherwise nearly all packets would be dropped here
 		}
 		h, payload, drop := ip.ParseHeader(b)
 		if drop != ip.DropNone {

@@ -17,7 +17,7 @@ func TestParseOptions(t *testing.T) {
 		name    string
 		options []byte
 		want    ip.Options
-		pointer int // 0: they are right
+		pointer int // 0: the options are valid
 	}{
 		{"none", nil, ip.Options{}, 0},
 		{"nothing and the end, garbage behind it", []byte{1, 1, 0, 9}, ip.Options{}, 0},

@@ -147,7 +147,7 @@ func TestAllIsSortedAndStops(t *testing.T) {
 	}
 }
 
-// oracle is the table in the words of RFC 1812 §5.2.4.3: it examines every route.
+// oracle is a table that follows RFC 1812 §5.2.4.3 literally: it examines every route.
 type oracle map[netip.Prefix]map[ip.Origin]ip.Route
 
 func (o oracle) best(p netip.Prefix) (ip.Route, bool) {
@@ -179,7 +179,7 @@ func (o oracle) all() (list []ip.Route) {
 	return list
 }
 
-// hopOf is what a packet for a has to know of a route.
+// hopOf returns the part of a route that a packet to a needs.
 func hopOf(r ip.Route, a netip.Addr, ok bool) ip.Hop {
 	if !ok {
 		return ip.Hop{}

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// lengths are how many in a thousand prefixes of the Internet's table have which
-// length, roughly: three in five are /24.
+// lengths are the approximate shares of prefix lengths in the Internet's table, in thousandths:
+// three prefixes in five are /24.
 var lengths = []struct{ bits, share int }{
 	{8, 1},
 	{10, 1},
@@ -111,8 +111,8 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkLookup looks up the way of packets: to destinations anywhere, which is a
-// matter of the caches, and to a few, as in traffic. B/route is the table's memory.
+// BenchmarkLookup looks up the routes of packets: to random destinations, where the caches limit
+// the speed, and to a few, as in real traffic. B/route is the table's memory.
 func BenchmarkLookup(b *testing.B) { benchmarkLookup(b, 4) }
 
 // BenchmarkLookup6 is BenchmarkLookup for IPv6.
@@ -144,7 +144,7 @@ func benchmarkLookup(b *testing.B, family int) {
 	}
 }
 
-// BenchmarkRemoveInsert takes one of 100,000 routes out and puts it back.
+// BenchmarkRemoveInsert removes one of 100,000 routes and inserts it again.
 func BenchmarkRemoveInsert(b *testing.B) {
 	prefixes := manyPrefixes(100_000)
 	table := tableOf(prefixes)

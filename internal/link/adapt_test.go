@@ -59,8 +59,8 @@ func TestAdaptedLinksCarryEverything(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// A reader that takes a short batch for the last is signaled again for packets that arrived
-// meanwhile, even though it was signaled for them before.
+// The device signals its reader again for packets that arrived meanwhile, even though it signaled
+// them before: after a short batch the reader assumes that nothing is left.
 func TestAShortBatchIsNotTheLast(t *testing.T) {
 	a, b := Pipe(0)
 	told := 0

@@ -8,9 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// BenchmarkUDPTrain moves trains of 46 packets of 1400 bytes from one socket to
-// another, one goroutine for both, as many at a time as the receive queue holds
-// with ease. One operation is one train.
+// BenchmarkUDPTrain moves trains of 46 packets of 1400 bytes from one socket to another. One
+// goroutine serves both, and sends fewer trains at a time than the receive queue holds. One
+// operation is one train.
 func BenchmarkUDPTrain(b *testing.B) {
 	for _, mode := range modes() {
 		b.Run(mode.String(), func(b *testing.B) {
@@ -19,7 +19,7 @@ func BenchmarkUDPTrain(b *testing.B) {
 	}
 }
 
-// BenchmarkUDPPacket is the same with trains of one packet of 40 bytes.
+// BenchmarkUDPPacket is BenchmarkUDPTrain with trains of one packet of 40 bytes.
 func BenchmarkUDPPacket(b *testing.B) {
 	for _, mode := range modes() {
 		b.Run(mode.String(), func(b *testing.B) { benchTrains(b, mode, []int{40}) })

@@ -149,8 +149,8 @@ func TestInboxCloses(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A device whose owner takes a short batch for the last signals it again for datagrams that arrived
-// meanwhile.
+// If the owner assumes after a short batch that nothing is left, the device signals it again for
+// datagrams that arrived meanwhile.
 func TestTheInboxIsNotForgotten(t *testing.T) {
 	sock := &plainSocket{inbox: newInbox()}
 	d := newUDP(Config{

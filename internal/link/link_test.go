@@ -59,8 +59,8 @@ func openOne(tb testing.TB, mode Offload, id int) *UDP {
 	})
 }
 
-// meet adds a neighbor to an open device: the system chooses the ports, so tests learn them only
-// then.
+// meet adds a neighbor to an open device. The system chooses the ports, so a test can do this only
+// after opening both devices.
 func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	f := d.table.at(id)
 	n := &neighbor{
@@ -213,7 +213,7 @@ func wrap(iface int, packets [][]byte) []received {
 	return list
 }
 
-// stranger opens a plain UDP socket that does not know trains.
+// stranger opens a plain UDP socket without support for trains.
 func stranger(tb testing.TB) (*net.UDPConn, netip.AddrPort) {
 	tb.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// A packet's addresses tell which of two links to one peer it came over, in both families.
+// A packet's addresses show over which of two links to one peer it came, in both families.
 func TestLinkOfBothFamilies(t *testing.T) {
 	addr := netip.MustParseAddr
 	end := func(id int, local, local6, peer, peer6 string) Interface {
@@ -35,7 +35,7 @@ func TestLinkOfBothFamilies(t *testing.T) {
 		{"10.9.9.9", "10.0.1.1", 1},
 		{"fd00::2", "fd09::9", 0},
 		{"fd00:1::2", "fd09::9", 1},
-		{"fd00:1::2", "fd00::1", 1}, // the source counts more
+		{"fd00:1::2", "fd00::1", 1}, // the source has precedence
 		{"fd09::9", "fd00:1::1", 1},
 		{"fd09::9", "fd00::1", 0},
 		{"fd09::9", "fd09::8", 0}, // forwarded: the first link that is up

@@ -24,7 +24,7 @@ func oldNode(tb testing.TB, mode Offload, links int, self byte) *UDP {
 	return open(tb, cfg)
 }
 
-// packet is an IPv4 packet as far as a link looks at it.
+// packet returns an IPv4 packet with the fields that a link reads.
 func packet(size int, src, dst [4]byte, tag byte) []byte {
 	p := make([]byte, size)
 	p[0] = 0x45
@@ -88,11 +88,11 @@ func TestTwoLinksToOnePeer(t *testing.T) {
 		packets := [][]byte{
 			packet(60, local(0, 1), far, 0),         // from the peer's end of link 0
 			packet(60, local(1, 1), far, 1),         // and of link 1
-			packet(60, local(1, 1), local(0, 2), 2), // the source counts more
+			packet(60, local(1, 1), local(0, 2), 2), // the source has precedence
 			packet(60, far, local(1, 2), 3),         // for our end of link 1
 			packet(60, far, local(0, 2), 4),
 			packet(60, far, local(0, 2), 5),
-			packet(60, far, far, 6), // on its way through: the first link
+			packet(60, far, far, 6), // forwarded: the first link
 			make([]byte, 5),         // no packet at all
 		}
 		want := []int{0, 1, 1, 1, 0, 0, 0, 0}

@@ -166,7 +166,7 @@ func TestTUNQueuesTrains(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// takeAll reads the packets that arrived at the kernel's end.
+// takeAll reads the packets that have arrived at the kernel's end.
 func takeAll(t *testing.T, kernel int) (packets [][]byte) {
 	t.Helper()
 	for {
@@ -431,7 +431,7 @@ func runIP(t *testing.T, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// openDoor opens /dev/net/tun while the thread still may.
+// openDoor opens /dev/net/tun while the thread is still permitted to.
 func openDoor(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

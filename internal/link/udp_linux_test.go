@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// TestFallsBackFromGSO turns the socket's checksums off, so that the kernel refuses to cut trains:
-// the frames arrive nevertheless, and the device remembers.
+// TestFallsBackFromGSO turns the socket's checksums off, so that the kernel refuses to segment
+// trains. The frames arrive nevertheless, and the device stops using segmentation.
 func TestFallsBackFromGSO(t *testing.T) {
 	a, b := pair(t, OffloadAuto)
 	require.Equal(t, OffloadGSO, a.Info().Offload)
@@ -86,7 +86,7 @@ func TestKernelQueueOverflow(t *testing.T) {
 	}
 }
 
-// TestSmallSendBuffer: with a send queue of the least size trains still arrive.
+// TestSmallSendBuffer checks that trains arrive even with the smallest send queue.
 func TestSmallSendBuffer(t *testing.T) {
 	a := open(t, Config{
 		SendBuffer: 1, Interfaces: []Interface{{Name: "if0"}}, Offload: OffloadGSO,
@@ -100,8 +100,8 @@ func TestSmallSendBuffer(t *testing.T) {
 	assert.Positive(t, a.Info().SendBuffer)
 }
 
-// TestNeighboringPiecesAreOne: what lies back to back in memory, as the packets that a
-// router passes on do, is one piece to the kernel.
+// TestNeighboringPiecesAreOne checks that pieces in adjacent memory, such as packets that a router
+// forwards, are one piece to the kernel.
 func TestNeighboringPiecesAreOne(t *testing.T) {
 	var tx transmitter
 	tx.init()

@@ -89,7 +89,7 @@ func TestBatchOfManyDestinations(t *testing.T) {
 	})
 }
 
-// TestForeignSenders sends datagrams from sockets that do not know trains, through every receive
+// TestForeignSenders sends datagrams from sockets without support for trains, through every receive
 // path.
 func TestForeignSenders(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
@@ -317,7 +317,8 @@ func TestOneSocketForBothFamilies(t *testing.T) {
 	})
 }
 
-// Both ends of a link must be of one family: the kernel could not send the packets.
+// Both ends of a link must be of one family, because the kernel could not send the packets
+// otherwise.
 func TestNeighborsOfAnotherFamily(t *testing.T) {
 	for host, other := range map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1", "": "::1"} {
 		faces := []Interface{{Name: "if0", Neighbors: []Neighbor{

@@ -567,8 +567,8 @@ func BenchmarkVnetSplit(b *testing.B) {
 	}
 }
 
-// BenchmarkVnetJoin measures a train to the kernel: with checksums verified, as in a router, or
-// taken from the stack.
+// BenchmarkVnetJoin measures a train to the kernel: with checksums that are verified, as in a
+// router, or that the stack has computed.
 func BenchmarkVnetJoin(b *testing.B) {
 	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
 	mem := append(packet, make([]byte, tunBurstBytes)...)

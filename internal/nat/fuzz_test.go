@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/nat"
 )
 
-// FuzzTranslate passes packets in both directions. Whatever they are, translation must not panic or
-// change their length, and a packet whose checksums are right, also that of a header in an ICMP
-// error, must keep them right.
+// FuzzTranslate passes packets in both directions. Translation must not panic or change a packet's
+// length. If all checksums of a packet are right, including that of a header in an ICMP error, they
+// must be right afterwards.
 func FuzzTranslate(f *testing.F) {
 	sent := datagram(hostA, server)
 	f.Add(sent, false, uint8(0))
@@ -73,8 +73,8 @@ func FuzzTranslate(f *testing.F) {
 	})
 }
 
-// sound reports whether the checksum of a packet's transport is right, and that of the header that
-// an ICMP error quotes.
+// sound reports whether the checksum of a packet's transport header is right, and whether the
+// checksum of the header that an ICMP error quotes is right.
 func sound(b []byte, size int) (transport, inner bool) {
 	seg := b[size:]
 	switch b[9] {

@@ -83,7 +83,7 @@ func message(src, dst netip.Addr, typ, code byte, id uint16, data []byte) []byte
 	return ipv4(src, dst, icmp, t)
 }
 
-// valid checks all checksums of a packet, also those of a packet in an ICMP error.
+// valid checks all checksums of a packet, and those of a packet quoted in an ICMP error.
 func valid(t *testing.T, b []byte) {
 	t.Helper()
 	size := int(b[0]&15) * 4
@@ -363,7 +363,7 @@ func TestRFC5508_4_1_InvalidErrors(t *testing.T) {
 	assert.Equal(t, nat.Untranslated, verdictIn(n, 1, quoted(server.Addr(), public, other)))
 }
 
-// RFC 5382 §7.2, RFC 5508 §5.
+// RFC 5382 §7.2, RFC 5508 §5: packets and errors between inside hosts.
 func TestRFC4787_6_Hairpinning(t *testing.T) {
 	n := open(t, nat.Config{})
 	outsideB := out(t, n, 1, datagram(hostB, server))

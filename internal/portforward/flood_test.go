@@ -44,7 +44,7 @@ func (r *rawNeighbor) send(from netip.AddrPort, flags tcp.Flags, seq, ack uint32
 	require.NoError(r, err)
 }
 
-// heard returns the next segment to a client with these flags, and false if none comes in a while.
+// heard returns the next segment to a client with these flags, or false if none arrives in a while.
 func (r *rawNeighbor) heard(to netip.AddrPort, flags tcp.Flags) (seq uint32, text string, ok bool) {
 	require.NoError(r, r.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	for packet := make([]byte, 1500); ; {
@@ -61,7 +61,7 @@ func (r *rawNeighbor) heard(to netip.AddrPort, flags tcp.Flags) (seq uint32, tex
 	}
 }
 
-// page asks for the service's page, and retransmits what is lost.
+// page requests the service's page, and retransmits lost segments.
 func (r *rawNeighbor) page(from netip.AddrPort) (text string) {
 	var seq uint32
 	deadline := time.Now().Add(20 * time.Second)
@@ -79,8 +79,8 @@ func (r *rawNeighbor) page(from netip.AddrPort) (text string) {
 	return text
 }
 
-// RFC 4987 §2: SYNs from sources that never answer, at a forwarded port, keep no real client from
-// the service. The flows and connections that they hold are bounded.
+// RFC 4987 §2: SYNs from sources that never answer do not block real clients of a forwarded port.
+// The flows and connections that these SYNs use are bounded.
 func TestAFloodOfSYNsAtAForwardedPort(t *testing.T) {
 	t.Parallel()
 	flood := 5_000

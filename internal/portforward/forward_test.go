@@ -357,7 +357,8 @@ func TestAReaderThatPausesGetsAll(t *testing.T) {
 	})
 }
 
-// stuff writes until nothing was accepted for a while, and returns how many bytes were.
+// stuff writes until the connection has accepted nothing for a while, and returns the number of
+// bytes that it accepted.
 func stuff(t *testing.T, c closing) (bytes int64) {
 	t.Helper()
 	piece := make([]byte, 1<<20)
@@ -753,7 +754,7 @@ func TestSpliceLeadsEveryPortHere(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "it is as it was")
 }
 
-// The error about a port in use names the forward that has it.
+// The error about a port in use names the forward that uses it.
 func TestThePortForwardThatHasAPort(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	fw, _ := publishedTo(t, a, b)

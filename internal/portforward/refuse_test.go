@@ -102,7 +102,7 @@ func TestForwardsRefuseOnlyForTheirService(t *testing.T) {
 	require.Eventually(t, func() bool { return fw.State().Failed == 1 }, 20*time.Second,
 		time.Millisecond, "the client's port is closed")
 
-	next, from := ask() // what has left B before, A has before the answer
+	next, from := ask() // A gets earlier packets from B before the answer
 	defer next.Close()
 	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func proxied(t *testing.T, r control.Socks) (a, b *operator.Node, at string) {
 	return a, b, fw.Addr().String()
 }
 
-// client is a SOCKS client's connection, whose exchanges fail the test.
+// client is a SOCKS client's connection. Its methods fail the test on an error.
 type client struct {
 	*testing.T
 	*net.TCPConn

@@ -137,8 +137,8 @@ func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	assert.Contains(t, []string{"0" + big, "nothing"}, heard(t, service))
 }
 
-// A flood of datagrams with forged sources takes every place. The oldest flow whose client has not
-// reacted to an answer is evicted for the next one; the others stay.
+// A flood of datagrams with forged sources uses all flows. For each new flow, the forward ends the
+// oldest flow whose client has not reacted to an answer. The others stay.
 func TestAFloodOfDatagramsLeavesConfirmedFlows(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	g.forward.room = make(chan struct{}, 3)

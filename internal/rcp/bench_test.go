@@ -36,7 +36,7 @@ func newPipe(tb testing.TB, cfg rcp.Config) *pipe {
 	return p
 }
 
-// tick is one round of both; of the sender's packets one in drop gets lost, none if it
+// tick runs one round of both ends. Of the sender's packets, one in drop is lost, or none if drop
 // is 1.
 func (p *pipe) tick(drop int) (packets int) {
 	p.now = p.now.Add(10 * time.Millisecond)

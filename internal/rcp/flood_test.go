@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// A server gets 100,000 opening packets with forged sources. Clients that connect during the flood
-// and after it get their sessions, and the forged ones never take more than MaxSessions.
+// A server receives 100,000 opening packets with forged sources. Clients that connect during the
+// flood and after it get sessions, and the forged ones never use more than MaxSessions.
 func TestForgedPacketsKeepNoClientOut(t *testing.T) {
 	const (
 		forged, perStep = 100_000, 20

@@ -153,7 +153,7 @@ func TestNothingLeavesBehindAFIN(t *testing.T) {
 	assert.Zero(t, server.Info().Counts.Dropped[rcp.BehindFIN])
 }
 
-// If the last acknowledgment is lost, a lingering socket sends it again.
+// If the last acknowledgment is lost, a lingering socket retransmits it.
 func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -176,8 +176,9 @@ func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 	assert.NoError(t, server.Err())
 }
 
-// If a sender's last packets wait in the receiver's fence, it does not repeat them, so no packet
-// triggers the acknowledgment that it still needs. A lingering socket sends it unasked.
+// If a sender's last packets wait in the receiver's fence, the sender does not repeat them, so no
+// packet triggers the acknowledgment that it still needs. A lingering receiver sends the
+// acknowledgment by itself.
 func TestWhoLingersAcknowledgesUnasked(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()

@@ -114,7 +114,7 @@ func (w *world) after(d time.Duration, do func()) {
 	heap.Push(&w.events, event{w.now.Add(d), w.n, do})
 }
 
-// drain carries the packets that an end sends.
+// drain puts the packets that an end sends on the link.
 func (w *world) drain(e *end) {
 	var d rcp.Datagram
 	for e.Output(w.now, &d) {

@@ -58,8 +58,8 @@ func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *operator.Node)
 	return a, b
 }
 
-// flipColumn flips the same bit of two 16-bit words that differ there: the Internet checksum of a
-// segment with this payload stays what it is.
+// flipColumn flips the same bit in two 16-bit words that differ in it. So the Internet checksum of
+// a segment with this payload does not change.
 func flipColumn(payload []byte) bool {
 	for i := 0; i+4 <= len(payload); i += 2 {
 		x, y := binary.BigEndian.Uint16(payload[i:]), binary.BigEndian.Uint16(payload[i+2:])
@@ -78,7 +78,7 @@ func flipColumn(payload []byte) bool {
 func TestCorruptionThatPassesTheChecksumIsFound(t *testing.T) {
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
-		there, offset int64 // what the receiver has already, and where the sender begins
+		there, offset int64 // the receiver's bytes, and where the sender starts
 		flip          func(payload []byte) bool
 	}{
 		"a whole file": {0, 0, func(p []byte) bool { return len(p) > 1000 && flipColumn(p[100:]) }},
@@ -145,7 +145,7 @@ func TestOffsetsThatDiffer(t *testing.T) {
 	assert.EqualValues(t, 300_000, info.Size())
 }
 
-// Other programs send and take a plain stream.
+// Transfers with other programs are plain streams.
 func TestPlainPeersHaveNoDigest(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)

@@ -80,8 +80,8 @@ func TestNamesOfANetwork(t *testing.T) {
 	}
 }
 
-// TestTheServerAnswersFromTheAddressOfTheQuery: a router that is asked at its far address answers
-// from it (RFC 2181 §4.1), although its route to the client has another one.
+// TestTheServerAnswersFromTheAddressOfTheQuery: a router answers a query to its far address from
+// that address (RFC 2181 §4.1), although its route to the client has another address.
 func TestTheServerAnswersFromTheAddressOfTheQuery(t *testing.T) {
 	a, b, _ := operatortest.Three(t, node.Config{})
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "C", Addrs: addrs("10.1.0.2")}}})
@@ -169,8 +169,8 @@ func TestTheResolverIgnoresForgedAnswers(t *testing.T) {
 	assert.Equal(t, uint64(1), state.Asked)
 }
 
-// TestAnswersFromElsewhereDoNotArrive: an answer with the right ID from another port of the server is
-// dropped before the resolver (RFC 5452 §9.1).
+// TestAnswersFromElsewhereDoNotArrive: an answer with the right ID from another port of the server
+// does not reach the resolver (RFC 5452 §9.1).
 func TestAnswersFromElsewhereDoNotArrive(t *testing.T) {
 	var elsewhere atomic.Pointer[node.PacketConn]
 	a, b := forgerAt(t, func(c net.PacketConn, from net.Addr, m *dnsmessage.Message) {
@@ -210,7 +210,7 @@ func TestQueriesCannotBeGuessed(t *testing.T) {
 }
 
 // TestAliases: CNAME records lead to an address in the same answer or in another (RFC 1034 §3.6.2).
-// Loops of them, within an answer or over several, end.
+// Loops of CNAME records end, within an answer or over several answers.
 func TestAliases(t *testing.T) {
 	alias := func(from, to string) dnsmessage.Resource {
 		return resource(from+".internal.", &dnsmessage.CNAMEResource{
@@ -227,7 +227,7 @@ func TestAliases(t *testing.T) {
 			"ping.internal.": {alias("ping", "pong")},
 			"pong.internal.": {alias("pong", "ping")},
 			"self.internal.": {alias("self", "self")},
-			// Records of other names are not taken for the answer.
+			// Records of other names are not used as the answer.
 			"poor.internal.": {c},
 		}[m.Questions[0].Name.String()]
 		sendMessage(conn, from, m)
@@ -245,7 +245,7 @@ func TestAliases(t *testing.T) {
 	assert.EqualError(t, err, "poor: no IPv4 address")
 }
 
-// TestWrongDNSConfigurations: a wrong one changes nothing.
+// TestWrongDNSConfigurations: an invalid configuration changes nothing.
 func TestWrongDNSConfigurations(t *testing.T) {
 	_, b := twoNodes(t)
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "C", Addrs: addrs("10.1.0.2")}}})
@@ -271,7 +271,7 @@ func TestWrongDNSConfigurations(t *testing.T) {
 	assert.EqualError(t, err, "C: no such host: the node has no DNS server (`node net names FOLDER` adds one)")
 }
 
-// TestFetchByName: http and fetch take names.
+// TestFetchByName: http and fetch accept names.
 func TestFetchByName(t *testing.T) {
 	a, b := twoNodes(t)
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "web", Addrs: addrs("10.0.0.2")}}})

@@ -92,8 +92,8 @@ func text(list []dnsmessage.Resource) string {
 	return strings.Join(words, ", ")
 }
 
-// TestZone: names have their records. A name without records of the type has an SOA record, and so
-// has a name that does not exist (RFC 2308 §2). The server answers for its zones only.
+// TestZone: a query for a name returns its records. If the name has no records of the type, or does
+// not exist, the answer has an SOA record (RFC 2308 §2). The server answers for its zones only.
 func TestZone(t *testing.T) {
 	const soa = "lab. SOA 60"
 	for _, tt := range []struct {
@@ -178,8 +178,8 @@ func TestDNSMessageSize(t *testing.T) {
 	assert.Equal(t, dnsmessage.Class(1232), m.Additionals[0].Header.Class)
 }
 
-// TestBadQueries: the server reports malformed queries and those that it does not support, and does
-// not answer answers.
+// TestBadQueries: the server reports malformed and unsupported queries, and does not respond to
+// answers.
 func TestBadQueries(t *testing.T) {
 	two := func(m *dnsmessage.Message) { m.Questions = append(m.Questions, m.Questions[0]) }
 	good := query(t, "c.lab.", dnsmessage.TypeA)
@@ -248,9 +248,9 @@ func TestForgedAnswers(t *testing.T) {
 	}
 }
 
-// TestDNSOverTCP: messages on a connection have their length before them (RFC 1035 §4.2.2), and an
-// answer is one segment with it (RFC 7766 §8). A client may send several queries at once. The server
-// closes a connection that is idle (RFC 7766 §6.2.3).
+// TestDNSOverTCP: a length precedes each message on a connection (RFC 1035 §4.2.2), and is in the
+// same segment as the answer (RFC 7766 §8). A client may send several queries at once. The server
+// closes an idle connection (RFC 7766 §6.2.3).
 func TestDNSOverTCP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()

@@ -24,7 +24,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// sendAndReceive moves a file, for which its receiver waits already.
+// sendAndReceive sends a file to a receiver that is already waiting.
 func sendAndReceive(tb testing.TB, from, to *operator.Node, addr, path, target string) (
 	sent, got control.Transfer, sendErr, recvErr error,
 ) {

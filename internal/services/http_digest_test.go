@@ -88,8 +88,8 @@ func TestRFC9530_3_DigestOfAFetchedFile(t *testing.T) {
 	}
 }
 
-// RFC 9530 §2, RFC 9651 §3.2: other servers may send no digest, one among others, in two lines or with
-// parameters, an unknown or an invalid one, or a wrong one.
+// RFC 9530 §2, RFC 9651 §3.2: other servers may send no digest, several digests, digests in two
+// lines or with parameters, or an unknown, invalid or wrong digest.
 func TestRFC9530_2_DigestsOfOtherServers(t *testing.T) {
 	a, b := twoNodes(t)
 	sum, other := sha256.Sum256([]byte("text")), sha256.Sum256([]byte("TEXT"))

@@ -57,8 +57,8 @@ func timeless(t *testing.T) (
 	}
 }
 
-// A client of a port that only listens gets no answer, and reports that when its patience ends. A
-// server gives up a client that is cut off during a transfer.
+// A client that requests from a port without an RDT server gets no answer, and reports that when
+// its patience ends. A server gives up a client that is cut off during a transfer.
 func TestRDTSilence(t *testing.T) {
 	a, b, virtual, await := timeless(t)
 	_, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -216,7 +216,7 @@ func TestRDTManyFlows(t *testing.T) {
 	}
 }
 
-// Removing an address closes RDT's servers and fetches on it, and no others.
+// Removing an address closes RDT's servers and fetches at that address, and no others.
 func TestAnAddressThatGoesTakesRDT(t *testing.T) {
 	p := testenv.FreePorts(t, 4)
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +

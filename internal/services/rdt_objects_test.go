@@ -166,8 +166,8 @@ func TestRDTTwoClients(t *testing.T) {
 	require.ErrorIs(t, err, control.ErrRefused)
 }
 
-// A fetch takes the named objects. With Overwrite it replaces regular files, but never a folder, and
-// it never follows a link out of the folder.
+// A fetch requests the named objects. With Overwrite it replaces regular files, but never a folder,
+// and it never follows a link out of the folder.
 func TestRDTNamesAndFiles(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	dir, files := tree(t, map[string]int{"a": 1000, "b": 2000, "sub/c": 3000})

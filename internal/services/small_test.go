@@ -103,7 +103,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
-// RFC 863 and RFC 864.
+// RFC 863 and RFC 864: the discard and chargen servers.
 func TestDiscardAndChargen(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {

@@ -66,7 +66,7 @@ func repaired6(b []byte, how byte) []byte {
 	return b
 }
 
-// mendedExtension corrects the extension header at an offset, and returns where it ends.
+// mendedExtension corrects the extension header at an offset, and returns where the header ends.
 func mendedExtension(b []byte, at int, kind, how byte) int {
 	size := 8
 	if kind != ip.NextFragment && at+16 <= len(b) {

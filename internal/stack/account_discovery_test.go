@@ -46,7 +46,7 @@ func newFuzzHost(t require.TestingT) *fuzzHost {
 	return h
 }
 
-// wait lets time pass. No instant may have work without an end.
+// wait lets time pass. It fails if the work at one instant does not end.
 func (h *fuzzHost) wait(t require.TestingT, d time.Duration) {
 	end := h.now.Add(d)
 	for steps := 0; h.Deadline().Due(end); steps++ {
@@ -88,8 +88,8 @@ func (h *fuzzHost) bounded(t require.TestingT) {
 	require.LessOrEqual(t, len(h.Routing().Infos()), 150)
 }
 
-// discoveries are packets of routers, hosts and queriers that the host accepts, or refuses for one
-// reason.
+// discoveries are packets from routers, hosts and queriers. The host accepts each or refuses it for
+// one reason.
 func discoveries() (list [][]byte) {
 	for _, lifetime := range []time.Duration{0, time.Second, time.Hour} {
 		for _, prefix := range []string{"2001:db8:a::/64", "2001:db8:b::/60", "fe80::/64", "ff02::/64"} {
@@ -115,8 +115,8 @@ func discoveries() (list [][]byte) {
 	return list
 }
 
-// TestEveryDiscoveryIsAccountedFor is TestEveryPacketIsAccountedFor for a host that takes router
-// advertisements: what it stores and the memory stay bounded.
+// TestEveryDiscoveryIsAccountedFor is TestEveryPacketIsAccountedFor for a host that uses router
+// advertisements. The state and the memory of discovery stay bounded.
 func TestEveryDiscoveryIsAccountedFor(t *testing.T) {
 	h := newFuzzHost(t)
 	rng, correct := rand.New(rand.NewPCG(13, 14)), append(discoveries(), valid6()...)
@@ -154,8 +154,8 @@ func TestEveryDiscoveryIsAccountedFor(t *testing.T) {
 	}
 }
 
-// FuzzDiscovery gives packets to a host that takes router advertisements. Each is counted once, none
-// makes the host work without an end, and what it stores stays bounded.
+// FuzzDiscovery passes packets to a host that uses router advertisements. Each packet is counted
+// once, none makes the host work without end, and the state of discovery stays bounded.
 func FuzzDiscovery(f *testing.F) {
 	for k, b := range append(discoveries(), valid6()...) {
 		f.Add(b, byte(k%3), byte(1|16|8))

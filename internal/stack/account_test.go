@@ -81,7 +81,7 @@ func fuzzRouter(t require.TestingT, dialect rip.Dialect) *stack.Stack {
 	return s
 }
 
-// drainAll takes everything that a stack has to send, and counts it.
+// drainAll drains a stack's output and returns the number of packets.
 func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint64) {
 	for {
 		batch.Reset()
@@ -162,9 +162,9 @@ func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	}
 }
 
-// TestEveryPacketIsAccountedFor sends random packets of both families, most of them half correct, and
-// mutations of correct ones. It checks that each is counted exactly once, and that they take no more
-// memory after a while.
+// TestEveryPacketIsAccountedFor sends random packets of both families, most of them half correct,
+// and mutations of correct ones. It checks that each packet is counted exactly once, and that the
+// stack's memory stops growing after a while.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
 		everyPacket(t, fuzzRouter(t, dialect))

@@ -150,14 +150,14 @@ func advert(src, prefix string, router, preferred, valid time.Duration) []byte {
 	})
 }
 
-// hear gives a stack a packet at interface 0, and sends what that causes.
+// hear passes packets to a stack at interface 0, and sends the packets that they cause.
 func (w *world) hear(s *stack.Stack, packets ...[]byte) {
 	s.Input(w.now, 0, false, packets)
 	w.drain(slices.Index(w.stacks, s))
 }
 
-// RFC 4862 §5.5.4, RFC 4861 §6.3.5: an address becomes deprecated, which others are preferred to,
-// and is removed; the default route, the prefix and the router's MTU are used.
+// RFC 4862 §5.5.4, RFC 4861 §6.3.5: an address becomes deprecated, so that the node prefers others,
+// and is then removed. The default route, the prefix and the router's MTU are used.
 func TestLifetimesOfAddressesAndRouters(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
@@ -198,8 +198,8 @@ func TestLifetimesOfAddressesAndRouters(t *testing.T) {
 	assert.False(t, ok, "its network is not on the link any more")
 }
 
-// RFC 4862 §5.4: the second node with an address gives it up, and its interface goes down if that
-// was the only one.
+// RFC 4862 §5.4: the second node that configures an address removes it. Its interface goes down if
+// that was the only address.
 func TestADuplicateAddress(t *testing.T) {
 	for _, row := range []struct {
 		addrs []string
@@ -377,8 +377,8 @@ func reports(s *stack.Stack) func() []string {
 	}
 }
 
-// RFC 3810 §6, RFC 3376 §5: the groups of the node's protocols, sockets and addresses are reported
-// when they change and when a querier asks.
+// RFC 3810 §6, RFC 3376 §5: a node reports the groups of its protocols, sockets and addresses when
+// they change and when a querier asks for them.
 func TestGroupsAreReported(t *testing.T) {
 	w := newWorld(t)
 	f := dual("tun0", "10.0.0.1/24", "2001:db8::1/64")
@@ -433,8 +433,8 @@ func TestLinksWithoutDiscovery(t *testing.T) {
 	assert.Empty(t, defaultRoute(s))
 }
 
-// RFC 3810 §6.2 and §7.4: messages of MLD without a router alert are dropped under a name. Other hosts'
-// reports with it are not.
+// RFC 3810 §6.2 and §7.4: the node drops MLD messages without a router alert, under a drop reason.
+// It does not drop other hosts' reports with one.
 func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	w := newWorld(t)
 	f := face6("tun0", "2001:db8::1/64")
@@ -466,7 +466,7 @@ func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	assert.Contains(t, heard(), "ff02::9 is")
 }
 
-// RFC 6980 §5: neighbor discovery in fragments is ignored, also in an atomic one.
+// RFC 6980 §5: the node ignores neighbor discovery in fragments, even in an atomic one.
 func TestRFC6980_5_DiscoveryInFragments(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
@@ -493,8 +493,9 @@ func TestRFC6980_5_DiscoveryInFragments(t *testing.T) {
 	assert.Len(t, global(s), 1)
 }
 
-// RFC 4861 §6.3.4: IPv6 packets of a host begin with the hop limit that its router announces, those of
-// IPv4 and of other interfaces do not. Zero does not change it. An application's own has precedence.
+// RFC 4861 §6.3.4: a host's IPv6 packets start with the hop limit that its router announces. IPv4
+// packets and those of other interfaces do not. A hop limit of zero changes nothing. An
+// application's own hop limit has precedence.
 func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
 	w, host, _, _ := hosted(t)
 	w.run(settled)

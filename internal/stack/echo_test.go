@@ -56,7 +56,7 @@ func (p *pinger) hear(from netip.Addr, payload []byte) {
 	p.got = append(p.got, e)
 }
 
-// take returns the answers since the last call.
+// take returns the answers since the last call and forgets them.
 func (p *pinger) take() []echo {
 	got := p.got
 	p.got = nil

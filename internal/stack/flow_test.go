@@ -45,13 +45,13 @@ func newRelay(tb testing.TB, tap bool) *relay {
 	return r
 }
 
-// pass gives the router a frame and takes the packets that it sends.
+// pass passes a frame to the router, and records the packets that the router sends.
 func (r *relay) pass(f buffer.Frame, room int) {
 	input(r, 1, f)
 	r.drain(room)
 }
 
-// drain takes the packets that the router sends.
+// drain records the packets that the router sends.
 func (r *relay) drain(room int) {
 	for more := true; more; {
 		more = r.Output(1, []int{room, room}, r.batch)
@@ -66,7 +66,7 @@ func (r *relay) drain(room int) {
 }
 
 // mixture returns packets of equal size from a few flows. Some have a property that the fast path
-// must not overlook.
+// must detect.
 func mixture(rng *rand.Rand, size, packets int) []byte {
 	pick := func(list ...byte) byte { return list[rng.IntN(len(list))] }
 	var data []byte

@@ -100,7 +100,7 @@ func TestRFC1812_5_3_7_Martians(t *testing.T) {
 }
 
 // Segments have a TTL that is large enough for any path (RFC 1122 §3.2.1.7, RFC 9293 §3.9.2) unless
-// the user sets a smaller one. They have DF set, so their identification has no meaning (RFC 6864
+// the user sets a smaller one. They have DF set, so the identification has no meaning (RFC 6864
 // §4.1).
 func TestHeadersOfSegments(t *testing.T) {
 	w, a, _, c := line(t)

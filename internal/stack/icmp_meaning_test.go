@@ -86,7 +86,8 @@ func pathOf(typ icmp.Type) path {
 	return path4
 }
 
-// tell gives node 0 an ICMP error about one of its packets and returns the packets that it sends.
+// tell passes node 0 an ICMP error about one of its packets, and returns the packets that the node
+// sends.
 func (p path) tell(w *world, r icmp.ReportError, about []byte) [][]byte {
 	m := icmp.Error(nil, p.router, r, 0, about, 576)
 	return ask(w, 0, 0, packet(ip.Header{Protocol: p.icmp, Src: p.router, Dst: p.near}, m))

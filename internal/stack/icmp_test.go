@@ -27,7 +27,7 @@ func packet(h ip.Header, payload []byte) []byte {
 	return append(h.Append(nil), payload...)
 }
 
-// ask gives node k of a world a packet and returns the packets that it sends at once.
+// ask passes a packet to node k of a world, and returns the packets that the node sends at once.
 func ask(w *world, k, iface int, b []byte) (sent [][]byte) {
 	f := frame(b)
 	f.Iface = iface

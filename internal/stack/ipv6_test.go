@@ -122,8 +122,9 @@ func TestScreenedIPv6Addresses(t *testing.T) {
 	}
 }
 
-// RFC 4443 §3 and §2.2: the router's errors, and their sources. RFC 4007 §6: a link-local address
-// is one of its link. RFC 4291 §2.6.1: a network's first address is that of all its routers.
+// RFC 4443 §3 and §2.2: the errors that a router sends, and their sources. RFC 4007 §6: a
+// link-local address is valid on one link. RFC 4291 §2.6.1: all routers of a network have its first
+// address.
 func TestIPv6ErrorsOfARouter(t *testing.T) {
 	const a, c = "2001:db8::1", "2001:db8:1::2"
 	for _, tt := range []struct {
@@ -197,9 +198,9 @@ func TestARouterForwardsExtensionHeaders(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 4443 §4.2: an echo to a group is answered from the interface's address. RFC 4291 §2.7.1 and
-// §2.8: a node is in the groups of all nodes and of its solicited nodes, a router in that of all
-// routers.
+// RFC 4443 §4.2: a node answers an echo to a group from the interface's address. RFC 4291 §2.7.1
+// and §2.8: a node is a member of the all-nodes group and of its solicited-node groups. A router is
+// a member of the all-routers group, too.
 func TestEchoToAnIPv6Group(t *testing.T) {
 	for group, nodes := range map[string]int{
 		"ff02::1": 2, "ff02::2": 1, "ff02::1:ff00:1": 1, "ff02::1:ff00:2": 1, "ff02::1:ff00:3": 0,
@@ -220,7 +221,8 @@ func TestEchoToAnIPv6Group(t *testing.T) {
 	}
 }
 
-// The neighbor that both families know: a link-local next hop, and one that is not on the link.
+// A router uses a neighbor by its link-local address, which follows from the configured one. Other
+// addresses on the link do not exist.
 func TestIPv6NeighborsOfALink(t *testing.T) {
 	w := newWorld(t)
 	f := face6("if0", "2001:db8::1/64")
@@ -240,8 +242,9 @@ func TestIPv6NeighborsOfALink(t *testing.T) {
 	assert.Equal(t, icmp.CodeAddress, list[0].Code)
 }
 
-// RFC 6724 §5: the source has the longest prefix in common with the destination, its label, and the
-// scope of a link-local one. RFC 6164 §5: a network of two addresses has none that means all routers.
+// RFC 6724 §5: the source shares the longest prefix and the label with the destination, and the
+// scope if that is link-local. RFC 6164 §5: a network of two addresses has no anycast address of
+// all routers.
 func TestIPv6SourceAddresses(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{
@@ -394,7 +397,8 @@ func TestBadIPv6Fragments(t *testing.T) {
 	}
 }
 
-// RFC 6437 §3: all packets of a connection have the same flow label, and others another one.
+// RFC 6437 §3: all packets of a connection have the same flow label. Other connections have other
+// labels.
 func TestFlowLabelsOfConnections(t *testing.T) {
 	w, a, _, c := line6(t)
 	labels := map[uint32]int{}
@@ -410,9 +414,10 @@ func TestFlowLabelsOfConnections(t *testing.T) {
 	assert.Len(t, labels, 2)
 }
 
-// RFC 8201 §4: a packet too big lowers the path MTU, but not below 1,280 bytes, and does not raise
-// it. RFC 8021 §4: it does not cause atomic fragments, and is dropped under a name of its own. RFC
-// 4443 §5.2: it quotes a packet that is too big for the MTU that it reports.
+// RFC 8201 §4: a packet too big lowers the path MTU, but not below 1,280 bytes, and never raises
+// it. RFC 8021 §4: an MTU below that does not cause atomic fragments, and the node drops the
+// message under its own reason. RFC 4443 §5.2: the message quotes a packet that exceeds the
+// reported MTU.
 func TestRFC8201_4_ReportsThatChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	f := face6("if0", "2001:db8::1/64")
@@ -457,8 +462,8 @@ func TestRFC8201_4_ReportsThatChangeNothing(t *testing.T) {
 	assert.Equal(t, 3048, longest(3000), "tried again")
 }
 
-// RFC 4443 §2.4 (a) and (b): an error of an unknown type reaches the program whose packet it quotes,
-// an unknown query is ignored.
+// RFC 4443 §2.4 (a) and (b): an error of an unknown type reaches the program whose packet it
+// quotes. The node ignores an unknown query.
 func TestRFC4443_2_4_UnknownTypes(t *testing.T) {
 	for typ, errs := range map[icmp.Type]uint64{
 		icmp.TypeUnreachable6: 1, icmp.TypeUnreachable6 + 99: 1, icmp.TypeUnreachable6 + 126: 1,
@@ -475,8 +480,9 @@ func TestRFC4443_2_4_UnknownTypes(t *testing.T) {
 	}
 }
 
-// RFC 4443 §2.4 (e): no error is sent about an error, a redirect, a packet to a group or one without
-// a single source, except that a group's packet with an option that asks for one gets it.
+// RFC 4443 §2.4 (e): a node sends no error about an error, a redirect, a packet to a group or one
+// without a single source. The exception is a packet to a group with an option that requests the
+// error.
 func TestRFC4443_2_4_ErrorsThatAreNotSent(t *testing.T) {
 	const a, c = "2001:db8::1", "2001:db8:1::2"
 	message := func(typ icmp.Type) []byte {
@@ -523,8 +529,8 @@ func TestRFC4443_2_4_Rate(t *testing.T) {
 	assert.Equal(t, 60, sent, "1000 a second")
 }
 
-// RFC 6946 §4: an atomic fragment is a datagram of its own, even if fragments with its
-// identification wait for others. RFC 8200 §4.5: those stay.
+// RFC 6946 §4: an atomic fragment is a datagram of its own, even if fragments with the same
+// identification wait for others. RFC 8200 §4.5: the waiting fragments stay.
 func TestRFC6946_4_AtomicFragments(t *testing.T) {
 	w, _, b, _ := line6(t)
 	u := bindUDP(t, b, "[::]:53")
@@ -542,8 +548,9 @@ func TestRFC6946_4_AtomicFragments(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 8200 §3 and §4.5: the payload length does not count the header, so that the longest packet has
-// 65,575 bytes. It is sent and received in fragments, by the node itself, and as one packet from a link.
+// RFC 8200 §3 and §4.5: the payload length does not count the header, so the longest packet has
+// 65,575 bytes. The node sends and receives it in fragments, sends it to itself, and receives it as
+// one packet from a link.
 func TestRFC8200_3_LongestPackets(t *testing.T) {
 	const most = 65535 - udp.HeaderLen
 	w, a, _, c := line6(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestMemoryIsTakenAgain checks that memory used by a batch stays untouched until the owner calls
-// for something else, and is reused then. The amount of memory that is kept is bounded.
+// another method, and is reused then. The amount of memory that is kept is bounded.
 func TestMemoryIsTakenAgain(t *testing.T) {
 	var m memory
 	first := append(m.take(100), 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// home is A and B behind a router with a NAT, and a server C outside: 10.0.0.1 and 10.2.0.1, the
-// outside address 10.1.0.1, and 10.1.0.2.
+// home is A (10.0.0.1) and B (10.2.0.1) behind a router with a NAT, whose outside address is
+// 10.1.0.1, and a server C (10.1.0.2) outside.
 func home(t *testing.T, cfg nat.Config) (w *world, a, b, r, c *stack.Stack) {
 	t.Helper()
 	w = newWorld(t)
@@ -149,7 +149,7 @@ func TestPingAndTracerouteThroughANAT(t *testing.T) {
 	assert.Len(t, back.take(), 1)
 }
 
-// RFC 4787 §6.
+// RFC 4787 §6: inside hosts reach each other by their outside addresses.
 func TestRFC4787_6_HairpinsBetweenInsideHosts(t *testing.T) {
 	w, a, b, _, c := home(t, nat.Config{})
 	bindUDP(t, c, "0.0.0.0:53")
@@ -179,7 +179,7 @@ func TestRFC4787_11_FragmentsPassANAT(t *testing.T) {
 	assert.EqualValues(t, 1, r.Interfaces().NAT(1).Info().Outbound)
 }
 
-// RFC 6864 §5.3.1: the identifications are the outside address's.
+// RFC 6864 §5.3.1: the NAT chooses identifications that are unique for the outside address.
 func TestRFC6864_5_3_1_IdentificationsAreTheNATs(t *testing.T) {
 	w, a, b, _, c := home(t, nat.Config{})
 	server := bindUDP(t, c, "0.0.0.0:53")
@@ -200,7 +200,7 @@ func TestRFC6864_5_3_1_IdentificationsAreTheNATs(t *testing.T) {
 	}
 }
 
-// RFC 5508 §6: a host whose packets are refused is informed.
+// RFC 5508 §6: the router sends an ICMP error to a host whose packets the NAT refuses.
 func TestRFC5508_6_AFullTableIsReported(t *testing.T) {
 	w, a, _, r, c := home(t, nat.Config{MaxPerHost: 1})
 	bindUDP(t, c, "0.0.0.0:53")

@@ -15,9 +15,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// internetOf is A behind NATs, the last of which is that of R1, a router X, B behind R2, and a
-// server S with two addresses at X: 10.5.0.2 and 10.6.0.2. carrier, if not nil, is a second NAT
-// between R1 and X.
+// internetOf is A behind the NAT of R1, B behind the NAT of R2, a router X between R1 and R2, and a
+// server S at X with two addresses, 10.5.0.2 and 10.6.0.2. With a carrier, a second NAT is between
+// R1 and X.
 type internetOf struct {
 	*world
 	a, b, s  *stack.Stack
@@ -81,7 +81,7 @@ func newInternet(t *testing.T, r1, r2 nat.Config, carrier *nat.Config) *internet
 	return n
 }
 
-// answer answers what has arrived at the server.
+// answer answers the requests that have arrived at the server.
 func (n *internetOf) answer() {
 	p := make([]byte, 2000)
 	for i := range n.sockets {
@@ -121,7 +121,7 @@ func (n *internetOf) probe(h *stack.Stack) nat.Found {
 	return nat.Found{}
 }
 
-// RFC 5780 §4.3, §4.4: what the probe says of NATs of every kind.
+// RFC 5780 §4.3, §4.4: the probe identifies NATs of every kind.
 func TestRFC5780_4_TheProbeSeesWhatANATDoes(t *testing.T) {
 	for mapping := range nat.Behavior(3) {
 		for filtering := range nat.Behavior(3) {
@@ -153,9 +153,9 @@ func TestTheProbeWithoutAServer(t *testing.T) {
 	assert.True(t, n.probe(n.a).Failed)
 }
 
-// TestUDPHolePunching: two hosts learn their outside endpoints from the server and send to each
-// other's (RFC 5128 §3.3). It must fail only if a mapping depends on the remote host and the other
-// side's filter looks at what that changes.
+// TestUDPHolePunching: two hosts learn their outside endpoints from the server, and each sends to
+// the other's (RFC 5128 §3.3). It must fail only if a mapping depends on the remote host, and the
+// other side's filter checks the part of the address that this changes.
 func TestUDPHolePunching(t *testing.T) {
 	kinds := []nat.Config{
 		{},

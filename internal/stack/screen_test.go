@@ -59,7 +59,7 @@ func TestScreenedAddresses(t *testing.T) {
 	}
 }
 
-// A node with many addresses recognizes them as well as a node with few.
+// A node with many addresses recognizes each of them, as a node with few does.
 func TestManyAddressesOfOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	cfg := stack.Config{}

@@ -54,7 +54,7 @@ func TestFirstSocketNumber(t *testing.T) {
 	assert.Equal(t, 3, s.Sockets().AddListener(new(tcp.Listener)))
 }
 
-// A half-open connection is listed, without a socket number.
+// A half-open connection is in the list of sockets, without a number.
 func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	w, a, _, b := line(t)
 	at := addrPort(addr("10.1.0.2"), 80)

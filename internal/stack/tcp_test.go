@@ -99,7 +99,7 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 	}
 }
 
-// Settings of forwarding and loss do not affect the host's own connections: their paths stay, and
+// Changes of forwarding and loss do not affect the host's own connections: their paths stay, and
 // none is scheduled for output.
 func TestAShareOfLossWakesNoConnection(t *testing.T) {
 	w, a, _, c := line(t)

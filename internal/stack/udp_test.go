@@ -118,7 +118,7 @@ func TestWhatUDPRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, stack.ErrNoRoute)
 }
 
-// When a link accepts nothing, the queue of UDP datagrams in the stack is bounded, and other
+// When a link accepts no packets, the queue of UDP datagrams in the stack is bounded, and other
 // packets still have room.
 func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 	w, a, b, _ := line(t)

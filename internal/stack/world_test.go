@@ -62,7 +62,7 @@ func (w *world) add(cfg stack.Config) *stack.Stack {
 
 func (w *world) wire(a, b end) { w.wires[a], w.wires[b] = b, a }
 
-// drain takes the packets that stack i has to send.
+// drain puts the packets that stack i sends on the links.
 func (w *world) drain(i int) {
 	room := make([]int, 8)
 	for more := true; more; {

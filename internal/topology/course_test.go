@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCoursePlans: the course's own .net files become what its net2lnx makes of them, which lies in
+// TestCoursePlans checks that the course's own .net files yield the files of its net2lnx in
 // nets/old.
 func TestCoursePlans(t *testing.T) {
 	for folder, text := range map[string]string{

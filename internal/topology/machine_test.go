@@ -85,7 +85,7 @@ func TestBadMachines(t *testing.T) {
 	for text, want := range map[string]string{
 		"host a u@b":                         "m.net:1:8: `ssh` is missing before u@b; expected host NAME ssh",
 		"host a ssh u@b:22":                  `ssh takes "u@b:22" as a name, without a port; expected ssh://u@b:22`,
-		"host a ssh":                         "", // three hosts without links, as ever
+		"host a ssh":                         "", // three hosts without links, as before
 		"host a ssh -oProxyCommand=x":        `"-oProxyCommand=x" is not an ssh destination`,
 		"host a ssh u@b;c":                   `"u@b;c" is not an ssh destination`,
 		"host -a ssh b":                      `"-a" cannot name another host`,

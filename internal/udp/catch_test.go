@@ -46,7 +46,7 @@ func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
 	assert.Equal(t, udp.Delivered, hold(h, "10.0.0.1:9", "8.8.8.8:53", "three"))
 	assert.Equal(t, "10.0.0.1:9 three", take(s))
 
-	// RFC 1122 §4.1.3.3: what ICMP reports is the flow's.
+	// RFC 1122 §4.1.3.3: the flow gets the ICMP error.
 	h.Report(at("8.8.8.8:53"), at("10.0.0.1:9"), udp.ErrRefused)
 	assert.ErrorIs(t, s.TakeError(), udp.ErrRefused)
 	// A socket that is bound to the same address hears everybody else.
@@ -70,7 +70,7 @@ func TestAnAdmittedFlowHasASocketOfItsOwn(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A flood of flows, or of a flow's datagrams, takes no more memory than is written down.
+// During a flood of flows, or of a flow's datagrams, memory stays within the documented limits.
 func TestWhatWaitsForADecisionIsBounded(t *testing.T) {
 	h := newHost(0)
 	h.Catch(100)

@@ -32,7 +32,7 @@ func send(h *udp.Host, from, to, text string) udp.Verdict {
 	return h.Input(udp.Arrival{Src: src, Dst: dst}, header.Append(nil, src, dst, []byte(text)))
 }
 
-// take reads one datagram: "source text".
+// take reads one datagram as "source text".
 func take(s *udp.Socket) string {
 	p := make([]byte, 2000)
 	r, ok := udp.Dequeue(s.Rx(), p)

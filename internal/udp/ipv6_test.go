@@ -70,7 +70,7 @@ func TestRFC3493_5_3_SocketsOfBothFamilies(t *testing.T) {
 	}
 }
 
-// RFC 8200 §8.1: IPv6 requires a checksum, known to be undamaged or not.
+// RFC 8200 §8.1: IPv6 requires a checksum, even if the datagram is known to be undamaged.
 func TestRFC8200_8_1_NoChecksum(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "[::]:53")
@@ -99,7 +99,7 @@ func TestRFC8200_8_1_NoChecksum(t *testing.T) {
 	}
 }
 
-// RFC 4291 §2.5.2, §2.5.3, §2.5.5 and §2.7: addresses that no packet comes from.
+// RFC 4291 §2.5.2, §2.5.3, §2.5.5 and §2.7: addresses that cannot be the source of a packet.
 func TestRFC4291_2_5_SourcesOfDatagrams(t *testing.T) {
 	h := newHost(0)
 	bind(t, h, "[::]:67")
@@ -113,7 +113,7 @@ func TestRFC4291_2_5_SourcesOfDatagrams(t *testing.T) {
 	assert.Equal(t, udp.Delivered, send(h, "[::1]:68", "[::1]:67", ""))
 }
 
-// RFC 4007 §6: the addresses of a datagram keep their zone, of any length but the absurd.
+// RFC 4007 §6: the addresses of a datagram keep their zone, unless it is absurdly long.
 func TestRFC4007_6_DatagramsInZones(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "[::]:53")
@@ -160,7 +160,7 @@ func TestRFC8201_4_ReportsToSockets(t *testing.T) {
 	}
 }
 
-// A group of IPv6 is one on the link of an interface, as one of IPv4 is.
+// A socket joins IPv6 groups on the link of an interface, like IPv4 groups.
 func TestGroupsOfIPv6(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "[::]:5353")
