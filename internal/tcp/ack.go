@@ -6,9 +6,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// takeACK is the ESTABLISHED part of the fifth step of RFC 9293 §3.10.7.4, for an acknowledgment
-// between SND.UNA and SND.NXT on a segment that begins at seq. It reports whether the user may
-// write more, whether path.MTU is larger, and whether there is any news.
+// takeACK processes an acknowledgment between SND.UNA and SND.NXT on a segment that begins at seq
+// (RFC 9293 §3.10.7.4, fifth step, ESTABLISHED state). It reports whether the user may write more,
+// whether path.MTU has grown, and whether the acknowledgment contains any news.
 func (d *sender) takeACK(
 	now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack,
 ) (room, mtuFound, news bool) {
@@ -39,7 +39,7 @@ func (d *sender) takeACK(
 		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
-		return room, mtuFound, false // nothing new: a storm of these costs no more than this
+		return room, mtuFound, false // nothing new: returning here makes a storm of duplicates cheap
 	}
 	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)
@@ -52,8 +52,8 @@ func (d *sender) takeACK(
 	return room, mtuFound, true
 }
 
-// isDuplicate is RFC 5681 §2's definition of a duplicate acknowledgment. The answer to a window
-// probe does not count: it says nothing about losses.
+// isDuplicate reports whether s is a duplicate acknowledgment by the definition of RFC 5681 §2. The
+// answer to a window probe is not one: it says nothing about losses.
 func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
 	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
 		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
@@ -105,8 +105,8 @@ func (d *sender) acknowledge(ack uint64) bool {
 	return true
 }
 
-// grow adjusts tx to the congestion window: room for the data in flight, and as much again for the
-// user to write. It reports whether tx has grown.
+// grow enlarges tx to twice the congestion window: room for the data in flight, and as much again
+// for the user to write. It reports whether tx has grown.
 func (d *sender) grow(cwnd int) bool {
 	limit := d.tx.Limit()
 	want := min(2*cwnd, d.txMax)

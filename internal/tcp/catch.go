@@ -6,19 +6,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// catch holds SYNs until the owner decides about each: those for ports without a listener, and
-// those of listeners with Defer. Tunnels and proxies use it.
+// catch holds SYNs until the owner decides about each. It holds SYNs for ports without a listener,
+// and SYNs for listeners with Defer. Tunnels and proxies use it.
 //
 // A SYN from a source that never answers occupies a place until its SYN-ACK has been retransmitted
-// for the last time. So beyond limit or maxEager the host answers SYNs with cookies, and the
-// connections that these open wait for the owner's decision instead; to refuse one then takes a
-// reset. It holds at most limit SYNs and unanswered SYN-ACKs, and as many connections that cookies
-// opened.
+// for the last time. So beyond limit or maxEager the host answers SYNs with cookies, and the owner
+// decides about the connections that these open. To refuse such a connection, the host must reset
+// it. The host holds at most limit SYNs and unanswered SYN-ACKs, and as many connections that
+// cookies opened.
 type catch struct {
 	rest     *Listener // for SYNs without a listener; nil: refuse them
 	held     map[Tuple]caughtSYN
-	fresh    []Tuple // of held, those that NextCaught has not returned
-	opened   int     // of held, those that a cookie opened
+	fresh    []Tuple // keys of held that NextCaught has not returned
+	opened   int     // entries of held that a cookie opened
 	admitted int     // connections that were admitted and whose peer has not answered
 }
 
@@ -28,13 +28,13 @@ const maxEager = 64
 
 type caughtSYN struct {
 	segment  Segment
-	last     *timeWait // of the same tuple, which the SYN ended
+	last     *timeWait // the TIME-WAIT of the tuple, which the SYN ended
 	listener *Listener // rest, or one that defers
-	conn     *Conn     // that a cookie opened; nil: the SYN waits
+	conn     *Conn     // the connection that a cookie opened; nil: the SYN waits
 }
 
 // Catch holds SYNs for ports without a listener until Admit, Reject or Ignore, as Defer does. A
-// limit of zero turns it off and refuses those that NextCaught has not returned.
+// limit of zero turns this off and refuses the SYNs that NextCaught has not returned.
 func (h *Host) Catch(limit int) {
 	k := &h.catch
 	rest := k.rest
@@ -71,7 +71,7 @@ func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 	return false
 }
 
-// unanswered counts the places of peers that may not exist.
+// unanswered counts the entries and connections whose peers have not answered and may not exist.
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
 // hold keeps a SYN for a listener that defers.
@@ -88,7 +88,8 @@ func (l *Listener) hold(now clock.Time, s *Segment, tw *timeWait, path Path) {
 		h.drop(DropBacklog)
 		return
 	}
-	// RFC 9293 §3.10.7.2, third: the peer retransmits data on the SYN.
+	// RFC 9293 §3.10.7.2, third step: the host discards data on the SYN, because the peer
+	// retransmits it.
 	bare := Segment{Tuple: s.Tuple, Header: s.Header, Count: 1}
 	k.keep(caughtSYN{segment: bare, last: tw, listener: l})
 }

@@ -1,21 +1,21 @@
 package tcp
 
-// chain is a list of objects that hold their places in it, so that any can leave it at once. The
-// zero value is empty.
+// chain is a doubly linked list of objects that embed neighbors, so that any object can be removed
+// in constant time. The zero value is empty.
 type chain[T any, P chained[T]] struct{ first, last *T }
 
-// chained is a pointer to what embeds neighbors.
+// chained is a pointer to a type that embeds neighbors.
 type chained[T any] interface {
 	*T
 	beside() *neighbors[T]
 }
 
-// neighbors are an object's place in a chain.
+// neighbors holds an object's position in a chain.
 type neighbors[T any] struct{ next, prev *T }
 
 func (n *neighbors[T]) beside() *neighbors[T] { return n }
 
-// push adds an object, which is in no chain, at the end.
+// push adds an object that is in no chain at the end.
 func (c *chain[T, P]) push(e *T) {
 	*P(e).beside() = neighbors[T]{prev: c.last}
 	if c.last == nil {
@@ -26,7 +26,7 @@ func (c *chain[T, P]) push(e *T) {
 	c.last = e
 }
 
-// remove takes an object out of the chain that it is in.
+// remove removes an object from its chain.
 func (c *chain[T, P]) remove(e *T) {
 	n := P(e).beside()
 	if n.prev == nil {

@@ -6,18 +6,18 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// budget is an allowance of challenge ACKs, RFC 5961 §7. It bounds what an attacker can make us
-// send.
+// budget counts the challenge ACKs that may still be sent (RFC 5961 §7). It bounds what an attacker
+// can make us send.
 type budget struct {
 	left     int
 	refilled clock.Time
 }
 
-// answers limits the ACKs that unacceptable and possibly forged segments draw. Few connections need
-// it.
+// answers limits the ACKs to unacceptable segments, which may be forged. It is allocated on demand,
+// because few connections need it.
 type answers struct {
-	oowAt clock.Time // when an empty segment off the window was last answered
-	// challenges is the connection's own budget of challenge ACKs (RFC 5961 §7).
+	oowAt clock.Time // when an empty segment outside the window was last answered
+	// challenges is the connection's budget of challenge ACKs (RFC 5961 §7).
 	challenges budget
 }
 
@@ -38,7 +38,8 @@ type challenges struct {
 	sent, spared uint64
 }
 
-// spend takes one ACK from the connection's and from the host's budget, or none from either.
+// spend takes one challenge ACK from both the connection's and the host's budget. It takes nothing
+// and reports false if either is empty.
 func (h *challenges) spend(now clock.Time, own *budget) bool {
 	if own.stale(now, connChallengeTime) {
 		*own = budget{connChallenges, now}
@@ -56,9 +57,9 @@ func (h *challenges) spend(now clock.Time, own *budget) bool {
 	return true
 }
 
-// allowance is the host's budget for the second that begins. It is random, around the configured
-// mean: all connections share it, and from a known budget an off-path attacker could learn how many
-// challenge ACKs the segments of others draw (CVE-2016-5696).
+// allowance returns the host's budget for the second that begins. The budget is random, around the
+// configured mean. All connections share it, so from a known budget an off-path attacker could
+// learn how many challenge ACKs the segments of others draw (CVE-2016-5696).
 func (h *challenges) allowance(now clock.Time) int {
 	n := h.cfg.Limits.ChallengeAcks
 	random := keyedAt(&h.cfg.Secret, 'b', &Tuple{}, uint32(uint64(now)/uint64(time.Second)))
@@ -77,18 +78,18 @@ func (r *receiver) challengeACK(now clock.Time, reason Drop) {
 	}
 }
 
-// limitedACK answers an empty segment that needs an
-// acknowledgment, such as a probe, a keepalive or an old FIN. RFC
-// 9293 §3.10.7.4 requires an ACK. But two ends that disagree about sequence numbers would answer
-// each other forever, and some course nodes repeat a FIN thousands of times. So it sends one ACK in
-// half an RTOMin, which answers every regular retransmission.
+// limitedACK answers an empty segment that needs an acknowledgment, such as a probe, a keepalive or
+// an old FIN. RFC 9293 §3.10.7.4 requires an ACK. But two ends that disagree about sequence numbers
+// would answer each other forever, and some course nodes repeat a FIN thousands of times. So
+// limitedACK sends one ACK per half an RTOMin, which answers every regular retransmission.
 func (r *receiver) limitedACK(now clock.Time) {
 	if r.spendRepeat(now) {
 		r.ack.atOnce()
 	}
 }
 
-// spendRepeat reports whether half an RTOMin has passed since it last did, and starts the next.
+// spendRepeat reports whether half an RTOMin has passed since it last reported true. If so, it
+// starts the next interval.
 func (r *receiver) spendRepeat(now clock.Time) bool {
 	if r.answers == nil {
 		r.answers = new(answers)

@@ -20,10 +20,11 @@ type Path struct {
 	MTU int
 	// Local is the address that packets to the peer come from.
 	Local netip.Addr
-	// DefaultMSS says that a peer without an MSS option takes 536 bytes, or 1220 over IPv6 (RFC
-	// 9293 §3.7.1), and understands the option itself. Otherwise it takes what the outlet carries.
+	// DefaultMSS says that the host sends a peer without an MSS option segments of at most 536
+	// bytes, or 1220 over IPv6 (RFC 9293 §3.7.1), and that the peer understands the option.
+	// Otherwise the host assumes that the peer accepts what the outlet carries.
 	DefaultMSS bool
-	// NotHost says, where there is no route, that the address is not that of a single host.
+	// NotHost says, if there is no route, that the address is not that of a single host.
 	NotHost bool
 }
 
@@ -58,32 +59,32 @@ type Config struct {
 type Knobs struct {
 	Recovery Recovery
 	// DelayedAck is how long an acknowledgment may be delayed; zero: a fifth of RTOMin, at most 40
-	// ms, so that a peer with the same configuration never takes the delay for a loss.
+	// ms. Then a peer with the same configuration never mistakes the delay for a loss.
 	DelayedAck time.Duration
-	// MTUProbing is how a path's MTU is found where routers do not report it (RFC 4821): "off",
-	// "blackhole" when nothing else explains that full segments are lost, or "on" from the start;
-	// zero: "blackhole".
+	// MTUProbing says when the host searches for a path's MTU itself, because routers may not
+	// report it (RFC 4821): "off", "blackhole" when nothing else explains the loss of full
+	// segments, or "on" from the start; zero: "blackhole".
 	MTUProbing string
 	// NoDelay turns Nagle's algorithm off for new connections.
 	NoDelay bool
-	// OptionsOff sends no option at all, and offers none.
+	// OptionsOff neither sends nor accepts TCP options.
 	OptionsOff bool
 	// NoResets sends no RST: a closed port does not answer, and an aborted connection does not
 	// notify its peer.
 	NoResets bool
-	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept the one option.
+	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept that one option.
 	NoTimestamps, NoSACK, NoWindowScale bool
 	// ECN says whether to use explicit congestion notification; zero: when the peer asks.
 	ECN ECNMode
-	// SynCookies says when SYNs are answered without remembering them; zero: when a listener's
-	// SYN queue is full.
+	// SynCookies says when the host answers SYNs without storing them; zero: when a listener's SYN
+	// queue is full.
 	SynCookies CookieMode
 }
 
 // Recovery says how senders find losses and control congestion.
 type Recovery struct {
 	// Strategy names the loss recovery: "gbn", "newreno", "sack" or "rack"; zero: "rack" (RFC
-	// 8985). The first two do not let the peer send selective acknowledgments.
+	// 8985). With the first two, the host does not permit selective acknowledgments.
 	Strategy string
 	// Congestion names the congestion control algorithm; zero: "cubic".
 	Congestion string
@@ -101,24 +102,24 @@ type Recovery struct {
 
 // Buffers are the sizes of each connection's buffers in bytes.
 type Buffers struct {
-	// Recv and Send are the sizes to begin with; zero: 256 KiB.
+	// Recv and Send are the initial sizes; zero: 256 KiB.
 	Recv, Send int
 	// RecvMax and SendMax bound automatic tuning; zero: the configured size, or 6 MiB and 4 MiB if
 	// that is zero too.
 	RecvMax, SendMax int
 	// RecvNear bounds automatic tuning of the receive buffer while the round trip is shorter than a
-	// millisecond; zero: RecvMax. Such a round trip consists of queues, and a buffer larger than
-	// the processor's cache only slows reading down.
+	// millisecond; zero: RecvMax. Such a round trip consists of queueing delay, and a buffer larger
+	// than the processor's cache only makes reading slower.
 	RecvNear int
 }
 
 // Retries bound how often a connection retransmits an unanswered segment.
 type Retries struct {
-	// Syn is the limit for a SYN; zero: 6, or up to 30 with a small RTOMax, so that it takes 127 s
-	// as 6 do with the usual RTOs.
+	// Syn is the limit for a SYN; zero: 6, or up to 30 with a small RTOMax, so that the attempt
+	// lasts 127 s as with the default RTOs.
 	Syn int
-	// SynAck is the limit for a SYN-ACK, whose address may be that of a victim; zero: 5, or Syn if
-	// that is less.
+	// SynAck is the limit for a SYN-ACK, which may go to the victim of a forged SYN; zero: 5, or
+	// Syn if that is less.
 	SynAck int
 	// SynTimeout is the wait after each SYN and SYN-ACK; zero: RTOInitial, doubled each time.
 	SynTimeout time.Duration
@@ -132,14 +133,14 @@ type Retries struct {
 
 // Limits bound what peers can make a host store or send.
 type Limits struct {
-	// MaxTimeWait bounds the connections in TIME-WAIT; beyond it the oldest is removed; zero:
+	// MaxTimeWait bounds the connections in TIME-WAIT. Beyond it the host removes the oldest. Zero:
 	// 65536.
 	MaxTimeWait int
-	// MaxReceiveRanges bounds the gaps in what arrived out of order; zero: 1024.
+	// MaxReceiveRanges bounds the gaps in each connection's out-of-order data; zero: 1024.
 	MaxReceiveRanges int
-	// EarlyBytes bounds the memory of all connections for what arrived out of order; zero: 256 MiB.
+	// EarlyBytes bounds the out-of-order data of all connections, in bytes; zero: 256 MiB.
 	EarlyBytes int
-	// MaxConns bounds the connections, those in TIME-WAIT apart; zero: 1<<20.
+	// MaxConns bounds the connections, without those in TIME-WAIT; zero: 1<<20.
 	MaxConns int
 	// SynBacklog bounds each listener's half-open connections (RFC 4987 §3.1); zero: 1024. Beyond
 	// it Knobs.SynCookies decides.
@@ -228,10 +229,10 @@ func (r *Recovery) synRetries() int {
 	return most
 }
 
-// Algorithms returns the names that Recovery.Congestion takes.
+// Algorithms returns the names that Recovery.Congestion accepts.
 func Algorithms() []string { return congestion.Names() }
 
-// Recoveries returns the names that Recovery.Strategy takes.
+// Recoveries returns the names that Recovery.Strategy accepts.
 func Recoveries() []string { return recovery.Names() }
 
 // bufferDefaults fills in a buffer's size and its maximum.
@@ -307,23 +308,23 @@ func (c *Config) validate() error {
 }
 
 const (
-	// MaxInitialWindow is in segments: more than any window holds.
+	// MaxInitialWindow bounds the initial window, in segments. No window is that large.
 	MaxInitialWindow = 1 << 16
 	// MaxRetries bounds how often a segment may be retransmitted.
 	MaxRetries = 255
-	// MaxDelayedAck is more than an acknowledgment may wait (RFC 9293 §3.8.6.3).
+	// MaxDelayedAck bounds the delay of an acknowledgment (RFC 9293 §3.8.6.3).
 	MaxDelayedAck = 500 * time.Millisecond
 	// MaxBuffer is the largest window that RFC 7323 §2.3 can express.
 	MaxBuffer = 1 << 30
-	// MinBuffer is the smallest.
+	// MinBuffer is the smallest buffer, in bytes.
 	MinBuffer = 64
-	// maxTrainSegments and maxTrainBytes keep a train within one system call and one IP length.
+	// maxTrainSegments and maxTrainBytes limit a train to one system call and one IP length field.
 	maxTrainSegments = 44
 	maxTrainBytes    = 64000
 	// MinMSS is the minimum MSS: with less, most of the traffic would be headers (CVE-2019-11479).
-	// A datagram of more than maxMSS has no length.
+	// maxMSS is the largest payload that the length field of IPv4 allows.
 	MinMSS = 48
 	maxMSS = 65535 - HeaderSize - ipHeaderSize
-	// The IP header that a segment travels in.
+	// The sizes of the IPv4 and IPv6 headers.
 	ipHeaderSize, ip6HeaderSize = 20, 40
 )

@@ -7,7 +7,7 @@ const (
 	bbrHighGain    = 2.885 // 2/ln 2: the rate doubles in a round
 	bbrBWRounds    = 10
 	bbrPhases      = 8
-	bbrExtraRounds = 5 // and as many before
+	bbrExtraRounds = 5 // rounds in the current maximum, and in the previous one
 	bbrExtraMost   = 0.1
 )
 
@@ -21,12 +21,13 @@ const (
 	bbrProbeRTT
 )
 
-// bbr is BBR version 1, which Linux calls bbr: draft-cardwell-iccrg-bbr-congestion-control-00,
-// whose function names the comments use, with two additions of Linux: a pacing margin of one
-// percent, and room for aggregated acknowledgments. Linux's policer detection is not included,
-// because no document describes it. The pacing rate is the largest delivery rate of the last ten
-// rounds, and losses do not reduce it: version 3 (bbr3) backs off above a loss rate of 2 %; version
-// 1 keeps its rate at 10 %, even if its competitors suffer these losses.
+// bbr implements BBR version 1, which Linux calls bbr:
+// draft-cardwell-iccrg-bbr-congestion-control-00. The comments give the draft's function names in
+// parentheses. There are two additions of Linux: a pacing margin of one percent, and room for
+// aggregated acknowledgments. Linux's policer detection is not included, because no document
+// describes it. The pacing rate is the largest delivery rate of the last ten rounds. Losses do not
+// reduce it: version 3 (bbr3) backs off above a loss rate of 2 %, but version 1 keeps its rate at
+// 10 %, even if its competitors suffer these losses.
 type bbr struct {
 	bbrSender
 	state bbrState
@@ -45,8 +46,8 @@ type bbrCycle struct {
 // bbrLoss is the state of loss recovery.
 type bbrLoss struct {
 	open     bool // recovery is in progress
-	entered  bool // it started with this acknowledgment
-	conserve bool // its first round: packet conservation
+	entered  bool // recovery started with this acknowledgment
+	conserve bool // in the first round of recovery: packet conservation
 }
 
 func newBBR(cfg Config) Controller {
@@ -69,7 +70,7 @@ func (b *bbr) enter(s bbrState) {
 	}
 }
 
-// OnAck is BBRUpdateOnACK.
+// OnAck updates the model, the pacing rate and the window (BBRUpdateOnACK).
 func (b *bbr) OnAck(a *Ack) {
 	limited := b.begin(a)
 	b.updateBW(a, limited)
@@ -82,8 +83,8 @@ func (b *bbr) OnAck(a *Ack) {
 	b.setCwnd(a)
 }
 
-// inflight is BBRInflight: the bandwidth-delay product times a gain, and three trains for the
-// bursts that hosts send and receive.
+// inflight returns the target for the data in flight (BBRInflight): the bandwidth-delay product
+// times a gain, and three trains for the bursts that hosts send and receive.
 func (b *bbr) inflight(gain, more float64) float64 {
 	if b.rtt.min == 0 {
 		return float64(b.cfg.FirstCwnd())
@@ -95,7 +96,7 @@ func (b *bbr) inflight(gain, more float64) float64 {
 	return target
 }
 
-// quantum is BBRSetSendQuantum, which is one segment below 1.2 Mbit/s.
+// quantum returns the size of a burst in bytes (BBRSetSendQuantum): one segment below 1.2 Mbit/s.
 func (b *bbr) quantum() float64 {
 	const slow = 1.2e6 / 8
 	if b.rate < slow {
@@ -104,7 +105,7 @@ func (b *bbr) quantum() float64 {
 	return b.bbrSender.quantum()
 }
 
-// setCwnd is BBRSetCwnd.
+// setCwnd updates the window (BBRSetCwnd).
 func (b *bbr) setCwnd(a *Ack) {
 	if !b.recover(a) {
 		b.grow(a, b.inflight(b.gain, b.aggregated()))
@@ -115,9 +116,9 @@ func (b *bbr) setCwnd(a *Ack) {
 	b.cwnd = max(min(b.cwnd, float64(b.cfg.MaxWindow)), float64(b.mss))
 }
 
-// recover is BBRModulateCwndForRecovery: lost data reduces the window. In the first round of fast
-// recovery the window then only grows by the data delivered, which shows whether the path still
-// delivers. recover reports whether it is that round.
+// recover reduces the window by the lost data (BBRModulateCwndForRecovery). In the first round of
+// fast recovery the window then only grows by the data delivered, which shows whether the path
+// still delivers. recover reports whether it is that round.
 func (b *bbr) recover(a *Ack) bool {
 	l := &b.loss
 	b.cwnd = max(b.cwnd-float64(a.Lost), float64(b.mss))
@@ -132,7 +133,7 @@ func (b *bbr) recover(a *Ack) bool {
 	return l.conserve
 }
 
-// OnLoss is BBROnEnterFastRecovery, or BBROnEnterRTO.
+// OnLoss starts fast recovery (BBROnEnterFastRecovery) or handles a timeout (BBROnEnterRTO).
 func (b *bbr) OnLoss(l *Loss) {
 	if l.Kind == Echo {
 		return // version 1 does not respond to marks
@@ -148,7 +149,7 @@ func (b *bbr) OnLoss(l *Loss) {
 	b.cwnd = min(float64(l.InFlight+l.MSS), float64(b.cfg.MaxWindow))
 }
 
-// OnExit is BBRRestoreCwnd.
+// OnExit restores the window after an episode (BBRRestoreCwnd).
 func (b *bbr) OnExit(e *Exit) {
 	b.restoreCwnd()
 	b.loss.open, b.loss.entered, b.loss.conserve = false, false, false
@@ -157,7 +158,8 @@ func (b *bbr) OnExit(e *Exit) {
 	}
 }
 
-// OnRestart is BBRHandleRestartFromIdle: pacing alone prevents a burst.
+// OnRestart sets the pacing rate after an idle time (BBRHandleRestartFromIdle): pacing alone
+// prevents a burst.
 func (b *bbr) OnRestart(r *Restart) {
 	if r.Unvalidated {
 		return // the model only contains what was used
@@ -173,5 +175,5 @@ func (b *bbr) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether the window is below that of the model.
+// cut reports whether recovery or ProbeRTT holds the window below that of the model.
 func (b *bbr) cut() bool { return b.loss.open || b.state == bbrProbeRTT }

@@ -9,7 +9,7 @@ import (
 const (
 	bbr3StartupPacing  = 2.77 // 4 ln 2: the rate doubles in a round
 	bbr3DrainPacing    = 0.5
-	bbr3LossThresh     = 0.02 // share lost per round trip that probing tolerates
+	bbr3LossThresh     = 0.02 // share of lost data per round trip that probing tolerates
 	bbr3Beta           = 0.7
 	bbr3Headroom       = 0.15 // share of the path left to other flows
 	bbr3StartupLosses  = 6    // gaps in a round that end Startup
@@ -35,9 +35,10 @@ const (
 	bbr3NoState                   // no state to return to
 )
 
-// bbr3 is BBR version 3 (draft-ietf-ccwg-bbr): a model of the path, its bandwidth and its minimum
-// round-trip time, determines the pacing rate and the data in flight. Losses limit the model; they
-// do not drive it. Where the draft reads the connection's state, bbr3 reads the acknowledgment.
+// bbr3 implements BBR version 3 (draft-ietf-ccwg-bbr). A model of the path, its bandwidth and its
+// minimum round-trip time, determines the pacing rate and the data in flight. Losses only limit the
+// model. The comments give the draft's function names in parentheses. Where the draft reads the
+// connection's state, bbr3 reads the acknowledgment.
 type bbr3 struct {
 	bbrSender
 	state   bbr3State
@@ -87,7 +88,7 @@ func (b *bbr3) probing() bool {
 	return b.state == bbr3Startup || b.state == bbr3Refill || b.state == bbr3Up
 }
 
-// OnAck is UpdateOnACK, §5.2.3.
+// OnAck updates the model, the pacing rate and the window (UpdateOnACK, §5.2.3).
 func (b *bbr3) OnAck(a *Ack) {
 	limited := b.begin(a)
 	b.latest(a)
@@ -105,10 +106,11 @@ func (b *bbr3) OnAck(a *Ack) {
 	b.setCwnd(a)
 }
 
-// startRound is StartRound, §5.5.1.
+// startRound starts a round trip (StartRound, §5.5.1).
 func (b *bbr3) startRound(delivered uint64) { b.round.next = delivered }
 
-// budget is QuantizationBudget: room for the bursts in which hosts send, receive and acknowledge.
+// budget adds room for the bursts in which hosts send, receive and acknowledge
+// (QuantizationBudget).
 func (b *bbr3) budget(inflight float64) float64 {
 	inflight = max(inflight, 3*b.quantum(), b.minPipe())
 	if b.state == bbr3Up {
@@ -117,7 +119,7 @@ func (b *bbr3) budget(inflight float64) float64 {
 	return inflight
 }
 
-// setCwnd is SetCwnd, §5.6.4.6.
+// setCwnd updates the window (SetCwnd, §5.6.4.6).
 func (b *bbr3) setCwnd(a *Ack) {
 	b.grow(a, b.budget(b.bdp(b.model.bw, b.gain)+b.extra.most()))
 	if b.state == bbr3ProbeRTT {
@@ -126,7 +128,7 @@ func (b *bbr3) setCwnd(a *Ack) {
 	b.cwnd = min(b.cwnd, b.volumeCap(), float64(b.cfg.MaxWindow))
 }
 
-// volumeCap is BoundCwndForModel, §5.6.4.7.
+// volumeCap returns the model's limit for the window (BoundCwndForModel, §5.6.4.7).
 func (b *bbr3) volumeCap() float64 {
 	most := math.Inf(1)
 	switch b.state {
@@ -139,8 +141,8 @@ func (b *bbr3) volumeCap() float64 {
 	return max(min(most, b.model.inflightShort), b.minPipe())
 }
 
-// OnRestart is HandleRestartFromIdle, §5.4: the model is still valid, so the window stays, and
-// pacing alone prevents a burst.
+// OnRestart sets the pacing rate after an idle time (HandleRestartFromIdle, §5.4). The model is
+// still valid, so the window stays, and pacing alone prevents a burst.
 func (b *bbr3) OnRestart(r *Restart) {
 	if r.Unvalidated {
 		return // the model only contains what was used
@@ -155,5 +157,5 @@ func (b *bbr3) OnRestart(r *Restart) {
 	}
 }
 
-// cut reports whether the window is below that of the model.
+// cut reports whether recovery or ProbeRTT holds the window below that of the model.
 func (b *bbr3) cut() bool { return b.episode.open || b.state == bbr3ProbeRTT }

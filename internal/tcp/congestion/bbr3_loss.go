@@ -3,28 +3,28 @@ package congestion
 // bbr3Episode is the state of a loss episode, draft-ietf-ccwg-bbr §5.5.10 and §5.5.11.
 type bbr3Episode struct {
 	open bool // loss recovery is in progress
-	fast bool // it is fast recovery
+	fast bool // the recovery is fast recovery
 	// A round with losses ends when data that was sent after the first loss is acknowledged.
 	roundDelivered uint64
 	roundStart     bool
 	lossInRound    bool
 	gaps           int    // runs of lost segments in this round
-	lostEnd        uint64 // the end of the last one
+	lostEnd        uint64 // the end of the last lost segment
 	undo           bbr3Undo
 }
 
 // bbr3Undo is the model before losses that may prove to be spurious.
 type bbr3Undo struct {
-	state                                bbr3State // to return to
+	state                                bbr3State // the state to return to
 	bwShort, inflightShort, inflightLong float64
 }
 
-// tooHigh is IsInflightTooHigh: too large a share of the data in flight was lost.
+// tooHigh reports whether too large a share of the data in flight was lost (IsInflightTooHigh).
 func (b *bbr3) tooHigh(sent, lost float64) bool {
 	return lost > sent*bbr3LossThresh || lost > 0 && !b.cfg.SACK
 }
 
-// noteLoss is NoteLoss.
+// noteLoss saves the window and the model at the first loss of a round (NoteLoss).
 func (b *bbr3) noteLoss(delivered uint64) {
 	e := &b.episode
 	if e.lossInRound {
@@ -37,7 +37,8 @@ func (b *bbr3) noteLoss(delivered uint64) {
 	e.undo = bbr3Undo{bbr3NoState, m.bwShort, m.inflightShort, m.inflightLong}
 }
 
-// OnSegmentLost is HandleLostPacket, §5.5.10.2.
+// OnSegmentLost counts a lost segment, and limits the model if a probe has lost too much
+// (HandleLostPacket, §5.5.10.2).
 func (b *bbr3) OnSegmentLost(l *LostSegment) {
 	e := &b.episode
 	b.noteLoss(l.TotalDelivered)
@@ -55,7 +56,7 @@ func (b *bbr3) OnSegmentLost(l *LostSegment) {
 	b.foundTooHigh(l, before+prefix)
 }
 
-// foundTooHigh is HandleInflightTooHigh, which acts once per probe.
+// foundTooHigh limits the model and ends the probe (HandleInflightTooHigh). It acts once per probe.
 func (b *bbr3) foundTooHigh(l *LostSegment, inflight float64) {
 	b.probe.tooHigh, b.probe.sample = true, false
 	if !l.AppLimited {
@@ -95,7 +96,7 @@ func (b *bbr3) OnExit(e *Exit) {
 	}
 }
 
-// takeBack is HandleSpuriousLossDetection, §5.5.11.2.
+// takeBack restores the model after spurious losses (HandleSpuriousLossDetection, §5.5.11.2).
 func (b *bbr3) takeBack() {
 	e, m := &b.episode, &b.model
 	e.lossInRound = false

@@ -5,8 +5,8 @@ import "math"
 // bbr3Model is BBR's model of the path, draft-ietf-ccwg-bbr §3.4. Limits that are not set are
 // infinite.
 type bbr3Model struct {
-	maxBW float64    // bytes per second: the maximum of this ProbeBW cycle and the last
-	cycle [2]float64 // of the last cycle, and of this
+	maxBW float64    // bytes per second: the maximum of the last ProbeBW cycle and this one
+	cycle [2]float64 // the maximum of the last cycle, and of this one
 	bw    float64    // maxBW within the short-term limit
 	// Short-term limits follow losses outside of probes, and last until the next probe.
 	bwShort, inflightShort float64
@@ -31,7 +31,7 @@ func (e *bbr3Extra) most() float64 {
 	return m
 }
 
-// latest is UpdateLatestDeliverySignals, §5.5.10.3.
+// latest updates the maximum delivered in this round trip (UpdateLatestDeliverySignals, §5.5.10.3).
 func (b *bbr3) latest(a *Ack) {
 	e := &b.episode
 	e.roundStart = false
@@ -43,7 +43,7 @@ func (b *bbr3) latest(a *Ack) {
 	}
 }
 
-// advanceLatest is AdvanceLatestDeliverySignals.
+// advanceLatest starts these maxima again with a new round (AdvanceLatestDeliverySignals).
 func (b *bbr3) advanceLatest(a *Ack) {
 	if b.episode.roundStart {
 		b.model.bwLatest = float64(a.Rate)
@@ -51,7 +51,8 @@ func (b *bbr3) advanceLatest(a *Ack) {
 	}
 }
 
-// congestion is UpdateCongestionSignals.
+// congestion updates the bandwidth, and the short-term limits once per round with losses
+// (UpdateCongestionSignals).
 func (b *bbr3) congestion(a *Ack, limited bool) {
 	b.updateMaxBW(a, limited)
 	if !b.episode.roundStart {
@@ -63,8 +64,8 @@ func (b *bbr3) congestion(a *Ack, limited bool) {
 	b.episode.lossInRound = false
 }
 
-// updateMaxBW is UpdateMaxBw, §5.5.5: application-limited samples count only if they raise the
-// maximum.
+// updateMaxBW adds a bandwidth sample (UpdateMaxBw, §5.5.5). Application-limited samples count only
+// if they raise the maximum.
 func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	b.round.update(a)
 	if b.round.start {
@@ -77,8 +78,8 @@ func (b *bbr3) updateMaxBW(a *Ack, limited bool) {
 	}
 }
 
-// advanceFilter is AdvanceMaxBwFilter, §5.5.6: a new cycle discards the one before the last, unless
-// the new one has no sample.
+// advanceFilter starts a new cycle of the bandwidth filter (AdvanceMaxBwFilter, §5.5.6). It
+// discards the older of the two cycles, unless the newer one has no sample.
 func (m *bbr3Model) advanceFilter() {
 	if m.cycle[1] == 0 {
 		return
@@ -87,8 +88,8 @@ func (m *bbr3Model) advanceFilter() {
 	m.maxBW = m.cycle[0]
 }
 
-// lowerBounds is AdaptLowerBoundsFromCongestion, §5.5.10.3: once per round with losses, the
-// short-term limits move towards what was delivered in it.
+// lowerBounds moves the short-term limits towards what this round delivered
+// (AdaptLowerBoundsFromCongestion, §5.5.10.3). The caller calls it once per round with losses.
 func (b *bbr3) lowerBounds() {
 	m := &b.model
 	if math.IsInf(m.bwShort, 1) {
@@ -101,16 +102,17 @@ func (b *bbr3) lowerBounds() {
 	m.inflightShort = max(m.inflightLatest, bbr3Beta*m.inflightShort)
 }
 
-// resetSignals is ResetCongestionSignals.
+// resetSignals clears the delivery and loss signals of the round (ResetCongestionSignals).
 func (b *bbr3) resetSignals() {
 	b.episode.lossInRound = false
 	b.model.bwLatest, b.model.inflightLatest = 0, 0
 }
 
-// resetShortTerm is ResetShortTermModel.
+// resetShortTerm removes the short-term limits (ResetShortTermModel).
 func (m *bbr3Model) resetShortTerm() { m.bwShort, m.inflightShort = math.Inf(1), math.Inf(1) }
 
-// aggregation is UpdateACKAggregation, §5.5.9.
+// aggregation records how much more was acknowledged at once than the bandwidth explains
+// (UpdateACKAggregation, §5.5.9).
 func (b *bbr3) aggregation(a *Ack) {
 	e := &b.extra
 	extra := b.surplus(a, b.model.bw)

@@ -10,15 +10,15 @@ import (
 // bbr3Probe is the state of the ProbeBW cycle, draft-ietf-ccwg-bbr §5.3.3.
 type bbr3Probe struct {
 	phase         bbr3Phase
-	sample        bool    // acknowledgments are for data sent while probing
-	upAcked       float64 // towards the next segment of inflightLong
-	perIncrease   float64 // acknowledged bytes per segment
+	sample        bool    // acknowledgments report data sent while probing
+	upAcked       float64 // acknowledged bytes towards the next segment of inflightLong
+	perIncrease   float64 // acknowledged bytes that raise inflightLong by a segment
 	upRounds      uint
 	roundsSince   uint64 // rounds since the last UP
 	wait          time.Duration
 	since         clock.Time // when the cycle began
-	tooHigh       bool       // the last probe found too much
-	precautionary bool       // the last probe ended before that
+	tooHigh       bool       // the last probe lost too much
+	precautionary bool       // the last probe ended before it could lose too much
 }
 
 // bbr3Phase says what acknowledgments mean for the probe.
@@ -26,18 +26,19 @@ type bbr3Phase uint8
 
 const (
 	bbr3Init      bbr3Phase = iota // nothing
-	bbr3Refilling                  // for data sent to fill the pipe
-	bbr3Starting                   // the probe has begun
-	bbr3Feedback                   // for data sent while probing
-	bbr3Stopping                   // the probe has ended, they still are
+	bbr3Refilling                  // they report data sent to fill the pipe
+	bbr3Starting                   // the probe has begun; they report older data
+	bbr3Feedback                   // they report data sent while probing
+	bbr3Stopping                   // the probe has ended; they still report its data
 )
 
-// startDown is StartProbeBW_DOWN.
+// startDown enters Down (StartProbeBW_DOWN).
 func (b *bbr3) startDown(a *Ack) {
 	b.resetSignals()
 	p := &b.probe
 	p.perIncrease = math.Inf(1)
-	// PickProbeWait, §5.3.3.5: random, so that flows do not probe at the same time.
+	// The time until the next probe is random, so that flows do not probe at the same time
+	// (PickProbeWait, §5.3.3.5).
 	p.roundsSince = b.rng.Uint64N(2)
 	p.wait = bbr3ProbeWait + time.Duration(b.rng.Int64N(int64(bbr3ProbeWaitExtra)))
 	p.since = a.Now
@@ -46,7 +47,7 @@ func (b *bbr3) startDown(a *Ack) {
 	b.enter(bbr3Down)
 }
 
-// startRefill is StartProbeBW_REFILL.
+// startRefill enters Refill (StartProbeBW_REFILL).
 func (b *bbr3) startRefill(delivered uint64) {
 	b.model.resetShortTerm()
 	p := &b.probe
@@ -56,7 +57,7 @@ func (b *bbr3) startRefill(delivered uint64) {
 	b.enter(bbr3Refill)
 }
 
-// startUp is StartProbeBW_UP.
+// startUp enters Up (StartProbeBW_UP).
 func (b *bbr3) startUp(a *Ack) {
 	b.probe.phase = bbr3Starting
 	b.startRound(a.TotalDelivered)
@@ -65,7 +66,7 @@ func (b *bbr3) startUp(a *Ack) {
 	b.raiseSlope()
 }
 
-// cycle is UpdateProbeBWCyclePhase, §5.3.3.6.
+// cycle moves through the states of ProbeBW (UpdateProbeBWCyclePhase, §5.3.3.6).
 func (b *bbr3) cycle(a *Ack, limited bool) {
 	if !b.full.reached || b.adaptLongTerm(a, limited) {
 		return
@@ -91,8 +92,9 @@ func (b *bbr3) cycle(a *Ack, limited bool) {
 	}
 }
 
-// timeToProbe is IsTimeToProbeBW, §5.3.3.5: after two to three seconds, or as many rounds as a Reno
-// flow with the same window needs to recover from a loss.
+// timeToProbe enters Refill if it is time to probe, and reports whether it did (IsTimeToProbeBW,
+// §5.3.3.5). A probe is due after two to three seconds, or after as many rounds as a Reno flow with
+// the same window needs to recover from a loss.
 func (b *bbr3) timeToProbe(a *Ack) bool {
 	p := &b.probe
 	reno := min(b.target()/float64(b.mss), bbr3RenoRounds)
@@ -103,16 +105,18 @@ func (b *bbr3) timeToProbe(a *Ack) bool {
 	return true
 }
 
-// target is TargetInflight: the bandwidth-delay product, unless congestion has reduced the window.
+// target returns the bandwidth-delay product, or the window if congestion has made it smaller
+// (TargetInflight).
 func (b *bbr3) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
 
-// timeToCruise is IsTimeToCruise: the queue is drained, and there is headroom for other flows.
+// timeToCruise reports whether the queue is drained and there is headroom for other flows
+// (IsTimeToCruise).
 func (b *bbr3) timeToCruise(a *Ack) bool {
 	inflight := float64(a.InFlight)
 	return inflight <= b.withHeadroom() && inflight <= b.budget(b.bdp(b.model.maxBW, 1))
 }
 
-// timeToGoDown is IsTimeToGoDown.
+// timeToGoDown reports whether to end the probe (IsTimeToGoDown).
 func (b *bbr3) timeToGoDown(a *Ack) bool {
 	p, long := &b.probe, b.model.inflightLong
 	if p.tooHigh && float64(a.InFlight) >= long {
@@ -126,7 +130,8 @@ func (b *bbr3) timeToGoDown(a *Ack) bool {
 	return b.full.now
 }
 
-// withHeadroom is InflightWithHeadroom.
+// withHeadroom returns the long-term limit minus the headroom for other flows
+// (InflightWithHeadroom).
 func (b *bbr3) withHeadroom() float64 {
 	long := b.model.inflightLong
 	if math.IsInf(long, 1) {
@@ -135,14 +140,15 @@ func (b *bbr3) withHeadroom() float64 {
 	return max(long-max(float64(b.mss), bbr3Headroom*long), b.minPipe())
 }
 
-// raiseSlope is RaiseInflightLongtermSlope: by 1, 2, 4 and so on segments per round.
+// raiseSlope doubles the growth of inflightLong: 1, 2, 4 and so on segments per round
+// (RaiseInflightLongtermSlope).
 func (b *bbr3) raiseSlope() {
 	p := &b.probe
 	p.perIncrease = max(b.cwnd/float64(uint64(1)<<p.upRounds), float64(b.mss))
 	p.upRounds = min(p.upRounds+1, 30)
 }
 
-// probeUpward is ProbeInflightLongtermUpward.
+// probeUpward raises inflightLong while the window uses all of it (ProbeInflightLongtermUpward).
 func (b *bbr3) probeUpward(a *Ack) {
 	if !a.CwndLimited || b.cwnd < b.model.inflightLong {
 		return
@@ -158,7 +164,8 @@ func (b *bbr3) probeUpward(a *Ack) {
 	}
 }
 
-// adaptLongTerm is AdaptLongTermModel. It reports whether it changed the state.
+// adaptLongTerm updates the long-term limit from the feedback of probes (AdaptLongTermModel). It
+// reports whether it changed the state.
 func (b *bbr3) adaptLongTerm(a *Ack, limited bool) bool {
 	p := &b.probe
 	if b.round.start {

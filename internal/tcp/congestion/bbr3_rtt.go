@@ -6,14 +6,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// bbr3Probed is the least round trip since ProbeRTT was last due, draft-ietf-ccwg-bbr §5.3.4: every
-// five seconds.
+// bbr3Probed is the minimum round-trip time since ProbeRTT was last due (draft-ietf-ccwg-bbr
+// §5.3.4). ProbeRTT is due every five seconds.
 type bbr3Probed struct {
 	least time.Duration
 	at    clock.Time
 }
 
-// updateMinRTT is UpdateMinRTT.
+// updateMinRTT updates the minimum round-trip times (UpdateMinRTT).
 func (b *bbr3) updateMinRTT(a *Ack) {
 	r, p := &b.rtt, &b.probed
 	if p.at == clock.Never {
@@ -29,7 +29,7 @@ func (b *bbr3) updateMinRTT(a *Ack) {
 	}
 }
 
-// checkProbeRTT is CheckProbeRTT.
+// checkProbeRTT enters ProbeRTT when it is due (CheckProbeRTT).
 func (b *bbr3) checkProbeRTT(a *Ack) {
 	r := &b.rtt
 	if b.state != bbr3ProbeRTT && r.expired && !r.idle {
@@ -45,7 +45,8 @@ func (b *bbr3) checkProbeRTT(a *Ack) {
 	r.idle = false
 }
 
-// checkProbeRTTDone is CheckProbeRTTDone and ExitProbeRTT, §5.3.4.4.
+// checkProbeRTTDone leaves ProbeRTT when its time is over (CheckProbeRTTDone, ExitProbeRTT,
+// §5.3.4.4).
 func (b *bbr3) checkProbeRTTDone(now clock.Time, delivered uint64) {
 	if !b.rtt.over(now) {
 		return
@@ -61,7 +62,7 @@ func (b *bbr3) checkProbeRTTDone(now clock.Time, delivered uint64) {
 	b.enter(bbr3Cruise)
 }
 
-// probeRTTCwnd is ProbeRTTCwnd, §5.6.4.5.
+// probeRTTCwnd returns the window during ProbeRTT (ProbeRTTCwnd, §5.6.4.5).
 func (b *bbr3) probeRTTCwnd() float64 {
 	return max(b.bdp(b.model.bw, bbr3ProbeRTTGain), b.minPipe())
 }

@@ -1,14 +1,14 @@
 package congestion
 
-// checkFull is CheckFullBWReached, §5.3.1.2. A round whose first acknowledgment gives no
-// sample says nothing.
+// checkFull adds the bandwidth of a new round to the detection of a full pipe (CheckFullBWReached,
+// §5.3.1.2). It ignores a round whose first acknowledgment has no sample.
 func (b *bbr3) checkFull(a *Ack, limited bool) {
 	if !b.full.now && b.round.start && !limited && a.Rate != 0 {
 		b.full.look(float64(a.Rate))
 	}
 }
 
-// checkStartup is CheckStartupDone, §5.3.1.
+// checkStartup enters Drain when the pipe is full (CheckStartupDone, §5.3.1).
 func (b *bbr3) checkStartup(a *Ack) {
 	b.checkStartupLoss(a)
 	if b.state == bbr3Startup && b.full.reached {
@@ -17,9 +17,9 @@ func (b *bbr3) checkStartup(a *Ack) {
 	}
 }
 
-// checkStartupLoss is CheckStartupHighLoss, §5.3.1.3: after a full round of fast recovery with too
-// much loss, in several places, BBR assumes that the path is full. Without SACK only one loss a
-// round is visible, so one place is enough.
+// checkStartupLoss assumes that the path is full after a full round of fast recovery with too much
+// loss in several places (CheckStartupHighLoss, §5.3.1.3). Without SACK only one loss per round is
+// visible, so one place is enough.
 func (b *bbr3) checkStartupLoss(a *Ack) {
 	e := &b.episode
 	if b.state == bbr3Startup && !b.full.reached && e.fast {
@@ -36,7 +36,7 @@ func (b *bbr3) checkStartupLoss(a *Ack) {
 	}
 }
 
-// checkDrain is CheckDrainDone, §5.3.2.
+// checkDrain enters Down when the queue is drained, or after three rounds (CheckDrainDone, §5.3.2).
 func (b *bbr3) checkDrain(a *Ack) {
 	if b.state == bbr3Drain && (float64(a.InFlight) <= b.budget(b.bdp(b.model.bw, 1)) ||
 		b.round.count > b.drainRound+3) {

@@ -2,12 +2,12 @@ package congestion
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// bbrMax is the maximum over the last ten rounds, with a slot for each. A round without a sample
+// bbrMax is the maximum of the last ten rounds, with a slot for each. A round without a sample
 // discards no older one.
 type bbrMax struct {
 	most  float64
 	slots [bbrBWRounds]float64
-	round uint64 // of the last sample
+	round uint64 // the round of the last sample
 }
 
 func (m *bbrMax) add(round uint64, v float64) {
@@ -28,13 +28,14 @@ func (m *bbrMax) add(round uint64, v float64) {
 }
 
 // bbrExtra is the largest volume that was acknowledged at once beyond the estimated bandwidth, in
-// the current rounds and in those before.
+// the current rounds and in the previous ones.
 type bbrExtra struct {
 	now, before float64
 	since       uint64 // the round in which the current maximum started
 }
 
-// updateBW is BBRUpdateBtlBw: application-limited samples count only if they raise the maximum.
+// updateBW adds a bandwidth sample (BBRUpdateBtlBw). Application-limited samples count only if they
+// raise the maximum.
 func (b *bbr) updateBW(a *Ack, limited bool) {
 	b.round.update(a)
 	b.loss.conserve = b.loss.conserve && !b.round.start
@@ -59,14 +60,15 @@ func (b *bbr) aggregated() float64 {
 	return min(max(b.extra.now, b.extra.before), bbrExtraMost*b.bw.most)
 }
 
-// checkFull is BBRCheckFullPipe: three rounds of faster sending have delivered little more.
+// checkFull adds the bandwidth of a new round to the detection of a full pipe (BBRCheckFullPipe).
 func (b *bbr) checkFull(limited bool) {
 	if !b.full.reached && b.round.start && !limited {
 		b.full.look(b.bw.most)
 	}
 }
 
-// checkDrain is BBRCheckDrain.
+// checkDrain enters Drain when the pipe is full, and ProbeBW when the queue is drained
+// (BBRCheckDrain).
 func (b *bbr) checkDrain(a *Ack) {
 	if b.state == bbrStartup && b.full.reached {
 		b.enter(bbrDrain)
@@ -76,16 +78,16 @@ func (b *bbr) checkDrain(a *Ack) {
 	}
 }
 
-// enterProbeBW is BBREnterProbeBW: flows start at a random phase of the cycle, except the one that
-// drains the queue.
+// enterProbeBW enters ProbeBW (BBREnterProbeBW). Flows start at a random phase of the cycle, except
+// the one that drains the queue.
 func (b *bbr) enterProbeBW(now clock.Time) {
 	b.enter(bbrProbeBW)
 	b.cycle.phase = bbrPhases - 1 - b.rng.IntN(bbrPhases-1)
 	b.advanceCycle(now)
 }
 
-// advanceCycle is BBRAdvanceCyclePhase: faster for a round trip, slower for one, and six at the
-// bandwidth.
+// advanceCycle starts the next phase of the cycle (BBRAdvanceCyclePhase). The rate is higher than
+// the bandwidth for one phase, lower for one, and equal for six.
 func (b *bbr) advanceCycle(now clock.Time) {
 	b.cycle = bbrCycle{(b.cycle.phase + 1) % bbrPhases, now}
 	switch b.cycle.phase {
@@ -98,8 +100,8 @@ func (b *bbr) advanceCycle(now clock.Time) {
 	}
 }
 
-// checkCycle is BBRCheckCyclePhase: the faster phase lasts until the additional data is in flight
-// or lost, the slower one until it is drained.
+// checkCycle ends a phase of the cycle when its time is over (BBRCheckCyclePhase). The faster phase
+// lasts until the additional data is in flight or lost, the slower one until that data is drained.
 func (b *bbr) checkCycle(a *Ack) {
 	if b.state != bbrProbeBW {
 		return
@@ -116,8 +118,9 @@ func (b *bbr) checkCycle(a *Ack) {
 	}
 }
 
-// updateRTT is BBRUpdateRTprop and BBRCheckProbeRTT: the minimum of ten seconds, and, after ten
-// seconds without a new minimum, 200 ms with almost no data in flight.
+// updateRTT updates the minimum round-trip time of ten seconds, and enters ProbeRTT
+// (BBRUpdateRTprop, BBRCheckProbeRTT). After ten seconds without a new minimum, ProbeRTT leaves
+// almost no data in flight for 200 ms.
 func (b *bbr) updateRTT(a *Ack) {
 	r := &b.rtt
 	if r.minAt == clock.Never {
@@ -138,7 +141,7 @@ func (b *bbr) updateRTT(a *Ack) {
 	r.idle = false
 }
 
-// checkProbeRTTDone is BBRExitProbeRTT at the end of the 200 ms.
+// checkProbeRTTDone leaves ProbeRTT after the 200 ms (BBRExitProbeRTT).
 func (b *bbr) checkProbeRTTDone(now clock.Time) {
 	if !b.rtt.over(now) {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Constants that both versions of BBR have.
+// Constants of both versions of BBR.
 const (
 	bbrCwndGain     = 2.0
 	bbrPacingMargin = 0.99 // one percent below the bandwidth
@@ -19,9 +19,9 @@ const (
 	bbrProbeRTTTime = 200 * time.Millisecond
 )
 
-// bbrSender is what versions 1 and 3 of BBR share: the window, the pacing rate, the count of round
-// trips, the detection of a full pipe, and the minimum round-trip time. Each version has its own
-// bandwidth model and response to losses. Where the documents read the connection's state,
+// bbrSender is the common part of versions 1 and 3 of BBR: the window, the pacing rate, the count
+// of round trips, the detection of a full pipe, and the minimum round-trip time. Each version has
+// its own bandwidth model and response to losses. Where the documents read the connection's state,
 // bbrSender reads the acknowledgment.
 type bbrSender struct {
 	cfg     Config
@@ -30,10 +30,10 @@ type bbrSender struct {
 	cwnd    float64
 	rate    float64 // the pacing rate in bytes per second
 	startup float64 // the pacing gain of Startup
-	pacing  float64 // gain of the bandwidth
-	gain    float64 // gain of the window
+	pacing  float64 // the pacing rate divided by the bandwidth
+	gain    float64 // the window divided by the bandwidth-delay product
 	paced   bool    // rate comes from a measured round trip
-	// bubble is the delivered count up to which samples are limited by ProbeRTT.
+	// bubble is the delivered count up to which ProbeRTT limits the samples.
 	bubble uint64
 	saved  float64 // the last window before loss recovery or ProbeRTT reduced it
 
@@ -53,8 +53,8 @@ func newBBRSender(cfg Config, startup float64, stream uint64) bbrSender {
 	return b
 }
 
-// initRate is InitPacingRate: the initial window per round trip, which is assumed to be a
-// millisecond before the first measurement.
+// initRate sets the pacing rate to the initial window per round trip (InitPacingRate). Before the
+// first measurement it assumes a round trip of a millisecond.
 func (b *bbrSender) initRate(srtt time.Duration) {
 	b.paced = srtt > 0
 	if !b.paced {
@@ -80,8 +80,8 @@ func (b *bbrSender) begin(a *Ack) (limited bool) {
 	return a.AppLimited || a.PriorDelivered < b.bubble
 }
 
-// setRate is SetPacingRateWithGain for the product rate: until the pipe is full the pacing rate
-// only grows, because samples can be application-limited.
+// setRate sets the pacing rate (SetPacingRateWithGain). Until the pipe is full the rate only grows,
+// because samples can be application-limited.
 func (b *bbrSender) setRate(rate float64) {
 	rate *= bbrPacingMargin
 	if rate > 0 && (b.full.reached || rate > b.rate) {
@@ -89,13 +89,13 @@ func (b *bbrSender) setRate(rate float64) {
 	}
 }
 
-// quantum is SetSendQuantum: the data of a millisecond. The connection's pacer uses the same
-// amount.
+// quantum returns the size of a burst: the data of a millisecond (SetSendQuantum). The connection's
+// pacer uses the same amount.
 func (b *bbrSender) quantum() float64 {
 	return max(min(b.rate/1000, bbrMaxQuantum), float64(2*b.mss))
 }
 
-// minPipe is MinPipeCwnd, the minimum window.
+// minPipe returns the minimum window (MinPipeCwnd).
 func (b *bbrSender) minPipe() float64 { return float64(bbrMinPipe * b.mss) }
 
 // bdp returns the bandwidth-delay product times a gain.
@@ -106,7 +106,8 @@ func (b *bbrSender) bdp(bw, gain float64) float64 {
 	return float64(gain * bw * b.rtt.min.Seconds())
 }
 
-// grow is the middle of SetCwnd: towards target, and before the pipe is full only upwards.
+// grow moves the window towards target, and before the pipe is full only upwards (the middle of
+// SetCwnd).
 func (b *bbrSender) grow(a *Ack, target float64) {
 	grown := b.cwnd + float64(a.Delivered)
 	switch {
@@ -118,7 +119,7 @@ func (b *bbrSender) grow(a *Ack, target float64) {
 	b.cwnd = max(b.cwnd, b.minPipe())
 }
 
-// saveCwnd is SaveCwnd. cut says that recovery or ProbeRTT has reduced the window.
+// saveCwnd stores the window (SaveCwnd). cut says that recovery or ProbeRTT has reduced it.
 func (b *bbrSender) saveCwnd(cut bool) {
 	if cut {
 		b.saved = max(b.saved, b.cwnd)
@@ -136,7 +137,8 @@ type bbrRound struct {
 	start       bool
 }
 
-// update is UpdateRound.
+// update starts the next round if the acknowledgment reports data that was sent after the start of
+// this one (UpdateRound).
 func (r *bbrRound) update(a *Ack) {
 	if r.start = a.PriorDelivered >= r.next; r.start {
 		r.next = a.TotalDelivered
@@ -144,10 +146,10 @@ func (r *bbrRound) update(a *Ack) {
 	}
 }
 
-// bbrFull detects a full pipe: three rounds of faster sending have delivered little more.
+// bbrFull detects a full pipe: the bandwidth has hardly grown in three rounds of faster sending.
 type bbrFull struct {
-	reached bool // it was full at least once
-	now     bool // it is full since the last reset
+	reached bool // the pipe was full at least once
+	now     bool // the pipe was found full since the last reset
 	bw      float64
 	count   int
 }
@@ -166,8 +168,8 @@ func (f *bbrFull) look(bw float64) {
 	f.reached = f.reached || f.now
 }
 
-// bbrRTT estimates the round-trip time of the empty path. From time to time, unless the flow paused
-// anyway, ProbeRTT drains the queue for a sample.
+// bbrRTT estimates the round-trip time of the path without queues. From time to time, unless the
+// flow paused anyway, ProbeRTT drains the queue for a sample.
 type bbrRTT struct {
 	min       time.Duration // the minimum of ten seconds; zero: no sample
 	minAt     clock.Time
@@ -177,8 +179,8 @@ type bbrRTT struct {
 	idle      bool // the flow restarts after an idle time, which drained the path
 }
 
-// drained is HandleProbeRTT with a limit of data in flight. The low rates of this state are not
-// samples of the path. It reports whether a round trip has passed below the limit.
+// drained reports whether a round trip has passed since the data in flight fell to most
+// (HandleProbeRTT). The low rates of this state do not count as samples of the path.
 func (b *bbrSender) drained(a *Ack, most float64) bool {
 	r := &b.rtt
 	b.bubble = a.TotalDelivered + uint64(a.InFlight) + 1
@@ -196,14 +198,15 @@ func (b *bbrSender) drained(a *Ack, most float64) bool {
 // over reports whether ProbeRTT has lasted long enough.
 func (r *bbrRTT) over(now clock.Time) bool { return r.done != clock.Never && now > r.done }
 
-// bbrBurst measures how much more is acknowledged at once than the bandwidth explains: aggregation
-// on the path.
+// bbrBurst measures how much more is acknowledged at once than the bandwidth explains. The cause is
+// aggregation on the path.
 type bbrBurst struct {
 	start     clock.Time
 	delivered float64
 }
 
-// surplus is UpdateACKAggregation, without the filter over rounds.
+// surplus adds an acknowledgment and returns the current surplus (UpdateACKAggregation, without the
+// filter over rounds).
 func (b *bbrSender) surplus(a *Ack, bw float64) float64 {
 	e := &b.burst
 	expected := bw * a.Now.Sub(e.start).Seconds()

@@ -1,6 +1,6 @@
-// Package congestion has the congestion control algorithms, one per file, behind one interface. A
-// controller determines the congestion window of a connection. It receives what was acknowledged
-// and what was lost, and never accesses the connection.
+// Package congestion implements the congestion control algorithms, one per file, behind one
+// interface. A controller determines the congestion window of a connection. The connection passes
+// it what was acknowledged and what was lost, and the controller never accesses the connection.
 package congestion
 
 import (
@@ -23,17 +23,17 @@ type Ack struct {
 	// after a timeout without SACK, data that was sent before does not count, except for one
 	// segment if snd.una moved.
 	Delivered int
-	// Prior and InFlight are the bytes in flight before and after it.
+	// Prior and InFlight are the bytes in flight before and after the acknowledgment.
 	Prior, InFlight int
 	// MSS is the current maximum payload of a segment.
 	MSS int
 	// Lost is the number of bytes that were marked lost since the previous acknowledgment.
 	Lost int
-	// RTT is this acknowledgment's sample, or zero. MinRTT and SRTT are the connection's.
+	// RTT is this acknowledgment's sample, or zero. MinRTT and SRTT are the connection's estimates.
 	RTT, MinRTT, SRTT time.Duration
 	// TotalDelivered is the connection's count of delivered bytes. Rate is the delivery rate in
 	// bytes per second that this acknowledgment shows (zero: no sample). AppLimited says that the
-	// sender limited it, not the path.
+	// sender, not the path, limited that rate.
 	TotalDelivered uint64
 	Rate           int64
 	AppLimited     bool
@@ -68,7 +68,7 @@ type Ack struct {
 // UnknownMarks is the value of Ack.Marked if the receiver does not report marked bytes.
 const UnknownMarks = -1
 
-// Kind is how a loss was detected.
+// Kind says how a loss was detected.
 type Kind uint8
 
 // The kinds of Loss. All except Echo start an episode, which OnExit ends. A timeout can follow
@@ -100,15 +100,15 @@ type Exit struct {
 	Now clock.Time
 	// InFlight is the data in flight at the end.
 	InFlight, MSS int
-	// Spurious says that nothing was lost, so the reduction may be undone. It can also come after
-	// the end of the episode, and then concerns the last one.
+	// Spurious says that nothing was lost, so the controller may undo its reduction. OnExit can
+	// also report this after the end of the episode, and then means the last one.
 	Spurious bool
 	// Ceiling, unless it is zero, limits the window: the sender was not using its window when the
 	// loss occurred, so nothing shows that the path can carry more (RFC 7661 §4.4.1).
 	Ceiling int
 }
 
-// Restart says that new data is sent while nothing is in flight, or that the window was not used
+// Restart reports that new data is sent while nothing is in flight, or that the window was not used
 // for a long time.
 type Restart struct {
 	Now clock.Time
@@ -123,30 +123,30 @@ type Restart struct {
 // LostSegment is a segment that has just been marked lost.
 type LostSegment struct {
 	Now clock.Time
-	// Seq is its first byte, Size its length in bytes.
+	// Seq is the segment's first byte, Size its length in bytes.
 	Seq  uint64
 	Size int
-	// TxInFlight is the data in flight when it was last sent, and LostSince the data marked lost
-	// since then; both include this segment. AppLimited says that the application limited the
-	// sender then.
+	// TxInFlight is the data in flight when the segment was last sent, and LostSince the data
+	// marked lost since then. Both include this segment. AppLimited says that the application
+	// limited the sender then.
 	TxInFlight, LostSince int
 	AppLimited            bool
 	// TotalDelivered is the connection's current count of delivered bytes.
 	TotalDelivered uint64
-	// SentAt is when it was last sent.
+	// SentAt is when the segment was last sent.
 	SentAt clock.Time
 }
 
 // Sent is data that was sent: a segment, or adjacent segments sent as one train.
 type Sent struct {
 	Now clock.Time
-	// Seq is its first byte, Size its length in bytes, Segments their number.
+	// Seq is the first byte, Size the length in bytes, Segments the number of segments.
 	Seq            uint64
 	Size, Segments int
 	MSS            int
-	// InFlight is the number of bytes in flight, including these.
+	// InFlight is the number of bytes in flight, including this data.
 	InFlight int
-	// Again says that it is a retransmission.
+	// Again says that the data is retransmitted.
 	Again bool
 }
 
@@ -157,12 +157,12 @@ type Timer struct {
 	InFlight, MSS int
 	// TotalDelivered and TotalLost are the connection's counts of bytes delivered and marked lost.
 	TotalDelivered, TotalLost uint64
-	// MinRTT and SRTT are the connection's, zero without a sample.
+	// MinRTT and SRTT are the connection's estimates, zero without a sample.
 	MinRTT, SRTT time.Duration
 }
 
-// Controller is a congestion control algorithm for one connection. The structs that it receives are
-// valid during the call.
+// Controller is a congestion control algorithm for one connection. The structs that its methods
+// receive are valid only during the call.
 type Controller interface {
 	// OnAck handles an acknowledgment; it can increase the window.
 	OnAck(a *Ack)
@@ -195,8 +195,8 @@ type LossWatcher interface {
 
 // SendWatcher is a Controller that handles sent data.
 type SendWatcher interface {
-	// OnSend is called after data was sent, new data and retransmissions, and before the next
-	// event. Changes take effect with the next segment.
+	// OnSend is called after new data or a retransmission was sent, before the next event. Changes
+	// take effect with the next segment.
 	OnSend(s Sent)
 }
 
@@ -233,8 +233,8 @@ type Config struct {
 	SRTT, MinRTT time.Duration
 	// SACK says that recovery can detect several losses in a round trip.
 	SACK bool
-	// Paced says that the connection spreads the window over the round trip. Burst is otherwise the
-	// number of segments that it sends at once; zero: 1.
+	// Paced says that the connection spreads the window over the round trip. If it does not, Burst
+	// is the number of segments that it sends at once; zero: 1.
 	Paced bool
 	Burst int
 	// Seed is for the algorithm's random choices.

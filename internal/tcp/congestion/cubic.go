@@ -10,19 +10,20 @@ const (
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
-// Cubic creates CUBIC without some of its parts, for experiments that show their effect.
+// Cubic creates CUBIC controllers without some parts of the algorithm, for experiments that show
+// the effect of these parts.
 type Cubic struct {
 	// NoFastConvergence disables fast convergence, RFC 9438 §4.7. The tables of that RFC's §5 were
 	// computed without it.
 	NoFastConvergence bool
-	// NoRenoFriendly disables RFC 9438 §4.3, the growth at Reno's rate where Reno is faster.
+	// NoRenoFriendly disables growth at Reno's rate where Reno is faster (RFC 9438 §4.3).
 	NoRenoFriendly bool
-	// NoHyStart disables RFC 9406: slow start ends with a loss.
+	// NoHyStart disables HyStart++ (RFC 9406), so that only a loss ends slow start.
 	NoHyStart bool
 }
 
-// cubic is RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows are fractional
-// bytes, so that rounding loses no growth, however small the acknowledgments are.
+// cubic implements RFC 9438, with HyStart++ (RFC 9406) in its first slow start. Windows are
+// fractional bytes, so that rounding loses no growth, however small the acknowledgments are.
 type cubic struct {
 	cwnd     float64
 	ssthresh int
@@ -32,13 +33,13 @@ type cubic struct {
 	curve    curve
 	before   *cubicUndo // nil: no loss yet
 	without  Cubic
-	// seen is the last acknowledgment that counted for the curve's time.
+	// seen is when avoid or pause last handled an acknowledgment.
 	seen clock.Time
 }
 
 // curve is the state of one congestion avoidance stage.
 type curve struct {
-	epoch clock.Time // its start; clock.Never: not started
+	epoch clock.Time // the start of the stage; clock.Never: not started
 	prior float64    // the window when ssthresh was last set
 	wMax  float64    // the plateau of the curve; zero: unknown
 	k     float64    // seconds from epoch to the plateau
@@ -94,7 +95,7 @@ func (c *cubic) OnAck(a *Ack) {
 	c.cwnd = min(c.cwnd, float64(c.max))
 }
 
-// slowStart grows the window up to the threshold, and returns the bytes that are left then.
+// slowStart grows the window up to the threshold, and returns the bytes of growth that are left.
 func (c *cubic) slowStart(n, mss int) int {
 	grow := n
 	if !c.start.done {
@@ -105,8 +106,8 @@ func (c *cubic) slowStart(n, mss int) int {
 	return max(0, grow-room)
 }
 
-// pause excludes the time during which the window was not used from the curve's time: RFC 9438
-// §4.2, §5.8.
+// pause excludes the time in which the window was not used from the curve's time (RFC 9438 §4.2,
+// §5.8).
 func (c *cubic) pause(now clock.Time) {
 	if c.curve.epoch != clock.Never && c.seen != clock.Never {
 		c.curve.epoch = c.curve.epoch.Add(now.Sub(c.seen))
@@ -114,7 +115,7 @@ func (c *cubic) pause(now clock.Time) {
 	c.seen = now
 }
 
-// avoid is congestion avoidance, RFC 9438 §4.2 to §4.5.
+// avoid grows the window in congestion avoidance (RFC 9438 §4.2 to §4.5).
 func (c *cubic) avoid(a *Ack, n int) {
 	v, mss := &c.curve, float64(a.MSS)
 	if v.epoch == clock.Never {
@@ -139,7 +140,7 @@ func (c *cubic) avoid(a *Ack, n int) {
 	c.cwnd += float64((target - c.cwnd) * min(share, 1))
 }
 
-// at is W_cubic(t), RFC 9438 §4.2 figure 1, in bytes.
+// at returns the window at time t in bytes: W_cubic(t), RFC 9438 §4.2 figure 1.
 func (v *curve) at(t, mss float64) float64 {
 	d := t - v.k
 	return float64(cubicC*d*d*d*mss) + v.wMax
@@ -180,8 +181,8 @@ func (c *cubic) OnLoss(l *Loss) {
 	}
 }
 
-// remember ends the stage and stores the window as wMax. RFC 9438 §4.7, fast convergence: a flow
-// whose window is smaller than at the last loss has new competitors, and reduces wMax further.
+// remember ends the stage and stores the window as wMax. A flow whose window is smaller than at the
+// last loss has new competitors, so it reduces wMax further (fast convergence, RFC 9438 §4.7).
 func (c *cubic) remember() {
 	v := &c.curve
 	wMax := c.cwnd
@@ -193,7 +194,7 @@ func (c *cubic) remember() {
 
 func (c *cubic) save(k Kind) {
 	if c.before == nil {
-		c.before = &cubicUndo{} // allocated late: few idle connections ever lost a segment
+		c.before = &cubicUndo{} // allocated late, because few connections lose a segment
 	}
 	switch {
 	case k == Echo:
@@ -206,8 +207,8 @@ func (c *cubic) save(k Kind) {
 	}
 }
 
-// OnExit ends an episode. RFC 9438 §4.9.2: a spurious one is undone, unless the window has grown
-// beyond its previous size.
+// OnExit ends an episode. It undoes the reduction of a spurious episode, unless the window has
+// grown beyond its previous size (RFC 9438 §4.9.2).
 func (c *cubic) OnExit(e *Exit) {
 	b := c.before
 	if b == nil {
@@ -226,8 +227,8 @@ func (c *cubic) OnExit(e *Exit) {
 	b.open = false
 }
 
-// OnRestart is RFC 5681 §4.1 as in the other algorithms. The idle time does not count for the curve
-// (RFC 9438 §5.8).
+// OnRestart reduces the window after an idle time (RFC 5681 §4.1), as the other algorithms do. The
+// idle time does not count for the curve (RFC 9438 §5.8).
 func (c *cubic) OnRestart(r *Restart) {
 	if r.Unvalidated && c.Cwnd() > c.initial {
 		c.ssthresh = max(c.ssthresh, int(c.cwnd*3/4))

@@ -9,10 +9,10 @@ import "math"
 // forces the rounding (Go specification), and only exact functions of math are used. A test of
 // package sim finds violations.
 
-// cubeRoot returns the cube root of a positive x, identical on every machine: Newton's method,
-// which starts from a third of the exponent.
+// cubeRoot returns the cube root of a positive x, identical on every machine. It uses Newton's
+// method, and starts from a third of the exponent.
 func cubeRoot(x float64) float64 {
-	const bias, steps = 715094163 << 32, 4 // a step doubles the digits, from one
+	const bias, steps = 715094163 << 32, 4 // each step doubles the number of correct digits
 	t := math.Float64frombits(math.Float64bits(x)/3 + bias)
 	for range steps {
 		square := float64(t * t)

@@ -13,18 +13,18 @@ const (
 	ackLimit         = 8 // L, in segments
 )
 
-// hystart is HyStart++, RFC 9406: slow start ends when round-trip times grow, before the queue
-// overflows. limit 0: no limit.
+// hystart implements HyStart++ (RFC 9406): slow start ends when round-trip times grow, before the
+// queue overflows.
 type hystart struct {
-	limit int // the most segments that one acknowledgment counts
+	limit int // the most segments that one acknowledgment counts; 0: no limit
 	// The minimum round-trip time of the last round and of this one, and the number of samples in
 	// this one.
 	last, current time.Duration
 	samples       int
 	baseline      time.Duration // the minimum at the start of conservative slow start
 	css           bool          // in conservative slow start
-	rounds        int           // its rounds, including the first
-	done          bool          // it has ended; only the first slow start uses it
+	rounds        int           // rounds in conservative slow start, including the first
+	done          bool          // HyStart++ has ended; only the first slow start uses it
 }
 
 func newHystart(cfg *Config) hystart {

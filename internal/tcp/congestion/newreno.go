@@ -1,7 +1,7 @@
 package congestion
 
-// newreno is RFC 6582. Loss recovery handles partial acknowledgments and retransmissions; this type
-// handles the window at the end of fast recovery.
+// newreno implements the window of RFC 6582 at the end of fast recovery. Loss recovery handles
+// partial acknowledgments and retransmissions.
 type newreno struct {
 	window
 	fast bool // in fast recovery
@@ -15,8 +15,8 @@ func (r *newreno) OnLoss(l *Loss) {
 	r.reduce(l)
 }
 
-// OnExit is RFC 6582 §3.2 step 3 for a full acknowledgment, option 1: the window is the data in
-// flight and one segment, not ssthresh, to avoid a burst.
+// OnExit sets the window to the data in flight and one segment after a full acknowledgment, not to
+// ssthresh, to avoid a burst (RFC 6582 §3.2 step 3, option 1).
 func (r *newreno) OnExit(e *Exit) {
 	if r.fast && !e.Spurious {
 		r.cwnd = min(r.ssthresh, max(e.InFlight, e.MSS)+e.MSS)

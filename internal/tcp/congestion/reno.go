@@ -1,6 +1,6 @@
 package congestion
 
-// reno is RFC 5681 with byte counting (RFC 3465).
+// reno implements RFC 5681 with byte counting (RFC 3465).
 type reno struct{ window }
 
 func newReno(cfg Config) Controller { return &reno{newWindow(&cfg)} }

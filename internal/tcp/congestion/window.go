@@ -1,7 +1,7 @@
 package congestion
 
-// window is the arithmetic of the loss-based algorithms: RFC 5681 with byte counting, and the state
-// that undoes a reduction.
+// window implements the common part of the loss-based algorithms: RFC 5681 with byte counting, and
+// the undoing of a reduction.
 type window struct {
 	cwnd, ssthresh int
 	initial, max   int
@@ -28,7 +28,7 @@ func (w *window) Cwnd() int         { return w.cwnd }
 func (w *window) Ssthresh() int     { return w.ssthresh }
 func (w *window) PacingRate() int64 { return 0 }
 
-// OnAck is slow start and congestion avoidance, RFC 5681 §3.1.
+// OnAck grows the window by slow start or congestion avoidance (RFC 5681 §3.1).
 func (w *window) OnAck(a *Ack) {
 	if a.Recovering || !a.CwndLimited {
 		return
@@ -39,14 +39,14 @@ func (w *window) OnAck(a *Ack) {
 // slowStart grows the window by n delivered bytes, up to ssthresh, and returns the bytes that are
 // left.
 func (w *window) slowStart(n int) int {
-	// RFC 3465 §2.2 without its limit L: one acknowledgment can stand for a train, and with L the
-	// growth would depend on how segments were merged.
+	// This is RFC 3465 §2.2 without its limit L: one acknowledgment can stand for a train, and with
+	// L the growth would depend on how segments were merged.
 	grow := max(0, min(n, w.ssthresh-w.cwnd))
 	w.cwnd = min(w.cwnd+grow, w.max)
 	return n - grow
 }
 
-// avoid is RFC 5681 §3.1 (3): one segment per window.
+// avoid grows the window by one segment per window of delivered data (RFC 5681 §3.1 (3)).
 func (w *window) avoid(n, mss int) {
 	for w.acked += n; w.acked >= w.cwnd; {
 		w.acked -= w.cwnd
@@ -54,9 +54,9 @@ func (w *window) avoid(n, mss int) {
 	}
 }
 
-// reduce sets ssthresh to half the data in flight, RFC 5681 §3.1 (4), which is less than the window
-// if the application did not use it. It sets the window to ssthresh, or after a timeout to the loss
-// window of one segment.
+// reduce sets ssthresh to half the data in flight (RFC 5681 §3.1 (4)). That is less than half the
+// window if the application did not use all of it. reduce sets the window to ssthresh, or after a
+// timeout to the loss window of one segment.
 func (w *window) reduce(l *Loss) {
 	w.save(l.Kind)
 	if l.Kind != TimeoutAgain {
@@ -97,9 +97,9 @@ func (w *window) OnExit(e *Exit) {
 	w.before.open = false
 }
 
-// OnRestart is RFC 5681 §4.1: after an idle time longer than the timeout, no acknowledgments clock
-// out the window, so it restarts small. The threshold stays (RFC 7661 §4.4.3), so that slow start
-// returns to the previous window.
+// OnRestart reduces the window after an idle time longer than the timeout, because no
+// acknowledgments clock it out (RFC 5681 §4.1). The threshold stays (RFC 7661 §4.4.3), so that slow
+// start returns to the previous window.
 func (w *window) OnRestart(r *Restart) {
 	if r.Unvalidated && w.cwnd > w.initial {
 		w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
