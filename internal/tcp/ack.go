@@ -39,7 +39,7 @@ func (d *sender) takeACK(
 		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
-		return room, mtuFound, false // nothing new: returning here makes a storm of duplicates cheap
+		return room, mtuFound, false // nothing new: a storm of duplicates stays cheap
 	}
 	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)

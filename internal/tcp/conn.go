@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Conn is one connection: the TCB of RFC 9293 §3.3.1. It belongs to its Host's owner; other
-// goroutines may use only the two rings.
+// Conn is one connection: the TCB of RFC 9293 §3.3.1. Only the owner of its Host may use it, except
+// for the two rings, which other goroutines may use too.
 type Conn struct {
 	// Owner is for the owner's use.
 	Owner any
@@ -18,7 +18,7 @@ type Conn struct {
 	state    State
 	flags    connFlags
 	hs       handshake
-	tos, ttl uint8     // ttl zero: the stack's
+	tos, ttl uint8     // a ttl of zero: the stack's default
 	err      error     // why it closed, nil for an orderly close; with connSoft, an ICMP report
 	parked   *timeWait // its TIME-WAIT
 
@@ -32,15 +32,15 @@ type Conn struct {
 	links    links
 }
 
-// connFlags are a connection's yes-or-no facts.
+// connFlags are the boolean properties of a connection.
 type connFlags uint8
 
 const (
 	connOrphan   connFlags = 1 << iota // the user has called Close
-	connHalfOpen                       // its listener counts it as half open
-	connShown                          // Conns has yielded it: a caller may still hold it
+	connHalfOpen                       // its listener counts the connection as half-open
+	connShown                          // Conns has yielded the connection: a caller may still hold it
 	connSoft                           // err is an ICMP report that may explain a timeout
-	connAdmitted                       // Admit answered its SYN, the peer has not answered yet
+	connAdmitted                       // Admit answered the SYN, and the peer has not answered yet
 )
 
 func (f connFlags) has(g connFlags) bool { return f&g != 0 }
@@ -55,11 +55,11 @@ type stats struct {
 // links are a connection's places in its host's lists.
 type links struct {
 	in       [numLists]link
-	event    *Conn     // the next with events
-	listener *Listener // the one that will accept it, until accepted
-	accepted *Conn     // next in its accept queue
-	heap     int32     // index in the deadline heap, -1 outside
-	isReady  bool      // it is in the list inReady
+	event    *Conn     // the next connection with events
+	listener *Listener // the listener that will accept the connection; nil once accepted
+	accepted *Conn     // the next connection in the accept queue
+	heap     int32     // index in the deadline heap; -1: not in it
+	isReady  bool      // the connection is in the list inReady
 	events   Event
 }
 
@@ -88,10 +88,10 @@ func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
 // Rx returns the ring that the user reads from.
 func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
 
-// ReadDone reports whether the peer has closed its side and all that it sent is in Rx.
+// ReadDone reports whether the peer has closed its side and all of its data is in Rx.
 func (c *Conn) ReadDone() bool { return c.rcv.done() }
 
-// setState moves the connection along one arrow of the transition table.
+// setState makes the transition for an event.
 func (c *Conn) setState(now clock.Time, e event) {
 	to, ok := c.state.next(e)
 	if !ok {
@@ -110,7 +110,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 			// FIN forever.
 			c.finWait2 = now.Later(c.host.cfg.FinWait2)
 		}
-		c.raise(Writable) // all that was written has been delivered
+		c.raise(Writable) // all written data has been delivered
 	case StateTimeWait:
 		c.host.park(now, c)
 		c.raise(Closed | Readable)
@@ -134,8 +134,8 @@ func (c *Conn) fail(now clock.Time, err error) {
 	c.setState(now, evDelete)
 }
 
-// giveUp ends the connection after a timeout. RFC 1122 §4.2.3.9: the error includes an ICMP report,
-// which tells the user more than the timeout does.
+// giveUp ends the connection after a timeout. If an ICMP report has arrived, the error includes it,
+// because it explains the timeout (RFC 1122 §4.2.3.9).
 func (c *Conn) giveUp(now clock.Time, err error) {
 	if c.flags.has(connSoft) {
 		err = fmt.Errorf("%w: %w", err, c.err)
@@ -169,8 +169,7 @@ func (c *Conn) established(now clock.Time) {
 	}
 }
 
-// Event is a set of things that happened to a connection or listener since the owner last called
-// NextEvent.
+// Event is a set of events of a connection or listener since the owner last called NextEvent.
 type Event uint8
 
 // The events.
@@ -185,11 +184,11 @@ const (
 	Closed
 	// Acceptable: a listener has a connection to accept.
 	Acceptable
-	// Urgent: the peer has sent urgent data. Conn.Urgent says where it ends.
+	// Urgent: the peer has sent urgent data. Conn.Urgent returns where that data ends.
 	Urgent
 )
 
-// raise records an event for the owner. Until the owner accepts the connection, its events wait.
+// raise records an event for the owner. The events of a connection wait until the owner accepts it.
 func (c *Conn) raise(e Event) {
 	if c.links.events == 0 && c.links.listener == nil {
 		c.host.events.push(c)

@@ -8,14 +8,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// CookieMode says when a listener answers SYNs without remembering them (RFC 4987 §3.6).
+// CookieMode says when a listener answers SYNs without storing them (RFC 4987 §3.6).
 type CookieMode uint8
 
 // The modes.
 const (
 	// CookiesAuto sends cookies while the listener's SYN queue is full.
 	CookiesAuto CookieMode = iota
-	// CookiesAlways keeps no half-open connection at all.
+	// CookiesAlways stores no half-open connection at all.
 	CookiesAlways
 	// CookiesOff leaves SYNs unanswered while the queue is full.
 	CookiesOff
@@ -38,9 +38,9 @@ func ParseCookieMode(name string) (CookieMode, bool) {
 	return CookieMode(max(m, 0)), m >= 0
 }
 
-// A SYN cookie is an initial sequence number: eight bits of the current minute, and a 24-bit keyed
-// hash plus an index into cookieMSS, all added to another hash of the peer's sequence number. It is
-// valid until the end of the next minute.
+// A SYN cookie is an initial sequence number. It consists of eight bits of the current minute, and
+// of a 24-bit keyed hash plus an index into cookieMSS. Another hash, which covers the peer's
+// sequence number, is added to these. A cookie is valid until the end of the next minute.
 const (
 	cookieMinute = time.Minute
 	cookieAges   = 2
@@ -48,7 +48,7 @@ const (
 )
 
 // cookieMSS returns the segment sizes that a cookie can encode; others are rounded down. The first
-// stands for a SYN without options. The lists cover MTUs of 576 and 1280 bytes, the course's 1400,
+// entry means a SYN without options. The others fit MTUs of 576 and 1280 bytes, the course's 1400,
 // PPPoE, Ethernet and jumbo frames.
 func cookieMSS(t *Tuple) [9]uint16 {
 	if t.RemoteAddr.Is6() {
@@ -102,9 +102,9 @@ func (l *Listener) wantsCookie() bool {
 	}
 }
 
-// sendCookie answers a SYN without storing it. It is not retransmitted: the peer retransmits its
-// SYN. The answer is the SYN-ACK of a new connection, which acceptCookie makes again when the
-// cookie comes back.
+// sendCookie answers a SYN without storing it. The host does not retransmit the answer, because the
+// peer retransmits its SYN. The answer is the SYN-ACK of a temporary connection. acceptCookie
+// creates the connection again when the peer returns the cookie.
 func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h := l.host
 	l.cookieAt = now
@@ -124,7 +124,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	var t Train
 	c.outputSYN(now, &t)
 	if o := &t.Options; o.HasTimestamps {
-		// The stamp must not be later than the clock, or the peer's PAWS would reject the next
+		// The timestamp must not be later than the clock, or the peer's PAWS would reject the next
 		// segments.
 		clocked := o.TSVal
 		if o.TSVal = clocked&^cookieBits | bits; after(o.TSVal, clocked) {
@@ -162,7 +162,7 @@ func cookieStamp(s *Segment) uint32 {
 	return bits
 }
 
-// acceptCookie opens the connection for a cookie that came back, as if its SYN had been stored. It
+// acceptCookie opens the connection for a returned cookie, as if its SYN had been stored. It
 // reports false if the ACK carries no cookie.
 func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	h := l.host
@@ -178,7 +178,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	if l.backlogged() || h.full() || path.Outlet < 0 {
 		h.drop(DropBacklog)
 		l.passedOver = now
-		return true // the peer sends it again
+		return true // later segments of the peer carry the cookie too
 	}
 	h.counters.CookiesAccepted++
 	syn := Segment{Tuple: s.Tuple, Header: Header{Seq: s.Seq - 1, Flags: SYN, Window: s.Window}}
@@ -190,15 +190,15 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	}
 	c := l.answer(now, &syn, path)
 	c.snd.begin(s.Ack - 1)
-	c.rcv.windowField(true) // what the SYN-ACK promised
+	c.rcv.windowField(true) // the window that the SYN-ACK advertised
 	c.stamps.lastAck = c.rcv.nxt
 	l.keep(c)
 	c.input(now, s)
 	return true
 }
 
-// mayReturn drops a data segment shortly after a cookie found no room. The peer will retransmit the
-// segment with the cookie, so a reset now would be wrong.
+// mayReturn drops a data segment shortly after the listener had no room for a returned cookie. The
+// peer will retransmit the segment with the cookie, so a reset now would be wrong.
 func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
 	if s.Len == 0 || l.passedOver == clock.Never || now.Sub(l.passedOver) > cookieMinute {
 		return false

@@ -6,30 +6,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// delayedAck decides when a receiver acknowledges: RFC 9293 §3.8.6.3, RFC 5681 §4.2.
+// delayedAck decides when a receiver sends acknowledgments (RFC 9293 §3.8.6.3, RFC 5681 §4.2).
 type delayedAck struct {
-	pending  int        // bytes that wait for a delayed acknowledgment
-	timer    clock.Time // when they are acknowledged
+	pending  int        // received bytes that are not yet acknowledged
+	timer    clock.Time // when to acknowledge them
 	owed     int32      // acknowledgments to send now
-	quick    int8       // arrivals still acknowledged at once
-	pingpong bool       // data of ours carries the acknowledgments
+	quick    int8       // number of arrivals that are still acknowledged at once
+	pingpong bool       // our data carries the acknowledgments
 	single   bool       // the last arrival was one segment after a pause
-	singles  bool       // and so was the arrival before it
+	singles  bool       // the arrival before it was one too
 }
 
-// initialQuickAcks is how many arrivals, each a segment or a train, are acknowledged
-// at once at the start of a connection and after a gap: then the peer's window is
-// small, and a sender of few segments must not wait for a timer.
+// initialQuickAcks is how many arrivals, each a segment or a train, the receiver acknowledges at
+// once at the start of a connection and after a gap. At these times the peer's window is small, and
+// a sender of few segments must not wait for a timer.
 const initialQuickAcks = 16
 
 const (
-	// minPause and maxPause bound the silence before a segment that counts as a pause. It is two
-	// round trips: a sender whose window is full waits one. Loss recovery on a short path is silent
-	// for less than minPause.
+	// minPause and maxPause bound the silence that counts as a pause. The silence must exceed two
+	// round trips, because a sender whose window is full waits for one. Loss recovery on a short
+	// path is silent for less than minPause.
 	minPause, maxPause = 10 * time.Millisecond, 50 * time.Millisecond
-	// singleCost is how many additional quick acknowledgments each segment uses up that a peer
-	// sends alone, after another such segment: only the first four of them are acknowledged at
-	// once.
+	// singleCost is how many more quick acknowledgments a single segment after a pause uses up, if
+	// the arrival before it was one too. So the receiver acknowledges only the first four of them
+	// at once.
 	singleCost = 3
 )
 
@@ -37,9 +37,9 @@ const (
 const maxDupAcks = 64
 
 // acksAfterGap is how many acknowledgments answer a train on a path that loses packets. RFC 5681
-// §4.2 sends one for every second segment. If a train drew only one and it was lost, the peer would
-// hear nothing. Both are equal: a peer with SACK does not count a copy as a duplicate
-// acknowledgment (RFC 6675 §2).
+// §4.2 sends one for every second segment. If the only acknowledgment of a train were lost, the
+// peer would receive nothing. Both acknowledgments are equal: a peer with SACK does not count a
+// copy as a duplicate acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
 // atOnce makes the receiver acknowledge at once.
@@ -48,13 +48,13 @@ func (a *delayedAck) atOnce() { a.owed = max(a.owed, 1) }
 // quicken makes the receiver acknowledge the next segments at once.
 func (a *delayedAck) quicken() { a.quick, a.pingpong = initialQuickAcks, false }
 
-// answer owes one acknowledgment for each segment that arrived, as RFC 5681 §4.2 allows, but no
-// more than most in all.
+// answer schedules one acknowledgment for each segment that arrived, as RFC 5681 §4.2 allows, but
+// no more than most in all.
 func (a *delayedAck) answer(segments, most int) {
 	a.owed = max(a.owed, int32(min(int(a.owed)+segments, most)))
 }
 
-// advance is the delayed acknowledgment's timer.
+// advance runs the timer of the delayed acknowledgment.
 func (a *delayedAck) advance(now clock.Time) {
 	if !a.timer.Due(now) {
 		return
@@ -62,11 +62,11 @@ func (a *delayedAck) advance(now clock.Time) {
 	a.timer = clock.Never
 	if a.pending > 0 {
 		a.atOnce()
-		a.pingpong = false // nothing of ours was there to carry it
+		a.pingpong = false // we had no data to carry it
 	}
 }
 
-// sent notes that a segment with the current acknowledgment leaves, with so many bytes of data.
+// sent records that a segment with the current acknowledgment and data bytes of payload leaves.
 func (a *delayedAck) sent(data int) {
 	if data > 0 && a.pending > 0 && a.quick == 0 {
 		a.pingpong = true
@@ -75,10 +75,11 @@ func (a *delayedAck) sent(data int) {
 	a.pending, a.timer = 0, clock.Never
 }
 
-// notePause looks at the silence before segments with data. After a long one the peer may start
-// again from one segment, which is acknowledged at once. Its acknowledgment makes the window two
-// segments. A peer that sends single segments with pauses between them does not wait for
-// acknowledgments, so delaying them costs it nothing (RFC 9293 §3.8.6.3).
+// notePause measures the silence before segments with data. After a long silence the peer may
+// restart from one segment, so the receiver acknowledges the next segments at once, and the first
+// acknowledgment lets the window grow to two segments. A peer that sends single segments with
+// pauses between them does not wait for acknowledgments, so delaying them costs it nothing (RFC
+// 9293 §3.8.6.3).
 func (r *receiver) notePause(now clock.Time, segments int, srtt, rto time.Duration) {
 	a, silence := &r.ack, now.Sub(r.heardAt)
 	pause := max(r.shared.cfg.DelayedAck, min(max(2*srtt, minPause), maxPause))
@@ -93,10 +94,11 @@ func (r *receiver) notePause(now clock.Time, segments int, srtt, rto time.Durati
 	}
 }
 
-// ackInOrder decides when n bytes in order are acknowledged. At once for every second full
-// segment, for a train, and when the window is used up. Also at once while quick, and at the end
-// of a message unless the peer sends single segments. Everything else waits for the timer. While
-// quick after a gap, a train is acknowledged twice.
+// ackInOrder decides when to acknowledge n bytes in order. The receiver acknowledges every second
+// full segment at once, as well as a train, and data that uses up the window. While quick it
+// acknowledges every arrival at once, and otherwise the end of a message, unless the peer sends
+// single segments. All other data waits for the timer. While quick after a gap, the receiver
+// acknowledges a train twice.
 func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
 	a := &r.ack
 	a.pending += n
@@ -115,9 +117,9 @@ func (r *receiver) ackInOrder(now clock.Time, s *Segment, n int) {
 	a.quick = max(0, a.quick-1)
 }
 
-// ackOutOfOrder acknowledges a segment that is not the next one at once (RFC 5681 §4.2). A peer
-// without SACK counts duplicates, so it gets one for each segment of a train. For other peers one
-// for each run is enough.
+// ackOutOfOrder acknowledges an out-of-order segment at once (RFC 5681 §4.2). A peer without SACK
+// counts duplicates, so the receiver sends one acknowledgment for each segment of a train. Other
+// peers need only one for each run.
 func (r *receiver) ackOutOfOrder(s *Segment) {
 	most := maxDupAcks
 	if r.sack {
@@ -126,9 +128,8 @@ func (r *receiver) ackOutOfOrder(s *Segment) {
 	r.ack.answer(s.Count, most)
 }
 
-// ackBare reports whether the acknowledgment must be sent without data: one with SACK blocks, which
-// would make a full segment too long, and a duplicate, which the peer does not count if it carries
-// data (RFC 5681 §2).
+// ackBare reports whether the acknowledgment must be sent without data. SACK blocks would make a
+// full segment too long, and the peer does not count a duplicate that carries data (RFC 5681 §2).
 func (r *receiver) ackBare() bool {
 	return r.ack.owed > 1 || r.ack.owed == 1 && r.reassembly.reports()
 }

@@ -10,16 +10,16 @@ const (
 	DropFlags                    // flags that make no sense in this state
 	DropSequence                 // outside the receive window
 	DropDuplicate                // all of it was received before
-	DropAck                      // acknowledges data that was never sent, or long ago
+	DropAck                      // acknowledges data that was never sent, or was acknowledged long ago
 	DropNoAck                    // carries no ACK where one is needed
 	DropReset                    // a reset that does not match exactly (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
 	DropWindow                   // data beyond the window
-	DropRanges                   // would make more gaps than are kept
-	DropReplies                  // an answer that found the reply queue full
+	DropRanges                   // would make more gaps than MaxReceiveRanges
+	DropReplies                  // a reply while the reply queue was full
 	DropClosed                   // data for a user who has closed
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
-	DropOldStamp                 // a timestamp from before (RFC 7323 §5.3)
+	DropOldStamp                 // a timestamp older than TS.Recent (RFC 7323 §5.3)
 	DropMemory                   // out-of-order data beyond Limits.EarlyBytes
 	DropNoStamp                  // no timestamp though both ends had agreed on them (RFC 7323 §3.2)
 	NumDrops
@@ -46,9 +46,10 @@ type Drops [NumDrops]uint64
 // Counters are a host's totals.
 type Counters struct {
 	SegmentsIn, SegmentsOut uint64
-	// Opened counts connections begun or accepted, Refused the resets sent for unknown connections.
+	// Opened counts connections that were started or accepted, Refused the resets sent for unknown
+	// connections.
 	Opened, Refused uint64
-	// ChallengeAcks counts those sent, ChallengesSpared those that exceeded the budget.
+	// ChallengeAcks counts challenge ACKs sent, ChallengesSpared those that the budget prevented.
 	ChallengeAcks, ChallengesSpared uint64
 	Timeouts, Retransmits           uint64
 	// CookiesSent counts cookies sent, CookiesAccepted valid ones that came back, and CookiesFailed

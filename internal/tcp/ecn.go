@@ -2,8 +2,7 @@ package tcp
 
 import "slices"
 
-// ECN is the codepoint in the IP header that a segment travels under (RFC 3168
-// §5).
+// ECN is the ECN codepoint in the IP header of a segment (RFC 3168 §5).
 type ECN uint8
 
 // The codepoints.
@@ -28,9 +27,9 @@ const (
 	ECNOn
 	// ECNOff neither uses nor requests ECN.
 	ECNOff
-	// ECNDCTCP asks too, and reports marks as DCTCP does: RFC 8257 §3.2, where each
-	// acknowledgment says whether what it acknowledges arrived marked. Nothing negotiates that:
-	// both ends must have this mode.
+	// ECNDCTCP also requests ECN, and reports marks as DCTCP does (RFC 8257 §3.2): each
+	// acknowledgment says whether the data that it acknowledges arrived marked. TCP does not
+	// negotiate this, so both ends must have this mode.
 	ECNDCTCP
 	numECNModes
 )
@@ -51,8 +50,8 @@ func ParseECNMode(name string) (ECNMode, bool) {
 	return ECNMode(max(m, 0)), m >= 0
 }
 
-// takeMark is the receiver's side of RFC 3168 §6.1.3: CE is echoed on every ACK until CWR says
-// that the sender has heard. CWR on a marked segment answers an earlier mark.
+// takeMark processes a mark as a receiver of RFC 3168 §6.1.3 does: every ACK echoes CE until CWR
+// shows that the sender has responded. CWR on a marked segment answers an earlier mark.
 func (r *receiver) takeMark(s *Segment) {
 	if s.Flags.Has(CWR) {
 		r.echo = false
@@ -60,13 +59,14 @@ func (r *receiver) takeMark(s *Segment) {
 	if s.ECN == CE {
 		r.echo = true
 		r.marks += uint64(max(s.Count, 1))
-		r.ack.quick = max(r.ack.quick, 2) // the sender should hear of it soon
+		r.ack.quick = max(r.ack.quick, 2) // so that the sender learns of the mark soon
 	}
 }
 
-// takeMarkDCTCP is the receiver's side of DCTCP, RFC 8257 §3.2: the echo is the mark of the newest
-// segment with data, and a change of it is acknowledged at once. That acknowledgment has the new
-// mark, even if it also covers a segment with the old mark, whose acknowledgment was delayed.
+// takeMarkDCTCP processes a mark as a DCTCP receiver does (RFC 8257 §3.2). The echo is the mark of
+// the newest segment with data, and the receiver acknowledges a change of it at once. That
+// acknowledgment has the new mark, even if it also covers a segment with the old mark, whose
+// acknowledgment was delayed.
 func (r *receiver) takeMarkDCTCP(s *Segment) {
 	if s.Len == 0 {
 		return
@@ -81,9 +81,9 @@ func (r *receiver) takeMarkDCTCP(s *Segment) {
 	}
 }
 
-// mark gives a train of new data its codepoint, and CWR when the window was reduced since the last
-// one (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC
-// 3168 §6.1.4), retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
+// mark sets the codepoint of a train of new data, and sets CWR if the window was reduced since the
+// last train (RFC 3168 §6.1.2). Nothing else is ECN-capable: not bare ACKs (RFC 3168 §6.1.4),
+// retransmissions (RFC 3168 §6.1.5) or window probes (RFC 3168 §6.1.6).
 func (d *sender) mark(t *Train, capable bool) {
 	if capable {
 		t.ECN = ECT0

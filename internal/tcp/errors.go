@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// The caller's errors. Behind each stands the RFC's own name for it, where it
-// has one (RFC 9293 §3.10).
+// The errors that callers see. The comments give the names that RFC 9293 §3.10 uses, where it has
+// one.
 var (
 	ErrRefused = errors.New("connection refused")       // "connection refused"
 	ErrReset   = errors.New("connection reset by peer") // "connection reset"
@@ -24,17 +24,17 @@ var (
 	ErrOption      = errors.New("invalid socket option")
 	ErrCongestion  = congestion.ErrUnknown
 
-	// ErrUserTimeout is an ErrTimeout: "connection aborted due to user timeout".
+	// ErrUserTimeout is an ErrTimeout. The RFC calls it "connection aborted due to user timeout".
 	ErrUserTimeout error = &kind{"connection aborted due to user timeout", ErrTimeout}
-	// ErrExists is an ErrPortInUse: "connection already exists".
+	// ErrExists is an ErrPortInUse. The RFC calls it "connection already exists".
 	ErrExists error = &kind{"connection already exists", ErrPortInUse}
-	// ErrNotExist is "connection does not exist".
+	// ErrNotExist is the RFC's "connection does not exist".
 	ErrNotExist = errors.New("connection does not exist")
-	// ErrClosing is "connection closing".
+	// ErrClosing is the RFC's "connection closing".
 	ErrClosing = errors.New("connection closing")
-	// ErrResources is "insufficient resources".
+	// ErrResources is the RFC's "insufficient resources".
 	ErrResources = errors.New("insufficient resources")
-	// ErrUnspecified is an ErrAddress: "remote socket unspecified".
+	// ErrUnspecified is an ErrAddress. The RFC calls it "remote socket unspecified".
 	ErrUnspecified error = &kind{"remote socket unspecified", ErrAddress}
 )
 

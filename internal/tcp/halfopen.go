@@ -9,26 +9,26 @@ import (
 
 // halfOpen is a folded connection: a listener's connection in SYN-RECEIVED that waits for its peer,
 // reduced to the result of the SYNs and the time of the next SYN-ACK. unfold restores the
-// connection when something happens to it, and fold reduces it again when it has nothing to send. A
-// SYN flood costs only this much memory for each SYN (RFC 4987 §3.2).
+// connection when an event needs it, and fold reduces it again when it has nothing to send. A SYN
+// flood costs only this much memory for each SYN (RFC 4987 §3.2).
 type halfOpen struct {
 	tuple    Tuple
 	hs       handshake
 	flags    connFlags
 	iss, irs uint32
-	edge     uint16 // of the receive window, beyond RCV.NXT
+	edge     uint16 // right edge of the receive window, relative to RCV.NXT
 	wnd      uint16 // the peer's window
 	syn      synAgreed
 	nagle    nagle
 	stamp    uint32 // offset of our timestamps
 	recent   uint32 // TS.Recent
 	recentAt clock.Time
-	since    clock.Time // the SYN arrived
-	lastSent clock.Time // the SYN-ACK left
-	rto      clock.Time // and leaves again
+	since    clock.Time // when the SYN arrived
+	lastSent clock.Time // when the SYN-ACK was last sent
+	rto      clock.Time // when to retransmit it
 	listener *Listener
 	neighbors[halfOpen]
-	place   int32 // in the heap
+	place   int32 // index in the heap
 	retries uint32
 	segsIn  uint32
 	segsOut uint32
@@ -42,8 +42,8 @@ type synAgreed struct {
 	sack, paced, late    bool
 }
 
-// oddity is state that only few half-open connections need: after retransmissions or invalid
-// segments of the peer, after an ICMP error, or with a user timeout.
+// oddity is state that few half-open connections need: those with retransmissions or invalid
+// segments of the peer, with an ICMP error, or with a user timeout.
 type oddity struct {
 	answers      *answers
 	lastReceived clock.Time
@@ -66,11 +66,11 @@ type halfOpens struct {
 	byTuple map[Tuple]*halfOpen
 	chain[halfOpen, *halfOpen]
 	byDue dueHeap
-	spare []*Conn // that were made for a moment, at most maxSpareConns
+	spare []*Conn // unused connections, at most maxSpareConns
 }
 
-// maxSpareConns bounds the spare connections for the next unfold, and the number that timeouts
-// unfold at once.
+// maxSpareConns bounds the spare connections for the next unfold, and the number of connections
+// that unfoldDue restores at once.
 const maxSpareConns = 32
 
 // take returns a blank connection with empty rings.

@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// handshake holds what our SYN offers and what both SYNs have agreed on. It does not know the
-// connection.
+// handshake holds the options that our SYN offers and the result of both SYNs. It does not refer to
+// the connection.
 type handshake struct{ flags handshakeFlags }
 
 // handshakeFlags are the states and results of the handshake.
@@ -16,17 +16,17 @@ type handshakeFlags uint16
 
 const (
 	hsActive     handshakeFlags = 1 << iota // we opened the connection
-	hsSynDue                                // our SYN or SYN-ACK is to be sent (again)
-	hsSynAgain                              // it was sent more than once
-	hsPlain                                 // nothing was negotiated: no option ever
+	hsSynDue                                // our SYN or SYN-ACK must be sent or retransmitted
+	hsSynAgain                              // our SYN or SYN-ACK was sent more than once
+	hsPlain                                 // no options were negotiated
 	hsScale                                 // both ends scale windows
 	hsStamps                                // both ends send timestamps
-	hsECN                                   // both ends know RFC 3168
-	hsNoECT                                 // but what we send must not be marked
-	hsAskedECN                              // our SYN asked for it
-	hsNoECN                                 // and must not again
-	hsDCTCP                                 // marks are reported as RFC 8257 has it
-	hsFileDigest                            // we offer a digest of a file; once open: both do
+	hsECN                                   // both ends use ECN (RFC 3168)
+	hsNoECT                                 // our packets must not be ECN-capable
+	hsAskedECN                              // our SYN requested ECN
+	hsNoECN                                 // our next SYN must not request ECN
+	hsDCTCP                                 // marks are reported as in RFC 8257
+	hsFileDigest                            // we offer a file digest; once established: both ends do
 )
 
 // echoed reports whether a segment echoes a CE mark (RFC 3168 §6.1.3).
@@ -36,7 +36,7 @@ func (k *handshake) has(f handshakeFlags) bool { return k.flags&f != 0 }
 
 // synOffer is the part of our SYN or SYN-ACK that the sender and receiver decide.
 type synOffer struct {
-	first   bool   // it is a SYN: nothing is agreed on yet
+	first   bool   // for a SYN: nothing is negotiated yet
 	mss     uint16 // zero: only options that every peer understands
 	timeout uint16
 	scale   uint8
@@ -57,7 +57,7 @@ func (k *handshake) options(knobs *Knobs, is synOffer) Options {
 	return o
 }
 
-// agree takes the options that both SYNs offer, and returns them. It never offers an option to a
+// agree negotiates the options that both SYNs offer, and returns them. It negotiates none with a
 // peer that sent none: the course nodes that cannot parse options drop every segment with one.
 func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 	k.agreeECN(knobs, s)
@@ -81,7 +81,7 @@ func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 }
 
 // synFlags returns the ECN flags of our SYN or SYN-ACK (RFC 3168 §6.1.1). After a timeout or a
-// reset the SYN no longer asks for ECN (RFC 3168 §6.1.1.1), because some middleboxes take that for
+// reset the SYN no longer requests ECN (RFC 3168 §6.1.1.1), because some middleboxes treat that as
 // an attack.
 func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 	asks := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
@@ -94,14 +94,14 @@ func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 		k.flags |= hsAskedECN
 		return ECE | CWR
 	}
-	// After a SYN without ECN the sender must not mark packets ECN-capable, even if the peer
+	// After a SYN without ECN the sender must not send ECN-capable packets, even if the peer
 	// answers an earlier SYN.
 	k.flags |= hsNoECT
 	return 0
 }
 
 // agreeECN negotiates ECN from the peer's SYN or SYN-ACK (RFC 3168 §6.1.1). A peer that sets both
-// flags on a SYN-ACK reflects them without knowing ECN.
+// flags on a SYN-ACK does not support ECN and only reflects the flags.
 func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	want, agreed := ECE|CWR, knobs.ECN != ECNOff && !knobs.OptionsOff
 	if s.Flags.Has(ACK) {
@@ -115,16 +115,16 @@ func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	}
 }
 
-// repeated notes that the peer has retransmitted its SYN. Without ECN flags, the SYN-ACK with ECN
-// may have been lost.
+// repeated records that the peer has retransmitted its SYN. If that SYN has no ECN flags, ECN is
+// off, because the SYN-ACK with ECN may have been lost.
 func (k *handshake) repeated(s *Segment) {
 	if s.Flags&(ECE|CWR) != ECE|CWR {
 		k.flags &^= hsECN
 	}
 }
 
-// retryWithoutECN makes the SYN go without ECN after a reset (RFC 3168 §6.1.1.1). It reports false
-// if the SYN did not ask for ECN.
+// retryWithoutECN makes the next SYN leave without ECN after a reset (RFC 3168 §6.1.1.1). It
+// reports false if the last SYN did not request ECN.
 func (k *handshake) retryWithoutECN() bool {
 	if !k.has(hsAskedECN) || k.has(hsNoECN) {
 		return false
@@ -133,12 +133,12 @@ func (k *handshake) retryWithoutECN() bool {
 	return true
 }
 
-// plainSYN is the first retransmission of a SYN that has no options: the third, or the last if that
-// comes sooner. On a path that loses a packet in ten each way, two SYNs in a row are lost for one
-// connection in 28, which would have no SACK, and three for one in 146.
+// plainSYN is the number of the first retransmission of a SYN that has no options: the third, or
+// the last if there are fewer. On a path that loses one packet in ten each way, one connection in
+// 28 loses two SYNs in a row, and one in 146 loses three. Such a connection would have no SACK.
 const plainSYN = 3
 
-// plainAge is how long a peer that answered without options gets SYNs without them.
+// plainAge is how long the host sends SYNs without options to a peer that answered without them.
 const plainAge = 10 * time.Minute
 
 // knowsPlain reports whether the host remembers a peer as one without options.
@@ -147,9 +147,9 @@ func (p *peers) knowsPlain(now clock.Time, peer netip.Addr) bool {
 	return until != clock.Never
 }
 
-// rememberPlain notes at the end of a handshake whether the peer sends options. If a peer drops
+// rememberPlain records at the end of a handshake whether the peer sends options. If a peer drops
 // SYNs with options, only its first connection has to wait for plainSYN timeouts. But the path may
-// also have lost three SYNs, so a connection whose first SYN had no options does not extend the
+// also have lost three SYNs. So a connection whose first SYN had no options does not extend the
 // entry, and one option from the peer deletes it.
 func (p *peers) rememberPlain(now clock.Time, peer netip.Addr, k *handshake) {
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Host is the TCP of one host: its listeners and connections. One goroutine owns it.
+// Host is the TCP of one host: its listeners and connections. Only one goroutine may use it.
 type Host struct {
 	cfg       Config
-	knobs     Knobs // of cfg, without derived times
+	knobs     Knobs // the knobs of cfg, without derived times
 	conns     connTable
 	all       connList // in a deterministic order
-	recent    *Conn    // the connection that the last segment was for
+	recent    *Conn    // the connection of the last segment
 	half      halfOpens
 	timeWaits timeWaits
 	listeners listeners
@@ -28,17 +28,17 @@ type Host struct {
 	deadlines  deadlines
 	events     eventList
 	acceptable []*Listener
-	due        []*Conn // scratch of Advance
+	due        []*Conn // buffer of Advance
 
-	now        clock.Time // of the call in progress
+	now        clock.Time // time of the call in progress
 	drops      Drops
 	counters   Counters
 	receivers  receivers
 	recoveries recovery.Host
-	idleTime   time.Duration // of silence, after which a connection is idle: idleTime
+	idleTime   time.Duration // silence after which a connection is idle
 	ports      ports
 
-	shot Info // scratch of SetProbe's
+	shot Info // buffer for the probes of SetProbe
 }
 
 // NewHost returns a host without connections.
@@ -66,7 +66,7 @@ func NewHost(cfg Config) (*Host, error) {
 // RTOMax is zero: SetTimes derives it.
 func (h *Host) Knobs() Knobs { return h.knobs }
 
-// SetKnobs changes the knobs, all or none. A zero means the default.
+// SetKnobs changes the knobs. If one is invalid, it changes none. A zero means the default.
 func (h *Host) SetKnobs(k Knobs) error {
 	cfg := h.cfg
 	cfg.Knobs = k
@@ -86,7 +86,7 @@ func (h *Host) configure(cfg Config) error {
 // TimeWait returns how long a connection stays in TIME-WAIT (RFC 9293 §3.4.2).
 func (h *Host) TimeWait() time.Duration { return 2 * max(h.cfg.MSL, 0) }
 
-// Deadline returns when to call Advance, never if no timer runs.
+// Deadline returns when to call Advance; clock.Never if no timer runs.
 func (h *Host) Deadline() clock.Time {
 	return clock.Earliest(h.deadlines.first(), h.timeWaits.deadline(), h.half.deadline())
 }
@@ -139,7 +139,8 @@ func (h *Host) Rerouted() {
 	}
 }
 
-// setPath sets a connection's path to the peer.
+// setPath sets a connection's path to the peer, and applies the MTU that the host remembers for the
+// peer.
 func (h *Host) setPath(c *Conn, p Path) {
 	known, until := h.peers.mtus.find(h.now, c.tuple.RemoteAddr)
 	c.snd.path.v6 = c.tuple.RemoteAddr.Is6()
@@ -175,17 +176,17 @@ func (h *Host) Listens(local netip.AddrPort) bool {
 	return h.listeners.conflict(newListener(local))
 }
 
-// Accepts reports whether a listener takes connections to an address and port.
+// Accepts reports whether a listener accepts connections to an address and port.
 func (h *Host) Accepts(local netip.AddrPort) bool { return h.listeners.find(local) != nil }
 
-// Knows reports whether the host has a connection with that tuple, in TIME-WAIT too.
+// Knows reports whether the host has a connection with that tuple, including TIME-WAIT.
 func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.timeWaits.byTuple[t] != nil }
 
 // TimeWaits returns how many connections are in TIME-WAIT.
 func (h *Host) TimeWaits() int { return len(h.timeWaits.byTuple) }
 
-// Conns yields every connection that is not in TIME-WAIT. It unfolds half-open ones, until the next
-// Output.
+// Conns yields every connection that is not in TIME-WAIT. It unfolds the half-open ones until the
+// next Output.
 func (h *Host) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for h.half.first != nil {
@@ -212,11 +213,11 @@ func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
 	return nil
 }
 
-// connTable holds connections by their tuples. The addresses of IPv4 keys are bytes: a key of 12
-// bytes takes half the memory of one with two netip.Addr, and half the time to hash.
+// connTable holds connections by their tuples. Keys of IPv4 contain the addresses as bytes: a key
+// of 12 bytes takes half the memory of one with two netip.Addr, and half the time to hash.
 type connTable struct {
 	v4 map[key4]*Conn
-	v6 map[Tuple]*Conn // link-local addresses have a zone
+	v6 map[Tuple]*Conn // Tuple keeps the zone of link-local addresses
 }
 
 type key4 struct {
@@ -298,7 +299,7 @@ func (h *Host) remove(c *Conn) {
 	}
 }
 
-// park replaces the connection by its TIME-WAIT.
+// park replaces the connection by a timeWait.
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
@@ -315,7 +316,7 @@ func (h *Host) park(now clock.Time, c *Conn) {
 	h.timeWaits.add(now, e)
 }
 
-// unhook takes the connection out of the host's table and lists.
+// unhook removes the connection from the host's table and lists.
 func (h *Host) unhook(c *Conn) {
 	h.conns.remove(&c.tuple)
 	h.all.remove(c)
@@ -345,8 +346,8 @@ func (h *Host) refuse(reason Drop, s *Segment) {
 	h.replies.refuse(s)
 }
 
-// HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded one is valid, read-only,
-// until the next is yielded.
+// HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded connection is read-only,
+// and valid only until the next one is yielded.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for o := h.half.first; o != nil; o = o.next {

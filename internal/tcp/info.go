@@ -8,13 +8,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Info is a snapshot of a connection with the fields of Linux's struct tcp_info, under its names;
-// the comments give Linux's name where it differs by more than spelling. Windows are bytes where
-// Linux counts segments, times are time.Duration where Linux counts micro- or milliseconds. Fields
-// for fast open, MPTCP and rehashing are left out.
+// Info is a snapshot of a connection with the fields of Linux's struct tcp_info, under its names.
+// The comments give Linux's name where it differs by more than spelling. Windows are in bytes where
+// Linux counts segments, and times are time.Duration where Linux counts microseconds or
+// milliseconds. Fields for fast open, MPTCP and rehashing are left out.
 type Info struct {
 	recovery.Info
-	Time  clock.Time // of the snapshot
+	Time  clock.Time // time of the snapshot
 	State State
 	// SACK, WindowScale, Timestamps and ECN were negotiated; Plain: the peer sent no options.
 	SACK, WindowScale, Timestamps, ECN, Plain bool
@@ -25,12 +25,12 @@ type Info struct {
 	SendMSS, RecvMSS       int           // snd_mss, rcv_mss
 	AdvMSS, PMTU           int           // advmss: what our SYN offered; pmtu
 	SendWindow, RecvWindow int           // snd_wnd, rcv_wnd
-	ISS, IRS               uint32        // initial sequence numbers: what the SYNs had
+	ISS, IRS               uint32        // initial sequence numbers
 	Una, Nxt, RcvNxt       uint64        // stream offsets
 
 	// NotSent counts the bytes in Tx that were never sent (notsent_bytes), Unread the bytes in Rx,
-	// OutOfOrder the ranges that are held beyond a gap, and OutOfOrderSegs all segments that
-	// arrived out of order (rcv_ooopack).
+	// and OutOfOrder the ranges beyond a gap. OutOfOrderSegs counts all segments that arrived out
+	// of order (rcv_ooopack).
 	NotSent, Unread, OutOfOrder int
 	OutOfOrderSegs              uint64
 	// SendBuffer and RecvBuffer are the current sizes (rcv_ssthresh). RecvRTT is the round trip as
@@ -55,9 +55,9 @@ type Info struct {
 	LastSent, LastReceived, LastAck clock.Time
 }
 
-// Info returns the connection's state: STATUS (RFC 9293 §3.10.6). Before the first data it shows
+// Info returns the connection's state (STATUS, RFC 9293 §3.10.6). Before the first data it shows
 // the initial window, threshold and rate. If the host's own algorithms define the controller, it
-// shows those of RFC 5681 §3.1 instead, because the first call of a script may have effects.
+// shows those of RFC 5681 §3.1 instead, because the first call of a script may have side effects.
 func (c *Conn) Info() (i Info) {
 	if c.snd.rec.Idle() {
 		c.leaveIdle()
@@ -100,11 +100,11 @@ type Glance struct {
 	Recovery, Congestion string
 	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
 	Pipe                 int // bytes in flight
-	MSS                  int // of our segments
+	MSS                  int // payload of our full segments
 	RTT                  time.Duration
 }
 
-// Glance returns the part of Info that traces need, for less work.
+// Glance returns the part of Info that traces need, and is cheaper.
 func (c *Conn) Glance() Glance {
 	g := Glance{
 		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
@@ -125,7 +125,7 @@ type Pending struct {
 	// probe, "keepalive" for the keepalive and FIN-WAIT-2.
 	Name    string
 	At      clock.Time
-	Retries int // without an answer
+	Retries int // retransmissions or probes without an answer
 }
 
 // Pending returns the next timeout, retransmissions first. It reports false if no timer runs.
@@ -150,8 +150,8 @@ func (c *Conn) Pending() (Pending, bool) {
 	return Pending{}, false
 }
 
-// Arrival says what the receiver does with a segment's data: the three kinds of founding document
-// 001, and three more.
+// Arrival says what the receiver does with a segment's data. Three of its kinds are those of
+// founding document 001.
 type Arrival uint8
 
 // The kinds of arrival.
@@ -161,7 +161,7 @@ const (
 	ArrivalEarly                  // within the window: kept until the gap is filled
 	ArrivalOutside                // beyond the window: dropped
 	ArrivalOld                    // received before
-	ArrivalEnded                  // behind the peer's FIN: ignored
+	ArrivalEnded                  // after the peer's FIN: ignored
 )
 
 var arrivalNames = [...]string{
@@ -232,8 +232,8 @@ func (c *Conn) Reassembly() Reassembly {
 
 // SetProbe calls f with the connection's state at every acknowledgment with news, whenever data is
 // sent, when the state or the sender's limit changes, at timeouts, at tail and window probes, and
-// when the sender enters, leaves or undoes a recovery or answers an ECN mark. The Info is valid
-// during the call, and f must not call the connection. Nil turns the probe off.
+// when the sender enters, leaves or undoes a recovery or responds to an ECN mark. The Info is valid
+// only during the call, and f must not call the connection. A nil f turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
 	c.snd.rec.Changed = nil
 	if f != nil {
@@ -251,7 +251,7 @@ func (c *Conn) sample(now clock.Time) {
 func show(c *Conn, now clock.Time, f func(*Info)) {
 	c.leaveIdle()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
-		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // its window is shown before it is used
+		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // so that f sees the window before the sender uses it
 	}
 	i := &c.host.shot
 	*i = c.Info()

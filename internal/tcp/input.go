@@ -5,8 +5,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Input takes one segment or train that arrived at now. It borrows s and its
-// payload for the call.
+// Input processes one segment or train that arrived at now. It uses s and its payload only during
+// the call.
 func (h *Host) Input(now clock.Time, s *Segment) {
 	h.now = now
 	if s.Count == 0 {
@@ -38,13 +38,13 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	h.refuse(DropNoConnection, s)
 }
 
-// is reports whether t and u are equal. It is == without a call.
+// is reports whether t and u are equal, as == does, but without a function call.
 func (t *Tuple) is(u *Tuple) bool {
 	return t.RemotePort == u.RemotePort && t.LocalPort == u.LocalPort &&
 		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
 }
 
-// input is SEGMENT ARRIVES (RFC 9293 §3.10.7) for a connection that exists.
+// input processes a segment of an existing connection (RFC 9293 §3.10.7, SEGMENT ARRIVES).
 func (c *Conn) input(now clock.Time, s *Segment) {
 	c.leaveIdle()
 	c.stats.segsIn += uint64(s.Count)
@@ -63,26 +63,26 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 	c.host.reschedule(c)
 }
 
-// inputOtherwise is RFC 9293 §3.10.7.4, in its order but without step 3 (security), for all states
-// but CLOSED, LISTEN, SYN-SENT and TIME-WAIT.
+// inputOtherwise processes a segment in all states but CLOSED, LISTEN, SYN-SENT and TIME-WAIT, in
+// the order of RFC 9293 §3.10.7.4 but without step 3 (security).
 func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	seq := widen(c.rcv.nxt, s.Seq)
 	switch {
 	case !c.checkStamp(now, s, seq):
 		return
 	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
-		c.takeRepeatedSYN(now, s, seq) // old, whatever payload follows it
+		c.takeRepeatedSYN(now, s, seq) // the SYN is a retransmission, whatever its payload
 		return
-	case !c.rcv.acceptable(s, seq): // first
+	case !c.rcv.acceptable(s, seq): // first step: sequence number
 		c.offWindow(now, s, seq)
 		return
-	case s.Flags.Has(RST): // second
+	case s.Flags.Has(RST): // second step: RST
 		c.takeReset(now, seq)
 		return
-	case s.Flags.Has(SYN): // fourth
+	case s.Flags.Has(SYN): // fourth step: SYN
 		c.refuseSYN(now)
 		return
-	case !c.checkACK(now, s, seq): // fifth
+	case !c.checkACK(now, s, seq): // fifth step: ACK
 		return
 	}
 	if v := s.Options.UserTimeout; v != 0 {
@@ -97,20 +97,21 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	c.takeContents(now, s, seq)
 }
 
-// checkStamp is the timestamp check that RFC 7323 §5.3 adds before the first step.
+// checkStamp checks the timestamp before the first step, as RFC 7323 §5.3 requires. It reports
+// false if it has dropped the segment.
 func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	switch {
 	case !c.hs.has(hsStamps) || s.Flags.Has(RST):
 		return true // RFC 7323 §5.2: resets skip PAWS
 	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
-		return true // may come from a later connection: it draws a challenge ACK
+		return true // may be from a later connection: a challenge ACK answers it
 	case !s.Options.HasTimestamps:
 		c.host.drop(DropNoStamp) // RFC 7323 §3.2: silently
 		return false
 	case !c.stamps.old(now, s.Options.TSVal):
 		return true
 	}
-	c.host.drop(DropOldStamp) // RFC 7323 §5.3 R1: and acknowledge it
+	c.host.drop(DropOldStamp) // RFC 7323 §5.3 R1: drop the segment and acknowledge
 	if s.Len == 0 {
 		c.rcv.limitedACK(now)
 		return false
@@ -120,7 +121,7 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	return false
 }
 
-// old reports whether a stamp is older than TS.Recent: PAWS, RFC 7323 §5.3 R1.
+// old reports whether a timestamp is older than TS.Recent (PAWS, RFC 7323 §5.3 R1).
 func (s *stamps) old(now clock.Time, val uint32) bool {
 	return after(s.recent, val) && now.Sub(s.recentAt) <= stampLife
 }
@@ -176,8 +177,8 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 	}
 }
 
-// takeReset is the second step. RFC 5961 §3.2: only a reset at exactly RCV.NXT closes the
-// connection; any other in the window draws a challenge ACK.
+// takeReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the connection;
+// any other in the window draws a challenge ACK (RFC 5961 §3.2).
 func (c *Conn) takeReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
 		c.rcv.challengeACK(now, DropReset)
@@ -203,8 +204,8 @@ func (c *Conn) takeReset(now clock.Time, seq uint64) {
 	}
 }
 
-// refuseSYN is the fourth step. RFC 5961 §4.2: every SYN draws a challenge ACK. A peer that has
-// restarted answers it with a reset at exactly RCV.NXT.
+// refuseSYN processes a SYN in the window (fourth step). Every SYN draws a challenge ACK (RFC 5961
+// §4.2). A peer that has restarted answers it with a reset at exactly RCV.NXT.
 func (c *Conn) refuseSYN(now clock.Time) {
 	if c.state == StateSynReceived && !c.hs.has(hsActive) {
 		c.host.drop(DropSYN)
@@ -214,13 +215,15 @@ func (c *Conn) refuseSYN(now clock.Time) {
 	c.rcv.challengeACK(now, DropSYN)
 }
 
-// checkACK is the fifth step.
+// checkACK processes the acknowledgment (fifth step). It reports whether to process the rest of the
+// segment.
 func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	if !s.Flags.Has(ACK) {
 		if s.Flags.Has(FIN) && s.Len == 0 && c.hs.has(hsPlain) && c.state.synchronized() {
-			// RFC 9293 drops it, but other nodes of the course send a bare FIN and wait for its
-			// acknowledgment forever. They send no options; from a peer with options, the segment
-			// may come from an attacker who does not know what to acknowledge (RFC 5961 §5).
+			// RFC 9293 drops such a segment, but some nodes of the course send a bare FIN and wait
+			// forever for its acknowledgment. These nodes send no options. From a peer with
+			// options, the segment may come from an attacker who does not know what to acknowledge
+			// (RFC 5961 §5).
 			return true
 		}
 		c.host.drop(DropNoAck)
@@ -261,16 +264,16 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	return !c.state.over()
 }
 
-// remember keeps the stamp to echo, RFC 7323 §4.3 (2): that of a segment at or before the last
-// acknowledgment. So a delayed acknowledgment echoes its first segment, and a gap does not count as
-// delay of the path.
+// remember stores the timestamp to echo, if the segment begins at or before the last acknowledgment
+// (RFC 7323 §4.3 (2)). So a delayed acknowledgment echoes its first segment, and a gap does not
+// count as delay of the path.
 func (s *stamps) remember(now clock.Time, g *Segment, seq uint64) {
 	if g.Options.HasTimestamps && seq <= s.lastAck && !s.old(now, g.Options.TSVal) {
 		s.recent, s.recentAt = g.Options.TSVal, now
 	}
 }
 
-// ackArrives takes an acknowledgment from SND.UNA to SND.NXT.
+// ackArrives processes an acknowledgment from SND.UNA to SND.NXT.
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.stats.lastAck = now
 	r := c.snd.rec.BeginAck(now)
@@ -300,7 +303,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.sample(now)
 }
 
-// takeContents does steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
+// takeContents performs steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
 // number of the first data byte.
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {

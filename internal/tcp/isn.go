@@ -8,26 +8,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// initialSequence returns the initial sequence number of a new connection, RFC 9293 §3.4.1:
-// ISN = M + F(addresses, ports, secret), M a clock of 4 µs ticks.
+// initialSequence returns the initial sequence number of a new connection (RFC 9293 §3.4.1): ISN =
+// M + F(addresses, ports, secret), where M is a clock of 4 µs ticks.
 func initialSequence(secret *[16]byte, now clock.Time, t *Tuple) uint32 {
 	return uint32(now/4000) + uint32(keyed(secret, 'i', t))
 }
 
-// keyed is the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires one that an
-// outsider cannot compute; use separates the two.
+// keyed returns the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires a hash that
+// an outsider cannot compute. use separates the purposes of the hash.
 func keyed(secret *[16]byte, use byte, t *Tuple) uint64 {
 	var b [64]byte
 	return digest(keying(b[:0], secret, use, t))
 }
 
-// keyedAt is keyed with a time in the hash.
+// keyedAt returns the hash of keyed with a time in its input.
 func keyedAt(secret *[16]byte, use byte, t *Tuple, at uint32) uint64 {
 	var b [64]byte
 	return digest(binary.BigEndian.AppendUint32(keying(b[:0], secret, use, t), at))
 }
 
-// keying appends the hash input to b. An invalid address, which stands for any, is zero.
+// keying appends the hash input to b. An invalid address, which means any address, is zero.
 func keying(b []byte, secret *[16]byte, use byte, t *Tuple) []byte {
 	b = append(append(b, secret[:]...), use)
 	for _, a := range [...]netip.Addr{t.LocalAddr, t.RemoteAddr} {
@@ -52,8 +52,8 @@ const (
 	numPorts  = 65536 - firstPort
 )
 
-// ports chooses local ports by the double-hash algorithm of RFC 6056 §3.3.4: a
-// secret offset for each destination, and a counter that a few share.
+// ports chooses local ports by the double-hash algorithm of RFC 6056 §3.3.4: a secret offset for
+// each destination, and counters that several destinations share.
 type ports struct {
 	secret   [16]byte
 	counters [64]uint16

@@ -13,7 +13,7 @@ type Keepalive struct {
 	Idle time.Duration
 	// Interval is the time between probes; zero: a tenth of Idle.
 	Interval time.Duration
-	// Count is how many unanswered probes end the connection; zero: 9.
+	// Count is the number of unanswered probes after which the connection ends; zero: 9.
 	Count int
 }
 
@@ -28,7 +28,7 @@ type keepalive struct {
 	Keepalive
 	at    clock.Time // when to check the peer's silence
 	since clock.Time // when the probes were enabled
-	asked int        // probes since something arrived
+	asked int        // probes since the last segment arrived
 	due   bool       // a probe must be sent
 	last  clock.Time // when the last probe was sent
 }
@@ -36,10 +36,10 @@ type keepalive struct {
 // asks reports whether a probe must be sent.
 func (k *keepalive) asks() bool { return k != nil && k.due }
 
-// expired is called when the timer expires. The last segment of the peer arrived at heard. It sets
-// the timer again, or returns the error with which the connection ends. While data is in flight,
-// its retransmissions do the keepalive's work. A user timeout (limit) ends the connection after a
-// time, not after a number of probes, but at least one probe must be unanswered.
+// expired handles the timer. heard is when the last segment of the peer arrived. expired sets the
+// timer again, or returns the error with which the connection ends. While data is in flight, its
+// retransmissions do the keepalive's work. With a user timeout (limit) the connection ends after
+// that time, not after a number of probes, but at least one probe must be unanswered.
 func (k *keepalive) expired(
 	now, heard clock.Time, inFlight bool, limit time.Duration,
 ) error {
@@ -53,7 +53,7 @@ func (k *keepalive) expired(
 		return nil
 	}
 	if heard >= k.last {
-		k.asked = 0 // the answer came in no time, or just after the last look
+		k.asked = 0 // the answer came at once, or just after the last check
 	}
 	switch {
 	case limit > 0 && k.asked > 0 && now.Sub(heard) >= limit:

@@ -11,10 +11,10 @@ type Limit uint8
 
 // The limits.
 const (
-	LimitNone      Limit = iota // it is sending: no limit: the connection is sending
+	LimitNone      Limit = iota // no limit: the connection is sending
 	LimitHandshake              // not established yet
 	LimitApp                    // the application has written no more
-	LimitIdle                   // LimitApp, with no data in flight
+	LimitIdle                   // as LimitApp, with no data in flight
 	LimitBuffer                 // the send buffer is full of data in flight
 	LimitReceiver               // the peer's window
 	LimitCwnd                   // the congestion window
@@ -22,7 +22,7 @@ const (
 	LimitNagle                  // a short segment waits for an acknowledgment
 	LimitPacing                 // the pacing rate
 	LimitCork                   // a short segment waits for more data, as the user asked
-	LimitPersist                // the peer's window is zero, and is probed
+	LimitPersist                // the sender probes the peer's zero window
 	numLimits
 )
 
@@ -46,8 +46,8 @@ type limited struct {
 	spent // the totals before since
 }
 
-// spent is how long the connection was busy, and the parts of that time that it waited for the
-// peer's window and the send buffer: Linux's chrono.
+// spent is how long the connection was busy, and how much of that time it waited for the peer's
+// window and for the send buffer. Linux calls these times chrono.
 type spent struct{ busy, rwnd, sndbuf time.Duration }
 
 // add counts a period with one limit.

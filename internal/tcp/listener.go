@@ -7,19 +7,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Listener is a passive OPEN: it answers SYNs for one port.
+// Listener answers SYNs for one port (passive OPEN).
 type Listener struct {
 	host    *Host
 	local   netip.AddrPort
-	dual    bool // it listens on all addresses of both families; local has that of IPv6
+	dual    bool // listens on all addresses of both families; local has the IPv6 address
 	backlog int
-	// halfOpen counts the connections in SYN-RECEIVED, queued those that wait for Accept.
+	// halfOpen counts the connections in SYN-RECEIVED, queued the connections that wait for Accept.
 	halfOpen, queued int
 	first, last      *Conn
 	options          Sockopts
-	event            bool       // it is in the host's event list
-	cookieAt         clock.Time // when it last answered by a cookie
-	passedOver       clock.Time // when it last had no room for a cookie that came back
+	event            bool       // the listener is in the host's event list
+	cookieAt         clock.Time // when the listener last sent a cookie
+	passedOver       clock.Time // when there was last no room for a returned cookie
 	closed           bool
 	deferred         bool       // see Defer
 	ahead            func() int // see CountAhead; nil: none
@@ -28,10 +28,11 @@ type Listener struct {
 // listeners holds the listeners of a host.
 type listeners struct {
 	byAddr map[netip.AddrPort]*Listener
-	ports  map[netip.AddrPort]int // how many of them have a port, by anywhere
+	ports  map[netip.AddrPort]int // number of listeners by port; the key is from anywhere
 }
 
-// find returns the listener for a segment's destination address, or for any address.
+// find returns the listener for a segment's destination address, or else the listener for all
+// addresses.
 func (q *listeners) find(at netip.AddrPort) *Listener {
 	if l := q.byAddr[at]; l != nil {
 		return l
@@ -39,7 +40,7 @@ func (q *listeners) find(at netip.AddrPort) *Listener {
 	return q.byAddr[anywhere(at)]
 }
 
-// anywhere returns the port on all addresses of the family.
+// anywhere returns the unspecified address of the same family, with the port.
 func anywhere(at netip.AddrPort) netip.AddrPort {
 	if at.Addr().Is4() {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
@@ -47,7 +48,7 @@ func anywhere(at netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 }
 
-// newListener returns a listener that Listen describes, without a host.
+// newListener returns a listener without a host, for an address as Listen documents it.
 func newListener(local netip.AddrPort) *Listener {
 	a := local.Addr().Unmap()
 	l := &Listener{dual: !a.IsValid() || a == netip.IPv6Unspecified()}
@@ -67,7 +68,7 @@ func (l *Listener) places() []netip.AddrPort {
 	return []netip.AddrPort{l.local}
 }
 
-// conflict reports whether other listeners use a place of l.
+// conflict reports whether another listener uses an address and port of l.
 func (q *listeners) conflict(l *Listener) bool {
 	return slices.ContainsFunc(l.places(), func(at netip.AddrPort) bool {
 		return at.Addr().IsUnspecified() && q.ports[at] > 0 || q.find(at) != nil
@@ -90,7 +91,7 @@ func (q *listeners) remove(l *Listener) {
 	}
 }
 
-// Local returns the address and port that the listener answers for; the address may be unspecified.
+// Local returns the address and port of the listener. The address may be unspecified.
 func (l *Listener) Local() netip.AddrPort { return l.local }
 
 // Queued returns how many connections wait for Accept.
@@ -101,20 +102,20 @@ func (l *Listener) Queued() int {
 	return l.queued + l.ahead()
 }
 
-// Backlog returns the limit of Queued.
+// Backlog returns the upper limit of Queued.
 func (l *Listener) Backlog() int { return l.backlog }
 
 // CountAhead adds f's result to Queued: the connections that the owner has accepted ahead of the
 // application. So the owner's queue does not enlarge the backlog.
 func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
-// Defer holds SYNs until Host.Admit, Reject or Ignore, and NextCaught returns them: the owner can
-// connect to a server first and refuse what the server refuses. All deferring listeners share one
-// backlog. While it is full, the host answers SYNs with cookies, and NextCaught returns the
-// connections that these open.
+// Defer holds SYNs until Host.Admit, Reject or Ignore, and NextCaught returns them. So the owner
+// can connect to a server first, and refuse the connections that the server refuses. All listeners
+// with Defer share one backlog. While it is full, the host answers SYNs with cookies, and
+// NextCaught returns the connections that these open.
 func (l *Listener) Defer() { l.deferred = true }
 
-// Accept returns the next established connection, false when none waits.
+// Accept returns the next established connection. It reports false if none waits.
 func (l *Listener) Accept() (*Conn, bool) {
 	c := l.first
 	if c == nil {
@@ -150,9 +151,10 @@ func (l *Listener) Close(now clock.Time) {
 	l.abandon(now)
 }
 
-// backlogged reports whether the accept queue holds backlog connections; Linux allows one more.
-// Then the listener drops SYNs, and ACKs that would complete a handshake, as Linux does; the SYN or
-// SYN-ACK is retransmitted. SynBacklog bounds the half-open connections.
+// backlogged reports whether the accept queue holds backlog connections; Linux allows one more. If
+// it does, the listener drops SYNs, and ACKs that would complete a handshake, as Linux does. The
+// peer or the host then retransmits the SYN or SYN-ACK. SynBacklog bounds the half-open
+// connections.
 func (l *Listener) backlogged() bool {
 	if l.deferred {
 		return l.host.catch.opened >= l.backlog
@@ -191,8 +193,8 @@ func (l *Listener) complete(c *Conn) {
 	}
 }
 
-// forget uncounts a half-open connection that died. One that died in the accept queue stays there,
-// and Accept returns it with its error, as in other TCPs.
+// forget removes a closed half-open connection from the count. A connection that fails in the
+// accept queue stays there, and Accept returns it with its error, as in other TCPs.
 func (l *Listener) forget(c *Conn) {
 	if c.flags.has(connHalfOpen) {
 		c.flags &^= connHalfOpen
