@@ -2,21 +2,21 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// input is SEGMENT ARRIVES in LISTEN, RFC 9293 §3.10.7.2. tw is the TIME-WAIT with the same
-// tuple, which a SYN that is taken ends; it may be nil.
+// input processes a segment in LISTEN (RFC 9293 §3.10.7.2, SEGMENT ARRIVES). tw is the TIME-WAIT
+// with the same tuple, or nil. A SYN that the listener answers ends it.
 func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	h := l.host
 	switch {
 	case s.Flags.Has(RST):
-		h.drop(DropNoConnection) // first: nothing here to reset
+		h.drop(DropNoConnection) // first step: there is no connection to reset
 		return
 	case s.Flags.Has(ACK):
 		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
-			h.refuse(DropNoConnection, s) // second: nothing here to acknowledge
+			h.refuse(DropNoConnection, s) // second step: the listener has sent nothing that an ACK could acknowledge
 		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
-		h.drop(DropFlags) // fourth; a SYN with a FIN is invalid
+		h.drop(DropFlags) // fourth step; a SYN with a FIN is invalid
 		return
 	case l.backlogged(), h.full():
 		h.drop(DropBacklog)
@@ -25,7 +25,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	path := h.cfg.Route(s.RemoteAddr)
 	switch {
 	case path.Outlet < 0:
-		h.drop(DropNoConnection) // no route back
+		h.drop(DropNoConnection) // no route to the peer
 		return
 	case l.deferred:
 		l.hold(now, s, tw, path)
@@ -47,11 +47,12 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	c.host.reschedule(c)
 }
 
-// answer makes the connection for a SYN. The caller adds it to the host.
+// answer creates the connection for a SYN. The caller adds it to the host.
 func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 	c := l.host.newConn(now, s.Tuple, path)
 	l.begin(now, c)
-	// Third: data on the SYN is ignored and not acknowledged; the peer retransmits it.
+	// Third step: the host ignores data on the SYN and does not acknowledge it, so the peer
+	// retransmits it.
 	c.takeSYN(s)
 	c.setState(now, evSYN)
 	return c
@@ -60,7 +61,7 @@ func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 // begin puts a new connection into LISTEN with the listener's options.
 func (l *Listener) begin(now clock.Time, c *Conn) {
 	c.links.listener = l
-	o := l.options // they are valid: the listener has taken them
+	o := l.options // valid, because SetSockopts has checked them
 	o.NoDelay = o.NoDelay || l.host.cfg.NoDelay
 	c.apply(now, &o)
 	c.setState(now, evListen)
@@ -73,8 +74,8 @@ func (l *Listener) keep(c *Conn) {
 	l.host.insert(c)
 }
 
-// takeSYN takes the peer's sequence number, window and options. The window of a SYN is never scaled
-// (RFC 7323 §2.2).
+// takeSYN stores the peer's sequence number, window and options. The window of a SYN is never
+// scaled (RFC 7323 §2.2).
 func (c *Conn) takeSYN(s *Segment) {
 	c.rcv.begin(s.Seq)
 	c.snd.setWindow(int(s.Window))
@@ -93,14 +94,14 @@ func (c *Conn) takeSYN(s *Segment) {
 	}
 }
 
-// inputSynSent is SEGMENT ARRIVES in SYN-SENT, §3.10.7.3.
+// inputSynSent processes a segment in SYN-SENT (RFC 9293 §3.10.7.3, SEGMENT ARRIVES).
 func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	ack := widen(c.snd.Una, s.Ack)
-	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first
+	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first step: ACK
 		c.host.refuse(DropAck, s)
 		return
 	}
-	if s.Flags.Has(RST) { // second
+	if s.Flags.Has(RST) { // second step: RST
 		if !s.Flags.Has(ACK) {
 			c.host.drop(DropReset)
 		} else if c.hs.retryWithoutECN() {
@@ -110,13 +111,13 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 		}
 		return
 	}
-	if !s.Flags.Has(SYN) { // fifth
+	if !s.Flags.Has(SYN) { // fifth step: neither SYN nor RST
 		c.host.drop(DropFlags)
 		return
 	}
-	c.takeSYN(s) // fourth
+	c.takeSYN(s) // fourth step: SYN
 	if !s.Flags.Has(ACK) {
-		// Simultaneous open, figure 8.
+		// Simultaneous open (RFC 9293 §3.5, figure 8).
 		c.setState(now, evSYN)
 		c.sendSYN(now)
 		return
@@ -126,7 +127,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	c.takeContents(now, s, c.rcv.nxt)
 }
 
-// completeHandshake takes the acknowledgment of our SYN in SYN-RECEIVED.
+// completeHandshake processes the acknowledgment of our SYN in SYN-RECEIVED.
 func (c *Conn) completeHandshake(now clock.Time, s *Segment) {
 	c.setState(now, evACKOfSYN)
 	c.snd.setWindow(c.snd.offered(s))
@@ -159,8 +160,8 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	case plain:
 		t.Options.MSS = c.snd.path.offer() // RFC 9293 §3.7.1 (SHLD-5): on every SYN
 	// The peer may be unable to parse options, so a late retransmission of the SYN has none. If the
-	// SYN-ACK carries options they are still negotiated, because the peer may have received the
-	// first SYN.
+	// SYN-ACK carries options, the host still negotiates them, because the peer may have received
+	// the first SYN.
 	case first && (int(c.snd.rec.Retries) >= min(plainSYN, c.host.cfg.Retries.Syn) ||
 		c.host.peers.knowsPlain(now, c.tuple.RemoteAddr)):
 	default:

@@ -20,29 +20,29 @@ const (
 	optUserTimeout   = 28
 	optExperiment    = 253 // RFC 6994
 
-	// fileDigestID is the experiment of docs/decisions/0001-file-digest.md: "TIDE".
+	// fileDigestID is the ID of the experiment in docs/decisions/0001-file-digest.md: "TIDE".
 	fileDigestID = 0x54494445
 
-	// stampLead is how a lone Timestamps option begins: two NOPs, kind and length.
+	// stampLead is the start of a lone Timestamps option: two NOPs, kind and length.
 	stampLead = optNop<<24 | optNop<<16 | optTimestamps<<8 | 10
 )
 
 const (
-	// maxSACKBlocks is how many blocks fit in the 40 bytes that a header has for options, when
-	// there is nothing else (RFC 2018 §3).
+	// maxSACKBlocks is how many blocks fit in the 40 bytes of options if there are no other options
+	// (RFC 2018 §3).
 	maxSACKBlocks = 4
-	// maxWindowScale: RFC 7323 §2.3, a larger shift must be read as 14.
+	// maxWindowScale is the largest shift. A receiver treats a larger shift as 14 (RFC 7323 §2.3).
 	maxWindowScale = 14
 )
 
-// SACKBlock is one block of a SACK option: the peer holds [Start, End).
+// SACKBlock is one block of a SACK option: the sender of the option holds [Start, End).
 type SACKBlock struct{ Start, End uint32 }
 
 // Options is the parsed option list of one segment. Zero fields are absent.
 type Options struct {
-	// MSS is the largest segment the sender of the option receives.
+	// MSS is the largest segment that the sender of the option accepts.
 	MSS uint16
-	// WindowScale is meaningful when HasWindowScale.
+	// WindowScale is valid only if HasWindowScale is set.
 	WindowScale    uint8
 	HasWindowScale bool
 	SACKPermitted  bool
@@ -52,17 +52,18 @@ type Options struct {
 	// FileDigest says that a file follows with its digest (RFC 6994 §3.1, in a SYN only).
 	FileDigest   bool
 	TSVal, TSEcr uint32
-	// UserTimeout is RFC 5482's: a bit for minutes and fifteen of the number; zero: absent.
+	// UserTimeout is the value of the option of RFC 5482: a bit for minutes, and a 15-bit number;
+	// zero: absent.
 	UserTimeout uint16
 	SACK        [maxSACKBlocks]SACKBlock
 }
 
-// parse reads an option list into o, which is empty. It reports false when a length runs past the
-// list or below 2: RFC 9293 §3.1 (MUST-7) asks to cope with illegal lengths, and dropping the
-// segment is the answer that trusts nothing after it.
+// parse reads an option list into o, which is empty. It reports false if a length is below 2 or
+// exceeds the list. RFC 9293 §3.1 (MUST-7) requires a host to handle illegal lengths. The caller
+// drops the segment, because nothing after such a length can be trusted.
 func (o *Options) parse(b []byte) bool {
 	if len(b) == stampBytes && binary.BigEndian.Uint32(b) == stampLead {
-		// RFC 7323 appendix A: what nearly every segment carries, and nothing else.
+		// RFC 7323 appendix A: nearly every segment carries this option and no other.
 		o.HasTimestamps = true
 		o.TSVal, o.TSEcr = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 		return true
@@ -85,8 +86,8 @@ func (o *Options) parse(b []byte) bool {
 	return true
 }
 
-// parseOne reads one option's body. An option of a wrong length is skipped like
-// an unknown one (RFC 9293 §3.1, MUST-6).
+// parseOne parses the body of one option. It skips an option of a wrong length, like an unknown one
+// (RFC 9293 §3.1, MUST-6).
 func (o *Options) parseOne(kind byte, body []byte) {
 	switch {
 	case kind == optMSS && len(body) == 2:
@@ -116,8 +117,8 @@ func (o *Options) parseOne(kind byte, body []byte) {
 	}
 }
 
-// maxBlocks returns how many SACK blocks fit with the other options of the list: RFC 2018 §3, three
-// with timestamps.
+// maxBlocks returns how many SACK blocks fit with the other options of the list: three with
+// timestamps, otherwise four (RFC 2018 §3).
 func (o *Options) maxBlocks() uint8 {
 	if o.HasTimestamps {
 		return maxSACKBlocks - 1
@@ -125,13 +126,13 @@ func (o *Options) maxBlocks() uint8 {
 	return maxSACKBlocks
 }
 
-// addBlock appends a SACK block; the caller keeps to maxBlocks.
+// addBlock appends a SACK block. The caller must not exceed maxBlocks.
 func (o *Options) addBlock(start, end uint64) {
 	o.SACK[o.SACKCount] = SACKBlock{Start: uint32(start), End: uint32(end)}
 	o.SACKCount++
 }
 
-// size returns the length of the list on the wire, padded to whole words.
+// size returns the length of the encoded list, padded to 32-bit words.
 func (o *Options) size() int {
 	n := 0
 	if o.MSS != 0 {
@@ -158,11 +159,11 @@ func (o *Options) size() int {
 	return n
 }
 
-// put writes the list to b, which holds size() bytes, every option on a word
-// boundary with the NOPs in front (RFC 7323 appendix A).
+// put writes the list to b, which holds size() bytes. NOPs before each option align it to 32-bit
+// words (RFC 7323 appendix A).
 func (o *Options) put(b []byte) {
 	if len(b) == stampBytes && o.HasTimestamps && !o.SACKPermitted {
-		binary.BigEndian.PutUint32(b, stampLead) // twelve bytes: there is nothing else
+		binary.BigEndian.PutUint32(b, stampLead) // twelve bytes: there is no other option
 		binary.BigEndian.PutUint32(b[4:], o.TSVal)
 		binary.BigEndian.PutUint32(b[8:], o.TSEcr)
 		return
@@ -209,26 +210,26 @@ func (o *Options) put(b []byte) {
 	}
 }
 
-// stamps is a connection's side of the Timestamps option (RFC 7323 §3), if hsStamps is set.
+// stamps is the state of a connection's Timestamps option (RFC 7323 §3), if hsStamps is set.
 type stamps struct {
-	// offset is added to the clock, so that stamps do not reveal the host's uptime or the stamps of
-	// other connections (RFC 7323 §7.1). It depends on the tuple alone, so that stamps increase
-	// from one connection with the same tuple to the next (RFC 6191 §2).
+	// offset is added to the clock, so that timestamps do not reveal the host's uptime or the
+	// timestamps of other connections (RFC 7323 §7.1). It depends on the tuple alone, so that
+	// timestamps increase from one connection with the same tuple to the next (RFC 6191 §2).
 	offset   uint32
-	recent   uint32     // TS.Recent, what is echoed
-	recentAt clock.Time // when it arrived
+	recent   uint32     // TS.Recent, the timestamp to echo
+	recentAt clock.Time // when recent arrived
 	lastAck  uint64     // Last.ACK.sent (§4.3)
 }
 
 const (
-	// stampLife is how long TS.Recent is valid: 24 days (RFC 7323 §5.5), less than the fastest
-	// allowed clock takes to wrap half way.
+	// stampLife is how long TS.Recent is valid: 24 days (RFC 7323 §5.5). The fastest allowed clock
+	// takes longer than that to wrap half way.
 	stampLife = 24 * 24 * time.Hour
 	// stampBytes is the size of the option in each segment, with its two NOPs.
 	stampBytes = 12
 )
 
-// stampOffset returns the offset of a tuple's stamps.
+// stampOffset returns the offset of a tuple's timestamps.
 func stampOffset(secret *[16]byte, t *Tuple) uint32 { return uint32(keyed(secret, 't', t)) }
 
 func (s *stamps) at(when clock.Time) uint32 { return recovery.Tick(when) + s.offset }

@@ -3,7 +3,8 @@ package tcp
 import "github.com/tidepool-net/tidepool/internal/clock"
 
 // Output fills t with the next train to send at now, and reports whether there was one. room holds,
-// by outlet, how many segments its link takes now. Connections take turns, one train each.
+// by outlet, how many segments the outlet's link accepts now. Connections take turns, with one
+// train each.
 func (h *Host) Output(now clock.Time, room []int, t *Train) bool {
 	h.now = now
 	if h.replies.output(room, t) {
@@ -37,7 +38,7 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 			continue
 		}
 		c.idleIfQuiet(now)
-		h.schedule(c) // what it waits for may be a time
+		h.schedule(c) // the connection may wait for a timer
 	}
 	return false
 }
@@ -88,14 +89,14 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.sample(now)
 		return true
 	}
-	if c.rcv.ack.owed > 0 { // no data carries it
+	if c.rcv.ack.owed > 0 { // no data carries the acknowledgment
 		c.outputACK(now, t)
 		return true
 	}
 	return false
 }
 
-// begin starts a train with the connection's current acknowledgment.
+// begin initializes a train with the connection's current acknowledgment.
 func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	payload := t.Payload[:0]
 	*t = Train{}
@@ -111,7 +112,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
-// leave counts a complete train.
+// leave updates the counters for a complete train.
 func (c *Conn) leave(now clock.Time, t *Train) {
 	n := uint64(t.Segments())
 	c.stats.segsOut += n
@@ -136,26 +137,27 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	c.leave(now, t)
 }
 
-// Train is what leaves: consecutive segments of one flow, all of MSS payload bytes but the last,
-// which may be shorter. PSH and FIN belong on the last segment only and CWR on the first only; the
-// caller of Output sees to that when it renders the headers.
+// Train is consecutive segments of one flow to send. All have MSS payload bytes, except that the
+// last may be shorter. PSH and FIN belong to the last segment only, and CWR to the first only; the
+// caller of Output ensures this when it writes the headers.
 type Train struct {
 	Tuple
-	// Header is that of the first segment; each later one adds MSS to Seq.
+	// Header is the header of the first segment. Each later segment adds MSS to Seq.
 	Header
-	// Outlet is the interface that the train leaves by.
+	// Outlet is the index of the interface that sends the train.
 	Outlet int
-	// ECN is the codepoint that every segment travels under.
+	// ECN is the ECN codepoint of every segment.
 	ECN ECN
-	// TOS is the traffic class of each packet, TTL its time to live; zero: the stack's.
+	// TOS is the traffic class of each packet, TTL its time to live; zero: the stack's default.
 	TOS, TTL uint8
-	// MSS is the payload size of every segment but the last, Len the payload of all.
+	// MSS is the payload size of every segment but the last, Len the payload of the whole train.
 	MSS, Len int
-	// Payload is lent by the send ring until the engine's next call other than Output.
+	// Payload points into the send ring. It is valid until the next call of the engine other than
+	// Output.
 	Payload [][]byte
 }
 
-// Segments returns how many wire segments the train is; one when it carries no payload.
+// Segments returns the number of segments of the train; one if it carries no payload.
 func (t *Train) Segments() int {
 	if t.Len <= t.MSS || t.MSS <= 0 {
 		return 1

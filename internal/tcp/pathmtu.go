@@ -9,54 +9,56 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// pathMTU is the path to the peer and its MTU: RFC 1191 and RFC 8201 with the checks of RFC 5927
-// §7.2, and in search RFC 4821 and RFC 8899.
+// pathMTU is the path to the peer and its MTU (RFC 1191, RFC 8201), with the checks of RFC 5927
+// §7.2. search implements RFC 4821 and RFC 8899.
 type pathMTU struct {
 	MTU        int     // the current estimate for the whole path
-	doubt      *claim  // nil: none
-	search     *search // nil: the path is believed, and nothing more is looked for
-	Outlet     int32   // as in Path, and so is DefaultMSS
-	link       uint16  // the MTU of our own link: no path has more
+	doubt      *claim  // a report that is not confirmed; nil: none
+	search     *search // nil: no search, because MTU is the link's or the peer accepts no more
+	Outlet     int32   // as in Path, like DefaultMSS
+	link       uint16  // the MTU of our own link, which bounds that of the path
 	acked      uint16  // the largest payload that is known to have arrived
-	peerMSS    uint16  // what the peer's option said, zero without
-	maxSeg     uint16  // the payload that the user allows; zero: anything
+	peerMSS    uint16  // the peer's MSS option; zero: it sent none
+	maxSeg     uint16  // the user's limit for the payload; zero: no limit
 	stamped    bool    // every segment has a timestamp
 	DefaultMSS bool
-	v6         bool // the path's family
+	v6         bool // the path is an IPv6 path
 }
 
-// search is packetization layer path MTU discovery, RFC 4821 and RFC 8899: the sender sends one
-// segment that is larger than the estimate, and learns whether it arrives.
+// search is the state of packetization layer path MTU discovery (RFC 4821, RFC 8899): the sender
+// sends one segment that is larger than the estimate, and learns whether it arrives.
 type search struct {
-	next  clock.Time // when to look for more than is believed; never: there is no more
-	high  int        // the path carries no more than this; zero: not known
-	size  int        // of the next probe, or the one in flight; zero: to be chosen
-	seq   uint64     // where it begins; zero: none is in flight
-	fails uint8      // losses of that size in a row
+	next  clock.Time // when to probe for a larger MTU; never: no probe
+	high  int        // upper bound of the path's MTU; zero: not known
+	size  int        // MTU that the next probe or the one in flight tests; zero: not chosen yet
+	seq   uint64     // sequence number of the probe in flight; zero: none is in flight
+	fails uint8      // lost probes of that size in a row
 }
 
-// claim is a reported MTU that contradicts what has arrived, and the segment that it is about.
+// claim is a reported MTU that contradicts what has arrived, and the sequence number of the segment
+// that the report concerns.
 type claim struct {
 	mtu int
 	seq uint64
 }
 
 const (
-	// The smallest maximum that RFC 791 §3.2 and RFC 8200 §5 allow a link.
+	// The smallest MTUs that RFC 791 §3.2 and RFC 8200 §5 allow a link to have.
 	minPathMTU, minPathMTU6  = 68, 1280
 	defaultMSS4, defaultMSS6 = 536, 1220
-	// mtuAge is how long a smaller MTU is kept: RFC 1191 §6.3, RFC 8899 §5.1.1.
+	// mtuAge is how long the host keeps a smaller MTU: RFC 1191 §6.3, RFC 8899 §5.1.1.
 	mtuAge = 10 * time.Minute
-	// baseMTU carries the 1024 bytes that RFC 4821 §7.2 starts from. IPv6 starts from its minimum.
+	// baseMTU is the start of a search: RFC 4821 §7.2 starts from 1024 bytes of payload. IPv6
+	// starts from its minimum MTU.
 	baseMTU = 1024 + ipHeaderSize + HeaderSize
 	// leastMTU is the smallest MTU that black hole detection assumes.
 	leastMTU = 512 + ipHeaderSize + HeaderSize
 	// maxMTUProbes is MAX_PROBES of RFC 8899 §5.1.2: a single loss may have another cause.
 	maxMTUProbes = 3
-	// mtuStep ends a search: smaller gains are not worth a probe.
+	// mtuStep is the smallest gain that is worth a probe. A search ends below it.
 	mtuStep = 16
-	// A black hole takes blackHoleRetries timeouts (R1 of RFC 9293 §3.8.3) and blackHoleTime: the
-	// first timeouts may be milliseconds apart.
+	// The sender assumes a black hole after blackHoleRetries timeouts (R1 of RFC 9293 §3.8.3) and
+	// blackHoleTime, because the first timeouts may be milliseconds apart.
 	blackHoleRetries = 3
 	blackHoleTime    = time.Second
 )
@@ -68,14 +70,15 @@ const (
 	MTUProbingOn        = "on"
 )
 
-// reroute takes a new path to the peer, and the MTU that the host may know for it until some time.
+// reroute sets a new path to the peer. known is the MTU that the host remembers for the peer until
+// the given time, or zero.
 func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	same := to.MTU == int(p.link) && to.Outlet == int(p.Outlet)
 	p.Outlet, p.DefaultMSS = int32(to.Outlet), to.DefaultMSS
 	if to.Outlet < 0 {
-		return // what is known of it stays as good a guess as any
+		return // keep the old MTU: there is no better estimate
 	}
-	p.link = uint16(to.MTU) // at most 65,535, as any packet
+	p.link = uint16(to.MTU) // at most 65,535, the largest packet
 	switch {
 	case same && p.MTU < to.MTU:
 		to.MTU = p.MTU // the route and its MTU are unchanged
@@ -89,8 +92,8 @@ func (p *pathMTU) reroute(to Path, known int, until clock.Time) {
 	p.MTU = to.MTU
 }
 
-// choose sets the size of the next probe: the largest possible at first, then the middle. It
-// reports false when the search is over.
+// choose sets the size of the next probe: first the largest possible, then the middle of the
+// remaining range. It reports false when the search is over.
 func (p *pathMTU) choose(now clock.Time) bool {
 	switch q := p.search; {
 	case q.high == 0:
@@ -104,7 +107,8 @@ func (p *pathMTU) choose(now clock.Time) bool {
 	return true
 }
 
-// lost notes that n probes were lost. After maxMTUProbes the size counts as too large.
+// lost records that n probes were lost. After maxMTUProbes losses the search treats the size as too
+// large.
 func (p *pathMTU) lost(n int) {
 	for q := p.search; n > 0 && q != nil; n-- {
 		q.seq = 0
@@ -114,7 +118,7 @@ func (p *pathMTU) lost(n int) {
 	}
 }
 
-// peerOffers takes the options of the peer's SYN.
+// peerOffers stores the options of the peer's SYN.
 func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 	p.stamped = stamped
 	if p.DefaultMSS || !plain {
@@ -125,7 +129,7 @@ func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 	}
 }
 
-// offer is the MSS option of our SYN (RFC 9293 §3.7.1).
+// offer returns the MSS option of our SYN (RFC 9293 §3.7.1).
 func (p *pathMTU) offer() uint16 {
 	mss := uint16(p.fitting(int(p.link)))
 	if p.maxSeg != 0 {
@@ -137,7 +141,7 @@ func (p *pathMTU) offer() uint16 {
 // mss returns the payload of a full segment for an MTU.
 func (p *pathMTU) mss(mtu int) int {
 	// RFC 9293 §3.7.1 assumes defaultMSS if the peer sends no MSS option (Path.DefaultMSS). Few
-	// course nodes send the option, and all of them take segments for the MTU of their links.
+	// course nodes send the option, and all of them accept segments for the MTU of their links.
 	mss := p.fitting(mtu)
 	if p.peerMSS != 0 {
 		mss = min(mss, max(int(p.peerMSS), MinMSS))
@@ -146,7 +150,7 @@ func (p *pathMTU) mss(mtu int) int {
 		mss = min(mss, int(p.maxSeg))
 	}
 	if p.stamped {
-		mss -= stampBytes // RFC 9293 §3.7.1: what every segment carries goes off the MSS
+		mss -= stampBytes // RFC 9293 §3.7.1: subtract the options of every segment
 	}
 	return mss
 }
@@ -159,8 +163,8 @@ func (p *pathMTU) fitting(mtu int) int {
 	return min(max(mtu, minPathMTU)-ipHeaderSize-HeaderSize, maxMSS)
 }
 
-// least returns the smallest MTU of a path, and the one that a search starts from and the smallest
-// that it assumes (RFC 8899 §5.1.2).
+// least returns the smallest MTU of a path, the MTU that a search starts from, and the smallest MTU
+// that black hole detection assumes (RFC 8899 §5.1.2).
 func (p *pathMTU) least() (minimum, base, assumed int) {
 	if p.v6 {
 		return minPathMTU6, minPathMTU6, minPathMTU6
@@ -168,7 +172,7 @@ func (p *pathMTU) least() (minimum, base, assumed int) {
 	return minPathMTU, baseMTU, leastMTU
 }
 
-// defaultMSS is the MSS of a peer that sends no option (RFC 9293 §3.7.1, MUST-15).
+// defaultMSS returns the MSS of a peer that sends no option (RFC 9293 §3.7.1, MUST-15).
 func defaultMSS(v6 bool) uint16 {
 	if v6 {
 		return defaultMSS6
@@ -187,15 +191,15 @@ func Plateau(length int) int {
 	return minPathMTU
 }
 
-// isProbe reports whether a router's report is about the probe in flight, and plausible.
+// isProbe reports whether a router's report concerns the probe in flight and is plausible.
 func (p *pathMTU) isProbe(seq uint64, mtu int) bool {
 	q := p.search
 	return q != nil && q.seq != 0 && seq == q.seq && mtu < q.size && mtu >= p.MTU
 }
 
-// doubts reports whether a report contradicts what has arrived, and then remembers it: it may be
-// forged (RFC 5927 §7.2). If the path has become narrower, the segment times out, and confirmed
-// decides.
+// doubts reports whether a report contradicts what has arrived, and then stores it, because it may
+// be forged (RFC 5927 §7.2). If the path has become narrower, the segment times out, and confirmed
+// returns the MTU.
 func (p *pathMTU) doubts(seq uint64, mtu int) bool {
 	if p.mss(mtu) >= int(p.acked) {
 		return false
@@ -204,8 +208,8 @@ func (p *pathMTU) doubts(seq uint64, mtu int) bool {
 	return true
 }
 
-// confirmed returns the MTU of the doubted report after a timeout of its segment, zero if there was
-// no such report.
+// confirmed returns the MTU of the stored report after a timeout of its segment, or zero if there
+// was no such report.
 func (p *pathMTU) confirmed(una uint64) (mtu int) {
 	if doubted := p.doubt; doubted != nil && doubted.seq >= una {
 		mtu = doubted.mtu
@@ -214,15 +218,15 @@ func (p *pathMTU) confirmed(una uint64) (mtu int) {
 	return mtu
 }
 
-// narrow takes a smaller MTU, and tries larger ones after mtuAge.
+// narrow sets a smaller MTU, and makes the search try larger ones after mtuAge.
 func (p *pathMTU) narrow(now clock.Time, mtu int) {
 	p.MTU = mtu
 	p.acked = uint16(min(int(p.acked), p.mss(mtu)))
 	p.search = &search{next: now.Add(mtuAge)}
 }
 
-// escape makes segments smaller when full ones are lost again and again: RFC 4821 §7.7, RFC 8899
-// §4.3. If the losses had another cause, the first probe finds that out.
+// escape makes segments smaller after repeated losses of full segments (RFC 4821 §7.7, RFC 8899
+// §4.3). If the losses had another cause, the first probe shows that.
 func (p *pathMTU) escape(now clock.Time, probes bool) {
 	_, mtu, assumed := p.least()
 	if p.MTU <= mtu {
@@ -234,7 +238,8 @@ func (p *pathMTU) escape(now clock.Time, probes bool) {
 	}
 }
 
-// startLow starts the search from a small MTU. It reports false if the path is small anyway.
+// startLow starts the search from a small MTU. It reports false if the path's MTU is already that
+// small.
 func (p *pathMTU) startLow(now clock.Time) bool {
 	_, base, _ := p.least()
 	if p.MTU <= base {
@@ -258,14 +263,14 @@ func (p *pathMTU) probe(now clock.Time) int {
 			return 0
 		}
 		if p.mss(q.size) <= p.mss(p.MTU) {
-			p.search = nil // the peer takes no more
+			p.search = nil // the peer accepts no larger segments
 			return 0
 		}
 	}
 	return p.mss(q.size)
 }
 
-// arrived takes the size of a probe that has arrived, and reports whether it is larger than the
+// arrived processes the arrival of the probe, and reports whether its size is larger than the
 // estimate.
 func (p *pathMTU) arrived() bool {
 	q := p.search
@@ -284,7 +289,7 @@ func (p *pathMTU) arrived() bool {
 	return true
 }
 
-// found remembers the MTU that a probe has found, for all connections to the peer.
+// found stores the MTU that a probe has found, for all connections to the peer.
 func (p *peers) found(now clock.Time, peer netip.Addr, path *pathMTU) {
 	if path.search == nil {
 		p.mtus.forget(peer)
@@ -293,7 +298,7 @@ func (p *peers) found(now clock.Time, peer netip.Addr, path *pathMTU) {
 	}
 }
 
-// mtuProbe sends the MTU probe that is due if enough data follows it for the peer to report its
+// mtuProbe sends the MTU probe that is due, if enough data follows it for the peer to report its
 // loss. hold asks the caller to send nothing else until acknowledgments have made room for the
 // probe.
 func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
@@ -320,14 +325,14 @@ func (d *sender) mtuProbe(now clock.Time, s *sending) (sent, hold bool) {
 	return true, false
 }
 
-// probesMTU reports whether the connection may send probes: it needs SACK to detect their loss soon
-// and apart from other losses.
+// probesMTU reports whether the connection may send probes. It needs SACK to detect their loss soon
+// and to distinguish it from other losses.
 func (d *sender) probesMTU() bool {
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.ProbesTail()
 }
 
 // swallowed reports whether the path may drop large packets without a report: full segments time
-// out, and they are not too small for that.
+// out, and they are larger than the smallest MTU that black hole detection assumes.
 func (d *sender) swallowed(now clock.Time) bool {
 	_, _, assumed := d.path.least()
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.Retries >= blackHoleRetries &&
@@ -335,15 +340,15 @@ func (d *sender) swallowed(now clock.Time) bool {
 		d.path.MTU > assumed && d.rec.Record.FirstSize() >= d.MSS
 }
 
-// narrow takes a smaller MTU and retransmits the segments that cannot have passed.
+// narrow sets a smaller MTU and retransmits the segments that are too large for it.
 func (d *sender) narrow(now clock.Time, mtu int) {
 	d.rec.ResendLarge(d.path.mss(mtu))
 	d.path.narrow(now, mtu)
 	d.refit()
 }
 
-// TooBig tells the connection that sent sequence number seq that a router dropped the segment,
-// because its next link carries only mtu bytes.
+// TooBig reports to the connection that sent sequence number seq that a router dropped the segment,
+// because the next link carries only mtu bytes.
 func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	h.now = now
 	c := h.lookup(now, &t)
@@ -364,7 +369,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	case mtu >= c.snd.path.MTU:
 		return
 	default:
-		c.leaveIdle() // it may be a SYN that is in flight
+		c.leaveIdle() // a SYN may be in flight
 		if c.snd.path.doubts(w, mtu) {
 			return
 		}
@@ -374,7 +379,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 	c.host.reschedule(c)
 }
 
-// PathMTU returns the MTU that is remembered for a host, or zero.
+// PathMTU returns the MTU that the host remembers for a peer, or zero.
 func (h *Host) PathMTU(now clock.Time, host netip.Addr) int {
 	mtu, _ := h.peers.mtus.find(now, host)
 	return mtu

@@ -7,16 +7,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// peers is what connections have learned about remote hosts.
+// peers is the information about remote hosts that all connections share.
 type peers struct {
-	mtus  perHost[int]      // the paths that are narrower than their first link
+	mtus  perHost[int]      // MTUs of paths that are narrower than their first link
 	plain perHost[struct{}] // peers without TCP options
 }
 
-// perHost remembers a value for each of the last maxHosts peers, until it expires.
+// perHost stores a value for each of the last maxHosts peers, until it expires.
 type perHost[V any] struct {
 	byHost map[netip.Addr]remembered[V]
-	order  []netip.Addr // the oldest first
+	order  []netip.Addr // keys of byHost, oldest first
 }
 
 type remembered[V any] struct {
@@ -52,7 +52,7 @@ func (m *perHost[V]) learn(now clock.Time, host netip.Addr, value V, age time.Du
 
 func (m *perHost[V]) forget(host netip.Addr) {
 	if k, ok := m.byHost[host]; ok {
-		k.until = 1 // long ago; its place in the order stays
+		k.until = 1 // expired; the entry keeps its place in order
 		m.byHost[host] = k
 	}
 }

@@ -2,17 +2,17 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// persist is the state of probing a zero window: RFC 9293 §3.8.6.1.
+// persist is the state of zero window probing (RFC 9293 §3.8.6.1).
 type persist struct {
 	at    clock.Time // when the next probe is sent; never: the window is open
 	count uint8      // probes in a row
 	due   bool       // a probe must be sent
 }
 
-// probing reports whether a zero window is being probed.
+// probing reports whether the sender probes a zero window.
 func (d *sender) probing() bool { return d.persist.at != clock.Never }
 
-// startProbing starts probing a window without room while no data in flight can be answered.
+// startProbing starts zero window probing. The caller has no data in flight.
 func (d *sender) startProbing(now clock.Time) {
 	if d.probing() {
 		return
@@ -22,14 +22,15 @@ func (d *sender) startProbing(now clock.Time) {
 	d.persist.at = now.Later(d.rec.RTO(0))
 }
 
-// stopProbing resumes sending. If the peer did not take the byte of the last probe, that byte is
-// sent first. This says nothing about congestion.
+// stopProbing resumes sending. If the peer did not accept the byte of the last probe, the sender
+// sends that byte first. Its loss is no sign of congestion.
 func (d *sender) stopProbing(now clock.Time) {
 	d.persist.at, d.persist.due = clock.Never, false
 	d.rec.LoseFirst(now)
 }
 
-// windowProbe sends one byte into a zero window: the first unsent byte, or that of the last probe.
+// windowProbe sends one byte into a zero window: the first unsent byte, or the byte of the last
+// probe again.
 func (d *sender) windowProbe(now clock.Time, s *sending) bool {
 	d.persist.due = false
 	if !d.rec.Record.Empty() {
@@ -44,18 +45,18 @@ func (d *sender) windowProbe(now clock.Time, s *sending) bool {
 	open := d.usable() > 0
 	d.rec.Restart(now)
 	d.record(now, n, finish, s)
-	d.smallEnd = d.Una // a probe is short by nature, and holds nothing up
+	d.smallEnd = d.Una // a probe is always short: Nagle's algorithm ignores it
 	d.rec.At.Probe = clock.Never
 	if open {
-		d.persist.at = clock.Never // ordinary data, if less than we like to send
+		d.persist.at = clock.Never // the window is open: this is ordinary data, only short
 	} else {
-		d.rec.At.RTO = clock.Never // the persist timer is in charge
+		d.rec.At.RTO = clock.Never // the persist timer replaces the RTO
 	}
 	return true
 }
 
-// onPersist probes the peer's window, ever more slowly. A peer that answers may keep its window
-// closed for ever. If the peer is silent for too long, onPersist reports false.
+// onPersist schedules the next window probe, at growing intervals. A peer that answers may keep its
+// window closed forever. onPersist reports false if the peer has been silent for too long.
 func (d *sender) onPersist(now clock.Time) bool {
 	if d.rec.Retries++; d.wait.exhausted(int(d.rec.Retries), d.cfg.Retries.Data) {
 		return false

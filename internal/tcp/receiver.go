@@ -6,58 +6,59 @@ import (
 )
 
 // receiver is the receiving half of a connection: the receive sequence space (RFC 9293 §3.3.1,
-// figure 4) and the data that the application has not read yet. It does not know the connection.
+// figure 4) and the data that the application has not read yet. It does not refer to the
+// connection.
 type receiver struct {
 	shared     *receivers
 	rx         *buffer.Ring
 	irs, nxt   uint64
 	edge       uint64 // the right edge of the window that the peer knows
-	fin        uint64 // the number of the peer's FIN, zero until seen
-	up         uint64 // the end of urgent data, RCV.UP
+	fin        uint64 // sequence number of the peer's FIN; zero: none has arrived
+	up         uint64 // the end of urgent data (RCV.UP)
 	mss        int    // the largest segment that the peer has sent
 	ack        delayedAck
 	tune       autotuning
 	reassembly *reassembly // nil while the connection is idle
-	answers    *answers    // nil: none was given
-	bytes      uint64      // received in order
+	answers    *answers    // nil: none was sent
+	bytes      uint64      // bytes received in order
 	early      uint64      // segments that arrived out of order
 	marks      uint64      // segments that arrived with CE
 	heardAt    clock.Time
 	scale      uint8
-	runs       uint8 // how many of reassembly.recent no ACK has reported yet
+	runs       uint8 // number of entries of reassembly.recent that no ACK has reported yet
 	sack       bool  // both ends permitted SACK
-	echo       bool  // CE arrived, and the peer's CWR has not: every ACK says so
-	closed     bool  // the user reads no more
+	echo       bool  // CE arrived without a later CWR: every ACK echoes it
+	closed     bool  // the user does not read any more
 	finLast    bool  // the last arrival out of order was a FIN; data before it is missing
 }
 
-// reassembly is the receiver's state while data arrives: the out-of-order data, what to report of
-// it, and how fast the user reads.
+// reassembly is the receiver's state while data arrives: the out-of-order data, what ACKs must
+// report of it, and how fast the user reads.
 type reassembly struct {
 	ooo     buffer.Ranges
-	recent  [maxRuns]buffer.Range // what data that arrived out of order grew: the last of changes
+	recent  [maxRuns]buffer.Range // the ranges that out-of-order data extended last; changes counts them
 	changes uint32
-	dsack   buffer.Range // a duplicate to report (RFC 2883), empty when none
-	// held is how far out-of-order data extends beyond the readable data, in bytes: memory that the
-	// user cannot free by reading. The offered window and MaxReceiveRanges bound it for one
+	dsack   buffer.Range // a duplicate to report (RFC 2883); empty: none
+	// held is how far out-of-order data extends beyond the readable data, in bytes. The user cannot
+	// free this memory by reading. The offered window and MaxReceiveRanges bound it for one
 	// connection, Limits.EarlyBytes for all.
 	held     int
-	head     uint64     // of rx when the current round trip began,
-	since    clock.Time // and when that was
-	rttEnd   uint64     // where the window ends that is being timed
+	head     uint64     // Head of rx when the current round trip began
+	since    clock.Time // when the current round trip began
+	rttEnd   uint64     // end of the window that timeWindow measures
 	rttSince clock.Time
 }
 
-// receivers is what the receivers of a host share.
+// receivers is the state that the receivers of a host share.
 type receivers struct {
 	cfg        *Config
 	drops      *Drops
 	challenges challenges
-	held       int // bytes of all rings beyond a gap
+	held       int // out-of-order bytes of all connections
 	spare      pool[reassembly]
 }
 
-// begin takes the peer's initial sequence number. The window stays as wide as our SYN offered it.
+// begin sets the peer's initial sequence number. The window stays as large as our SYN offered it.
 func (r *receiver) begin(irs uint32) {
 	offered := r.edge - r.nxt
 	r.irs = wide(irs)
@@ -65,15 +66,16 @@ func (r *receiver) begin(irs uint32) {
 	r.edge = r.nxt + offered
 }
 
-// offset turns a sequence number into an offset in rx.
+// offset converts a sequence number to an offset in rx.
 func (r *receiver) offset(seq uint64) uint64 { return seq - r.irs - 1 }
 
-// done reports whether the peer's FIN has arrived and all data in front of it.
+// done reports whether the peer's FIN and all data before it have arrived.
 func (r *receiver) done() bool { return r.fin != 0 && r.nxt > r.fin }
 
 func (r *receiver) drop(d Drop) { r.shared.drops[d]++ }
 
-// acceptable is the first step of RFC 9293 §3.10.7.4: is any of the segment within the window?
+// acceptable reports whether any part of the segment is within the window (RFC 9293 §3.10.7.4,
+// first step).
 func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	switch {
 	case s.Len == 0:
@@ -82,23 +84,23 @@ func (r *receiver) acceptable(s *Segment, seq uint64) bool {
 	case seq < r.offeredEdge() && seq+s.segLen() > r.nxt:
 		return true
 	case seq == r.nxt:
-		// This is a window probe: text does not take its data, but acknowledges it. Its ACK field
-		// counts.
+		// This is a window probe. text does not accept its data but acknowledges it, and the ACK
+		// field is valid.
 		return true
 	}
 	return false
 }
 
-// offeredEdge returns the right edge as the peer may have read it: edge, rounded up to a unit of
-// the window scale.
+// offeredEdge returns the right edge as the peer may have understood it: edge, rounded up to a unit
+// of the window scale.
 func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 
-// urgent is the sixth step, and reports whether the urgent pointer has advanced. Urgent data is
-// part of the stream (RFC 9293 §3.8.5), and the pointer says where that data ends. This host never
-// sends one (SHLD-13).
+// urgent processes the urgent pointer (sixth step), and reports whether it has advanced. Urgent
+// data is part of the stream (RFC 9293 §3.8.5), and the pointer says where that data ends. This
+// host never sends urgent data (SHLD-13).
 func (r *receiver) urgent(s *Segment) bool {
 	// MUST-62: the pointer is the number of the octet after the urgent data. §3.10.7.4 signals the
-	// user while it is ahead of the data consumed.
+	// user while the pointer is ahead of the data that the user has read.
 	up := widen(r.nxt, s.Seq) + uint64(s.Urgent)
 	if up <= r.up || streamed(up, r.irs) <= r.rx.Head() {
 		return false
@@ -107,15 +109,15 @@ func (r *receiver) urgent(s *Segment) bool {
 	return true // MUST-32: whenever the pointer advances
 }
 
-// text is the seventh step: it copies the payload into rx, in order or not, and reports whether
-// there is more to read.
+// text copies the payload into rx, in order or not (seventh step), and reports whether the user can
+// read more.
 func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) {
 	start, end := seq, seq+uint64(s.Len)
 	if start < r.nxt {
 		start = min(r.nxt, end)
 		r.reportDuplicate(seq, start)
 	}
-	limit := r.offeredEdge() // this also keeps place within the ring
+	limit := r.offeredEdge() // also keeps the writes of place within the ring
 	if !r.closed {
 		// Rounding may offer a little more than the buffer holds.
 		limit = min(limit, r.nxt+uint64(r.rx.Free()))
@@ -140,14 +142,14 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	return !r.closed
 }
 
-// takeInOrder makes data readable, with the data after it that arrived earlier.
+// takeInOrder makes data readable, and also the data after it that arrived earlier.
 func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end
 	r.edge = max(r.edge, end)
 	filled := r.reassembly.ooo.Len() > 0
 	if filled {
-		if seq == start { // otherwise the older part, below RCV.NXT, is reported
+		if seq == start { // otherwise text has reported the part below RCV.NXT
 			r.reportHeld(start, end)
 		}
 		r.reassembly.ooo.RemoveBefore(r.offset(end))
@@ -165,12 +167,12 @@ func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint6
 		r.rx.Commit(r.offset(r.nxt))
 	}
 	if filled {
-		r.ack.quicken() // RFC 5681 §4.2: at once when a segment fills a gap
+		r.ack.quicken() // RFC 5681 §4.2: acknowledge a segment that fills a gap at once
 		r.countHeld()
 	}
 	r.ackInOrder(now, s, int(end-start))
 	if start > seq {
-		r.ack.atOnce() // a duplicate is reported at once
+		r.ack.atOnce() // report a duplicate at once
 	}
 }
 
@@ -207,15 +209,15 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	r.ackOutOfOrder(s)
 }
 
-// mayHold reports whether the host has memory for out-of-order data up to an offset. The receiver
-// drops data without memory. Once the peer has retransmitted the data before it, it is in order and
-// always fits.
+// mayHold reports whether the host has memory for out-of-order data up to an offset. Without
+// memory, the receiver drops the data. Once the peer has retransmitted the data before it, the
+// dropped data arrives in order and always fits.
 func (r *receiver) mayHold(to uint64) bool {
 	more := int(to-r.offset(r.nxt)) - r.reassembly.held
 	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
 }
 
-// noteRecent notes that the range at offset pos changed last.
+// noteRecent records that the range at offset pos changed last.
 func (r *receiver) noteRecent(pos uint64) {
 	q := r.reassembly
 	b, ok := q.ooo.Find(pos)
@@ -247,7 +249,7 @@ func (r *receiver) place(s *Segment, seq, start, end uint64) {
 	}
 }
 
-// countHeld updates the memory counts after a change of the out-of-order data.
+// countHeld updates the memory counts after the out-of-order data has changed.
 func (r *receiver) countHeld() {
 	n := r.reach()
 	r.shared.held += n - r.reassembly.held
@@ -263,8 +265,8 @@ func (r *receiver) reach() int {
 	return int(r.reassembly.ooo.At(n-1).End - r.offset(r.nxt))
 }
 
-// reportHeld reports the first part of [start, end) that was already held as a duplicate (RFC 2883
-// §4.2). It returns true if that part is the whole range.
+// reportHeld finds the first part of [start, end) that the receiver already holds, and reports it
+// as a duplicate (RFC 2883 §4.2). It returns true if that part is the whole range.
 func (r *receiver) reportHeld(start, end uint64) bool {
 	held, ok := r.reassembly.ooo.Overlap(r.offset(start), r.offset(end))
 	if !ok {
@@ -287,9 +289,9 @@ func (r *receiver) reportDuplicate(start, end uint64) {
 	}
 }
 
-// holdFIN remembers a FIN until all data before it has arrived. It acknowledges a FIN without data
-// at once (RFC 5681 §4.2), and reports whether such a FIN is a retransmission. A FIN beyond the
-// window is ignored.
+// holdFIN stores a FIN until all data before it has arrived. It acknowledges a FIN without data at
+// once (RFC 5681 §4.2), and reports whether such a FIN is a retransmission. It ignores a FIN beyond
+// the window.
 func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
 	fresh := r.fin == 0 && fin >= r.nxt && fin <= r.offeredEdge()
 	if fresh {
@@ -310,8 +312,7 @@ func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
 	return false
 }
 
-// takeFIN is the eighth step: it advances RCV.NXT over the FIN, once all data before it has
-// arrived.
+// takeFIN advances RCV.NXT over the FIN, once all data before it has arrived (eighth step).
 func (r *receiver) takeFIN() {
 	r.nxt++
 	r.edge = max(r.edge, r.nxt)
