@@ -38,7 +38,7 @@ type connFlags uint8
 const (
 	connOrphan   connFlags = 1 << iota // the user has called Close
 	connHalfOpen                       // its listener counts the connection as half-open
-	connShown                          // Conns has yielded the connection: a caller may still hold it
+	connShown                          // Conns has yielded it; a caller may hold it
 	connSoft                           // err is an ICMP report that may explain a timeout
 	connAdmitted                       // Admit answered the SYN, and the peer has not answered yet
 )

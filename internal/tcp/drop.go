@@ -10,7 +10,7 @@ const (
 	DropFlags                    // flags that make no sense in this state
 	DropSequence                 // outside the receive window
 	DropDuplicate                // all of it was received before
-	DropAck                      // acknowledges data that was never sent, or was acknowledged long ago
+	DropAck                      // acknowledges data never sent, or acknowledged long ago
 	DropNoAck                    // carries no ACK where one is needed
 	DropReset                    // a reset that does not match exactly (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)

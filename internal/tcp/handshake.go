@@ -26,7 +26,7 @@ const (
 	hsAskedECN                              // our SYN requested ECN
 	hsNoECN                                 // our next SYN must not request ECN
 	hsDCTCP                                 // marks are reported as in RFC 8257
-	hsFileDigest                            // we offer a file digest; once established: both ends do
+	hsFileDigest                            // we offer a file digest; established: both do
 )
 
 // echoed reports whether a segment echoes a CE mark (RFC 3168 §6.1.3).

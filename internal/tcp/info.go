@@ -251,7 +251,7 @@ func (c *Conn) sample(now clock.Time) {
 func show(c *Conn, now clock.Time, f func(*Info)) {
 	c.leaveIdle()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
-		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // so that f sees the window before the sender uses it
+		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // f sees the window before its use
 	}
 	i := &c.host.shot
 	*i = c.Info()

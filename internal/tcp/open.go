@@ -12,7 +12,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 		return
 	case s.Flags.Has(ACK):
 		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
-			h.refuse(DropNoConnection, s) // second step: the listener has sent nothing that an ACK could acknowledge
+			h.refuse(DropNoConnection, s) // second step: nothing to acknowledge
 		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):

@@ -36,7 +36,7 @@ type receiver struct {
 // report of it, and how fast the user reads.
 type reassembly struct {
 	ooo     buffer.Ranges
-	recent  [maxRuns]buffer.Range // the ranges that out-of-order data extended last; changes counts them
+	recent  [maxRuns]buffer.Range // ranges that changed last; changes counts them
 	changes uint32
 	dsack   buffer.Range // a duplicate to report (RFC 2883); empty: none
 	// held is how far out-of-order data extends beyond the readable data, in bytes. The user cannot

@@ -12,14 +12,14 @@ import (
 // The host reuses it for the next one.
 type Ack struct {
 	Dups   int  // duplicate acknowledgments (RFC 5681 §2)
-	Marked bool // it echoes a mark
+	Marked bool // the acknowledgment echoes a mark
 	Exact  bool // the echo is exact: the acknowledged data was marked (RFC 8257)
 	Echo   Echo
 
 	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK
-	DSACK     uint64 // the end of the duplicate range that it reports (RFC 2883); zero: none
+	DSACK     uint64 // end of the duplicate range that the acknowledgment reports (RFC 2883); zero: none
 	// Results for the path MTU search (RFC 4821 §7):
-	Largest    int  // the most data in a segment that arrived and was sent only once
+	Largest    int  // largest payload of the arrived segments that were sent only once
 	Probed     bool // a probe arrived
 	LostProbes int  // probes that were lost
 
@@ -28,15 +28,15 @@ type Ack struct {
 	flight, prior int    // nxt - una, and pipe, before the acknowledgment
 	advance       int    // how far una advanced
 	segments      int    // segments that newly arrived
-	fack          uint64 // the highest end among them
+	fack          uint64 // the highest end of these segments
 	lost          int    // segments newly marked lost
 	rtt           sampled
-	earlier       int // bytes delivered of segments sent once, before the recovery
+	earlier       int // delivered bytes of segments that were sent once, before the recovery
 	rate          rateSample
 	dupDelivered  int        // bytes that a duplicate ACK indicates, without SACK
-	restarted     bool       // its losses restarted the algorithm
+	restarted     bool       // the losses restarted the algorithm
 	recovering    bool       // fast recovery was in progress,
-	restarting    bool       // or a slow start in which data sent before it does not count
+	restarting    bool       // or a slow start that does not count data sent before it
 	reorder       clock.Time // when to check again for losses
 }
 
@@ -47,36 +47,36 @@ type Echo struct {
 	Transit uint32 // the acknowledgment's own timestamp minus the one that it echoes
 }
 
-// before reports whether the acknowledgment answers a segment sent before when. RFC 8985 §6.2 step
-// 2: then an earlier transmission has arrived.
+// before reports whether the acknowledgment answers a segment sent before when. Then an earlier
+// transmission of a retransmitted segment has arrived (RFC 8985 §6.2 step 2).
 func (e Echo) before(when clock.Time) bool { return e.Known && later(Tick(when), e.Tick) }
 
-// TickTime is the unit of timestamps; RFC 7323 §5.4 allows 1 ms to 1 s. That is coarse for round
-// trips of 150 µs, so the sent queue measures them, and timestamps only tell transmissions of the
-// same bytes apart.
+// TickTime is the unit of timestamps; RFC 7323 §5.4 allows 1 ms to 1 s. That is too coarse for
+// round trips of 150 µs. So the sent queue measures round trips, and timestamps only distinguish
+// transmissions of the same bytes.
 const TickTime = time.Millisecond
 
-// Tick is the timestamp clock, without a connection's offset.
+// Tick returns the timestamp clock, without a connection's offset.
 func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime)) }
 
 // later reports whether a tick comes after another, across the wrap (RFC 7323 §5.2).
 func later(a, b uint32) bool { return int32(a-b) > 0 }
 
-// sampled has the times at which the delivered segments were sent.
+// sampled holds the times at which the delivered segments were sent.
 type sampled struct {
 	first, last clock.Time // the oldest and the newest of the segments sent once
-	again       bool       // a segment was sent more than once
+	again       bool       // one of the segments was sent more than once
 	againSent   clock.Time // the last transmission of the first segment, if it was retransmitted
 }
 
-// BeginAck returns a new acknowledgment that arrives at now.
+// BeginAck returns the Ack for an acknowledgment that arrives at now.
 func (v *Recovery) BeginAck(now clock.Time) *Ack {
 	r := v.beginRound(now)
 	v.rounds.batch.gather(now, r.flight, v.Record.transmissions)
 	return r
 }
 
-// beginRound returns an empty acknowledgment, for timers that find losses.
+// beginRound returns an empty Ack. Timers that find losses use it.
 func (v *Recovery) beginRound(now clock.Time) *Ack {
 	r := &v.shared.scratch
 	*r = Ack{}
@@ -99,8 +99,8 @@ func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
 }
 
 // Digest updates the round trip estimate, detects losses, updates the congestion window and sets
-// the timers. more says that new data waits to be sent, persisting that the persist timer is
-// running.
+// the timers. more says that new data waits to be sent, and persisting says that the persist timer
+// is running.
 func (r *Ack) Digest(more, persisting bool) {
 	v := r.v
 	if r.Delivered > 0 {
@@ -124,20 +124,21 @@ func (r *Ack) Digest(more, persisting bool) {
 	r.rearm(persisting)
 }
 
-// measure takes the round trip sample: of its oldest segment for the RTO, which must allow for
-// delayed acknowledgments, and of its newest for the minimum.
+// measure takes a round trip sample from the acknowledgment. The oldest segment gives the sample
+// for the RTO, which must allow for delayed acknowledgments. The newest segment gives the sample
+// for the minimum.
 //
-// RFC 6298 §3: it takes no sample from a retransmitted segment, or from one that may have waited
-// for such a segment, unless the timestamp tells which transmission arrived (RFC 7323 §4.1). If an
-// earlier transmission was sent in the same tick, the sample could be too short, so it must be at
-// least a tick.
+// RFC 6298 §3: a retransmitted segment, or one that may have waited for such a segment, gives no
+// sample, unless the timestamp shows which transmission arrived (RFC 7323 §4.1). If an earlier
+// transmission was sent in the same tick, the sample could be too short, so measure ignores samples
+// below a tick.
 func (r *Ack) measure() {
 	v := r.v
 	if r.rtt.first != clock.Never && !r.rtt.again {
 		share := (r.flight + r.Delivered - 1) / r.Delivered
 		v.RTT.Sample(r.now, r.now.Sub(r.rtt.first), share, &v.shared.Options)
 		v.RTT.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
-		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
+		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backoff
 		return
 	}
 	sent := r.rtt.againSent
@@ -153,7 +154,7 @@ func (r *Ack) rearm(persisting bool) {
 	v := r.v
 	switch {
 	case v.Record.Empty():
-		v.At = Timers{} // RFC 6298 §5.2: all is acknowledged
+		v.At = Timers{} // RFC 6298 §5.2: all data is acknowledged
 	case persisting || r.Delivered == 0:
 	default:
 		// RFC 6298 §5.3. A selective acknowledgment restarts the timer too, because RACK detects a
@@ -187,9 +188,9 @@ func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
 	}
 }
 
-// markSacked marks the segments that lie in [start, end). It skips runs that are marked already and
-// stores the length of the run in its first segment. So a block that grows by one segment takes two
-// steps, however long it is.
+// markSacked marks the segments that lie in [start, end). It skips runs that are already marked,
+// and stores the length of the run in its first segment. So a block that grows by one segment needs
+// two steps, however long it is.
 func (r *Ack) markSacked(start, end uint64) {
 	v := r.v
 	q := &v.Record
@@ -214,8 +215,8 @@ func (r *Ack) markSacked(start, end uint64) {
 	}
 }
 
-// loseOverdue marks as lost, at a timeout, the first segment and all that should have arrived by
-// now (RFC 8985 §6.3).
+// loseOverdue marks segments as lost at a timeout: the first one, and all that should have arrived
+// by now (RFC 8985 §6.3).
 func (r *Ack) loseOverdue() {
 	v := r.v
 	q := &v.Record
@@ -300,8 +301,8 @@ func (r *Ack) acknowledge(ack uint64) {
 	}
 }
 
-// lose marks a segment as lost, and reports whether that is a sign of congestion. The loss of an
-// MTU probe is not (RFC 4821 §7.6.2).
+// lose marks a segment as lost, and reports whether the loss is a sign of congestion. The loss of
+// an MTU probe is not (RFC 4821 §7.6.2).
 func (r *Ack) lose(id uint32, rec *record) bool {
 	v := r.v
 	q := &v.Record
@@ -326,10 +327,10 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 	return true
 }
 
-// holdsGrowth reports whether an acknowledgment must not grow the window: during fast recovery;
-// before it, while only SACK reports data (RFC 3042 §2), unless the path reorders; at its end
-// without SACK, because duplicates have grown the window (RFC 5681 §3.2 step 6); and with an ECN
-// mark (RFC 3168 §6.1.2).
+// holdsGrowth reports whether an acknowledgment must not grow the window. This is so in four cases:
+// during fast recovery; before it, while only SACK reports data (RFC 3042 §2), unless the path
+// reorders; at its end without SACK, because duplicates have grown the window (RFC 5681 §3.2 step
+// 6); and with an ECN mark (RFC 3168 §6.1.2).
 func (r *Ack) holdsGrowth() bool {
 	v := r.v
 	return v.Episode.kind == recovering || r.Marked || r.restarted || r.recovering && !v.how.sack ||
@@ -337,8 +338,8 @@ func (r *Ack) holdsGrowth() bool {
 }
 
 // credit returns the bytes for which the window may grow. In Tahoe's slow start, and after a
-// timeout without SACK, data sent before it does not count, or the window would be back at ssthresh
-// at once; RFC 5681 §3.1 (2) counts at most a segment of it when SND.UNA moves.
+// timeout without SACK, data sent before it does not count. Otherwise the window would return to
+// ssthresh at once. RFC 5681 §3.1 (2) counts at most one segment of that data when SND.UNA moves.
 func (r *Ack) credit(mss int) int {
 	switch {
 	case !r.restarting:

@@ -9,8 +9,8 @@ import (
 type Algorithm struct {
 	congestion.Controller
 	Name  string
-	Timed bool // it has a timer
-	watch bool // it is a congestion.SendWatcher
+	Timed bool // the controller has a timer
+	watch bool // the controller is a congestion.SendWatcher
 }
 
 // take installs a controller.
@@ -23,7 +23,7 @@ func (a *Algorithm) take(cc congestion.Controller) {
 // Deadline returns when the timer of a timed controller expires.
 func (a *Algorithm) Deadline() clock.Time { return a.Controller.(congestion.Timed).Deadline() }
 
-// Begin creates the controller when the first data is sent. cfg holds what only the connection
+// Begin creates the controller when the first data is sent. cfg contains only what the connection
 // knows; complete adds the rest.
 func (v *Recovery) Begin(cfg congestion.Config) {
 	create, err := congestion.Find(v.shared.Algorithms, v.CC.Name)
@@ -34,7 +34,7 @@ func (v *Recovery) Begin(cfg congestion.Config) {
 }
 
 // Preview installs the controller that Begin would create, until the caller calls end. For the
-// host's own algorithms it installs Reno, because the first call of a script may have effects.
+// host's own algorithms it installs Reno, because the first call of a script may have side effects.
 func (v *Recovery) Preview(cfg congestion.Config) (end func()) {
 	is := v.CC
 	name := is.Name
@@ -62,7 +62,8 @@ func (v *Recovery) complete(cfg congestion.Config) congestion.Config {
 }
 
 // SetAlgorithm changes the congestion control algorithm. The new controller starts with the old
-// one's window. The same name counts only for the host's own algorithms, which may have changed.
+// one's window. If the name is unchanged, SetAlgorithm does nothing, except for the host's own
+// algorithms, which may have changed.
 func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	create, err := congestion.Find(v.shared.Algorithms, name)
 	if err != nil {
@@ -81,14 +82,14 @@ func (v *Recovery) SetAlgorithm(name string, cfg congestion.Config) error {
 	case cc.PacingRate() != 0:
 		// The old controller models the path without a threshold: use its window.
 		cfg.Cwnd, cfg.Ssthresh = cc.Cwnd(), cc.Cwnd()
-	case cc.Cwnd() < cfg.MaxWindow: // a script's or a fixed window, not that of "none"
+	case cc.Cwnd() < cfg.MaxWindow: // the window of a script or of "fixed", not that of "none"
 		cfg.Cwnd = cc.Cwnd()
 	}
 	v.CC.take(create(cfg))
 	return nil
 }
 
-// Restart tells the congestion controller that data leaves after an idle period.
+// Restart reports to the congestion controller that data leaves after an idle period.
 func (v *Recovery) Restart(now clock.Time) {
 	restarter, ok := v.CC.Controller.(congestion.Restarter)
 	if !ok || v.LastSent == clock.Never {
@@ -101,7 +102,7 @@ func (v *Recovery) Restart(now clock.Time) {
 	restarter.OnRestart(e)
 }
 
-// control tells the congestion controller what an acknowledgment delivered.
+// control reports to the congestion controller what an acknowledgment delivered.
 func (r *Ack) control() {
 	v := r.v
 	if r.Delivered == 0 {
@@ -155,7 +156,7 @@ func (r *Ack) control() {
 	v.CC.OnAck(a)
 }
 
-// ExpireControl tells the congestion controller that its timer has expired.
+// ExpireControl calls the congestion controller if its timer has expired.
 func (v *Recovery) ExpireControl(now clock.Time) {
 	t, ok := v.CC.Controller.(congestion.Timed)
 	if !ok || !t.Deadline().Due(now) {
@@ -169,8 +170,8 @@ func (v *Recovery) ExpireControl(now clock.Time) {
 	v.notify(now)
 }
 
-// Left notes that segments with n bytes of data, or the FIN, have left, and tells the congestion
-// controller. behind is SND.NXT minus their first sequence number.
+// Left records that segments with n bytes of data, or the FIN, have left, and reports them to the
+// congestion controller. behind is SND.NXT minus their first sequence number.
 func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
 	v.LastSent = now
 	v.Pacer.sent(now, n, v.snd.MSS)
@@ -184,8 +185,8 @@ func (v *Recovery) Left(now clock.Time, behind uint32, n, segments int) {
 	})
 }
 
-// AppLimited notes that the application limits the sender. Rate samples do not count until all data
-// now in flight has been delivered.
+// AppLimited records that the application limits the sender. Rate samples do not count until all
+// data now in flight has been delivered.
 func (v *Recovery) AppLimited() {
 	if v.CC.Controller == nil || v.Pipe() < v.CC.Cwnd() {
 		v.Record.appLimited = v.Record.delivered + uint64(v.Pipe()) + 1
@@ -193,7 +194,7 @@ func (v *Recovery) AppLimited() {
 }
 
 // pacingRate returns the controller's pacing rate, or the window divided by the round trip if
-// pacing is on; zero is unlimited.
+// pacing is on. Zero means unlimited.
 func (v *Recovery) pacingRate() int64 {
 	if rate := v.CC.PacingRate(); rate > 0 {
 		return rate
@@ -217,5 +218,5 @@ func (v *Recovery) Pace(room int) int {
 	return max(1, min(room, v.Pacer.quantum(v.snd.MSS)/v.snd.MSS))
 }
 
-// CwndLimited notes that the congestion window limits the sender (RFC 7661 §4.3).
+// CwndLimited records that the congestion window limits the sender (RFC 7661 §4.3).
 func (v *Recovery) CwndLimited() { v.rounds.used = true }

@@ -10,18 +10,18 @@ type episode struct {
 	kind     phase
 	point    uint64 // SND.NXT when it began: an ACK up to here ends it (RFC 6582's recover)
 	dupAcks  int    // consecutive duplicate ACKs, without SACK
-	dupBytes int    // bytes that have left the network, according to them
+	dupBytes int    // bytes that have left the network, according to these ACKs
 	timedOut uint64 // SND.UNA at the last timeout
-	// RFC 9937.
+	// The state of RFC 9937.
 	delivered, out, flight int
 	cwnd                   int // maximum data in flight until the next acknowledgment
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
-	// leapt says that the acknowledgment which ended a slow start after a timeout passed more than
-	// four segments: some of the retransmitted segments had arrived before.
+	// leapt says that the acknowledgment that ended a slow start after a timeout advanced by more
+	// than four segments. So some of the retransmitted segments had arrived before.
 	leapt bool
-	over  bool // the algorithm restarted with data in flight
+	over  bool // the algorithm (Tahoe) restarted with data in flight
 }
 
 type phase uint8
@@ -32,12 +32,12 @@ const (
 	restarting              // slow start after a timeout
 )
 
-// reduce is RFC 9937 §6.2, proportional rate reduction: it sets how much each acknowledgment in
-// recovery releases, so that the data in flight shrinks evenly to target, the new ssthresh.
+// reduce sets how much each acknowledgment in recovery allows the sender to send (proportional rate
+// reduction, RFC 9937 §6.2). The data in flight shrinks evenly to target, the new ssthresh.
 func (e *episode) reduce(r *Ack, target, pipe, mss int) {
 	delivered := r.Delivered + r.dupDelivered
 	if target == 0 || delivered == 0 && e.out > 0 {
-		return // a timer: the losses that it found have made room below cwnd
+		return // a timer found losses, which has made room below cwnd
 	}
 	e.delivered += delivered
 	var n int
@@ -46,7 +46,7 @@ func (e *episode) reduce(r *Ack, target, pipe, mss int) {
 	} else {
 		n = max(e.delivered-e.out, delivered)
 		if r.advance > 0 && r.lost == 0 {
-			n += mss // the acknowledgment is safe: recovery makes progress
+			n += mss // a safe acknowledgment: recovery makes progress
 		}
 		n = min(target-pipe, n)
 	}
@@ -62,9 +62,9 @@ func (e *episode) String() string { return [...]string{"open", "recovery", "loss
 // Open reports whether no recovery is in progress.
 func (e *episode) Open() bool { return e.kind == steady }
 
-// mayEcho reports whether duplicate acknowledgments may come from retransmissions of the last
-// recovery: up to the recovery point (RFC 6582 §3.2 step 2), and at it if segments behind a filled
-// hole had been retransmitted (RFC 6582 §4.1).
+// mayEcho reports whether duplicate acknowledgments may be caused by retransmissions of the last
+// recovery. They may up to the recovery point (RFC 6582 §3.2 step 2), and at that point if segments
+// after a filled hole had been retransmitted (RFC 6582 §4.1).
 func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
 
 // spend subtracts sent bytes from the allowance.
@@ -94,7 +94,7 @@ func (r *Ack) recover(more bool) {
 	if e.kind != steady && v.snd.Una >= e.point {
 		v.exit(r.now, false)
 		e.leapt = r.restarting && r.advance > 4*v.snd.MSS
-		r.lost += v.Record.count[lost] // what was lost since belongs to a new episode
+		r.lost += v.Record.count[lost] // later losses belong to a new episode
 	}
 	if r.spurious() {
 		r.takeBack()
@@ -138,7 +138,7 @@ func (r *Ack) enter() {
 	v.notify(r.now)
 }
 
-// exit ends an episode, or undoes it if it was spurious.
+// exit ends an episode. If the episode was spurious, the controller undoes it.
 func (v *Recovery) exit(now clock.Time, spurious bool) {
 	e := &v.shared.exit
 	*e = congestion.Exit{
@@ -176,15 +176,15 @@ func (v *Recovery) Allowance() int {
 		if left <= 0 {
 			return 0
 		}
-		// Round up to a segment: out counts the excess, and the next acknowledgment allows less.
+		// Round up to a segment. out counts the excess, so the next acknowledgment allows less.
 		return max(left, v.snd.MSS)
 	}
 	return v.CC.Cwnd() - pipe
 }
 
-// ECNEcho is the sender's side of RFC 3168 §6.1.2: reduce the window as for a loss, at most once in
-// a window of data, and not in a window with a loss, which then must not be undone any more.
-// persisting says that the persist timer is running.
+// ECNEcho responds to an ECN echo as the sender of RFC 3168 §6.1.2 does. It reduces the window as
+// for a loss, at most once in a window of data, and not in a window with a loss. The reduction for
+// such a loss must then not be undone. persisting says that the persist timer is running.
 func (v *Recovery) ECNEcho(now clock.Time, persisting bool) {
 	if v.CC.Controller == nil {
 		return
@@ -196,8 +196,8 @@ func (v *Recovery) ECNEcho(now clock.Time, persisting bool) {
 	v.Kept.Counts.ECNEchoes++
 	v.CC.OnLoss(v.lossEvent(now, congestion.Echo, v.shared.scratch.flight))
 	if v.CC.Cwnd() <= v.snd.MSS {
-		// RFC 3168 §6.1.2: a window of one segment cannot be halved, so restart the retransmission
-		// timer and send the next segment when it expires.
+		// RFC 3168 §6.1.2: the sender cannot halve a window of one segment. So it restarts the
+		// retransmission timer, and sends the next segment when that expires.
 		v.Kept.ECN.until = now.Later(v.timeout())
 		if !v.Record.Empty() && !persisting {
 			v.ArmRTO(now)

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Counts are the event counters of a connection, with Linux's names where they differ.
+// Counts are the event counters of a connection. The comments give Linux's names where they differ.
 type Counts struct {
 	Retransmits, Timeouts    uint64 // total_retrans, total_rto
 	TailProbes, WindowProbes uint64
@@ -18,14 +18,15 @@ type Counts struct {
 	ECNEchoes                uint64 // reductions for ECN echoes
 }
 
-// ecn is the sender's side of RFC 3168 §6.1.2, used if ECN was negotiated.
+// ecn is the state of a sender with ECN (RFC 3168 §6.1.2).
 type ecn struct {
 	reduced bool       // the window was reduced: the next new data carries CWR
-	point   uint64     // SND.NXT then; echoes do not count until it is passed
-	until   clock.Time // no new data is sent before, if the window is one segment
+	point   uint64     // SND.NXT at that time; echoes do not count until SND.UNA passes it
+	until   clock.Time // with a window of one segment: send no new data before this time
 }
 
-// Holds returns until when an echo holds back new data; Never: it holds back nothing.
+// Holds returns the time until which an echo holds back new data; clock.Never: it holds back
+// nothing.
 func (e *ecn) Holds(now clock.Time) clock.Time {
 	if e.until <= now {
 		e.until = clock.Never
@@ -57,27 +58,27 @@ type outstanding struct {
 type lasting struct {
 	Counts
 	bytesRetrans uint64
-	told         uint64 // part of sentQueue.lost that the congestion controller knows
+	told         uint64 // part of sentQueue.lost that control has reported
 	spells       spells
 	ECN          ecn
 	TLP          tlp
 }
 
-// rested is the part that every connection keeps while it is idle. Episodes, duplicate counts and
-// the current round trip have ended by then.
+// rested is the part that every idle connection keeps. A connection is idle only after its
+// episodes, duplicate counts and round trip have ended.
 type rested struct {
-	delivered, lost uint64 // of the sentQueue
+	delivered, lost uint64 // counts of the sentQueue
 	patience
 	appLimited     bool       // the next rate sample is limited by the application
-	used, usedLast bool       // of the rounds
-	measured       bool       // RFC 7661's pipeACK is known, and is 0 by now
-	unused         clock.Time // since when the window is not used; Never: it is used
+	used, usedLast bool       // fields of rounds
+	measured       bool       // pipeACK of RFC 7661 is known, and has become 0
+	unused         clock.Time // when the window was last used; Never: it is in use
 }
 
 // maxSpare is how many unused outstanding states the host keeps for reuse.
 const maxSpare = 64
 
-// maxSpareRecords is how many records each of them keeps: four kilobytes.
+// maxSpareRecords is how many records each spare state keeps: four kilobytes.
 const maxSpareRecords = 64
 
 // Idle reports whether the connection is idle and has no outstanding state.
@@ -107,7 +108,8 @@ func (v *Recovery) LeaveIdle(now clock.Time) {
 	}
 }
 
-// EnterIdle frees the outstanding state of an idle connection and keeps rested.
+// EnterIdle frees the outstanding state of an idle connection, after it has saved the part in
+// rested.
 func (v *Recovery) EnterIdle() {
 	v.rested = rested{
 		delivered: v.Record.delivered, lost: v.Record.lost,
@@ -149,7 +151,7 @@ func (v *Recovery) notify(now clock.Time) {
 	}
 }
 
-// Stop is called when the connection is over.
+// Stop stops all timers when the connection is over.
 func (v *Recovery) Stop() {
 	v.At, v.CC.Timed = Timers{}, false
 	if v.outstanding != nil {
@@ -159,7 +161,7 @@ func (v *Recovery) Stop() {
 
 // spells counts the periods from a first timeout to the next delivery.
 type spells struct {
-	since clock.Time // never: it answers
+	since clock.Time // when the current period began; never: the peer answers
 	count uint64
 	total time.Duration
 }

@@ -3,8 +3,9 @@ package recovery
 import "github.com/tidepool-net/tidepool/internal/tcp/congestion"
 
 // goBackN is the textbook's sliding window, for comparison. It uses only the cumulative
-// acknowledgment and retransmits all data from a hole on. It detects a hole by a timeout, or by
-// three duplicate acknowledgments once in a window: its own retransmissions cause duplicates too.
+// acknowledgment, and retransmits all data from a hole on. It detects a hole by a timeout, or once
+// per window by three duplicate acknowledgments. Its own retransmissions cause more duplicates,
+// which must not count.
 var goBackN = strategy{name: "gbn", detector: gbn{}}
 
 type gbn struct{ simple }

@@ -2,17 +2,17 @@ package recovery
 
 import "time"
 
-// Info is a snapshot of a recovery: its part of Linux's struct tcp_info, with the names there; the
-// comments give them where they differ by more than spelling. Windows are bytes where Linux counts
-// segments.
+// Info is a snapshot of a recovery: its part of Linux's struct tcp_info, with the same names. The
+// comments give Linux's names where they differ by more than spelling. Windows are in bytes where
+// Linux counts segments.
 type Info struct {
 	Recovery   string // ca_state: open, recovery or loss
 	Congestion string // TCP_CONGESTION
-	Strategy   string // of loss recovery: one of Names
+	Strategy   string // loss recovery: one of Names
 
 	RTO, RTT, RTTVar, MinRTT time.Duration
 	LatestRTT                time.Duration
-	RTTSamples               uint64 // measurements of the round trip
+	RTTSamples               uint64 // number of round trip samples
 	Cwnd, Ssthresh           int    // snd_cwnd, snd_ssthresh: bytes
 	Pipe                     int    // bytes in flight (RFC 6675 §4)
 
@@ -28,11 +28,11 @@ type Info struct {
 	Counts
 	TimeoutEpisodes uint64        // total_rto_recoveries
 	TimeoutTime     time.Duration // total_rto_time
-	Retries         int           // since the last answer
+	Retries         int           // timeouts since the last answer
 	Backoff         int           // doublings of the RTO
 }
 
-// Info returns the snapshot. The recovery must not rest.
+// Info returns the snapshot. The recovery must not be idle.
 func (v *Recovery) Info() Info {
 	q := &v.Record
 	i := Info{

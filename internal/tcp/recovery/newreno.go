@@ -1,7 +1,7 @@
 package recovery
 
-// newReno is RFC 6582: fast retransmit and recovery without selective acknowledgments, one hole per
-// round trip.
+// newReno implements fast retransmit and recovery without selective acknowledgments (RFC 6582). It
+// repairs one hole per round trip.
 var newReno = strategy{name: "newreno", forward: true, detector: reno{}}
 
 type reno struct{ simple }
@@ -18,18 +18,19 @@ func (n reno) detect(v *Recovery, r *Ack) {
 	}
 }
 
-// duplicateACK counts duplicates: each shows that a segment has left the network and allows new
-// data (RFC 3042 §2), and the third shows that the first segment is lost (RFC 5681 §3.2).
+// duplicateACK counts duplicates. Each duplicate shows that a segment has left the network, and
+// allows new data (RFC 3042 §2). The third shows that the first segment is lost (RFC 5681 §3.2).
 func (n reno) duplicateACK(v *Recovery, r *Ack) {
 	if v.Episode.kind == restarting {
-		return // duplicates of segments from before the timeout
+		return // the duplicates answer segments from before the timeout
 	}
 	v.Episode.dupAcks += r.Dups
 	room := v.Record.bytes[inFlight] - v.Episode.dupBytes
 	gone := max(0, min(r.Dups*v.snd.MSS, room))
 	v.Episode.dupBytes += gone
 	r.dupDelivered = gone
-	// RFC 6582 §3.2 step 2: duplicates of what the last recovery resent do not start another.
+	// RFC 6582 §3.2 step 2: duplicates that the last recovery's retransmissions cause do not start
+	// another.
 	if v.Episode.kind == steady && v.Episode.dupAcks >= DupThresh && !v.Episode.mayEcho(v.snd.Una) {
 		n.loseFirst(v, r)
 	}
@@ -45,11 +46,11 @@ func (reno) loseFirst(v *Recovery, r *Ack) {
 	}
 }
 
-// partialACK is RFC 6582 §3.2 step 3: in recovery, an acknowledgment below the recovery point shows
-// the next hole.
+// partialACK handles an acknowledgment that advances SND.UNA. In recovery, one below the recovery
+// point shows the next hole (RFC 6582 §3.2 step 3).
 func (n reno) partialACK(v *Recovery, r *Ack) {
 	v.Episode.dupAcks = 0
-	// One segment of the advance is the retransmission; the others left the network before.
+	// One segment of the advance is the retransmission. The other segments left the network before.
 	counted := min(v.Episode.dupBytes, max(0, r.advance-v.snd.MSS))
 	v.Episode.dupBytes -= counted
 	r.dupDelivered = -min(counted, r.Delivered)

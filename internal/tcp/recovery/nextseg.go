@@ -1,8 +1,8 @@
 package recovery
 
-// selective is RFC 6675: SACK blocks show the holes, and the count of sacked segments above a hole
-// shows that it is a loss. Only a timeout shows that a retransmission was lost too. Pipe counts a
-// segment once, by its last transmission.
+// selective implements RFC 6675: SACK blocks show the holes, and the count of sacked segments above
+// a hole shows that it is a loss. Only a timeout shows that a retransmission was lost too. Pipe
+// counts a segment once, by its last transmission.
 var selective = strategy{
 	name: "sack", sack: true, forward: true, detector: counting{},
 }
@@ -11,11 +11,11 @@ type counting struct{ simple }
 
 // scoreboard is the state that RFC 6675 needs in addition to the sent queue.
 type scoreboard struct {
-	judged  uint32 // every record before this one has been judged
-	above   int    // segments sacked from there on
-	highest uint32 // behind the highest record that was sacked
-	tried   uint32 // records before this one are no more to spare
-	rescued bool   // this recovery has had its rescue (RescueRxt)
+	judged  uint32 // detect has judged every record before this one
+	above   int    // sacked segments from judged on
+	highest uint32 // the record after the highest sacked one
+	tried   uint32 // spare has tried every record before this one
+	rescued bool   // this recovery has retransmitted the end of the flight (RescueRxt)
 }
 
 // noteSacked counts a newly sacked record.
@@ -41,9 +41,9 @@ func (b *scoreboard) follow(q *sentQueue) {
 	}
 }
 
-// detect is IsLost, RFC 6675 §4: a segment with DupThresh sacked segments above it is lost. With
-// full segments that implies the RFC's (DupThresh - 1) * SMSS bytes. It judges each record once, in
-// order.
+// detect marks a segment as lost if DupThresh segments above it are sacked (IsLost, RFC 6675 §4).
+// With full segments that implies the RFC's (DupThresh - 1) * SMSS bytes. detect judges each record
+// once, in order.
 func (counting) detect(v *Recovery, r *Ack) {
 	q, b := &v.Record, &v.board
 	b.follow(q)
@@ -52,7 +52,7 @@ func (counting) detect(v *Recovery, r *Ack) {
 		switch rec.place {
 		case sacked:
 			if b.above == DupThresh {
-				return // too few beyond this one
+				return // too few sacked segments above this one
 			}
 			b.above--
 		case inFlight:
@@ -60,15 +60,16 @@ func (counting) detect(v *Recovery, r *Ack) {
 				r.lose(b.judged, rec)
 				r.lost++
 			}
-		default: // known already
+		default: // the record is already marked as lost
 		}
 		b.judged++
 	}
 }
 
-// spare is rules 3 and 4 of NextSeg, RFC 6675 §4: first a possible hole with too little sacked
-// above it, then, once in a recovery, the end of the flight, whose loss nothing would report. The
-// RFC's highest segment that is not sacked may be one that recovery has just retransmitted.
+// spare returns a segment by rules 3 and 4 of NextSeg (RFC 6675 §4). The first choice is a possible
+// hole with too few sacked segments above it. The second choice, once in a recovery, is the end of
+// the flight, because nothing would report its loss. The RFC's highest segment that is not sacked
+// may be one that recovery has just retransmitted.
 func (counting) spare(v *Recovery) (uint32, bool) {
 	q, b := &v.Record, &v.board
 	b.follow(q)

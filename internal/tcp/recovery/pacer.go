@@ -6,41 +6,40 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Pacer spreads a connection's trains over the round trip. It holds back only
-// what congestion control governs: acknowledgments, probes of the window, of the
-// tail and of the peer leave at once, and are counted.
+// Pacer spreads a connection's trains over the round trip. It delays only what congestion control
+// limits. Acknowledgments, window probes, tail loss probes and keepalives leave at once, but count.
 type Pacer struct {
 	next clock.Time // when the next train may leave
 	rate int64      // bytes a second; zero: no pacing
 }
 
-// paceQuantum is what a train may hold, as time at the pacing rate: the bursts
-// that a path sees against the timers and system calls that a host pays.
+// paceQuantum is the length of a train in time at the pacing rate. It is a compromise between
+// bursts on the path and the cost of timers and system calls on the host.
 const paceQuantum = time.Millisecond
 
-// The factors by which the pacing rate of a window-based algorithm exceeds its
-// window in a round trip. In slow start, twice: the window doubles in a round.
-// After it somewhat more than once, so that the window stays the limit.
+// The factors by which the pacing rate of a window-based algorithm exceeds one window per round
+// trip. In slow start the factor is two, because the window doubles in a round. Afterwards it is
+// somewhat more than one, so that the window stays the limit.
 const (
 	paceSlowStart = 2.0
 	paceAvoidance = 1.2
 )
 
-// set takes the rate that holds from now on.
+// set changes the pacing rate.
 func (p *Pacer) set(rate int64) {
 	if p.rate = rate; rate == 0 {
 		p.next = clock.Never
 	}
 }
 
-// quantum returns how many bytes may leave at once: a millisecond's worth, and
-// at least two segments, so that a receiver that acknowledges every second one
-// answers each train. A train's own limit comes on top.
+// quantum returns how many bytes may leave at once: the data of a millisecond, and at least two
+// segments. So a receiver that acknowledges every second segment answers each train. A train also
+// has its own limit.
 func (p *Pacer) quantum(mss int) int {
 	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
 }
 
-// Holds returns until when the next train must wait; Never: it need not wait.
+// Holds returns the time until which the next train must wait; clock.Never: it need not wait.
 func (p *Pacer) Holds(now clock.Time) clock.Time {
 	if p.rate == 0 || p.next <= now {
 		return clock.Never
@@ -48,9 +47,9 @@ func (p *Pacer) Holds(now clock.Time) clock.Time {
 	return p.next
 }
 
-// sent notes that a train of n bytes left at now. A train that left late makes up for at most a
-// quantum. A fast link's trains are shorter than that, and each would otherwise lose the tens of
-// microseconds that a timer costs.
+// sent records that a train of n bytes left at now. A train that left late makes up for at most a
+// quantum of time. Without that, each train of a fast link, which is shorter than a quantum, would
+// lose the tens of microseconds that a timer costs.
 func (p *Pacer) sent(now clock.Time, n, mss int) {
 	if p.rate == 0 || n == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// rackTLP is RFC 8985, the default.
+// rackTLP implements RFC 8985. It is the default.
 var rackTLP = strategy{
 	name: "rack", sack: true, probes: true, forward: true,
 	detector: timing{},
@@ -14,16 +14,16 @@ var rackTLP = strategy{
 
 type timing struct{ simple }
 
-// rack is RACK's state, RFC 8985 §5.3: it detects losses by time, not by counting.
+// rack is the state of RACK (RFC 8985 §5.3), which detects losses by time, not by counting.
 type rack struct {
-	sentAt     clock.Time // when the most recently sent delivered segment was sent,
+	sentAt     clock.Time // time of the latest transmission that was delivered,
 	end        uint64     // and where it ends
 	fack       uint64     // the highest end that was delivered
-	dsackRound uint64     // duplicates within one round count once
+	dsackRound uint64     // SND.NXT at the last DSACK; those before it do not count
 	patience
 }
 
-// patience is what RACK has learned about reordering on the path.
+// patience is what RACK has learned about the path, mainly about reordering.
 type patience struct {
 	rtt        time.Duration
 	mult       int32 // quarters of the minimum round trip to wait
@@ -31,7 +31,7 @@ type patience struct {
 	reordering bool  // this path has been seen to reorder
 }
 
-// order is §6.2 step 3: reordering is the delivery of a segment, sent once, after a later one.
+// order detects reordering (§6.2 step 3): the delivery of a segment, sent once, after a later one.
 // Segments that one acknowledgment reports have no order among them, because earlier
 // acknowledgments may be lost.
 func (k *rack) order(end uint64, again bool) (reordered bool) {
@@ -40,8 +40,9 @@ func (k *rack) order(end uint64, again bool) (reordered bool) {
 	return reordered
 }
 
-// update is step 2, for a delivered segment: the most recently sent one counts. If a retransmission
-// seems to arrive faster than the path allows, the original has arrived, and it does not count.
+// update records a delivered segment (step 2). The most recently sent one counts. If a
+// retransmission seems to arrive faster than the path allows, the original has arrived, so the
+// retransmission does not count.
 func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	d := now.Sub(rec.sentAt)
 	if rec.flags&recAgain != 0 && d < minRTT {
@@ -52,8 +53,8 @@ func (k *rack) update(rec *record, now clock.Time, minRTT time.Duration) {
 	}
 }
 
-// adaptReordering is the DSACK part of step 4: a retransmission was spurious, so wait longer. The
-// wait ends after sixteen recoveries without DSACK.
+// adaptReordering makes RACK wait longer if a DSACK shows that a retransmission was spurious (step
+// 4). The longer wait ends after sixteen recoveries without DSACK.
 func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
 	if r.DSACK == 0 || r.DSACK == probeEnd {
 		return // the duplicate of a tail probe says nothing about order
@@ -66,20 +67,20 @@ func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
 	k.persist = 16
 }
 
-// maxReorderSteps bounds RFC 8985 §6.2's reo_wnd_mult, which SRTT bounds as well. If some packets
-// arrive far below the usual delay, a quarter of the minimum round trip is tiny, and hundreds of
-// steps are needed.
+// maxReorderSteps bounds reo_wnd_mult of RFC 8985 §6.2, which SRTT bounds as well. If some packets
+// arrive long before the others, a quarter of the minimum round trip is tiny, and RACK needs
+// hundreds of steps.
 const maxReorderSteps = 1 << 10
 
-// forget is called at the end of a recovery.
+// forget counts the end of a recovery, and resets mult when persist reaches zero.
 func (k *patience) forget() {
 	if k.persist--; k.persist <= 0 {
 		k.persist, k.mult = 0, 1
 	}
 }
 
-// wait returns how long a segment may take before it counts as lost: a round trip, plus step 4's
-// reordering window.
+// wait returns how long after its transmission a segment counts as lost: a round trip, plus the
+// reordering window of step 4.
 func (timing) wait(v *Recovery) time.Duration {
 	k := &v.rack
 	if !k.reordering && (v.Episode.kind != steady || v.Record.count[sacked] >= DupThresh) {
@@ -88,8 +89,9 @@ func (timing) wait(v *Recovery) time.Duration {
 	return k.rtt + min(time.Duration(k.mult)*v.RTT.lowest()/4, v.RTT.SRTT)
 }
 
-// detect is step 5, on an acknowledgment and when the reordering timer expires. The flight list is
-// ordered by transmission, so the walk ends at the first segment that may still arrive.
+// detect marks segments as lost (step 5), on an acknowledgment and when the reordering timer
+// expires. The flight list is ordered by transmission, so the walk ends at the first segment that
+// may still arrive.
 func (t timing) detect(v *Recovery, r *Ack) {
 	k, q := &v.rack, &v.Record
 	wait := t.wait(v)
@@ -100,8 +102,8 @@ func (t timing) detect(v *Recovery, r *Ack) {
 			return
 		}
 		if due := rec.sentAt.Add(wait); due > r.now {
-			// Set the timer for the next segment. RFC 8985 sets it for the last, which takes the
-			// whole walk and detects the first loss later.
+			// Set the timer for the next segment. RFC 8985 sets it for the last one, which needs
+			// the whole walk and detects the first loss later.
 			r.reorder = due
 			return
 		}
@@ -114,8 +116,8 @@ func (t timing) detect(v *Recovery, r *Ack) {
 	}
 }
 
-// overdue is §6.3: at a timeout, segments sent longer ago than a round trip plus the reordering
-// window are lost; later ones are not.
+// overdue reports whether a segment is lost at a timeout (§6.3): it was sent longer ago than a
+// round trip plus the reordering window.
 func (t timing) overdue(v *Recovery, r *Ack, rec *record) bool {
 	return rec.sentAt.Add(t.wait(v)) <= r.now
 }

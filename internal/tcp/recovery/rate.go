@@ -9,22 +9,23 @@ import (
 // rate is the last delivery rate.
 type rate struct {
 	bytes      int64 // a second
-	appLimited bool  // it was the application's rather than the path's
+	appLimited bool  // the application limited the rate, not the path
 }
 
-// rateSample is what the newest segment that an acknowledgment delivered
-// remembers of the moment when it was sent: the basis of the delivery rate.
+// rateSample is the state at the time when the newest delivered segment was sent. The delivery rate
+// is computed from it.
 type rateSample struct {
 	sentAt    clock.Time // never: nothing was delivered
-	since     clock.Time // when the delivery that preceded its transmission was known
+	since     clock.Time // when the delivery before that transmission was reported
 	delivered uint64     // bytes delivered by then
 	sending   time.Duration
 	pipe      int
 	lost      uint32
-	limited   bool // the application was the limit
+	limited   bool // the application limited the sender
 }
 
-// note takes a delivered record if none that was sent later has been seen.
+// note updates the sample from a delivered record, unless the sample is from one that was sent
+// later.
 func (s *rateSample) note(q *sentQueue, rec *record) {
 	if s.sentAt != clock.Never && rec.sentAt < s.sentAt {
 		return
@@ -37,10 +38,10 @@ func (s *rateSample) note(q *sentQueue, rec *record) {
 	q.firstSentAt = rec.sentAt
 }
 
-// rate computes the delivery rate in bytes a second, zero when this is no sample: what was
-// delivered since the segment was sent, over the longer of the times that sending and acknowledging
-// it took, because either may have been compressed. An interval shorter than the shortest round
-// trip means that an earlier transmission was acknowledged.
+// rate returns the delivery rate in bytes per second, or zero if this is no sample. The rate is the
+// data delivered since the segment was sent, divided by a time. That time is the longer of the
+// times for sending and for acknowledging the data, because either may have been compressed. If it
+// is shorter than the minimum round trip, an earlier transmission was acknowledged.
 func (q *sentQueue) rate(now clock.Time, s *rateSample, minRTT time.Duration) int64 {
 	if s.sentAt == clock.Never {
 		return 0
