@@ -26,7 +26,6 @@ func (c *chain[T, P]) push(e *T) {
 	c.last = e
 }
 
-// remove removes an object from its chain.
 func (c *chain[T, P]) remove(e *T) {
 	n := P(e).beside()
 	if n.prev == nil {

@@ -196,7 +196,6 @@ func (r *Retries) setDefaults(rec *Recovery) {
 	r.Fin = cmp.Or(r.Fin, 8)
 }
 
-// recoveryOptions returns the options for package recovery.
 func (c *Config) recoveryOptions() recovery.Options {
 	r := &c.Recovery
 	return recovery.Options{
@@ -235,7 +234,6 @@ func Algorithms() []string { return congestion.Names() }
 // Recoveries returns the names that Recovery.Strategy accepts.
 func Recoveries() []string { return recovery.Names() }
 
-// bufferDefaults fills in a buffer's size and its maximum.
 func bufferDefaults(size, most *int, wide int) {
 	switch {
 	case *size == 0 && *most == 0:

@@ -91,7 +91,6 @@ func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
 // ReadDone reports whether the peer has closed its side and all of its data is in Rx.
 func (c *Conn) ReadDone() bool { return c.rcv.done() }
 
-// setState makes the transition for an event.
 func (c *Conn) setState(now clock.Time, e event) {
 	to, ok := c.state.next(e)
 	if !ok {
@@ -122,7 +121,6 @@ func (c *Conn) setState(now clock.Time, e event) {
 	c.sample(now)
 }
 
-// fail ends the connection with an error.
 func (c *Conn) fail(now clock.Time, err error) {
 	if c.state.over() {
 		return
@@ -143,7 +141,6 @@ func (c *Conn) giveUp(now clock.Time, err error) {
 	c.fail(now, err)
 }
 
-// established completes the handshake.
 func (c *Conn) established(now clock.Time) {
 	c.snd.Una = c.snd.Nxt
 	c.err, c.flags = nil, c.flags&^connSoft

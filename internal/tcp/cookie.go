@@ -134,7 +134,6 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 	h.replies.push(reply{s.Tuple, t.Header})
 }
 
-// cookieIndex returns the index into cookieMSS for a SYN.
 func cookieIndex(s *Segment) int {
 	if s.Options == (Options{}) {
 		return 0

@@ -42,10 +42,8 @@ const maxDupAcks = 64
 // copy as a duplicate acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
-// atOnce makes the receiver acknowledge at once.
 func (a *delayedAck) atOnce() { a.owed = max(a.owed, 1) }
 
-// quicken makes the receiver acknowledge the next segments at once.
 func (a *delayedAck) quicken() { a.quick, a.pingpong = initialQuickAcks, false }
 
 // answer schedules one acknowledgment for each segment that arrived, as RFC 5681 §4.2 allows, but

@@ -73,7 +73,6 @@ type halfOpens struct {
 // that unfoldDue restores at once.
 const maxSpareConns = 32
 
-// take returns a blank connection with empty rings.
 func (q *halfOpens) take(cfg *Config) *Conn {
 	n := len(q.spare)
 	if n == 0 {

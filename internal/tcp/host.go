@@ -225,7 +225,6 @@ type key4 struct {
 	localPort, remotePort uint16
 }
 
-// key4 returns the key of an IPv4 tuple.
 func (t *Tuple) key4() (k key4, ok bool) {
 	if !t.LocalAddr.Is4() || !t.RemoteAddr.Is4() {
 		return k, false
@@ -264,10 +263,8 @@ func (h *Host) has(t Tuple) bool { return h.conns.find(&t) != nil || h.half.byTu
 // known counts the connections, half-open ones included.
 func (h *Host) known() int { return h.conns.len() + len(h.half.byTuple) }
 
-// full reports whether the host has reached Limits.MaxConns.
 func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
 
-// insert adds a new connection.
 func (h *Host) insert(c *Conn) {
 	h.hook(c)
 	h.counters.Opened++
@@ -299,7 +296,6 @@ func (h *Host) remove(c *Conn) {
 	}
 }
 
-// park replaces the connection by a timeWait.
 func (h *Host) park(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
@@ -340,7 +336,6 @@ func (h *Host) Counters() Counters {
 
 func (h *Host) drop(d Drop) { h.drops[d]++ }
 
-// refuse drops a segment and answers it with a reset.
 func (h *Host) refuse(reason Drop, s *Segment) {
 	h.drop(reason)
 	h.replies.refuse(s)

@@ -273,7 +273,6 @@ func (s *stamps) remember(now clock.Time, g *Segment, seq uint64) {
 	}
 }
 
-// ackArrives processes an acknowledgment from SND.UNA to SND.NXT.
 func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.stats.lastAck = now
 	r := c.snd.rec.BeginAck(now)

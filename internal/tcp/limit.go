@@ -50,7 +50,6 @@ type limited struct {
 // window and for the send buffer. Linux calls these times chrono.
 type spent struct{ busy, rwnd, sndbuf time.Duration }
 
-// add counts a period with one limit.
 func (s *spent) add(by Limit, d time.Duration) {
 	switch by {
 	case LimitIdle, LimitHandshake:
@@ -74,7 +73,6 @@ func (l *limited) set(now clock.Time, by Limit) {
 	}
 }
 
-// times returns the totals until now.
 func (l *limited) times(now clock.Time) (busy, rwnd, sndbuf time.Duration) {
 	s := l.spent
 	if l.since != clock.Never && now > l.since {

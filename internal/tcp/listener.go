@@ -25,7 +25,6 @@ type Listener struct {
 	ahead            func() int // see CountAhead; nil: none
 }
 
-// listeners holds the listeners of a host.
 type listeners struct {
 	byAddr map[netip.AddrPort]*Listener
 	ports  map[netip.AddrPort]int // number of listeners by port; the key is from anywhere

@@ -67,7 +67,6 @@ func (l *Listener) begin(now clock.Time, c *Conn) {
 	c.setState(now, evListen)
 }
 
-// keep adds a half-open connection to the listener and the host.
 func (l *Listener) keep(c *Conn) {
 	c.flags |= connHalfOpen
 	l.halfOpen++
@@ -144,7 +143,6 @@ func (c *Conn) sendSYN(now clock.Time) {
 	c.snd.wait.watch(now)
 }
 
-// outputSYN sends our SYN or SYN-ACK.
 func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	first, knobs := c.state == StateSynSent, &c.host.cfg.Knobs
 	c.hs.flags &^= hsSynDue

@@ -229,12 +229,10 @@ const (
 	stampBytes = 12
 )
 
-// stampOffset returns the offset of a tuple's timestamps.
 func stampOffset(secret *[16]byte, t *Tuple) uint32 { return uint32(keyed(secret, 't', t)) }
 
 func (s *stamps) at(when clock.Time) uint32 { return recovery.Tick(when) + s.offset }
 
-// put adds the option to a segment.
 func (s *stamps) put(now clock.Time, o *Options) {
 	o.HasTimestamps, o.TSVal, o.TSEcr = true, s.at(now), s.recent
 }

@@ -112,7 +112,6 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
-// leave updates the counters for a complete train.
 func (c *Conn) leave(now clock.Time, t *Train) {
 	n := uint64(t.Segments())
 	c.stats.segsOut += n

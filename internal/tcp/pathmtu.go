@@ -118,7 +118,6 @@ func (p *pathMTU) lost(n int) {
 	}
 }
 
-// peerOffers stores the options of the peer's SYN.
 func (p *pathMTU) peerOffers(o *Options, plain, stamped bool) {
 	p.stamped = stamped
 	if p.DefaultMSS || !plain {
@@ -249,7 +248,6 @@ func (p *pathMTU) startLow(now clock.Time) bool {
 	return true
 }
 
-// due reports whether to send a probe now.
 func (p *pathMTU) due(now clock.Time) bool {
 	q := p.search
 	return q != nil && q.next.Due(now) && q.seq == 0

@@ -49,7 +49,6 @@ type reassembly struct {
 	rttSince clock.Time
 }
 
-// receivers is the state that the receivers of a host share.
 type receivers struct {
 	cfg        *Config
 	drops      *Drops
@@ -66,7 +65,6 @@ func (r *receiver) begin(irs uint32) {
 	r.edge = r.nxt + offered
 }
 
-// offset converts a sequence number to an offset in rx.
 func (r *receiver) offset(seq uint64) uint64 { return seq - r.irs - 1 }
 
 // done reports whether the peer's FIN and all data before it have arrived.
@@ -190,7 +188,6 @@ func (r *receiver) timeWindow(now clock.Time) {
 	r.reassembly.rttSince, r.reassembly.rttEnd = now, r.edge
 }
 
-// takeOutOfOrder stores data that arrived out of order.
 func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	from, to := r.offset(start), r.offset(end)
 	r.early += uint64(s.Count)
@@ -217,7 +214,6 @@ func (r *receiver) mayHold(to uint64) bool {
 	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes
 }
 
-// noteRecent records that the range at offset pos changed last.
 func (r *receiver) noteRecent(pos uint64) {
 	q := r.reassembly
 	b, ok := q.ooo.Find(pos)
@@ -320,7 +316,6 @@ func (r *receiver) takeFIN() {
 	r.ack.atOnce()
 }
 
-// forget discards the out-of-order data.
 func (r *receiver) forget() {
 	r.reassembly.ooo.Clear()
 	r.countHeld()

@@ -7,7 +7,7 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 type replies struct {
 	cfg     *Config
 	drops   *Drops
-	refused uint64 // resets sent for no connection
+	refused uint64 // resets sent for unknown connections
 	ring    []reply
 	head, n int
 }
@@ -61,8 +61,8 @@ func (q *replies) ack(now clock.Time, e *timeWait) {
 	q.push(r)
 }
 
-// refuse answers a segment that belongs to no connection with a reset that its
-// sender can recognize (RFC 9293 §3.10.7.1).
+// refuse answers a segment of no connection with a reset that its sender accepts (RFC 9293
+// §3.10.7.1).
 func (q *replies) refuse(s *Segment) {
 	if s.Flags.Has(RST) || q.cfg.NoResets {
 		return

@@ -2,14 +2,15 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// reports says whether an acknowledgment needs SACK blocks.
+// reports tells whether an acknowledgment needs SACK blocks.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
 
-// maxRuns bounds how many changes the receiver reports for data that arrives together. That may be
-// many runs with gaps between them, and an acknowledgment has room for three SACK blocks. The peer
-// retransmits what no block reports. So each run draws an acknowledgment and the last draws two;
-// each also reports the runs before it, so that every run is reported two or three times, and in
-// order: the peer would take one that is reported late for lost (RFC 8985 §6.2).
+// maxRuns bounds how many changes the receiver reports for data that arrives together. Such data
+// may form many runs with gaps between them, but an acknowledgment has room for only three SACK
+// blocks, and the peer retransmits data that no block reports. So each run draws an acknowledgment,
+// and the last draws two. Each also reports the runs before it, so that every run is reported two
+// or three times, and in order. The peer would treat a run that is reported late as lost (RFC 8985
+// §6.2).
 const maxRuns = 48
 
 // sackBlocks adds the SACK blocks to an acknowledgment: first the duplicate, if any (RFC 2883 §4),
@@ -34,7 +35,7 @@ func (r *receiver) sackBlocks(o *Options, room int) {
 		for _, k := range o.SACK[first:o.SACKCount] {
 			start := uint32(b.Start)
 			if start-k.Start < k.End-k.Start || k.Start-start < uint32(b.Len()) {
-				return // of a range that has grown: only duplicates overlap (RFC 2883 §4)
+				return // part of a range that has grown: only duplicates overlap (RFC 2883 §4)
 			}
 		}
 		o.addBlock(b.Start, b.End)
@@ -80,8 +81,8 @@ func (r *receiver) finAlone() (buffer.Range, bool) {
 	return buffer.Range{Start: at, End: at}, n == 0 || r.reassembly.ooo.At(n-1).End < at
 }
 
-// toldLater returns how many of the latest changes the next acknowledgments report, rather than the
-// one that leaves now. It is zero if that one has room for all.
+// toldLater returns how many of the latest changes later acknowledgments report, and not the
+// current one. It is zero if the current one has room for all.
 func (r *receiver) toldLater(room int) int {
 	owed := max(int(r.ack.owed), 1)
 	r.runs -= uint8((int(r.runs) + owed - 1) / owed)
@@ -91,12 +92,10 @@ func (r *receiver) toldLater(room int) int {
 	return int(r.runs)
 }
 
-// noted returns the number of recorded changes.
 func (r *receiver) noted() int { return int(min(r.reassembly.changes, maxRuns)) }
 
-// change returns the i-th latest range that changed. The range is current, or if more
-// acknowledgments follow, as it was then. It reports false if no data is missing before the range
-// any more.
+// change returns the i-th latest range that changed: as it is now, or if more acknowledgments
+// follow, as it was then. It reports false if no data is missing before the range any more.
 func (r *receiver) change(i int) (buffer.Range, bool) {
 	q := r.reassembly
 	then := q.recent[(q.changes-1-uint32(i))%maxRuns]

@@ -2,8 +2,8 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// reschedule updates the connection's places in the host's lists after anything that may have
-// changed what it sends, or when.
+// reschedule updates the connection's places in the host's lists. It must be called after any
+// change of what the connection sends, or when.
 func (h *Host) reschedule(c *Conn) {
 	if c.state.over() {
 		c.freeState()
@@ -38,7 +38,6 @@ func (r *readyConns) push(c *Conn) {
 	c.links.isReady = true
 }
 
-// remove takes a connection out, if it is queued.
 func (r *readyConns) remove(c *Conn) {
 	if c.links.isReady {
 		r.by[c.snd.path.Outlet].remove(c)
@@ -46,7 +45,6 @@ func (r *readyConns) remove(c *Conn) {
 	}
 }
 
-// waits reports whether a connection waits for room at an outlet.
 func (r *readyConns) waits(outlet int) bool {
 	return outlet < len(r.by) && r.by[outlet].first != nil
 }
@@ -61,9 +59,9 @@ func (h *Host) schedule(c *Conn) {
 }
 
 // deadlines is a heap of connections ordered by deadline, with four children for each node. The
-// instants lie in the heap itself, so that a search among 100,000 connections touches few cache
-// lines and no connection. A key may be earlier than the true deadline, never later: a timeout that
-// every acknowledgment postpones costs nothing until the old one comes due.
+// heap contains the times themselves, so that a search among 100,000 connections touches few cache
+// lines and no connection. A key may be earlier than the true deadline, never later. So a timeout
+// that every acknowledgment postpones costs nothing until the old one is due.
 type deadlines struct{ heap []filed }
 
 // filed is a connection and its key.

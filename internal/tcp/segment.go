@@ -67,9 +67,9 @@ type Header struct {
 	Options  Options
 }
 
-// ParseHeader reads a TCP segment whose checksum the caller has verified. It
-// reports false when the segment is shorter than its header says, the header
-// shorter than 20 bytes, or its option list malformed.
+// ParseHeader parses a TCP segment whose checksum the caller has verified. It reports false if the
+// segment is shorter than its header says, the header is shorter than 20 bytes, or the option list
+// is malformed.
 func ParseHeader(b []byte) (srcPort, dstPort uint16, h Header, payload []byte, ok bool) {
 	if len(b) < HeaderSize {
 		return 0, 0, h, nil, false
@@ -113,21 +113,20 @@ func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
 	}
 }
 
-// Segment is what arrives: one segment, or a train of adjacent segments of one flow, in order,
-// which the stack has joined. (Train is what leaves.)
+// Segment is one received segment, or a train of adjacent segments of one flow, in order, which the
+// stack has joined. (Train is its counterpart for sending.)
 type Segment struct {
 	Tuple
-	// Header is that of the first segment. All segments have the same Ack, Window, Options and ECN
-	// and no flag but ACK, except that the last may have PSH, which is set here then.
+	// Header is the header of the first segment. All segments have the same Ack, Window, Options
+	// and ECN, and only the flag ACK. But the last may have PSH, and then Header has it too.
 	Header
-	// Payload is borrowed for the call, in wire order; its pieces may be cut anywhere.
+	// Payload is valid only during the call, and in order; its pieces may be cut anywhere.
 	Payload [][]byte
-	// Len is the number of payload bytes, Count how many wire segments they came in; zero
-	// means one.
+	// Len is the number of payload bytes, Count the number of segments; a Count of zero means one.
 	Len, Count int
-	// ECN is the codepoint that all of them came under.
+	// ECN is the ECN codepoint of all segments.
 	ECN ECN
-	// Foreign says that it is for none of the host's own addresses: no listener takes it.
+	// Foreign says that the address is not the host's own, so no listener accepts the segment.
 	Foreign bool
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // sender is the sending half of a connection: the send sequence space (RFC 9293 §3.3.1, figure 3),
-// the data that the user has written, and its recovery. It does not know the connection.
+// the data that the user has written, and its recovery. It does not refer to the connection.
 type sender struct {
 	recovery.Space
 	cfg      *Config
@@ -18,19 +18,19 @@ type sender struct {
 	wait     userTimeout
 	persist  persist
 	limit    limited
-	pace     clock.Time // when data that was held back may leave
-	corkEnds clock.Time // when a cork has held long enough
+	pace     clock.Time // when delayed data may leave
+	corkEnds clock.Time // when to send a short segment despite Cork
 	tx       *buffer.Ring
-	txMax    int // what tx may grow to
+	txMax    int // maximum size of tx
 	iss      uint64
 	wl1      uint64 // SEG.SEQ of the segment that last updated wnd
-	fin      uint64 // the number of our FIN, zero before it is sent
+	fin      uint64 // sequence number of our FIN; zero: not sent yet
 	smallEnd uint64 // end of the last segment sent below the MSS (Nagle)
 	wnd      int    // the peer's window, unscaled
-	maxWnd   int    // the largest it has been
-	port     uint16 // ours
+	maxWnd   int    // the largest value of wnd so far
+	port     uint16 // our port
 	scale    uint8
-	closed   bool // the user writes no more
+	closed   bool // the user does not write any more
 	finAlone bool // our FIN waits for all data to be acknowledged
 	nagle    nagle
 }
@@ -38,8 +38,8 @@ type sender struct {
 // nagle holds back short segments: RFC 9293 §3.7.4.
 type nagle struct {
 	off     bool
-	cork    bool // all of them are held back
-	corkOut bool // one has been held back long enough
+	cork    bool // all short segments are held back
+	corkOut bool // a short segment has been held back long enough
 }
 
 // corkTime is how long a cork holds back a short segment, as in Linux.
@@ -51,18 +51,16 @@ func (d *sender) begin(iss uint32) {
 	d.Una, d.Nxt = d.iss, d.iss+1
 }
 
-// succeed starts beyond all sequence numbers of the last connection with the same tuple. At our
-// speeds the clock of RFC 9293 §3.4.1 may be slower (RFC 1122 §4.2.2.13 (a)).
+// succeed starts after all sequence numbers of the last connection with the same tuple. The clock
+// of RFC 9293 §3.4.1 may be slower than we send (RFC 1122 §4.2.2.13 (a)).
 func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 
-// offset turns a sequence number into an offset in tx.
 func (d *sender) offset(seq uint64) uint64 { return seq - d.iss - 1 }
 
 // usable returns how many bytes of new data the peer's window admits. It is negative after the peer
 // has shrunk its window.
 func (d *sender) usable() int { return d.wnd - int(d.Nxt-d.Una) }
 
-// unsent returns how many bytes of tx were never sent.
 func (d *sender) unsent() int {
 	if d.fin != 0 {
 		return 0
@@ -93,8 +91,8 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 }
 
 // admitted returns how many of the waiting bytes may leave now, in whole segments or all of them
-// (RFC 9293 §3.8.6.2.1), and what limits them. most is what fits a train, allowed what congestion
-// control allows.
+// (RFC 9293 §3.8.6.2.1), and what limits them. most is what fits a train, and allowed what
+// congestion control allows.
 func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limit) {
 	allowed, crumbs := d.rec.Allow(allowed, waiting)
 	n, why := d.fits(waiting, most, allowed, crumbs)
@@ -104,7 +102,7 @@ func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limi
 	return n, why
 }
 
-// fits is the part of admitted that needs no clock. With crumbs, it uses up even a small rest of
+// fits does the part of admitted that needs no clock. With crumbs it also uses a small remainder of
 // the peer's window.
 func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 	mss, usable := d.MSS, d.usable()
@@ -132,8 +130,8 @@ func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 	return n, why
 }
 
-// holdsTail returns why a short segment must wait. This is Nagle's algorithm with Minshall's
-// refinement: it waits only for another short segment.
+// holdsTail returns why a short segment must wait (Nagle's algorithm with Minshall's refinement: it
+// waits only for another short segment).
 func (d *sender) holdsTail() Limit {
 	switch {
 	case d.closed, d.nagle.cork && d.nagle.corkOut:
@@ -202,7 +200,7 @@ func (d *sender) deadline() uint64 {
 // advance runs the timers that are due, except the retransmission timeout. An error ends the
 // connection.
 func (d *sender) advance(now clock.Time) error {
-	fired(&d.pace, now) // what it let wait leaves by being asked again
+	fired(&d.pace, now) // the next Output sends the data
 	d.path.lost(d.rec.Advance(now))
 	if fired(&d.persist.at, now) && !d.onPersist(now) {
 		return ErrTimeout

@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// sending is what a sender sends next: data, perhaps with the FIN.
+// sending is the data that a sender sends next, perhaps with the FIN.
 type sending struct {
 	recovery.Span
 	fresh bool  // ordinary data that was never sent
-	why   Limit // of it there is no more
+	why   Limit // why there is not more of it
 }
 
 // next fills s with the next data to send, at most room segments, and reports whether any may leave
-// now. Probes go first, then retransmissions, new data, and last what may be worth retransmitting.
+// now. The order is: probes, retransmissions, new data, and last segments that may be lost.
 func (d *sender) next(now clock.Time, room int, s *sending) bool {
 	if d.rec.CC.Controller == nil && !d.begins(now) {
 		return false
@@ -45,7 +45,7 @@ func (d *sender) next(now clock.Time, room int, s *sending) bool {
 		d.rec.Spare(now) && d.lost(now, room, s)
 }
 
-// begins creates the congestion controller when the first data or FIN is ready. Before that it
+// begins creates the congestion controller when the first data or FIN is ready. Until then it
 // reports false.
 func (d *sender) begins(now clock.Time) bool {
 	if !d.waits() {
@@ -118,7 +118,7 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 			d.startProbing(now)
 			why = LimitPersist
 		case why != LimitReceiver && waiting < d.MSS:
-			d.rec.AppLimited() // it has not written a segment's worth
+			d.rec.AppLimited() // the application has written less than a segment
 		}
 		d.limitBy(now, why)
 		return false
@@ -138,7 +138,7 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 	return true
 }
 
-// runDry notes that all written data has been sent.
+// runDry records that all written data has been sent.
 func (d *sender) runDry(now clock.Time) {
 	switch {
 	case d.rec.Record.Empty():
@@ -151,7 +151,7 @@ func (d *sender) runDry(now clock.Time) {
 	d.rec.AppLimited()
 }
 
-// record enters new data into the sent queue and starts its timers.
+// record adds new data to the sent queue and starts its timers.
 func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
 	seq, mss := d.Nxt, d.MSS
 	s.Span = recovery.Span{Seq: seq, N: n, MSS: mss, FIN: finish}
@@ -179,7 +179,6 @@ func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
 	d.armSent(now)
 }
 
-// armSent starts the timers of new data.
 func (d *sender) armSent(now clock.Time) {
 	if d.rec.Arm(now) {
 		d.wait.since = now
@@ -207,11 +206,11 @@ const finPatience = 10 * time.Millisecond
 
 // finishes reports whether our FIN may follow the next n bytes, which are all that wait to be sent.
 //
-// RFC 9293 §3.10.4 sends the FIN with the last data. Nodes of the course send no TCP options, and
-// handle that badly: some ignore a segment with data and a FIN forever, some drop its data, some
-// acknowledge the data alone, and some discard unread data at the FIN. So for peers without options
-// the FIN goes alone, once they have acknowledged all data and, as far as their window shows it,
-// read it.
+// RFC 9293 §3.10.4 sends the FIN with the last data. But nodes of the course, which send no TCP
+// options, handle that badly. Some ignore a segment with data and a FIN forever, some drop its
+// data, some acknowledge only the data, and some discard unread data at the FIN. So peers without
+// options get the FIN alone, after they have acknowledged all data and, as far as their window
+// shows it, read it.
 func (d *sender) finishes(now clock.Time, n int) bool {
 	switch {
 	case !d.closed || d.fin != 0:
@@ -224,7 +223,7 @@ func (d *sender) finishes(now clock.Time, n int) bool {
 		return true
 	}
 	// Most of these nodes do not announce that their window has opened again, so wait only briefly.
-	until := d.wait.since.Add(finPatience) // since its last acknowledgment
+	until := d.wait.since.Add(finPatience) // since the last acknowledgment
 	if until.Due(now) {
 		return true
 	}

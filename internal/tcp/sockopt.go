@@ -95,7 +95,6 @@ func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	return nil
 }
 
-// apply sets the options that differ from the current ones.
 func (c *Conn) apply(now clock.Time, o *Sockopts) {
 	is, d := c.Sockopts(), &c.snd
 	d.nagle.off = o.NoDelay

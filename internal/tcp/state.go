@@ -36,7 +36,6 @@ func (s State) String() string {
 // (RFC 9293 §3.5.1, group 3).
 func (s State) synchronized() bool { return s >= StateEstablished }
 
-// over reports whether the connection is closed or in TIME-WAIT.
 func (s State) over() bool { return s == StateClosed || s == StateTimeWait }
 
 // maySend reports whether the user may still send (RFC 9293 §3.10.2).

@@ -7,7 +7,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// deadline returns when the connection must be advanced.
 func (c *Conn) deadline() clock.Time {
 	first := min(c.rcv.ack.timer.Order(), c.snd.deadline(), c.finWait2.Order(), c.idleAt.Order())
 	if c.keep != nil {
@@ -16,7 +15,6 @@ func (c *Conn) deadline() clock.Time {
 	return clock.Time(first + 1)
 }
 
-// fired reports whether a timer is due, and stops it.
 func fired(at *clock.Time, now clock.Time) bool {
 	if !at.Due(now) {
 		return false

@@ -132,7 +132,6 @@ func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	return c
 }
 
-// newConn returns a new connection in CLOSED.
 func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	c := h.blank(now, t, p)
 	iss := initialSequence(&h.cfg.Secret, now, &t)

@@ -11,7 +11,6 @@ const (
 	bbrExtraMost   = 0.1
 )
 
-// bbrState is a state of BBR's state machine.
 type bbrState uint8
 
 const (
@@ -56,7 +55,6 @@ func newBBR(cfg Config) Controller {
 	return b
 }
 
-// enter changes to a state and sets its gains.
 func (b *bbr) enter(s bbrState) {
 	b.state, b.pacing, b.gain = s, 1, bbrCwndGain
 	switch s {

@@ -37,8 +37,7 @@ func (b *bbr3) startDown(a *Ack) {
 	b.resetSignals()
 	p := &b.probe
 	p.perIncrease = math.Inf(1)
-	// The time until the next probe is random, so that flows do not probe at the same time
-	// (PickProbeWait, §5.3.3.5).
+	// A random wait keeps flows from probing at the same time (PickProbeWait, §5.3.3.5).
 	p.roundsSince = b.rng.Uint64N(2)
 	p.wait = bbr3ProbeWait + time.Duration(b.rng.Int64N(int64(bbr3ProbeWaitExtra)))
 	p.since = a.Now
@@ -105,12 +104,10 @@ func (b *bbr3) timeToProbe(a *Ack) bool {
 	return true
 }
 
-// target returns the bandwidth-delay product, or the window if congestion has made it smaller
-// (TargetInflight).
+// target returns the bandwidth-delay product, at most the window (TargetInflight).
 func (b *bbr3) target() float64 { return min(b.bdp(b.model.bw, 1), b.cwnd) }
 
-// timeToCruise reports whether the queue is drained and there is headroom for other flows
-// (IsTimeToCruise).
+// timeToCruise reports whether the queue is drained, with headroom left (IsTimeToCruise).
 func (b *bbr3) timeToCruise(a *Ack) bool {
 	inflight := float64(a.InFlight)
 	return inflight <= b.withHeadroom() && inflight <= b.budget(b.bdp(b.model.maxBW, 1))
@@ -130,8 +127,7 @@ func (b *bbr3) timeToGoDown(a *Ack) bool {
 	return b.full.now
 }
 
-// withHeadroom returns the long-term limit minus the headroom for other flows
-// (InflightWithHeadroom).
+// withHeadroom returns the long-term limit minus headroom for others (InflightWithHeadroom).
 func (b *bbr3) withHeadroom() float64 {
 	long := b.model.inflightLong
 	if math.IsInf(long, 1) {
@@ -140,8 +136,7 @@ func (b *bbr3) withHeadroom() float64 {
 	return max(long-max(float64(b.mss), bbr3Headroom*long), b.minPipe())
 }
 
-// raiseSlope doubles the growth of inflightLong: 1, 2, 4 and so on segments per round
-// (RaiseInflightLongtermSlope).
+// raiseSlope doubles the growth of inflightLong per round (RaiseInflightLongtermSlope).
 func (b *bbr3) raiseSlope() {
 	p := &b.probe
 	p.perIncrease = max(b.cwnd/float64(uint64(1)<<p.upRounds), float64(b.mss))

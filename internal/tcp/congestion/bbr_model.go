@@ -67,8 +67,7 @@ func (b *bbr) checkFull(limited bool) {
 	}
 }
 
-// checkDrain enters Drain when the pipe is full, and ProbeBW when the queue is drained
-// (BBRCheckDrain).
+// checkDrain enters Drain when the pipe is full, and then ProbeBW (BBRCheckDrain).
 func (b *bbr) checkDrain(a *Ack) {
 	if b.state == bbrStartup && b.full.reached {
 		b.enter(bbrDrain)

@@ -157,7 +157,6 @@ type bbrFull struct {
 // reset restarts the detection from a bandwidth.
 func (f *bbrFull) reset(bw float64) { f.bw, f.count, f.now = bw, 0, false }
 
-// look adds the bandwidth of a round.
 func (f *bbrFull) look(bw float64) {
 	if bw >= f.bw*bbrFullGrowth {
 		f.reset(bw)
@@ -195,7 +194,6 @@ func (b *bbrSender) drained(a *Ack, most float64) bool {
 	return r.roundDone
 }
 
-// over reports whether ProbeRTT has lasted long enough.
 func (r *bbrRTT) over(now clock.Time) bool { return r.done != clock.Never && now > r.done }
 
 // bbrBurst measures how much more is acknowledged at once than the bandwidth explains. The cause is

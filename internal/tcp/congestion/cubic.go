@@ -146,7 +146,6 @@ func (v *curve) at(t, mss float64) float64 {
 	return float64(cubicC*d*d*d*mss) + v.wMax
 }
 
-// begin starts a congestion avoidance stage.
 func (c *cubic) begin(now clock.Time, mss float64) {
 	v := &c.curve
 	v.epoch, v.wEst = now, c.cwnd

@@ -17,7 +17,7 @@ type Ack struct {
 	Echo   Echo
 
 	Delivered int    // bytes that newly arrived, by SND.UNA or by SACK
-	DSACK     uint64 // end of the duplicate range that the acknowledgment reports (RFC 2883); zero: none
+	DSACK     uint64 // end of the reported duplicate range (RFC 2883); zero: none
 	// Results for the path MTU search (RFC 4821 §7):
 	Largest    int  // largest payload of the arrived segments that were sent only once
 	Probed     bool // a probe arrived
@@ -62,7 +62,6 @@ func Tick(now clock.Time) uint32 { return uint32(uint64(now) / uint64(TickTime))
 // later reports whether a tick comes after another, across the wrap (RFC 7323 §5.2).
 func later(a, b uint32) bool { return int32(a-b) > 0 }
 
-// sampled holds the times at which the delivered segments were sent.
 type sampled struct {
 	first, last clock.Time // the oldest and the newest of the segments sent once
 	again       bool       // one of the segments was sent more than once
@@ -138,7 +137,7 @@ func (r *Ack) measure() {
 		share := (r.flight + r.Delivered - 1) / r.Delivered
 		v.RTT.Sample(r.now, r.now.Sub(r.rtt.first), share, &v.shared.Options)
 		v.RTT.minimum(r.now, max(r.now.Sub(r.rtt.last), time.Nanosecond))
-		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backoff
+		v.Backoff = 0 // RFC 6298 §5.7: a new measurement ends the backing off
 		return
 	}
 	sent := r.rtt.againSent
@@ -149,7 +148,6 @@ func (r *Ack) measure() {
 	}
 }
 
-// rearm sets the timers for the next acknowledgment.
 func (r *Ack) rearm(persisting bool) {
 	v := r.v
 	switch {

@@ -13,7 +13,6 @@ type Algorithm struct {
 	watch bool // the controller is a congestion.SendWatcher
 }
 
-// take installs a controller.
 func (a *Algorithm) take(cc congestion.Controller) {
 	a.Controller = cc
 	_, a.Timed = cc.(congestion.Timed)

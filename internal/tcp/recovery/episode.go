@@ -107,7 +107,6 @@ func (r *Ack) recover(more bool) {
 	}
 }
 
-// enter begins fast recovery.
 func (r *Ack) enter() {
 	v := r.v
 	e := &v.Episode

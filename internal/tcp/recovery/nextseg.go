@@ -18,7 +18,6 @@ type scoreboard struct {
 	rescued bool   // this recovery has retransmitted the end of the flight (RescueRxt)
 }
 
-// noteSacked counts a newly sacked record.
 func (b *scoreboard) noteSacked(id uint32) {
 	if int32(id-b.judged) >= 0 {
 		b.above++

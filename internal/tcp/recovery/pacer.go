@@ -25,7 +25,6 @@ const (
 	paceAvoidance = 1.2
 )
 
-// set changes the pacing rate.
 func (p *Pacer) set(rate int64) {
 	if p.rate = rate; rate == 0 {
 		p.next = clock.Never

@@ -7,9 +7,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Recovery is the loss detection and congestion control of one connection: it records the segments
-// in flight, decides which are lost and must be retransmitted, how much may be in flight, and runs
-// the retransmission timers.
+// Recovery is the loss detection and congestion control of one connection. It records the segments
+// in flight, decides which are lost and how much may be in flight, and runs the retransmission
+// timers.
 type Recovery struct {
 	shared       *Host
 	snd          *Space
@@ -19,16 +19,16 @@ type Recovery struct {
 	At           Timers
 	Retries      int32 // timeouts since the last answer
 	Backoff      uint8 // doublings of the RTO (RFC 6298 §5.5)
-	Paced        bool  // a window is spread over the round trip
-	Late         bool  // a timer that went off late has its time once more
+	Paced        bool  // the sender spreads a window over the round trip
+	Late         bool  // awaken has postponed a late timer
 	losses       losses
-	LastSent     clock.Time // a SYN, data or a FIN
+	LastSent     clock.Time // when a SYN, data or a FIN was last sent
 	rate         rate
 	Pacer        Pacer
 	Changed      func(now clock.Time) // called when an episode begins or ends; may be nil
-	*outstanding                      // nil: nothing is in flight, nor was lately
+	*outstanding                      // nil: the connection is idle
 	rested       rested
-	filed        *lasting // Kept of the last flight; nil: nothing
+	filed        *lasting // Kept while the connection is idle; nil: all zero
 }
 
 // Timers are the deadlines of a recovery.
@@ -62,9 +62,9 @@ type Options struct {
 type Host struct {
 	Options
 	Retransmits uint64     // segments, of all connections
-	lossAt      clock.Time // when one of them lost something last
+	lossAt      clock.Time // when one of the connections last lost a segment
 	spare       []*outstanding
-	scratch     Ack // the acknowledgment in hand
+	scratch     Ack // the Ack in progress
 	// Arguments of the controllers' methods, reused for each call.
 	ack     congestion.Ack
 	loss    congestion.Loss
@@ -80,14 +80,14 @@ func (v *Recovery) Init(h *Host, snd *Space) {
 	v.how = choose(h.Strategy, false)
 }
 
-// maxSYNTimeouts is how many timeouts of our SYN or SYN-ACK leave the initial window as it is. RFC
-// 5681 §3.1 allows only one segment after a lost one. But an RTO of 1 s expires spuriously on slow
-// paths, so RFC 6928 §2, Linux and we wait for a second timeout.
+// maxSYNTimeouts is how many timeouts of our SYN or SYN-ACK leave the initial window unchanged. RFC
+// 5681 §3.1 allows only one segment after a lost SYN. But an RTO of 1 s expires spuriously on slow
+// paths, so RFC 6928 §2, Linux and this host wait for a second timeout.
 const maxSYNTimeouts = 1
 
 // Establish is called when the handshake is complete. sack says that the peer sends selective
-// acknowledgments, again that the SYN was retransmitted; otherwise its round trip is the first
-// sample (RFC 6298 §3, Karn's algorithm).
+// acknowledgments, and again that the SYN was retransmitted. If it was not, its round trip is the
+// first sample (RFC 6298 §3, Karn's algorithm).
 func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 	v.losses.ofSYNs = v.Retries > maxSYNTimeouts
 	v.At.RTO, v.Retries, v.Backoff = clock.Never, 0, 0
@@ -110,15 +110,15 @@ func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 // Pipe estimates the bytes in flight (SetPipe, RFC 6675 §4), from counters.
 func (v *Recovery) Pipe() int { return max(0, v.Record.bytes[inFlight]-v.Episode.dupBytes) }
 
-// ResendLarge marks for retransmission all segments with more than mss bytes, because the path's
-// MTU has shrunk. It is no sign of congestion (RFC 1191 §6.4).
+// ResendLarge marks all segments with more than mss bytes for retransmission, because the path's
+// MTU has shrunk. This is no sign of congestion (RFC 1191 §6.4).
 func (v *Recovery) ResendLarge(mss int) {
 	v.Record.resendLonger(mss)
 	v.Episode.force = v.Record.Lost()
 }
 
-// ResendProbe marks for retransmission an MTU probe that a router reports as too big. It returns
-// false if seq is not that of a probe.
+// ResendProbe marks an MTU probe for retransmission that a router reports as too big. It returns
+// false if no probe starts at seq.
 func (v *Recovery) ResendProbe(seq uint64) bool {
 	id := v.Record.find(seq)
 	if !v.Record.has(id) || v.Record.at(id).flags&MTUProbe == 0 {
@@ -154,8 +154,8 @@ func (v *Recovery) Arm(now clock.Time) (first bool) {
 }
 
 // Allow returns allowed, or at least one segment if nothing is in flight. remainder allows the
-// sender to use less than a segment of the peer's window: it sends a tail loss probe on a path
-// without losses, for which RFC 8985 §7.3 prefers new data.
+// sender to use less than a segment of the peer's window. It is set for a tail loss probe on a path
+// without losses, because RFC 8985 §7.3 prefers new data.
 func (v *Recovery) Allow(allowed, waiting int) (n int, remainder bool) {
 	if allowed < min(v.snd.MSS, waiting) && v.Pipe() == 0 && v.Episode.kind != recovering {
 		allowed = v.snd.MSS
@@ -170,8 +170,8 @@ type Span struct {
 	FIN    bool
 }
 
-// Spare chooses a segment to retransmit although it is not known to be lost, if recovery has room,
-// and reports whether there is one. The caller has no new data to send.
+// Spare chooses a segment to retransmit that is not known to be lost, if recovery has room, and
+// reports whether there is one. The caller has no new data to send.
 func (v *Recovery) Spare(now clock.Time) bool {
 	if v.Episode.kind != recovering || v.Allowance() < v.snd.MSS ||
 		v.Pacer.Holds(now) != clock.Never {
@@ -184,8 +184,8 @@ func (v *Recovery) Spare(now clock.Time) bool {
 	return ok
 }
 
-// LoseFirst retransmits the first segment in flight, a window probe that the peer has not accepted,
-// because the window is open now. It is no sign of congestion.
+// LoseFirst marks the first segment in flight for retransmission. It is a window probe that the
+// peer has not accepted, and the window is open now. This is no sign of congestion.
 func (v *Recovery) LoseFirst(now clock.Time) {
 	if q := &v.Record; !q.Empty() {
 		if rec := q.at(q.first); rec.place == inFlight {
@@ -215,7 +215,7 @@ func (v *Recovery) ProbesTail() bool { return v.how.probes }
 func (v *Recovery) MayResend() bool {
 	q := &v.Record
 	if q.uneven {
-		v.Recut(v.snd.MSS) // short pieces, cut while they were in flight, are joined
+		v.Recut(v.snd.MSS) // joins short pieces, which were cut in flight
 	}
 	return v.Episode.force ||
 		v.Episode.forward != forwardFirst &&
@@ -285,7 +285,6 @@ func (v *Recovery) RepeatByte(now clock.Time) Span {
 	return Span{rec.seq, n, v.snd.MSS, rec.flags&FIN != 0 && n == rec.text()}
 }
 
-// countAgain counts retransmissions.
 func (v *Recovery) countAgain(segments uint64, n int) {
 	v.Kept.Counts.Retransmits += segments
 	v.Kept.bytesRetrans += uint64(n)

@@ -1,11 +1,11 @@
 package recovery
 
 // recut cuts the records that are longer than a segment of mss bytes, except those that have
-// arrived and probes of the path, which are long on purpose. No piece spans two records in
-// flight, because the peer reports segments as they were sent. Lost neighbors are joined first,
-// so that only the last piece of them is short. The pieces take the records' places in the order
-// of sequence numbers and in that of transmission. Move maps the id of a record to that of the
-// piece with its first byte, and the end of the queue to its new end.
+// arrived and MTU probes, which are long on purpose. No piece spans two records in flight, because
+// the peer reports segments as they were sent. Before cutting, recut joins adjacent lost records,
+// so that only their last piece is short. The pieces replace the records in the order of sequence
+// numbers and in that of transmission. move maps the id of a record to that of the piece with its
+// first byte, and the end of the queue to its new end.
 func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	old := *q
 	starts := make([]uint32, old.len()+1)
@@ -48,7 +48,7 @@ func (q *sentQueue) recut(mss int) (move func(id uint32) uint32) {
 	}
 }
 
-// run returns how many records from id on are cut as one.
+// run returns how many records from id on recut treats as one.
 func (q *sentQueue) run(id uint32) uint32 {
 	n := uint32(1)
 	for q.at(id).merges() && q.has(id+n) && q.at(id+n).merges() {
@@ -62,7 +62,7 @@ func (r *record) merges() bool {
 	return r.place == lost && r.flags&MTUProbe == 0 && r.text() > 0
 }
 
-// pieces returns how many records of mss bytes of data a run becomes.
+// pieces returns how many records of mss bytes of data replace a run.
 func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
 	first, last := q.at(id), q.at(id+run-1)
 	n := int(last.seq-first.seq) + last.text()
@@ -72,9 +72,9 @@ func (q *sentQueue) pieces(id, run uint32, mss int) uint32 {
 	return uint32(ceilDiv(n, mss))
 }
 
-// paste writes the pieces of a run of old to id and the following. A piece counts as sent when the
-// record with its last byte was, and as retransmitted when any part of it was (RFC 6298 §3, Karn's
-// algorithm).
+// paste writes the pieces of a run of old to id and the ids after it. A piece gets the transmission
+// time of the record with its last byte. It counts as retransmitted if any part of it was (RFC 6298
+// §3, Karn's algorithm).
 func (q *sentQueue) paste(id uint32, old *sentQueue, from, run uint32, mss int) {
 	seq, end := old.at(from).seq, old.at(from+run-1).end()
 	again := Flags(0)

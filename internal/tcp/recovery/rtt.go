@@ -6,25 +6,25 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Estimator estimates the round trip, RFC 6298.
+// Estimator estimates the round-trip time (RFC 6298).
 type Estimator struct {
 	SRTT, rttvar time.Duration // zero SRTT: no sample yet
 	RTO          time.Duration // without backoff
 	latest       time.Duration
-	// Lower bounds of the next sample, which restarts the estimate after a spurious timeout.
+	// Lower bounds for the next sample, which restarts the estimate after a spurious timeout.
 	keepSRTT, keepVar time.Duration
 	// The minimum over the last one to two windows: RFC 8985 §6.2 step 1 requires a windowed
 	// minimum, because routes change.
 	min, minBefore time.Duration
 	minSince       clock.Time
 	samples        uint64
-	fresh          bool // one was taken since the last tail probe
+	fresh          bool // a sample was taken since the last tail loss probe
 }
 
 // minWindow is the shortest window of the minimum.
 const minWindow = 30 * time.Second
 
-// Sample takes a measurement. share is the number of samples in a window of data: RFC 7323 appendix
+// Sample adds a measurement. share is the number of samples in a window of data. RFC 7323 appendix
 // G divides the gains by it, so that a burst of acknowledgments does not erase the history.
 func (e *Estimator) Sample(now clock.Time, r time.Duration, share int, o *Options) {
 	r = max(r, time.Nanosecond)
@@ -45,8 +45,7 @@ func (e *Estimator) Sample(now clock.Time, r time.Duration, share int, o *Option
 		e.rttvar += ((e.SRTT - r).Abs() - e.rttvar) / (4 * n)
 		e.SRTT += (r - e.SRTT) / (8 * n)
 	}
-	// RFC 6298 §2.3 with a clock granularity G of a nanosecond. RTOMin replaces §2.4's minimum of 1
-	// s.
+	// RFC 6298 §2.3 with a clock granularity G of 1 ns. RTOMin replaces the minimum of §2.4, 1 s.
 	e.RTO = min(max(e.SRTT+4*e.rttvar, o.RTOMin), o.RTOMax)
 }
 

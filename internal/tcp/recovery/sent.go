@@ -5,7 +5,7 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // sentQueue holds a record for each segment between SND.UNA and SND.NXT, in sequence order, in a
 // ring of power-of-two size that ids index. A record is in one of three places: in flight (a list
 // in the order of transmission, which RACK walks), lost (a list of segments to retransmit, lowest
-// first), or sacked (no list). Every move adjusts byte counts, so that pipe needs no walk.
+// first), or sacked (no list). Every move updates byte counts, so Pipe needs no walk.
 type sentQueue struct {
 	recs        []record
 	first, next uint32 // ids in use are [first, next), modulo 2^32
@@ -13,23 +13,21 @@ type sentQueue struct {
 	lastLost    uint32 // the record that was found lost last
 	bytes       [numPlaces]int
 	count       [numPlaces]int
-	again       int // of those in flight: sent more than once
-	// transmissions counts all transmissions; two equal values say that nothing was sent in
-	// between.
+	again       int // segments in flight that were sent more than once
+	// transmissions counts all transmissions. An unchanged value shows that nothing was sent.
 	transmissions uint64
-	cutTo         uint64 // recut has cut what is below this
-	uneven        bool   // and some of it has been lost since
+	cutTo         uint64 // recut has cut the segments below this number
+	uneven        bool   // some of these segments have been lost since
 
 	// The state of the delivery rate sample: how much was delivered, and when. Every record copies
 	// it when it is sent.
 	delivered   uint64
 	deliveredAt clock.Time
 	firstSentAt clock.Time
-	appLimited  uint64 // delivered must pass this before samples count as the path's again
-	lost        uint64 // bytes that were ever thought lost
+	appLimited  uint64 // rate samples are application-limited until delivered passes this
+	lost        uint64 // bytes that were ever marked lost
 }
 
-// record describes one segment in flight.
 type record struct {
 	seq         uint64
 	sentAt      clock.Time // the last transmission
@@ -37,10 +35,10 @@ type record struct {
 	deliveredAt clock.Time
 	firstSentAt clock.Time
 	next, prev  uint32 // neighbors in its list, meaningless at the ends
-	skip        uint32 // of a sacked record: this many from here on are sacked
-	pipe        uint32 // bytes in flight once it was sent, itself included
-	lost        uint32 // of sentQueue.lost, then
-	size        uint16 // sequence space, a FIN included
+	skip        uint32 // for a sacked record: number of sacked records from here on
+	pipe        uint32 // bytes in flight after it was sent, including it
+	lost        uint32 // sentQueue.lost when it was sent
+	size        uint16 // length in sequence numbers, FIN included
 	place       place
 	flags       Flags
 }
@@ -71,7 +69,7 @@ type Flags uint8
 const (
 	FIN           Flags = 1 << iota // ends with our FIN
 	recAgain                        // was sent more than once
-	recAppLimited                   // was sent while the application was the limit
+	recAppLimited                   // was sent while the application limited the sender
 	MTUProbe                        // is larger than the path is known to carry
 )
 
@@ -96,7 +94,6 @@ func (q *sentQueue) len() int             { return int(q.next - q.first) }
 func (q *sentQueue) at(id uint32) *record { return &q.recs[id&uint32(len(q.recs)-1)] }
 func (q *sentQueue) has(id uint32) bool   { return id-q.first < q.next-q.first }
 
-// push appends a record for a segment sent now.
 func (q *sentQueue) push(now clock.Time, seq uint64, size int, flags Flags) {
 	if q.len() == len(q.recs) {
 		q.grow()
@@ -129,7 +126,6 @@ func (q *sentQueue) grow() {
 	q.recs = recs
 }
 
-// pop removes the first record.
 func (q *sentQueue) pop() {
 	r := q.at(q.first)
 	q.leave(q.first, r)
@@ -212,7 +208,6 @@ func (q *sentQueue) resendLonger(n int) {
 	}
 }
 
-// onlyFIN reports whether only our FIN is unacknowledged.
 func (q *sentQueue) onlyFIN() bool {
 	return !q.Empty() && q.at(q.first).flags&FIN != 0 && q.at(q.first).text() == 0
 }
@@ -240,8 +235,8 @@ func (q *sentQueue) link(l *idList, id uint32, r *record) {
 }
 
 // linkLost inserts a record into the lost list in sequence order, because the receiver waits for
-// the lowest. Losses are nearly always found in that order, so the search starts at the last one
-// inserted.
+// the lowest. Losses are nearly always found in that order, so the search starts at the last
+// insertion.
 func (q *sentQueue) linkLost(id uint32, r *record) {
 	l, at := &q.lists[lost], q.lastLost
 	q.lastLost = id

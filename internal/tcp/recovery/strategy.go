@@ -2,29 +2,28 @@ package recovery
 
 import "fmt"
 
-// strategy detects and repairs losses at the sender; each is in a file of its own. Its state is in
-// Recovery. The strategy of a receiver does not change what it reports.
+// strategy detects and repairs losses at the sender. Each strategy has its own file, and keeps its
+// state in Recovery. What a receiver reports does not depend on its own strategy.
 type strategy struct {
 	name    string
 	sack    bool // uses selective acknowledgments; newReno serves peers that send none
 	probes  bool // probes the tail of a flight (RFC 8985 §7)
-	forward bool // doubts a timeout first (RFC 5682)
+	forward bool // uses F-RTO after a timeout (RFC 5682)
 	detector
 }
 
 // detector is the algorithm behind a strategy.
 type detector interface {
-	// detect draws from an acknowledgment what is lost.
+	// detect marks the segments as lost that an acknowledgment shows to be lost.
 	detect(v *Recovery, r *Ack)
 	// overdue reports whether a timeout declares an unacknowledged segment lost.
 	overdue(v *Recovery, r *Ack, rec *record) bool
-	// spare finds a segment to send again while recovery has room, nothing is known to be lost
-	// and nothing new may be sent.
+	// spare finds a segment to retransmit while recovery has room, no segment is known to be lost
+	// and no new data may be sent.
 	spare(v *Recovery) (id uint32, ok bool)
 }
 
-// simple is the part of a detector that declares everything lost at a timeout, and detects no
-// spurious one.
+// simple is the part of a detector that marks everything as lost at a timeout.
 type simple struct{}
 
 func (simple) overdue(*Recovery, *Ack, *record) bool { return true }
@@ -32,7 +31,7 @@ func (simple) spare(*Recovery) (uint32, bool)        { return 0, false }
 
 var strategies = []*strategy{&goBackN, &newReno, &selective, &rackTLP}
 
-// Names returns the names of the strategies: what Options.Strategy may be.
+// Names returns the names of the strategies, which Options.Strategy accepts.
 func Names() []string {
 	var names []string
 	for _, s := range strategies {
@@ -41,7 +40,7 @@ func Names() []string {
 	return names
 }
 
-// UsesSACK reports whether a strategy makes use of selective acknowledgments (RFC 2018).
+// UsesSACK reports whether a strategy uses selective acknowledgments (RFC 2018).
 func UsesSACK(name string) (bool, error) {
 	if s := find(name); s != nil {
 		return s.sack, nil
@@ -58,7 +57,7 @@ func find(name string) *strategy {
 	return nil
 }
 
-// choose returns a strategy, or newReno in its place if it needs SACK and the peer sends none.
+// choose returns a strategy, or newReno if the strategy needs SACK and the peer sends none.
 func choose(name string, sack bool) *strategy {
 	if s := find(name); !s.sack || sack {
 		return s

@@ -7,13 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// While a path has lost nothing, silence is most likely a pause: the peer, or a router, waits for a
-// processor. Then a retransmission is spurious, and on a busy machine pauses often exceed an RTO of
-// a few milliseconds.
+// While a path has lost nothing, silence is most likely a pause: the peer or a router waits for a
+// processor. Then a retransmission is spurious. On a busy machine such pauses often exceed an RTO
+// of a few milliseconds.
 const (
-	// pauseFloor is the minimum wait for a probe or timeout on a path without losses: longer than a
-	// process waits for its processor among a few others. A first loss costs at most this, if later
-	// data does not reveal it sooner.
+	// pauseFloor is the minimum wait for a probe or timeout on a path without losses. It is longer
+	// than a process waits for its processor among a few others. A first loss costs at most this
+	// time, if later data does not reveal it sooner.
 	pauseFloor = 10 * time.Millisecond
 	// lossFreeAfter is the number of segments without a loss after which a path counts as one
 	// without losses.
@@ -22,11 +22,11 @@ const (
 	lossMemory = time.Minute
 )
 
-// losses is what a connection knows about the losses on its path.
+// losses is the history of losses on a connection's path.
 type losses struct {
-	segments uint64 // delivered
+	segments uint64 // delivered segments
 	// freeAt is the count of delivered segments from which the path counts as one without losses
-	// again; zero: it never had one.
+	// again; zero: no loss yet.
 	freeAt uint64
 	ofSYNs bool // the initial window is one segment
 }
@@ -34,7 +34,6 @@ type losses struct {
 // free reports whether the path counts as one without losses.
 func (l *losses) free() bool { return l.segments >= l.freeAt }
 
-// noteLoss records a loss.
 func (v *Recovery) noteLoss(now clock.Time) {
 	v.losses.freeAt = v.losses.segments + lossFreeAfter
 	v.shared.lossAt = now
@@ -55,8 +54,8 @@ func (v *Recovery) RTO(doublings uint8) time.Duration {
 	return v.RTT.Timeout(doublings, &v.shared.Options)
 }
 
-// awaken postpones, once in a silence, timers that are late by pauseFloor/2 or more: this process
-// was suspended, and if the whole machine was, so was the peer.
+// awaken postpones timers that are late by pauseFloor/2 or more, once in a silence. They are late
+// because this process was suspended, and if the whole machine was, so was the peer.
 func (v *Recovery) awaken(now clock.Time) {
 	if v.Late || !v.losses.free() {
 		return
@@ -69,8 +68,9 @@ func (v *Recovery) awaken(now clock.Time) {
 	}
 }
 
-// OnTimeout is the retransmission timeout, RFC 6298 §5.4-5.6: it marks as lost all segments that
-// should have arrived, and starts over from one segment. It returns how many MTU probes were lost.
+// OnTimeout handles a retransmission timeout (RFC 6298 §5.4-5.6). It marks all segments as lost
+// that should have arrived, and restarts from one segment. It returns how many MTU probes were
+// lost.
 func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	v.Kept.Counts.Timeouts++
 	if s := &v.Kept.spells; s.since == clock.Never {
@@ -117,7 +117,7 @@ func (v *Recovery) ArmRTO(now clock.Time) {
 	v.At.RTO = now.Later(d)
 }
 
-// MaxBackoff bounds the counted doublings of the RTO; it reaches RTOMax long before.
+// MaxBackoff bounds the counted doublings of the RTO, which reaches RTOMax with far fewer.
 const MaxBackoff = 32
 
 // Advance runs the timers that are due, except the retransmission timeout, which the caller takes

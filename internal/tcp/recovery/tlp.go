@@ -7,32 +7,31 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// tlp is the tail loss probe, RFC 8985 §7: if the end of a flight is not acknowledged for about two
-// round trips, one more segment makes the peer answer, long before the RTO.
+// tlp is the state of the tail loss probe (RFC 8985 §7). If the end of a flight is not acknowledged
+// for about two round trips, one more segment makes the peer answer, long before the RTO.
 type tlp struct {
-	start  uint64 // where a probe that repeats old data begins
-	end    uint64 // SND.NXT when the probe was sent, zero when none is out
+	start  uint64 // start of a probe that repeats old data
+	end    uint64 // SND.NXT when the probe was sent; zero: no probe is in flight
 	again  bool   // the probe repeated old data
-	Due    bool   // it is to be sent
-	inside bool   // one was sent in recovery, and nothing has been delivered since
+	Due    bool   // a probe must be sent
+	inside bool   // recovery has sent a probe, and nothing has been delivered since
 }
 
-// probeFloor is the minimum wait for a probe: a busy machine may take that long to read its
-// sockets.
+// probeFloor is the minimum wait for a probe. A busy machine may read its sockets that late.
 const probeFloor = 2 * time.Millisecond
 
 // probeSegments is how many new segments a probe has. RFC 8985 §7.3 sends one. But if only the last
 // acknowledgment of a train was lost, one new segment arrives in order, and the peer may delay its
-// answer (Linux: 40 ms). Two draw an acknowledgment at once (RFC 5681 §4.2); RFC 9002 §6.2.4 allows
-// two as well.
+// answer (Linux: 40 ms). Two segments draw an acknowledgment at once (RFC 5681 §4.2). RFC 9002
+// §6.2.4 allows two as well.
 const probeSegments = 2
 
-// armProbe is TLP_calc_PTO, §7.2. It schedules a probe if the peer sends SACK, no segment is known
-// to be lost, no probe is out, and the round trip was sampled since the last probe (§7.3).
+// armProbe schedules a probe (TLP_calc_PTO, §7.2) if the peer sends SACK, no segment is known to be
+// lost, no probe is in flight, and the round trip was sampled since the last probe (§7.3).
 //
 // In recovery RFC 8985 waits for the RTO. On a path of 150 µs that loses one packet in twenty each
-// way, these RTOs of 200 ms take most of the time. So a probe retransmits the first segment once in
-// each such silence too. It does not grow the window, and is not sent once the RTO has begun to
+// way, these RTOs of 200 ms take most of the time. So a probe also retransmits the first segment
+// once in each such silence. It does not grow the window, and is not sent once the RTO has begun to
 // back off (RFC 6298 §5.5).
 func (v *Recovery) armProbe(now clock.Time) {
 	v.At.Probe = clock.Never
@@ -47,16 +46,16 @@ func (v *Recovery) armProbe(now clock.Time) {
 	if !may || v.shared.FinTimeout != 0 && v.Record.onlyFIN() {
 		return
 	}
-	// Two round trips, and unlike RFC 8985 §7.2 a margin for the variance: if round trips vary by
-	// more than their mean, a probe after two of them is mostly spurious.
+	// The wait is two round trips and, unlike in RFC 8985 §7.2, a margin for the variance. If round
+	// trips vary by more than their mean, a probe after two of them is mostly spurious.
 	floor := min(probeFloor, v.shared.RTOMin/4)
 	if v.losses.free() {
 		floor = pauseFloor
 	}
 	wait := max(2*v.RTT.SRTT, v.RTT.SRTT+4*v.RTT.rttvar, floor)
 	if v.Record.len() == 1 {
-		// RFC 8985 §7.2's max_ack_delay is the peer's, which we do not know, so we use ours. A peer
-		// with a longer delay gets a spurious probe and reports it by D-SACK.
+		// The max_ack_delay of RFC 8985 §7.2 is the peer's. We do not know it, so we use ours. A
+		// peer with a longer delay gets a spurious probe and reports it by D-SACK.
 		wait += v.shared.AckDelay
 	}
 	due := now.Later(wait)
@@ -67,7 +66,7 @@ func (v *Recovery) armProbe(now clock.Time) {
 }
 
 // BeginProbe starts the probe that is due, without pacing, and reports whether anything is in
-// flight. segments is how many new segments to send; if it is zero or no new data waits, the caller
+// flight. segments is how many new segments to send. If it is zero or no new data waits, the caller
 // retransmits old data (RFC 8985 §7.3).
 func (v *Recovery) BeginProbe(now clock.Time) (segments int, ok bool) {
 	if v.Record.Empty() {
@@ -96,7 +95,7 @@ func (v *Recovery) RepeatProbe(now clock.Time) (s Span, ok bool) {
 	return s, ok
 }
 
-// Probed notes that new data was sent as the probe.
+// Probed records that new data was sent as the probe.
 func (v *Recovery) Probed(now clock.Time) {
 	p := &v.Kept.TLP
 	p.Due, p.again, p.end = false, false, v.snd.Nxt
@@ -104,7 +103,7 @@ func (v *Recovery) Probed(now clock.Time) {
 	v.ArmRTO(now)
 }
 
-// probeAnswered is TLP_process_ack, §7.4.2.
+// probeAnswered ends the probe when it is acknowledged (TLP_process_ack, §7.4.2).
 func (r *Ack) probeAnswered() {
 	v := r.v
 	p := &v.Kept.TLP

@@ -12,17 +12,17 @@ import (
 type undo struct {
 	from, to uint64 // the range of retransmissions; to is zero before the first
 	owed     int    // retransmitted bytes that are not reported as duplicates yet
-	open     bool   // there is something to take back
-	timeout  bool   // a time-out began it
-	marked   bool   // a router's mark was echoed since: there is congestion
-	reduced  bool   // CWR for an earlier reduction was due, and
-	point    uint64 // how far that one reached
+	open     bool   // the reduction can still be undone
+	timeout  bool   // a timeout started the episode
+	marked   bool   // an ECN mark was echoed since, so there is congestion
+	reduced  bool   // CWR for an earlier reduction was still due
+	point    uint64 // ecn.point of the earlier reduction
 	// The estimator's state that RFC 4015 §3.1 step 0 saves at a timeout.
 	srtt, rttvar time.Duration
-	resent       Echo // the tick of the first retransmission, once there was one
+	resent       Echo // the tick of the first retransmission, if any
 }
 
-// sent notes that [start, end) was retransmitted.
+// sent records that [start, end) was retransmitted.
 func (u *undo) sent(start, end uint64) {
 	if u.open {
 		u.to = max(u.to, end)
@@ -30,8 +30,8 @@ func (u *undo) sent(start, end uint64) {
 	}
 }
 
-// reported takes a D-SACK of [start, end). If the episode has not retransmitted that, the network
-// has duplicated it, and RFC 3708 §3 then ignores all D-SACKs.
+// reported processes a D-SACK of [start, end). If the episode has not retransmitted that range, the
+// network has duplicated it, and all D-SACKs are then ignored (RFC 3708 §3).
 func (u *undo) reported(start, end uint64) {
 	if !u.open || end <= u.from {
 		return
@@ -41,25 +41,25 @@ func (u *undo) reported(start, end uint64) {
 	}
 }
 
-// spurious reports whether to undo an episode: D-SACKs report all of its retransmissions, or RFC
-// 3522 §3.2 steps 3 and 4 hold, in which the first retransmission is acknowledged with the
-// timestamp of an earlier transmission. It reports false if another retransmission is still out, or
-// both transmissions have the same tick.
+// spurious reports whether to undo an episode. Either D-SACKs report all of its retransmissions, or
+// RFC 3522 §3.2 steps 3 and 4 hold: the acknowledgment of the first retransmission echoes the
+// timestamp of an earlier transmission. It reports false if another retransmission is still in
+// flight, or both transmissions have the same tick.
 func (r *Ack) spurious() bool {
 	v := r.v
 	u := &v.undo
 	switch {
 	case v.Episode.kind == recovering && v.Record.count[lost] > 0:
-		return false // some of it stands
+		return false // some losses are not repaired yet
 	case u.open && u.to != 0 && u.owed == 0:
-		return true // all that was retransmitted has arrived twice
+		return true // all retransmitted data has arrived twice
 	}
 	return r.advance > 0 && u.open && u.to != 0 && v.snd.Una > u.from &&
 		(v.Record.Empty() || v.Record.at(v.Record.first).flags&recAgain == 0) &&
 		u.resent.Known && r.Echo.Known && later(u.resent.Tick, r.Echo.Tick)
 }
 
-// noteResent remembers when an episode first retransmitted.
+// noteResent records when an episode first retransmitted.
 func (u *undo) noteResent(now clock.Time) {
 	if !u.resent.Known {
 		u.resent = Echo{Tick: Tick(now), Known: true}
@@ -77,9 +77,10 @@ func (u *undo) begin(v *Recovery, timeout bool) {
 	}
 }
 
-// takeBack is the Eifel response, RFC 4015 §3.1: it continues with new data (step 8), restores the
-// congestion window (step 9), and after a timeout lets the estimator learn from the delay (step
-// 11). The window stays reduced if an ECN echo demanded that too (RFC 3168 §6.1.2).
+// takeBack undoes an episode by the Eifel response (RFC 4015 §3.1). It continues with new data
+// (step 8), restores the congestion window (step 9), and after a timeout adapts the estimator to
+// the delay (step 11). The window stays reduced if an ECN echo also required that (RFC 3168
+// §6.1.2).
 func (r *Ack) takeBack() {
 	v := r.v
 	u := v.undo
@@ -89,8 +90,8 @@ func (r *Ack) takeBack() {
 		v.Backoff = 0
 		v.RTT.keepSRTT, v.RTT.keepVar = u.srtt, u.rttvar
 	} else {
-		// The retransmitted segments were only reordered. RFC 8985 §6.2 step 3 notices that only
-		// for a segment that was never retransmitted, so note it here for step 4.
+		// The retransmitted segments were only reordered. RFC 8985 §6.2 step 3 detects that only
+		// for a segment that was never retransmitted, so set the flag for step 4 here.
 		v.rack.reordering = true
 	}
 	if v.Episode.kind == restarting {

@@ -7,22 +7,22 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// validation is RFC 7661: how much of its window the sender has used lately. A window that is not
-// used up does not grow (cwndLimited). One that is less than half used is kept for a while, and a
-// loss then halves the part that was used.
+// validation measures how much of its window the sender has used lately (RFC 7661). A window that
+// is not used up does not grow (cwndLimited). The sender keeps one that is less than half used for
+// a while, and a loss then halves the part that was used.
 type validation struct {
-	begun  uint64     // bytes delivered as this round began; zero: it is not a whole one
-	bins   [2]int     // the most that a round delivered, in this half period and in the last
+	begun  uint64     // bytes delivered when this round began; zero: not a whole round
+	bins   [2]int     // most bytes that a round delivered, in this half period and the last
 	binAt  clock.Time // when this half began; never: pipeACK is undefined
 	since  clock.Time // when the non-validated phase began; never: the window is validated
-	volume int        // what a loss in that phase found in use; zero: none did
-	resent int        // bytes sent again since that loss
+	volume int        // bytes in use at a loss in that phase; zero: no loss
+	resent int        // bytes retransmitted since that loss
 }
 
 const (
 	// samplingPeriod is the minimum in RFC 7661 §4.2.
 	samplingPeriod = time.Second
-	// nonValidatedPeriod is how long an unused window is kept: RFC 7661 §4.4.3.
+	// nonValidatedPeriod is how long the sender keeps an unused window (RFC 7661 §4.4.3).
 	nonValidatedPeriod = 5 * time.Minute
 )
 
@@ -40,13 +40,13 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 
 // rounds measures the current round trip and remembers the last ones.
 type rounds struct {
-	used     bool   // the window was the limit in this round,
+	used     bool   // the window limited the sender in this round,
 	usedLast bool   // or in the one before
-	roundEnd uint64 // SND.NXT as the round began
-	// roundBegan is when, and roundSent the segments with text that had been sent.
+	roundEnd uint64 // SND.NXT when the round began
+	// roundBegan is when the round began, roundSent the count of transmissions at that time.
 	roundBegan clock.Time
 	roundSent  uint64
-	peak       int // the most in flight in this round,
+	peak       int // most bytes in flight in this round,
 	peakLast   int // and in the one before
 	window     validation
 	batch      batch
@@ -55,8 +55,8 @@ type rounds struct {
 // batch is a group of acknowledgments that arrive together, so that nothing is sent between them.
 type batch struct {
 	at     clock.Time
-	sent   uint64 // segments with text until then
-	flight int    // as the first of them came
+	sent   uint64 // count of transmissions at that time
+	flight int    // bytes outstanding when the first one arrived
 }
 
 // gather adds an acknowledgment, at which flight bytes are outstanding.
@@ -150,8 +150,9 @@ func (l *rounds) lossFlight(
 	return flight
 }
 
-// endUse ends an episode. For one that began in the non-validated phase it returns RFC 7661
-// §4.4.1's window: half of the data that was in use and not retransmitted. Zero: no bound.
+// endUse ends an episode. If the episode began in the non-validated phase, endUse returns the
+// window of RFC 7661 §4.4.1: half of the data that was in use and not retransmitted. Zero: no
+// bound.
 func (l *rounds) endUse(mss int) int {
 	ceiling := 0
 	if w := &l.window; w.volume > 0 {

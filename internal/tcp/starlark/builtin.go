@@ -183,7 +183,6 @@ func power(
 	return result(b, args, pow(x, y))
 }
 
-// numbers unpacks one or two numbers.
 func numbers(
 	b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, n int,
 ) (x, y float64, err error) {

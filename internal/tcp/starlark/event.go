@@ -34,7 +34,6 @@ type arrival struct {
 	known   bool
 }
 
-// take sets the next Ack.
 func (a *arrival) take(next *congestion.Ack) {
 	a.Ack = next
 	if next.Stamped && !a.known {

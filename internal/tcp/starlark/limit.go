@@ -47,14 +47,12 @@ type meter struct {
 // attach makes the interpreter call the meter at intervals.
 func (m *meter) attach(thread *starlark.Thread) { thread.OnMaxSteps = m.look }
 
-// begin allows the thread another maxSteps steps.
 func (m *meter) begin(thread *starlark.Thread) {
 	now := thread.ExecutionSteps()
 	m.end = now + maxSteps
 	thread.SetMaxExecutionSteps(now + firstStride)
 }
 
-// look stops the thread if it exceeds a limit.
 func (m *meter) look(t *starlark.Thread) {
 	now := t.ExecutionSteps()
 	if now >= m.end {
