@@ -67,8 +67,8 @@ func (i *Interface) learnOnLink(now clock.Time, prefix netip.Prefix, valid time.
 	}
 }
 
-// renew adds an announced thing to a list of at most most elements, or changes its lifetime. A
-// lifetime of zero removes it.
+// renew adds what a router announced, unless the list is full, or changes its lifetime. A lifetime
+// of zero removes the element.
 func renew[T comparable](
 	i *Interface, list []lasting[T], what T, most int, now clock.Time, lifetime time.Duration,
 ) []lasting[T] {
