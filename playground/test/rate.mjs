@@ -1,10 +1,9 @@
-// Prints the packets per second of CPU time of a perf test over a router: node rate.mjs WASM.GZ [SECONDS]
+// Prints the packets per second of CPU time of a perf test over a router: node rate.mjs PACK.GZ [SECONDS]
 
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { read } from "./program.mjs";
 import { World } from "../site/world.js";
 
-const world = new World(new WebAssembly.Module(gunzipSync(readFileSync(process.argv[2]))));
+const world = new World(new WebAssembly.Module(await read(process.argv[2])));
 world.open("n.net", "link A R delay 10ms rate 100mbit\nlink R B delay 10ms\n", 1);
 world.replay({ at: 1e8, node: "B", line: "perf -s" });
 world.replay({ at: 2e8, node: "A", line: "perf -c 10.1.0.2 -t 60" });
