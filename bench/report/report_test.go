@@ -6,6 +6,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -147,4 +149,19 @@ func TestNumbers(t *testing.T) {
 	}
 	assert.InDelta(t, 1235, Round(1234.56), 0)
 	assert.Zero(t, Round(0))
+}
+
+// TestPageIsWritten rejects edits of docs/performance.md that are not in page.md: the next run would remove
+// them.
+func TestPageIsWritten(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/performance/results.json")
+	require.NoError(t, err)
+	var r Report
+	require.NoError(t, json.Unmarshal(b, &r))
+	want, err := os.ReadFile("../../docs/performance.md")
+	require.NoError(t, err)
+	var got strings.Builder
+	require.NoError(t, r.WritePage(&got))
+	require.Equal(t, string(want), got.String(), "edit bench/report/page.md too")
 }
