@@ -286,15 +286,10 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 // knobTurns lists the changes of the settings of TCP, ICMP and IP.
 func (l *reloading) knobTurns() (list []turn) {
 	was, now := l.was, l.now
-	if was.TCP != now.TCP {
+	if before, after := transport(was).Knobs, transport(now).Knobs; before != after {
 		list = append(list, l.knobTurn("tcp", func(k *node.Knobs) {
-			file := transport(now)
-			k.OptionsOff, k.NoResets = file.OptionsOff, file.NoResets
-			if was.TCP.RTOMin != now.TCP.RTOMin || was.TCP.RTOMax != now.TCP.RTOMax {
-				r := &k.Recovery
-				r.RTOMin, r.RTOMax = file.Recovery.RTOMin, file.Recovery.RTOMax
-				r.RTOInitial = file.Recovery.RTOInitial
-			}
+			setChanged(reflect.ValueOf(&k.Knobs).Elem(), reflect.ValueOf(before),
+				reflect.ValueOf(after))
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
@@ -303,6 +298,18 @@ func (l *reloading) knobTurns() (list []turn) {
 		}))
 	}
 	return list
+}
+
+// setChanged sets those fields of to that differ between was and now. All others keep their values,
+// which a command may have set.
+func setChanged(to, was, now reflect.Value) {
+	if to.Kind() == reflect.Struct {
+		for i := range to.NumField() {
+			setChanged(to.Field(i), was.Field(i), now.Field(i))
+		}
+	} else if !was.Equal(now) {
+		to.Set(now)
+	}
 }
 
 func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {

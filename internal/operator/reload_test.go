@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -95,6 +96,43 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	require.NoError(t, err)
 	text = with
 	reload(t, a)
+}
+
+// A reload takes every field of a file's TCP settings, or reports that it needs a restart. It keeps
+// the settings that the file does not change.
+func TestAReloadTakesEveryTCPSetting(t *testing.T) {
+	p := testenv.FreePorts(t, 1)
+	text := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n", p[0])
+	file := testenv.ParseNode(t, "A", text)
+	next := *file
+	n := operatortest.Open(t, operator.Config{
+		LNX: file, Reread: func() (*lnx.Config, error) { return &next, nil },
+	})
+	for field := range reflect.TypeFor[lnx.TCP]().Fields() {
+		next = *file
+		switch v := reflect.ValueOf(&next.TCP).Elem().FieldByIndex(field.Index); v.Kind() {
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.Int64:
+			v.SetInt(v.Int() + int64(time.Millisecond))
+		case reflect.String:
+			v.SetString("004")
+		default:
+			require.Fail(t, "set another value", "%s", field.Name)
+		}
+		done := testenv.Ask(t, n, control.Reload{Try: true})
+		assert.NotEmpty(t, slices.Concat(done.Changes, done.Restart), field.Name)
+	}
+	testenv.Ask(t, n, control.Set{Key: "tcp.congestion", Value: "reno"})
+	testenv.Ask(t, n, control.Set{Key: "tcp.rtomax", Value: "9s"})
+	next = *file
+	next.TCP.OptionsOff = true
+	reload(t, n)
+	for key, want := range map[string]string{
+		"tcp.congestion": "reno", "tcp.rtomax": "9s", "tcp.options": "off",
+	} {
+		assert.Equal(t, want, testenv.Ask(t, n, control.Show{Key: key})[0].Value, key)
+	}
 }
 
 // A socket that a reload closes is released, even if its counters were cleared before.
