@@ -204,22 +204,20 @@ func (f *Interface) internal(i int, cfg *operator.Config, rip bool) error {
 	if err := f.underneath(&face); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
-	var err error
-	if face.Impair, err = f.Impair.internal(); err != nil {
+	if err := f.Impair.validate(); err != nil {
 		return wrong("interface %s: %v", face.Name, err)
 	}
-	if f.Impair.Words != "" || f.Impair.Seed != 0 {
-		words := f.Impair.String()
+	if words := f.Impair.String(); words != "off" {
 		if _, err := node.ParseImpairment(words, files.Machine()); err != nil {
-			return wrong("interface %s: Impair.Words: %v", face.Name, err)
+			return wrong("interface %s: Impair: %v", face.Name, err)
 		}
-		face.Impair = lnx.Impairments{}
 		cfg.LNX.Impair = append(cfg.LNX.Impair, lnx.ImpairLine{
 			Iface: face.Name, Way: lnx.WayBoth, Words: strings.Fields(words),
 		})
 	}
 	for _, nb := range f.Neighbors {
 		to := lnx.Neighbor{Addr: nb.Addr, Iface: face.Name}
+		var err error
 		if to.UDP, err = hostPort(nb.UDP); err != nil {
 			return wrong("neighbor %v: %v", nb.Addr, err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/link"
-	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
 // PipeEnd is one end of a Pipe. As the Link of an Interface it connects a node to the other end. A
@@ -96,7 +95,7 @@ func (n *Node) Impair(name string, way Way, i Impairments) error {
 	if n.node == nil {
 		return syscall.EINVAL
 	}
-	if _, err := i.internal(); err != nil {
+	if err := i.validate(); err != nil {
 		return fmt.Errorf("tidepool: Impair %s: %w", name, err)
 	}
 	_, err := n.node.Do(context.Background(), control.Impair{
@@ -156,25 +155,15 @@ func (i Impairments) String() string {
 	return strings.Join(words, " ")
 }
 
-func (i *Impairments) internal() (to lnx.Impairments, err error) {
-	for _, share := range []struct {
-		from float64
-		to   *lnx.Share
-	}{
-		{i.Loss, &to.Loss},
-		{i.Duplicate, &to.Duplicate},
-		{i.Reorder, &to.Reorder},
-		{i.Corrupt, &to.Corrupt},
-	} {
-		if !(share.from >= 0 && share.from <= 1) {
-			return to, fmt.Errorf("share %v: must be 0 to 1", share.from)
+func (i *Impairments) validate() error {
+	for _, share := range []float64{i.Loss, i.Duplicate, i.Reorder, i.Corrupt} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("share %v: must be 0 to 1", share)
 		}
-		*share.to = lnx.ShareOf(share.from)
 	}
 	if i.Delay < 0 || i.Jitter < 0 || i.Jitter > i.Delay || i.Rate < 0 {
-		return to, fmt.Errorf("delay %v, jitter %v, rate %d: must not be negative, and the "+
+		return fmt.Errorf("delay %v, jitter %v, rate %d: must not be negative, and the "+
 			"jitter at most the delay", i.Delay, i.Jitter, i.Rate)
 	}
-	to.Delay, to.Jitter, to.RateBitsPerSec = i.Delay, i.Jitter, i.Rate
-	return to, nil
+	return nil
 }

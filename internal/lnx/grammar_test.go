@@ -245,7 +245,7 @@ tcp options off
 			RTOMin: 10 * time.Millisecond, RTOMax: time.Second, OptionsOff: true, Profile: "004",
 		},
 	}, cfg.Plain())
-	assert.InDelta(t, 0.02, cfg.Interfaces[0].Impair.Loss.Fraction(), 1e-12)
+	assert.Equal(t, lnx.Share(20_000), cfg.Interfaces[0].Impair.Loss)
 }
 
 // TestCourseFilesWithoutTiming checks that files without timing lines get the defaults of 2023,

@@ -20,8 +20,13 @@ const (
 )
 
 // linkSettings are the keys of the directive link.
-var linkSettings = []setting[Interface]{
+var linkSettings = slices.Concat([]setting[Interface]{
 	count("mtu", "", func(i *Interface) *int { return &i.MTU }, within(MinMTU, maxMTU, " bytes")),
+}, linkImpairments)
+
+// linkImpairments are the keys of link that impair it. An impair line has the same keywords, except
+// that there the jitter is the second value of delay.
+var linkImpairments = []setting[Interface]{
 	shareOf("loss", func(i *Interface) *Share { return &i.Impair.Loss }),
 	delayOf("delay", func(i *Interface) *time.Duration { return &i.Impair.Delay }),
 	delayOf("jitter", func(i *Interface) *time.Duration { return &i.Impair.Jitter }),
@@ -155,6 +160,20 @@ type ImpairLine struct {
 
 // Text returns the words, separated by spaces.
 func (l *ImpairLine) Text() string { return strings.Join(l.Words, " ") }
+
+// ImpairLines returns the impair lines of an interface. It converts a link line to an impair line.
+func (c *Config) ImpairLines(iface string) (list []ImpairLine) {
+	if i, ok := c.Interface(iface); ok && i.Impair != (Impairments{}) {
+		words := strings.Replace(written(linkImpairments, i), " jitter ", " ", 1)
+		list = append(list, ImpairLine{Iface: iface, Way: WayBoth, Words: strings.Fields(words)})
+	}
+	for i := range c.Impair {
+		if c.Impair[i].Iface == iface {
+			list = append(list, c.Impair[i])
+		}
+	}
+	return list
+}
 
 // AtImpair returns an error in line l at the byte offset at of its Text.
 func (c *Config) AtImpair(l *ImpairLine, at int, text, msg, want string) *Error {

@@ -2,7 +2,6 @@ package lnx
 
 import (
 	"fmt"
-	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -368,12 +367,6 @@ const (
 	percentDigits  = 4 // number of decimals in a percentage
 	bitsPerKilobit = 1_000
 )
-
-// ShareOf returns the share nearest to a number from 0 to 1.
-func ShareOf(fraction float64) Share { return Share(math.Round(fraction * wholeShare)) }
-
-// Fraction returns the share as a number from 0 to 1.
-func (s Share) Fraction() float64 { return float64(s) / wholeShare }
 
 // String returns the share in percent, such as "2%" or "0.5%".
 func (s Share) String() string {

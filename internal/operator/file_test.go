@@ -21,7 +21,10 @@ func TestImpairmentOfAFile(t *testing.T) {
 	parse := func(line string) netem.Config {
 		cfg, err := lnx.Parse("x.lnx", []byte("interface if0 10.0.0.1/24 127.0.0.1:1\nlink if0 "+line))
 		require.NoError(t, err)
-		return impairment(&cfg.Interfaces[0].Impair)
+		both, err := impairmentsOf(cfg, "if0")
+		require.NoError(t, err)
+		assert.Equal(t, both[0], both[1])
+		return *both[0]
 	}
 	assert.Equal(t, netem.Config{
 		Delay: 5 * time.Millisecond, Jitter: netem.UniformJitter(time.Millisecond),

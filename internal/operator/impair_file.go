@@ -14,15 +14,7 @@ import (
 // impairmentsOf returns the impairments of an interface in a file, for sent and for received
 // packets. Nil means no impairment.
 func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error) {
-	if f, ok := c.Interface(name); ok && f.Impair != (lnx.Impairments{}) {
-		cfg := impairment(&f.Impair)
-		both = [2]*netem.Config{&cfg, &cfg}
-	}
-	for i := range c.Impair {
-		l := &c.Impair[i]
-		if l.Iface != name {
-			continue
-		}
+	for _, l := range c.ImpairLines(name) {
 		cfg, err := node.ParseImpairment(l.Text(), files.Machine())
 		if err != nil {
 			return both, err
@@ -35,29 +27,6 @@ func impairmentsOf(c *lnx.Config, name string) (both [2]*netem.Config, err error
 		}
 	}
 	return both, nil
-}
-
-// impairment converts a link line to the impairments of each direction.
-func impairment(i *lnx.Impairments) netem.Config {
-	c := netem.Config{
-		Delay: i.Delay, Duplicate: i.Duplicate.Fraction(),
-		Corrupt: netem.Corrupt{Share: i.Corrupt.Fraction()},
-		Reorder: netem.Reorder{Share: i.Reorder.Fraction()},
-	}
-	if i.Delay == 0 && i.Reorder > 0 {
-		c.Reorder.Late = netem.Lateness
-	}
-	if i.Loss > 0 {
-		c.Loss = netem.UniformLoss(i.Loss.Fraction())
-	}
-	if i.Jitter > 0 {
-		c.Jitter = netem.UniformJitter(i.Jitter)
-	}
-	if i.RateBitsPerSec > 0 {
-		c.Rate = netem.BitsPerSecond(i.RateBitsPerSec)
-		c.Queue = netem.UsualQueue(netem.BitsPerSecond(i.RateBitsPerSec))
-	}
-	return c
 }
 
 // Check returns the errors that package lnx cannot find: impair lines that cannot be parsed.
