@@ -286,83 +286,28 @@ func (n *Node) ListenTCP(on netip.AddrPort) (*Listener, error) {
 
 // The zero values of what Open, Dial, Listen and Pipe return behave as if they had been closed.
 
-func (n *Node) inner() *operator.Node {
-	if n.node == nil {
-		return operator.Closed()
-	}
-	return n.node
-}
-
-func (c *Conn) inner() *node.Conn {
-	if c.conn == nil {
-		return node.ClosedConn()
-	}
-	return c.conn
-}
-
-func (l *Listener) inner() *node.Listener {
-	if l.listener == nil {
-		return node.ClosedListener()
-	}
-	return l.listener
-}
-
-func (c *RCPConn) inner() *node.RCPConn {
-	if c.conn == nil {
-		return node.ClosedRCPConn()
-	}
-	return c.conn
-}
-
+func (n *Node) inner() *operator.Node     { return orClosed(n.node, operator.Closed) }
+func (c *Conn) inner() *node.Conn         { return orClosed(c.conn, node.ClosedConn) }
+func (l *Listener) inner() *node.Listener { return orClosed(l.listener, node.ClosedListener) }
+func (c *RCPConn) inner() *node.RCPConn   { return orClosed(c.conn, node.ClosedRCPConn) }
 func (l *RCPListener) inner() *node.RCPListener {
-	if l.listener == nil {
-		return node.ClosedRCPListener()
-	}
-	return l.listener
+	return orClosed(l.listener, node.ClosedRCPListener)
 }
 
 func (s *RDTServer) inner() *services.RDTServer {
-	if s.server == nil {
-		return services.ClosedRDTServer()
-	}
-	return s.server
+	return orClosed(s.server, services.ClosedRDTServer)
 }
+func (c *PacketConn) inner() *node.PacketConn { return orClosed(c.conn, node.ClosedPacketConn) }
+func (r *Request) inner() *node.Caught        { return orClosed(r.caught, node.Decided) }
+func (r *UDPRequest) inner() *node.CaughtUDP  { return orClosed(r.caught, node.DecidedUDP) }
+func (e *PipeEnd) inner() *link.End           { return orClosed(e.end, link.ClosedEnd) }
+func (c *IPConn) inner() *node.RawConn        { return orClosed(c.conn, node.ClosedRawConn) }
 
-func (c *PacketConn) inner() *node.PacketConn {
-	if c.conn == nil {
-		return node.ClosedPacketConn()
+func orClosed[T any](v *T, closed func() *T) *T {
+	if v == nil {
+		return closed()
 	}
-	return c.conn
-}
-
-func (r *Request) inner() *node.Caught {
-	if r.caught == nil {
-		return node.Decided()
-	}
-	return r.caught
-}
-
-func (r *UDPRequest) inner() *node.CaughtUDP {
-	if r.caught == nil {
-		return node.DecidedUDP()
-	}
-	return r.caught
-}
-
-func (e *PipeEnd) inner() *link.End {
-	if e.end == nil {
-		closed, _ := link.Pipe(1)
-		_ = closed.Close() // the first Close of a pipe's end does not fail
-		return closed
-	}
-	return e.end
-}
-
-func (c *IPConn) inner() *node.RawConn {
-	if c.conn == nil {
-		return node.ClosedRawConn()
-	}
-	return c.conn
+	return v
 }
 
 // Clock is a time that moves only when a program advances it. The zero Clock is ready for use and

@@ -56,6 +56,13 @@ func Pipe(packets int) (a, b *End) {
 	return newEnd(ba, ab), newEnd(ab, ba)
 }
 
+// ClosedEnd returns an end that is closed.
+func ClosedEnd() *End {
+	end, _ := Pipe(1)
+	_ = end.Close() // the first Close does not fail
+	return end
+}
+
 func newEnd(in, out *pipeLane) *End {
 	return &End{
 		in: in, out: out,
