@@ -316,6 +316,66 @@ func TestVirErrors(t *testing.T) {
 	require.ErrorIs(t, err, tidepool.ErrServerHasClose)
 }
 
+// Calls wait for the peer, for data and for room in the send buffer.
+func TestVirCallsWait(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	va, vb := a.Vir(), b.Vir()
+	server, err := vb.Socket()
+	require.NoError(t, err)
+	require.NoError(t, vb.Bind(server, 5000))
+	require.NoError(t, vb.Listen(server))
+	const size = 3 << 20
+	got := make(chan int)
+	go func() {
+		total := 0
+		defer func() { got <- total }()
+		h, err := vb.Accept(ctx, server)
+		if !assert.NoError(t, err) {
+			return
+		}
+		for buf := make([]byte, 64<<10); err == nil; {
+			var n int
+			n, err = vb.Read(ctx, h, buf)
+			total += n
+		}
+		assert.Equal(t, io.EOF, err)
+		assert.NoError(t, vb.Close(h))
+	}()
+	client, err := va.Socket()
+	require.NoError(t, err)
+	require.NoError(t, va.Connect(ctx, client, netip.AddrPortFrom(b.Addrs()[0], 5000)))
+	n, err := va.Write(ctx, client, make([]byte, size))
+	require.NoError(t, err)
+	assert.Equal(t, size, n)
+	require.NoError(t, va.ShutDown(client, tidepool.ShutWrite))
+	_, err = va.Write(ctx, client, []byte("x"))
+	require.ErrorIs(t, err, tidepool.ErrWriteBlock)
+	assert.Equal(t, size, <-got)
+	require.NoError(t, va.Close(client))
+	short, stop := context.WithCancel(ctx)
+	stop()
+	_, err = vb.Accept(short, server)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, vb.Close(server))
+}
+
+// A closed node resets the connections of its Vir.
+func TestVirConnectionsOfAClosedNodeAreReset(t *testing.T) {
+	a, b := pair(t, tidepool.Config{})
+	l, err := b.ListenTCP(netip.AddrPortFrom(b.Addrs()[0], 5000))
+	require.NoError(t, err)
+	h, err := a.Vir().Socket()
+	require.NoError(t, err)
+	require.NoError(t, a.Vir().Connect(t.Context(), h, netip.AddrPortFrom(b.Addrs()[0], 5000)))
+	c, err := l.Accept()
+	require.NoError(t, err)
+	require.NoError(t, a.Close())
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
 // The calls return the package's error constants, whose texts contain the document's names.
 func TestVirErrorsByName(t *testing.T) {
 	all := map[string]tidepool.VirError{

@@ -30,7 +30,7 @@ type room struct {
 
 // rooms is the architecture. It is the only list of permitted imports between packages.
 var rooms = []room{
-	{".", driver, "control files link lnx node operator portforward rdt " +
+	{".", driver, "clock control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
 		"netem node observe operator portforward repl stack table sim/convergence " +
