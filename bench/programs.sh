@@ -1,13 +1,13 @@
 #!/bin/bash
 # Compares the ways to run a program inside a network, as an ordinary user: throughput by iperf3, the
 # round-trip time of one byte over TCP, and requests a second of ab -k -c 16 to nginx, at MTU 1500, to
-# a server outside. The ways take turns in each round; the table has the medians. Two ways have no
-# network: "relays" is the time of a datagram through three processes that only pass it on, as many as
-# a host, a router and a host are, and "socat" relays connections.
+# a server outside. The ways take turns in each round; the table has the medians. Two of them have no
+# network: "relays" is the time of a datagram through three processes that only pass it on, like two
+# hosts and a router between them, and "socat" relays connections.
 #
 #   go build -o bin/node ./cmd/node && bench/programs.sh [ROUNDS] [SECONDS]
 #
-# It needs iperf3 and python3, and uses nginx with ab, socat, slirp4netns and pasta if they are there. pasta
+# It needs iperf3 and python3, and uses nginx with ab, socat, slirp4netns and pasta if they are installed. pasta
 # does not work as root.
 set -u
 rounds=${1:-5} seconds=${2:-3}

@@ -297,7 +297,7 @@ func forkError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Op = "start this program again"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
-		e.Err = fmt.Errorf("%w: this machine allows no more of them", err)
+		e.Err = fmt.Errorf("%w: the limit of namespaces on this machine is reached", err)
 		e.Advice = "sudo sysctl -w user.max_user_namespaces=10000 user.max_net_namespaces=10000"
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
 		e.Advice = "the kernel was built without user namespaces (CONFIG_USER_NS): use a kernel " +

@@ -108,7 +108,7 @@ func (r *Report) Table() string {
 		rows = append(rows, []string{f.Name, Figure(f.Value), f.Unit + "  " + f.Note})
 	}
 	text += "\n" + columns(rows)
-	rows = [][]string{{"point", "got", "goal", "", ""}}
+	rows = [][]string{{"goal", "measured", "required", "", ""}}
 	for i := range r.Checks {
 		c := &r.Checks[i]
 		rows = append(rows, []string{

@@ -113,7 +113,7 @@ var handshakes = []mutant{
 	dropTo("drop segments with options", "tcp options", func(_ *state, p packet) bool {
 		return p.tcp() && len(p.options()) > 0
 	}),
-	editFrom("SYN-ACK acknowledges the SYN without its one", "tcp handshake", with(syn|ack),
+	editFrom("acknowledge a SYN with its own sequence number", "tcp handshake", with(syn|ack),
 		add32(8, ^uint32(0))),
 	editFrom("SYN with ACK", "tcp handshake", func(p packet) bool {
 		return p.has(syn) && p.flags()&ack == 0
@@ -133,18 +133,18 @@ var handshakes = []mutant{
 	editFrom("RST for a SYN without ACK flag", "tcp reset", with(rst|ack),
 		setFlags(func(f byte) byte { return f &^ ack })),
 	dropTo("ignore RST", "tcp reset", func(_ *state, p packet) bool { return p.has(rst) }),
-	editTo("take any RST", "tcp reset", with(rst), func(s *state, p packet) {
+	editTo("accept any RST", "tcp reset", with(rst), func(s *state, p packet) {
 		if s.next != 0 {
 			binary.BigEndian.PutUint32(p.body()[4:], s.next)
 		}
 	}),
-	dropTo("SYN-SENT takes only a SYN-ACK", "tcp handshake", func(s *state, p packet) bool {
+	dropTo("accept only a SYN-ACK in SYN-SENT", "tcp handshake", func(s *state, p packet) bool {
 		return s.opened && p.has(syn) && p.flags()&ack == 0
 	}),
-	dropTo("drop a SYN with flags of ECN", "tcp header", func(_ *state, p packet) bool {
+	dropTo("drop a SYN with ECN flags", "tcp header", func(_ *state, p packet) bool {
 		return p.has(syn | ece)
 	}),
-	dropTo("no answer to a SYN in a connection", "tcp challenge", func(s *state, p packet) bool {
+	dropTo("ignore a SYN in a connection", "tcp challenge", func(s *state, p packet) bool {
 		return p.has(syn) && s.next != 0 && p.seq()-s.next < 1<<16
 	}),
 	editFrom("window scale in every SYN-ACK", "tcp options", func(p packet) bool {
@@ -153,7 +153,7 @@ var handshakes = []mutant{
 	editTo("ignore the MSS", "tcp options", func(p packet) bool {
 		return p.has(syn) && p.option(2) != nil
 	}, func(_ *state, p packet) { copy(p.option(2), []byte{5, 180}) }),
-	editTo("scale the window of the SYN, too", "tcp options", func(p packet) bool {
+	editTo("scale the window of the SYN too", "tcp options", func(p packet) bool {
 		return p.has(syn) && p.option(3) != nil && p.win() < 1<<13
 	}, setWindow(func(w uint16) uint16 { return w << 2 })),
 	editTo("do not scale windows", "tcp options", func(p packet) bool {
@@ -162,10 +162,11 @@ var handshakes = []mutant{
 }
 
 var streams = []mutant{
-	sumFrom("checksum over the header only", func(size int) (n, length int) { return 20, size }),
-	sumFrom("checksum without the pseudo-header's length of the data",
+	sumFrom("compute the checksum over the header only",
+		func(size int) (n, length int) { return 20, size }),
+	sumFrom("leave the data out of the pseudo-header's length",
 		func(size int) (n, length int) { return size, 20 }),
-	sumFrom("checksum without the odd last byte",
+	sumFrom("leave an odd last byte out of the checksum",
 		func(size int) (n, length int) { return size &^ 1, size }),
 	editTo("do not verify the TCP checksum", "tcp checksum", func(p packet) bool {
 		return p.tcp() && p.body()[12]>>4 >= 5
@@ -182,12 +183,12 @@ var streams = []mutant{
 		func(s *state, p packet) bool {
 			return plain(p) && p.span() > 0 && int32(p.seq()-s.next) < 0
 		}),
-	dropTo("take only segments that begin at the next byte", "tcp reassembly",
+	dropTo("accept only segments that begin at the next byte", "tcp reassembly",
 		func(s *state, p packet) bool {
 			behind := s.next - p.seq()
 			return plain(p) && behind > 0 && behind < p.span()
 		}),
-	editTo("take data without ACK", "tcp acknowledgment", func(p packet) bool {
+	editTo("accept data without ACK", "tcp acknowledgment", func(p packet) bool {
 		return plain(p) && p.flags()&ack == 0
 	}, setFlags(func(f byte) byte { return f | ack })),
 	dropFrom("no duplicate acknowledgments", "tcp acknowledgment", func(s *state, p packet) bool {
@@ -210,10 +211,10 @@ var streams = []mutant{
 				add32(4, uint32(len(p.data())))(s, p)
 			}
 		}),
-	editFrom("the echo of timestamps is constant", "tcp options", func(p packet) bool {
+	editFrom("echo a constant timestamp", "tcp options", func(p packet) bool {
 		return plain(p) && p.option(8) != nil
 	}, func(_ *state, p packet) { copy(p.option(8)[4:], []byte{0, 0, 3, 232}) }),
-	editFrom("SACK blocks are off by one", "tcp options", func(p packet) bool {
+	editFrom("report SACK blocks that are off by one", "tcp options", func(p packet) bool {
 		return plain(p) && p.option(5) != nil
 	}, func(_ *state, p packet) { p.option(5)[7]++ }),
 }
@@ -223,7 +224,7 @@ var flows = []mutant{
 		setWindow(func(uint16) uint16 { return 65535 })),
 	editTo("ignore the window of the SYN-ACK", "tcp flow control", with(syn|ack),
 		setWindow(func(uint16) uint16 { return 65535 })),
-	editTo("the window is signed", "tcp flow control", with(ack),
+	editTo("read the window as a signed number", "tcp flow control", with(ack),
 		setWindow(func(w uint16) uint16 {
 			if w > 32767 {
 				return 0
@@ -237,14 +238,14 @@ var flows = []mutant{
 	dropFrom("no zero-window probes", "tcp flow control", func(s *state, p packet) bool {
 		return plain(p) && s.window == 0 && len(p.data()) <= 1
 	}),
-	editFrom("the own window is constant", "tcp flow control", plain,
+	editFrom("announce a constant window", "tcp flow control", plain,
 		setWindow(func(uint16) uint16 { return 65535 })),
-	editFrom("the own window shrinks twice", "tcp flow control", plain,
+	editFrom("announce too small a window while data is buffered", "tcp flow control", plain,
 		setWindow(func(w uint16) uint16 { return w - (65535-w)/2 })),
-	editFrom("open the window by a few bytes", "tcp flow control", func(p packet) bool {
+	editFrom("announce 10 bytes instead of a closed window", "tcp flow control", func(p packet) bool {
 		return plain(p) && p.win() == 0
 	}, setWindow(func(uint16) uint16 { return 10 })),
-	dropFrom("a longer RTO after each loss", "tcp retransmission", (*state).late),
+	dropFrom("increase the RTO after each loss", "tcp retransmission", (*state).late),
 }
 
 // late reports whether a packet is an early retransmission of a segment after another segment was
@@ -274,7 +275,7 @@ var closings = []mutant{
 	editTo("ignore the FIN of a segment with data", "tcp closing", func(p packet) bool {
 		return p.has(fin) && len(p.data()) > 0
 	}, setFlags(func(f byte) byte { return f &^ fin })),
-	dropTo("forget an early FIN", "tcp closing", func(s *state, p packet) bool {
+	dropTo("forget a FIN that arrives ahead of a gap", "tcp closing", func(s *state, p packet) bool {
 		return p.has(fin) && p.seq() != s.next && p.seq()-s.next < 1<<16
 	}),
 	dropTo("no TIME-WAIT: ignore a repeated FIN", "tcp closing", func(s *state, p packet) bool {

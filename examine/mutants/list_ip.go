@@ -8,17 +8,17 @@ var packets = []mutant{
 	dropTo("drop packets with IP options", "ip header", func(_ *state, p packet) bool {
 		return p.header() > 20
 	}),
-	editTo("read a header of 20 bytes, whatever its length", "ip header", func(p packet) bool {
+	editTo("assume a header of 20 bytes", "ip header", func(p packet) bool {
 		return p.header() > 20
 	}, func(_ *state, p packet) { p[0] = 4<<4 | 5 }),
-	editFrom("the total length is without the header", "ip header", packet.tcp,
+	editFrom("set the total length without the header", "ip header", packet.tcp,
 		func(_ *state, p packet) { binary.BigEndian.PutUint16(p[2:], uint16(len(p)-20)) }),
-	editFrom("the lengths are in the machine's byte order", "ip header", packet.tcp,
+	editFrom("write lengths in the machine's byte order", "ip header", packet.tcp,
 		func(_ *state, p packet) { p[2], p[3] = p[3], p[2] }),
 	dropTo("drop packets with a trailer", "ip header", func(_ *state, p packet) bool {
 		return int(binary.BigEndian.Uint16(p[2:])) < len(p)
 	}),
-	dropTo("a TTL of 1 is too small for delivery", "ip delivery", func(_ *state, p packet) bool {
+	dropTo("do not deliver packets with a TTL of 1", "ip delivery", func(_ *state, p packet) bool {
 		return p.tcp() && p[8] == 1
 	}),
 	editFrom("send with a TTL of 4", "ip header", func(p packet) bool { return p.tcp() },
@@ -48,9 +48,9 @@ var packets = []mutant{
 	dropTo("drop packets without payload", "ip forwarding", func(_ *state, p packet) bool {
 		return p.forwarded() && len(p) == 20
 	}),
-	editFrom("forward with a new identification", "ip forwarding", packet.forwarded,
+	editFrom("change the identification of forwarded packets", "ip forwarding", packet.forwarded,
 		func(_ *state, p packet) { p[4], p[5] = 0, 0 }),
-	editFrom("forward with another source", "ip forwarding", packet.forwarded,
+	editFrom("change the source of forwarded packets", "ip forwarding", packet.forwarded,
 		func(_ *state, p packet) { p[15] = 1 }),
 	editFrom("test packets have a zero byte at the end", "ip delivery", func(p packet) bool {
 		return p.proto() == 0
@@ -73,10 +73,10 @@ var routers = []mutant{
 		binary.BigEndian.PutUint16(short[2:], uint16(len(short)))
 		return short.sealed()
 	}},
-	editFrom("the number of entries is one too many", "rip", func(p packet) bool {
+	editFrom("announce one entry too many", "rip", func(p packet) bool {
 		return p.rip(2)
 	}, func(_ *state, p packet) { p.body()[3]++ }),
-	editFrom("costs in the machine's byte order", "rip", func(p packet) bool { return p.rip(2) },
+	editFrom("write costs in the machine's byte order", "rip", func(p packet) bool { return p.rip(2) },
 		func(_ *state, p packet) {
 			p.costs(func(cost uint32) uint32 { return cost << 24 })
 		}),
@@ -110,7 +110,7 @@ var routers = []mutant{
 		})
 	}),
 	{
-		name: "no poison: leave out what is unreachable", area: "rip split horizon",
+		name: "no poison: leave out unreachable networks", area: "rip split horizon",
 		from: func(_ *state, p packet) packet {
 			return p.onlyEntries(func(cost uint32) bool { return cost < 16 })
 		},

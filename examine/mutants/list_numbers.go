@@ -23,7 +23,7 @@ var numbers = []mutant{
 			}
 		}),
 	},
-	dropTo("compare sequence numbers without wrap", "tcp sequence numbers",
+	dropTo("compare sequence numbers without wraparound", "tcp sequence numbers",
 		func(s *state, p packet) bool {
 			return plain(p) && p.span() > 0 && p.seq() < s.next && int32(p.seq()-s.next) >= 0
 		}),
@@ -41,14 +41,14 @@ var numbers = []mutant{
 			}
 		}),
 	},
-	editTo("take early data as the next", "tcp reassembly", func(p packet) bool {
+	editTo("deliver early data as the next", "tcp reassembly", func(p packet) bool {
 		return plain(p) && len(p.data()) > 0
 	}, func(s *state, p packet) {
 		if p.seq()-s.next < 1<<16 {
 			binary.BigEndian.PutUint32(p.body()[4:], s.next)
 		}
 	}),
-	editTo("take old data as the next", "tcp reassembly", func(p packet) bool {
+	editTo("deliver old data again", "tcp reassembly", func(p packet) bool {
 		return plain(p) && len(p.data()) > 0
 	}, func(s *state, p packet) {
 		if s.next-p.seq() == uint32(len(p.data())) {
@@ -58,10 +58,10 @@ var numbers = []mutant{
 	editFrom("data without ACK flag", "tcp", func(p packet) bool {
 		return plain(p) && len(p.data()) > 0
 	}, setFlags(func(f byte) byte { return f &^ ack })),
-	dropTo("take only data with PSH", "tcp", func(_ *state, p packet) bool {
+	dropTo("accept only data with PSH", "tcp", func(_ *state, p packet) bool {
 		return plain(p) && len(p.data()) > 0 && p.flags()&8 == 0
 	}),
-	editTo("do not look at the flag RST", "tcp reset", with(rst),
+	editTo("do not check the RST flag", "tcp reset", with(rst),
 		setFlags(func(f byte) byte { return f &^ rst })),
 }
 
@@ -80,7 +80,7 @@ var timers = []mutant{
 			Strategy: "gbn", Congestion: "fixed", FixedWindow: 25_000, InitialWindow: 25,
 		}},
 	},
-	dropFrom("acknowledge each second segment only", "tcp acknowledgment",
+	dropFrom("acknowledge only every second segment", "tcp acknowledgment",
 		func(s *state, p packet) bool {
 			if !plain(p) || p.span() > 0 || p.ack() == s.next {
 				return false
@@ -98,7 +98,7 @@ var timers = []mutant{
 			return old
 		}),
 	{
-		name: "fill each small window", area: "tcp flow control",
+		name: "fill even a small window", area: "tcp flow control",
 		to: editing(plain, func(s *state, p packet) {
 			if small(p.win()) {
 				setWindow(func(uint16) uint16 { return 1000 })(s, p)
@@ -112,7 +112,7 @@ var timers = []mutant{
 		},
 	},
 	{
-		name: "answer a probe with each byte of the window", area: "tcp flow control",
+		name: "announce a few free bytes in answer to a probe", area: "tcp flow control",
 		to: func(s *state, p packet) packet {
 			s.probed = plain(p) && p.seq() == s.next-1
 			return p

@@ -114,7 +114,26 @@ func oneLine(groups ...*ast.CommentGroup) string {
 			parts = append(parts, text)
 		}
 	}
-	return strings.Join(parts, " ")
+	return forClients.Replace(strings.Join(parts, " "))
+}
+
+// forClients replaces the ends of a request's context, which clients of the API do not have.
+var forClients = strings.NewReplacer(
+	"the connection or ctx ends", "the connection ends or it is stopped",
+	"ctx ends", "it is stopped",
+	"its context ends", "it is stopped",
+	"the context ends", "it is stopped",
+)
+
+// described splits the comment of a type into a summary of what a request does, and a description
+// that does not begin with the Go name.
+func (w *openAPIWriter) described(name string) (summary, text string) {
+	text = strings.TrimPrefix(w.comments[name], name+" ")
+	summary = text
+	for _, end := range []string{". ", ": ", "; "} {
+		summary, _, _ = strings.Cut(summary, end)
+	}
+	return strings.TrimSuffix(summary, "."), strings.ToUpper(text[:1]) + text[1:]
 }
 
 var plainTypes = map[reflect.Type]object{
@@ -395,7 +414,7 @@ func (w *openAPIWriter) line(event string, data object) object {
 // kind adds the paths of a request.
 func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	answer := w.schema(k.Answer)
-	about := w.comments[k.Request.Name()]
+	summary, about := w.described(k.Request.Name())
 	nothing := k.Answer == reflect.TypeFor[control.Nothing]()
 	lines := []object{
 		w.line(eventBegun, w.schema(reflect.TypeFor[Running]())), w.line(eventResult, answer),
@@ -420,17 +439,17 @@ func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 		responses["204"] = object{"description": "success"}
 	}
 	if k.Stream {
-		paths["/v1/nodes/{node}/streams/"+k.Name] = w.stream(k, about, lines)
+		paths["/v1/nodes/{node}/streams/"+k.Name] = w.stream(k, lines)
 	}
 	paths["/v1/nodes/{node}/commands/"+k.Name] = object{"post": object{
-		"operationId": "do-" + k.Name, "summary": "execute " + k.Name, "description": about,
+		"operationId": "do-" + k.Name, "summary": summary, "description": about,
 		"requestBody": object{"content": content(typeJSON, w.schema(k.Request))},
 		"responses":   responses,
 	}}
 	if k.Resource == "" {
 		return
 	}
-	item := w.get("get-"+k.Resource, about, reflect.Zero(k.Answer).Interface())
+	item := w.get("get-"+k.Resource, summary, reflect.Zero(k.Answer).Interface())
 	if query := w.query(k); len(query) > 0 {
 		item["get"].(object)["parameters"] = query
 	}
@@ -455,9 +474,10 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 }
 
 // stream describes the path of a request whose answer is a stream.
-func (w *openAPIWriter) stream(k *control.Kind, about string, lines []object) object {
+func (w *openAPIWriter) stream(k *control.Kind, lines []object) object {
+	summary, about := w.described(k.Request.Name())
 	return object{"get": object{
-		"operationId": "stream-" + k.Name, "summary": "stream of " + k.Name,
+		"operationId": "stream-" + k.Name, "summary": summary,
 		"description": about + " Server-sent events: `event` is the kind, `data` its JSON; the last " +
 			"event is " + eventResult + " or " + eventError + ". With Accept: " + typeLines +
 			" they are lines of JSON.",

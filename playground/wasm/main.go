@@ -53,7 +53,7 @@ func check() {
 func open() {
 	c, err := guest.Read[playground.Config]()
 	if err == nil && world != nil {
-		err = errors.New("a network runs already: its process must be a new one")
+		err = errors.New("this process already runs a network: start another process for a new one")
 	}
 	if err != nil {
 		guest.Result(nil, err)

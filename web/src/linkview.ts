@@ -21,13 +21,13 @@ const knobs: Record<Knob, { name: string; show: (v: number) => string }> = {
   rate: { name: "Rate", show: (v) => (v === Infinity ? "no limit" : bitRate(v)) },
 };
 
-/** way is the direction that the sliders set: a flow's index, or all. */
-let way = "all";
+/** chosen is the direction that the sliders set: a flow's index, or all. */
+let chosen = "all";
 let wanted = new Map<string, number>(); // slider values that the node has not confirmed yet
 let failure = "";
 
 export function forget(): void {
-  way = "all";
+  chosen = "all";
   failure = "";
   wanted = new Map();
 }
@@ -40,8 +40,8 @@ function answers(store: Store, node: string): boolean {
 
 /** turned returns the flows that the sliders set, without nodes that are down. */
 function turned(store: Store, l: LinkState): Flow[] {
-  return way === "all" ? l.flows.filter((f) => answers(store, f.from.node))
-    : l.flows.filter((_, i) => String(i) === way);
+  return chosen === "all" ? l.flows.filter((f) => answers(store, f.from.node))
+    : l.flows.filter((_, i) => String(i) === chosen);
 }
 
 function valueOf(store: Store, l: LinkState, knob: Knob): number | null {
@@ -76,8 +76,8 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
       h("button", {
         class: cut ? "primary" : "danger", "data-do": cut ? "restore" : "cut", "data-arg": l.id, disabled: alone,
       }, cut ? "Restore the link" : "Cut the link"),
-      h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Clear settings")),
-    section("now", "Now", h("div", { class: "scroll" }, h("table", null,
+      h("button", { "data-do": "clear", "data-arg": l.id, disabled: alone }, "Remove impairments")),
+    section("now", "Traffic", h("div", { class: "scroll" }, h("table", null,
       h("caption", { class: "hidden" }, "Traffic by direction"),
       h("thead", null, h("tr", null, ["Direction", ">Rate", ">Queue", ">Loss"].map((c) =>
         h("th", { scope: "col", class: c[0] === ">" ? "num" : null }, c.replace(">", ""))))),
@@ -85,12 +85,12 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
         h("th", { scope: "row" }, direction(store, f, l)), h("td", { class: "num" }, bitRate(f.bits)),
         h("td", { class: "num" }, f.waiting), h("td", { class: "num" }, percent(f.lost)))))))),
     h("div", { class: "chart", "data-own": true, "data-key": "rates", "data-chart": `rates:${l.id}` }),
-    section("settings", "Settings",
+    section("settings", "Impairments",
       l.flows.length > 1 && h("fieldset", { class: "segments" },
         h("legend", { class: "hidden" }, "Direction to change"),
         ["all", ...l.flows.map((_, i) => String(i))].map((v) => h("label", { "data-key": v },
           h("input", {
-            type: "radio", name: "way", value: v, "data-on": "way", checked: way === v,
+            type: "radio", name: "way", value: v, "data-on": "way", checked: chosen === v,
           }), h("span", null, v === "all" ? (l.flows.length > 2 ? "All directions" : "Both directions") : direction(store, l.flows[Number(v)]!, l))))),
       down.length > 0 && h("p", { class: "hint" }, `${down.join(" and ")} ${down.length > 1 ? "do" : "does"} ` +
         `not answer: ${alone ? "no settings can be changed" : "changes apply to the other end only"}.`),
@@ -105,7 +105,7 @@ export function linkView({ store }: Context, l: LinkState): Child[] {
 
 function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
   const { name, show } = knobs[knob];
-  const key = `${l.id} ${way} ${knob}`;
+  const key = `${l.id} ${chosen} ${knob}`;
   const real = valueOf(store, l, knob);
   const want = wanted.get(key);
   const value = want ?? real;
@@ -135,7 +135,7 @@ export function turnKnob(store: Store, input: HTMLInputElement): void {
   const l = store.link(input.dataset["link"]);
   if (!l) return;
   const value = scales[knob][Number(input.value)]!;
-  const key = `${l.id} ${way} ${knob}`;
+  const key = `${l.id} ${chosen} ${knob}`;
   wanted.set(key, value);
   clearTimeout(timer);
   timer = window.setTimeout(() => void apply(store, l), 150);
@@ -145,9 +145,9 @@ export function turnKnob(store: Store, input: HTMLInputElement): void {
 /** apply sends the slider values that the nodes have not confirmed yet. */
 async function apply(store: Store, l: LinkState): Promise<void> {
   failure = "";
-  const moved = (Object.keys(knobs) as Knob[]).map((k) => [k, wanted.get(`${l.id} ${way} ${k}`)] as const)
+  const moved = (Object.keys(knobs) as Knob[]).map((k) => [k, wanted.get(`${l.id} ${chosen} ${k}`)] as const)
     .filter(([, v]) => v !== undefined);
-  const keys = moved.map(([k, v]) => [`${l.id} ${way} ${k}`, v] as const);
+  const keys = moved.map(([k, v]) => [`${l.id} ${chosen} ${k}`, v] as const);
   try {
     await Promise.all(turned(store, l).map((f) => command(f.from.node, "impair", {
       iface: f.from.iface, way: f.way,
@@ -162,8 +162,8 @@ async function apply(store: Store, l: LinkState): Promise<void> {
   }, 1200);
 }
 
-export function chooseWay(store: Store, value: string): void {
-  way = value;
+export function chooseDirection(store: Store, value: string): void {
+  chosen = value;
   store.onChange();
 }
 

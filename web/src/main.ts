@@ -7,7 +7,7 @@ import { arrows, prefixes, routesView } from "./routesview";
 import { connectionView, plot, remember, sender } from "./connection";
 import { h, lay, type Child } from "./dom";
 import { Graph, legends, steps, type Mode } from "./graph";
-import { chooseWay, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
+import { chooseDirection, clearSettings, forget, linkView, setCut, turnKnob } from "./linkview";
 import { connectionsView, logView, nodeView, overview } from "./overview";
 import { begin, Problem, Stream } from "./server";
 import { load, save } from "./storage";
@@ -135,9 +135,9 @@ function stress(): void {
     const c = store.connection(selected.slice(11));
     if (!c || !c.b) return;
     const from = sender(store, selected.slice(11)).id.startsWith(`${c.b.node}/`) ? c.b : c.a;
-    const way = store.way(from.node, host(from.socket.remote));
+    const path = store.path(from.node, host(from.socket.remote));
     graph.highlight = {
-      links: new Set(way.links), nodes: new Set(way.nodes), hops: [], costs: new Map(), target: way.nodes.at(-1) ?? "",
+      links: new Set(path.links), nodes: new Set(path.nodes), hops: [], costs: new Map(), target: path.nodes.at(-1) ?? "",
     };
   }
 }
@@ -252,7 +252,7 @@ app.addEventListener("change", (e) => {
   const i = e.target as HTMLInputElement;
   switch (i.dataset["on"]) {
     case "mode": graph.mode = i.value as Mode; render(); break;
-    case "way": chooseWay(store, i.value); break;
+    case "way": chooseDirection(store, i.value); break;
     case "prefix": go(`routes:${i.value}`); break;
     case "task": setTask(store, i.id, i.value);
   }

@@ -593,8 +593,8 @@ export class Store {
     return up === this.nodes.size ? plural(up, "node") : `${up} of ${plural(this.nodes.size, "node")}`;
   }
 
-  /** way follows the nodes' routes from a node to an address, as far as they lead. */
-  way(from: string, addr: string): { links: number[]; nodes: string[]; arrives: boolean } {
+  /** path follows the nodes' routes from a node to an address, as far as they lead. */
+  path(from: string, addr: string): { links: number[]; nodes: string[]; arrives: boolean } {
     const links: number[] = [], nodes = [from], target = this.owner(addr, from);
     let at = from;
     for (let hops = 0; hops < 32; hops++) {

@@ -93,6 +93,6 @@ test("the way of packets over IPv6 follows link-local next hops", () => {
   const store = pair();
   store.take("routes", { node: "A", routes: [{ prefix: "0.0.0.0/0", next_hop: "10.0.0.9", iface: "if0" }, { prefix: "::/0", next_hop: "fe80::2", iface: "if0" }] });
   store.take("routes", { node: "R1", routes: [{ prefix: "2001:db8:1::/64", next_hop: "", iface: "if1" }] });
-  assert.deepEqual(store.way("A", "2001:db8:1::2"), { links: [0, 1], nodes: ["A", "R1", "R2"], arrives: true });
-  assert.deepEqual(store.way("R1", "fe80::2%if1"), { links: [1], nodes: ["R1", "R2"], arrives: true });
+  assert.deepEqual(store.path("A", "2001:db8:1::2"), { links: [0, 1], nodes: ["A", "R1", "R2"], arrives: true });
+  assert.deepEqual(store.path("R1", "fe80::2%if1"), { links: [1], nodes: ["R1", "R2"], arrives: true });
 });

@@ -6,7 +6,7 @@ import { source } from "./source.mjs";
 
 const { Store } = await source("store.ts");
 const { turn } = await source("words.ts");
-const { chooseWay, forget, linkView, turnKnob } = await source("linkview.ts");
+const { chooseDirection, forget, linkView, turnKnob } = await source("linkview.ts");
 
 export const tests = [];
 const test = (name, f) => tests.push([name, f]);
@@ -115,7 +115,7 @@ stand("a slider turns one direction, or both and keeps what else is set", async 
   assert.equal(slider(store, "loss").text, "mixed");
   await move(store, "loss", 9);
   assert.deepEqual(sent.splice(0), [["R1", "delay 20ms loss 10%"], ["R2", "loss 10% seed 7"]]);
-  chooseWay(store, "1");
+  chooseDirection(store, "1");
   assert.equal(slider(store, "loss").text, "2 %");
   await move(store, "delay", 1);
   assert.deepEqual(sent, [["R2", "loss 2% seed 7 delay 1ms"]]);
