@@ -2,7 +2,11 @@ package examine
 
 import (
 	"embed"
+	"errors"
+	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +110,19 @@ func Load(folder fs.FS) ([]*Check, error) {
 	}
 	slices.SortFunc(list, func(a, b *Check) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// LoadFolder is Load for a folder of the file system. Its errors have the paths of the files.
+func LoadFolder(name string) ([]*Check, error) {
+	list, err := Load(os.DirFS(name))
+	if bad, ok := errors.AsType[diagnostic.Errors](err); ok {
+		for _, e := range bad {
+			e.File = filepath.Join(name, e.File)
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: no such folder", name)
+	}
+	return list, err
 }
 
 const extension = ".check"

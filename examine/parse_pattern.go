@@ -67,7 +67,7 @@ func (p *parser) flags(w word, x *pattern) bool {
 	for _, r := range w.text {
 		bit := strings.IndexRune(flagLetters, r)
 		if bit < 0 {
-			p.fail(w, fmt.Sprintf("%s are no flags of a segment", diagnostic.Quote(w.text)),
+			p.fail(w, fmt.Sprintf("%s is not a list of flags", diagnostic.Quote(w.text)),
 				"letters of "+flagLetters+", - for none, or packet, rip or any")
 			return false
 		}

@@ -23,7 +23,7 @@ bug   B.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ steps, want string }{
 		{"sned S", `7:1: unknown line "sned" (did you mean send?); expected one of backoff, close,`},
-		{"send X", `7:6: "X" are no flags of a segment; expected letters of FSRP.UEW`},
+		{"send X", `7:6: "X" is not a list of flags; expected letters of FSRP.UEW`},
 		{"send S ttll 3", `7:8: unknown field "ttll" (did you mean ttl?); expected one of on, ttl,`},
 		{"send S seq >3", `7:12: ">3" is neither a number nor a known value; expected a sum`},
 		{"expect S within 3 ms", `7:19: unknown unit of time "ms"`},

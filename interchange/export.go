@@ -72,7 +72,7 @@ func (n *Network) Export(to string) (*Export, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == to })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: format %q%s: must be %s", ErrExport, to,
-			diagnostic.DidYouMean(to, Formats()), strings.Join(Formats(), ", "))
+			diagnostic.DidYouMean(to, Formats()), diagnostic.OneOf(Formats()))
 	}
 	if n.Subnet.Bits() > 30 || !n.Subnet.Addr().Is4() || n.Subnet != n.Subnet.Masked() {
 		return nil, fmt.Errorf("%w: subnet %s: must be an IPv4 network of at most 30 bits, such "+

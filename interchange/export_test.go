@@ -395,9 +395,9 @@ func TestExportNotes(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	n := networks(t)["ring"]
 	for to, want := range map[string]string{
-		"": `cannot be exported: format "": must be compose, containerlab, kubernetes, mininet`,
+		"": `cannot be exported: format "": must be compose, containerlab, kubernetes or mininet`,
 		"minimet": `cannot be exported: format "minimet" (did you mean mininet?): ` +
-			`must be compose, containerlab, kubernetes, mininet`,
+			`must be compose, containerlab, kubernetes or mininet`,
 	} {
 		_, err := n.Export(to)
 		require.ErrorIs(t, err, interchange.ErrExport)

@@ -91,9 +91,9 @@ func TestTable(t *testing.T) {
 		"figure             value   unit\n"+
 		"a file, two nodes  12,345  MB/s\n"+
 		"\n"+
-		"point   got  goal\n"+
-		"1  it     1  ≥ 2   MISSED\n"+
-		"2  not  ?          not measured\n", sample().Table())
+		"goal    measured  required\n"+
+		"1  it          1  ≥ 2       MISSED\n"+
+		"2  not  ?                   not measured\n", sample().Table())
 }
 
 func TestBenchmarks(t *testing.T) {

@@ -20,7 +20,7 @@ func arrivalsCommand() *cobra.Command {
 		Long: "Deliver segments to a TCP connection in virtual time. For each segment, print\n" +
 			"its kind (expected next, inside the window, or beyond it), the reason for that,\n" +
 			"the answer, and the data that the receiver then holds. The kinds are those of\n" +
-			"document 001, a report on a TCP node in Go (see README.md).\n" +
+			"document 001, a report on a TCP implementation in Go (see README.md).\n" +
 			"\n" +
 			"Each argument is a segment, OFFSET+LENGTH: where its payload begins in the\n" +
 			"stream, and how long it is. An F at the end adds a FIN. The argument `read`\n" +

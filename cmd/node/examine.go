@@ -190,7 +190,7 @@ func (o *examineOptions) words() []string {
 func (o *examineOptions) selected() ([]*examine.Check, error) {
 	all, err := examine.Checks()
 	if o.checks != "" {
-		all, err = examine.Load(os.DirFS(o.checks))
+		all, err = examine.LoadFolder(o.checks)
 	}
 	if err != nil || len(o.only) == 0 {
 		return all, err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidepool-net/tidepool/interchange"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/files"
 	"github.com/tidepool-net/tidepool/internal/operator"
 	"github.com/tidepool-net/tidepool/internal/repl"
@@ -45,7 +46,7 @@ func netExportCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.to, "to", "", "output `FORMAT`: "+strings.Join(interchange.Formats(), ", "))
+	f.StringVar(&o.to, "to", "", "output `FORMAT`: "+diagnostic.OneOf(interchange.Formats()))
 	f.StringVarP(&o.out, "out", "o", "",
 		"write to the file `PATH`, or into the folder if it ends in /, instead of standard output")
 	f.StringVar(&o.image, "image", defaultImage(), "container `IMAGE` with this program")
@@ -66,7 +67,7 @@ func defaultImage() string {
 func (o *exportOptions) run(c *cobra.Command, arg string) error {
 	if o.to == "" {
 		return misuse(c, fmt.Errorf("--to FORMAT is missing: must be %s",
-			strings.Join(interchange.Formats(), ", ")))
+			diagnostic.OneOf(interchange.Formats())))
 	}
 	subnet, err := netip.ParsePrefix(o.subnet)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/repl"
@@ -76,6 +77,7 @@ func rootCommandAs(name string) *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
+		c.Short = "write a script that completes commands in a shell"
 		c.Args = usageArgs(cobra.NoArgs)
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
@@ -115,12 +117,16 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 	case isFile(first):
 		return slices.Concat([]string{"run"}, args), nil
 	}
-	root.SuggestionsMinimumDistance = 2
-	text := fmt.Sprintf("%q is neither a command nor an .lnx file", first)
-	if near := root.SuggestionsFor(first); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, ", ") + "?"
+	return nil, misuse(root, fmt.Errorf("%q is neither a command nor an .lnx file%s", first,
+		didYouMean(root, first)))
+}
+
+func didYouMean(c *cobra.Command, word string) string {
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		return "; did you mean " + diagnostic.OneOf(near) + "?"
 	}
-	return nil, misuse(root, errors.New(text))
+	return ""
 }
 
 func isFile(arg string) bool {
@@ -178,7 +184,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return nil
 		}
 		if c.HasSubCommands() {
-			return misuse(c, err) // the command is unknown
+			return misuse(c, fmt.Errorf("unknown command %q%s", args[0], didYouMean(c, args[0])))
 		}
 		_, list, _ := strings.Cut(c.Use, " ")
 		names := strings.Fields(list)

@@ -98,8 +98,8 @@ func (n *network) checkNeighbor(c *Config, neighbor *Neighbor, r *report) {
 	peer := first.config
 	i := slices.IndexFunc(peer.Interfaces, func(i Interface) bool { return i.is(neighbor) })
 	if i < 0 {
-		r.add(neighbor.Pos, text, text+" at "+udp+" is another node",
-			peer.Name+" with "+peer.addrsAt(neighbor.UDP))
+		r.add(neighbor.Pos, text, text+" is not the address of "+peer.Name+" at "+udp,
+			peer.addrsAt(neighbor.UDP))
 		return
 	}
 	checkReverse(c, neighbor, owner{peer, &peer.Interfaces[i]}, r)

@@ -31,7 +31,7 @@ B.lnx:1:27: localhost:5000 is also the UDP address of if0 of A; expected an addr
 		},
 		"another node is there": {
 			"interface if0 10.0.0.3/24 127.0.0.1:5001\nneighbor 10.0.0.1 at 127.0.0.1:5000 via if0\n",
-			`A.lnx:2:10: 10.0.0.2 at 127.0.0.1:5001 is another node; expected B with 10.0.0.3
+			`A.lnx:2:10: 10.0.0.2 is not the address of B at 127.0.0.1:5001; expected 10.0.0.3
     neighbor 10.0.0.2 at 127.0.0.1:5001 via if0
              ^^^^^^^^
 B.lnx:2:10: note: A does not list 10.0.0.3 as its neighbor

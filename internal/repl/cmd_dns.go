@@ -53,8 +53,8 @@ func (e *env) lookup(c *cobra.Command, name string, four, six bool) (netip.Addr,
 	found, err := control.Ask(c.Context(), e.op, req)
 	switch {
 	case errors.Is(err, control.ErrNoSuchName):
-		return netip.Addr{}, wrong(c, "%w; must be a name of the network, or an address like "+
-			"10.1.0.2 or 2001:db8::2", err)
+		return netip.Addr{}, &usageError{cause: fmt.Errorf("%s: %w; must be a name of the network, or "+
+			"an address like 10.1.0.2 or 2001:db8::2", nameOf(c), err)}
 	case err != nil:
 		return netip.Addr{}, failed(c, err)
 	}
@@ -69,7 +69,7 @@ func (e *env) hostPort(c *cobra.Command, word string) (netip.AddrPort, error) {
 	case err == nil && !to.Addr().Is4In6():
 		return to, nil
 	case splits != nil || !isName(host):
-		return to, wrong(c, "%q is not ADDR:PORT, for IPv6 [ADDR]:PORT", word)
+		return to, wrong(c, "%q is neither ADDR:PORT nor, for IPv6, [ADDR]:PORT", word)
 	}
 	n, err := parsePort(c, port)
 	if err != nil {

@@ -93,7 +93,7 @@ func printCounted(r *control.RCPCounted) string {
 }
 
 func printRCP(list []control.RCPSocket) string {
-	const head = "<Local          |         Remote|     State|  Sent|  Again|  Received|" +
+	const head = "<Local          |         Remote|     State|  Sent|  Retrans|  Received|" +
 		"  Unacked|  Held|  Unread"
 	return table(head, list, func(k *control.RCPSocket) []string {
 		remote := k.Remote.String()

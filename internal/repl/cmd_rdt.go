@@ -183,7 +183,7 @@ func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 }
 
 func printRDT(list []control.RDTFlow) string {
-	const head = "<Local          |         Remote|    State|  Objects|     Bytes|  Sent|  Again|" +
+	const head = "<Local          |         Remote|    State|  Objects|     Bytes|  Sent|  Retrans|" +
 		"  Received|  In flight"
 	return table(head, list, func(f *control.RDTFlow) []string {
 		row := []string{

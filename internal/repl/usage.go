@@ -51,7 +51,7 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.Is(bad, strconv.ErrRange) {
 		what += " is out of range"
 	}
-	return wrong(c, "%s %s: must be %s (%s)", name, what, want, about)
+	return wrong(c, "%s %s: must be %s; %s: %s", name, what, want, name, about)
 }
 
 func nameOf(c *cobra.Command) string {
@@ -191,7 +191,7 @@ func near(c *cobra.Command, word string) string {
 
 func meant(word string, names []string) string {
 	if near := diagnostic.Near(word, names); len(near) > 0 {
-		return "; did you mean " + strings.Join(near, ", ") + "?"
+		return "; did you mean " + diagnostic.OneOf(near) + "?"
 	}
 	return ""
 }
