@@ -19,7 +19,7 @@ func TestForwardDecrementsTTLAndKeepsTheRest(t *testing.T) {
 		want := unhex(t, packet)
 		want[8]--
 		fixChecksum(want)
-		ip.Forward(b)
+		ip.DecrementTTL(b)
 		assert.Equal(t, want, b)
 	}
 }
@@ -34,7 +34,7 @@ func TestForwardEqualsRecomputation(t *testing.T) {
 			b[8], b[9] = uint8(ttl), uint8(rng.Uint32())
 			binary.BigEndian.PutUint16(b[4:], uint16(rng.Uint32()))
 			fixChecksum(b)
-			ip.Forward(b)
+			ip.DecrementTTL(b)
 			h, _, drop := ip.ParseHeader(b)
 			require.Equal(t, ip.DropNone, drop)
 			require.Equal(t, uint8(ttl-1), h.TTL)
@@ -64,7 +64,7 @@ func forwardOne(table *ip.Table, packet []byte) bool {
 		return false
 	}
 	_, ok := table.Hop(h.Dst)
-	ip.Forward(packet)
+	ip.DecrementTTL(packet)
 	return ok
 }
 
@@ -104,7 +104,7 @@ func BenchmarkForwardInPlace(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		packet[8], packet[10], packet[11] = ttl, hi, lo
-		ip.Forward(packet)
+		ip.DecrementTTL(packet)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestRFC8200_3_HopLimit(t *testing.T) {
 	b := packet6(ip.ProtoUDP, make([]byte, 8))
 	want := slices.Clone(b)
 	want[7]--
-	ip.Forward(b)
+	ip.DecrementTTL(b)
 	assert.Equal(t, want, b)
 }
 

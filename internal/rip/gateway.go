@@ -110,7 +110,7 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	for r := s.table.learned.head; r != nil; {
 		next := r.next
 		if r.via == g {
-			s.kill(now, r)
+			s.invalidate(now, r)
 		}
 		r = next
 	}
@@ -183,5 +183,5 @@ func (s *Speaker) inherit(now clock.Time, old *route) {
 		}
 	}
 	r.cost = old.cost // hold-down compares with this cost
-	s.kill(now, r)
+	s.invalidate(now, r)
 }

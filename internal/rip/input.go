@@ -117,7 +117,7 @@ func (s *Speaker) learn(now clock.Time, g *gateway, e *Entry) {
 	case r.isOwn():
 		// A learned route never replaces the router's own network.
 	case same && cost == Infinity:
-		s.kill(now, r)
+		s.invalidate(now, r)
 	case same && cost == r.cost && e.NextHop == r.hop && e.Tag == r.tag:
 		s.table.schedule(r, now.Add(s.cfg.Timeout))
 	case r.via == nil && r.heldUntil != clock.Never && now < r.heldUntil && cost >= r.lost:

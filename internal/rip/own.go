@@ -121,7 +121,7 @@ func (s *Speaker) dropPort(now clock.Time, iface int) {
 	for r := s.table.learned.head; r != nil; {
 		next := r.next
 		if r.via.Iface == iface {
-			s.kill(now, r)
+			s.invalidate(now, r)
 		}
 		r = next
 	}
@@ -148,7 +148,7 @@ func (s *Speaker) disown(now clock.Time, p netip.Prefix, iface int, local bool) 
 		s.settle(now, r)
 		return
 	}
-	s.kill(now, r)
+	s.invalidate(now, r)
 }
 
 // settle updates an own route from its best source.

@@ -83,14 +83,3 @@ type Refused struct {
 	Reason Refusal
 	Count  uint64
 }
-
-// Refused returns the counts of the reasons that occurred, in a fixed order.
-func (s *Speaker) Refused() []Refused {
-	var list []Refused
-	for r, n := range s.refused {
-		if n > 0 {
-			list = append(list, Refused{Refusal(r), n})
-		}
-	}
-	return list
-}

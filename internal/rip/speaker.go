@@ -158,16 +158,6 @@ func (s *Speaker) Advance(now clock.Time) {
 	s.release(now)
 }
 
-func (s *Speaker) expire(now clock.Time, r *route) {
-	s.counters.Expired++
-	g := r.via
-	s.tell(Event{Kind: RouteExpired, Neighbor: g.Addr, Iface: g.Iface, Prefix: r.prefix})
-	s.kill(now, r)
-	if g.routes == 0 && s.isSilent(now, g) {
-		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
-	}
-}
-
 // NextChange returns the next change of the learned routes, or false if there is no change. It does
 // not return the router's own networks.
 func (s *Speaker) NextChange() (Change, bool) {
@@ -197,6 +187,17 @@ func (s *Speaker) NextChange() (Change, bool) {
 // Counters returns the Speaker's counters.
 func (s *Speaker) Counters() Counters { return s.counters }
 
+// Refused returns the counts of the reasons that occurred, in a fixed order.
+func (s *Speaker) Refused() []Refused {
+	var list []Refused
+	for r, n := range s.refused {
+		if n > 0 {
+			list = append(list, Refused{Refusal(r), n})
+		}
+	}
+	return list
+}
+
 // Timers returns the current timers.
 func (s *Speaker) Timers() Timers { return s.cfg.Timers }
 
@@ -212,40 +213,6 @@ func (s *Speaker) SetTimers(now clock.Time, t Timers) error {
 		s.periodic = min(s.periodic, now.Add(s.period()))
 	}
 	return nil
-}
-
-// kill makes a route unreachable and starts the garbage-collection timer (RFC 2453 §3.8).
-func (s *Speaker) kill(now clock.Time, r *route) {
-	if s.cfg.HoldDown > 0 {
-		r.heldUntil, r.lost = now.Add(s.cfg.HoldDown), r.cost
-	}
-	r.setVia(nil)
-	r.cost, r.hop = Infinity, netip.Addr{}
-	s.table.schedule(r, now.Add(s.cfg.Garbage))
-	s.askLater(now)
-	s.publish(now, r)
-}
-
-// askLater schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1: routers
-// send requests "to fill in their routing tables as quickly as possible", which saves up to a
-// period. A delay lets the withdrawal reach neighbors that still have the old route. The limit of
-// one request per period bounds the load of a flapping link.
-func (s *Speaker) askLater(now clock.Time) {
-	tooSoon := s.asked != clock.Never && now.Sub(s.asked) < s.cfg.Periodic
-	if s.started && s.askAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
-		s.askAt = now.Add(s.cfg.AskAfter)
-	}
-}
-
-// ask schedules a request to every neighbor if a route is still missing.
-func (s *Speaker) ask(now clock.Time) {
-	if s.table.dead.head == nil {
-		return
-	}
-	s.asked = now
-	for _, o := range s.outlets {
-		o.request = o.port.up
-	}
 }
 
 // publish queues a changed route for the owner and for every neighbor.

@@ -93,7 +93,7 @@ func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool
 		ifs.dropOne(now, f.out, Outbound, ip.DropLossy, b)
 		return f, true
 	}
-	ip.Forward(b)
+	ip.DecrementTTL(b)
 	fw.enqueue(f.out, f.hop, b)
 	return f, true
 }

@@ -108,7 +108,7 @@ func (fw *forwarder) pass(
 		}
 	}
 	fw.icmp.stamp(now, h, b, out.addr)
-	ip.Forward(b)
+	ip.DecrementTTL(b)
 	fw.enqueue(route.Iface, route.Next, b)
 	*f = decided
 }
@@ -239,7 +239,7 @@ func (fw *forwarder) directedBroadcast(now clock.Time, i, out int, h *ip.Header,
 		len(b) <= fw.ifs.list[out].MTU {
 		copied := append([]byte(nil), b...) // each node on the link gets its own copy
 		fw.icmp.stamp(now, h, copied, fw.ifs.list[out].addr)
-		ip.Forward(copied)
+		ip.DecrementTTL(copied)
 		fw.out.enqueue(now, packet{iface: out, hop: h.Dst, data: copied})
 	}
 	fw.local.deliver(now, i, h, b, b[h.Len:])

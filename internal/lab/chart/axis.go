@@ -6,6 +6,23 @@ import (
 	"strings"
 )
 
+// Axis is the horizontal or the vertical axis of a panel.
+type Axis struct {
+	Label    string
+	Min, Max float64 // limits of the axis: finite, and Min below Max
+	Log      bool    // logarithmic; Min is above 0
+	Reversed bool    // reversed: greater values are further left, or further down
+	// Names, if set, replace the numbers 0, 1, 2 and so on.
+	Names []string
+	// At lists the positions of the numbers. It is used if all of them have room.
+	At []float64
+	// Per converts values to numbers on the axis. For example, it is 0.001 if values are in seconds
+	// and the label says milliseconds. 0 stands for 1.
+	Per float64
+	// Bare axes have neither numbers nor a label, because the panel below has them.
+	Bare bool
+}
+
 type tick struct {
 	value float64
 	label string // empty: a short tick between two numbers

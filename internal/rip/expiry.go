@@ -1,0 +1,52 @@
+package rip
+
+import (
+	"net/netip"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
+// expire makes a route unreachable that no neighbor has refreshed (RFC 2453 §3.8).
+func (s *Speaker) expire(now clock.Time, r *route) {
+	s.counters.Expired++
+	g := r.via
+	s.tell(Event{Kind: RouteExpired, Neighbor: g.Addr, Iface: g.Iface, Prefix: r.prefix})
+	s.invalidate(now, r)
+	if g.routes == 0 && s.isSilent(now, g) {
+		s.tell(Event{Kind: NeighborSilent, Neighbor: g.Addr, Iface: g.Iface})
+	}
+}
+
+// invalidate makes a route unreachable and starts the garbage-collection timer (RFC 2453 §3.8).
+func (s *Speaker) invalidate(now clock.Time, r *route) {
+	if s.cfg.HoldDown > 0 {
+		r.heldUntil, r.lost = now.Add(s.cfg.HoldDown), r.cost
+	}
+	r.setVia(nil)
+	r.cost, r.hop = Infinity, netip.Addr{}
+	s.table.schedule(r, now.Add(s.cfg.Garbage))
+	s.askLater(now)
+	s.publish(now, r)
+}
+
+// askLater schedules requests to the neighbors after a route was lost. RFC 2453 §3.9.1: routers
+// send requests "to fill in their routing tables as quickly as possible", which saves up to a
+// period. A delay lets the withdrawal reach neighbors that still have the old route. The limit of
+// one request per period bounds the load of a flapping link.
+func (s *Speaker) askLater(now clock.Time) {
+	tooSoon := s.asked != clock.Never && now.Sub(s.asked) < s.cfg.Periodic
+	if s.started && s.askAt == clock.Never && s.cfg.AskAfter > 0 && !tooSoon {
+		s.askAt = now.Add(s.cfg.AskAfter)
+	}
+}
+
+// ask schedules a request to every neighbor if a route is still missing.
+func (s *Speaker) ask(now clock.Time) {
+	if s.table.dead.head == nil {
+		return
+	}
+	s.asked = now
+	for _, o := range s.outlets {
+		o.request = o.port.up
+	}
+}
