@@ -240,3 +240,27 @@ func (sa *sockaddr) address() address {
 	}
 	return pack(sa.Addr, port)
 }
+
+func (r *receiver) init(gro bool) {
+	n := rxSingles
+	if gro {
+		n = rxTrains
+	}
+	r.gro = gro
+	r.hdrs = make([]mmsghdr, n)
+	r.iovs = make([]unix.Iovec, n)
+	r.names = make([]sockaddr, n)
+	r.ctrl = make([][4]uint64, n)
+	r.list = make([]datagram, 0, n)
+	mem := make([]byte, n*maxDatagram)
+	for i := range r.hdrs {
+		r.iovs[i].Base = &mem[i*maxDatagram]
+		r.iovs[i].SetLen(maxDatagram)
+		h := &r.hdrs[i].hdr
+		h.Iov = &r.iovs[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&r.names[i]))
+		h.Control = (*byte)(unsafe.Pointer(&r.ctrl[i]))
+	}
+	r.used = n
+}

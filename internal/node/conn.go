@@ -202,72 +202,17 @@ func (c *Conn) serve(now clock.Time, todo uint32) {
 	}
 }
 
-// tell reports events to connections and listeners.
-func (t *TCP) tell(now clock.Time) {
-	for n := t.node; ; {
-		tc, tl, ev, ok := n.stack.TCP().NextEvent()
-		if !ok {
-			return
-		}
-		if tl != nil {
-			n.leading.woke = true
-			if l, ok := t.listeners[tl]; ok {
-				l.refill()
-				continue
-			}
-		} else if c, ok := tc.Owner.(*Conn); ok {
-			n.leading.woke = c.onEvent(ev) || n.leading.woke
-			t.joints.event(c, now)
-			continue
-		}
-		n.vir.changed()
+func netAddr(network string, a netip.AddrPort) net.Addr {
+	if network == "tcp" {
+		return net.TCPAddrFromAddrPort(a)
 	}
+	return net.UDPAddrFromAddrPort(a)
 }
 
-// onEvent reports an event to the application, and returns whether it woke a goroutine.
-func (c *Conn) onEvent(ev tcp.Event) (woke bool) {
-	if err := c.tc.Err(); err != nil && c.failure.Load() == nil {
-		translated := NetError(err)
-		c.failure.Store(&translated)
-		ev |= tcp.Readable | tcp.Writable
-	}
-	if c.tc.ReadDone() {
-		c.eof.Store(true)
-		ev |= tcp.Readable
-	}
-	if ev&(tcp.Established|tcp.Closed) != 0 {
-		c.established.pass()
-	}
-	if ev&tcp.Readable != 0 {
-		woke = c.in.parked.Load()
-		c.in.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
-	}
-	if ev&tcp.Writable != 0 {
-		woke = woke || c.out.parked.Load()
-		c.out.ready.ring()
-	}
-	if s := c.tc.State(); !c.finAcked && (s == tcp.StateFinWait2 || s == tcp.StateTimeWait ||
-		s == tcp.StateClosed && c.tc.Err() == nil && c.out.closed.Load()) {
-		c.finAcked = true
-		c.delivered.pass()
-	}
-	if ev&tcp.Closed != 0 && !c.gone {
-		c.gone = true
-		if c.tc.Err() == nil {
-			c.eof.Store(true)
-		}
-		c.in.ready.ring()
-		c.out.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
-		c.ended.pass()
-		c.in.by.stop()
-		c.out.by.stop()
-		c.endProbe()
-		c.node.Taps.flights.end(c)
-		c.node.Taps.endTraces(c.tc)
-		c.node.TCP.release(c)
-	}
-	c.announceEnd()
-	return woke
-}
+// LocalAddr returns a *net.TCPAddr of the virtual network, or a *net.UDPAddr if the protocol uses
+// UDP.
+func (d *duplex) LocalAddr() net.Addr { return netAddr(d.network(), d.Local()) }
+
+// RemoteAddr returns a *net.TCPAddr of the virtual network, or a *net.UDPAddr if the protocol uses
+// UDP.
+func (d *duplex) RemoteAddr() net.Addr { return netAddr(d.network(), d.Remote()) }

@@ -5,10 +5,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/checksum"
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/icmp"
 	"github.com/tidepool-net/tidepool/internal/ip"
 	"github.com/tidepool-net/tidepool/internal/tcp"
-	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
 // incoming is the state of the packets that are being received.
@@ -96,29 +94,6 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 	s.fwd.forward(now, i, f, &h, b)
 }
 
-// local delivers packets for this node to its protocols, and joins TCP segments to trains.
-type local struct {
-	ifs     *Interfaces
-	routing *Routing
-	fwd     *forwarder
-	icmp    *icmpHost
-	rips    []*RIP
-	probers *Probers
-	raws    *Raws
-	ports   *Ports
-	events  *events
-	tcp     *tcp.Host
-	udp     *udp.Host
-	in      *incoming
-
-	fragments *ip.Reassembler
-	catching  catching
-	guest     func(checked bool, packet []byte) // nil: none
-	gathering tcp.Segment                       // the train that is being gathered
-	gathered  bool
-	payload   [][]byte // the train's pieces, reused
-}
-
 // deliver passes a packet for this node to its protocol.
 func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	if h.Is6() {
@@ -137,44 +112,18 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		return
 	}
 	raw := l.raws.hear(h, payload)
-	if reason := l.accept(now, i, h, b, payload, raw); reason != ip.DropNone {
+	var reason ip.DropReason
+	if h.Protocol == ip.ProtoTCP {
+		reason = l.segment(now, i, h, payload)
+	} else {
+		l.flushTrain(now)
+		reason = l.accept(now, i, h, b, payload, raw)
+	}
+	if reason != ip.DropNone {
 		l.ifs.dropOne(now, i, Inbound, reason, b)
 		return
 	}
 	l.ifs.list[i].rx.delivered++
-}
-
-// accept chooses the protocol for deliver. raw says that a raw socket has received the packet. If
-// the packet is dropped, accept sends the ICMP error, if any, and returns the reason.
-func (l *local) accept(
-	now clock.Time, i int, h *ip.Header, b, payload []byte, raw bool,
-) ip.DropReason {
-	if h.Protocol == ip.ProtoTCP {
-		return l.segment(now, i, h, payload)
-	}
-	l.flushTrain(now)
-	switch {
-	case h.Protocol == ip.ProtoUDP:
-		return l.datagram(now, i, h, b, payload)
-	case h.Protocol == icmpOf(h.Dst):
-		return l.icmp.input(now, i, h, b, payload)
-	case h.Protocol == ip.ProtoIGMP && !h.Is6():
-		return l.icmp.discovery.inputIGMP(now, i, h, payload)
-	case h.Protocol == ip.ProtoTest && !h.Is6():
-		l.events.tell(Event{Test: &TestPacket{
-			Src: h.Src, Dst: h.Dst,
-			TTL: int(h.TTL), Data: append([]byte(nil), payload...),
-		}})
-	case h.Protocol == ip.ProtoRIP && !h.Is6():
-		return l.inputCourse(now, i, h, payload)
-	default:
-		if raw {
-			return ip.DropNone
-		}
-		l.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeProtocol, b)
-		return ip.DropProtocol
-	}
-	return ip.DropNone
 }
 
 // segment verifies one TCP segment. It appends the segment to the current train, or delivers that

@@ -1,9 +1,8 @@
 package tcp
 
 import (
-	"fmt"
+	"time"
 
-	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -63,109 +62,6 @@ type links struct {
 	events   Event
 }
 
-// Tuple returns the connection's addresses and ports.
-func (c *Conn) Tuple() Tuple { return c.tuple }
-
-// State returns the connection's state.
-func (c *Conn) State() State {
-	if c.parked != nil && c.parked.gone {
-		return StateClosed
-	}
-	return c.state
-}
-
-// Err returns why the connection closed: nil while it is open and after an orderly close.
-func (c *Conn) Err() error {
-	if c.flags.has(connSoft) {
-		return nil
-	}
-	return c.err
-}
-
-// Tx returns the ring that the user writes to.
-func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
-
-// Rx returns the ring that the user reads from.
-func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
-
-// ReadDone reports whether the peer has closed its side and all of its data is in Rx.
-func (c *Conn) ReadDone() bool { return c.rcv.done() }
-
-func (c *Conn) setState(now clock.Time, e event) {
-	to, ok := c.state.next(e)
-	if !ok {
-		panic(fmt.Sprintf("BUG: tcp: %s in %s", eventNames[e], c.state))
-	}
-	c.state = to
-	if to == StateTimeWait || to == StateClosed {
-		c.snd.limit.set(now, LimitIdle) // stop its clocks
-	}
-	switch to {
-	case StateEstablished:
-		c.established(now)
-	case StateFinWait2:
-		if c.rcv.closed && c.snd.closed {
-			// RFC 9293 §3.6: the application cannot read the peer's data, so do not wait for its
-			// FIN forever.
-			c.finWait2 = now.Later(c.host.cfg.FinWait2)
-		}
-		c.raise(Writable) // all written data has been delivered
-	case StateTimeWait:
-		c.host.park(now, c)
-		c.raise(Closed | Readable)
-	case StateClosed:
-		c.host.remove(c)
-		c.raise(Closed | Readable | Writable)
-	default:
-	}
-	c.sample(now)
-}
-
-func (c *Conn) fail(now clock.Time, err error) {
-	if c.state.over() {
-		return
-	}
-	if c.Err() == nil {
-		c.err = err
-		c.flags &^= connSoft
-	}
-	c.setState(now, evDelete)
-}
-
-// giveUp ends the connection after a timeout. If an ICMP report has arrived, the error includes it,
-// because it explains the timeout (RFC 1122 §4.2.3.9).
-func (c *Conn) giveUp(now clock.Time, err error) {
-	if c.flags.has(connSoft) {
-		err = fmt.Errorf("%w: %w", err, c.err)
-	}
-	c.fail(now, err)
-}
-
-func (c *Conn) established(now clock.Time) {
-	c.snd.Una = c.snd.Nxt
-	c.err, c.flags = nil, c.flags&^connSoft
-	c.stats.lastAck = now
-	c.snd.wait.at, c.snd.wait.since = clock.Never, clock.Never
-	c.hs.flags &^= hsSynDue
-	c.rcv.ack.quicken()
-	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(hsSynAgain))
-	if !c.host.cfg.OptionsOff {
-		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
-	}
-	if c.host.cfg.MTUProbing == MTUProbingOn && c.snd.probesMTU() && c.snd.path.startLow(now) {
-		c.snd.refit()
-	}
-	c.host.catch.answered(c)
-	c.raise(Established | Writable)
-	if c.links.listener != nil {
-		c.links.listener.complete(c)
-	}
-	c.snd.limitBy(now, LimitIdle)
-	if c.snd.closed {
-		c.setState(now, evClose)
-	}
-}
-
 // Event is a set of events of a connection or listener since the owner last called NextEvent.
 type Event uint8
 
@@ -217,4 +113,81 @@ func (l *eventList) pop() *Conn {
 	}
 	c.links.event = nil
 	return c
+}
+
+// An idle connection frees the state that recovery and the receiver need only while data is in
+// flight. Calls from outside begin with leaveIdle, and Output ends them with idleIfQuiet.
+
+// leaveIdle allocates that state if the connection is idle.
+func (c *Conn) leaveIdle() {
+	if c.snd.rec.Idle() {
+		c.snd.rec.LeaveIdle(c.host.now)
+		c.rcv.leaveIdle()
+	}
+}
+
+func (r *receiver) leaveIdle() {
+	r.reassembly = r.shared.spare.take()
+	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.Limits.MaxReceiveRanges
+}
+
+// idleIfQuiet makes a connection idle if it has nothing to do, and has carried no data at all or
+// none for a while.
+func (c *Conn) idleIfQuiet(now clock.Time) {
+	if c.snd.rec.Idle() || !c.snd.quiet() || c.wants() || !c.rcv.quiet() {
+		return
+	}
+	if c.stats.bytesSent == 0 && c.rcv.bytes == 0 || c.trim(now) {
+		c.enterIdle()
+	}
+}
+
+// wants reports whether the connection has something to send, now or later.
+func (c *Conn) wants() bool {
+	return c.hs.has(hsSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
+}
+
+// quiet reports whether nothing is held, and nothing owed to the peer.
+func (r *receiver) quiet() bool {
+	return r.ack.owed == 0 && r.ack.pending == 0 && r.reassembly.held == 0 &&
+		!r.reassembly.reports()
+}
+
+// idleTime is how long a connection keeps buffer memory after its last data.
+const idleTime = time.Second
+
+// trim frees the memory of empty rings and returns true if the connection has carried no data for a
+// while. Otherwise it sets the idle timer.
+func (c *Conn) trim(now clock.Time) bool {
+	if now.Sub(max(c.snd.rec.LastSent, c.rcv.heardAt)) < c.host.idleTime {
+		if c.idleAt == clock.Never {
+			c.idleAt = now.Later(c.host.idleTime)
+		}
+		return false
+	}
+	c.snd.tx.TrimConsumer()
+	if c.rcv.reassembly.ooo.Len() == 0 {
+		c.rcv.rx.TrimProducer()
+	}
+	return true
+}
+
+// enterIdle frees the state that only data in flight needs, and keeps what later transfers need.
+func (c *Conn) enterIdle() {
+	c.snd.rec.EnterIdle()
+	c.rcv.freeReassembly()
+	c.idleAt = clock.Never
+}
+
+// freeState does so once the connection is over.
+func (c *Conn) freeState() {
+	c.snd.rec.End()
+	c.rcv.freeReassembly()
+}
+
+func (r *receiver) freeReassembly() {
+	if q := r.reassembly; q != nil {
+		*q, r.reassembly = reassembly{}, nil
+		r.shared.spare.put(q)
+	}
 }

@@ -113,23 +113,6 @@ func (h *Host) Advance(now clock.Time) {
 	}
 }
 
-// NextEvent returns a connection or a listener with its events, and clears them. It reports false
-// if no events are left.
-func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
-	if c := h.events.pop(); c != nil {
-		e := c.links.events
-		c.links.events = 0
-		return c, nil, e, true
-	}
-	if n := len(h.acceptable); n > 0 {
-		l := h.acceptable[n-1]
-		h.acceptable = h.acceptable[:n-1]
-		l.event = false
-		return nil, l, Acceptable, true
-	}
-	return nil, nil, 0, false
-}
-
 // Rerouted looks up every path again, because routes or interfaces changed.
 func (h *Host) Rerouted() {
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
@@ -200,62 +183,6 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 		}
 	}
 }
-
-// lookup returns the connection with a tuple and unfolds a half-open one. It returns nil for
-// unknown tuples and those in TIME-WAIT.
-func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
-	if c := h.conns.find(t); c != nil {
-		return c
-	}
-	if o := h.half.byTuple[*t]; o != nil {
-		return h.unfold(now, o)
-	}
-	return nil
-}
-
-// connTable holds connections by their tuples. Keys of IPv4 contain the addresses as bytes: a key
-// of 12 bytes takes half the memory of one with two netip.Addr, and half the time to hash.
-type connTable struct {
-	v4 map[key4]*Conn
-	v6 map[Tuple]*Conn // Tuple keeps the zone of link-local addresses
-}
-
-type key4 struct {
-	local, remote         [4]byte
-	localPort, remotePort uint16
-}
-
-func (t *Tuple) key4() (k key4, ok bool) {
-	if !t.LocalAddr.Is4() || !t.RemoteAddr.Is4() {
-		return k, false
-	}
-	return key4{t.LocalAddr.As4(), t.RemoteAddr.As4(), t.LocalPort, t.RemotePort}, true
-}
-
-func (m *connTable) find(t *Tuple) *Conn {
-	if k, ok := t.key4(); ok {
-		return m.v4[k]
-	}
-	return m.v6[*t]
-}
-
-func (m *connTable) put(c *Conn) {
-	if k, ok := c.tuple.key4(); ok {
-		m.v4[k] = c
-	} else {
-		m.v6[c.tuple] = c
-	}
-}
-
-func (m *connTable) remove(t *Tuple) {
-	if k, ok := t.key4(); ok {
-		delete(m.v4, k)
-	} else {
-		delete(m.v6, *t)
-	}
-}
-
-func (m *connTable) len() int { return len(m.v4) + len(m.v6) }
 
 // has reports whether the host has a connection with that tuple, open or half-open.
 func (h *Host) has(t Tuple) bool { return h.conns.find(&t) != nil || h.half.byTuple[t] != nil }
@@ -334,13 +261,6 @@ func (h *Host) Counters() Counters {
 	return c
 }
 
-func (h *Host) drop(d Drop) { h.drops[d]++ }
-
-func (h *Host) refuse(reason Drop, s *Segment) {
-	h.drop(reason)
-	h.replies.refuse(s)
-}
-
 // HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded connection is read-only,
 // and valid only until the next one is yielded.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
@@ -389,3 +309,21 @@ func (h *Host) Ready() bool {
 
 // Waits reports whether a connection waits for room at an outlet.
 func (h *Host) Waits(outlet int) bool { return h.ready.waits(outlet) }
+
+func (m *connTable) put(c *Conn) {
+	if k, ok := c.tuple.key4(); ok {
+		m.v4[k] = c
+	} else {
+		m.v6[c.tuple] = c
+	}
+}
+
+func (m *connTable) remove(t *Tuple) {
+	if k, ok := t.key4(); ok {
+		delete(m.v4, k)
+	} else {
+		delete(m.v6, *t)
+	}
+}
+
+func (m *connTable) len() int { return len(m.v4) + len(m.v6) }

@@ -63,7 +63,7 @@ func (l *Listener) begin(now clock.Time, c *Conn) {
 	c.links.listener = l
 	o := l.options // valid, because SetSockopts has checked them
 	o.NoDelay = o.NoDelay || l.host.cfg.NoDelay
-	c.apply(now, &o)
+	o.apply(now, c)
 	c.setState(now, evListen)
 }
 
@@ -183,4 +183,28 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	}
 	c.snd.rec.LastSent = now
 	c.leave(now, t)
+}
+
+// takeRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.
+func (c *Conn) takeRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
+	if s.Flags.Has(RST) {
+		c.host.drop(DropSequence)
+		return
+	}
+	c.host.drop(DropDuplicate)
+	if !s.Flags.Has(ACK) {
+		c.stamps.remember(now, s, seq)
+		c.hs.repeated(s)
+		if c.rcv.spendRepeat(now) {
+			c.hs.flags |= hsSynDue // our SYN-ACK was lost
+		}
+		return
+	}
+	if c.hs.has(hsActive) && widen(c.snd.Una, s.Ack) == c.snd.Nxt {
+		// Simultaneous open, RFC 9293 §3.5, figure 8: the peer's SYN-ACK acknowledges our SYN.
+		c.completeHandshake(now, s)
+		c.stamps.remember(now, s, seq)
+		c.takeContents(now, s, seq+1)
+	}
+	c.rcv.limitedACK(now)
 }

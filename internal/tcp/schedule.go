@@ -156,27 +156,6 @@ func (d *deadlines) settle(i int, f filed) {
 	d.place(i, f)
 }
 
-// pool keeps unused objects for reuse, at most maxPool.
-type pool[T any] struct{ free []*T }
-
-const maxPool = 64
-
-func (p *pool[T]) take() *T {
-	n := len(p.free) - 1
-	if n < 0 {
-		return new(T)
-	}
-	v := p.free[n]
-	p.free[n], p.free = nil, p.free[:n]
-	return v
-}
-
-func (p *pool[T]) put(v *T) {
-	if len(p.free) < maxPool {
-		p.free = append(p.free, v)
-	}
-}
-
 // link is a connection's place in a connList.
 type link struct{ next, prev *Conn }
 
@@ -216,4 +195,21 @@ func (l *connList) remove(c *Conn) {
 		n.next.links.in[l.which].prev = n.prev
 	}
 	*n = link{}
+}
+
+// NextEvent returns a connection or a listener with its events, and clears them. It reports false
+// if no events are left.
+func (h *Host) NextEvent() (*Conn, *Listener, Event, bool) {
+	if c := h.events.pop(); c != nil {
+		e := c.links.events
+		c.links.events = 0
+		return c, nil, e, true
+	}
+	if n := len(h.acceptable); n > 0 {
+		l := h.acceptable[n-1]
+		h.acceptable = h.acceptable[:n-1]
+		l.event = false
+		return nil, l, Acceptable, true
+	}
+	return nil, nil, 0, false
 }

@@ -93,26 +93,6 @@ func ParseHeader(b []byte) (srcPort, dstPort uint16, h Header, payload []byte, o
 	return srcPort, dstPort, h, b[offset:], true
 }
 
-// Size returns the length of the header on the wire.
-func (h *Header) Size() int { return HeaderSize + h.Options.size() }
-
-// Put writes the header to b[:Size()] with a checksum of zero.
-func (h *Header) Put(b []byte, srcPort, dstPort uint16) {
-	size := h.Size()
-	binary.BigEndian.PutUint16(b, srcPort)
-	binary.BigEndian.PutUint16(b[2:], dstPort)
-	binary.BigEndian.PutUint32(b[4:], h.Seq)
-	binary.BigEndian.PutUint32(b[8:], h.Ack)
-	b[12] = byte(size/4) << 4
-	b[13] = byte(h.Flags)
-	binary.BigEndian.PutUint16(b[14:], h.Window)
-	binary.BigEndian.PutUint16(b[16:], 0)
-	binary.BigEndian.PutUint16(b[18:], h.Urgent)
-	if size > HeaderSize {
-		h.Options.put(b[HeaderSize:size])
-	}
-}
-
 // Segment is one received segment, or a train of adjacent segments of one flow, in order, which the
 // stack has joined. (Train is its counterpart for sending.)
 type Segment struct {

@@ -65,37 +65,7 @@ func (o *Sockopts) validate(h *Host) error {
 	return err
 }
 
-// Sockopts returns the options. Its buffers and Congestion are zero, which changes nothing if set.
-func (c *Conn) Sockopts() Sockopts {
-	d := &c.snd
-	o := Sockopts{
-		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
-		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
-	}
-	if d.wait.chosen {
-		o.UserTimeout = d.wait.limit
-	}
-	if c.keep != nil {
-		o.Keepalive = c.keep.Keepalive
-	}
-	return o
-}
-
-// SetSockopts sets all options, or none if one is invalid. It does not take back an offered window
-// (RFC 9293 §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
-func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
-	if err := o.validate(c.host); err != nil {
-		return err
-	}
-	c.apply(now, &o)
-	if o.RecvBuffer != 0 {
-		c.Consumed(now)
-	}
-	c.host.reschedule(c)
-	return nil
-}
-
-func (c *Conn) apply(now clock.Time, o *Sockopts) {
+func (o *Sockopts) apply(now clock.Time, c *Conn) {
 	is, d := c.Sockopts(), &c.snd
 	d.nagle.off = o.NoDelay
 	if o.Cork != is.Cork {

@@ -1,5 +1,11 @@
 package tcp
 
+import (
+	"fmt"
+
+	"github.com/tidepool-net/tidepool/internal/clock"
+)
+
 // State is a connection's state, RFC 9293 §3.3.2.
 type State uint8
 
@@ -122,4 +128,79 @@ func row(arrows ...on) [numEvents]State {
 func (s State) next(e event) (State, bool) {
 	to := transitions[s][e]
 	return to, to != stays
+}
+
+func (c *Conn) setState(now clock.Time, e event) {
+	to, ok := c.state.next(e)
+	if !ok {
+		panic(fmt.Sprintf("BUG: tcp: %s in %s", eventNames[e], c.state))
+	}
+	c.state = to
+	if to == StateTimeWait || to == StateClosed {
+		c.snd.limit.set(now, LimitIdle) // stop its clocks
+	}
+	switch to {
+	case StateEstablished:
+		c.established(now)
+	case StateFinWait2:
+		if c.rcv.closed && c.snd.closed {
+			// RFC 9293 §3.6: the application cannot read the peer's data, so do not wait for its
+			// FIN forever.
+			c.finWait2 = now.Later(c.host.cfg.FinWait2)
+		}
+		c.raise(Writable) // all written data has been delivered
+	case StateTimeWait:
+		c.host.park(now, c)
+		c.raise(Closed | Readable)
+	case StateClosed:
+		c.host.remove(c)
+		c.raise(Closed | Readable | Writable)
+	default:
+	}
+	c.sample(now)
+}
+
+func (c *Conn) fail(now clock.Time, err error) {
+	if c.state.over() {
+		return
+	}
+	if c.Err() == nil {
+		c.err = err
+		c.flags &^= connSoft
+	}
+	c.setState(now, evDelete)
+}
+
+// giveUp ends the connection after a timeout. If an ICMP report has arrived, the error includes it,
+// because it explains the timeout (RFC 1122 §4.2.3.9).
+func (c *Conn) giveUp(now clock.Time, err error) {
+	if c.flags.has(connSoft) {
+		err = fmt.Errorf("%w: %w", err, c.err)
+	}
+	c.fail(now, err)
+}
+
+func (c *Conn) established(now clock.Time) {
+	c.snd.Una = c.snd.Nxt
+	c.err, c.flags = nil, c.flags&^connSoft
+	c.stats.lastAck = now
+	c.snd.wait.at, c.snd.wait.since = clock.Never, clock.Never
+	c.hs.flags &^= hsSynDue
+	c.rcv.ack.quicken()
+	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(hsSynAgain))
+	if !c.host.cfg.OptionsOff {
+		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
+	}
+	if c.host.cfg.MTUProbing == MTUProbingOn && c.snd.probesMTU() && c.snd.path.startLow(now) {
+		c.snd.refit()
+	}
+	c.host.catch.answered(c)
+	c.raise(Established | Writable)
+	if c.links.listener != nil {
+		c.links.listener.complete(c)
+	}
+	c.snd.limitBy(now, LimitIdle)
+	if c.snd.closed {
+		c.setState(now, evClose)
+	}
 }

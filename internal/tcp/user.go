@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/tidepool-net/tidepool/internal/buffer"
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
@@ -290,4 +291,62 @@ func (c *Conn) Urgent() int {
 		return int(end - head)
 	}
 	return 0
+}
+
+// Tuple returns the connection's addresses and ports.
+func (c *Conn) Tuple() Tuple { return c.tuple }
+
+// State returns the connection's state.
+func (c *Conn) State() State {
+	if c.parked != nil && c.parked.gone {
+		return StateClosed
+	}
+	return c.state
+}
+
+// Err returns why the connection closed: nil while it is open and after an orderly close.
+func (c *Conn) Err() error {
+	if c.flags.has(connSoft) {
+		return nil
+	}
+	return c.err
+}
+
+// Tx returns the ring that the user writes to.
+func (c *Conn) Tx() *buffer.Ring { return c.snd.tx }
+
+// Rx returns the ring that the user reads from.
+func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
+
+// ReadDone reports whether the peer has closed its side and all of its data is in Rx.
+func (c *Conn) ReadDone() bool { return c.rcv.done() }
+
+// Sockopts returns the options. Its buffers and Congestion are zero, which changes nothing if set.
+func (c *Conn) Sockopts() Sockopts {
+	d := &c.snd
+	o := Sockopts{
+		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
+		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
+	}
+	if d.wait.chosen {
+		o.UserTimeout = d.wait.limit
+	}
+	if c.keep != nil {
+		o.Keepalive = c.keep.Keepalive
+	}
+	return o
+}
+
+// SetSockopts sets all options, or none if one is invalid. It does not take back an offered window
+// (RFC 9293 §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
+func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
+	if err := o.validate(c.host); err != nil {
+		return err
+	}
+	o.apply(now, c)
+	if o.RecvBuffer != 0 {
+		c.Consumed(now)
+	}
+	c.host.reschedule(c)
+	return nil
 }
