@@ -8,7 +8,7 @@ import (
 
 // takeACK processes an acknowledgment between SND.UNA and SND.NXT on a segment that begins at seq
 // (RFC 9293 §3.10.7.4, fifth step, ESTABLISHED state). It reports whether the user may write more,
-// whether path.MTU has grown, and whether the acknowledgment contains any news.
+// whether path.MTU has grown, and whether the acknowledgment says anything new.
 func (d *sender) takeACK(
 	now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack,
 ) (room, mtuFound, news bool) {
@@ -21,7 +21,7 @@ func (d *sender) takeACK(
 		d.stopProbing(now)
 	}
 	if d.wnd == 0 {
-		v.Retries = 0 // the peer answers: RFC 9293 §3.8.6.1
+		v.Retries = 0 // RFC 9293 §3.8.6.1: a peer that answers keeps the connection
 	}
 	var blocks []buffer.Range
 	if s.Options.SACKCount > 0 {
@@ -39,7 +39,7 @@ func (d *sender) takeACK(
 		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
-		return room, mtuFound, false // nothing new: a storm of duplicates stays cheap
+		return room, mtuFound, false // nothing new: handling many duplicates stays cheap
 	}
 	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)
@@ -47,13 +47,13 @@ func (d *sender) takeACK(
 		room = d.grow(v.CC.Cwnd()) || room
 	}
 	if v.Record.Empty() && d.probing() && r.Delivered > 0 {
-		d.persist.at = clock.Never // the peer took the probe's byte: start again
+		d.persist.at = clock.Never // the peer accepted the probe's byte: resume sending
 	}
 	return room, mtuFound, true
 }
 
 // isDuplicate reports whether s is a duplicate acknowledgment by the definition of RFC 5681 §2. The
-// answer to a window probe is not one: it says nothing about losses.
+// answer to a window probe is not a duplicate, because it says nothing about losses.
 func (d *sender) isDuplicate(s *Segment, ack uint64) bool {
 	return ack == d.Una && !d.rec.Record.Empty() && !d.probing() && s.Len == 0 &&
 		!s.Flags.Has(FIN) && d.offered(s) == d.wnd
@@ -67,7 +67,7 @@ func (d *sender) offered(s *Segment) int {
 	return int(s.Window) << d.scale
 }
 
-// update takes the peer's window from the newest segment (RFC 9293 §3.10.7.4, fifth step), and
+// update sets the peer's window from the newest segment (RFC 9293 §3.10.7.4, fifth step), and
 // reports whether it has changed. The step requires SND.UNA =< SEG.ACK, and if SEG.SEQ is SND.WL1,
 // SND.WL2 =< SEG.ACK. checkACK has verified both, because SND.WL2 never exceeds SND.UNA.
 func (d *sender) update(s *Segment, seq uint64) bool {

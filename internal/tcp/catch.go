@@ -6,30 +6,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// catch holds SYNs until the owner decides about each. It holds SYNs for ports without a listener,
-// and SYNs for listeners with Defer. Tunnels and proxies use it.
+// catch holds SYNs until the owner decides about each: those for ports without a listener, and
+// those for listeners with Defer. Tunnels and proxies use it.
 //
-// A SYN from a source that never answers occupies a place until its SYN-ACK has been retransmitted
-// for the last time. So beyond limit or maxEager the host answers SYNs with cookies, and the owner
-// decides about the connections that these open. To refuse such a connection, the host must reset
-// it. The host holds at most limit SYNs and unanswered SYN-ACKs, and as many connections that
-// cookies opened.
+// A SYN from a source that never answers occupies an entry until its SYN-ACK has been retransmitted
+// for the last time. So beyond the limit, or beyond maxEager, the host answers SYNs with cookies,
+// and the owner decides about the connections that the cookies open. To refuse such a connection,
+// the host must reset it. The host holds at most limit SYNs and unanswered SYN-ACKs, and at most as
+// many connections that cookies opened.
 type catch struct {
-	rest     *Listener // for SYNs without a listener; nil: refuse them
+	fallback *Listener // for SYNs without a listener; nil: refuse them
 	held     map[Tuple]caughtSYN
 	fresh    []Tuple // keys of held that NextCaught has not returned
 	opened   int     // entries of held that a cookie opened
 	admitted int     // connections that were admitted and whose peer has not answered
 }
 
-// maxEager is how many SYNs, whose sources may be forged, the owner decides about at a time. For
-// each, a port forward connects to its service.
+// maxEager bounds the SYNs with possibly forged sources that the owner decides about at a time. A
+// port forward connects to its service for each.
 const maxEager = 64
 
 type caughtSYN struct {
 	segment  Segment
 	last     *timeWait // the TIME-WAIT of the tuple, which the SYN ended
-	listener *Listener // rest, or one that defers
+	listener *Listener // fallback, or a listener with Defer
 	conn     *Conn     // the connection that a cookie opened; nil: the SYN waits
 }
 
@@ -37,17 +37,17 @@ type caughtSYN struct {
 // limit of zero turns this off and refuses the SYNs that NextCaught has not returned.
 func (h *Host) Catch(limit int) {
 	k := &h.catch
-	rest := k.rest
+	fallback := k.fallback
 	if limit > 0 {
-		if rest == nil {
-			k.rest = &Listener{host: h, deferred: true}
+		if fallback == nil {
+			k.fallback = &Listener{host: h, deferred: true}
 		}
-		k.rest.backlog = limit
+		k.fallback.backlog = limit
 		return
 	}
-	k.rest = nil
+	k.fallback = nil
 	k.fresh = slices.DeleteFunc(k.fresh, func(t Tuple) bool {
-		if k.held[t].listener != rest {
+		if k.held[t].listener != fallback {
 			return false
 		}
 		h.Reject(t)
@@ -58,7 +58,7 @@ func (h *Host) Catch(limit int) {
 // catchSegment handles a segment without a listener: it catches a SYN, and accepts a cookie. It
 // reports false for all others.
 func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
-	l := h.catch.rest
+	l := h.catch.fallback
 	switch {
 	case l == nil || s.Flags.Has(RST):
 		return false
@@ -74,7 +74,7 @@ func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 // unanswered counts the entries and connections whose peers have not answered and may not exist.
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
-// hold keeps a SYN for a listener that defers.
+// hold stores a SYN for a listener with Defer.
 func (l *Listener) hold(now clock.Time, s *Segment, tw *timeWait, path Path) {
 	h, k := l.host, &l.host.catch
 	if _, again := k.held[s.Tuple]; again {
@@ -118,8 +118,8 @@ func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	return caught, ok
 }
 
-// NextCaught returns each caught SYN, or connection that a cookie opened, once: its tuple, and its
-// listener or nil.
+// NextCaught returns the tuple and the listener, or nil, of the next caught SYN or connection that
+// a cookie opened. It returns each of them once.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	for len(h.catch.fresh) > 0 {
 		t := h.catch.fresh[0]
@@ -171,7 +171,7 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	return c, true
 }
 
-// answered notes that the peer of an admitted connection has answered, or that the connection is
+// answered records that the peer of an admitted connection has answered, or that the connection is
 // over.
 func (k *catch) answered(c *Conn) {
 	if c.flags.has(connAdmitted) {

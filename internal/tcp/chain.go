@@ -7,36 +7,36 @@ type chain[T any, P chained[T]] struct{ first, last *T }
 // chained is a pointer to a type that embeds neighbors.
 type chained[T any] interface {
 	*T
-	beside() *neighbors[T]
+	links() *neighbors[T]
 }
 
 // neighbors holds an object's position in a chain.
 type neighbors[T any] struct{ next, prev *T }
 
-func (n *neighbors[T]) beside() *neighbors[T] { return n }
+func (n *neighbors[T]) links() *neighbors[T] { return n }
 
 // push adds an object that is in no chain at the end.
 func (c *chain[T, P]) push(e *T) {
-	*P(e).beside() = neighbors[T]{prev: c.last}
+	*P(e).links() = neighbors[T]{prev: c.last}
 	if c.last == nil {
 		c.first = e
 	} else {
-		P(c.last).beside().next = e
+		P(c.last).links().next = e
 	}
 	c.last = e
 }
 
 func (c *chain[T, P]) remove(e *T) {
-	n := P(e).beside()
+	n := P(e).links()
 	if n.prev == nil {
 		c.first = n.next
 	} else {
-		P(n.prev).beside().next = n.next
+		P(n.prev).links().next = n.next
 	}
 	if n.next == nil {
 		c.last = n.prev
 	} else {
-		P(n.next).beside().prev = n.prev
+		P(n.next).links().prev = n.prev
 	}
 	*n = neighbors[T]{}
 }

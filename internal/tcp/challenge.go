@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// budget counts the challenge ACKs that may still be sent (RFC 5961 §7). It bounds what an attacker
-// can make us send.
+// budget counts the challenge ACKs that may still be sent (RFC 5961 §7). An attacker cannot make
+// the host send more.
 type budget struct {
 	left     int
 	refilled clock.Time
@@ -16,7 +16,7 @@ type budget struct {
 // answers limits the ACKs to unacceptable segments, which may be forged. It is allocated on demand,
 // because few connections need it.
 type answers struct {
-	oowAt clock.Time // when an empty segment outside the window was last answered
+	oowAt clock.Time // when the last empty segment outside the window was answered
 	// challenges is the connection's budget of challenge ACKs (RFC 5961 §7).
 	challenges budget
 }
@@ -59,7 +59,7 @@ func (h *challenges) spend(now clock.Time, own *budget) bool {
 
 // allowance returns the host's budget for the second that begins. The budget is random, around the
 // configured mean. All connections share it, so from a known budget an off-path attacker could
-// learn how many challenge ACKs the segments of others draw (CVE-2016-5696).
+// learn how many challenge ACKs the host sends to others (CVE-2016-5696).
 func (h *challenges) allowance(now clock.Time) int {
 	n := h.cfg.Limits.ChallengeAcks
 	random := keyedAt(&h.cfg.Secret, 'b', &Tuple{}, uint32(uint64(now)/uint64(time.Second)))

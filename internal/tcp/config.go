@@ -207,9 +207,9 @@ func (c *Config) recoveryOptions() recovery.Options {
 	}
 }
 
-// hearsSACK reports whether the peer may send selective acknowledgments (RFC 2018 §2). Strategies
+// acceptsSACK reports whether the peer may send selective acknowledgments (RFC 2018 §2). Strategies
 // without SACK count duplicate acknowledgments instead.
-func (k *Knobs) hearsSACK() bool {
+func (k *Knobs) acceptsSACK() bool {
 	sack, err := recovery.UsesSACK(k.Recovery.Strategy)
 	return err == nil && sack && !k.NoSACK
 }
@@ -297,9 +297,9 @@ func (c *Config) validate() error {
 	default:
 		bad("MTUProbing is %q: must be off, blackhole or on", c.MTUProbing)
 	}
-	_, unknown := congestion.Find(c.Algorithms, rec.Congestion)
-	_, unheard := recovery.UsesSACK(rec.Strategy)
-	if err := errors.Join(append(errs, unknown, unheard)...); err != nil {
+	_, badAlgorithm := congestion.Find(c.Algorithms, rec.Congestion)
+	_, badStrategy := recovery.UsesSACK(rec.Strategy)
+	if err := errors.Join(append(errs, badAlgorithm, badStrategy)...); err != nil {
 		return fmt.Errorf("tcp: config: %w", err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 // Conn is one connection: the TCB of RFC 9293 §3.3.1. Only the owner of its Host may use it, except
 // for the two rings, which other goroutines may use too.
 type Conn struct {
-	// Owner is for the owner's use.
+	// Owner is a value of the host's owner. The host stores it and does not use it.
 	Owner any
 
 	host     *Host
@@ -17,14 +17,14 @@ type Conn struct {
 	state    State
 	flags    connFlags
 	hs       handshake
-	tos, ttl uint8     // a ttl of zero: the stack's default
-	err      error     // why it closed, nil for an orderly close; with connSoft, an ICMP report
-	parked   *timeWait // its TIME-WAIT
+	tos, ttl uint8     // of outgoing packets; a zero ttl means the stack's default
+	err      error     // why the connection failed; with connSoft, an ICMP report
+	parked   *timeWait // the state in TIME-WAIT; otherwise nil
 
 	snd      sender
 	rcv      receiver
-	finWait2 clock.Time // when a closed connection stops waiting for the FIN
-	idleAt   clock.Time // when an idle connection gives its memory back
+	finWait2 clock.Time // when a connection that the user closed stops waiting for the FIN
+	idleAt   clock.Time // when the connection frees memory if it is still idle
 	keep     *keepalive // nil: off
 	stats    stats
 	stamps   stamps
@@ -36,8 +36,8 @@ type connFlags uint8
 
 const (
 	connOrphan   connFlags = 1 << iota // the user has called Close
-	connHalfOpen                       // its listener counts the connection as half-open
-	connShown                          // Conns has yielded it; a caller may hold it
+	connHalfOpen                       // the listener counts the connection as half-open
+	connShown                          // Conns has yielded the connection to a caller
 	connSoft                           // err is an ICMP report that may explain a timeout
 	connAdmitted                       // Admit answered the SYN, and the peer has not answered yet
 )
@@ -51,13 +51,13 @@ type stats struct {
 	lastAck                                  clock.Time
 }
 
-// links are a connection's places in its host's lists.
+// links are a connection's positions in the host's lists.
 type links struct {
 	in       [numLists]link
 	event    *Conn     // the next connection with events
 	listener *Listener // the listener that will accept the connection; nil once accepted
 	accepted *Conn     // the next connection in the accept queue
-	heap     int32     // index in the deadline heap; -1: not in it
+	heap     int32     // index in the deadline heap; -1: none
 	isReady  bool      // the connection is in the list inReady
 	events   Event
 }
@@ -118,7 +118,7 @@ func (l *eventList) pop() *Conn {
 // An idle connection frees the state that recovery and the receiver need only while data is in
 // flight. Calls from outside begin with leaveIdle, and Output ends them with idleIfQuiet.
 
-// leaveIdle allocates that state if the connection is idle.
+// leaveIdle allocates the state that enterIdle freed.
 func (c *Conn) leaveIdle() {
 	if c.snd.rec.Idle() {
 		c.snd.rec.LeaveIdle(c.host.now)
@@ -147,7 +147,8 @@ func (c *Conn) wants() bool {
 	return c.hs.has(hsSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
 }
 
-// quiet reports whether nothing is held, and nothing owed to the peer.
+// quiet reports whether the receiver holds no out-of-order data and owes the peer no
+// acknowledgment.
 func (r *receiver) quiet() bool {
 	return r.ack.owed == 0 && r.ack.pending == 0 && r.reassembly.held == 0 &&
 		!r.reassembly.reports()
@@ -159,7 +160,7 @@ const idleTime = time.Second
 // trim frees the memory of empty rings and returns true if the connection has carried no data for a
 // while. Otherwise it sets the idle timer.
 func (c *Conn) trim(now clock.Time) bool {
-	if now.Sub(max(c.snd.rec.LastSent, c.rcv.heardAt)) < c.host.idleTime {
+	if now.Sub(max(c.snd.rec.LastSent, c.rcv.lastDataAt)) < c.host.idleTime {
 		if c.idleAt == clock.Never {
 			c.idleAt = now.Later(c.host.idleTime)
 		}
@@ -179,7 +180,7 @@ func (c *Conn) enterIdle() {
 	c.idleAt = clock.Never
 }
 
-// freeState does so once the connection is over.
+// freeState frees the same state when the connection is over.
 func (c *Conn) freeState() {
 	c.snd.rec.End()
 	c.rcv.freeReassembly()

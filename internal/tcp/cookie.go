@@ -166,7 +166,7 @@ func cookieStamp(s *Segment) uint32 {
 func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	h := l.host
 	if l.cookieAt == clock.Never || now.Sub(l.cookieAt) > cookieAges*cookieMinute {
-		return false // RFC 4987 §3.6: no cookie was sent, so this is a guess
+		return false // RFC 4987 §3.6: the listener sent no cookie, so the ACK has none
 	}
 	mss, ok := redeem(&h.cfg.Secret, now, s.Tuple, s.Seq-1, s.Ack-1)
 	if !ok {
@@ -196,8 +196,9 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	return true
 }
 
-// mayReturn drops a data segment shortly after the listener had no room for a returned cookie. The
-// peer will retransmit the segment with the cookie, so a reset now would be wrong.
+// mayReturn drops a data segment that arrives shortly after the listener had no room for a returned
+// cookie. The peer will retransmit the segment, which carries the cookie, so the host must not
+// reset it. mayReturn reports whether it has dropped the segment.
 func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
 	if s.Len == 0 || l.passedOver == clock.Never || now.Sub(l.passedOver) > cookieMinute {
 		return false

@@ -12,9 +12,9 @@ type delayedAck struct {
 	timer    clock.Time // when to acknowledge them
 	owed     int32      // acknowledgments to send now
 	quick    int8       // number of arrivals that are still acknowledged at once
-	pingpong bool       // our data carries the acknowledgments
+	pingpong bool       // data of ours carries the acknowledgments
 	single   bool       // the last arrival was one segment after a pause
-	singles  bool       // the arrival before it was one too
+	singles  bool       // the arrival before the last was one too
 }
 
 // initialQuickAcks is how many arrivals, each a segment or a train, the receiver acknowledges at
@@ -23,9 +23,9 @@ type delayedAck struct {
 const initialQuickAcks = 16
 
 const (
-	// minPause and maxPause bound the silence that counts as a pause. The silence must exceed two
-	// round trips, because a sender whose window is full waits for one. Loss recovery on a short
-	// path is silent for less than minPause.
+	// minPause and maxPause bound the time without data that counts as a pause. It must exceed two
+	// round trips, because a sender whose window is full waits for one. During loss recovery on a
+	// short path, the gaps are shorter than minPause.
 	minPause, maxPause = 10 * time.Millisecond, 50 * time.Millisecond
 	// singleCost is how many more quick acknowledgments a single segment after a pause uses up, if
 	// the arrival before it was one too. So the receiver acknowledges only the first four of them
@@ -60,7 +60,7 @@ func (a *delayedAck) advance(now clock.Time) {
 	a.timer = clock.Never
 	if a.pending > 0 {
 		a.atOnce()
-		a.pingpong = false // we had no data to carry it
+		a.pingpong = false // no data of ours carried the acknowledgment
 	}
 }
 
@@ -73,13 +73,13 @@ func (a *delayedAck) sent(data int) {
 	a.pending, a.timer = 0, clock.Never
 }
 
-// notePause measures the silence before segments with data. After a long silence the peer may
-// restart from one segment, so the receiver acknowledges the next segments at once, and the first
+// notePause measures the pause before a segment with data. After a long pause the peer may restart
+// from one segment, so the receiver acknowledges the next segments at once, and the first
 // acknowledgment lets the window grow to two segments. A peer that sends single segments with
 // pauses between them does not wait for acknowledgments, so delaying them costs it nothing (RFC
 // 9293 §3.8.6.3).
 func (r *receiver) notePause(now clock.Time, segments int, srtt, rto time.Duration) {
-	a, silence := &r.ack, now.Sub(r.heardAt)
+	a, silence := &r.ack, now.Sub(r.lastDataAt)
 	pause := max(r.shared.cfg.DelayedAck, min(max(2*srtt, minPause), maxPause))
 	paused := segments == 1 && silence > pause
 	a.singles = paused && a.single

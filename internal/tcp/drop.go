@@ -7,21 +7,21 @@ type Drop uint8
 const (
 	DropNoConnection Drop = iota // no connection has this tuple and no listener this port
 	DropBacklog                  // the listener's queues are full
-	DropFlags                    // flags that make no sense in this state
+	DropFlags                    // flags that are invalid in this state
 	DropSequence                 // outside the receive window
-	DropDuplicate                // all of it was received before
-	DropAck                      // acknowledges data never sent, or acknowledged long ago
-	DropNoAck                    // carries no ACK where one is needed
-	DropReset                    // a reset that does not match exactly (RFC 5961 §3.2)
+	DropDuplicate                // all data was received before
+	DropAck                      // acknowledges data that was never sent, or long ago
+	DropNoAck                    // has no ACK flag although the state requires it
+	DropReset                    // a reset that is not at RCV.NXT (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
 	DropWindow                   // data beyond the window
-	DropRanges                   // would make more gaps than MaxReceiveRanges
+	DropRanges                   // data that would make more gaps than MaxReceiveRanges
 	DropReplies                  // a reply while the reply queue was full
 	DropClosed                   // data for a user who has closed
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
 	DropOldStamp                 // a timestamp older than TS.Recent (RFC 7323 §5.3)
 	DropMemory                   // out-of-order data beyond Limits.EarlyBytes
-	DropNoStamp                  // no timestamp though both ends had agreed on them (RFC 7323 §3.2)
+	DropNoStamp                  // no timestamp although both ends send them (RFC 7323 §3.2)
 	NumDrops
 )
 

@@ -51,7 +51,7 @@ func ParseECNMode(name string) (ECNMode, bool) {
 }
 
 // takeMark processes a mark as a receiver of RFC 3168 §6.1.3 does: every ACK echoes CE until CWR
-// shows that the sender has responded. CWR on a marked segment answers an earlier mark.
+// shows that the sender has responded. CWR on a segment with CE responds to an earlier mark.
 func (r *receiver) takeMark(s *Segment) {
 	if s.Flags.Has(CWR) {
 		r.echo = false
@@ -59,7 +59,7 @@ func (r *receiver) takeMark(s *Segment) {
 	if s.ECN == CE {
 		r.echo = true
 		r.marks += uint64(max(s.Count, 1))
-		r.ack.quick = max(r.ack.quick, 2) // so that the sender learns of the mark soon
+		r.ack.quick = max(r.ack.quick, 2) // so that the echo is not delayed
 	}
 }
 

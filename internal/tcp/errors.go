@@ -6,13 +6,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// The errors that callers see. The comments give the names that RFC 9293 §3.10 uses, where it has
-// one.
+// The errors that callers see. The comments give the names that RFC 9293 §3.10 uses, if any.
 var (
 	ErrRefused = errors.New("connection refused")       // "connection refused"
 	ErrReset   = errors.New("connection reset by peer") // "connection reset"
-	ErrAborted = errors.New("connection aborted")       // by ABORT
-	ErrTimeout = errors.New("connection timed out")     // R2 of §3.8.3
+	ErrAborted = errors.New("connection aborted")       // after ABORT
+	ErrTimeout = errors.New("connection timed out")     // after R2 of §3.8.3
 	// ErrAddressGone ends a connection whose local address the host no longer has.
 	ErrAddressGone = errors.New("local address removed")
 	ErrUnreachable = errors.New("no route to host")

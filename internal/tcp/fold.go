@@ -5,8 +5,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// folds reports whether the connection only waits for the acknowledgment of its SYN-ACK. A
-// connection with a probe or an Owner is not folded.
+// folds reports whether to reduce a connection to a halfOpen: it is half-open, and only waits for
+// the acknowledgment of its SYN-ACK. A connection with a probe or an Owner stays as it is.
 func (h *Host) folds(c *Conn) bool {
 	return c.flags.has(connHalfOpen) && c.state == StateSynReceived && !c.hs.has(hsSynDue) &&
 		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
@@ -29,13 +29,13 @@ func (h *Host) fold(c *Conn) {
 		retries: uint32(c.snd.rec.Retries),
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
-	odd := oddity{
-		answers: c.rcv.answers, doubt: c.err, wait: c.snd.wait,
-		lastReceived: c.rcv.heardAt, dataSegsIn: c.stats.dataSegsIn,
+	rare := rareState{
+		answers: c.rcv.answers, err: c.err, wait: c.snd.wait,
+		lastDataAt: c.rcv.lastDataAt, dataSegsIn: c.stats.dataSegsIn,
 	}
-	if odd != (oddity{wait: userTimeout{since: o.since}}) {
-		kept := odd
-		o.odd = &kept
+	if rare != (rareState{wait: userTimeout{since: o.since}}) {
+		kept := rare
+		o.rare = &kept
 	}
 	h.unhook(c)
 	c.freeState()
@@ -48,14 +48,14 @@ func (h *Host) fold(c *Conn) {
 // unfold restores the connection of a halfOpen.
 func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
 	h.half.remove(o)
-	c := h.likeness(now, o)
+	c := h.rebuild(now, o)
 	h.hook(c)
 	h.reschedule(c)
 	return c
 }
 
-// likeness returns the connection of a halfOpen without adding it to the host.
-func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
+// rebuild returns the connection of a halfOpen without adding it to the host.
+func (h *Host) rebuild(now clock.Time, o *halfOpen) *Conn {
 	c := h.blank(now, o.tuple, h.cfg.Route(o.tuple.RemoteAddr))
 	o.listener.begin(now, c)
 	c.setState(now, evSYN)
@@ -78,9 +78,9 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	c.stats.segsIn, c.stats.segsOut = uint64(o.segsIn), uint64(o.segsOut)
 	c.snd.limit.since = o.since
 	c.snd.wait = userTimeout{since: o.since}
-	if odd := o.odd; odd != nil {
-		c.err, c.snd.wait, c.rcv.answers = odd.doubt, odd.wait, odd.answers
-		c.rcv.heardAt, c.stats.dataSegsIn = odd.lastReceived, odd.dataSegsIn
+	if rare := o.rare; rare != nil {
+		c.err, c.snd.wait, c.rcv.answers = rare.err, rare.wait, rare.answers
+		c.rcv.lastDataAt, c.stats.dataSegsIn = rare.lastDataAt, rare.dataSegsIn
 	}
 	c.snd.rec.At.RTO, c.snd.wait.at = o.rto, clock.Never
 	c.snd.wait.watch(now)
@@ -88,8 +88,7 @@ func (h *Host) likeness(now clock.Time, o *halfOpen) *Conn {
 	return c
 }
 
-// unfoldDue restores the connections that are due at now, at most maxSpareConns. The others stay
-// due.
+// unfoldDue restores the connections whose timers are due at now, at most maxSpareConns in a call.
 func (h *Host) unfoldDue(now clock.Time) {
 	for n := 0; n < maxSpareConns && h.half.deadline().Due(now); n++ {
 		h.unfold(now, h.half.byDue[0])

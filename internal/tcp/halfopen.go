@@ -9,8 +9,8 @@ import (
 
 // halfOpen is a folded connection: a listener's connection in SYN-RECEIVED that waits for its peer,
 // reduced to the result of the SYNs and the time of the next SYN-ACK. unfold restores the
-// connection when an event needs it, and fold reduces it again when it has nothing to send. A SYN
-// flood costs only this much memory for each SYN (RFC 4987 §3.2).
+// connection when a segment arrives or a timer expires, and fold reduces it again. A SYN flood
+// costs only this much memory for each SYN (RFC 4987 §3.2).
 type halfOpen struct {
 	tuple    Tuple
 	hs       handshake
@@ -32,7 +32,7 @@ type halfOpen struct {
 	retries uint32
 	segsIn  uint32
 	segsOut uint32
-	odd     *oddity // usually nil
+	rare    *rareState // usually nil
 }
 
 // synAgreed is the result of both SYNs.
@@ -42,20 +42,20 @@ type synAgreed struct {
 	sack, paced, late    bool
 }
 
-// oddity is state that few half-open connections need: those with retransmissions or invalid
+// rareState is state that few half-open connections need: those with retransmissions or invalid
 // segments of the peer, with an ICMP error, or with a user timeout.
-type oddity struct {
-	answers      *answers
-	lastReceived clock.Time
-	dataSegsIn   uint64
-	wait         userTimeout
-	doubt        error
+type rareState struct {
+	answers    *answers
+	lastDataAt clock.Time
+	dataSegsIn uint64
+	wait       userTimeout
+	err        error // an ICMP report
 }
 
 // due returns the time of the next timeout.
 func (o *halfOpen) due() clock.Time {
-	if o.odd != nil && o.odd.wait.limit > 0 {
-		return clock.Earliest(o.rto, o.odd.wait.since.Add(o.odd.wait.limit))
+	if o.rare != nil && o.rare.wait.limit > 0 {
+		return clock.Earliest(o.rto, o.rare.wait.since.Add(o.rare.wait.limit))
 	}
 	return o.rto
 }

@@ -152,7 +152,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				require.Zero(t, s.h.conns.len())
 				o := s.h.half.byTuple[s.tuple]
 				require.NotNil(t, o)
-				got := s.h.likeness(s.now, o)
+				got := s.h.rebuild(s.now, o)
 				got.freeState()
 				assert.Equal(t, want.snd.tx.Limit(), got.snd.tx.Limit())
 				assert.Equal(t, want.rcv.rx.Limit(), got.rcv.rx.Limit())

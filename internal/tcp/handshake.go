@@ -46,7 +46,7 @@ type synOffer struct {
 // options returns the options of our SYN or SYN-ACK, without the values of the timestamps.
 func (k *handshake) options(knobs *Knobs, is synOffer) Options {
 	o := Options{MSS: is.mss, UserTimeout: is.timeout, FileDigest: k.has(hsFileDigest)}
-	o.SACKPermitted = is.sack && knobs.hearsSACK()
+	o.SACKPermitted = is.sack && knobs.acceptsSACK()
 	o.HasWindowScale, o.HasTimestamps = k.has(hsScale), k.has(hsStamps)
 	if is.first {
 		o.HasWindowScale, o.HasTimestamps = !knobs.NoWindowScale, !knobs.NoTimestamps

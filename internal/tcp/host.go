@@ -10,12 +10,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Host is the TCP of one host: its listeners and connections. Only one goroutine may use it.
+// Host is the TCP layer of one host: its listeners and connections. Only one goroutine may use it.
 type Host struct {
 	cfg       Config
 	knobs     Knobs // the knobs of cfg, without derived times
 	conns     connTable
-	all       connList // in a deterministic order
+	all       connList // all connections, oldest first
 	recent    *Conn    // the connection of the last segment
 	half      halfOpens
 	timeWaits timeWaits
@@ -28,7 +28,7 @@ type Host struct {
 	deadlines  deadlines
 	events     eventList
 	acceptable []*Listener
-	due        []*Conn // buffer of Advance
+	due        []*Conn // connections that Advance processes; reused
 
 	now        clock.Time // time of the call in progress
 	drops      Drops
@@ -38,7 +38,7 @@ type Host struct {
 	idleTime   time.Duration // silence after which a connection is idle
 	ports      ports
 
-	shot Info // buffer for the probes of SetProbe
+	probed Info // argument of the functions of SetProbe; reused
 }
 
 // NewHost returns a host without connections.
@@ -62,8 +62,8 @@ func NewHost(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Knobs returns the current knobs. A RTOInitial or DelayedAck that was derived from RTOMin and
-// RTOMax is zero: SetTimes derives it.
+// Knobs returns the current knobs. RTOInitial and DelayedAck are zero if they were derived from
+// RTOMin and RTOMax.
 func (h *Host) Knobs() Knobs { return h.knobs }
 
 // SetKnobs changes the knobs. If one is invalid, it changes none. A zero means the default.
@@ -113,7 +113,8 @@ func (h *Host) Advance(now clock.Time) {
 	}
 }
 
-// Rerouted looks up every path again, because routes or interfaces changed.
+// Rerouted looks up the path of every connection again. The owner calls it after a change of routes
+// or interfaces.
 func (h *Host) Rerouted() {
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		h.ready.remove(c)
@@ -184,10 +185,10 @@ func (h *Host) Conns() iter.Seq[*Conn] {
 	}
 }
 
-// has reports whether the host has a connection with that tuple, open or half-open.
+// has reports whether the host has a connection with that tuple that is not in TIME-WAIT.
 func (h *Host) has(t Tuple) bool { return h.conns.find(&t) != nil || h.half.byTuple[t] != nil }
 
-// known counts the connections, half-open ones included.
+// known returns the number of connections, including half-open ones.
 func (h *Host) known() int { return h.conns.len() + len(h.half.byTuple) }
 
 func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
@@ -266,7 +267,7 @@ func (h *Host) Counters() Counters {
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for o := h.half.first; o != nil; o = o.next {
-			c := h.likeness(h.now, o)
+			c := h.rebuild(h.now, o)
 			more := yield(c)
 			c.freeState()
 			h.half.give(c)
@@ -289,7 +290,7 @@ func (h *Host) Find(t Tuple) *Conn {
 		return c
 	}
 	if o := h.half.byTuple[t]; o != nil {
-		return h.likeness(h.now, o)
+		return h.rebuild(h.now, o)
 	}
 	return h.conns.find(&t)
 }

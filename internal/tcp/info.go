@@ -85,7 +85,7 @@ func (c *Conn) Info() (i Info) {
 		SegsOut: s.segsOut, SegsIn: s.segsIn,
 		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Probes: int(c.snd.persist.count),
 		Limited: c.snd.limit.by, LimitedSince: c.snd.limit.since,
-		LastSent: c.snd.rec.LastSent, LastReceived: r.heardAt, LastAck: s.lastAck,
+		LastSent: c.snd.rec.LastSent, LastReceived: r.lastDataAt, LastAck: s.lastAck,
 	}
 	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.snd.limit.times(c.host.now)
 	if c.state.synchronized() {
@@ -150,7 +150,7 @@ func (c *Conn) Pending() (Pending, bool) {
 	return Pending{}, false
 }
 
-// Arrival says what the receiver does with a segment's data. Three of its kinds are those of
+// Arrival says what the receiver does with a segment's data. Three of the kinds are those of
 // founding document 001.
 type Arrival uint8
 
@@ -204,7 +204,7 @@ type Reassembly struct {
 	Readable int
 	// Held lists the ranges beyond a gap, lowest first. A FIN counts as a byte.
 	Held []SACKBlock
-	// Closed: the peer's FIN and all data before it have arrived.
+	// Closed says that the peer's FIN and all data before it have arrived.
 	Closed bool
 }
 
@@ -253,7 +253,7 @@ func show(c *Conn, now clock.Time, f func(*Info)) {
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // f sees the window before its use
 	}
-	i := &c.host.shot
+	i := &c.host.probed
 	*i = c.Info()
 	i.Time, i.State = now, c.state
 	if c.snd.rec.CC.Controller == nil {

@@ -24,7 +24,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	}
 	tw := h.timeWaits.byTuple[s.Tuple]
 	l := h.listeners.find(s.Local())
-	accepted := l != nil && !s.Foreign || h.catch.rest != nil
+	accepted := l != nil && !s.Foreign || h.catch.fallback != nil
 	if tw != nil && !h.timeWaits.input(now, tw, s, accepted) {
 		return
 	}
@@ -38,7 +38,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	h.refuse(DropNoConnection, s)
 }
 
-// is reports whether t and u are equal, as == does, but without a function call.
+// is reports whether t and u are equal. Unlike ==, it needs no function call.
 func (t *Tuple) is(u *Tuple) bool {
 	return t.RemotePort == u.RemotePort && t.LocalPort == u.LocalPort &&
 		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
@@ -65,7 +65,7 @@ func (c *Conn) input(now clock.Time, s *Segment) {
 		if c.state.synchronized() {
 			c.rcv.notePause(now, s.Count, c.snd.rec.RTT.SRTT, c.snd.rec.RTT.RTO)
 		}
-		c.rcv.heardAt = now
+		c.rcv.lastDataAt = now
 	}
 	if c.state == StateSynSent {
 		c.inputSynSent(now, s)
@@ -116,9 +116,9 @@ func (c *Conn) checkStamp(now clock.Time, s *Segment, seq uint64) bool {
 	case !c.hs.has(hsStamps) || s.Flags.Has(RST):
 		return true // RFC 7323 §5.2: resets skip PAWS
 	case s.Flags.Has(SYN) && (c.state.synchronized() || !s.Options.HasTimestamps):
-		return true // may be from a later connection: a challenge ACK answers it
+		return true // the SYN may be from a later connection: a challenge ACK answers it
 	case !s.Options.HasTimestamps:
-		c.host.drop(DropNoStamp) // RFC 7323 §3.2: silently
+		c.host.drop(DropNoStamp) // RFC 7323 §3.2: without an answer
 		return false
 	case !c.stamps.old(now, s.Options.TSVal):
 		return true
@@ -230,7 +230,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 		c.completeHandshake(now, s)
 	}
 	if ack > c.snd.Nxt || ack < c.snd.Una && c.snd.Una-ack > uint64(c.snd.maxWnd) {
-		// RFC 5961 §5.2: SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
+		// RFC 5961 §5.2 requires SND.UNA - MAX.SND.WND =< SEG.ACK =< SND.NXT.
 		c.rcv.challengeACK(now, DropAck)
 		return false
 	}
@@ -271,7 +271,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 			Transit: s.Options.TSVal - s.Options.TSEcr,
 		}
 	}
-	if ack > c.snd.Una { // the path works: forget what ICMP reported
+	if ack > c.snd.Una { // the path works, so the ICMP report is out of date
 		c.err, c.flags = nil, c.flags&^connSoft
 	}
 	room, mtuFound, news := c.snd.takeACK(now, s, seq, ack, r)

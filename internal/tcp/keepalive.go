@@ -26,9 +26,9 @@ func (k Keepalive) withDefaults() Keepalive {
 // keepalive is the state of a connection's probes.
 type keepalive struct {
 	Keepalive
-	at    clock.Time // when to check the peer's silence
+	at    clock.Time // when to check whether the peer is silent
 	since clock.Time // when the probes were enabled
-	asked int        // probes since the last segment arrived
+	asked int        // probes sent since the last segment arrived
 	due   bool       // a probe must be sent
 	last  clock.Time // when the last probe was sent
 }
@@ -36,27 +36,28 @@ type keepalive struct {
 // asks reports whether a probe must be sent.
 func (k *keepalive) asks() bool { return k != nil && k.due }
 
-// expired handles the timer. heard is when the last segment of the peer arrived. expired sets the
-// timer again, or returns the error with which the connection ends. While data is in flight, its
-// retransmissions do the keepalive's work. With a user timeout (limit) the connection ends after
-// that time, not after a number of probes, but at least one probe must be unanswered.
+// expired is called when the timer expires; lastSeen is when the peer's last segment arrived.
+// expired restarts the timer, or returns the error with which the connection ends. While data is in
+// flight, retransmissions check the peer, and no probes are needed. With a user timeout (limit) the
+// connection ends after that time, not after a number of probes, but at least one probe must be
+// unanswered.
 func (k *keepalive) expired(
-	now, heard clock.Time, inFlight bool, limit time.Duration,
+	now, lastSeen clock.Time, inFlight bool, limit time.Duration,
 ) error {
 	if inFlight {
 		k.asked, k.at = 0, now.Later(k.Idle)
 		return nil
 	}
-	heard = max(heard, k.since)
-	if next := heard.Add(k.Idle); next > now {
+	lastSeen = max(lastSeen, k.since)
+	if next := lastSeen.Add(k.Idle); next > now {
 		k.asked, k.at = 0, next
 		return nil
 	}
-	if heard >= k.last {
-		k.asked = 0 // the answer came at once, or just after the last check
+	if lastSeen >= k.last {
+		k.asked = 0 // the peer has answered the last probe
 	}
 	switch {
-	case limit > 0 && k.asked > 0 && now.Sub(heard) >= limit:
+	case limit > 0 && k.asked > 0 && now.Sub(lastSeen) >= limit:
 		return ErrUserTimeout
 	case limit == 0 && k.asked >= k.Count:
 		return ErrTimeout

@@ -14,14 +14,14 @@ const (
 	LimitNone      Limit = iota // no limit: the connection is sending
 	LimitHandshake              // not established yet
 	LimitApp                    // the application has written no more
-	LimitIdle                   // as LimitApp, with no data in flight
+	LimitIdle                   // like LimitApp, and no data is in flight
 	LimitBuffer                 // the send buffer is full of data in flight
 	LimitReceiver               // the peer's window
 	LimitCwnd                   // the congestion window
 	LimitRecovery               // loss recovery
 	LimitNagle                  // a short segment waits for an acknowledgment
 	LimitPacing                 // the pacing rate
-	LimitCork                   // a short segment waits for more data, as the user asked
+	LimitCork                   // Cork holds back a short segment
 	LimitPersist                // the sender probes the peer's zero window
 	numLimits
 )

@@ -19,7 +19,7 @@ type Listener struct {
 	options          Sockopts
 	event            bool       // the listener is in the host's event list
 	cookieAt         clock.Time // when the listener last sent a cookie
-	passedOver       clock.Time // when there was last no room for a returned cookie
+	passedOver       clock.Time // when the listener last had no room for a returned cookie
 	closed           bool
 	deferred         bool       // see Defer
 	ahead            func() int // see CountAhead; nil: none
@@ -27,7 +27,7 @@ type Listener struct {
 
 type listeners struct {
 	byAddr map[netip.AddrPort]*Listener
-	ports  map[netip.AddrPort]int // number of listeners by port; the key is from anywhere
+	ports  map[netip.AddrPort]int // number of listeners by port, with the key of anywhere
 }
 
 // find returns the listener for a segment's destination address, or else the listener for all

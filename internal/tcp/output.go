@@ -66,7 +66,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputACK(now, t)
 		return true
 	case c.keep.asks():
-		// The peer must acknowledge a segment from just before its window.
+		// The peer must acknowledge a segment that begins before its window.
 		c.keep.due = false
 		c.begin(t, c.snd.Nxt-1, 0)
 		c.leave(now, t)
@@ -112,6 +112,7 @@ func (c *Conn) begin(t *Train, seq uint64, flags Flags) {
 	}
 }
 
+// leave counts the segments of a train that is sent.
 func (c *Conn) leave(now clock.Time, t *Train) {
 	n := uint64(t.Segments())
 	c.stats.segsOut += n
@@ -136,9 +137,9 @@ func (c *Conn) outputACK(now clock.Time, t *Train) {
 	c.leave(now, t)
 }
 
-// Train is consecutive segments of one flow to send. All have MSS payload bytes, except that the
-// last may be shorter. PSH and FIN belong to the last segment only, and CWR to the first only; the
-// caller of Output ensures this when it writes the headers.
+// Train is a group of consecutive segments of one flow to send. Each has MSS bytes of payload, but
+// the last may have fewer. PSH and FIN belong to the last segment only, and CWR to the first only.
+// The caller of Output must follow this when it writes the headers.
 type Train struct {
 	Tuple
 	// Header is the header of the first segment. Each later segment adds MSS to Seq.

@@ -86,7 +86,7 @@ func TestSenderAlone(t *testing.T) {
 		name                   string
 		waiting, most, allowed int
 		change                 func(*sender)
-		crumbs                 bool
+		remainder              bool
 		n                      int
 		why                    Limit
 	}{
@@ -106,7 +106,7 @@ func TestSenderAlone(t *testing.T) {
 			func(d *sender) { d.wnd, d.maxWnd = 500, 1000 }, false, 500, LimitReceiver,
 		},
 		{
-			"a probe takes crumbs", 3500, 9000, 9000, func(d *sender) { d.wnd = 500 },
+			"a probe uses the remainder", 3500, 9000, 9000, func(d *sender) { d.wnd = 500 },
 			true, 500, LimitReceiver,
 		},
 		{
@@ -136,7 +136,7 @@ func TestSenderAlone(t *testing.T) {
 		if c.change != nil {
 			c.change(d)
 		}
-		n, why := d.fits(c.waiting, c.most, c.allowed, c.crumbs)
+		n, why := d.fits(c.waiting, c.most, c.allowed, c.remainder)
 		assert.Equal(t, c.n, n, c.name)
 		assert.Equal(t, c.why, why, c.name)
 	}

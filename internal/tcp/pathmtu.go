@@ -13,7 +13,7 @@ import (
 // §7.2. search implements RFC 4821 and RFC 8899.
 type pathMTU struct {
 	MTU        int     // the current estimate for the whole path
-	doubt      *claim  // a report that is not confirmed; nil: none
+	claimed    *claim  // a report that is not confirmed; nil: none
 	search     *search // nil: no search, because MTU is the link's or the peer accepts no more
 	Outlet     int32   // as in Path, like DefaultMSS
 	link       uint16  // the MTU of our own link, which bounds that of the path
@@ -26,7 +26,7 @@ type pathMTU struct {
 }
 
 // search is the state of packetization layer path MTU discovery (RFC 4821, RFC 8899): the sender
-// sends one segment that is larger than the estimate, and learns whether it arrives.
+// sends one segment that is larger than the estimate, and sees whether it is acknowledged.
 type search struct {
 	next  clock.Time // when to probe for a larger MTU; never: no probe
 	high  int        // upper bound of the path's MTU; zero: not known
@@ -35,8 +35,8 @@ type search struct {
 	fails uint8      // lost probes of that size in a row
 }
 
-// claim is a reported MTU that contradicts what has arrived, and the sequence number of the segment
-// that the report concerns.
+// claim is a reported MTU that is smaller than a segment that has arrived, and the sequence number
+// of the segment that the report concerns.
 type claim struct {
 	mtu int
 	seq uint64
@@ -196,24 +196,24 @@ func (p *pathMTU) isProbe(seq uint64, mtu int) bool {
 	return q != nil && q.seq != 0 && seq == q.seq && mtu < q.size && mtu >= p.MTU
 }
 
-// doubts reports whether a report contradicts what has arrived, and then stores it, because it may
-// be forged (RFC 5927 §7.2). If the path has become narrower, the segment times out, and confirmed
-// returns the MTU.
-func (p *pathMTU) doubts(seq uint64, mtu int) bool {
+// contradicts reports whether an MTU is smaller than a segment that has arrived. The report may
+// then be forged (RFC 5927 §7.2), so contradicts only stores it. If the path has really become
+// narrower, the reported segment times out, and confirmed returns the MTU.
+func (p *pathMTU) contradicts(seq uint64, mtu int) bool {
 	if p.mss(mtu) >= int(p.acked) {
 		return false
 	}
-	p.doubt = &claim{mtu, seq}
+	p.claimed = &claim{mtu, seq}
 	return true
 }
 
 // confirmed returns the MTU of the stored report after a timeout of its segment, or zero if there
 // was no such report.
 func (p *pathMTU) confirmed(una uint64) (mtu int) {
-	if doubted := p.doubt; doubted != nil && doubted.seq >= una {
-		mtu = doubted.mtu
+	if c := p.claimed; c != nil && c.seq >= una {
+		mtu = c.mtu
 	}
-	p.doubt = nil
+	p.claimed = nil
 	return mtu
 }
 
@@ -368,7 +368,7 @@ func (h *Host) TooBig(now clock.Time, t Tuple, seq uint32, mtu int) {
 		return
 	default:
 		c.leaveIdle() // a SYN may be in flight
-		if c.snd.path.doubts(w, mtu) {
+		if c.snd.path.contradicts(w, mtu) {
 			return
 		}
 		h.peers.mtus.learn(now, t.RemoteAddr, mtu, mtuAge) // RFC 1191 §6.2

@@ -12,7 +12,7 @@ type receiver struct {
 	shared     *receivers
 	rx         *buffer.Ring
 	irs, nxt   uint64
-	edge       uint64 // the right edge of the window that the peer knows
+	edge       uint64 // right edge of the advertised window
 	fin        uint64 // sequence number of the peer's FIN; zero: none has arrived
 	up         uint64 // the end of urgent data (RCV.UP)
 	mss        int    // the largest segment that the peer has sent
@@ -23,22 +23,22 @@ type receiver struct {
 	bytes      uint64      // bytes received in order
 	early      uint64      // segments that arrived out of order
 	marks      uint64      // segments that arrived with CE
-	heardAt    clock.Time
+	lastDataAt clock.Time  // when the last segment with data arrived
 	scale      uint8
 	runs       uint8 // number of entries of reassembly.recent that no ACK has reported yet
-	sack       bool  // both ends permitted SACK
+	sack       bool  // both ends permit SACK
 	echo       bool  // CE arrived without a later CWR: every ACK echoes it
-	closed     bool  // the user does not read any more
+	closed     bool  // the user will not read any more
 	finLast    bool  // the last arrival out of order was a FIN; data before it is missing
 }
 
-// reassembly is the receiver's state while data arrives: the out-of-order data, what ACKs must
-// report of it, and how fast the user reads.
+// reassembly is the receiver's state while data arrives: the out-of-order data, the part of it that
+// ACKs must report, and the rate at which the user reads.
 type reassembly struct {
 	ooo     buffer.Ranges
-	recent  [maxRuns]buffer.Range // ranges that changed last; changes counts them
-	changes uint32
-	dsack   buffer.Range // a duplicate to report (RFC 2883); empty: none
+	recent  [maxRuns]buffer.Range // ranges that changed last, in a ring
+	changes uint32                // number of changes so far
+	dsack   buffer.Range          // duplicate data to report (RFC 2883); may be empty
 	// held is how far out-of-order data extends beyond the readable data, in bytes. The user cannot
 	// free this memory by reading. The offered window and MaxReceiveRanges bound it for one
 	// connection, Limits.EarlyBytes for all.
@@ -49,6 +49,7 @@ type reassembly struct {
 	rttSince clock.Time
 }
 
+// receivers is the state that the receivers of a host share.
 type receivers struct {
 	cfg        *Config
 	drops      *Drops
@@ -57,7 +58,7 @@ type receivers struct {
 	spare      pool[reassembly]
 }
 
-// begin sets the peer's initial sequence number. The window stays as large as our SYN offered it.
+// begin sets the peer's initial sequence number. The window keeps the size that our SYN advertised.
 func (r *receiver) begin(irs uint32) {
 	offered := r.edge - r.nxt
 	r.irs = wide(irs)
@@ -97,14 +98,14 @@ func (r *receiver) offeredEdge() uint64 { return r.edge + 1<<r.scale - 1 }
 // data is part of the stream (RFC 9293 §3.8.5), and the pointer says where that data ends. This
 // host never sends urgent data (SHLD-13).
 func (r *receiver) urgent(s *Segment) bool {
-	// MUST-62: the pointer is the number of the octet after the urgent data. §3.10.7.4 signals the
+	// MUST-62: the pointer is the number of the octet after the urgent data. §3.10.7.4 notifies the
 	// user while the pointer is ahead of the data that the user has read.
 	up := widen(r.nxt, s.Seq) + uint64(s.Urgent)
 	if up <= r.up || streamed(up, r.irs) <= r.rx.Head() {
 		return false
 	}
 	r.up = up
-	return true // MUST-32: whenever the pointer advances
+	return true // MUST-32: notify the user whenever the pointer advances
 }
 
 // text copies the payload into rx, in order or not (seventh step), and reports whether the user can
@@ -115,9 +116,9 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 		start = min(r.nxt, end)
 		r.reportDuplicate(seq, start)
 	}
-	limit := r.offeredEdge() // also keeps the writes of place within the ring
+	limit := r.offeredEdge() // so place never writes beyond the ring
 	if !r.closed {
-		// Rounding may offer a little more than the buffer holds.
+		// The advertised window is rounded up and may exceed the buffer.
 		limit = min(limit, r.nxt+uint64(r.rx.Free()))
 	}
 	if r.fin != 0 {
@@ -140,7 +141,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	return !r.closed
 }
 
-// takeInOrder makes data readable, and also the data after it that arrived earlier.
+// takeInOrder makes the data in [start, end) readable, and also data after it that arrived earlier.
 func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end
@@ -174,8 +175,8 @@ func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint6
 	}
 }
 
-// timeWindow measures the round trip at the receiver: the peer needs at least one round trip to
-// fill a window.
+// timeWindow measures the round trip at the receiver: the time in which the peer fills a window is
+// at least a round trip.
 func (r *receiver) timeWindow(now clock.Time) {
 	if r.nxt < r.reassembly.rttEnd {
 		return
@@ -206,9 +207,9 @@ func (r *receiver) takeOutOfOrder(s *Segment, seq, start, end uint64) {
 	r.ackOutOfOrder(s)
 }
 
-// mayHold reports whether the host has memory for out-of-order data up to an offset. Without
-// memory, the receiver drops the data. Once the peer has retransmitted the data before it, the
-// dropped data arrives in order and always fits.
+// mayHold reports whether the host has memory for out-of-order data up to an offset. If it has
+// none, the receiver drops the data, which the peer later retransmits in order. Data in order
+// always fits.
 func (r *receiver) mayHold(to uint64) bool {
 	more := int(to-r.offset(r.nxt)) - r.reassembly.held
 	return more <= 0 || r.shared.held+more <= r.shared.cfg.Limits.EarlyBytes

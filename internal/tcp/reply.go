@@ -17,7 +17,7 @@ type reply struct {
 	header Header
 }
 
-// maxReplies bounds the queue. Senders of unknown segments must cope without a reset anyway.
+// maxReplies bounds the queue. A reset may get lost anyway, so dropping one does no harm.
 const maxReplies = 256
 
 func (q *replies) push(r reply) {
@@ -32,8 +32,8 @@ func (q *replies) push(r reply) {
 	q.n++
 }
 
-// output sends the oldest reply when its outlet has room, and drops one without a route. A reply
-// that waits for room delays the others.
+// output sends the oldest reply if its outlet has room, and drops replies without a route. A reply
+// that waits for room delays those behind it.
 func (q *replies) output(room []int, t *Train) bool {
 	for q.n > 0 {
 		r := &q.ring[q.head]

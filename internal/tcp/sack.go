@@ -2,7 +2,7 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// reports tells whether an acknowledgment needs SACK blocks.
+// reports reports whether an acknowledgment needs SACK blocks.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
 
 // maxRuns bounds how many changes the receiver reports for data that arrives together. Such data
@@ -44,7 +44,7 @@ func (r *receiver) sackBlocks(o *Options, room int) {
 	if alone && r.finLast {
 		add(fin)
 	}
-	for i := r.toldLater(int(most - first)); i < r.noted() && o.SACKCount < most &&
+	for i := r.deferred(int(most - first)); i < r.noted() && o.SACKCount < most &&
 		int(o.SACKCount-first) < r.reassembly.ooo.Len(); i++ {
 		if b, ok := r.change(i); ok {
 			add(b)
@@ -69,9 +69,9 @@ func (r *receiver) numbers(b buffer.Range) buffer.Range {
 	return b
 }
 
-// finAlone returns the position of a FIN that waits for missing data, as an empty range: RFC 2018
-// §3 reports its sequence number like a byte's. It reports false without such a FIN, or if it ends
-// the last range.
+// finAlone returns the position of a FIN that waits for missing data, as an empty range, because
+// SACK reports its sequence number like that of a byte (RFC 2018 §3). It reports false if there is
+// no such FIN, or if the FIN follows the last range.
 func (r *receiver) finAlone() (buffer.Range, bool) {
 	if r.fin == 0 || r.nxt >= r.fin {
 		return buffer.Range{}, false
@@ -81,9 +81,9 @@ func (r *receiver) finAlone() (buffer.Range, bool) {
 	return buffer.Range{Start: at, End: at}, n == 0 || r.reassembly.ooo.At(n-1).End < at
 }
 
-// toldLater returns how many of the latest changes later acknowledgments report, and not the
-// current one. It is zero if the current one has room for all.
-func (r *receiver) toldLater(room int) int {
+// deferred returns how many of the latest changes the current acknowledgment leaves to later ones:
+// none if it has room for all ranges.
+func (r *receiver) deferred(room int) int {
 	owed := max(int(r.ack.owed), 1)
 	r.runs -= uint8((int(r.runs) + owed - 1) / owed)
 	if r.reassembly.ooo.Len() <= room {
@@ -94,8 +94,8 @@ func (r *receiver) toldLater(room int) int {
 
 func (r *receiver) noted() int { return int(min(r.reassembly.changes, maxRuns)) }
 
-// change returns the i-th latest range that changed: as it is now, or if more acknowledgments
-// follow, as it was then. It reports false if no data is missing before the range any more.
+// change returns the range of the i-th latest change: as it is now or, if more acknowledgments
+// follow, as it was then. It reports false if no data before the range is missing any more.
 func (r *receiver) change(i int) (buffer.Range, bool) {
 	q := r.reassembly
 	then := q.recent[(q.changes-1-uint32(i))%maxRuns]

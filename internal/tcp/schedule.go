@@ -2,8 +2,8 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// reschedule updates the connection's places in the host's lists. It must be called after any
-// change of what the connection sends, or when.
+// reschedule updates the connection's positions in the host's lists. It must be called after a
+// change of the data to send or of a timer.
 func (h *Host) reschedule(c *Conn) {
 	if c.state.over() {
 		c.freeState()
@@ -22,10 +22,10 @@ func (h *Host) reschedule(c *Conn) {
 // readyConns are the connections that may have something to send, by outlet.
 type readyConns struct {
 	by   []connList
-	turn int // the outlet whose turn it is
+	turn int // the outlet that sends next
 }
 
-// push adds a connection behind the others of its outlet, if it has an outlet and is not queued.
+// push appends a connection to the list of its outlet, if it has an outlet and is in no list.
 func (r *readyConns) push(c *Conn) {
 	outlet := int(c.snd.path.Outlet)
 	if c.links.isReady || outlet < 0 {
@@ -49,8 +49,8 @@ func (r *readyConns) waits(outlet int) bool {
 	return outlet < len(r.by) && r.by[outlet].first != nil
 }
 
-// schedule moves the connection's deadline in the heap if it is now earlier. A later deadline is
-// found when the earlier one comes due.
+// schedule moves the connection in the heap if its deadline is now earlier. If the deadline is
+// later, Advance finds that when the earlier one comes due.
 func (h *Host) schedule(c *Conn) {
 	if due := c.deadline(); due != clock.Never &&
 		(c.links.heap < 0 || due < h.deadlines.of(c)) {
@@ -59,9 +59,9 @@ func (h *Host) schedule(c *Conn) {
 }
 
 // deadlines is a heap of connections ordered by deadline, with four children for each node. The
-// heap contains the times themselves, so that a search among 100,000 connections touches few cache
-// lines and no connection. A key may be earlier than the true deadline, never later. So a timeout
-// that every acknowledgment postpones costs nothing until the old one is due.
+// heap contains the times themselves, so that a search among 100,000 connections reads few cache
+// lines and no connection. A key may be earlier than the true deadline, but never later. So an
+// acknowledgment that postpones a timeout does not change the heap.
 type deadlines struct{ heap []filed }
 
 // filed is a connection and its key.
@@ -80,7 +80,7 @@ func (d *deadlines) first() clock.Time {
 	return d.heap[0].due
 }
 
-// of returns the key of c, never if c is not in the heap.
+// of returns the key of c, or clock.Never if c is not in the heap.
 func (d *deadlines) of(c *Conn) clock.Time {
 	if c.links.heap < 0 {
 		return clock.Never
@@ -91,7 +91,7 @@ func (d *deadlines) of(c *Conn) clock.Time {
 // earliest returns the first connection and its key. The heap must not be empty.
 func (d *deadlines) earliest() (*Conn, clock.Time) { return d.heap[0].conn, d.heap[0].due }
 
-// set changes the key of c to due, or removes c if due is never.
+// set changes the key of c to due, or removes c if due is clock.Never.
 func (d *deadlines) set(c *Conn, due clock.Time) {
 	i := int(c.links.heap)
 	switch {
@@ -126,7 +126,7 @@ func (d *deadlines) place(i int, f filed) {
 	f.conn.links.heap = int32(i)
 }
 
-// settle places f at i, or above or below it where it belongs.
+// settle places f at i or, to keep the order of the heap, above or below it.
 func (d *deadlines) settle(i int, f filed) {
 	for i > 0 {
 		parent := (i - 1) / children
@@ -156,7 +156,7 @@ func (d *deadlines) settle(i int, f filed) {
 	d.place(i, f)
 }
 
-// link is a connection's place in a connList.
+// link holds a connection's neighbors in a connList.
 type link struct{ next, prev *Conn }
 
 // The connLists that a connection can be in.

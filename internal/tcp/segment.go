@@ -27,7 +27,7 @@ const (
 // Has reports whether every bit of g is set.
 func (f Flags) Has(g Flags) bool { return f&g == g }
 
-// String lists the set bits, in the order tcpdump users know.
+// String lists the set bits, separated by "|".
 func (f Flags) String() string {
 	names := [...]string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"}
 	var set []string
@@ -94,13 +94,13 @@ func ParseHeader(b []byte) (srcPort, dstPort uint16, h Header, payload []byte, o
 }
 
 // Segment is one received segment, or a train of adjacent segments of one flow, in order, which the
-// stack has joined. (Train is its counterpart for sending.)
+// stack has joined. (For sending, there is Train.)
 type Segment struct {
 	Tuple
-	// Header is the header of the first segment. All segments have the same Ack, Window, Options
-	// and ECN, and only the flag ACK. But the last may have PSH, and then Header has it too.
+	// Header is the header of the first segment. All segments of a train have the same Ack, Window,
+	// Options and ECN, and only the flag ACK. If the last one also has PSH, Header has it too.
 	Header
-	// Payload is valid only during the call, and in order; its pieces may be cut anywhere.
+	// Payload holds the bytes in order, in pieces of any size. It is valid only during the call.
 	Payload [][]byte
 	// Len is the number of payload bytes, Count the number of segments; a Count of zero means one.
 	Len, Count int

@@ -45,14 +45,15 @@ type nagle struct {
 // corkTime is how long a cork holds back a short segment, as in Linux.
 const corkTime = 200 * time.Millisecond
 
-// begin takes our initial sequence number.
+// begin sets our initial sequence number.
 func (d *sender) begin(iss uint32) {
 	d.iss = wide(iss)
 	d.Una, d.Nxt = d.iss, d.iss+1
 }
 
-// succeed starts after all sequence numbers of the last connection with the same tuple. The clock
-// of RFC 9293 §3.4.1 may be slower than we send (RFC 1122 §4.2.2.13 (a)).
+// succeed sets an initial sequence number beyond all those of the last connection with the same
+// tuple. The ISN clock of RFC 9293 §3.4.1 may advance more slowly than the sequence numbers that we
+// use (RFC 1122 §4.2.2.13 (a)).
 func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 
 func (d *sender) offset(seq uint64) uint64 { return seq - d.iss - 1 }
@@ -86,7 +87,7 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 	from := d.offset(seq)
 	t.Payload = d.tx.Slices(t.Payload, from, n)
 	if from+uint64(n) == d.tx.Tail() {
-		t.Flags |= PSH // RFC 9293 §3.9.1.2: nothing more is waiting
+		t.Flags |= PSH // RFC 9293 §3.9.1.2: no more data is waiting
 	}
 }
 
@@ -94,17 +95,17 @@ func (d *sender) lend(t *Train, seq uint64, n, mss int) {
 // (RFC 9293 §3.8.6.2.1), and what limits them. most is what fits a train, and allowed what
 // congestion control allows.
 func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limit) {
-	allowed, crumbs := d.rec.Allow(allowed, waiting)
-	n, why := d.fits(waiting, most, allowed, crumbs)
+	allowed, remainder := d.rec.Allow(allowed, waiting)
+	n, why := d.fits(waiting, most, allowed, remainder)
 	if why == LimitCork && d.corkEnds == clock.Never {
 		d.corkEnds = now.Later(corkTime)
 	}
 	return n, why
 }
 
-// fits does the part of admitted that needs no clock. With crumbs it also uses a small remainder of
-// the peer's window.
-func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
+// fits does the part of admitted that needs no clock. With remainder it also uses less than a
+// segment of the peer's window.
+func (d *sender) fits(waiting, most, allowed int, remainder bool) (int, Limit) {
 	mss, usable := d.MSS, d.usable()
 	n, why := waiting, LimitNone
 	if n > most {
@@ -117,7 +118,7 @@ func (d *sender) fits(waiting, most, allowed int, crumbs bool) (int, Limit) {
 		n, why = max(usable, 0), LimitReceiver
 		if n >= mss {
 			n = n / mss * mss
-		} else if n < d.maxWnd/2 && !crumbs {
+		} else if n < d.maxWnd/2 && !remainder {
 			// Silly window avoidance: wait for a larger window or for the persist timer.
 			n = 0
 		}

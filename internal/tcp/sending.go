@@ -12,7 +12,7 @@ import (
 type sending struct {
 	recovery.Span
 	fresh bool  // ordinary data that was never sent
-	why   Limit // why there is not more of it
+	why   Limit // why the span is not longer
 }
 
 // next fills s with the next data to send, at most room segments, and reports whether any may leave
@@ -102,10 +102,10 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 	waiting := d.unsent()
 	finish := d.finishes(now, waiting)
 	if waiting == 0 && !finish {
-		d.runDry(now)
+		d.allSent(now)
 		return false
 	}
-	// One segment always fits, even if it is longer than maxTrainBytes.
+	// A train holds at least one segment, even if that is longer than maxTrainBytes.
 	most := min(room*d.MSS, max(maxTrainBytes, d.MSS))
 	n, why := d.admitted(now, waiting, most, allowed)
 	finish = finish && n == waiting && d.usable() > n
@@ -138,8 +138,8 @@ func (d *sender) newData(now clock.Time, room, allowed int, s *sending) bool {
 	return true
 }
 
-// runDry records that all written data has been sent.
-func (d *sender) runDry(now clock.Time) {
+// allSent records that all written data has been sent.
+func (d *sender) allSent(now clock.Time) {
 	switch {
 	case d.rec.Record.Empty():
 		d.limitBy(now, LimitIdle)
@@ -201,8 +201,8 @@ func (d *sender) tailProbe(now clock.Time, s *sending) (ok bool) {
 	return ok
 }
 
-// finPatience is how long a FIN waits for a peer without TCP options to read the data before it.
-const finPatience = 10 * time.Millisecond
+// finDelay is how long a FIN waits for a peer without TCP options to read the data before it.
+const finDelay = 10 * time.Millisecond
 
 // finishes reports whether our FIN may follow the next n bytes, which are all that wait to be sent.
 //
@@ -223,7 +223,7 @@ func (d *sender) finishes(now clock.Time, n int) bool {
 		return true
 	}
 	// Most of these nodes do not announce that their window has opened again, so wait only briefly.
-	until := d.wait.since.Add(finPatience) // since the last acknowledgment
+	until := d.wait.since.Add(finDelay) // since the last acknowledgment
 	if until.Due(now) {
 		return true
 	}

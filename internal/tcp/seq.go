@@ -1,8 +1,8 @@
 package tcp
 
-// Inside a connection sequence numbers have 64 bits. Segments carry the low half, and comparisons
-// are plain. So a stream of any length crosses the wrap of RFC 9293 §3.4 without a special case,
-// and a ring offset is a subtraction.
+// Inside a connection, sequence numbers have 64 bits, and segments carry the low half. So the wrap
+// at 2^32 (RFC 9293 §3.4) needs no special case in comparisons, and an offset in a ring is a
+// subtraction.
 
 // wideBase keeps the first 64-bit numbers far above zero, so that a number shortly before the
 // initial sequence number does not underflow.
@@ -20,8 +20,8 @@ func widen(ref uint64, s uint32) uint64 {
 // connection.
 func after(a, b uint32) bool { return int32(a-b) > 0 }
 
-// streamed returns the offset in the stream of a 64-bit number, given the number of the SYN; zero
-// before the stream begins.
+// streamed returns the stream offset of a 64-bit sequence number; iss is that of the SYN. Numbers
+// before the stream have offset zero.
 func streamed(n, iss uint64) uint64 {
 	if n <= iss {
 		return 0

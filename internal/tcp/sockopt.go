@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// Sockopts are the options of a connection, or the initial ones of a listener's connections. There
-// a zero field stands for the host's default.
+// Sockopts are the options of a connection, or the initial options of a listener's connections. In
+// a listener's options, a zero field means the host's default.
 type Sockopts struct {
 	// NoDelay turns Nagle's algorithm off (RFC 9293 §3.7.4).
 	NoDelay bool
 	// Cork holds back short segments, for at most 200 ms.
 	Cork bool
-	// MaxSeg bounds the payload of a segment, 48 to 65495 bytes. If set before the handshake, it
-	// bounds the peer's segments too. Zero: no bound.
+	// MaxSeg bounds the payload of a segment, 48 to 65495 bytes; zero: no bound. If it is set
+	// before the handshake, it bounds the peer's segments too.
 	MaxSeg int
 	// UserTimeout is how long data may stay unacknowledged, or wait for the peer's window, before
 	// the connection fails with ErrUserTimeout (RFC 9293 §3.8.3). It overrides Retries and the
@@ -32,11 +32,12 @@ type Sockopts struct {
 	TOS uint8
 	// TTL is the time to live of the packets sent; zero: 64 (RFC 9293 §3.9.2).
 	TTL uint8
-	// Congestion changes the congestion control, but not the window; empty: unchanged.
+	// Congestion names the congestion control to change to, which keeps the window. An empty name
+	// changes nothing.
 	Congestion string
-	// FileDigest offers in the SYN that a file with its digest follows, or accepts the offer:
-	// docs/decisions/0001-file-digest.md. On an established connection it says that both ends
-	// agreed.
+	// FileDigest offers in the SYN that a file with its digest follows, or accepts the peer's offer
+	// (docs/decisions/0001-file-digest.md). On an established connection it says that both ends
+	// have agreed.
 	FileDigest bool
 }
 
@@ -87,8 +88,8 @@ func (o *Sockopts) apply(now clock.Time, c *Conn) {
 		c.raise(Writable)
 	}
 	if o.TellTimeout != is.TellTimeout {
-		d.wait.tell = o.TellTimeout
-		d.wait.due = d.wait.tell && d.wait.limit != 0
+		d.wait.advertise = o.TellTimeout
+		d.wait.due = d.wait.advertise && d.wait.limit != 0
 	}
 	if o.UserTimeout != is.UserTimeout {
 		d.wait.set(o.UserTimeout)
@@ -100,7 +101,7 @@ func (o *Sockopts) apply(now clock.Time, c *Conn) {
 			c.keep = &keepalive{Keepalive: k.withDefaults(), since: now, at: now.Later(k.Idle)}
 		}
 	}
-	c.tos, c.ttl = o.TOS&^3, o.TTL // the two bits of ECN are left alone (RFC 3168 §5)
+	c.tos, c.ttl = o.TOS&^3, o.TTL // without the two bits of ECN (RFC 3168 §5)
 	if o.FileDigest {
 		c.hs.flags |= hsFileDigest
 	}

@@ -52,19 +52,19 @@ func (s State) mayReceive() bool {
 	return s == StateEstablished || s == StateFinWait1 || s == StateFinWait2
 }
 
-// event is what moves a connection from one state to another.
+// event is an event that moves a connection from one state to another.
 type event uint8
 
 const (
 	evOpen     event = iota // active OPEN
 	evListen                // passive OPEN
-	evSYN                   // a SYN arrived without an ACK of ours
+	evSYN                   // a SYN arrived that does not acknowledge ours
 	evSYNACK                // a SYN arrived that acknowledges ours
 	evACKOfSYN              // our SYN is acknowledged
 	evClose                 // CLOSE: our FIN is queued
-	evFIN                   // the peer's FIN arrived and all before it
+	evFIN                   // the peer's FIN and all data before it arrived
 	evACKOfFIN              // our FIN is acknowledged
-	evTimeout               // 2MSL is over, or a state's own limit
+	evTimeout               // the 2 MSL timeout or another limit of the state has expired
 	evDelete                // reset, abort or timeout: delete the TCB
 	numEvents
 )
@@ -77,7 +77,7 @@ var eventNames = [numEvents]string{
 // stays marks an event that cannot happen in a state.
 const stays = numStates
 
-// transitions is figure 5 of RFC 9293 §3.3.2 as a table:
+// transitions is the state diagram of RFC 9293 §3.3.2, figure 5, as a table:
 //
 //	CLOSED --open--> SYN-SENT --SYN,ACK--> ESTABLISHED --close--> FIN-WAIT-1
 //	CLOSED --listen--> LISTEN --SYN--> SYN-RECEIVED --ACK of SYN--> ESTABLISHED
@@ -107,7 +107,7 @@ var transitions = [numStates][numEvents]State{
 	StateTimeWait:  row(on{evTimeout, StateClosed}, on{evDelete, StateClosed}),
 }
 
-// on is one arrow of the figure, seen from its source.
+// on is one arrow of the diagram: the event, and the state that it leads to.
 type on struct {
 	event event
 	to    State
@@ -124,7 +124,7 @@ func row(arrows ...on) [numEvents]State {
 	return r
 }
 
-// next returns the state after e, and false when e cannot happen in s.
+// next returns the state after e. It reports false if e cannot happen in s.
 func (s State) next(e event) (State, bool) {
 	to := transitions[s][e]
 	return to, to != stays

@@ -21,11 +21,11 @@ func fired(at *clock.Time, now clock.Time) bool {
 	return true
 }
 
-// advance runs the timers that are due, those with the mildest effect first: each restarts the
-// retransmission timer, which may be due at the same instant.
+// advance runs the timers that are due. The retransmission timer comes last, because the others may
+// restart it.
 func (c *Conn) advance(now clock.Time) {
 	if c.snd.rec.Idle() && !c.deadline().Due(now) {
-		return // what was filed is over
+		return // the timer that was filed no longer runs
 	}
 	c.leaveIdle()
 	c.rcv.ack.advance(now)
@@ -37,9 +37,9 @@ func (c *Conn) advance(now clock.Time) {
 		return
 	}
 	if c.keep != nil && fired(&c.keep.at, now) {
-		heard := max(c.rcv.heardAt, c.stats.lastAck)
+		lastSeen := max(c.rcv.lastDataAt, c.stats.lastAck)
 		inFlight := !c.state.synchronized() || !c.snd.rec.Record.Empty()
-		if err := c.keep.expired(now, heard, inFlight, c.snd.wait.limit); err != nil {
+		if err := c.keep.expired(now, lastSeen, inFlight, c.snd.wait.limit); err != nil {
 			c.giveUp(now, err)
 			return
 		}
@@ -54,7 +54,8 @@ func (c *Conn) advance(now clock.Time) {
 	c.snd.rec.ExpireControl(now)
 }
 
-// onRTO is the retransmission timeout, RFC 6298 §5.4-5.6.
+// onRTO handles a retransmission timeout (RFC 6298 §5.4-5.6): it retransmits, or ends the
+// connection after too many retries.
 func (c *Conn) onRTO(now clock.Time) {
 	retries := &c.host.cfg.Retries
 	limit := retries.Data

@@ -8,15 +8,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Connect is ConnectFrom with the route's local address.
+// Connect is like ConnectFrom, from the local address of the route.
 func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) (*Conn, error) {
 	return h.ConnectFrom(now, netip.AddrPortFrom(netip.Addr{}, localPort), remote)
 }
 
-// ConnectFrom is the active OPEN of RFC 9293 §3.10.1. If the local address is unspecified it takes
-// the route's, and if the port is 0 it chooses one by RFC 6056. The caller has checked that the
-// address is the host's own. The connection is usable once it raises Established; the user may
-// write to Tx at once.
+// ConnectFrom opens a connection (RFC 9293 §3.10.1, active OPEN). If the local address is
+// unspecified, it uses that of the route, and if the port is 0, it chooses one as in RFC 6056. The
+// caller must check that the address is one of the host's. The handshake is complete when the
+// connection raises Established, but the user may write to Tx at once.
 func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn, error) {
 	addr := remote.Addr().Unmap()
 	if remote.Port() == 0 || addr.IsUnspecified() {
@@ -64,14 +64,16 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	return c, nil
 }
 
-// Listen is the passive OPEN. 0.0.0.0 stands for all IPv4 addresses; :: and the zero Addr stand for
-// all addresses of both families. Then no other listener may use the port with these addresses.
-// backlog bounds the connections that wait for Accept; less than 1 means 1.
+// Listen starts a listener (RFC 9293 §3.10.1, passive OPEN). The address 0.0.0.0 means all IPv4
+// addresses; :: and the zero Addr mean all addresses of both families. No other listener may use
+// the port with the same addresses. backlog bounds the connections that wait for Accept; a value
+// below 1 means 1.
 func (h *Host) Listen(local netip.AddrPort, backlog int) (*Listener, error) {
 	return h.listen(newListener(local), backlog)
 }
 
-// ListenIPv6 is Listen on all IPv6 addresses, and no IPv4 ones (RFC 3493 §5.3, IPV6_V6ONLY).
+// ListenIPv6 is like Listen, on all IPv6 addresses and no IPv4 addresses (RFC 3493 §5.3,
+// IPV6_V6ONLY).
 func (h *Host) ListenIPv6(port uint16, backlog int) (*Listener, error) {
 	at := netip.AddrPortFrom(netip.IPv6Unspecified(), port)
 	return h.listen(&Listener{local: at}, backlog)
@@ -95,20 +97,20 @@ func (h *Host) listen(l *Listener, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// claim completes the tuple of an active OPEN with the given port, or with one that RFC 6056
-// chooses. It takes a port whose last connection is in TIME-WAIT only if no other is free.
+// claim returns the tuple of an active OPEN. If t has no local port, claim chooses one as in RFC
+// 6056. It chooses a port whose last connection is in TIME-WAIT only if no other port is free.
 func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.timeWaits.reusable(now, t) }
-	heard := func(t Tuple) bool { return h.listeners.find(t.Local()) != nil }
+	listening := func(t Tuple) bool { return h.listeners.find(t.Local()) != nil }
 	if t.LocalPort != 0 {
 		if !again(t) {
 			return t, ErrExists
 		}
 		return t, nil
 	}
-	port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Knows(t) && !heard(t) })
+	port, ok := h.ports.next(t, func(t Tuple) bool { return !h.Knows(t) && !listening(t) })
 	if !ok {
-		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && !heard(t) })
+		port, ok = h.ports.next(t, func(t Tuple) bool { return again(t) && !listening(t) })
 	}
 	if !ok {
 		return t, ErrNoPorts
@@ -117,7 +119,7 @@ func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
 	return t, nil
 }
 
-// blank returns a connection in CLOSED without sequence numbers, for unfold and newConn.
+// blank returns a connection in CLOSED without sequence numbers.
 func (h *Host) blank(now clock.Time, t Tuple, p Path) *Conn {
 	h.now = now
 	c := h.half.take(&h.cfg)
@@ -144,10 +146,11 @@ func (h *Host) newConn(now clock.Time, t Tuple, p Path) *Conn {
 	return c
 }
 
-// Wrote is SEND (§3.10.2): the user has written to Tx.
+// Wrote must be called after the user has written to Tx (RFC 9293 §3.10.2, SEND).
 func (c *Conn) Wrote(clock.Time) { c.host.reschedule(c) }
 
-// CloseWrite is CLOSE (§3.10.4): it sends what is in Tx, then a FIN. The user may still read.
+// CloseWrite sends the data in Tx and then a FIN (RFC 9293 §3.10.4, CLOSE). The user may still
+// read.
 func (c *Conn) CloseWrite(now clock.Time) error {
 	switch {
 	case c.snd.closed:
@@ -164,8 +167,8 @@ func (c *Conn) CloseWrite(now clock.Time) error {
 	return nil
 }
 
-// CloseRead says that the user will not read any more. The connection acknowledges and discards
-// further data, so that the peer does not stall.
+// CloseRead says that the user will not read any more. The connection then acknowledges and
+// discards data that arrives, so that the peer can send the rest.
 func (c *Conn) CloseRead(now clock.Time) {
 	if c.rcv.closed {
 		return
@@ -174,8 +177,8 @@ func (c *Conn) CloseRead(now clock.Time) {
 	c.Consumed(now)
 }
 
-// Close closes both directions. If the user has not read all data, it resets the connection: RFC
-// 2525 §2.17, RFC 1122 §4.2.2.13.
+// Close closes both directions. If the user has not read all data, Close resets the connection (RFC
+// 2525 §2.17, RFC 1122 §4.2.2.13).
 func (c *Conn) Close(now clock.Time) {
 	if c.flags.has(connOrphan) {
 		return
@@ -191,7 +194,7 @@ func (c *Conn) Close(now clock.Time) {
 	case unread:
 		c.Abort(now)
 	default:
-		_ = c.CloseWrite(now) // the user may have called it before
+		_ = c.CloseWrite(now) // an error says that the user has called it before
 		if c.state == StateFinWait2 {
 			c.finWait2 = now.Later(c.host.cfg.FinWait2)
 		}
@@ -199,7 +202,7 @@ func (c *Conn) Close(now clock.Time) {
 	}
 }
 
-// Abort is ABORT (§3.10.5): it resets the connection.
+// Abort resets the connection (RFC 9293 §3.10.5, ABORT).
 func (c *Conn) Abort(now clock.Time) {
 	c.flags |= connOrphan
 	c.snd.closed = true
@@ -207,7 +210,8 @@ func (c *Conn) Abort(now clock.Time) {
 	c.Forsake(now, ErrAborted)
 }
 
-// Forsake resets the connection with an error of the owner's. The user may still call it.
+// Forsake resets the connection, and makes the user's calls return the error why. The user must
+// still close the connection.
 func (c *Conn) Forsake(now clock.Time, why error) {
 	switch c.state {
 	case StateClosed, StateTimeWait, StateListen:
@@ -226,18 +230,18 @@ func (c *Conn) Forsake(now clock.Time, why error) {
 	c.fail(now, why)
 }
 
-// Consumed is RECEIVE (§3.10.3): the user has read from Rx.
+// Consumed must be called after the user has read from Rx (RFC 9293 §3.10.3, RECEIVE).
 func (c *Conn) Consumed(now clock.Time) {
 	if c.state.mayReceive() && c.rcv.consumed(now, c.snd.rec.RTT.SRTT) {
 		c.host.reschedule(c)
 	}
 }
 
-// The user calls of RFC 9293 §3.10 on one connection. A user in another goroutine writes and reads
-// the rings directly, and then calls Wrote and Consumed.
+// These are the user calls of RFC 9293 §3.10 on one connection. A user in another goroutine writes
+// and reads the rings directly, and then makes the owner call Wrote and Consumed.
 
-// Send is SEND (§3.10.2): it writes as much of p as fits in the send buffer, and returns how much
-// that was.
+// Send writes as much of p as fits in the send buffer, and returns the number of bytes (RFC 9293
+// §3.10.2, SEND).
 func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
 	err := ErrClosing
 	switch state := c.State(); {
@@ -246,7 +250,7 @@ func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
 	case state == StateListen:
 		err = ErrUnspecified
 	case (state <= StateSynReceived || state.maySend()) && !c.snd.closed:
-		err = nil // what is written before ESTABLISHED waits for it
+		err = nil // data written before ESTABLISHED is sent then
 	}
 	if err != nil {
 		return 0, fmt.Errorf("tcp: send: %w", err)
@@ -256,8 +260,8 @@ func (c *Conn) Send(now clock.Time, p []byte) (int, error) {
 	return n, nil
 }
 
-// Receive is RECEIVE (§3.10.3): it reads data that has arrived in order, and returns how much that
-// was. It returns ErrClosing when no more data can come.
+// Receive reads data that has arrived in order, and returns the number of bytes (RFC 9293 §3.10.3,
+// RECEIVE). It returns ErrClosing if no more data can arrive.
 func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 	if c.rcv.closed {
 		return 0, fmt.Errorf("tcp: receive: %w", ErrClosed)
@@ -276,7 +280,8 @@ func (c *Conn) Receive(now clock.Time, p []byte) (int, error) {
 	}
 }
 
-// ended is the error of calls on a closed connection: why it failed, or ErrNotExist.
+// ended returns the error of calls on a closed connection: ErrNotExist, with the reason if the
+// connection failed.
 func (c *Conn) ended() error {
 	if err := c.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotExist, err)
@@ -284,8 +289,9 @@ func (c *Conn) ended() error {
 	return ErrNotExist
 }
 
-// Urgent returns how many of the bytes that the user has not read precede the end of urgent data,
-// arrived or not; zero if there is no urgent data (RFC 9293 §3.8.5, MUST-33).
+// Urgent returns how far the end of urgent data is ahead of the data that the user has read, in
+// bytes, or zero if there is no urgent data (RFC 9293 §3.8.5, MUST-33). Some of these bytes may not
+// have arrived yet.
 func (c *Conn) Urgent() int {
 	if end, head := streamed(c.rcv.up, c.rcv.irs), c.rcv.rx.Head(); end > head {
 		return int(end - head)
@@ -321,12 +327,13 @@ func (c *Conn) Rx() *buffer.Ring { return c.rcv.rx }
 // ReadDone reports whether the peer has closed its side and all of its data is in Rx.
 func (c *Conn) ReadDone() bool { return c.rcv.done() }
 
-// Sockopts returns the options. Its buffers and Congestion are zero, which changes nothing if set.
+// Sockopts returns the options. RecvBuffer, SendBuffer and Congestion are zero, so that passing the
+// options to SetSockopts does not change these.
 func (c *Conn) Sockopts() Sockopts {
 	d := &c.snd
 	o := Sockopts{
 		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
-		TellTimeout: d.wait.tell, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
+		TellTimeout: d.wait.advertise, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
 	}
 	if d.wait.chosen {
 		o.UserTimeout = d.wait.limit
@@ -337,8 +344,8 @@ func (c *Conn) Sockopts() Sockopts {
 	return o
 }
 
-// SetSockopts sets all options, or none if one is invalid. It does not take back an offered window
-// (RFC 9293 §3.8.6): after a smaller RecvBuffer the offer shrinks as data arrives.
+// SetSockopts sets all options, or none if one is invalid. A smaller RecvBuffer does not take back
+// the advertised window (RFC 9293 §3.8.6): the window shrinks as data arrives.
 func (c *Conn) SetSockopts(now clock.Time, o Sockopts) error {
 	if err := o.validate(c.host); err != nil {
 		return err

@@ -7,12 +7,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// autotuning is the size of the receive buffer and its limit. A ring allocates memory for its
-// contents alone; autotuning adjusts the limit.
+// autotuning is the state of the receive buffer's automatic tuning. It changes only the ring's
+// limit, because a ring allocates memory for its contents alone.
 type autotuning struct {
-	size, max int
-	copied    int           // the most that the user took in one round trip
-	rtt       time.Duration // as a receiver sees it: how long a window takes to fill
+	size, max int           // the buffer's size, and the maximum of that
+	copied    int           // the most bytes that the user read in one round trip
+	rtt       time.Duration // the round trip as a receiver measures it: the time to fill a window
 }
 
 // CheckBuffer returns an ErrOption if no buffer can have n bytes.
@@ -24,7 +24,7 @@ func CheckBuffer(n int) error {
 	return nil
 }
 
-// windowScale returns the shift with which the largest receive buffer can be offered (RFC 7323
+// windowScale returns the smallest shift that can advertise the largest receive buffer (RFC 7323
 // §2.3).
 func (r *receiver) windowScale() uint8 {
 	var s uint8
@@ -34,12 +34,13 @@ func (r *receiver) windowScale() uint8 {
 	return s
 }
 
-// nearRTT is the round trip below which RecvNear is the limit.
+// nearRTT is the round trip below which RecvNear limits the buffer.
 const nearRTT = time.Millisecond
 
-// grow adjusts the receive buffer to the reader (dynamic right-sizing). The data read in one round
-// trip arrived in the one before, and a sender in slow start doubles its rate. So the buffer is
-// twice that, and some segments more for a slow reader.
+// grow adapts the receive buffer to the rate at which the user reads (dynamic right-sizing). The
+// data that the user reads in one round trip arrived in the round trip before, and a sender in slow
+// start doubles its rate. So the buffer holds twice that data, and a few segments more for a slow
+// reader.
 func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	u := &r.tune
 	if u.size >= u.max || r.reassembly == nil {
@@ -70,7 +71,7 @@ func (r *receiver) grow(now clock.Time, srtt time.Duration) {
 	}
 }
 
-// setBuffer sets the size of the buffer and turns its tuning off.
+// setBuffer sets the size of the buffer and turns autotuning off.
 func (r *receiver) setBuffer(n int) {
 	r.tune.size, r.tune.max = n, n
 	r.rx.SetLimit(n)
@@ -80,8 +81,8 @@ func (r *receiver) setBuffer(n int) {
 func (r *receiver) window() int { return int(r.edge - r.nxt) }
 
 // windowField returns the window to advertise and remembers its right edge. The edge never moves
-// back (RFC 9293 §3.8.6.2.1), and forward only by a segment or half the buffer (§3.8.6.2.2), to
-// avoid silly windows. The window of a SYN is not scaled (RFC 7323 §2.2).
+// back (RFC 9293 §3.8.6.2.1). To avoid silly windows, it moves forward by at least a segment or
+// half the buffer (§3.8.6.2.2). The window of a SYN is not scaled (RFC 7323 §2.2).
 func (r *receiver) windowField(handshake bool) uint16 {
 	scale, most := r.scale, 65535<<r.scale
 	if handshake {
@@ -90,13 +91,14 @@ func (r *receiver) windowField(handshake bool) uint16 {
 	if edge := r.nextEdge(most); edge >= r.edge+r.edgeStep() {
 		r.edge = edge
 	}
-	// Round up: the peer may read an edge that is up to a unit beyond ours. RFC 7323 §2.4 requires
-	// us to honour it: the receiver accepts such data, and nextEdge has left room.
+	// Rounding up advertises an edge that is up to a unit beyond ours. RFC 7323 §2.4 requires the
+	// receiver to accept data up to there, and nextEdge has left room for it.
 	unit := uint64(1) << scale
 	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
 }
 
-// nextEdge returns the right edge that the free buffer allows, at most so many bytes ahead.
+// nextEdge returns the right edge that the free space in the buffer allows, at most most bytes
+// beyond RCV.NXT.
 func (r *receiver) nextEdge(most int) uint64 {
 	free := r.tune.size
 	if !r.closed {
@@ -104,19 +106,19 @@ func (r *receiver) nextEdge(most int) uint64 {
 	}
 	unit := 1 << r.scale
 	if unit > 1 {
-		free -= unit // so that rounding up cannot promise what is not there
+		free -= unit // windowField may round up by a unit
 	}
 	return r.nxt + uint64(min(max(free, 0), most))&^uint64(unit-1)
 }
 
-// edgeStep is the smallest step of the right edge.
+// edgeStep returns the minimum by which the right edge moves.
 func (r *receiver) edgeStep() uint64 {
 	return uint64(max(1, min(r.tune.size/2, max(r.mss, defaultMSS4))))
 }
 
-// consumed is RECEIVE (RFC 9293 §3.10.3): the user has read from rx. If the peer's window is less
-// than half the buffer and can be doubled, consumed acknowledges at once and returns true, because
-// the peer may wait for it.
+// consumed is called after the user has read from rx (RFC 9293 §3.10.3, RECEIVE). If the window
+// that the peer knows is less than half the buffer and can be doubled, consumed sends an
+// acknowledgment at once and returns true, because the peer may wait for a larger window.
 func (r *receiver) consumed(now clock.Time, srtt time.Duration) bool {
 	r.grow(now, srtt)
 	known := r.edge - r.nxt

@@ -80,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		"sack-off", "no SYN permits SACK", "internal/tcp/handshake.go",
-		"o.SACKPermitted = is.sack && knobs.hearsSACK()", "o.SACKPermitted = false",
+		"o.SACKPermitted = is.sack && knobs.acceptsSACK()", "o.SACKPermitted = false",
 		[]string{"check-bernoulli", "rdt-loss", "rdt-corrupt", "rdt-dup", "fence-tcp", "check-bbr-loss"},
 	},
 	{
