@@ -40,24 +40,3 @@ func (c *chain[T, P]) remove(e *T) {
 	}
 	*n = neighbors[T]{}
 }
-
-// pool keeps unused objects for reuse, at most maxPool.
-type pool[T any] struct{ free []*T }
-
-const maxPool = 64
-
-func (p *pool[T]) take() *T {
-	n := len(p.free) - 1
-	if n < 0 {
-		return new(T)
-	}
-	v := p.free[n]
-	p.free[n], p.free = nil, p.free[:n]
-	return v
-}
-
-func (p *pool[T]) put(v *T) {
-	if len(p.free) < maxPool {
-		p.free = append(p.free, v)
-	}
-}

@@ -127,7 +127,12 @@ func (c *Conn) leaveIdle() {
 }
 
 func (r *receiver) leaveIdle() {
-	r.reassembly = r.shared.spare.take()
+	if q := r.shared; len(q.spare) == 0 {
+		r.reassembly = new(reassembly)
+	} else {
+		n := len(q.spare) - 1
+		r.reassembly, q.spare[n], q.spare = q.spare[n], nil, q.spare[:n]
+	}
 	r.reassembly.head, r.reassembly.ooo.Max = r.rx.Head(), r.shared.cfg.Limits.MaxReceiveRanges
 }
 
@@ -186,9 +191,14 @@ func (c *Conn) freeState() {
 	c.rcv.freeReassembly()
 }
 
+// maxSpare is how many unused reassembly states the host keeps for reuse.
+const maxSpare = 64
+
 func (r *receiver) freeReassembly() {
 	if q := r.reassembly; q != nil {
 		*q, r.reassembly = reassembly{}, nil
-		r.shared.spare.put(q)
+		if len(r.shared.spare) < maxSpare {
+			r.shared.spare = append(r.shared.spare, q)
+		}
 	}
 }

@@ -117,7 +117,7 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 		p.silence(2 * time.Second)
 		for _, h := range p.hosts {
 			require.Empty(t, h.deadlines.heap)
-			h.receivers.spare.free, h.due, h.deadlines.heap = nil, nil, nil // the hosts' shared memory
+			h.receivers.spare, h.due, h.deadlines.heap = nil, nil, nil // the hosts' shared memory
 			h.recoveries = recovery.Host{Options: h.recoveries.Options}
 		}
 		for _, c := range conns {

@@ -54,8 +54,8 @@ type receivers struct {
 	cfg        *Config
 	drops      *Drops
 	challenges challenges
-	held       int // out-of-order bytes of all connections
-	spare      pool[reassembly]
+	held       int           // out-of-order bytes of all connections
+	spare      []*reassembly // for reuse, at most maxSpare
 }
 
 // begin sets the peer's initial sequence number. The window keeps the size that our SYN advertised.

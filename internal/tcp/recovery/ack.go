@@ -35,8 +35,8 @@ type Ack struct {
 	rate          rateSample
 	dupDelivered  int        // bytes that a duplicate ACK indicates, without SACK
 	restarted     bool       // the losses restarted the algorithm
-	recovering    bool       // fast recovery was in progress,
-	restarting    bool       // or a slow start that does not count data sent before it
+	recovering    bool       // fast recovery was in progress
+	restarting    bool       // a slow start was in progress that does not count earlier data
 	reorder       clock.Time // when to check again for losses
 }
 
@@ -169,7 +169,7 @@ func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
 	v := r.v
 	for i, b := range blocks {
 		if b.Start >= b.End || b.End > v.snd.Nxt || b.Len() > 1<<31 {
-			continue // not of this connection
+			continue // the block is not of this connection
 		}
 		if i == 0 && (b.End <= ack || len(blocks) > 1 &&
 			blocks[1].Start <= b.Start && b.End <= blocks[1].End) {

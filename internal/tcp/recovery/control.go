@@ -111,7 +111,7 @@ func (r *Ack) control() {
 	*a = congestion.Ack{
 		Now: r.now, Delivered: r.credit(v.snd.MSS), Prior: r.prior,
 		InFlight: v.Pipe(), MSS: v.snd.MSS,
-		Lost:   int(q.lost - v.Kept.told),
+		Lost:   int(q.lost - v.Kept.reportedLost),
 		MinRTT: v.RTT.lowest(), SRTT: v.RTT.SRTT,
 		TotalDelivered: q.delivered,
 		Rate:           q.rate(r.now, s, v.RTT.lowest()),
@@ -131,7 +131,7 @@ func (r *Ack) control() {
 			a.Marked = a.Delivered
 		}
 	}
-	v.Kept.told = q.lost
+	v.Kept.reportedLost = q.lost
 	if s.sentAt != clock.Never {
 		a.LostSince = int(uint32(q.lost) - s.lost)
 	} else {

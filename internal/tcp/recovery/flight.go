@@ -58,17 +58,17 @@ type outstanding struct {
 type lasting struct {
 	Counts
 	bytesRetrans uint64
-	told         uint64 // part of sentQueue.lost that control has reported
+	reportedLost uint64 // part of sentQueue.lost that control has reported
 	spells       spells
 	ECN          ecn
 	TLP          tlp
 }
 
-// rested is the part that every idle connection keeps. A connection is idle only after its
+// idleState is the part that every idle connection keeps. A connection is idle only after its
 // episodes, duplicate counts and round trip have ended.
-type rested struct {
+type idleState struct {
 	delivered, lost uint64 // counts of the sentQueue
-	patience
+	reorderState
 	appLimited     bool       // the next rate sample is limited by the application
 	used, usedLast bool       // fields of rounds
 	measured       bool       // pipeACK of RFC 7661 is known, and has become 0
@@ -86,7 +86,7 @@ func (v *Recovery) Idle() bool { return v.outstanding == nil }
 
 // LeaveIdle allocates the outstanding state.
 func (v *Recovery) LeaveIdle(now clock.Time) {
-	m := &v.rested
+	m := &v.idleState
 	h := v.shared
 	if n := len(h.spare) - 1; n >= 0 {
 		v.outstanding = h.spare[n]
@@ -98,7 +98,7 @@ func (v *Recovery) LeaveIdle(now clock.Time) {
 	if m.appLimited {
 		v.Record.appLimited = m.delivered + 1
 	}
-	v.rack.patience = m.patience
+	v.rack.reorderState = m.reorderState
 	if v.filed != nil {
 		v.Kept = *v.filed
 	}
@@ -109,13 +109,13 @@ func (v *Recovery) LeaveIdle(now clock.Time) {
 }
 
 // EnterIdle frees the outstanding state of an idle connection, after it has saved the part in
-// rested.
+// idleState.
 func (v *Recovery) EnterIdle() {
-	v.rested = rested{
+	v.idleState = idleState{
 		delivered: v.Record.delivered, lost: v.Record.lost,
-		patience:   v.rack.patience,
-		appLimited: v.Record.appLimited > v.Record.delivered,
-		measured:   v.rounds.window.binAt != clock.Never, unused: v.rounds.window.since,
+		reorderState: v.rack.reorderState,
+		appLimited:   v.Record.appLimited > v.Record.delivered,
+		measured:     v.rounds.window.binAt != clock.Never, unused: v.rounds.window.since,
 		used: v.rounds.used, usedLast: v.rounds.usedLast,
 	}
 	v.End()

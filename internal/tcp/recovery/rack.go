@@ -16,15 +16,15 @@ type timing struct{ simple }
 
 // rack is the state of RACK (RFC 8985 §5.3), which detects losses by time, not by counting.
 type rack struct {
-	sentAt     clock.Time // time of the latest transmission that was delivered,
-	end        uint64     // and where it ends
+	sentAt     clock.Time // time of the latest transmission that was delivered
+	end        uint64     // end of the segment of that transmission
 	fack       uint64     // the highest end that was delivered
 	dsackRound uint64     // SND.NXT at the last DSACK; those before it do not count
-	patience
+	reorderState
 }
 
-// patience is what RACK has learned about the path, mainly about reordering.
-type patience struct {
+// reorderState is the state of RACK that idle connections keep: what it knows about reordering.
+type reorderState struct {
 	rtt        time.Duration
 	mult       int32 // quarters of the minimum round trip to wait
 	persist    int8  // recoveries until mult is reset
@@ -73,7 +73,7 @@ func (k *rack) adaptReordering(r *Ack, snd *Space, probeEnd uint64) {
 const maxReorderSteps = 1 << 10
 
 // forget counts the end of a recovery, and resets mult when persist reaches zero.
-func (k *patience) forget() {
+func (k *reorderState) forget() {
 	if k.persist--; k.persist <= 0 {
 		k.persist, k.mult = 0, 1
 	}

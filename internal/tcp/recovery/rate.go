@@ -17,7 +17,7 @@ type rate struct {
 type rateSample struct {
 	sentAt    clock.Time // never: nothing was delivered
 	since     clock.Time // when the delivery before that transmission was reported
-	delivered uint64     // bytes delivered by then
+	delivered uint64     // bytes delivered before that transmission
 	sending   time.Duration
 	pipe      int
 	lost      uint32

@@ -20,14 +20,14 @@ type Recovery struct {
 	Retries      int32 // timeouts since the last answer
 	Backoff      uint8 // doublings of the RTO (RFC 6298 §5.5)
 	Paced        bool  // the sender spreads a window over the round trip
-	Late         bool  // awaken has postponed a late timer
+	Late         bool  // postponeLate has postponed a late timer
 	losses       losses
 	LastSent     clock.Time // when a SYN, data or a FIN was last sent
 	rate         rate
 	Pacer        Pacer
 	Changed      func(now clock.Time) // called when an episode begins or ends; may be nil
 	*outstanding                      // nil: the connection is idle
-	rested       rested
+	idleState    idleState
 	filed        *lasting // Kept while the connection is idle; nil: all zero
 }
 
@@ -76,7 +76,7 @@ type Host struct {
 // Init prepares a connection that has not sent anything.
 func (v *Recovery) Init(h *Host, snd *Space) {
 	v.shared, v.snd, v.CC.Name, v.Paced = h, snd, h.Congestion, h.Pacing
-	v.RTT.RTO, v.rested.mult = h.RTOInitial, 1
+	v.RTT.RTO, v.idleState.mult = h.RTOInitial, 1
 	v.how = choose(h.Strategy, false)
 }
 

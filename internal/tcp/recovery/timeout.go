@@ -54,9 +54,9 @@ func (v *Recovery) RTO(doublings uint8) time.Duration {
 	return v.RTT.Timeout(doublings, &v.shared.Options)
 }
 
-// awaken postpones timers that are late by pauseFloor/2 or more, once in a silence. They are late
-// because this process was suspended, and if the whole machine was, so was the peer.
-func (v *Recovery) awaken(now clock.Time) {
+// postponeLate postpones timers that are late by pauseFloor/2 or more, once in a silence. They are
+// late because this process was suspended, and if the whole machine was, so was the peer.
+func (v *Recovery) postponeLate(now clock.Time) {
 	if v.Late || !v.losses.free() {
 		return
 	}
@@ -123,7 +123,7 @@ const MaxBackoff = 32
 // Advance runs the timers that are due, except the retransmission timeout, which the caller takes
 // from At. It returns how many MTU probes were lost.
 func (v *Recovery) Advance(now clock.Time) (probes int) {
-	v.awaken(now)
+	v.postponeLate(now)
 	if v.At.Reorder.Due(now) { // RFC 8985 §6.2 step 5
 		r := v.beginRound(now)
 		v.how.detect(v, r)

@@ -38,16 +38,16 @@ func (v *validation) turn(now clock.Time, srtt time.Duration) {
 	}
 }
 
-// rounds measures the current round trip and remembers the last ones.
+// rounds is the state of the current and the last round trip.
 type rounds struct {
-	used     bool   // the window limited the sender in this round,
-	usedLast bool   // or in the one before
+	used     bool   // the window limited the sender in this round
+	usedLast bool   // the window limited the sender in the last round
 	roundEnd uint64 // SND.NXT when the round began
 	// roundBegan is when the round began, roundSent the count of transmissions at that time.
 	roundBegan clock.Time
 	roundSent  uint64
-	peak       int // most bytes in flight in this round,
-	peakLast   int // and in the one before
+	peak       int // most bytes in flight in this round
+	peakLast   int // most bytes in flight in the last round
 	window     validation
 	batch      batch
 }
@@ -83,8 +83,8 @@ func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
 		return false
 	}
 	if sent != l.roundSent || now != l.roundBegan {
-		// Later acknowledgments of a batch see a round that has just begun and in which nothing
-		// could be sent. It says nothing about the window.
+		// For later acknowledgments of a batch, the round has just begun, and nothing could be sent
+		// in it. Such a round says nothing about the window.
 		l.usedLast, l.used = l.used, false
 		l.peakLast, l.peak = l.peak, 0
 	}

@@ -4,17 +4,18 @@ import "math"
 
 // These functions have bit-identical results on every processor. Go's math functions do not: some
 // are assembly on one platform and Go on another, and Go may fuse x*y + z into one rounding. Each
-// product is converted explicitly, which forbids fusing (Go specification, "Floating-point
+// product is converted to float64, which forbids fusing (Go specification, "Floating-point
 // operators"). The results are accurate to a few units in the last place.
 
-// The natural logarithm of 2 in two parts. The first has enough trailing zeros for an exact product
-// with an exponent.
+// ln2Hi + ln2Lo is the natural logarithm of 2. ln2Hi has enough trailing zeros for its product with
+// an exponent to be exact.
 const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
 )
 
-// exp returns e**x: 2**k times a Taylor series of the remainder, within ±ln2/2.
+// exp returns e**x as 2**k times e**r. The remainder r is within ±ln2/2, and a Taylor series gives
+// e**r.
 func exp(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x > 709.782712893384:
@@ -31,8 +32,8 @@ func exp(x float64) float64 {
 	return math.Ldexp(sum, int(k))
 }
 
-// log returns the natural logarithm: that of 2**k, and twice the area tangent of (m-1)/(m+1) for m
-// between √½ and √2.
+// log returns the natural logarithm of x = m * 2**k, with m between √½ and √2. The logarithm of m
+// is twice the inverse hyperbolic tangent of (m-1)/(m+1).
 func log(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 1):
@@ -56,7 +57,7 @@ func log(x float64) float64 {
 	return float64(k*ln2Hi) + (float64(k*ln2Lo) + float64(float64(2*f)*(1+sum)))
 }
 
-// pow returns x**y: by squaring if y is a moderate whole number, otherwise by the logarithm.
+// pow returns x**y. It squares repeatedly if y is a moderate whole number, and uses log otherwise.
 func pow(x, y float64) float64 {
 	const most = 1024
 	switch {

@@ -18,9 +18,9 @@ func ulps(a, b float64) uint64 {
 	return uint64(x - y)
 }
 
-// TestFunctionsAreRight checks that results are within a few units in the last place of Go's, which
-// are within one or two of the exact value.
-func TestFunctionsAreRight(t *testing.T) {
+// TestFunctionsAreAccurate checks that results differ from Go's by at most a few units in the last
+// place. Go's differ from the exact value by one or two.
+func TestFunctionsAreAccurate(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	worst := map[string]uint64{}
 	note := func(name string, got, want float64, of ...float64) {
@@ -82,8 +82,8 @@ func TestFunctionsAtTheEdges(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreTheSame checks that results have the same bits on every machine.
-func TestFunctionsAreTheSame(t *testing.T) {
+// TestFunctionsArePortable checks that results have the same bits on every machine.
+func TestFunctionsArePortable(t *testing.T) {
 	sum := uint64(0)
 	add := func(f float64) { sum = (sum ^ math.Float64bits(f)) * 0x9e3779b97f4a7c15 }
 	for i := range 10_000 {

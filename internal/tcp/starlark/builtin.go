@@ -55,7 +55,7 @@ func connection(t *starlark.Thread, b *starlark.Builtin) (*controller, error) {
 		"while the file is read", b.Name())
 }
 
-// record records a number of the script in the experiment's results: record("alpha", state.alpha).
+// record writes a number of the script to the experiment's results: record("alpha", state.alpha).
 func record(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -79,7 +79,7 @@ func record(
 	return starlark.None, c.run.record(string(name), value)
 }
 
-// setTimer schedules one call of on_timer after a number of seconds; None stops the timer.
+// setTimer schedules one call of on_timer after a number of seconds. None stops the timer.
 func setTimer(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -111,8 +111,8 @@ func setTimer(
 	return starlark.None, nil
 }
 
-// extreme is Starlark's min or max, with a fast path for two integers: algorithms call these
-// functions most.
+// extreme implements Starlark's min and max. It is fast for two integers, because algorithms call
+// these functions most often.
 func extreme(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -129,8 +129,8 @@ func extreme(
 	return starlark.Call(t, starlark.Universe[b.Name()], args, kwargs)
 }
 
-// boundedRange is Starlark's range with a limit, so that list, sorted and others cannot allocate
-// too much.
+// boundedRange is Starlark's range with a limited length, so that list, sorted and similar functions
+// cannot allocate too much.
 func boundedRange(
 	t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -144,8 +144,8 @@ func boundedRange(
 	return v, nil
 }
 
-// mathModule is Starlark's math module, without the functions whose results depend on the platform;
-// arith.go has portable versions.
+// mathModule is Starlark's math module. Portable functions of arith.go replace those whose results
+// depend on the platform.
 var mathModule = func() *starlarkstruct.Module {
 	m := &starlarkstruct.Module{Name: "math", Members: starlark.StringDict{
 		"cbrt": function("cbrt", cbrt),
@@ -204,7 +204,7 @@ func numbers(
 	return x, y, nil
 }
 
-// result rejects NaN where it arises: otherwise the error would show much later.
+// result returns an error for NaN. Otherwise NaN would only cause an error much later.
 func result(b *starlark.Builtin, args starlark.Tuple, f float64) (starlark.Value, error) {
 	if math.IsNaN(f) {
 		var of []string

@@ -63,8 +63,8 @@ func TestTooManyTimers(t *testing.T) {
 		"connection: use longer times\n  in on_timer, 10.000000 s")
 }
 
-// TestOneWayDelay checks delays relative to the connection's first, shorter and longer, across the
-// wrap of either clock.
+// TestOneWayDelay checks that delays are relative to the connection's first delay. They may be
+// shorter or longer, and either clock may wrap.
 func TestOneWayDelay(t *testing.T) {
 	run := must(t, compile(t, whole(
 		"def on_ack(state, ack): state.ssthresh = int(1000 + 1000 * (ack.one_way or 0))")))
@@ -79,9 +79,9 @@ func TestOneWayDelay(t *testing.T) {
 	}
 }
 
-// TestMarksThatNobodyReports checks that the number of marks is None, not 0, if the receiver does
-// not report it.
-func TestMarksThatNobodyReports(t *testing.T) {
+// TestUnreportedMarks checks that the number of marks is None, not 0, if the receiver does not
+// report it.
+func TestUnreportedMarks(t *testing.T) {
 	run := must(t, compile(t, whole(
 		"def on_ack(state, ack): state.ssthresh = 5 if ack.marked == None else 7 + ack.marked")))
 	c := run.New(congestion.Config{MSS: 10, InitialWindow: 100})

@@ -15,7 +15,7 @@ import (
 // threads.
 type Program struct {
 	name  string
-	calls [numCalls]*starlark.Function // nil: not in the script
+	calls [numCalls]*starlark.Function // nil: the script does not define the function
 	notes []string                     // lines printed while the file was executed
 }
 
@@ -63,8 +63,8 @@ func (s *signature) String() string {
 var options = syntax.FileOptions{While: true, TopLevelControl: true, GlobalReassign: true}
 
 // Compile compiles a script. name is its file name for error messages. params override the defaults
-// of the script's parameters. Errors are of type *Error, or several joined. An error about a value
-// of params names its parameter.
+// of the script's parameters. Each error is an *Error; several are joined. An error about a value
+// of params has the name of the parameter.
 func Compile(name string, src []byte, params Params) (*Program, error) {
 	if len(src) > maxSource {
 		what := fmt.Sprintf("a script of %d bytes: must be at most %d", len(src), maxSource)
@@ -74,7 +74,7 @@ func Compile(name string, src []byte, params Params) (*Program, error) {
 	given := parameters{given: params}
 	globals, err := p.read(name, src, &given)
 	if err != nil {
-		return nil, mistakes(name, src, err)
+		return nil, scriptErrors(name, src, err)
 	}
 	if err := given.unused(name); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func Compile(name string, src []byte, params Params) (*Program, error) {
 			return nil, err
 		}
 	}
-	return p, noStranger(globals)
+	return p, rejectMisspelled(globals)
 }
 
 // Name returns the file's name without its folder: the name of the algorithm.
@@ -144,9 +144,9 @@ func find(file string, globals starlark.StringDict, s *signature) (*starlark.Fun
 	return f, nil
 }
 
-// noStranger rejects a function whose name is similar to a callback's, because it would never be
-// called.
-func noStranger(globals starlark.StringDict) error {
+// rejectMisspelled rejects a function whose name is similar to that of a callback, because it would
+// never be called.
+func rejectMisspelled(globals starlark.StringDict) error {
 	var names []string
 	for i := range signatures {
 		names = append(names, signatures[i].name)

@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// TestWhatAScriptSees checks every attribute of every event, with its unit.
-func TestWhatAScriptSees(t *testing.T) {
+// TestEventAttributes checks every attribute of every event, with its unit.
+func TestEventAttributes(t *testing.T) {
 	var lines []string
 	src := `
 def init(state, conn): print(conn)
@@ -77,8 +77,8 @@ print("read")
 	}, lines)
 }
 
-// TestWhatAScriptSays checks the values that a script sets and returns, with rounding and limits.
-func TestWhatAScriptSays(t *testing.T) {
+// TestReturnedValues checks the values that a script sets and returns, with rounding and limits.
+func TestReturnedValues(t *testing.T) {
 	cfg := congestion.Config{MSS: 1000, InitialWindow: 10_000, MaxWindow: 100_000}
 	for _, tc := range []struct {
 		body           string
@@ -129,9 +129,9 @@ eq((1 << 400) * (1 << 400), 1 << 400 << 400)
 `))
 }
 
-// TestWhatAScriptRemembers checks that each connection has its own state of numbers, lists, dicts,
-// the file's functions and the conn of init, and its own random stream.
-func TestWhatAScriptRemembers(t *testing.T) {
+// TestState checks that each connection has its own state of numbers, lists, dicts, the file's
+// functions and the conn of init, and its own random stream.
+func TestState(t *testing.T) {
 	program := compile(t, whole(`
 def init(state, conn):
     state.conn = conn

@@ -19,7 +19,7 @@ type controller struct {
 	rand   *rand.Rand
 	state  state
 	before before
-	args   [2]starlark.Value // the arguments of calls: state and an event
+	args   [2]starlark.Value // arguments of each call: state and an event
 
 	now, began clock.Time // times of the current event and of the first one
 
@@ -43,7 +43,7 @@ type controller struct {
 // local is the key of a thread's controller.
 const local = "controller"
 
-// noLimit is the largest window if there is no limit.
+// noLimit is the maximum of a window without a limit.
 const noLimit = 1 << 40
 
 func newController(r *Run, cfg congestion.Config) *controller {
@@ -103,7 +103,7 @@ func (c *controller) OnLoss(l *congestion.Loss) {
 	}
 }
 
-// OnExit calls on_exit, or else does what the built-in algorithms do.
+// OnExit calls on_exit. Without one it does what the built-in algorithms do.
 func (c *controller) OnExit(e *congestion.Exit) {
 	if !c.begin(e.Now, e.MSS) {
 		return
@@ -122,7 +122,7 @@ func (c *controller) OnExit(e *congestion.Exit) {
 	c.before.end(e.Spurious)
 }
 
-// OnRestart calls on_restart, or else does what the built-in algorithms do.
+// OnRestart calls on_restart. Without one it does what the built-in algorithms do.
 func (c *controller) OnRestart(r *congestion.Restart) {
 	if !c.begin(r.Now, r.MSS) {
 		return
@@ -172,7 +172,7 @@ func (c *controller) OnTimer(t congestion.Timer) {
 	c.expiry.of = nil
 }
 
-// begin records an event and reports whether the script has a function for it.
+// begin starts an event, and reports false if the run has failed.
 func (c *controller) begin(now clock.Time, mss int) bool {
 	if c.run.err != nil {
 		return false

@@ -17,17 +17,17 @@ import (
 // Error is an error in a script, with its position.
 type Error struct {
 	File         string
-	Line, Column int // from 1; 0: the whole file
+	Line, Column int // counted from 1; 0: the error is in the whole file
 	// What describes the error and the expected value.
 	What string
-	// Call is the function that was called, and After the time since the connection's first event;
-	// both are empty while the file is compiled.
+	// Call is the function that was called, and After the time since the connection's first event.
+	// Both are zero while the file is compiled.
 	Call  string
 	After time.Duration
 	// Param is the parameter with an invalid value; empty for other errors.
 	Param string
-	// Trace is the call stack, outermost call first: file, line, column and function name. It is
-	// empty for compile errors.
+	// Trace is the call stack, with the outermost call first. Each entry has file, line, column and
+	// function name. Compile errors have no trace.
 	Trace []string
 }
 
@@ -52,13 +52,13 @@ func (e *Error) Error() string {
 // maxErrors limits the number of errors reported for one file.
 const maxErrors = 10
 
-// mistakes converts errors of the parser, the resolver or the interpreter to Errors.
-func mistakes(file string, src []byte, err error) error {
+// scriptErrors converts errors of the parser, the resolver or the interpreter to Errors.
+func scriptErrors(file string, src []byte, err error) error {
 	if found, ok := errors.AsType[syntax.Error](err); ok {
 		e, lines := at(found.Pos, found.Msg), strings.Split(string(src), "\n")
 		end := strings.HasPrefix(e.What, "got newline") ||
 			strings.HasPrefix(e.What, "got end of file")
-		for end && e.Column == 1 && e.Line > 1 && e.Line <= len(lines) { // the newline is read
+		for end && e.Column == 1 && e.Line > 1 && e.Line <= len(lines) { // the parser has read the newline
 			e.Line--
 			e.Column = utf8.RuneCountInString(strings.TrimSuffix(lines[e.Line-1], "\r")) + 1
 		}
@@ -67,7 +67,7 @@ func mistakes(file string, src []byte, err error) error {
 	if found, ok := errors.AsType[resolve.ErrorList](err); ok {
 		var all []error
 		for _, e := range found[:min(len(found), maxErrors)] {
-			all = append(all, at(e.Pos, e.Msg+meant(e.Msg)))
+			all = append(all, at(e.Pos, e.Msg+suggestion(e.Msg)))
 		}
 		if more := len(found) - len(all); more > 0 {
 			all = append(all, fmt.Errorf("and %d more", more))
@@ -77,9 +77,9 @@ func mistakes(file string, src []byte, err error) error {
 	return raised(file, err)
 }
 
-// meant suggests a known name that is similar to an undefined one.
-func meant(what string) string {
-	const short = 3 // too short for a suggestion
+// suggestion suggests a known name that is similar to an undefined one.
+func suggestion(what string) string {
+	const short = 3 // names this short get no suggestion
 	name, ok := strings.CutPrefix(what, "undefined: ")
 	// The resolver already has a suggestion.
 	if !ok || len(name) <= short || strings.Contains(name, " ") {

@@ -23,8 +23,8 @@ func whole(src string) string {
 	return src
 }
 
-// TestWhatDoesNotCompile checks the file, line, column and expectation in each error.
-func TestWhatDoesNotCompile(t *testing.T) {
+// TestCompileErrors checks the file, line, column and expectation in each error.
+func TestCompileErrors(t *testing.T) {
 	for _, tc := range []struct{ src, want string }{
 		{"", "my.star: no function on_ack: must define def on_ack(state, ack)"},
 		{"def on_ack(state, ack): pass", "my.star: no function on_loss: must define def on_loss(state, loss)"},
@@ -93,7 +93,7 @@ func TestDeepSource(t *testing.T) {
 	}
 }
 
-// failure sends events to a controller of the script until the run fails.
+// failure sends events to a controller of the script until the run fails, and returns the error.
 func failure(t *testing.T, src string) string {
 	t.Helper()
 	var failed []error
@@ -126,9 +126,8 @@ func failure(t *testing.T, src string) string {
 	return failed[0].Error()
 }
 
-// TestWhatFailsAsItRuns checks that an invalid value is reported where it is set, with the call
-// stack.
-func TestWhatFailsAsItRuns(t *testing.T) {
+// TestRuntimeErrors checks that an invalid value is reported where it is set, with the call stack.
+func TestRuntimeErrors(t *testing.T) {
 	for _, tc := range []struct{ body, want string }{
 		{"state.cwnd = -3", "my.star:2:8: state.cwnd = -3: must be a number, 0 or more"},
 		{"state.cwnd = '10'", `my.star:2:8: state.cwnd = "10", which is of type string: must be a number`},
@@ -220,9 +219,8 @@ func TestEveryFunctionMayFail(t *testing.T) {
 	assert.Contains(t, got, "my.star:2:8: state.sstresh (did you mean ssthresh?)")
 }
 
-// TestTheCallsThatLedThere checks Starlark's backtrace, with the outermost call first, and its
-// time.
-func TestTheCallsThatLedThere(t *testing.T) {
+// TestBacktrace checks Starlark's backtrace, with the outermost call first, and its time.
+func TestBacktrace(t *testing.T) {
 	got := failure(t, `
 def init(state, conn):
     state.n = 0

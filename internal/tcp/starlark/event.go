@@ -12,12 +12,12 @@ import (
 )
 
 // event exposes a struct of package congestion to a script. All calls of a connection share one
-// value; it is valid only during a call, like the struct.
+// value, which is valid only during a call, like the struct.
 type event[T any] struct {
 	name   string
 	fields []field[T]
 	of     *T         // nil between calls
-	began  clock.Time // time of the connection's first event, the zero of the script's time
+	began  clock.Time // time of the connection's first event: zero for the script
 }
 
 // field is an attribute of an event.
@@ -26,8 +26,8 @@ type field[T any] struct {
 	get  func(of *T, began clock.Time) starlark.Value
 }
 
-// arrival is an Ack with the Transit of the connection's first timestamped Ack. The difference of
-// the hosts' clocks is unknown but constant, so it cancels out.
+// arrival is an Ack, with the Transit of the connection's first timestamped Ack for comparison. The
+// difference between the hosts' clocks is unknown but constant, so it cancels out.
 type arrival struct {
 	Ack     *congestion.Ack
 	transit uint32
@@ -163,7 +163,7 @@ type timer struct {
 	expired int        // how often it has expired
 }
 
-// set starts the timer, replacing the previous deadline.
+// set starts the timer. It replaces an earlier deadline.
 func (t *timer) set(now clock.Time, after time.Duration) { t.at = now.Add(after) }
 
 func integer[T any](name string, get func(*T) int) field[T] {
@@ -205,7 +205,7 @@ func measurement[T any](name string, get func(*T) time.Duration) field[T] {
 	}}
 }
 
-// seconds divides with one rounding, so the result is the same on every platform.
+// seconds divides by 1e9 with one rounding, so the result is the same on every platform.
 func seconds(d time.Duration) starlark.Value { return starlark.Float(float64(d) / 1e9) }
 
 // Attr implements starlark.HasAttrs.

@@ -8,16 +8,17 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Limits of a script. They catch errors: an endless loop, a list that grows with every ACK, a
-// number that is squared again and again (product.go). A malicious script can still fill the
-// memory, for example with str of deeply nested lists.
+// These are the limits of a script. They stop errors such as an endless loop, a list that grows
+// with every ACK, or a number that is squared repeatedly (product.go). A malicious script can still
+// fill the memory, for example with str of deeply nested lists.
 const (
-	// maxSource is in bytes. The parser is recursive, so this also limits its depth.
+	// maxSource limits the size of a file in bytes. It also limits the depth of the recursive
+	// parser.
 	maxSource = 64 << 10
 	// maxSteps limits the interpreter steps of a call; typical algorithms take tens.
 	maxSteps = 100_000
-	// The meter checks a function's variables every firstStride to shortestStride steps, more often
-	// the larger they are. Doubling a variable takes four steps.
+	// The meter checks a function's variables every firstStride steps, and large variables more
+	// often: up to every shortestStride steps. Doubling a variable takes four steps.
 	firstStride, shortestStride = 64, 16
 	// maxValues and maxBytes limit the size of one variable, and of all of a connection's state.
 	maxValues, maxBytes = 1 << 16, 1 << 20
@@ -27,14 +28,14 @@ const (
 	maxAttributes = 64
 	// maxDepth limits the nesting of lists.
 	maxDepth = 16
-	// maxPrints limits the lines that a run prints, maxNote their length in bytes.
+	// maxPrints limits the number of lines that a run prints, and maxNote their length in bytes.
 	maxPrints, maxNote = 10_000, 1000
-	// minTimer and maxTimer limit the timer's duration, maxTimers how often it expires in a
-	// connection.
+	// minTimer and maxTimer limit the timer's duration, and maxTimers how often the timer of a
+	// connection expires.
 	minTimer, maxTimer = 10 * time.Microsecond, time.Hour
 	maxTimers          = 1_000_000
-	// maxColumns limits the names that a run records, maxParams a script's parameters, maxName the
-	// length of both kinds of names.
+	// maxColumns limits the number of columns that a run records, maxParams the number of a
+	// script's parameters, and maxName the length of the names of both.
 	maxColumns, maxParams, maxName = 16, 64, 32
 )
 
@@ -68,7 +69,7 @@ func (m *meter) look(t *starlark.Thread) {
 	t.SetMaxExecutionSteps(min(m.end, now+uint64(next)))
 }
 
-// grown returns the size of the largest variable, and the variable that exceeds its limit.
+// grown returns the size of the largest variable, and an error text if it exceeds its limit.
 func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
 	see := func(name string, v starlark.Value) {
 		if n, most := extent(v); n > largest {
@@ -96,7 +97,7 @@ func (m *meter) grown(t *starlark.Thread) (largest int, what string) {
 	return largest, what
 }
 
-// extent returns a value's own size in elements, bytes or bits, and the limit.
+// extent returns the size of a value, without the contents of its elements, and the limit.
 func extent(v starlark.Value) (n, most int) {
 	switch v := v.(type) {
 	case starlark.Int:
@@ -114,7 +115,7 @@ func extent(v starlark.Value) (n, most int) {
 	return 0, 0
 }
 
-// tooLarge describes a value whose own size exceeds its limit.
+// tooLarge describes a value whose extent exceeds its limit. It returns "" for other values.
 func tooLarge(v starlark.Value) string {
 	n, most := extent(v)
 	if n <= most {

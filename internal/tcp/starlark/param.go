@@ -22,7 +22,7 @@ type parameters struct {
 	names []string // declared in the file
 }
 
-// param returns a parameter's given value, or else its default.
+// param implements param(name, default): it returns the given value of a parameter, or its default.
 func param(
 	t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
@@ -95,7 +95,8 @@ func (p *parameters) unused(file string) error {
 	return nil
 }
 
-// badName describes what is wrong with the name of a parameter or a column; empty if valid.
+// badName describes the error in the name of a parameter or a column. It returns "" for a valid
+// name.
 func badName(name string) string {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'

@@ -9,14 +9,14 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// A product is the one operator that can create a huge value from two small ones, as [0] *
-// 1000000000 does, before the meter can check it. So products become calls of a checked function,
-// except those with a small number or a fraction, which are the most common.
+// Multiplication is the only operator that can create a huge value from two small ones, such as [0]
+// * 1000000000, before the meter can check it. So the package replaces products by calls of a
+// checked function, except those with a small number or a fraction, which are the most common.
 
 // productName is not a valid identifier, so scripts cannot call it.
 const productName = "*"
 
-// smallFactor is the largest literal factor that is left unchecked.
+// smallFactor is the largest literal factor whose products are not checked.
 const smallFactor = 1000
 
 // guardProducts replaces a file's products by calls.
@@ -44,7 +44,8 @@ func productCall(at syntax.Position, x, y syntax.Expr) syntax.Expr {
 	}
 }
 
-// copied returns a copy of an expression that is a variable or an attribute of one; nil for others.
+// copied returns a copy of an expression that is a variable or an attribute of one, and nil for
+// other expressions.
 func copied(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case *syntax.Ident:
@@ -58,8 +59,8 @@ func copied(e syntax.Expr) syntax.Expr {
 	return nil
 }
 
-// harmless reports whether a product with e stays moderate: e is a small number, or a fraction,
-// which only multiplies numbers.
+// harmless reports whether products with e need no check: e is a small number, or a fraction, which
+// can only multiply numbers.
 func harmless(e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Literal:

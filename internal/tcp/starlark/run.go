@@ -11,11 +11,11 @@ import (
 
 // Hooks are called during a run. Each may be nil.
 type Hooks struct {
-	// Failed is called with the run's first error. From then on the windows do not change; the
+	// Failed is called with the run's first error. After that the windows do not change, and the
 	// caller should stop the experiment.
 	Failed func(error)
-	// Printed is called with each line that a script prints and the time of the event; clock.Never
-	// during compilation.
+	// Printed is called with each line that a script prints, and the time of the event. The time is
+	// clock.Never for lines printed during compilation.
 	Printed func(now clock.Time, line string)
 	// Recorded is called with each number that a script records, and the name of its column.
 	Recorded func(name string, value float64)
@@ -43,7 +43,7 @@ func (p *Program) Begin(h Hooks) *Run {
 // Err returns the run's first error, an *Error, or nil.
 func (r *Run) Err() error { return r.err }
 
-// New creates the controller of a connection: a congestion.Make.
+// New creates the controller of a connection. It is a congestion.Make.
 func (r *Run) New(cfg congestion.Config) congestion.Controller { return newController(r, cfg) }
 
 func (r *Run) fail(err error) {

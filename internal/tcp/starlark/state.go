@@ -11,27 +11,28 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// state is the memory of a connection: the window, threshold and rate, a byte count that is reset
-// where the built-in algorithms reset theirs, and the attributes that the script's init added.
+// state is the state of a connection: window, threshold, pacing rate, the attributes that the
+// script's init added, and a byte count (acked), which is reset when the built-in algorithms reset
+// theirs.
 type state struct {
 	cwnd, ssthresh, rate quantity
 	acked                starlark.Value
 
 	names  []string // the script's own attributes, in the order of creation
 	values []starlark.Value
-	heaps  bool // one of them can grow: it is not a plain number
+	heaps  bool // one of values can grow, because it is not a plain number
 
-	mss, max int  // limits of the window
-	opening  bool // init is running: attributes may be created
+	mss, max int  // minimum and maximum of the window
+	opening  bool // init is running and may create attributes
 }
 
-// quantity is a number of bytes: the script's value, and the rounded one in use.
+// quantity is a number of bytes: the value that the script set, and the rounded value in use.
 type quantity struct {
 	value starlark.Value
 	n     int64
 }
 
-// Attributes of every state.
+// The attributes that every state has.
 const (
 	nameCwnd     = "cwnd"
 	nameSsthresh = "ssthresh"
@@ -80,8 +81,8 @@ func (s *state) SetField(name string, v starlark.Value) error {
 	return s.setOwn(name, v)
 }
 
-// setCwnd sets the window, limited to at least a segment, so that sending never stops, and to the
-// largest window.
+// setCwnd sets the window. It is at least a segment, so that sending never stops, and at most the
+// maximum.
 func (s *state) setCwnd(v starlark.Value) error {
 	least := min(s.cwnd.n, int64(s.mss))
 	if err := set(&s.cwnd, "state.cwnd", v); err != nil {
@@ -105,7 +106,7 @@ func (s *state) setOwn(name string, v starlark.Value) error {
 			return fmt.Errorf("state has no attribute %s%s; new ones are made in init", name,
 				diagnostic.DidYouMean(name, s.AttrNames()))
 		}
-		// Short names are similar to everything: no suggestion.
+		// Short names are similar to everything, so only the long ones are suggested.
 		if near := diagnostic.DidYouMean(name, []string{nameSsthresh, nameRate}); near != "" {
 			return fmt.Errorf("state.%s%s", name, near)
 		}
@@ -138,12 +139,12 @@ func set(q *quantity, what string, v starlark.Value) error {
 	}
 	*q = quantity{value: v, n: int64(min(n, 1<<62))}
 	if n > 0 && q.n == 0 {
-		q.n = 1 // zero has a special meaning: not set
+		q.n = 1 // zero would mean that the value is not set
 	}
 	return nil
 }
 
-// number returns the value of a finite number.
+// number returns v as a float64, or an error if v is not a finite number.
 func number(what string, v starlark.Value) (float64, error) {
 	switch n := v.(type) {
 	case starlark.Int:
@@ -172,8 +173,8 @@ func brief(v starlark.Value) string {
 	return text
 }
 
-// overfull counts everything in state and returns an error text if it is too large, or of a type
-// that cannot be stored.
+// overfull counts the values in state. It returns an error text if they are too large, or have a
+// type that cannot be stored.
 func (s *state) overfull() string {
 	if !s.heaps {
 		return ""

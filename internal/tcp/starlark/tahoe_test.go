@@ -38,7 +38,7 @@ func compile(tb testing.TB, src string) *starlark.Program {
 	return p
 }
 
-// must returns a run whose first error ends the test.
+// must returns a run. Its first error ends the test.
 func must(tb testing.TB, p *starlark.Program) *starlark.Run {
 	tb.Helper()
 	return p.Begin(starlark.Hooks{Failed: func(err error) { require.NoError(tb, err) }})
@@ -85,7 +85,7 @@ func (e expiry) tell(c congestion.Controller) {
 	}
 }
 
-// anything is a random event.
+// anything returns a random event.
 func anything(r *rand.Rand, now clock.Time, cwnd, mss int) event {
 	flight := r.IntN(2*cwnd + 1)
 	switch r.IntN(20) {
@@ -182,7 +182,8 @@ func (p *tape) OnRestart(r *congestion.Restart) {
 	p.note(r.Now, 'r', "restart")
 }
 
-// recorded wraps the controllers that create makes, so that they record into points.
+// recorded returns a function that creates controllers with create, and records their events and
+// numbers in kinds and points.
 func recorded(create congestion.Make, points *[]point, kinds map[string]int) congestion.Make {
 	return func(cfg congestion.Config) congestion.Controller {
 		c := &tape{create(cfg), points, kinds}

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTutorialTellsAll checks that the tutorial's tables list each attribute of each event, each
+// TestTutorialIsComplete checks that the tutorial's tables list each attribute of each event, each
 // function and each name that a script can use.
-func TestTheTutorialTellsAll(t *testing.T) {
+func TestTutorialIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../../../tutorial/README.md")
 	require.NoError(t, err)
 	tables := strings.Split(string(text), "\n\n")

@@ -8,7 +8,7 @@ import (
 
 // before is the window before a loss episode.
 type before struct {
-	open, valid    bool // the episode has not ended, so it can still be undone
+	open, valid    bool // open: the episode has not ended; valid: it can be undone
 	cwnd, ssthresh quantity
 }
 
@@ -23,7 +23,7 @@ func (b *before) save(k congestion.Kind, s *state) {
 	}
 }
 
-// end ends the episode. It can be undone only once.
+// end ends the episode. A spurious episode can be undone only once.
 func (b *before) end(spurious bool) {
 	b.open = false
 	if spurious {
@@ -56,8 +56,9 @@ func larger(a, b quantity) quantity {
 	return a
 }
 
-// defaultRestart restarts after an idle period as the built-in algorithms do: with the restart
-// window of RFC 5681 §4.1, and with ssthresh set to recover (RFC 7661 §4.4.3).
+// defaultRestart restarts after an idle period as the built-in algorithms do: it sets the window to
+// the restart window of RFC 5681 §4.1, and ssthresh to a value at which slow start restores most of
+// the old window (RFC 7661 §4.4.3).
 func (c *controller) defaultRestart(r *congestion.Restart) {
 	s := &c.state
 	cwnd := int(s.cwnd.n)
