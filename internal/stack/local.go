@@ -31,8 +31,8 @@ type local struct {
 	payload   [][]byte // the train's pieces, reused
 }
 
-// accept passes a packet to its protocol, other than TCP. raw says that a raw socket has received the
-// packet. If accept drops the packet, it sends the ICMP error, if any, and returns the reason.
+// accept passes a packet to its protocol, other than TCP. raw says that a raw socket has received
+// the packet. If accept drops the packet, it sends the ICMP error, if any, and returns the reason.
 func (l *local) accept(
 	now clock.Time, i int, h *ip.Header, b, payload []byte, raw bool,
 ) ip.DropReason {

@@ -74,7 +74,7 @@ func TestRFC5961_4_2_SYN(t *testing.T) {
 }
 
 // RFC 9293 §3.10.7.4: in SYN-RECEIVED a SYN within the window returns the connection to LISTEN. A
-// repetition of the first SYN is answered at a limited rate.
+// retransmission of the first SYN is answered at a limited rate.
 func TestRFC9293_3_10_7_4_SYNInSynReceived(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1)
@@ -141,7 +141,7 @@ func TestRFC5961_5_2_BlindData(t *testing.T) {
 		})
 	}
 	s := opened(t, Config{})
-	s.send(0, 1, 0, 100) // no ACK at all
+	s.send(0, 1, 0, 100) // a segment without ACK
 	s.quiet()
 	assert.Equal(t, uint64(1), s.h.Drops()[DropNoAck])
 }

@@ -101,8 +101,8 @@ func TestRFC9293_3_10_7_4_TimeWait(t *testing.T) {
 	t.Run("a later SYN reopens the connection", func(t *testing.T) {
 		s := timeWait(t)
 		s.send(SYN, 2, 0, 0)
-		s.expect(ACK, 2, 2, 0) // an old SYN
-		s.iss += 2 + 1<<16     // beyond the last incarnation's
+		s.expect(ACK, 2, 2, 0) // the challenge ACK for an old SYN
+		s.iss += 2 + 1<<16     // beyond the numbers of the last connection with this tuple
 		s.peer += 100
 		s.send(SYN, 0, 0, 0)
 		s.expect(SYN|ACK, 0, 1, 0)
@@ -203,7 +203,7 @@ func TestCloseReadDiscards(t *testing.T) {
 		assert.GreaterOrEqual(t, a.window, 4000, "the peer must not stall")
 	}
 	assert.Zero(t, s.c.Rx().Len())
-	s.send(ACK, 22001, 1, 1000) // out-of-order data needs no memory either
+	s.send(ACK, 22001, 1, 1000) // nor does the host store out-of-order data
 	s.expect(ACK, 1, 20001, 0)
 	s.send(FIN|ACK, 20001, 1, 0)
 	s.expect(ACK, 1, 20002, 0)
@@ -276,7 +276,7 @@ func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
 	s.write(5)
 	_ = s.c.CloseWrite(s.now)
 	s.expect(FIN|PSH|ACK, 1, 1, 5)
-	s.send(FIN|ACK, 1, 1, 0) // the FINs crossed
+	s.send(FIN|ACK, 1, 1, 0) // the peer sent its FIN before ours arrived
 	s.expect(ACK, 7, 2, 0)
 	require.Equal(t, StateClosing, s.c.State())
 	s.send(RST, 2, 0, 0)

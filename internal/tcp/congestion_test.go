@@ -115,8 +115,8 @@ func TestBBRAtHeavyLoss(t *testing.T) {
 	assert.Less(t, rates["bbr3"], 0.5*left)
 }
 
-// TestSetCongestionGoesOn checks that a new algorithm starts with the state of the old one.
-func TestSetCongestionGoesOn(t *testing.T) {
+// TestSetCongestionKeepsTheWindow checks that a new algorithm starts with the state of the old one.
+func TestSetCongestionKeepsTheWindow(t *testing.T) {
 	w := newWorld(t, 1, wire{
 		delay: 5 * time.Millisecond, bytesPerSec: 10e6, loss: 0.001, merge: true,
 	}, course())
@@ -142,7 +142,7 @@ func TestSetCongestionGoesOn(t *testing.T) {
 	assert.Equal(t, before.Cwnd, after.Ssthresh, "the new algorithm starts with bbr's estimate")
 }
 
-// half is a test's own algorithm: its window is always half of the largest.
+// half is an algorithm whose window is always half of the maximum.
 type half struct{ window int }
 
 func (h *half) OnAck(*congestion.Ack)   {}
@@ -152,9 +152,9 @@ func (h *half) Cwnd() int               { return h.window }
 func (h *half) Ssthresh() int           { return 0 }
 func (h *half) PacingRate() int64       { return 0 }
 
-// TestAlgorithmsOfOnesOwn checks that a host accepts controllers from outside package congestion,
+// TestAlgorithmsFromOutside checks that a host accepts controllers from outside package congestion,
 // for all connections or for one, and that they override built-in ones of the same name.
-func TestAlgorithmsOfOnesOwn(t *testing.T) {
+func TestAlgorithmsFromOutside(t *testing.T) {
 	var made []int
 	own := func(cfg congestion.Config) congestion.Controller {
 		made = append(made, cfg.MSS)

@@ -21,8 +21,9 @@ func always(t *testing.T, k Knobs) *script {
 	return s
 }
 
-// baked sends a SYN and takes the cookie, which becomes the host's initial sequence number.
-func (s *script) baked(flags Flags, o Options) sentSegment {
+// sendSYNForCookie sends a SYN and reads the cookie of the answer, which becomes the host's initial
+// sequence number.
+func (s *script) sendSYNForCookie(flags Flags, o Options) sentSegment {
 	s.t.Helper()
 	s.send(flags, 0, 0, 0, o)
 	s.collect()
@@ -35,8 +36,8 @@ func (s *script) baked(flags Flags, o Options) sentSegment {
 	return g
 }
 
-// redeemed answers the SYN-ACK.
-func (s *script) redeemed(g sentSegment) {
+// returnCookie sends the ACK that returns the cookie.
+func (s *script) returnCookie(g sentSegment) {
 	s.t.Helper()
 	var o Options
 	if g.options.HasTimestamps {
@@ -103,12 +104,12 @@ func TestRFC4987_3_6_CookiesKeepTheOptions(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := always(t, c.knobs)
-			g := s.baked(c.flags, c.syn)
+			g := s.sendSYNForCookie(c.flags, c.syn)
 			assert.Equal(t, c.want.SACK, g.options.SACKPermitted, "the connection has the options of the SYN-ACK")
 			assert.Equal(t, c.want.WindowScale, g.options.HasWindowScale)
 			assert.Equal(t, c.want.Timestamps, g.options.HasTimestamps)
 			assert.Equal(t, c.want.ECN, g.flags.Has(ECE))
-			s.redeemed(g)
+			s.returnCookie(g)
 			i := s.c.Info()
 			assert.Equal(t, g.window, i.RecvWindow, "the SYN-ACK has announced this window")
 			assert.Equal(t, c.want, Info{
@@ -136,7 +137,7 @@ func TestRFC4987_3_6_Minutes(t *testing.T) {
 		good  bool
 	}{{0, true}, {59 * time.Second, true}, {60 * time.Second, true}, {2 * time.Minute, false}, {time.Hour, false}} {
 		s := always(t, Knobs{})
-		s.baked(SYN, fullOptions)
+		s.sendSYNForCookie(SYN, fullOptions)
 		s.now = s.now.Add(c.after)
 		s.send(ACK, 1, 1, 0)
 		_, ok := s.l.Accept()
@@ -151,7 +152,7 @@ func TestRFC4987_3_6_Minutes(t *testing.T) {
 // it has sent none recently.
 func TestRFC4987_3_6_ForgedCookies(t *testing.T) {
 	s := always(t, Knobs{})
-	s.baked(SYN, fullOptions)
+	s.sendSYNForCookie(SYN, fullOptions)
 	iss := s.iss
 	reject := func(what string) {
 		t.Helper()
@@ -299,10 +300,10 @@ func TestAcceptQueueFull(t *testing.T) {
 	s = always(t, Knobs{})
 	s.l.backlog = 1
 	tuple, peer := s.tuple, s.iss
-	a := s.baked(SYN, fullOptions)
+	a := s.sendSYNForCookie(SYN, fullOptions)
 	first := s.iss
 	s.iss, s.tuple.RemotePort = peer, 99
-	s.baked(SYN, fullOptions)
+	s.sendSYNForCookie(SYN, fullOptions)
 	second := s.iss
 	s.iss, s.tuple = first, tuple
 	s.send(ACK, 1, 1, 0)

@@ -80,8 +80,8 @@ func full(t *testing.T, cfg Config) *script {
 	return s
 }
 
-// cookied is full after the next client has returned its cookie.
-func cookied(t *testing.T) *script {
+// fullWithCookie returns the script of full after the next client has returned its cookie.
+func fullWithCookie(t *testing.T) *script {
 	t.Helper()
 	s := full(t, Config{})
 	s.send(SYN, 0, 0, 0, fullOptions)
@@ -102,7 +102,7 @@ func cookied(t *testing.T) *script {
 
 // RFC 4987 §3.6: a deferring listener whose backlog is full answers SYNs with cookies.
 func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
-	s := cookied(t)
+	s := fullWithCookie(t)
 	c, ok := s.h.Admit(s.now, s.tuple)
 	require.True(t, ok)
 	assert.Equal(t, StateEstablished, c.State())
@@ -113,7 +113,7 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 	s.quiet()
 }
 
-// The owner sees only the first SYNs of a flood: for the others it would connect to a server
+// The owner decides only about the first SYNs of a flood. For the others it would connect to a server
 // without need.
 func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 	s := newScript(t, Config{})
@@ -138,7 +138,7 @@ func TestACookiesConnectionIsRefusedByAReset(t *testing.T) {
 		"rejected": (*Host).Reject, "ignored": (*Host).Ignore,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := cookied(t)
+			s := fullWithCookie(t)
 			decide(s.h, s.tuple)
 			s.expect(RST|ACK, 1, 1, 0)
 			assert.False(t, s.h.Knows(s.tuple))
@@ -150,10 +150,10 @@ func TestACookiesConnectionIsRefusedByAReset(t *testing.T) {
 
 // Cookies open no more connections than may wait for a decision.
 func TestCookiesOfADeferringListenerAreBounded(t *testing.T) {
-	s := cookied(t)
+	s := fullWithCookie(t)
 	s.tuple.RemotePort++
 	s.send(SYN, 0, 0, 0)
-	s.quiet() // SYNs get no answer while one waits
+	s.quiet() // further SYNs get no answer while one waits
 	s.tuple.RemotePort--
 	s.h.Reject(s.tuple)
 	s.expect(RST|ACK, 1, 1, 0)
@@ -192,7 +192,7 @@ func TestAnAdmittedConnectionHoldsItsPlaceUntilItIsAnswered(t *testing.T) {
 
 // A listener that closes resets the connections that its cookies have opened.
 func TestClosingADeferringListenerResetsItsConnections(t *testing.T) {
-	s := cookied(t)
+	s := fullWithCookie(t)
 	s.l.Close(s.now)
 	s.expect(RST|ACK, 1, 1, 0)
 }

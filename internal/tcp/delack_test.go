@@ -21,7 +21,7 @@ func TestRFC5681_4_2_TrainsAfterAGap(t *testing.T) {
 	s.accept(fullOptions)
 	s.sendTrain(1, 10)
 	s.expect(ACK, 1, 10001, 0)
-	s.quiet() // no gap so far: one acknowledgment per train
+	s.quiet() // without a gap, the receiver sends one acknowledgment per train
 	s.sendTrain(11001, 5)
 	s.expect(ACK, 1, 10001, 0)
 	s.expect(ACK, 1, 10001, 0)
@@ -46,7 +46,7 @@ func TestRFC5681_4_2_TrainsAfterAGap(t *testing.T) {
 	}
 	s.sendTrain(seq, 2)
 	s.expect(ACK, 1, seq+2000, 0)
-	s.quiet() // the gap is long past
+	s.quiet() // the gap was filled long ago
 }
 
 // TestLostACKsOfTrains checks that delayed acknowledgments do not cause timeouts on a lossy path.

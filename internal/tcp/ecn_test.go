@@ -23,7 +23,7 @@ func TestRFC3168_6_1_1_Negotiation(t *testing.T) {
 		{ECNOn, SYN | ECE | CWR, ECE},
 		{ECNOff, SYN | ECE | CWR, 0},
 		{ECNOn, SYN, 0},
-		{ECNOn, SYN | ECE, 0}, // not an ECN-setup SYN
+		{ECNOn, SYN | ECE, 0}, // ECE without CWR is no ECN-setup SYN
 		{ECNOn, SYN | CWR, 0},
 	}
 	for _, c := range passive {
@@ -47,7 +47,7 @@ func TestRFC3168_6_1_1_Negotiation(t *testing.T) {
 	}{
 		{ECNOn, SYN | ECE | CWR, SYN | ACK | ECE, true},
 		{ECNOn, SYN | ECE | CWR, SYN | ACK, false},
-		{ECNOn, SYN | ECE | CWR, SYN | ACK | ECE | CWR, false}, // reflected
+		{ECNOn, SYN | ECE | CWR, SYN | ACK | ECE | CWR, false}, // a peer that reflects both flags
 		{ECNPassive, SYN, SYN | ACK | ECE, false},
 		{ECNOff, SYN, SYN | ACK | ECE, false},
 	}
@@ -77,7 +77,7 @@ func TestRFC3168_6_1_1_1_Fallback(t *testing.T) {
 		s := asked()
 		s.wait(time.Second)
 		s.expect(SYN, 0, 0, 0)
-		s.send(SYN|ACK|ECE, 0, 1, 0, fullOptions) // the answer to the first SYN
+		s.send(SYN|ACK|ECE, 0, 1, 0, fullOptions) // answers the first SYN
 		s.expect(ACK, 1, 1, 0)
 		s.write(10)
 		assert.Equal(t, NotECT, s.expect(PSH|ACK, 1, 1, 10).ecn)
@@ -125,9 +125,9 @@ func TestRFC3168_6_1_3_Receiver(t *testing.T) {
 	s.send(ACK, 201, 1, 100)
 	s.expect(ACK|ECE, 1, 301, 0)
 	s.write(10)
-	s.expect(PSH|ACK|ECE, 1, 301, 10) // data segments echo, too
+	s.expect(PSH|ACK|ECE, 1, 301, 10) // data segments echo the mark too
 	s.marked(ACK|CWR, 301, 11, 100)
-	s.expect(ACK|ECE, 11, 401, 0) // the CWR is for the earlier mark
+	s.expect(ACK|ECE, 11, 401, 0) // CWR responds to the earlier mark only
 	s.send(ACK|CWR, 401, 11, 100)
 	s.expect(ACK, 11, 501, 0)
 	s.send(ACK, 501, 11, 100)
@@ -149,11 +149,11 @@ func TestRFC8257_3_2_Receiver(t *testing.T) {
 	s.expect(ACK|ECE, 1, 201, 0)
 	s.c.rcv.ack.quick = 0
 	s.send(ACK, 201, 1, 100)
-	s.expect(ACK, 1, 301, 0) // at once, without quick acknowledgments
+	s.expect(ACK, 1, 301, 0) // sent at once, although no quick acknowledgments are left
 	s.send(ACK, 301, 1, 100)
 	s.quiet()
 	s.marked(ACK, 401, 1, 100)
-	s.expect(ACK|ECE, 1, 501, 0) // with the delayed acknowledgment
+	s.expect(ACK|ECE, 1, 501, 0) // the delayed acknowledgment echoes the mark
 	s.marked(ACK, 501, 1, 100)
 	s.quiet()
 	s.wait(time.Second)
@@ -170,7 +170,7 @@ func TestMarkedBytes(t *testing.T) {
 		s := withECN(t, Config{Knobs: Knobs{ECN: mode, NoDelay: true}})
 		s.write(10000)
 		s.clear()
-		h := listen(s)
+		h := recordCalls(s)
 		s.pass(10 * time.Millisecond)
 		s.send(ACK, 1, 2001, 0)
 		assert.Equal(t, []any{false, marked[0]}, []any{h.last().Echo, h.last().Marked}, mode)

@@ -10,11 +10,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// manners are the deviations of the family's nodes from the RFC, as captured.
-type manners struct {
-	finWithoutACK bool // FIN carries no ACK bit
-	bareFINs      int  // number of repetitions, whatever the answer
-	ackStorm      int  // number of empty ACKs around the close
+// deviations are the ways in which the family's nodes deviate from the RFC, as captures show.
+type deviations struct {
+	finWithoutACK bool // the FIN has no ACK flag
+	bareFINs      int  // how often the peer retransmits its FIN, even after an answer
+	ackStorm      int  // number of empty ACKs that the peer sends when it closes
 	synWindow     uint16
 	dropsOptions  bool // silently drops every segment with options
 	mss           int
@@ -23,7 +23,7 @@ type manners struct {
 // plainPeer is a small TCP like the family's: no options, one ACK per segment, go-back-N with a
 // fixed timeout, a window of 65535, and no resets.
 type plainPeer struct {
-	m                       manners
+	m                       deviations
 	out                     []Segment // segments sent by the peer
 	iss, sndUna, sndNxt     uint32
 	rcvNxt                  uint32
@@ -35,7 +35,7 @@ type plainPeer struct {
 	sent                    int
 }
 
-func newPlainPeer(m manners) *plainPeer {
+func newPlainPeer(m deviations) *plainPeer {
 	if m.mss == 0 {
 		m.mss = 1024
 	}
@@ -95,7 +95,7 @@ func (p *plainPeer) input(now clock.Time, h Header, text []byte) {
 	}
 }
 
-// act sends the data that the window allows, and retransmits all of it after 20 ms.
+// act sends the data that the window allows. After 20 ms it retransmits all of it.
 func (p *plainPeer) act(now clock.Time) {
 	if !p.open {
 		return
@@ -133,7 +133,7 @@ func (p *plainPeer) act(now clock.Time) {
 // TestFamily moves a file in both directions between a host and each kind of peer over a lossy
 // link, and checks that both sides close.
 func TestFamily(t *testing.T) {
-	for name, m := range map[string]manners{
+	for name, m := range map[string]deviations{
 		"clean":             {synWindow: 65535},
 		"FIN without ACK":   {synWindow: 65535, finWithoutACK: true, ackStorm: 60000},
 		"repeated FINs":     {synWindow: 65535, finWithoutACK: true, bareFINs: 2400, mss: 1024},
@@ -149,7 +149,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-func family(t *testing.T, name string, m manners, active bool, seed uint64) {
+func family(t *testing.T, name string, m deviations, active bool, seed uint64) {
 	t.Helper()
 	const size = 200000
 	s := newScript(t, course())
@@ -177,7 +177,7 @@ func family(t *testing.T, name string, m manners, active bool, seed uint64) {
 		if s.h.Deadline().Due(s.now) {
 			s.h.Advance(s.now)
 		}
-		// Both directions, in order, with loss.
+		// Deliver the segments of both directions, in order and with loss.
 		for s.h.Output(s.now, []int{1000}, &s.train) {
 			tr := &s.train
 			answers++

@@ -51,9 +51,9 @@ func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
 func TestACookieTakesUpNoFileDigest(t *testing.T) {
 	s := always(t, Knobs{})
 	require.NoError(t, s.l.SetSockopts(Sockopts{FileDigest: true}))
-	g := s.baked(SYN, digestOptions)
+	g := s.sendSYNForCookie(SYN, digestOptions)
 	assert.False(t, g.options.FileDigest)
-	s.redeemed(g)
+	s.returnCookie(g)
 	assert.False(t, s.c.Sockopts().FileDigest)
 }
 

@@ -26,7 +26,7 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 		for _, g := range s.out {
 			assert.Equal(t, "ACK 5001:5002(1) ack 1", g.String(), "one byte at a time")
 			at = append(at, s.now.Sub(start))
-			s.sendWindow(ACK, 1, 5001, 0, 0) // still closed
+			s.sendWindow(ACK, 1, 5001, 0, 0) // the window is still closed
 		}
 		s.out = nil
 	}
@@ -57,7 +57,7 @@ func TestZeroWindowProbeIsTaken(t *testing.T) {
 		require.NotEmpty(t, s.out)
 		assert.Equal(t, 1, s.out[0].n)
 		s.out = nil
-		s.sendWindow(ACK, 1, 2+i, 0, 0) // accepted the byte and is full again
+		s.sendWindow(ACK, 1, 2+i, 0, 0) // the peer accepted the byte, and its window is full again
 	}
 	assert.Zero(t, s.c.Tx().Len(), "byte by byte, everything arrived")
 }
@@ -180,7 +180,7 @@ func TestRFC9293_3_8_6_2_1_SenderSillyWindow(t *testing.T) {
 	}
 	s.quiet()
 	s.sendWindow(ACK, 1, 4001, 0, 300)
-	s.quiet() // small, and less than half the largest window
+	s.quiet() // the window is less than an MSS and than half the largest window
 	s.sendWindow(ACK, 1, 4001, 0, 1300)
 	s.expect(ACK, 4001, 1, 1000)
 	s.sendWindow(ACK, 1, 5001, 0, 500)
@@ -197,7 +197,7 @@ func TestSmallWindowIsUsed(t *testing.T) {
 	s.sendWindow(ACK, 1, 1, 0, 600)
 	s.c, _ = s.l.Accept()
 	s.write(2000)
-	s.expect(ACK, 1, 1, 600) // the peer's whole buffer, so it is worth sending
+	s.expect(ACK, 1, 1, 600) // the segment fills the peer's buffer, so the sender sends it
 	s.sendWindow(ACK, 1, 601, 0, 600)
 	s.expect(ACK, 601, 1, 600)
 }
@@ -207,7 +207,7 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.write(100)
 	s.expect(PSH|ACK, 1, 1, 100)
 	s.write(100)
-	s.quiet() // a short segment waits for the first short one's acknowledgment
+	s.quiet() // a short segment waits until the first short one is acknowledged
 	assert.Equal(t, LimitNagle, s.c.Info().Limited)
 	s.write(2000)
 	s.expect(ACK, 101, 1, 1000) // full segments do not wait
@@ -223,14 +223,14 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.set(func(o *Sockopts) { o.NoDelay = false })
 	s.write(10)
 	s.quiet()
-	_ = s.c.CloseWrite(s.now) // no more data: the tail and the FIN leave
+	_ = s.c.CloseWrite(s.now) // the tail and the FIN leave, because no more data follows
 	s.expect(FIN|PSH|ACK, 2251, 1, 10)
 }
 
 func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 	s := opened(t, Config{})
 	seq := uint32(1)
-	for range initialQuickAcks { // quick acknowledgments at the start
+	for range initialQuickAcks { // use up the quick acknowledgments
 		s.send(ACK, seq, 1, 1000)
 		seq += 1000
 		s.expect(ACK, 1, seq, 0)
@@ -238,7 +238,7 @@ func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 	s.send(ACK, seq, 1, 1000)
 	s.quiet()
 	s.send(ACK, seq+1000, 1, 1000)
-	s.expect(ACK, 1, seq+2000, 0) // every second full segment at once
+	s.expect(ACK, 1, seq+2000, 0) // the receiver acknowledges every second full segment at once
 	seq += 2000
 	s.send(ACK, seq, 1, 1000)
 	s.quiet()
@@ -246,10 +246,10 @@ func TestRFC9293_3_8_6_3_DelayedAck(t *testing.T) {
 	s.quiet()
 	s.wait(2 * time.Millisecond)
 	seq += 1000
-	s.expect(ACK, 1, seq, 0) // or the timer
+	s.expect(ACK, 1, seq, 0) // otherwise the timer expires first
 	s.send(ACK|PSH, seq, 1, 10)
 	seq += 10
-	s.expect(ACK, 1, seq, 0) // or the end of the peer's data
+	s.expect(ACK, 1, seq, 0) // or the peer's data ends
 	s.read(1 << 20)
 	t.Log("# an answer carries the acknowledgment, and the next acknowledgment waits for one")
 	s.send(ACK, seq, 1, 10)
@@ -380,7 +380,7 @@ func TestTextBeyondTheWindow(t *testing.T) {
 	s.read(1000)
 	s.collect()
 	s.out = nil
-	s.send(ACK, 5000, 1, 10) // wholly beyond the window
+	s.send(ACK, 5000, 1, 10) // all data is beyond the window
 	s.expect(ACK, 1, 1001, 0)
 	assert.Equal(t, uint64(1), s.h.Drops()[DropSequence])
 }
@@ -394,7 +394,7 @@ func TestContradictoryRetransmissions(t *testing.T) {
 		})
 	}
 	send(1, "abc")
-	send(1, "XYZdef") // delivered data stays
+	send(1, "XYZdef") // delivered data does not change
 	send(9, "ij")
 	send(7, "ghi")
 	b := make([]byte, 20)
@@ -441,10 +441,10 @@ func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
 	next := func() uint32 { return uint32(s.c.rcv.nxt - s.c.rcv.irs) }
 	for s.c.rcv.rx.Free() > 2000 {
 		s.send(ACK, next(), 1, 1000)
-		s.wait(50 * time.Millisecond) // for a delayed acknowledgment with a window update
+		s.wait(50 * time.Millisecond) // until a delayed acknowledgment updates the window
 	}
 	s.send(ACK, next(), 1, int(s.c.rcv.edge-s.c.rcv.nxt))
-	for range 100 { // each a little beyond the last
+	for range 100 { // each segment begins a little after the last one
 		s.send(ACK, next(), 1, 1)
 	}
 	assert.Equal(t, s.c.rcv.rx.Limit(), s.c.rcv.rx.Len())

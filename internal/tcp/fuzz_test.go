@@ -208,7 +208,7 @@ func verify(tb testing.TB, h *Host) {
 	early := 0
 	for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 		if c.snd.rec.Idle() {
-			verifyResting(tb, c)
+			verifyIdle(tb, c)
 			continue
 		}
 		equal(tb, c.rcv.reach(), c.rcv.reassembly.held)
@@ -229,10 +229,10 @@ func verify(tb testing.TB, h *Host) {
 	atMost(tb, early, h.cfg.Limits.EarlyBytes)
 }
 
-// verifyResting checks that an idle connection without send or receive state needs none.
+// verifyIdle checks that a connection without send or receive state has no data that would need it.
 //
 //nolint:thelper // as verify
-func verifyResting(tb testing.TB, c *Conn) {
+func verifyIdle(tb testing.TB, c *Conn) {
 	holds(tb, c.rcv.reassembly == nil, "nothing is reassembled")
 	holds(tb, c.snd.rec.Idle(), "recovery rests")
 	if !c.state.synchronized() {
@@ -299,7 +299,7 @@ func TestRandomSegments(t *testing.T) {
 				op[i] = byte(rng.Uint32())
 			}
 			if rng.IntN(4) > 0 {
-				op[0] = byte(ACK) // mostly plain ACKs, or no connection lasts
+				op[0] = byte(ACK) // mostly plain ACKs, because connections soon end otherwise
 			}
 			if rng.IntN(3) > 0 {
 				op[1], op[2] = byte(rng.IntN(3)), byte(rng.IntN(40))

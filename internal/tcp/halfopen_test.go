@@ -85,7 +85,7 @@ func TestRFC4987_3_2_HalfOpenIsSmall(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// syns are SYNs that negotiate different options.
+// syns are SYNs that offer different options.
 var syns = []struct {
 	name    string
 	flags   Flags
@@ -105,8 +105,8 @@ var syns = []struct {
 	}},
 }
 
-// happenings are events that leave a half-open connection half-open.
-var happenings = []struct {
+// halfOpenEvents are events after which a half-open connection is still half-open.
+var halfOpenEvents = []struct {
 	name string
 	do   func(s *script)
 }{
@@ -130,7 +130,7 @@ var happenings = []struct {
 // that both are equal field by field.
 func TestFoldingLosesNothing(t *testing.T) {
 	for _, syn := range syns {
-		for _, what := range happenings {
+		for _, what := range halfOpenEvents {
 			t.Run(syn.name+", "+what.name, func(t *testing.T) {
 				s := newScript(t, Config{})
 				s.listen(4)
@@ -209,7 +209,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 					s.now = s.now.Add(later) // later than the deadline
 					s.h.Advance(s.now)
 				case 9:
-					happenings[int(seq)%2+9].do(s)
+					halfOpenEvents[int(seq)%2+9].do(s)
 				case 10:
 					for range seq {
 						s.l.Accept()
@@ -313,9 +313,9 @@ func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
 	verify(t, s.h)
 }
 
-// TestAHalfOpenConnectionAgain checks that expanding a half-open connection for a moment reuses
-// memory.
-func TestAHalfOpenConnectionAgain(t *testing.T) {
+// TestHalfOpenConnectionReusesMemory checks that expanding a half-open connection for a moment
+// reuses memory.
+func TestHalfOpenConnectionReusesMemory(t *testing.T) {
 	s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{RTOMin: time.Millisecond}}})
 	s.listen(1)
 	s.send(SYN, 0, 0, 0, fullOptions)
@@ -334,9 +334,9 @@ func TestAHalfOpenConnectionAgain(t *testing.T) {
 	assert.Len(t, s.h.half.spare, 1)
 }
 
-// TestWhoLooksAtHalfOpenConnections checks that half-open connections are listed and found like
-// others and can be aborted.
-func TestWhoLooksAtHalfOpenConnections(t *testing.T) {
+// TestListedHalfOpenConnections checks that half-open connections are listed and found like others
+// and can be aborted.
+func TestListedHalfOpenConnections(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(4)
 	for range 3 {

@@ -186,8 +186,8 @@ func TestRFC1122_4_2_3_9_SoftErrors(t *testing.T) {
 	s.h.Unreachable(s.now, s.tuple, s.iss, host, false)
 }
 
-// A connection attempt outlasts a router's restart with the RTOs of .lnx files as well as with
-// Linux's.
+// A connection attempt lasts longer than a router's restart, with the RTOs of .lnx files as well as
+// with those of Linux.
 func TestAConnectionRequestOutlastsAnOutage(t *testing.T) {
 	for _, row := range []struct {
 		min, initial, most, lasts time.Duration
@@ -431,13 +431,13 @@ func TestConfigIsChecked(t *testing.T) {
 	assert.Equal(t, time.Minute, h.TimeWait())
 }
 
-// TestSetKnobsKeepsWhatWasAsked checks that a time stays although it equals the derived one, and
+// TestSetKnobs checks that SetKnobs keeps a configured time, even if it equals the derived one, and
 // that a derived time follows RTOMin.
-func TestSetKnobsKeepsWhatWasAsked(t *testing.T) {
+func TestSetKnobs(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[time.Duration]time.Duration{
 		0:                     10 * time.Millisecond,
-		40 * time.Millisecond: 40 * time.Millisecond, // what RTOMin's default leads to
+		40 * time.Millisecond: 40 * time.Millisecond, // derived from the default of RTOMin
 	} {
 		h, err := NewHost(Config{Route: func(netip.Addr) Path { return Path{} }})
 		require.NoError(t, err)

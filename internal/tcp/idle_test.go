@@ -15,7 +15,7 @@ import (
 
 func rests(c *Conn) bool { return c.snd.rec.Idle() }
 
-// carry moves n bytes from end to end.
+// carry moves n bytes from one end to the other.
 func (p *pipe) carry(n int) {
 	for sent, read := 0, 0; read < n; {
 		k, _ := p.a.Send(p.now, p.buf[:min(n-sent, len(p.buf))])
@@ -42,12 +42,12 @@ func (p *pipe) silence(d time.Duration) {
 	p.drain()
 }
 
-// TestAFreshConnectionRests checks that a connection after the handshake has neither send and
+// TestANewConnectionIsIdle checks that a connection after the handshake has neither send and
 // receive state nor a controller.
-func TestAFreshConnectionRests(t *testing.T) {
+func TestANewConnectionIsIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	for _, c := range []*Conn{p.a, p.b} {
-		verifyResting(t, c)
+		verifyIdle(t, c)
 		assert.True(t, rests(c))
 		assert.Nil(t, c.snd.rec.CC.Controller)
 		assert.Positive(t, c.Info().Cwnd, "Info shows the initial window")
@@ -56,10 +56,10 @@ func TestAFreshConnectionRests(t *testing.T) {
 	}
 }
 
-// TestASilentConnectionRests checks that a connection frees its send and receive state one second
-// after its last data, keeps its path estimates and counters, and reuses freed state when it sends
-// again.
-func TestASilentConnectionRests(t *testing.T) {
+// TestASilentConnectionBecomesIdle checks that a connection frees its send and receive state one
+// second after its last data, keeps its path estimates and counters, and reuses freed state when it
+// sends again.
+func TestASilentConnectionBecomesIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	p.carry(100_000)
 	require.False(t, rests(p.a))
@@ -67,7 +67,7 @@ func TestASilentConnectionRests(t *testing.T) {
 	p.silence(2 * time.Second)
 	for i, c := range []*Conn{p.a, p.b} {
 		require.True(t, rests(c), "end %d", i)
-		verifyResting(t, c)
+		verifyIdle(t, c)
 		assert.Equal(t, clock.Never, c.deadline())
 	}
 	after := p.a.Info()
@@ -86,9 +86,9 @@ func TestASilentConnectionRests(t *testing.T) {
 	assert.Equal(t, p.a.snd.tx.Head(), p.a.Info().DeliveredBytes, "the counters continue")
 }
 
-// TestWhatABusyConnectionKeeps checks that an idle connection that was busy keeps only its
+// TestIdleConnectionKeepsController checks that an idle connection that was busy keeps only its
 // controller.
-func TestWhatABusyConnectionKeeps(t *testing.T) {
+func TestIdleConnectionKeepsController(t *testing.T) {
 	const n = 2000
 	heap := func() int {
 		var m runtime.MemStats
@@ -117,7 +117,7 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 		p.silence(2 * time.Second)
 		for _, h := range p.hosts {
 			require.Empty(t, h.deadlines.heap)
-			h.receivers.spare, h.due, h.deadlines.heap = nil, nil, nil // the hosts' shared memory
+			h.receivers.spare, h.due, h.deadlines.heap = nil, nil, nil // do not count the hosts' shared memory
 			h.recoveries = recovery.Host{Options: h.recoveries.Options}
 		}
 		for _, c := range conns {
@@ -133,9 +133,9 @@ func TestWhatABusyConnectionKeeps(t *testing.T) {
 	assert.Less(t, busy-fresh, 230)
 }
 
-// TestRestingConnectionsTakeAnything checks that every call works on a connection without send and
-// receive state. RFC 1191 §3: a router may report a SYN as too big.
-func TestRestingConnectionsTakeAnything(t *testing.T) {
+// TestCallsOnIdleConnections checks that every call works on a connection without send and receive
+// state. RFC 1191 §3: a router may report a SYN as too big.
+func TestCallsOnIdleConnections(t *testing.T) {
 	p := newPipe(t, Config{})
 	h := p.hosts[0]
 	set := func(edit func(*Sockopts)) func(*Conn) {
@@ -191,9 +191,9 @@ func TestRestingConnectionsTakeAnything(t *testing.T) {
 	assert.Equal(t, StateSynSent, syn.State())
 }
 
-// TestTroubleOutlivesRest checks that loss counters are available while a connection is idle, busy
-// again, and closed. A connection without losses stores no counters.
-func TestTroubleOutlivesRest(t *testing.T) {
+// TestLossCountersOfIdleConnections checks that loss counters are available while a connection is
+// idle, busy again, and closed. A connection without losses stores no counters.
+func TestLossCountersOfIdleConnections(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(fullOptions)
 	lose := func(sent uint32) {

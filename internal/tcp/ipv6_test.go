@@ -13,14 +13,14 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// over6 makes the script's path one over IPv6, of Ethernet's MTU.
+// over6 changes the script's path to one over IPv6 with the MTU of Ethernet.
 func (s *script) over6() *script {
 	s.path = Path{MTU: 1500, Local: addrC}
 	s.tuple.LocalAddr, s.tuple.RemoteAddr = addrC, addrD
 	return s
 }
 
-// RFC 9293 §3.7.1: what a segment carries, and what a peer without the option takes.
+// RFC 9293 §3.7.1: the largest payload depends on the address family and on the peer's MSS option.
 func TestRFC9293_3_7_1_MSSOfBothFamilies(t *testing.T) {
 	for _, test := range []struct {
 		v6                     bool
@@ -42,8 +42,8 @@ func TestRFC9293_3_7_1_MSSOfBothFamilies(t *testing.T) {
 	}
 }
 
-// RFC 8201 §4: a report shortens the segments. One of less than 1280 bytes is discarded, and (§6) so
-// is one about data that is not in flight.
+// RFC 8201 §4: a report of a packet too big shortens the segments. The host discards a report with
+// an MTU below 1280, and one about data that is not in flight (§6).
 func TestRFC8201_4_PacketTooBig(t *testing.T) {
 	for _, test := range []struct{ reported, mss int }{
 		{1500, 1440}, {1499, 1439}, {1400, 1340}, {1280, 1220}, {1279, 1440}, {68, 1440}, {0, 1440},
@@ -62,8 +62,8 @@ func TestRFC8201_4_PacketTooBig(t *testing.T) {
 	}
 }
 
-// Connections over IPv6 lose, reorder and corrupt packets as those over IPv4 do, and find the MTU
-// of a path whose routers do not report it: RFC 8899 §5.1.2 begins at 1280 bytes.
+// Connections over IPv6 survive loss, reordering and corruption, and find the MTU of a path whose
+// routers do not report it. RFC 8899 §5.1.2: the search begins at 1280 bytes.
 func TestTransferOverIPv6(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -120,19 +120,19 @@ func TestRFC4007_6_ConnectionsInZones(t *testing.T) {
 	assert.Equal(t, 2, h.known())
 }
 
-// RFC 4987 §3.6: a cookie keeps the MSS of each common MTU.
+// RFC 4987 §3.6: a cookie encodes the MSS of each common MTU.
 func TestRFC4987_3_6_CookiesOfIPv6(t *testing.T) {
 	for _, test := range []struct{ offered, kept uint16 }{
 		{1220, 1220}, {1340, 1340}, {1440, 1440}, {1460, 1440}, {1339, 1220}, {0, 1220}, {8940, 1440},
 	} {
 		s := newScript(t, Config{Knobs: Knobs{SynCookies: CookiesAlways}}).over6()
 		s.listen(8)
-		s.redeemed(s.baked(SYN, Options{MSS: test.offered, SACKPermitted: true}))
+		s.returnCookie(s.sendSYNForCookie(SYN, Options{MSS: test.offered, SACKPermitted: true}))
 		assert.Equal(t, int(test.kept), s.c.Info().SendMSS, test)
 	}
 }
 
-// RFC 9293 §3.4.1: every byte of both addresses is in the hash.
+// RFC 9293 §3.4.1: the hash depends on every byte of both addresses.
 func TestRFC9293_3_4_1_SequenceNumbersOfIPv6(t *testing.T) {
 	seen := map[uint32]string{}
 	for i := range 16 {
@@ -153,7 +153,8 @@ func TestRFC9293_3_4_1_SequenceNumbersOfIPv6(t *testing.T) {
 	assert.Len(t, seen, 32)
 }
 
-// RFC 3493 §3.7 and §5.3: a listener on :: takes both families, unless it is one for IPv6 only.
+// RFC 3493 §3.7 and §5.3: a listener on :: accepts connections of both families, unless it is for
+// IPv6 only.
 func TestRFC3493_5_3_ListenersOfBothFamilies(t *testing.T) {
 	const only = "IPv6 only"
 	listen := func(h *Host, at string) (*Listener, error) {
@@ -168,8 +169,8 @@ func TestRFC3493_5_3_ListenersOfBothFamilies(t *testing.T) {
 	}
 	for _, test := range []struct {
 		at, local string
-		v4, v6    bool     // it takes connections to addrA and addrC
-		with      []string // what else may listen
+		v4, v6    bool     // whether it accepts connections to addrA and to addrC
+		with      []string // other listeners that are possible at the same time
 	}{
 		{"", "[::]:80", true, true, nil},
 		{"::", "[::]:80", true, true, nil},

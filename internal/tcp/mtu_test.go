@@ -68,7 +68,7 @@ func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
 	s.h.TooBig(s.now, s.tuple, s.iss+5000, 1000) // RFC 5927 §4.1: no data in flight at that number
 	s.h.TooBig(s.now, s.tuple, s.iss-5000, 1000)
 	s.h.TooBig(s.now, s.tuple, s.iss+1, 67)   // RFC 791 §3.2: below the minimum MTU
-	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // not a smaller MTU
+	s.h.TooBig(s.now, s.tuple, s.iss+1, 1400) // the MTU is not smaller
 	other := s.tuple
 	other.RemotePort++
 	s.h.TooBig(s.now, other, s.iss+1, 1000)
@@ -84,7 +84,7 @@ func TestRFC5927_7_2_CounterMeasure(t *testing.T) {
 	s.write(1360)
 	s.collect()
 	s.out = nil
-	s.send(ACK, 1, 1361, 0) // segments of 1360 arrive
+	s.send(ACK, 1, 1361, 0) // a segment of 1360 bytes has arrived
 	s.write(2720)
 	s.collect()
 	s.out = nil

@@ -50,7 +50,7 @@ func TestPeersWithoutOptionsAreRemembered(t *testing.T) {
 	})
 	t.Run("the peer's own SYN does not count", func(t *testing.T) {
 		s := newScript(t, Config{})
-		s.accept(Options{}) // its SYNs with options may have been lost
+		s.accept(Options{}) // the SYNs with options may have been lost
 		s.send(RST|ACK, 1, 1, 0)
 		s.wait(time.Second)
 		assert.Equal(t, plainSYN, plain(s))

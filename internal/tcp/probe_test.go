@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listenTo collects a connection's samples.
-func listenTo(c *Conn) *[]Info {
+// samplesOf collects a connection's samples.
+func samplesOf(c *Conn) *[]Info {
 	got := &[]Info{}
 	c.SetProbe(func(p *Info) { *got = append(*got, *p) })
 	return got
@@ -19,7 +19,7 @@ func listenTo(c *Conn) *[]Info {
 func TestSamplePerEvent(t *testing.T) {
 	t.Run("a tail loss probe", func(t *testing.T) {
 		s := flight(t, 3, fullOptions, Config{})
-		got := listenTo(s.c)
+		got := samplesOf(s.c)
 		for s.c.Info().TailProbes == 0 {
 			s.wait(10 * time.Millisecond)
 		}
@@ -33,7 +33,7 @@ func TestSamplePerEvent(t *testing.T) {
 	t.Run("a window probe", func(t *testing.T) {
 		s := opened(t, Config{})
 		s.sendWindow(ACK, 1, 1, 0, 0)
-		got := listenTo(s.c)
+		got := samplesOf(s.c)
 		s.write(100)
 		s.quiet()
 		require.NotEmpty(t, *got)
@@ -49,7 +49,7 @@ func TestSamplePerEvent(t *testing.T) {
 	})
 	t.Run("an undo", func(t *testing.T) {
 		s, _ := resendsFirst(t)
-		got := listenTo(s.c)
+		got := samplesOf(s.c)
 		s.send(ACK, 1, 4001, 0)
 		s.sack(5001, 1, 1001)
 		require.NotEmpty(t, *got)
@@ -60,7 +60,7 @@ func TestSamplePerEvent(t *testing.T) {
 		s := withECN(t, Config{})
 		s.write(5000)
 		s.collect()
-		got := listenTo(s.c)
+		got := samplesOf(s.c)
 		cwnd := s.c.Info().Cwnd
 		s.send(ACK|ECE, 1, 2001, 0)
 		require.NotEmpty(t, *got)
@@ -73,7 +73,7 @@ func TestSamplePerEvent(t *testing.T) {
 // of each train of data.
 func TestSamplePerLimit(t *testing.T) {
 	s := opened(t, Config{})
-	got := listenTo(s.c)
+	got := samplesOf(s.c)
 	s.write(100)
 	s.collect()
 	s.write(100)

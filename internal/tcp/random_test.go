@@ -62,7 +62,7 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.NoTimestamps, cfg.NoSACK, cfg.NoWindowScale = pick(0.3), pick(0.2), pick(0.2)
 	cfg.ECN = ECNMode(r.IntN(int(numECNModes)))
 	if pick(0.5) {
-		// The stream crosses the wrap of the sequence space somewhere.
+		// The sequence numbers wrap somewhere in the stream.
 		near := -uint32(r.IntN(100000))
 		cfg.Sequence = func(Tuple) uint32 { return near }
 	}
@@ -96,8 +96,8 @@ func randomWire(r *rand.Rand) wire {
 	return wi
 }
 
-// unrest changes the route during the transfer: to a smaller MTU, to no route, and back.
-func (w *world) unrest(r *rand.Rand) {
+// changeRoutes changes the route during the transfer: to a smaller MTU, to no route, and back.
+func (w *world) changeRoutes(r *rand.Rand) {
 	at := w.now
 	w.every = func() {
 		if w.now < at {
@@ -143,7 +143,7 @@ func randomWorld(t *testing.T, seed uint64) bool {
 			cfg, ab.read, ab.size, ba.read, ba.size, w.now, a.Info(), b.Info())
 	}
 	if r.IntN(4) == 0 {
-		w.unrest(r)
+		w.changeRoutes(r)
 	}
 	if !w.transfer(30*time.Minute, ab, ba) {
 		return assert.Fail(t, "stalled", what())

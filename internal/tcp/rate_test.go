@@ -11,30 +11,30 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// heard is a controller that records its calls.
-type heard struct {
+// recorder is a controller that records its calls.
+type recorder struct {
 	congestion.Controller
 	acks     []congestion.Ack
 	gone     []congestion.LostSegment
 	restarts []congestion.Restart
 }
 
-func (h *heard) OnAck(a *congestion.Ack) {
+func (h *recorder) OnAck(a *congestion.Ack) {
 	h.acks = append(h.acks, *a)
 	h.Controller.OnAck(a)
 }
 
-func (h *heard) OnSegmentLost(l *congestion.LostSegment) { h.gone = append(h.gone, *l) }
+func (h *recorder) OnSegmentLost(l *congestion.LostSegment) { h.gone = append(h.gone, *l) }
 
-func (h *heard) OnRestart(r *congestion.Restart) { h.restarts = append(h.restarts, *r) }
+func (h *recorder) OnRestart(r *congestion.Restart) { h.restarts = append(h.restarts, *r) }
 
-func (h *heard) last() congestion.Ack { return h.acks[len(h.acks)-1] }
+func (h *recorder) last() congestion.Ack { return h.acks[len(h.acks)-1] }
 
 // clocked is a controller with a timer that also observes the segments sent.
 type clocked struct {
-	*heard
+	*recorder
 	at     clock.Time
-	again  time.Duration // the next interval when the timer expires; 0: none
+	again  time.Duration // the interval until the next expiry; 0: no timer
 	timers []congestion.Timer
 	sent   []congestion.Sent
 }
@@ -57,10 +57,10 @@ func (s *script) begin() {
 	}
 }
 
-// listen wraps a script's controller in a heard.
-func listen(s *script) *heard {
+// recordCalls wraps a script's controller in a recorder.
+func recordCalls(s *script) *recorder {
 	s.begin()
-	h := &heard{Controller: s.c.snd.rec.CC.Controller}
+	h := &recorder{Controller: s.c.snd.rec.CC.Controller}
 	s.c.snd.rec.CC.Controller = h
 	return h
 }
@@ -88,7 +88,7 @@ func (s *script) pass(d time.Duration) { s.now = s.now.Add(d) }
 // divided by the longer of the sending and the acknowledging interval.
 func TestDeliveryRate(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	h := listen(s)
+	h := recordCalls(s)
 	s.send(ACK, 1, 5001, 0)
 	assert.InDelta(t, 500e3, h.last().Rate, 1, "5000 bytes in 10 ms")
 	assert.Equal(t, uint64(0), h.last().PriorDelivered)
@@ -111,17 +111,17 @@ func TestDeliveryRate(t *testing.T) {
 	assert.Less(t, h.last().Rate, int64(300e3), "the segments took 15 ms to send")
 }
 
-// draft-ietf-ccwg-bbr §4.1.1.3: samples of data sent after the application ran dry are marked until
-// that data has been delivered.
-func TestDeliveryRateKnowsTheApplication(t *testing.T) {
+// draft-ietf-ccwg-bbr §4.1.1.3: while the application has nothing to send, samples are marked as
+// limited by it, until the data that was in flight then has been delivered.
+func TestApplicationLimitedRate(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 4}}})
-	h := listen(s)
+	h := recordCalls(s)
 	s.send(ACK, 1, 4001, 0)
 	assert.True(t, h.last().AppLimited, "the application had nothing to send before it")
 	s.write(1000)
 	s.clear()
 	s.pass(time.Millisecond)
-	s.write(1000) // the application ran dry before it wrote this
+	s.write(1000) // the application had nothing to send before this
 	s.clear()
 	s.pass(10 * time.Millisecond)
 	s.send(ACK, 1, 6001, 0)
@@ -138,11 +138,11 @@ func TestDeliveryRateKnowsTheApplication(t *testing.T) {
 	assert.False(t, h.last().AppLimited, "all earlier data has been delivered")
 }
 
-// TestLostSegmentsAreTold checks that the controller gets each lost segment with the data in flight
-// when it was sent and the data lost since.
-func TestLostSegmentsAreTold(t *testing.T) {
+// TestOnSegmentLost checks that the controller gets each lost segment with the data in flight when
+// it was sent and the data lost since.
+func TestOnSegmentLost(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	h := listen(s)
+	h := recordCalls(s)
 	s.sack(1, 2001, 6001)
 	require.Len(t, h.gone, 2)
 	for i, l := range h.gone {
@@ -160,7 +160,7 @@ func TestLostSegmentsAreTold(t *testing.T) {
 // connection, but not after another controller has replaced it or the connection has closed.
 func TestATimedController(t *testing.T) {
 	s := flight(t, 4, fullOptions, Config{})
-	c := &clocked{heard: listen(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
+	c := &clocked{recorder: recordCalls(s), at: s.now.Add(5 * time.Millisecond), again: 20 * time.Millisecond}
 	s.govern(c)
 	s.send(ACK, 1, 2001, 0) // the deadline takes effect with the next event
 	began := s.now
@@ -185,11 +185,11 @@ func TestATimedController(t *testing.T) {
 	assert.Len(t, c.timers, n)
 }
 
-// TestWhatLeavesIsTold checks that the controller gets new data and retransmissions with their
-// sequence numbers.
-func TestWhatLeavesIsTold(t *testing.T) {
+// TestOnSend checks that the controller gets new data and retransmissions with their sequence
+// numbers.
+func TestOnSend(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	c := &clocked{heard: listen(s)}
+	c := &clocked{recorder: recordCalls(s)}
 	s.govern(c)
 	s.write(3000)
 	s.send(ACK, 1, 1001, 0)
@@ -226,7 +226,7 @@ func TestRFC7323_OneWayDelay(t *testing.T) {
 	s.c, _ = s.l.Accept()
 	s.write(4000)
 	s.clear()
-	h := listen(s)
+	h := recordCalls(s)
 	var transit []uint32
 	stamp := o.TSVal
 	for i := range uint32(4) {
@@ -242,9 +242,9 @@ func TestRFC7323_OneWayDelay(t *testing.T) {
 }
 
 // RFC 5681 §4.1: the controller restarts before the first data after an idle period.
-func TestRestartIsTold(t *testing.T) {
+func TestOnRestart(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	h := listen(s)
+	h := recordCalls(s)
 	s.send(ACK, 1, 10001, 0)
 	assert.Empty(t, h.restarts, "no restart before the first data of a connection")
 	s.pass(time.Minute)

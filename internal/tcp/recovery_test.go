@@ -48,7 +48,7 @@ func TestRFC2018_BlocksInOrderOfRecency(t *testing.T) {
 	assert.Equal(t, [][2]uint32{{301, 401}, {101, 201}}, blocks())
 	s.send(ACK, 501, 1, 100)
 	assert.Equal(t, [][2]uint32{{501, 601}, {301, 401}, {101, 201}}, blocks())
-	s.send(ACK, 401, 1, 100) // joins two blocks
+	s.send(ACK, 401, 1, 100) // the segment joins two blocks
 	assert.Equal(t, [][2]uint32{{301, 601}, {101, 201}}, blocks())
 	s.send(ACK, 801, 1, 100)
 	blocks()
@@ -80,13 +80,13 @@ func TestRFC2883_DSACK(t *testing.T) {
 		}
 		s.quiet()
 	}
-	s.send(ACK, 1, 1, 100) // §4.1.1: a whole duplicate
+	s.send(ACK, 1, 1, 100) // §4.1.1: the whole segment is a duplicate
 	check(101, 1, 101)
-	s.send(ACK, 51, 1, 100) // §4.1.3: partly new
+	s.send(ACK, 51, 1, 100) // §4.1.3: part of the segment is new
 	check(151, 51, 101)
 	s.send(ACK, 301, 1, 100)
 	check(151, 301, 401)
-	s.send(ACK, 301, 1, 100) // §4.1.2: a duplicate ahead of a gap, with its block behind it
+	s.send(ACK, 301, 1, 100) // §4.1.2: a duplicate beyond a gap; the second block contains it
 	check(151, 301, 401, 301, 401)
 	s.send(ACK, 501, 1, 100)
 	check(151, 501, 601, 301, 401)
@@ -98,7 +98,7 @@ func TestRFC8985_RACK(t *testing.T) {
 	t.Run("one hole", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 2001)
-		s.quiet() // maybe reordering: wait a quarter of the minimum round trip
+		s.quiet() // wait a quarter of the minimum round trip for a reordered segment
 		s.wait(2400 * time.Microsecond)
 		s.quiet()
 		s.wait(200 * time.Microsecond)
@@ -122,13 +122,13 @@ func TestRFC8985_RACK(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.write(5000)
 		s.now = s.now.Add(time.Millisecond)
-		s.sack(1, 1001, 10001) // the rest of the flight
+		s.sack(1, 1001, 10001) // the other segments of the flight arrive
 		s.collect()
 		require.NotEmpty(t, s.out, "new data follows the retransmission")
 		assert.Equal(t, uint32(10001), s.out[0].seq)
 		s.out = nil
 		s.now = s.now.Add(11 * time.Millisecond)
-		s.sack(1, 1001, 11001) // sent after the retransmission, and arrived first
+		s.sack(1, 1001, 11001) // a segment sent after the retransmission arrives before it
 		s.expect(ACK, 1, 1, 1000)
 		i := s.c.Info()
 		assert.Equal(t, uint64(1), i.LostRetransmits)
@@ -140,10 +140,10 @@ func TestRFC8985_RACK(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 2001)
 		s.now = s.now.Add(time.Millisecond)
-		s.send(ACK, 1, 2001, 0) // the first was only late
+		s.send(ACK, 1, 2001, 0) // the first segment was only late
 		assert.Equal(t, uint64(1), s.c.Info().ReorderSeen)
 		s.sack(2001, 3001, 7001)
-		s.quiet() // now even four segments above a hole prove no loss
+		s.quiet() // now four segments above a hole do not prove a loss
 		s.wait(3 * time.Millisecond)
 		s.expect(ACK, 2001, 1, 1000)
 	})
@@ -257,7 +257,7 @@ func TestDuplicatesForAPeerWithoutSACK(t *testing.T) {
 	}
 	s.h.Input(s.now, &g)
 	for range 5 {
-		s.expect(ACK, 1, 1, 0) // RFC 5681 §4.2: one for each segment of the train
+		s.expect(ACK, 1, 1, 0) // RFC 5681 §4.2: one acknowledgment for each segment of the train
 	}
 	s.quiet()
 	s.send(ACK, 1, 1, 1000)
@@ -304,16 +304,16 @@ func TestRFC2018_8_Reneging(t *testing.T) {
 
 func TestSACKBlocksThatLie(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
-	s.sack(1, 5001, 20001)            // beyond the data sent
-	s.sack(1, 5001, 5001)             // empty
-	s.sack(1, 5001, 4001)             // backwards
-	s.sack(1, ^uint32(90000), 4001)   // very old
-	s.sack(4001, 1, 3001, 500, 600)   // duplicates below the acknowledgment
-	s.sack(4001, 3001, 6001)          // across the acknowledgment
-	assert.Zero(t, s.c.Info().Sacked) // none of these counts
-	s.sack(4001, 5500, 8500)          // only whole segments count
+	s.sack(1, 5001, 20001)            // the block ends beyond SND.NXT
+	s.sack(1, 5001, 5001)             // the block is empty
+	s.sack(1, 5001, 4001)             // the block ends before it starts
+	s.sack(1, ^uint32(90000), 4001)   // the block is far below SND.UNA
+	s.sack(4001, 1, 3001, 500, 600)   // the first block is below the acknowledgment
+	s.sack(4001, 3001, 6001)          // the block begins below the acknowledgment
+	assert.Zero(t, s.c.Info().Sacked) // none of these blocks counts
+	s.sack(4001, 5500, 8500)          // a block counts only whole segments
 	assert.Equal(t, 2, s.c.Info().Sacked)
-	s.send(ACK, 1, 4501, 0) // part of a segment
+	s.send(ACK, 1, 4501, 0) // the acknowledgment ends within a segment
 	assert.Equal(t, uint64(4500), s.c.Info().BytesAcked)
 	s.send(ACK, 1, 10001, 0)
 	assert.Zero(t, s.c.Info().Unacked)
@@ -328,7 +328,7 @@ func TestACKStormCostsNothing(t *testing.T) {
 	s.quiet()
 	answered := 0
 	for i := range uint32(60000) {
-		s.send(ACK, ^(100 + i%50), 1, 0) // outside the window: a rate-limited answer
+		s.send(ACK, ^(100 + i%50), 1, 0) // segments outside the window get rate-limited answers
 		s.collect()
 		answered += len(s.out)
 		s.out = nil

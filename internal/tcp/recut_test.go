@@ -31,7 +31,7 @@ func TestRFC5681_3_1_LossWindowOfANarrowedPath(t *testing.T) {
 		s.send(ACK, 1, 401, 0)
 		s.expect(ACK, 401, 1, 400)
 		s.expect(ACK, 801, 1, 400)
-		s.send(ACK, 1, 4001, 0) // all of the data was only late
+		s.send(ACK, 1, 4001, 0) // no data was lost, only delayed
 		s.quiet()
 		assert.Zero(t, s.c.Info().Unacked)
 		assert.Zero(t, s.c.snd.rec.Pipe())

@@ -17,9 +17,9 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	s.sack(1, 1001, 6001)
 	s.expect(ACK, 1, 1, 1000)
 	s.now = s.now.Add(time.Millisecond)
-	s.send(ACK, 1, 6001, 0) // the original, late
+	s.send(ACK, 1, 6001, 0) // the original arrives late
 	s.now = s.now.Add(9 * time.Millisecond)
-	s.sack(6001, 1, 1001) // the retransmission
+	s.sack(6001, 1, 1001) // the retransmission arrives
 	i := s.c.Info()
 	assert.Equal(t, uint64(1), i.Undone)
 	assert.Equal(t, "open", i.Recovery)

@@ -2,7 +2,7 @@ package tcp
 
 import "github.com/tidepool-net/tidepool/internal/buffer"
 
-// reports reports whether an acknowledgment needs SACK blocks.
+// reports returns true if an acknowledgment needs SACK blocks.
 func (q *reassembly) reports() bool { return q.ooo.Len() > 0 || q.dsack.Start < q.dsack.End }
 
 // maxRuns bounds how many changes the receiver reports for data that arrives together. Such data

@@ -9,7 +9,7 @@ import (
 )
 
 // RFC 2018 §4: when many ranges arrive together with gaps between them, the receiver reports each
-// range, and again with the ranges after it. The sender takes a range without a report for lost as
+// range, and again with the ranges after it. The sender considers a range without a report lost as
 // soon as later data is reported (RFC 8985 §6.2), so no range is reported before an earlier one.
 func TestRFC2018_4_EachRangeIsReported(t *testing.T) {
 	s := opened(t, Config{})

@@ -17,11 +17,11 @@ type script struct {
 	t     *testing.T
 	h     *Host
 	now   clock.Time
-	c     *Conn // the host's end
+	c     *Conn // the connection of the host
 	l     *Listener
-	tuple Tuple // the host's view
+	tuple Tuple // the tuple as the host sees it
 	iss   uint32
-	peer  uint32 // the peer's SYN
+	peer  uint32 // sequence number of the peer's SYN
 	train Train
 	path  Path
 	out   []sentSegment // segments sent and not yet checked
@@ -30,7 +30,7 @@ type script struct {
 // sentSegment is one segment from the host.
 type sentSegment struct {
 	flags    Flags
-	seq, ack uint32 // relative
+	seq, ack uint32 // relative to the SYNs
 	n        int
 	text     string
 	window   int
@@ -43,7 +43,7 @@ func (s sentSegment) String() string {
 	return o
 }
 
-const scriptISS, scriptPeer = 0xfffffff0, 0x7ffffff0 // both wrap soon
+const scriptISS, scriptPeer = 0xfffffff0, 0x7ffffff0 // both wrap after a few segments
 
 func newScript(t *testing.T, cfg Config) *script {
 	t.Helper()
@@ -62,7 +62,7 @@ func newScript(t *testing.T, cfg Config) *script {
 	return s
 }
 
-// collect takes everything that the host wants to send now.
+// collect appends the segments that the host sends now to out.
 func (s *script) collect() {
 	for n := 0; s.h.Output(s.now, []int{1000}, &s.train); n++ {
 		require.Less(s.t, n, 1<<16, "the host sends without end")
@@ -101,7 +101,7 @@ func (s *script) set(edit func(*Sockopts)) {
 	require.NoError(s.t, s.c.SetSockopts(s.now, o))
 }
 
-// expect takes the next segment that the host sent and checks it.
+// expect checks the next segment that the host has sent, and removes it from out.
 func (s *script) expect(flags Flags, seq, ack uint32, n int) sentSegment {
 	s.t.Helper()
 	s.collect()

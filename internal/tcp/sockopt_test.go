@@ -15,7 +15,7 @@ func TestCork(t *testing.T) {
 	s.quiet()
 	assert.Equal(t, LimitCork, s.c.Info().Limited)
 	s.write(950)
-	s.expect(ACK, 1, 1, 1000) // full segments leave
+	s.expect(ACK, 1, 1, 1000) // the connection sends full segments
 	s.send(ACK, 1, 1001, 0)
 	s.quiet()
 	s.wait(199 * time.Millisecond)
@@ -215,7 +215,7 @@ func TestRFC5482_3_1_Adaptation(t *testing.T) {
 	}
 }
 
-func TestPlainPeersAreToldNothing(t *testing.T) {
+func TestPlainPeersGetNoUserTimeout(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(Options{})
 	s.set(func(o *Sockopts) { o.TellTimeout = true })

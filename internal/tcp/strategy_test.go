@@ -90,7 +90,7 @@ func TestGoBackN(t *testing.T) {
 	})
 }
 
-func TestNewRenoDoesNotHearSACK(t *testing.T) {
+func TestNewRenoIgnoresSACK(t *testing.T) {
 	s := flight(t, 10, fullOptions, using("newreno"))
 	s.sack(1, 3001, 10001)
 	s.sack(1, 3001, 10001)
@@ -99,7 +99,7 @@ func TestNewRenoDoesNotHearSACK(t *testing.T) {
 	s.expect(ACK, 1, 1, 1000)
 	s.quiet()
 	s.send(ACK, 1, 1001, 0)
-	s.expect(ACK, 1001, 1, 1000) // one hole per round trip
+	s.expect(ACK, 1001, 1, 1000) // NewReno repairs one hole per round trip
 }
 
 func TestRFC6675(t *testing.T) {
@@ -108,7 +108,7 @@ func TestRFC6675(t *testing.T) {
 		s.sack(1, 1001, 3001)
 		s.quiet()
 		s.wait(50 * time.Millisecond)
-		s.quiet() // no timer is involved
+		s.quiet() // nothing waits for a timer
 		s.sack(1, 1001, 4001)
 		s.expect(ACK, 1, 1, 1000)
 		assert.Equal(t, "recovery", s.c.Info().Recovery)
@@ -167,7 +167,7 @@ func TestRFC6675(t *testing.T) {
 		assert.Equal(t, []uint32{7001, 9001}, seqs)
 		s.out = nil
 		s.send(ACK, 1, 9001, 0)
-		s.quiet() // once
+		s.quiet() // the sender retransmits only once
 		s.send(ACK, 1, 10001, 0)
 		assert.Equal(t, "open", s.c.Info().Recovery)
 		assert.Zero(t, s.c.Info().Timeouts)

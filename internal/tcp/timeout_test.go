@@ -29,7 +29,7 @@ func nearby(t *testing.T) *script {
 	return s
 }
 
-// loses makes the sender find and fill a hole.
+// loses drops a segment, which the sender detects and retransmits.
 func loses(s *script) {
 	s.t.Helper()
 	una := uint32(s.c.snd.Una - s.c.snd.iss)
@@ -128,7 +128,7 @@ func TestLateTimers(t *testing.T) {
 // a path without losses silence is most likely a pause, and a probe of new data is no
 // retransmission. On a path with losses the probe is the last segment, which the peer acknowledges
 // at once.
-func TestRFC8985_7_3_ARestOfTheWindow(t *testing.T) {
+func TestRFC8985_7_3_LessThanASegment(t *testing.T) {
 	probe := func(s *script) (una uint32) {
 		una = uint32(s.c.snd.Una - s.c.snd.iss)
 		s.write(4000)

@@ -16,7 +16,7 @@ func stamp(val, ecr uint32) Options {
 	return Options{HasTimestamps: true, TSVal: val, TSEcr: ecr}
 }
 
-// stamped establishes a connection with timestamps. The peer's start at val.
+// stamped establishes a connection with timestamps. The peer's timestamps start at val.
 func stamped(t *testing.T, cfg Config, val uint32) *script {
 	t.Helper()
 	s := newScript(t, cfg)
@@ -176,7 +176,7 @@ func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
 }
 
 func TestRFC7323_5_3_PAWS(t *testing.T) {
-	s := stamped(t, Config{}, 0xfffffff0) // its clock is about to wrap
+	s := stamped(t, Config{}, 0xfffffff0) // the peer's timestamps wrap soon
 	s.send(ACK, 1, 1, 100, stamp(5, 1))
 	assert.Equal(t, uint32(5), s.expect(ACK, 1, 101, 0).options.TSEcr, "5 is later after the wrap")
 	t.Run("R1: a segment with an older timestamp is acknowledged and dropped", func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRFC7323_5_5_OutdatedStamps(t *testing.T) {
 }
 
 // RFC 7323 §7.1: the timestamps' offsets are secret and differ between connections.
-func TestRFC7323_7_1_StampsTellNothing(t *testing.T) {
+func TestRFC7323_7_1_StampsRevealNothing(t *testing.T) {
 	s := newScript(t, Config{Secret: [16]byte{1}})
 	o := newScript(t, Config{Secret: [16]byte{2}})
 	other := s.tuple

@@ -38,7 +38,7 @@ func TestRFC6191_2_Reuse(t *testing.T) {
 	}
 	cases := []struct {
 		name   string
-		stamps bool // the last incarnation used them
+		stamps bool // the last connection used timestamps
 		knobs  Knobs
 		seq    uint32
 		syn    Options
@@ -83,7 +83,7 @@ func TestRFC1337_4_Hazards(t *testing.T) {
 	s.send(RST, 2, 0, 0)
 	s.send(RST|ACK, 2, 2, 0)
 	s.quiet()
-	s.send(FIN|ACK, 700, 2, 0) // another FIN
+	s.send(FIN|ACK, 700, 2, 0) // a FIN with another sequence number
 	s.expect(ACK, 2, 2, 0)
 	s.wait(time.Second)
 	s.send(ACK, 1, 2, 50) // old data

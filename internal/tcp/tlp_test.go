@@ -71,19 +71,19 @@ func TestRFC8985_7_3_OneProbeASample(t *testing.T) {
 	s.send(ACK, 1, 1001, 0)
 	s.wait(100 * time.Millisecond)
 	s.expect(PSH|ACK, 1001, 1, 1000)
-	s.sack(2001, 1001, 2001) // both copies arrived: no RTT sample
+	s.sack(2001, 1001, 2001) // both copies have arrived, so there is no RTT sample
 	s.write(1000)
 	s.expect(PSH|ACK, 2001, 1, 1000)
 	s.wait(150 * time.Millisecond)
 	s.quiet()
 	assert.Equal(t, uint64(1), s.c.Info().TailProbes)
 	s.wait(100 * time.Millisecond)
-	s.expect(PSH|ACK, 2001, 1, 1000) // the timeout
+	s.expect(PSH|ACK, 2001, 1, 1000) // sent by the retransmission timeout
 	s.send(ACK, 1, 3001, 0)
 	s.write(1000)
 	s.expect(PSH|ACK, 3001, 1, 1000)
 	s.now = s.now.Add(10 * time.Millisecond)
-	s.send(ACK, 1, 4001, 0) // an RTT sample
+	s.send(ACK, 1, 4001, 0) // gives an RTT sample
 	s.write(1000)
 	s.expect(PSH|ACK, 4001, 1, 1000)
 	s.wait(150 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestProbeInRecovery(t *testing.T) {
 		s.wait(60 * time.Millisecond)
 		s.expect(ACK, 1, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
-		s.sack(10001, 1, 1001) // a duplicate: all data has arrived
+		s.sack(10001, 1, 1001) // a D-SACK shows that all data has arrived
 		assert.Equal(t, "open", s.c.Info().Recovery)
 		assert.Zero(t, s.c.Info().Timeouts)
 		assert.Zero(t, s.c.Info().Undone, "one segment was lost, whatever was retransmitted")
@@ -157,15 +157,15 @@ func TestProbeInRecovery(t *testing.T) {
 
 // RFC 8985 §7.4.2: the acknowledgment of a probe that repeated data says that one of the two copies
 // arrived. The sender still counts the loss if an idle period follows.
-func TestAProbedTailCountsAfterRest(t *testing.T) {
+func TestAProbedTailCountsAfterIdleTime(t *testing.T) {
 	for name, silence := range map[string]time.Duration{"at once": 0, "after a rest": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			s := flight(t, 4, fullOptions, Config{})
 			s.send(ACK, 1, 3001, 0)
 			s.wait(100 * time.Millisecond)
-			s.expect(PSH|ACK, 3001, 1, 1000) // the probe
+			s.expect(PSH|ACK, 3001, 1, 1000) // the tail loss probe
 			s.now = s.now.Add(10 * time.Millisecond)
-			s.send(ACK, 1, 4001, 0) // without D-SACK: one copy arrived
+			s.send(ACK, 1, 4001, 0) // without D-SACK, only one copy has arrived
 			s.clear()
 			s.wait(silence)
 			require.Equal(t, silence > 0, rests(s.c))

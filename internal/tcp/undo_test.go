@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// exits records the exits that a connection reports to its congestion controller.
+// exits is a controller that records the ends of loss episodes.
 type exits struct {
 	congestion.Controller
 	spurious, plain int
@@ -92,7 +92,7 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 	})
 	t.Run("a network that duplicates proves nothing", func(t *testing.T) {
 		s, e := resendsFirst(t)
-		s.sack(8001, 6001, 7001) // never retransmitted
+		s.sack(8001, 6001, 7001) // this segment was never retransmitted
 		s.sack(10001, 1, 1001)
 		assert.Zero(t, e.spurious)
 	})
@@ -127,7 +127,7 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	t.Helper()
 	s := flight(t, n, o, cfg)
-	s.c.snd.rec.At.Probe = 0 // otherwise no timeout happens
+	s.c.snd.rec.At.Probe = 0 // without a probe, the timeout happens
 	e := watchExits(s)
 	s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
@@ -143,7 +143,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 	t.Run("step 3b: spurious", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
 		s.now = s.now.Add(time.Millisecond)
-		s.send(ACK, 1, 1001, 0) // of the original
+		s.send(ACK, 1, 1001, 0) // acknowledges the original
 		s.expect(ACK, 5001, 1, 1000)
 		s.expect(ACK, 6001, 1, 1000)
 		s.quiet()
@@ -253,7 +253,7 @@ func TestRFC3708_UndoOfTimeout(t *testing.T) {
 	e := watchExits(s)
 	s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 	s.expect(ACK, 1, 1, 1000)
-	s.send(ACK, 1, 1001, 0) // of the original; nothing new to send
+	s.send(ACK, 1, 1001, 0) // acknowledges the original; there is no new data to send
 	s.collect()
 	n := len(s.out)
 	s.out = nil

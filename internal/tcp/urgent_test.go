@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// urge delivers data with an urgent pointer.
-func (s *script) urge(seq, ack uint32, n int, pointer uint16) {
+// sendUrgent delivers data with an urgent pointer.
+func (s *script) sendUrgent(seq, ack uint32, n int, pointer uint16) {
 	s.t.Helper()
 	g := s.segment(URG|PSH|ACK, seq, ack, n, 65535)
 	g.Urgent = pointer
@@ -35,30 +35,30 @@ func TestRFC9293_3_8_5_Urgent(t *testing.T) {
 	s := opened(t, Config{})
 	s.event(s.c)
 	assert.Zero(t, s.c.Urgent())
-	s.urge(1, 1, 10, 8)
+	s.sendUrgent(1, 1, 10, 8)
 	s.expect(ACK, 1, 11, 0)
 	assert.Equal(t, Urgent|Readable, s.event(s.c))
 	assert.Equal(t, 8, s.c.Urgent())
 	assert.Equal(t, 5, s.read(5))
 	assert.Equal(t, 3, s.c.Urgent())
-	s.urge(11, 1, 10, 0)
+	s.sendUrgent(11, 1, 10, 0)
 	s.expect(ACK, 1, 21, 0)
 	assert.NotZero(t, s.event(s.c)&Urgent, "the pointer is behind RCV.NXT, but not yet consumed")
 	assert.Equal(t, 5, s.c.Urgent())
 	assert.Equal(t, 15, s.read(100), "all data, urgent or not")
 	assert.Zero(t, s.c.Urgent())
-	s.urge(21, 1, 0, 0)
+	s.sendUrgent(21, 1, 0, 0)
 	assert.Zero(t, s.event(s.c)&Urgent, "all urgent data has been consumed")
 
-	s.urge(21, 1, 10, 60000) // MUST-31: any length, most of it still to arrive
+	s.sendUrgent(21, 1, 10, 60000) // MUST-31: any length, most of it still to arrive
 	s.expect(ACK, 1, 31, 0)
 	assert.Equal(t, 60000, s.c.Urgent())
 	assert.NotZero(t, s.event(s.c)&Urgent)
-	s.urge(31, 1, 10, 60000)
+	s.sendUrgent(31, 1, 10, 60000)
 	s.expect(ACK, 1, 41, 0)
 	assert.NotZero(t, s.event(s.c)&Urgent)
 	assert.Equal(t, 60010, s.c.Urgent())
-	s.urge(5000, 2, 10, 100) // no urgent data with an unacceptable ACK
+	s.sendUrgent(5000, 2, 10, 100) // no urgent data with an unacceptable ACK
 	assert.Equal(t, 60010, s.c.Urgent())
 }
 

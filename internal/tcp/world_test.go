@@ -25,7 +25,7 @@ var (
 type wire struct {
 	delay, jitter      time.Duration
 	loss, dup, reorder float64
-	corrupt            float64 // dropped like a bad checksum
+	corrupt            float64 // the receiver drops the packet, as after a bad checksum
 	bytesPerSec        float64
 	merge              bool    // the receive path merges segments into trains
 	mark               float64 // a router marks ECN-capable packets
@@ -38,7 +38,7 @@ type packet struct {
 	at    clock.Time
 	order int
 	to    int
-	tuple Tuple // as the receiver sees it
+	tuple Tuple // as the receiver sees the segment
 	data  []byte
 	ecn   ECN
 }
@@ -107,7 +107,7 @@ func newWorld(tb testing.TB, seed uint64, wi wire, cfg Config) *world {
 	return w
 }
 
-// pump moves the segments of both hosts onto the wire.
+// pump passes the segments that both hosts send to the wire.
 func (w *world) pump() {
 	if w.verify {
 		defer func() { verify(w.t, w.hosts[0]); verify(w.t, w.hosts[1]) }()
@@ -377,7 +377,7 @@ func fill(b []byte, off uint64) {
 	}
 }
 
-// move lets both applications write and read once.
+// move lets the writer and the reader act once.
 func (s *stream) move(w *world) {
 	if s.written < s.size {
 		n := min(uint64(1+w.rng.IntN(s.maxWrite)), s.size-s.written, uint64(s.from.Tx().Free()))
@@ -443,7 +443,7 @@ func (w *world) transfer(limit time.Duration, ss ...*stream) bool {
 		if w.now >= end || ss[0].from.State() == StateClosed && ss[0].from.Err() != nil {
 			return false
 		}
-		// The applications act again after a while, or at the next event.
+		// The applications act again after a tick or at the next event.
 		if tick <= w.now {
 			tick = w.now.Add(time.Duration(1 + w.rng.Int64N(int64(200*time.Microsecond))))
 		}

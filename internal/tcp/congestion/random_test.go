@@ -30,7 +30,7 @@ func TestControllersStandAnything(t *testing.T) {
 					mss = max(48, mss-r.IntN(mss))
 				}
 				now = now.Add(time.Duration(r.Int64N(int64(time.Millisecond) << r.IntN(14))))
-				tell(r, c, now, mss, &delivered)
+				sendEvent(r, c, now, mss, &delivered)
 				if c.Cwnd() < mss || c.Cwnd() > most || c.Ssthresh() < 0 || c.PacingRate() < 0 {
 					require.Fail(t, "out of bounds", "%s, seed %d, step %d: %d of %d to %d, %d, %d",
 						name, seed, i, c.Cwnd(), mss, most, c.Ssthresh(), c.PacingRate())
@@ -40,8 +40,8 @@ func TestControllersStandAnything(t *testing.T) {
 	}
 }
 
-// tell sends a random event to a controller.
-func tell(r *rand.Rand, c Controller, now clock.Time, mss int, delivered *uint64) {
+// sendEvent sends a random event to a controller.
+func sendEvent(r *rand.Rand, c Controller, now clock.Time, mss int, delivered *uint64) {
 	flight := r.IntN(2*c.Cwnd() + 1)
 	switch r.IntN(20) {
 	case 0:

@@ -190,7 +190,7 @@ func (s *socket) polled(asked value) map[string]bool {
 	set("POLLIN", s.conn.Rx().Len() > 0 || eof)
 	set("POLLRDHUP", eof)
 	set("POLLOUT", closed || s.noWrite || open && s.conn.Tx().Free() > 0)
-	set("POLLERR", !s.told && s.conn.Err() != nil)
+	set("POLLERR", !s.reported && s.conn.Err() != nil)
 	set("POLLHUP", closed || eof && s.noWrite)
 	return got
 }

@@ -104,7 +104,7 @@ func sysConnect(w *world, c *call) (step, error) {
 	if err != nil {
 		return at(failed(errno(err))), nil
 	}
-	s.conn, s.told = conn, false
+	s.conn, s.reported = conn, false
 	w.info = conn
 	w.current = w.peer(conn.Tuple())
 	if err := w.applyAll(s); err != nil {

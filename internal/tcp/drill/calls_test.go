@@ -14,7 +14,7 @@ type socket struct {
 	listener *tcp.Listener
 	port     uint16
 	nonblock bool
-	told     bool // the program has seen the connection's error
+	reported bool // a call has returned the connection's error
 	noRead   bool // shutdown(SHUT_RD)
 	noWrite  bool
 	set      []setting // in the order of setsockopt, for sockets without a connection
@@ -166,10 +166,10 @@ func at(o outcome) step { return func() outcome { return o } }
 
 // take returns the error that the program has not seen yet, as an errno.
 func (s *socket) take() string {
-	if s.conn == nil || s.told || s.conn.Err() == nil || errors.Is(s.conn.Err(), tcp.ErrAborted) {
+	if s.conn == nil || s.reported || s.conn.Err() == nil || errors.Is(s.conn.Err(), tcp.ErrAborted) {
 		return ""
 	}
-	s.told = true
+	s.reported = true
 	return errno(s.conn.Err())
 }
 

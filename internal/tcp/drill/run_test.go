@@ -46,7 +46,7 @@ func (w *world) at(when timing) (from, to clock.Time) {
 	base := origin
 	switch when.kind {
 	case anyTime:
-		return w.now, w.now.Add(patience)
+		return w.now, w.now.Add(maxWait)
 	case relative:
 		base = w.now
 	case absolute:

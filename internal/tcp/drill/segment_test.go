@@ -23,7 +23,7 @@ func (s *segment) run(w *world, e *event) error {
 // inject sends the segment to the host. The header is encoded and parsed, so that invalid options
 // reach the host's parser.
 func (s *segment) inject(w *world) error {
-	p := w.whom(s)
+	p := w.peerOf(s)
 	if s.header.Flags.Has(tcp.SYN) && !s.header.Flags.Has(tcp.RST) && p.irs == 0 {
 		p.irs = s.header.Seq
 	}
@@ -162,7 +162,7 @@ func (s *sent) join(t *sent) {
 func (s *segment) compare(w *world, got *sent) string {
 	p, h := got.peer, got.header
 	if s.ports != [2]uint16{} {
-		if p != w.whom(s) {
+		if p != w.peerOf(s) {
 			return fmt.Sprintf("it is %v's", p.tuple)
 		}
 	} else if p != w.current {

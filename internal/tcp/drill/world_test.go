@@ -20,8 +20,8 @@ const (
 	maxSteps = 20000
 	// maxQueued limits the number of segments that no line has checked.
 	maxQueued = 5000
-	// patience is how long * waits.
-	patience = time.Hour
+	// maxWait is how long the time * waits.
+	maxWait = time.Hour
 )
 
 // origin is the clock at the script's time 0.
@@ -210,9 +210,9 @@ func (w *world) peer(t tcp.Tuple) *peer {
 	return p
 }
 
-// whom returns the connection of a segment: the one with its ports, otherwise the current one,
-// otherwise that of a peer that connects.
-func (w *world) whom(s *segment) *peer {
+// peerOf returns the connection of a segment: the one with its ports, or else the current one, or
+// else that of a peer that connects.
+func (w *world) peerOf(s *segment) *peer {
 	local, remote := s.ports[1], s.ports[0]
 	if s.outbound {
 		local, remote = remote, local

@@ -281,7 +281,7 @@ func TestRFC6582_3_2_EchoesOfARecovery(t *testing.T) {
 
 // RFC 3522 §3.2: Eifel detection distinguishes the transmissions of a segment by the timestamp
 // echo.
-func TestRFC3522_3_2_EchoTellsTransmissionsApart(t *testing.T) {
+func TestRFC3522_3_2_EchoDistinguishesTransmissions(t *testing.T) {
 	v := flight(t, "rack", 1)
 	later := start.Add(time.Second)
 	v.OnTimeout(later)
@@ -311,8 +311,8 @@ func TestRFC9040_LossesOfOthers(t *testing.T) {
 	assert.True(t, v.shared.flight(start.Add(2*lossMemory), 1).losses.free())
 }
 
-// TestRest checks that path estimates and counters outlive the records of a flight.
-func TestRest(t *testing.T) {
+// TestIdle checks that path estimates and counters outlive the records of a flight.
+func TestIdle(t *testing.T) {
 	v := flight(t, "rack", 1)
 	v.acknowledge(10*time.Millisecond, 2000)
 	v.rack.reordering, v.rack.mult = true, 3

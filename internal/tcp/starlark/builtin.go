@@ -129,8 +129,8 @@ func extreme(
 	return starlark.Call(t, starlark.Universe[b.Name()], args, kwargs)
 }
 
-// boundedRange is Starlark's range with a limited length, so that list, sorted and similar functions
-// cannot allocate too much.
+// boundedRange is Starlark's range with a limited length, so that list, sorted and others cannot
+// allocate too much.
 func boundedRange(
 	t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/starlark"
 )
 
-// TestTimer checks that a timer expires once, at the time set last, that None stops it, and that
-// init sets it relative to the connection's beginning.
+// TestTimer checks that a timer expires once, at the time that was set last, and that None stops it. A
+// time that init sets is relative to the beginning of the connection.
 func TestTimer(t *testing.T) {
 	run := must(t, compile(t, whole(`
 def init(state, conn): set_timer(0.25)

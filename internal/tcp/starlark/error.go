@@ -58,7 +58,7 @@ func scriptErrors(file string, src []byte, err error) error {
 		e, lines := at(found.Pos, found.Msg), strings.Split(string(src), "\n")
 		end := strings.HasPrefix(e.What, "got newline") ||
 			strings.HasPrefix(e.What, "got end of file")
-		for end && e.Column == 1 && e.Line > 1 && e.Line <= len(lines) { // the parser has read the newline
+		for end && e.Column == 1 && e.Line > 1 && e.Line <= len(lines) { // after the newline
 			e.Line--
 			e.Column = utf8.RuneCountInString(strings.TrimSuffix(lines[e.Line-1], "\r")) + 1
 		}
