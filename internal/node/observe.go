@@ -116,7 +116,7 @@ func (t *Taps) lookUp(f *capture.Facts, s *observe.Packet) *Conn {
 	if c == nil {
 		return nil
 	}
-	s.Known, s.SID, s.Glance = true, -1, c.Glance()
+	s.Known, s.SID, s.TraceInfo = true, -1, c.TraceInfo()
 	own, ok := c.Owner.(*Conn)
 	if ok {
 		s.SID = own.sid

@@ -63,10 +63,10 @@ func (c *Conn) SetMaxSeg(bytes int) error {
 }
 
 // SetUserTimeout ends the connection with ETIMEDOUT if data stays unacknowledged, or waits for the
-// peer's window, for that long. Zero means that the number of retransmissions decides. With tell
-// the peer is sent the timeout (RFC 5482).
-func (c *Conn) SetUserTimeout(d time.Duration, tell bool) error {
-	return c.change(func(o *tcp.Sockopts) { o.UserTimeout, o.TellTimeout = d, tell })
+// peer's window, for that long. Zero means that the number of retransmissions decides. With
+// advertise, the connection sends the timeout to the peer (RFC 5482).
+func (c *Conn) SetUserTimeout(d time.Duration, advertise bool) error {
+	return c.change(func(o *tcp.Sockopts) { o.UserTimeout, o.AdvertiseTimeout = d, advertise })
 }
 
 // defaultKeepalive is the default of Go's net package: a probe every 15 s.

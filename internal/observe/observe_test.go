@@ -152,12 +152,12 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 func TestSaid(t *testing.T) {
 	var said Said
 	one := Packet{Known: true, SID: 3}
-	one.Glance.MSS, one.Glance.Cwnd = 1000, 10_000
+	one.TraceInfo.MSS, one.TraceInfo.Cwnd = 1000, 10_000
 	packets := []Packet{{}, one, one, one, one, one, {}}
-	packets[2].Glance.Pipe = 5000
-	packets[3].Glance.Cwnd = 20_000
+	packets[2].TraceInfo.Pipe = 5000
+	packets[3].TraceInfo.Cwnd = 20_000
 	packets[4].SID = 4
-	packets[5].Glance.RTT = time.Millisecond
+	packets[5].TraceInfo.RTT = time.Millisecond
 	for i := range packets {
 		assert.Equal(t, packets[i].State(), said.State(&packets[i]), i)
 	}

@@ -22,7 +22,7 @@ import (
 type Packet struct {
 	At         clock.Time
 	Iface      int
-	Out, Known bool // Known: SID and Glance describe the packet's connection
+	Out, Known bool // Known: SID and TraceInfo describe the packet's connection
 	Reason     ip.DropReason
 	Why        string // reason of a drop below the stack
 	Late       bool   // dropped after an observer had read the packet as sent
@@ -30,7 +30,7 @@ type Packet struct {
 	begin, end int    // offsets in the batch's data
 	Missed     uint64 // packets missed between the previous packet and this one
 	SID        int
-	Glance     tcp.Glance
+	TraceInfo  tcp.TraceInfo
 }
 
 // Dropped returns the reason of a drop; empty: the packet was not dropped.
@@ -46,7 +46,7 @@ func (s *Packet) State() string {
 	if !s.Known {
 		return ""
 	}
-	g := &s.Glance
+	g := &s.TraceInfo
 	text := ""
 	if g.Cwnd > 0 {
 		text = fmt.Sprintf("cwnd=%d ", inSegments(g.Cwnd, g.MSS))
@@ -66,18 +66,18 @@ func (s *Packet) State() string {
 
 // Said caches the last comment, because the segments of a burst have the same one.
 type Said struct {
-	known  bool
-	sid    int
-	glance tcp.Glance
-	text   string
+	known     bool
+	sid       int
+	traceInfo tcp.TraceInfo
+	text      string
 }
 
 // State returns a capture's comment on the packet's connection.
 func (d *Said) State(s *Packet) string {
-	glance := s.Glance
-	glance.Pipe = 0 // Pipe is not part of the comment
-	if d.known != s.Known || d.sid != s.SID || d.glance != glance {
-		*d = Said{s.Known, s.SID, glance, s.State()}
+	traceInfo := s.TraceInfo
+	traceInfo.Pipe = 0 // Pipe is not part of the comment
+	if d.known != s.Known || d.sid != s.SID || d.traceInfo != traceInfo {
+		*d = Said{s.Known, s.SID, traceInfo, s.State()}
 	}
 	return d.text
 }
@@ -92,7 +92,7 @@ func inSegments(bytes, mss int) int {
 
 // Moment returns the state of the packet's connection for a trace.
 func (s *Packet) Moment() control.Moment {
-	g := &s.Glance
+	g := &s.TraceInfo
 	return control.Moment{
 		State: stack.StateName(g.State), Recovery: g.Recovery, Congestion: g.Congestion,
 		Cwnd: g.Cwnd, Ssthresh: g.Ssthresh, Pipe: g.Pipe, SendMSS: g.MSS, RTT: g.RTT,

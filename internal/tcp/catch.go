@@ -56,7 +56,7 @@ func (h *Host) Catch(limit int) {
 }
 
 // catchSegment handles a segment without a listener: it catches a SYN, and accepts a cookie. It
-// reports false for all others.
+// returns false for other segments.
 func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 	l := h.catch.fallback
 	switch {

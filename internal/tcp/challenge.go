@@ -21,7 +21,7 @@ type answers struct {
 	challenges budget
 }
 
-// The budget of a connection, as RFC 5961 §7 suggests.
+// A connection may send connChallenges in connChallengeTime, as RFC 5961 §7 suggests.
 const (
 	connChallenges    = 10
 	connChallengeTime = 5 * time.Second
@@ -34,7 +34,7 @@ func (b *budget) stale(now clock.Time, every time.Duration) bool {
 // challenges counts the challenge ACKs of a host.
 type challenges struct {
 	cfg          *Config
-	all          budget // of this second
+	all          budget // the budget of this second
 	sent, spared uint64
 }
 

@@ -99,7 +99,7 @@ var syns = []struct {
 		HasTimestamps: true, TSVal: 77, UserTimeout: 300,
 	}},
 	{name: "a listener with options", flags: SYN, window: 0, options: fullOptions, wishes: Sockopts{
-		NoDelay: true, MaxSeg: 700, UserTimeout: 70 * time.Second, TellTimeout: true,
+		NoDelay: true, MaxSeg: 700, UserTimeout: 70 * time.Second, AdvertiseTimeout: true,
 		Keepalive:  Keepalive{Idle: time.Second},
 		RecvBuffer: 40_000, SendBuffer: 50_000, TOS: 0x20, TTL: 9,
 	}},

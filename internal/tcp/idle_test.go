@@ -154,7 +154,7 @@ func TestCallsOnIdleConnections(t *testing.T) {
 		"buffers":  set(func(o *Sockopts) { o.RecvBuffer, o.SendBuffer = 1<<20, 1<<20 }),
 		"control":  func(c *Conn) { assert.NoError(t, setCongestion(c, "reno")) },
 		"wait":     set(func(o *Sockopts) { o.UserTimeout = time.Minute }),
-		"tell":     set(func(o *Sockopts) { o.TellTimeout = true }),
+		"tell":     set(func(o *Sockopts) { o.AdvertiseTimeout = true }),
 		"keep":     set(func(o *Sockopts) { o.Keepalive = Keepalive{Idle: time.Second, Count: 1} }),
 		"cork":     set(func(o *Sockopts) { o.Cork = true }),
 		"no delay": set(func(o *Sockopts) { o.Cork, o.NoDelay = false, true }),

@@ -94,8 +94,8 @@ func (c *Conn) Info() (i Info) {
 	return i
 }
 
-// Glance is the state of a connection that traces print with each of its segments.
-type Glance struct {
+// TraceInfo is the state of a connection that traces print with each of its segments.
+type TraceInfo struct {
 	State                State
 	Recovery, Congestion string
 	Cwnd, Ssthresh       int // bytes; a zero Ssthresh means none
@@ -104,9 +104,9 @@ type Glance struct {
 	RTT                  time.Duration
 }
 
-// Glance returns the part of Info that traces need, and is cheaper.
-func (c *Conn) Glance() Glance {
-	g := Glance{
+// TraceInfo returns the part of Info that traces need, and is cheaper.
+func (c *Conn) TraceInfo() TraceInfo {
+	g := TraceInfo{
 		State: c.State(), Recovery: "open", Congestion: c.snd.rec.CC.Name,
 		MSS: c.snd.MSS, RTT: c.snd.rec.RTT.SRTT,
 	}

@@ -295,7 +295,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		if s.Flags.Has(FIN) {
-			c.rcv.limitedACK(now) // a second FIN
+			c.rcv.limitedACK(now) // another FIN
 		}
 		return
 	}

@@ -27,7 +27,7 @@ func keyedAt(secret *[16]byte, use byte, t *Tuple, at uint32) uint64 {
 	return digest(binary.BigEndian.AppendUint32(keying(b[:0], secret, use, t), at))
 }
 
-// keying appends the hash input to b. An invalid address, which means any address, is zero.
+// keying appends the hash input to b. An invalid address, which means any address, counts as zero.
 func keying(b []byte, secret *[16]byte, use byte, t *Tuple) []byte {
 	b = append(append(b, secret[:]...), use)
 	for _, a := range [...]netip.Addr{t.LocalAddr, t.RemoteAddr} {
@@ -46,7 +46,7 @@ func digest(b []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// The dynamic ports of RFC 6335 §6.
+// RFC 6335 §6 reserves these ports for dynamic use.
 const (
 	firstPort = 49152
 	numPorts  = 65536 - firstPort

@@ -43,7 +43,7 @@ func (l Limit) String() string {
 type limited struct {
 	by    Limit
 	since clock.Time
-	spent // the totals before since
+	spent // totals of the limits before this one
 }
 
 // spent is how long the connection was busy, and how much of that time it waited for the peer's

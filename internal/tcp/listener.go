@@ -21,8 +21,8 @@ type Listener struct {
 	cookieAt         clock.Time // when the listener last sent a cookie
 	passedOver       clock.Time // when the listener last had no room for a returned cookie
 	closed           bool
-	deferred         bool       // see Defer
-	ahead            func() int // see CountAhead; nil: none
+	deferred         bool       // set by Defer
+	ahead            func() int // set by CountAhead; may be nil
 }
 
 type listeners struct {

@@ -3,7 +3,7 @@ package tcp
 import "github.com/tidepool-net/tidepool/internal/clock"
 
 // input processes a segment in LISTEN (RFC 9293 §3.10.7.2, SEGMENT ARRIVES). tw is the TIME-WAIT
-// with the same tuple, or nil. A SYN that the listener answers ends it.
+// with the same tuple, or nil. A SYN that the listener answers ends the TIME-WAIT.
 func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	h := l.host
 	switch {
@@ -25,7 +25,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	path := h.cfg.Route(s.RemoteAddr)
 	switch {
 	case path.Outlet < 0:
-		h.drop(DropNoConnection) // no route to the peer
+		h.drop(DropNoConnection) // there is no route to the peer
 		return
 	case l.deferred:
 		l.hold(now, s, tw, path)

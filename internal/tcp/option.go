@@ -2,7 +2,7 @@ package tcp
 
 import "encoding/binary"
 
-// Option kinds, RFC 9293 §3.2, RFC 7323 §2-3, RFC 2018 §2-3.
+// The kinds of options (RFC 9293 §3.2, RFC 7323 §2-3, RFC 2018 §2-3).
 const (
 	optEnd           = 0
 	optNop           = 1
@@ -46,8 +46,8 @@ type Options struct {
 	// FileDigest says that a file follows with its digest (RFC 6994 §3.1, in a SYN only).
 	FileDigest   bool
 	TSVal, TSEcr uint32
-	// UserTimeout is the value of the option of RFC 5482: a bit for minutes, and a 15-bit number;
-	// zero: absent.
+	// UserTimeout is the value of the option of RFC 5482, a 15-bit number and a bit that selects
+	// minutes; zero: absent.
 	UserTimeout uint16
 	SACK        [maxSACKBlocks]SACKBlock
 }

@@ -15,14 +15,14 @@ type pathMTU struct {
 	MTU        int     // the current estimate for the whole path
 	claimed    *claim  // a report that is not confirmed; nil: none
 	search     *search // nil: no search, because MTU is the link's or the peer accepts no more
-	Outlet     int32   // as in Path, like DefaultMSS
+	Outlet     int32   // Outlet of the Path
 	link       uint16  // the MTU of our own link, which bounds that of the path
 	acked      uint16  // the largest payload that is known to have arrived
 	peerMSS    uint16  // the peer's MSS option; zero: it sent none
 	maxSeg     uint16  // the user's limit for the payload; zero: no limit
 	stamped    bool    // every segment has a timestamp
-	DefaultMSS bool
-	v6         bool // the path is an IPv6 path
+	DefaultMSS bool    // DefaultMSS of the Path
+	v6         bool    // the path is an IPv6 path
 }
 
 // search is the state of packetization layer path MTU discovery (RFC 4821, RFC 8899): the sender
@@ -43,7 +43,7 @@ type claim struct {
 }
 
 const (
-	// The smallest MTUs that RFC 791 §3.2 and RFC 8200 §5 allow a link to have.
+	// minPathMTU and minPathMTU6 are the smallest MTUs that RFC 791 §3.2 and RFC 8200 §5 allow.
 	minPathMTU, minPathMTU6  = 68, 1280
 	defaultMSS4, defaultMSS6 = 536, 1220
 	// mtuAge is how long the host keeps a smaller MTU: RFC 1191 §6.3, RFC 8899 §5.1.1.

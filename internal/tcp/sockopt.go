@@ -22,8 +22,8 @@ type Sockopts struct {
 	// the connection fails with ErrUserTimeout (RFC 9293 §3.8.3). It overrides Retries and the
 	// peer's proposal.
 	UserTimeout time.Duration
-	// TellTimeout sends UserTimeout to the peer, on the SYN and after each change (RFC 5482 §3).
-	TellTimeout bool
+	// AdvertiseTimeout sends UserTimeout to the peer, on the SYN and after each change (RFC 5482 §3).
+	AdvertiseTimeout bool
 	// Keepalive probes a silent peer (RFC 9293 §3.8.4).
 	Keepalive Keepalive
 	// RecvBuffer and SendBuffer set the buffers in bytes and turn their automatic tuning off.
@@ -87,8 +87,8 @@ func (o *Sockopts) apply(now clock.Time, c *Conn) {
 		d.tx.Resize(d.txMax)
 		c.raise(Writable)
 	}
-	if o.TellTimeout != is.TellTimeout {
-		d.wait.advertise = o.TellTimeout
+	if o.AdvertiseTimeout != is.AdvertiseTimeout {
+		d.wait.advertise = o.AdvertiseTimeout
 		d.wait.due = d.wait.advertise && d.wait.limit != 0
 	}
 	if o.UserTimeout != is.UserTimeout {

@@ -181,7 +181,7 @@ func TestRFC5482_3_Option(t *testing.T) {
 
 	s := newScript(t, Config{})
 	s.connect()
-	s.set(func(o *Sockopts) { o.TellTimeout = true })
+	s.set(func(o *Sockopts) { o.AdvertiseTimeout = true })
 	s.set(func(o *Sockopts) { o.UserTimeout = 5 * time.Minute })
 	assert.Equal(t, uint16(300), s.expect(SYN, 0, 0, 0).options.UserTimeout)
 	s.send(SYN|ACK, 0, 1, 0, fullOptions)
@@ -218,7 +218,7 @@ func TestRFC5482_3_1_Adaptation(t *testing.T) {
 func TestPlainPeersGetNoUserTimeout(t *testing.T) {
 	s := newScript(t, Config{})
 	s.accept(Options{})
-	s.set(func(o *Sockopts) { o.TellTimeout = true })
+	s.set(func(o *Sockopts) { o.AdvertiseTimeout = true })
 	s.set(func(o *Sockopts) { o.UserTimeout = time.Minute })
 	s.write(10)
 	s.collect()

@@ -137,7 +137,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 	}
 	c.state = to
 	if to == StateTimeWait || to == StateClosed {
-		c.snd.limit.set(now, LimitIdle) // stop its clocks
+		c.snd.limit.set(now, LimitIdle) // stops the clocks of limits
 	}
 	switch to {
 	case StateEstablished:
