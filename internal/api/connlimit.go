@@ -87,7 +87,7 @@ func (c *connLimit) admitting(next http.Handler) http.Handler {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 			if err := c.admit(conn); err != nil {
 				w.Header().Set("Connection", "close")
-				refuse(w, err)
+				writeProblem(w, err)
 				return
 			}
 		}

@@ -29,7 +29,7 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 			if problemOf(err).Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tidepool"`)
 			}
-			refuse(w, err)
+			writeProblem(w, err)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -93,7 +93,7 @@ func (p page) asset(r *http.Request) *asset {
 func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := p.asset(r)
 	if a == nil {
-		refuse(w, fmt.Errorf("%s: %w; /v1/openapi.json lists the paths", r.URL.Path,
+		writeProblem(w, fmt.Errorf("%s: %w; /v1/openapi.json lists the paths", r.URL.Path,
 			errNoSuchPath))
 		return
 	}

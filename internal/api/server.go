@@ -163,11 +163,11 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 		w.Header().Set("Allow", allowed)
-		refuse(w, fmt.Errorf("%s %s: %w; use %s", r.Method, r.URL.Path, errMethod, allowed))
+		writeProblem(w, fmt.Errorf("%s %s: %w; use %s", r.Method, r.URL.Path, errMethod, allowed))
 		return
 	}
 	if err := answers(w, r); err != nil {
-		refuse(w, err)
+		writeProblem(w, err)
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // the value itself is thrown
 				panic(p)
 			}
-			refuse(w, fmt.Errorf("%s %s: %w (the node continues): %v", r.Method, r.URL.Path,
+			writeProblem(w, fmt.Errorf("%s %s: %w (the node continues): %v", r.Method, r.URL.Path,
 				errInside, p))
 		}
 	}()

@@ -55,8 +55,8 @@ func answer(w http.ResponseWriter, status int, as string, a any) error {
 	return nil
 }
 
-// refuse writes a problem document.
-func refuse(w http.ResponseWriter, err error) {
+// writeProblem writes a problem document.
+func writeProblem(w http.ResponseWriter, err error) {
 	p := problemOf(err)
 	_ = answer(w, p.Status, typeProblem, p) // strings always encode
 }

@@ -19,7 +19,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	}
 	switch {
 	case reason != ip.DropNone && h.Is6():
-		l.icmp.refuse(now, i, h.FragmentProblem(reason), b)
+		l.icmp.rejectExtension(now, i, h.FragmentProblem(reason), b)
 	case reason != ip.DropNone:
 		l.ifs.dropOne(now, i, Inbound, reason, b)
 	case whole != nil:

@@ -181,8 +181,8 @@ func (ih *icmpHost) reportError(
 	ih.report(now, i, icmp.ReportError{Type: typ, Code: code}, 0, original)
 }
 
-// refuse drops a packet of interface i because of an IPv6 extension header.
-func (ih *icmpHost) refuse(now clock.Time, i int, r ip.Refusal, b []byte) {
+// rejectExtension drops a packet of interface i because of an IPv6 extension header.
+func (ih *icmpHost) rejectExtension(now clock.Time, i int, r ip.Refusal, b []byte) {
 	ih.ifs.dropOne(now, i, Inbound, r.Drop, b)
 	if r.Report {
 		e := icmp.ReportError{Type: icmp.TypeParameterProblem6, Code: r.Code}
@@ -282,7 +282,7 @@ func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) b
 		r := h.CheckOptions(b)
 		if r.Drop != ip.DropNone {
 			r.Report = r.Report && ih.mayAnswer(i, h)
-			ih.refuse(now, i, r, b)
+			ih.rejectExtension(now, i, r, b)
 		}
 		return r.Drop == ip.DropNone
 	}

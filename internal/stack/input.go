@@ -98,7 +98,7 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) {
 	if h.Is6() {
 		if r := h.Walk(b); r.Drop != ip.DropNone {
-			l.icmp.refuse(now, i, r, b)
+			l.icmp.rejectExtension(now, i, r, b)
 			return
 		}
 		payload = b[h.Len:h.TotalLen]
