@@ -25,7 +25,7 @@ import (
 type remote struct {
 	netOptions
 	token  string
-	listed bool // found by name, so `net status` lists the node
+	listed bool // the node was found by name, so `net status` lists it
 }
 
 func (r *remote) flags(c *cobra.Command) {

@@ -23,7 +23,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", ports[0], ports[1]), 0o600))
 	for _, tt := range []struct {
-		lines  string // separated by ;
+		lines  string // command lines, separated by ;
 		status int
 		has    string
 	}{

@@ -138,7 +138,8 @@ func (d *daemon) drain() {
 func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
-			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // forwards: below
+			// forwards are closed below
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID})
 		}
 	}
 	forwards, err := control.Ask(ctx, d.op, control.Doors{})

@@ -27,7 +27,7 @@ const demoBytes = 92_339_236
 type demoOptions struct {
 	style   figure.Style
 	bytes   int64
-	loss    float64 // in percent
+	loss    float64 // packet loss, in percent
 	json    bool
 	out     string
 	seed    uint64
@@ -36,8 +36,8 @@ type demoOptions struct {
 	keep    bool
 	direct  bool
 	bare    bool
-	cc      string // of the sender, or allAlgorithms for every algorithm
-	family  string // IP version
+	cc      string // congestion control of the sender; allAlgorithms: one transfer with each
+	family  string // version of IP
 }
 
 func demoCommand() *cobra.Command {

@@ -165,7 +165,7 @@ func (p *arrivalPlayer) drain(lead string) {
 // span formats a SACK block as packet traces do: its first sequence number, and one after its last.
 func span(b tcp.SACKBlock) string { return fmt.Sprintf("%d:%d", b.Start, b.End) }
 
-// spans formats SACK blocks, each with a leading space.
+// spans formats SACK blocks, with a space before each.
 func spans(blocks []tcp.SACKBlock) string {
 	var text strings.Builder
 	for _, b := range blocks {

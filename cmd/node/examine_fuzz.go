@@ -63,7 +63,7 @@ func (o *fuzzOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return misuse(c, err)
 	}
-	const rare = 400 // percent; nearly all memory is garbage after each sequence
+	const rare = 400 // GC percentage; nearly all memory is garbage after each sequence
 	debug.SetGCPercent(rare)
 	began := time.Now()
 	found, err := o.search.Run(c.Context())

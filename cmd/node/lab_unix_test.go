@@ -43,7 +43,7 @@ func TestAnInterruptedSweepGoesOn(t *testing.T) {
 	text, err := lab(whole).CombinedOutput()
 	require.NoError(t, err, string(text))
 
-	rows := 1 // counts the header
+	rows := 1 // includes the header
 	stored := func() int {
 		text, _ := os.ReadFile(filepath.Join(dir, "trials.csv")) // the file does not exist at first
 		return strings.Count(string(text), "\n")

@@ -165,7 +165,7 @@ func (o *linkOptions) logOption(option string, args []string) (ok bool, err erro
 		h := result.LogHeader{
 			Link: name, Command: strings.Join(os.Args, " "), Queue: "see the command line",
 		}
-		if i := 1 - way; i < len(traces) { // the uplink's trace comes first
+		if i := 1 - way; i < len(traces) { // the uplink's trace is the first argument
 			h.Trace = traces[i]
 		}
 		if err := (&result.LinkRecord{}).WriteLog(f, h); err != nil {

@@ -92,7 +92,7 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil
 	}
 	first := args[0]
-	if first == "--version" { // as most programs accept it
+	if first == "--version" { // most programs accept this flag
 		return slices.Concat([]string{"version"}, args[1:]), nil
 	}
 	if first == "--config" && len(args) > 1 {
@@ -105,7 +105,8 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil
 	}
 	if c, rest, err := root.Find(args); err == nil && c != root {
-		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" { // `node lab help run`
+		// for example `node lab help run`
+		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" {
 			path := args[:len(args)-len(rest)]
 			return slices.Concat([]string{"help"}, path, rest[1:]), nil
 		}

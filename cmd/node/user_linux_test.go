@@ -96,8 +96,8 @@ func TestADaemonOfRootDropsItsPrivileges(t *testing.T) {
 	assert.Equal(t, 143, s.cmd.ProcessState.ExitCode())
 }
 
-// TestADaemonBecomesTheOwnerOfItsFolder: a daemon started by root switches to the user who owns its
-// folder, unless --user is root.
+// TestADaemonBecomesTheOwnerOfItsFolder checks that a daemon that root starts switches to the user
+// who owns its folder, unless --user is root.
 func TestADaemonBecomesTheOwnerOfItsFolder(t *testing.T) {
 	uid, gid := needsRoot(t)
 	dir := t.TempDir()

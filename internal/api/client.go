@@ -44,7 +44,7 @@ type Client struct {
 // Endpoint is the address of a Server: a Socket, or a URL and a Token.
 type Endpoint struct {
 	Socket string // path of a Unix socket
-	Away   bool   // the Socket leads to another machine: files are there
+	Away   bool   // the Socket's node runs on another machine, and opens files there
 	URL    string // http://HOST:PORT
 	Token  string
 }
@@ -242,13 +242,13 @@ func (c *Client) gone(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if cause, ok := errors.AsType[*url.Error](err); ok {
-		err = cause.Err // an operator does not need the method and URL
+		err = cause.Err // a caller of an operator does not need the method and URL
 	}
 	if cause, ok := errors.AsType[*net.OpError](err); ok && cause.Op == "dial" {
 		if system, ok := errors.AsType[syscall.Errno](err); ok {
 			err = fmt.Errorf("%w at %s", system, c.at)
 		}
-		if !c.here && filepath.IsAbs(c.at) { // ssh forwards this socket
+		if !c.here && filepath.IsAbs(c.at) { // ssh forwards this socket to another machine
 			err = fmt.Errorf("its host is unreachable: %w", err)
 		}
 	}

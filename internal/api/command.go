@@ -103,7 +103,7 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	out.tell(eventBegun, job.Running)
 	bind(request, out.tell)
 	a, err := carryOut(ctx, m.op, request)
-	ws.remove(job) // so that the list no longer has it when the client reads the last line
+	ws.remove(job) // takes the command off the list before the client reads the last line
 	out.conclude(a, gone(ctx, err))
 	return nil
 }

@@ -24,7 +24,7 @@ func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	op := m.op
-	var lost <-chan struct{} // nil for a node in this process
+	var lost <-chan struct{} // nil if the node runs in this process
 	if c, ok := op.(*Client); ok {
 		c = c.fresh()
 		op, lost = c, c.Lost()

@@ -11,11 +11,11 @@ import (
 const (
 	pollTime     = 500 * time.Millisecond // between two polls of a node
 	slowTime     = time.Second            // between two polls of what rarely changes
-	askTime      = 2 * time.Second        // for a node to answer
-	mostSessions = 50                     // per NAT
-	mostSockets  = 100                    // per node
-	keptTold     = 256                    // kept events of the nodes
-	keptLooks    = 256                    // kept samples and segments of a connection
+	askTime      = 2 * time.Second        // limit of the wait for a node's answer
+	mostSessions = 50                     // NAT sessions shown per NAT
+	mostSockets  = 100                    // sockets shown per node
+	keptTold     = 256                    // number of node events kept
+	keptLooks    = 256                    // number of samples and segments kept for a connection
 )
 
 // feed polls each node once for all readers of the page's stream, while there are readers. It keeps
@@ -52,8 +52,8 @@ type followed struct {
 
 // reader is a client of the stream.
 type reader struct {
-	seen    uint64 // last event that the reader has
-	fresh   uint64 // last part that the reader has
+	seen    uint64 // number of the last event that the reader has
+	fresh   uint64 // number of the last part that the reader has
 	follows []follow
 	ready   chan struct{}
 }
@@ -64,7 +64,7 @@ func (h *feed) join(after uint64, follows []follow) *reader {
 	defer h.mu.Unlock()
 	r := &reader{seen: after, follows: follows, ready: make(chan struct{}, 1)}
 	if r.seen > h.seq {
-		r.seen = 0 // the number comes from another server
+		r.seen = 0 // the number was assigned by another server
 	}
 	if h.readers == nil {
 		h.readers = map[*reader]struct{}{}

@@ -12,10 +12,11 @@ import (
 
 // Limits of a connection's segments.
 const (
-	batchTime    = 100 * time.Millisecond // of the segments in one event
-	mostSegments = 200                    // before a pause
-	mostArrivals = 1000                   // at the other end, including those in flight
-	settleTime   = 700 * time.Millisecond // until the last segments arrive at the other end
+	batchTime    = 100 * time.Millisecond // time that the segments of one event span
+	mostSegments = 200                    // number of segments sent before a pause
+	// segments read at the other end at most, including those in flight
+	mostArrivals = 1000
+	settleTime   = 700 * time.Millisecond // wait for the last segments to arrive at the other end
 	followPause  = time.Second
 )
 
@@ -24,7 +25,7 @@ const (
 func (h *feed) trace(ctx context.Context, f follow) {
 	for recorded := true; ctx.Err() == nil; recorded = false {
 		if err := h.stretch(ctx, f, recorded); err != nil {
-			return // the connection is closed, as the samples report
+			return // the connection is closed; the samples report that
 		}
 		select {
 		case <-ctx.Done():

@@ -17,7 +17,7 @@ import (
 //
 //nolint:errname // the RFC's noun
 type Problem struct {
-	Type   string `json:"type"` // "/v1/problems/NAME", which describes the type
+	Type   string `json:"type"` // "/v1/problems/NAME", the path of a page that describes the type
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"` // one line for the client

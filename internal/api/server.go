@@ -28,12 +28,12 @@ import (
 // These are the limits of a server.
 const (
 	maxHeader  = 16 << 10
-	maxBody    = 24 << 20        // a Write of 16 MiB in base 64
-	headerTime = 3 * time.Second // to send the header of a request
-	bodyTime   = time.Minute     // to send the body
-	idleTime   = 2 * time.Minute // between requests on a connection
-	closeTime  = 2 * time.Second // for running requests to end when the server closes
-	maxRunning = 256             // commands and streams at once
+	maxBody    = 24 << 20        // enough for a Write of 16 MiB in base 64
+	headerTime = 3 * time.Second // limit for sending the header of a request
+	bodyTime   = time.Minute     // limit for sending the body of a request
+	idleTime   = 2 * time.Minute // limit between two requests on a connection
+	closeTime  = 2 * time.Second // limit for running requests when the server closes
+	maxRunning = 256             // commands and streams that run at once
 )
 
 // Config configures a Server.
@@ -62,7 +62,7 @@ type Server struct {
 	works works
 	live  feed
 	page  page
-	about Process // without the nodes
+	about Process // describes the process; Nodes is empty
 	mux   *http.ServeMux
 	// The end of this context ends all streams.
 	ends   context.Context //nolint:containedctx // ends with the server

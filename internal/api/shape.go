@@ -42,7 +42,7 @@ type ShapeNode struct {
 
 // ShapeLink is a link with the interfaces that it connects.
 type ShapeLink struct {
-	Subnet netip.Prefix `json:"subnet"` // of the ends' first addresses; may be empty
+	Subnet netip.Prefix `json:"subnet"` // subnet of the ends' first addresses; may be empty
 	Ends   []ShapeEnd   `json:"ends"`
 }
 
@@ -50,7 +50,7 @@ type ShapeLink struct {
 type ShapeEnd struct {
 	Node  string     `json:"node"`
 	Iface string     `json:"iface"`
-	Addr  netip.Addr `json:"addr"` // the first address: IPv4 if the interface has both families
+	Addr  netip.Addr `json:"addr"` // first address; IPv4 if the interface has both families
 }
 
 // network returns the shape from the nodes' files. Without files it queries the nodes, and the

@@ -99,7 +99,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	a, err := carryOut(ctx, m.op, request)
 	err = gone(ctx, err)
 	switch {
-	case l.out == nil && err == nil: // the node did not report that the command has begun
+	case l.out == nil && err == nil: // the command failed before it reported its start
 		return errInside
 	case l.out == nil:
 		return err

@@ -51,7 +51,7 @@ func TestACaptureAsItIs(t *testing.T) {
 	b := newBed(t)
 	resp := b.open(t.Context(), t, "/v1/nodes/A/capture?filter=icmp&count=4", "")
 	assert.Equal(t, typeCapture, resp.Header.Get("Content-Type"))
-	b.ping(t, 1) // one at a time: a reply may take longer than an interval
+	b.ping(t, 1) // one request at a time, because a reply may take longer than the interval
 	b.ping(t, 1)
 	r, err := pcapgo.NewNgReader(resp.Body, pcapgo.NgReaderOptions{})
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func (b *bed) stopped(t *testing.T) *Problem {
 				status, _, body := b.do(t, http.MethodDelete,
 					fmt.Sprintf("/v1/nodes/A/running/%d", begun.ID), "", "")
 				require.Equal(t, http.StatusNoContent, status, "%s", body)
-				begun.ID = 0 // once is enough
+				begun.ID = 0 // removes the callback: stopping once is enough
 			}
 		case eventError:
 			var p Problem

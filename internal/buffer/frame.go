@@ -1,6 +1,6 @@
 package buffer
 
-// Frame is one delivery of a link: one or more IP packets of Size bytes each, of which the last may
+// Frame is one delivery of a link: one or more IP packets of Size bytes each. The last packet may
 // be shorter. Data is valid until the link's next read.
 type Frame struct {
 	Data  []byte

@@ -40,7 +40,7 @@ type Ring struct {
 	// from head.
 	oldest, newest *chunk
 	spare          *chunk        // stack of consumed chunks, the newest on top
-	writing        *chunk        // contains tail, or ends at it
+	writing        *chunk        // the chunk that contains tail, or ends at it
 	inside         atomic.Uint32 // 1: the producer is in Write; 2: the consumer trims
 	tail           atomic.Uint64 // everything before it is published
 }
@@ -71,7 +71,7 @@ func (r *Ring) Tail() uint64 { return r.tail.Load() }
 // only.
 func (r *Ring) Write(p []byte) int {
 	for !r.inside.CompareAndSwap(0, 1) {
-		runtime.Gosched() // the consumer trims, which takes a few stores
+		runtime.Gosched() // the consumer is trimming, which takes a few stores
 	}
 	tail := r.tail.Load()
 	n := min(len(p), r.Free())
@@ -119,7 +119,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	if r.writing == nil {
 		c := &chunk{base: tail}
 		r.oldest, r.newest, r.writing = c, c, c
-		r.reading = c // the consumer reads this only after the next publish
+		r.reading = c // the consumer reads this field only after the next publish
 	}
 	c := r.writing
 	for {
@@ -179,7 +179,7 @@ func (r *Ring) Read(p []byte) int {
 		head += uint64(k)
 	}
 	r.reading = c
-	r.head.Store(head) // last: the producer may reuse the chunks from here on
+	r.head.Store(head) // must be last: the producer may reuse the chunks from here on
 	return n
 }
 

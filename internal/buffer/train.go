@@ -3,12 +3,12 @@ package buffer
 import "net/netip"
 
 // Train is the IP packets that a stack passes to a link in one call: Count packets for one next
-// hop, of Size bytes each, the last perhaps shorter. Pieces holds them in order; none spans two
+// hop, of Size bytes each; the last one may be shorter. Pieces holds them in order; none spans two
 // packets.
 type Train struct {
 	Pieces  [][]byte
-	Size    int // bytes of every packet but the last
-	Count   int // packets
+	Size    int // size in bytes of every packet but the last
+	Count   int // number of packets
 	Bytes   int // length of all packets together
 	Iface   int
 	NextHop netip.Addr
@@ -46,18 +46,18 @@ const (
 	batchPieces = 1024
 	batchBytes  = 96 << 10
 	firstBytes  = 2 << 10
-	// The most that one more train may need.
+	// These are the largest numbers of pieces and bytes that one more train may need.
 	trainPieces = 4 * MaxTrainPackets
 	trainBytes  = 80*MaxTrainPackets + 2048
 )
 
-// Batch is the memory into which an engine renders trains: headers and lists of pieces. They are
-// valid until Reset, or until a call of any method of that engine but Output.
+// Batch is the memory into which an engine writes trains: headers and lists of pieces. They are
+// valid until Reset, or until a call of any method of that engine except Output.
 type Batch struct {
 	trains []Train
 	pieces [][]byte
 	bytes  []byte
-	open   bool // the last train may take more packets
+	open   bool // another packet may join the last train
 	lent   bool // AddRun's caller owns the last train's list of pieces
 }
 
@@ -86,7 +86,7 @@ func (b *Batch) Full() bool {
 func (b *Batch) Scratch(n int) []byte {
 	at := len(b.bytes)
 	if at+n > cap(b.bytes) && cap(b.bytes) < batchBytes {
-		at = 0 // the old memory belongs to the packets in it
+		at = 0 // the packets in the old memory still use it
 		b.bytes = make([]byte, 0, min(max(2*cap(b.bytes), n, firstBytes), batchBytes))
 	}
 	b.bytes = b.bytes[:at+n]
@@ -129,7 +129,7 @@ func (b *Batch) joins(iface int, hop netip.Addr, size int) bool {
 func (b *Batch) Add(piece []byte) {
 	b.pieces = append(b.pieces, piece)
 	t := &b.trains[len(b.trains)-1]
-	t.Pieces = b.pieces[len(b.pieces)-len(t.Pieces)-1:] // append may have moved them
+	t.Pieces = b.pieces[len(b.pieces)-len(t.Pieces)-1:] // append may have moved the list
 }
 
 // AddRun adds packets of the same length, of which the last may be shorter. checked says that their

@@ -160,7 +160,7 @@ func TestBatchTrainIsCheckedIfAllPacketsAre(t *testing.T) {
 	}
 }
 
-// A piece that the batch keeps would keep a ring's chunk alive as long as the batch.
+// A piece that stays in the batch would keep a ring's chunk in memory.
 func TestBatchResetReleasesItsPieces(t *testing.T) {
 	b := buffer.NewBatch()
 	lent := make([]byte, 1000)

@@ -46,9 +46,9 @@ var order = binary.LittleEndian
 // the same run gives the same file everywhere.
 func (w *Writer) section() error {
 	b := order.AppendUint32(w.block[:0], sectionBlock)
-	b = order.AppendUint32(b, 0) // filled in by end
+	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	b = order.AppendUint32(b, sectionMagic)
-	b = order.AppendUint16(b, 1) // the version
+	b = order.AppendUint16(b, 1) // version 1.0
 	b = order.AppendUint16(b, 0)
 	w.block = order.AppendUint64(b, ^uint64(0)) // section length: unknown
 	w.textOption(codeApplication, "tidepool")
@@ -59,17 +59,17 @@ func (w *Writer) section() error {
 // describe writes an interface description block.
 func (w *Writer) describe(i Interface) error {
 	b := order.AppendUint32(w.block[:0], interfaceBlock)
-	b = order.AppendUint32(b, 0) // filled in by end
-	// 12, not 101 for raw IP: libpcap rejects a file with two interfaces of type 101, because it
-	// compares the second with 12, its internal number. Wireshark accepts both. With IPV4 (228)
-	// tcpdump's filters do not match IPv6.
+	b = order.AppendUint32(b, 0) // placeholder; end stores the size
+	// The link type is 12 and not 101, which stands for raw IP: libpcap rejects a file with two
+	// interfaces of type 101, because it compares the second with 12, its internal number.
+	// Wireshark accepts both. With IPV4 (228) tcpdump's filters do not match IPv6.
 	b = order.AppendUint16(b, linkRaw)
 	b = order.AppendUint16(b, 0)
 	w.block = order.AppendUint32(b, uint32(w.snaplen))
 	w.textOption(codeName, i.Name)
 	w.textOption(codeDescription, i.Addr)
 	w.option(codeResolution, 1)
-	w.block = append(w.block, 9, 0, 0, 0) // nanoseconds
+	w.block = append(w.block, 9, 0, 0, 0) // resolution: nanoseconds
 	w.option(codeEnd, 0)
 	return w.write("an interface")
 }
@@ -77,7 +77,7 @@ func (w *Writer) describe(i Interface) error {
 // statistics writes an interface statistics block.
 func (w *Writer) statistics(at int64, iface int, packets, missed uint64) error {
 	b := order.AppendUint32(w.block[:0], statisticsBlock)
-	b = order.AppendUint32(b, 0) // filled in by end
+	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	b = order.AppendUint32(b, uint32(iface))
 	b = order.AppendUint32(b, uint32(at>>32))
 	w.block = order.AppendUint32(b, uint32(at))
@@ -98,11 +98,11 @@ func (w *Writer) write(what string) error {
 
 func (w *Writer) begin(r *Record) {
 	b := order.AppendUint32(w.block[:0], packetBlock)
-	b = order.AppendUint32(b, 0) // filled in by end
+	b = order.AppendUint32(b, 0) // placeholder; end stores the size
 	b = order.AppendUint32(b, uint32(r.Iface))
 	b = order.AppendUint32(b, uint32(r.At>>32))
 	b = order.AppendUint32(b, uint32(r.At))
-	b = order.AppendUint32(b, 0) // filled in by text
+	b = order.AppendUint32(b, 0) // placeholder; text stores the length
 	w.block = order.AppendUint32(b, uint32(r.Length))
 }
 

@@ -30,9 +30,9 @@ const (
 type datagram struct {
 	headers
 	src, dst netip.Addr
-	ttl      uint8  // of IPv6: the hop limit
-	class    uint8  // of IPv6
-	label    uint32 // of IPv6: the flow label
+	ttl      uint8  // for IPv6: the hop limit
+	class    uint8  // for IPv6: the traffic class
+	label    uint32 // for IPv6: the flow label
 	payload  []byte // captured bytes; may be shorter than length
 	length   int    // payload length according to the header
 	cut      bool   // payload is shorter than length
@@ -222,7 +222,7 @@ func (d *datagram) appendAddrs(dst []byte) []byte {
 	return append(dst, ": "...)
 }
 
-// appendPorts is appendAddrs for a payload that starts with two port numbers.
+// appendPorts is like appendAddrs, for a payload that starts with two port numbers.
 func (d *datagram) appendPorts(dst []byte) []byte {
 	dst = appendAddr(d.appendHeader(dst), d.src)
 	dst = appendInt(append(dst, '.'), int(binary.BigEndian.Uint16(d.payload)))

@@ -128,8 +128,8 @@ func TestDescribeIPv6(t *testing.T) {
 	assert.Equal(t, "IP6 (flowlabel 0x12345, hlim 64) 2001:db8::1 > 2001:db8:1::2: [|icmp6]", describe(cut))
 }
 
-// TestTcpdumpReadsIPv6 compares the lines with tcpdump's, which has the part in parentheses only
-// with -v. It also counts the packets that tcpdump's filters accept.
+// TestTcpdumpReadsIPv6 compares the lines with tcpdump's. tcpdump prints the part in parentheses
+// only with -v. The test also counts the packets that tcpdump's filters accept.
 func TestTcpdumpReadsIPv6(t *testing.T) {
 	path, err := exec.LookPath("tcpdump")
 	if err != nil {
@@ -239,8 +239,8 @@ func TestFiltersOfIPv6(t *testing.T) {
 	}
 }
 
-// TestFollowIPv6: flows have the zones of link-local addresses. Segments of both families are
-// interpreted in the same way.
+// TestFollowIPv6 checks that flows have the zones of link-local addresses, and that segments of
+// both families are interpreted in the same way.
 func TestFollowIPv6(t *testing.T) {
 	h := header6(6)
 	h.SrcIP, h.TrafficClass = addr6("fe80::1"), 0xb9

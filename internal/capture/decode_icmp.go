@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// RFC 792.
+// These are message types and codes of RFC 792.
 const (
 	icmpEchoReply        = 0
 	icmpUnreachable      = 3

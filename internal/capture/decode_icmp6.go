@@ -163,7 +163,7 @@ func appendDiscovery(dst, b []byte) []byte {
 
 // appendRecords lists the groups of a report.
 func appendRecords(dst, b []byte) []byte {
-	const recordBytes = 20 // without sources
+	const recordBytes = 20 // size of a record without sources
 	count := int(binary.BigEndian.Uint16(b[6:]))
 	dst = append(appendInt(append(dst, ", "...), count), " group record(s)"...)
 	at := 8

@@ -241,7 +241,7 @@ func TestDescribeWhatIsBroken(t *testing.T) {
 		change(b)
 		return b
 	}
-	resum := func(b []byte) { // keep the header valid, so that the line shows only the change
+	resum := func(b []byte) { // keeps the checksum valid, so that the line shows only the change
 		b[10], b[11] = 0, 0
 		var s uint32
 		for i := 0; i < 20; i += 2 {
@@ -319,8 +319,7 @@ func TestDescribeAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// A line is for a terminal: for every packet it is short, printable ASCII. It is appended to the
-// contents of dst.
+// For every packet, the line is short, printable ASCII, and is appended to the contents of dst.
 func FuzzDescribe(f *testing.F) {
 	for _, name := range []layers.TCP{
 		{SYN: true, Options: options()}, {ACK: true, PSH: true}, {FIN: true, ACK: true},

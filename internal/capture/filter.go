@@ -137,8 +137,9 @@ type term struct {
 	low      uint16 // range of ports, from low to high
 	high     uint16
 	protocol int   // with ports: the protocol that must match; negative: any
-	flags    uint8 // the mask
-	// Value of the masked flags that is required if exact is set. Otherwise one set flag is enough.
+	flags    uint8 // mask of the flags to test
+	// equal is the value that the masked flags must have if exact is set. Otherwise one set flag is
+	// enough.
 	equal   uint8
 	exact   bool
 	negated bool // the test of the flags is inverted

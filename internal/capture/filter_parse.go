@@ -277,11 +277,11 @@ func (p *filterParser) qualified(q qualifiers) (*term, error) {
 		q.noun = said
 		p.next++
 	} else if first == p.peek() && q.protocol < 0 && q.version == 0 {
-		q = p.last // a port number alone, as in "port 80 or 443"
+		q = p.last // the term is only a port number, as in "port 80 or 443"
 	}
 	w := p.take()
 	if q.noun == "" || strings.HasPrefix(q.noun, "port") && strings.ContainsAny(w.text, ".:") {
-		q.noun = "host" // an address alone, as in "port 80 or 10.0.0.1"
+		q.noun = "host" // the term is only an address, as in "port 80 or 10.0.0.1"
 	}
 	p.last = q
 	switch q.noun {

@@ -138,7 +138,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestWrongFilters: the error gives the reason, and a caret marks the position.
+// TestWrongFilters checks that the error gives the reason, and that a caret marks the position.
 func TestWrongFilters(t *testing.T) {
 	for _, tt := range []struct {
 		filter string

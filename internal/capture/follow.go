@@ -44,7 +44,7 @@ type Segment struct {
 	WireSeq    uint32 // as in the header
 	Acks       bool   // the ACK field is valid
 	Length     int
-	Window     int         // in bytes, scaled
+	Window     int         // scaled window in bytes
 	SACK       [][2]uint64 // valid until the next segment
 	MSS, Scale int         // options of a SYN; Scale -1: no window scale option
 	TSVal      uint32
@@ -70,7 +70,7 @@ type half struct {
 	dups     int
 	scale    int    // window scale; -1: not in its SYN
 	synSeen  bool   // the SYN was seen, so scale is known
-	anew     bool   // the first segment starts at next
+	anew     bool   // retransmissions from before the first segment do not count
 	fin      uint64 // the number after its FIN; 0: no FIN seen
 }
 
@@ -92,13 +92,13 @@ func (f *Follower) Over() bool {
 
 // Start is the state of one end when a Follower begins.
 type Start struct {
-	Base  uint32 // the sequence number of its SYN
-	Next  uint64 // the next relative sequence number
-	Scale int    // the window scale; -1: none
+	Base  uint32 // sequence number of the SYN
+	Next  uint64 // next relative sequence number
+	Scale int    // window scale; -1: no window scaling
 }
 
-// Begin initializes a Follower with the state of both ends. anew means that segments from before
-// this state will follow.
+// Begin initializes a Follower with the state of both ends. If anew is set, the next segment of
+// each end may be older than this state: the segment then determines the next sequence number.
 func (f *Follower) Begin(left, right Start, anew bool) {
 	for i, s := range [2]Start{left, right} {
 		f.halves[i] = half{
@@ -224,7 +224,7 @@ func (f *Follower) options(s *Segment, b []byte) {
 	}
 }
 
-// blocks translates the SACK blocks of a segment.
+// blocks converts the SACK blocks of a segment to relative sequence numbers.
 func (f *Follower) blocks(s *Segment, them *half) {
 	for i, b := range f.sack {
 		f.sack[i] = [2]uint64{

@@ -79,7 +79,7 @@ func TestFollowingAHandshake(t *testing.T) {
 	assert.False(t, k.f.Over())
 }
 
-// TestMarks: the marks of a connection whose sequence numbers wrap after the first segments.
+// TestMarks checks the marks of a connection whose sequence numbers wrap after the first segments.
 func TestMarks(t *testing.T) {
 	k := talk{t: t}
 	k.open()
@@ -159,7 +159,7 @@ func TestFollowingToTheEnd(t *testing.T) {
 	assert.True(t, k.f.Over())
 }
 
-// TestFollowingFromTheMidst: the first segment seen has number 1.
+// TestFollowingFromTheMidst checks that the first segment seen has number 1.
 func TestFollowingFromTheMidst(t *testing.T) {
 	k := talk{t: t}
 	s := k.left(layers.TCP{ACK: true, Seq: 70000, Ack: 90000, Window: 9}, 100)

@@ -15,7 +15,7 @@ const (
 // headers is the position of an IP packet's payload. Its fields may be wrong if the packet is
 // malformed.
 type headers struct {
-	version    uint8 // 4 or 6; 0: unknown, or too short
+	version    uint8 // IP version, 4 or 6; 0: unknown, or the packet is too short
 	protocol   uint8 // protocol of the payload, or an extension header that could not be skipped
 	extensions uint8 // the skipped headers: bits by extensionNames
 	more       bool  // more fragments follow

@@ -44,7 +44,7 @@ type face struct {
 	snaplen uint32
 	name    string
 	second  uint64 // time stamp units per second
-	offset  int64  // seconds
+	offset  int64  // offset in seconds
 }
 
 func (f *face) nanoseconds(stamp uint64) int64 {

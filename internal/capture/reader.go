@@ -13,7 +13,7 @@ type Captured struct {
 	Interface int
 	Name      string // name of the interface
 	Out       bool
-	Length    int    // length on the link
+	Length    int    // length on the link in bytes
 	Data      []byte // the captured part of an IP packet; valid until the next packet
 	Comment   string
 	Missed    uint64 // packets missing between the previous one and this

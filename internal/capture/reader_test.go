@@ -57,7 +57,7 @@ func readAll(file []byte) (all []capture.Captured, err error) {
 // TestReadWhatOthersWrite reads files of other programs: in both byte orders, with each block type
 // that has packets, with link-layer headers, and with time stamps of several resolutions.
 func TestReadWhatOthersWrite(t *testing.T) {
-	packet := segment(t, layers.TCP{ACK: true}, 3) // 43 bytes, which need padding
+	packet := segment(t, layers.TCP{ACK: true}, 3) // 43 bytes, so the block needs padding
 	padded := append(bytes.Clone(packet), 0)
 	length := uint32(len(packet))
 	ethernet := append(make([]byte, 12), 8, 0)
@@ -65,7 +65,7 @@ func TestReadWhatOthersWrite(t *testing.T) {
 		n := (&ng{AppendByteOrder: order}).section()
 		n.block(1, uint16(228), uint16(0), uint32(0), uint16(2), uint16(3), []byte("if0\x00"))
 		n.block(1, uint16(1), uint16(0), uint32(0),
-			uint16(9), uint16(1), []byte{0x81, 0, 0, 0}, // a resolution of half a second
+			uint16(9), uint16(1), []byte{0x81, 0, 0, 0}, // time resolution of half a second
 			uint16(14), uint16(8), uint64(100), uint16(0), uint16(0))
 		n.block(0xbad, []byte("of somebody's own..."))
 		n.block(6, uint32(0), uint32(1), uint32(500_000), length, length, padded,
@@ -86,7 +86,8 @@ func TestReadWhatOthersWrite(t *testing.T) {
 			{At: 101.5e9, Interface: 1, Length: len(packet), Data: packet},
 		}, got)
 
-		for end := len(file) - 1; end > 28; end-- { // all but the first block
+		// cuts the file everywhere after the first block
+		for end := len(file) - 1; end > 28; end-- {
 			cut, err := readAll(file[:end])
 			require.NoError(t, err, "a file of which %d bytes were written", end)
 			assert.Subset(t, got, cut)
@@ -120,8 +121,8 @@ func TestReadRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "too short", "it claims more bytes than it has")
 }
 
-// FuzzRead: whatever the file contains, Read either succeeds or returns an error. If gopacket can
-// read a file with a supported link type, both read the same packets.
+// FuzzRead checks that Read succeeds or returns an error, whatever the file contains. If gopacket
+// can read a file with a supported link type, both read the same packets.
 func FuzzRead(f *testing.F) {
 	f.Add((&ng{AppendByteOrder: binary.BigEndian}).section().block(3, uint32(0)).file)
 	var file bytes.Buffer

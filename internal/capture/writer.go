@@ -99,12 +99,12 @@ type Record struct {
 	At        int64 // nanoseconds since 1970
 	Iface     int
 	Direction Direction
-	Comment   string // may be empty
-	Length    int    // length on the link
+	Comment   string // comment for Wireshark; may be empty
+	Length    int    // length on the link in bytes
 	Missed    uint64 // packets missing between the previous record and this one
 }
 
-// Record is Packet with all properties given; the pieces may hold only the packet's first bytes.
+// Record records a packet with all properties; the pieces may hold only the packet's first bytes.
 func (w *Writer) Record(r *Record, pieces ...[]byte) error {
 	if w.err != nil {
 		return w.err

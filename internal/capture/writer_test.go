@@ -98,7 +98,7 @@ func TestSnaplenKeepsTheLength(t *testing.T) {
 	}
 }
 
-// TestMissedPackets: the block of a packet has the number of missed packets before it.
+// TestMissedPackets checks that the block of a packet has the number of packets missed before it.
 func TestMissedPackets(t *testing.T) {
 	packet := segment(t, layers.TCP{ACK: true}, 100)
 	var file bytes.Buffer

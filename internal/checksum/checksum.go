@@ -52,8 +52,8 @@ func Sum(b []byte, initial uint64) uint64 {
 	return s + c
 }
 
-// sumPairs sums all but the last len(b)%128 bytes, in two independent chains: each addition waits
-// for the carry of the one before it, so the processor works on the other chain meanwhile.
+// sumPairs sums all but the last len(b)%128 bytes, in two independent chains. Each addition must
+// wait for the carry of the one before it; the processor works on the other chain meanwhile.
 func sumPairs(b []byte, s uint64) (rest []byte, sum, carry uint64) {
 	var t, c, d uint64
 	for len(b) >= 128 {

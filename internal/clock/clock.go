@@ -1,5 +1,5 @@
-// Package clock is the time of the protocol engines: an instant that their driver passes in, never
-// read from the machine.
+// Package clock defines the time of the protocol engines. The engines never read a clock; the
+// program that drives them passes in the current instant.
 package clock
 
 import "time"
@@ -8,7 +8,7 @@ import "time"
 // The zero Time means never, so a driver's clock starts above zero.
 type Time int64
 
-// Never is the instant that does not come.
+// Never stands for no instant at all.
 const Never Time = 0
 
 // Add returns the instant d after t.
@@ -23,7 +23,8 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 // Due reports whether t is set and not after now.
 func (t Time) Due(now Time) bool { return t != Never && t <= now }
 
-// Order returns a number that is less for an earlier instant, and greatest for Never.
+// Order returns a number for sorting: the earlier the instant, the smaller the number. Never has
+// the largest.
 func (t Time) Order() uint64 { return uint64(t) - 1 }
 
 // Earliest returns the first of the given instants. It ignores Never, unless all are Never.

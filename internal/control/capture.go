@@ -6,11 +6,12 @@ import "time"
 // reader loses packets, which are counted, and never delays the node.
 type Record struct {
 	Answer[Captured]
-	Iface string `json:"iface,omitempty"` // a name, a number, "lo", or "all", as the empty string
+	// name or number of an interface; "lo"; "all" or empty: every interface
+	Iface string `json:"iface,omitempty"`
 	// Filter selects packets in the syntax of pcap-filter(7): "tcp port 80 and not host 10.0.0.1",
 	// "tcp[syn]", "drop". Empty: all.
 	Filter  string `json:"filter,omitempty"`
-	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
+	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of each packet; 0: all
 	Count   uint64 `json:"count,omitempty"`   // stop after this many packets; 0: no limit
 	// File is the pcapng file that the node writes; empty: Piece receives the packets.
 	File string `json:"file,omitempty"`
@@ -34,11 +35,12 @@ type Record struct {
 type Packet struct {
 	At     time.Time `json:"at"`
 	Iface  string    `json:"iface"`
-	Sent   bool      `json:"sent"`            // false: received
-	Length int       `json:"length"`          // bytes on the link
-	Text   string    `json:"text"`            // one line, like tcpdump's
-	Drop   string    `json:"drop,omitempty"`  // reason of the drop
-	State  string    `json:"state,omitempty"` // of its connection: "cwnd=10 … state=ESTAB"
+	Sent   bool      `json:"sent"`           // false: received
+	Length int       `json:"length"`         // length on the link in bytes
+	Text   string    `json:"text"`           // one line, like tcpdump's
+	Drop   string    `json:"drop,omitempty"` // reason why the packet was dropped
+	// state of the packet's connection: "cwnd=10 … state=ESTAB"
+	State string `json:"state,omitempty"`
 }
 
 // Captured is the result of a capture.
@@ -68,7 +70,7 @@ type StartCapture struct {
 // StopCapture stops a capture that StartCapture started.
 type StopCapture struct {
 	Answer[Captured]
-	ID int `json:"id"` // 0: the only capture
+	ID int `json:"id"` // number of the capture; 0: the only one
 }
 
 // Captures lists the captures and traces in progress.
@@ -76,13 +78,13 @@ type Captures struct{ Answer[[]Capturing] }
 
 // Capturing is a capture or a trace in progress.
 type Capturing struct {
-	ID      int       `json:"id"`   // 0: not started by StartCapture
-	Kind    string    `json:"kind"` // capture, trace
+	ID      int       `json:"id"`   // number for StopCapture; 0: not started by StartCapture
+	Kind    string    `json:"kind"` // "capture" or "trace"
 	Iface   string    `json:"iface"`
 	Filter  string    `json:"filter"`
 	File    string    `json:"file"`
 	Since   time.Time `json:"since"`
-	Packets uint64    `json:"packets"` // passed to its reader
+	Packets uint64    `json:"packets"` // packets passed to the reader
 	Missed  uint64    `json:"missed"`
 }
 
@@ -117,9 +119,10 @@ type Traced struct {
 // another node's connection whose SYN was not seen, they count from 1 at the first byte seen.
 type TracedSegment struct {
 	At    time.Time     `json:"at"`
-	Since time.Duration `json:"since_ns"` // since the previous segment
-	SID   int           `json:"sid"`      // -1: the connection has no number, or is another node's
-	Iface string        `json:"iface"`
+	Since time.Duration `json:"since_ns"` // time since the previous segment
+	// socket of the connection; -1: no number, or another node's connection
+	SID   int    `json:"sid"`
+	Iface string `json:"iface"`
 	// Left and Right are the two ends. Left is the node itself, or the end that sent first.
 	Left  string `json:"left"`
 	Right string `json:"right"`
@@ -138,8 +141,8 @@ type TracedSegment struct {
 	Scale  int    `json:"scale,omitempty"`
 	TSVal  uint32 `json:"tsval,omitempty"`
 	TSEcr  uint32 `json:"tsecr,omitempty"`
-	ECN    string `json:"ecn,omitempty"`  // in the IP header: ect0, ect1, ce
-	Drop   string `json:"drop,omitempty"` // reason of the drop
+	ECN    string `json:"ecn,omitempty"`  // ECN field of the IP header: ect0, ect1, ce
+	Drop   string `json:"drop,omitempty"` // reason why the segment was dropped
 	Marks  []Mark `json:"marks,omitempty"`
 	DupAck int    `json:"dup_ack,omitempty"` // number of this duplicate acknowledgment
 
@@ -151,14 +154,15 @@ type TracedSegment struct {
 
 // Moment is the state of a connection: after it sent a segment, or before it processed one.
 type Moment struct {
-	State      string        `json:"state,omitempty"`
-	Recovery   string        `json:"recovery,omitempty"` // open, recovery or loss
-	Congestion string        `json:"congestion,omitempty"`
-	Cwnd       int           `json:"cwnd,omitempty"`     // bytes
-	Ssthresh   int           `json:"ssthresh,omitempty"` // bytes; 0: not set yet
-	Pipe       int           `json:"pipe,omitempty"`     // bytes in flight
-	SendMSS    int           `json:"snd_mss,omitempty"`
-	RTT        time.Duration `json:"rtt_ns,omitempty"`
+	State      string `json:"state,omitempty"`
+	Recovery   string `json:"recovery,omitempty"` // open, recovery or loss
+	Congestion string `json:"congestion,omitempty"`
+	Cwnd       int    `json:"cwnd,omitempty"` // congestion window in bytes
+	// slow start threshold in bytes; 0: not set yet
+	Ssthresh int           `json:"ssthresh,omitempty"`
+	Pipe     int           `json:"pipe,omitempty"` // bytes in flight
+	SendMSS  int           `json:"snd_mss,omitempty"`
+	RTT      time.Duration `json:"rtt_ns,omitempty"`
 }
 
 // Range is a range of sequence numbers, as TracedSegment counts them.
@@ -173,13 +177,13 @@ type Mark string
 // The marks.
 const (
 	MarkAgain      Mark = "retransmission"  // its data was sent before
-	MarkGap        Mark = "gap"             // something is missing in front of it
-	MarkFills      Mark = "fills a gap"     // late, but not seen before
+	MarkGap        Mark = "gap"             // data in front of the segment is missing
+	MarkFills      Mark = "fills a gap"     // the data is late, but was not seen before
 	MarkDupAck     Mark = "dup ack"         // RFC 5681 §2
-	MarkZeroWindow Mark = "zero window"     // no room
-	MarkWindow     Mark = "window update"   // room again, or more
-	MarkProbe      Mark = "window probe"    // of a zero window
-	MarkKeepalive  Mark = "keep-alive"      // one before the next sequence number
+	MarkZeroWindow Mark = "zero window"     // the receiver has no room
+	MarkWindow     Mark = "window update"   // the receiver's window has grown
+	MarkProbe      Mark = "window probe"    // the sender probes a zero window
+	MarkKeepalive  Mark = "keep-alive"      // the sequence number is one below the next
 	MarkDSACK      Mark = "duplicate SACK"  // RFC 2883
 	MarkEcho       Mark = "congestion echo" // ECE, RFC 3168
 	MarkReduced    Mark = "window reduced"  // CWR
@@ -194,7 +198,7 @@ type Samples struct {
 	Every time.Duration `json:"every_ns,omitempty"`
 	// Begun, if set, is called when the sampling has begun.
 	Begun func() `json:"-"`
-	// Sample, if set, is called with each.
+	// Sample, if set, is called with each sample.
 	Sample func(Sample) `json:"-"`
 }
 
@@ -213,5 +217,5 @@ type Sample struct {
 	Sent     uint64    `json:"sent"`  // bytes sent, without retransmissions
 	Received uint64    `json:"received"`
 	Info     *Info     `json:"info"`
-	Missed   uint64    `json:"missed,omitempty"` // as TracedSegment has it
+	Missed   uint64    `json:"missed,omitempty"` // samples lost before this one
 }

@@ -43,7 +43,7 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 	assert.Len(t, control.Sentinels(), sentinels, "the errors of errors.go, and Sentinels")
 }
 
-// declared reads from the source which requests and events there are, and how many errors.
+// declared reads the names of the requests and events from the source, and counts the errors.
 func declared(t *testing.T) (requests, events []string, sentinels int) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

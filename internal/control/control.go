@@ -14,7 +14,7 @@ import (
 	"fmt"
 )
 
-// Operator is a node, as its operator uses it.
+// Operator is a node as its operator's programs use it.
 type Operator interface {
 	// Do executes a request of this package and returns its answer, of the type that the request
 	// embeds in an Answer. Several goroutines may call it. Requests that wait (Connect, Write,

@@ -61,9 +61,9 @@ type Resolve struct {
 
 // Resolved is the result of a Resolve.
 type Resolved struct {
-	Name string `json:"name"` // as the server spells it
+	Name string `json:"name"` // name as the server spells it
 	// Addrs are the addresses of a name, in the order in which to try them (RFC 6724 §6).
 	Addrs []netip.Addr `json:"addrs,omitempty"`
-	// Names are those of an address.
+	// Names are the names of an address.
 	Names []string `json:"names,omitempty"`
 }

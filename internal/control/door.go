@@ -59,16 +59,16 @@ type Door struct {
 	ID      int      `json:"id"`
 	Kind    DoorKind `json:"kind"`
 	Network string   `json:"network"` // "tcp" or "udp"; both, of a splice: "tcp+udp"
-	From    string   `json:"from"`    // the listening address
-	To      string   `json:"to"`      // the target
+	From    string   `json:"from"`    // listening address
+	To      string   `json:"to"`      // target address
 	// Closing is set if it was closed and some of its connections are still open.
 	Closing bool `json:"closing,omitempty"`
 	// Open counts open connections, or flows of datagrams. Opened counts all of them so far, Failed
-	// those that could not be forwarded or did not end in order.
+	// counts those that could not be forwarded or did not end in order.
 	Open   int    `json:"open"`
 	Opened uint64 `json:"opened"`
 	Failed uint64 `json:"failed"`
-	// In counts the bytes into the virtual network, Out those out of it.
+	// In counts the bytes into the virtual network, Out the bytes out of it.
 	In  uint64 `json:"bytes_in"`
 	Out uint64 `json:"bytes_out"`
 	// Problem is the last failure.
@@ -84,7 +84,7 @@ const (
 	DoorExpose  DoorKind = "expose"
 	DoorSplice  DoorKind = "splice"
 	DoorSocks   DoorKind = "socks"
-	DoorGateway DoorKind = "gateway" // of `node link`, to every address
+	DoorGateway DoorKind = "gateway" // created by `node link`; forwards to every address
 )
 
 // CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is

@@ -19,7 +19,7 @@ const (
 type ServeSmall struct {
 	Answer[Socket]
 	Service SmallService `json:"service"`
-	Port    uint16       `json:"port,omitempty"` // 0: the service's own port
+	Port    uint16       `json:"port,omitempty"` // listening port; 0: the service's own port
 }
 
 // Echo sends messages to an echo server and compares the answers. When its context ends, it returns
@@ -27,12 +27,12 @@ type ServeSmall struct {
 type Echo struct {
 	Answer[EchoResult]
 	Addr netip.Addr `json:"addr"`
-	Port uint16     `json:"port,omitempty"` // 0: 7
+	Port uint16     `json:"port,omitempty"` // server's port; 0: 7
 	UDP  bool       `json:"udp,omitempty"`
 	// Count is the number of messages; 0: send until the context ends.
 	Count    int           `json:"count,omitempty"`
-	Size     int           `json:"size,omitempty"`        // bytes of each; 0: 64
-	Interval time.Duration `json:"interval_ns,omitempty"` // 0: 1 s
+	Size     int           `json:"size,omitempty"`        // size of each message in bytes; 0: 64
+	Interval time.Duration `json:"interval_ns,omitempty"` // interval between messages; 0: 1 s
 	// Timeout is how long to wait for an answer; 0: 2 s. After it, a UDP client sends the next
 	// message.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
@@ -42,11 +42,12 @@ type Echo struct {
 
 // EchoReply is the result of one message.
 type EchoReply struct {
-	From    netip.AddrPort `json:"from"`
-	Seq     int            `json:"seq"`
-	Size    int            `json:"size"`
-	RTT     time.Duration  `json:"rtt_ns"`
-	Problem string         `json:"problem,omitempty"` // empty: it returned unchanged
+	From netip.AddrPort `json:"from"`
+	Seq  int            `json:"seq"`
+	Size int            `json:"size"`
+	RTT  time.Duration  `json:"rtt_ns"`
+	// what was wrong; empty: the message returned unchanged
+	Problem string `json:"problem,omitempty"`
 }
 
 // EchoResult is the result of an Echo.
@@ -54,8 +55,8 @@ type EchoResult struct {
 	Peer     netip.AddrPort `json:"peer"`
 	UDP      bool           `json:"udp"`
 	Sent     int            `json:"sent"`
-	Received int            `json:"received"` // unchanged
-	Wrong    int            `json:"wrong"`    // changed
+	Received int            `json:"received"` // messages that returned unchanged
+	Wrong    int            `json:"wrong"`    // messages that returned changed
 	Min      time.Duration  `json:"min_ns"`
 	Avg      time.Duration  `json:"avg_ns"`
 	Max      time.Duration  `json:"max_ns"`

@@ -77,7 +77,7 @@ func (Transferring) Event() string { return "progress" }
 // TransferEnded is the end of a file transfer.
 type TransferEnded struct {
 	Transfer Transfer `json:"transfer"`
-	Problem  string   `json:"problem,omitempty"` // empty: it succeeded
+	Problem  string   `json:"problem,omitempty"` // why the transfer failed; empty: it succeeded
 }
 
 // Event implements the interface Event.
@@ -87,7 +87,7 @@ func (TransferEnded) Event() string { return "transfer" }
 type Segment struct {
 	SID  int    `json:"sid"`
 	Sent bool   `json:"sent"` // false: received
-	Text string `json:"text"` // one line of the capture's decoder
+	Text string `json:"text"` // line of text from the capture's decoder
 }
 
 // Event implements the interface Event.
@@ -97,7 +97,7 @@ func (Segment) Event() string { return "segment" }
 type NeighborChanged struct {
 	Neighbor Neighbor      `json:"neighbor"`
 	Was      NeighborState `json:"was"`
-	For      time.Duration `json:"for_ns"` // time in that state
+	For      time.Duration `json:"for_ns"` // time in the previous state
 	// First is set if the node has never heard this neighbor before.
 	First bool `json:"first,omitempty"`
 	// From is the previous UDP address of its host name, if that has changed.

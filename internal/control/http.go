@@ -35,14 +35,14 @@ const MaxPage = 1 << 20
 type Page struct {
 	URL     string  `json:"url"` // after redirections
 	Code    int     `json:"code"`
-	Status  string  `json:"status"` // "200 OK"
-	Type    string  `json:"type"`   // the Content-Type that the server sent
+	Status  string  `json:"status"` // HTTP status, such as "200 OK"
+	Type    string  `json:"type"`   // Content-Type that the server sent
 	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"` // including the handshake
+	Seconds float64 `json:"seconds"` // duration in seconds, including the handshake
 	Body    []byte  `json:"body,omitempty"`
 	Path    string  `json:"path,omitempty"`
 	Offset  int64   `json:"offset,omitempty"` // bytes of the .part file that Resume kept
-	SHA256  string  `json:"sha256,omitempty"` // the stored file's, in hex
+	SHA256  string  `json:"sha256,omitempty"` // SHA-256 of the stored file, in hex
 	// Verified is set if the server sent the file's SHA-256 (RFC 9530) and it is equal. A request
 	// for a range is not verified.
 	Verified bool `json:"verified,omitempty"`

@@ -24,28 +24,28 @@ type NAT struct {
 	MaxSessions int          `json:"max_sessions"`
 	MaxPerHost  int          `json:"max_per_host"`
 	Mappings    int          `json:"mappings"`
-	Created     uint64       `json:"created"`  // sessions
-	Expired     uint64       `json:"expired"`  // sessions
-	Evicted     uint64       `json:"evicted"`  // sessions from outside, without an answer
-	Refused     uint64       `json:"refused"`  // packets, because of a limit
-	Filtered    uint64       `json:"filtered"` // packets from outside
+	Created     uint64       `json:"created"`  // sessions created
+	Expired     uint64       `json:"expired"`  // sessions that expired
+	Evicted     uint64       `json:"evicted"`  // unconfirmed sessions removed to make room
+	Refused     uint64       `json:"refused"`  // packets dropped because of a limit
+	Filtered    uint64       `json:"filtered"` // packets from outside that the filtering dropped
 	Out         uint64       `json:"out"`      // translated packets from inside
 	In          uint64       `json:"in"`       // translated packets from outside
 }
 
 // NATSession is the traffic of an inside address and port with one remote address and port.
 type NATSession struct {
-	Protocol string `json:"protocol"` // "tcp", "udp" or "icmp", whose ports are identifiers
+	Protocol string `json:"protocol"` // "tcp", "udp" or "icmp"; the ports of "icmp" are identifiers
 	Inside   string `json:"inside"`
 	Outside  string `json:"outside"`
 	Remote   string `json:"remote"`
 	// State is "opening", "open", "closing", or "unconfirmed": opened from outside, without an
 	// answer.
 	State   string  `json:"state"`
-	Forward bool    `json:"forward,omitempty"` // through a port forward
+	Forward bool    `json:"forward,omitempty"` // the session uses a port forward
 	Left    float64 `json:"left"`              // seconds until the timeout
-	Out     uint64  `json:"out"`               // packets
-	In      uint64  `json:"in"`                // packets
+	Out     uint64  `json:"out"`               // packets from inside
+	In      uint64  `json:"in"`                // packets from outside
 }
 
 // SetNAT changes the NAT of an interface.
@@ -67,10 +67,10 @@ type SetNAT struct {
 // ClearNAT removes all sessions.
 type ClearNAT struct {
 	Answer[NATCleared]
-	Iface string `json:"iface,omitempty"` // empty: every interface
+	Iface string `json:"iface,omitempty"` // name or number of the interface; empty: every interface
 }
 
-// NATCleared is how many sessions were removed.
+// NATCleared is the number of removed sessions.
 type NATCleared struct {
 	Sessions int `json:"sessions"`
 }
@@ -78,7 +78,7 @@ type NATCleared struct {
 // NATServe serves probes of NATs by STUN (RFC 5780) at two IPv4 addresses of the node, until one of
 // its four sockets is closed.
 type NATServe struct {
-	Port uint16 `json:"port,omitempty"` // and the port above it; 0: 3478
+	Port uint16 `json:"port,omitempty"` // first of the two ports; 0: 3478
 }
 
 func (NATServe) answers(NATServed) {}
@@ -99,7 +99,7 @@ func (NATProbe) answers(NATProbed) {}
 type NATProbed struct {
 	Server  netip.AddrPort `json:"server"`
 	Local   netip.AddrPort `json:"local"`
-	Outside netip.AddrPort `json:"outside"` // as the server sees Local
+	Outside netip.AddrPort `json:"outside"` // source address that the server sees
 	NAT     bool           `json:"nat"`     // Local and Outside differ
 	// Mapping and Filtering are empty if the server has only one address.
 	Mapping   string `json:"mapping"`

@@ -13,7 +13,7 @@ type Interfaces struct{ Answer[[]Interface] }
 type Interface struct {
 	Index int          `json:"index"`
 	Name  string       `json:"name"`
-	Addr  netip.Prefix `json:"addr"` // the address and the length of its network
+	Addr  netip.Prefix `json:"addr"` // address, and prefix length of its network
 	// IPv6 are its IPv6 addresses, the link-local one last if it was not configured.
 	IPv6 []netip.Prefix `json:"ipv6,omitempty"`
 	// Addresses are the IPv6 addresses with their states, on a link with neighbor discovery.
@@ -21,12 +21,12 @@ type Interface struct {
 	Up        bool      `json:"up"`
 	// Problem is why an interface that is up cannot send; empty: it can.
 	Problem string `json:"problem,omitempty"`
-	UDP     string `json:"udp"` // the address it is bound to, or "tun:DEV"
+	UDP     string `json:"udp"` // bound UDP address, or "tun:DEV"
 	MTU     int    `json:"mtu"`
 	// Offload is how its datagrams reach the kernel: "gso", "mmsg", "plain", "tun" or
 	// "tun+gso".
 	Offload     string   `json:"offload"`
-	LossPercent float64  `json:"loss_percent"` // dropped share of forwarded packets
+	LossPercent float64  `json:"loss_percent"` // share of forwarded packets that the node drops
 	In          Counters `json:"in"`
 	Out         Counters `json:"out"`
 	// Device has the counters of the underlying device; nil: no device.
@@ -66,15 +66,15 @@ type DeviceCounters struct {
 	InBytes    uint64 `json:"in_bytes"`
 	OutPackets uint64 `json:"out_packets"`
 	OutBytes   uint64 `json:"out_bytes"`
-	Oversize   uint64 `json:"oversize"` // InPackets larger than the MTU
-	Waited     uint64 `json:"waited"`   // OutPackets that waited for room
+	Oversize   uint64 `json:"oversize"` // InPackets that were larger than the MTU
+	Waited     uint64 `json:"waited"`   // OutPackets that had to wait for room
 }
 
 // Counters count one direction of an interface since the node started, or since ClearCounters.
 type Counters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	Errors  uint64 `json:"errors"` // refused by the underlying device
+	Errors  uint64 `json:"errors"` // packets that the underlying device refused
 	// Fragments counts fragments: in, of datagrams for this node; out, of packets too long for
 	// the link. Fragmented counts the packets that were reassembled or fragmented.
 	Fragments  uint64 `json:"fragments,omitempty"`
@@ -105,9 +105,9 @@ type Neighbor struct {
 	// State is empty if it is unknown: behind a TUN device or a program's link.
 	State NeighborState `json:"state,omitempty"`
 	Since time.Duration `json:"since_ns"` // time in this state
-	Heard time.Duration `json:"heard_ns"` // time since it was heard; negative: never
-	In    uint64        `json:"in"`       // packets received from it
-	Out   uint64        `json:"out"`      // packets sent to it
+	Heard time.Duration `json:"heard_ns"` // time since the neighbor was last heard; negative: never
+	In    uint64        `json:"in"`       // packets received from the neighbor
+	Out   uint64        `json:"out"`      // packets sent to the neighbor
 	// Problem is why it is unreachable, or why its host name was not found.
 	Problem string `json:"problem,omitempty"`
 	// Line is the place in the .lnx file, such as A.lnx:3; empty: not from a file.
@@ -119,17 +119,18 @@ type NeighborState string
 
 // The states of a neighbor.
 const (
-	NeighborUnknown     NeighborState = "unknown"     // not heard yet, no reply missing
-	NeighborUp          NeighborState = "up"          // heard
-	NeighborSilent      NeighborState = "silent"      // does not answer
-	NeighborRefused     NeighborState = "refused"     // its UDP port is closed
-	NeighborUnreachable NeighborState = "unreachable" // packets for it cannot be sent
-	NeighborUnresolved  NeighborState = "unresolved"  // its host name has no address yet
+	NeighborUnknown     NeighborState = "unknown"     // not heard yet, but no reply is missing
+	NeighborUp          NeighborState = "up"          // the neighbor was heard recently
+	NeighborSilent      NeighborState = "silent"      // the neighbor does not answer
+	NeighborRefused     NeighborState = "refused"     // the neighbor's UDP port is closed
+	NeighborUnreachable NeighborState = "unreachable" // packets to the neighbor cannot be sent
+	NeighborUnresolved  NeighborState = "unresolved"  // the neighbor's host name has no address yet
 	// The states of neighbor discovery (RFC 4861 §7.3.2), on a TUN device.
-	NeighborReachable NeighborState = "reachable" // it has answered in the last half minute
-	NeighborStale     NeighborState = "stale"     // it may be unreachable
-	NeighborDelay     NeighborState = "delay"     // a packet was sent to it since
-	NeighborProbe     NeighborState = "probe"     // it is asked for an answer
+	// the neighbor has answered in the last half minute
+	NeighborReachable NeighborState = "reachable"
+	NeighborStale     NeighborState = "stale" // the neighbor may be unreachable
+	NeighborDelay     NeighborState = "delay" // a packet was sent to the stale neighbor
+	NeighborProbe     NeighborState = "probe" // the node is asking the neighbor for an answer
 )
 
 // SetLink takes an interface up or down, by name or by number.
@@ -142,26 +143,27 @@ type SetLink struct {
 // Loss returns the share of forwarded packets that each interface drops.
 type Loss struct {
 	Answer[[]LinkLoss]
-	Iface string `json:"iface,omitempty"` // empty: every interface
+	Iface string `json:"iface,omitempty"` // name or number of the interface; empty: every interface
 }
 
 // SetLoss drops a share of the packets forwarded over an interface, in both directions, and returns
 // the interfaces that it changed.
 type SetLoss struct {
 	Answer[[]LinkLoss]
-	Percent float64 `json:"percent"`         // 0 to 100
-	Iface   string  `json:"iface,omitempty"` // empty: every interface
+	Percent float64 `json:"percent"` // share of packets to drop, from 0 to 100
+	// name or number of the interface; empty: every interface
+	Iface string `json:"iface,omitempty"`
 }
 
 // LinkLoss is the loss set on one interface.
 type LinkLoss struct {
 	Iface   string  `json:"iface"`
 	Percent float64 `json:"percent"`
-	Dropped uint64  `json:"dropped"` // packets
+	Dropped uint64  `json:"dropped"` // dropped packets
 }
 
 // ClearCounters sets the counters of Interfaces and Impairments to zero.
 type ClearCounters struct {
 	Answer[Nothing]
-	Iface string `json:"iface,omitempty"` // empty: every interface
+	Iface string `json:"iface,omitempty"` // name or number of the interface; empty: every interface
 }

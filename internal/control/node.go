@@ -6,9 +6,9 @@ type About struct{ Answer[Node] }
 // Node is a node's name and mode.
 type Node struct {
 	Name       string `json:"name"`
-	OldGrammar bool   `json:"old_grammar"` // its .lnx file has the old syntax, from before 2022
+	OldGrammar bool   `json:"old_grammar"` // the .lnx file has the old syntax, from before 2022
 	Forwarding bool   `json:"forwarding"`
-	Capturing  string `json:"capturing,omitempty"` // the file that PcapStart named
+	Capturing  string `json:"capturing,omitempty"` // file of the running capture
 }
 
 // Show lists settings, sorted by key.
@@ -27,9 +27,9 @@ type Set struct {
 
 // Setting is a setting that can be changed at run time.
 type Setting struct {
-	Key   string `json:"key"` // such as "tcp.options"
+	Key   string `json:"key"` // name of the setting, such as "tcp.options"
 	Value string `json:"value"`
-	Doc   string `json:"doc"` // one line: its effect and values
+	Doc   string `json:"doc"` // one line about its effect and values
 	// Values are all its values, if it has only a few.
 	Values []string `json:"values,omitempty"`
 }
@@ -38,7 +38,7 @@ type Setting struct {
 type Verbose struct {
 	Answer[Nothing]
 	On  bool `json:"on"`
-	SID int  `json:"sid"` // AllSockets: all, also those opened later
+	SID int  `json:"sid"` // socket; AllSockets: all, including those opened later
 }
 
 // AllSockets is the SID of all sockets.
@@ -48,7 +48,7 @@ const AllSockets = -1
 type PcapStart struct {
 	Answer[Nothing]
 	File    string `json:"file"`
-	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of a packet; 0: all
+	Snaplen int    `json:"snaplen,omitempty"` // bytes kept of each packet; 0: all
 	// Overwrite is as in Record.
 	Overwrite bool `json:"overwrite,omitempty"`
 }

@@ -27,7 +27,7 @@ const PerfUnlimited = -1
 type Perf struct {
 	Answer[PerfReport]
 	Addr  netip.Addr `json:"addr"`
-	Port  uint16     `json:"port,omitempty"` // 0: 5201
+	Port  uint16     `json:"port,omitempty"` // server's port; 0: 5201
 	Proto PerfProto  `json:"proto,omitempty"`
 	// Time is the duration; 0: 10 s, unless Bytes or Blocks limits what is sent.
 	Time   time.Duration `json:"time_ns,omitempty"`
@@ -44,11 +44,11 @@ type Perf struct {
 	Rate int64 `json:"rate,omitempty"`
 	// Burst is the number of blocks that a stream with a Rate sends at once; 0: 1.
 	Burst    int  `json:"burst,omitempty"`
-	Parallel int  `json:"parallel,omitempty"` // streams; 0: 1
+	Parallel int  `json:"parallel,omitempty"` // number of streams; 0: 1
 	Reverse  bool `json:"reverse,omitempty"`  // the server sends
 	Bidir    bool `json:"bidir,omitempty"`    // both ends send
-	// Window is the size of the socket buffers at both ends, Congestion the algorithm, MSS the
-	// maximum segment size; zero: the node's defaults.
+	// Window is the size of the socket buffers at both ends, Congestion is the algorithm, and MSS
+	// is the maximum segment size. Zero and empty values: the node's defaults.
 	Window     int    `json:"window,omitempty"`
 	Congestion string `json:"congestion,omitempty"`
 	MSS        int    `json:"mss,omitempty"`
@@ -63,11 +63,12 @@ type Perf struct {
 // the background until a PerfClose.
 type PerfServe struct {
 	Answer[PerfServed]
-	Port       uint16 `json:"port,omitempty"` // 0: 5201
+	Port       uint16 `json:"port,omitempty"` // listening port; 0: 5201
 	Background bool   `json:"background,omitempty"`
 	OneOff     bool   `json:"one_off,omitempty"` // stop after the first test
-	// Listening, if set, is called when the port is open, Start and Interval as in Perf, and Ended
-	// after each test. None is called in the background, where a PerfEnded event reports each test.
+	// Listening, if set, is called when the port is open, and Ended after each test. Start and
+	// Interval are as in Perf. None is called in the background, where a PerfEnded event reports
+	// each test.
 	Listening func(PerfServed)   `json:"-"`
 	Start     func(PerfStart)    `json:"-"`
 	Interval  func(PerfInterval) `json:"-"`
@@ -76,8 +77,8 @@ type PerfServe struct {
 
 // PerfServed is a server of iperf3's protocol.
 type PerfServed struct {
-	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
-	Tests int            `json:"tests"` // started so far
+	Local netip.AddrPort `json:"local"` // listening address; 0.0.0.0: every address
+	Tests int            `json:"tests"` // number of tests started so far
 	Busy  bool           `json:"busy"`
 }
 
@@ -87,14 +88,14 @@ type PerfServers struct{ Answer[[]PerfServed] }
 // PerfClose closes the server on a port and stops its test.
 type PerfClose struct {
 	Answer[Nothing]
-	Port uint16 `json:"port,omitempty"` // 0: 5201
+	Port uint16 `json:"port,omitempty"` // listening port; 0: 5201
 }
 
 // PerfEnded is a finished test of a server.
 type PerfEnded struct {
 	Port    uint16     `json:"port"`
 	Report  PerfReport `json:"report"`
-	Problem string     `json:"problem,omitempty"` // empty: success
+	Problem string     `json:"problem,omitempty"` // why the test failed; empty: it succeeded
 }
 
 // Event implements the interface Event.
@@ -153,14 +154,14 @@ type PerfTestStart struct {
 	Protocol      string  `json:"protocol"` // TCP, UDP, RCP or RDT
 	NumStreams    int     `json:"num_streams"`
 	Blksize       int     `json:"blksize"`
-	Omit          int     `json:"omit"`     // seconds
-	Duration      float64 `json:"duration"` // seconds
+	Omit          int     `json:"omit"`     // excluded time at the start, in seconds
+	Duration      float64 `json:"duration"` // duration in seconds
 	Bytes         int64   `json:"bytes"`
 	Blocks        int64   `json:"blocks"`
 	Reverse       int     `json:"reverse"` // 1: the server sends
 	TOS           int     `json:"tos"`
 	TargetBitrate int64   `json:"target_bitrate"`
-	Bidir         int     `json:"bidir"` // 1: both send
+	Bidir         int     `json:"bidir"` // 1: both ends send
 }
 
 // PerfInterval is the report of one interval.
@@ -174,7 +175,7 @@ type PerfInterval struct {
 // PerfEnd is the final report.
 type PerfEnd struct {
 	Streams []PerfStreamEnd `json:"streams"`
-	// Sum is for UDP only.
+	// Sum is set for UDP only.
 	Sum         *PerfRow `json:"sum,omitempty"`
 	SumSent     PerfRow  `json:"sum_sent"`
 	SumReceived PerfRow  `json:"sum_received"`
@@ -207,7 +208,8 @@ type PerfCPU struct {
 
 // PerfRow is one line of a report. Fields that do not apply are omitted.
 type PerfRow struct {
-	Socket        int     `json:"socket,omitempty"` // 0: a sum
+	// number of the stream's socket; 0: the row is a sum
+	Socket        int     `json:"socket,omitempty"`
 	Start         float64 `json:"start"`
 	End           float64 `json:"end"`
 	Seconds       float64 `json:"seconds"`
@@ -234,6 +236,6 @@ type PerfRow struct {
 	LostPercent *float64 `json:"lost_percent,omitempty"`
 	OutOfOrder  *int64   `json:"out_of_order,omitempty"`
 
-	Omitted *bool `json:"omitted,omitempty"` // of an interval that the final report leaves out
+	Omitted *bool `json:"omitted,omitempty"` // the final report leaves out this interval
 	Sender  bool  `json:"sender"`            // this end sends
 }

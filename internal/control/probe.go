@@ -9,7 +9,7 @@ import (
 type SendTest struct {
 	Answer[TestSent]
 	Addr  netip.Addr `json:"addr"`
-	Proto uint8      `json:"proto"` // 0: the course's test protocol
+	Proto uint8      `json:"proto"` // IP protocol; 0: the course's test protocol
 	Text  string     `json:"text"`
 }
 
@@ -26,12 +26,12 @@ type Ping struct {
 	// Count is the number of requests; 0: until the context ends. With a Deadline it is the number
 	// of replies to wait for.
 	Count    int           `json:"count"`
-	Interval time.Duration `json:"interval_ns"`       // 0: 1 s
+	Interval time.Duration `json:"interval_ns"`       // interval between requests; 0: 1 s
 	Preload  int           `json:"preload,omitempty"` // number of requests to send at once
 	// Size is the data in bytes; 0: 56, as in ping(8); negative: no data.
 	Size    int    `json:"size,omitempty"`
-	Pattern []byte `json:"pattern,omitempty"` // repeated to fill the data
-	TTL     int    `json:"ttl,omitempty"`     // 0: the node's default
+	Pattern []byte `json:"pattern,omitempty"` // bytes repeated to fill the data
+	TTL     int    `json:"ttl,omitempty"`     // TTL; 0: the node's default
 	TOS     int    `json:"tos,omitempty"`
 	// Source is an address of the node or the name of an interface; empty: the outgoing
 	// interface's.
@@ -71,7 +71,7 @@ type Reply struct {
 	From netip.Addr    `json:"from"`
 	Seq  int           `json:"seq"`
 	TTL  int           `json:"ttl"`
-	Size int           `json:"size"` // bytes of the ICMP message with its header
+	Size int           `json:"size"` // size of the ICMP message in bytes, with its header
 	RTT  time.Duration `json:"rtt_ns"`
 	At   time.Time     `json:"at,omitzero"`
 	// Problem is empty for an echo reply, and for the "time exceeded" that a traceroute provokes.
@@ -89,10 +89,10 @@ type Reply struct {
 	Err error `json:"-"`
 	// Local marks an error of this node: no packet was sent.
 	Local bool `json:"local,omitempty"`
-	// Late marks a request without a reply when the next is sent.
+	// Late is set if no reply arrived before the next request was sent.
 	Late bool `json:"late,omitempty"`
-	// Duplicate marks another reply to the same request, Elsewhere one from an address that was not
-	// pinged, Damaged one with a wrong checksum.
+	// Duplicate is set for a second reply to the same request, Elsewhere for a reply from an
+	// address that was not pinged, and Damaged for a reply with a wrong checksum.
 	Duplicate bool `json:"duplicate,omitempty"`
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	Damaged   bool `json:"damaged,omitempty"`
@@ -139,25 +139,25 @@ type Traceroute struct {
 	Answer[[]Hop]
 	Addr     netip.Addr `json:"addr"`
 	Kind     ProbeKind  `json:"kind,omitempty"`
-	First    int        `json:"first,omitempty"` // the first TTL; 0: 1
-	MaxHops  int        `json:"max_hops"`        // 0: 30
+	First    int        `json:"first,omitempty"` // first TTL; 0: 1
+	MaxHops  int        `json:"max_hops"`        // largest TTL; 0: 30
 	Queries  int        `json:"queries"`         // probes for each hop; 0: 3
-	Parallel int        `json:"parallel"`        // unanswered probes at a time; 0: 16
+	Parallel int        `json:"parallel"`        // unanswered probes at one time; 0: 16
 	// Port is the first UDP port, which increases with each probe (0: 33434), the first sequence
 	// number of an echo (0: 1), or the TCP port (0: 80).
 	Port int `json:"port,omitempty"`
-	Size int `json:"size,omitempty"` // bytes of the whole packet; 0: 60, or 80 for IPv6
+	Size int `json:"size,omitempty"` // packet size in bytes; 0: 60, or 80 for IPv6
 	TOS  int `json:"tos,omitempty"`
 	// DontFragment sets DF.
 	DontFragment bool `json:"dont_fragment,omitempty"`
-	// PathMTU finds the path MTU with probes of decreasing size, one at a time. It excludes the
-	// kind TCP, whose probes are empty.
+	// PathMTU finds the path MTU with probes of decreasing size, one at a time. It cannot be used
+	// with TCP probes, which are empty.
 	PathMTU bool `json:"path_mtu,omitempty"`
 	// Source is as in Ping.
 	Source string `json:"source,omitempty"`
-	// Wait is how long to wait for a reply; 0: 5 s. If another reply of the same hop has arrived,
-	// it is only Here times that round trip (0: 3); if one of a later hop has, Near times (0: 10).
-	// A negative Here or Near disables this.
+	// Wait is how long to wait for a reply; 0: 5 s. If another reply from the same hop has arrived,
+	// the wait is only Here times that round trip (0: 3). If a reply from a later hop has arrived,
+	// it is Near times that round trip (0: 10). A negative Here or Near disables this.
 	Wait time.Duration `json:"wait_ns,omitempty"`
 	Here float64       `json:"here,omitempty"`
 	Near float64       `json:"near,omitempty"`
@@ -170,5 +170,5 @@ type Traceroute struct {
 // Hop has the replies from one distance in hops.
 type Hop struct {
 	TTL     int     `json:"ttl"`
-	Replies []Reply `json:"replies"` // one for each probe; the zero From: no reply
+	Replies []Reply `json:"replies"` // one reply for each probe; the zero From: no reply
 }

@@ -27,7 +27,7 @@ type RCPEcho struct {
 
 // RCPPort is a UDP port of RCP.
 type RCPPort struct {
-	Local netip.AddrPort `json:"local"` // 0.0.0.0: every address
+	Local netip.AddrPort `json:"local"` // bound address; 0.0.0.0: every address
 }
 
 // RCPClose closes the RCP server or client on a UDP port, and its connections.
@@ -42,14 +42,14 @@ type RCPSockets struct{ Answer[[]RCPSocket] }
 // RCPSocket is a connection or a listener, with its counters.
 type RCPSocket struct {
 	Local  netip.AddrPort `json:"local"`
-	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a listener
+	Remote netip.AddrPort `json:"remote"` // peer's address; 0.0.0.0:0 for a listener
 	State  string         `json:"state"`  // listening, connecting, open or lingering
 
-	Unacked int           `json:"unacked"` // packets sent and not acknowledged
+	Unacked int           `json:"unacked"` // packets sent but not acknowledged
 	Held    int           `json:"held"`    // packets in the fence that wait for a missing one
-	Unsent  int           `json:"unsent"`  // bytes not yet in packets
-	Unread  int           `json:"unread"`  // bytes received and not read
-	SRTT    time.Duration `json:"srtt_ns"` // 0: no sample
+	Unsent  int           `json:"unsent"`  // bytes written but not yet in packets
+	Unread  int           `json:"unread"`  // bytes received but not read
+	SRTT    time.Duration `json:"srtt_ns"` // smoothed round-trip time; 0: no sample
 	RCPCounts
 }
 
@@ -58,9 +58,9 @@ type RCPCounts struct {
 	DAT      uint64 `json:"dat"`
 	ACK      uint64 `json:"ack"`
 	FIN      uint64 `json:"fin"`
-	Again    uint64 `json:"again"` // retransmissions
+	Again    uint64 `json:"again"` // retransmitted packets
 	Received uint64 `json:"received"`
-	Dropped  uint64 `json:"dropped"` // received and not accepted, such as duplicates
+	Dropped  uint64 `json:"dropped"` // packets received but not accepted, such as duplicates
 }
 
 // Sent returns the number of sent packets.
@@ -72,7 +72,7 @@ type RCPCount struct {
 	Answer[RCPCounted]
 	Addr    netip.Addr `json:"addr"`
 	Port    uint16     `json:"port"`
-	Writes  int        `json:"writes"` // 0: 1000
+	Writes  int        `json:"writes"` // number of writes; 0: 1000
 	Options RCPOptions `json:"options"`
 }
 
@@ -80,7 +80,7 @@ type RCPCount struct {
 type RCPCounted struct {
 	Writes  int           `json:"writes"`
 	Bytes   int64         `json:"bytes"`
-	SHA256  string        `json:"sha256"` // of the data
+	SHA256  string        `json:"sha256"` // SHA-256 of the data
 	Seconds float64       `json:"seconds"`
 	SRTT    time.Duration `json:"srtt_ns"`
 	RCPCounts

@@ -42,7 +42,7 @@ type RDTServe struct {
 
 // RDTServed is the UDP port of a server.
 type RDTServed struct {
-	Local   netip.AddrPort `json:"local"` // 0.0.0.0: every address
+	Local   netip.AddrPort `json:"local"` // bound address; 0.0.0.0: every address
 	Objects int            `json:"objects"`
 	Bytes   int64          `json:"bytes"`
 }
@@ -59,20 +59,20 @@ type RDTFlows struct{ Answer[[]RDTFlow] }
 // RDTFlow is one end of a flow, or a server.
 type RDTFlow struct {
 	Local  netip.AddrPort `json:"local"`
-	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a server
+	Remote netip.AddrPort `json:"remote"` // peer's address; 0.0.0.0:0 for a server
 	// State is serving for a server, sending or done for its flows, and receiving or done for a
 	// client's flow.
 	State string `json:"state"`
-	// Objects and Bytes count what a server has, what the client of a server's flow requested, or
-	// what a client's flow has received.
+	// For a server, Objects and Bytes count what it offers; for a server's flow, what the client
+	// requested; for a client's flow, what it has received.
 	Objects int   `json:"objects"`
 	Bytes   int64 `json:"bytes"`
 
-	Sent     uint64        `json:"sent"`  // packets: data, or a client's acknowledgments
-	Again    uint64        `json:"again"` // retransmissions
+	Sent     uint64        `json:"sent"`  // packets sent: data, or a client's acknowledgments
+	Again    uint64        `json:"again"` // retransmitted packets
 	Received uint64        `json:"received"`
-	InFlight int           `json:"in_flight"` // packets not acknowledged
-	SRTT     time.Duration `json:"srtt_ns"`   // 0: no sample
+	InFlight int           `json:"in_flight"` // packets sent but not acknowledged
+	SRTT     time.Duration `json:"srtt_ns"`   // smoothed round-trip time; 0: no sample
 }
 
 // RDTList requests a server's listing.
@@ -112,14 +112,14 @@ type RDTFetch struct {
 // RDTFetched is the result of a fetch. If an object failed, its Problem says why.
 type RDTFetched struct {
 	Objects []RDTObject `json:"objects"` // in the order of Names
-	Bytes   int64       `json:"bytes"`   // the size of the complete objects
-	Seconds float64     `json:"seconds"` // since the first request
+	Bytes   int64       `json:"bytes"`   // total size of the complete objects
+	Seconds float64     `json:"seconds"` // seconds since the first request
 
 	Received uint64 `json:"received"` // packets with new data
 	Twice    uint64 `json:"twice"`    // duplicate packets
 	Damaged  uint64 `json:"damaged"`  // packets with a wrong checksum
-	Acks     uint64 `json:"acks"`     // sent
-	Requests uint64 `json:"requests"` // sent
+	Acks     uint64 `json:"acks"`     // acknowledgments sent
+	Requests uint64 `json:"requests"` // requests sent
 
 	Made string `json:"made,omitempty"` // the directory, if the fetch created it
 }
@@ -127,8 +127,9 @@ type RDTFetched struct {
 // RDTObject is the result of one object. Times count from the first request.
 type RDTObject struct {
 	RDTEntry
-	Path string `json:"path,omitempty"` // the stored file
-	// Began is when its first packet arrived, Done its last; both are 0 if nothing arrived.
+	Path string `json:"path,omitempty"` // path of the stored file
+	// Began is when the first packet of the object arrived, Done when the last did; both are 0 if
+	// nothing arrived.
 	Began float64 `json:"began_seconds"`
 	Done  float64 `json:"done_seconds"`
 	// Problem is empty if the object is complete and its SHA-256 equals that in the listing.

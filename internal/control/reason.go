@@ -56,7 +56,8 @@ func Misuse(format string, args ...any) error {
 	return Also(fmt.Errorf(format, args...), ErrUsage)
 }
 
-// Reason removes net.OpError's repetition of the request, and converts net.ErrClosed to ErrClosed.
+// Reason removes the operation and addresses that net.OpError adds, and converts net.ErrClosed to
+// ErrClosed.
 func Reason(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err

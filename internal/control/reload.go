@@ -8,14 +8,16 @@ type Reload struct {
 	Answer[Reloaded]
 	// Try reports the changes without applying them.
 	Try bool `json:"try,omitempty"`
-	// Release is the first step when nodes exchange ports: the node releases the UDP ports and port
-	// forwards that its file no longer has, and changes nothing else. Packets for them are lost.
-	// The next Reload is the second step; without one in 30 s the node takes its ports back.
+	// Release is the first of two steps by which nodes exchange ports: the node releases the UDP
+	// ports and port forwards that its file no longer has, and changes nothing else. Packets for
+	// them are lost. The next Reload is the second step; without one in 30 s the node takes its
+	// ports back.
 	Release bool `json:"release,omitempty"`
-	// All, with Release, releases all of them, for a node that is about to stop.
+	// All, with Release, releases all UDP ports and port forwards, for a node that is about to
+	// stop.
 	All bool `json:"all,omitempty"`
-	// Undo uses the file as it was before the last Release: Release with Undo releases what that
-	// file did not have, and Undo alone is the second step of the rollback.
+	// Undo uses the file as it was before the last Release. With Release, the node releases what
+	// that file did not have. Without Release, Undo is the second step of the rollback.
 	Undo bool `json:"undo,omitempty"`
 }
 

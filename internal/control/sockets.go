@@ -16,10 +16,10 @@ type Sockets struct {
 
 // Socket is one socket: a listener, a connection or a program's UDP socket.
 type Socket struct {
-	SID    int            `json:"sid"`    // -1: a half-open connection of a listener
-	Local  netip.AddrPort `json:"local"`  // 0.0.0.0: every address
-	Remote netip.AddrPort `json:"remote"` // 0.0.0.0:0 for a listener
-	State  string         `json:"state"`  // RFC 9293 §3.3.2's name (SYN_SENT), or UDP
+	SID    int            `json:"sid"`    // socket number; -1: a half-open connection of a listener
+	Local  netip.AddrPort `json:"local"`  // local address; 0.0.0.0: every address
+	Remote netip.AddrPort `json:"remote"` // remote address; 0.0.0.0:0 for a listener
+	State  string         `json:"state"`  // state as RFC 9293 §3.3.2 names it (SYN_SENT), or UDP
 	RecvQ  int            `json:"recv_q"` // bytes to read; for a listener: connections to accept
 	SendQ  int            `json:"send_q"` // bytes not yet acknowledged; for a listener: the backlog
 	// Program is set for a socket in the kernel, of a program that runs as this host.
@@ -47,27 +47,27 @@ type Info struct {
 	Timestamps bool          `json:"timestamps"`
 	ECN        bool          `json:"ecn"`
 	Plain      bool          `json:"plain"`      // no TCP options were negotiated
-	SendScale  int           `json:"send_scale"` // -1: no window scaling
+	SendScale  int           `json:"send_scale"` // window scale of the peer; -1: no window scaling
 	RecvScale  int           `json:"recv_scale"`
 	RTO        time.Duration `json:"rto_ns"`
 	RTT        time.Duration `json:"rtt_ns"`
 	RTTVar     time.Duration `json:"rttvar_ns"`
 	MinRTT     time.Duration `json:"min_rtt_ns"`
 	LatestRTT  time.Duration `json:"latest_rtt_ns"`
-	Backoff    int           `json:"backoff"` // doublings of the RTO
+	Backoff    int           `json:"backoff"` // number of times that the RTO was doubled
 	ATO        time.Duration `json:"ato_ns"`  // delayed-acknowledgment timeout
 	MSS        int           `json:"mss"`
 	RecvMSS    int           `json:"rcvmss"`
 	AdvMSS     int           `json:"advmss"` // the MSS option of our SYN
 	PMTU       int           `json:"pmtu"`
-	Cwnd       int           `json:"cwnd"`     // bytes
-	Ssthresh   int           `json:"ssthresh"` // bytes; 0: not set yet
+	Cwnd       int           `json:"cwnd"`     // congestion window in bytes
+	Ssthresh   int           `json:"ssthresh"` // slow start threshold in bytes; 0: not set yet
 	SendWindow int           `json:"send_window"`
 	RecvWindow int           `json:"recv_window"`
 	Pipe       int           `json:"pipe"`    // bytes in flight
-	PipeACK    int           `json:"pipeack"` // RFC 7661 §4.2, bytes; 0: undefined
+	PipeACK    int           `json:"pipeack"` // pipeACK of RFC 7661 §4.2 in bytes; 0: undefined
 
-	BytesSent     uint64 `json:"bytes_sent"` // including retransmissions
+	BytesSent     uint64 `json:"bytes_sent"` // bytes sent, including retransmissions
 	BytesAcked    uint64 `json:"bytes_acked"`
 	BytesRetrans  uint64 `json:"bytes_retrans"`
 	BytesReceived uint64 `json:"bytes_received"`
@@ -75,10 +75,10 @@ type Info struct {
 	SegsIn        uint64 `json:"segs_in"`
 	DataSegsOut   uint64 `json:"data_segs_out"`
 	DataSegsIn    uint64 `json:"data_segs_in"`
-	Delivered     uint64 `json:"delivered"`     // segments
-	DeliveryRate  uint64 `json:"delivery_rate"` // bits per second
+	Delivered     uint64 `json:"delivered"`     // segments delivered
+	DeliveryRate  uint64 `json:"delivery_rate"` // delivery rate in bits per second
 	AppLimited    bool   `json:"app_limited"`   // the application limited DeliveryRate
-	PacingRate    uint64 `json:"pacing_rate"`   // bits per second; 0: not paced
+	PacingRate    uint64 `json:"pacing_rate"`   // pacing rate in bits per second; 0: not paced
 
 	Unacked      int    `json:"unacked"` // segments in flight
 	Lost         int    `json:"lost"`    // segments in flight that are considered lost
@@ -86,25 +86,26 @@ type Info struct {
 	Retrans      int    `json:"retrans"` // segments in flight that were retransmitted
 	Retransmits  uint64 `json:"retransmits"`
 	DSACKs       uint64 `json:"dsack_dups"`  // segments that the peer received twice
-	ReorderSeen  uint64 `json:"reord_seen"`  // reordering events
+	ReorderSeen  uint64 `json:"reord_seen"`  // number of reordering events
 	OutOfOrder   uint64 `json:"rcv_ooopack"` // segments received out of order
 	Timeouts     uint64 `json:"timeouts"`    // retransmission timeouts that fired
 	TailProbes   uint64 `json:"tail_probes"`
-	Undone       uint64 `json:"undone"` // spurious recoveries
+	Undone       uint64 `json:"undone"` // recoveries undone because they were spurious
 	WindowProbes uint64 `json:"window_probes"`
 
-	LostRetransmits uint64        `json:"lost_retransmits"`
-	FastRecoveries  uint64        `json:"fast_recoveries"`
-	TimeoutEpisodes uint64        `json:"timeout_episodes"`
-	TimeoutTime     time.Duration `json:"timeout_time_ns"` // until delivery resumed
-	DupAcks         uint64        `json:"dup_acks"`
-	Retries         int           `json:"retries"`         // timeouts since the last answer
-	Probes          int           `json:"probes"`          // unanswered window probes
-	Early           int           `json:"early"`           // ranges received out of order
-	ECNMarks        uint64        `json:"ecn_marks"`       // segments that arrived marked
-	ECNEchoes       uint64        `json:"ecn_echoes"`      // window reductions after marks
-	UserTimeout     time.Duration `json:"user_timeout_ns"` // 0: none
-	Unread          int           `json:"unread"`          // bytes received and not read
+	LostRetransmits uint64 `json:"lost_retransmits"`
+	FastRecoveries  uint64 `json:"fast_recoveries"`
+	TimeoutEpisodes uint64 `json:"timeout_episodes"`
+	// time from timeouts until delivery resumed
+	TimeoutTime time.Duration `json:"timeout_time_ns"`
+	DupAcks     uint64        `json:"dup_acks"`
+	Retries     int           `json:"retries"`         // timeouts since the last acknowledgment
+	Probes      int           `json:"probes"`          // unanswered window probes
+	Early       int           `json:"early"`           // ranges received out of order
+	ECNMarks    uint64        `json:"ecn_marks"`       // segments that arrived with the CE mark
+	ECNEchoes   uint64        `json:"ecn_echoes"`      // window reductions because of ECN
+	UserTimeout time.Duration `json:"user_timeout_ns"` // user timeout; 0: no timeout
+	Unread      int           `json:"unread"`          // bytes received but not read
 
 	// Limited is what limits the data in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
 	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is how long this reason has
@@ -123,9 +124,9 @@ type Info struct {
 	RecvBuffer   int           `json:"recv_buffer"`
 	RecvSpace    int           `json:"rcv_space"`
 	RecvRTT      time.Duration `json:"rcv_rtt_ns"`
-	LastSent     time.Duration `json:"last_sent_ns"`     // since data was last sent
-	LastReceived time.Duration `json:"last_received_ns"` // since data was last received
-	LastAck      time.Duration `json:"last_ack_ns"`      // since an ACK was last received
+	LastSent     time.Duration `json:"last_sent_ns"`     // time since data was last sent
+	LastReceived time.Duration `json:"last_received_ns"` // time since data was last received
+	LastAck      time.Duration `json:"last_ack_ns"`      // time since an ACK was last received
 }
 
 // Listen opens a listener and accepts all connections. Each connection gets its own socket and an
@@ -166,7 +167,7 @@ type Read struct {
 // Data is the result of a Read.
 type Data struct {
 	Bytes []byte `json:"bytes"`
-	EOF   bool   `json:"eof"` // the peer has closed and there is no more
+	EOF   bool   `json:"eof"` // the peer has closed, and all data has been read
 }
 
 // Window returns both windows of a connection.
@@ -178,8 +179,8 @@ type Window struct {
 // Windows are the bytes that each end of a connection may still send.
 type Windows struct {
 	SID     int `json:"sid"`
-	Send    int `json:"send"`    // as the peer announced
-	Receive int `json:"receive"` // as we announced
+	Send    int `json:"send"`    // window that the peer announced
+	Receive int `json:"receive"` // window that this node announced
 }
 
 // Shutdown closes one direction of a connection or both.
@@ -216,7 +217,7 @@ type Congestion struct {
 // of the last datagram.
 type ListenUDP struct {
 	Answer[Socket]
-	Port uint16 `json:"port"` // 0: a free port
+	Port uint16 `json:"port"` // local port; 0: a free port
 }
 
 // SendUDP sends one datagram from a socket connected to Addr and Port, which the first call opens
@@ -228,7 +229,7 @@ type SendUDP struct {
 	Data []byte     `json:"data"`
 }
 
-// DatagramSent is the socket, and the bytes that it sent.
+// DatagramSent contains the socket and the number of bytes that it sent.
 type DatagramSent struct {
 	SID   int `json:"sid"`
 	Bytes int `json:"bytes"`

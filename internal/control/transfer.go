@@ -18,7 +18,8 @@ type SendFile struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Random is the number of random bytes to send if Path is empty.
 	Random int64 `json:"random,omitempty"`
-	// Once says that the client will not resume the transfer, so its error does not say how.
+	// Once says that the client will not resume the transfer, so its error does not say how to
+	// resume.
 	Once bool `json:"once,omitempty"`
 	// NoVerify sends only the bytes of the file. Otherwise a RecvFile at the other end also
 	// receives their length and SHA-256, and answers with the SHA-256 of its file.
@@ -39,8 +40,8 @@ type RecvFile struct {
 	// rest is discarded.
 	Resume bool  `json:"resume,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
-	// Size and SHA256, if set, are those expected of the whole file. If they differ, the data stays
-	// in the .part file, with an ErrMismatch.
+	// Size and SHA256, if set, are the expected size and digest of the whole file. If they differ,
+	// the data stays in the .part file, with an ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
 	// Overwrite replaces an existing file, and the .part file of an earlier transfer.
@@ -58,14 +59,14 @@ type Transfers struct{ Answer[[]Underway] }
 
 // Underway is a transfer in progress.
 type Underway struct {
-	ID   int    `json:"id"` // from 1, never reused
+	ID   int    `json:"id"` // number of the transfer, from 1, never reused
 	Path string `json:"path"`
 	Sent bool   `json:"sent"` // false: received
 	// What is the command: "sendfile", "recvfile" or "fetch".
 	What string `json:"what"`
 	// Port is the port on which a recvfile listens; 0 for others.
 	Port     uint16         `json:"port,omitempty"`
-	Peer     netip.AddrPort `json:"peer"` // not valid: not connected yet
+	Peer     netip.AddrPort `json:"peer"` // peer's address; not valid: not connected yet
 	Since    time.Time      `json:"since"`
 	Progress Progress       `json:"progress"`
 }
@@ -82,7 +83,7 @@ type Progress struct {
 	ID      int           `json:"id,omitempty"`
 	Offset  int64         `json:"offset,omitempty"`
 	Bytes   int64         `json:"bytes"`
-	Total   int64         `json:"total"` // -1: not known
+	Total   int64         `json:"total"` // number of bytes in all; -1: unknown
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
@@ -92,19 +93,19 @@ type Transfer struct {
 	Sent    bool           `json:"sent"` // false: received
 	SID     int            `json:"sid"`
 	Peer    netip.AddrPort `json:"peer"`
-	Offset  int64          `json:"offset,omitempty"` // the first byte
-	Bytes   int64          `json:"bytes"`            // transferred, from Offset on
-	Seconds float64        `json:"seconds"`          // from the first byte to the last
+	Offset  int64          `json:"offset,omitempty"` // offset of the first byte
+	Bytes   int64          `json:"bytes"`            // bytes transferred, starting at Offset
+	Seconds float64        `json:"seconds"`          // seconds between the first byte and the last
 	MBPerS  float64        `json:"mb_per_s"`
 	SHA256  string         `json:"sha256"` // the digest of the first Offset + Bytes bytes, in hex
 	// Verified is set if both ends compared their SHA-256, and they are equal.
 	Verified bool `json:"verified,omitempty"`
-	// Note is a remark on a successful transfer; empty: none.
+	// Note is a remark on a successful transfer; empty: no remark.
 	Note string `json:"note,omitempty"`
 	// Once is the request's Once: the client that set it reports the result itself.
 	Once bool `json:"once,omitempty"`
 
-	// Possible limits of the rate; zero for a receiver.
+	// These are possible limits of the rate; zero for a receiver.
 	Retransmits  uint64        `json:"retransmits"`
 	Timeouts     uint64        `json:"timeouts"`
 	TailProbes   uint64        `json:"tail_probes"`

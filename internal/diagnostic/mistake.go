@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	maxQuotedText = 60  // characters of a quoted text in a message
-	maxSourceText = 160 // characters of a line
+	maxQuotedText = 60  // maximum length in characters of a quoted text in a message
+	maxSourceText = 160 // maximum length in characters of a line
 )
 
 // Error is one error in a file or a flag, or a note on it.
 type Error struct {
 	// File is the file's name, or the flag.
 	File string
-	// Line and Col count from 1, Col in characters. Line is 0 for a flag or the whole file, Col for
-	// the whole line.
+	// Line and Col count from 1, Col in characters. Line is 0 for a flag or for the whole file; Col
+	// is 0 for the whole line.
 	Line, Col int
 	// Text is the wrong text; empty if something is missing.
 	Text string
-	// Msg says what is wrong, Want what was expected; Want may be empty.
+	// Msg says what is wrong. Want says what was expected; it may be empty.
 	Msg, Want string
 	// Source is the whole line, or the flag's value; it may be empty.
 	Source string
@@ -139,7 +139,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// Err returns the errors without the notes; nil if only notes are left.
+// Err returns the errors without the notes; nil if there are only notes.
 func (e Errors) Err() error {
 	bad := slices.DeleteFunc(slices.Clone(e), func(err *Error) bool { return err.Note })
 	if len(bad) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// The text of an error: the position, the message, and carets under the quoted text.
+// The text of an error contains the position, the message, and carets under the quoted text.
 func TestErrorsText(t *testing.T) {
 	long := strings.Repeat("x", 300) + "bad" + strings.Repeat("y", 300)
 	for name, row := range map[string]struct {
@@ -54,7 +54,7 @@ func TestErrorsText(t *testing.T) {
 	assert.Equal(t, `"`+strings.Repeat("é", 60)+`…"`, diagnostic.Quote(strings.Repeat("é", 61)))
 }
 
-// Notes are not errors, and each error is found among many.
+// Notes are not errors, and errors.As finds each error in a list.
 func TestErrors(t *testing.T) {
 	note, bad := &diagnostic.Error{File: "f", Msg: "n", Note: true}, &diagnostic.Error{File: "f", Msg: "b"}
 	require.NoError(t, diagnostic.Errors{note}.Err())

@@ -13,7 +13,7 @@ func TestDidYouMean(t *testing.T) {
 		"lss":   " (did you mean loss?)",
 		"RATES": " (did you mean rate?)",
 		"mut":   " (did you mean MTU?)",
-		"x":     "", // as far from up as nothing at all
+		"x":     "", // no candidate is near
 		"queue": "",
 		"":      "",
 	} {
@@ -29,8 +29,8 @@ func TestNear(t *testing.T) {
 		"INTERFACE": {"interfaces"},
 		"rec":       {"recv"},
 		"recvf":     {"recv"},
-		"re":        {"recv", "recvfile"}, // begun
-		"cd":        nil,                  // as near to cc as to nothing
+		"re":        {"recv", "recvfile"}, // the beginning of two candidates
+		"cd":        nil,                  // no suggestion: cc has only two letters
 		"l":         {"ls", "lr", "ln"},
 		"xyzzy":     nil,
 		"":          nil,

@@ -52,7 +52,7 @@ type Folder struct {
 	names
 
 	root *os.Root // nil: the whole machine
-	path string   // of the root, without symbolic links
+	path string   // path of the root, without symbolic links
 
 	elsewhere bool
 }
@@ -80,7 +80,7 @@ func OpenFolder(dir string) (*Folder, error) {
 // whole machine.
 func (f *Folder) Path() string { return f.path }
 
-// Close closes the directory.
+// Close closes the root directory.
 func (f *Folder) Close() error {
 	if f.root == nil {
 		return nil
@@ -110,7 +110,7 @@ func Elsewhere() *Folder { return &Folder{elsewhere: true} }
 // Confined reports whether names are limited to one directory.
 func (f *Folder) Confined() bool { return f.root != nil || f.elsewhere }
 
-// CheckName returns an error if a name cannot be that of a file below a directory.
+// CheckName returns an error if a name cannot be the name of a file below a directory.
 func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("file name with %d bytes: %w", len(name), syscall.ENAMETOOLONG)
@@ -188,7 +188,7 @@ func (f *Folder) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, outside(err)
 	}
-	// The name may refer to another file by now.
+	// After Stat, another file may have taken the name.
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		err = notRegular(name, info)
 	}

@@ -38,7 +38,8 @@ func yard(t *testing.T) (dir string, inside *files.Folder) {
 	return dir, inside
 }
 
-// TestNamesThatLeadOut of a folder are refused by every way of opening.
+// TestNamesThatLeadOut checks that every function that opens files refuses names outside the
+// folder.
 func TestNamesThatLeadOut(t *testing.T) {
 	dir, inside := yard(t)
 	for _, name := range []string{
@@ -67,7 +68,7 @@ func TestNamesThatLeadOut(t *testing.T) {
 	assert.Equal(t, "secret", string(text))
 }
 
-// TestPipesAndDevicesAreNotOpened: nothing blocks, with a folder and without.
+// TestPipesAndDevicesAreNotOpened checks that no function blocks, with a folder and without.
 func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	dir, inside := yard(t)
 	for _, f := range []*files.Folder{inside, files.Machine()} {
@@ -97,7 +98,8 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// TestPublish: an existing file is replaced only with permission. The file is synced first.
+// TestPublish checks that an existing file is replaced only with permission, and that the file is
+// synced first.
 func TestPublish(t *testing.T) {
 	dir, inside := yard(t)
 	for i, f := range []*files.Folder{inside, files.Machine()} {

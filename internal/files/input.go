@@ -11,8 +11,8 @@ import (
 
 // Maximum sizes of files that are read whole, in bytes.
 const (
-	MaxText = 16 << 20 // written by people: nodes, plans, experiments, scripts
-	MaxData = 1 << 30  // written by programs: results, traces
+	MaxText = 16 << 20 // for files that people write: nodes, plans, experiments, scripts
+	MaxData = 1 << 30  // for files that programs write: results, traces
 )
 
 // streams matches the names of the streams that a process is started with: its standard input, and

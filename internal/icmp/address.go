@@ -13,11 +13,11 @@ import (
 // AddressState is the state of an address (RFC 4862 §2).
 type AddressState uint8
 
-// The states.
+// These are the states of an address.
 const (
-	Tentative  AddressState = iota // another node may have it
+	Tentative  AddressState = iota // another node may have the address
 	Preferred                      // assigned
-	Deprecated                     // assigned; its preferred lifetime ended
+	Deprecated                     // assigned, but its preferred lifetime has ended
 )
 
 // String returns the name of the state.
@@ -36,12 +36,12 @@ const (
 type address struct {
 	prefix    netip.Prefix // the address, with the length of its prefix
 	state     AddressState
-	formed    bool  // from a prefix, with a stable identifier
-	duplicate uint8 // how many identifiers of this prefix were duplicate
-	solicited bool  // a solicitation asked other nodes whether they have it
+	formed    bool  // formed from a router's prefix, with a stable identifier
+	duplicate uint8 // number of identifiers of this prefix that were duplicate
+	solicited bool  // a solicitation has asked other nodes for the address
 	nonce     []byte
-	due       clock.Time // next solicitation, or end of the detection
-	preferred clock.Time // end of the preferred lifetime; Never: infinite, or it ended
+	due       clock.Time // time of the next solicitation, or end of the detection
+	preferred clock.Time // end of the preferred lifetime; Never: infinite or over
 	valid     clock.Time // end of the valid lifetime; Never: infinite
 }
 
@@ -54,8 +54,8 @@ func (a *address) deadline() clock.Time {
 	return clock.Earliest(a.preferred, a.valid)
 }
 
-// AddressInfo is a snapshot of an address. Preferred and Valid are the ends of its lifetimes;
-// Never: the lifetime is infinite, or has ended.
+// AddressInfo is a snapshot of an address. Preferred and Valid are the ends of its lifetimes. Never
+// means that the lifetime is infinite or over.
 type AddressInfo struct {
 	Prefix           netip.Prefix
 	State            AddressState
@@ -79,7 +79,7 @@ func (i *Interface) Add(now clock.Time, prefix netip.Prefix) {
 	}
 }
 
-// own returns the address of this interface, or nil.
+// own returns this interface's entry for the address, or nil.
 func (i *Interface) own(addr netip.Addr) *address {
 	for k := range i.addresses {
 		if i.addresses[k].prefix.Addr() == addr {
@@ -219,7 +219,7 @@ func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid t
 	case a.state == Preferred && preferred == 0:
 		i.deprecate(a)
 	case a.state == Deprecated && preferred == 0:
-		a.preferred = clock.Never // it is not due again
+		a.preferred = clock.Never // the lifetime is over and must not expire again
 	case a.state == Deprecated && preferred > 0:
 		a.state = Preferred
 		i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})

@@ -9,7 +9,7 @@ import (
 // Refusal is the reason why a message of neighbor discovery or of a multicast querier is ignored.
 type Refusal uint8
 
-// The reasons. Accepted means that the message is not ignored.
+// These are the reasons. Accepted means that the message is not ignored.
 const (
 	Accepted Refusal = iota
 	RefusedHopLimit
@@ -45,7 +45,7 @@ type Discovery struct {
 	Target, Destination netip.Addr
 	// The flags of a neighbor advertisement.
 	Router, Solicited, Override bool
-	Advert                      Advert // of a router advertisement
+	Advert                      Advert // content of a router advertisement
 	// SourceLink is the sender's link-layer address; nil: not given. SourceLink and Nonce (RFC 7527
 	// §4.1) are slices of the parsed message.
 	SourceLink, Nonce []byte
@@ -55,9 +55,9 @@ type Discovery struct {
 // milliseconds if marked "ms". They are zero if the router does not specify them.
 type Advert struct {
 	HopLimit   uint8
-	Lifetime   time.Duration // as a default router
-	Reachable  time.Duration // ms
-	Retransmit time.Duration // ms
+	Lifetime   time.Duration // time that the router is a default router
+	Reachable  time.Duration // in ms
+	Retransmit time.Duration // in ms
 	MTU        int
 	Prefixes   []PrefixInfo
 }
@@ -66,7 +66,7 @@ type Advert struct {
 type PrefixInfo struct {
 	Prefix             netip.Prefix
 	OnLink, Autonomous bool
-	Valid, Preferred   time.Duration // Infinite: without end
+	Valid, Preferred   time.Duration // Infinite: the lifetime never ends
 }
 
 // Infinite is the value of an infinite lifetime. As a time it is 136 years.
@@ -112,7 +112,7 @@ func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discover
 	if m.Code != 0 {
 		return d, RefusedCode
 	}
-	var need int // length of the body before the options
+	var need int // length that the body must have before the options
 	switch m.Type {
 	case TypeRouterSolicit6:
 	case TypeRouterAdvert6:

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// Messages of neighbor discovery that a Linux kernel sent: IPv6 packets.
+// These IPv6 packets contain messages of neighbor discovery that a Linux kernel sent.
 const (
 	dadPacket      = "6000000000203aff" + "00000000000000000000000000000000" + "ff0200000000000000000001ff000001" + "8700d21f0000000020010db80000000000000000000000010e019b4b2be1a597"
 	rsPacket       = "6000000000103aff" + "fe80000000000000706379fffe751860" + "ff020000000000000000000000000002" + "850076bc000000000101726379751860"
@@ -33,7 +33,8 @@ func packetOf(tb testing.TB, s string) (m icmp.Message, src, dst netip.Addr) {
 	return m, src, dst
 }
 
-// RFC 4861 §4.1, §4.3, §4.4 and §4.6.1, RFC 7527 §4.1: messages of a Linux kernel.
+// RFC 4861 §4.1, §4.3, §4.4 and §4.6.1, RFC 7527 §4.1: messages from a Linux kernel are parsed and
+// written unchanged.
 func TestRFC4861_4_RealMessages(t *testing.T) {
 	for _, row := range []struct {
 		packet string
@@ -49,13 +50,14 @@ func TestRFC4861_4_RealMessages(t *testing.T) {
 		d, r := icmp.ParseDiscovery(&m, src, dst, 255)
 		require.Equal(t, icmp.Accepted, r, row.packet)
 		assert.Equal(t, row.want, d)
-		if row.packet != naPacket { // whose target's link-layer address is not read
+		// the test does not read the target's link-layer address in naPacket
+		if row.packet != naPacket {
 			assert.Equal(t, m, d.Message())
 		}
 	}
 }
 
-// RFC 4861 §4.2, §4.6.2 and §4.6.4: a router advertisement byte by byte.
+// RFC 4861 §4.2, §4.6.2 and §4.6.4: a router advertisement is checked byte by byte.
 func TestRFC4861_4_2_RouterAdvertisement(t *testing.T) {
 	d := icmp.Discovery{Type: icmp.TypeRouterAdvert6, SourceLink: unhex(t, macOne), Advert: icmp.Advert{
 		HopLimit: 64, Lifetime: 1800 * time.Second, Reachable: 30 * time.Second,
@@ -89,8 +91,8 @@ var (
 	allNodes = netip.MustParseAddr("ff02::1")
 )
 
-// RFC 4861 §6.1.1, §6.1.2, §7.1.1, §7.1.2, §8.1, §3.1 and §4.6: the messages that a node ignores,
-// and why.
+// RFC 4861 §6.1.1, §6.1.2, §7.1.1, §7.1.2, §8.1, §3.1 and §4.6: the node ignores these messages for
+// the expected reasons.
 func TestRFC4861_6_1_IgnoredMessages(t *testing.T) {
 	const (
 		solicit = icmp.TypeNeighborSolicit
@@ -164,7 +166,7 @@ func TestEveryRefusalHasItsOwnName(t *testing.T) {
 	assert.Equal(t, "unknown", icmp.Refusal(icmp.NumRefusals).String())
 }
 
-// RFC 4291 §2.7.1: the example.
+// RFC 4291 §2.7.1 contains this example.
 func TestRFC4291_2_7_1_SolicitedNode(t *testing.T) {
 	assert.Equal(t, netip.MustParseAddr("ff02::1:ff0e:8c6c"), icmp.SolicitedNode(netip.MustParseAddr("4037::1:800:200e:8c6c")))
 }
@@ -198,5 +200,5 @@ func normal(d icmp.Discovery) icmp.Discovery {
 	return d
 }
 
-// be16 is the MLD form of a delay.
+// be16 returns a delay in MLD's format.
 func be16(v int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(v)) }

@@ -12,11 +12,11 @@ const (
 	protocolTCP   = 6
 	protocolUDP   = 17
 	protocolICMP6 = 58
-	quotedData    = 8 // bytes of the original packet after its IP header
+	quotedData    = 8 // minimum number of quoted bytes after the packet's IP header
 )
 
-// The longest IP packets of error messages, which every host accepts (RFC 1812 §4.3.2.3) and every
-// link carries (RFC 4443 §2.4).
+// These are the longest IP packets of error messages, which every host accepts (RFC 1812 §4.3.2.3)
+// and every link carries (RFC 4443 §2.4).
 const (
 	MaxPacket  = 576
 	MaxPacket6 = 1280
@@ -28,11 +28,11 @@ const (
 // unrecognized next header, Error finds the offset itself.
 //
 // The message quotes as much of the packet as fits in an IP packet of at most size bytes, and at
-// most MaxPacket or MaxPacket6; but at least an IPv4 header with options and the next eight bytes,
-// which RFC 792 requires so that the sender can identify the packet. RFC 1122 §3.2.2 lets a host
-// quote more, and RFC 1812 §4.3.2.3 asks a router to.
+// most MaxPacket or MaxPacket6. It always quotes an IPv4 header with options and the next eight
+// bytes, which RFC 792 requires so that the sender can identify the packet. RFC 1122 §3.2.2 allows
+// hosts to quote more, and RFC 1812 §4.3.2.3 recommends it for routers.
 //
-// The caller has checked MayReport.
+// The caller must have checked MayReport.
 func Error(
 	dst []byte, src netip.Addr, r ReportError, value int, original []byte, size int,
 ) []byte {
@@ -185,7 +185,7 @@ func (t Type) isQuery() bool {
 type Quote struct {
 	Src, Dst netip.Addr
 	Protocol uint8
-	TotalLen int // from the header, in bytes
+	TotalLen int // total length in bytes, from the header
 }
 
 // Quoted parses the packet quoted in the body of an error message. rest has at least the first

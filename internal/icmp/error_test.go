@@ -69,7 +69,7 @@ func TestErrorCarriesTheMTUOrAPointer(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// RFC 1122 §3.2.2: the packets about which no error may be sent.
+// RFC 1122 §3.2.2: no error may be sent about these packets.
 func TestMayReport(t *testing.T) {
 	src := func(a ...byte) func([]byte) []byte {
 		return func(b []byte) []byte { copy(b[12:], a); return b }

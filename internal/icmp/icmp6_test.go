@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// IPv6 packets that a Linux kernel sent: a datagram to a closed port with the error about it, and an
-// echo request.
+// These IPv6 packets were sent by a Linux kernel: a datagram to a closed port with the error about
+// it, and an echo request.
 const (
 	portUnreach6 = "600889b4003b3a40" + "20010db8000000000000000000000002" + "20010db8000000000000000000000001" +
 		"0104646600000000" + "6002036c000b1140" + "20010db8000000000000000000000001" + "20010db8000000000000000000000002" +
@@ -36,7 +36,8 @@ func packet6(protocol byte, payload ...byte) []byte {
 	return append(b, payload...)
 }
 
-// RFC 4443 §2.1, §2.3, §3.1 and §4.1, RFC 8200 §8.1: messages of a Linux kernel.
+// RFC 4443 §2.1, §2.3, §3.1 and §4.1, RFC 8200 §8.1: messages from a Linux kernel are parsed and
+// written unchanged.
 func TestRFC4443_2_RealMessages(t *testing.T) {
 	b := unhex(t, portUnreach6)[40:]
 	m, ok := icmp.Parse(b, hostTwo, hostOne)
@@ -66,8 +67,8 @@ func TestRFC4443_2_RealMessages(t *testing.T) {
 	assert.False(t, ok, "not a message of ICMP")
 }
 
-// RFC 7915 §4.2 and RFC 4443 §3.1, §3.2, §3.3, §3.4: the ICMPv6 error for each ICMP error, with its
-// value.
+// RFC 7915 §4.2 and RFC 4443 §3.1, §3.2, §3.3, §3.4: each ICMP error is converted to an ICMPv6
+// error with its value.
 func TestRFC4443_3_Errors(t *testing.T) {
 	type row struct {
 		in    icmp.ReportError
@@ -109,7 +110,7 @@ func TestRFC4443_3_Errors(t *testing.T) {
 	}
 }
 
-// RFC 4443 §2.4 (e): the packets about which no error is sent.
+// RFC 4443 §2.4 (e): no error is sent about these packets.
 func TestRFC4443_2_4_MayReport(t *testing.T) {
 	tooBig := icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeFragNeeded}
 	option := icmp.ReportError{Type: icmp.TypeParameterProblem6, Code: icmp.CodeOption}
@@ -190,7 +191,8 @@ func TestRFC8200_4_1_QuotedBehindExtensions(t *testing.T) {
 	}
 }
 
-// RFC 9293 §3.9.2.2 and RFC 4443 §3: what the errors mean to a connection and to a socket.
+// RFC 9293 §3.9.2.2 and RFC 4443 §3: each error has the right effect on a connection and on a
+// socket.
 func TestRFC4443_3_Meanings(t *testing.T) {
 	for _, row := range []struct {
 		typ              icmp.Type
@@ -271,7 +273,7 @@ func TestProbesOfIPv6(t *testing.T) {
 	assert.Equal(t, icmp.TypeTooBig, replies[0].Type)
 }
 
-// An error about a packet of the other family answers no probe.
+// An error about a packet of the other IP version answers no probe.
 func TestAnswerOfTheOtherFamily(t *testing.T) {
 	m := icmp.Message{Type: icmp.TypeUnreachable6, Code: icmp.CodePort6, Body: unhex(t, udpPacket)}
 	a := icmp.Answer{From: hostTwo}

@@ -18,7 +18,7 @@ type InterfaceConfig struct {
 	// Name and Secret are the inputs of interface identifiers (RFC 7217 §5).
 	Name   string
 	Secret []byte
-	MTU    int // of the link; 0: 1280
+	MTU    int // MTU of the link; 0: 1280
 	// Router means that the node forwards packets. It ignores the advertisements of other routers
 	// (RFC 4861 §6.2.7), and sends its own if Advertise is set.
 	Router bool
@@ -38,7 +38,7 @@ type Interface struct {
 	cfg        InterfaceConfig
 	neighbors  map[netip.Addr]*neighbor
 	order      []*neighbor // all, in the order of their creation
-	probe      clock.Time  // when the next timer of a neighbor expires, or earlier
+	probe      clock.Time  // when the next timer of a neighbor expires, or an earlier time
 	reachable  time.Duration
 	retransmit time.Duration
 
@@ -46,9 +46,10 @@ type Interface struct {
 	onLink    []lasting[netip.Prefix]
 	routers   []lasting[netip.Addr]
 	selected  netip.Addr // default router
-	hopLimit  int        // from a router; 0: none
-	mtu       int        // from a router; 0: none
-	// The host solicits routers. interval is the last one between two solicitations.
+	hopLimit  int        // hop limit that a router announced; 0: none
+	mtu       int        // MTU that a router announced; 0: none
+	// soliciting is set while the host solicits routers. interval is the time between the last two
+	// solicitations.
 	soliciting bool
 	interval   time.Duration
 	solicit    clock.Time
@@ -64,7 +65,7 @@ type Interface struct {
 type lasting[T any] struct {
 	what  T
 	until clock.Time
-	// unreachable is true for a router that did not answer probes since its last message.
+	// unreachable is set if the router has not answered probes since its last message.
 	unreachable bool
 }
 
@@ -90,7 +91,7 @@ type Outgoing struct {
 	HopLimit    uint8
 	Protocol    uint8
 	RouterAlert bool   // the packet needs the router alert option
-	Payload     []byte // with its checksum
+	Payload     []byte // includes the checksum
 }
 
 // ChangeKind is a kind of Change.
@@ -98,15 +99,16 @@ type ChangeKind uint8
 
 // The kinds of changes.
 const (
-	AddressPreferred  ChangeKind = iota // Prefix is an address that is assigned, or preferred again
-	AddressDeprecated                   // new connections should use other addresses
-	AddressRemoved                      // its lifetime ended, or it was removed
-	AddressDuplicate                    // another node has it; it was never assigned
-	PrefixOnLink                        // all addresses of Prefix are neighbors
+	// Prefix is an address that was assigned, or is preferred again
+	AddressPreferred  ChangeKind = iota
+	AddressDeprecated            // new connections should use other addresses
+	AddressRemoved               // the address expired or was removed
+	AddressDuplicate             // another node has the address; it was never assigned
+	PrefixOnLink                 // all addresses of Prefix are neighbors
 	PrefixOffLink
 	RouterSelected // Router is the default router; invalid: none is known
-	LinkMTU        // Value is the link's MTU, from a router
-	HopLimit       // Value is the hop limit, from a router
+	LinkMTU        // Value is the link's MTU that a router announced
+	HopLimit       // Value is the hop limit that a router announced
 )
 
 // Change is a result of an Interface for its owner. Prefix is an address with the length of its

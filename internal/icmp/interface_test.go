@@ -18,20 +18,20 @@ import (
 
 // link6 is a link with a broadcast domain, in virtual time and without delay.
 type link6 struct {
-	hidden string // kind of messages that sent leaves out
+	hidden string // kind of message that sent leaves out
 	tb     testing.TB
 	now    clock.Time
 	nodes  []*node6
-	log    []string   // messages
-	src    netip.Addr // of the last
+	log    []string   // messages on the link
+	src    netip.Addr // source of the last message
 }
 
 // node6 is a node on a link6.
 type node6 struct {
 	*icmp.Interface
 	name    string
-	down    bool     // it neither sends nor receives
-	changes []string // of the interface
+	down    bool     // the node neither sends nor receives
+	changes []string // changes that the interface reported
 }
 
 func newLink6(t *testing.T) *link6 {

@@ -40,7 +40,7 @@ type Bucket struct {
 // SetLimit changes the limit.
 func (b *Bucket) SetLimit(l Limit) { b.limit = l }
 
-// Take takes a token; false: none is left, and the message must not be sent.
+// Take takes a token. It returns false if no token is left, so the message must not be sent.
 func (b *Bucket) Take(now clock.Time) bool {
 	l := b.limit.WithDefaults()
 	if l.Rate < 0 {

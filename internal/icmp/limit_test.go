@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// take takes all tokens that are available at now, and returns their number.
+// take takes all tokens that are available at the time now, and returns their number.
 func take(b *icmp.Bucket, now clock.Time) (n int) {
 	for n < 1000 && b.Take(now) {
 		n++

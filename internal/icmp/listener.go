@@ -25,8 +25,8 @@ type Listener struct {
 type membership struct {
 	group   netip.Addr
 	left    bool       // the interface has left the group
-	reports int        // reports of the change that are left to send
-	due     clock.Time // when the next is sent
+	reports int        // number of reports of the change that are left to send
+	due     clock.Time // when the next report is sent
 	answer  clock.Time // when the answer to a query of the group is due
 }
 
@@ -108,7 +108,7 @@ func reported(group netip.Addr) bool {
 // Query is a query of a multicast router. Its sources are ignored, because a Listener requests all
 // sources.
 type Query struct {
-	Group netip.Addr    // invalid: every group
+	Group netip.Addr    // queried group; invalid: every group
 	Delay time.Duration // maximum time to answer
 }
 
@@ -184,7 +184,7 @@ func (l *Listener) Deadline() clock.Time {
 	return t
 }
 
-// Output returns the report that is due, from src.
+// Output returns the report that is due, with the source address src.
 func (l *Listener) Output(now clock.Time, src netip.Addr, out *Outgoing) bool {
 	var records []byte
 	count := 0

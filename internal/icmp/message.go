@@ -7,7 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// HeaderLen is the length of the header: type, code, checksum, rest.
+// HeaderLen is the length of the header: type, code, checksum, and four bytes that depend on the
+// type.
 const HeaderLen = 8
 
 // Type is the type of a message. The types of ICMPv6 have bit 8 set, so that a type identifies its
@@ -20,7 +21,7 @@ const v6 Type = 1 << 8
 const (
 	TypeEchoReply        Type = 0
 	TypeUnreachable      Type = 3
-	TypeSourceQuench     Type = 4 // deprecated by RFC 6633; recognized, never sent
+	TypeSourceQuench     Type = 4 // deprecated by RFC 6633: recognized but never sent
 	TypeRedirect         Type = 5
 	TypeEcho             Type = 8
 	TypeRouterAdvert     Type = 9
@@ -51,13 +52,13 @@ const (
 	TypeRedirect6         = v6 | 137
 	TypeListenerReport1   = v6 | 131 // MLD version 1, like the next type
 	TypeListenerDone      = v6 | 132
-	TypeListenerReport    = v6 | 143 // of MLD version 2
+	TypeListenerReport    = v6 | 143 // MLD version 2
 )
 
-// Is6 reports whether it is a type of ICMPv6.
+// Is6 reports whether the type belongs to ICMPv6.
 func (t Type) Is6() bool { return t&v6 != 0 }
 
-// Number returns the type as it is in packets.
+// Number returns the number that stands for the type in packets.
 func (t Type) Number() uint8 { return uint8(t) }
 
 // EchoTypes returns the types of an echo to an address and of its reply.
@@ -111,7 +112,7 @@ type Message struct {
 	Type Type
 	Code uint8
 	Rest [4]byte
-	Body []byte // part of the parsed packet
+	Body []byte // slice of the parsed packet
 }
 
 // Parse parses the payload of an IP packet with these addresses, which are of the message's family.

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// IP packets that a Linux kernel sent on its loopback interface: a datagram to a closed port and
-// the error about it, and an echo request with a record route option and its reply.
+// These IP packets were sent by a Linux kernel on its loopback interface: a datagram to a closed
+// port and the error about it, and an echo request with a record route option and its reply.
 const (
 	udpPacket   = "45000027913240004011ab907f0000017f000002b9669c410013fe2777686f2773207468657265"
 	portUnreach = "45c000430cc5000040016f327f0000027f000001" + "0303108e00000000" + udpPacket
@@ -31,7 +31,7 @@ func TestParseRealMessages(t *testing.T) {
 	tests := []struct {
 		name   string
 		packet string
-		header int // of IP
+		header int // length of the IP header
 		want   icmp.Message
 	}{
 		{"port unreachable", portUnreach, 20, icmp.Message{
@@ -118,7 +118,7 @@ func FuzzParse(f *testing.F) {
 				require.GreaterOrEqual(t, a.Pointer, 0)
 			}
 		}
-		// A message made of any bytes parses back to itself.
+		// Parsing the message that Append writes returns the same message.
 		if len(b) >= icmp.HeaderLen {
 			m := icmp.Message{Type: icmp.Type(b[0]), Code: b[1], Rest: [4]byte(b[4:8]), Body: b[8:]}
 			got, ok := icmp.Parse(m.Append(nil, noAddr, noAddr), noAddr, noAddr)

@@ -13,12 +13,12 @@ import (
 // NeighborState is the state of a neighbor (RFC 4861 §7.3.2).
 type NeighborState uint8
 
-// The states, in the order in which a full cache evicts neighbors.
+// These are the states, in the order in which a full cache evicts neighbors.
 const (
-	Stale     NeighborState = iota // it may be unreachable; nothing is sent to it
-	Delay                          // a packet was sent; an advertisement may confirm it
-	Probe                          // it is solicited
-	Reachable                      // it was reachable within the reachable time
+	Stale     NeighborState = iota // the neighbor may be unreachable; nothing is sent to it
+	Delay                          // a packet was sent; an advertisement may confirm the neighbor
+	Probe                          // the neighbor is being solicited
+	Reachable                      // the neighbor was reachable within the reachable time
 )
 
 // String returns the name of the state, as Linux prints it.
@@ -39,11 +39,11 @@ const (
 type neighbor struct {
 	addr   netip.Addr
 	state  NeighborState
-	router bool       // its last message says so
-	src    netip.Addr // source of the first packet to it
-	sent   int        // solicitations
+	router bool       // the neighbor's last message says that it is a router
+	src    netip.Addr // source of the first packet to the neighbor
+	sent   int        // number of solicitations sent
 	due    clock.Time // end of Delay, or of the wait for the answer to a solicitation
-	until  clock.Time // end of Reachable
+	until  clock.Time // end of the state Reachable
 	used   clock.Time
 }
 
@@ -87,7 +87,7 @@ func (i *Interface) confirm(now clock.Time, n *neighbor) {
 	n.until = now.Add(i.between(i.reachable/2, i.reachable*3/2)) // RFC 4861 §6.3.2
 }
 
-// expire makes a neighbor stale whose reachable time has passed.
+// expire changes a neighbor to Stale if its reachable time has passed.
 func (n *neighbor) expire(now clock.Time) {
 	if n.state == Reachable && n.until.Due(now) {
 		n.state = Stale

@@ -11,10 +11,10 @@ import (
 // PingConfig configures a Ping.
 type PingConfig struct {
 	Dst   netip.Addr
-	Src   netip.Addr // invalid: the outgoing interface's
-	Iface int        // negative: that of the route
-	ID    uint16     // identifies our replies
-	TTL   uint8      // 0: the host's default
+	Src   netip.Addr // invalid: the address of the outgoing interface
+	Iface int        // outgoing interface; negative: the route's
+	ID    uint16     // identifies the replies to this ping
+	TTL   uint8      // TTL of the requests; 0: the host's default
 	TOS   uint8
 	DF    bool
 	Data  []byte // data of each request
@@ -36,7 +36,7 @@ type PingConfig struct {
 	Deadline time.Duration
 	// Group means that several hosts may answer.
 	Group bool
-	// Outstanding makes Next report a request without a reply when the next is sent.
+	// Outstanding makes Next report a request that had no reply when the next one was sent.
 	Outstanding bool
 }
 
@@ -45,8 +45,8 @@ const (
 	defaultInterval = time.Second
 	defaultWait     = 10 * time.Second
 	leastWait       = time.Second
-	// floodInterval is the time between a flood's requests without replies, and floodGap the
-	// minimum between any two requests, which limits a flood.
+	// floodInterval is how long a flood waits for a reply before its next request. floodGap is the
+	// minimum time between any two requests, which limits a flood.
 	floodInterval = 10 * time.Millisecond
 	floodGap      = 20 * time.Microsecond
 	adaptiveGap   = 2 * time.Millisecond
@@ -59,7 +59,7 @@ type Ping struct {
 	cfg     PingConfig
 	start   clock.Time
 	last    clock.Time // when the last request was sent
-	next    clock.Time // when the next may be sent
+	next    clock.Time // when the next request may be sent
 	end     clock.Time // when to stop waiting for replies; Never: unknown
 	flights map[uint16]flight
 	stats   tally
@@ -71,7 +71,7 @@ type flight struct {
 	answered bool
 }
 
-// NewPing returns a ping whose first request is due at once.
+// NewPing returns a ping that sends its first request at once.
 func NewPing(now clock.Time, cfg PingConfig) *Ping {
 	if cfg.Interval <= 0 {
 		cfg.Interval = defaultInterval
@@ -138,7 +138,7 @@ func (p *Ping) schedule(now clock.Time) {
 	}
 }
 
-// hurry sends the next request earlier, because the last was answered.
+// hurry sends the next request earlier, because the last one was answered.
 func (p *Ping) hurry(now clock.Time) {
 	gap := floodGap
 	switch {
@@ -219,7 +219,7 @@ func (p *Ping) Refused(now clock.Time, err error, mtu int) {
 	p.judge()
 }
 
-// judge ends the ping when its condition is met.
+// judge ends the ping if its condition is met.
 func (p *Ping) judge() {
 	if p.cfg.Count > 0 && p.stats.Received+p.stats.Errors >= p.cfg.Count ||
 		p.cfg.Deadline > 0 && p.stats.Errors > 0 {

@@ -29,10 +29,11 @@ type engine interface {
 	Done() bool
 }
 
-// network returns the answer to a probe and its delay; nil: no answer.
+// network returns the answer to a probe, and the delay of the answer; nil: no answer.
 type network func(p icmp.Packet) (time.Duration, *icmp.Answer)
 
-// play runs an engine over a network until it is done, and returns the times at which it sent.
+// play runs an engine over a network until it is done, and returns the times at which the engine
+// sent packets.
 func play(t *testing.T, e engine, net network) (sent []time.Duration) {
 	t.Helper()
 	now := start
@@ -125,8 +126,8 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 	last := clock.Never
 	for _, tt := range []struct {
 		name    string
-		replies int           // that arrive
-		trip    time.Duration // of each
+		replies int           // number of replies that arrive
+		trip    time.Duration // round trip of each reply
 		cfg     icmp.PingConfig
 		end     time.Duration
 	}{

@@ -15,7 +15,7 @@ type Kind uint8
 const (
 	Echo     Kind = iota // an echo request (RFC 792, RFC 4443 §4.1)
 	Datagram             // a UDP datagram to a port that is probably closed
-	SYN                  // a TCP SYN, whose connection is never opened
+	SYN                  // a TCP SYN; the connection is never opened
 )
 
 // Packet is a probe to send. An echo has an identifier and a sequence number, the others a source
@@ -23,11 +23,11 @@ const (
 type Packet struct {
 	Kind    Kind
 	Dst     netip.Addr
-	Src     netip.Addr // invalid: the outgoing interface's
-	Iface   int        // negative: that of the route
-	TTL     uint8      // 0: the host's default
+	Src     netip.Addr // source; invalid: the address of the outgoing interface
+	Iface   int        // outgoing interface; negative: the route's
+	TTL     uint8      // TTL of the packet; 0: the host's default
 	TOS     uint8
-	DF      bool // must not be fragmented
+	DF      bool // forbids fragmentation
 	ID, Seq uint16
 	Data    []byte // valid until the next call of Output
 }
@@ -40,27 +40,27 @@ const (
 	Replied     Verdict = iota // the destination answered
 	Expired                    // the probe's TTL expired
 	Unreachable                // a router cannot forward the probe
-	Noted                      // a router sent information; the probe continues
+	Noted                      // a router sent information; the probe was still forwarded
 	Failed                     // this node did not send the probe
 )
 
 // Answer is a packet, or an error of this host, about a probe.
 type Answer struct {
 	Kind    Kind
-	ID, Seq uint16     // of the probe
+	ID, Seq uint16     // identification of the probe
 	Dst     netip.Addr // destination of the probe, if known
 	From    netip.Addr // sender of the answer
-	TTL     int        // of the answer on arrival
-	Bytes   int        // of the answer after its IP header
+	TTL     int        // TTL of the answer when it arrived
+	Bytes   int        // length of the answer after its IP header
 	Verdict Verdict
-	Type    Type // of the ICMP message, if the answer is one
+	Type    Type // type of the ICMP message, if the answer is one
 	Code    uint8
-	MTU     int        // of the next link, if the probe was too large; 0: unknown
-	Gateway netip.Addr // of a redirect: the new next hop
+	MTU     int        // MTU of the next link, if the probe was too large; 0: unknown
+	Gateway netip.Addr // new next hop of a redirect
 	Pointer int        // offset of a parameter problem
-	Data    []byte     // of an echo reply; valid during the call
-	Damaged bool       // wrong checksum
-	Err     error      // if Failed
+	Data    []byte     // data of an echo reply; valid during the call
+	Damaged bool       // the checksum is wrong
+	Err     error      // error of a Failed probe
 }
 
 // Parse sets fields from the ICMP message b, which was sent from a.From to dst. It returns false if
@@ -121,8 +121,8 @@ type Reply struct {
 	Answer
 	At  clock.Time    // time of arrival
 	RTT time.Duration // since the probe was sent
-	// Duplicate marks another reply to an answered request. Elsewhere marks a reply from an address
-	// other than the destination. Late marks a request that had no reply when the next was sent.
+	// Duplicate marks a second reply to a request. Elsewhere marks a reply from an address other
+	// than the destination. Late marks a request that had no reply when the next one was sent.
 	Duplicate, Elsewhere, Late bool
 	// WrongAt is the offset of the first wrong byte in an echo's data, and Want its expected value;
 	// negative: all bytes are right.

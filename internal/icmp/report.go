@@ -54,7 +54,7 @@ func (r ReportError) in6() ReportError {
 var unreachables = [...]struct {
 	text string
 	// lasting is false if a later packet may arrive: RFC 1122 §3.2.2.1 treats codes 0, 1 and 5 as
-	// hints, and 11 and 12 concern one type of service.
+	// hints, and codes 11 and 12 concern only one type of service.
 	lasting bool
 }{
 	CodeNet:             {"network unreachable", false},

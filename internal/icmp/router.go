@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// The times between router solicitations: the first of RFC 4861 §10, and the largest of RFC 7559
-// §2.
+// These are the first interval between router solicitations (RFC 4861 §10), and the largest (RFC
+// 7559 §2).
 const (
 	routerSolicitationInterval = 4 * time.Second
 	maxSolicitationInterval    = time.Hour
@@ -181,7 +181,7 @@ type advertiser struct {
 	due     clock.Time
 }
 
-// start begins once the interface has a link-local address.
+// start begins to advertise when the interface has a link-local address.
 func (a *advertiser) start(now clock.Time) {
 	if !a.running {
 		a.running, a.due = true, now

@@ -35,7 +35,7 @@ func (l *link6) hear(n *node6, a icmp.Advert) {
 	l.follow(n)
 }
 
-// in is the first part of the addresses of a node in a prefix.
+// in returns a node's first address in a prefix.
 func (n *node6) in(p netip.Prefix) (list []icmp.AddressInfo) {
 	for _, a := range n.Addresses() {
 		if p.Contains(a.Prefix.Addr()) {
@@ -113,7 +113,7 @@ func TestRFC4862_5_5_3_TwoHours(t *testing.T) {
 	}
 }
 
-// RFC 4862 §5.5.3 (a) to (d), RFC 4861 §6.3.4: prefixes that form no address.
+// RFC 4862 §5.5.3 (a) to (d), RFC 4861 §6.3.4: these prefixes form no address.
 func TestRFC4862_5_5_3_NoAddress(t *testing.T) {
 	good := icmp.PrefixInfo{Prefix: prefix6, OnLink: true, Autonomous: true, Valid: time.Hour, Preferred: time.Hour}
 	for name, edit := range map[string]func(p *icmp.PrefixInfo){
@@ -229,7 +229,7 @@ func TestRFC4861_6_3_6_RouterVanishes(t *testing.T) {
 	assert.Len(t, routers(), 2)
 
 	l.send(h, second.local())
-	l.run(time.Hour) // the router flag is in the next advertisement
+	l.run(time.Hour) // until the next advertisement, which contains the router flag
 	d := icmp.Discovery{Type: icmp.TypeNeighborAdvert, Target: second.local(), Solicited: true}
 	m := d.Message()
 	h.Input(l.now, &m, second.local(), h.local(), 255)
@@ -244,8 +244,9 @@ func TestRFC4861_6_3_6_RouterVanishes(t *testing.T) {
 	assert.NotContains(t, l.sent(), first.name+" ra group", "only once")
 }
 
-// RFC 4861 §6.2.1, §6.2.4, §6.2.6 and §10: three advertisements within 16 s of each other, then at random
-// intervals; answers to solicitations within half a second, but not within 3 s of the last.
+// RFC 4861 §6.2.1, §6.2.4, §6.2.6 and §10: a router sends three advertisements within 16 s of each
+// other, then others at random intervals. It answers solicitations within half a second, but not
+// within 3 s of the last advertisement.
 func TestRFC4861_6_2_Advertisements(t *testing.T) {
 	l := newLink6(t)
 	cfg := icmp.InterfaceConfig{Router: true, Advertise: advertising(), Rand: rand.New(rand.NewPCG(1, 1))}
@@ -412,7 +413,7 @@ func FuzzInterface(f *testing.F) {
 	ra := icmp.Discovery{Type: icmp.TypeRouterAdvert6, Advert: *advertising(), SourceLink: []byte{1, 2, 3, 4, 5, 6}}
 	b := ra.Message().Append(nil, router6, allNodes)
 	f.Add(append([]byte{3, byte(len(b))}, b...))
-	var flood []byte // of prefixes and groups
+	var flood []byte // options with many prefixes
 	for k := range byte(80) {
 		ra.Advert.Prefixes = []icmp.PrefixInfo{{
 			Prefix: netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 7: k}), 64),

@@ -9,9 +9,9 @@ import (
 // Candidate is a source address that a packet could have.
 type Candidate struct {
 	Addr       netip.Addr
-	Bits       int  // length of its prefix
-	Deprecated bool // its preferred lifetime has ended
-	Outgoing   bool // it belongs to the outgoing interface
+	Bits       int  // length of the address's prefix
+	Deprecated bool // the preferred lifetime has ended
+	Outgoing   bool // the address belongs to the outgoing interface
 }
 
 // policies is the default policy table (RFC 6724 §2.1), longer prefixes first. IPv4 addresses are
@@ -68,7 +68,7 @@ func commonBits(a netip.Addr, source *Candidate) int {
 	return n
 }
 
-// first returns -1 if only a is true, 1 if only b is true.
+// first returns -1 if only a is true, and 1 if only b is true.
 func first(a, b bool) int {
 	switch {
 	case a == b:

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// candidates parses addresses with an optional "-" before a deprecated one and "+" before one of the
-// outgoing interface.
+// candidates parses addresses. A "-" before an address means deprecated, a "+" means that it
+// belongs to the outgoing interface.
 func candidates(text string) (list []icmp.Candidate) {
 	for f := range strings.FieldsSeq(text) {
 		a := netip.MustParseAddr(strings.TrimLeft(f, "-+"))

@@ -8,21 +8,21 @@ import (
 // PingInfo is the statistics of a Ping.
 type PingInfo struct {
 	Sent       int
-	Received   int // answered requests
+	Received   int // requests that were answered
 	Duplicates int // further replies to answered requests
 	Corrupted  int // replies with a wrong checksum
 	Errors     int // error reports about requests
 	Pipe       int // maximum number of unanswered requests
 	Elapsed    time.Duration
-	// The round trips of all replies: Mdev is their standard deviation, EWMA a moving average with
-	// a weight of one eighth for the latest.
+	// These are statistics of the round trips of all replies. Mdev is their standard deviation.
+	// EWMA is a moving average with a weight of one eighth for the latest.
 	Min, Avg, Max, Mdev, EWMA time.Duration
 }
 
 // tally collects a PingInfo.
 type tally struct {
 	PingInfo
-	sum, square float64 // in nanoseconds
+	sum, square float64 // sums in nanoseconds
 }
 
 func (t *tally) add(rtt time.Duration) {

@@ -10,8 +10,8 @@ import (
 // TraceConfig configures a Trace.
 type TraceConfig struct {
 	Dst   netip.Addr
-	Src   netip.Addr // invalid: the outgoing interface's
-	Iface int        // negative: that of the route
+	Src   netip.Addr // source; invalid: the address of the outgoing interface
+	Iface int        // outgoing interface; negative: the route's
 	Kind  Kind
 	ID    uint16 // identifier of echoes, source port of datagrams or of the first SYN
 	// Port is the destination port of the first datagram, the sequence number of the first echo,
@@ -23,9 +23,9 @@ type TraceConfig struct {
 	TOS        uint8
 	DF         bool
 	Data       []byte // data of each probe
-	// Wait is the maximum time to wait for an answer. The wait is shorter if another probe was
-	// answered: Here times the round trip of one with the same TTL, or Near times that of one with
-	// a greater TTL. A zero Here or Near disables this.
+	// Wait is the maximum time to wait for an answer. If a probe with the same TTL was answered,
+	// the wait is Here times that round trip; if a probe with a greater TTL was answered, Near
+	// times that round trip. A zero Here or Near disables this.
 	Wait       time.Duration
 	Here, Near float64
 	Gap        time.Duration // minimum time between two probes
@@ -44,21 +44,21 @@ const waitGrain = time.Millisecond
 type Trace struct {
 	cfg     TraceConfig
 	probes  []traced   // in the order of sending
-	next    int        // the first that was not sent
-	oldest  int        // all before it are finished
-	end     int        // end of the last relevant TTL
-	waiting int        // sent and not finished
-	due     clock.Time // when the next may be sent
+	next    int        // index of the first probe that was not sent
+	oldest  int        // all probes before this index are finished
+	end     int        // index after the last relevant probe
+	waiting int        // number of probes sent and not finished
+	due     clock.Time // when the next probe may be sent
 	stopped bool
-	told    int // hops returned by Hop
+	told    int // number of hops that Hop has returned
 }
 
 // traced is the state of one probe.
 type traced struct {
-	at    clock.Time // when it was sent; Never: not sent
+	at    clock.Time // when the probe was sent; Never: not sent
 	done  bool
-	mtu   int   // reduced size; 0: full size
-	reply Reply // From is invalid if there is no reply
+	mtu   int   // reduced size of the probe; 0: full size
+	reply Reply // reply to the probe; From is invalid if there is none
 }
 
 // NewTrace returns a trace whose first probes are due at once.

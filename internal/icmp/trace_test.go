@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// traceTo is the usual traceroute.
+// traceTo returns the usual configuration of a traceroute.
 func traceTo(kind icmp.Kind, port uint16) icmp.TraceConfig {
 	return icmp.TraceConfig{
 		Dst: there, Kind: kind, ID: 50000, Port: port, First: 1, Max: 30, Queries: 3,
@@ -20,7 +20,8 @@ func traceTo(kind icmp.Kind, port uint16) icmp.TraceConfig {
 	}
 }
 
-// hopsAway is a network whose destination is so many hops away, a millisecond each.
+// hopsAway is a network with that many hops to the destination. Each hop delays packets by a
+// millisecond.
 func hopsAway(hops int) network {
 	return func(p icmp.Packet) (time.Duration, *icmp.Answer) {
 		if int(p.TTL) < hops {
@@ -173,7 +174,7 @@ func TestTraceIgnoresWhatIsNotAboutIt(t *testing.T) {
 	assert.Empty(t, hops(tr))
 }
 
-// recording notes the last deadline of an engine before it was done.
+// recording remembers the last deadline of an engine before it was done.
 type recording struct {
 	*icmp.Trace
 	due *clock.Time

@@ -30,7 +30,7 @@ func (h Header) Append(b []byte) []byte {
 	b = append(b, fixed[:]...)
 	b = append(b, h.Options...)
 	for (len(b)-start)%4 != 0 {
-		b = append(b, 0) // RFC 791 §3.1: end of option list, also for padding
+		b = append(b, 0) // RFC 791 §3.1: end of option list, also used as padding
 	}
 	header := b[start:]
 	h.fill(header)
@@ -88,7 +88,7 @@ func (h *Header) size6() int {
 	return n
 }
 
-// append6 is Append for IPv6. The last header of h.Options must name the next one.
+// append6 is Append for IPv6. The last header of h.Options must already name the header after it.
 func (h *Header) append6(b []byte) []byte {
 	start := len(b)
 	b = append(b, make([]byte, HeaderLen6)...)

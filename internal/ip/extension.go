@@ -4,10 +4,10 @@ import "encoding/binary"
 
 // Limits against packets that cost more to process than they are worth (RFC 8504 §5.3).
 const (
-	mostOptions    = 8   // options in a header, besides padding
-	mostPadding    = 7   // consecutive bytes of padding: more cannot serve alignment
-	mostExtensions = 8   // extension headers of a packet
-	mostChainLen   = 256 // bytes of all extension headers of a packet
+	mostOptions    = 8   // options in one header, without padding
+	mostPadding    = 7   // consecutive bytes of padding; no alignment needs more
+	mostExtensions = 8   // extension headers in one packet
+	mostChainLen   = 256 // bytes of all extension headers in one packet
 )
 
 // The types of known options (RFC 8200 §4.2, RFC 2711 §2.1, RFC 2675 §2).
@@ -31,8 +31,8 @@ const (
 type Refusal struct {
 	Drop    DropReason
 	Report  bool  // send a parameter problem
-	Code    uint8 // ProblemField, ...
-	Pointer int   // offset in the packet
+	Code    uint8 // code of the parameter problem, such as ProblemField
+	Pointer int   // offset of the error in the packet
 }
 
 func silent(drop DropReason) Refusal { return Refusal{Drop: drop} }
@@ -68,7 +68,8 @@ func (h *Header) Walk(b []byte) Refusal {
 	field := nextAt(b, at)
 	for n := 0; isExtension(next); n++ {
 		if next == NextHopByHop {
-			return h.problem(DropExtension, ProblemNext, field) // RFC 8200 §4: only the first
+			// RFC 8200 §4: allowed only as the first header
+			return h.problem(DropExtension, ProblemNext, field)
 		}
 		end := headerEnd(b, at, next)
 		switch {
@@ -103,7 +104,7 @@ func (h *Header) Walk(b []byte) Refusal {
 	return Refusal{}
 }
 
-// take adds the extension header from at to end to h.
+// take adds the extension header between at and end to h.
 func (h *Header) take(b []byte, at, end int, fragment bool) {
 	h.Len, h.Protocol, h.Next = end, b[at], b[nextHeaderAt]
 	if !fragment {

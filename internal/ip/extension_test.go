@@ -70,7 +70,7 @@ func TestRFC8200_4_2_UnknownOptions(t *testing.T) {
 	tests := []struct {
 		kind          byte
 		drop          ip.DropReason
-		one, everyone bool // a report for a unicast or multicast packet
+		one, everyone bool // the node sends a report for a unicast or multicast packet
 	}{
 		{0x1e, ip.DropNone, false, false},
 		{0x3e, ip.DropNone, false, false},
@@ -164,8 +164,8 @@ func TestRFC8200_4_4_RoutingHeader(t *testing.T) {
 	}
 }
 
-// RFC 8200 §4.5: each field of the Fragment header. RFC 6946 §4: an atomic fragment is a whole
-// packet.
+// RFC 8200 §4.5: Walk reads each field of the Fragment header. RFC 6946 §4: an atomic fragment is a
+// whole packet.
 func TestRFC8200_4_5_FragmentHeader(t *testing.T) {
 	text := make([]byte, 16)
 	for _, options := range [][]byte{nil, extension(ip.NextFragment, 1, 4)} {
@@ -184,8 +184,8 @@ func TestRFC8200_4_5_FragmentHeader(t *testing.T) {
 		assert.Equal(t, h.Len, h.Size())
 		assert.Equal(t, b, append(h.Append(nil), text...))
 		atomic := packet6(next, options, fragment6(ip.ProtoTCP, 0, false, 7), text)
-		atomic[len(atomic)-21] |= 6 // the reserved bits
-		atomic[len(atomic)-23] = 9  // and byte
+		atomic[len(atomic)-21] |= 6 // sets the reserved bits
+		atomic[len(atomic)-23] = 9  // sets the reserved byte
 		h, r = walked(t, atomic)
 		require.Equal(t, ip.Refusal{}, r)
 		assert.False(t, h.IsFragment())
@@ -199,7 +199,7 @@ func TestRFC8200_4_5_FragmentHeader(t *testing.T) {
 	}
 }
 
-// RFC 8200 §4.7: nothing follows; the rest of the payload is ignored.
+// RFC 8200 §4.7: after "no next header", the rest of the payload is ignored.
 func TestRFC8200_4_7_NoNextHeader(t *testing.T) {
 	for _, b := range [][]byte{
 		packet6(ip.NextNone, make([]byte, 9)),
@@ -274,7 +274,7 @@ func FuzzHeader6(f *testing.F) {
 		require.LessOrEqual(t, h.Len, h.TotalLen)
 		require.Equal(t, h.Len, h.Size())
 		again := append(h.Append(nil), b[h.Len:h.TotalLen]...)
-		if h.IsFragment() { // its reserved bits are not kept
+		if h.IsFragment() { // Append does not keep reserved bits
 			b[h.Len-7], again[h.Len-7] = 0, 0
 			b[h.Len-5] &^= 6
 		}

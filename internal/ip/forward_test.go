@@ -25,8 +25,8 @@ func TestForwardDecrementsTTLAndKeepsTheRest(t *testing.T) {
 }
 
 func TestForwardEqualsRecomputation(t *testing.T) {
-	// RFC 1624 §3 fixed what RFC 1141 got wrong at the edges of one's complement,
-	// so every TTL and random identifications are tried.
+	// RFC 1624 §3 corrects errors of RFC 1141 with special values of one's complement, so the test
+	// tries every TTL and random identifications.
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := unhex(t, udpPacket)
 	for ttl := 2; ttl <= 255; ttl++ {
@@ -57,7 +57,7 @@ func TestForwardingDoesNotAllocate(t *testing.T) {
 	assert.Zero(t, allocs)
 }
 
-// forwardOne does a router's work for one packet.
+// forwardOne forwards one packet as a router does.
 func forwardOne(table *ip.Table, packet []byte) bool {
 	h, _, drop := ip.ParseHeader(packet)
 	if drop != ip.DropNone {
@@ -68,8 +68,8 @@ func forwardOne(table *ip.Table, packet []byte) bool {
 	return ok
 }
 
-// BenchmarkForward is the whole work on one packet: the header parsed and
-// verified, the route looked up among 100,000, TTL and checksum changed.
+// BenchmarkForward measures all the work on one packet: parsing and verifying the header, looking
+// up the route among 100,000, and updating TTL and checksum.
 func BenchmarkForward(b *testing.B) {
 	prefixes := manyPrefixes(100_000)
 	table := tableOf(prefixes)

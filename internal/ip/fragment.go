@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// MinMTU is the minimum MTU of a link: RFC 791 §3.2 requires every module to forward 68 bytes
-// without fragmentation, the longest header and the shortest payload of a fragment.
+// MinMTU is the minimum MTU of a link. RFC 791 §3.2 requires every module to forward 68 bytes
+// without fragmentation: the longest header and the shortest payload of a fragment.
 const MinMTU = MaxHeaderLen + fragmentUnit
 
 // fragmentUnit is the unit of fragment offsets (RFC 791 §3.1).
@@ -26,11 +26,11 @@ const (
 // must stay valid from Reset to the last Next.
 type Fragmenter struct {
 	h       Header
-	six     bool   // the packet is of IPv6
-	first   []byte // options of the packet; IPv6: the headers before the Fragment header
+	six     bool   // the packet is an IPv6 packet
+	first   []byte // options of the packet; for IPv6, the headers before the Fragment header
 	payload []byte // the whole payload
 	mtu     int
-	at      int // bytes of payload that are done
+	at      int // bytes of payload that Next has returned
 	copied  [MaxHeaderLen - HeaderLen]byte
 	ncopied int // length of copied: the options of all fragments but the first
 	later   int // length of the header of all fragments but the first

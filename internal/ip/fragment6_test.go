@@ -283,7 +283,7 @@ func TestRFC8200_4_5_Timeout(t *testing.T) {
 	assert.ErrorContains(t, r.Configure(bad), "timeout -1ns must be positive")
 }
 
-// RFC 3168 §5.3: the codepoint of IPv6 datagrams, too.
+// RFC 3168 §5.3 applies to the codepoint of IPv6 datagrams, too.
 func TestRFC3168_5_3_ECN6(t *testing.T) {
 	body := text(32)
 	for _, tt := range [][3]uint8{{1, 2, 1}, {2, 3, 3}, {0xfd, 0, 0xfc}, {0, 3, 0xff}} {
@@ -362,7 +362,7 @@ func FuzzFragments6(f *testing.F) {
 			to := min(from+1+int(script[1]>>1)%8, units)
 			last := script[1]&1 != 0
 			if last && from == 0 {
-				continue // an atomic fragment is not for the Reassembler
+				continue // the Reassembler never receives an atomic fragment
 			}
 			b := piece6(1, body, from*8, to*8, func(h *ip.Header) { h.MF = !last })
 			whole, reason := put6(t, r, start, b)

@@ -57,7 +57,7 @@ func header(tb testing.TB, b []byte) (ip.Header, []byte) {
 func TestRFC791_3_2_Fragments(t *testing.T) {
 	tests := []struct {
 		payload, mtu int
-		want         []string // "offset+length", and "+" where more follow
+		want         []string // "offset+length" of each fragment, and "+" if more follow
 	}{
 		{1380, 1400, []string{"0+1380"}},
 		{1381, 1400, []string{"0+1376+", "1376+5"}},
@@ -65,7 +65,8 @@ func TestRFC791_3_2_Fragments(t *testing.T) {
 		{100, 68, []string{"0+48+", "48+48+", "96+4"}},
 		{97, 68, []string{"0+48+", "48+48+", "96+1"}},
 		{96, 68, []string{"0+48+", "48+48"}},
-		{556, 576, []string{"0+556"}}, // the last may be larger than the multiple of eight
+		// the length of the last fragment need not be a multiple of eight
+		{556, 576, []string{"0+556"}},
 		{552 + 556, 576, []string{"0+552+", "552+556"}},
 		{65515, 32780, []string{"0+32760+", "32760+32755"}},
 	}
@@ -97,9 +98,9 @@ func TestRFC791_3_2_Fragments(t *testing.T) {
 func TestRFC791_3_1_CopiedOptions(t *testing.T) {
 	const (
 		nop         = 1
-		recordRoute = 7    // not copied
-		streamID    = 0x88 // copied
-		security    = 0x82 // copied
+		recordRoute = 7    // this option is not copied
+		streamID    = 0x88 // this option is copied
+		security    = 0x82 // this option is copied
 	)
 	tests := []struct {
 		name          string
@@ -185,8 +186,8 @@ func TestCuttingGoesOnWhereItStopped(t *testing.T) {
 	assert.Equal(t, text, got)
 }
 
-// RFC 791 §3.1: the 13-bit offset ends at 65,528. A fragment that reaches beyond would get pieces
-// with offsets that wrap around and overwrite earlier data.
+// RFC 791 §3.1: the 13-bit offset ends at 65,528. If a fragment reached beyond, the offsets of its
+// pieces would wrap around and the pieces would overwrite earlier data.
 func TestNoOffsetWrapsAround(t *testing.T) {
 	h := ip.Header{TotalLen: 1400, TTL: 9, FragOff: 65528, Protocol: ip.ProtoUDP}
 	packet := append(h.Append(nil), make([]byte, 1380)...)

@@ -10,9 +10,9 @@ import (
 const (
 	// HeaderLen is the length of an IPv4 header without options.
 	HeaderLen = 20
-	// MaxHeaderLen is the maximum of the IHL field.
+	// MaxHeaderLen is the maximum length of an IPv4 header, which the IHL field limits.
 	MaxHeaderLen = 60
-	// MaxPacketLen is the maximum of the total length.
+	// MaxPacketLen is the maximum length of a packet, which the total length field limits.
 	MaxPacketLen = 0xffff
 )
 
@@ -26,17 +26,17 @@ const (
 // Header is the header of an IPv4 (RFC 791 §3.1) or IPv6 packet (RFC 8200 §3), with lengths and
 // offsets in bytes. The family is that of Dst.
 type Header struct {
-	Len       int    // with options or extension headers; set by ParseHeader and Walk
-	TotalLen  int    // with the header; IPv6: 40 more than the payload length
-	FragOff   int    // a multiple of 8
+	Len       int    // includes options or extension headers; set by ParseHeader and Walk
+	TotalLen  int    // includes the header; IPv6: 40 more than the payload length
+	FragOff   int    // offset of a fragment, a multiple of 8
 	ID        uint32 // IPv4: 16 bits; IPv6: if not 0, Append writes a Fragment header
-	FlowLabel uint32 // IPv6: 20 bits
-	TOS       uint8  // IPv6: traffic class
-	TTL       uint8  // IPv6: hop limit
-	Protocol  uint8  // IPv6: type of the header at Len; after Walk, the upper layer's
-	Next      uint8  // IPv6: type of the first header in Options
-	DF, MF    bool   // DF is set in received IPv6 packets: only the source fragments
-	Cut       bool   // Walk found a Fragment header, even in an atomic fragment
+	FlowLabel uint32 // IPv6 only; 20 bits
+	TOS       uint8  // for IPv6: the traffic class
+	TTL       uint8  // for IPv6: the hop limit
+	Protocol  uint8  // for IPv6: type of the header at Len; after Walk, the upper layer's
+	Next      uint8  // for IPv6: type of the first header in Options
+	DF, MF    bool   // DF is set in received IPv6 packets, because only the source fragments
+	Cut       bool   // Walk has found a Fragment header, even in an atomic fragment
 	Src, Dst  netip.Addr
 	// Options are IPv4 options, or IPv6 extension headers without a fragment's Fragment header.
 	// nil: none. ParseHeader sets them to a part of the packet.

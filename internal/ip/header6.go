@@ -13,9 +13,9 @@ const (
 
 	version6       = 6
 	maxPayload6    = 0xffff
-	fragmentLen    = 8 // of the Fragment header (RFC 8200 §4.5)
+	fragmentLen    = 8 // length of the Fragment header (RFC 8200 §4.5)
 	flowLabelMask  = 1<<20 - 1
-	payloadLenAt   = 4 // offsets of fields in the header
+	payloadLenAt   = 4 // offset of the payload length field
 	nextHeaderAt   = 6
 	hopLimitAt     = 7
 	sourceAt       = 8
@@ -23,10 +23,10 @@ const (
 	moreFragments6 = 1 // flag of the Fragment header's offset field
 )
 
-// check6 is the check of ParseHeader for IPv6 (RFC 8200 §3). It returns the length of the header,
-// with a Hop-by-Hop Options header, and that of the packet. A packet with payload length 0 and a
-// Hop-by-Hop Options header is a jumbogram (RFC 2675 §3) that is as long as b; CheckOptions refuses
-// it.
+// check6 makes ParseHeader's checks for IPv6 (RFC 8200 §3). It returns the length of the header,
+// including a Hop-by-Hop Options header, and the length of the packet. A packet with payload length
+// 0 and a Hop-by-Hop Options header is a jumbogram (RFC 2675 §3), whose length is len(b).
+// CheckOptions refuses jumbograms.
 func check6(b []byte) (size, total int, drop DropReason) {
 	if b[0]>>4 != version6 {
 		return 0, 0, DropVersion
@@ -96,7 +96,7 @@ func nextAt(b []byte, end int) int {
 	return field
 }
 
-// Ends6 is the source and destination of an IPv6 packet, for comparison.
+// Ends6 contains the source and destination of an IPv6 packet, for comparison.
 type Ends6 [4]uint64
 
 // EndsOf6 returns the ends of a packet with a complete header.

@@ -27,8 +27,8 @@ func packet6(next uint8, rest ...[]byte) []byte {
 	return append(h.Append(nil), payload...)
 }
 
-// extension returns an extension header of whole units of eight bytes: its options or its data, and
-// zeros.
+// extension returns an extension header. Its length is a multiple of eight bytes: its options or
+// data, and zeros.
 func extension(next uint8, data ...byte) []byte {
 	b := append([]byte{next, 0}, data...)
 	for len(b)%8 != 0 {
@@ -53,7 +53,7 @@ func fragment6(next uint8, offset int, more bool, id uint32) []byte {
 func TestRFC8200_3_Header(t *testing.T) {
 	b := unhex(t, "6a1bcdef0008113fff020000000000000000000000000001"+
 		"20010db8000000000000000000000002"+"0102030400080000")
-	h, payload, drop := ip.ParseHeader(append(b, 0xff)) // a link may pad
+	h, payload, drop := ip.ParseHeader(append(b, 0xff)) // a link may pad packets
 	require.Equal(t, ip.DropNone, drop)
 	assert.Equal(t, ip.Header{
 		Len: 40, TotalLen: 48, TOS: 0xa1, FlowLabel: 0xbcdef, TTL: 63, DF: true,
@@ -76,7 +76,8 @@ func TestRFC8200_3_Header(t *testing.T) {
 	}
 }
 
-// RFC 8200 §3 and §5: invalid lengths. RFC 6890 §2.2.3: packets never have IPv4-mapped addresses.
+// RFC 8200 §3 and §5: invalid lengths are detected. RFC 6890 §2.2.3: packets never have IPv4-mapped
+// addresses.
 func TestRFC8200_3_InvalidHeaders(t *testing.T) {
 	whole := packet6(ip.NextHopByHop, extension(ip.ProtoUDP, 1, 0), make([]byte, 8))
 	mapped := netip.MustParseAddr("::ffff:10.0.0.1").As16()

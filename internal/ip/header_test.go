@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Packets that a Linux kernel sent on its loopback interface.
+// These packets were sent by a Linux kernel on its loopback interface.
 const (
 	udpPacket = "45000027913240004011ab907f0000017f000002" +
 		"b9669c410013fe2777686f2773207468657265"
@@ -79,7 +79,7 @@ func TestParseHeaderFragments(t *testing.T) {
 		{0x2000, false, true, 0},
 		{0x2001, false, true, 8},
 		{0x1fff, false, false, 65528},
-		{0x8000, false, false, 0}, // RFC 791's reserved bit means nothing to us
+		{0x8000, false, false, 0}, // RFC 791's reserved bit is ignored
 	}
 	for _, tt := range tests {
 		b := unhex(t, udpPacket)
@@ -101,7 +101,8 @@ func fixChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:ihl]))
 }
 
-// RFC 1812 §5.2.2: length, version, header length, total length, checksum.
+// RFC 1812 §5.2.2: ParseHeader checks the length, version, header length, total length and
+// checksum.
 func TestParseHeaderDrops(t *testing.T) {
 	tests := []struct {
 		name string
@@ -140,14 +141,15 @@ func TestParseHeaderChecksOptionsToo(t *testing.T) {
 }
 
 func TestParseHeaderCutsPayloadToTotalLength(t *testing.T) {
-	// RFC 1122 §3.2.1 trusts the total length, not the link: a link may pad.
+	// RFC 1122 §3.2.1 uses the total length and not the length on the link, because a link may pad
+	// packets.
 	b := append(unhex(t, udpPacket), 0, 0, 0)
 	_, payload, drop := ip.ParseHeader(b)
 	require.Equal(t, ip.DropNone, drop)
 	assert.Len(t, payload, 19)
 }
 
-// RFC 791 §3.1: the list of options ends with, and is padded by, zeros.
+// RFC 791 §3.1: zeros end the list of options and pad it.
 func TestAppendPadsOptions(t *testing.T) {
 	h := ip.Header{TotalLen: 24, TTL: 1, Options: []byte{7, 3, 4}}
 	b := h.Append([]byte("before"))
@@ -191,7 +193,7 @@ func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte("12345"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= ip.HeaderLen && len(b)%2 == 0 {
-			fixChecksum(b) // otherwise nearly all packets would be dropped here
+			fixChecksum(b) // without a valid checksum, nearly all packets would be dropped here
 		}
 		h, payload, drop := ip.ParseHeader(b)
 		if drop != ip.DropNone {

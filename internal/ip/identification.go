@@ -37,7 +37,7 @@ func NewIdentifications(secret [16]byte) *Identifications {
 
 // Next returns the identification of another datagram. For IPv6 it is never 0.
 func (x *Identifications) Next(src, dst netip.Addr, protocol uint8) uint32 {
-	// Consecutive datagrams have few destinations, as for Table.Hop.
+	// Consecutive datagrams have few destinations, so some are cached, as in Table.Hop.
 	from, to := src.As16(), dst.As16()
 	q := &x.memo[(from[15]^to[15]^to[14]^to[13]^protocol)%memoSize]
 	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {
@@ -70,7 +70,7 @@ func (x *Identifications) sequence(src, dst netip.Addr, protocol uint8) sequence
 	}
 }
 
-// permute is a bijection of numbers of twice half's bits: a Feistel network of eight rounds.
+// permute is a bijection of numbers with 2*half bits: a Feistel network of eight rounds.
 func permute(v uint32, half uint, k0, k1 uint64) uint32 {
 	left, right := v>>(half&31), v&(1<<(half&31)-1)
 	for range 4 {

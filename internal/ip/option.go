@@ -78,7 +78,7 @@ func (o *Options) note(b []byte, at int) int {
 func noteRoute(known *int, b []byte, at int) int {
 	switch {
 	case *known != 0:
-		return 0 // RFC 791 §3.1: appears at most once
+		return 0 // RFC 791 §3.1: the option may appear only once
 	case len(b) < 3:
 		return 1
 	case b[2] < 4, int(b[2]) <= len(b) && int(b[2])+3 > len(b):
@@ -98,7 +98,7 @@ func (o *Options) noteTimestamp(b []byte, at int) int {
 	switch b[3] & 0x0f {
 	case stampOnly, stampAddress, stampSpecified:
 	default:
-		return -1 // RFC 791 §3.1 has no such flags: ignored
+		return -1 // RFC 791 §3.1 does not define these flags: the option is ignored
 	}
 	if b[2] < 5 || int(b[2]) <= len(b) && int(b[2])-1+stampLen(b) > len(b) {
 		return 2

@@ -125,7 +125,7 @@ func FuzzOptions(f *testing.F) {
 		h := ip.Header{TTL: 9, Options: options}
 		h.TotalLen = h.Size()
 		b := h.Append(nil)
-		for range 12 { // more than fit
+		for range 12 { // more entries than fit
 			o.Stamp(b, ip.V4(10, 0, 0, 1), 7, func(netip.Addr) bool { return true })
 		}
 		got, _, drop := ip.ParseHeader(b)

@@ -32,10 +32,10 @@ const (
 	minReassemblyDatagrams = 2
 )
 
-// leastTCP is the length of a TCP header without options.
+// minimum length of a TCP header
 const leastTCP = 20
 
-// ErrReassembly is an invalid ReassemblyConfig.
+// ErrReassembly is the error for an invalid ReassemblyConfig.
 var ErrReassembly = errors.New("reassembly")
 
 func (c ReassemblyConfig) withDefaults() ReassemblyConfig {
@@ -67,8 +67,8 @@ func (c ReassemblyConfig) validate() error {
 
 // ReassemblyInfo is the state and the counters of a Reassembler.
 type ReassemblyInfo struct {
-	Bytes      int // of memory
-	Datagrams  int // incomplete, including refused ones until their timeout
+	Bytes      int // memory in use, in bytes
+	Datagrams  int // incomplete datagrams, including refused ones until their timeout
 	Fragments  uint64
 	Duplicates uint64 // harmless duplicate fragments
 	Whole      uint64 // completed datagrams
@@ -92,20 +92,20 @@ type Discard struct {
 // including later fragments. That is RFC 5722 §4's rule for IPv6, and ensures for IPv4, too, that
 // what a filter has checked is what arrives (RFC 1858 §4). An exact duplicate is not an overlap.
 // Memory is allocated in pages when data arrives, so a small fragment at a large offset costs one
-// page. At the memory limit the oldest datagram is evicted, or that of a source that uses more than
-// half of the memory.
+// page. At the memory limit the oldest datagram is evicted, or the oldest of a source that uses
+// more than half of the memory.
 type Reassembler struct {
 	cfg       ReassemblyConfig
-	now       clock.Time // of the last Advance
+	now       clock.Time // time of the last Advance
 	datagrams map[fragmentKey]*datagram
 	sources   map[netip.Addr]*source
-	ages      [2]queue  // of IPv4 and IPv6
+	ages      [2]queue  // queue of each IP version
 	gone      []Discard // evicted and refused datagrams for Output
 
-	pages []*page // free, like the next two
+	pages []*page // free pages
 	idle  []*datagram
 	lone  []*source
-	whole []byte // returned by Input and Output
+	whole []byte // buffer for the packet that Input or Output returns
 	info  ReassemblyInfo
 }
 
@@ -201,7 +201,7 @@ func checkFragment(h *Header, payload []byte) DropReason {
 	case n == 0:
 		return DropFragmentEmpty
 	case h.MF && n%fragmentUnit != 0:
-		return DropFragmentLength // RFC 791 §3.1: only the last may have another length
+		return DropFragmentLength // RFC 791 §3.1: only the last fragment may have another length
 	case isTooLong(h.Is6(), h.Len, h.FragOff+n):
 		return DropFragmentTooLong
 	case h.Is6():
@@ -236,7 +236,8 @@ func checkChain(h *Header, b []byte) DropReason {
 		case end < 0:
 			return DropFragmentTiny
 		case next == NextFragment, at == 0 && next == NextHopByHop:
-			return DropExtension // RFC 8200 §4.1: a second one, or not the packet's first
+			// RFC 8200 §4.1: the header is a second one, or not the packet's first
+			return DropExtension
 		}
 		at, next = end, b[at]
 	}
@@ -273,7 +274,7 @@ func (h *Header) FragmentProblem(drop DropReason) Refusal {
 func (r *Reassembler) finish(d *datagram) ([]byte, DropReason) {
 	ecn, ok := d.codepoint()
 	if isTooLong(d.key.dst.Is6(), d.headerLen, d.end) || !ok {
-		d.count-- // the caller counts the last fragment by its own reason
+		d.count-- // the caller counts the last fragment itself, with its own reason
 		if ok {
 			return nil, r.refuse(d, DropFragmentTooLong)
 		}

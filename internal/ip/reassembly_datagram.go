@@ -29,12 +29,12 @@ type datagram struct {
 	refused DropReason // DropNone: not refused
 	count   int        // number of fragments
 	bytes   int        // bytes of payload
-	reach   int        // end of the last byte
+	reach   int        // offset after the last received byte
 	end     int        // end of the payload; 0: unknown
 	first   int        // length of the first fragment's payload; 0: not received
 	ecn     uint8      // a bit for each received codepoint
 
-	header    [HeaderLen6 + mostChainLen]byte // of the first fragment, if received
+	header    [HeaderLen6 + mostChainLen]byte // header of the first fragment, if received
 	headerLen int
 
 	covered unitSet // received units
@@ -43,21 +43,21 @@ type datagram struct {
 
 	charge int // bytes of memory that the datagram uses
 	source *source
-	age    links // among all datagrams
-	peer   links // among those of its source
+	age    links // links in the queue of all datagrams
+	peer   links // links in the queue of its source's datagrams
 }
 
-// fitting is the relation of a fragment to the received ones.
+// fitting describes how a fragment relates to those received before.
 type fitting uint8
 
 const (
 	fits        fitting = iota // new data
 	twice                      // an exact duplicate
 	overlaps                   // overlaps another fragment
-	contradicts                // another end of the datagram
+	contradicts                // gives another end of the datagram
 )
 
-// fit determines how a fragment relates to the received ones.
+// fit returns how a fragment relates to those received before.
 func (d *datagram) fit(h *Header, payload []byte) fitting {
 	from, end := h.FragOff, h.FragOff+len(payload)
 	if d.covered.any(from, end) {
@@ -190,7 +190,8 @@ func (d *datagram) appendPayload(b []byte, n int) []byte {
 	return b
 }
 
-// words calls f for each word of the set with units of the bytes from up to end, and those units.
+// words calls f for each word of the set that contains units of the bytes between up and end, with
+// a mask of those units.
 func words(from, end int, f func(word int, units uint64) bool) {
 	first, last := from/fragmentUnit, (end-1)/fragmentUnit
 	for w := first / 64; w <= last/64; w++ {
@@ -207,7 +208,7 @@ func words(from, end int, f func(word int, units uint64) bool) {
 	}
 }
 
-// any reports whether the set contains a unit of the bytes from up to end.
+// any reports whether the set contains a unit of the bytes between up and end.
 func (s *unitSet) any(from, end int) (found bool) {
 	words(from, end, func(w int, units uint64) bool {
 		found = s[w]&units != 0
@@ -216,7 +217,7 @@ func (s *unitSet) any(from, end int) (found bool) {
 	return found
 }
 
-// set adds the units of the bytes from up to end.
+// set adds the units of the bytes between up and end.
 func (s *unitSet) set(from, end int) {
 	words(from, end, func(w int, units uint64) bool {
 		s[w] |= units
@@ -230,7 +231,8 @@ func (s *unitSet) next(u int) int { return s.seek(u, 0) }
 // gap returns the first unit from u on that is not in the set, or maxUnits.
 func (s *unitSet) gap(u int) int { return s.seek(u, ^uint64(0)) }
 
-// seek returns the first unit, from u on, whose bit is set, or with none is not set.
+// seek returns the first unit, from u on, whose bit is set. If none is given, it returns the first
+// whose bit is clear.
 func (s *unitSet) seek(u int, none uint64) int {
 	for w := u / 64; w < len(s); w++ {
 		word := s[w] ^ none

@@ -18,7 +18,7 @@ import (
 // holes is the algorithm of RFC 815 §3: the list of missing ranges. It is the oracle for fragments
 // that do not overlap.
 type holes struct {
-	list []hole // first and last byte of each, in no order
+	list []hole // first and last byte of each missing range, in any order
 	data []byte
 	end  int
 }
@@ -174,7 +174,7 @@ func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 // fuzzed6 is fuzzed for IPv6.
 func fuzzed6(h ip.Header, n int, b []byte) (ip.Header, []byte, []byte) {
 	h.Src, h.Dst, h.ID, h.Options = src6, dst6, h.ID+1, nil
-	h.MF = h.MF || h.FragOff == 0 // not an atomic fragment
+	h.MF = h.MF || h.FragOff == 0 // ensures that the fragment is not atomic
 	if b[4]&0x80 != 0 {
 		h.Options = extension(ip.ProtoUDP, 5, 2, 0, 0)
 	}
@@ -214,7 +214,7 @@ func FuzzReassembler(f *testing.F) {
 				require.False(t, got.IsFragment())
 				require.NotEmpty(t, payload)
 				require.Len(t, whole, got.TotalLen)
-				held = -1 // the number of fragments is not reported
+				held = -1 // stands for an unknown number of fragments
 			case reason == ip.DropNone && info.Duplicates == before.Duplicates && held >= 0:
 				held++
 			}

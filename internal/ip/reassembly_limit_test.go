@@ -36,7 +36,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	assert.Nil(t, whole, "the oldest is not")
 }
 
-// A datagram that needs memory is not evicted for itself, even if it is the oldest.
+// A growing datagram is not evicted to make room for itself, even if it is the oldest.
 func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
 	body := text(4000)
@@ -129,7 +129,7 @@ func TestReassemblyAllocatesNothing(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	whole, part := feedOf(t, cut(datagram(60_000), 1400)), feedOf(t, cut(datagram(60_000), 1400)[:7])
 	id := uint32(0)
-	turn := func() { // one is completed, one never is
+	turn := func() { // each iteration completes one datagram and leaves one incomplete
 		id++
 		whole.into(r, id)
 		part.into(r, ^id)
@@ -169,8 +169,8 @@ func BenchmarkReassembly(b *testing.B) {
 	}
 }
 
-// BenchmarkReassemblyFlood measures first fragments of datagrams that are never completed, each
-// from another source: each evicts another.
+// BenchmarkReassemblyFlood measures first fragments of datagrams that are never completed. Each
+// comes from another source and evicts an older one.
 func BenchmarkReassemblyFlood(b *testing.B) {
 	f, r := feedOf(b, [][]byte{piece(1, text(4000), 0, 1384)}), reassembler(b, ip.ReassemblyConfig{})
 	b.ReportAllocs()

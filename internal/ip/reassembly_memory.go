@@ -18,7 +18,7 @@ const (
 
 // source is the sum of the datagrams of one source.
 type source struct {
-	addr  netip.Addr // as origin returns it
+	addr  netip.Addr // address that origin returns
 	bytes int
 	count int
 	ages  queue
@@ -30,7 +30,7 @@ type links struct{ older, newer *datagram }
 // queue is a list of datagrams in the order of arrival.
 type queue struct{ oldest, newest *datagram }
 
-// push appends d; at returns the links of a datagram in this queue.
+// push appends d. The function at returns the links of a datagram in this queue.
 func (q *queue) push(d *datagram, at func(*datagram) *links) {
 	*at(d) = links{older: q.newest}
 	if q.newest != nil {
@@ -68,7 +68,7 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 		s.addr = from
 		r.sources[from] = s
 	}
-	s.count++ // first, because evicting the source's last datagram would remove the source
+	s.count++ // must be first: evicting the source's last datagram would remove the source
 	r.evict(s, nil, datagramBytes, 1)
 	s.count--
 	d := take(&r.idle)
@@ -85,7 +85,7 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 // address, because one host can use all addresses of a network of 64 bits.
 func origin(src netip.Addr) netip.Addr {
 	if src.Is6() && !src.IsLinkLocalUnicast() {
-		network, _ := src.Prefix(64) // never fails: the length is valid
+		network, _ := src.Prefix(64) // never fails, because the length is valid
 		return network.Addr()
 	}
 	return src
@@ -120,8 +120,8 @@ func (r *Reassembler) charge(d *datagram, n int) {
 }
 
 // evict makes room for n more bytes and for more datagrams of a source. If the source would use
-// more than half of a limit, it evicts the source's oldest datagrams, otherwise the oldest of all.
-// It never evicts keep, which needs the room.
+// more than half of a limit, evict removes the source's oldest datagrams, and otherwise the oldest
+// of all. It never evicts keep, which needs the room.
 func (r *Reassembler) evict(s *source, keep *datagram, n, more int) {
 	for s.bytes+n > r.cfg.MaxBytes/2 || s.ages.oldest != nil && s.count > r.cfg.MaxDatagrams/2 {
 		if !r.evictOne(s.ages.first(keep, byPeer)) {

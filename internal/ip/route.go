@@ -10,12 +10,12 @@ import (
 // Origin is the source of a route.
 type Origin uint8
 
-// The origins in the order of their administrative distance: of two routes to one prefix the one
-// with the lower origin is used.
+// These are the origins in the order of their administrative distance. Of two routes to one prefix,
+// the one with the lower origin is used.
 const (
 	Local  Origin = iota // the network of one of our interfaces
 	Static               // configured by the operator
-	RIP                  // learned
+	RIP                  // learned from other routers
 )
 
 // Kind is what a route does with packets.
@@ -25,7 +25,7 @@ type Kind uint8
 const (
 	Forwarded   Kind = iota // forwards packets
 	Blackhole               // drops packets silently
-	Unreachable             // drops packets and tells the sender
+	Unreachable             // drops packets and sends the sender an ICMP error
 	Prohibited              // drops packets and tells the sender that they are prohibited
 )
 
@@ -39,23 +39,24 @@ func (k Kind) String() string {
 // Route is a route to a prefix.
 type Route struct {
 	Prefix  netip.Prefix
-	NextHop netip.Addr // the zero Addr: the destination is on the link
+	NextHop netip.Addr // next hop; the zero Addr: the destination is on the link
 	Iface   int
 	Origin  Origin
 	Kind    Kind
-	Cost    int // hops for RIP, the metric of a static route; 0 for a local one
+	Cost    int // hops for RIP; the metric of a static route; 0 for a local route
 }
 
 // Table is the routing table of both families: longest-prefix match (RFC 1812 §5.2.4.3, and RFC
-// 4291 §2.3 for the prefixes of IPv6, of any length up to 128). For each prefix it keeps
-// one route of each origin and uses the one with the lowest administrative distance. If that is
-// removed, the next is used. It does not keep several equal-cost routes of one origin, because
-// packets of one connection would be reordered: the last inserted route replaces the previous one.
+// 4291 §2.3 for the prefixes of IPv6, of any length up to 128). For each prefix it keeps one route
+// of each origin and uses the one with the lowest administrative distance. If that route is
+// removed, the next best one is used. It does not keep several equal-cost routes of one origin,
+// because packets of one connection would be reordered: the last inserted route replaces the
+// previous one.
 //
 // The zero Table is empty and ready for use.
 type Table struct {
-	v4, v6     node                     // the roots
-	hidden     map[netip.Prefix][]Route // routes not in use, best origin first
+	v4, v6     node                     // roots of the two tries
+	hidden     map[netip.Prefix][]Route // routes that are not in use, best origin first
 	prefixes   int
 	generation uint64 // incremented by every change
 	memo       [memoSize]recent
@@ -68,7 +69,7 @@ const memoSize = 16
 type recent struct {
 	addr  netip.Addr
 	ok    bool
-	until uint64 // the table's generation plus one; zero is never valid
+	until uint64 // valid while the table's generation is below this; zero is never valid
 	hop   Hop
 }
 
@@ -163,7 +164,7 @@ func (t *Table) Lookup(a netip.Addr) (Route, bool) {
 
 // Hop is the part of a route that forwarding needs.
 type Hop struct {
-	Next   netip.Addr // the destination itself if it is on the link
+	Next   netip.Addr // next hop, or the destination itself if it is on the link
 	Iface  int
 	OnLink bool
 	Kind   Kind

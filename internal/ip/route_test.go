@@ -16,7 +16,7 @@ func route(prefix string, iface int, o ip.Origin) ip.Route {
 	return ip.Route{Prefix: netip.MustParsePrefix(prefix), Iface: iface, Origin: o}
 }
 
-// Prefixes of both families: RFC 1812 §5.2.4.3, RFC 4291 §2.3.
+// The longest prefix wins in both families: RFC 1812 §5.2.4.3, RFC 4291 §2.3.
 func TestLookupLongestPrefix(t *testing.T) {
 	var table ip.Table
 	for i, p := range []string{
@@ -179,7 +179,7 @@ func (o oracle) all() (list []ip.Route) {
 	return list
 }
 
-// hopOf returns the part of a route that a packet to a needs.
+// hopOf returns the Hop that the route to a contains.
 func hopOf(r ip.Route, a netip.Addr, ok bool) ip.Hop {
 	if !ok {
 		return ip.Hop{}

@@ -62,7 +62,7 @@ func manyPrefixes(n int) []netip.Prefix {
 	return list
 }
 
-// in6 are the prefixes within 2000::/16, so that they are /24 to /48.
+// in6 returns the prefixes moved into 2000::/16, so that their lengths are /24 to /48.
 func in6(prefixes []netip.Prefix) []netip.Prefix {
 	list := make([]netip.Prefix, len(prefixes))
 	for i, p := range prefixes {

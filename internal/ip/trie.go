@@ -9,9 +9,9 @@ import (
 // stride is the number of address bits in one node of the trie.
 const stride = 8
 
-// way is a route in the table. Its position in the trie is its prefix.
+// way is a route in the table. Its position in the trie determines its prefix.
 type way struct {
-	hop    netip.Addr // the zero Addr: the destination is on the link
+	hop    netip.Addr // next hop; the zero Addr: the destination is on the link
 	iface  int32
 	cost   int32
 	origin Origin
@@ -66,8 +66,8 @@ func (n *node) find(addr []byte, length int) *way {
 	return nil
 }
 
-// match returns the route of the node's longest prefix that contains b, and the prefix's bits in b;
-// nil: none.
+// match returns the route of the node's longest prefix that contains b, and the length of that
+// prefix within b; nil: none.
 func (n *node) match(b uint8) (*way, int) {
 	if n.whole.has(b) {
 		return &n.wholes[n.whole.rank(b)-1], stride
@@ -156,7 +156,8 @@ func (n *node) walk(
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b
-		shortest := stride - min(stride, bits.TrailingZeros(uint(v))) // of those from b
+		// length of the shortest prefix that starts at b
+		shortest := stride - min(stride, bits.TrailingZeros(uint(v)))
 		for length := shortest; length <= stride; length++ {
 			if w := n.get(b, length); w != nil && !visit(addr, depth*stride+length, w) {
 				return false
@@ -172,7 +173,7 @@ func (n *node) walk(
 // set256 is a set of bytes that can be counted with two loads.
 type set256 struct {
 	words [4]uint64
-	below [4]uint8 // number of members in the words before each
+	below [4]uint8 // number of members in the words before each word
 }
 
 func (s *set256) has(b uint8) bool { return s.words[b>>6]>>(b&63)&1 != 0 }

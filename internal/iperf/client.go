@@ -17,7 +17,7 @@ const (
 	defaultTime    = 10 * time.Second
 	defaultBlock   = 128 << 10
 	defaultUDPRate = 1 << 20
-	pacing         = 1000 // microseconds; only reported, not used
+	pacing         = 1000 // microseconds; reported but not used
 	rcpBlock       = 16 << 10
 	udpBlock       = 1460
 )
@@ -46,7 +46,7 @@ func (h *Host) measure(ctx context.Context, r control.Perf) (control.PerfReport,
 	if err == nil {
 		return t.report, nil
 	}
-	// the client reports the part of the test that it has measured
+	// The client reports the part of the test that it has measured.
 	if ctx.Err() != nil && t.report.Start.Cookie != "" {
 		t.report.Error = "interrupt - " + errClientEnded.Error()
 		return t.report, nil
@@ -144,7 +144,7 @@ func (t *test) ask(ctx context.Context, p Params) error {
 	if p.Len == 0 {
 		p.Len = udpBlock
 		if i, err := c.conn.Info(); err == nil && i.SendMSS >= MinDatagram {
-			p.Len = i.SendMSS // one packet, computed as iperf3 does
+			p.Len = i.SendMSS // one packet; iperf3 computes the same length
 		}
 	}
 	if p.RDT {

@@ -85,7 +85,7 @@ type Arrivals struct {
 // is not plausible: Add would count all numbers in between as lost.
 const farAhead = 1 << 31
 
-// Add counts a datagram that arrived at now, a time since 1970.
+// Add counts a datagram that arrived at the time now, which counts from 1970.
 func (a *Arrivals) Add(now time.Duration, h Header) {
 	switch {
 	case h.Number > a.Highest && h.Number-a.Highest < farAhead:

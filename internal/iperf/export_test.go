@@ -2,7 +2,7 @@ package iperf
 
 import "github.com/tidepool-net/tidepool/internal/node"
 
-// The parts of the protocol that tests need to play the other end.
+// These are parts of the protocol that tests need to play the other end.
 
 // Wire is a control connection.
 type Wire struct{ wire }

@@ -317,7 +317,7 @@ func TestAServerThatTalksInATest(t *testing.T) {
 	}
 }
 
-// talkInATest is a server with one stream that sends an unexpected message and then waits until its
+// talkInATest is a server with one stream. It sends an unexpected message, and then waits until its
 // client is gone.
 func talkInATest(l *node.Listener, says iperf.State) error {
 	c, err := l.AcceptTCP()

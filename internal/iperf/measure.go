@@ -25,12 +25,13 @@ type test struct {
 	start    func(control.PerfStart)    // called when the test starts; may be nil
 	interval func(control.PerfInterval) // called for each interval; may be nil
 	from     time.Time                  // when counting began
-	told     time.Time                  // time of the last report
+	told     time.Time                  // when the last interval was reported
 	until    time.Time                  // end of the measurement
-	used     cpuTime                    // at the start of counting; afterwards the difference
-	closers  []func()                   // called by close
-	offers   []*rdtCarrier              // objects of a client that sends by RDT
-	// time between goroutines that would act at one instant of a Clock
+	// CPU time at the start of counting, and later the difference
+	used    cpuTime
+	closers []func()      // called by close
+	offers  []*rdtCarrier // objects that a client offers when it sends by RDT
+	// lag separates goroutines that would otherwise act at the same instant of a Clock.
 	lag time.Duration
 }
 
@@ -45,7 +46,7 @@ type group struct {
 	counting atomic.Bool // set when the omitted time is over
 
 	most   int64        // bytes after which the test ends; 0: no limit
-	left   atomic.Int64 // part of most that no sender has reserved yet
+	left   atomic.Int64 // part of most that no sender has reserved
 	sent   atomic.Int64 // bytes that senders sent while counting
 	gained atomic.Int64 // bytes that receivers received while counting
 	once   sync.Once    // makes halt close stop only once
@@ -144,7 +145,7 @@ func (t *test) theirs() (Results, error) {
 // be random.
 func (t *test) measure(ctx context.Context) error {
 	t.open()
-	own := t.lag * time.Duration(len(t.streams)+1) // after the streams' instants
+	own := t.lag * time.Duration(len(t.streams)+1) // after the instants of the streams
 	time.Sleep(own)
 	omitted := time.NewTimer(t.group.params.OmitTime() + t.lag)
 	defer omitted.Stop()
@@ -233,7 +234,7 @@ func (t *test) longest() time.Duration {
 	d := t.group.params.Duration()
 	switch {
 	case d == 0 || t.group.params.Num > 0 || t.group.params.Blocks > 0:
-		return 10 * MaxSeconds * time.Second // the number of bytes ends the test
+		return 10 * MaxSeconds * time.Second // the number of bytes ends the test, not the time
 	case t.server:
 		d += 2 * patience
 	}
@@ -280,7 +281,7 @@ func (t *test) halt() {
 	t.until = time.Now()
 	t.rest(t.until)
 	t.used = cpuNow().minus(t.used)
-	// with a simulated clock, the CPU time would make results differ between runs of one seed
+	// With a simulated clock, the CPU time would make results differ between runs with one seed.
 	if t.host.node.Time.Driven() {
 		t.used = cpuTime{}
 	}
@@ -288,7 +289,7 @@ func (t *test) halt() {
 	close(t.group.stop)
 	for _, s := range t.streams {
 		if s.sender {
-			s.mu.Lock()   // whoever takes the lock after this sees that the test has halted
+			s.mu.Lock()   // after this, every holder of the lock sees that the test has halted
 			s.mu.Unlock() //nolint:staticcheck // the lock is only a barrier
 			s.carrier.halt()
 		}

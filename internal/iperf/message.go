@@ -21,11 +21,11 @@ const (
 	MaxBlock    = 1 << 20
 	MaxDatagram = 65507
 	MaxSeconds  = 86400
-	MaxOmit     = 600 // in seconds
+	MaxOmit     = 600 // maximum omitted time, in seconds
 	MaxWindow   = 512 << 20
 	MaxMSS      = 9 << 10
 	MaxBurst    = 1000
-	MinDatagram = 16 // size of a header
+	MinDatagram = 16 // length of a header
 )
 
 // ErrMessage is the error of a message that does not follow the protocol.
@@ -57,16 +57,16 @@ func AppendMessage(b []byte, m any) ([]byte, error) {
 type Params struct {
 	TCP bool `json:"tcp,omitempty"`
 	UDP bool `json:"udp,omitempty"`
-	RCP bool `json:"rcp,omitempty"` // not in iperf3
-	RDT bool `json:"rdt,omitempty"` // not in iperf3
+	RCP bool `json:"rcp,omitempty"` // this field does not exist in iperf3
+	RDT bool `json:"rdt,omitempty"` // this field does not exist in iperf3
 	// RDTPorts are the ports of the client's objects, one for each stream that it sends.
 	RDTPorts []uint16 `json:"rdt_ports,omitempty"`
 
-	Omit int `json:"omit"` // in seconds
-	// in seconds; 0: the test runs until Num or Blocks are sent
+	Omit int `json:"omit"` // omitted time in seconds
+	// Time is in seconds; 0: the test runs until Num or Blocks are sent.
 	Time       float64 `json:"time"`
-	Num        int64   `json:"num"`        // in bytes
-	Blocks     int64   `json:"blockcount"` // in blocks
+	Num        int64   `json:"num"`        // number of bytes; 0: no limit
+	Blocks     int64   `json:"blockcount"` // number of blocks; 0: no limit
 	MSS        int     `json:"MSS,omitempty"`
 	NoDelay    bool    `json:"nodelay,omitempty"`
 	Parallel   int     `json:"parallel"`
@@ -75,11 +75,11 @@ type Params struct {
 	Window     int     `json:"window,omitempty"`
 	Len        int     `json:"len"`
 	Bandwidth  int64   `json:"bandwidth,omitempty"` // in bits per second and stream; 0: no limit
-	Burst      int     `json:"burst,omitempty"`     // in blocks
+	Burst      int     `json:"burst,omitempty"`     // number of blocks sent at once
 	TOS        int     `json:"TOS,omitempty"`
 	Congestion string  `json:"congestion,omitempty"`
-	Wide       Number  `json:"udp_counters_64bit,omitempty"` // not 0: Header has 16 bytes
-	Pacing     int     `json:"pacing_timer,omitempty"`       // in microseconds
+	Wide       Number  `json:"udp_counters_64bit,omitempty"` // if not 0, Header has 16 bytes
+	Pacing     int     `json:"pacing_timer,omitempty"`       // timer interval in microseconds
 
 	Version string `json:"client_version,omitempty"`
 }
@@ -187,7 +187,7 @@ func StreamID(i int) int {
 // negative number written as unsigned.
 type Number int64
 
-// UnmarshalJSON accepts all these forms.
+// UnmarshalJSON accepts all forms that Number describes.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	switch s := string(text); s {
 	case "true":

@@ -102,7 +102,7 @@ func TestParametersThatNobodyCanMeasure(t *testing.T) {
 }
 
 func TestResultsAsIperf3WritesThem(t *testing.T) {
-	// -1 as an unsigned number, as cJSON writes it
+	// cJSON writes -1 as this unsigned number.
 	text := `{"cpu_util_total":0.99,"cpu_util_user":0.07,"cpu_util_system":0.92,` +
 		`"sender_has_retransmits":18446744073709551615,"congestion_used":"cubic","streams":[` +
 		`{"id":1,"bytes":393216,"retransmits":18446744073709551615,"jitter":0,"errors":0,` +
@@ -203,7 +203,7 @@ func TestJitter(t *testing.T) {
 func TestPace(t *testing.T) {
 	var none iperf.Pace
 	assert.Zero(t, none.Wait(0, 1<<40))
-	p := iperf.Pace{Rate: 8_000_000, Block: 1000} // 1 MB/s
+	p := iperf.Pace{Rate: 8_000_000, Block: 1000} // the rate is 1 MB/s
 	assert.Zero(t, p.Wait(0, 0))
 	assert.Equal(t, time.Millisecond, p.Wait(0, 1000))
 	assert.Equal(t, 400*time.Microsecond, p.Wait(600*time.Microsecond, 1000))
@@ -214,7 +214,7 @@ func TestPace(t *testing.T) {
 	assert.Equal(t, 4*time.Millisecond, p.Wait(0, 7000))
 }
 
-// FuzzParams: every input results in parameters within their limits, or in an error.
+// FuzzParams checks that every input results in parameters within their limits, or in an error.
 func FuzzParams(f *testing.F) {
 	f.Add([]byte(iperf3Params))
 	f.Add([]byte(`{"udp":true,"len":1348,"time":1e3,"udp_counters_64bit":true}`))
@@ -232,7 +232,8 @@ func FuzzParams(f *testing.F) {
 		require.NoError(t, err)
 		q, err := iperf.ParseParams(again)
 		require.NoError(t, err)
-		once, err := json.Marshal(&q) // JSON does not distinguish nil ports from an empty list
+		// JSON does not distinguish a nil list of ports from an empty one
+		once, err := json.Marshal(&q)
 		require.NoError(t, err)
 		assert.Equal(t, string(again), string(once))
 	})

@@ -24,7 +24,7 @@ const (
 
 // rdtCarrier carries a stream of RDT.
 type rdtCarrier struct {
-	server *services.RDTServer // set at a sender
+	server *services.RDTServer // server of the stream; set at a sender
 	done   atomic.Int64
 }
 
@@ -112,7 +112,7 @@ func (f *rdtCarrier) send(s *stream) error {
 		case <-look.C:
 			k := f.sent()
 			s.mu.Lock()
-			// otherwise the two ends would report different numbers
+			// After the end, the two ends would count different numbers.
 			if !s.test.group.halted.Load() {
 				s.moved.Store(k)
 			}

@@ -178,7 +178,7 @@ type view struct {
 	tally
 	jitter  time.Duration
 	seconds float64
-	known   bool // the end reports retransmissions
+	known   bool // this end reports retransmissions
 }
 
 func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
@@ -211,7 +211,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 
 func (t *test) finish(theirs *Results) {
 	e := &t.report.End
-	var sums [2][2]waySum // indexed by direction and by the end that measured
+	var sums [2][2]waySum // sums by direction, and by the end that measured
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
 		way := &sums[truth(s.sender)]

@@ -22,14 +22,14 @@ type Results struct {
 type StreamResult struct {
 	ID             Number  `json:"id"`
 	Bytes          Number  `json:"bytes"`
-	Retransmits    Number  `json:"retransmits"` // -1: not known
-	Jitter         float64 `json:"jitter"`      // in seconds
+	Retransmits    Number  `json:"retransmits"` // retransmitted segments; -1: not known
+	Jitter         float64 `json:"jitter"`      // jitter in seconds
 	Errors         Number  `json:"errors"`
 	OmittedErrors  Number  `json:"omitted_errors"`
 	Packets        Number  `json:"packets"`
 	OmittedPackets Number  `json:"omitted_packets"`
 	Start          float64 `json:"start_time"`
-	End            float64 `json:"end_time"` // in seconds
+	End            float64 `json:"end_time"` // end time in seconds
 }
 
 // ParseResults parses the other end's results, for the given number of streams.

@@ -26,8 +26,8 @@ type server struct {
 	mu       sync.Mutex
 	tests    int
 	greeting []*node.Conn // connections whose cookie has not arrived, the oldest first
-	running  bool         // a test is running
-	waiting  *gathering   // the test that waits for streams; nil: no test waits
+	running  bool         // a test is in progress
+	waiting  *gathering   // the test that waits for its streams; nil: no test
 }
 
 // gathering is a test that waits for its streams.
@@ -146,7 +146,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 	}
 	if errors.Is(err, errBusy) {
 		denied := AccessDenied
-		_ = k.say(denied) // the client may be gone
+		_ = k.say(denied) // ignores the error, because the client may be gone
 		_ = c.Close()
 	} else {
 		c.Abort()
@@ -157,7 +157,8 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 }
 
 func (t *test) accepted(c *node.Conn) *stream {
-	_ = c.SetReadDeadline(time.Time{}) // if the connection is closed, its reader will find out
+	// ignores the error: the next read reports a closed connection
+	_ = c.SetReadDeadline(time.Time{})
 	return &stream{
 		test: t, socket: c.SID(), carrier: &byteCarrier{conn: c, tcp: c}, local: c.Local(),
 		remote: c.Remote(),
@@ -294,7 +295,8 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	if err := t.control.say(CreateStreams); err != nil {
 		return err
 	}
-	t.control.listen() // awaits the client's next state, and so also the loss of the client
+	// reads the client's next state, and so also notices when the client disappears
+	t.control.listen()
 	if t.group.params.RDT {
 		return nil
 	}

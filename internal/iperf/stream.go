@@ -32,8 +32,8 @@ type carrier interface {
 // stream is one stream of a test.
 type stream struct {
 	test    *test
-	id      int // number in messages
-	socket  int // number in reports
+	id      int // number of the stream in messages
+	socket  int // number of the stream in reports
 	sender  bool
 	carrier carrier
 	local   netip.AddrPort
@@ -44,8 +44,8 @@ type stream struct {
 	mu      sync.Mutex
 	arrived Arrivals
 
-	// The totals when counting began, and those at the last report. The control goroutine owns
-	// both.
+	// base holds the totals when counting began, last those at the last report. The control
+	// goroutine owns both.
 	base, last tally
 	seen       peaks
 }
@@ -125,7 +125,7 @@ func (s *stream) turn(pace *Pace) bool {
 			return true
 		}
 		if wait == 0 {
-			// all bytes are reserved: wait until the other streams have sent theirs
+			// All bytes are reserved: the stream waits until the others have sent theirs.
 			wait = time.Hour
 		}
 		select {
@@ -213,7 +213,7 @@ func streamError(err error) error {
 }
 
 // rcpConfig returns the configuration of measured RCP connections. Its send buffer is small, so
-// that little is unsent when the test ends.
+// that few bytes are unsent when the test ends.
 func rcpConfig() node.RCPConfig {
 	return node.RCPConfig{
 		MaxRTO: 100 * time.Millisecond, SendBuffer: 64 << 10,

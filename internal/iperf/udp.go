@@ -28,8 +28,8 @@ const (
 // share one, and a gate reads it.
 type datagramCarrier struct {
 	conn *node.PacketConn
-	to   netip.AddrPort // invalid: conn is connected
-	gate *gate          // nil: a stream of a client
+	to   netip.AddrPort // destination; invalid: conn is connected
+	gate *gate          // reads the datagrams; nil: the stream belongs to a client
 }
 
 func (d *datagramCarrier) send(s *stream) error {
@@ -84,7 +84,8 @@ func (d *datagramCarrier) receive(s *stream) error {
 
 func (d *datagramCarrier) halt() {
 	if d.gate == nil {
-		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // may be closed already
+		// ignores the error, because conn may be closed already
+		_ = d.conn.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
 func (d *datagramCarrier) finish() {}
@@ -97,7 +98,7 @@ func (d *datagramCarrier) close() {
 func (s *stream) datagram(b []byte) {
 	h, ok := ParseHeader(b, s.test.group.params.Wide != 0)
 	if !ok || s.test.group.halted.Load() {
-		return // too short, or a reply to a repeated greeting
+		return // the datagram is too short, or a reply to a repeated greeting
 	}
 	s.mu.Lock()
 	s.arrived.Add(time.Duration(time.Now().UnixNano()), h)
@@ -197,7 +198,7 @@ func (g *gate) run() {
 		switch {
 		case IsGreeting(b[:n]):
 			if s != nil || g.greet(from) {
-				// if the reply is lost, the client repeats its greeting
+				// If the reply is lost, the client repeats its greeting.
 				_, _ = g.conn.WriteToAddrPort(AppendReply(nil), from)
 			}
 		case s != nil:

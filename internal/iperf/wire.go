@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Times and limits of the protocol.
+// These are times and limits of the protocol.
 const (
 	// patience is the timeout of a step of the protocol. The other end's answer may be queued
 	// behind a stream's data.
@@ -27,7 +27,7 @@ const (
 	maxGreetings = 2 * MaxStreams
 )
 
-// Errors that end a test. Where iperf3 has a text for an error, it is used.
+// These errors end a test. They have iperf3's text if iperf3 has one.
 var (
 	errBusy = fmt.Errorf("%w: the server is busy running a test. try again later",
 		control.ErrBusy)
@@ -64,7 +64,7 @@ func (c *wire) write(b []byte) error {
 	return wireError(err)
 }
 
-// read fills b within a time; 0: no limit.
+// read fills b within the given time; 0: no limit.
 func (c *wire) read(b []byte, within time.Duration) error {
 	var by time.Time
 	if within > 0 {
@@ -148,7 +148,7 @@ func (c *wire) part(s State) {
 	c.close()
 }
 
-// close closes the connection in order: data already written is still delivered.
+// close closes the connection in order, so data already written is still delivered.
 func (c *wire) close() {
 	c.closed.Store(true)
 	_ = c.conn.Close()

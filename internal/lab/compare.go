@@ -16,8 +16,8 @@ import (
 // Comparison compares one metric of one flow of a cell between two directories.
 type Comparison struct {
 	Set  []plan.Setting `json:"set,omitempty"`
-	Flow string         `json:"flow,omitempty"` // empty: the whole run
-	// Kind of the flow, such as its congestion control.
+	Flow string         `json:"flow,omitempty"` // name of the flow; empty: the whole run
+	// Kind is the kind of the flow, such as its congestion control.
 	Kind   string        `json:"kind,omitempty"`
 	Metric result.Metric `json:"metric"`
 	Unit   result.Unit   `json:"unit,omitempty"`
@@ -33,7 +33,7 @@ type Comparison struct {
 	Low         *float64 `json:"ci_lo"`
 	High        *float64 `json:"ci_hi"`
 	Share       *float64 `json:"share"`
-	// pairs without a result, because a run did not finish
+	// LeftOut counts pairs without a result, because a run did not finish.
 	LeftOut int  `json:"left_out,omitempty"`
 	Late    bool `json:"late,omitempty"` // a run in real time was late
 
@@ -63,9 +63,9 @@ func (c *Comparison) flowText() string {
 }
 
 // Compare compares two directories cell by cell. For trials with the same seed it computes the mean
-// of the differences, which is less uncertain than the difference of the means; for others it
-// computes the latter. It compares cells with the same settings. If both directories have the same
-// number of cells, it compares all cells in order.
+// of the differences, which is less uncertain than the difference of the means. For other trials it
+// computes the difference of the means. It compares cells with the same settings. If both
+// directories have the same number of cells, it compares all cells in order.
 func Compare(a, b *Results) ([]Comparison, error) {
 	cells, err := matchCells(a, b)
 	if err != nil {
@@ -221,7 +221,8 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 	return err
 }
 
-// ofInterest returns the comparisons of the given metrics; nil: of those in results tables.
+// ofInterest returns the comparisons of the given metrics. If metrics is nil, it returns those of
+// the metrics in results tables.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
 		metrics = usual

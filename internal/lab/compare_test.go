@@ -24,8 +24,8 @@ func ran(t *testing.T, s *lab.Study) *lab.Results {
 	return r
 }
 
-// shifted returns a study whose values differ by 100 between trials, and only a little from those
-// of another shifted study.
+// shifted returns a study whose values differ by 100 between trials. They differ only a little from
+// those of another shifted study.
 func shifted(seed uint64, by func(trial int) float64) *lab.Study {
 	s := study(2, 3)
 	s.Play = came(func(cell, trial int, t *result.Trial) {

@@ -330,7 +330,7 @@ func TestUntil(t *testing.T) {
 	s := study(2, 200)
 	s.Play = func(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 		r, record2, err := drawn(cell, trial, o)
-		if cell.Index == 1 { // one run has no spread
+		if cell.Index == 1 { // a single run has no spread
 			r.Flows[0].Values[result.Goodput], r.Flows[1].Values[result.Goodput] = 1, 1
 		}
 		return r, record2, err

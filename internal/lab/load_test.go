@@ -22,7 +22,7 @@ path: {down: {delay: 1ms, trace: up.trace, queue: 20000B}, up: {delay: 1ms}}
 flows: [{cc: reno}]
 `
 
-// write writes files into a folder.
+// write writes files into a directory.
 func write(t *testing.T, folder string, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {

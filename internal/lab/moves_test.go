@@ -27,7 +27,7 @@ func of(t *testing.T, name string, changes ...string) outcome {
 	testenv.NeedLong(t)
 	p, ok := lab.FindPreset(name)
 	require.True(t, ok, name)
-	// without expectations, because some of them name cells that the changes remove
+	// The expectations are removed, because some of them name cells that the changes remove.
 	text, _, _ := strings.Cut(string(p.Text), "\nexpect:\n")
 	text += "\n"
 	for _, c := range changes {
@@ -50,7 +50,7 @@ func of(t *testing.T, name string, changes ...string) outcome {
 	return outcome{t, trial}
 }
 
-// its returns a metric of the run, or of the run's first flow.
+// its returns a metric of the whole run, or of the run's first flow.
 func (o outcome) its(m result.Metric) float64 {
 	o.t.Helper()
 	if v, ok := o.Whole[m]; ok {
@@ -61,8 +61,8 @@ func (o outcome) its(m result.Metric) float64 {
 	return v
 }
 
-// Founding document 000: the number of packets that the fence sends follows the closed form, for
-// any loss and any packet size. The packet size determines how many packets the data needs.
+// Founding document 000: the number of packets that the fence sends follows the closed form for any
+// loss and any packet size. The packet size determines how many packets are needed.
 func TestTheFenceMovesWithItsFormula(t *testing.T) {
 	const fence = "flows.0.rcp.classic_window=off"
 	closed := func(o outcome, p float64) float64 {
@@ -74,7 +74,8 @@ func TestTheFenceMovesWithItsFormula(t *testing.T) {
 	}
 	whole, small := of(t, "fence", fence), of(t, "fence", fence, "flows.0.rcp.packet_size=64")
 	assert.InEpsilon(t, closed(small, .1), small.its(result.ClientSent), .05)
-	// 1000 pieces of 300 bytes on average, plus the last packet of each piece
+	// There are 1000 pieces of 300 bytes on average, and the last packet of each piece is half
+	// empty on average.
 	assert.InDelta(t, 300_000/64+500, small.its(result.ClientPackets), 200)
 	assert.NotEqual(t, whole.Hash, of(t, "fence", fence, "seed=2").Hash)
 	slow := of(t, "fence", fence, "flows.0.rcp.tick=20ms")

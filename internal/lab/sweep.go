@@ -16,7 +16,7 @@ import (
 // Options are the options of running any study.
 type Options struct {
 	Dir     string
-	Workers int // number of parallel runs; 0: one
+	Workers int // number of runs at one time; 0: one
 	// Records is the number of cells, from the first, whose first trial is recorded.
 	Records int
 	// Pcap captures the first trial of each cell, at all hosts. Otherwise only recorded trials that
@@ -53,7 +53,7 @@ func Run(ctx context.Context, s *Study, o Options) (r *Results, err error) {
 		}
 	}()
 	if s.Real != nil {
-		o.Records *= 2 // one record for each clock
+		o.Records *= 2 // one record for each of the two clocks
 	}
 	w := &sweep{study: s, options: o, dir: d}
 	if o.Until > 0 {

@@ -89,7 +89,8 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 		}
 		t.Add(c)
 	}
-	once := func(head string, text func(cell int) string) { // only in the first row of each cell
+	// writes text only in the first row of each cell
+	once := func(head string, text func(cell int) string) {
 		last := -1
 		add([2]string{"", head}, true, func(g *result.Group) string {
 			if g.Cell == last {
@@ -257,7 +258,8 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 				silent = false
 			}
 		}
-		if v := math.Abs(n.Median); v > 0 { // infinite: half of the runs have no value
+		// if half of the runs have no value, the median is infinite
+		if v := math.Abs(n.Median); v > 0 {
 			least = min(least, v)
 		}
 		silent = silent && n.Cut == 0
@@ -313,7 +315,7 @@ func allWhole(rows []result.Group, m result.Metric) bool {
 type numbers struct {
 	scale    result.Scale
 	decimals int
-	// each number gets enough decimals for four digits, or for two digits of its interval
+	// Each number gets enough decimals for four digits, or for two digits of its interval.
 	each bool
 }
 

@@ -43,7 +43,7 @@ func pump(to io.Writer, from io.Reader) {
 func (a *Adapted) Close() error {
 	var err error
 	a.once.Do(func() {
-		_ = a.inner.Close() // cannot fail
+		_ = a.inner.Close() // closing a pipe never fails
 		err = a.stream.Close()
 		a.wait.Wait()
 	})

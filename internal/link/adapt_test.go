@@ -88,7 +88,7 @@ func TestAShortBatchIsNotTheLast(t *testing.T) {
 	assert.Equal(t, 3, told)
 }
 
-// The longest packet of IPv6 has 65,575 bytes (RFC 8200 §3): pipes carry it, also between streams.
+// The longest IPv6 packet has 65,575 bytes (RFC 8200 §3). Pipes carry it, also between streams.
 func TestTheLongestPacket(t *testing.T) {
 	x, y := Pipe(0)
 	a := Adapt(x)

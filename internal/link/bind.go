@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// familyError is an address outside a network.
+// familyError is the error for an address of an IP version that the socket does not support.
 type familyError string
 
 func (network familyError) Error() string {
@@ -19,7 +19,7 @@ func (network familyError) Error() string {
 
 // BindError is a UDP address that cannot be bound.
 type BindError struct {
-	// Interfaces are the names of the interfaces that need it.
+	// Interfaces are the names of the interfaces that need the address.
 	Interfaces []string
 	// UDP is the address as configured.
 	UDP string
@@ -102,7 +102,7 @@ func (e *BindError) Unwrap() error { return e.Err }
 
 func bindError(cfg Config, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err // which would repeat the address
+		err = op.Err // the outer error would repeat the address
 	}
 	e := &BindError{UDP: net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))), Err: err}
 	for _, f := range cfg.Interfaces {

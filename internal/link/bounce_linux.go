@@ -9,17 +9,17 @@ import (
 // maxBounces limits the errors that are kept between two calls. One error of a peer is enough.
 const maxBounces = 64
 
-// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without it an
+// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without it, an
 // unconnected socket gets no ICMP errors.
 func (s *batchSocket) heedErrors() {
-	// Without this option, a dead peer is only silent.
+	// Without this option, the node learns about a dead peer only from its silence.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.ip6 {
 		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 	}
 }
 
-// bounces reads all of the error queue, because the socket is readable until it is empty. It
+// bounces empties the error queue, because the socket is readable while the queue has entries. It
 // returns the number of ICMP errors; the others are errors of the last call.
 func (s *batchSocket) bounces() (network int) {
 	var oob [256]byte

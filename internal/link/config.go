@@ -15,7 +15,7 @@ import (
 // Offload is how datagrams are passed to the kernel.
 type Offload uint8
 
-// The methods.
+// These are the methods.
 const (
 	// OffloadAuto is the fastest method of the system.
 	OffloadAuto Offload = iota
@@ -32,7 +32,7 @@ const (
 	OffloadTUNGSO
 )
 
-// String returns the keyword of the method, as ParseOffload takes it.
+// String returns the keyword of the method. ParseOffload parses it.
 func (o Offload) String() string {
 	switch o {
 	case OffloadAuto:
@@ -63,20 +63,20 @@ func ParseOffload(word string) (Offload, error) {
 
 // Config configures one UDP socket and its interfaces.
 type Config struct {
-	// Host and Port are the UDP address to bind. Host may be a name; empty: every IPv4 address;
-	// "::": every address of both families. Port 0 lets the system choose.
+	// Host and Port are the UDP address to bind. Host may be a name. Empty means every IPv4
+	// address, and "::" every address of both families. Port 0 lets the system choose.
 	Host string
 	Port uint16
-	// Interfaces are the interfaces of the socket: one, or with the old syntax all of a node. There
-	// must be at least one.
+	// Interfaces are the interfaces of the socket: one, or all interfaces of a node whose file has
+	// the old syntax. There must be at least one.
 	Interfaces []Interface
 	// Offload is how datagrams are passed to the kernel; 0: OffloadAuto.
 	Offload Offload
 	// RecvBuffer and SendBuffer are the requested sizes of the kernel's queues in bytes; 0: 8 MiB.
 	// The kernel may grant less: see Info.
 	RecvBuffer, SendBuffer int
-	// QueuePackets and QueueBytes limit the out queue, which is used only while the kernel accepts
-	// no packets; 0: 2048 packets, 4 MiB.
+	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
+	// accepts no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
 	// AcceptUnknown accepts datagrams from unknown UDP addresses if the socket has one interface.
 	// False: they are dropped and counted.
@@ -88,14 +88,14 @@ type Config struct {
 	// or "ip" for both.
 	Lookup func(ctx context.Context, network, host string) (netip.Addr, error)
 
-	network string // of the bound address, as networkOf has it; empty: "ip4"
+	network string // network of the bound address, as returned by networkOf; empty: "ip4"
 }
 
 // Interface is one virtual interface of a device.
 type Interface struct {
-	// Name is for messages.
+	// Name is the name of the interface in messages.
 	Name string
-	// ID is the node's number of the interface: Iface of frames and trains.
+	// ID is the node's number of the interface, which frames and trains contain as Iface.
 	ID int
 	// Local is the interface's virtual address, and Others are further ones, of both families. A
 	// socket uses them only if two of its links lead to the same peer.

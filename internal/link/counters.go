@@ -8,7 +8,7 @@ import (
 // Drop is the reason why a device dropped a packet.
 type Drop uint8
 
-// The reasons. Those up to DropKernel are for received packets.
+// These are the reasons. Received packets have the reasons up to DropKernel.
 const (
 	// DropUnknown is a datagram from an unknown UDP address.
 	DropUnknown Drop = iota
@@ -65,10 +65,10 @@ func (d Drop) String() string {
 
 // Counters counts the packets of one interface since it was opened.
 type Counters struct {
-	RxPackets, RxBytes uint64 // received and delivered
-	TxPackets, TxBytes uint64 // accepted by the kernel
-	Oversize           uint64 // part of RxPackets: larger than the MTU
-	Queued             uint64 // packets that waited in the out queue
+	RxPackets, RxBytes uint64 // packets received and delivered
+	TxPackets, TxBytes uint64 // packets accepted by the kernel
+	Oversize           uint64 // packets in RxPackets that were larger than the MTU
+	Queued             uint64 // packets that waited in the transmit queue
 	// Drops counts packets by reason. DropUnknown and DropKernel belong to the socket: they are
 	// here only if it has one interface.
 	Drops [NumDrops]uint64
@@ -79,7 +79,7 @@ type SocketCounters struct {
 	Reads, Writes uint64 // calls that transferred something
 	// Blocked counts the times that the kernel accepted no more packets.
 	Blocked uint64
-	// Absent counts ICMP errors that the receiver's port is closed.
+	// Absent counts ICMP errors which say that the receiver's port is closed.
 	Absent uint64
 	// ReadErrors counts failed reads.
 	ReadErrors uint64
@@ -91,7 +91,7 @@ type SocketCounters struct {
 type Info struct {
 	// Local is the bound UDP address.
 	Local netip.AddrPort
-	// Offload is the present method; never OffloadAuto.
+	// Offload is the current method, never OffloadAuto.
 	Offload Offload
 	// GRO is set if the kernel joins received datagrams.
 	GRO bool
@@ -109,22 +109,23 @@ type NeighborInfo struct {
 	Others []netip.Addr
 	Host   string
 	Port   uint16
-	// UDP is its address; invalid: its name has no address.
+	// UDP is the neighbor's address; invalid: its name has no address.
 	UDP netip.AddrPort
-	// Heard counts packets from the neighbor, Sent those to it that the kernel accepted. Refused
-	// counts ICMP errors, which only Linux with batches reports.
+	// Heard counts packets from the neighbor, and Sent counts packets to it that the kernel
+	// accepted. Refused counts ICMP errors, which only Linux with batches reports.
 	Heard, Sent, Refused uint64
 	// Refusal is the last ICMP error; nil: port unreachable.
 	Refusal error
 	// Problem is why the last packet to the neighbor was not sent; nil: it was sent.
 	Problem error
-	// Lookup is why the last lookup of its name failed; nil: it succeeded, or Host is an address.
+	// Lookup is why the last lookup of the neighbor's name failed; nil: it succeeded, or Host is an
+	// address.
 	Lookup error
 }
 
-// The memory that one packet in the kernel's receive queue is charged. On 64-bit Linux a single
-// packet of up to about 1.5 kB is charged 2304 bytes, and a larger one its length rounded up to a
-// page plus about 1 kB.
+// These are the amounts that the kernel charges for one packet in a receive queue. On 64-bit Linux,
+// a single packet of up to about 1.5 kB is charged 2304 bytes. A larger one is charged its length
+// rounded up to a page, plus about 1 kB.
 const (
 	chargeSmall    = 2304
 	chargeOverhead = 1024

@@ -4,7 +4,7 @@ package link
 
 import "syscall"
 
-// The system's names of the errors that this package distinguishes.
+// These are the system's names of the errors that this package distinguishes.
 const (
 	errAddrInUse        = syscall.EADDRINUSE
 	errAddrNotAvailable = syscall.EADDRNOTAVAIL

@@ -2,8 +2,8 @@ package link
 
 import "golang.org/x/sys/windows"
 
-// The system's names of the errors that this package distinguishes. A closed port is reported as a
-// reset.
+// These are the system's names of the errors that this package distinguishes. A closed port is
+// reported as a reset.
 const (
 	errAddrInUse        = windows.WSAEADDRINUSE
 	errAddrNotAvailable = windows.WSAEADDRNOTAVAIL

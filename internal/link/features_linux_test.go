@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProbeLeavesNothing: the probe leaves no socket or device behind, and its result agrees with
-// that of real sockets.
+// TestProbeLeavesNothing checks that the probe leaves no socket or device behind, and that its
+// result agrees with that of real sockets.
 func TestProbeLeavesNothing(t *testing.T) {
 	before, err := net.Interfaces()
 	require.NoError(t, err)

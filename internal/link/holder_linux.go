@@ -30,14 +30,14 @@ func Holder(network string, at netip.AddrPort) string {
 	return ""
 }
 
-// holding returns the sockets in a kernel table that are bound to an address, or to all.
+// holding returns the sockets in a kernel table that are bound to an address, or to every address.
 func holding(table string, at netip.AddrPort) (sockets []string) {
 	text, err := os.ReadFile("/proc/net/" + table)
 	if err != nil {
 		return nil
 	}
 	for line := range strings.Lines(string(text)) {
-		const local, state, inode = 1, 3, 9 // proc_net_udp(5), proc_net_tcp(5)
+		const local, state, inode = 1, 3, 9 // columns of proc_net_udp(5) and proc_net_tcp(5)
 		const listens = "0A"
 		f := strings.Fields(line)
 		if len(f) <= inode || strings.HasPrefix(table, "tcp") && f[state] != listens {
@@ -66,7 +66,8 @@ func kernelAddr(text string) (netip.AddrPort, bool) {
 		if err != nil {
 			return netip.AddrPort{}, false
 		}
-		b = binary.NativeEndian.AppendUint32(b, uint32(a)) // in the machine's byte order
+		// the tables use the machine's byte order
+		b = binary.NativeEndian.AppendUint32(b, uint32(a))
 	}
 	addr, ok := netip.AddrFromSlice(b)
 	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), ok

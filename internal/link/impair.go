@@ -19,7 +19,7 @@ type Impairment struct {
 	Iface int
 	// Out and In are the impairments of sent and received packets.
 	Out, In netem.Config
-	// Stream returns a random stream for each part of both: see netem.Streams.
+	// Stream returns a random stream for each part of the two impairments: see netem.Streams.
 	Stream func(part string) *rand.Rand
 }
 
@@ -29,31 +29,33 @@ type Impaired struct {
 	now     func() clock.Time
 	lanes   []*lane
 	frames  []buffer.Frame
-	packets [][]byte // of one frame
+	packets [][]byte // packets of one frame
 	batch   *buffer.Batch
-	tags    map[netip.Addr]uint64 // IPv6 next hops, as tagOf numbers them
-	hops    []netip.Addr          // by tag
+	tags    map[netip.Addr]uint64 // IPv6 next hops with the tags that tagOf assigns
+	hops    []netip.Addr          // next hops by tag
 	full    bool                  // the underlying device accepts no more packets
 	more    bool                  // the underlying device may have more to read
 }
 
 var _ Feeder = (*Impaired)(nil)
 
-// lane is the two directions of one interface.
+// lane contains the two directions of one interface.
 type lane struct {
 	iface   int
 	out, in *netem.Link
-	outWill netem.Config // the links' configurations
+	outWill netem.Config // configurations of the two links
 	inWill  netem.Config
-	none    bool // without impairments
+	none    bool // the interface has no impairments
 }
 
-// Limits of an impaired device: packets of a WriteBatch, reads of a ReadBatch, and next hops.
+// These are limits of an impaired device: packets of a WriteBatch, reads of a ReadBatch, and next
+// hops.
 const (
 	impairedRoom  = 4096
 	impairedReads = 16
 
-	firstTag = 1 << 32 // of tagOf, after the IPv4 addresses
+	// first tag that tagOf assigns to an IPv6 address; tags below are IPv4 addresses
+	firstTag = 1 << 32
 	maxHops  = 4096
 )
 
@@ -136,7 +138,7 @@ func (i *Impaired) Configs(iface int) (out, in netem.Config) {
 	return out, in
 }
 
-// Links returns both directions of an interface for reading; nil: unknown interface.
+// Links returns both directions of an interface for reading; nil: the interface is unknown.
 func (i *Impaired) Links(iface int) (out, in *netem.Link) {
 	if l := i.lane(iface); l != nil {
 		return l.out, l.in
@@ -195,7 +197,7 @@ func (l *lane) empty() bool {
 	return out+in == 0
 }
 
-// lane returns the directions of an interface; nil: unknown interface.
+// lane returns the directions of an interface; nil: the interface is unknown.
 func (i *Impaired) lane(iface int) *lane {
 	for _, l := range i.lanes {
 		if l.iface == iface {
@@ -243,7 +245,7 @@ func (i *Impaired) receive(now clock.Time) (frames int, err error) {
 func (i *Impaired) enter(now clock.Time, f *buffer.Frame) {
 	l := i.lane(f.Iface)
 	if l == nil {
-		return // unknown interface
+		return // the interface is unknown
 	}
 	i.packets = f.Packets(i.packets[:0])
 	l.in.InputTrain(now, 0, &buffer.Train{Pieces: i.packets, Size: f.Size, Bytes: len(f.Data)})
@@ -278,8 +280,8 @@ func (i *Impaired) WriteBatch(trains []buffer.Train) (int, error) {
 }
 
 // tagOf converts a next hop to a tag, and hopOf converts it back. The tag of an IPv4 address is its
-// number; the others follow, in the order of their first use. A device has at most maxHops of these
-// neighbors; packets to others are lost.
+// number. IPv6 addresses get the following tags, in the order of their first use. A device has tags
+// for at most maxHops of these neighbors, and loses packets to others.
 func (i *Impaired) tagOf(hop netip.Addr) uint64 {
 	if hop.Is4() {
 		b := hop.As4()
@@ -372,12 +374,12 @@ func (i *Impaired) Feed(ready func()) {
 // Deadline returns when to call ReadBatch next even if nothing arrives.
 func (i *Impaired) Deadline() clock.Time {
 	if i.more {
-		return 1 // at once
+		return 1 // the device has work at once
 	}
 	t := clock.Never
 	for _, l := range i.lanes {
 		t = clock.Earliest(t, l.in.Deadline())
-		if !i.full { // otherwise the underlying device signals when it has room
+		if !i.full { // if full, the underlying device signals when it has room
 			t = clock.Earliest(t, l.out.Deadline())
 		}
 	}
@@ -388,6 +390,6 @@ func (i *Impaired) Deadline() clock.Time {
 // node's last messages.
 func (i *Impaired) Close() error {
 	const end = clock.Time(math.MaxInt64)
-	_ = i.send(end) // close the device anyway
+	_ = i.send(end) // an error must not prevent closing the device
 	return i.dev.Close()
 }

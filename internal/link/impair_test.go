@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// hall is an impaired device and the far end of its pipe.
+// hall is an impaired device, and the other end of the pipe below it.
 type hall struct {
 	t   *testing.T
 	now clock.Time
@@ -56,7 +56,7 @@ func (h *hall) write(trains ...buffer.Train) {
 	require.Len(h.t, trains, n)
 }
 
-// arrived returns the numbers of the packets that arrived at the far end.
+// arrived returns the numbers of the packets that arrived at the other end.
 func (h *hall) arrived() (list []int) {
 	p := make([]byte, 2000)
 	for n, ok := h.far.TryRead(p); ok; n, ok = h.far.TryRead(p) {
@@ -66,8 +66,7 @@ func (h *hall) arrived() (list []int) {
 	return list
 }
 
-// read returns the numbers of the packets that the device has for its owner. It reads as a node
-// does.
+// read returns the numbers of the packets that the device delivers. It reads as a node does.
 func (h *hall) read() (list []int) {
 	frames := make([]buffer.Frame, 4)
 	for {
@@ -165,12 +164,13 @@ func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	assert.Positive(t, h.dev.Room())
 }
 
-// A flood does not block the owner: it reads the rest in the next iteration, which follows at once.
+// A flood does not block the owner: the owner reads the rest in the next iteration, which follows
+// at once.
 func TestImpairedReadsSoMuchATurn(t *testing.T) {
 	h := newHall(t, 4096, netem.Config{}, netem.Config{Delay: time.Second})
 	for i := range 400 {
 		h.send(i, 1)
-		if i%2 == 0 { // different sizes, so each is its own frame
+		if i%2 == 0 { // packets of different sizes are in separate frames
 			_, err := h.far.Write(make([]byte, 150))
 			require.NoError(t, err)
 		}

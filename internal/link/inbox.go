@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits of an inbox. If it is full, datagrams stay in the kernel's queue, whose drops the kernel
-// counts.
+// These are limits of an inbox. If it is full, datagrams stay in the kernel's queue, and the kernel
+// counts those that it drops.
 const (
 	inboxBytes     = 1 << 20
 	inboxDatagrams = 4096
@@ -19,9 +19,9 @@ const (
 // received. The reader fills one half while the owner uses the other.
 type inbox struct {
 	mu     sync.Mutex
-	room   sync.Cond // signaled when the owner takes a half, and at the end
+	room   sync.Cond // signaled when the owner takes a half, and when the inbox closes
 	fresh  half
-	spare  half // in use by the owner
+	spare  half // half that the owner uses
 	ready  func()
 	closed bool
 	done   chan struct{}
@@ -32,7 +32,7 @@ type inbox struct {
 type half struct {
 	data []byte
 	list []datagram
-	offs []int // offset of list[i].data; data may move while it grows
+	offs []int // offset of each list[i].data; the data may move while the half grows
 }
 
 // source is the socket that fills an inbox.
@@ -157,7 +157,7 @@ func (b *inbox) take() ([]datagram, error) {
 	return h.list, nil
 }
 
-// tell sets a function that is called when data arrives in an empty inbox.
+// tell sets a function. The inbox calls it when data arrives in an empty inbox.
 func (b *inbox) tell(ready func()) {
 	b.mu.Lock()
 	b.ready = ready
@@ -165,7 +165,7 @@ func (b *inbox) tell(ready func()) {
 	b.remind()
 }
 
-// remind calls that function now if the inbox is not empty.
+// remind calls the function of tell now if the inbox is not empty.
 func (b *inbox) remind() {
 	b.mu.Lock()
 	var ready func()

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// script is a source that returns the reads that the test sends to it.
+// script is a source that returns the reads that the test sends it.
 type script struct {
 	next chan scriptRead
 }
@@ -36,17 +36,17 @@ var (
 	fromB = netip.MustParseAddrPort("127.0.0.1:2000")
 )
 
-// TestInboxJoins joins datagrams that could have been one train.
+// TestInboxJoins checks that the inbox joins datagrams that could have been one train.
 func TestInboxJoins(t *testing.T) {
 	b := newInbox()
 	go b.fill(&script{next: feedScript(
 		scriptRead{data: []byte("aaaa"), from: fromA},
 		scriptRead{data: []byte("bbbb"), from: fromA},
-		scriptRead{data: []byte("cc"), from: fromA},   // short: ends the train
+		scriptRead{data: []byte("cc"), from: fromA},   // a short datagram ends the train
 		scriptRead{data: []byte("dd"), from: fromA},   // begins a train
-		scriptRead{data: []byte("ee"), from: fromB},   // another sender
-		scriptRead{data: []byte("ffff"), from: fromB}, // longer
-		scriptRead{data: nil, from: fromB},            // empty
+		scriptRead{data: []byte("ee"), from: fromB},   // comes from another sender
+		scriptRead{data: []byte("ffff"), from: fromB}, // is longer
+		scriptRead{data: nil, from: fromB},            // is empty
 		scriptRead{data: []byte("g"), from: fromB},
 	)})
 	<-b.done
@@ -74,7 +74,8 @@ func feedScript(reads ...scriptRead) chan scriptRead {
 	return next
 }
 
-// TestInboxIsBounded: a full inbox makes the reader wait for the owner, and loses nothing.
+// TestInboxIsBounded checks that a full inbox makes the reader wait for the owner, and loses
+// nothing.
 func TestInboxIsBounded(t *testing.T) {
 	const datagrams = 3 * inboxDatagrams
 	b := newInbox()
@@ -104,7 +105,8 @@ func TestInboxIsBounded(t *testing.T) {
 	<-b.done
 }
 
-// TestInboxTells signals the owner once for datagrams that arrive in an empty inbox.
+// TestInboxTells checks that the inbox signals the owner once for datagrams that arrive while it is
+// empty.
 func TestInboxTells(t *testing.T) {
 	b := newInbox()
 	told, from := 0, addressOf(fromA)
@@ -119,7 +121,8 @@ func TestInboxTells(t *testing.T) {
 	assert.Equal(t, 2, told)
 }
 
-// TestInboxSurvivesErrors counts the network's errors. A closed socket ends the reader.
+// TestInboxSurvivesErrors checks that the reader counts the network's errors and continues, and
+// that a closed socket ends it.
 func TestInboxSurvivesErrors(t *testing.T) {
 	b := newInbox()
 	go b.fill(&script{next: feedScript(

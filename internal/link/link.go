@@ -34,8 +34,8 @@ type Device interface {
 	// ErrWouldBlock if nothing has arrived, and 0 without an error if everything was discarded.
 	ReadBatch(frames []buffer.Frame) (n int, err error)
 	// WriteBatch processes n trains: each is sent, copied to the queue, or discarded and counted. n
-	// is short if the queue is full. Without trains it only sends the queue; call it so when FD is
-	// writable.
+	// is short if the queue is full. Without trains, it only sends the queue. Call it this way when
+	// FD is writable.
 	WriteBatch(trains []buffer.Train) (n int, err error)
 	// Room returns how many packets WriteBatch accepts now.
 	Room() int
@@ -51,7 +51,7 @@ type Device interface {
 // Feeder is a Device without a descriptor to wait on.
 type Feeder interface {
 	Device
-	// Feed sets a function that is called, on another goroutine, when data arrives at an empty
+	// Feed sets a function that is called on another goroutine: when data arrives at an empty
 	// device, and at once if there is data.
 	Feed(ready func())
 }

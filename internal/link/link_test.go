@@ -71,14 +71,14 @@ func meet(d *UDP, id int, addr [4]byte, at netip.AddrPort) {
 	d.table.learn(nil)
 }
 
-// pair opens two devices that are neighbors: a, interface 3, is addrA, and b, interface 5, is
+// pair opens two devices that are neighbors: a is interface 3 with addrA, and b is interface 5 with
 // addrB.
 func pair(tb testing.TB, mode Offload) (a, b *UDP) {
 	tb.Helper()
 	return pairAt(tb, mode, "127.0.0.1", "127.0.0.1")
 }
 
-// pairAt is pair for devices at UDP addresses.
+// pairAt is like pair, for devices with the given UDP addresses.
 func pairAt(tb testing.TB, mode Offload, hostA, hostB string) (a, b *UDP) {
 	tb.Helper()
 	a = open(tb, Config{Offload: mode, Host: hostA, Interfaces: []Interface{{Name: "if3", ID: 3}}})
@@ -88,7 +88,7 @@ func pairAt(tb testing.TB, mode Offload, hostA, hostB string) (a, b *UDP) {
 	return a, b
 }
 
-// train returns a train of packets of the given lengths, each of random bytes and in several
+// train returns a train of packets of the given lengths. Each packet has random bytes and several
 // pieces.
 func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
 	t := buffer.Train{Size: lengths[0], Count: len(lengths), Iface: iface, NextHop: netip.AddrFrom4(hop)}
@@ -112,7 +112,7 @@ func train(r *rand.Rand, iface int, hop [4]byte, lengths ...int) buffer.Train {
 	return t
 }
 
-// equal returns count lengths of size, and a final one of last unless last is 0.
+// equal returns a list of count times size, followed by last unless last is 0.
 func equal(count, size, last int) []int {
 	var l []int
 	for range count {
@@ -180,8 +180,8 @@ func receive(tb testing.TB, d Device, want int) []received {
 	return got
 }
 
-// nothing reads once and expects no packet. The caller has already received a later packet, so
-// earlier ones would have arrived.
+// nothing reads once and expects no packet. The caller must have received a later packet, so any
+// earlier one would have arrived.
 func nothing(tb testing.TB, d Device) {
 	tb.Helper()
 	_, err := d.ReadBatch(make([]buffer.Frame, 4))

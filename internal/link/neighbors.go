@@ -17,22 +17,22 @@ type iface struct {
 type neighbor struct {
 	Neighbor
 	on *iface
-	to address // none: the name has no address yet
-	// failed is set by the socket when the kernel could not send: the name's address may have
-	// changed.
+	to address // UDP address; none: the name has no address yet
+	// failed is set by the socket when the kernel could not send, because the name's address may
+	// have changed.
 	failed bool
-	down   bool // the TUN device was down for the last packet
+	down   bool // the TUN device was down when the last packet was sent
 
-	heard, out uint64 // packets received from it, and sent
-	refusals   uint64 // ICMP errors
+	heard, out uint64 // packets received from the neighbor, and sent to it
+	refusals   uint64 // number of ICMP errors
 	refusal    error  // the last ICMP error; nil: port unreachable
-	problem    error  // why the last packet was not sent; nil: it was
+	problem    error  // why the last packet was not sent; nil: it was sent
 }
 
 // bounced is an ICMP error about a sent datagram.
 type bounced struct {
 	to      address
-	refused bool // port unreachable
+	refused bool // the error says that the port is unreachable
 	err     error
 }
 
@@ -53,14 +53,14 @@ func (n *neighbor) lost(packets int, why Drop) {
 
 // table holds the interfaces by number, and the neighbors by UDP address.
 type table struct {
-	ifaces    []*iface // in the order of the configuration
-	byID      []*iface // nil: a number of another device
+	ifaces    []*iface // interfaces in the order of the configuration
+	byID      []*iface // interfaces by number; nil: the interface belongs to another device
 	neighbors []*neighbor
 	maxMTU    int
-	network   string // as in Config
+	network   string // network of the bound address, as in Config
 	from      map[address][]*neighbor
 
-	// The last result, for consecutive datagrams of one sender.
+	// The following fields are the last result, for consecutive datagrams of one sender.
 	lastFrom  address
 	lastOwner []*neighbor
 }
@@ -100,7 +100,7 @@ func (t *table) names() []string {
 	return names
 }
 
-// learn updates every neighbor's address.
+// learn updates the address of every neighbor.
 func (t *table) learn(addrs map[string]netip.Addr) {
 	t.from = make(map[address][]*neighbor, len(t.neighbors))
 	t.lastFrom, t.lastOwner = address{}, nil
@@ -127,7 +127,8 @@ func (t *table) at(id int) *iface {
 	return t.byID[id]
 }
 
-// senders returns the neighbors with a UDP address: several if several links lead to one peer.
+// senders returns the neighbors with a UDP address. There are several if several links lead to one
+// peer.
 func (t *table) senders(from address) []*neighbor {
 	if from != t.lastFrom {
 		t.lastFrom, t.lastOwner = from, t.from[from]
@@ -135,7 +136,7 @@ func (t *table) senders(from address) []*neighbor {
 	return t.lastOwner
 }
 
-// Offsets of the addresses in a packet of IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
+// These are offsets of the addresses in a packet of IPv4 (RFC 791 §3.1) and IPv6 (RFC 8200 §3).
 const (
 	sourceAt       = 12
 	destinationAt  = 16
@@ -143,7 +144,7 @@ const (
 	destinationAt6 = 24
 )
 
-// addresses returns the addresses of a packet; false: it is too short.
+// addresses returns the addresses of a packet; false: the packet is too short.
 func addresses(b []byte) (src, dst netip.Addr, ok bool) {
 	switch {
 	case len(b) >= ip6Len && b[0]>>4 == 6:

@@ -38,7 +38,7 @@ func TestLinkOfBothFamilies(t *testing.T) {
 		{"fd00:1::2", "fd00::1", 1}, // the source has precedence
 		{"fd09::9", "fd00:1::1", 1},
 		{"fd09::9", "fd00::1", 0},
-		{"fd09::9", "fd09::8", 0}, // forwarded: the first link that is up
+		{"fd09::9", "fd09::8", 0}, // a forwarded packet: the first link that is up
 	} {
 		p := []byte{0x45, 19: 0}
 		src, dst := addr(test.src), addr(test.dst)
@@ -59,7 +59,7 @@ func TestLinkOfBothFamilies(t *testing.T) {
 	}
 }
 
-// Next hops of both families keep their identity in an impaired device, whose memory has a bound.
+// An impaired device distinguishes next hops of both families, and its memory is bounded.
 func TestTagsOfNextHops(t *testing.T) {
 	i := &Impaired{tags: map[netip.Addr]uint64{}}
 	hops := []netip.Addr{{}}

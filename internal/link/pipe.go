@@ -28,26 +28,26 @@ func CloseUnattached(d Device) error {
 	return d.Close()
 }
 
-// defaultPipePackets is a window of 1 MB in packets of 1400 bytes, and half as much again.
+// defaultPipePackets holds a window of 1 MB in packets of 1400 bytes, and half as many again.
 const defaultPipePackets = 1024
 
-// End is one end of a pipe, a link in memory. It is a Device for a node, or a program reads and
-// writes it, one packet in a call. If the other end is closed, sent packets are lost.
+// End is one end of a pipe, which is a link in memory. It is a Device for a node, or a program
+// reads and writes it, one packet per call. If the other end is closed, sent packets are lost.
 type End struct {
 	id       int
 	attached atomic.Bool
 	in, out  *pipeLane
 	lent     []buffer.Frame
 
-	byHand   sync.Once // readable and writable are in use
+	byHand   sync.Once // prepares readable and writable for a program
 	readable chan struct{}
 	writable chan struct{}
 }
 
 var _ Attacher = (*End)(nil)
 
-// Pipe returns two connected ends. Each direction queues this many packets, and as many again may
-// be in use by the reader; 0: 1024.
+// Pipe returns two connected ends. Each direction queues this many packets, and the reader may use
+// as many again; 0: 1024.
 func Pipe(packets int) (a, b *End) {
 	if packets <= 0 {
 		packets = defaultPipePackets
@@ -79,7 +79,7 @@ func (e *End) Attach(id int) error {
 	return nil
 }
 
-// ReadBatch implements Device. It returns everything that waits, train by train.
+// ReadBatch implements Device. It returns all waiting packets, train by train.
 func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 	if len(e.lent) == 0 {
 		if e.lent = e.in.take(e.id); len(e.lent) == 0 {
@@ -88,7 +88,7 @@ func (e *End) ReadBatch(frames []buffer.Frame) (int, error) {
 	}
 	n := copy(frames, e.lent)
 	if e.lent = e.lent[n:]; len(e.lent) == 0 && n < len(frames) {
-		// A short batch means to the owner that nothing is left, and it may already have been
+		// The owner assumes after a short batch that nothing is left, and it may already have been
 		// signaled for newer packets. They must wait for the next call, because these frames are in
 		// use.
 		e.in.remind()
@@ -108,10 +108,10 @@ func (e *End) WriteBatch(trains []buffer.Train) (int, error) {
 // Room implements Device.
 func (e *End) Room() int { return e.out.room() }
 
-// Pending implements Device: accepted packets are already delivered.
+// Pending implements Device. It returns 0, because accepted packets are already delivered.
 func (e *End) Pending() int { return 0 }
 
-// FD implements Device: -1.
+// FD implements Device. A pipe has no descriptor, so FD returns -1.
 func (e *End) FD() int { return -1 }
 
 // Filter makes the end drop the trains of its node for which pass returns false. Call it before the
@@ -155,7 +155,7 @@ func (e *End) Reopen() {
 	e.attached.Store(false)
 }
 
-// hand makes the lanes signal a program that reads and writes.
+// hand makes the lanes signal a program that reads and writes packets.
 func (e *End) hand() {
 	e.byHand.Do(func() {
 		e.feed(func() { token(e.readable) }, func() { token(e.writable) })
@@ -173,7 +173,7 @@ func (e *End) Read(p []byte) (int, error) {
 		n, ok, closed := e.in.pop(p)
 		switch {
 		case ok:
-			token(e.readable) // for another waiting Read
+			token(e.readable) // wakes another waiting Read
 			return n, nil
 		case closed:
 			token(e.readable)
@@ -183,7 +183,7 @@ func (e *End) Read(p []byte) (int, error) {
 	}
 }
 
-// TryRead is Read without waiting.
+// TryRead is like Read, but does not wait.
 func (e *End) TryRead(p []byte) (n int, ok bool) {
 	if e.attached.Load() {
 		return 0, false
@@ -211,17 +211,17 @@ func (e *End) Write(p []byte) (int, error) {
 		if n == 1 {
 			return len(p), nil
 		}
-		if e.out.room() > 0 { // registers for a signal
+		if e.out.room() > 0 { // registers for a signal if there is no room
 			continue
 		}
 		<-e.writable
-		token(e.writable) // for another waiting Write
+		token(e.writable) // wakes another waiting Write
 	}
 }
 
 var errPacketSize = errors.New("link: empty or oversized packet")
 
-// token leaves a token for a waiting goroutine.
+// token puts a token into a channel, which wakes a waiting goroutine.
 func token(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

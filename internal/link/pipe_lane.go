@@ -12,18 +12,18 @@ import (
 type pipeLane struct {
 	mu      sync.Mutex
 	fresh   pile
-	spare   pile // in use by the reader
+	spare   pile // pile that the reader uses
 	frames  []buffer.Frame
-	packets int // in fresh
+	packets int // number of packets in fresh
 	limit   int
-	filter  func(train []byte) bool // which trains pass; nil: all
+	filter  func(train []byte) bool // selects the trains to deliver; nil: all trains
 	full    bool                    // the writer found no room and waits for a signal
 	closed  side                    // the sides that are closed
 	ready   func()                  // signals the reader
-	vacant  func()                  // signals the writer
+	vacant  func()                  // signals the writer when there is room
 }
 
-// side is the reader or the writer of a lane, or both.
+// side is one end of a lane: the reader, the writer, or both.
 type side uint8
 
 const (
@@ -43,7 +43,7 @@ type span struct{ end, size int }
 
 func (p *pile) clear() { *p = pile{data: p.data[:0], spans: p.spans[:0]} }
 
-// compact moves the rest to the front when at least half has been popped.
+// compact moves the remaining data to the front when at least half has been popped.
 func (p *pile) compact() {
 	const worth = 64 << 10
 	if p.popped < worth || p.popped < len(p.data)/2 {
@@ -128,7 +128,7 @@ func (l *pipeLane) remind() {
 	}
 }
 
-// pop copies one packet out.
+// pop copies one packet out of the lane.
 func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
 	l.mu.Lock()
 	if l.packets == 0 {
@@ -157,7 +157,7 @@ func (l *pipeLane) pop(p []byte) (n int, ok, closed bool) {
 	return n, true, false
 }
 
-// emptied returns the function that signals room; nil: the writer does not wait.
+// emptied returns the function that signals room; nil if the writer does not wait.
 func (l *pipeLane) emptied() func() {
 	if !l.full {
 		return nil
@@ -190,7 +190,7 @@ func (l *pipeLane) close(who side) {
 	}
 }
 
-// reopen lets a side that was closed use the lane again. A reader does not get what was sent
+// reopen allows a side that was closed to use the lane again. A reader does not get packets from
 // before.
 func (l *pipeLane) reopen(who side) {
 	l.mu.Lock()

@@ -13,7 +13,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("link: a free port: %w", err)
 		}
-		defer c.Close() // keep all open until the end, so that they differ
+		defer c.Close() // all stay open until the end, so that the ports differ
 		at, ok := c.LocalAddr().(*net.UDPAddr)
 		if !ok {
 			return nil, fmt.Errorf("link: %v is not a UDP address", c.LocalAddr())

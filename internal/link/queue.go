@@ -7,17 +7,17 @@ import "github.com/tidepool-net/tidepool/internal/buffer"
 type outQueue struct {
 	maxPackets, maxBytes int
 	packets              int
-	mem                  []byte // the bytes of list, in order
+	mem                  []byte // bytes of the trains in list, in order
 	list                 []queued
-	head                 int // list[:head] was removed
+	head                 int // list[:head] has been removed
 }
 
 // queued is one train in the queue.
 type queued struct {
 	to    *neighbor
-	off   int // offset of its bytes in mem
+	off   int // offset of the train's bytes in mem
 	piece [1][]byte
-	train buffer.Train // train sets Pieces to piece
+	train buffer.Train // the train; train sets its Pieces to piece
 }
 
 // room returns how many more packets of up to mtu bytes fit.
@@ -33,7 +33,7 @@ func (q *outQueue) bytes() int {
 }
 
 // fits reports whether a train fits. An empty queue accepts any train, so every train is accepted
-// some time.
+// at some time.
 func (q *outQueue) fits(t *buffer.Train) bool {
 	return q.packets == 0 ||
 		q.packets+t.Count <= q.maxPackets && q.bytes()+t.Bytes <= q.maxBytes
@@ -80,7 +80,7 @@ func (q *outQueue) pop(packets int) {
 	}
 }
 
-// reclaim moves the rest to the front when at least half of the memory is unused.
+// reclaim moves the remaining data to the front when at least half of the memory is unused.
 func (q *outQueue) reclaim() {
 	if q.head == len(q.list) {
 		q.mem, q.list, q.head = q.mem[:0], q.list[:0], 0

@@ -12,11 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// choosy is a socket that accepts as many packets as allowed, and keeps them. Over loopback the
-// kernel never refuses any.
+// choosy is a socket that accepts a limited number of packets, and keeps them. The loopback
+// interface never refuses packets.
 type choosy struct {
-	allow  int // packets
-	slots  int // trains per flush; 0: no limit
+	allow  int // packets that it still accepts
+	slots  int // trains that it accepts per flush; 0: no limit
 	pushed []buffer.Train
 	to     []*neighbor
 	taken  [][]byte
@@ -67,7 +67,7 @@ func (s *choosy) info() Info               { return Info{} }
 func (s *choosy) counters(*SocketCounters) {}
 func (s *choosy) close() error             { return nil }
 
-// over returns a device over a choosy socket, with a neighbor addrB.
+// over returns a device with a choosy socket, and with a neighbor addrB.
 func over(s *choosy, cfg Config) *UDP {
 	cfg.Interfaces = []Interface{{Name: "if0", MTU: 100, Neighbors: []Neighbor{
 		{Addr: netip.AddrFrom4(addrB), Host: "127.0.0.1", Port: 5000},
@@ -75,8 +75,8 @@ func over(s *choosy, cfg Config) *UDP {
 	return newUDP(cfg.withDefaults(), s, -1)
 }
 
-// TestBlockedSocketLosesNothing: a socket accepts a random part of the packets, from none to all,
-// while trains keep coming. Each packet that the device accepted arrives once and in order.
+// TestBlockedSocketLosesNothing checks that each packet that the device accepted arrives once and
+// in order, while a socket accepts a random part of the packets, from none to all.
 func TestBlockedSocketLosesNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(8, seed))
@@ -98,7 +98,7 @@ func TestBlockedSocketLosesNothing(t *testing.T) {
 			for _, tr := range batch[:n] {
 				room -= tr.Count
 				for _, p := range tr.Pieces {
-					clear(p) // valid during the call only
+					clear(p) // the packet is valid only during the call
 				}
 			}
 			if n < len(batch) {
@@ -169,8 +169,8 @@ func TestBrokenSocketSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, s.err)
 }
 
-// TestQueueKeepsItsMemory: a queue that stays half full allocates nothing, and its memory is
-// bounded.
+// TestQueueKeepsItsMemory checks that a queue that stays half full allocates nothing, and that its
+// memory is bounded.
 func TestQueueKeepsItsMemory(t *testing.T) {
 	q := outQueue{maxPackets: 100, maxBytes: 10_000}
 	to := newTable(Config{

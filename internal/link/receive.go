@@ -22,8 +22,8 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 	return n, nil
 }
 
-// remind signals the owner again if datagrams arrived meanwhile. A short batch means to the owner
-// that nothing is left, and it may already have been signaled for these datagrams.
+// remind signals the owner again if datagrams arrived meanwhile. The owner assumes after a short
+// batch that nothing is left, and it may already have been signaled for these datagrams.
 func (d *UDP) remind() {
 	if s, ok := d.sock.(interface{ remind() }); ok {
 		s.remind()
@@ -72,8 +72,8 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 }
 
 // split finds the neighbor and the interface of a datagram, and the bytes that came over that
-// interface: all, unless several links lead to the sender. The interface is nil if the sender is
-// unknown.
+// interface. These are all bytes, unless several links lead to the sender. The interface is nil if
+// the sender is unknown.
 func (d *UDP) split(g *datagram) (*neighbor, *iface, []byte) {
 	s := d.table.senders(g.from)
 	switch {

@@ -24,7 +24,7 @@ type resolver struct {
 	cfg    Config
 	found  atomic.Pointer[map[string]netip.Addr]
 	failed atomic.Pointer[map[string]error] // errors of the last round
-	kick   chan struct{}                    // an address may have changed
+	kick   chan struct{}                    // signals that an address may have changed
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -124,7 +124,7 @@ func (r *resolver) round(ctx context.Context) bool {
 // failure returns why the last lookup of a name failed; nil: it succeeded.
 func (r *resolver) failure(name string) error { return (*r.failed.Load())[name] }
 
-// again requests another round.
+// again requests another round of lookups.
 func (r *resolver) again() {
 	select {
 	case r.kick <- struct{}{}:

@@ -89,8 +89,8 @@ func TestNameThatResolvesLater(t *testing.T) {
 	})
 }
 
-// TestFailedSendAsksAgain looks the name up at once after the kernel refuses a send, long before
-// the next regular lookup.
+// TestFailedSendAsksAgain checks that the name is looked up at once after the kernel refuses a
+// send, long before the next regular lookup.
 func TestFailedSendAsksAgain(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("255.255.255.255")})
@@ -101,12 +101,13 @@ func TestFailedSendAsksAgain(t *testing.T) {
 		}}},
 	})
 	b.set(map[string]netip.Addr{"bee.example": loopback})
-	write(t, d, train(rand.New(rand.NewPCG(14, 1)), 0, addrB, 80)) // broadcast: not permitted
+	write(t, d, train(rand.New(rand.NewPCG(14, 1)), 0, addrB, 80)) // the kernel refuses broadcast
 	assert.EqualValues(t, 1, d.Counters(0).Drops[DropRefused])
 	eventually(t, func() bool { return d.Neighbors(0)[0].UDP.Addr() == loopback }, "the new address")
 }
 
-// TestSlowResolverDelaysNobody: opening waits for a moment, reading does not wait.
+// TestSlowResolverDelaysNobody checks that opening a device waits only a short time for a slow
+// resolver, and that reading does not wait.
 func TestSlowResolverDelaysNobody(t *testing.T) {
 	start := time.Now()
 	d := open(t, Config{
@@ -124,8 +125,8 @@ func TestSlowResolverDelaysNobody(t *testing.T) {
 	assert.Less(t, time.Since(start), lookupPatience)
 }
 
-// TestNamesToBind must resolve at once. RFC 6761 §6.3: localhost is the loopback address, even
-// though this resolver does not know the name.
+// TestNamesToBind checks that names to bind must resolve at once. RFC 6761 §6.3: localhost is the
+// loopback address, even though this resolver does not know the name.
 func TestNamesToBind(t *testing.T) {
 	var b book
 	b.set(map[string]netip.Addr{"here.example": loopback})

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused runs do on a thread whose system calls with this number the kernel refuses, as in a
-// sandbox. The thread ends after the call.
+// refused runs do on a thread. The kernel refuses system calls with this number on that thread, as
+// in a sandbox. The thread ends after the call.
 func refused(t *testing.T, number uint32, do func()) {
 	t.Helper()
-	const loadNumber = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS // at 0 of struct seccomp_data
+	// loads the number, which is at offset 0 of struct seccomp_data
+	const loadNumber = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	filter := []unix.SockFilter{
 		{Code: loadNumber},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: number},

@@ -7,7 +7,7 @@ import (
 )
 
 // Serve changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
-// that stay keep their counters, and queued packets are still sent to those that leave. It does not
+// that stay keep their counters. Queued packets to removed neighbors are still sent. It does not
 // wait for lookups of new names. If it returns an error, one of Open's, it has changed nothing.
 func (d *UDP) Serve(interfaces []Interface) error {
 	cfg := d.cfg
@@ -33,7 +33,7 @@ func (d *UDP) Serve(interfaces []Interface) error {
 					found[name] = addr
 				}
 			}
-			go d.names.close() // a lookup may take long to end
+			go d.names.close() // in the background, because a lookup may take long to end
 		}
 		d.names = startResolver(cfg, names, &found, make(chan struct{}))
 		d.applied = &found

@@ -42,8 +42,8 @@ func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
 	return t
 }
 
-// TestSharedSocket is a node in the old grammar with links to several peers: the UDP source address
-// identifies the link.
+// TestSharedSocket checks a node in the old grammar with links to several peers: the UDP source
+// address identifies the link.
 func TestSharedSocket(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		hub := oldNode(t, mode, 3, 1)
@@ -75,7 +75,8 @@ func TestSharedSocket(t *testing.T) {
 	})
 }
 
-// TestTwoLinksToOnePeer: the packets themselves identify the link, also within one datagram train.
+// TestTwoLinksToOnePeer checks that the packets themselves identify the link, also within one
+// datagram train.
 func TestTwoLinksToOnePeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := oldNode(t, mode, 2, 1), oldNode(t, mode, 2, 2)
@@ -86,14 +87,14 @@ func TestTwoLinksToOnePeer(t *testing.T) {
 		far := [4]byte{10, 9, 9, 9}
 		local := func(link, node byte) [4]byte { return [4]byte{10, 0, link, node} }
 		packets := [][]byte{
-			packet(60, local(0, 1), far, 0),         // from the peer's end of link 0
-			packet(60, local(1, 1), far, 1),         // and of link 1
+			packet(60, local(0, 1), far, 0),         // source: the peer's end of link 0
+			packet(60, local(1, 1), far, 1),         // source: the peer's end of link 1
 			packet(60, local(1, 1), local(0, 2), 2), // the source has precedence
-			packet(60, far, local(1, 2), 3),         // for our end of link 1
+			packet(60, far, local(1, 2), 3),         // destination: this node's end of link 1
 			packet(60, far, local(0, 2), 4),
 			packet(60, far, local(0, 2), 5),
-			packet(60, far, far, 6), // forwarded: the first link
-			make([]byte, 5),         // no packet at all
+			packet(60, far, far, 6), // a forwarded packet: the first link
+			make([]byte, 5),         // not a packet
 		}
 		want := []int{0, 1, 1, 1, 0, 0, 0, 0}
 		write(t, a, trainOf(0, local(0, 2), packets...))
@@ -110,8 +111,8 @@ func TestTwoLinksToOnePeer(t *testing.T) {
 	})
 }
 
-// FuzzDeliver cuts arbitrary bytes from a peer with two links into frames: each
-// byte is delivered once, in order, and each packet under its link's number.
+// FuzzDeliver checks how arbitrary bytes from a peer with two links are split into frames: each
+// byte is delivered once, in order, and each packet with its link's number.
 func FuzzDeliver(f *testing.F) {
 	near, far := [4]byte{10, 0, 1, 1}, [4]byte{10, 9, 9, 9}
 	two := append(packet(20, near, far, 1), packet(20, far, [4]byte{10, 0, 1, 2}, 2)...)
@@ -120,7 +121,7 @@ func FuzzDeliver(f *testing.F) {
 	f.Add([]byte{1}, 1)
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
 		if len(data) > 0 && (size <= 0 || size > len(data)) || len(data) == 0 && size != 0 {
-			return // the sockets never say so
+			return // sockets never receive an empty datagram
 		}
 		d := newUDP(Config{Interfaces: []Interface{
 			{ID: 0, Local: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, {ID: 1, Local: netip.AddrFrom4([4]byte{10, 0, 1, 2})},

@@ -11,8 +11,8 @@ import (
 type socket interface {
 	// recv returns received datagrams, which are valid until the next recv, or ErrWouldBlock.
 	recv() ([]datagram, error)
-	// push adds a train to those that flush sends; false: flush first. The train's bytes must stay
-	// valid until flush.
+	// push adds a train to those that flush sends. It returns false if flush must be called first.
+	// The train's bytes must stay valid until flush.
 	push(to *neighbor, t *buffer.Train) bool
 	// flush sends the pushed trains in order, updates the neighbors' counters, and forgets the
 	// trains. It returns how many packets it processed, and ErrWouldBlock if the kernel did not
@@ -24,7 +24,7 @@ type socket interface {
 	close() error
 }
 
-// datagram is a received datagram: packets of size bytes, of which the last may be shorter.
+// datagram is a received datagram. It contains packets of size bytes; the last may be shorter.
 type datagram struct {
 	data []byte
 	size int
@@ -38,7 +38,7 @@ type address struct {
 	port      uint16
 }
 
-// mapped is what precedes the IPv4 address in the lower half of an IPv4-mapped one.
+// mapped is the value of the 32 bits in front of the IPv4 address in an IPv4-mapped address.
 const mapped = 0xffff << 32
 
 func addressOf(a netip.AddrPort) address {
@@ -56,7 +56,7 @@ func pack4(ip [4]byte, port uint16) address {
 	return address{0, mapped | uint64(binary.BigEndian.Uint32(ip[:])), port}
 }
 
-// ip4 returns the address of IPv4.
+// ip4 returns the address as an IPv4 address.
 func (a address) ip4() (ip [4]byte) {
 	binary.BigEndian.PutUint32(ip[:], uint32(a.low))
 	return ip

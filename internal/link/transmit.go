@@ -23,7 +23,8 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 			return n, err
 		}
 	}
-	for ; n < len(trains); n++ { // only if the queue is not empty: it goes first
+	// the loop runs only if the queue is not empty: queued packets are sent first
+	for ; n < len(trains); n++ {
 		to := d.route[n]
 		if to != nil && !d.queue.fits(&trains[n]) {
 			break
@@ -44,7 +45,7 @@ func (d *UDP) Room() int {
 // Pending implements Device.
 func (d *UDP) Pending() int { return d.queue.packets }
 
-// look finds the neighbor of each train; nil: discard the train.
+// look finds the neighbor of each train. A nil neighbor means that the train is discarded.
 func (d *UDP) look(trains []buffer.Train) {
 	d.route = d.route[:0]
 	for i := range trains {
@@ -82,8 +83,8 @@ func (d *UDP) discard(trains []buffer.Train) {
 	}
 }
 
-// send passes as many trains to the socket as fit in one call, and returns their number. It queues
-// the rest of a train that the kernel accepted in part.
+// send passes as many trains to the socket as fit in one call, and returns their number. If the
+// kernel accepts a part of a train, send queues the rest.
 func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	n := 0
 	for n < len(trains) && (route[n] == nil || d.sock.push(route[n], &trains[n])) {

@@ -23,8 +23,8 @@ var ErrGone = errors.New("the device was deleted")
 // maxDeviceName is IFNAMSIZ without its final zero (linux/if.h).
 const maxDeviceName = 15
 
-// defaultTUNQueue is the length of the kernel's queue: a window of 4 MiB in packets of the default
-// MTU. Linux's default of 500 would lose some of them.
+// defaultTUNQueue is the length of the kernel's queue: it holds a window of 4 MiB in packets of the
+// default MTU. Linux's default of 500 packets would lose some of them.
 const defaultTUNQueue = 3072
 
 // TUNConfig configures an interface whose link leads to this machine's kernel.
@@ -35,7 +35,8 @@ type TUNConfig struct {
 	// Interface is the node's end. It needs no neighbors: the kernel receives every packet.
 	Interface Interface
 	// Kernel are the addresses and prefix lengths of the kernel's end, at most one of each family.
-	// The device gets them and is brought up. None: the kernel's end is configured elsewhere.
+	// The device gets them and is brought up. If there are none, another program configures the
+	// kernel's end.
 	Kernel []netip.Prefix
 	// Up brings the kernel's end up with IPv6 even without addresses in Kernel: the kernel receives
 	// or sends router advertisements.
@@ -45,11 +46,11 @@ type TUNConfig struct {
 	Routes []netip.Prefix
 	// ReadPackets is the length of the kernel's queue; 0: 3072.
 	ReadPackets int
-	// Offload is how packets are passed to the kernel. 0: whole trains if the kernel supports it.
-	// Anything but OffloadGSO: one packet in a call.
+	// Offload is how packets are passed to the kernel. 0 means whole trains if the kernel supports
+	// them. Anything but OffloadGSO means one packet per call.
 	Offload Offload
-	// QueuePackets and QueueBytes limit the out queue, which is used only while the kernel accepts
-	// no packets; 0: 2048 packets, 4 MiB.
+	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
+	// accepts no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
 }
 
@@ -133,10 +134,11 @@ func (e *TUNError) Error() string {
 // Unwrap returns the system's error.
 func (e *TUNError) Unwrap() error { return e.Err }
 
-// tunFile reads and writes packets: one in a call, or a train if the device has virtio-net headers.
+// tunFile reads and writes packets: one packet per call, or a train if the device has virtio-net
+// headers.
 type tunFile interface {
-	// read reads to the start of b. It returns ErrWouldBlock if there is nothing. An empty burst
-	// was discarded.
+	// read reads to the start of b. It returns ErrWouldBlock if nothing has arrived. An empty burst
+	// means that the packet was discarded.
 	read(b []byte) (burst, error)
 	// write sends the packets of a train from the skip-th on, and updates the counters of to. It
 	// returns how many it processed, and ErrWouldBlock if the kernel did not accept the next.
@@ -145,8 +147,9 @@ type tunFile interface {
 	close() error
 }
 
-// Memory for one batch and for one read. A read returns at most the largest packet that the kernel
-// can send, or that packet segmented for a small MTU. Larger trains are dropped.
+// These are the sizes of the memory for one batch and for one read. A read returns at most the
+// largest packet that the kernel can send, or that packet segmented for a small MTU. Larger trains
+// are dropped.
 const (
 	tunReadBytes  = 512 << 10
 	tunBurstBytes = 256 << 10
@@ -160,15 +163,15 @@ type TUN struct {
 	queued  int // maximum number of packets in the kernel's queue; 0: unknown
 	way     Offload
 	on      iface
-	kernel  neighbor // for every address
+	kernel  neighbor // neighbor for every address
 	queue   outQueue
 	mem     []byte
 	blocked uint64
 	last    SocketCounters // counters of closed files
 	routes  []netip.Prefix // routes that were added to the kernel
-	tellers []int          // the sockets that added them, for IPv4 and IPv6
+	tellers []int          // sockets that added the routes, for IPv4 and IPv6
 
-	adopted  bool // by AdoptTUN
+	adopted  bool // AdoptTUN made the device
 	attached atomic.Bool
 }
 
@@ -319,7 +322,7 @@ func (d *TUN) WriteBatch(trains []buffer.Train) (int, error) {
 			d.kernel.lost(t.Count, DropGone)
 			continue
 		}
-		if d.queue.packets > 0 { // the queue goes first
+		if d.queue.packets > 0 { // the queue must be sent first
 			if !d.queue.fits(t) {
 				return i, nil
 			}
@@ -368,7 +371,7 @@ func (d *TUN) Room() int { return d.queue.room(d.on.MTU) }
 // Pending implements Device.
 func (d *TUN) Pending() int { return d.queue.packets }
 
-// FD implements Device. It is -1 after the device was deleted.
+// FD implements Device. It returns -1 after the device was deleted.
 func (d *TUN) FD() int { return d.fd }
 
 // Close implements Device. It deletes a device that Open created.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdoptTUN makes a device of a descriptor of /dev/net/tun that is already attached, for example
-// one from another network namespace. OpenTUN has configured the kernel's end there, so cfg.Kernel
-// and cfg.Routes must be empty. The device owns the descriptor. Once it is gone it cannot be
-// reopened. It can be a device of a node's configuration: it is an Attacher.
+// AdoptTUN makes a device of a descriptor of /dev/net/tun that is already attached, for example one
+// from another network namespace. OpenTUN has configured the kernel's end there, so cfg.Kernel and
+// cfg.Routes must be empty. The device owns the descriptor. If the kernel deletes the device, it
+// cannot be reopened. It can be a device of a node's configuration: it is an Attacher.
 func AdoptTUN(cfg TUNConfig, fd int) (*TUN, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Advice for errors: a command, or the missing permission.
+// These functions advise about errors: with a command, or with the missing permission.
 
-// openAdvice is for errors of opening /dev/net/tun.
+// openAdvice returns advice about errors of opening /dev/net/tun.
 func openAdvice(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
@@ -36,7 +36,7 @@ func attachAdvice(device string, err error) string {
 	return ""
 }
 
-// setUpAdvice is for errors of configuring the kernel's end.
+// setUpAdvice returns advice about errors of configuring the kernel's end.
 func setUpAdvice(cfg TUNConfig, err error) string {
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
 		return ""
@@ -49,10 +49,10 @@ func setUpAdvice(cfg TUNConfig, err error) string {
 		fmt.Sprintf("sudo ip link set %s mtu %d up", cfg.Device, cfg.Interface.MTU))...)
 }
 
-// missing says how to get CAP_NET_ADMIN, or what to do without it.
+// missing returns how to get CAP_NET_ADMIN, or what to do without it.
 func missing(instead ...string) string {
 	const lacking = "CAP_NET_ADMIN is missing: "
-	if os.Geteuid() == 0 { // in a container or user namespace
+	if os.Geteuid() == 0 { // the process is in a container or user namespace
 		return lacking + "a container needs --cap-add NET_ADMIN --device " + tunPath
 	}
 	program, err := os.Executable()

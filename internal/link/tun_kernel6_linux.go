@@ -43,7 +43,7 @@ func ioctl[T any](socket int, request uintptr, with *T) error {
 	return nil
 }
 
-// indexOf returns the number of a device in the socket's namespace.
+// indexOf returns the index of a device in the socket's namespace.
 func indexOf(socket int, device string) (int32, error) {
 	req, err := unix.NewIfreq(device)
 	if err != nil {
@@ -83,9 +83,9 @@ func prefixOf6(addr, length string) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// awaitAddresses6 waits until the kernel uses its addresses: it drops packets until then.
+// awaitAddresses6 waits until the kernel uses its addresses, because it drops packets until then.
 func (k kernelEnd) awaitAddresses6() {
-	tentative := func(f []string) bool { // address, index, length, scope, flags, device
+	tentative := func(f []string) bool { // fields: address, index, length, scope, flags, device
 		flags, err := strconv.ParseUint(f[4], 16, 32)
 		return f[5] == k.device && err == nil && flags&unix.IFA_F_TENTATIVE != 0
 	}
@@ -115,7 +115,8 @@ func (k kernelEnd) address6(kernel netip.Prefix) error {
 
 // routes6 adds the kernel's IPv6 routes to list.
 func routes6(list map[netip.Prefix]kernelRoute) {
-	// Destination, its length, source, its length, gateway, metric, two counters, flags, device.
+	// The fields are the destination, its length, the source, its length, the gateway, the metric,
+	// two counters, flags, and the device.
 	for _, f := range procFields("ipv6_route") {
 		if len(f) != 10 || f[9] == "lo" {
 			continue

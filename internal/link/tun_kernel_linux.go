@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUpKernel configures the kernel's end: MTU, queue, and if set its addresses; then it brings it
-// up. It does not change what is already right, so that a user without privileges can use a device
-// that root has configured. It returns the length of the kernel's queue; 0: unknown. Without an
-// address in cfg, only opening a socket must succeed.
+// setUpKernel configures the MTU, the queue and, if set, the addresses of the kernel's end. Then it
+// brings the kernel's end up. It does not change settings that are already right, so that a user
+// without privileges can use a device that root has configured. It returns the length of the
+// kernel's queue; 0: unknown. Without an address in cfg, only opening a socket must succeed.
 func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -23,11 +23,12 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	}
 	defer unix.Close(s)
 	k := kernelEnd{device: cfg.Device, socket: s}
-	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter queue works, too
+	// ignores the error, because a shorter queue works, too
+	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets)
 	err = k.mtu(cfg.Interface.MTU)
 	if len(cfg.Kernel) > 0 || cfg.Up {
-		// The kernel would look for IPv6 routers on a link without IPv6, too. A kernel without IPv6
-		// has no such file.
+		// Without this setting, the kernel would also look for IPv6 routers on a link without IPv6.
+		// A kernel without IPv6 has no such file.
 		disable := []byte("1")
 		if cfg.Up || slices.ContainsFunc(cfg.locals(), netip.Addr.Is6) {
 			disable = []byte("0")
@@ -96,7 +97,7 @@ func (k kernelEnd) has(want netip.Prefix) bool {
 	if err != nil {
 		return false
 	}
-	list, _ := f.Addrs() // without them the caller adds the address
+	list, _ := f.Addrs() // without the list, the caller adds the address
 	return slices.ContainsFunc(list, func(a net.Addr) bool { return a.String() == want.String() })
 }
 
@@ -105,8 +106,8 @@ func maskOf(p netip.Prefix) [4]byte {
 	return [4]byte{byte(mask >> 24), byte(mask >> 16), byte(mask >> 8), byte(mask)}
 }
 
-// address adds an IPv6 address, or sets the IPv4 address and mask, which replaces those that the
-// device has. With a /32 prefix it sets the node's address as the peer.
+// address adds an IPv6 address, or sets the IPv4 address and mask. A new IPv4 address replaces the
+// device's old ones. With a /32 prefix, the node's address is set as the peer.
 func (k kernelEnd) address(kernel netip.Prefix, node netip.Addr) error {
 	if kernel.Addr().Is6() {
 		return k.address6(kernel)

@@ -58,7 +58,7 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 	return d, nil
 }
 
-// plainTUN passes one packet in a call.
+// plainTUN passes one packet per call.
 type plainTUN struct {
 	fd     int
 	iovs   []unix.Iovec
@@ -83,7 +83,7 @@ func (f *plainTUN) read(b []byte) (burst, error) {
 
 func readFailed(errno unix.Errno, count *SocketCounters) error {
 	switch errno {
-	case 0, unix.EBADFD: // of a deleted device
+	case 0, unix.EBADFD: // the device was deleted
 		return ErrGone
 	case unix.EAGAIN:
 		return ErrWouldBlock

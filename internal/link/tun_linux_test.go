@@ -59,7 +59,7 @@ func TestTUNReadsTrains(t *testing.T) {
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	want := splitAll(t, h, b)
 	other, _ := whole{proto: protoTCP, flags: tcpACK}.packet()
-	give(t, kernel, vnetHeader{gso: 99}, b) // an unknown type
+	give(t, kernel, vnetHeader{gso: 99}, b) // a header with an unknown type
 	give(t, kernel, h, b)
 	give(t, kernel, vnetHeader{}, other)
 	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // only a header
@@ -332,7 +332,7 @@ func await(t *testing.T, d *TUN, wanted func([]byte) bool) []byte {
 		n, err := d.ReadBatch(frames)
 		if errors.Is(err, ErrWouldBlock) {
 			fds := []unix.PollFd{{Fd: int32(d.FD()), Events: unix.POLLIN}}
-			_, _ = unix.Poll(fds, 100) // after an interrupt the loop polls again
+			_, _ = unix.Poll(fds, 100) // after an interrupt, the loop polls again
 			continue
 		}
 		require.NoError(t, err)
@@ -412,7 +412,7 @@ func TestTUNSaysWhyNot(t *testing.T) {
 	assert.ErrorContains(t, err, "MTU 1279: must be at least 1280 for IPv6")
 }
 
-// become switches this thread alone to an ordinary user without privileges.
+// become changes only this thread to an ordinary user without privileges.
 func become(t *testing.T, user int) {
 	t.Helper()
 	_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), uintptr(user), uintptr(user))
@@ -431,7 +431,7 @@ func runIP(t *testing.T, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// openDoor opens /dev/net/tun while the thread is still permitted to.
+// openDoor opens /dev/net/tun while the thread may still open it.
 func openDoor(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -532,7 +532,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	assert.NotContains(t, routes(), "10.20.0.0/16")
 }
 
-// addressesOf returns the kernel's list of a device's addresses.
+// addressesOf returns the addresses that the kernel lists for a device.
 func addressesOf(t *testing.T, device string) string {
 	t.Helper()
 	out, err := exec.Command("ip", "address", "show", "dev", device).CombinedOutput()
@@ -540,7 +540,8 @@ func addressesOf(t *testing.T, device string) string {
 	return string(out)
 }
 
-// A device of both families: its addresses, its routes, and trains of IPv6 that the kernel joins.
+// The kernel configures addresses and routes of both families on one device, and joins trains of
+// IPv6.
 func TestTUNCarriesIPv6(t *testing.T) {
 	inNetns(t)
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {

@@ -2,13 +2,13 @@
 
 package link
 
-// openTUN always fails.
+// openTUN always fails: this system has no TUN devices.
 func openTUN(cfg TUNConfig) (*TUN, error) { return nil, tunError(cfg, ErrNoTUN, "") }
 
-// Raise does nothing.
+// Raise does nothing: this system has no TUN devices.
 func (d *TUN) Raise() error { return nil }
 
-// Raised does nothing.
+// Raised does nothing: this system has no TUN devices.
 func (d *TUN) Raised() error { return nil }
 
 func (d *TUN) forgetRoutes() {}

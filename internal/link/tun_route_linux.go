@@ -45,8 +45,8 @@ func (d *TUN) tellRoutes() error {
 		err, advice := error(unix.EEXIST), ""
 		ours := kernelRoute{d.cfg.Device, d.cfg.gateway(p.Addr())}
 		if over, ok := there[p]; ok && over == ours {
-			continue // root has added the route, and removes it
-		} else if ok { // the kernel would have two routes and use the newer
+			continue // root has added the route, and will remove it
+		} else if ok { // two routes to a prefix: the kernel would use the newer one
 			advice = fmt.Sprintf("this machine routes it over %s: sudo ip route del %v, "+
 				"or remove it from `routes`", over.device, p)
 		} else if err = d.route(unix.SIOCADDRT, p); err == nil {
@@ -72,12 +72,13 @@ type kernelRoute struct {
 	gateway netip.Addr
 }
 
-// kernelRoutes returns the kernel's best route for each prefix; none if they cannot be read.
+// kernelRoutes returns the kernel's best route for each prefix, or nothing if they cannot be read.
 func kernelRoutes() map[netip.Prefix]kernelRoute {
 	list := map[netip.Prefix]kernelRoute{}
 	routes6(list)
 	for _, fields := range procFields("route") {
-		// Iface Destination Gateway Flags RefCnt Use Metric Mask …, in the machine's byte order.
+		// The columns are Iface, Destination, Gateway, Flags, RefCnt, Use, Metric, Mask and others,
+		// in the machine's byte order.
 		if len(fields) < 8 {
 			continue
 		}
@@ -85,13 +86,13 @@ func kernelRoutes() map[netip.Prefix]kernelRoute {
 		gateway, err2 := strconv.ParseUint(fields[2], 16, 32)
 		mask, err3 := strconv.ParseUint(fields[7], 16, 32)
 		if err != nil || err2 != nil || err3 != nil {
-			continue // the heading
+			continue // the line is the heading
 		}
 		var a, via [4]byte
 		binary.NativeEndian.PutUint32(a[:], uint32(dst))
 		binary.NativeEndian.PutUint32(via[:], uint32(gateway))
 		p := netip.PrefixFrom(netip.AddrFrom4(a), bits.OnesCount32(uint32(mask)))
-		if _, better := list[p]; !better { // sorted by metric
+		if _, better := list[p]; !better { // the list is sorted by metric
 			list[p] = kernelRoute{fields[0], netip.AddrFrom4(via)}
 		}
 	}
@@ -122,7 +123,7 @@ func (d *TUN) Raised() error {
 // forgetRoutes removes the routes that tellRoutes added.
 func (d *TUN) forgetRoutes() {
 	for _, p := range d.routes {
-		_ = d.route(unix.SIOCDELRT, p) // it may be gone already
+		_ = d.route(unix.SIOCDELRT, p) // the route may be gone already
 	}
 	for _, s := range d.tellers {
 		unix.Close(s)

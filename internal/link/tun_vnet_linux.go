@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Flags of TUNSETOFFLOAD (linux/if_tun.h). USO needs Linux 6.2.
+// These are flags of TUNSETOFFLOAD (linux/if_tun.h). USO needs Linux 6.2.
 const (
 	tunChecksum = 0x01
 	tunTSO4     = 0x02
@@ -26,11 +26,11 @@ func hasVnet(fd int) bool {
 	return err == nil && features&unix.IFF_VNET_HDR != 0
 }
 
-// vnetTUN passes one train in a call.
+// vnetTUN passes one train per call.
 type vnetTUN struct {
 	fd     int
 	join   joiner
-	whole  bool // trains are joined; false: the kernel has refused one
+	whole  bool // trains are joined; false: the kernel has refused a joined packet
 	rx, tx [vnetHeaderLen]byte
 	in     [2]unix.Iovec
 	out    []unix.Iovec
@@ -94,7 +94,7 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 		f.packet, _ = at.next(f.packet[:0])
 	}
 	f.join.trust = t.Checked
-	done := skip // packets sent or counted as lost
+	done := skip // packets sent, or counted as lost
 	f.join.reset()
 	for i := skip; i < t.Count; i++ {
 		var size int
@@ -118,10 +118,10 @@ func (f *vnetTUN) write(to *neighbor, t *buffer.Train, skip int) (int, error) {
 	return t.Count, nil
 }
 
-// errApart is the error of a kernel that accepts no joined packets.
+// errApart means that the kernel accepts no joined packets.
 var errApart = errors.New("link: the kernel does not accept coalesced packets")
 
-// again continues after the processed packets, one by one after errApart.
+// again continues after the processed packets. After errApart it sends the rest one by one.
 func (f *vnetTUN) again(err error, to *neighbor, t *buffer.Train, done int) (int, error) {
 	if errors.Is(err, errApart) {
 		f.whole = false

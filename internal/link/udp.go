@@ -10,17 +10,17 @@ type UDP struct {
 	table *table
 
 	names   *resolver              // nil: every neighbor's host is an address
-	applied *map[string]netip.Addr // the addresses that table has
+	applied *map[string]netip.Addr // names and addresses that the table uses
 
-	// Receiving: datagrams of the socket that are not delivered yet.
+	// These fields are for receiving: datagrams of the socket that are not delivered yet.
 	lent []datagram
 
-	// Sending.
-	route   []*neighbor // neighbor of each train of the batch; nil: discard
+	// These fields are for sending.
+	route   []*neighbor // neighbor of each train of the batch; nil: the train is discarded
 	queue   outQueue
 	blocked uint64
 
-	unknown uint64 // datagrams
+	unknown uint64 // datagrams from unknown senders
 }
 
 var _ Feeder = (*UDP)(nil)
@@ -88,7 +88,7 @@ func (d *UDP) Bounced() bool {
 	list := s.takeBounced()
 	for _, b := range list {
 		for _, n := range d.table.from[b.to] {
-			n.failed = true // its name's address may have changed
+			n.failed = true // the address of the neighbor's name may have changed
 			n.refusals++
 			n.refusal = b.err
 			if b.refused {
@@ -118,7 +118,8 @@ func (d *UDP) Close() error {
 }
 
 // SetUp sets whether the interface with the node's number id is up. linkOf prefers links that are
-// up. The device still carries packets over the others: the node drops and counts them.
+// up. The device still carries packets over interfaces that are down; the node drops and counts
+// them.
 func (d *UDP) SetUp(id int, up bool) {
 	if f := d.table.at(id); f != nil {
 		f.up = up

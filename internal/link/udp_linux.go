@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// batchSocket passes many datagrams in a call. Each is a train if the kernel segments and joins
-// them (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and udp_tx_linux.go are its two directions.
+// batchSocket passes many datagrams per call. Each is a train if the kernel segments and joins them
+// (UDP_SEGMENT, UDP_GRO). udp_rx_linux.go and udp_tx_linux.go are its two directions.
 type batchSocket struct {
 	fd    int
-	ip6   bool // the socket's family; those of both families are of IPv6
+	ip6   bool // the socket is an IPv6 socket, which may serve both families
 	gso   bool // cleared when the kernel refuses the first train
 	rx    receiver
 	tx    transmitter
 	stats Info
 	count SocketCounters
 
-	bounced []bounced // ICMP errors that were not taken yet
+	bounced []bounced // ICMP errors that have not been returned yet
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -110,7 +110,8 @@ func (s *batchSocket) family() int {
 	return unix.AF_INET
 }
 
-// bind binds the socket. The unspecified address of IPv6 is for both families, as in package net.
+// bind binds the socket. As in package net, the unspecified address of IPv6 stands for both
+// families.
 func (s *batchSocket) bind(to netip.AddrPort) error {
 	if !s.ip6 {
 		return unix.Bind(s.fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
@@ -125,7 +126,7 @@ func (s *batchSocket) bind(to netip.AddrPort) error {
 	return unix.Bind(s.fd, &unix.SockaddrInet6{Addr: to.Addr().As16(), Port: int(to.Port())})
 }
 
-// addressFrom converts the form of package unix.
+// addressFrom converts a socket address of package unix.
 func addressFrom(sa unix.Sockaddr) address {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -136,8 +137,8 @@ func addressFrom(sa unix.Sockaddr) address {
 	return address{}
 }
 
-// probe tests the kernel's features. UDP_SEGMENT needs Linux 4.18, UDP_GRO 5.0. Whether the real
-// device supports segmentation shows at the first train.
+// probe tests the kernel's features. UDP_SEGMENT needs Linux 4.18, UDP_GRO 5.0. Only the first
+// train shows whether the real device supports segmentation.
 func (s *batchSocket) probe(want Offload) error {
 	_, errGSO := unix.GetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 	errGRO := unix.SetsockoptInt(s.fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
@@ -148,10 +149,11 @@ func (s *batchSocket) probe(want Offload) error {
 	return nil
 }
 
-// largest sets a queue's size, beyond the system's limit if permitted.
+// largest sets the size of a queue. It exceeds the system's limit if permitted.
 func largest(fd, force, plain, size int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size) // Info shows the actual size
+		// ignores the error: Info shows the actual size
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
 	}
 }
 
@@ -180,7 +182,7 @@ func (s *batchSocket) counters(c *SocketCounters) {
 
 func (s *batchSocket) close() error { return unix.Close(s.fd) }
 
-// trueBuffers reads the actual queue sizes.
+// trueBuffers reads the actual sizes of the queues.
 func trueBuffers(conn *net.UDPConn, info *Info) {
 	control(conn, func(fd int) { bufferSizes(fd, info) })
 }
@@ -197,14 +199,14 @@ func control(conn *net.UDPConn, do func(fd int)) {
 	}
 }
 
-// Indexes of SO_MEMINFO (linux/sock_diag.h).
+// These are indexes of SO_MEMINFO (linux/sock_diag.h).
 const (
 	memInfoDrops = 8
 	memInfoLen   = 9
 )
 
-// drops returns the socket's drop counter. SO_RXQ_OVFL has the same number, but only with a later
-// datagram and at a cost for each.
+// drops returns the socket's drop counter. SO_RXQ_OVFL would return the same number, but only with
+// a later datagram and at a cost for each.
 func drops(fd int) uint64 {
 	var info [memInfoLen]uint32
 	size := uint32(unsafe.Sizeof(info))
@@ -216,11 +218,11 @@ func drops(fd int) uint64 {
 	return uint64(info[memInfoDrops])
 }
 
-// sockaddr is memory for a struct sockaddr_in or sockaddr_in6, which have the port, in network byte
-// order, at the same place.
+// sockaddr is memory for a struct sockaddr_in or sockaddr_in6. Both have the port at the same
+// place, in network byte order.
 type sockaddr unix.RawSockaddrInet6
 
-// put writes an address for a socket of the family, and returns the length of the struct.
+// put writes an address in the form of the socket's family, and returns the length of the struct.
 func (sa *sockaddr) put(a address, ip6 bool) (size uint32) {
 	if ip6 {
 		*sa, size = sockaddr{Family: unix.AF_INET6, Addr: a.ip()}, unix.SizeofSockaddrInet6

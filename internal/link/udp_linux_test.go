@@ -14,7 +14,7 @@ import (
 )
 
 // TestFallsBackFromGSO turns the socket's checksums off, so that the kernel refuses to segment
-// trains. The frames arrive nevertheless, and the device stops using segmentation.
+// trains. The frames must arrive, and the device must stop using segmentation.
 func TestFallsBackFromGSO(t *testing.T) {
 	a, b := pair(t, OffloadAuto)
 	require.Equal(t, OffloadGSO, a.Info().Offload)
@@ -35,7 +35,7 @@ func TestFallsBackFromGSO(t *testing.T) {
 	assert.Equal(t, wrap(5, want), receive(t, b, len(want)))
 }
 
-// TestTrainsArriveAsFrames: a train arrives as one frame, with the size of its packets.
+// TestTrainsArriveAsFrames checks that a train arrives as one frame, with the size of its packets.
 func TestTrainsArriveAsFrames(t *testing.T) {
 	a, b := pair(t, OffloadGSO)
 	r := rand.New(rand.NewPCG(16, 1))
@@ -54,7 +54,7 @@ func TestTrainsArriveAsFrames(t *testing.T) {
 	assert.EqualValues(t, 1, b.Socket().Reads, "one call")
 }
 
-// TestKernelQueueOverflow fills a small receive queue, and its drops are counted.
+// TestKernelQueueOverflow fills a small receive queue, and checks that its drops are counted.
 func TestKernelQueueOverflow(t *testing.T) {
 	for _, mode := range []Offload{OffloadMMsg, OffloadGSO} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestSmallSendBuffer(t *testing.T) {
 	assert.Positive(t, a.Info().SendBuffer)
 }
 
-// TestNeighboringPiecesAreOne checks that pieces in adjacent memory, such as packets that a router
-// forwards, are one piece to the kernel.
+// TestNeighboringPiecesAreOne checks that the kernel gets pieces in adjacent memory, such as
+// packets that a router forwards, as one piece.
 func TestNeighboringPiecesAreOne(t *testing.T) {
 	var tx transmitter
 	tx.init()

@@ -11,12 +11,12 @@ import (
 // maxDatagram is the largest UDP payload, rounded up.
 const maxDatagram = 1 << 16
 
-// plainSocket sends one datagram in a call and reads in a goroutine, as every system can. Sending
-// may block briefly until the kernel's queue has room.
+// plainSocket sends one datagram per call and reads in a goroutine, which every system supports.
+// Sending may block briefly until the kernel's queue has room.
 type plainSocket struct {
 	conn   *net.UDPConn
 	inbox  *inbox
-	buf    []byte // one packet
+	buf    []byte // memory for one packet
 	pushed int
 	stats  Info
 	count  SocketCounters
@@ -40,7 +40,7 @@ func openPlain(cfg Config, bind netip.AddrPort) (*plainSocket, error) {
 	return s, nil
 }
 
-// setLargest requests size, then half of it and so on, until the system agrees.
+// setLargest requests size. If the system refuses, setLargest requests half, and so on.
 func setLargest(set func(int) error, size int) int {
 	const least = 4096
 	for ; size >= least; size /= 2 {
@@ -60,7 +60,7 @@ func (s *plainSocket) feed(ready func()) { s.inbox.tell(ready) }
 // push sends at once, because this socket does not batch.
 func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
 	at := 0
-	var rest []byte // of t.Pieces[at-1]
+	var rest []byte // rest of t.Pieces[at-1]
 	for i := range t.Count {
 		size := min(t.Size, t.Bytes-i*t.Size)
 		s.buf = s.buf[:0]
@@ -82,7 +82,8 @@ func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
 // send sends the packet in buf. Errors of the network are only counted.
 func (s *plainSocket) send(to *neighbor) {
 	_, err := s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
-	if errors.Is(err, errRefused) { // about an earlier packet: this one was not sent
+	// the error concerns an earlier packet, and this packet was not sent
+	if errors.Is(err, errRefused) {
 		s.count.Absent++
 		_, err = s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// rxTrains is the number of datagrams in a call if each may be a train. Memory is used from the
-	// front, so a small number stays in the CPU's cache.
+	// rxTrains is the number of datagrams per call if each may be a train. Memory is used from the
+	// front, so that a small number stays in the CPU's cache.
 	rxTrains = 16
-	// rxSingles is the number if each is one packet.
+	// rxSingles is the number of datagrams per call if each is one packet.
 	rxSingles = 64
 )
 
@@ -19,7 +19,7 @@ type receiver struct {
 	hdrs  []mmsghdr
 	iovs  []unix.Iovec
 	names []sockaddr
-	ctrl  [][4]uint64 // one control message, aligned
+	ctrl  [][4]uint64 // memory for one control message per datagram, aligned
 	list  []datagram
 	used  int // number of hdrs that the last call overwrote
 	gro   bool
@@ -75,7 +75,7 @@ func (r *receiver) received(n int) []datagram {
 }
 
 // joined returns the size of the datagrams that the kernel has joined, from a control message.
-// Without one it is n, the length of a single datagram.
+// Without that message, it returns n, the length of a single datagram.
 func joined(h *unix.Msghdr, n int) int {
 	c := (*unix.Cmsghdr)(unsafe.Pointer(h.Control))
 	if int(h.Controllen) < unix.CmsgLen(4) ||

@@ -16,7 +16,8 @@ import (
 func TestTrainsArriveInOrder(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		trainsArrive(t, mode, "127.0.0.1", 65507)
-		trainsArrive(t, mode, "::1", 65527) // RFC 8200 §3: a payload of 65,535 with UDP's header
+		// RFC 8200 §3: a payload of 65,535 bytes, including UDP's header
+		trainsArrive(t, mode, "::1", 65527)
 	})
 }
 
@@ -89,8 +90,8 @@ func TestBatchOfManyDestinations(t *testing.T) {
 	})
 }
 
-// TestForeignSenders sends datagrams from sockets without support for trains, through every receive
-// path.
+// TestForeignSenders checks that every receive path accepts datagrams from sockets without support
+// for trains.
 func TestForeignSenders(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
@@ -128,8 +129,8 @@ func TestForeignSenders(t *testing.T) {
 	})
 }
 
-// TestPlainPeerHearsDatagrams: a peer without offload receives one packet per datagram, even if the
-// device sends trains.
+// TestPlainPeerHearsDatagrams checks that a peer without offload receives one packet per datagram,
+// even if the device sends trains.
 func TestPlainPeerHearsDatagrams(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
@@ -146,12 +147,13 @@ func TestPlainPeerHearsDatagrams(t *testing.T) {
 	})
 }
 
-// TestNowhereToGo sends trains without a neighbor between trains that have one.
+// TestNowhereToGo sends trains without a neighbor between trains that have a neighbor.
 func TestNowhereToGo(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
 		meet(a, 3, addrC, b.Info().Local)
-		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = address{} // a name without an address
+		// stands for a name without an address
+		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = address{}
 		r := rand.New(rand.NewPCG(5, 5))
 		first, last := train(r, 3, addrB, 100), train(r, 3, addrB, 200)
 		tooBig := train(r, 3, addrB, 65508)
@@ -168,7 +170,7 @@ func TestNowhereToGo(t *testing.T) {
 	})
 }
 
-// TestAbsentPeer sends to a closed port again and again, and gets no error.
+// TestAbsentPeer sends to a closed port repeatedly, and checks that no call returns an error.
 func TestAbsentPeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a := openOne(t, mode, 0)
@@ -202,7 +204,7 @@ func TestPortInUse(t *testing.T) {
 		_, err = Open(cfg)
 		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind %v: "+
 			"address already in use (another node running?)", taken))
-		cfg.Host = "192.0.2.1" // RFC 5737 §3: for documentation
+		cfg.Host = "192.0.2.1" // an address for documentation (RFC 5737 §3)
 		_, err = Open(cfg)
 		require.EqualError(t, err, fmt.Sprintf("link: interfaces if0, if1: bind 192.0.2.1:%d: "+
 			"not an address of this machine", taken.Port()))
@@ -260,7 +262,7 @@ func TestCloseEndsReading(t *testing.T) {
 	})
 }
 
-// TestSteadyStateAllocatesNothing covers both sending and receiving.
+// TestSteadyStateAllocatesNothing checks both sending and receiving.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)

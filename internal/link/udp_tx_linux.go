@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	txMessages = 128  // in a call
-	txPieces   = 4096 // in a call; more only if one train has more
+	txMessages = 128  // messages per call
+	txPieces   = 4096 // pieces per call; more only if one train has more
 )
 
 // transmitter holds the messages for sendmmsg, each one train or a part of one.
@@ -25,7 +25,7 @@ type transmitter struct {
 // message is one datagram, or several of equal size that the kernel segments.
 type message struct {
 	to                 *neighbor
-	iov, iovs          int // its pieces: iovs[iov:][:iovs]
+	iov, iovs          int // pieces of the message: iovs[iov:][:iovs]
 	size, count, bytes int
 }
 
@@ -47,7 +47,7 @@ func (tx *transmitter) init() {
 
 // push implements socket.
 func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
-	each := 1 // packets in a message
+	each := 1 // packets per message
 	if s.gso {
 		each = min(buffer.MaxTrainPackets, max(1, buffer.MaxTrainBytes/max(1, t.Size)))
 	}
@@ -67,7 +67,7 @@ func (s *batchSocket) push(to *neighbor, t *buffer.Train) bool {
 
 func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 	at := len(tx.iovs)
-	end := uintptr(0) // end of the previous piece: adjacent memory extends the kernel's piece
+	end := uintptr(0) // end of the previous piece; adjacent memory extends that piece
 	for _, p := range t.Pieces {
 		if len(p) == 0 {
 			continue
@@ -87,10 +87,10 @@ func (tx *transmitter) whole(to *neighbor, t *buffer.Train) {
 }
 
 // split splits a train into messages of up to each packets. A piece may hold several packets, as in
-// the out queue.
+// the transmit queue.
 func (tx *transmitter) split(to *neighbor, t *buffer.Train, each int) {
 	at := 0
-	var rest []byte // of t.Pieces[at-1]
+	var rest []byte // rest of t.Pieces[at-1]
 	for first := 0; first < t.Count; first += each {
 		m := message{to: to, iov: len(tx.iovs), size: t.Size, count: min(each, t.Count-first)}
 		m.bytes = min(m.count*t.Size, t.Bytes-first*t.Size)
@@ -146,7 +146,7 @@ func (s *batchSocket) flush() (int, error) {
 	return packets, nil
 }
 
-// sendmmsg sends the messages from first on and returns how many the kernel accepted.
+// sendmmsg sends the messages from index first on, and returns how many the kernel accepted.
 func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 	tx := &s.tx
 	n := min(len(tx.msgs)-first, txMessages)
@@ -174,7 +174,8 @@ func (s *batchSocket) sendmmsg(first int) (int, unix.Errno) {
 	}
 }
 
-// failed processes a message that the kernel refused: n is 1 if it is dropped, 0 to retry it.
+// failed processes a message that the kernel refused. It returns 1 if the message is dropped, and 0
+// if flush must retry it.
 func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	m := &s.tx.msgs[first]
 	switch {
@@ -184,7 +185,7 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 		return 0, errno
 	}
 	if s.bounces() > 0 || errno == unix.ECONNREFUSED {
-		return 0, nil // about an earlier packet: this one was not sent
+		return 0, nil // the error concerns an earlier packet, and this message was not sent
 	}
 	switch errno {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE:
@@ -201,12 +202,12 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	return 1, nil
 }
 
-// resplit splits the messages from first on into one for each packet.
+// resplit splits the messages from index first on into messages of one packet.
 func (tx *transmitter) resplit(first int) {
 	old, iovs := tx.msgs, tx.iovs
 	tx.msgs = append(make([]message, 0, cap(old)), old[:first]...)
 	tx.iovs = make([]unix.Iovec, 0, len(iovs)+cap(iovs))
-	for i := range tx.msgs { // flush counts these again
+	for i := range tx.msgs { // flush counts these packets again
 		tx.msgs[i].iov, tx.msgs[i].iovs = 0, 0
 	}
 	var pieces [][]byte

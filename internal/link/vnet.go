@@ -15,8 +15,8 @@ import (
 type vnetHeader struct {
 	flags      uint8
 	gso        uint8
-	hdrLen     uint16 // of all headers: only a hint
-	gsoSize    uint16 // payload of every segment but the last
+	hdrLen     uint16 // length of all headers; only a hint
+	gsoSize    uint16 // payload size of every segment except the last
 	csumStart  uint16 // start of the bytes that the checksum covers
 	csumOffset uint16 // offset of the checksum from csumStart
 }
@@ -30,7 +30,8 @@ const (
 	vnetTCPv4 = 1 // VIRTIO_NET_HDR_GSO_TCPV4
 	vnetTCPv6 = 4 // VIRTIO_NET_HDR_GSO_TCPV6
 	vnetUDP   = 5 // VIRTIO_NET_HDR_GSO_UDP_L4
-	// vnetECN is a flag of the type: only the first segment has CWR (RFC 3168 §6.1.2).
+	// vnetECN is a flag of the type. It means that only the first segment has CWR (RFC 3168
+	// §6.1.2).
 	vnetECN = 0x80
 )
 
@@ -54,8 +55,8 @@ func (h *vnetHeader) put(b *[vnetHeaderLen]byte) {
 	e.PutUint16(b[8:], h.csumOffset)
 }
 
-// Offsets in the headers of IPv4 (RFC 791 §3.1), IPv6 (RFC 8200 §3), TCP (RFC 9293 §3.1) and UDP
-// (RFC 768).
+// These are offsets in the headers of IPv4 (RFC 791 §3.1), IPv6 (RFC 8200 §3), TCP (RFC 9293 §3.1)
+// and UDP (RFC 768).
 const (
 	ipMinLen     = 20
 	ipLengthAt   = 2
@@ -86,7 +87,7 @@ const (
 	udpSumAt    = 6
 )
 
-// layout is the structure of a packet.
+// layout describes the structure of a packet.
 type layout struct {
 	v6      bool
 	ip      int // length of the IP header
@@ -94,8 +95,8 @@ type layout struct {
 	proto   uint8
 }
 
-// lay parses an IP packet with a complete TCP segment or UDP datagram, of which b is the start. It
-// returns false for all others, and for IPv6 packets with extension headers.
+// lay parses an IP packet with a complete TCP segment or UDP datagram; b is the start of the
+// packet. It returns false for all other packets, and for IPv6 packets with extension headers.
 func lay(b []byte, length int) (l layout, ok bool) {
 	e := binary.BigEndian
 	switch {
@@ -128,16 +129,17 @@ func lay(b []byte, length int) (l layout, ok bool) {
 	return l, false
 }
 
-// burst is the result of one read: packets of size bytes, of which the last may be shorter.
+// burst is the result of one read. It contains packets of size bytes; the last may be shorter.
 type burst struct {
 	bytes, size int
-	// checked: their checksums were computed here, for packets that the kernel itself sent.
+	// checked means that split has computed the checksums, because the kernel itself sent the
+	// packets.
 	checked bool
 }
 
 // split segments the n bytes that the kernel has put at the start of b, and completes their
-// checksums. It returns false if the header is invalid, or if b is too small for the segments: the
-// packet is then dropped.
+// checksums. If the header is invalid, or if b is too small for the segments, it returns false, and
+// the packet is dropped.
 func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	if h.gso == vnetNone {
 		checked := h.flags&vnetNeedsChecksum != 0
@@ -156,7 +158,8 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 	if all > len(b) {
 		return burst{}, false
 	}
-	// From last to first, so that no segment overwrites one that was not moved yet.
+	// The loop runs from the last segment to the first, so that no segment overwrites one that was
+	// not moved yet.
 	size := l.headers + min(each, text)
 	for i := count - 1; i >= 0; i-- {
 		part := min(each, text-i*each)
@@ -194,8 +197,8 @@ func (l layout) seal(b []byte, n int) {
 	e.PutUint16(b[ipSumAt:], checksum.Checksum(b[:l.ip]))
 }
 
-// finish writes the headers of the i-th segment, whose payload has this offset, from the headers of
-// the whole.
+// finish writes the headers of the i-th segment, whose payload has this offset. It derives them
+// from the headers of the whole packet.
 func (l layout) finish(b []byte, i, offset int, last bool) {
 	e := binary.BigEndian
 	if !l.v6 {
@@ -211,7 +214,7 @@ func (l layout) finish(b []byte, i, offset int, last bool) {
 			p[tcpFlagsAt] &^= tcpFIN | tcpPSH
 		}
 		if i > 0 {
-			p[tcpFlagsAt] &^= tcpCWR // RFC 3168 §6.1.2: on the first new segment
+			p[tcpFlagsAt] &^= tcpCWR // RFC 3168 §6.1.2: only the first new segment has CWR
 		}
 	} else {
 		e.PutUint16(p[udpLengthAt:], uint16(len(p)))
@@ -219,26 +222,26 @@ func (l layout) finish(b []byte, i, offset int, last bool) {
 	e.PutUint16(p[at:], 0)
 	sum := ^checksum.Fold(checksum.Sum(p, l.pseudo(b, len(p))))
 	if sum == 0 && l.proto == protoUDP {
-		sum = 0xffff // RFC 768: zero means no checksum
+		sum = 0xffff // RFC 768: a zero would mean that there is no checksum
 	}
 	e.PutUint16(p[at:], sum)
 }
 
-// pseudo returns the sum of the pseudo-header for a packet with n bytes after its IP header.
+// pseudo returns the sum of the pseudo-header of a packet with n bytes after its IP header.
 func (l layout) pseudo(b []byte, n int) uint64 {
 	src, dst, _ := addresses(b)
 	return checksum.PseudoHeader(src, dst, l.proto, n)
 }
 
-// complete computes the checksum that the kernel left to its device. Its field already holds the
-// sum of the pseudo-header.
+// complete computes the checksum that the kernel left to its device. The checksum field already
+// contains the sum of the pseudo-header.
 func (h vnetHeader) complete(b []byte) bool {
 	start, at := int(h.csumStart), int(h.csumStart)+int(h.csumOffset)
 	if at+2 > len(b) {
 		return false
 	}
 	sum := checksum.Checksum(b[start:])
-	if sum == 0 { // RFC 768: zero means no checksum; for the others both are zero
+	if sum == 0 { // RFC 768: zero means no checksum; for the others, zero and 0xffff are equivalent
 		sum = 0xffff
 	}
 	binary.BigEndian.PutUint16(b[at:], sum)

@@ -9,27 +9,27 @@ import (
 )
 
 // joiner joins consecutive segments of a flow to one large packet, which the kernel accepts in one
-// call. Joined packets must have valid checksums, because the kernel does not verify a checksum
-// that it has to compute.
+// call. Only packets with valid checksums may be joined, because the kernel computes the checksum
+// of the joined packet anew.
 type joiner struct {
-	pieces [][]byte // of the packet, headers first; [0] is head if there are several
+	pieces [][]byte // pieces of the packet, headers first; [0] is head if there are several
 	layout
-	each  int // payload of every segment but the last
-	text  int // payload of all
-	count int // segments; 0: empty
-	bytes int // of the joined packets, with their headers
+	each  int // payload size of every segment except the last
+	text  int // payload size of all segments
+	count int // number of segments; 0: the joiner is empty
+	bytes int // size of the segments as separate packets, with headers
 	open  bool
-	udp   bool // the kernel accepts joined UDP, too
-	trust bool // the checksums are known to be right
-	// headers of the first segment and of the whole.
+	udp   bool // the kernel accepts joined UDP datagrams, too
+	trust bool // the caller knows that the checksums are right
+	// model holds the headers of the first segment, and head those of the joined packet.
 	model, head []byte
 	last        uint8 // TCP flags of the last segment
 }
 
 const (
-	// mostJoined is the maximum of an IPv4 header's length field. It is less than that of IPv6.
+	// mostJoined is the maximum length of an IPv4 packet. IPv6 allows more.
 	mostJoined = 65535
-	// mostPieces is Linux's UIO_MAXIOV, less the pieces of the headers.
+	// mostPieces is Linux's UIO_MAXIOV, minus the pieces of the headers.
 	mostPieces = 1024 - 8
 )
 
@@ -77,16 +77,16 @@ func (l layout) valid(packet [][]byte, size int) bool {
 		return false
 	}
 	sum := checksum.Sum(b[l.ip:l.headers], l.pseudo(b, size-l.ip))
-	// Headers are whole words, so the rest starts at an even offset.
+	// Headers consist of whole words, so the rest starts at an even offset.
 	rest := b[l.headers:]
 	if len(rest)%2 == 1 && len(packet) > 1 {
-		return false // no engine of ours splits there
+		return false // tidepool never splits a packet there
 	}
 	sum = checksum.SumPieces(packet[1:], checksum.Sum(rest, sum))
 	return checksum.Fold(sum) == 0xffff
 }
 
-// add appends a packet of size bytes if it continues the last.
+// add appends a packet of size bytes if it continues the last one.
 func (j *joiner) add(packet [][]byte, size int) bool {
 	if !j.open || len(packet) == 0 {
 		return false
@@ -126,13 +126,14 @@ func (j *joiner) follows(b []byte) bool {
 		}
 	} else if m[1] != b[1] || !bytes.Equal(m[ipFragmentAt:ipSumAt], b[ipFragmentAt:ipSumAt]) ||
 		!bytes.Equal(m[sourceAt:j.ip], b[sourceAt:j.ip]) ||
-		// RFC 6864 §4.1: with DF set the identification means nothing.
+		// RFC 6864 §4.1: with DF set, the identification has no meaning.
 		m[ipFragmentAt]&0x40 == 0 &&
 			e.Uint16(b[ipIDAt:]) != e.Uint16(m[ipIDAt:])+uint16(j.count) {
 		return false
 	}
 	m, b = m[j.ip:], b[j.ip:j.headers]
-	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) { // the ports, also of UDP
+	// TCP's ports are before the sequence number, and UDP's ports are at the same place
+	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) {
 		return false
 	}
 	if j.proto == protoUDP {
@@ -170,7 +171,7 @@ func (j *joiner) finish() vnetHeader {
 		e.PutUint16(p[udpLengthAt:], uint16(length))
 	}
 	e.PutUint16(p[h.csumOffset:], checksum.Fold(j.pseudo(b, length)))
-	// The first piece contains the first packet's headers, perhaps followed by payload.
+	// The first piece contains the first packet's headers, and may contain payload after them.
 	rest := j.pieces[0][j.headers:]
 	if len(rest) == 0 {
 		j.pieces[0] = b
@@ -185,13 +186,13 @@ func (j *joiner) finish() vnetHeader {
 // cursor iterates over the packets of a train.
 type cursor struct {
 	train *buffer.Train
-	at    int    // its next piece
-	rest  []byte // of the previous piece
-	done  int    // packets so far
+	at    int    // index of the next piece
+	rest  []byte // rest of the previous piece
+	done  int    // number of packets so far
 }
 
 // next appends the pieces of the next packet to list and returns its size. A piece may hold several
-// packets, as in the out queue.
+// packets, as in the transmit queue.
 func (c *cursor) next(list [][]byte) ([][]byte, int) {
 	t := c.train
 	size := min(t.Size, t.Bytes-c.done*t.Size)

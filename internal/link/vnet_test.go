@@ -18,7 +18,7 @@ import (
 type whole struct {
 	v6      bool
 	proto   uint8
-	options int // bytes of TCP options
+	options int // length of the TCP options in bytes
 	flags   uint8
 	id      uint16
 	df      bool
@@ -65,7 +65,7 @@ func (w whole) packet() (b []byte, headers int) {
 		p[12], p[13] = byte((20+w.options)/4)<<4, w.flags
 		e.PutUint16(p[14:], 500)
 		for i := range w.options {
-			p[20+i] = 1 // NOP
+			p[20+i] = 1 // no-operation option
 		}
 		at = tcpSumAt
 	} else {
@@ -105,9 +105,9 @@ func splitAll(t *testing.T, h vnetHeader, packet []byte) [][]byte {
 	return packets
 }
 
-// The segments equal those of a sender without offload: PSH and FIN are on the last one (RFC 9293
-// §3.8.2), CWR is on the first new one (RFC 3168 §6.1.2), and identifications do not repeat (RFC
-// 6864 §4.2).
+// The segments equal those of a sender without offload. PSH and FIN are on the last segment (RFC
+// 9293 §3.8.2), CWR is on the first new one (RFC 3168 §6.1.2), and identifications do not repeat
+// (RFC 6864 §4.2).
 func TestVnetSplitsTCP(t *testing.T) {
 	t.Run("IPv4", func(t *testing.T) { testVnetSplitsTCP(t, whole{}, vnetTCPv4, 20) })
 	t.Run("IPv6", func(t *testing.T) { testVnetSplitsTCP(t, whole{v6: true}, vnetTCPv6, 40) })
@@ -168,7 +168,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 			require.Equal(t, burst{bytes: len(b), size: len(b), checked: true}, got)
 			require.Equal(t, want, b, "%x", text)
 			if binary.BigEndian.Uint16(want[20+at:]) == 0xffff {
-				break // the case was covered
+				break // the other lengths differ in nothing that matters here
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first, next func(w *whole)
-		bytes       func(b []byte) []byte // of the next segment
+		bytes       func(b []byte) []byte // changes the next segment
 		joined      bool
 	}{
 		"the next":              {joined: true},
@@ -432,7 +432,7 @@ func TestVnetAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// No header from the kernel makes split panic, and the packets that it returns are valid.
+// For any header from the kernel, split does not panic, and the packets that it returns are valid.
 func FuzzVnetSplit(f *testing.F) {
 	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomText(1, 300)}.packet()
 	udp, _ := whole{proto: protoUDP, text: randomText(1, 300)}.packet()
@@ -553,7 +553,7 @@ func sameButID(a, b []byte, size int) bool {
 	return true
 }
 
-// BenchmarkVnetSplit measures a train of 48 packets from the kernel: split, with checksums.
+// BenchmarkVnetSplit measures splitting a train of 48 packets from the kernel, including checksums.
 func BenchmarkVnetSplit(b *testing.B) {
 	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
@@ -567,8 +567,8 @@ func BenchmarkVnetSplit(b *testing.B) {
 	}
 }
 
-// BenchmarkVnetJoin measures a train to the kernel: with checksums that are verified, as in a
-// router, or that the stack has computed.
+// BenchmarkVnetJoin measures a train to the kernel. The checksums are verified, as in a router, or
+// known to be right, because the stack has computed them.
 func BenchmarkVnetJoin(b *testing.B) {
 	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
 	mem := append(packet, make([]byte, tunBurstBytes)...)

@@ -68,7 +68,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	for _, ours := range i.Addrs() {
 		for _, other := range before.Addrs() {
 			switch addr := ours.Addr(); {
-			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique only on its link
+			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique only on the address's own link
 			case addr == other.Addr():
 				report(i.addrAt, addr.String(), addr.String()+" is already used",
 					"an address of its own")

@@ -135,7 +135,7 @@ type Config struct {
 	// Notes are remarks on a valid file.
 	Notes Errors
 
-	file  string   // as passed to Parse, for the errors of CheckNetwork
+	file  string   // name passed to Parse, for the errors of CheckNetwork
 	lines []string // the source lines, for the errors of CheckNetwork
 }
 

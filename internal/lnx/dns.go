@@ -33,7 +33,7 @@ const (
 	maxNameAddrs  = 16 // addresses in one line
 	maxNames      = 2000
 	maxZoneChars  = 180
-	maxLabelChars = 63 // RFC 1035 §2.3.4
+	maxLabelChars = 63 // limit of RFC 1035 §2.3.4
 
 	wantHostName = "letters, digits, - and _, with dots between"
 )
@@ -98,7 +98,7 @@ func readName(p *parser, l line) {
 	}
 	list := &p.cfg.DNS.Names
 	i := slices.IndexFunc(*list, func(n HostName) bool {
-		return strings.EqualFold(n.Name, name.Text) // RFC 4343 §3
+		return strings.EqualFold(n.Name, name.Text) // RFC 4343 §3: case does not matter
 	})
 	host := HostName{Name: name.Text}
 	if i >= 0 {

@@ -88,8 +88,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// RFC 5952 §4 and §6: an address has one form, whatever its spelling was, also with a zone, or with
-// brackets and a port.
+// RFC 5952 §4 and §6: an address is written in one form, however the file spells it, also with a
+// zone, or with brackets and a port.
 func TestRFC5952_4_Addresses(t *testing.T) {
 	for in, want := range map[string]string{
 		"2001:0db8:0:0:1:0:0:1":                  "2001:db8::1:0:0:1",                    // §4.1, §4.2.3: shorten the first of two equal runs

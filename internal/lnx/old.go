@@ -17,7 +17,8 @@ type oldGrammar struct {
 	entrySize int
 }
 
-// oldGrammars are the grammars that detect recognizes. The middle node of three, in each:
+// oldGrammars are the grammars that detect recognizes. Each of these files describes the middle
+// node of three:
 //
 //	localhost:17000 10.10.168.73 localhost:17001 10.116.89.157
 //

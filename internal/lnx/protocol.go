@@ -48,7 +48,7 @@ type IP struct {
 
 // These are the limits of ICMP and of reassembly.
 const (
-	MaxICMP = 1_000_000 // the maximum of Rate and of Burst
+	MaxICMP = 1_000_000 // maximum of Rate and of Burst
 	// MaxReassemblyTimeout is the longest timeout that RFC 1122 §3.3.2 allows.
 	MaxReassemblyTimeout = 2 * time.Minute
 	// MinReassemblyBytes is enough for two datagrams of maximum length.

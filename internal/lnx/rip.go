@@ -43,9 +43,9 @@ type RIP struct {
 
 // Announcement is a prefix to announce, with its metric and tag.
 type Announcement struct {
-	Prefix netip.Prefix // invalid stands for static routes
+	Prefix netip.Prefix // invalid: the static routes
 	Tag    uint16       // RIPv2's route tag
-	Metric int          // 0: as for the node's own networks
+	Metric int          // metric; 0: as for the node's own networks
 }
 
 // RIPLink configures RIP on one interface. The zero value is the default.
@@ -72,7 +72,7 @@ var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "
 const (
 	ripPassword = "password"
 	maxSecret   = 100 // in characters
-	shortSecret = 16  // maximum of a password or an md5 key
+	shortSecret = 16  // maximum length of a password or an md5 key
 )
 
 const (

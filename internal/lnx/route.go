@@ -79,7 +79,7 @@ func (r *Route) words() string {
 func (p *parser) checkRoutes() {
 	type rank struct {
 		prefix netip.Prefix
-		words  string // a next hop, a kind, or a metric
+		words  string // words after the prefix: a next hop, a kind, or a metric
 	}
 	seen := map[rank]Pos{}
 	for _, r := range p.cfg.Routes {

@@ -15,7 +15,7 @@ type setting[T any] struct {
 	name  string
 	form  string                       // form of the word, for the form of the directive
 	read  func(*report, Word, *T) bool // sets the value, or records an error
-	write func(*T) string              // empty for the default, which Format omits
+	write func(*T) string              // returns "" for the default, which Format omits
 }
 
 // settingOf returns a setting that is stored in a field. The zero value is the default.

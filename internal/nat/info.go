@@ -12,13 +12,13 @@ import (
 // Info is the state and the counters of a NAT.
 type Info struct {
 	Sessions, Mappings, Hosts int
-	Held                      int    // SYNs from outside that wait
-	Created                   uint64 // sessions
-	Expired                   uint64 // sessions
-	Evicted                   uint64 // unconfirmed sessions from outside
-	Refused                   uint64 // packets of new sessions, because of a limit
-	Filtered                  uint64 // packets from outside
-	Outbound, Inbound         uint64 // translated packets
+	Held                      int    // SYNs from outside that wait for an answer
+	Created                   uint64 // sessions created
+	Expired                   uint64 // sessions that expired
+	Evicted                   uint64 // unconfirmed sessions from outside that were evicted
+	Refused                   uint64 // packets of new sessions that were refused because of a limit
+	Filtered                  uint64 // packets from outside that the filter dropped
+	Outbound, Inbound         uint64 // packets translated in each direction
 }
 
 // Info returns the state and the counters.
@@ -33,13 +33,13 @@ func (n *NAT) Info() Info {
 // Session describes a session.
 type Session struct {
 	Protocol          uint8
-	Inside            netip.AddrPort // for ICMP the port is the identifier
+	Inside            netip.AddrPort // inside endpoint; for ICMP the port is the identifier
 	Outside           netip.AddrPort
 	Remote            netip.AddrPort
 	State             string // "unconfirmed", "open", "opening", "closing"
-	Forward           bool   // through a port forward
+	Forward           bool   // the session uses a port forward
 	Left              time.Duration
-	Outbound, Inbound uint64 // packets
+	Outbound, Inbound uint64 // packets in each direction
 }
 
 // Sessions lists at most limit sessions, in the order of inside and remote endpoints.

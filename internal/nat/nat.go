@@ -19,14 +19,14 @@ import (
 // Behavior is how a mapping or a filter depends on the remote endpoint (RFC 4787 §4.1, §5).
 type Behavior uint8
 
-// The behaviors.
+// These are the behaviors.
 const (
 	// EndpointIndependent is the same for all remote endpoints.
 	EndpointIndependent Behavior = iota
 	// AddressDependent depends on the remote address.
 	AddressDependent
-	// AddressPortDependent depends on the remote address and port. A NAT whose mapping does is
-	// called symmetric.
+	// AddressPortDependent depends on the remote address and port. A NAT with this mapping behavior
+	// is called symmetric.
 	AddressPortDependent
 )
 
@@ -36,7 +36,7 @@ var Behaviors = [...]string{"endpoint-independent", "address-dependent", "symmet
 // String returns the behavior's name.
 func (b Behavior) String() string { return Behaviors[b] }
 
-// The protocols that are translated.
+// These are the protocols that are translated.
 const (
 	icmp uint8 = 1
 	tcp  uint8 = 6
@@ -81,18 +81,19 @@ type Config struct {
 	// above one of the two limits is refused.
 	MaxPerHost int
 	// Own reports whether the router itself uses a port of the outside address with a remote
-	// endpoint, whose zero value means any. Nil: it uses none.
+	// endpoint. The zero endpoint stands for any. If Own is nil, the router uses no port.
 	Own func(protocol uint8, port uint16, remote netip.AddrPort) bool
-	// Rand chooses ports; required.
+	// Rand chooses ports. It must be set.
 	Rand *rand.Rand
 }
 
-// ErrConfig is an invalid Config.
+// ErrConfig is the error for an invalid Config.
 var ErrConfig = errors.New("nat")
 
 const (
-	// maxUnconfirmed limits the sessions from outside that no inside host has confirmed. The
-	// oldest is evicted for a new one: packets to a port forward need no session to be translated.
+	// maxUnconfirmed limits the sessions from outside that no inside host has confirmed. A new one
+	// evicts the oldest. The evicted session's packets are still translated, because packets to a
+	// port forward need no session.
 	maxUnconfirmed = 4096
 	// maxHeld limits the SYNs from outside that wait for the end of synWait; later ones are
 	// dropped without an ICMP error.
@@ -155,10 +156,10 @@ func (f *Forward) protocol() uint8 {
 	return udp
 }
 
-// Verdict is what happens to a packet.
+// Verdict says what happens to a packet.
 type Verdict uint8
 
-// The verdicts.
+// These are the verdicts.
 const (
 	// Translate: the caller applies the Match.
 	Translate Verdict = iota

@@ -325,7 +325,7 @@ func TestRFC5508_4_ErrorsOfBothSides(t *testing.T) {
 		deadline, outside := n.Deadline(), n.Sessions(1, 1)[0].Outside
 
 		e := quoted(router, public, b)
-		m, v := n.Inbound(2, e) // RFC 5508 §4.2.1
+		m, v := n.Inbound(2, e) // RFC 5508 §4.2.1: an error from outside
 		require.Equal(t, nat.Translate, v, name)
 		m.Apply(2, e)
 		valid(t, e)
@@ -334,7 +334,7 @@ func TestRFC5508_4_ErrorsOfBothSides(t *testing.T) {
 		reply := packet(server, outside)
 		in(t, n, 1, reply)
 		e = quoted(hostB.Addr(), server.Addr(), reply)
-		m, v = n.Outbound(2, e) // RFC 5508 §4.2.2: from another inside host
+		m, v = n.Outbound(2, e) // RFC 5508 §4.2.2: an error from another inside host
 		require.Equal(t, nat.Translate, v, name)
 		m.Apply(2, e)
 		valid(t, e)
@@ -363,7 +363,7 @@ func TestRFC5508_4_1_InvalidErrors(t *testing.T) {
 	assert.Equal(t, nat.Untranslated, verdictIn(n, 1, quoted(server.Addr(), public, other)))
 }
 
-// RFC 5382 §7.2, RFC 5508 §5: packets and errors between inside hosts.
+// RFC 5382 §7.2, RFC 5508 §5: inside hosts exchange packets and errors through the outside address.
 func TestRFC4787_6_Hairpinning(t *testing.T) {
 	n := open(t, nat.Config{})
 	outsideB := out(t, n, 1, datagram(hostB, server))

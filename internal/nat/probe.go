@@ -11,8 +11,8 @@ import (
 
 const (
 	probeInterval = 500 * time.Millisecond
-	// probeTries is how often a request is sent if no filter can drop its answer, and filterTries
-	// if one can.
+	// probeTries is how often a request is sent if no filter can drop its answer. filterTries is
+	// the number if a filter can drop it.
 	probeTries  = 6
 	filterTries = 3
 )
@@ -21,12 +21,12 @@ const (
 type step uint8
 
 const (
-	stepBinding    step = iota // §4.4 test I
-	stepFilterBoth             // §4.4 test II: from another address and port
-	stepFilterPort             // §4.4 test III: from another port
-	stepMapping                // §4.3 test I, by the second socket
-	stepOtherAddr              // §4.3 test II: to another address
-	stepOtherPort              // §4.3 test III: to another address and port
+	stepBinding    step = iota // RFC 5780 §4.4 test I
+	stepFilterBoth             // RFC 5780 §4.4 test II: answer from another address and port
+	stepFilterPort             // RFC 5780 §4.4 test III: answer from another port
+	stepMapping                // RFC 5780 §4.3 test I, with the second socket
+	stepOtherAddr              // RFC 5780 §4.3 test II: request to another address
+	stepOtherPort              // RFC 5780 §4.3 test III: request to another address and port
 	stepDone
 )
 
@@ -39,23 +39,23 @@ type Probe struct {
 	step   step
 	id     transaction
 	tries  int
-	due    clock.Time // of the next try
+	due    clock.Time // time of the next try
 	other  netip.AddrPort
-	first  netip.AddrPort // the mapping to the server's first address
+	first  netip.AddrPort // outside endpoint of requests to the server's first address
 	second netip.AddrPort
 	found  Found
 }
 
 // Found is the result of a Probe.
 type Found struct {
-	Outside   netip.AddrPort // as the server sees the socket
+	Outside   netip.AddrPort // socket's endpoint as the server sees it
 	Mapping   Behavior
 	Filtering Behavior
-	// Failed says that the server has not answered; Single, that it has no second address.
+	// Failed is set if the server has not answered, and Single if it has no second address.
 	Failed, Single bool
 }
 
-// NewProbe returns a probe of the path to a server. rng makes the identifiers of requests.
+// NewProbe returns a probe of the path to a server. It makes the identifiers of requests with rng.
 func NewProbe(server netip.AddrPort, rng *rand.Rand) *Probe {
 	p := &Probe{server: server, rng: rng}
 	p.begin(stepBinding)
@@ -144,7 +144,7 @@ func (p *Probe) Input(b []byte) {
 		}
 		p.begin(stepFilterBoth)
 	case stepFilterBoth:
-		p.begin(stepMapping) // endpoint-independent
+		p.begin(stepMapping) // the mapping is endpoint-independent
 	case stepFilterPort:
 		p.found.Filtering = AddressDependent
 		p.begin(stepMapping)
@@ -153,7 +153,7 @@ func (p *Probe) Input(b []byte) {
 		p.begin(stepOtherAddr)
 	case stepOtherAddr:
 		if p.second = m.mapped; p.second == p.first {
-			p.step = stepDone // endpoint-independent
+			p.step = stepDone // the mapping is endpoint-independent
 			return
 		}
 		p.begin(stepOtherPort)

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// The messages and attributes of STUN that the probe needs (RFC 8489 §5, §14; RFC 5780 §7).
+// These are the messages and attributes of STUN that the probe needs (RFC 8489 §5, §14; RFC 5780
+// §7).
 const (
 	stunRequest = 0x0001
 	stunSuccess = 0x0101
@@ -43,12 +44,12 @@ func appendSTUN(b []byte, typ uint16, id transaction, length int) []byte {
 
 func appendAddress(b []byte, attr uint16, a netip.AddrPort, xor uint32) []byte {
 	b = binary.BigEndian.AppendUint16(b, attr)
-	b = append(b, 0, 8, 0, 1) // the length, and the family IPv4
+	b = append(b, 0, 8, 0, 1) // length of the value, and family IPv4
 	b = binary.BigEndian.AppendUint16(b, a.Port()^uint16(xor>>16))
 	return binary.BigEndian.AppendUint32(b, number(a.Addr())^xor)
 }
 
-// stun is a parsed message. Invalid addresses were absent.
+// stun is a parsed message. An address is invalid if the message did not contain it.
 type stun struct {
 	typ           uint16
 	id            transaction
@@ -56,7 +57,7 @@ type stun struct {
 	mapped, other netip.AddrPort
 }
 
-// parseSTUN parses a STUN message. It returns false if b is none.
+// parseSTUN parses a STUN message. It returns false if b is not a STUN message.
 func parseSTUN(b []byte) (m stun, ok bool) {
 	if len(b) < stunHeader || binary.BigEndian.Uint32(b[4:]) != stunCookie ||
 		int(binary.BigEndian.Uint16(b[2:])) != len(b)-stunHeader {
@@ -93,12 +94,12 @@ func addressIn(b []byte, xor uint32) netip.AddrPort {
 
 // Reflector answers the requests of probes at two addresses and two ports (RFC 5780 §6).
 type Reflector struct {
-	Addrs [2]netip.Addr // IPv4
+	Addrs [2]netip.Addr // two IPv4 addresses
 	Ports [2]uint16
 }
 
-// Answer returns the answer to a datagram from a client to one of the reflector's endpoints, which
-// are numbered, and the endpoint that sends it.
+// Answer returns the answer to a datagram that a client sent to one of the reflector's numbered
+// endpoints, and the number of the endpoint that sends the answer.
 func (r *Reflector) Answer(
 	b []byte, from netip.AddrPort, addr, port int,
 ) (answer []byte, viaAddr, viaPort int, ok bool) {

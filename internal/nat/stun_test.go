@@ -17,7 +17,7 @@ var mirror = nat.Reflector{
 	Ports: [2]uint16{3478, 3479},
 }
 
-// RFC 8489 §5, §14; RFC 5780 §6, §7: a request for an answer from the other address and port.
+// RFC 8489 §5, §14; RFC 5780 §6, §7: a request asks for an answer from the other address and port.
 func TestRFC8489_5_TheAnswerHasBothAddresses(t *testing.T) {
 	request, err := hex.DecodeString("000100082112a4420102030405060708090a0b0c" + "0003000400000006")
 	require.NoError(t, err)

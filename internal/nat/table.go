@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// endpoint is an address and a port. The port of an ICMP query is its identifier; that of its
-// remote end is 0.
+// endpoint is an address and a port. The port of an ICMP query is its identifier, and the port of
+// its remote endpoint is 0.
 type endpoint struct {
 	addr uint32
 	port uint16
@@ -42,20 +42,22 @@ func portOf(protocol uint8, port uint16) portKey {
 // mapping leads from an inside endpoint to an outside port. It is removed with its last session,
 // unless it is a port forward.
 type mapping struct {
-	key      pairKey // the remote endpoint has the parts on which the mapping depends
+	key      pairKey // the remote endpoint contains only the parts on which the mapping depends
 	inside   endpoint
 	port     uint16
 	protocol uint8
 	forward  bool
 	sessions int
-	remotes  map[uint32]int // sessions of each remote address, for AddressDependent filters
+	// number of sessions of each remote address, for AddressDependent filters
+	remotes map[uint32]int
 }
 
 // class is a queue of sessions with the same timeout.
 type class uint8
 
 const (
-	unconfirmed class = iota // from outside, or of a port forward, until both sides have answered
+	// sessions from outside, or of a port forward, until both sides have answered
+	unconfirmed class = iota
 	datagrams
 	transitory
 	established
@@ -69,21 +71,21 @@ type session struct {
 	*mapping
 	remote endpoint
 	class  class
-	// stage counts answers: 1 when the other side has answered the first packet, 2 when that answer
-	// has been answered.
+	// stage counts answers: 1 when the other side has answered the first packet, 2 when the first
+	// side has answered in turn.
 	stage   uint8
-	started direction // of the first packet
-	closed  [2]bool   // the directions in which a FIN was sent
-	reset   bool      // by an RST, until the next SYN
+	started direction // direction of the first packet
+	closed  [2]bool   // directions in which a FIN was sent
+	reset   bool      // an RST has reset the connection; cleared by the next SYN
 	used    clock.Time
 	packets [2]uint64
-	// The sums of the words that a translation changes, before and after it, in network byte
-	// order.
+	// sums contains the sums of the words that a translation changes, before and after it, in
+	// network byte order.
 	sums       [2]change
-	prev, next *session // in the queue of its class
+	prev, next *session // neighbors in the queue of the session's class
 }
 
-// direction is that of a packet.
+// direction is the direction of a packet.
 type direction uint8
 
 const (
@@ -129,22 +131,22 @@ type NAT struct {
 	cfg     Config
 	outside uint32
 
-	inside   map[pairKey]*session // by inside and remote endpoint
-	foreign  map[pairKey]*session // by outside port and remote endpoint
+	inside   map[pairKey]*session // sessions by inside and remote endpoint
+	foreign  map[pairKey]*session // sessions by outside port and remote endpoint
 	mappings map[pairKey]*mapping
 	ports    map[portKey]*mapping
-	hosts    map[uint32]int // sessions of each inside host, without unconfirmed ones
+	hosts    map[uint32]int // number of sessions of each inside host, without unconfirmed ones
 	queues   [numClasses]queue
 	recent   [2]recent
-	held     []held // the oldest first
-	refused  []held // for Output
+	held     []held // waiting SYNs, the oldest first
+	refused  []held // refused SYNs for Output to return
 	info     Info   // the counters
 	packets  [2]uint64
 }
 
-// held is a SYN from outside that is not answered yet.
+// held is a SYN from outside that waits for an answer.
 type held struct {
-	key    pairKey // by outside port
+	key    pairKey // key with the outside port
 	due    clock.Time
 	packet []byte
 }
@@ -200,15 +202,15 @@ func (n *NAT) reset() {
 		m.key = pair(m.inside, endpoint{}, m.protocol)
 		n.ports[portOf(m.protocol, m.port)] = m
 		if n.mappings[m.key] == nil {
-			// If several forwards lead to one endpoint, its packets leave from the first one's
-			// port.
+			// If several forwards lead to one endpoint, the endpoint's packets leave from the first
+			// forward's port.
 			n.mappings[m.key] = m
 		}
 	}
 }
 
-// Clear removes all sessions, and all mappings but port forwards. It returns how many sessions
-// there were.
+// Clear removes all sessions, and all mappings except port forwards. It returns the number of
+// removed sessions.
 func (n *NAT) Clear() int {
 	count := len(n.inside)
 	n.reset()
@@ -325,7 +327,7 @@ func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*
 	return s, Translate
 }
 
-// first is the class of a protocol's new sessions from inside.
+// first returns the class of a protocol's new sessions from inside.
 var first = [...]class{icmp: queries, tcp: transitory, udp: datagrams}
 
 // mapOut returns the mapping of a new session from inside.
@@ -361,9 +363,9 @@ func (n *NAT) mapOut(inside, remote endpoint, protocol uint8) (*mapping, Verdict
 // probes limits the random ports that choose tries.
 const probes = 128
 
-// choose returns a free outside port: the inside one if possible, or one of the same range and
-// parity (RFC 4787 §4.2.1, §4.2.2), or at last any port from 1024. No two mappings share a port
-// (RFC 4787 §4.2.1, RFC 5382 §7.1). The identifiers of queries are random, because the router has
+// choose returns a free outside port. It prefers the inside port, then one of the same range and
+// parity (RFC 4787 §4.2.1, §4.2.2), and then any port from 1024 on. No two mappings share a port
+// (RFC 4787 §4.2.1, RFC 5382 §7.1). The identifiers of queries are random, because the router sends
 // queries of its own.
 func (n *NAT) choose(protocol uint8, wanted uint16, remote endpoint) (uint16, bool) {
 	if protocol != icmp && n.free(protocol, wanted, remote) {
@@ -430,7 +432,7 @@ func (n *NAT) touch(now clock.Time, s *session, dir direction, flags byte) {
 	n.queues[c].push(s)
 }
 
-// TCP's flags.
+// These are TCP's flags.
 const (
 	fin = 1 << iota
 	syn
@@ -439,14 +441,14 @@ const (
 	ack
 )
 
-// advance updates the state of a connection by the direction and TCP flags of a packet.
+// advance updates the state of a connection, given the direction and TCP flags of a packet.
 func (s *session) advance(dir direction, flags byte) {
 	switch {
 	case s.protocol == tcp && flags&rst != 0:
 		s.reset = true
 		return
 	case s.protocol == tcp && flags&(syn|ack) == syn && (s.reset || s.closed[0] && s.closed[1]):
-		// A new connection with the ports of the old one.
+		// A new connection uses the ports of the old one.
 		s.stage, s.started, s.reset, s.closed = 0, dir, false, [2]bool{}
 	case flags&fin != 0:
 		s.closed[dir] = true

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Offsets in headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
+// These are offsets in headers (RFC 791 §3.1, RFC 9293 §3.1, RFC 768).
 const (
 	headerLen   = 20
 	fragmentAt  = 6
@@ -23,10 +23,10 @@ const (
 	icmpSumAt   = 2
 	icmpIDAt    = 4
 	leastTCP    = 20
-	leastOthers = 8 // the length of UDP's and ICMP's headers
+	leastOthers = 8 // length of UDP's and ICMP's headers
 )
 
-// addrOf and number convert an IPv4 address.
+// addrOf and number convert an IPv4 address from and to a number.
 func addrOf(a uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)})
 }
@@ -36,8 +36,8 @@ func number(a netip.Addr) uint32 {
 	return binary.BigEndian.Uint32(b[:])
 }
 
-// change is the sum of 16-bit words before and after a translation: those of the address, and those
-// of address and port.
+// change contains the sums of 16-bit words before and after a translation, for the address alone
+// and for address and port.
 type change struct{ addrWas, addrIs, allWas, allIs uint16 }
 
 func changeOf(was, is endpoint) change {
@@ -65,18 +65,18 @@ func (s *session) setSums(outside uint32) {
 	s.sums = [2]change{changeOf(s.inside, public), changeOf(public, s.inside)}
 }
 
-// outline is what a NAT reads of a packet.
+// outline contains the parts of a packet that a NAT reads.
 type outline struct {
-	transport []byte // with the payload
+	transport []byte // transport header and payload
 	src, dst  endpoint
 	protocol  uint8
-	flags     byte // of TCP
+	flags     byte // TCP flags
 	query     bool // an ICMP query or its reply; src and dst have its identifier
 	reply     bool
-	failure   bool // an ICMP error
+	failure   bool // the packet is an ICMP error
 }
 
-// ICMP's types.
+// These are ICMP types.
 const (
 	echoReply    = 0
 	unreachable  = 3
@@ -87,8 +87,8 @@ const (
 	timestamped  = 14
 )
 
-// read reads a packet whose IP header is valid. quoted says that it is the packet in an ICMP error,
-// of which eight bytes of transport header suffice.
+// read reads a packet whose IP header is valid. If quoted is set, the packet is from an ICMP error,
+// and eight bytes of its transport header suffice.
 func read(b []byte, quoted bool) (o outline, v Verdict) {
 	size := int(b[0]&0x0f) * 4
 	if size < headerLen || size > len(b) {
@@ -97,7 +97,7 @@ func read(b []byte, quoted bool) (o outline, v Verdict) {
 	const offset, more = 0x1fff, 0x2000
 	fragment := binary.BigEndian.Uint16(b[fragmentAt:])
 	if fragment&offset != 0 || fragment&more != 0 && !quoted {
-		return o, Malformed // the router reassembles first; a later fragment has no ports
+		return o, Malformed // a later fragment has no ports; the router must reassemble first
 	}
 	o.transport, o.protocol = b[size:], b[protocolAt]
 	o.src.addr = binary.BigEndian.Uint32(b[srcAt:])
@@ -143,10 +143,10 @@ type Match struct {
 	nat     *NAT
 	session *session
 	dir     direction
-	flags   byte // of TCP
+	flags   byte // TCP flags
 	failure bool
-	size    int // of the IP header
-	quoted  int // of the IP header in an ICMP error
+	size    int // length of the IP header
+	quoted  int // length of the IP header that an ICMP error quotes
 }
 
 // Inside returns the inside address of the packet.
@@ -189,7 +189,8 @@ func (n *NAT) match(b []byte, o *outline, s *session, dir direction) Match {
 	}
 }
 
-// Known is Outbound or Inbound for a packet of an existing session that is not an ICMP message.
+// Known is like Outbound or Inbound, for a packet of an existing session that is not an ICMP
+// message.
 func (n *NAT) Known(b []byte, inward bool) (m Match, ok bool) {
 	o, v := read(b, false)
 	if v != Translate || o.failure || o.query {
@@ -211,7 +212,7 @@ func (n *NAT) Known(b []byte, inward bool) (m Match, ok bool) {
 	return n.match(b, &o, r.session, dir), true
 }
 
-// recent is the last session that Known has found, which is often that of the next packet.
+// recent is the last session that Known found. The next packet often belongs to the same session.
 type recent struct {
 	key     pairKey
 	session *session
@@ -228,7 +229,7 @@ func (n *NAT) Inbound(now clock.Time, b []byte) (m Match, v Verdict) {
 	case o.failure:
 		return n.failure(b, &o, inbound)
 	case o.query && !o.reply:
-		return m, Untranslated // a query to the router
+		return m, Untranslated // the query is for the router
 	}
 	remote, public := o.src, endpoint{port: o.dst.port}
 	s := n.foreign[pair(public, remote, o.protocol)]
@@ -247,7 +248,8 @@ func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
 		return nil, Untranslated
 	}
 	if o.protocol == icmp {
-		return nil, Untranslated // RFC 5508 §3.1: only replies to queries of inside hosts
+		// RFC 5508 §3.1: only replies to queries of inside hosts are accepted
+		return nil, Untranslated
 	}
 	if m != nil && (m.forward || n.accepts(m, o)) {
 		return n.add(now, m, o.src, inbound)
@@ -274,17 +276,19 @@ func (n *NAT) hold(now clock.Time, b []byte, o *outline) {
 	key := pair(endpoint{port: o.dst.port}, o.src, o.protocol)
 	for i := range n.held {
 		if n.held[i].key == key {
-			return // a retransmission
+			return // the SYN is a retransmission
 		}
 	}
-	const header = 128 // the longest headers have 120 bytes; a SYN's data is not quoted
+	// longer than all headers, which have at most 120 bytes; a SYN's data is not quoted
+	const header = 128
 	if len(n.held) < maxHeld {
 		b = b[:min(len(b), header)]
 		n.held = append(n.held, held{key, now.Add(synWait), append([]byte(nil), b...)})
 	}
 }
 
-// unhold forgets the SYN of a connection that an inside host opens as well (RFC 5382 §4.2, §4.3).
+// unhold removes the held SYN of a connection that an inside host opens at the same time (RFC 5382
+// §4.2, §4.3).
 func (n *NAT) unhold(s *session) {
 	for i := range n.held {
 		if n.held[i].key == pair(endpoint{port: s.port}, s.remote, s.protocol) {
@@ -295,7 +299,7 @@ func (n *NAT) unhold(s *session) {
 }
 
 // Hairpins reports whether a packet from inside to the outside address is for an inside host (RFC
-// 4787 §6, RFC 5382 §7.2, RFC 5508 §5): it is an ICMP error, or to a port that has a mapping.
+// 4787 §6, RFC 5382 §7.2, RFC 5508 §5). Such a packet is an ICMP error, or its port has a mapping.
 func (n *NAT) Hairpins(b []byte) bool {
 	o, v := read(b, false)
 	return v == Translate && (o.failure ||
@@ -307,8 +311,8 @@ func (n *NAT) Hairpins(b []byte) bool {
 func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) {
 	const quoteAt = 8
 	quote := o.transport[quoteAt:]
-	// RFC 5508 §4.1: the checksums of the message and of the quoted header must be valid, and
-	// IP options do not hide the transport header.
+	// RFC 5508 §4.1: the checksums of the message and of the quoted header must be valid, and IP
+	// options must not hide the transport header.
 	if len(quote) < headerLen || !checksum.Verify(o.transport, 0) || quote[0]>>4 != 4 {
 		return m, Malformed
 	}
@@ -318,9 +322,9 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 	}
 	q, v := read(quote, true)
 	if v != Translate || q.failure {
-		return m, Unsupported // no error about an error (RFC 1122 §3.2.2)
+		return m, Unsupported // RFC 1122 §3.2.2: no error about an error
 	}
-	// The quoted packet went the other way.
+	// The quoted packet went in the other direction.
 	from, to := q.src, q.dst
 	var s *session
 	if dir == inbound {
@@ -339,8 +343,8 @@ func (n *NAT) failure(b []byte, o *outline, dir direction) (m Match, v Verdict) 
 	return m, Translate
 }
 
-// Apply translates the packet of the match, which the router sends at now, and counts it for its
-// session. It updates checksums and leaves wrong ones wrong.
+// Apply translates the packet of the match, which the router sends at the time now, and counts it
+// for its session. It updates checksums, and a wrong checksum stays wrong.
 func (m *Match) Apply(now clock.Time, b []byte) {
 	s := m.session
 	if m.failure {
@@ -356,7 +360,7 @@ func (m *Match) Apply(now clock.Time, b []byte) {
 	}
 }
 
-// put writes an address and a port of a packet, at the given places in its IP and its transport
+// put writes an address and a port into a packet, at the given offsets in its IP and its transport
 // header.
 func put(b []byte, size, addrAt, portAt int, e endpoint, c *change) {
 	binary.BigEndian.PutUint32(b[addrAt:], e.addr)
@@ -370,28 +374,29 @@ func put(b []byte, size, addrAt, portAt int, e endpoint, c *change) {
 		}
 	case udp:
 		binary.BigEndian.PutUint16(t[portAt:], e.port)
-		if sum := t[udpSumAt:]; sum[0]|sum[1] != 0 { // zero: the sender computed none (RFC 768)
+		// RFC 768: zero means that the sender computed no checksum
+		if sum := t[udpSumAt:]; sum[0]|sum[1] != 0 {
 			update(sum, c.allWas, c.allIs)
 			if sum[0]|sum[1] == 0 {
 				sum[0], sum[1] = 0xff, 0xff
 			}
 		}
-	case icmp: // whose checksum does not cover addresses
+	case icmp: // ICMP's checksum does not cover the addresses
 		was := binary.BigEndian.Uint16(t[icmpIDAt:])
 		binary.BigEndian.PutUint16(t[icmpIDAt:], e.port)
 		update(t[icmpSumAt:], was, e.port)
 	}
 }
 
-// applyFailure translates an ICMP error, and the packet in it back to what its sender sent (RFC
-// 5508 §4.2).
+// applyFailure translates an ICMP error. In the quoted packet, it restores the addresses that the
+// packet's sender used (RFC 5508 §4.2).
 func (m *Match) applyFailure(b []byte) {
 	s := m.session
 	message := b[m.size:]
 	quote := message[8:]
 	addr, at := m.nat.outside, srcAt
 	if m.dir == inbound {
-		// The quoted packet left the inside host: its source was translated.
+		// The quoted packet came from the inside host, so its source was translated.
 		put(quote, m.quoted, srcAt, 0, s.inside, &s.sums[inbound])
 		addr, at = s.inside.addr, dstAt
 	} else {

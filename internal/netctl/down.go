@@ -130,7 +130,8 @@ func (n *Network) clear(but []string) error {
 func (n *Network) forget() error {
 	list, err := filepath.Glob(filepath.Join(n.dir, "*.log"))
 	for _, path := range list {
-		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // no pipe or device
+		// excludes pipes and devices
+		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() {
 			err = errors.Join(err, os.Remove(path))
 		}
 	}

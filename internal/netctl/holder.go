@@ -52,7 +52,8 @@ func (p process) ports(ctx context.Context) (list []string) {
 		}
 		list = append(list, "udp "+at)
 	}
-	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // old nodes do not answer
+	// older versions do not answer this request
+	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{})
 	for _, d := range doors {
 		if d.Kind == control.DoorPublish && !d.Closing {
 			list = append(list, d.Network+" "+d.From)

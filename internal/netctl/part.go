@@ -178,7 +178,7 @@ func (n *Network) leave(ctx context.Context, old *connection) error {
 // is reports whether two machines are the same.
 func (m *Machine) is(other *Machine) bool { return m.Name == other.Name && m.SSH == other.SSH }
 
-// machine returns the plan's entry for a machine, or nil if only an earlier plan had it.
+// machine returns the plan's entry for a machine, or nil if the plan does not contain it.
 func (p *Plan) machine(m *Machine) *Machine {
 	if i := slices.IndexFunc(p.Machines, func(o Machine) bool { return o.is(m) }); i >= 0 {
 		return &p.Machines[i]

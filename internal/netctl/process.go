@@ -19,11 +19,11 @@ import (
 
 // These are the timeouts of processes.
 const (
-	startTime  = 15 * time.Second // until a node answers for the first time
-	askTime    = 2 * time.Second  // until a node answers a request
-	endTime    = 6 * time.Second  // until a stopping node is killed
-	reloadTime = 10 * time.Second // until a node has applied a changed file
-	killTime   = 2 * time.Second  // until a killed process has ended
+	startTime  = 15 * time.Second // limit for a node's first answer
+	askTime    = 2 * time.Second  // limit for a node's answer to a request
+	endTime    = 6 * time.Second  // limit for a node to stop before it is killed
+	reloadTime = 10 * time.Second // limit for a node to apply a changed file
+	killTime   = 2 * time.Second  // limit for a killed process to end
 	look       = 5 * time.Millisecond
 )
 

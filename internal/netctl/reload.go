@@ -25,7 +25,7 @@ func (n *Network) reloadAll(
 		if err == nil && len(tried.Restart) == 0 {
 			done.Reloaded = append(done.Reloaded, name)
 			continue
-		} // an older program may not know the request
+		} // ignores an error, because an older program may not know the request
 		if why := tried.Restart; len(why) > 0 {
 			done.Why[name] = why
 		}

@@ -23,17 +23,17 @@ import (
 
 // ssh itself detects a dead connection after twice aliveTime.
 const (
-	loginTime  = 8 * time.Second  // to log in
-	tellTime   = 4 * time.Second  // to answer a quick request
-	statusTime = 5 * time.Second  // to log in and report the state of the nodes
-	partTime   = 60 * time.Second // to start or stop the nodes
+	loginTime  = 8 * time.Second  // limit for a login
+	tellTime   = 4 * time.Second  // limit for a quick request
+	statusTime = 5 * time.Second  // limit for logging in and reporting the state of the nodes
+	partTime   = 60 * time.Second // limit for starting or stopping the nodes
 	aliveTime  = 2 * time.Second
 )
 
 // UnreachableError is the error of a machine that does not answer or refuses the login.
 type UnreachableError struct {
 	Machine, SSH string
-	Problem      string // one line
+	Problem      string // description on one line
 }
 
 func (e *UnreachableError) Error() string {
@@ -149,7 +149,7 @@ func (l login) run(
 	ctx context.Context, line string, in io.Reader, hold bool,
 ) (out []byte, err error) {
 	var said, answer bytes.Buffer
-	line = strings.ReplaceAll(line, "\n", " ") // csh has no line breaks in quotes
+	line = strings.ReplaceAll(line, "\n", " ") // csh does not accept line breaks in quotes
 	c := l.command(ctx, []string{"-o", "ControlMaster=no"}, "exec sh -c "+
 		diagnostic.ShellWord(line))
 	c.Stdout, c.Stderr = &answer, &said

@@ -249,7 +249,7 @@ func called(name string) string {
 
 // Target is a node with its socket.
 type Target struct {
-	Network string // empty if unknown
+	Network string // name of the network; empty: unknown
 	Node    string
 	Socket  string
 	Host    string // name of the machine; empty: this machine
@@ -312,11 +312,11 @@ func (s *State) enter(ctx context.Context, name string) (leave func(), err error
 		}
 		if isAt(f, path) {
 			return func() {
-				_ = os.Remove(path) // while this process still holds the lock: see isAt
+				_ = os.Remove(path) // removed while this process still holds the lock: see isAt
 				_ = f.Close()       // releases the lock
 			}, nil
 		}
-		_ = f.Close() // the previous holder has removed the file: try again
+		_ = f.Close() // the previous holder has removed the file, so try again
 	}
 }
 

@@ -131,7 +131,7 @@ func TestAFolderThatIsMissing(t *testing.T) {
 // TestAFolderOfOthers checks that a folder that other users can write to is rejected.
 func TestAFolderOfOthers(t *testing.T) {
 	if !locks {
-		return // this system does not store the owner in file modes
+		return // the mode of a file does not show its owner on this system
 	}
 	open := filepath.Join(t.TempDir(), "open")
 	require.NoError(t, os.Mkdir(open, 0o700))

@@ -46,7 +46,8 @@ type NodeStatus struct {
 	Log    string `json:"log"`
 	// Started is when the process started. It is zero if the node does not answer.
 	Started time.Time `json:"started,omitzero"`
-	// The numbers of interfaces, of those that are up, and of neighbors with a known state.
+	// These are the numbers of interfaces, of those that are up, and of neighbors with a known
+	// state.
 	Interfaces   int `json:"interfaces"`
 	InterfacesUp int `json:"interfaces_up"`
 	Neighbors    int `json:"neighbors"`
@@ -103,7 +104,8 @@ func (c *connection) status(ctx context.Context) ([]NodeStatus, HostStatus) {
 			for _, is := range a.Status.Nodes {
 				if is.Name == s.Name {
 					*s = is
-					s.Started = is.Started.Add(time.Since(a.Now)) // on this machine's clock
+					// converts the time to this machine's clock
+					s.Started = is.Started.Add(time.Since(a.Now))
 				}
 			}
 		}

@@ -295,7 +295,7 @@ func (n *Network) next(p Plan, apply bool, done *Change) manifest {
 		i := slices.IndexFunc(next.Nodes, func(m Member) bool { return m.Name == o.Name })
 		switch {
 		case i < 0 && !apply:
-			next.Nodes = append(next.Nodes, o) // its node may still be running
+			next.Nodes = append(next.Nodes, o) // its process may still be running
 		case i >= 0 && slices.Contains(done.Left, o.Name):
 			if next.Nodes[i].SHA256 != o.SHA256 {
 				done.Stale = append(done.Stale, o.Name)
@@ -314,7 +314,7 @@ func (n *Network) withdraw(ctx context.Context, p Plan) error {
 		if _, err := n.down(ctx); err != nil {
 			return err
 		}
-		return os.RemoveAll(n.dir) // including the logs: the error contains their last lines
+		return os.RemoveAll(n.dir) // also removes the logs: the error contains their last lines
 	}
 	for _, m := range p.Nodes {
 		if _, held := n.process(m.Name).holder(); held {
@@ -339,7 +339,7 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 			break
 		}
 	}
-	if len(failures) == 0 { // if any failed, the nodes are stopped below
+	if len(failures) == 0 { // if any failed, the code below stops the nodes
 		failures = awaitAll(ctx, started)
 	}
 	if len(failures) == 0 {

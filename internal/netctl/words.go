@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	complaintLines = 20      // of the log of a node that could not start
-	deathLines     = 5       // of the log of a node that is not running
-	crashLines     = 8       // of a crashed node's dump: the reason and the place
-	logTail        = 1 << 20 // bytes; enough for a whole dump
+	complaintLines = 20      // number of log lines of a node that could not start
+	deathLines     = 5       // number of log lines of a node that is not running
+	crashLines     = 8       // number of lines of a crashed node's dump: the reason and the place
+	logTail        = 1 << 20 // size in bytes, enough for a whole dump
 )
 
 // words are the last lines of a node's log.
@@ -37,7 +37,7 @@ func (p process) lastWords(most int, behind int64) words {
 	}
 	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
-		if behind > end { // the node has shortened its log since
+		if behind > end { // the node has shortened its log since the offset was read
 			behind = 0
 		}
 		_, _ = f.Seek(max(0, behind, end-logTail), io.SeekStart)

@@ -19,7 +19,7 @@ func (l *Link) Change(now clock.Time, cfg Config, stream func(part string) *rand
 	cfg.Origin = cmp.Or(cfg.Origin, now)
 	old, served := l.queue, l.serving
 	l.serving, l.turn = nil, clock.Never
-	l.last = clock.Never // packets with the old delay do not hold back those with the new one
+	l.last = clock.Never // new packets need not wait for packets with the old delay
 	l.configure(cfg, stream)
 	if served != nil {
 		l.resend(now, served)
@@ -47,8 +47,8 @@ func (l *Link) resend(now clock.Time, p *Packet) {
 	l.send(now, p)
 }
 
-// Clear sets the counters to zero. It then counts packets inside the link as if they had just
-// arrived, so that the sums stay right.
+// Clear sets the counters to zero. Packets inside the link then count as if they had just arrived,
+// so that the sums stay right.
 func (l *Link) Clear() {
 	l.counters = Counters{In: uint64(l.store.packets), InBytes: uint64(l.store.bytes)}
 }

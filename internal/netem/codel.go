@@ -18,15 +18,15 @@ type CoDel struct {
 	Target time.Duration
 	// Interval is how long the wait may exceed Target; 0: 100 ms (RFC 8289 §4.2).
 	Interval time.Duration
-	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
-	// If all are zero, the limit is 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue. A full queue drops arriving packets. Zero means no
+	// limit. If all are zero, the limit is 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
 	// ECN marks packets instead of dropping them if their transport is ECN-capable (RFC 3168 §5).
 	ECN bool
 }
 
-// The defaults.
+// These are the defaults.
 const (
 	codelTarget   = 5 * time.Millisecond
 	codelInterval = 100 * time.Millisecond
@@ -92,12 +92,14 @@ type codelLaw struct {
 	ecn              bool
 	drop             func(clock.Time, *Packet, Reason)
 	mark             func(clock.Time, *Packet) bool
-	largest          int // largest packet so far: CoDel does not drop from a shorter queue
+	// size of the largest packet so far: CoDel does not drop if the queue holds less
+	largest int
 }
 
 // codelState is the state of one queue, with the names of RFC 8289 §5.2.
 type codelState struct {
-	// time of the first drop unless the wait falls; never: the wait is below Target
+	// firstAboveTime is when the first packet is dropped, unless the wait falls before. Never means
+	// that the wait is below Target.
 	firstAboveTime clock.Time
 	dropNext       clock.Time
 	count          uint32 // drops since the queue began to drop
@@ -116,7 +118,7 @@ func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet
 			s.count++
 			if c.marks(now, p) {
 				s.dropNext = c.control(s.dropNext, s.count)
-				break // the packet is marked, not dropped, so it is the one to send
+				break // the packet was marked and not dropped, so send it
 			}
 			c.drop(now, p, Early)
 			if p, drop = c.dequeue(now, s, ring); drop {
@@ -139,7 +141,7 @@ func (c *codelLaw) take(now clock.Time, s *codelState, ring *packetRing) *Packet
 // resume sets the drop rate at which dropping starts: the last one, if dropping ended recently (RFC
 // 8289 §5.5).
 func (c *codelLaw) resume(now clock.Time, s *codelState) {
-	const recent = 16 // in intervals
+	const recent = 16 // number of intervals
 	delta := s.count - s.lastCount
 	s.count = 1
 	if delta > 1 && now.Sub(s.dropNext) < recent*c.interval {
@@ -177,10 +179,10 @@ func (c *codelLaw) dequeue(now clock.Time, s *codelState, ring *packetRing) (p *
 func (c *codelLaw) marks(now clock.Time, p *Packet) bool { return c.ecn && c.mark(now, p) }
 
 // markECN sets Congestion Experienced in the header of a packet whose transport is ECN-capable (RFC
-// 3168 §5). It returns false for others.
+// 3168 §5). It returns false for other packets.
 func markECN(b []byte) bool {
 	const ecn, tosAt, sumAt, ecn6 = 3, 1, 10, 0x30
-	if isIPv6(b) { // no header checksum to update
+	if isIPv6(b) { // IPv6 has no header checksum to update
 		capable := b[tosAt]&ecn6 != 0
 		if capable {
 			b[tosAt] |= ecn6

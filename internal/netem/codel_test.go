@@ -13,8 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// overload sends more than a link of 1000 packets a second carries, for a time from the first
-// nanosecond on. It returns the times at which the queue dropped or marked a packet.
+// overload sends more than a link of 1000 packets a second carries. It starts at the first
+// nanosecond and continues for the given time. It returns the times at which the queue dropped or
+// marked a packet.
 func overload(t *testing.T, cfg netem.Config, packet []byte, d time.Duration) (
 	l *netem.Link, drops []time.Duration, out [][]byte,
 ) {
@@ -47,12 +48,12 @@ func TestCoDelsDropsComeFasterWithTheirSquareRoot(t *testing.T) {
 	_, drops, _ := overload(t, netem.Config{Queue: netem.CoDel{Packets: 1 << 15}},
 		make([]byte, 1000), 1200*time.Millisecond)
 	require.Greater(t, len(drops), 15)
-	// The wait passes the target of 5 ms when ten packets have arrived and 5 have left; the first
+	// The wait exceeds the target of 5 ms when ten packets have arrived and 5 have left. The first
 	// drop is an interval later.
 	assert.InDelta(t, 110, float64(drops[0])/1e6, 4)
 	due := float64(drops[0]) / 1e6
 	for n := 1; n < 15; n++ {
-		want := 100 / math.Sqrt(float64(n)) // ms
+		want := 100 / math.Sqrt(float64(n)) // expected gap in ms
 		due += want
 		assert.InDelta(t, due, float64(drops[n])/1e6, 1.01, "late drops do not put off the next")
 		gap := float64(drops[n]-drops[n-1]) / 1e6
@@ -90,7 +91,7 @@ func TestCoDelLeavesAShortQueueAlone(t *testing.T) {
 	assert.Zero(t, l.Counters().QueueDropped)
 
 	slow := cfg
-	// one packet per second: each waits for the one before it
+	// The link sends one packet per second, so each packet waits for the one before it.
 	slow.Rate = netem.BitsPerSecond(8_000)
 	l = newLink(t, slow)
 	put(l, now, 0, 1000)
@@ -130,7 +131,7 @@ func TestCoDelResumesWhereItWas(t *testing.T) {
 }
 
 func TestCoDelHoldsTheWaitNearItsTarget(t *testing.T) {
-	// A source that halves its rate at each drop, as Reno does.
+	// The source halves its rate at each drop, as Reno does.
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8_000_000), Queue: netem.CoDel{}})
 	now, rate, dropped := clock.Time(1), 1100.0, uint64(0)
 	var waits []float64

@@ -19,7 +19,7 @@ type Config struct {
 	Rate Rate
 	// Overhead is the number of bytes that Rate adds to each packet.
 	Overhead int
-	// Queue holds packets while the server is busy; nil: a drop-tail queue with only the limits
+	// Queue holds packets while the server is busy; nil: a drop-tail queue with no limits except
 	// MaxPackets and MaxBytes.
 	Queue Discipline
 	// Loss decides which packets are lost; nil: no loss.
@@ -44,9 +44,8 @@ type Config struct {
 	// MaxPackets and MaxBytes limit the packets in the link, queued or in transit. Further packets
 	// are dropped and counted. Zero: 65536, 64 MiB.
 	MaxPackets, MaxBytes int
-	// Origin is the time from which the parts that change with time count: a schedule, a trace,
-	// windows of loss. Zero: the clock's origin for a link from New, and the time of the change for
-	// Change.
+	// Origin is the start of a schedule, a trace, or windows of loss. Zero means the clock's origin
+	// for a link from New, and the time of the change for Change.
 	Origin clock.Time
 	// Seed is the seed that the creator of the link passes to Streams; 0: the creator chooses. New
 	// does not use it.
@@ -56,12 +55,12 @@ type Config struct {
 const (
 	// maxDelay bounds the time, and so the number of packets, that a link can hold.
 	maxDelay = time.Hour
-	// The default limits.
+	// These are the default limits.
 	defaultMaxPackets = 1 << 16
 	defaultMaxBytes   = 64 << 20
 )
 
-// ErrConfig is the error of an invalid Config.
+// ErrConfig is the error for an invalid Config.
 var ErrConfig = errors.New("netem: bad configuration")
 
 func (c Config) withDefaults() Config {
@@ -70,7 +69,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validator is a description that can be invalid.
+// validator is a part of a configuration that can be invalid.
 type validator interface{ Validate() error }
 
 func (c *Config) validate() error {
@@ -115,7 +114,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// validShare also rejects NaN.
+// validShare returns an error if a share is not between 0 and 1. It also rejects NaN.
 func validShare(name string, p float64) error {
 	if !(p >= 0 && p <= 1) {
 		return fmt.Errorf("%w: %s %v: must be 0 to 1", ErrConfig, name, p)
@@ -123,12 +122,12 @@ func validShare(name string, p float64) error {
 	return nil
 }
 
-// Streams returns a source of random streams for New. A stream depends only on the seed and its
-// name, so the parts draw independently: two experiments that differ in one part see the same
-// random decisions in all others.
+// Streams returns a source of random streams for New. A stream depends only on the seed and on its
+// name, so the parts of a link draw independently. Two experiments that differ in one part have the
+// same random decisions in all other parts.
 func Streams(seed uint64) func(part string) *rand.Rand {
 	return func(part string) *rand.Rand {
-		const offset, prime = 14695981039346656037, 1099511628211 // the constants of FNV-1a
+		const offset, prime = 14695981039346656037, 1099511628211 // constants of FNV-1a
 		h := uint64(offset)
 		for i := range len(part) {
 			h = (h ^ uint64(part[i])) * prime

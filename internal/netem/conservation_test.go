@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// No packet vanishes: each packet and each copy was delivered, was dropped for a reason, or is
-// inside. The results do not depend on how often Advance is called.
+// No packet vanishes: each packet and each copy was delivered, was dropped for a reason, or is in
+// the link. The results do not depend on how often Advance is called.
 func TestConservation(t *testing.T) {
 	for seed := range uint64(600) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +38,7 @@ func TestConservation(t *testing.T) {
 				c, inside := l.Counters(), 0
 				inside, _ = l.Inside()
 				got := c.Out + c.Lost + c.QueueDropped + c.Policed + c.Overflowed + uint64(inside)
-				// calling require each time would double the test's time
+				// Calling require each time would double the test's duration.
 				if got != c.In+c.Duplicated {
 					t.Fatalf("%d of %d packets, seed %d %+v", got, c.In+c.Duplicated, seed, cfg)
 				}

@@ -1,6 +1,6 @@
 package netem
 
-// Counters count packets by what happened to them. A packet may be in several counts. At any time
+// Counters count packets by their fate. A packet may be in several counts. At any time
 //
 //	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + packets inside.
 type Counters struct {
@@ -8,7 +8,8 @@ type Counters struct {
 	Out, OutBytes uint64 // packets and bytes that left at the other end
 	Lost          uint64 // dropped by the loss model
 	QueueDropped  uint64 // dropped by the queue
-	// dropped by active queue management although the queue had room; part of QueueDropped
+	// Early counts packets that active queue management dropped although the queue had room.
+	// QueueDropped includes them.
 	Early      uint64
 	Policed    uint64 // dropped by the policer
 	Overflowed uint64 // dropped by MaxPackets or MaxBytes

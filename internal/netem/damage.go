@@ -10,7 +10,7 @@ import (
 // Region is a part of a packet.
 type Region uint8
 
-// The regions.
+// These are the regions.
 const (
 	// Anywhere is the whole packet.
 	Anywhere Region = iota
@@ -25,7 +25,7 @@ const (
 type Corrupt struct {
 	// Share is the share of corrupted packets.
 	Share float64
-	// Bits is the number of bits flipped in each; 0: one.
+	// Bits is the number of bits flipped in each packet; 0: one.
 	Bits int
 	// Where is the part of the packet in which bits are flipped.
 	Where Region
@@ -87,7 +87,7 @@ func (c *Corrupt) region(b []byte) (first, last int) {
 // minIPHeader is the length of an IPv4 header without options.
 const minIPHeader = 20
 
-// ipHeaderLen returns the length of b's IPv4 header, or 0 if b has none.
+// ipHeaderLen returns the length of b's IPv4 header, or 0 if b has no such header.
 func ipHeaderLen(b []byte) int {
 	if len(b) < minIPHeader || b[0]>>4 != 4 {
 		return 0
@@ -103,12 +103,12 @@ const ip6Header = 40
 
 func isIPv6(b []byte) bool { return len(b) >= ip6Header && b[0]>>4 == 6 }
 
-// Protocol numbers in IP headers.
+// These are protocol numbers in IP headers.
 const icmp, tcp, udp, icmp6 = 1, 6, 17, 58
 
-// network is what netem parses of an IP header.
+// network contains the fields of an IP header that netem parses.
 type network struct {
-	header    int // length in bytes; 0: not an IP packet
+	header    int // header length in bytes; 0: not an IP packet
 	protocol  byte
 	addresses []byte // source and destination, as in the header
 	fragment  bool

@@ -21,7 +21,7 @@ type RandomJitter struct {
 	// the standard deviation Size, "pareto" or "paretonormal" of tc-netem(8), or the name of Table.
 	Shape string
 	// Table is in the form of tc's files: all entries are equally likely, and 8192 stands for Size.
-	// It is not copied.
+	// New does not copy it.
 	Table []int16
 }
 
@@ -62,7 +62,7 @@ func (j RandomJitter) Draw(_ time.Duration, random *rand.Rand) time.Duration {
 }
 
 // normal adds up twelve uniform variables with a variance of 1/12 each. Up to six deviations, no
-// experiment can distinguish the sum from a normal variable. It is computed in integers, so it is
+// experiment can distinguish the sum from a normal variable. It is computed with integers, so it is
 // the same on every machine.
 func normal(deviation time.Duration, random *rand.Rand) time.Duration {
 	const halves, half = 12, 1 << 31
@@ -84,10 +84,10 @@ const maxJitter = time.Hour
 type Reorder struct {
 	// Share is the share of packets that are reordered.
 	Share float64
-	// Late is the maximum additional delay of reordered packets, uniformly distributed. Zero: they
-	// skip the wire's delay instead, and arrive before all packets in transit.
+	// Late is the maximum additional delay of reordered packets, uniformly distributed. Zero means
+	// that they skip the wire's delay instead, and so arrive before all packets in transit.
 	Late time.Duration
-	// Gap limits reordering to every Gap-th packet; Share is then the share of those. 0 and 1: all
-	// packets.
+	// Gap limits reordering to every Gap-th packet. Share is then the share of those packets. 0 and
+	// 1 mean all packets.
 	Gap int
 }

@@ -10,42 +10,42 @@ import (
 // EventKind is a kind of event.
 type EventKind uint8
 
-// The kinds of events.
+// These are the kinds of events.
 const (
-	// Arrive: a packet arrived at the link. Packets and Bytes count it as if it were accepted; a
-	// Drop subtracts it again.
+	// Arrive means that a packet arrived at the link. Packets and Bytes include it, even if it is
+	// dropped; its Drop event subtracts it again.
 	Arrive EventKind = iota + 1
-	// Drop: a packet was dropped, for the reason in Why. A packet that the loss model drops has
-	// used the link: its Drop follows its Depart.
+	// Drop means that a packet was dropped, for the reason in Why. A packet that the loss model
+	// drops has used the link, so its Drop follows its Depart.
 	Drop
-	// Mark: a packet was marked with Congestion Experienced.
+	// Mark means that a packet was marked with Congestion Experienced.
 	Mark
-	// Serve: a packet left the queue to be sent.
+	// Serve means that a packet left the queue to be sent.
 	Serve
-	// Depart: a packet's last byte left the server. Without a rate, this is the time of its
-	// arrival.
+	// Depart means that a packet's last byte left the server. Without a rate, this is the time of
+	// its arrival.
 	Depart
-	// Opportunity: a link of kind Opportunities had a chance to send, used or not. The Depart
-	// events of the packets that use it follow.
+	// Opportunity means that a link of kind Opportunities had a chance to send, used or not. The
+	// Depart events of the packets that use it follow.
 	Opportunity
 )
 
 // Reason is why a packet was dropped.
 type Reason uint8
 
-// The reasons.
+// These are the reasons.
 const (
-	// Tail: the queue had no room for the packet.
+	// Tail means that the queue had no room for the packet.
 	Tail Reason = iota + 1
-	// Head: the queue had no room for a later packet.
+	// Head means that the queue had no room for a later packet.
 	Head
-	// Early: active queue management saw congestion, although there was room.
+	// Early means that active queue management detected congestion, although there was room.
 	Early
-	// Limit: MaxPackets or MaxBytes.
+	// Limit means that MaxPackets or MaxBytes was exceeded.
 	Limit
-	// Excess: the policer.
+	// Excess means that the policer dropped the packet.
 	Excess
-	// Model: the loss model.
+	// Model means that the loss model dropped the packet.
 	Model
 )
 
@@ -66,17 +66,17 @@ type Event struct {
 	Data []byte
 }
 
-// Watch makes the link call f with all events from now on, in the order of time; nil: stop. The
-// event belongs to the link and is valid until f returns. f must not call the link. Events that are
-// due later than the last Input or Advance have not happened yet.
+// Watch makes the link call f with all events from now on, in the order of time. A nil f stops
+// this. The event belongs to the link and is valid until f returns. f must not call the link. The
+// link reports events when Input or Advance reaches their time.
 func (l *Link) Watch(f func(*Event)) {
 	l.watch = f
 	l.depth.packets, l.depth.bytes = l.Queued()
 	l.watchOpportunities(false)
 }
 
-// WatchOpportunities is Watch, and also reports each opportunity of a trace. With it, an idle link
-// costs as much time as a busy one. It starts with the opportunities after the last event.
+// WatchOpportunities is like Watch, but also reports each opportunity of a trace, starting after
+// the last event. An idle link then costs as much CPU time as a busy one.
 func (l *Link) WatchOpportunities(f func(*Event)) {
 	l.watch = f
 	l.depth.packets, l.depth.bytes = l.Queued()
@@ -129,8 +129,8 @@ func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	l.watch(&l.event)
 }
 
-// bury returns memory for a packet that was dropped on arrival, so that the watcher can see it; nil
-// without a watcher.
+// bury returns memory for a packet that was dropped on arrival, so that the watcher can see it. It
+// returns nil without a watcher.
 func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	if l.watch == nil {
 		return nil

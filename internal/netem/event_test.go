@@ -22,8 +22,8 @@ type ledger struct {
 	drops  map[netem.Reason]int
 
 	queued, queuedBytes int
-	waited              time.Duration // the sum of all waits
-	area                time.Duration // the integral of the queue's length
+	waited              time.Duration // sum of all waits
+	area                time.Duration // integral of the queue's length over time
 }
 
 func watch(t *testing.T, l *netem.Link) *ledger {
@@ -76,9 +76,9 @@ func (w *ledger) change(packets, bytes int) {
 	w.queued, w.queuedBytes = w.queued+packets, w.queuedBytes+bytes
 }
 
-// The events add up, for every configuration: arrivals equal departures, drops and queued packets;
-// drops by reason equal the counters; and, by Little's law, the sum of all waits is the integral of
-// the queue's length over time.
+// The events add up, for every configuration. Arrivals equal departures, drops and queued packets.
+// The drops for each reason equal the counters. By Little's law, the sum of all waits equals the
+// integral of the queue's length over time.
 func TestEventsAddUp(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -125,7 +125,7 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// inService reports whether a packet is being sent that will leave unless its trace ends.
+// inService reports whether a packet is being sent that will leave unless the trace ends before.
 func inService(l *netem.Link) bool {
 	inside, _ := l.Inside()
 	waiting, _ := l.Queued()

@@ -17,7 +17,8 @@ import (
 
 const many = 100_000
 
-// delays sends packets so far apart that none waits for another. It returns each packet's delay.
+// delays sends packets so far apart that no packet waits for another. It returns each packet's
+// delay.
 func delays(t *testing.T, cfg netem.Config, n int) []time.Duration {
 	t.Helper()
 	l := newLink(t, cfg)
@@ -50,7 +51,7 @@ func TestUniformJitter(t *testing.T) {
 	const base, width = 50 * time.Millisecond, 10 * time.Millisecond
 	list := delays(t, netem.Config{Delay: base, Jitter: netem.UniformJitter(width)}, many)
 	mean, sd := moments(list)
-	// standard deviation of a uniform variable over twice the width
+	// This is the standard deviation of a uniform variable over twice the width.
 	want := float64(width) / math.Sqrt(3)
 	assert.InDelta(t, float64(base), mean, 4*want/math.Sqrt(many))
 	assert.InEpsilon(t, want, sd, 0.01)
@@ -131,7 +132,7 @@ func TestReorder(t *testing.T) {
 		put(l, now, i, 40)
 		for _, tag, ok := l.Output(now); ok; _, tag, ok = l.Output(now) {
 			if tag == i {
-				early++ // before the ten packets in transit
+				early++ // it arrives before the ten packets in transit
 			}
 		}
 		now = now.Add(time.Millisecond)

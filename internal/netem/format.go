@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// None reports whether the link forwards packets unchanged.
+// None reports whether the configuration leaves all packets unchanged.
 func (c Config) None() bool { return c.String() == nothing }
 
-// Random reports whether some decision about packets is random.
+// Random reports whether any decision about packets is random.
 func (c Config) Random() bool {
 	switch l := c.Loss.(type) {
 	case nil, PeriodicLoss, ListedLoss, ByteLoss:
@@ -36,8 +36,8 @@ func (c Config) Random() bool {
 // nothing is the String of a Config that forwards packets unchanged.
 const nothing = "nothing"
 
-// String returns the words from which Parse makes the same Config; "nothing" for one that forwards
-// packets unchanged. Parts that other packages define have no words; String shows their types.
+// String returns the words from which Parse makes the same Config, or "nothing" if it leaves
+// packets unchanged. Parts that other packages define have no words, and String shows their types.
 func (c Config) String() string {
 	var b sentence
 	b.formatDelay(&c)
@@ -66,7 +66,7 @@ func (c Config) String() string {
 // regions are the words for the parts of a packet.
 var regions = map[Region]string{Headers: "headers", Payload: "payload"}
 
-// sentence collects words.
+// sentence collects the words of a text.
 type sentence []string
 
 func (s *sentence) add(words ...string) { *s = append(*s, words...) }
@@ -174,7 +174,7 @@ func (s *sentence) formatWindows(b *ByTime) {
 	}
 }
 
-// listed formats numbers as the word drop does, with ranges.
+// listed formats numbers as values of the keyword drop, with ranges.
 func listed(l []uint64) string {
 	var b strings.Builder
 	for i := 0; i < len(l); {

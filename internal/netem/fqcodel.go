@@ -9,8 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// FQCoDel is the queue of RFC 8290: each hash of a flow has its own CoDel queue. Deficit round
-// robin serves the queues in turn, and new flows go first.
+// FQCoDel is the queue of RFC 8290: flows are hashed to queues, and each queue uses CoDel. Deficit
+// round robin serves the queues in turn, and new flows go first.
 type FQCoDel struct {
 	// Target and Interval configure each CoDel queue; 0: 5 ms and 100 ms (RFC 8290 §5.2.2, §5.2.1).
 	Target, Interval time.Duration
@@ -26,7 +26,7 @@ type FQCoDel struct {
 	ECN bool
 }
 
-// The defaults.
+// These are the defaults.
 const (
 	fqFlows   = 1024
 	fqQuantum = 1514
@@ -75,9 +75,10 @@ type fqCoDel struct {
 	law     codelLaw
 	quantum int
 	flows   []fqFlow
-	// salt of the hash: a sender cannot choose a flow that shares another's queue
+	// salt is a random input of the hash. It prevents a sender from choosing a flow that shares
+	// another flow's queue.
 	salt           uint64
-	fresh, settled fqList // the lists of new and of old queues (RFC 8290 §4)
+	fresh, settled fqList // lists of new and of old queues (RFC 8290 §4)
 	packets, bytes int
 }
 
@@ -85,7 +86,7 @@ type fqCoDel struct {
 type fqFlow struct {
 	ring   packetRing
 	state  codelState
-	credit int // bytes that the queue may still send in this round (RFC 8290 §3)
+	credit int // number of bytes that the queue may still send in this round (RFC 8290 §3)
 	next   *fqFlow
 	listed bool
 }
@@ -114,7 +115,8 @@ func (q *fqCoDel) Len() (packets, bytes int) { return q.packets, q.bytes }
 // Put implements Queue: RFC 8290 §4.1.
 func (q *fqCoDel) Put(now clock.Time, p *Packet) {
 	q.law.largest = max(q.law.largest, len(p.data))
-	// The high bits of the product are the hash, scaled to the number of queues.
+	// The hash is scaled to the number of queues; the high bits of the product are the queue's
+	// index.
 	f := &q.flows[flowHash(p.data, q.salt)>>32*uint64(len(q.flows))>>32]
 	f.ring.push(p)
 	q.packets++
@@ -169,7 +171,7 @@ func (q *fqCoDel) Take(now clock.Time) *Packet {
 			return p
 		}
 		list.pop()
-		// otherwise the queue could be new again at once and starve the others
+		// A queue that could be new again at once would starve the others.
 		if list == &q.fresh {
 			q.settled.push(f)
 		}

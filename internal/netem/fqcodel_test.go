@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// serve takes packets until they add up to a number of bytes, and returns each port's packets and
+// serve takes packets until they add up to a number of bytes. It returns each port's packets and
 // bytes.
 func serve(r *rig, now clock.Time, bytes int) map[byte]int {
 	had := map[byte]int{}
@@ -180,8 +180,8 @@ func TestFQCoDelDropsFromTheLongest(t *testing.T) {
 	}
 }
 
-// RFC 8290 §5.2.6: FQ-CoDel with a single queue equals CoDel, with drops and with marks: it takes
-// and drops the same packets at the same times.
+// RFC 8290 §5.2.6: FQ-CoDel with a single queue equals CoDel, for drops and for marks. It sends and
+// drops the same packets at the same times.
 func TestFQCoDelWithOneQueueIsCoDel(t *testing.T) {
 	for _, ecn := range []bool{false, true} {
 		one := newRig(t, FQCoDel{Flows: 1, Packets: 1 << 15, ECN: ecn}, 8e6)

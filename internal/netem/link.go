@@ -11,43 +11,43 @@ import (
 // Link is one direction of a link. It must be called by one goroutine at a time.
 type Link struct {
 	cfg      Config
-	plain    bool // the wire delays all packets by the same time and does nothing else
+	plain    bool // the wire only delays packets, all by the same time
 	store    store
 	counters Counters
 
-	police  *police // nil: no policer
+	police  *police // policer; nil: no policer
 	queue   Queue
-	server  Server // nil: no rate
+	server  Server // server; nil: no rate
 	turns   Turns  // the server, if it implements Turns
 	serving *Packet
-	done    clock.Time // when the packet that is being sent leaves
+	done    clock.Time // when the packet that is being sent will have left
 	turn    clock.Time // when an idle server takes the waiting packet
 
-	loss   Lose // nil: no loss
+	loss   Lose // loss model; nil: no loss
 	faults faults
 	wire   wire
 	last   clock.Time // latest arrival of a packet that is not reordered
 
-	watch             func(*Event) // nil: no watcher
-	event             Event        // the event that watch gets
+	watch             func(*Event) // watcher of events; nil: no watcher
+	event             Event        // event that watch receives
 	told              clock.Time   // time of the last reported event
-	depth             depth        // up to date only while watch is set
+	depth             depth        // the queue's length; up to date only while watch is set
 	dead              Packet       // last packet that was dropped on arrival, kept for watch
 	cause             Reason
 	wantOpportunities bool
-	// nil: the server has no opportunities, or the watcher does not want them
+	// teller reports opportunities; nil: the server has none, or the watcher does not want them.
 	teller          teller
 	tellOpportunity func(at clock.Time, bytes int)
 }
 
-// faults decide what happens to packets, each with its own random stream.
+// faults decide about each packet. Each fault has its own random stream.
 type faults struct {
 	duplicate, corrupt, truncate, reorder, jitter luck
 
-	drawn  time.Duration // the jitter of the last packet
-	inTurn int           // packets since the last reordered one
+	drawn  time.Duration // jitter of the last packet
+	inTurn int           // number of packets since the last reordered one
 
-	damaged bool // some packet was corrupted
+	damaged bool // a packet was corrupted or truncated
 }
 
 // New returns an empty, idle link. It calls stream for each part's random source, with the name of

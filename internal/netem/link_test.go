@@ -63,7 +63,7 @@ func TestALinkThatDoesNothing(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Deadline())
 	head, text := []byte("head"), []byte("er and text")
 	l.Input(5, 42, [][]byte{head, text})
-	head[0] = 'X' // Input has made a copy
+	head[0] = 'X' // must not change the packet: Input has made a copy
 	assert.Equal(t, clock.Time(5), l.Deadline())
 	data, tag, ok := l.Output(5)
 	require.True(t, ok)
@@ -97,13 +97,14 @@ func TestRateIsExact(t *testing.T) {
 				n := 40 + r.IntN(1461)
 				put(l, 1000, i, n)
 				total += uint64(n + overhead)
-				whole := total * 8 / uint64(rate) * 1e9 // no overflow, even at one bit per second
+				// cannot overflow, even at one bit per second
+				whole := total * 8 / uint64(rate) * 1e9
 				part := total * 8 % uint64(rate) * 1e9 / uint64(rate)
 				want = append(want, arrived{1000 + clock.Time(whole+part), i, n})
 			}
 			if rate > 1e10 {
 				for i := range want {
-					want[i].at = 0 // several leave in the same nanosecond
+					want[i].at = 0 // several packets leave in the same nanosecond
 				}
 			}
 			got := drain(l, 1000)
@@ -120,7 +121,7 @@ func TestRateIsExact(t *testing.T) {
 
 func TestAnIdleServerBeginsWhenAPacketComes(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.BitsPerSecond(8000), Delay: time.Second})
-	put(l, 1, 1, 100) // these take 100 ms
+	put(l, 1, 1, 100) // the packets take 100 ms
 	put(l, 50_000_001, 2, 100)
 	assert.Equal(t, clock.Time(100_000_001), l.Departure())
 	list := drain(l, 1)
@@ -135,7 +136,7 @@ func TestDropTailLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit netem.DropTail
 		size  int
-		want  int // of 100 that arrive at once: those that wait, and the one being sent
+		want  int // number of the 100 packets that stay: those that wait, and the one being sent
 	}{
 		"packets":        {netem.DropTail{Packets: 10}, 1400, 11},
 		"bytes":          {netem.DropTail{Bytes: 14_000}, 1400, 11},
@@ -172,7 +173,7 @@ func TestBoundsOfALink(t *testing.T) {
 
 	l = newLink(t, netem.Config{Delay: time.Second, MaxBytes: 3000, Duplicate: 1})
 	put(l, 1, 1, 1400)
-	put(l, 1, 2, 1400) // the first packet's duplicate takes its room
+	put(l, 1, 2, 1400) // the first packet's duplicate takes the room
 	packets, size = l.Inside()
 	assert.Equal(t, []int{2, 2800}, []int{packets, size})
 }
@@ -188,7 +189,7 @@ func TestInputTrainIsInputPacketByPacket(t *testing.T) {
 	for at := 0; at < len(text); at += 1000 {
 		n := min(1000, len(text)-at)
 		if at == 4000 {
-			n = 700 // the last packet is shorter
+			n = 700 // size of the last packet
 		}
 		head := batch.Scratch(40)
 		head[0] = byte(at / 1000)

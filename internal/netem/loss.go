@@ -32,7 +32,7 @@ func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
 
 // PeriodicLoss loses one packet in every Every, as in the response functions of RFC 9438 §5.
 type PeriodicLoss struct {
-	Every uint64 // 1 or more
+	Every uint64 // at least 1
 	// First is the number of the first lost packet, counted from 1; 0: Every.
 	First uint64
 }
@@ -81,8 +81,8 @@ func (l ListedLoss) Start(clock.Time, *rand.Rand) Lose {
 	}
 }
 
-// ByteLoss loses the packets that contain these bytes. Bytes are numbered from 0, over all packets
-// that reach the model.
+// ByteLoss loses the packets that contain these bytes. The bytes of all packets that reach the
+// model are numbered consecutively from 0.
 type ByteLoss []uint64
 
 // Start implements Loss.
@@ -102,10 +102,10 @@ func (l ByteLoss) Start(clock.Time, *rand.Rand) Lose {
 // step for each packet, and each state has its own loss rate. In the long run the chain is in the
 // bad state for p/(p+r) of the packets, and for 1/r packets at a time on average.
 type GilbertElliott struct {
-	P    float64 // probability of going from good to bad
-	R    float64 // probability of going from bad to good
-	Good float64 // loss rate in the good state, 1-k in the model
-	Bad  float64 // loss rate in the bad state, 1-h in the model
+	P    float64 // probability of a transition from good to bad
+	R    float64 // probability of a transition from bad to good
+	Good float64 // loss rate in the good state: 1-k in Gilbert and Elliott's notation
+	Bad  float64 // loss rate in the bad state: 1-h in Gilbert and Elliott's notation
 }
 
 // Bursts returns a Gilbert-Elliott model with the given mean loss rate. It loses all packets of a

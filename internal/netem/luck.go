@@ -8,9 +8,10 @@ import (
 )
 
 // Correlation is the probability, from 0 to 1, that a decision repeats the decision about the
-// packet before. Otherwise it is drawn independently. So neighboring decisions have exactly this
+// previous packet. Otherwise it is drawn independently. So successive decisions have exactly this
 // correlation, and the shares do not change. (The kernel's netem mixes the two random numbers
-// instead, which pulls them towards the middle: it loses no packet at all of `loss 0.3% 25%`.)
+// instead, which shifts the results toward the middle. It loses no packet at all of `loss 0.3%
+// 25%`.)
 type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
 
 func (c *Correlation) validate() error {

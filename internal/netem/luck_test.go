@@ -83,7 +83,7 @@ func TestChange(t *testing.T) {
 		Rate: netem.BitsPerSecond(8000), Queue: netem.DropTail{}, Delay: time.Second,
 	})
 	for i := range uint64(10) {
-		put(l, 1, i, 1000) // each takes a second
+		put(l, 1, i, 1000) // each packet takes a second
 	}
 	l.Advance(clock.Time(1).Add(2500 * time.Millisecond))
 	now := clock.Time(1).Add(2500 * time.Millisecond)

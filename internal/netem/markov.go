@@ -11,7 +11,7 @@ import (
 // arrive; 2, arrival within a burst; 3, loss within a burst; and 4, a single loss in a gap, which
 // leads back to 1. The state after the step decides about the packet.
 type FourStates struct {
-	P13 float64 // probability of going from 1 to 3; the others likewise
+	P13 float64 // probability of a transition from 1 to 3; the others likewise
 	P31 float64
 	P32 float64
 	P23 float64

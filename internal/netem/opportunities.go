@@ -10,10 +10,10 @@ import (
 )
 
 // Opportunities is the rate of a link that sends at the times of a trace, as mahimahi's links do.
-// At each time the link may send OpportunityBytes: one packet, several, or a part of one, whose
-// remaining bytes leave at the next opportunity. Each packet costs OpportunityOverhead in addition
-// to its own bytes, also in the queue. Unused bytes are lost. A packet that arrives exactly at an
-// opportunity cannot use it.
+// At each time the link may send OpportunityBytes: one packet, several packets, or a part of one.
+// The rest of a packet leaves at the next opportunity. Each packet costs OpportunityOverhead in
+// addition to its own bytes, also in the queue. Unused bytes are lost. A packet that arrives
+// exactly at an opportunity cannot use it.
 type Opportunities struct {
 	// At are the times since the link's origin, in order. A time that occurs several times is
 	// several opportunities. The list starts again at its last time, so an opportunity at 0 then
@@ -21,11 +21,11 @@ type Opportunities struct {
 	At []time.Duration
 	// Once stops the link after the last time, instead of starting again.
 	Once bool
-	// Name is the trace's file, for String.
+	// Name is the name of the trace's file, for String.
 	Name string
 }
 
-// mahimahi's values: its packets include the 4 bytes of a TUN device.
+// These are mahimahi's values. Its packets include the 4 bytes of a TUN device.
 const (
 	OpportunityBytes    = 1504
 	OpportunityOverhead = 4
@@ -63,11 +63,11 @@ func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
 	return &opportunist{next: l, untold: l}
 }
 
-// opportunist is the server. Its current opportunity, if there is one, is the one before next.
+// opportunist is the server. If it has a current opportunity, this is the one before next.
 type opportunist struct {
 	next   lap
-	left   int // bytes of the current opportunity
-	untold lap // the next opportunity to report
+	left   int // unused bytes of the current opportunity
+	untold lap // position of the next opportunity to report
 }
 
 func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
@@ -109,7 +109,7 @@ func (s *opportunist) skip(until clock.Time) { s.untold.pass(until) }
 type lap struct {
 	at   []time.Duration
 	i    int
-	base clock.Time // when this lap began
+	base clock.Time // start of this lap
 	once bool
 }
 
@@ -118,7 +118,7 @@ func (l *lap) time() clock.Time {
 	if l.i == len(l.at) {
 		return clock.Never
 	}
-	return max(1, l.base.Add(l.at[l.i])) // the clock has no earlier instant
+	return max(1, l.base.Add(l.at[l.i])) // clock.Time cannot represent an earlier instant
 }
 
 func (l *lap) step() {

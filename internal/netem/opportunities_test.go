@@ -41,7 +41,7 @@ func poisson(seed uint64, n int, mean time.Duration) []time.Duration {
 type mahimahi struct {
 	trace         []time.Duration
 	once          bool
-	packets, size int // the queue's limits; 0: no limit
+	packets, size int // limits of the queue; 0: no limit
 
 	next    int
 	base    time.Duration
@@ -49,7 +49,7 @@ type mahimahi struct {
 	queue   []mmPacket
 	queued  int
 	transit mmPacket
-	left    int // bytes of transit still to be sent
+	left    int // bytes of transit that are not sent yet
 	out     []arrived
 	dropped int
 	burned  int
@@ -97,8 +97,8 @@ func (m *mahimahi) arrive(at time.Duration, tag uint64, size int) {
 }
 
 // A link with Opportunities behaves as mahimahi's, packet for packet and to the nanosecond. The
-// cases: several small packets in one opportunity, a packet in several, unused opportunities, laps,
-// limits that exclude the packet in transit, and deliveries before arrivals.
+// cases are several small packets in one opportunity, a packet in several opportunities, unused
+// opportunities, laps, limits that exclude the packet in transit, and deliveries before arrivals.
 func TestOpportunitiesAreMahimahis(t *testing.T) {
 	for name, trace := range map[string][]time.Duration{
 		"12 Mbit/s":       millis(1),
@@ -207,9 +207,9 @@ func TestAnArrivalAtAnOpportunityMissesIt(t *testing.T) {
 	assert.Equal(t, clock.Never, l.Departure(), "the trace is forgotten")
 }
 
-// A queue of one packet in front of mahimahi's trace, which Pantheon calls a policer. All
-// opportunities of a millisecond occur at once, so with any trace only the first of several packets
-// in one millisecond passes. A packet that is partly sent has left the queue.
+// The link has a queue of one packet in front of mahimahi's trace, which Pantheon calls a policer.
+// All opportunities of a millisecond occur at once, so with any trace only the first of several
+// packets in one millisecond passes. A packet that is partly sent has left the queue.
 func TestOnePacketsQueueBeforeATrace(t *testing.T) {
 	for _, each := range []int{1, 5, 9} {
 		at := make([]time.Duration, each)
@@ -277,7 +277,7 @@ func TestLongIdleOpportunities(t *testing.T) {
 		drain(l, clock.Time(1).Add(ms))
 		put(l, clock.Time(idle), 2, 1500)
 		got := drain(l, clock.Time(idle))[0].at
-		want := idle - idle%period // when the link's current lap begins
+		want := idle - idle%period // start of the link's current lap
 		for i := 0; want+trace[i] <= idle; {
 			if i++; i == len(trace) {
 				i, want = 0, want+period

@@ -12,8 +12,9 @@ type Packet struct {
 	next    *Packet    // next in a free list
 }
 
-// The memory for a packet's bytes has two sizes, so that acknowledgments do not use the memory of
-// full packets, and are close together. Longer packets are allocated separately.
+// These are the two sizes of memory for a packet's bytes. Acknowledgments use the small size, so
+// that they are close together and leave the large size to full packets. Longer packets are
+// allocated separately.
 const (
 	smallBytes = 192
 	fullBytes  = 1536
@@ -29,7 +30,7 @@ const slab = 32
 type Pool struct {
 	small, full *Packet // free packets
 	fresh       []Packet
-	lender      *store // the link that last lent packets
+	lender      *store // link that last lent packets
 }
 
 // take returns a packet of n bytes whose content is undefined.
@@ -66,11 +67,12 @@ func (l *Pool) put(p *Packet) {
 // store holds the packets of a link.
 type store struct {
 	pool *Pool
-	// The packets that Output has returned. They become free at the next Input or Advance, unless
-	// another link has adopted them. The first of them may be adopted or no longer needed.
+	// lent has the packets that Output has returned. They become free at the next Input or Advance,
+	// unless another link has adopted them. The first of them may be adopted or no longer needed.
 	lent  []*Packet
 	first int
-	// The number of packets that are neither free nor lent, and of their bytes.
+	// packets is the number of packets that are neither free nor lent, and bytes is the number of
+	// their bytes.
 	packets, bytes int
 }
 
@@ -131,7 +133,7 @@ func (s *store) reclaim() {
 
 // packetRing is a queue of packets that grows on demand.
 type packetRing struct {
-	slots []*Packet // a power of two in length
+	slots []*Packet // the length is a power of two
 	head  int
 	n     int
 	bytes int

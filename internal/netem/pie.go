@@ -19,22 +19,22 @@ type PIE struct {
 	// Burst is how long a burst into an idle queue is accepted without drops; 0: 150 ms (RFC 8033
 	// §4.4, MAX_BURST).
 	Burst time.Duration
-	// Alpha and Beta are the controller's weights in 1/s: Alpha weighs the distance from the
-	// target, Beta the change of the wait. 0: 0.125 and 1.25 (RFC 8033 §4.2).
+	// Alpha and Beta are the controller's weights in 1/s. Alpha is the weight of the distance from
+	// the target, Beta that of the change of the wait. 0: 0.125 and 1.25 (RFC 8033 §4.2).
 	Alpha, Beta float64
-	// Timestamps takes the wait of the last packet that left as the estimate (the alternative of
-	// RFC 8033 §4.3), instead of the queue's length divided by its departure rate.
+	// Timestamps uses the wait of the last packet that left as the estimate (the alternative of RFC
+	// 8033 §4.3), instead of the queue's length divided by its departure rate.
 	Timestamps bool
 	// ECN marks packets instead of dropping them if their transport is ECN-capable, up to a
 	// probability of a tenth (RFC 8033 §5.1).
 	ECN bool
-	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
-	// If all are zero, the limit is 1000 packets, as in Linux.
+	// Packets, Bytes and Time limit the queue. A full queue drops arriving packets. Zero means no
+	// limit. If all are zero, the limit is 1000 packets, as in Linux.
 	Packets, Bytes int
 	Time           time.Duration
 }
 
-// The defaults, and other constants of RFC 8033.
+// These are the defaults, and other constants of RFC 8033.
 const (
 	pieTarget  = 15 * time.Millisecond
 	pieUpdate  = 15 * time.Millisecond
@@ -98,8 +98,8 @@ type pie struct {
 
 	dropProb    float64
 	accumulated float64       // sum of dropProb since the last drop (accu_prob of RFC 8033 §5.4)
-	burst       time.Duration // rest of the burst allowance
-	delay       time.Duration // the estimate of the last update
+	burst       time.Duration // remaining burst allowance
+	delay       time.Duration // estimated wait at the last update
 	updated     clock.Time    // time of the last update; never: no packet has arrived yet
 	sojourn     time.Duration // sojourn time of the last packet that left
 
@@ -170,7 +170,7 @@ func (q *pie) Take(now clock.Time) *Packet {
 // packet.
 func (q *pie) measure(now clock.Time) {
 	if q.measuring {
-		const weight = 4 // DQ_THRESHOLD/2^16, a quarter
+		const weight = 4 // weight: DQ_THRESHOLD/2^16, a quarter
 		if q.passed += q.sending; q.passed < pieThreshold {
 			return
 		}

@@ -85,7 +85,7 @@ func TestPIEAllowsABurst(t *testing.T) {
 			for n, _ := r.Len(); n > 0; n, _ = r.Len() {
 				r.Take(end)
 			}
-			start = end.Add(10 * time.Second) // after an idle time
+			start = end.Add(10 * time.Second) // starts after an idle time
 			r.Take(start)
 		}
 	}
@@ -216,7 +216,7 @@ func TestPIEMeasuresTheRate(t *testing.T) {
 	q := r.Queue.(*pie)
 	now := clock.Time(1)
 	for _, took := range []time.Duration{milli, 3 * milli, 200 * time.Microsecond} {
-		for range 2000 { // at least 16 measurements
+		for range 2000 { // enough for at least 16 measurements
 			for n, _ := r.Len(); n < 40; n, _ = r.Len() {
 				q.burst = time.Hour
 				r.put(now, 700)
@@ -280,7 +280,7 @@ func TestPIEUpdatesLate(t *testing.T) {
 	for one.ring.n > 0 {
 		one.ring.pop()
 	}
-	one.update(end.Add(100 * 365 * 24 * time.Hour)) // catching up on an idle century is immediate
+	one.update(end.Add(100 * 365 * 24 * time.Hour)) // makes up for an idle century immediately
 	assert.Zero(t, one.dropProb)
 	assert.Equal(t, one.cfg.Burst, one.burst)
 }

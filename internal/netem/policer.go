@@ -7,7 +7,7 @@ import (
 )
 
 // Policer is a token bucket. It passes packets without delay while it has tokens for their bytes.
-// So at most Burst bytes pass at once, and Rate in the long run.
+// So at most Burst bytes pass at once, and Rate is the highest long-term rate.
 type Policer struct {
 	Rate BitsPerSecond
 	// Burst is the size of the bucket in bytes. The bucket is full at the start. A larger packet
@@ -34,7 +34,7 @@ func (p Policer) start() *police {
 	return &police{Policer: p, tokens: int64(p.Burst) * bitNanoseconds}
 }
 
-// police is a running policer. Its tokens are billionths of a bit, so that nothing is rounded.
+// police is a running policer. It counts tokens in billionths of a bit, so that nothing is rounded.
 type police struct {
 	Policer
 	tokens int64

@@ -13,8 +13,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// A policer decides as a bucket with exact fractions does, for packets of all lengths at all
-// distances. After any idle time it is full again.
+// A policer decides as a bucket with exact fractions does, for packets of all lengths with any
+// gaps. After a long enough idle time it is full again.
 func TestPolicerIsABucket(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -48,8 +48,8 @@ func TestPolicerIsABucket(t *testing.T) {
 	}
 }
 
-// In any period, at most the burst plus the rate passes; in the long run, the rate. A queue would
-// have delayed packets.
+// In any period, the policer passes at most the burst plus the rate, and in the long run the rate.
+// It delays no packet, as a queue would.
 func TestPolicersRate(t *testing.T) {
 	p := netem.Policer{Rate: 8_000_000, Burst: 10_000}
 	l := newLink(t, netem.Config{Policer: &p})
@@ -57,7 +57,7 @@ func TestPolicersRate(t *testing.T) {
 	for i := range uint64(100_000) {
 		put(l, now, i, 1000)
 		passed = append(passed, takeAll(l, now)...)
-		now = now.Add(300 * time.Microsecond) // a load of 3.3 times the rate
+		now = now.Add(300 * time.Microsecond) // the load is 3.3 times the rate
 	}
 	assert.InDelta(t, 30_000+10, len(passed), 1, "30 s at 1000 packets a second, and the burst")
 	for i := 0; i+200 < len(passed); i += 97 {

@@ -24,7 +24,7 @@ type Queue interface {
 	Len() (packets, bytes int)
 }
 
-// Site is what a queue needs from its link.
+// Site contains what a queue needs from its link.
 type Site struct {
 	// Drop reports the drop of a packet, which has left the queue, and its reason.
 	Drop func(now clock.Time, p *Packet, why Reason)
@@ -40,7 +40,7 @@ type Site struct {
 	Overhead, Framing int
 }
 
-// Bound limits a queue's length. Zero: no limit.
+// Bound limits a queue's length. Zero means no limit.
 type Bound struct {
 	Packets int
 	Bytes   int
@@ -57,11 +57,11 @@ func (b Bound) Validate() error {
 	return nil
 }
 
-// room enforces a Bound at its Site.
+// room enforces a Bound at a queue's Site.
 type room struct {
 	packets, bytes int
 	framing        int
-	wire           int64 // limit in bytes, and in their cost for the server; 0: no limit
+	wire           int64 // limit in bytes and in their cost for the server; 0: no limit
 	overhead       int
 }
 
@@ -90,7 +90,8 @@ func (r *room) holds(packets, bytes int) bool {
 		(r.wire == 0 || int64(bytes+packets*r.overhead) <= r.wire)
 }
 
-// DropTail is the queue that drops arriving packets when it is full. Zero: no limit.
+// DropTail is the queue that drops arriving packets when it is full. A limit of zero means no
+// limit.
 type DropTail Bound
 
 // Validate reports what is wrong with the description.
@@ -126,7 +127,7 @@ func (q *dropTail) Take(clock.Time) *Packet {
 func (q *dropTail) Len() (packets, bytes int) { return q.ring.n, q.ring.bytes }
 
 // DropHead is the queue that accepts arriving packets and drops the oldest when it is full, so that
-// the sender notices the drop earlier, by the queueing delay. Zero: no limit.
+// the sender notices the drop earlier, by the queueing delay. A limit of zero means no limit.
 type DropHead Bound
 
 // Validate reports what is wrong with the description.

@@ -40,7 +40,7 @@ func TestDropHeadKeepsTheNewest(t *testing.T) {
 func TestQueuesBoundedInTime(t *testing.T) {
 	for _, c := range []struct {
 		cfg  netem.Config
-		want int // packets of 1000 bytes that wait
+		want int // number of waiting packets of 1000 bytes
 	}{
 		{netem.Config{Rate: netem.BitsPerSecond(8e6)}, 20},
 		{netem.Config{Rate: netem.BitsPerSecond(8e6), Overhead: 250}, 16},

@@ -15,7 +15,7 @@ import (
 // at twice Max, or at Max if it is not gentle.
 type RED struct {
 	// Min and Max are thresholds of the average queue length, in bytes, or in packets if InPackets.
-	// Zero Max: a quarter of the limit in that unit; zero Min: a third of Max.
+	// A zero Max stands for a quarter of the limit in that unit, and a zero Min for a third of Max.
 	Min, Max  int
 	InPackets bool
 	// MaxP is the probability at Max; 0: 0.1.
@@ -33,12 +33,13 @@ type RED struct {
 	// MarkAll makes ECN mark packets above all thresholds, too. With a Weight of 1, a MaxP of 1 and
 	// a Max just above Min, this is the step function of DCTCP's switches (RFC 8257 §3.1).
 	MarkAll bool
-	// Packets, Bytes and Time limit the queue; a full queue drops arriving packets. Zero: no limit.
+	// Packets, Bytes and Time limit the queue. A full queue drops arriving packets. Zero means no
+	// limit.
 	Packets, Bytes int
 	Time           time.Duration
 }
 
-// The defaults.
+// These are the defaults.
 const (
 	redMaxP   = 0.1
 	redWeight = 0.002
@@ -89,18 +90,18 @@ func (r RED) Start(s Site) Queue {
 	return q
 }
 
-// red is a RED queue. Its names are those of the paper.
+// red is a RED queue. It uses the names in the paper.
 type red struct {
 	dropTail
 	cfg     RED
 	random  *rand.Rand
 	mark    func(clock.Time, *Packet) bool
-	typical int64 // nanoseconds that a typical packet takes: s in the paper
+	typical int64 // time in nanoseconds that a typical packet takes: s in the paper
 
 	avg       float64
-	count     int // packets since the last drop or mark; -1: the average is below Min
+	count     int // number of packets since the last drop or mark; -1: the average is below Min
 	idle      bool
-	idleSince clock.Time // q_time in the paper
+	idleSince clock.Time // start of the idle time: q_time in the paper
 }
 
 func (q *red) Take(now clock.Time) *Packet {
@@ -126,8 +127,8 @@ func (q *red) Put(now clock.Time, p *Packet) {
 	}
 }
 
-// average updates the average at an arrival. For the time that the queue was empty, the average
-// falls as if typical packets had passed.
+// average updates the average when a packet arrives. For the time that the queue was empty, the
+// average falls as if typical packets had passed.
 func (q *red) average(now clock.Time) {
 	if q.idle {
 		q.avg *= power(1-q.cfg.Weight, now.Sub(q.idleSince).Nanoseconds()/q.typical)

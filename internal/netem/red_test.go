@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// held keeps a RED queue at a length, in packets of 1000 bytes, for a number of arrivals. It
+// held keeps a RED queue at a given length, in packets of 1000 bytes, for a number of arrivals. It
 // returns the numbers of the packets that were dropped or marked.
 func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []int) {
 	t.Helper()
@@ -33,13 +33,13 @@ func held(t *testing.T, d RED, length, arrivals int, ecn byte) (r *rig, hits []i
 }
 
 // Floyd and Jacobson 1993 §7: the average is a low-pass filter. After n arrivals at a queue of
-// constant length, it has covered 1-(1-w)^n of the distance.
+// constant length, it has covered 1-(1-w)^n of the distance to that length.
 func TestREDsAverage(t *testing.T) {
 	const length, weight = 50, 0.002
 	for _, n := range []int{10, 100, 500, 2000} {
 		r, hits := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight}, length, length+1+n, 0)
 		assert.Empty(t, hits)
-		filled := 0.0 // after the first packets, which made the queue grow
+		filled := 0.0 // value after the first packets, during which the queue grew
 		for k := range length + 1 {
 			filled += weight * (float64(k) - filled)
 		}
@@ -48,10 +48,11 @@ func TestREDsAverage(t *testing.T) {
 	}
 }
 
-// §11: if the average is at a fraction of the range from Min to Max, RED hits a packet with p =
-// MaxP × fraction, corrected by the count since the last hit. So the gaps are uniformly distributed
-// from 1 to 1/p-1: their mean is 1/2p, and none is longer. Without the correction they would be
-// geometric: unbounded, and with the same mean only at twice the probability.
+// Floyd and Jacobson 1993 §11: if the average is at a fraction of the range from Min to Max, RED
+// hits a packet with p = MaxP × fraction, corrected by the count since the last hit. So the gaps
+// are uniformly distributed from 1 to 1/p-1: their mean is 1/2p, and none is longer. Without the
+// correction they would be geometric: unbounded, and with the same mean only at twice the
+// probability.
 func TestREDsGapsAreUniform(t *testing.T) {
 	const least, most, maxP = 20, 60, 0.1
 	for _, fraction := range []float64{0.25, 0.5, 1 - 1e-9} {
@@ -59,11 +60,11 @@ func TestREDsGapsAreUniform(t *testing.T) {
 		length := least + int(math.Round(fraction*(most-least)))
 		d := RED{Min: least, Max: most, InPackets: true, MaxP: maxP, Weight: 1}
 		if fraction > 0.9 {
-			d.Max++ // otherwise the average is at Max, where the gentle slope begins
+			d.Max++ // if the average were at Max, the gentle slope would begin
 			length, p = most, maxP*float64(most-least)/float64(most+1-least)
 		}
 		_, hits := held(t, d, length, 200_000, 0)
-		for hits[0] < 2*length { // while the queue grew
+		for hits[0] < 2*length { // skips the hits while the queue grew
 			hits = hits[1:]
 		}
 		longest := int(math.Ceil(1/p - 1))
@@ -107,8 +108,8 @@ func TestREDsSlope(t *testing.T) {
 	assert.InDelta(t, 1, share(d, 61), 0.01)
 }
 
-// §4: while the queue is empty, the average falls as if typical packets had arrived: by (1-w)^m,
-// where m is the number that could have left.
+// Floyd and Jacobson 1993 §4: while the queue is empty, the average falls as if typical packets had
+// arrived: by (1-w)^m, where m is the number that could have left.
 func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	const weight = 0.01
 	r, _ := held(t, RED{Min: 60, Max: 70, InPackets: true, Weight: weight, Mean: 1000}, 50, 2000, 0)
@@ -119,7 +120,7 @@ func TestREDsAverageSinksWhileIdle(t *testing.T) {
 	}
 	assert.Nil(t, r.Take(now.Add(time.Second)), "an idle server asks in vain")
 	before := q.avg
-	const m = 120 // packets of 1000 bytes at 8 Mbit/s
+	const m = 120 // number of packets of 1000 bytes at 8 Mbit/s
 	r.put(now.Add(m*time.Millisecond), 1000)
 	assert.InEpsilon(t, before*math.Pow(1-weight, m), q.avg, 1e-9)
 	r.put(now.Add(m*time.Millisecond+time.Second), 1000)
@@ -138,7 +139,8 @@ func TestREDsAverageSinksOnce(t *testing.T) {
 	assert.InEpsilon(t, 50*math.Pow(0.99, 50), q.avg, 1e-9)
 }
 
-// §4: below Min the count is reset, so the first packet above Min is hit with p itself.
+// Floyd and Jacobson 1993 §4: below Min the count is reset, so the first packet above Min is hit
+// with p itself.
 func TestREDsCountStartsOver(t *testing.T) {
 	r, _ := held(t, RED{Min: 20, Max: 60, InPackets: true, Weight: 1, MaxP: 1e-9}, 30, 100, 0)
 	q := r.Queue.(*red)

@@ -19,7 +19,8 @@ type Schedule struct {
 	Every time.Duration
 }
 
-// Step is the rate from a time since the link's origin on. At a rate of 0 nothing leaves.
+// Step is the rate that applies from a time since the link's origin. At a rate of 0, no packet
+// leaves.
 type Step struct {
 	At   time.Duration
 	Rate BitsPerSecond
@@ -88,8 +89,8 @@ func (s Schedule) Start(origin clock.Time, _ *rand.Rand) Server {
 // scheduled is the server. It is as exact as constantServer.
 type scheduled struct {
 	Schedule
-	i    int        // the current step
-	base clock.Time // when the current lap began
+	i    int        // index of the current step
+	base clock.Time // start of the current lap
 	free clock.Time
 	rest uint64 // fraction of a nanosecond, as in constantServer
 }
@@ -135,7 +136,7 @@ func (s *scheduled) step() {
 	}
 }
 
-// seek moves to the step of a time.
+// seek moves to the step that is valid at a time.
 func (s *scheduled) seek(now clock.Time) {
 	if since := now.Sub(s.base); s.Every > 0 && since >= s.Every {
 		s.base, s.i = s.base.Add(since-since%s.Every), 0
@@ -145,8 +146,8 @@ func (s *scheduled) seek(now clock.Time) {
 	}
 }
 
-// perSecond converts an amount per time to an amount per second, rounded down, and at most the
-// largest number.
+// perSecond converts an amount per time to an amount per second. It rounds down, and returns at
+// most the largest number.
 func perSecond(amount int64, d time.Duration) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(time.Second))
 	if d <= 0 || high >= uint64(d) {

@@ -43,8 +43,8 @@ func takeAll(l *netem.Link, now clock.Time) (list []arrived) {
 	return list
 }
 
-// integral returns how much a schedule sends until a time, by its definition. The unit is what one
-// bit per second sends in a nanosecond.
+// integral returns how much a schedule sends until a time, computed from the definition. The unit
+// is the amount that one bit per second sends in a nanosecond.
 func integral(s netem.Schedule, until time.Duration) (work int64) {
 	for lap := time.Duration(0); ; lap += s.Every {
 		for i, step := range s.Steps {
@@ -66,7 +66,7 @@ func integral(s netem.Schedule, until time.Duration) (work int64) {
 }
 
 // A busy link has sent, at each departure, exactly the bits given by the integral of the rate over
-// time: no step, outage or lap gains or loses one.
+// time: no step, outage or lap gains or loses a bit.
 func TestAScheduleIsItsIntegral(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -108,7 +108,7 @@ func TestAScheduleThatStops(t *testing.T) {
 		Steps: []netem.Step{{0, 8_000_000}, {10 * ms, 0}},
 	}, Origin: 1})
 	for i := range uint64(20) {
-		put(l, 1, i, 1000) // each takes 1 ms
+		put(l, 1, i, 1000) // each packet takes 1 ms
 	}
 	list := drain(l, 1)
 	assert.Len(t, list, 10)
@@ -120,8 +120,8 @@ func TestAScheduleThatStops(t *testing.T) {
 	assert.Equal(t, 10, inside, "the rest waits for ever")
 }
 
-// The steps of RFC 8867 §5.1. A packet of 12 kbit meets a step while it is sent: 5.4 kbit leave at
-// 1 Mbit/s and the rest at 2.5.
+// These are steps of RFC 8867 §5.1. The rate changes while a packet of 12 kbit is sent: 5.4 kbit
+// leave at 1 Mbit/s, and the rest at 2.5 Mbit/s.
 func TestAPacketThatMeetsAStep(t *testing.T) {
 	l := newLink(t, netem.Config{Rate: netem.Schedule{Steps: []netem.Step{
 		{0, 1e6}, {40 * time.Second, 25e5}, {60 * time.Second, 6e5}, {80 * time.Second, 1e6},

@@ -93,7 +93,7 @@ func (s *slotted) Finish(begin clock.Time, size int) clock.Time {
 // has an overhead.
 type Cells struct {
 	Rate           BitsPerSecond
-	Size, Overhead int // of one cell, in bytes
+	Size, Overhead int // size and overhead of one cell, in bytes
 }
 
 // Validate reports what is wrong with the description.
@@ -105,7 +105,7 @@ func (c Cells) Validate() error {
 	return c.Rate.Validate()
 }
 
-// MeanRate implements Rate: the rate of whole cells.
+// MeanRate implements Rate. It returns the rate of whole cells.
 func (c Cells) MeanRate() int64 {
 	return int64(float64(c.Rate) * (float64(c.Size) / float64(c.Size+c.Overhead)))
 }

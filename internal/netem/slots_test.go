@@ -74,8 +74,8 @@ func TestSlotsAreBounded(t *testing.T) {
 	}
 }
 
-// tc-netem(8)'s example `rate 5kbit 20 100 5`: a packet of 1000 bytes, 20 more, is eleven cells
-// of 105 bytes.
+// In tc-netem(8)'s example `rate 5kbit 20 100 5`, a packet of 1000 bytes with an overhead of 20
+// bytes needs eleven cells of 105 bytes.
 func TestCells(t *testing.T) {
 	l := newLink(t, netem.Config{
 		Rate: netem.Cells{Rate: 5000, Size: 100, Overhead: 5}, Overhead: 20,

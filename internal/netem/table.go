@@ -14,7 +14,7 @@ import (
 // jitterScale is the entry in a tc table that stands for the configured jitter.
 const jitterScale = 8192
 
-// scaledJitter returns a jitter times an entry of a table, rounded as in the kernel.
+// scaledJitter returns a jitter multiplied by an entry of a table, rounded as in the kernel.
 func scaledJitter(jitter time.Duration, entry int64) time.Duration {
 	rest := int64(jitter) % jitterScale * entry
 	if rest >= 0 {
@@ -25,7 +25,7 @@ func scaledJitter(jitter time.Duration, entry int64) time.Duration {
 	return time.Duration(rest/jitterScale + int64(jitter)/jitterScale*entry)
 }
 
-// maxTable is tc's own limit.
+// maxTable is the limit of tc.
 const maxTable = 16 << 10
 
 // ParseTable parses a distribution in the form of tc's .dist files: integers from -32768 to 32767
@@ -62,7 +62,7 @@ type DelayTrace struct {
 	Points []DelayPoint
 }
 
-// DelayPoint is the additional delay from a time since the link's origin on.
+// DelayPoint is the additional delay of packets from a time since the link's origin.
 type DelayPoint struct{ At, Delay time.Duration }
 
 // Validate reports what is wrong with the description.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tc's pareto.c: 4096 entries ((i/65536)^(-1/3) - 1.5)·4/3·8192, with i from 65536 down in steps of
-// 16, cut off at 32767. The code here computes them in integers.
+// tc's pareto.c computes 4096 entries ((i/65536)^(-1/3) - 1.5)·4/3·8192, with i from 65536 down in
+// steps of 16, cut off at 32767. The code here computes them with integers.
 func TestParetosTableIsThatOfTC(t *testing.T) {
 	sum := int64(0)
 	for k := int64(1); k <= quantiles; k++ {
@@ -23,8 +23,8 @@ func TestParetosTableIsThatOfTC(t *testing.T) {
 	assert.Equal(t, int64(-1123786), sum, "of the file that tc's program writes")
 }
 
-// tc's paretonormal.c: at each quantile a quarter of the normal distribution and three quarters of
-// pareto's. The values may differ from tc's table by the step of its normal part.
+// tc's paretonormal.c adds a quarter of the normal distribution and three quarters of pareto's at
+// each quantile. The values may differ from tc's table by the step of its normal part.
 func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 	begin := []int64{
 		-12305, -11171, -10812, -10586, -10418, -10284, -10172, -10075, -9990, -9914, -9845, -9783,
@@ -46,14 +46,14 @@ func TestParetoNormalsTableIsThatOfTC(t *testing.T) {
 	assert.InDelta(t, -848968, sum, 200, "of the file that tc's program writes")
 }
 
-// The moments of the draws are those of the table, and the quantiles those of the Pareto
-// distribution.
+// The mean and deviation of the draws equal those of the table, and the quantiles those of the
+// Pareto distribution.
 func TestParetoJitter(t *testing.T) {
 	const n, jitter = 200_000, 20 * time.Millisecond
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, c := range map[string]struct {
 		jitter   Jitter
-		mean, sd float64 // of the table that tc writes, as shares of the jitter
+		mean, sd float64 // mean and deviation of the table that tc writes, as shares of the jitter
 	}{
 		"pareto":       {RandomJitter{Size: jitter, Shape: "pareto"}, -0.0334914, 0.8196772},
 		"paretonormal": {RandomJitter{Size: jitter, Shape: "paretonormal"}, -0.0253012, 0.8339445},
@@ -77,7 +77,7 @@ func TestParetoJitter(t *testing.T) {
 			continue
 		}
 		for above, count := range late {
-			// a Pareto variable of exponent 3 is above x with probability x^-3
+			// A Pareto variable of exponent 3 is above x with probability x^-3.
 			p := math.Pow(above*3/4+1.5, -3)
 			sd := math.Sqrt(p * (1 - p) / n)
 			assert.InDelta(t, p, float64(count)/n, 4*sd+1./quantiles, "above %v", above)
@@ -85,7 +85,8 @@ func TestParetoJitter(t *testing.T) {
 	}
 }
 
-// The kernel's tabledist: the jitter times the entry over 8192, with halves rounded away from 0.
+// The kernel's tabledist multiplies the jitter by the entry and divides by 8192. It rounds halves
+// away from 0.
 func TestScaledJitter(t *testing.T) {
 	for _, c := range []struct {
 		jitter time.Duration

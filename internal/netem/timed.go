@@ -19,7 +19,7 @@ type ByTime struct {
 
 // Window is a period in which a share of the packets is lost.
 type Window struct {
-	From, To time.Duration // times since the link's origin; To is excluded
+	From, To time.Duration // times since the link's origin; To is not in the window
 	Share    float64
 }
 
@@ -46,8 +46,8 @@ func (b ByTime) Validate() error {
 
 // Start implements Loss.
 func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
-	base := origin // when the current lap began
-	i := 0         // the first window that is not over
+	base := origin // start of the current lap
+	i := 0         // index of the first window that is not over
 	return func(now clock.Time, _ int) bool {
 		since := now.Sub(base)
 		if b.Every > 0 && since >= b.Every {
@@ -58,7 +58,7 @@ func (b ByTime) Start(origin clock.Time, random *rand.Rand) Lose {
 			i++
 		}
 		if i == len(b.Windows) || b.Windows[i].From > since {
-			return false // no random draw outside windows
+			return false // outside windows, the model draws no random number
 		}
 		return drawShare(random, b.Windows[i].Share)
 	}
@@ -107,11 +107,11 @@ type onOff struct {
 }
 
 func (o *onOff) lose(now clock.Time, _ int) bool {
-	const memory = 64 // maximum number of laps to catch up on
+	const memory = 64 // maximum number of laps to make up for
 	lap := o.On + o.Off
 	switch past := now.Sub(o.until); {
 	case past <= memory*lap:
-	case o.Poisson: // the future state does not depend on the past
+	case o.Poisson: // an exponential process does not depend on the past
 		o.on = o.random.Int64N(int64(lap)) < int64(o.On)
 		o.until = now.Add(o.lasts())
 	default:
@@ -137,7 +137,7 @@ func (o *onOff) lasts() time.Duration {
 }
 
 // Exponential draws a time of at least a nanosecond from the exponential distribution with the
-// given mean. It uses von Neumann's method, which only compares integers, so the result is the same
+// given mean. It uses von Neumann's method, which only compares integers. So the result is the same
 // on every machine.
 func Exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	for whole := time.Duration(0); ; whole += mean {

@@ -125,7 +125,7 @@ func TestOnOffForgets(t *testing.T) {
 	within(t, off, n, 0.25, "off")
 }
 
-// Bytes are numbered from 0: with packets of 100 bytes, byte 250 is in the third.
+// ByteLoss numbers bytes from 0: with packets of 100 bytes, byte 250 is in the third packet.
 func TestLossOfBytes(t *testing.T) {
 	l := netem.ByteLoss{250, 0, 399, 400, 450, 1000}.Start(0, nil)
 	var lost []int
@@ -148,7 +148,7 @@ func TestFourStates(t *testing.T) {
 		{P13: 0.02, P31: 0.2, P32: 0.3, P23: 0.6},
 		{P13: 0.02, P31: 0.2, P32: 0.5, P23: 0.05},
 		{P14: 0.1},
-		{P13: 0.1, P31: 0.9, P23: 1}, // tc's defaults for omitted parameters: Bernoulli loss
+		{P13: 0.1, P31: 0.9, P23: 1}, // Bernoulli loss: tc's defaults for the omitted parameters
 	} {
 		require.NoError(t, f.Validate())
 		lost := draws(f, 6, n)

@@ -16,13 +16,13 @@ import (
 // trace starts again at its last time.
 type Trace []time.Duration
 
-// maxTraceLines limits a trace: 1 Gbit/s for two minutes.
+// maxTraceLines limits the lines of a trace: enough for two minutes at 1 Gbit/s.
 const maxTraceLines = 10_000_000
 
-// traceBits is the size of an opportunity when a trace's rate is computed: a packet of 1500 bytes.
+// traceBits is the size of an opportunity for computing a trace's rate: a packet of 1500 bytes.
 const (
 	traceBits  = 8 * (OpportunityBytes - OpportunityOverhead)
-	fullPacket = 1000 * traceBits // fullPacket is in thousandths of a bit
+	fullPacket = 1000 * traceBits // packet size in thousandths of a bit
 )
 
 // maxTraceTime limits the times of a trace.
@@ -104,13 +104,13 @@ func (t Trace) Format() []byte {
 // TraceInfo summarizes a Trace.
 type TraceInfo struct {
 	Lines  int
-	Length time.Duration // the time at which the trace starts again
+	Length time.Duration // time at which the trace starts again
 	First  time.Duration
 	// Mean is the mean rate of packets of 1500 bytes in bits/s, which is what the names of traces
 	// usually say. Bytes is the rate in bits/s if all OpportunityBytes are used.
 	Mean, Bytes float64
-	// Gap is the longest time without an opportunity, Burst the most opportunities in one
-	// millisecond.
+	// Gap is the longest time without an opportunity, and Burst the largest number of opportunities
+	// in one millisecond.
 	Gap   time.Duration
 	Burst int
 	// Rates are percentiles of the rate in windows of length Window, in bits/s: the minimum, 5 %,

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Limits of a TraceSpec, in bits/s and time.
+// These limit a TraceSpec, in bits/s and time.
 const (
 	MaxTraceRate   = 20_000_000_000
 	MaxTraceLength = 100 * time.Hour
 )
 
-// ErrTrace is the error of a trace that cannot be generated.
+// ErrTrace is the error for a trace that cannot be generated.
 var ErrTrace = errors.New("cannot generate this trace")
 
 var errNoPacket = fmt.Errorf(
@@ -28,16 +28,16 @@ var TraceKinds = []string{"const", "poisson", "onoff", "cell"}
 
 // TraceSpec describes a trace to generate. Rates are in bits/s.
 type TraceSpec struct {
-	// Kind is const: one rate; poisson: exponential gaps between packets; onoff: Rate for On, then
-	// nothing for Off; or cell: a rate that varies randomly between Low and Rate, as on a cellular
-	// link.
+	// Kind is one of four words. const has one rate; poisson has exponential gaps between packets;
+	// onoff sends at Rate for On, then nothing for Off; cell has a rate that varies randomly
+	// between Low and Rate, as on a cellular link.
 	Kind    string
 	Rate    int64
-	Low     int64         // cell: the minimum rate; 0: a tenth of Rate
+	Low     int64         // for cell: minimum rate; 0: a tenth of Rate
 	Length  time.Duration // time after which the trace starts again
-	On, Off time.Duration // onoff
-	Stay    time.Duration // cell: mean time between changes of the rate
-	Seed    uint64        // poisson and cell
+	On, Off time.Duration // for onoff: lengths of the two periods
+	Stay    time.Duration // for cell: mean time between changes of the rate
+	Seed    uint64        // for poisson and cell: seed of the random numbers
 	// Stall is how long the trace sends at StallRate, or nothing, before it sends as Kind says.
 	// Length includes it. The traces that Pantheon recorded on cellular paths, such as
 	// 2.64mbps-poisson, begin with 1 to 5 s of one packet in 100 ms, which is 120 kbit/s.
@@ -121,7 +121,7 @@ func (s Schedule) Trace() (Trace, error) {
 // as in mahimahi's mm-rate-to-events. The trace ends with its last opportunity, even if the lap is
 // longer: a trace cannot express a pause at its end. Errors wrap ErrTrace.
 func (s Schedule) Times() (iter.Seq[time.Duration], error) {
-	bits := int64(0) // in thousandths of a bit
+	bits := int64(0) // unit: thousandths of a bit
 	for i, step := range s.Steps {
 		if step.Rate == 0 {
 			continue
@@ -166,7 +166,7 @@ func poisson(rate int64, length time.Duration, seed uint64) (Trace, error) {
 	const stretch = 1000
 	mean := time.Duration(stretch * traceBits * int64(time.Second) / rate)
 	var t Trace
-	var at time.Duration // in thousandths of a nanosecond
+	var at time.Duration // unit: thousandths of a nanosecond
 	for {
 		at += Exponential(random, mean)
 		ms := (at / stretch).Truncate(time.Millisecond)

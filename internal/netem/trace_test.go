@@ -57,8 +57,8 @@ func TestParseTraceErrors(t *testing.T) {
 	}
 }
 
-// Rates as in mahimahi's own traces: one line per millisecond is 12 Mbit/s, nine are 108, one in
-// 100 ms is 0.12.
+// These are rates as in mahimahi's own traces: one line per millisecond is 12 Mbit/s, nine lines
+// are 108 Mbit/s, and one line in 100 ms is 0.12 Mbit/s.
 func TestConstantTrace(t *testing.T) {
 	for _, c := range []struct {
 		rate   int64
@@ -76,7 +76,7 @@ func TestConstantTrace(t *testing.T) {
 		assert.InDelta(t, float64(c.rate), info.Mean, 1)
 		assert.InDelta(t, float64(c.rate)*1504/1500, info.Bytes, 1)
 	}
-	// The six lines of the man page, which it describes as 12 Mbit/s.
+	// The man page has these six lines, and describes them as 12 Mbit/s.
 	got, _, err := netem.ParseTrace("t", []byte("0\n1\n2\n3\n4\n5\n"))
 	require.NoError(t, err)
 	assert.InDelta(t, 14.4e6, got.Info().Mean, 1)
@@ -98,7 +98,7 @@ func TestScheduleTrace(t *testing.T) {
 	assert.Equal(t, "1\n2\n6\n7\n10\n", string(got.Format()), "the last pause is there, too")
 }
 
-// A Poisson trace has its mean within the deviation of its number of packets. The gaps' deviation
+// The mean of a Poisson trace is within the deviation of its number of packets. The gaps' deviation
 // equals their mean. The same seed makes the same trace.
 func TestPoissonTrace(t *testing.T) {
 	const rate, seconds = 2.64e6, 600

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// next returns the value after a keyword, which is required.
+// next returns the value after a keyword, or an error if it is missing.
 func (r *reader) next(usage string) (word, bool) {
 	if r.err != nil {
 		return word{}, false
@@ -23,7 +23,7 @@ func (r *reader) next(usage string) (word, bool) {
 	return r.words[r.at-1], true
 }
 
-// more reports whether another value follows: all values begin with a digit.
+// more reports whether another value follows. All values begin with a digit.
 func (r *reader) more() bool {
 	if r.err != nil || r.at == len(r.words) {
 		return false
@@ -78,7 +78,7 @@ func (r *reader) delay() {
 	}
 }
 
-// The distributions of tc-netem(8).
+// These are the distributions of tc-netem(8).
 const (
 	shapeUniform      = "uniform"
 	shapeNormal       = "normal"

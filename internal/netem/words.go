@@ -11,8 +11,8 @@ import (
 
 // WordError is an error in the words that describe a link.
 type WordError struct {
-	// Text is the whole text. At is the offset of the wrong word in bytes. Word is that word;
-	// empty: something is missing at the end.
+	// Text is the whole text. At is the offset of the wrong word in bytes. Word is that word; it is
+	// empty if something is missing at the end.
 	Text string
 	At   int
 	Word string
@@ -82,7 +82,7 @@ func init() {
 	keywords = append(keywords, keyword{"seed", "seed N", (*reader).seed})
 }
 
-// Limits of values in words, and a message.
+// These are limits of values in words, and a message.
 const (
 	maxGap   = 1 << 20
 	maxBits  = 1 << 10
@@ -116,8 +116,8 @@ func Parse(text string) (Config, error) { return ParseWith(text, nil) }
 // Reader reads a file that words name. It fails if the file has more than most bytes.
 type Reader func(name string, most int64) ([]byte, error)
 
-// ParseWith is Parse with a function that reads the files of distributions and traces that the
-// words name; nil: such names are errors.
+// ParseWith is like Parse, with a function that reads the files of distributions and traces that
+// the words name. If the function is nil, such names are errors.
 func ParseWith(text string, read Reader) (Config, error) {
 	r := &reader{text: text, seen: map[string]word{}, read: read}
 	r.split()
@@ -136,7 +136,7 @@ func ParseWith(text string, read Reader) (Config, error) {
 	return r.cfg, nil
 }
 
-// word is a word of the text, with its place.
+// word is a word of the text, with its position.
 type word struct {
 	text string
 	at   int
@@ -153,7 +153,7 @@ type reader struct {
 	read  Reader
 
 	jitter RandomJitter
-	steps  []Step        // steps of the rate; one: it is constant
+	steps  []Step        // steps of the rate; if there is one, the rate is constant
 	repeat time.Duration // period of the steps
 	cells  Cells         // cells of the rate
 	slots  *Slots

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// line is the description of the queue. Zero fields were not given.
+// line is the description of the queue. Zero fields are missing in the text.
 type line struct {
 	discipline string // keyword of the discipline
 	bound      Bound
@@ -27,7 +27,7 @@ type line struct {
 	alpha, beta, probability, weight float64
 }
 
-// The queues' keywords.
+// These are the queues' keywords.
 const (
 	wordDropTail = "droptail"
 	wordDropHead = "drophead"
@@ -39,8 +39,8 @@ const (
 
 // parameter is a parameter of one or more queues.
 type parameter struct {
-	name, usage string // usage: the text after the name
-	of          string // queues that have it
+	name, usage string // name of the parameter, and the text that follows the name in its usage
+	of          string // queues that have the parameter
 	read        func(l *line, r *reader, usage string)
 }
 
@@ -330,7 +330,7 @@ const (
 // maxSteps limits the steps of a rate.
 const maxSteps = 1000
 
-// rate parses a rate that is constant or has steps.
+// rate parses a rate: a constant rate, or one with steps.
 func (r *reader) rate() {
 	w, ok := r.next(usageRate)
 	if !ok {
@@ -400,7 +400,7 @@ func (r *reader) trace() {
 	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
 		place := diagnostic.Error{File: e.File, Line: e.Line, Col: e.Col, Msg: e.Msg}
 		if e.Text != "" {
-			// the error does not quote the text, which could come from any file of the node
+			// The error does not quote the text, which could come from any file of the node.
 			place.Msg = "not a time"
 		}
 		r.fail(w, "not a mahimahi trace: "+place.Error(), e.Want)

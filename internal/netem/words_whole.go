@@ -11,7 +11,7 @@ func (r *reader) finish() {
 	_, reorder := r.seen["reorder"]
 	_, gap := r.seen["gap"]
 	if gap && !reorder {
-		c.Reorder.Share = 1 // as in the kernel
+		c.Reorder.Share = 1 // the kernel does the same
 	}
 	if c.Delay == 0 && c.Reorder.Share > 0 && c.Reorder.Late == 0 {
 		c.Reorder.Late = Lateness

@@ -20,7 +20,7 @@ func total(c control.Counters) (n uint64) {
 	return n
 }
 
-// Every packet is accounted for: a link drops it for a counted reason, it is queued, or the other
+// Each packet is accounted for: the link drops it for a counted reason, it is queued, or the other
 // end receives it.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	p := freePorts(t, 2)
@@ -116,7 +116,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 	exchangeWord(t, client, server)
 }
 
-// exchangeWord sends a word from a to b and back.
+// exchangeWord sends a word from a to b and receives it back.
 func exchangeWord(t *testing.T, a, b *Conn) {
 	t.Helper()
 	buf := make([]byte, 10)

@@ -45,7 +45,8 @@ func (d *duplex) waits() bool {
 }
 
 // AwaitFailure waits, after the peer's FIN, until the connection fails, and returns the error. If
-// it is closed here, the error is net.ErrClosed. Nothing else may read meanwhile.
+// the application closes the connection, the error is net.ErrClosed. Nothing else may read
+// meanwhile.
 func (d *duplex) AwaitFailure() error {
 	for d.failure.Load() == nil && !d.closed.Load() {
 		if !d.in.ready.arm() {

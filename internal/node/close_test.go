@@ -17,7 +17,8 @@ import (
 func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
-	const size = 128 << 10 // several windows, but delivered well within the two seconds of Close
+	// several windows, but few enough for delivery within the two seconds of Close
+	const size = 128 << 10
 	_, err := client.Write(make([]byte, size))
 	require.NoError(t, err)
 	require.NoError(t, client.Close())

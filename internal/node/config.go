@@ -28,7 +28,7 @@ import (
 
 // Config describes a node and its recordings.
 type Config struct {
-	// Network is required.
+	// Network must be set.
 	Network
 	// LogLevel is the variable that the setting log.level sets. It is nil if there is no log.
 	LogLevel *slog.LevelVar
@@ -63,9 +63,9 @@ type Config struct {
 	Sampled func(sid int, s *tcp.Info)
 	Tap     stack.Tap
 
-	waiter waiterKind // for tests; zero: the best on this platform
+	waiter waiterKind // kind of waiter, for tests; zero: the best one on this platform
 
-	identity uint64 // distinguishes the addresses of nodes in one process
+	identity uint64 // number that distinguishes the addresses of nodes in one process
 
 	// lookup resolves names every period. Zero values are those of package link.
 	lookup       func(ctx context.Context, network, host string) (netip.Addr, error)
@@ -101,7 +101,7 @@ type Network struct {
 // Link is an interface's link. The zero Link is a device of Config.Devices.
 type Link struct {
 	UDP HostPort // local address; zero if TUN is set
-	TUN *TUN     // nil: a UDP socket
+	TUN *TUN     // TUN device; nil: a UDP socket
 	// Impair[0] impairs sent packets, and Impair[1] received packets. Nil means no impairment.
 	Impair [2]*netem.Config
 }
@@ -125,7 +125,7 @@ func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa
 
 // TUN is a TUN device, whose other end is the kernel.
 type TUN struct {
-	Device string         // its name in the kernel
+	Device string         // name of the device in the kernel
 	Kernel []netip.Addr   // addresses of the kernel's end, at most one of each family
 	Routes []netip.Prefix // prefixes that the kernel routes to the node
 	// Auto and Advertise are those of stack.Discovery.
@@ -136,7 +136,7 @@ type TUN struct {
 type Neighbor struct {
 	Iface string
 	Addr  netip.Addr
-	UDP   HostPort // UDP address that receives its packets
+	UDP   HostPort // UDP address to which the neighbor's packets are sent
 	Line  string   // position in a file, such as "A.lnx:3"; may be empty
 }
 

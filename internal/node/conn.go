@@ -17,7 +17,7 @@ import (
 // These are changes by the application that the loop has not processed yet.
 const (
 	wrote      uint32 = 1 << iota
-	wroteAlone        // at most smallWrite bytes, and nothing was queued before
+	wroteAlone        // a write of at most smallWrite bytes to an empty queue
 	consumed
 	closeWrite
 	closeRead
@@ -30,18 +30,18 @@ const (
 // iterations themselves. Neither side waits for a lock of the other.
 type Conn struct {
 	duplex
-	tc     *tcp.Conn // loop only
-	sid    int       // -1: no number
+	tc     *tcp.Conn // the protocol engine's connection; loop only
+	sid    int       // number of the socket; -1: no number
 	probes probes
-	flight *observe.Recorder // nil: no recorder; loop only
+	flight *observe.Recorder // flight recorder; nil: no recorder; loop only
 
 	todo atomic.Uint32 // changes by the application
-	next *Conn         // in TCP.touched
+	next *Conn         // next connection in TCP.touched
 
-	// The loop sets these for the application.
-	delivered  gate         // the peer has acknowledged our FIN
-	ended      gate         // the connection is gone
-	linger     atomic.Int64 // SetLinger's seconds plus 1; zero: not set
+	// The loop sets these fields for the application.
+	delivered  gate         // opens when the peer has acknowledged the FIN
+	ended      gate         // opens when the connection is gone
+	linger     atomic.Int64 // value of SetLinger in seconds, plus 1; zero: not set
 	finAcked   bool         // delivered is open; loop only
 	gone       bool         // ended is open; loop only
 	peerClosed bool         // the peer's close was announced; loop only

@@ -12,10 +12,10 @@ type deadline struct {
 	mu     sync.Mutex
 	timer  Timer
 	passed chan struct{} // closed when the deadline has passed; nil: never set
-	idle   bool          // no further call will wait
+	idle   bool          // no call will wait again
 }
 
-// init is needed if a call may already block when the deadline is set for the first time.
+// init must be called if a call may already block when the deadline is set for the first time.
 func (d *deadline) init() { d.passed = make(chan struct{}) }
 
 // set changes the deadline. The zero time removes it.

@@ -19,7 +19,7 @@ type Devices struct {
 	list     []link.Device
 	byIface  []int        // token of each interface
 	sharing  []int        // number of interfaces of each device
-	impaired []*impairing // by token; nil if never impaired
+	impaired []*impairing // impairments by token; nil if there were never any
 	attached []bool       // interfaces whose device is open
 	blocked  []bool       // devices that wait to become writable
 	gone     []int        // tokens of deleted devices, for takeDown
@@ -82,7 +82,7 @@ func (w *Network) linkInterfaces(faces []int) (list []link.Interface) {
 			at := slices.IndexFunc(face.Neighbors, func(o link.Neighbor) bool {
 				return o.Host == to.Host && o.Port == to.Port
 			})
-			if at < 0 { // another address of a neighbor that is listed already
+			if at < 0 { // the address belongs to a neighbor that is listed already
 				at = len(face.Neighbors)
 				face.Neighbors = append(face.Neighbors, to)
 			}

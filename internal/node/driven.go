@@ -16,12 +16,12 @@ import (
 // returns when nothing is left to do at that instant. The zero Clock is ready for use and starts
 // with the year 2000.
 type Clock struct {
-	elapsed atomic.Int64 // nanoseconds
+	elapsed atomic.Int64 // elapsed time in nanoseconds
 	dirty   atomic.Bool  // the doorbell of a node has rung
 
 	mu        sync.Mutex // held by the goroutine that runs the loops
-	nodes     []*Node    // in the order of opening; replaced, never changed
-	following *following // nil: a program advances the clock
+	nodes     []*Node    // nodes in the order of opening; the list is replaced and never changed
+	following *following // makes the clock follow the real time; nil: a program advances the clock
 
 	timersMu sync.Mutex
 	timers   timerHeap
@@ -173,7 +173,7 @@ type drivenWaiter struct {
 	rung  atomic.Bool
 	fed   feeds
 
-	// The caller holds Clock.mu for these.
+	// The following fields may be used only while Clock.mu is held.
 	due    clock.Time // the node's next deadline, as of its last iteration
 	paused bool
 }
@@ -219,7 +219,7 @@ type drivenTimer struct {
 	clock    *Clock
 	at       clock.Time
 	sequence uint64
-	index    int // in the heap; -1: not in it
+	index    int // position in the heap; -1: not in the heap
 	f        func()
 }
 

@@ -20,10 +20,10 @@ type duplex struct {
 	in, out    half
 	unreported int // bytes read since the last report; guarded by in.mu
 
-	// The loop sets these for the application.
-	established gate        // established or failed
+	// The loop sets these fields for the application.
+	established gate        // opens when the connection is established or has failed
 	eof         atomic.Bool // the peer's FIN follows the data in the ring
-	closed      atomic.Bool // closed by Close
+	closed      atomic.Bool // set by Close
 	failure     atomic.Pointer[error]
 }
 
@@ -47,11 +47,11 @@ type half struct {
 	ring   *buffer.Ring
 	ready  bell // rings if the ring has changed
 	by     deadline
-	closed atomic.Bool // closed by the application
-	parked atomic.Bool // a call waits for ready
+	closed atomic.Bool // set when the application closes the direction
+	parked atomic.Bool // set while a call waits for ready
 }
 
-// wakeReader wakes a waiting Read.
+// wakeReader wakes up a waiting Read.
 func (d *duplex) wakeReader() {
 	d.in.ready.ring()
 	d.node.leading.call(d)
@@ -79,7 +79,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 		case len(p) == 0:
 			return 0, nil
 		case d.in.closed.Load():
-			return 0, io.EOF // as net.TCPConn after CloseRead
+			return 0, io.EOF // net.TCPConn also returns io.EOF after CloseRead
 		}
 		select {
 		case <-d.in.by.wait():

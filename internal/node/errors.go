@@ -123,7 +123,8 @@ func NetError(err error) error {
 		errno := ReportErrno(r.Type.Is6(), r.Type.Number(), r.Code)
 		m.also = append(m.also, errno, control.ErrUnreachable)
 	case errors.Is(err, tcp.ErrTimeout) && errors.Is(err, tcp.ErrUnreachable):
-		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable) // there was no route
+		// the packet had no route
+		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable)
 	case m.also == nil:
 		return err
 	}

@@ -10,7 +10,7 @@ const maxFlights = 1024
 
 // flights are the connections' flight recorders.
 type flights struct {
-	segments int // how many segments each keeps; 0: no recorders
+	segments int // number of segments that each recorder keeps; 0: no recorders
 	conns    map[*Conn]struct{}
 }
 

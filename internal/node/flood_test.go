@@ -41,7 +41,8 @@ func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 				s := byHand(t)
 				var accepted atomic.Int64
 				require.NoError(t, take(s.node, func() { accepted.Add(1) }))
-				const flood, every = 100_000, 200 // one real client per this many SYNs
+				// number of SYNs, and the number of SYNs per real client
+				const flood, every = 100_000, 200
 				honest := 0
 				for i := range flood {
 					s.send(client(i), 80, tcp.SYN, 0, 0)

@@ -20,7 +20,7 @@ func TestWriteSendsWhileAnotherGoroutineWaits(t *testing.T) {
 		defer n.Close()
 		client, server := connect(t, n, n, "10.0.0.1:80")
 		wrote := make(chan int)
-		c.mu.Lock() // as Time.settle does
+		c.mu.Lock() // holds the lock as Time.settle does
 		go func() {
 			_, err := client.Write([]byte("x"))
 			assert.NoError(t, err)

@@ -14,10 +14,10 @@ import (
 // guest is a kernel that shares the node's addresses through a TUN device. It belongs to no
 // interface.
 type guest struct {
-	device  *link.TUN // nil: no guest
+	device  *link.TUN // device of the guest; nil: no guest
 	token   int
-	packets [][]byte        // borrowed until they are sent
-	checked bool            // whether the checksums of packets are correct
+	packets [][]byte        // packets that are borrowed until they are sent
+	checked bool            // the checksums of packets are correct
 	train   [1]buffer.Train // packets as one train
 }
 

@@ -68,7 +68,8 @@ func segmentsOf(sizes []int) (list [][]byte) {
 	seq := uint32(1)
 	for i, size := range sizes {
 		b := make([]byte, ipLen+tcpLen+size)
-		b[0], b[6], b[8], b[9] = 0x45, 0x40, 64, 6 // don't fragment, TTL 64, TCP
+		// header with the DF flag, TTL 64 and protocol TCP
+		b[0], b[6], b[8], b[9] = 0x45, 0x40, 64, 6
 		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 		binary.BigEndian.PutUint16(b[4:], uint16(i))
 		copy(b[12:], []byte{10, 0, 0, 1, 10, 9, 0, 2})
@@ -76,8 +77,8 @@ func segmentsOf(sizes []int) (list [][]byte) {
 		binary.BigEndian.PutUint16(segment, 4000)
 		binary.BigEndian.PutUint16(segment[2:], 80)
 		binary.BigEndian.PutUint32(segment[4:], seq)
-		segment[12], segment[13] = tcpLen/4<<4, 0x10 // ACK
-		copy(segment[20:], []byte{1, 1, 8, 10})      // timestamps
+		segment[12], segment[13] = tcpLen/4<<4, 0x10 // header length, and the ACK flag
+		copy(segment[20:], []byte{1, 1, 8, 10})      // timestamp option
 		seq += uint32(size)
 		list = append(list, b)
 	}

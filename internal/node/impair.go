@@ -87,7 +87,7 @@ func (ds *Devices) impair(token, i int, both [2]*netem.Config) error {
 // seedFor returns the seed of a direction: the configured one, one from the node's seed, or a
 // random one.
 func (c *Config) seedFor(cfg *netem.Config) uint64 {
-	const short = 1_000_000 // short enough to type
+	const short = 1_000_000 // a user can type seeds below this number
 	switch {
 	case cfg.Seed != 0:
 		return cfg.Seed

@@ -49,9 +49,9 @@ type Joint struct {
 	heard    bool          // the socket's FIN has been passed on
 	said     bool          // the connection's FIN has been passed on
 	broken   syscall.Errno // error of writing to the socket
-	failure  syscall.Errno // error of the socket
-	moved    uint64        // bytes in both directions
-	stalling bool          // a timer checks moved
+	failure  syscall.Errno // pending error of the socket
+	moved    uint64        // number of bytes moved in both directions
+	stalling bool          // a timer checks whether data moves
 
 	ended chan struct{}
 	ofFD  bool // err is the socket's error
@@ -87,7 +87,7 @@ func (j *Joint) Wait() (ofFD bool, err error) {
 	case <-j.node.stopped:
 		select {
 		case <-j.ended:
-		default: // the loop has ended and no longer uses the joint
+		default: // the loop has ended, so it no longer uses the joint
 			j.closeFD(true)
 			return false, net.ErrClosed
 		}
@@ -245,7 +245,8 @@ func (j *Joint) fromSocket(now clock.Time) {
 
 // listen registers for the events that the next step needs. The kernel always reports errors.
 func (j *Joint) listen() {
-	if j.failure != 0 { // reported: room in the connection, or the timer, continues
+	// the error will be reported; room in the connection, or the timer, continues the joint
+	if j.failure != 0 {
 		j.waiter.forget(j.fd)
 		return
 	}

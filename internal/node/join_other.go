@@ -17,8 +17,8 @@ func (*joints) event(*Conn, clock.Time) {}
 // Joint is not used on this system.
 type Joint struct{}
 
-// Join returns false.
+// Join returns false: the loop does not wait for sockets.
 func Join(*Conn, int, time.Duration, func(bool, int)) (*Joint, bool) { return nil, false }
 
-// Wait is not called.
+// Wait is never called, because Join returns false.
 func (*Joint) Wait() (ofFD bool, err error) { return false, nil }

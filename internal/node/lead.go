@@ -25,14 +25,14 @@ import (
 //     up the stack.
 type leading struct {
 	node       *Node
-	slot       leaderWaiter // nil: the waiter has no second slot
-	sleepUntil clock.Time   // until then the loop's goroutine sleeps at most leadSleep
+	slot       leaderWaiter // the waiter's second slot; nil: the waiter has no second slot
+	sleepUntil clock.Time   // until this time, the loop's goroutine sleeps at most leadSleep
 	alarm      clock.Time   // when the loop's goroutine wakes up; owner only
 	yieldAt    clock.Time   // latest time at which Wait yields to the scheduler; owner only
 	woke       bool         // the last iteration woke up an application; owner only
 	roused     bool         // a goroutine may have been woken up since Wait; owner only
 
-	leader atomic.Pointer[duplex] // the waiting reader; nil: no reader
+	leader atomic.Pointer[duplex] // reader that waits; nil: no reader
 	called atomic.Bool            // the leader can read
 }
 
@@ -68,7 +68,7 @@ func (l *leading) leave() {
 	l.sleepUntil = n.Time.now().Add(leadSleep)
 	for range mostServed {
 		if len(n.Devices.again) > 0 || !l.timely() || n.closing.Load() {
-			break // the loop's goroutine does the rest
+			break // the loop's goroutine does the remaining work
 		}
 		if n.waiter.Yield() {
 			if l.called.Load() && l.leader.Load() != nil {
@@ -90,7 +90,8 @@ func (l *leading) timely() bool {
 
 // lead waits for packets in place of the loop's goroutine until d can read, for at most leadTime,
 // and reports whether d can read. It does not wait if another reader leads or has just been woken
-// up, or if d has not received anything yet: for short connections the loop alone is faster.
+// up. It also does not wait if d has not received anything yet, because for short connections the
+// loop alone is faster.
 func (l *leading) lead(d *duplex) bool {
 	n := l.node
 	if l.slot == nil || d.in.ring.Head() == 0 ||
@@ -103,7 +104,7 @@ func (l *leading) lead(d *duplex) bool {
 	}
 	for start := n.Time.now(); !l.woke && len(n.Devices.again) == 0 && l.timely(); {
 		l.called.Store(false)
-		l.leader.Store(d) // newsFor now finds d; d.waits shows earlier data
+		l.leader.Store(d) // newsFor now finds d; d.waits detects data that arrived earlier
 		left := leadTime - n.Time.now().Sub(start)
 		if left <= 0 || !d.waits() {
 			break
@@ -121,7 +122,8 @@ func (l *leading) lead(d *duplex) bool {
 	return !d.waits()
 }
 
-// newsFor notes that d can read if it leads. The owner ends d's wait when it leaves. Owner only.
+// newsFor records that d can read if d leads. The owner ends d's wait when it gives up the stack.
+// Owner only.
 func (l *leading) newsFor(d *duplex) {
 	if l.leader.Load() == d {
 		l.called.Store(true)

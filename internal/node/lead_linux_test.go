@@ -31,7 +31,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 		require.NoError(t, w.Add(a, 5))
 		var over atomic.Bool
 		read := make(chan struct{}, 1)
-		look := func(tokens []int) { // called by the owner
+		look := func(tokens []int) { // the owner calls it
 			var p [8]byte
 			for range tokens {
 				if _, err := unix.Read(a, p[:]); err == nil {
@@ -47,10 +47,10 @@ func TestNoDatagramIsLost(t *testing.T) {
 				ready, _ := w.Wait(0, nil)
 				look(ready)
 			}
-			w.Leave() // the loop must be notified
+			w.Leave() // notifies the loop
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { // this goroutine is the loop
+		wg.Go(func() { // this goroutine runs the loop
 			for !over.Load() {
 				ready, err := w.Wait(-1, nil)
 				assert.NoError(t, err)
@@ -71,7 +71,7 @@ func TestNoDatagramIsLost(t *testing.T) {
 				}
 			})
 		}
-		var leads sync.Mutex // one leader at a time
+		var leads sync.Mutex // allows one leader at a time
 		for i := range 2 {
 			compete(i, func() {
 				leads.Lock()
@@ -126,7 +126,7 @@ func TestDismiss(t *testing.T) {
 			require.True(t, w.Enter())
 			go func() {
 				defer close(done)
-				for owner := true; owner; { // after a ring it is the owner again
+				for owner := true; owner; { // a goroutine that was rung is the owner again
 					_, owner = w.Lead(patience, nil)
 				}
 				left.Store(true)

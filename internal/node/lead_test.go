@@ -28,7 +28,7 @@ func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 	}, c
 }
 
-// A leading reader notices at once when its read must end, for any reason, even while it waits in
+// A leading reader detects at once when its read must end, for any reason, even while it waits in
 // place of the loop.
 func TestALeadingReaderNoticesAtOnce(t *testing.T) {
 	for range 20 {

@@ -15,8 +15,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// DefaultBacklog is how many established connections may wait for Accept. Beyond that no handshake
-// completes: the ACK is dropped, and the SYN-ACK is retransmitted until there is room.
+// DefaultBacklog is how many established connections may wait for Accept. If more arrive, their
+// handshakes do not complete: the node drops the ACK, and retransmits the SYN-ACK until there is
+// room.
 const DefaultBacklog = 1024
 
 // accepting is the part of a net.Listener that TCP and RCP share: a queue of connections for
@@ -26,7 +27,7 @@ type accepting[C interface {
 	Abort()
 }] struct {
 	node    *Node
-	network string // the network's name in errors
+	network string // name of the network in errors
 	addr    netip.AddrPort
 	backlog *lane.BoundDeque[C]
 	ready   chan struct{}
@@ -54,7 +55,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 			return c, a.opError("accept", net.ErrClosed)
 		}
 		if c, ok := a.backlog.Shift(); ok {
-			wake(a.ready) // for the next Accept
+			wake(a.ready) // lets the next Accept continue
 			return c, nil
 		}
 		select {
@@ -79,7 +80,7 @@ func (a *accepting[C]) Accept() (net.Conn, error) {
 // waiting returns how many connections wait for Accept.
 func (a *accepting[C]) waiting() int { return int(a.backlog.Size()) }
 
-// put queues a connection. The stack has checked that there is room. Loop only.
+// put queues a connection. The caller must know from the stack that there is room. Loop only.
 func (a *accepting[C]) put(c C) {
 	a.backlog.Append(c)
 	wake(a.ready)
@@ -136,9 +137,10 @@ type Listener struct {
 	accepting[*Conn]
 	tl        *tcp.Listener // loop only
 	sid       int
-	announces bool          // announces the closes of its connections
-	options   tcp.Sockopts  // options of new connections
-	screen    func(*Caught) // receives connections before they are answered; may be nil
+	announces bool         // announces the closes of its connections
+	options   tcp.Sockopts // socket options of new connections
+	// function that receives connections before they are answered; may be nil
+	screen func(*Caught)
 }
 
 // AcceptTCP is Accept with the concrete type.

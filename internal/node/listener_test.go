@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// segments is the other end of a node's link. Tests read and write segments there.
+// segments is the other end of a node's link. Tests read and write segments at this end.
 type segments struct {
 	testing.TB
 	clock *Clock
@@ -95,9 +95,9 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 	return got
 }
 
-// The backlog limits the connections that wait for Accept, in the node, in its TCP, and of both
-// families together. Beyond it the ACK of a handshake is dropped, and its SYN-ACK retransmitted
-// until there is room.
+// The backlog limits the connections that wait for Accept. It applies to the node and its TCP
+// together, and to both families together. When it is reached, the ACK of a handshake is dropped,
+// and the SYN-ACK is retransmitted until there is room.
 func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	const backlog, clients = 11, 30
 	s := byHand(t)

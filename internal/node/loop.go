@@ -42,8 +42,9 @@ func (n *Node) iterate() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.look()           // answers the doorbell: look before the posted functions run
-		now = n.Time.now() // so that an answer is not older than the packet just read
+		// must be called before the posted functions run, because it answers the doorbell
+		n.look()
+		now = n.Time.now() // an answer must not be older than the packet that was just read
 	}
 	n.serveRequests(now)
 	n.TCP.serve(now)
@@ -114,7 +115,7 @@ func (n *Node) serveRequests(now clock.Time) {
 		f(now)
 		n.leading.roused = true
 	}
-	n.waiter.Ring() // there may be more
+	n.waiter.Ring() // there may be more functions
 }
 
 // tellAll reports to applications and watchers what happened in this iteration.

@@ -36,7 +36,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 		require.Less(t, time.Since(start), patience, "nothing was read after a deadline")
 		_, err := c.Write([]byte("?"))
 		require.NoError(t, err)
-		a.iterate() // the request leaves; the answer waits in the socket
+		a.iterate() // the request leaves, and the answer waits in the socket
 		before = read
 		require.Eventually(t, due, patience, time.Millisecond)
 		a.Post(func(now clock.Time) { assert.GreaterOrEqual(t, now, last) })

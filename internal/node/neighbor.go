@@ -15,9 +15,9 @@ import (
 // neighbor follows from received packets, unanswered packets, and ICMP errors. Loop only.
 type Neighbors struct {
 	node *Node
-	udps []*link.UDP // the devices of the neighbors
+	udps []*link.UDP // devices of the neighbors
 	list []*neighbor
-	next clock.Time // next check
+	next clock.Time // time of the next check
 }
 
 // neighbor is a neighbor on a UDP link.
@@ -25,7 +25,7 @@ type neighbor struct {
 	device *link.UDP
 	iface  int
 	addr   netip.Addr
-	to     HostPort // the configured address
+	to     HostPort // configured address
 	state  control.NeighborState
 	since  clock.Time
 	heard  clock.Time // never if no packet has arrived
@@ -188,16 +188,16 @@ func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborSt
 		if refused && !n.cfg.KeepRefused {
 			r.NeighborLost(now, w.iface, w.addr)
 		}
-		// The error may be about a packet from before the neighbor started, and may be read after
-		// the neighbor's first update. So RIP requests its table once: the next update may be a
-		// period away.
+		// The error may concern a packet that was sent before the neighbor started, and the node
+		// may read it after the neighbor's first update. So RIP requests the neighbor's table once,
+		// because the next update may be a period away.
 		if refused || state == control.NeighborUp {
 			r.NeighborFound(w.iface, w.addr)
 		}
 	}
 	if state == control.NeighborUnknown ||
 		was == control.NeighborUnknown && state == control.NeighborUp {
-		return // this change is not unexpected
+		return // the change is not unexpected
 	}
 	n.Watchers.Announce(control.NeighborChanged{
 		Neighbor: v.describe(now, w), Was: was, For: now.Sub(since), First: !w.known,

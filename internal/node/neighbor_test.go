@@ -39,7 +39,7 @@ func expect(t *testing.T, n *Node, do func(), want control.NeighborState) contro
 	}
 }
 
-// eventually waits for other goroutines.
+// eventually waits until other goroutines have made a condition true.
 func eventually(t *testing.T, ok func() bool, what string) {
 	t.Helper()
 	require.Eventually(t, ok, 10*time.Second, 2*time.Millisecond, what)
@@ -77,7 +77,8 @@ rip route-timeout-threshold 3600000
 			return ask(t, a, control.Neighbors{})[0].State == control.NeighborUp
 		}, "B is up")
 		c := expect(t, a, func() {
-			ask(t, b, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 100%"}) // the neighbor looks as if it were killed
+			// to the other node, the neighbor looks killed
+			ask(t, b, control.Impair{Iface: "if0", Way: control.WayOut, Words: "loss 100%"})
 			require.NoError(t, b.Close())
 		}, control.NeighborRefused)
 		assert.Equal(t, control.NeighborUp, c.Was)

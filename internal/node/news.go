@@ -21,7 +21,7 @@ type News[T any] struct {
 	end    sync.Once
 }
 
-// NewNews returns a News with room for most values.
+// NewNews returns a News that holds up to most values.
 func NewNews[T any](most int) *News[T] {
 	return &News[T]{most: most, ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }

@@ -34,19 +34,19 @@ type Node struct {
 	Watchers   Watchers
 	Devices    Devices    // devices of the interfaces
 	Taps       Taps       // observers of packets and connections
-	Neighbors  Neighbors  // which neighbors answer
+	Neighbors  Neighbors  // states of the neighbors
 	Forwarders Forwarders // receive connections that no listener accepts
 	TCP        TCP
 	Packets    Packets
 	RCP        RCP
 
-	// Only the loop uses these.
+	// Only the loop uses these fields.
 	stack     *stack.Stack
 	followers []func() (done bool)
 	leading   leading
 	vir       virCalls
 
-	// Applications and operators also use these.
+	// Applications and operators also use these fields.
 	waiter   waiter
 	requests *lane.Deque[func(clock.Time)]
 	closing  atomic.Bool
@@ -127,7 +127,7 @@ func (n *Node) newWaiter() (waiter, error) {
 func (n *Node) Close() error {
 	n.Stop()
 	if !n.Watchers.close() {
-		return nil // another call does the rest
+		return nil // another call closes the node
 	}
 	return n.Taps.close()
 }
@@ -230,7 +230,7 @@ func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 // Follow calls f at the end of each iteration until f returns true. Loop only.
 func (n *Node) Follow(f func() (done bool)) { n.followers = append(n.followers, f) }
 
-// Post queues f for the loop and does not wait. It returns false if the node is closed.
+// Post queues f for the loop, and returns at once. It returns false if the node is closed.
 func (n *Node) Post(f func(now clock.Time)) bool {
 	if n.closing.Load() {
 		return false

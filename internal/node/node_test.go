@@ -147,8 +147,8 @@ func TestBytesCrossALossyRouterBothWays(t *testing.T) {
 	wg.Wait()
 }
 
-// Nodes exchange packets over IPv6 sockets, with every offload and up to the largest packet that fits
-// in a datagram.
+// Nodes exchange packets over IPv6 sockets, with every offload, and packets can be as large as a
+// datagram.
 func TestLinksOverIPv6(t *testing.T) {
 	for _, offload := range []string{"", "mmsg", "plain"} {
 		for _, mtu := range []int{1400, 65527} {

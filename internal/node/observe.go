@@ -21,7 +21,7 @@ func (t *Taps) Observe(o *observe.Observer) error {
 	return t.node.Ask(func(*stack.Stack, clock.Time) error { return t.observe(o) })
 }
 
-// observe is Observe. Loop only.
+// observe is like Observe. Loop only.
 func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
 		return fmt.Errorf("%d observers, the limit: %w", maxObservers, control.ErrCapturing)
@@ -67,8 +67,8 @@ func (t *Taps) showPieces(now clock.Time, s observe.Packet, pieces [][]byte) {
 	t.show(&s, header, pieces)
 }
 
-// show passes a packet to the observers that want it, and records it. If a link lost a packet that
-// an observer has already received in this iteration, show only marks it as lost.
+// show passes a packet to the observers that want it, and records it. If an observer has already
+// received the packet in this iteration, and a link lost it since, show only marks it as lost.
 func (t *Taps) show(s *observe.Packet, header []byte, pieces [][]byte) {
 	f := &t.facts
 	f.Iface, f.Out, f.Length = t.node.FaceName(s.Iface), s.Out, s.Length
@@ -136,7 +136,7 @@ func (t *Taps) Captures() []control.Capturing {
 	return list
 }
 
-// These are the reasons of a link for dropping packets.
+// These are the reasons for which a link drops packets.
 const (
 	LostByLink    = "lost by the link"
 	LinkQueueFull = "link's queue full"
@@ -173,7 +173,7 @@ func (t *Taps) showDrop(i int, out bool, e *netem.Event) {
 	if e.Kind != netem.Drop {
 		return
 	}
-	// When a node closes, its links deliver at once packets that were due later.
+	// When a node closes, its links deliver packets at once that were due later.
 	at := min(e.At, t.node.Time.now())
 	s := observe.Packet{
 		At: at, Iface: i, Out: out, Why: whyOf(e.Why), Late: out, Length: len(e.Data),

@@ -47,5 +47,5 @@ func TestCloseTakesAUDPSocket(t *testing.T) {
 	require.ErrorIs(t, <-read, net.ErrClosed)
 	err := control.Order(t.Context(), a.Operator(), control.Close{SID: u.sid})
 	require.ErrorIs(t, err, control.ErrNoSuchSocket)
-	listenPacket(t, a, "0.0.0.0:53") // the port is free
+	listenPacket(t, a, "0.0.0.0:53") // succeeds because the port is free
 }

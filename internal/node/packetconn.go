@@ -21,12 +21,12 @@ type PacketConn struct {
 	ends
 	us    *udp.Socket // loop only
 	local netip.AddrPort
-	peer  netip.AddrPort // invalid if not connected
+	peer  netip.AddrPort // peer's address; invalid if not connected
 	sid   int
 
 	mu      sync.Mutex // serializes readers
 	rx      *buffer.Ring
-	failure atomic.Pointer[error] // ICMP error for the next call
+	failure atomic.Pointer[error] // ICMP error that the next call returns
 }
 
 var (
@@ -34,8 +34,8 @@ var (
 	_ net.Conn       = (*PacketConn)(nil)
 )
 
-// Listen opens a UDP socket on a port of one of the node's addresses, or of all: 0.0.0.0 for IPv4,
-// :: for both families. Port 0 means a free port.
+// Listen opens a UDP socket on a port of one of the node's addresses, or of all addresses: 0.0.0.0
+// stands for IPv4, and :: for both families. Port 0 means a free port.
 func (p *Packets) Listen(on netip.AddrPort) (*PacketConn, error) {
 	return p.listen(on, func() (*udp.Socket, error) { return p.node.stack.Datagrams().Bind(on) })
 }
@@ -159,7 +159,7 @@ func (c *PacketConn) WriteToAddrPort(p []byte, to netip.AddrPort) (int, error) {
 	return c.send(p, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 }
 
-// errMissingAddress is the error of WriteTo without an address, as in package net.
+// errMissingAddress is the error of WriteTo without an address. Package net has the same error.
 var errMissingAddress = errors.New("missing address")
 
 // WriteTo is like WriteToAddrPort, for a *net.UDPAddr or an address whose String can be parsed as
@@ -253,7 +253,7 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(c.peer)
 }
 
-// refuse is opError without an address.
+// refuse is like opError, without an address.
 func (c *PacketConn) refuse(op string, err error) error {
 	return c.opError(op, netip.AddrPort{}, err)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// RFC 1112 §6, §7, over UDP links.
+// RFC 1112 §6 and §7: multicast and broadcast work over UDP links.
 func TestGroupsAndBroadcastsOverUDPLinks(t *testing.T) {
 	a, b, _ := line3(t, Config{})
 	group := netip.MustParseAddr("224.0.0.9")

@@ -39,7 +39,7 @@ const maxSamples = 4096
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
 	end func()     // ends the current Probe; nil: no Probe
-	// told is nil until there is a receiver. Loop only.
+	// told has the receivers. It is nil while there are none. Loop only.
 	told *receivers
 }
 

@@ -16,13 +16,13 @@ import (
 // written without their IP headers.
 type RawConn struct {
 	ends
-	network string // as the caller gave it, such as "ip4:icmp"
+	network string // network that the caller gave, such as "ip4:icmp"
 	raw     *stack.Raw
-	local   netip.Addr // unspecified for all addresses
+	local   netip.Addr // local address; unspecified: all addresses
 
 	mu     sync.Mutex
 	queue  []rawPacket
-	queued int           // bytes; a packet counts as at least rawCharge
+	queued int           // number of queued bytes; a packet counts as at least rawCharge
 	ttl    atomic.Uint32 // TTL of outgoing packets; 0: the default
 }
 
@@ -31,7 +31,7 @@ type rawPacket struct {
 	data []byte
 }
 
-// Limits of the receive queue. Further packets are dropped.
+// These are limits of the receive queue. Further packets are dropped.
 const (
 	maxRawQueue = 256 << 10
 	rawCharge   = 256
@@ -169,7 +169,7 @@ func (c *RawConn) release() {
 // LocalAddr returns a *net.IPAddr of the virtual network.
 func (c *RawConn) LocalAddr() net.Addr { return ipAddr(c.local) }
 
-// refuse is opError without an address.
+// refuse is like opError, without an address.
 func (c *RawConn) refuse(op string, err error) error {
 	return c.opError(op, netip.Addr{}, err)
 }

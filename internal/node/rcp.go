@@ -16,7 +16,7 @@ import (
 // RCP holds the node's RCP ports.
 type RCP struct{ node *Node }
 
-// RCPConfig configures a port. The zero RCPConfig is that of founding document 000.
+// RCPConfig configures a port. The zero RCPConfig is the configuration of founding document 000.
 type RCPConfig = rcp.Config
 
 // rcpPort is a UDP port that RCP uses. It stays open while it has a listener or connections. Loop
@@ -24,7 +24,7 @@ type RCPConfig = rcp.Config
 type rcpPort struct {
 	node     *Node
 	port     *stack.RCP
-	listener *RCPListener // nil: no listener
+	listener *RCPListener // listener of the port; nil: no listener
 	conns    map[*RCPConn]struct{}
 	closed   bool
 }
@@ -72,7 +72,7 @@ func (p *rcpPort) Shut() {
 	p.settle()
 }
 
-// Tell implements PortOwner: it reports events to the connections and the listener.
+// Tell implements PortOwner. It reports events to the connections and the listener.
 func (p *rcpPort) Tell(clock.Time) {
 	for {
 		s, ok := p.port.Router.Next()
@@ -87,7 +87,7 @@ func (p *rcpPort) Tell(clock.Time) {
 	}
 }
 
-// Undelivered implements PortOwner: it checks for closed connections with undelivered data.
+// Undelivered implements PortOwner. It reports whether closed connections have undelivered data.
 func (p *rcpPort) Undelivered() bool {
 	for c := range p.conns {
 		if c.closed.Load() && !c.delivered() {
@@ -130,7 +130,7 @@ func (p *rcpPort) BoundTo(addrs map[netip.Addr]bool) (list []Bound) {
 func (r *RCP) Dial(ctx context.Context, from, to netip.AddrPort, cfg RCPConfig) (*RCPConn, error) {
 	fail := func(err error) (*RCPConn, error) { return nil, dialError(rcpNetwork, from, to, err) }
 	if ctx.Err() != nil {
-		return fail(context.Cause(ctx)) // before anything is sent
+		return fail(context.Cause(ctx)) // nothing has been sent yet
 	}
 	var c *RCPConn
 	err := r.node.Call(func(s *stack.Stack, now clock.Time) error {
@@ -178,7 +178,7 @@ func (r *RCP) Listen(on netip.AddrPort, backlog int, cfg RCPConfig) (*RCPListene
 	return l, nil
 }
 
-// ports lists the open ports. Loop only.
+// ports returns the open ports. Loop only.
 func (r *RCP) ports() (list []*rcpPort) {
 	for _, port := range r.node.stack.Ports().List() {
 		if p, ok := port.UDP.Owner.(*rcpPort); ok {

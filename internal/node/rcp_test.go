@@ -44,7 +44,7 @@ func TestRCPConnIsANetConn(t *testing.T) {
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
 	defer l.Close()
-	var mu sync.Mutex // the listener must already have the client's packet
+	var mu sync.Mutex // held until the listener has the client's packet
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		mu.Lock()
 		defer mu.Unlock()

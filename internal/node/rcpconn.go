@@ -140,7 +140,7 @@ func (c *RCPConn) Describe() (s control.RCPSocket) {
 	return s
 }
 
-// describe is Describe. Loop only.
+// describe is like Describe. Loop only.
 func (c *RCPConn) describe() control.RCPSocket {
 	i := c.socket.Info()
 	return control.RCPSocket{

@@ -21,7 +21,7 @@ import (
 func TestASlowDiskDoesNotBlockTheLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.csv")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
-	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // the pipe is as slow as its reader
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // a write to the pipe blocks until the test reads
 	require.NoError(t, err)
 	s := newSampler(path)
 	s.start(pipe)

@@ -30,11 +30,11 @@ func isFree(port int) bool {
 	if err != nil {
 		return false
 	}
-	_ = c.Close() // only a test whether it can be bound
+	_ = c.Close() // the test only checks whether it can be bound
 	return true
 }
 
-// Two nodes exchange ports in two steps, and back, while a connection stays open.
+// Two nodes exchange ports in two steps, and exchange them back, while a connection stays open.
 func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
@@ -115,7 +115,7 @@ func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
 		assert.True(t, open)
 		assert.False(t, isFree(p[0]))
 		more()
-		reloaderOf(a).TakeBack() // nothing is left to take back
+		reloaderOf(a).TakeBack() // there is nothing left to take back
 		more()
 
 		t.Log("# a reload of the same file is a second step, too")

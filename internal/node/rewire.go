@@ -15,12 +15,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Wiring is a prepared change of the interfaces. Preparing it outside the loop finds errors. The
-// loop then makes the whole change between two packets.
+// Wiring is a prepared change of the interfaces. It is prepared outside the loop, which finds the
+// errors. The loop then makes the whole change between two packets.
 type Wiring struct {
 	*Network                        // has every interface number, including deleted ones
 	fresh    map[string]link.Device // sockets and devices opened for the change, by name
-	place    map[int]string         // the previous link of each interface
+	place    map[int]string         // previous link of each interface
 }
 
 // Network returns the node's current network. It must not be changed.
@@ -122,11 +122,11 @@ func (w *Wiring) Opened() bool { return len(w.fresh) > 0 }
 // Abandon closes the new devices.
 func (w *Wiring) Abandon() {
 	for _, d := range w.fresh {
-		_ = d.Close() // it was never used
+		_ = d.Close() // the device was never used
 	}
 }
 
-// Rewire makes the change. The caller has already set the node's network. Loop only.
+// Rewire makes the change. The caller must have set the node's network. Loop only.
 func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
 	if err != nil {
@@ -154,7 +154,7 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 		delete(old, d)
 	}
 	for d := range old {
-		_ = d.Close() // nothing can be done about it
+		_ = d.Close() // the error cannot be handled
 	}
 	for token := range ds.list {
 		if !taken[token] {
@@ -185,7 +185,7 @@ func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	return len(ds.list) - 1
 }
 
-// plug makes a device serve interfaces under a token. The map old contains the tokens of devices
+// plug makes a device with a token serve interfaces. The map old contains the tokens of devices
 // that were open.
 func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
 	was, there := old[d]
@@ -250,7 +250,8 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})
 			}
-			_ = m.device.Carry(unplugged{}, lanes...) // never fails, because it gets all lanes
+			// never fails, because the call moves all lanes
+			_ = m.device.Carry(unplugged{}, lanes...)
 		}
 	}
 	return names

@@ -33,7 +33,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 5)
-		at := p[0] // port of A's socket
+		at := p[0] // UDP port of A's socket
 		spoke := func(i int) string {
 			return fmt.Sprintf("interface if%[1]d 10.%[1]d.0.1/24 127.0.0.1:%[2]d\n"+
 				"neighbor 10.%[1]d.0.2 at 127.0.0.1:%[3]d via if%[1]d\n", i, at, p[i+1])

@@ -56,7 +56,7 @@ func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 		for {
 			select {
 			case <-over:
-				_ = from.CloseWrite() // the reader then checks whether all data has arrived
+				_ = from.CloseWrite() // makes the reader check whether all data has arrived
 				return
 			default:
 			}

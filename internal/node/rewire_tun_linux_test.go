@@ -72,7 +72,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	more()
 	l, err := a.TCP.Listen(netip.MustParseAddrPort("10.8.0.1:90"), 0)
 	require.NoError(t, err)
-	kernel, err := net.Dial("tcp4", "10.8.0.1:90") // from this thread, and thus from its namespace
+	kernel, err := net.Dial("tcp4", "10.8.0.1:90") // this thread is in the test's namespace
 	require.NoError(t, err)
 	defer kernel.Close()
 	c, err := l.AcceptTCP()

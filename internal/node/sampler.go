@@ -41,7 +41,7 @@ func newSampler(path string) *sampler {
 	return &sampler{
 		path: path, rows: []byte(sampleHeader),
 		full: make(chan []byte, sampleQueue), done: make(chan error, 1),
-		empty: make(chan []byte, sampleQueue+2), // plus one buffer each for the loop and the writer
+		empty: make(chan []byte, sampleQueue+2), // one more buffer each for the loop and the writer
 	}
 }
 
@@ -75,7 +75,7 @@ func (s *sampler) write() {
 		if err == nil {
 			_, err = s.file.Write(rows)
 		}
-		s.empty <- rows // never blocks, because it has room for all buffers
+		s.empty <- rows // never blocks, because the channel has room for all buffers
 	}
 	s.done <- err
 }
@@ -116,7 +116,7 @@ func (s *sampler) add(sid int, p *tcp.Info) {
 func (s *sampler) flush() {
 	s.flushAt = clock.Never
 	if len(s.rows) > 0 {
-		s.hand() // if the queue is full, add hands them over later
+		s.hand() // if the queue is full, add passes them on later
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 type Knobs struct {
 	tcp.Knobs
 	Stack stack.Knobs
-	RIP   rip.Timers // timers of RIP in both families; zero if RIP is off
+	RIP   rip.Timers // timers of RIP and RIPng; zero if RIP is off
 	Log   slog.Level
 	// Recorded is how many segments a connection's flight recorder keeps, at most MaxRecorded.
 	Recorded int

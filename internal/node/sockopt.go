@@ -130,8 +130,8 @@ func (c *Conn) SetWriteBuffer(bytes int) error {
 	return c.change(func(o *tcp.Sockopts) { o.SendBuffer = bytes })
 }
 
-// SetTOS sets the traffic class of outgoing packets. The two low bits belong to ECN and are
-// ignored.
+// SetTOS sets the traffic class of outgoing packets. ECN uses the two low bits, so SetTOS ignores
+// them.
 func (c *Conn) SetTOS(tos uint8) error {
 	return c.change(func(o *tcp.Sockopts) { o.TOS = tos })
 }

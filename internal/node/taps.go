@@ -18,7 +18,7 @@ type Taps struct {
 	backlog   observe.Backlog
 	flights   flights
 	verbose   verbosity
-	sampler   *sampler // nil: no file
+	sampler   *sampler // writer of the sample file; nil: no file
 
 	header [capture.HeaderBytes]byte // header of the current packet
 	facts  capture.Facts             // facts about the current packet

@@ -16,9 +16,9 @@ import (
 // TCP holds the node's TCP connections and listeners.
 type TCP struct {
 	node      *Node
-	conns     map[*Conn]struct{}          // loop only
+	conns     map[*Conn]struct{}          // connections of applications; loop only
 	listeners map[*tcp.Listener]*Listener // loop only
-	touched   atomic.Pointer[Conn]        // connections with something to do
+	touched   atomic.Pointer[Conn]        // list of connections with changes to process
 	joints    joints                      // loop only
 }
 
@@ -38,11 +38,11 @@ func (t *TCP) DialFrom(ctx context.Context, from, to netip.AddrPort) (*Conn, err
 	return t.dial(ctx, from, to, false)
 }
 
-// dial connects. With digest the SYN offers a file's digest.
+// dial connects. If digest is set, the SYN offers a file's digest.
 func (t *TCP) dial(ctx context.Context, from, to netip.AddrPort, digest bool) (*Conn, error) {
 	fail := func(err error) (*Conn, error) { return nil, dialError("tcp", from, to, err) }
 	if ctx.Err() != nil {
-		return fail(context.Cause(ctx)) // before anything is sent
+		return fail(context.Cause(ctx)) // nothing has been sent yet
 	}
 	var c *Conn
 	err := t.node.Call(func(s *stack.Stack, now clock.Time) error {
@@ -73,17 +73,17 @@ func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 
 // ListenOptions configure a listener.
 type ListenOptions struct {
-	Backlog    int  // how many may wait for Accept; 0: DefaultBacklog
+	Backlog    int  // number of connections that may wait for Accept; 0: DefaultBacklog
 	FileDigest bool // connections may offer a file's digest
-	Announce   bool // new connections are announced
-	OnlyIPv6   bool // :: is for IPv6 only, not for IPv4
+	Announce   bool // the node announces new connections
+	OnlyIPv6   bool // :: stands for IPv6 only, and not for IPv4
 	// Screen, if set, is called in a new goroutine for every incoming connection before it is
 	// answered. If it returns without a decision, the node forgets the connection, and the client
 	// retransmits its SYN. Accept returns none of these connections.
 	Screen func(*Caught)
 }
 
-// ListenWith is Listen with options.
+// ListenWith is like Listen, with options.
 func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) {
 	l := &Listener{sid: -1, announces: o.Announce, screen: o.Screen}
 	l.options.FileDigest = o.FileDigest
@@ -116,7 +116,7 @@ func (t *TCP) ListenWith(on netip.AddrPort, o ListenOptions) (*Listener, error) 
 // ListenerOf returns the application's listener of tl, or nil. Loop only.
 func (t *TCP) ListenerOf(tl *tcp.Listener) *Listener { return t.listeners[tl] }
 
-// adopt adds a connection. Loop only.
+// adopt adds a connection to the application's connections. Loop only.
 func (t *TCP) adopt(c *Conn, l *Listener) {
 	n := t.node
 	t.conns[c] = struct{}{}
@@ -155,7 +155,7 @@ func (t *TCP) undelivered() bool {
 	return false
 }
 
-// close closes everything with the node. Loop only.
+// close closes all connections and listeners when the node closes. Loop only.
 func (t *TCP) close(now clock.Time) {
 	for _, l := range t.listeners {
 		l.end()

@@ -11,7 +11,7 @@ import (
 // Time is the time of a node: the system's, or that of a Clock.
 type Time struct {
 	start time.Time // start of the loop's time
-	clock *Clock    // nil for the system's time
+	clock *Clock    // the Clock that drives the node; nil: the system's time
 }
 
 func newTime(c *Clock) Time {
@@ -50,7 +50,7 @@ func (t *Time) settle() {
 		return
 	}
 	c.mu.Lock()
-	if c.dirty.Load() { // another goroutine may have held the lock only to wait
+	if c.dirty.Load() { // the goroutine that held the lock may only have waited
 		c.catchUp()
 	}
 	c.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *Time) until(at time.Time) time.Duration {
 	return time.Until(at)
 }
 
-// Timer is a timer of either kind of time. Stop reports whether it stopped the timer in time.
+// Timer is a timer of either kind of time. Stop reports whether it prevented the call.
 type Timer interface{ Stop() bool }
 
 // AfterFunc calls f after d, unless the timer is stopped before.

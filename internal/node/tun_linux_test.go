@@ -19,7 +19,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// aloneWithTheKernel moves the test into a network namespace of its own.
+// aloneWithTheKernel moves the test into its own network namespace.
 func aloneWithTheKernel(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -120,7 +120,7 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	_, err = control.Ask(t.Context(), n.Operator(), control.SendTest{Addr: kernel, Text: "anybody?"})
 	require.ErrorIs(t, err, control.ErrNoRoute)
 
-	// By now a device of another kind has this name.
+	// Now a device of another kind has this name.
 	ip("tuntap", "add", "dev", "tide0", "mode", "tap")
 	up := control.SetLink{Iface: "tun0", Up: true}
 	_, err = control.Ask(t.Context(), n.Operator(), up)

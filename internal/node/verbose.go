@@ -13,7 +13,7 @@ import (
 // verbosity says for which sockets the node announces segments as events. Loop only.
 type verbosity struct {
 	all  bool
-	some map[int]bool // by socket number
+	some map[int]bool // set of socket numbers
 }
 
 func (v *verbosity) on() bool { return v.all || len(v.some) > 0 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// This is the verbose option of founding document 001.
+// Founding document 001 has a verbose option with this output.
 func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")

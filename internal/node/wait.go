@@ -17,7 +17,7 @@ type waiter interface {
 	ownership
 	// Add makes Wait report token when fd is readable.
 	Add(fd, token int) error
-	// Feed is for a device without a descriptor. Each call of ready, in any goroutine, makes Wait
+	// Feed adds a device without a descriptor. Each call of ready, in any goroutine, makes Wait
 	// report token once.
 	Feed(token int) (ready func())
 	// Wait sleeps until a device is ready, the doorbell has rung, or the timeout has passed. A
@@ -50,9 +50,9 @@ type leaderWaiter interface {
 	Free() bool
 	// Quiet says that the loop has woken up no goroutine since its last Wait.
 	Quiet()
-	// Lead is a Wait for an owner that has entered. An event wakes up one of the two waiting
+	// Lead is like Wait, for an owner that has entered. An event wakes up one of the two waiting
 	// goroutines, usually the one that came last. Lead reports whether the caller owns the stack
-	// again. If not, the events went to the owner.
+	// again. If not, the owner has the events.
 	Lead(timeout time.Duration, ready []int) ([]int, bool)
 	// Call makes the current Lead, or the loop's Wait, return. Dismiss ends the Lead and waits
 	// until it has returned. Only the loop calls Dismiss.
@@ -71,23 +71,23 @@ type waiterKind uint8
 
 const (
 	waitBest waiterKind = iota
-	waitFed             // the waiter that every platform has
+	waitFed             // the waiter that works on every platform
 )
 
-// The states of a doorbell.
+// These are the states of a doorbell.
 const (
 	owned    = iota
-	rung     // owned, and rung since the last look
-	sleeping // no owner; a ring must wake up a goroutine
-	woken    // no owner; a goroutine is waking up
+	rung     // the stack has an owner, and the bell has rung since the last look
+	sleeping // the stack has no owner; a ring must wake up a goroutine
+	woken    // the stack has no owner; a goroutine is waking up
 )
 
 // doorbell decides which goroutine owns the stack. A ring needs a system call only if no goroutine
-// owns the stack. After enter, a goroutine sees everything that the last owner did before sleep.
+// owns the stack. After enter, a goroutine sees all memory that the last owner wrote before sleep.
 type doorbell struct{ state atomic.Uint32 }
 
 // ring rings, and reports whether a goroutine must be woken up. It does not write if the bell has
-// already rung, because that would take the cache line from a busy owner.
+// already rung, because a write would move the cache line away from a busy owner.
 func (d *doorbell) ring() bool {
 	for {
 		switch d.state.Load() {
@@ -144,7 +144,7 @@ const again = time.Millisecond
 // feeds are the devices without a descriptor.
 type feeds struct {
 	list []*feed
-	any  atomic.Bool // at least one is ready
+	any  atomic.Bool // at least one device is ready
 }
 
 type feed struct {
@@ -163,8 +163,8 @@ func (f *feeds) add(token int, ring func()) func() {
 	}
 }
 
-// take appends the tokens that are ready. Call it after look or enter, because tokens that are
-// marked later ring again.
+// take appends the tokens that are ready. It must be called after look or enter; a token that is
+// marked later rings the bell again.
 func (f *feeds) take(ready []int) []int {
 	if !f.any.Load() || !f.any.Swap(false) {
 		return ready

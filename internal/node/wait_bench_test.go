@@ -24,7 +24,7 @@ func report(b *testing.B, took []time.Duration) {
 	}
 	b.ReportMetric(us(0.5), "p50-µs")
 	b.ReportMetric(us(0.99), "p99-µs")
-	b.ReportMetric(0, "ns/op") // omits ns/op, which would mostly measure the pauses
+	b.ReportMetric(0, "ns/op") // removes ns/op, which would mostly measure the pauses
 }
 
 // settle is how long the benchmark waits before each wake-up, so that the loop is asleep.
@@ -55,7 +55,7 @@ func benchDoorbell(b *testing.B, w waiter) {
 		start := time.Now()
 		w.Ring()
 		at := <-woken
-		for at.Before(start) { // that Wait returned too early
+		for at.Before(start) { // the loop repeats a Wait that returned too early
 			at = <-woken
 		}
 		took = append(took, at.Sub(start))

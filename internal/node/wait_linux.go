@@ -25,34 +25,34 @@ type epollWaiter struct {
 	bell  doorbell
 	fed   feeds
 	epoll int
-	timer int // timerfd; -1 while epoll_pwait2 works
+	timer int // timer's descriptor (timerfd); -1 while epoll_pwait2 works
 
-	// Only the owner uses these.
-	added  map[int]*watched // by descriptor
+	// Only the owner uses these fields.
+	added  map[int]*watched // watched descriptors, by number
 	once   uint32           // EPOLLONESHOT, or 0 before the first Enter
 	silent []int            // descriptors that were reported
 	err    error            // error of epoll_ctl, which the next Wait returns
 	polled events
-	quiet  bool // see Quiet
+	quiet  bool // the loop has called Quiet
 
 	loop, leader sleeper
-	slot         atomic.Uint32 // the second slot
+	slot         atomic.Uint32 // state of the second slot
 	left         chan struct{} // receives a token when the dismissed leader has returned
 
 	mu      sync.Mutex // protects missed and closed
 	bellFD  int
 	closed  bool
-	missed  []unix.EpollEvent // from a goroutine that could not become the owner
+	missed  []unix.EpollEvent // events of a goroutine that could not become the owner
 	skipped atomic.Bool       // missed is not empty
 }
 
 // sleeper holds the arguments and results of a wait in the kernel.
 type sleeper struct {
 	events events
-	limit  unix.Timespec // the current timeout
+	limit  unix.Timespec // current timeout
 }
 
-// The states of the second slot.
+// These are the states of the second slot.
 const (
 	empty = iota
 	occupied
@@ -65,10 +65,10 @@ type events [64]unix.EpollEvent
 type watched struct {
 	token  int
 	events uint32
-	silent bool // reported and not rearmed yet
+	silent bool // the descriptor was reported and is not rearmed yet
 }
 
-// Tokens of the waiter's own descriptors.
+// These are the tokens of the waiter's own descriptors.
 const (
 	tokenBell  = -1
 	tokenTimer = -2
@@ -135,7 +135,7 @@ func (w *epollWaiter) want(fd int, events uint32) {
 		return
 	}
 	at.events = events
-	if !at.silent { // otherwise Wait rearms it
+	if !at.silent { // if silent, Wait rearms the descriptor
 		w.listen(fd, at)
 	}
 }
@@ -203,7 +203,7 @@ func (w *epollWaiter) failed(errno unix.Errno) error {
 // report appends the tokens of events, and of events that other goroutines could not handle.
 func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 	ready = w.silence(list, ready)
-	if w.skipped.Load() { // avoids a lock that a ringing goroutine may hold for long
+	if w.skipped.Load() { // avoids the lock, which a ringing goroutine may hold for a long time
 		w.mu.Lock()
 		ready = w.silence(w.missed, ready)
 		w.missed = w.missed[:0]
@@ -294,7 +294,7 @@ func (w *epollWaiter) sleep(timeout time.Duration) (int, unix.Errno) {
 // sleepAt waits for events in a slot.
 func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errno) {
 	if w.timer >= 0 {
-		limit := -1 // in milliseconds
+		limit := -1 // timeout in milliseconds; -1: none
 		if timeout >= 0 {
 			limit = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 		}

@@ -29,7 +29,7 @@ func pair(t *testing.T) (a, b int) {
 	return fds[0], fds[1]
 }
 
-// Real descriptors become readable and writable, and then stop being so.
+// Real descriptors become readable and writable, and later lose these states.
 func TestDescriptors(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		a, b := pair(t)

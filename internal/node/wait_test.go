@@ -82,10 +82,10 @@ func TestWaitReturns(t *testing.T) {
 
 // askers are goroutines that each post a question, wake up the loop, and wait until it has answered
 // all questions. The loop sleeps after each round. Each wake-up races with that sleep and with the
-// other wake-ups, and none makes up for a lost one.
+// other wake-ups. If one is lost, no later one replaces it.
 type askers struct {
 	asked, answered [4]atomic.Int64
-	rounds          [4]chan struct{} // receives a token: ask again
+	rounds          [4]chan struct{} // receives a token when the goroutine may ask again
 	wg              sync.WaitGroup
 }
 
@@ -163,7 +163,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	})
 }
 
-// TestNoTokenIsLost is the same test for devices without a descriptor, whose tokens must be
+// TestNoTokenIsLost repeats the test with devices without a descriptor, whose tokens must be
 // reported.
 func TestNoTokenIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {

@@ -18,7 +18,7 @@ type capturing struct {
 	host  *Host
 	o     *Observer
 	done  control.Captured
-	file  *captureFile // nil: not written to a file
+	file  *captureFile // output file; nil: no file
 	stop  context.CancelFunc
 	over  chan struct{}       // closed when everything is written
 	faces []capture.Interface // interfaces in the file, by number

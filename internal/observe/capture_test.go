@@ -79,8 +79,8 @@ func capturing(t *testing.T, n *operator.Node, r control.Record, f func()) (cont
 	return answer, err
 }
 
-// TestACaptureTellsOfConnections: each segment has a comment with windows and state, and the
-// packets lost by the link are marked.
+// TestACaptureTellsOfConnections checks that each segment has a comment with windows and state, and
+// that packets lost by the link are marked.
 func TestACaptureTellsOfConnections(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	client, server := connect(t, a, b)

@@ -17,7 +17,7 @@ import (
 type captureFile struct {
 	folder  *files.Folder
 	path    string
-	limit   int64 // size limit of a file in bytes; 0: no limit
+	limit   int64 // maximum size of a file in bytes; 0: no limit
 	keep    int   // number of files to keep; 0: all
 	replace bool  // overwrite existing captures
 	c       *capturing
@@ -60,7 +60,7 @@ func (f *captureFile) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	if old := f.begun - 1 - f.keep; f.keep > 0 && old >= 0 {
-		_ = f.removeRegular(f.name(old)) // does not touch a file that is no capture any more
+		_ = f.removeRegular(f.name(old)) // leaves a file that is not a capture any more
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (f *captureFile) flush() error {
 		f.whole = f.size
 		return nil
 	}
-	// The caller reports the write error. A failed truncation would add no information.
+	// The caller reports the write error. An error of the truncation would add no information.
 	_ = f.file.Truncate(f.whole)
 	return fmt.Errorf("%s: %w", f.file.Name(), cause(err))
 }
@@ -168,7 +168,7 @@ func (f *captureFile) finish() error {
 	if err == nil {
 		err = f.flush()
 	} else {
-		err = nil // reported when it occurred
+		err = nil // the error was reported when it occurred
 	}
 	if closed := f.file.Close(); closed != nil {
 		err = errors.Join(err, fmt.Errorf("%s: %w", f.file.Name(), cause(closed)))

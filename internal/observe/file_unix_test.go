@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// TestPipesAndDevicesAreNoCaptures: a request that names a pipe or a device fails at once, and
-// leaves no capture behind.
+// TestPipesAndDevicesAreNoCaptures checks that a request that names a pipe or a device fails at
+// once, and leaves no capture behind.
 func TestPipesAndDevicesAreNoCaptures(t *testing.T) {
 	a, _ := operatortest.Two(t, node.Config{})
 	pipe := filepath.Join(t.TempDir(), "pipe")

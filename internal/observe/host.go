@@ -15,9 +15,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Taps connects observers to a node's packets.
+// Taps connects observers to the packets of a node.
 type Taps interface {
-	// Observe passes the observer all packets from now on. ObserveSocket passes those of one
+	// Observe passes the observer all packets from now on. ObserveSocket passes the packets of one
 	// connection, or of the next connection of a listener.
 	Observe(o *Observer) error
 	ObserveSocket(o *Observer, sid int, recorded bool) (Beginning, error)
@@ -52,8 +52,8 @@ type Host struct {
 
 	mu     sync.Mutex
 	lastID int
-	files  map[int]*capturing // captures from StartCapture, by number
-	pcap   *capturing         // capture from PcapStart; nil: none is running
+	files  map[int]*capturing // captures that StartCapture has started, by number
+	pcap   *capturing         // capture that PcapStart has started; nil: none is running
 }
 
 // New returns the captures and traces of a node. It calls announce with events for operators.
@@ -181,8 +181,8 @@ func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured,
 	return c.finish(), nil
 }
 
-// which removes a capture from the list and returns it: the capture with this number, or the only
-// one.
+// which removes a capture from the list and returns it. It selects the capture by number, or the
+// only one.
 func (h *Host) which(id int) (*capturing, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +204,7 @@ func (h *Host) which(id int) (*capturing, error) {
 }
 
 // Finish waits until all captures are written. It returns the error of the capture of every packet.
-// The node has stopped.
+// The node must have stopped.
 func (h *Host) Finish() error {
 	h.mu.Lock()
 	pcap, list := h.pcap, h.files

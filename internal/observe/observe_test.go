@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// TestWhatAnObserverCosts: copying a segment for an observer needs no allocation once the
-// observer's batches have grown.
+// TestWhatAnObserverCosts checks that copying a segment for an observer needs no allocation once
+// the observer's batches have grown.
 func TestWhatAnObserverCosts(t *testing.T) {
 	o := &Observer{Snaplen: 96}
 	o.Begin(time.Time{}, 1, &Backlog{})
@@ -71,8 +71,8 @@ func (s *shower) show(packets int, to ...*Observer) {
 	}
 }
 
-// TestAnObserverThatFallsBehind: the observer loses the oldest packets. Its next packet has the
-// number of packets missing before it.
+// TestAnObserverThatFallsBehind checks that a slow observer loses the oldest packets, and that its
+// next packet has the number of packets missing before it.
 func TestAnObserverThatFallsBehind(t *testing.T) {
 	var b Backlog
 	var o Observer
@@ -105,9 +105,9 @@ func TestAnObserverThatFallsBehind(t *testing.T) {
 	assert.Equal(t, o.queue.held, b.held)
 }
 
-// TestManyObserversShareOneBacklog: sixteen observers that never read hold no more memory than one
-// such observer. An observer that reads loses nothing. The memory is freed when the observers
-// leave.
+// TestManyObserversShareOneBacklog checks that sixteen observers that never read hold no more
+// memory than one such observer, and that an observer that reads loses nothing. The memory must be
+// freed when the observers leave.
 func TestManyObserversShareOneBacklog(t *testing.T) {
 	var b Backlog
 	var reads Observer
@@ -148,7 +148,7 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 	assert.Equal(t, reads.queue.held, b.held, "an observer that left gets nothing")
 }
 
-// TestSaid: the reported state follows the connection, even after small changes.
+// TestSaid checks that the reported state follows the connection, even after small changes.
 func TestSaid(t *testing.T) {
 	var said Said
 	one := Packet{Known: true, SID: 3}

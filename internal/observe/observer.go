@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Values of Observer.Iface that are not interface numbers.
+// These are values of Observer.Iface that are not interface numbers.
 const (
 	AllFaces = -1
 	OwnFace  = -2 // packets from the node to itself (lo)
@@ -43,21 +43,22 @@ type Observer struct {
 	Filter  *capture.Filter
 	Snaplen int
 	Limit   uint64 // the observation ends after this many packets; 0: no limit
-	Glances bool   // packets come with the state of their connections
+	Glances bool   // observed packets have the state of their connections
 	Patient bool   // the loop waits for the observer; only for a simulated clock
 	Flow    *Flow  // the followed connection; nil: all packets that pass Filter
 
-	shown   uint64        // packets so far; owned by the loop
-	turn    Batch         // packets of this iteration; owned by the loop
-	skipped []uint64      // packets of this iteration that are only counted; owned by the loop
+	shown uint64 // number of packets so far; the loop owns it
+	turn  Batch  // packets of this iteration; the loop owns it
+	// numbers of packets in this iteration that are only counted, by interface; the loop owns it
+	skipped []uint64
 	ended   chan struct{} // closed by the loop after the last packet
 
 	backlog *Backlog // its lock guards the fields below
 	queue   queue
 	lost    int     // bytes dropped since the last read
 	gap     uint64  // packets missed since the last packet of the queue
-	missed  uint64  // total of missed packets
-	counts  []Count // by Number
+	missed  uint64  // number of all missed packets
+	counts  []Count // counts of each interface, indexed by Number
 	ready   chan struct{}
 	room    sync.Cond // signals that a patient observer has read or left
 	left    bool      // the observer takes no more packets
@@ -98,7 +99,7 @@ func (o *Observer) End() {
 // it.
 func (o *Observer) Shown() uint64 { return o.shown }
 
-// Sees reports whether the observer covers an interface.
+// Sees reports whether the observer receives the packets of an interface.
 func (o *Observer) Sees(i int) bool { return o.Iface == AllFaces || o.Iface == i }
 
 // Number maps an interface to its number in counters and files. The numbers are assigned first to
@@ -113,8 +114,8 @@ func (o *Observer) Number(i int) int {
 	return i + 1
 }
 
-// Put copies a packet into the batch if there is room, and reports whether it was the last one.
-// header is the start of the packet, with complete headers. Only the loop calls it.
+// Put copies a packet into the batch if there is room, and reports whether it was the observer's
+// last packet. header is the start of the packet, with complete headers. Only the loop calls it.
 func (o *Observer) Put(s *Packet, header []byte, pieces [][]byte) (last bool) {
 	o.shown++
 	last = o.Limit > 0 && o.shown >= o.Limit
@@ -265,8 +266,8 @@ func (o *Observer) count(number int) *Count {
 	return &o.counts[number]
 }
 
-// take exchanges a batch that was read for the next one. It returns an empty batch if none is
-// queued.
+// take returns the next batch. It reuses the memory of a batch that was read. The result is empty
+// if no batch is queued.
 func (o *Observer) take(done Batch) Batch {
 	b := o.backlog
 	b.mu.Lock()

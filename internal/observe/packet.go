@@ -25,7 +25,7 @@ type Packet struct {
 	Out, Known bool // Known: SID and TraceInfo describe the packet's connection
 	Reason     ip.DropReason
 	Why        string // reason of a drop below the stack
-	Late       bool   // dropped after an observer had read the packet as sent
+	Late       bool   // the packet was dropped after an observer had read it as sent
 	Length     int    // length on the link
 	begin, end int    // offsets in the batch's data
 	Missed     uint64 // packets missed between the previous packet and this one

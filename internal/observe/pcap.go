@@ -31,7 +31,7 @@ func (h *Host) Begin(o *Observer, overwrite bool) error {
 	if _, _, err := c.sink(files.Machine(), &control.Record{
 		File: o.About.File, Overwrite: overwrite,
 	}); err != nil {
-		o.Leave() // so that the loop does not wait for it
+		o.Leave() // lets the loop continue without this observer
 		return fmt.Errorf("pcap: %w", err)
 	}
 	h.mu.Lock()

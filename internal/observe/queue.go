@@ -9,8 +9,8 @@ const (
 	// one, up to longBatch bytes.
 	shortBatch = 16 << 10
 	longBatch  = 256 << 10
-	// keptBatchs is the number of empty batches that an idle queue keeps, spareBatchs the maximum
-	// of a busy one.
+	// keptBatchs is the number of empty batches that an idle queue keeps, and spareBatchs the
+	// maximum that a busy queue keeps.
 	keptBatchs  = 2
 	spareBatchs = 64
 )
@@ -19,7 +19,7 @@ const (
 // their packets: the loop copies each packet only once.
 type queue struct {
 	waiting []Batch
-	packets int     // packets in waiting
+	packets int     // number of packets in waiting
 	spare   []Batch // empty batches for reuse
 	held    int     // memory of both lists, in bytes
 }
@@ -52,8 +52,8 @@ func (q *queue) push(p Batch) Batch {
 	return next
 }
 
-// pop exchanges a batch that was read for the first of the queue. It returns an empty batch if the
-// queue is empty.
+// pop returns the first batch of the queue. It reuses the memory of a batch that was read. The
+// result is empty if the queue is empty.
 func (q *queue) pop(done Batch) Batch {
 	if cap(done.List) > 0 && len(q.spare) < spareBatchs {
 		done = done.emptied()

@@ -63,7 +63,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 	for i := range p.List {
 		s := &p.List[i]
 		packet := p.Bytes(s)
-		// a filter needs the zone of link-local addresses
+		// A filter needs the zone of link-local addresses.
 		t.facts.Iface = t.host.node.FaceName(s.Iface)
 		t.facts.Look(packet)
 		from, _ := t.facts.Flow(true)
@@ -76,7 +76,7 @@ func (t *tracer) tellAll(p *Batch) (over bool) {
 			continue
 		}
 		if s.Late {
-			g.Marks, g.DupAck = 0, 0 // reported when the segment was sent
+			g.Marks, g.DupAck = 0, 0 // these were reported when the segment was sent
 		}
 		one := t.segment(s, &g, sent)
 		if t.last != clock.Never {

@@ -78,7 +78,7 @@ func (t *fileTracer) see(p *capture.Captured) {
 	case !at.known:
 		*at = place{true, p.Interface, p.Out}
 	case drop == "" && (at.iface != p.Interface || at.out != p.Out):
-		return // reported when it arrived
+		return // the packet was reported when it arrived
 	}
 	lost := drop != "" && (!p.Out || state.State == "")
 	g, ok := t.follower.Follow(p.Data, f, sent, lost)

@@ -16,7 +16,7 @@ type run struct {
 	host   *Requests
 	engine stack.Prober
 	stop   func()      // ends the engine early; loop only
-	take   func() bool // passes on new results; reports whether the engine is done
+	take   func() bool // passes on new results, and reports whether the engine is done
 	over   bool        // the engine is done; loop only
 }
 
@@ -73,7 +73,7 @@ func (h *Requests) freeEcho() uint16 {
 }
 
 // sourceOf parses the source of packets to dst: an address of the node, the name of an interface,
-// or "". The interface is negative unless the source names one. Loop only.
+// or "". The interface is negative unless the source contains a name. Loop only.
 func (h *Requests) sourceOf(
 	s *stack.Stack, source string, dst netip.Addr,
 ) (netip.Addr, int, error) {

@@ -39,9 +39,10 @@ func Network(c *lnx.Config) (node.Network, error) {
 		SharedSocket: c.SharedSocket, KeepRefused: c.RIP.KeepRefused,
 	}
 	if c.TCP.Profile == "004" {
-		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are standard streams
+		// socket numbers 0 to 2 stand for the standard streams (founding document 004 §6.2)
+		w.Stack.FirstSocket = 3
 	}
-	if len(c.RIP.AdvertiseTo) > 0 { // when they are silent, their routes expire
+	if len(c.RIP.AdvertiseTo) > 0 { // the routes of a silent neighbor expire
 		w.Patience = c.RIP.Timeout
 	}
 	for i := range c.Interfaces {
@@ -73,7 +74,7 @@ func standsOn(f *lnx.Interface) string {
 }
 
 // numbered orders a file's interfaces by their numbers in a running node, whose interfaces have the
-// given names. A name keeps its number as long as the node runs.
+// given names. A name keeps its number while the node runs.
 func numbered(c *lnx.Config, names []string) (*lnx.Config, []string) {
 	names = slices.Clone(names)
 	own := *c
@@ -174,8 +175,8 @@ func setRIP(c *lnx.Config, cfg *stack.Config) {
 	}
 }
 
-// dialects returns the dialects of the node for IPv4 and for IPv6. RIPv2 and RIPng need an
-// interface with an address of their family.
+// dialects returns the node's dialects for IPv4 and for IPv6. RIPv2 and RIPng need an interface
+// with an address of their family.
 func dialects(c *lnx.Config) (v4, v6 lnx.Routing) {
 	v4, v6 = c.Routing.Dialect(netip.IPv4Unspecified()), c.Routing.Dialect(netip.IPv6Unspecified())
 	has := func(six bool) bool {

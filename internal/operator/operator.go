@@ -37,13 +37,14 @@ type Node struct {
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
 
-	entering   sync.Mutex // one program enters at a time
-	namespaces []*os.File // of the host's programs, with a socket that lists theirs
+	entering sync.Mutex // allows one program to enter at a time
+	// namespaces of the host's programs, and a socket that lists their sockets
+	namespaces []*os.File
 }
 
 // Config describes the node.
 type Config struct {
-	// LNX is the node's file. It is required.
+	// LNX is the node's file. It must be set.
 	LNX *lnx.Config
 	// Reread reads LNX's file again for a reload. It is nil if LNX was not read from a file.
 	Reread func() (*lnx.Config, error)
@@ -127,7 +128,8 @@ func (n *Node) changes(was, now *lnx.Config) []portforward.Change {
 		list = append(list, portforward.Change{
 			Text: "dns",
 			Do:   func() error { return n.Services.DNS.Configure(after) },
-			Undo: func() { _ = n.Services.DNS.Configure(before) }, // it was valid
+			// never fails, because the configuration was valid
+			Undo: func() { _ = n.Services.DNS.Configure(before) },
 		})
 	}
 	return list

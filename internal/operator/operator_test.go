@@ -48,7 +48,7 @@ func TestAPortOfAFileThatIsTaken(t *testing.T) {
 	require.NoError(t, n.Close())
 }
 
-// Every request has a handler, and nothing else has one.
+// Every kind of request has a handler, and no other type has one.
 func TestEachKindOfRequestHasAHandler(t *testing.T) {
 	handlers := operator.Closed().Handlers
 	for _, k := range control.Kinds() {

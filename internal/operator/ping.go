@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxPingBytes  = 65507 // an IPv4 packet without the IP and ICMP headers
+	maxPingBytes  = 65507 // largest payload of an IPv4 packet after the IP and ICMP headers
 	maxPreload    = 65536
 	maxPattern    = 16
 	icmpOverhead  = 28
@@ -109,7 +109,7 @@ func (h *Requests) aim(s *stack.Stack, r *control.Ping, cfg *icmp.PingConfig) (e
 			"%v is a broadcast address: do you want to ping broadcast? Then -b", r.Addr)
 	}
 	if stack.IsGroup(r.Addr) && cfg.Iface < 0 {
-		cfg.Iface = 0 // multicast needs an interface, not a route
+		cfg.Iface = 0 // multicast needs an interface and not a route
 	}
 	if cfg.Iface < 0 && !s.Routing().LocalTo(r.Addr).IsValid() {
 		return fmt.Errorf("%v: %w", r.Addr, stack.ErrNoRoute)

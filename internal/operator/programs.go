@@ -19,8 +19,8 @@ const firstProgramSID = 1_000_000
 // programs lists the kernel's sockets of the programs that run as this host.
 type programs struct {
 	mu   sync.Mutex
-	ask  func() ([]programSocket, error) // nil: no program has entered
-	sids map[uint64]int                  // by cookie
+	ask  func() ([]programSocket, error) // queries the kernel; nil: no program has entered
+	sids map[uint64]int                  // socket numbers by cookie
 	last int
 }
 
@@ -37,7 +37,7 @@ func (p *programs) enter(ask func() ([]programSocket, error)) {
 	p.ask = ask
 }
 
-// sockets returns the sockets, sorted by number. A socket keeps its number.
+// sockets returns the sockets, sorted by number. The number of a socket does not change.
 func (p *programs) sockets() ([]control.Socket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 	diagCookie               = 44
 	diagExpires              = 52
 	diagQueues               = 56
-	diagTimeout              = time.Second // the kernel answers at once
+	diagTimeout              = time.Second // limit for the kernel, which answers at once
 )
 
 // maxProgramSockets limits the sockets in a list. Further sockets are omitted.
@@ -66,7 +66,7 @@ func dump(fd int, family, protocol uint8, list []programSocket) ([]programSocket
 	native.PutUint16(req[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
 	req[16], req[17] = family, protocol
 	req[18] = 1<<(diagInfo-1) | 1<<(diagCongestion-1)
-	native.PutUint32(req[20:], ^uint32(0)) // every state
+	native.PutUint32(req[20:], ^uint32(0)) // all states
 	if err := unix.Sendto(fd, req, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,8 @@ func dump(fd int, family, protocol uint8, list []programSocket) ([]programSocket
 		}
 		for _, m := range messages {
 			switch {
-			case m.Header.Type == unix.NLMSG_DONE, // DONE, or the kernel does not have such sockets
+			// the list is complete, or the kernel does not have such sockets
+			case m.Header.Type == unix.NLMSG_DONE,
 				m.Header.Type == unix.NLMSG_ERROR:
 				return list, nil
 			case len(m.Data) < diagMessageLen || len(list) >= maxProgramSockets:
@@ -165,7 +166,7 @@ func microseconds[N uint32 | uint64](n N) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// Options of struct tcp_info (linux/tcp.h).
+// These are options of struct tcp_info (linux/tcp.h).
 const (
 	optTimestamps = 1 << iota
 	optSACK
@@ -201,11 +202,11 @@ func infoOf(b []byte) *control.Info {
 		SndbufLimited: microseconds(i.Sndbuf_limited), LastSent: milliseconds(i.Last_data_sent),
 		LastReceived: milliseconds(i.Last_data_recv), LastAck: milliseconds(i.Last_ack_recv),
 	}
-	const infinite = 1<<31 - 1 // TCP_INFINITE_SSTHRESH
+	const infinite = 1<<31 - 1 // kernel's TCP_INFINITE_SSTHRESH
 	if i.Snd_ssthresh < infinite {
 		c.Ssthresh = int(i.Snd_ssthresh) * mss
 	}
-	if i.Min_rtt == ^uint32(0) { // no sample
+	if i.Min_rtt == ^uint32(0) { // there is no sample
 		c.MinRTT = 0
 	}
 	if i.Pacing_rate != ^uint64(0) {
@@ -214,7 +215,7 @@ func infoOf(b []byte) *control.Info {
 	if i.Options&optScale != 0 {
 		c.SendScale, c.RecvScale = int(raw[6]&15), int(raw[6]>>4)
 	}
-	switch i.Ca_state { // TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss
+	switch i.Ca_state { // values TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss
 	case 2, 3:
 		c.Recovery = "recovery"
 	case 4:

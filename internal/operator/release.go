@@ -18,15 +18,15 @@ import (
 // ports.
 const releaseTime = 30 * time.Second
 
-// released is what a node has released in the first step. Reloader.mu guards it.
+// released records what a node has released in the first step. Reloader.mu guards it.
 type released struct {
-	before *lnx.Config          // the file before the first step; nil: there was no first step
+	before *lnx.Config          // file before the first step; nil: there was no first step
 	faces  map[string]bool      // interfaces without a socket
-	others []portforward.Change // what services have released
+	others []portforward.Change // changes by which services have released ports
 	back   *time.Timer
 }
 
-// release is the first step.
+// release makes the first step.
 func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	stays := map[string]bool{}
 	for i := range l.now.Interfaces {

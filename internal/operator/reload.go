@@ -27,8 +27,8 @@ type Reloader struct {
 	reread func() (*lnx.Config, error)
 	more   func(was, now *lnx.Config) []portforward.Change
 
-	mu       sync.Mutex                 // one reload at a time
-	file     atomic.Pointer[lnx.Config] // the current file
+	mu       sync.Mutex                 // allows one reload at a time
+	file     atomic.Pointer[lnx.Config] // current file
 	names    []string                   // names of all current and deleted interfaces, by number
 	released released
 }
@@ -54,9 +54,9 @@ func (d *Reloader) File() *lnx.Config { return d.file.Load() }
 
 // turn is a change that is made in the loop.
 type turn struct {
-	text string // empty if part of the previous change
+	text string // description; empty if the turn belongs to the previous change
 	do   func(s *stack.Stack, now clock.Time) error
-	undo func(s *stack.Stack, now clock.Time) // nil: no later change can fail
+	undo func(s *stack.Stack, now clock.Time) // undoes the turn; nil: no later change can fail
 }
 
 // reloading is a reload in progress.
@@ -65,8 +65,8 @@ type reloading struct {
 	was, now *lnx.Config
 	names    []string // names of interfaces, by number
 	before   *node.Network
-	network  *node.Network        // the network that the new file describes
-	wiring   *node.Wiring         // nil until apply
+	network  *node.Network        // network that the new file describes
+	wiring   *node.Wiring         // prepared change of the interfaces; nil until apply
 	others   []portforward.Change // changes of services, made before turns
 	turns    []turn
 	done     control.Reloaded
@@ -81,7 +81,7 @@ func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.Release && !r.Undo {
-		d.released.before = nil // until the first step has begun
+		d.released.before = nil // nil until the first step has begun
 	}
 	now, err := d.wanted(r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Reloader) to(now *lnx.Config) (*reloading, error) {
 	l.done.Restart = append(l.done.Restart, onlyAnew(l.was, now)...)
 	own, names := numbered(now, d.names)
 	network, err := Network(own)
-	l.names, l.network = names, &network // a copy: the node must not keep l
+	l.names, l.network = names, &network // a copy, because the node must not keep l
 	return l, err
 }
 
@@ -253,7 +253,7 @@ func onlyAnew(was, now *lnx.Config) (list []string) {
 			continue
 		}
 		differ("the device of "+a.Name, standsOn(a)+a.Tun.End(), standsOn(b)+b.Tun.End())
-		if a.Tun != nil && b.Tun != nil { // including the kernel's end
+		if a.Tun != nil && b.Tun != nil { // includes the kernel's end
 			differ("the address of "+a.Name, addrsText(a), addrsText(b))
 			differ("the MTU of "+a.Name, mtuOf(a), mtuOf(b))
 			differ("address auto of "+a.Name, a.Tun.Auto, b.Tun.Auto)
@@ -337,7 +337,7 @@ func (l *reloading) oldRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Remove(now, r.Prefix, r.Via)
 					if errors.Is(err, stack.ErrNoSuchRoute) {
-						return nil // a command has removed it already
+						return nil // a command has already removed the route
 					}
 					return err
 				},
@@ -357,7 +357,7 @@ func (l *reloading) newRoutes() (list []turn) {
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Add(now, r)
 					if errors.Is(err, stack.ErrRouteExists) {
-						return nil // a command has added it already
+						return nil // a command has already added the route
 					}
 					return err
 				},
@@ -411,7 +411,7 @@ func (l *reloading) linkTurns() (list []turn) {
 	return list
 }
 
-// manners describes the impairments of a link in both directions.
+// manners returns the text that describes the impairments of a link in both directions.
 func manners(both [2]*netem.Config) string {
 	text := func(c *netem.Config) string {
 		c = cmp.Or(c, &netem.Config{})

@@ -75,7 +75,7 @@ func TestAReloadChangesWhatTheFileSays(t *testing.T) {
 	ping := control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1}
 	seen := testenv.Ask(t, a, ping)
 	assert.GreaterOrEqual(t, seen.Min, 60*time.Millisecond, "the delay is there, each way")
-	for key, want := range map[string]string{ // the values are those of a node that starts with this file
+	for key, want := range map[string]string{ // a node that starts with this file has these values
 		"tcp.rtomin": "300ms", "tcp.rtoinitial": "1s", "tcp.delayedack": "40ms",
 	} {
 		assert.Equal(t, want, testenv.Ask(t, a, control.Show{Key: key})[0].Value, key)
@@ -149,7 +149,7 @@ func TestAReloadReleasesClosedSockets(t *testing.T) {
 	}))
 	text = fmt.Sprintf(line, p[2], p[1])
 	reload(t, n)
-	for range 2 { // the loop's goroutine may still have had it in a register
+	for range 2 { // the loop's goroutine may still have had the socket in a register
 		testenv.Ask(t, n, control.Interfaces{})
 		runtime.GC()
 	}

@@ -16,15 +16,15 @@ type Requests struct {
 	control.Handlers
 	node *node.Node
 
-	nextEcho uint16          // the identifier of the next ping; loop only
-	cleared  map[int]cleared // by interface number; loop only
+	nextEcho uint16          // identifier of the next ping; loop only
+	cleared  map[int]cleared // cleared counters by interface number; loop only
 	talks    talks
 	programs programs
 }
 
 // cleared are a device's counters at the last clear.
 type cleared struct {
-	device link.Device // the device that counted
+	device link.Device // device whose counters these are
 	counts link.Counters
 }
 

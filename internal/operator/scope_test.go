@@ -18,8 +18,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// A link-local address is on the only link, with or without its zone. Other zones cause errors, and
-// not packets without an answer.
+// The only link is the zone of a link-local address that has no zone. Another zone causes an error,
+// and not an unanswered packet.
 func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	a, b := operatortest.TwoIPv6(t, node.Config{})
 	var link netip.Addr
@@ -78,6 +78,7 @@ func TestTheLengthOfATraceroute(t *testing.T) {
 			Addr: netip.MustParseAddr("2001:db8::2"), Queries: 1, MaxHops: 1, Size: size, Wait: time.Minute,
 		})
 	}
-	testenv.Ask(t, a, control.Interfaces{}) // runs after the tap is installed
+	// the loop must have installed the tap before it answers
+	testenv.Ask(t, a, control.Interfaces{})
 	assert.Equal(t, []int{80, 100}, sent)
 }

@@ -80,7 +80,7 @@ func set(n *node.Node, r control.Set) (answer control.Setting, err error) {
 		if err := n.SetKnobs(now, k); err != nil {
 			return fmt.Errorf("%w: %w", control.ErrUsage, err)
 		}
-		k = n.Knobs() // the node has replaced zeros by defaults
+		k = n.Knobs() // the node has replaced zeros with defaults
 		k.SetTimes()
 		answer = s.show(&k)
 		return nil

@@ -22,13 +22,13 @@ const maxTalks = 64
 // watchers. Sent datagrams go to the socket's peer, or else to the sender of the last datagram.
 type talk struct {
 	conn *node.PacketConn
-	last atomic.Pointer[netip.AddrPort] // nil: no datagram has arrived
+	last atomic.Pointer[netip.AddrPort] // source of the last datagram; nil: none has arrived
 }
 
 // talks contains the UDP sockets that operators have opened.
 type talks struct {
 	host *Requests
-	list map[*node.PacketConn]*talk // loop only
+	list map[*node.PacketConn]*talk // sockets of operators; loop only
 }
 
 // listen opens a UDP socket on a port at all addresses.
@@ -124,7 +124,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 	case t.conn.Peer().IsValid():
 		if k, err = t.conn.Write(data); errors.Is(err, control.ErrRefused) ||
 			errors.Is(err, control.ErrUnreachable) {
-			k, err = t.conn.Write(data) // the error was about an earlier datagram: try again
+			k, err = t.conn.Write(data) // the error concerned an earlier datagram, so try again
 		}
 	case last != nil:
 		k, err = t.conn.WriteToAddrPort(data, *last)

@@ -124,7 +124,7 @@ func TestASocketThatFailsToOpenIsNotListed(t *testing.T) {
 	_, err := a.talks.open(func() (*node.PacketConn, error) {
 		c, err := a.node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 		require.NoError(t, err)
-		return c, c.Close() // closed, so that its options cannot be set
+		return c, c.Close() // its options cannot be set after Close
 	})
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, a.node.Call(func(*stack.Stack, clock.Time) error {

@@ -23,7 +23,7 @@ const (
 	maxQueries      = 10
 	defaultParallel = 16
 	maxParallel     = 255
-	defaultTraceLen = 40 // size without the IP header
+	defaultTraceLen = 40 // size of a packet without its IP header
 	maxTraceLen     = 65000
 	defaultUDPPort  = 33434
 	defaultTCPPort  = 80
@@ -39,10 +39,10 @@ const (
 // Trace is a running traceroute.
 type Trace struct {
 	run
-	trace   *icmp.Trace // loop only
-	port    *udp.Socket // reserves the source port; nil: not needed
+	trace   *icmp.Trace // the running trace; loop only
+	port    *udp.Socket // socket that reserves the source port; nil: not needed
 	news    *node.News[control.Hop]
-	failure error // why nothing was sent; valid when news has ended
+	failure error // why no probe was sent; valid when news has ended
 }
 
 // StartTrace starts a traceroute and returns at once.

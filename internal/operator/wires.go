@@ -43,7 +43,7 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 			s.SetUp(now, i, false)
 		}
 	}
-	n.Devices.Drain(now) // sends RIP's last update
+	n.Devices.Drain(now) // sends the last update of RIP
 	n.SetNetwork(l.network)
 	l.Reloader.names = l.names
 	return n.Devices.Rewire(now, l.wiring)

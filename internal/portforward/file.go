@@ -39,7 +39,7 @@ func requestOf(d *lnx.Forward) any {
 	case lnx.Expose:
 		return control.Expose{Port: d.Port, To: d.To.String(), UDP: d.UDP}
 	case lnx.Splice:
-		to, _ := netip.ParseAddr(d.To.Host) // lnx has checked it
+		to, _ := netip.ParseAddr(d.To.Host) // cannot fail: lnx has checked the address
 		return control.Splice{Addr: d.Addr, To: to}
 	case lnx.Socks:
 		return control.Socks{Port: d.Port, On: d.On()}
@@ -65,7 +65,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			open, err = config.Listen(ctx, "tcp", at)
 		}
 		if err == nil {
-			_ = open.Close() // it was opened only to see whether the port is free
+			_ = open.Close() // the port was opened only to check that it is free
 			continue
 		}
 		if e := c.AtForward(d, d.Kind+" "+at+": "+machineError(err).Error(), ""); e != nil {
@@ -103,7 +103,7 @@ func (s *Set) Changes(was, now *lnx.Config) (list []Change) {
 				}
 				return nil
 			},
-			Undo:  func() { _ = s.openOf(was, d) }, // it was open before
+			Undo:  func() { _ = s.openOf(was, d) }, // the forward was open before
 			Frees: true,
 		})
 	}

@@ -105,7 +105,8 @@ func TestAFloodOfSYNsAtAForwardedPort(t *testing.T) {
 			go func() {
 				defer c.Close()
 				if _, err := io.ReadFull(c, make([]byte, 1)); err == nil {
-					_, _ = c.Write([]byte("a page")) // the test sees that it is missing
+					// if the write fails, the test finds the page missing
+					_, _ = c.Write([]byte("a page"))
 				}
 			}()
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of a port forward.
+// These are limits of a port forward.
 const (
 	maxForwards      = 256
-	maxFlows         = 4096             // of one port forward
-	dialTimeout      = 10 * time.Second // for a service to answer
+	maxFlows         = 4096             // flows of one port forward
+	dialTimeout      = 10 * time.Second // limit for a service to answer
 	announceInterval = time.Second      // minimum time between two reports of the same failure
 	acceptRetry      = 100 * time.Millisecond
 )
@@ -33,12 +33,12 @@ type Forward struct {
 	// flowing ends when the flows are cut. Flows that are being opened outlive Close.
 	flowing   context.Context //nolint:containedctx // as listening
 	stopFlows context.CancelFunc
-	room      chan struct{} // one token for each flow
+	room      chan struct{} // holds one token for each flow
 	shut      func()        // stops listening
 
 	mu          sync.Mutex
-	cuts        map[*flow]func() // ends each flow at once
-	unconfirmed list.List        // of *flow: unconfirmed UDP flows, oldest first
+	cuts        map[*flow]func() // functions that end each flow at once
+	unconfirmed list.List        // UDP flows without confirmation, as *flow, oldest first
 	closing     bool
 	cutting     bool      // new flows end at once
 	announced   time.Time // when state.Problem was announced
@@ -47,8 +47,8 @@ type Forward struct {
 // flow is a TCP connection, or a flow of UDP datagrams, through a port forward.
 type flow struct {
 	forward *Forward
-	name    string // the client, for announcements
-	// unconfirmed is its element of Forward.unconfirmed; nil: it is not in that list.
+	name    string // name of the client, for announcements
+	// unconfirmed is the flow's element in Forward.unconfirmed; nil: the flow is not in that list.
 	unconfirmed *list.Element
 }
 
@@ -119,7 +119,8 @@ func (fw *Forward) forget() {
 }
 
 // enter counts a new flow, and returns false if the forward is closed. If maxFlows are open, it
-// ends the oldest UDP flow that is not confirmed. If there is none, it waits until a flow ends.
+// ends the oldest UDP flow that is not confirmed. If every UDP flow is confirmed, it waits until a
+// flow ends.
 func (fw *Forward) enter(name string, cut func()) (*flow, bool) {
 	select {
 	case fw.room <- struct{}{}:
@@ -140,12 +141,12 @@ func (fw *Forward) enter(name string, cut func()) (*flow, bool) {
 	}
 	fw.cuts[f] = cut
 	fw.state.Opened++
-	fw.set.flows.Add(1) // the accepting goroutine still counts: the counter is not 0
+	fw.set.flows.Add(1) // the counter is not 0, because it includes the accepting goroutine
 	return f, true
 }
 
-// markEvictable lets evict end this UDP flow until it is confirmed: its first datagram may be part
-// of a flood with forged source addresses.
+// markEvictable allows evict to end this UDP flow until the flow is confirmed. Its first datagram
+// may be part of a flood with forged source addresses.
 func (f *flow) markEvictable() {
 	fw := f.forward
 	fw.mu.Lock()
@@ -220,7 +221,7 @@ func (f *flow) leave(reason error) {
 	fw := f.forward
 	defer fw.set.flows.Done()
 	if reason != nil {
-		fw.failed(f.name, reason) // before the flow disappears from the snapshot
+		fw.failed(f.name, reason) // reported before the flow disappears from the snapshot
 	}
 	fw.mu.Lock()
 	delete(fw.cuts, f)

@@ -144,7 +144,7 @@ func TestPublishPassesHalfClosesOn(t *testing.T) {
 	client, server := through(t, fw, l)
 	halfClosed(t, client, server)
 	client, server = through(t, fw, l)
-	halfClosed(t, server, client) // and the server first
+	halfClosed(t, server, client) // in the second case, the server closes first
 	s := gone(t, fw)
 	assert.Equal(t, uint64(2), s.Opened)
 	assert.Zero(t, s.Failed, s.Problem)
@@ -283,7 +283,7 @@ func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
 	client, server := through(t, fw, l)
 	_, err := client.Write([]byte("a long upload"))
 	require.NoError(t, err)
-	// The FIN arrives after the upload: wait for the upload.
+	// The FIN arrives after the upload, so wait for the upload.
 	_, err = io.ReadFull(server, make([]byte, 1))
 	require.NoError(t, err)
 	_, err = server.Write([]byte("413"))
@@ -292,7 +292,7 @@ func TestWhatWasSaidBeforeAResetIsHeard(t *testing.T) {
 	_, err = io.ReadFull(client, got)
 	require.NoError(t, err)
 	assert.Equal(t, "413", string(got))
-	require.NoError(t, server.Close()) // RFC 2525 §2.17: with data unread, a reset
+	require.NoError(t, server.Close()) // RFC 2525 §2.17: with unread data, Close resets
 	_, err = client.Read(got)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	gone(t, fw)
@@ -418,7 +418,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Linux: elsewhere what was said hides the FIN behind it")
 	}
-	a, _ := testenv.TwoNodes(t) // the other is not there
+	a, _ := testenv.TwoNodes(t) // the other host does not exist
 	n := operatortest.Start(t, node.Config{}, a)
 	n.Forwards.Hurry()
 	fw, err := n.Forwards.Publish(control.Publish{To: netip.MustParseAddrPort("10.0.0.2:80")})
@@ -452,8 +452,9 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	assert.Equal(t, "the client left before the virtual host answered", fw.State().Problem)
 }
 
-// An unreachable host: the forward tries as long as TCP does, because a restarting router reports
-// the same (RFC 1122 §4.2.3.9). Then the client is reset, and the forward reports the reason.
+// The host is unreachable: the forward tries as long as TCP does, because a restarting router
+// reports the same (RFC 1122 §4.2.3.9). Then the client is reset, and the forward reports the
+// reason.
 func TestAnUnreachableHostBehindAForward(t *testing.T) {
 	t.Parallel()
 	fa, fb, _ := testenv.ThreeNodes(t)
@@ -568,7 +569,8 @@ func TestAPortIsFreeAgain(t *testing.T) {
 	gone(t, again)
 }
 
-// A thousand idle flows hold no buffers: below 40 kB each, mostly the test's own ends and stacks.
+// A thousand idle flows hold no buffers. Each uses less than 40 kB, mostly for the test's own ends
+// and stacks.
 func TestAThousandIdleFlows(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -626,7 +628,7 @@ func TestDownloadsBesideEachOther(t *testing.T) {
 				return
 			}
 			served.Go(func() {
-				_, _ = io.Copy(conn, bytes.NewReader(file)) // the client looks
+				_, _ = io.Copy(conn, bytes.NewReader(file)) // the client checks what arrives
 				_ = conn.Close()
 			})
 		}
@@ -775,7 +777,7 @@ func TestThePortForwardThatHasAPort(t *testing.T) {
 	err = expose(90, false)
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	require.ErrorContains(t, err, "port forward 0 to 127.0.0.1:1 has it")
-	// Another network, or a port that something else has, is not the forward's.
+	// The same port in another network, or a port that another program uses, is not the forward's.
 	require.NoError(t, expose(90, true))
 	err = expose(80, false)
 	require.ErrorIs(t, err, control.ErrPortInUse)

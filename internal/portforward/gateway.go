@@ -24,11 +24,11 @@ import (
 type Gateway struct {
 	// Addrs are the node's addresses, which stand for this machine's loopback.
 	Addrs []netip.Addr
-	// DNS is the machine's name server, which receives what is sent to port 53 of Addrs. Invalid:
-	// the machine's loopback.
+	// DNS is the machine's name server. It receives packets to port 53 of Addrs. If invalid, these
+	// packets go to the machine's loopback.
 	DNS netip.AddrPort
-	// NoEcho is called once if this user may not send echo requests, with ErrNoEcho. Nil: it is
-	// only counted.
+	// NoEcho is called once with ErrNoEcho if this user may not send echo requests. If NoEcho is
+	// nil, the failure is only counted.
 	NoEcho func(error)
 }
 
@@ -81,7 +81,7 @@ func (fw *Forward) echo(noEcho func(error)) func(*stack.Echo) bool {
 		err := exchangeEcho(fw.flowing, e)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			f.leave(nil) // the client sees that no reply comes
+			f.leave(nil) // the client notices that no reply arrives
 			return false
 		case errors.Is(err, ErrNoEcho) && noEcho != nil:
 			once.Do(func() { noEcho(err) })

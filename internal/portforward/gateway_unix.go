@@ -23,7 +23,7 @@ func openEcho(dst netip.Addr) (c net.PacketConn, raw bool, err error) {
 	if err == nil {
 		unix.CloseOnExec(fd)
 		file := os.NewFile(uintptr(fd), "icmp")
-		defer file.Close() // the connection has a copy
+		defer file.Close() // the connection has its own copy of the descriptor
 		c, err = net.FilePacketConn(file)
 		return c, false, err
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// handshakeTimeout is how long a client of a proxy has for its request.
+	// handshakeTimeout limits how long a client of a proxy may take to send its request.
 	handshakeTimeout = 10 * time.Second
-	// proxyDialTimeout is how long a virtual host has to answer.
+	// proxyDialTimeout limits how long a virtual host may take to answer.
 	proxyDialTimeout = 20 * time.Second
 )
 
@@ -43,7 +43,7 @@ func (s *Set) Proxy(r control.Socks) (*Forward, error) {
 	})
 }
 
-// proxy is the configuration of a proxy. Without a user it asks for no password.
+// proxy is the configuration of a proxy. If the user name is empty, the proxy asks for no password.
 type proxy struct{ user, password string }
 
 // serve serves one client. The first byte selects the protocol: 5 for SOCKS5, or a letter for HTTP.
@@ -59,7 +59,7 @@ func (p *proxy) serve(f *flow, c *net.TCPConn) error {
 	case b == socks5:
 		return p.serveSOCKS(f, c)
 	case b == socks4:
-		_, _ = c.Write([]byte{0, 91, 0, 0, 0, 0, 0, 0}) // rejected
+		_, _ = c.Write([]byte{0, 91, 0, 0, 0, 0, 0, 0}) // the request is rejected
 		_ = c.Close()
 		return errors.New("SOCKS4 is not supported: use SOCKS5")
 	case b >= 'A' && b <= 'Z':

@@ -49,7 +49,7 @@ func (p *proxy) serveHTTP(f *flow, c *net.TCPConn, first byte) error {
 			}
 		},
 	}
-	_ = server.Serve(l) // until the connection has ended
+	_ = server.Serve(l) // returns when the connection has ended
 	h.tunnels.Wait()
 	if t, ok := h.forwarder.Transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
@@ -67,7 +67,7 @@ type httpClient struct {
 	tunnels   sync.WaitGroup
 
 	mu  sync.Mutex
-	err error // the first
+	err error // first error of the connection
 }
 
 func (h *httpClient) note(err error) {
@@ -196,7 +196,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// resumed is a connection whose first byte was read already.
+// resumed is a connection whose first byte has already been read.
 type resumed struct {
 	*net.TCPConn
 	first []byte

@@ -4,17 +4,17 @@ package portforward
 
 import "net"
 
-// receive holds a buffer while it waits.
+// receive needs a buffer while it waits.
 func (m machineEnd) receive() (*[relayChunk]byte, int, error) {
 	buf, _ := relayBuffers.Get().(*[relayChunk]byte)
 	k, err := m.Read(buf[:])
 	return buf, k, err
 }
 
-// awaitFIN returns false: here a FIN can only be seen by reading the data before it.
+// awaitFIN returns false: on this system, a FIN can be detected only by reading the data before it.
 func (m machineEnd) awaitFIN() bool { return false }
 
-// failed returns nil: here a reset after a FIN is only found by writing.
+// failed returns nil: on this system, a reset after a FIN is detected only by writing.
 func (m machineEnd) failed(wait bool) error {
 	if wait {
 		return net.ErrClosed

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// receive gets a buffer only when there are bytes to read.
+// receive allocates a buffer only when data can be read.
 func (m machineEnd) receive() (buf *[relayChunk]byte, k int, err error) {
 	raw, err := m.SyscallConn()
 	if err != nil {
@@ -53,7 +53,7 @@ func (m machineEnd) awaitFIN() bool {
 	return raw.Read(func(fd uintptr) bool { return sentFIN(int(fd)) }) == nil
 }
 
-// failed returns the socket's error: a read after a FIN returns only io.EOF.
+// failed returns the socket's error, which a read after a FIN would hide by returning only io.EOF.
 func (m machineEnd) failed(wait bool) error {
 	raw, err := m.SyscallConn()
 	if err != nil {
@@ -80,7 +80,7 @@ func socketError(fd uintptr) error {
 	switch code {
 	case 0:
 		return nil
-	case int(syscall.EPIPE): // Linux reports a reset after a FIN so
+	case int(syscall.EPIPE): // Linux reports a reset after a FIN as EPIPE
 		return syscall.ECONNRESET
 	}
 	return machineError(syscall.Errno(code))

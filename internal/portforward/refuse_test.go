@@ -27,7 +27,8 @@ var leadingUDP = map[string]func(*operator.Node, netip.AddrPort) (*portforward.F
 	},
 }
 
-// A forward refuses datagrams while the service's port is closed, and delivers the first one after.
+// A forward refuses datagrams while the service's port is closed, and delivers the first datagram
+// after the port opens.
 func TestForwardsRefuseDatagrams(t *testing.T) {
 	for name, open := range leadingUDP {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestForwardsRefuseDatagrams(t *testing.T) {
 	}
 }
 
-// A port unreachable for an answer says nothing about the service's port.
+// An ICMP port unreachable about an answer does not mean that the service's port is closed.
 func TestForwardsRefuseOnlyForTheirService(t *testing.T) {
 	a, b := operatortest.Two(t, node.Config{})
 	service, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(
@@ -102,7 +103,7 @@ func TestForwardsRefuseOnlyForTheirService(t *testing.T) {
 	require.Eventually(t, func() bool { return fw.State().Failed == 1 }, 20*time.Second,
 		time.Millisecond, "the client's port is closed")
 
-	next, from := ask() // A gets earlier packets from B before the answer
+	next, from := ask() // A receives earlier packets from B before the answer
 	defer next.Close()
 	_, err = service.WriteToUDPAddrPort([]byte("!"), from)
 	require.NoError(t, err)

@@ -23,8 +23,9 @@ type end interface {
 	receive() (*[relayChunk]byte, int, error)
 	// give writes p, for at most the time wait.
 	give(p []byte, wait time.Duration) (int, error)
-	// failed returns why the connection has failed, or nil. With wait it blocks, after the peer's
-	// FIN, until the connection fails or is closed here. Nothing else may read meanwhile.
+	// failed returns why the connection has failed, or nil. If wait is set, it blocks after the
+	// peer's FIN, until the connection fails or is closed on this side. Nothing else may read
+	// meanwhile.
 	failed(wait bool) error
 	CloseWrite() error
 	Close() error
@@ -62,8 +63,8 @@ type relayState struct {
 	near, far end
 
 	mu   sync.Mutex
-	left int   // directions that are open
-	err  error // the first error
+	left int   // number of open directions
+	err  error // first error
 }
 
 // copyDirection copies one direction until it ends. After a FIN it waits for a reset by the same
@@ -79,7 +80,7 @@ func (r *relayState) copyDirection(to, from end, in bool) {
 	}
 }
 
-// note keeps the first error, and prefers one that was not caused by closing the flow here.
+// note keeps the first error, but prefers one that was not caused by closing the flow.
 func (r *relayState) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +102,7 @@ func (r *relayState) ended(err error) bool {
 	case wrong:
 		r.near.Abort()
 		r.far.Abort()
-	default: // both have sent FINs
+	default: // both ends have sent FINs
 		_ = r.near.Close()
 		_ = r.far.Close()
 	}
@@ -198,6 +199,6 @@ func (m machineEnd) give(p []byte, wait time.Duration) (int, error) {
 
 // Abort resets the connection.
 func (m machineEnd) Abort() {
-	_ = m.SetLinger(0) // it may be closed
+	_ = m.SetLinger(0) // the connection may be closed
 	_ = m.Close()
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Set holds a node's port forwards. Each has a goroutine that accepts, and one for each
-// flow; two where the node's loop cannot relay (join_other.go).
+// Set holds a node's port forwards. Each has a goroutine that accepts connections, and one for each
+// flow, or two if the node's loop cannot relay (join_other.go).
 type Set struct {
 	control.Handlers
 	node *node.Node
@@ -28,11 +28,11 @@ type Set struct {
 	mu    sync.Mutex
 	list  map[int]*Forward
 	next  int
-	over  bool // closed: no new forwards
+	over  bool // the set is closed, and opens no forwards
 	flows sync.WaitGroup
 	// stallCheck is how long a write blocks before the writer is checked for a failure.
-	// halfCloseTimeout is how long a virtual host has to answer a client that has already sent its
-	// FIN.
+	// halfCloseTimeout limits how long a virtual host may take to answer a client that has already
+	// sent its FIN.
 	stallCheck, halfCloseTimeout time.Duration
 	copies                       bool // goroutines relay, as on systems other than Linux
 }
@@ -147,7 +147,7 @@ func (s *Set) Close() {
 	s.over = true
 	s.mu.Unlock()
 	for _, fw := range s.forwards() {
-		_ = fw.Close(true) // it may be closed already
+		_ = fw.Close(true) // ignores the error, because the forward may be closed already
 	}
 }
 
@@ -172,7 +172,7 @@ func machineError(err error) error {
 	case errors.Is(err, syscall.ECONNRESET):
 		names = append(names, control.ErrReset)
 	}
-	// Leave out the name of the system call.
+	// The name of the system call is omitted.
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return control.Also(errno, names...)
 	}

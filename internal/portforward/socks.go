@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The versions, methods, commands and types of addresses of SOCKS (RFC 1928 §3 to §5).
+// These are versions, methods, commands and types of addresses of SOCKS (RFC 1928 §3 to §5).
 const (
 	socks4 = 4
 	socks5 = 5
@@ -36,7 +36,7 @@ const (
 // socksReply is a reply to a request (RFC 1928 §6).
 type socksReply byte
 
-// The replies.
+// These are the replies.
 const (
 	socksSucceeded   socksReply = 0
 	socksFailed      socksReply = 1
@@ -82,7 +82,7 @@ func (p *proxy) serveSOCKS(f *flow, c *net.TCPConn) error {
 	case commandConnect:
 	case commandAssociate:
 		return f.associate(c)
-	default: // BIND is not supported: servers no longer connect to clients
+	default: // BIND is not supported, because servers no longer connect to clients
 		writeSOCKSReply(c, socksCommand, netip.AddrPort{})
 		_ = c.Close()
 		return fmt.Errorf("SOCKS command %d is not supported", command)

@@ -127,11 +127,11 @@ func TestRFC1928_6_Replies(t *testing.T) {
 		address []byte
 		port    uint16
 	}{
-		{5, 1, []byte{1, 10, 0, 0, 2}, 9},    // refused
-		{4, 1, []byte{1, 192, 168, 9, 9}, 9}, // no route to host
-		{4, 1, named("nobody"), 80},          // unknown name
-		{7, 2, []byte{1, 10, 0, 0, 2}, 7},    // BIND
-		{2, 1, []byte{1, 224, 0, 0, 1}, 7},   // no host
+		{5, 1, []byte{1, 10, 0, 0, 2}, 9},    // the connection is refused
+		{4, 1, []byte{1, 192, 168, 9, 9}, 9}, // there is no route to the host
+		{4, 1, named("nobody"), 80},          // the name is unknown
+		{7, 2, []byte{1, 10, 0, 0, 2}, 7},    // the command is BIND
+		{2, 1, []byte{1, 224, 0, 0, 1}, 7},   // the address is not a host's
 	} {
 		k := dialProxy(t, at)
 		k.say(5, 2, 0, 2)
@@ -151,7 +151,7 @@ func TestRFC1928_6_Replies(t *testing.T) {
 	assert.Equal(t, []byte{0, 91}, k.hear(2), "SOCKS4")
 }
 
-// RFC 9110 §11.7.2: the same for HTTP.
+// RFC 9110 §11.7.2 requires the same for HTTP.
 func TestRFC1929_2_Passwords(t *testing.T) {
 	_, _, at := proxied(t, control.Socks{User: "u", Password: "secret"})
 	k := dialProxy(t, at)
@@ -199,7 +199,7 @@ func TestRFC1928_7_Datagrams(t *testing.T) {
 	u, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(relay))
 	require.NoError(t, err)
 	defer func() { _ = u.Close() }()
-	_, err = u.Write([]byte{0, 0, 1, 1, 10, 0, 0, 2, 0, 53, 'x'}) // a fragment: dropped
+	_, err = u.Write([]byte{0, 0, 1, 1, 10, 0, 0, 2, 0, 53, 'x'}) // a fragment, which is dropped
 	require.NoError(t, err)
 	_, err = u.Write(append(append([]byte{0, 0, 0}, named("b")...), 0, 53, 'h', 'i'))
 	require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestRFC1928_7_Datagrams(t *testing.T) {
 	require.NoError(t, server.Close())
 }
 
-// RFC 9110 §15.6.3, §15.6.5: the answers about hosts that cannot be reached.
+// RFC 9110 §15.6.3 and §15.6.5 define the answers about hosts that cannot be reached.
 func TestRFC9110_9_3_6_HTTPThroughTheProxy(t *testing.T) {
 	a, _, at := proxied(t, control.Socks{})
 	resp, err := httpThrough(at, nil).Get("http://b/page")

@@ -17,16 +17,16 @@ import (
 // maxSOCKSDatagram is the longest datagram with its SOCKS header.
 const maxSOCKSDatagram = 1 << 16
 
-// association is a SOCKS client's datagrams (RFC 1928 §7).
+// association relays the datagrams of a SOCKS client (RFC 1928 §7).
 type association struct {
 	flow  *flow
-	near  *net.UDPConn // this machine's
+	near  *net.UDPConn // socket in this machine's network
 	far   *node.PacketConn
-	host  netip.Addr // of the client
+	host  netip.Addr // address of the client
 	names map[string]netip.Addr
 
 	mu     sync.Mutex
-	client netip.AddrPort // the sender of the first datagram
+	client netip.AddrPort // sender of the first datagram
 }
 
 // associate relays datagrams until the client closes its connection.
@@ -58,7 +58,7 @@ func (f *flow) associate(c *net.TCPConn) error {
 	var both sync.WaitGroup
 	both.Go(a.outward)
 	both.Go(a.inward)
-	_, _ = io.Copy(io.Discard, c) // until the client leaves
+	_, _ = io.Copy(io.Discard, c) // waits until the client leaves
 	shut()
 	both.Wait()
 	return nil
@@ -74,7 +74,7 @@ func (a *association) inward() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // an ICMP error about an earlier datagram
+			continue // the error is an ICMP error about an earlier datagram
 		}
 		if from.Addr().Unmap() != a.host || n < 4 || b[2] != 0 {
 			continue
@@ -101,7 +101,7 @@ func (a *association) inward() {
 	}
 }
 
-// resolve returns the address of a host. A name is looked up once.
+// resolve returns the address of a host. It looks up each name only once.
 func (a *association) resolve(host string) (netip.Addr, bool) {
 	if addr, ok := a.names[host]; ok {
 		return addr, addr.IsValid()
@@ -128,7 +128,7 @@ func (a *association) outward() {
 			if errors.Is(err, net.ErrClosed) || errors.Is(err, control.ErrClosed) {
 				return
 			}
-			continue // an ICMP error about a datagram
+			continue // the error is an ICMP error about a datagram
 		}
 		a.mu.Lock()
 		client := a.client

@@ -47,7 +47,7 @@ func (s *Set) takeAll(fw *Forward, way route, echo func(*stack.Echo) bool) (*For
 		return nil, fmt.Errorf("%s: %w", fw.state.Kind, err)
 	}
 	err = s.admit(fw, func() {
-		_ = take.TakeEcho(nil) // the errors mean that the node is closed
+		_ = take.TakeEcho(nil) // an error means that the node is closed
 		_ = take.TakeTCP(nil)
 		_ = take.TakeUDP(nil)
 	}, func() { <-fw.listening.Done() })
@@ -67,7 +67,7 @@ func (s *Set) owns(a netip.Addr) error {
 	})
 }
 
-// route returns the machine's address to which a virtual destination is forwarded, if there is one.
+// route returns the machine's address to which the forward leads a virtual destination, or false.
 type route func(to netip.AddrPort) (machine netip.AddrPort, ok bool)
 
 func spliceRoute(addr, to netip.Addr) route {
@@ -84,7 +84,7 @@ func (fw *Forward) takeTCP(way route) func(*node.Caught) {
 	}
 }
 
-// client returns the name of a client of a forward of every address.
+// client returns the name of a client, for a forward of every address.
 func (fw *Forward) client(from, there netip.AddrPort) string {
 	if fw.state.Kind == control.DoorGateway {
 		return fmt.Sprintf("%v to %v", from, there)
@@ -134,7 +134,7 @@ func (fw *Forward) exchange(f *flow, near net.Conn, client *node.PacketConn) {
 	g := &datagrams{forward: fw, refuse: client.Refuse}
 	g.reply = func(p []byte, _ netip.AddrPort) error {
 		_, err := client.Write(p)
-		if refused(err) { // about an earlier datagram: this one was not sent
+		if refused(err) { // the error concerns an earlier datagram, and this datagram was not sent
 			fw.failed(f.name, machineError(err))
 			_, err = client.Write(p)
 		}
@@ -143,7 +143,7 @@ func (fw *Forward) exchange(f *flow, near net.Conn, client *node.PacketConn) {
 	var asking sync.WaitGroup
 	asking.Go(func() { g.ask(one, client) })
 	g.answers(one, near)
-	_ = near.Close() // they may be cut already
+	_ = near.Close() // the flow may have been cut already
 	_ = client.Close()
 	asking.Wait()
 }
@@ -158,7 +158,7 @@ func (g *datagrams) ask(f *datagramFlow, client net.Conn) {
 			g.deliver(f, buf[:k])
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // ICMP about an answer
+		default: // the error is an ICMP error about an answer
 			g.forward.failed(f.name, machineError(err))
 		}
 	}

@@ -59,7 +59,7 @@ func (s *Set) listen(
 				if fw.listening.Err() != nil {
 					return
 				}
-				fw.failed(fw.state.From, err) // such as too many open files
+				fw.failed(fw.state.From, err) // for example, there are too many open files
 				if !fw.pause() {
 					return
 				}
@@ -94,7 +94,7 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 var errLeft = errors.New("the client left before the virtual host answered")
 
 // dial connects to a virtual host, and gives up when the client leaves. A client that has sent its
-// FIN may still wait for an answer, or be gone: the host has halfCloseTimeout to answer.
+// FIN may still wait for an answer, or be gone, so the host must answer within halfCloseTimeout.
 func (f *flow) dial(client machineEnd, to netip.AddrPort) (*node.Conn, error) {
 	ctx, cancel := context.WithCancelCause(f.forward.flowing)
 	watched := make(chan struct{})

@@ -26,35 +26,36 @@ const (
 // datagrams forwards UDP datagrams. Each sender is a flow with its own socket.
 type datagrams struct {
 	forward *Forward
-	in      bool // towards the virtual network
+	in      bool // direction: toward the virtual network
 	dial    func() (net.Conn, error)
 	reply   func(p []byte, to netip.AddrPort) error
-	// refuse sends an ICMP port unreachable for a datagram of this length. Nil: that is not
+	// refuse sends an ICMP port unreachable for a datagram of this length. It is nil if that is not
 	// possible.
 	refuse func(from netip.AddrPort, at netip.Addr, length int)
 
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]*datagramFlow
-	waiting int // bytes of all flows
+	waiting int // number of waiting bytes of all flows
 }
 
 // datagramFlow is the flow of one sender.
 type datagramFlow struct {
 	*flow
 	from  netip.AddrPort
-	at    netip.Addr   // destination of the first datagram
-	last  atomic.Int64 // time of the last datagram, Unix nanoseconds
+	at    netip.Addr   // destination of the flow's first datagram
+	last  atomic.Int64 // time of the last datagram, in Unix nanoseconds
 	asked atomic.Int64 // length of the last datagram to the service
 
-	answered atomic.Bool // the client's next datagram confirms the flow
+	// the service has answered, so the client's next datagram confirms the flow
+	answered atomic.Bool
 
-	// Under datagrams.mu.
-	conn    net.Conn // nil: it is being opened
-	waiting [][]byte // until there is a conn
+	// The following fields are guarded by datagrams.mu.
+	conn    net.Conn // connection to the service; nil: it is being opened
+	waiting [][]byte // datagrams that wait until there is a conn
 	lost    bool     // conn could not be opened
 }
 
-// publishUDP is Publish for UDP.
+// publishUDP is like Publish, for UDP.
 func (s *Set) publishUDP(from, to netip.AddrPort) (*Forward, error) {
 	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(from))
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Forward, error) {
 	return fw, err
 }
 
-// exposeUDP is Expose for UDP.
+// exposeUDP is like Expose, for UDP.
 func (s *Set) exposeUDP(port uint16, to string) (*Forward, error) {
 	at := s.node.AllAddrs(port)
 	l, err := s.node.Packets.Listen(at)
@@ -116,20 +117,20 @@ func (s *Set) exposeUDP(port uint16, to string) (*Forward, error) {
 // arrived describes a datagram that was received.
 type arrived struct {
 	from   netip.AddrPort
-	at     netip.Addr // destination; invalid: not needed
+	at     netip.Addr // destination; invalid if it is not needed
 	length int
 }
 
 // run forwards received datagrams until the forward is closed.
 func (g *datagrams) run(read func([]byte) (arrived, error)) {
-	defer g.forward.cut() // answers need the listening socket
+	defer g.forward.cut() // the flows end, because their answers need the listening socket
 	buf := make([]byte, maxDatagram)
 	for {
 		a, err := read(buf)
 		switch {
 		case g.forward.listening.Err() != nil, errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // ICMP about a datagram that was sent
+		case err != nil: // the error is an ICMP error about a datagram that was sent
 			g.forward.failed(a.from.String(), machineError(err))
 			continue
 		}
@@ -162,7 +163,8 @@ func (g *datagrams) deliver(f *datagramFlow, p []byte) {
 	}
 }
 
-// waited returns the datagrams that wait for the socket. If there are none, later ones use conn.
+// waited returns the datagrams that wait for the socket. If no datagram waits, later ones use conn
+// directly.
 func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,7 +190,7 @@ func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	g.passed(f, g.in, len(p))
 	f.asked.Store(int64(len(p)))
 	_, err := conn.Write(p)
-	if refused(err) { // about an earlier datagram: this one was not sent
+	if refused(err) { // the error concerns an earlier datagram, and this datagram was not sent
 		g.reportError(f, err)
 		_, err = conn.Write(p)
 	}
@@ -197,7 +199,8 @@ func (g *datagrams) write(f *datagramFlow, conn net.Conn, p []byte) {
 	}
 }
 
-// reportError reports an ICMP error about an earlier datagram, and passes a port unreachable on.
+// reportError reports an ICMP error about an earlier datagram. If it is a port unreachable, the
+// client gets one, too.
 func (g *datagrams) reportError(f *datagramFlow, err error) {
 	if refused(err) && g.refuse != nil {
 		g.refuse(f.from, f.at, int(f.asked.Load()))
@@ -205,8 +208,8 @@ func (g *datagrams) reportError(f *datagramFlow, err error) {
 	g.forward.failed(f.name, machineError(err))
 }
 
-// of returns a sender's flow, and starts it with the first datagram. It is nil if the forward is
-// closed.
+// of returns a sender's flow. With the first datagram, it starts the flow. It returns nil if the
+// forward is closed.
 func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 	g.mu.Lock()
 	f := g.flows[a.from]
@@ -238,7 +241,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 		g.end(f, err)
 		return
 	}
-	defer func() { _ = conn.Close() }() // it may be cut already
+	defer func() { _ = conn.Close() }() // the connection may have been cut already
 	f.onCut(func() { _ = conn.Close() })
 	f.markEvictable()
 	for list := g.waited(f, conn); len(list) > 0; list = g.waited(f, conn) {
@@ -250,7 +253,7 @@ func (g *datagrams) serve(f *datagramFlow) {
 	g.end(f, nil)
 }
 
-// passed counts a datagram and restarts the flow's silence.
+// passed counts a datagram, and restarts the timeout of a silent flow.
 func (g *datagrams) passed(f *datagramFlow, in bool, k int) {
 	f.last.Store(time.Now().UnixNano())
 	g.forward.count(in, k)
@@ -275,7 +278,7 @@ func (g *datagrams) answers(f *datagramFlow, conn net.Conn) {
 		case err == nil, errors.As(err, &slow) && slow.Timeout():
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // such as a port unreachable: the service may still start
+		default: // for example a port unreachable: the service may still start
 			g.reportError(f, err)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// came is a datagram that arrives.
+// came is a datagram that has arrived.
 type came struct {
 	text string
-	from uint16 // the sender's port
+	from uint16 // port of the sender
 }
 
-// slowly returns a forward whose sockets open only on the test's command.
+// slowly returns a forward that opens sockets only when the test allows it.
 func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service *net.UDPConn, g *datagrams) {
 	t.Helper()
 	service, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -28,7 +28,8 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	require.NoError(t, service.SetDeadline(time.Now().Add(time.Minute)))
 	comes, asks := make(chan came), make(chan chan<- error, 10)
 	fw := (&Set{list: map[int]*Forward{}}).newForward(control.DoorExpose, "udp", "53", "somewhere")
-	fw.announced, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error() // not announced
+	// suppresses the announcement
+	fw.announced, fw.state.Problem = time.Now().Add(time.Hour), control.ErrRefused.Error()
 	g = &datagrams{
 		forward: fw, flows: map[netip.AddrPort]*datagramFlow{},
 		dial: func() (net.Conn, error) {
@@ -105,7 +106,7 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 	assert.Equal(t, "again", heard(t, service))
 }
 
-// A datagram for a socket that could not be opened is dropped.
+// After a socket could not be opened, its datagram is dropped.
 func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	_, dials, _, g := slowly(t)
 	f, err := g.of(arrived{from: netip.AddrPortFrom(loopback, 1)})
@@ -118,14 +119,14 @@ func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	assert.Zero(t, g.waiting)
 }
 
-// The first maxWaiting bytes are kept.
+// Of the datagrams that wait for a socket, the first maxWaiting bytes are kept.
 func TestWhatWaitsForASocketIsBounded(t *testing.T) {
 	come, dials, service, g := slowly(t)
 	big := string(make([]byte, 32<<10))
 	for i := range 2 * maxWaiting / len(big) {
 		come <- came{fmt.Sprint(i, big), 1}
 	}
-	come <- came{"nothing", 2} // the one before has been taken
+	come <- came{"nothing", 2} // the previous datagram has been taken
 	slow, other := <-dials, <-dials
 	g.mu.Lock()
 	assert.LessOrEqual(t, g.waiting, maxWaiting)

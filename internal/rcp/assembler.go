@@ -5,15 +5,16 @@ import "github.com/tidepool-net/tidepool/internal/buffer"
 // assembler converts a peer's packets to its stream. It keeps packets that arrive early or do not
 // fit in the reader's buffer, at most Config.Width of them in all.
 type assembler struct {
-	rx    *buffer.Ring // the reader is the consumer
-	next  uint64       // the lowest packet that is not in rx
-	slots []slot       // packet n is in slot n modulo their number
-	held  int          // number of used slots
+	rx    *buffer.Ring // the peer's stream; the reader is the consumer
+	next  uint64       // lowest packet that is not in rx
+	slots []slot       // packets by their number modulo the number of slots
+	held  int          // number of slots in use
 
-	fin      uint64 // number of the FIN, if finKnown
+	fin      uint64 // number of the FIN, valid if finKnown is set
 	hasFIN   bool
 	finished bool // everything before the FIN is in rx
-	// discard acknowledges and discards the stream, because the reader has closed.
+	// discard makes the assembler acknowledge and discard the stream, because the reader has
+	// closed.
 	discard bool
 }
 
@@ -70,7 +71,7 @@ func (a *assembler) beyond(seq uint64) bool {
 	return false
 }
 
-// store appends the next packet's bytes to the reader's ring; false: no room.
+// store appends the next packet's bytes to the reader's ring. It returns false if there is no room.
 func (a *assembler) store(b []byte) bool {
 	if a.discard {
 		return true
@@ -97,7 +98,7 @@ func (a *assembler) pull() uint64 {
 	if a.hasFIN && a.next == a.fin {
 		a.next++
 		a.finished = true
-		clear(a.slots) // nothing follows a FIN
+		clear(a.slots) // no packet follows a FIN
 	}
 	return a.next
 }

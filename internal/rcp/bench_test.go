@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// pipe is two routers joined without delay: the other end receives each packet at once.
+// pipe is two routers that are connected without delay: each receives the other's packets at once.
 type pipe struct {
 	now    clock.Time
 	a, b   *rcp.Router
@@ -36,8 +36,8 @@ func newPipe(tb testing.TB, cfg rcp.Config) *pipe {
 	return p
 }
 
-// tick runs one round of both ends. Of the sender's packets, one in drop is lost, or none if drop
-// is 1.
+// tick runs one round of both ends. One packet in every drop packets of the sender is lost, or none
+// if drop is 1.
 func (p *pipe) tick(drop int) (packets int) {
 	p.now = p.now.Add(10 * time.Millisecond)
 	var d rcp.Datagram
@@ -58,7 +58,7 @@ func (p *pipe) tick(drop int) (packets int) {
 	return packets
 }
 
-// move carries a fence's worth of bytes.
+// move transfers as many bytes as a fence holds.
 func (p *pipe) move(drop int) (packets int) {
 	p.tx.Tx().Write(p.text)
 	for got := 0; got < len(p.text); {
@@ -72,7 +72,7 @@ func TestPacketsNeedNoAllocation(t *testing.T) {
 	for _, cfg := range []rcp.Config{{}, {Window: true}, {Timer: true}} {
 		for _, drop := range []int{1, 3} {
 			p := newPipe(t, cfg)
-			for range 50 { // the fence's slots and the rings' chunks, once
+			for range 50 { // allocates the fence's slots and the rings' chunks
 				p.move(drop)
 			}
 			require.Zero(t, testing.AllocsPerRun(100, func() { p.move(drop) }), "%+v", cfg)

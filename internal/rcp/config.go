@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Errors of calls, and those that end a socket.
+// These are the errors of calls, and the errors that end a socket.
 var (
-	// ErrConfig is an invalid Config.
+	// ErrConfig is the error for an invalid Config.
 	ErrConfig = errors.New("invalid RCP configuration")
-	// ErrAddress is an invalid address of a peer.
+	// ErrAddress is the error for an invalid address of a peer.
 	ErrAddress = errors.New("invalid address of an RCP peer")
 	// ErrInUse: the peer already has a socket. Two ports have at most one connection.
 	ErrInUse = errors.New("already connected to that peer")

@@ -15,13 +15,13 @@ const maxCut = 2 * MaxWidth
 type disassembler struct {
 	tx   *buffer.Ring // the writer is the producer
 	size int
-	una  uint64 // the lowest packet that is not acknowledged
-	nxt  uint64 // after the highest packet that was sent
-	end  uint64 // after the highest packet that exists
-	off  uint64 // offset in the stream after the last packet
+	una  uint64 // lowest packet that is not acknowledged
+	nxt  uint64 // number after the highest packet that was sent
+	end  uint64 // number after the highest packet that exists
+	off  uint64 // stream offset after the last packet
 
-	// records describes the packets from una to end. Packet n is at n modulo their number, which is
-	// a power of two.
+	// records describes the packets from una to end. Packet n has the index n modulo the length of
+	// records, which is a power of two.
 	records []record
 	timer   timer
 
@@ -32,11 +32,11 @@ type disassembler struct {
 type record struct {
 	off   uint64
 	sent  clock.Time    // time of the last transmission; Never: not sent
-	wait  time.Duration // the packet's retransmission timer
+	wait  time.Duration // timer after which the packet is retransmitted
 	size  uint16
 	fin   bool
-	acked bool // in the peer's fence
-	again bool // retransmitted
+	acked bool // the peer has the packet
+	again bool // the packet was retransmitted
 }
 
 func newDisassembler(cfg *Config) disassembler {
@@ -50,7 +50,7 @@ func (d *disassembler) record(seq uint64) *record {
 	return &d.records[seq&uint64(len(d.records)-1)]
 }
 
-// push adds a packet; false: there are too many.
+// push adds a packet. It returns false if there are too many.
 func (d *disassembler) push(r record) bool {
 	n := len(d.records)
 	if d.end-d.una == uint64(n) {
@@ -122,7 +122,7 @@ func (d *disassembler) arrived(now clock.Time, r *record) {
 	}
 }
 
-// due reports whether to send a packet in this round.
+// due reports whether this round must send a packet.
 func (d *disassembler) due(now clock.Time, r *record, timed bool) bool {
 	return !r.acked && (!timed || r.sent == clock.Never || r.sent.Add(r.wait).Due(now))
 }

@@ -1,6 +1,6 @@
 // Package rcp is the sliding-fence transport of founding document 000: a byte stream over the
-// datagrams of one UDP port. Its acknowledgments report for each packet in a fence whether it has
-// arrived, and the sender repeats the others.
+// datagrams of one UDP port. An acknowledgment reports which packets in a window, the fence, have
+// arrived. The sender repeats the others.
 //
 // In every Tick of the send loop each socket sends one acknowledgment, and the unacknowledged
 // packets in the fence. Silence for Timeout ends the socket. A loss delays only the lost packet,

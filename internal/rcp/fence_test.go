@@ -17,7 +17,7 @@ import (
 
 // tally is the result of one trial of the document's experiment.
 type tally struct {
-	sent, data, acks, n float64 // packets; n without repeats
+	sent, data, acks, n float64 // numbers of packets; n excludes repeated ones
 	seconds             float64
 }
 
@@ -66,7 +66,7 @@ func trial(t *testing.T, seed uint64, p float64, cfg rcp.Config) tally {
 	}
 }
 
-// trials returns n in a long run of the tests, and a quarter of it in a short one.
+// trials returns n in a long test run, and a quarter of n in a short one.
 func trials(n int) int {
 	if testenv.Long() {
 		return n
@@ -138,14 +138,14 @@ func TestATimerSendsLess(t *testing.T) {
 	}
 }
 
-// sixteen sends the document's 16 packets with a loss of one half, and returns the number of
-// packets and rounds.
+// sixteen sends the document's 16 packets with a loss of one half. It returns the number of packets
+// sent and the number of rounds.
 func sixteen(t *testing.T, seed uint64, cfg rcp.Config, ackLoss float64) (packets, rounds int) {
 	t.Helper()
-	cfg.Timeout = time.Second // nothing here is about silence
+	cfg.Timeout = time.Second // long enough that silence plays no role
 	w := newWorld(t, seed, cfg, cfg)
 	client, _ := w.connect()
-	w.run(30 * ms) // the acknowledgment of what opened
+	w.run(30 * ms) // lets the acknowledgment of the opening packet arrive
 	require.Equal(t, uint64(1), client.Info().Una)
 	w.a.wire.lose = func(b []byte) bool { return b[0] == byte(rcp.DAT) && w.a.rng.Float64() < .5 }
 	w.b.wire.loss = ackLoss
@@ -163,8 +163,8 @@ func sixteen(t *testing.T, seed uint64, cfg rcp.Config, ackLoss float64) (packet
 	return packets, rounds
 }
 
-// latest returns the mean of the largest of n draws. Each draw is the number of tries until a try
-// succeeds that fails half the time.
+// latest returns the mean of the largest of n random numbers. Each is the number of tries until the
+// first success, with a success rate of one half.
 func latest(n int) (mean float64) {
 	for k := range 64 {
 		mean += 1 - math.Pow(1-math.Pow(.5, float64(k)), float64(n))
@@ -172,9 +172,9 @@ func latest(n int) (mean float64) {
 	return mean
 }
 
-// The document's table has 58 packets sent by a window, 30 by a fence, and 4 rounds. That is one
-// lucky draw. On average a packet needs two tries, and in a window as many as the unluckiest packet
-// before it.
+// In the document's table, a window sends 58 packets, a fence 30, and both take 4 rounds. The
+// average is higher. On average a packet needs two tries, and in a window as many as the unluckiest
+// packet before it.
 func TestTheTableOfSixteenPackets(t *testing.T) {
 	var wantWindow float64
 	for i := range 16 {

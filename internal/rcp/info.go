@@ -4,7 +4,8 @@ import "time"
 
 // Counts counts sent and received packets.
 type Counts struct {
-	// DAT, ACK and FIN were sent, including retransmissions; Again counts the retransmissions.
+	// DAT, ACK and FIN count sent packets, including retransmissions. Again counts the
+	// retransmissions.
 	DAT, ACK, FIN, Again uint64
 	// Received counts accepted packets.
 	Received uint64
@@ -40,15 +41,16 @@ func (c *Counts) output(t Type, again bool) {
 // Info is the state of a socket.
 type Info struct {
 	State State
-	// Una, Nxt and End are the first unacknowledged packet, the one after the last that was sent,
-	// and the one after the last that exists; Next is the lowest packet that was not received.
+	// Una is the first unacknowledged packet. Nxt and End are the packets after the last that was
+	// sent and the last that exists. Next is the lowest packet that was not received.
 	Una, Nxt, End, Next uint64
 	// Held is the number of packets in the fence that wait for an earlier one.
 	Held int
 	// Unsent counts the bytes that are not yet in packets, Unread those that the program has not
 	// read.
 	Unsent, Unread int
-	// SRTT and RTO are the values of the retransmission timer; an SRTT of 0: no sample.
+	// SRTT and RTO are the values of the retransmission timer. An SRTT of 0 means that there is no
+	// sample.
 	SRTT, RTO time.Duration
 	Counts    Counts
 }

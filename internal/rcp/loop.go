@@ -48,7 +48,7 @@ func (r *Router) Advance(now clock.Time) {
 	}
 }
 
-// Output fills in the next datagram of the round; false: none is left.
+// Output fills in the next datagram of the round. It returns false at the end of the round.
 func (r *Router) Output(now clock.Time, d *Datagram) bool {
 	if !r.busy {
 		return false
@@ -61,7 +61,7 @@ func (r *Router) Output(now clock.Time, d *Datagram) bool {
 		if r.scratch = s.output(now, r.scratch[:0]); len(r.scratch) > 0 {
 			*d = Datagram{Peer: s.peer, Data: r.scratch}
 			if !s.sending() {
-				r.turn++ // its next round comes after the others'
+				r.turn++ // the socket's next round comes after those of the others
 			}
 			return true
 		}

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Type is a packet's first byte.
 type Type uint8
 
-// The types of packets.
+// These are the types of packets.
 const (
 	// DAT contains bytes of the stream; the first one opens a socket.
 	DAT Type = 1
@@ -28,13 +28,13 @@ func (t Type) String() string {
 	return "unknown"
 }
 
-// Sizes of the format.
+// These are sizes of the format.
 const (
 	// HeaderLen is the length of the type and the sequence number.
 	HeaderLen = 1 + 4
-	// wordBits is the number of packets in a word of a bitmap, and wordLen its bytes. The
-	// document's bitmap has one word. A wider fence has further words, which the document's decoder
-	// ignores.
+	// wordBits is the number of packets in a word of a bitmap, and wordLen is the word's length in
+	// bytes. The document's bitmap has one word. A wider fence has further words, which the
+	// document's decoder ignores.
 	wordBits = 32
 	wordLen  = wordBits / 8
 	// MaxWidth is the widest fence: 32 words.
@@ -51,7 +51,7 @@ type Packet struct {
 	// Bitmap is the bitmap of an ACK. Bit i, counted from the lowest of the first big-endian word,
 	// stands for packet Seq+i.
 	Bitmap Bitmap
-	Data   []byte // DAT only
+	Data   []byte // set in a DAT only
 }
 
 // Parse parses a datagram. The verdict is Accepted or the reason to drop it.
@@ -79,7 +79,7 @@ func Parse(b []byte) (Packet, Verdict) {
 	return p, Accepted
 }
 
-// Append appends the encoded packet to b. It encodes only the fields of its type.
+// Append appends the encoded packet to b. It encodes only the fields of the packet's type.
 func (p *Packet) Append(b []byte) []byte {
 	b = append(b, byte(p.Type))
 	b = binary.BigEndian.AppendUint32(b, p.Seq)
@@ -93,7 +93,7 @@ func (p *Packet) Append(b []byte) []byte {
 	return b
 }
 
-// Bitmap is a list of big-endian words. The bits of each count from the lowest.
+// Bitmap is a list of big-endian words. In each word, bits count from the lowest.
 type Bitmap []byte
 
 // Len returns the number of packets in the bitmap.
@@ -105,7 +105,7 @@ func (m Bitmap) Has(i int) bool { return m[at(i)]>>(i%8)&1 != 0 }
 // Set sets bit i, less than Len.
 func (m Bitmap) Set(i int) { m[at(i)] |= 1 << (i % 8) }
 
-// at returns the index of the byte with bit i: words are big-endian.
+// at returns the index of the byte that contains bit i, because words are big-endian.
 func at(i int) int { return i/wordBits*wordLen + wordLen - 1 - i%wordBits/8 }
 
 // bitmapLen returns the length of a fence's bitmap in bytes.

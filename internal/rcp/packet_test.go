@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rcp"
 )
 
-// The bytes are what the encoder of founding document 000 makes of the same fields.
+// The expected bytes come from the encoder of founding document 000, for the same fields.
 func TestPackets(t *testing.T) {
 	bits := make(rcp.Bitmap, 4)
 	for _, i := range []int{1, 3, 8, 31} {

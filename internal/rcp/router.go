@@ -14,23 +14,24 @@ import (
 type Router struct {
 	cfg      Config
 	sessions map[netip.AddrPort]*Socket // at most MaxSessions
-	backlog  int                        // 0: does not listen
+	backlog  int                        // limit of sockets that wait; 0: the router does not listen
 	queue    []*Socket                  // sockets that wait for Accept, at most backlog
-	unproven []*Socket                  // the oldest first
-	ahead    func() int                 // see CountAhead; nil: none
+	// sockets whose peers have sent only one packet, oldest first
+	unproven []*Socket
+	ahead    func() int // function of CountAhead; nil: none
 	closed   bool
 
-	// The send loop. It serves the sockets in the order of opening, and continues with the socket
-	// at which the link was full.
+	// These fields belong to the send loop. It serves the sockets in the order of opening, and
+	// continues with the socket at which the link was full.
 	order []*Socket
 	turn  int
 	busy  bool       // a round is running
-	next  clock.Time // the next round; Never: no sockets
+	next  clock.Time // time of the next round; Never: there are no sockets
 
 	news   []*Socket
 	counts Counts
 
-	// Scratch memory: Output's result, an ACK's bitmap, the pieces of a packet.
+	// These are reusable buffers for Output's result, an ACK's bitmap, and the pieces of a packet.
 	scratch []byte
 	bitmap  Bitmap
 	pieces  [][]byte
@@ -62,8 +63,8 @@ func (r *Router) Listen(backlog int) error {
 	return nil
 }
 
-// CountAhead adds f's result to the number of sockets that wait for Accept: the sockets that the
-// owner has accepted and the program has not.
+// CountAhead adds the result of f to the number of sockets that wait for Accept. f counts sockets
+// that the owner has accepted and the program has not.
 func (r *Router) CountAhead(f func() int) { r.ahead = f }
 
 // waiting returns how many sockets wait until a program accepts them.
@@ -82,7 +83,7 @@ func (r *Router) Unlisten() {
 	}
 }
 
-// Accept returns the socket that has waited longest; false: none waits.
+// Accept returns the socket that has waited longest. It returns false if none waits.
 func (r *Router) Accept() (*Socket, bool) {
 	if len(r.queue) == 0 {
 		return nil, false
@@ -145,8 +146,8 @@ func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 }
 
 // room reports whether another socket fits. If there are MaxSessions, it ends the oldest unproven
-// socket, if that had time for a round trip. A client repeats the packet that opens its connection
-// every tick, so one of these packets arrives when a place is free.
+// socket, provided that the socket had time for a round trip. A client repeats its opening packet
+// every tick, so one of these packets arrives when a socket is free.
 func (r *Router) room(now clock.Time) bool {
 	if len(r.sessions) < r.cfg.MaxSessions {
 		return true
@@ -155,7 +156,7 @@ func (r *Router) room(now clock.Time) bool {
 		return false
 	}
 	s := r.unproven[0]
-	i := slices.Index(r.order, s) // the next round may be far off
+	i := slices.Index(r.order, s) // removes the socket now, because the next round may be far off
 	r.order = slices.Delete(r.order, i, i+1)
 	if i < r.turn {
 		r.turn--
@@ -164,7 +165,7 @@ func (r *Router) room(now clock.Time) bool {
 	return true
 }
 
-// proven removes a socket from the unproven ones.
+// proven removes a socket from the unproven sockets.
 func (r *Router) proven(s *Socket) {
 	if s.unproven != clock.Never {
 		s.unproven = clock.Never
@@ -182,7 +183,7 @@ func (r *Router) forget(s *Socket) {
 	}
 }
 
-// Input processes a datagram from a peer. b must be valid only during the call.
+// Input processes a datagram from a peer. It does not keep b.
 func (r *Router) Input(now clock.Time, from netip.AddrPort, b []byte) Verdict {
 	p, v := Parse(b)
 	if v == Accepted && len(p.Data) > r.cfg.MaxPayload {

@@ -137,7 +137,7 @@ func TestAbortInARound(t *testing.T) {
 	assert.Equal(t, clock.Never, r.Deadline())
 }
 
-// The packets that open a socket, and the limit of sockets that wait.
+// Opening packets open sockets, up to the limit of sockets that wait.
 func TestWhoIsWelcome(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxSessions: 3})
 	peer := func(n byte) netip.AddrPort {
@@ -255,7 +255,7 @@ func TestAPeerThatBeginsAnew(t *testing.T) {
 		return fresh != nil || again.State() == rcp.Closed
 	})
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
-	if fresh == nil { // it gave up at the same instant
+	if fresh == nil { // the client gave up at the same instant
 		again, err = w.a.Connect(w.now, serverAddr)
 		require.NoError(t, err)
 	}

@@ -11,16 +11,16 @@ import (
 // State is the state of a socket.
 type State uint8
 
-// The states.
+// These are the states.
 const (
-	// Connecting: the peer has not answered yet.
+	// Connecting means that the peer has not answered yet.
 	Connecting State = iota
-	// Open: both directions can transfer data.
+	// Open means that both directions can transfer data.
 	Open
-	// Lingering: finished, but still acknowledges, because the peer may have missed the last
-	// acknowledgment.
+	// Lingering means that the socket is finished. It still acknowledges packets, because the peer
+	// may have missed the last acknowledgment.
 	Lingering
-	// Closed: removed from its router.
+	// Closed means that the socket was removed from its router.
 	Closed
 )
 
@@ -43,10 +43,10 @@ func (s State) String() string {
 // acknowledged.
 const finWait = time.Minute
 
-// Socket is one connection. Only its router's owner may use it. But the program may produce in Tx
-// and consume from Rx.
+// Socket is one connection. Only its router's owner may use it. As an exception, the program may
+// produce in Tx and consume from Rx.
 type Socket struct {
-	// Owner is for the router's owner, and not used here.
+	// Owner belongs to the router's owner. This package does not use it.
 	Owner any
 
 	router *Router
@@ -60,13 +60,13 @@ type Socket struct {
 	heard  clock.Time // when the peer last proved that it receives or sends
 	ending clock.Time // end of lingering, or of the wait for the peer's FIN
 
-	// A round of the send loop: an ACK, and the packets from cursor to limit.
+	// These fields describe a round of the send loop: an ACK, and the packets from cursor to limit.
 	owed          bool
 	cursor, limit uint64
 
-	// unproven is when a packet opened the socket, until the peer sends another one, because the
-	// source may be forged. Such a socket gets as many rounds as in the document. Otherwise
-	// unproven is Never.
+	// unproven is the time at which a packet opened the socket, until the peer sends another
+	// packet. Before that, the source may be forged, and the socket gets as many rounds as in the
+	// document. Afterwards, unproven is Never.
 	unproven clock.Time
 
 	gone   bool // the caller has closed both directions
@@ -197,7 +197,8 @@ func (s *Socket) round(now clock.Time) {
 	if s.sending() {
 		return
 	}
-	s.owed = s.state != Connecting // the peer has not sent anything yet
+	// while connecting, the peer has not sent anything to acknowledge
+	s.owed = s.state != Connecting
 	s.cursor = s.out.una
 	s.limit = min(s.out.end, s.out.una+uint64(s.router.cfg.Width))
 }

@@ -222,7 +222,7 @@ func TestAClosedSocketDoesNotWaitForEver(t *testing.T) {
 	assert.ErrorIs(t, server.Err(), rcp.ErrTimeout)
 }
 
-// The document: ten rounds of silence end a connection.
+// In the document, ten rounds of silence end a connection.
 func TestSilenceEndsASocket(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
@@ -287,8 +287,8 @@ func TestNobodyAnswers(t *testing.T) {
 	assert.Equal(t, uint64(10), c.Dropped[rcp.NotListening])
 }
 
-// A slow reader: packets without room wait in the fence, where they are acknowledged, and are not
-// repeated until the application reads.
+// If the reader is slow, packets without room wait in the fence. There they are acknowledged, and
+// are not repeated until the application reads.
 func TestASlowReaderStopsTheSender(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()
@@ -352,8 +352,9 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Stop-and-wait is a fence of one: a packet per tick. (1-p) of them are new, the others repeat
-// packets whose acknowledgment was lost: (1-p)/(1+p) packets per tick.
+// A fence of one packet is stop-and-wait: it sends a packet per tick. A tick delivers a new packet
+// with probability 1-p, and later ticks repeat the packet until its acknowledgment arrives. In all,
+// (1-p)/(1+p) packets are delivered per tick.
 func TestAFenceOfOneStopsAndWaits(t *testing.T) {
 	const p = .2
 	cfg := rcp.Config{Width: 1, Timeout: 10 * time.Second, SendBuffer: 1 << 20}
@@ -385,7 +386,7 @@ func TestAFullLinkIsNotADrop(t *testing.T) {
 	for range 6 {
 		r.Advance(now)
 		var d rcp.Datagram
-		for range 3 { // three packets per tick; a round has eighteen
+		for range 3 { // the link accepts three packets per tick, and a round has eighteen
 			require.True(t, r.Output(now, &d))
 			seen[d.Peer.String()+" "+string(d.Data[:5])]++
 		}
@@ -414,7 +415,7 @@ func TestWhoComesLateHasOneRound(t *testing.T) {
 	assert.Equal(t, 1, n)
 }
 
-// Retransmission by timer: RFC 6298 §2.2, §2.3, §3 and §5.5 as observed by an application.
+// An application observes retransmission by timer as in RFC 6298 §2.2, §2.3, §3 and §5.5.
 func TestTheTimer(t *testing.T) {
 	cfg := rcp.Config{Timer: true, Timeout: time.Second}
 	w := newWorld(t, 1, cfg, cfg)

@@ -21,15 +21,15 @@ func newTimer(cfg *Config) timer {
 // sample adds a round trip. The packet must not have been retransmitted (RFC 6298 §3).
 func (t *timer) sample(rtt time.Duration) {
 	if t.srtt == 0 {
-		// RFC 6298 §2.2: the first sample.
+		// RFC 6298 §2.2 defines the values after the first sample.
 		t.srtt, t.rttvar = max(rtt, 1), rtt/2
 	} else {
-		// RFC 6298 §2.3: the deviation first, with the old mean.
+		// RFC 6298 §2.3 updates the deviation first, with the old mean.
 		t.rttvar += ((t.srtt - rtt).Abs() - t.rttvar) / 4
 		t.srtt = max(t.srtt+(rtt-t.srtt)/8, 1)
 	}
 	// The clock granularity G is the tick. RFC 6298 §2.4 requires at least one second, but a peer
-	// answers every tick, so that minimum would only delay.
+	// answers every tick, so such a minimum would only cause delay.
 	t.rto = min(t.srtt+max(t.tick, 4*t.rttvar), t.limit)
 }
 

@@ -3,37 +3,37 @@ package rcp
 // Verdict is the result of processing a packet.
 type Verdict uint8
 
-// The verdicts. All but Accepted are counted in Info.Dropped.
+// These are the verdicts. Info.Dropped counts all except Accepted.
 const (
-	// Accepted: the packet is new, or possibly new.
+	// Accepted means that the packet is new, or possibly new.
 	Accepted Verdict = iota
-	// ShortHeader: the packet is shorter than a header.
+	// ShortHeader means that the packet is shorter than a header.
 	ShortHeader
-	// UnknownType: the packet is no DAT, ACK or FIN.
+	// UnknownType means that the packet is not a DAT, ACK or FIN.
 	UnknownType
-	// BadBitmap: an ACK whose bitmap is empty, too long or not whole words.
+	// BadBitmap means that the bitmap of an ACK is empty, too long, or not whole words.
 	BadBitmap
-	// TrailingBytes: a FIN with bytes after its header.
+	// TrailingBytes means that a FIN has bytes after its header.
 	TrailingBytes
-	// LongData: a DAT with more than MaxPayload bytes.
+	// LongData means that a DAT has more than MaxPayload bytes.
 	LongData
-	// NoSession: the peer has no socket, and the packet does not open one.
+	// NoSession means that the peer has no socket, and the packet does not open one.
 	NoSession
-	// NotListening: the packet asks to open a socket, but the router does not listen.
+	// NotListening means that the packet would open a socket, but the router does not listen.
 	NotListening
-	// BacklogFull: the packet asks to open a socket, but the backlog is full.
+	// BacklogFull means that the packet would open a socket, but the backlog is full.
 	BacklogFull
-	// TooManySessions: the packet asks to open a socket, but the router has too many.
+	// TooManySessions means that the packet would open a socket, but the router has too many.
 	TooManySessions
-	// Duplicate: a DAT or FIN that was already received.
+	// Duplicate means that the DAT or FIN was already received.
 	Duplicate
-	// OutsideFence: a DAT or FIN beyond the fence.
+	// OutsideFence means that the DAT or FIN is beyond the fence.
 	OutsideFence
-	// BehindFIN: a DAT or FIN after a FIN, or a FIN before a DAT.
+	// BehindFIN means that a DAT or FIN follows a FIN, or that a FIN precedes a DAT.
 	BehindFIN
-	// OldACK: an ACK older than one that was already processed.
+	// OldACK means that the ACK is older than one that was already processed.
 	OldACK
-	// UnsentACK: an ACK of packets that were never sent.
+	// UnsentACK means that the ACK acknowledges packets that were never sent.
 	UnsentACK
 
 	numVerdicts

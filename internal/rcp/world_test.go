@@ -24,18 +24,18 @@ var (
 // faults configures one direction of a link.
 type faults struct {
 	loss, dup  float64
-	delay, jit time.Duration // jitter reorders
+	delay, jit time.Duration // delay of the link, and jitter, which reorders packets
 	lose       func(b []byte) bool
 }
 
-// end is one router of the world and its transmit path.
+// end is one router of the world, with its transmit path.
 type end struct {
 	*rcp.Router
 	addr    netip.AddrPort
 	peer    *end
 	wire    faults
 	rng     *rand.Rand
-	carried int // datagrams that entered the link
+	carried int // number of datagrams that entered the link
 	log     func(now clock.Time, b []byte)
 }
 
@@ -59,13 +59,13 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// world is two routers, a link and the pending events, in virtual time.
+// world consists of two routers, a link and the pending events, in virtual time.
 type world struct {
 	t      *testing.T
 	now    clock.Time
 	n      int
 	events agenda
-	a, b   *end // the client and the server
+	a, b   *end // client and server
 	apps   []func()
 }
 
@@ -118,7 +118,7 @@ func (w *world) after(d time.Duration, do func()) {
 func (w *world) drain(e *end) {
 	var d rcp.Datagram
 	for e.Output(w.now, &d) {
-		if d.Peer != e.peer.addr { // require would take half of the test's time
+		if d.Peer != e.peer.addr { // calling require would take half of the test's time
 			w.t.Fatalf("a datagram is for %v, not for %v", d.Peer, e.peer.addr)
 		}
 		e.carried++
@@ -144,7 +144,7 @@ func (w *world) drain(e *end) {
 	}
 }
 
-// step advances to the next event; false: no event is pending.
+// step advances to the next event. It returns false if no event is pending.
 func (w *world) step() bool {
 	next := clock.Earliest(w.a.Deadline(), w.b.Deadline())
 	if len(w.events) > 0 {

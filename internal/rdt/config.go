@@ -24,7 +24,7 @@ var (
 	ErrTooLarge = errors.New("rdt: object too large")
 )
 
-// Limits of a flow.
+// These are limits of a flow.
 const (
 	// MaxObjects is the maximum number of objects in a flow. A request that lists all of them fits
 	// in the 576 bytes that every host accepts (RFC 1122 §3.3.2).

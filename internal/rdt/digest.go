@@ -14,8 +14,8 @@ type Checksum uint8
 // These are the checksums. A corrupted packet passes MD5 with a probability of 2^-128, and CRC32C,
 // which is much faster, with 2^-32.
 const (
-	MD5    Checksum = iota // the document's, RFC 1321; 16 bytes
-	CRC32C                 // that of RFC 9260 §6.8; 4 bytes
+	MD5    Checksum = iota // the document's checksum (RFC 1321), 16 bytes
+	CRC32C                 // the checksum of RFC 9260 §6.8, 4 bytes
 )
 
 // String returns the checksum's name in lower case.

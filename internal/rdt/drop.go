@@ -6,21 +6,21 @@ type Drop uint8
 // These are the reasons.
 const (
 	dropNone     Drop = iota
-	DropLength        // invalid length
-	DropChecksum      // wrong checksum
-	DropState         // an invalid combination of flags
-	DropKind          // meant for the other end
-	DropRequest       // a request with an invalid list
-	DropOldAck        // older than an acknowledgment that was already processed
-	DropWildAck       // acknowledges packets that were never sent
-	DropRepeated      // a duplicate chunk
-	DropOutside       // beyond the window
-	DropStream        // an object that was not requested
+	DropLength        // the packet's length is invalid
+	DropChecksum      // the checksum is wrong
+	DropState         // the combination of flags is invalid
+	DropKind          // the packet is meant for the other end
+	DropRequest       // the list of a request is invalid
+	DropOldAck        // the acknowledgment is older than one that was already processed
+	DropWildAck       // the acknowledgment is of packets that were never sent
+	DropRepeated      // the chunk is a duplicate
+	DropOutside       // the packet is beyond the window
+	DropStream        // the object was not requested
 	DropFinished      // the object is already finished
 	DropOffset        // the chunk is outside its object
-	DropSqueezed      // cannot be decompressed, or is too long
+	DropSqueezed      // the chunk cannot be decompressed, or is too long
 	DropMemory        // the object exceeds the receiver's memory limit
-	DropAckQueue      // the queue of acknowledgments is full: the oldest is dropped
+	DropAckQueue      // the queue of acknowledgments is full, so the oldest is dropped
 	DropClosed        // the flow has ended
 	dropCount
 )

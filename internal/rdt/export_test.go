@@ -2,7 +2,7 @@ package rdt
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// Tests and fuzzers use these to build packets that no engine sends.
+// Tests use these flags to build packets that no engine sends.
 const (
 	StateEnd      = uint16(stateEnd)
 	StateSqueezed = uint16(stateSqueezed)

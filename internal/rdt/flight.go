@@ -10,9 +10,9 @@ import (
 type place uint8
 
 const (
-	placeNone place = iota // delivered or unused
-	placeSent              // waits for its acknowledgment
-	placeLost              // waits for retransmission
+	placeNone place = iota // delivered or unused packets
+	placeSent              // packets that wait for their acknowledgment
+	placeLost              // packets that wait for retransmission
 	placeCount
 )
 
@@ -21,7 +21,7 @@ type record struct {
 	chunk
 	place      place
 	prev, next int32
-	sentAt     clock.Time // time of the last transmission
+	sentAt     clock.Time // time of the record's last transmission
 	serial     uint64     // number of the last transmission in the flow
 }
 
@@ -30,8 +30,8 @@ type list struct{ head, tail int32 }
 
 // flight is the sender's window of unacknowledged packets. All its operations take constant time.
 type flight struct {
-	ring     []record // a power of two, at least the window
-	una, nxt uint32   // the first unacknowledged and the next unused number
+	ring     []record // the length is a power of two, at least the window
+	una, nxt uint32   // first unacknowledged number, and next unused number
 	lists    [placeCount]list
 }
 

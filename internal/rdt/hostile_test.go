@@ -87,8 +87,8 @@ func TestAnAcknowledgmentProves(t *testing.T) {
 	assert.Equal(t, 97, count())
 }
 
-// An invalid request creates no flow, because that flow would never end: one with too many objects,
-// or one that ends in the middle of a number.
+// An invalid request creates no flow, because that flow would never end. Such a request has too
+// many objects, or ends in the middle of a number.
 func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 	cfg := rdt.Config{}
 	c := open(t, cfg, named("a", text(1, 5000)))
@@ -100,7 +100,7 @@ func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 	assert.Equal(t, uint64(6), c.server.Info().Strange)
 }
 
-// A listing that is longer than clients accept is an error of NewServer.
+// NewServer returns an error if the listing is longer than clients accept.
 func TestAListingHasAnEnd(t *testing.T) {
 	var objects []rdt.Object
 	for i := range 16_500 {

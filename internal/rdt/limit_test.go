@@ -21,7 +21,7 @@ func TestWhatEndsAtAReceiver(t *testing.T) {
 	for name, c := range map[string]struct {
 		b    []byte
 		drop rdt.Drop
-		err  error // error of the object
+		err  error // expected error of the object
 	}{
 		"empty":           {nil, rdt.DropLength, nil},
 		"half a header":   {make([]byte, 35), rdt.DropLength, nil},

@@ -34,7 +34,7 @@ const MaxName = 1024
 
 // Listing is a server's objects and parameters.
 type Listing struct {
-	// Payload and Window are the sender's, as in its Config.
+	// Payload and Window are those of the sender's Config.
 	Payload, Window int
 	Entries         []Entry // entry i describes the object i+1
 }

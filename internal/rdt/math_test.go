@@ -73,7 +73,7 @@ func TestStopAndWait(t *testing.T) {
 
 // Without loss a flow sends one window per round trip, or as much as the link's rate allows.
 func TestThroughputIsWindowOverRoundTrip(t *testing.T) {
-	objects := [][]byte{text(1, 999*100)} // plus the end packet: 1000 packets
+	objects := [][]byte{text(1, 999*100)} // 1000 packets, including the end packet
 	for _, window := range []int{1, 7, 100, 999, 1000, 1001} {
 		cfg := rdt.Config{Payload: 100, Window: window, Push: true}
 		w, _ := transfer(t, cfg, objects, 1, wire{delay: 20 * ms}, wire{delay: 20 * ms})
@@ -95,7 +95,7 @@ func TestInterleavedObjectsDoNotWaitForLongOnes(t *testing.T) {
 	for i := range uint64(10) {
 		objects = append(objects, text(i, 999_651), text(100+i, 9_998))
 	}
-	line := wire{delay: ms, perByte: 80 * time.Nanosecond} // 100 Mbit/s
+	line := wire{delay: ms, perByte: 80 * time.Nanosecond} // the link has 100 Mbit/s
 	took := map[bool]float64{}
 	for _, interleave := range []bool{false, true} {
 		cfg := rdt.Config{Interleave: interleave, Push: true, Checksum: rdt.CRC32C}
@@ -130,7 +130,8 @@ func TestAHoleDelaysItsObjectAlone(t *testing.T) {
 	for _, inOrder := range []bool{false, true} {
 		cfg := rdt.Config{Interleave: true, InOrder: inOrder, Push: true, Duplicates: 1000}
 		there := wire{delay: ms}
-		there.drop = func(n int, _ []byte) bool { return n == 1 } // the first chunk of object 0
+		// drops the first chunk of object 0
+		there.drop = func(n int, _ []byte) bool { return n == 1 }
 		_, list := transfer(t, cfg, objects, 1, there, wire{delay: ms})
 		for _, c := range list {
 			late := c.Stream == 0 || inOrder
@@ -152,8 +153,8 @@ func TestTheThirdDuplicateResends(t *testing.T) {
 		selective bool
 		fast      uint64
 	}{
-		{4, false, 1}, // three packets after the gap
-		{3, false, 0}, // two packets: the timeout must expire
+		{4, false, 1}, // three packets arrive after the gap
+		{3, false, 0}, // two packets arrive, so the timeout must expire
 		{20, false, 6},
 		{20, true, 1},
 		{4, true, 1},

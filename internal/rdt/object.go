@@ -21,14 +21,14 @@ type Completion struct {
 // sender with overlapping chunks corrupts only its own object.
 type object struct {
 	pages []*page    // a page is nil if none of its bytes has arrived
-	end   int        // end of the last received byte
-	got   int        // received bytes
-	size  int        // valid if sized is set
-	last  uint32     // the highest sequence number of its packets
-	began clock.Time // when its first packet arrived, or Never
+	end   int        // offset after the last received byte
+	got   int        // number of received bytes
+	size  int        // size of the object; valid if sized is set
+	last  uint32     // highest sequence number of the object's packets
+	began clock.Time // when the object's first packet arrived, or Never
 	sized bool
-	whole bool // complete, but perhaps held back
-	ended bool // completed, or about to be
+	whole bool // the object is complete, but may be held back
+	ended bool // the object is completed, or about to be
 }
 
 // accept adds a valid packet to its object.
@@ -85,7 +85,7 @@ func (r *Receiver) store(o *object, p *packet) Drop {
 		}
 	}
 	end := int(p.offset) + len(payload)
-	// At most a window of an object's chunks can be missing. This limits the memory that a packet
+	// At most one window of an object's chunks can be missing. This limits the memory that a packet
 	// can allocate.
 	if o.sized && (end > o.size || o.got+len(payload) > o.size) ||
 		int(p.offset) > o.got+r.cfg.Window*r.cfg.Payload {

@@ -30,9 +30,9 @@ type state uint16
 const (
 	stateEnd      state = 1 << iota // the object ends at offset; the packet has no payload
 	stateSqueezed                   // the payload is compressed
-	stateEcho                       // requests an echo
-	stateAbsent                     // with stateEnd: the object does not exist
-	stateRequest                    // a request
+	stateEcho                       // the sender requests an echo
+	stateAbsent                     // the object does not exist; used with stateEnd
+	stateRequest                    // the packet is a request
 
 	stateAll = stateEnd | stateSqueezed | stateEcho | stateAbsent | stateRequest
 )
@@ -64,7 +64,7 @@ type packet struct {
 	kind     kind
 	stream   uint16
 	state    state
-	sequence uint32 // in an acknowledgment: the next expected number
+	sequence uint32 // the packet's number; in an acknowledgment, the next expected number
 	offset   uint32
 	arrived  uint32
 	stamp    clock.Time
@@ -81,7 +81,7 @@ func newCodec(cfg *Config) codec {
 	return codec{newDigester(cfg.Checksum), max(cfg.Payload, 2*MaxObjects)}
 }
 
-// parse parses b. The payload is a slice of b. If sound is set, b is known to be intact.
+// parse parses b. The payload is a slice of b. If sound is set, the caller knows that b is intact.
 func (c *codec) parse(b []byte, sound bool) (p packet, drop Drop) {
 	size := c.digest.size
 	n := len(b) - size

@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// maxAcks is the maximum number of queued acknowledgments. Beyond it the oldest is dropped, because
-// later ones include its information.
+// maxAcks is the maximum number of queued acknowledgments. If another one is queued, the oldest is
+// dropped, because later ones include its information.
 const maxAcks = 4096
 
 // Receiver requests objects from one sender and reassembles them. One caller owns it.
@@ -20,18 +20,18 @@ type Receiver struct {
 	objects  map[uint16]*object // the requested objects, at most MaxObjects
 	wanted   []uint16           // object numbers, in the order of the request
 
-	first, next uint32   // the flow's first number, and the first missing one
+	first, next uint32   // first number of the flow, and first missing number
 	seen        []uint64 // one bit for each received number in the window
 	acks        acks
 	done        []Completion // finished objects for Next, at most MaxObjects
-	left        int          // unfinished objects
-	whole       int          // part of left: complete, but held back
+	left        int          // number of unfinished objects
+	whole       int          // number of unfinished objects that are complete, but held back
 	held        int          // bytes of objects that Next has not returned
 	pages       pages
 
 	heard     bool       // a valid packet was received
-	requestAt clock.Time // when the request is due
-	request   bool       // a request is due now
+	requestAt clock.Time // when the request must be repeated
+	request   bool       // the request must be sent now
 	began     clock.Time
 	progress  clock.Time // time of the start or of the last progress
 	lingerTo  clock.Time
@@ -43,12 +43,12 @@ type Receiver struct {
 type ReceiverInfo struct {
 	Received uint64        // number of packets with new data
 	Bytes    uint64        // bytes of their payloads, as received
-	Squeezed uint64        // part of Received: compressed packets
+	Squeezed uint64        // packets in Received that were compressed
 	Requests uint64        // requests sent
 	Acks     uint64        // acknowledgments sent
 	Complete int           // complete objects
 	Failed   int           // failed objects
-	Held     int           // bytes held
+	Held     int           // bytes of objects that Next has not returned
 	Took     time.Duration // from the start until the last object has ended
 	Drops    Drops
 }
@@ -294,8 +294,8 @@ func (r *Receiver) Closed() bool { return r.left == 0 && r.lingerTo == clock.Nev
 // farewells is how many times Farewell repeats the last acknowledgment.
 const farewells = 3
 
-// Farewell repeats the last acknowledgment of a complete receiver, because some of them may be
-// lost. It is for an owner that cannot wait for the end of lingering.
+// Farewell repeats the last acknowledgment of a complete receiver, because some copies may be lost.
+// It is for an owner that cannot wait for the end of lingering.
 func (r *Receiver) Farewell() {
 	if r.left > 0 || r.Closed() {
 		return

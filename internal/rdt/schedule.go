@@ -26,10 +26,10 @@ type schedule struct {
 	interleave bool
 	queue      []cursor // objects that have not been sent completely
 	turn       int
-	asked      map[uint16]struct{} // all objects ever queued: at most MaxObjects
+	asked      map[uint16]struct{} // numbers of all objects ever queued, at most MaxObjects
 }
 
-// add queues objects, each only the first time.
+// add queues objects. It ignores objects that were queued before.
 func (s *schedule) add(streams []uint16) error {
 	for _, id := range streams {
 		if _, ok := s.asked[id]; ok {

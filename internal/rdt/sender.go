@@ -29,11 +29,11 @@ type Sender struct {
 type SenderInfo struct {
 	Sent          uint64 // data packets, including retransmissions
 	SentBytes     uint64 // bytes with RDT's headers, without UDP and IP
-	Resent        uint64 // part of Sent: retransmissions
+	Resent        uint64 // packets in Sent that were retransmissions
 	FastResent    uint64 // packets considered lost because of duplicate acknowledgments
 	TimedOut      uint64 // packets considered lost because of a timeout
 	Acks          uint64 // valid acknowledgments
-	DuplicateAcks uint64 // part of Acks: without new information
+	DuplicateAcks uint64 // acknowledgments in Acks without new information
 	Requests      uint64 // valid requests, including repeated ones
 	InFlight      int    // packets in the window
 	SRTT          time.Duration
@@ -67,8 +67,9 @@ func NewSender(cfg Config, objects [][]byte) (*Sender, error) {
 	}, nil
 }
 
-// Serve sends objects in this order without a request, to a receiver with Push. The receiver gets
-// ErrAbsent for objects that do not exist. Serve returns ErrObject if a flow cannot have that many.
+// Serve sends objects in this order, without a request, to a receiver with Push. The receiver gets
+// ErrAbsent for objects that do not exist. Serve returns ErrObject if a flow cannot have that many
+// objects.
 func (s *Sender) Serve(streams ...uint16) error {
 	s.started = true
 	return s.schedule.add(streams)

@@ -29,11 +29,11 @@ type Object struct {
 // the checksum of its flow. Only one caller uses a Server.
 type Server struct {
 	cfg     Config
-	data    [][]byte // by object number, with the listing at ListingStream
+	data    [][]byte // data by object number; the listing is at ListingStream
 	asking  [CRC32C + 1]codec
-	flows   []*flow // at most MaxFlows
-	turn    int     // the flow that sends next
-	ended   []Flow  // at most maxServed
+	flows   []*flow // at most MaxFlows flows
+	turn    int     // index of the flow that sends next
+	ended   []Flow  // at most maxServed ended flows
 	refused uint64
 	strange uint64
 }
@@ -43,7 +43,7 @@ type flow struct {
 	Flow
 	sender *Sender
 	doneAt clock.Time // when the flow was done, or Never
-	told   uint64     // packets sent before the last report
+	told   uint64     // number of packets sent before the last report
 }
 
 // Flow describes the flow to one receiver.
@@ -53,9 +53,9 @@ type Flow struct {
 	Objects int
 	Bytes   int64
 	Began   clock.Time
-	Took    time.Duration // until all was acknowledged, the flow failed, or now
+	Took    time.Duration // time until all was acknowledged, the flow failed, or now
 	Done    bool          // everything requested has been acknowledged
-	Err     error         // ErrSilent
+	Err     error         // nil or ErrSilent
 	Sender  SenderInfo
 }
 
@@ -146,7 +146,7 @@ func (s *Server) room(now clock.Time) bool {
 			victim, least = i, f.doneAt
 		}
 	}
-	if victim < 0 { // flows are sorted by start
+	if victim < 0 { // the list of flows is sorted by start
 		victim = slices.IndexFunc(s.flows, func(f *flow) bool {
 			return f.sender.info.Acks == 0 && now.Sub(f.Began) >= s.cfg.Timeout
 		})
@@ -166,7 +166,7 @@ func (s *Server) newFlow(now clock.Time, from netip.AddrPort, kind Checksum) *fl
 	cfg.Checksum = kind
 	sender, err := NewSender(cfg, s.data)
 	if err != nil {
-		panic("BUG: rdt: " + err.Error()) // NewServer has validated everything
+		panic("BUG: rdt: " + err.Error()) // NewServer has already validated everything
 	}
 	return &flow{Flow: Flow{Peer: from, Began: now}, sender: sender}
 }
@@ -278,7 +278,7 @@ func (s *Server) due(f *flow) clock.Time {
 // Advance processes expired timers. It removes flows whose receivers are silent, and flows that
 // have been done for Config.Linger. Until then, a late packet does not start a new flow.
 func (s *Server) Advance(now clock.Time) {
-	for i, f := range slices.Backward(s.flows) { // removing a flow moves those after it
+	for i, f := range slices.Backward(s.flows) { // removing a flow moves the flows after it
 		if !s.due(f).Due(now) {
 			continue
 		}

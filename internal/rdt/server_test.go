@@ -191,7 +191,7 @@ func TestAServerForgets(t *testing.T) {
 	_, _, ok = c.server.Output(c.now, nil)
 	assert.False(t, ok, "all of that is acknowledged")
 
-	c.server.Input(c.now, client(2), request) // the client then sends nothing more
+	c.server.Input(c.now, client(2), request) // after this request, the client sends nothing
 	began := c.now
 	c.run(func() bool { return len(c.server.Flows(c.now)) == 1 })
 	assert.Equal(t, began.Add(time.Second), c.now)
@@ -224,7 +224,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 	c.server.Input(c.now, client(300), request) // replaces the finished client
 	require.Len(t, c.server.Flows(c.now), rdt.MaxFlows)
 	assert.Equal(t, client(100), c.server.Flows(c.now)[0].Peer)
-	c.server.Input(c.now, client(301), request) // all flows are new
+	c.server.Input(c.now, client(301), request) // all flows are new, so the request is rejected
 	assert.Equal(t, uint64(1), c.server.Info().Refused)
 
 	c.now = c.now.Add(100 * time.Millisecond)

@@ -24,9 +24,9 @@ func newTimeout(cfg *Config) timeout {
 
 // sample adds a round-trip time to the estimate.
 func (t *timeout) sample(rtt time.Duration) {
-	if t.srtt == 0 { // RFC 6298 §2.2
+	if t.srtt == 0 { // first sample (RFC 6298 §2.2)
 		t.srtt, t.rttvar = rtt, rtt/2
-	} else { // RFC 6298 §2.3: alpha is 1/8, beta 1/4
+	} else { // later samples (RFC 6298 §2.3: alpha is 1/8, beta 1/4)
 		t.rttvar = (3*t.rttvar + (t.srtt - rtt).Abs()) / 4
 		t.srtt = (7*t.srtt + rtt) / 8
 	}
@@ -35,7 +35,7 @@ func (t *timeout) sample(rtt time.Duration) {
 	}
 }
 
-// expired processes the timeout of a packet sent at sentAt. RFC 6298 §5.5: it doubles the timeout,
+// expired processes the timeout of a packet sent at sentAt. It doubles the timeout (RFC 6298 §5.5),
 // but only once for all packets sent before the last doubling.
 func (t *timeout) expired(now, sentAt clock.Time) {
 	if t.adaptive && sentAt >= t.backedOff {

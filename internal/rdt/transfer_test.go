@@ -52,7 +52,8 @@ func TestDamageIsCountedExactly(t *testing.T) {
 	}
 }
 
-// Duplicated packets have no cost: the sender sends no more packets and takes no longer.
+// Duplicated packets cost nothing: the sender sends no more packets, and the transfer takes no
+// longer.
 func TestDuplicationCostsNothing(t *testing.T) {
 	objects := [][]byte{text(1, 1_000_000)}
 	for _, selective := range []bool{false, true} {
@@ -77,7 +78,8 @@ func TestCompressionIsDeterministicAndShortens(t *testing.T) {
 		sizes[zip] = s.Info().SentBytes
 		assert.Equal(t, zip, r.Info().Squeezed > 0)
 	}
-	// 16 letters take 4 bits each, which is half, plus the overhead of the code.
+	// The text has 16 different letters, which take 4 bits each. That is half, plus the overhead of
+	// the code.
 	assert.InDelta(t, .55, float64(sizes[true])/float64(sizes[false]), .08)
 
 	cfg := rdt.Config{Compress: true, Timeout: 50 * time.Millisecond}
@@ -115,7 +117,8 @@ func TestTheReceiverLingers(t *testing.T) {
 	cfg := rdt.Config{Timeout: 100 * time.Millisecond}
 	s, r := pair(t, cfg, [][]byte{text(1, 100)})
 	back := wire{delay: time.Millisecond}
-	back.drop = func(n int, _ []byte) bool { return n > 1 && n < 6 } // the first is the request
+	// loses everything after the first packet, which is the request
+	back.drop = func(n int, _ []byte) bool { return n > 1 && n < 6 }
 	w := newWorld(t, s, r, 1, wire{delay: time.Millisecond}, back)
 	w.run(func() bool { return s.Done() && r.Closed() })
 	require.NoError(t, s.Err())

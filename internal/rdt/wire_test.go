@@ -26,10 +26,10 @@ type engine interface {
 type wire struct {
 	loss, dup, corrupt float64
 	delay, jitter      time.Duration // a packet takes delay plus up to jitter, so packets are reordered
-	perByte            time.Duration // serialization time; 0: none
+	perByte            time.Duration // serialization time of a byte; 0: none
 	drop               func(n int, b []byte) bool
 	random             *rand.Rand
-	free               clock.Time // when the transmission of the next packet may begin
+	free               clock.Time // when the next packet can be transmitted
 
 	sent, lost, doubled, damaged int
 }
@@ -135,7 +135,7 @@ func (w *world) run(stop func() bool) {
 		if due == clock.Never {
 			return
 		}
-		w.now = max(w.now, due) // a timeout that has been shortened may have expired already
+		w.now = max(w.now, due) // a shortened timeout may have expired already
 		for _, e := range w.ends {
 			if e.Deadline().Due(w.now) {
 				e.Advance(w.now)

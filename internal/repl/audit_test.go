@@ -54,7 +54,7 @@ func TestEveryCommand(t *testing.T) {
 // inJSON has a line for every command, by the command's name. It leaves out commands that run until
 // the user stops them. Other tests cover those.
 var inJSON = map[string]string{
-	"events": "", // see TestEventsUntilCtrlC
+	"events": "", // TestEventsUntilCtrlC tests it
 	"source": "", // the file contains other commands
 	"up":     "up if0", "down": "down if0", "route add": "route add default via 10.0.0.2",
 	"route get": "route get 10.0.0.9",

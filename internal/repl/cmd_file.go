@@ -237,7 +237,7 @@ func printTransfer(t control.Transfer) string {
 }
 
 func took(seconds float64) string {
-	if seconds < 0.9995 { // because 0.9996 s would print as 1e+03 ms
+	if seconds < 0.9995 { // 0.9996 s would print as 1e+03 ms
 		return fmt.Sprintf("%.3g ms", seconds*1000)
 	}
 	return fmt.Sprintf("%.3f s", seconds)

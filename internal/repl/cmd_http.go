@@ -120,7 +120,7 @@ func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 func printPage(e *env, p control.Page) string {
 	var b strings.Builder
 	body := string(p.Body)
-	if e.interactive() { // the page must not control the terminal
+	if e.interactive() { // a page must not control the terminal
 		lines := strings.SplitAfter(body, "\n")
 		body = ""
 		for _, line := range lines {

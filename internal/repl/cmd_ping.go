@@ -106,7 +106,7 @@ func (o *pingFlags) request(e *env, c *cobra.Command, addr string) (*control.Pin
 
 func (o *pingFlags) setPattern(digits string) error {
 	if n := len(digits); n%2 == 1 {
-		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit is a whole byte
+		digits = digits[:n-1] + "0" + digits[n-1:] // a single digit stands for a whole byte
 	}
 	fill, err := hex.DecodeString(digits)
 	if err != nil || len(fill) > mostPattern {
@@ -248,7 +248,7 @@ func pingBanner(req *control.Ping, name, from string) string {
 // prints a dot for each request without a reply.
 func watchPing(e *env, o *pingFlags, req *control.Ping, banner string) {
 	dots := o.req.Flood && e.width() > 0
-	req.Outstanding = req.Outstanding || dots // for the dots
+	req.Outstanding = req.Outstanding || dots // needed to print the dots
 	answered := 0
 	req.Begun = func() { e.screen.data(banner) }
 	req.Each = func(r control.Reply) {

@@ -17,7 +17,7 @@ func TestComplete(t *testing.T) {
 	}
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string][]string{
-		"":                     nil, // lists everything: see below
+		"":                     nil, // lists everything: tested below
 		"ne":                   {"neighbors"},
 		"lo":                   {"lossy", "lossyforward"},
 		"up ":                  {"if0", "if1"},

@@ -15,8 +15,8 @@ type EditorConfig struct {
 	In       io.Reader
 	Out      io.Writer
 	History  string                     // path of the history file; empty: no history
-	Complete func(line string) []string // as Shell.Complete; nil: no completion
-	MayStop  func() bool                // whether Ctrl-Z may stop the process; nil: no
+	Complete func(line string) []string // function like Shell.Complete; nil: no completion
+	MayStop  func() bool                // reports whether Ctrl-Z may stop the process; nil: never
 }
 
 // NewEditor returns a LineReader with editing, history and completion for a terminal.

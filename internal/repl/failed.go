@@ -39,7 +39,7 @@ func plainly(err error) string { return strings.TrimPrefix(inside.Replace(err.Er
 // help returns advice on an error, or "".
 func help(c *cobra.Command, err error) string {
 	switch {
-	case c.Parent() != c.Root(): // rcp and rdt: their sockets are ports
+	case c.Parent() != c.Root(): // the sockets of rcp and rdt are ports
 	case errors.Is(err, control.ErrNoSuchSocket):
 		return "; `ls` lists them"
 	case errors.Is(err, control.ErrNotConnected):

@@ -12,7 +12,7 @@ import (
 // Failure is the JSON output of a command that failed before it printed a result.
 type Failure struct {
 	Error  string `json:"error"`
-	Status int    `json:"status"` // as ExitCode returns
+	Status int    `json:"status"` // exit status, as ExitCode returns it
 }
 
 // documented marks an error that was printed as JSON.

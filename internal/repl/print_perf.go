@@ -12,7 +12,7 @@ import (
 type perfText struct {
 	start  control.PerfStart
 	server bool
-	format string // unit of rates, one letter; empty: choose a unit
+	format string // letter of the unit of rates; empty: choose a unit
 	tests  int
 	ruled  bool // the last printed line is a separator
 }

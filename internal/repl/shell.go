@@ -137,10 +137,10 @@ func (s *Shell) Execute(ctx context.Context, line string) error {
 func (s *Shell) execute(
 	ctx context.Context, asJSON bool, words func(*cobra.Command) ([]string, error),
 ) (err error) {
-	var c *cobra.Command // nil if the command was not found
+	var c *cobra.Command // command of the line; nil if it was not found
 	defer func() {
 		if undocumented(ctx, err) {
-			unread := c == nil || errors.Is(err, control.ErrUsage) // flags may be unparsed
+			unread := c == nil || errors.Is(err, control.ErrUsage) // flags may not have been parsed
 			err = s.env.documentFailure(c, asJSON && unread, err)
 		}
 	}()

@@ -24,7 +24,7 @@ type terminal struct {
 	in  io.Reader
 	out io.Writer
 
-	mayStop func() bool // nil: Ctrl-Z never stops the process
+	mayStop func() bool // reports whether Ctrl-Z may stop the process; nil: never
 
 	mu     sync.Mutex
 	answer []byte // answer to the editor's query, read before the next key
@@ -34,7 +34,7 @@ type terminal struct {
 
 	// Only the reading goroutine uses the fields below.
 	keys    []byte // keys that the editor has not read yet
-	partial []byte // what may be the start of a mark
+	partial []byte // bytes that may be the start of a mark
 	pasting bool
 	ended   bool // the last pasted character was a \r
 }

@@ -80,9 +80,9 @@ func split(text string) ([]string, error) {
 	var (
 		words []string
 		word  strings.Builder
-		open  bool // the position is inside a word
-		quote byte // the quote that is open; 0: no quote
-		begun int  // where the open quote starts
+		open  bool // a word has begun at this position
+		quote byte // open quote; 0: no quote
+		begun int  // position where the open quote starts
 	)
 	for i := 0; i < len(text); i++ {
 		c := text[i]

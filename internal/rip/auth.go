@@ -76,8 +76,8 @@ const (
 	familyAuth  = 0xffff
 	passwordLen = 16
 	authTrailer = 1 // type of the block that contains the digest
-	authSimple  = 2 // RFC 2453 §4.1
-	authDigest  = 3 // RFC 4822 §2.1
+	authSimple  = 2 // password (RFC 2453 §4.1)
+	authDigest  = 3 // digest (RFC 4822 §2.1)
 	trailerLen  = 4 // length of the digest block's header
 )
 
@@ -127,15 +127,15 @@ func (k *Key) digest(b []byte) []byte {
 	a := &algorithms[k.Algorithm]
 	fill := make([]byte, a.size)
 	if k.Algorithm == KeyedMD5 {
-		// RFC 4822 §2: the secret, padded with zeros, takes the place of the digest.
+		// RFC 4822 §2: the secret, padded with zeros, replaces the digest in the computation.
 		copy(fill, k.Secret)
 		h := a.hash()
 		h.Write(b)
 		h.Write(fill)
 		return h.Sum(nil)
 	}
-	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and Apad takes the
-	// place of the digest.
+	// RFC 4822 §2.5: a secret longer than the digest is replaced by its digest, and Apad replaces
+	// the digest in the computation.
 	secret := k.Secret
 	if len(secret) > a.size {
 		h := a.hash()
@@ -198,8 +198,8 @@ func checkPassword(keys []Key, b []byte) (a authentication, body []byte, r Refus
 	return a, nil, RefusedPassword
 }
 
-// checkDigest checks the key and digest of a message (RFC 4822). It does not check the sequence
-// number: follows does.
+// checkDigest checks the key and digest of a message (RFC 4822). The method follows checks the
+// sequence number.
 func checkDigest(keys []Key, b []byte) (a authentication, body []byte, r Refusal) {
 	offset := int(binary.BigEndian.Uint16(b[header2+4:]))
 	id, size := b[header2+6], int(b[header2+7])

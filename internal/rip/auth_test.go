@@ -64,7 +64,7 @@ func TestKeyedMD5OnTheWire(t *testing.T) {
 	assert.Equal(t, sum[:], m[offset+4:])
 }
 
-// RFC 4822 §2.5: HMAC over the message with Apad in the digest's place.
+// RFC 4822 §2.5: the digest is an HMAC over the message, with Apad in the digest's place.
 func TestHMACOnTheWire(t *testing.T) {
 	m := signed(t, keyed(key(9, rip.HMACSHA256, "tide")), 0)
 	const offset = 4 + 20 + 3*20

@@ -192,7 +192,7 @@ func (x *bench2) learned() (lines []string) {
 	return lines
 }
 
-// wait advances the time like a driver. It returns the messages sent in the meantime, with their
+// wait advances the time as a driver does. It returns the messages sent in the meantime, with their
 // times.
 func (x *bench2) wait(d time.Duration) (lines []string) {
 	x.tb.Helper()

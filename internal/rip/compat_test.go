@@ -19,7 +19,7 @@ func modes(send rip.SendMode, receive rip.ReceiveMode) rip.Config {
 	return cfg
 }
 
-// RFC 2453 §5.1: the compatibility switch.
+// RFC 2453 §5.1 defines the compatibility switch.
 func TestCompatibilitySwitch(t *testing.T) {
 	own := " 10.0.0.0/24=1 10.0.1.0/24=1"
 	for mode, want := range map[rip.SendMode][]string{
@@ -34,7 +34,7 @@ func TestCompatibilitySwitch(t *testing.T) {
 	}
 }
 
-// RFC 2453 §5.1: the receive control switch.
+// RFC 2453 §5.1 defines the receive control switch.
 func TestReceiveControl(t *testing.T) {
 	for mode, want := range map[rip.ReceiveMode][2]bool{
 		rip.ReceiveBoth: {true, true}, rip.ReceiveRIP1: {true, false},

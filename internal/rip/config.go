@@ -38,7 +38,7 @@ type Timers struct {
 	// Periodic is the time between two full updates. Default: 5 s, RIPv2 and RIPng 30 s.
 	Periodic time.Duration
 	// PeriodicOffset is the maximum random offset of Periodic in either direction (RFC 2453 §3.8).
-	// Default: none, RIPv2 and RIPng a sixth of Periodic. At most half of Periodic.
+	// It is at most half of Periodic. Default: none, RIPv2 and RIPng a sixth of Periodic.
 	PeriodicOffset time.Duration
 	// Timeout is the lifetime of a learned route without a refresh. It must be longer than Periodic
 	// and PeriodicOffset together. Default: 12 s, RIPv2 and RIPng

@@ -105,7 +105,7 @@ func TestCountingToInfinityOfRIPv2(t *testing.T) {
 	deaf := true
 	w.lose = func(from, to *router, _ []byte) bool { return deaf && from.id == 0 && to.id == 2 }
 	w.setDown(3, true)
-	w.run(40 * time.Second) // meanwhile router 2 announces the route
+	w.run(40 * time.Second) // router 2 announces the route during this time
 	deaf = false
 	heard := w.now
 	worst := 0
@@ -169,7 +169,7 @@ func TestManyRoutersConverge(t *testing.T) {
 	assert.Empty(t, w.wrong())
 }
 
-// big delivers n routes from b to a RIPv2 Speaker. It returns b's messages.
+// big delivers n routes from b to a RIPv2 Speaker. It returns the messages that b has sent.
 func big(tb testing.TB, n int) (*bench2, [][]byte) {
 	tb.Helper()
 	x := newBench2(tb, prompt())

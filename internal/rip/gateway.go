@@ -9,8 +9,9 @@ import (
 // gateway is a router that is configured as a neighbor, or that has sent a message.
 type gateway struct {
 	Neighbor
-	port       *port
-	outlet     *outlet // messages to only this router; nil: not configured
+	port *port
+	// destination of messages to only this router; nil: the router is not configured
+	outlet     *outlet
 	configured bool
 	heard      clock.Time
 	version    uint8

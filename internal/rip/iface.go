@@ -14,10 +14,10 @@ type SendMode uint8
 
 // These are the positions of the switch.
 const (
-	SendRIP2       SendMode = iota // version 2, to the multicast address
-	SendCompatible                 // "RIP-1 compatibility": version 2, broadcast
-	SendRIP1                       // version 1, broadcast
-	SendNone                       // nothing
+	SendRIP2       SendMode = iota // version 2 to the multicast address
+	SendCompatible                 // version 2 in broadcasts ("RIP-1 compatibility")
+	SendRIP1                       // version 1 in broadcasts
+	SendNone                       // no messages
 )
 
 // ReceiveMode is the receive control switch of RFC 2453 §5.1.
@@ -90,7 +90,7 @@ func (f *Interface) validate(d Dialect) error {
 		return fmt.Errorf("address %v: must be an IPv4 address", f.Addr)
 	case len(f.Keys) > 0 && validateKeys(f.Keys) != nil:
 		return validateKeys(f.Keys)
-	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // in RIPng a next hop takes an entry
+	case f.entries() < 2 && (d == RIPng || f.entries() < 1): // in RIPng, a next hop takes an entry
 		return fmt.Errorf("MTU %d is too small for an entry", f.MTU)
 	case f.Send > SendNone || f.Receive > ReceiveNone:
 		return errors.New("unknown mode")
@@ -100,15 +100,15 @@ func (f *Interface) validate(d Dialect) error {
 	return nil
 }
 
-// headersLen is the length of the IP, UDP and RIP headers before the entries.
+// headersLen is the total length of the IP, UDP and RIP headers.
 const headersLen = 20 + 8 + header2
 
 // maxMessage2 is the maximum length of a sent message (RFC 1058 §3.1). Some routers read only these
 // 512 bytes.
 const maxMessage2 = 512
 
-// headersLenNG is the same for RIPng. defaultMTUNG is the MTU that every IPv6 link has (RFC 8200
-// §5).
+// headersLenNG is the length of the headers in RIPng. defaultMTUNG is the MTU that every IPv6 link
+// has (RFC 8200 §5).
 const (
 	headersLenNG = 40 + 8 + header2
 	defaultMTUNG = 1280
@@ -136,7 +136,7 @@ type port struct {
 	Interface
 	most   int // maximum number of entries in a message
 	up     bool
-	listed bool // has configured neighbors and accepts no other messages
+	listed bool // the interface has configured neighbors, and accepts messages only from them
 
 	sent, sentEntries uint64
 	received          uint64

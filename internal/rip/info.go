@@ -49,8 +49,8 @@ type RouteInfo struct {
 	Prefix  netip.Prefix
 	Cost    int
 	Tag     uint16
-	NextHop netip.Addr    // zero if directly connected or dead
-	From    netip.Addr    // the router that announced the route; may be zero
+	NextHop netip.Addr    // next hop; zero if directly connected or dead
+	From    netip.Addr    // router that announced the route; zero: no router
 	Iface   int           // outgoing interface; -1: no interface
 	Age     time.Duration // time since the last refresh or change
 	Left    time.Duration // time until expiry or deletion; negative: never

@@ -89,7 +89,7 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 // net 0 or 127"). The default route is a valid destination.
 func isDestination(p netip.Prefix) bool {
 	a := p.Addr()
-	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2: neither multicast nor link-local
+	if a.Is6() && p.Bits() > 0 { // RFC 2080 §2.4.2 excludes multicast and link-local prefixes
 		return !a.IsMulticast() && !a.IsLinkLocalUnicast() && !a.IsLoopback() &&
 			!a.IsUnspecified() && !a.Is4In6()
 	}
@@ -153,7 +153,7 @@ func (s *Speaker) admit(from netip.AddrPort, iface int, b []byte) (p *port, m Pa
 	case !p.accepts(m.Version):
 		r = RefusedVersion
 	case m.Command == Response && from.Port() != p.udp():
-		r = RefusedPort // RFC 2453 §3.9.2, RFC 2080 §2.4.2
+		r = RefusedPort // RFC 2453 §3.9.2 and RFC 2080 §2.4.2 require this port
 	}
 	return p, m, r
 }
@@ -242,7 +242,7 @@ func (g *gateway) entry(w *Entry2) (e Entry, r Refusal) {
 	}
 	addr := addrOf(w.Addr)
 	if w.Mask == 0 {
-		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: the entry has no mask
+		e.Prefix = g.port.inferred(addr) // RFC 2453 §4.3: without a mask, the prefix is inferred
 	} else {
 		bits, ok := prefixLength(w.Mask)
 		if !ok {
@@ -285,7 +285,7 @@ func (s *Speaker) requested(p *port, from netip.AddrPort, iface int, m Packet2) 
 	s.counters.RequestsIn++
 	switch {
 	case len(m.Entries) == 0:
-		return Taken // "If there are no entries, no response is given."
+		return Taken // RFC 2453 §3.9.1: "If there are no entries, no response is given."
 	case p.silentTo(from):
 		return RefusedSilent
 	case m.Version == 1 && p.Send == SendRIP2, m.Version > 1 && p.Send == SendRIP1:
@@ -357,7 +357,7 @@ func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []by
 		return RefusedForm
 	}
 	if m.Command == Request && from.Port() != p.udp() {
-		return s.requestedNG(p, from, iface, entries) // the client is a tool, not a router
+		return s.requestedNG(p, from, iface, entries) // the client is a tool and not a router
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {

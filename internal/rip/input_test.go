@@ -60,7 +60,7 @@ func TestResponseAboutAnUnknownRoute(t *testing.T) {
 		{"10.5.0.0/16=15", nil},
 		{"10.5.0.0/16=16", nil},
 		{"10.5.0.0/16=17", nil},
-		{"10.5.0.0/16=4294967295", nil}, // adding one would overflow to 0
+		{"10.5.0.0/16=4294967295", nil}, // adding 1 to this cost would overflow to 0
 		{"10.5.0.0/16=2147483648", nil},
 		{"127.0.0.0/8=1", nil},
 		{"127.0.0.1/32=1", nil},
@@ -100,7 +100,7 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 	good := response(t, 12, "10.5.0.0/16=1 10.6.0.0/16=1")
 	bad := [][]byte{nil, {}, {0}, make([]byte, 5), good[:len(good)-1], append(slices.Clip(good), 0)}
 	for n := range 100 {
-		if n != 2 && n != 3 { // three entries of 8 bytes are as long as two of 12
+		if n != 2 && n != 3 { // three entries of 8 bytes are as long as two of 12 bytes
 			lie := append([]byte(nil), good...)
 			binary.BigEndian.PutUint16(lie[2:], uint16(n))
 			bad = append(bad, lie)
@@ -128,7 +128,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		addr  string
 		iface int
 	}{
-		{"10.0.0.3", 0}, // on the network, but not a neighbor
+		{"10.0.0.3", 0}, // an address on the network, but not a neighbor's
 		{"10.0.0.2", 1}, // a neighbor, but on another interface
 		{"10.0.0.1", 0}, // the Speaker's own address
 		{"::ffff:10.0.0.2", 0},

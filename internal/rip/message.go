@@ -24,16 +24,16 @@ type Command uint16
 
 // These are the commands (RFC 2453 §3.6).
 const (
-	Request  Command = 1 // requests the table of the receiver
-	Response Command = 2 // contains all or part of the sender's table
+	Request  Command = 1 // a request for the table of the receiver
+	Response Command = 2 // all or part of the sender's table
 )
 
 // Entry is one destination of a response.
 type Entry struct {
 	Prefix  netip.Prefix
-	Cost    uint32     // the sender's cost, unchecked
-	Tag     uint16     // unused in the course's dialect
-	NextHop netip.Addr // unused in the course's dialect; zero: the sender
+	Cost    uint32     // cost that the sender announced, unchecked
+	Tag     uint16     // route tag; unused in the course's dialect
+	NextHop netip.Addr // next hop; unused in the course's dialect; zero: the sender
 }
 
 // Packet is one message of the course's dialect:
@@ -43,9 +43,9 @@ type Entry struct {
 //	older size, uint32 mask; all in network byte order.
 type Packet struct {
 	Command   Command
-	EntrySize int // 12 or 8; 0 without entries
+	EntrySize int // entry size, 12 or 8 bytes; 0 without entries
 	Entries   []Entry
-	Rejected  int // entries skipped because of an invalid mask
+	Rejected  int // number of entries skipped because of an invalid mask
 }
 
 const packetHeader = 4

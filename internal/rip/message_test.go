@@ -91,7 +91,7 @@ func TestParsePacketRefuses(t *testing.T) {
 
 func TestParsePacketMasks(t *testing.T) {
 	tests := []struct {
-		mask, want string // want empty: rejected
+		mask, want string // an empty want means that the mask is rejected
 	}{
 		{"ffffffff", "10.1.2.3/32"},
 		{"ffffff00", "10.1.2.0/24"},

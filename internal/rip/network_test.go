@@ -27,7 +27,7 @@ type network struct {
 	flying  flight
 	sent    int // messages sent on a link
 	settled clock.Time
-	log     uint64 // a hash of all sent messages, in order
+	log     uint64 // hash of all sent messages, in order
 	udp     uint16 // source port of messages; 0 in the course's dialect
 	own     int    // cost at which a router announces its own network
 	keys    []rip.Key
@@ -53,7 +53,7 @@ type port struct {
 type wire struct {
 	a, b   *router
 	prefix netip.Prefix
-	broken bool // drops all messages without an error
+	broken bool // all messages are lost without an error
 	down   bool // both ends know that the link is down
 }
 

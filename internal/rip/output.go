@@ -80,7 +80,7 @@ func (s *Speaker) fill(o *outlet) {
 		e, ok := o.entry(o.sending[0])
 		if ok && o.port.isIPv6() && e.NextHop != hop {
 			if room--; room == 0 {
-				return // RFC 2080 §2.1.1: the next hop takes an entry before the route's
+				return // RFC 2080 §2.1.1: the next hop takes an entry before the route
 			}
 			hop = e.NextHop
 		}
@@ -118,7 +118,7 @@ func (s *Speaker) write2(now clock.Time, o *outlet, c Command, encoded []byte, m
 	}
 	switch {
 	case c == Request:
-		b = askForAll.Append(b) // the same bytes in RIPng (RFC 2080 §2.4.1)
+		b = askForAll.Append(b) // RIPng uses the same bytes (RFC 2080 §2.4.1)
 	case encoded != nil:
 		b = append(b, encoded...)
 		s.count(o, len(encoded)/EntrySize2)
@@ -170,19 +170,19 @@ type outlet struct {
 	to      netip.AddrPort
 	iface   int
 	port    *port
-	gateway *gateway // course: the neighbor, for the split horizon
-	version uint8    // version in the message, 1 in RIPng; 0 in the course's dialect
-	width   int      // course: entry size in bytes
-	leaving bool     // the interface is going down: announce everything at Infinity
-	answer  bool     // answers one request and is then removed
+	gateway *gateway // in the course's dialect: the neighbor, for the split horizon
+	version uint8    // version in the messages, 1 in RIPng; 0 in the course's dialect
+	width   int      // in the course's dialect: the entry size in bytes
+	leaving bool     // the interface is going down, so announce everything at Infinity
+	answer  bool     // the outlet answers one request and is then removed
 
-	request  bool     // a request is due
-	full     bool     // the whole table is due
+	request  bool     // a request must be sent
+	full     bool     // the whole table must be sent
 	changed  []*route // changed routes to announce, in order of change
 	released bool     // the changes may be sent now
-	sending  []*route // unsent part of the current update, sorted
-	memory   []*route // reused by triggered updates
-	news     bool     // the update in sending is a triggered one
+	sending  []*route // unsent routes of the current update, sorted
+	memory   []*route // memory that triggered updates reuse
+	news     bool     // the update in sending is a triggered update
 }
 
 // unicast returns the outlet of a configured neighbor, or nil if nothing is sent to it.
@@ -208,7 +208,7 @@ func (s *Speaker) everybody(iface int, p *port) *outlet {
 	}
 	o := &outlet{iface: iface, port: p, version: p.version()}
 	if p.isIPv6() && p.Send != SendNone {
-		o.to = netip.AddrPortFrom(MulticastNG, PortNG) // RFC 2080 §2.5.2
+		o.to = netip.AddrPortFrom(MulticastNG, PortNG) // the multicast group of RFC 2080 §2.5.2
 		return o
 	}
 	switch p.Send {
@@ -287,7 +287,7 @@ func (o *outlet) entry(r *route) (Entry, bool) {
 	}
 	if e.Cost < Infinity && r.isOwn() && o.port.isOnLink(r.hop) && !o.port.Addr.IsSingleIP() &&
 		(r.own[0].iface == o.iface || !o.port.isIPv6()) {
-		e.NextHop = r.hop // RFC 2453 §4.4, RFC 2080 §2.1.1: the next hop is on this link
+		e.NextHop = r.hop // the next hop is on this link (RFC 2453 §4.4, RFC 2080 §2.1.1)
 	}
 	return e, !o.hasOldListeners() || o.port.tellable(r.prefix)
 }

@@ -61,7 +61,7 @@ func (s *Speaker) SetLocal(now clock.Time, p netip.Prefix, iface int, up bool) {
 	if s.cfg.Dialect != Course {
 		o.cost = 1
 		if iface >= 0 && iface < len(s.ports) {
-			o.cost = s.ports[iface].Cost // RFC 2453 §3.5: the cost of that network
+			o.cost = s.ports[iface].Cost // the cost of the interface's network (RFC 2453 §3.5)
 		}
 	}
 	s.adopt(now, p, o)

@@ -3,8 +3,8 @@ package rip
 // Refusal is the reason for rejecting a message or an entry.
 type Refusal uint8
 
-// Taken means accepted. The other reasons reject messages, and from RefusedFamily on single
-// entries.
+// Taken means that the message was accepted. The other reasons reject messages; those from
+// RefusedFamily on reject single entries.
 const (
 	Taken Refusal = iota
 	RefusedInterface

@@ -59,9 +59,9 @@ func TestMalformed2(t *testing.T) {
 	}
 }
 
-// RFC 2453 §3.10: one response for each network. RFC 2453 §3.9.1 and §4.5: a router that starts
-// multicasts a request for the whole table on every network, and announces its own networks at
-// their cost (RFC 2453 §3.5).
+// RFC 2453 §3.10: there is one response for each network. RFC 2453 §3.9.1 and §4.5: a router that
+// starts multicasts a request for the whole table on every network, and announces its own networks
+// at their cost (RFC 2453 §3.5).
 func TestStart2(t *testing.T) {
 	cfg := prompt()
 	cfg.Interfaces[1].Cost = 3
@@ -145,7 +145,7 @@ func TestEntriesAreJudged(t *testing.T) {
 	}
 	x := newBench2(t, prompt())
 	m := message2(t, rip.Response, 2, "10.5.0.0/16=1 10.6.0.0/16=1 10.7.0.0/16=1")
-	m[5], m[24+10] = 9, 1 // an unknown address family; a mask that is not contiguous
+	m[5], m[24+10] = 9, 1 // an unknown address family, and a mask that is not contiguous
 	require.Equal(t, rip.Taken, x.say(b, rip.Port, m))
 	assert.Equal(t, []string{"10.7.0.0/16 via 10.0.0.2 cost 2"}, x.learned())
 	assert.Equal(t, []rip.Refused{

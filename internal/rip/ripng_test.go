@@ -93,7 +93,7 @@ func messageNG(tb testing.TB, c rip.Command, entries string) []byte {
 	return b
 }
 
-// textNG is the reverse of messageNG.
+// textNG converts a message to the form that messageNG parses.
 func textNG(tb testing.TB, b []byte) string {
 	tb.Helper()
 	require.GreaterOrEqual(tb, len(b), 4)

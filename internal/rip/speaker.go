@@ -27,7 +27,7 @@ type Speaker struct {
 	periodic  clock.Time // time of the next full update
 	askAt     clock.Time // when to request tables because of lost routes
 	asked     clock.Time // when tables were last requested
-	news      bool       // changes wait for heldUntil
+	news      bool       // changes wait until heldUntil
 	heldUntil clock.Time
 	toldAt    clock.Time // time of the last triggered update
 
@@ -37,7 +37,7 @@ type Speaker struct {
 	events   []Event
 	watched  bool
 
-	parsed  []Entry // memory that ParsePacket uses
+	parsed  []Entry // memory for ParsePacket
 	parsed2 []Entry2
 	entries []Entry // entries of the message that is being built
 	payload []byte  // the message that Output returned last
@@ -49,14 +49,14 @@ type Change struct {
 	NextHop netip.Addr
 	Iface   int
 	Cost    int
-	Gone    bool // the route was removed; only Prefix is set
+	Gone    bool // the route was removed, and only Prefix is set
 }
 
 // Counters count events since NewSpeaker.
 type Counters struct {
 	RequestsIn, ResponsesIn   uint64
 	RequestsOut, ResponsesOut uint64
-	TriggeredOut              uint64 // triggered updates, also part of ResponsesOut
+	TriggeredOut              uint64 // triggered updates, which ResponsesOut includes
 	EntriesIn, EntriesOut     uint64
 	Expired                   uint64 // routes that timed out
 }
@@ -147,7 +147,7 @@ func (s *Speaker) Advance(now clock.Time) {
 	if s.periodic.Due(now) {
 		period := s.period()
 		s.periodic = s.periodic.Add(period)
-		if s.periodic.Due(now) { // if the caller was late, skip the missed updates
+		if s.periodic.Due(now) { // if the caller was late, the missed updates are skipped
 			s.periodic = now.Add(period)
 		}
 		for _, o := range s.outlets {

@@ -128,7 +128,8 @@ func (x *bench) wait(d time.Duration) {
 }
 
 func TestStartAsksAndTells(t *testing.T) {
-	// RFC 2453 §3.9.1. The course's nodes announce their table right after the request.
+	// RFC 2453 §3.9.1: a router requests the tables first. The course's nodes announce their own
+	// table right after the request.
 	x := newStill(t, rip.Config{})
 	assert.Empty(t, x.sent(), "silent before")
 	x.Start(x.now)
@@ -185,7 +186,7 @@ func TestPeriodicUpdate(t *testing.T) {
 }
 
 func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
-	// RFC 2453 §3.10.1, without a delay.
+	// RFC 2453 §3.10.1: a change causes a triggered update, here without a delay.
 	x := newBench(t, rip.Config{})
 	x.hear(b, "10.6.0.0/16=1 10.5.0.0/16=3")
 	assert.Equal(t, []string{
@@ -208,7 +209,7 @@ func TestTriggeredUpdateCarriesWhatChanged(t *testing.T) {
 
 func TestBackPressureKeepsAndBounds(t *testing.T) {
 	x := newBench(t, rip.Config{})
-	for i := range 10_000 { // a route that flaps while the link is blocked
+	for i := range 10_000 { // the route flaps while the link is blocked
 		x.hear(b, fmt.Sprintf("10.5.0.0/16=%d", i%2))
 	}
 	own := " 10.0.0.0/24=0 10.0.1.0/24=0"
@@ -230,7 +231,7 @@ func TestBackPressureKeepsAndBounds(t *testing.T) {
 
 func TestForgottenWhileItWaited(t *testing.T) {
 	x := newBench(t, rip.Config{Timers: rip.Timers{Garbage: time.Second, AskAfter: -1}})
-	for i := range 5 { // otherwise there are as many changes as routes
+	for i := range 5 { // prevents that all routes have changed
 		x.local(fmt.Sprintf("172.%d.0.0/16", i+16), -1, true)
 	}
 	x.sent()

@@ -15,20 +15,20 @@ type route struct {
 	prefix netip.Prefix
 	key    key    // keyOf(prefix)
 	cost   int    // Infinity if dead
-	tag    uint16 // RFC 2453 §4.2: kept and announced
+	tag    uint16 // tag that is kept and announced (RFC 2453 §4.2)
 	hop    netip.Addr
-	via    *gateway // the router that announced it
+	via    *gateway // router that announced the route
 	own    []own    // sources of an own prefix, the best first
 
-	due        clock.Time // learned: time of expiry; dead: time of deletion
+	due        clock.Time // time of expiry of a learned route, or of deletion of a dead one
 	queue      *queue     // the timer queue that contains it
 	prev, next *route
 	changedAt  clock.Time
-	heldUntil  clock.Time // dead: before this time only a cost below lost is accepted
+	heldUntil  clock.Time // for a dead route: before this time, only a cost below lost is accepted
 	lost       int
 
-	forgotten bool // removed from the table; some list may still contain it
-	unsaid    bool // contained in Speaker.changes
+	forgotten bool // the route was removed from the table; some list may still contain it
+	unsaid    bool // Speaker.changes contains the route
 	installed bool // the owner's routing table contains the route
 }
 
@@ -47,7 +47,7 @@ func (r *route) isOwn() bool { return len(r.own) > 0 }
 // table contains the routes by prefix, and two queues of the times of expiry and deletion.
 type table struct {
 	byPrefix map[key]*route
-	all      []*route // sorted, with some forgotten routes; never changed in place
+	all      []*route // sorted routes, including some forgotten ones; never changed in place
 	added    []*route // routes not yet in all
 	holes    bool     // all contains forgotten routes
 	learned  queue

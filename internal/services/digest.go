@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The protocol between two nodes that have both offered the file's digest
+// These messages are exchanged by two nodes that have both offered the file's digest
 // (docs/decisions/0001-file-digest.md):
 //
 //	sender    offset (8 bytes), length (8 bytes), that many bytes, SHA-256 of the file, FIN
@@ -34,9 +34,9 @@ const confirmTime = time.Minute
 // errOffset is an ErrMismatch of the two ends' offsets.
 var errOffset = fmt.Errorf("%w", control.ErrMismatch)
 
-// announce sends offset and length in one segment with the first bytes.
+// announce sends the offset and the length in one segment, together with the first bytes.
 func (t *transfer) announce(c *node.Conn) error {
-	if err := c.SetCork(true); err != nil { // the FIN or the first bytes push it out
+	if err := c.SetCork(true); err != nil { // the first bytes or the FIN release the segment
 		return err
 	}
 	var b [preambleLen]byte
@@ -73,7 +73,7 @@ func (t *transfer) receiveVerified(r io.Reader, f io.Writer) error {
 	if err := receiveAll(io.LimitReader(r, t.total), f, t); err != nil {
 		return err
 	}
-	theirs := make([]byte, sha256.Size+1) // one byte more, to detect data after the digest
+	theirs := make([]byte, sha256.Size+1) // one byte more detects data after the digest
 	switch k, err := io.ReadFull(r, theirs); {
 	case k > sha256.Size:
 		return fmt.Errorf("%w: more data than the %d bytes that the sender announced",
@@ -121,7 +121,7 @@ func (t *transfer) confirm(c *node.Conn, err error) bool {
 	return true
 }
 
-// awaitDigest compares the receiver's digest with ours.
+// awaitDigest compares the receiver's digest with this end's.
 func (t *transfer) awaitDigest(c *node.Conn) error {
 	if err := c.SetReadDeadline(time.Now().Add(confirmTime)); err != nil {
 		return err

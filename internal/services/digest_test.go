@@ -23,8 +23,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// flipped joins 10.0.0.1 and 10.0.0.2 by a link that corrupts one segment from a to b: flip reports
-// whether it has.
+// flipped joins 10.0.0.1 and 10.0.0.2 by a link that corrupts one segment from a to b. flip
+// corrupts a segment, or returns false.
 func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *operator.Node) {
 	t.Helper()
 	near, left := link.Pipe(0)
@@ -39,7 +39,7 @@ func flipped(t *testing.T, flip func(payload []byte) bool) (a, b *operator.Node)
 			}
 			edit(buf[:n])
 			if _, err := to.Write(buf[:n]); err != nil {
-				return // the node has closed it
+				return // the node has closed the link
 			}
 		}
 	}
@@ -78,7 +78,8 @@ func flipColumn(payload []byte) bool {
 func TestCorruptionThatPassesTheChecksumIsFound(t *testing.T) {
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
-		there, offset int64 // the receiver's bytes, and where the sender starts
+		// number of bytes that the receiver has, and offset at which the sender starts
+		there, offset int64
 		flip          func(payload []byte) bool
 	}{
 		"a whole file": {0, 0, func(p []byte) bool { return len(p) > 1000 && flipColumn(p[100:]) }},

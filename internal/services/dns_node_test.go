@@ -20,8 +20,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator/operatortest"
 )
 
-// TestNamesOfANetwork: a node resolves names and addresses by another node's server, over IPv4 and
-// over IPv6. A long answer arrives over TCP (RFC 7766 §5).
+// TestNamesOfANetwork checks that a node resolves names and addresses by another node's server,
+// over IPv4 and over IPv6. A long answer must arrive over TCP (RFC 7766 §5).
 func TestNamesOfANetwork(t *testing.T) {
 	for server, two := range map[string]func(testing.TB, node.Config) (a, b *operator.Node){
 		"10.0.0.2": operatortest.Two, "2001:db8::2": operatortest.TwoIPv6,
@@ -59,7 +59,7 @@ func TestNamesOfANetwork(t *testing.T) {
 		assert.Contains(t, state.Answers, control.DNSCount{What: "REFUSED", Count: 1})
 		assert.Equal(t, "internal", state.Zone)
 
-		// `dns off` closes the ports: the query is refused at once.
+		// After `dns off` the ports are closed, so the query is refused at once.
 		testenv.Ask(t, b, control.SetDNS{})
 		_, err := control.Ask(t.Context(), a, control.Resolve{Name: "C"})
 		require.ErrorIs(t, err, control.ErrRefused)
@@ -80,8 +80,8 @@ func TestNamesOfANetwork(t *testing.T) {
 	}
 }
 
-// TestTheServerAnswersFromTheAddressOfTheQuery: a router answers a query to its far address from
-// that address (RFC 2181 §4.1), although its route to the client has another address.
+// TestTheServerAnswersFromTheAddressOfTheQuery checks that a router answers a query to its far
+// address from that address (RFC 2181 §4.1), although its route to the client has another address.
 func TestTheServerAnswersFromTheAddressOfTheQuery(t *testing.T) {
 	a, b, _ := operatortest.Three(t, node.Config{})
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "C", Addrs: addrs("10.1.0.2")}}})
@@ -98,7 +98,7 @@ func forger(
 	return a
 }
 
-// forgerAt is forger with the server's node.
+// forgerAt is like forger, and also returns the server's node.
 func forgerAt(
 	t *testing.T, answer func(c net.PacketConn, from net.Addr, m *dnsmessage.Message),
 ) (a, b *operator.Node) {
@@ -127,7 +127,7 @@ func forgerAt(
 
 func sendMessage(c net.PacketConn, to net.Addr, m *dnsmessage.Message) {
 	if b, err := m.Pack(); err == nil {
-		_, _ = c.WriteTo(b, to) // the client reports a missing answer
+		_, _ = c.WriteTo(b, to) // if the write fails, the client reports a missing answer
 	}
 }
 
@@ -142,8 +142,8 @@ func resource(name string, body dnsmessage.ResourceBody) dnsmessage.Resource {
 	return dnsmessage.Resource{Header: h, Body: body}
 }
 
-// TestTheResolverIgnoresForgedAnswers: forged answers that arrive before the server's are counted
-// and have no effect (RFC 5452 §9.1).
+// TestTheResolverIgnoresForgedAnswers checks that forged answers that arrive before the server's
+// are counted and have no effect (RFC 5452 §9.1).
 func TestTheResolverIgnoresForgedAnswers(t *testing.T) {
 	evil := &dnsmessage.AResource{A: [4]byte{6, 6, 6, 6}}
 	a := forger(t, func(c net.PacketConn, from net.Addr, m *dnsmessage.Message) {
@@ -157,7 +157,7 @@ func TestTheResolverIgnoresForgedAnswers(t *testing.T) {
 		sendMessage(c, from, &forged)
 		forged.Questions, forged.Response = m.Questions, false
 		sendMessage(c, from, &forged)
-		_, _ = c.WriteTo([]byte{1, 2, 3}, from) // malformed
+		_, _ = c.WriteTo([]byte{1, 2, 3}, from) // a malformed message
 		m.Answers = []dnsmessage.Resource{resource(name, &dnsmessage.AResource{A: [4]byte{10, 1, 0, 2}})}
 		sendMessage(c, from, m)
 	})
@@ -169,8 +169,8 @@ func TestTheResolverIgnoresForgedAnswers(t *testing.T) {
 	assert.Equal(t, uint64(1), state.Asked)
 }
 
-// TestAnswersFromElsewhereDoNotArrive: an answer with the right ID from another port of the server
-// does not reach the resolver (RFC 5452 §9.1).
+// TestAnswersFromElsewhereDoNotArrive checks that an answer with the right ID from another port of
+// the server does not reach the resolver (RFC 5452 §9.1).
 func TestAnswersFromElsewhereDoNotArrive(t *testing.T) {
 	var elsewhere atomic.Pointer[node.PacketConn]
 	a, b := forgerAt(t, func(c net.PacketConn, from net.Addr, m *dnsmessage.Message) {
@@ -187,7 +187,8 @@ func TestAnswersFromElsewhereDoNotArrive(t *testing.T) {
 	assert.Empty(t, testenv.Ask(t, a, control.DNS{}).Ignored)
 }
 
-// TestQueriesCannotBeGuessed: each query has another ID and another port (RFC 5452 §9.2).
+// TestQueriesCannotBeGuessed checks that each query has another ID and another port (RFC 5452
+// §9.2).
 func TestQueriesCannotBeGuessed(t *testing.T) {
 	const queries = 50
 	ids, ports := map[uint16]bool{}, map[string]bool{}
@@ -209,8 +210,8 @@ func TestQueriesCannotBeGuessed(t *testing.T) {
 	assert.Greater(t, len(ports), queries*9/10)
 }
 
-// TestAliases: CNAME records lead to an address in the same answer or in another (RFC 1034 §3.6.2).
-// Loops of CNAME records end, within an answer or over several answers.
+// TestAliases checks that CNAME records lead to an address in the same answer or in another (RFC
+// 1034 §3.6.2). Loops of CNAME records must end, within an answer or over several answers.
 func TestAliases(t *testing.T) {
 	alias := func(from, to string) dnsmessage.Resource {
 		return resource(from+".internal.", &dnsmessage.CNAMEResource{
@@ -245,7 +246,7 @@ func TestAliases(t *testing.T) {
 	assert.EqualError(t, err, "poor: no IPv4 address")
 }
 
-// TestWrongDNSConfigurations: an invalid configuration changes nothing.
+// TestWrongDNSConfigurations checks that an invalid configuration changes nothing.
 func TestWrongDNSConfigurations(t *testing.T) {
 	_, b := twoNodes(t)
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "C", Addrs: addrs("10.1.0.2")}}})
@@ -271,7 +272,7 @@ func TestWrongDNSConfigurations(t *testing.T) {
 	assert.EqualError(t, err, "C: no such host: the node has no DNS server (`node net names FOLDER` adds one)")
 }
 
-// TestFetchByName: http and fetch accept names.
+// TestFetchByName checks that http and fetch accept names.
 func TestFetchByName(t *testing.T) {
 	a, b := twoNodes(t)
 	testenv.Ask(t, b, control.SetDNS{Names: []control.HostName{{Name: "web", Addrs: addrs("10.0.0.2")}}})

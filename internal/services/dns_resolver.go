@@ -16,15 +16,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// The resolver asks each server once in a round. These are the timeouts of the rounds, which double
-// (RFC 1536 §1). It caches no answers, so there is no cache to poison.
+// The resolver asks each server once per round. These are the timeouts of the rounds, which double
+// (RFC 1536 §1). The resolver caches no answers, so there is no cache to poison.
 var dnsTimeouts = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
-// maxAliases bounds the CNAME records that lead to an address, and so ends loops of them.
+// maxAliases limits the CNAME records that lead to an address. So loops of CNAME records end.
 const maxAliases = 8
 
-// Reasons for which the resolver ignores a message (RFC 5452 §9.1). Messages from other addresses
-// and ports do not reach its socket.
+// These are the reasons for which the resolver ignores a message (RFC 5452 §9.1). Messages from
+// other addresses and ports do not reach its socket.
 const (
 	ignoredMalformed = "malformed"
 	ignoredQuery     = "not an answer"
@@ -84,8 +84,8 @@ func (d *DNS) config() (servers []netip.Addr, zone string) {
 	return d.state.Servers, d.state.Zone
 }
 
-// Ask looks up the records of one type that a name has, and puts the aliases that lead to them
-// first. A name without a dot is one of the node's zone.
+// Ask looks up the records of one type for a name, and puts the aliases that lead to them first. A
+// name without a dot is a name of the node's zone.
 func (d *DNS) Ask(
 	ctx context.Context, name string, t dnsmessage.Type,
 ) (list []dnsmessage.Resource, err error) {
@@ -189,14 +189,14 @@ func (d *DNS) query(
 }
 
 // exchange sends a query over UDP, and over TCP if the answer is truncated (RFC 7766 §5). Its ID is
-// random and its port too, which the node chooses (RFC 5452 §9.2).
+// random, and the node chooses a random port (RFC 5452 §9.2).
 func (d *DNS) exchange(
 	ctx context.Context, server netip.AddrPort, q dnsmessage.Question, timeout time.Duration,
 ) (*dnsmessage.Message, error) {
 	ctx, cancel := d.node.Time.Within(ctx, timeout)
 	defer cancel()
 	edns := dnsmessage.ResourceHeader{}
-	_ = edns.SetEDNS0(ednsUDP, 0, false) // the name is constant
+	_ = edns.SetEDNS0(ednsUDP, 0, false) // never fails, because the name is constant
 	var id uint16
 	d.count(func(*control.DNSState) {
 		if d.random == nil {
@@ -280,7 +280,7 @@ func (d *DNS) count(f func(*control.DNSState)) {
 	f(&d.state)
 }
 
-// accept returns a message if it answers the query (RFC 5452 §9.1). It counts others.
+// accept returns a message if it answers the query (RFC 5452 §9.1). It counts other messages.
 func (d *DNS) accept(query *dnsmessage.Message, b []byte) *dnsmessage.Message {
 	m := &dnsmessage.Message{}
 	why := ""

@@ -25,18 +25,18 @@ import (
 type DNS struct {
 	node *node.Node
 	name string               // the node's name
-	zone atomic.Pointer[zone] // what the server answers from
+	zone atomic.Pointer[zone] // zone from which the server answers
 
 	mu     sync.Mutex
 	state  control.DNSState
-	random func() uint64  // of the resolver's IDs; nil: none was sent
-	tcp    *node.Listener // nil: the server is off
+	random func() uint64  // source of the resolver's IDs; nil: no query was sent
+	tcp    *node.Listener // listener of the server; nil: the server is off
 	udp    *node.PacketConn
 }
 
 const (
 	maxServers  = 3
-	maxHostName = 63  // of a label (RFC 1035 §2.3.4)
+	maxHostName = 63  // maximum length of a label (RFC 1035 §2.3.4)
 	maxZoneName = 180 // leaves room for a host and for hostmaster
 	// dnsIdle is how long a connection without a query stays open (RFC 7766 §6.2.3).
 	dnsIdle = 10 * time.Second
@@ -81,7 +81,7 @@ func (d *DNS) ownName() control.HostName {
 	return own
 }
 
-// checkDNS returns an error for a configuration that names cannot have.
+// checkDNS returns an error if a configuration contains invalid names.
 func checkDNS(cfg *control.DNSConfig) error {
 	if len(cfg.Zone) > maxZoneName || !isHostName(cfg.Zone) {
 		return control.Misuse("zone %q: must be a domain name such as %s", cfg.Zone,
@@ -132,7 +132,7 @@ func (d *DNS) start(z *zone) error {
 		}
 		c, err := d.node.Packets.Listen(on)
 		if err != nil {
-			_ = l.Close() // not announced yet
+			_ = l.Close() // the listener was not announced yet
 			return fmt.Errorf("dns: UDP port %d: %w", dnsPort, control.Reason(err))
 		}
 		d.tcp, d.udp = l, c
@@ -148,7 +148,7 @@ func (d *DNS) stop() {
 	if d.tcp == nil {
 		return
 	}
-	_, _ = d.tcp.Close(), d.udp.Close() // nothing is to be delivered
+	_, _ = d.tcp.Close(), d.udp.Close() // ignores the errors, because nothing must be delivered
 	d.tcp, d.udp = nil, nil
 }
 
@@ -163,19 +163,20 @@ func (d *DNS) serveDatagrams(c *node.PacketConn) {
 			return
 		}
 		if err != nil {
-			continue // an ICMP error about an earlier answer
+			continue // the error is an ICMP error about an earlier answer
 		}
 		answer := d.answer(buf[:min(r.Len, len(buf))], 0)
 		if answer == nil || r.From.Port() == 0 {
 			continue
 		}
 		if err := c.SetOptions(func(o *node.UDPOptions) { o.Source = r.To }); err == nil {
-			_, _ = c.WriteToAddrPort(answer, r.From) // UDP: loss is normal
+			// ignores the error, because UDP may lose datagrams anyway
+			_, _ = c.WriteToAddrPort(answer, r.From)
 		}
 	}
 }
 
-// ended closes the other port when a user closes one.
+// ended closes the other port when a user has closed one.
 func (d *DNS) ended(c *node.PacketConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,7 +195,7 @@ func (d *DNS) serveStreams(l *node.Listener) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			if d.tcp == l {
-				_ = d.udp.Close() // serveDatagrams does the rest
+				_ = d.udp.Close() // makes serveDatagrams end the server
 			}
 			return
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of DNS messages.
+// These are limits of DNS messages.
 const (
 	dnsPort    = 53
 	udpMessage = 512  // without EDNS (RFC 1035 §4.2.1)
@@ -20,22 +20,22 @@ const (
 	// dnsTTL is the TTL of all records in seconds, also of a missing one (RFC 2308 §5).
 	dnsTTL = 60
 
-	typeIXFR = dnsmessage.Type(251) // RFC 1995
-	badVers  = dnsmessage.RCode(16) // RFC 6891 §6.1.3
+	typeIXFR = dnsmessage.Type(251) // incremental zone transfer (RFC 1995)
+	badVers  = dnsmessage.RCode(16) // unsupported EDNS version (RFC 6891 §6.1.3)
 )
 
 // reverseZones are the zones of addresses. The server answers for all addresses, because no other
 // server of the network does.
 var reverseZones = []string{"in-addr.arpa.", "ip6.arpa."}
 
-// zone is what a server knows: the hosts of a zone, and the names of their addresses. Its names are
-// in lower case (RFC 4343 §3) and end in a dot.
+// zone is the content of a server: the hosts of a zone, and the names of their addresses. Its names
+// are in lower case (RFC 4343 §3) and end in a dot.
 type zone struct {
 	origin string
 	server dnsmessage.Name
 	addrs  map[string][]netip.Addr
-	hosts  map[string][]dnsmessage.Name // by the reverse names of their addresses
-	exist  map[string]bool              // all names, with those between them and the zone
+	hosts  map[string][]dnsmessage.Name // host names by the reverse names of their addresses
+	exist  map[string]bool              // all names, including those between them and the zone
 }
 
 // newZone returns the zone of a configuration with its server. The zone has the server's name, too.
@@ -82,7 +82,7 @@ func (z *zone) add(name string) {
 	}
 }
 
-// apex returns the zone of a name; empty: another server's.
+// apex returns the zone of a name. It returns "" if the name belongs to another server.
 func (z *zone) apex(name string) string {
 	for _, apex := range append([]string{z.origin}, reverseZones...) {
 		if name == apex || strings.HasSuffix(name, "."+apex) {
@@ -92,12 +92,13 @@ func (z *zone) apex(name string) string {
 	return ""
 }
 
-// answer returns the answer to a message, and its response code. A nil answer means that the
-// message has none. limit bounds the answer in bytes; 0: UDP's limit, which the query may raise.
+// answer returns the answer to a message, and its response code. The answer is nil if the message
+// must not be answered. limit is the maximum length of the answer in bytes. A limit of 0 stands for
+// UDP's limit, which the query may raise.
 func (z *zone) answer(query []byte, limit int) ([]byte, dnsmessage.RCode) {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
-	if err != nil || h.Response { // an answer to an answer could loop
+	if err != nil || h.Response { // an answer to an answer could cause a loop
 		return nil, 0
 	}
 	m := dnsmessage.Message{Header: dnsmessage.Header{
@@ -163,13 +164,13 @@ func (z *zone) fill(m *dnsmessage.Message, opt *dnsmessage.ResourceHeader) {
 		if version := opt.TTL >> 16 & 0xff; version > 0 {
 			rcode, m.Answers, m.Authorities, m.Authoritative = badVers, nil, nil, false
 		}
-		_ = h.SetEDNS0(ednsUDP, rcode, false) // the name is constant
+		_ = h.SetEDNS0(ednsUDP, rcode, false) // never fails, because the name is constant
 		m.Additionals = []dnsmessage.Resource{{Header: h, Body: &dnsmessage.OPTResource{}}}
 	}
 	m.RCode = rcode & 0xf
 }
 
-// find adds the records of a name to m. Without any, it adds the SOA record (RFC 2308 §2).
+// find adds the records of a name to m. If there are none, it adds the SOA record (RFC 2308 §2).
 func (z *zone) find(m *dnsmessage.Message) dnsmessage.RCode {
 	q := &m.Questions[0]
 	name := lower(q.Name.String())
@@ -202,7 +203,8 @@ func (z *zone) bodies(name, apex string) (list []dnsmessage.ResourceBody) {
 		if a.Is4() {
 			list = append(list, &dnsmessage.AResource{A: a.As4()})
 		} else {
-			list = append(list, &dnsmessage.AAAAResource{AAAA: a.As16()}) // RFC 3596 §2.1
+			// record type of RFC 3596 §2.1
+			list = append(list, &dnsmessage.AAAAResource{AAAA: a.As16()})
 		}
 	}
 	for _, host := range z.hosts[name] {
@@ -247,7 +249,7 @@ func packWithin(m *dnsmessage.Message, limit int) []byte {
 	b, err := m.Pack()
 	if err != nil || len(b) > limit {
 		m.Truncated, m.Answers, m.Authorities = true, nil, nil
-		b, _ = m.Pack() // the question has been parsed
+		b, _ = m.Pack() // never fails, because the question was parsed
 	}
 	return b
 }

@@ -62,7 +62,7 @@ func query(tb testing.TB, name string, t dnsmessage.Type, change ...func(*dnsmes
 func edns(size int) func(*dnsmessage.Message) {
 	return func(m *dnsmessage.Message) {
 		h := dnsmessage.ResourceHeader{}
-		_ = h.SetEDNS0(size, 0, false) // the name is constant
+		_ = h.SetEDNS0(size, 0, false) // never fails, because the name is constant
 		m.Additionals = append(m.Additionals, dnsmessage.Resource{
 			Header: h, Body: &dnsmessage.OPTResource{},
 		})
@@ -92,26 +92,29 @@ func text(list []dnsmessage.Resource) string {
 	return strings.Join(words, ", ")
 }
 
-// TestZone: a query for a name returns its records. If the name has no records of the type, or does
-// not exist, the answer has an SOA record (RFC 2308 §2). The server answers for its zones only.
+// TestZone checks that a query for a name returns its records. If the name has no records of the
+// type, or does not exist, the answer has an SOA record (RFC 2308 §2). The server answers for its
+// zones only.
 func TestZone(t *testing.T) {
 	const soa = "lab. SOA 60"
 	for _, tt := range []struct {
 		name  string
 		kind  dnsmessage.Type
 		rcode dnsmessage.RCode
-		want  string // answers, or else authorities
+		want  string // expected answers, or else expected authorities
 	}{
 		{"C.lab.", dnsmessage.TypeA, 0, "C.lab. A 10.1.0.2"},            // RFC 1035 §3.4.1
 		{"C.lab.", dnsmessage.TypeAAAA, 0, "C.lab. AAAA 2001:db8:1::2"}, // RFC 3596 §2.1
 		{"c.LAB.", dnsmessage.TypeA, 0, "c.LAB. A 10.1.0.2"},            // RFC 4343 §3, §4.1
 		{"C.lab.", dnsmessage.TypeALL, 0, "C.lab. A 10.1.0.2, C.lab. AAAA 2001:db8:1::2"},
 		{"db.rack1.lab.", dnsmessage.TypeA, 0, "db.rack1.lab. A 10.2.0.2"},
-		{"A.lab.", dnsmessage.TypeA, 0, "A.lab. A 10.0.0.1"}, // the server's own
-		{"C.lab.", dnsmessage.TypeMX, 0, soa},                // RFC 2308 §2.2: NODATA
+		{"A.lab.", dnsmessage.TypeA, 0, "A.lab. A 10.0.0.1"}, // the server's own name
+		// RFC 2308 §2.2: the name has no data of this type
+		{"C.lab.", dnsmessage.TypeMX, 0, soa},
 		{"db.rack1.lab.", dnsmessage.TypeAAAA, 0, soa},
-		{"rack1.lab.", dnsmessage.TypeA, 0, soa},                     // RFC 4592 §2.2.2: an empty name exists
-		{"x.lab.", dnsmessage.TypeA, dnsmessage.RCodeNameError, soa}, // RFC 2308 §2.1
+		{"rack1.lab.", dnsmessage.TypeA, 0, soa}, // RFC 4592 §2.2.2: an empty name exists
+		// RFC 2308 §2.1: the name does not exist
+		{"x.lab.", dnsmessage.TypeA, dnsmessage.RCodeNameError, soa},
 		{"x.C.lab.", dnsmessage.TypeA, dnsmessage.RCodeNameError, soa},
 		{"lab.", dnsmessage.TypeNS, 0, "lab. NS A.lab."},
 		{"lab.", dnsmessage.TypeSOA, 0, soa},
@@ -149,8 +152,9 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// TestDNSMessageSize: an answer over UDP has at most 512 bytes (RFC 1035 §4.2.1), or as many as the
-// client accepts, up to 1232 (RFC 6891 §6.2.5). A longer one is truncated (RFC 2181 §9).
+// TestDNSMessageSize checks that an answer over UDP has at most 512 bytes (RFC 1035 §4.2.1), or as
+// many as the client accepts, up to 1232 (RFC 6891 §6.2.5). A longer answer is truncated (RFC 2181
+// §9).
 func TestDNSMessageSize(t *testing.T) {
 	for _, tt := range []struct {
 		change    []func(*dnsmessage.Message)
@@ -161,8 +165,9 @@ func TestDNSMessageSize(t *testing.T) {
 		{nil, 0, 0, true},
 		{[]func(*dnsmessage.Message){edns(1232)}, 0, 0, true},
 		{[]func(*dnsmessage.Message){edns(65535)}, 0, 0, true},
-		{[]func(*dnsmessage.Message){edns(100)}, 0, 0, true}, // RFC 6891 §6.2.3: 512 at least
-		{nil, 65535, 100, false},                             // TCP
+		// RFC 6891 §6.2.3: smaller sizes count as 512
+		{[]func(*dnsmessage.Message){edns(100)}, 0, 0, true},
+		{nil, 65535, 100, false}, // the limit of TCP
 	} {
 		b, _ := lab(t)(query(t, "many.lab.", dnsmessage.TypeA, tt.change...), tt.limit)
 		var m dnsmessage.Message
@@ -178,8 +183,8 @@ func TestDNSMessageSize(t *testing.T) {
 	assert.Equal(t, dnsmessage.Class(1232), m.Additionals[0].Header.Class)
 }
 
-// TestBadQueries: the server reports malformed and unsupported queries, and does not respond to
-// answers.
+// TestBadQueries checks that the server reports malformed and unsupported queries, and does not
+// respond to answers.
 func TestBadQueries(t *testing.T) {
 	two := func(m *dnsmessage.Message) { m.Questions = append(m.Questions, m.Questions[0]) }
 	good := query(t, "c.lab.", dnsmessage.TypeA)
@@ -219,7 +224,8 @@ func TestBadQueries(t *testing.T) {
 	}
 }
 
-// TestForgedAnswers: a resolver accepts a message only if it answers its query (RFC 5452 §9.1).
+// TestForgedAnswers checks that a resolver accepts a message only if it answers the query (RFC 5452
+// §9.1).
 func TestForgedAnswers(t *testing.T) {
 	var asked dnsmessage.Message
 	b := query(t, "c.lab.", dnsmessage.TypeA)
@@ -248,9 +254,9 @@ func TestForgedAnswers(t *testing.T) {
 	}
 }
 
-// TestDNSOverTCP: a length precedes each message on a connection (RFC 1035 §4.2.2), and is in the
-// same segment as the answer (RFC 7766 §8). A client may send several queries at once. The server
-// closes an idle connection (RFC 7766 §6.2.3).
+// TestDNSOverTCP checks that a length precedes each message on a connection (RFC 1035 §4.2.2), in
+// the same segment as the answer (RFC 7766 §8). A client may send several queries at once. The
+// server closes an idle connection (RFC 7766 §6.2.3).
 func TestDNSOverTCP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
@@ -273,7 +279,7 @@ func TestDNSOverTCP(t *testing.T) {
 		go func() { _, _ = client.Write(two) }()
 		buf := make([]byte, 65537)
 		for _, want := range []int{1, 100} {
-			n, err := client.Read(buf) // a pipe does not join what is written
+			n, err := client.Read(buf) // a pipe does not join separate writes
 			require.NoError(t, err)
 			require.Equal(t, n-2, int(binary.BigEndian.Uint16(buf)))
 			var m dnsmessage.Message
@@ -286,8 +292,8 @@ func TestDNSOverTCP(t *testing.T) {
 	})
 }
 
-// FuzzDNSQuery: every answer of the server is well-formed, within its limit, and an answer to the
-// query.
+// FuzzDNSQuery checks that every answer of the server is well-formed, within its limit, and an
+// answer to the query.
 func FuzzDNSQuery(f *testing.F) {
 	f.Add(query(f, "c.lab.", dnsmessage.TypeA))
 	f.Add(query(f, "many.lab.", dnsmessage.TypeALL, edns(4096)))
@@ -310,7 +316,7 @@ func FuzzDNSQuery(f *testing.F) {
 	})
 }
 
-// FuzzDNSAnswer: a resolver accepts only well-formed messages that answer its query.
+// FuzzDNSAnswer checks that a resolver accepts only well-formed messages that answer its query.
 func FuzzDNSAnswer(f *testing.F) {
 	var asked dnsmessage.Message
 	require.NoError(f, asked.Unpack(query(f, "c.lab.", dnsmessage.TypeA)))

@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Limits that tests reach.
+// These are limits that tests reach.
 const (
 	HeaderTimeout = headerTimeout
 	LeastPiece    = leastPiece
@@ -26,7 +26,7 @@ func FewAtATime(l *node.Listener, n int) net.Listener {
 	return &fewAtATime{Listener: l, room: make(chan struct{}, n)}
 }
 
-// Zone returns the answers of a zone. A limit of 0 is that of UDP.
+// Zone returns a function that answers for a zone. A limit of 0 stands for UDP's limit.
 func Zone(
 	cfg control.DNSConfig, self control.HostName,
 ) (func(query []byte, limit int) ([]byte, dnsmessage.RCode), error) {

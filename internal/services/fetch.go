@@ -44,7 +44,8 @@ func pageURL(text string) (*url.URL, error) {
 		text = "http://" + text
 	}
 	if host, rest, ok := strings.Cut(text, "]"); ok && !strings.Contains(host, "%25") {
-		text = strings.Replace(host, "%", "%25", 1) + "]" + rest // a zone (RFC 6874 §2)
+		// address with a zone (RFC 6874 §2)
+		text = strings.Replace(host, "%", "%25", 1) + "]" + rest
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -75,9 +76,10 @@ func hostPort(u *url.URL) (host string, port uint16, err error) {
 func (h *Host) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression: true, // the digest is of the bytes that arrive
+		DisableCompression: true, // the digest covers the bytes as sent
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			host, port, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // a redirect too
+			// a redirect also uses this function
+			host, port, err := hostPort(&url.URL{Scheme: "http", Host: addr})
 			if err != nil {
 				return nil, err
 			}
@@ -170,7 +172,7 @@ func (h *Host) fetchPage(ctx context.Context, r *control.Fetch, page *control.Pa
 type storing struct {
 	fetch *control.Fetch
 	page  *control.Page
-	file  *target // nil: the page goes into the answer
+	file  *target // file for the page; nil: the answer contains the page
 	t     *transfer
 }
 
@@ -223,8 +225,8 @@ func (s *storing) store(ctx context.Context, client *http.Client, answer *http.R
 		s.page.Path = "" // nothing was stored
 		return nil
 	case answer.StatusCode == http.StatusPartialContent:
-		header = nil // the digest is of the whole file
-	case offset > 0: // the server ignored the range: start again
+		header = nil // the digest covers the whole file
+	case offset > 0: // the server ignored the range, so start again
 		if err := s.again(); err != nil {
 			return err
 		}
@@ -248,7 +250,7 @@ func (s *storing) store(ctx context.Context, client *http.Client, answer *http.R
 	return nil
 }
 
-// came describes how much of a page arrived; a length of -1 is unknown.
+// came describes how much of a page has arrived. A length of -1 means unknown.
 func came(bytes, length int64) string {
 	if length < 0 {
 		return fmt.Sprintf("%d bytes arrived", bytes)
@@ -275,7 +277,7 @@ func (s *storing) done(h http.Header) (err error) {
 	return s.file.publish()
 }
 
-// pageError removes net/http's repetition of the request.
+// pageError removes the method and URL that net/http adds to an error.
 func pageError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

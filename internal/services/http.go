@@ -16,9 +16,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// Limits of HTTP.
+// These are limits of HTTP.
 const (
-	maxServed      = 256 // connections of a server at a time; see fewAtATime
+	maxServed      = 256 // maximum number of connections of a server; see fewAtATime
 	maxHeaderBytes = 64 << 10
 	headerTimeout  = 30 * time.Second
 	idleTimeout    = time.Minute
@@ -65,7 +65,7 @@ type fewAtATime struct {
 	room chan struct{}
 
 	mu     sync.Mutex
-	silent list.List // of *served, the longest idle first
+	silent list.List // idle connections as *served, the longest idle first
 }
 
 // note updates the list of idle connections. It is http.Server's ConnState.
@@ -89,7 +89,7 @@ func (l *fewAtATime) evict() {
 	if oldest := l.silent.Front(); oldest != nil {
 		c := l.silent.Remove(oldest).(*served)
 		c.silent = nil
-		_ = c.Close() // its handler fails and returns
+		_ = c.Close() // the connection's handler fails and returns
 	}
 }
 
@@ -116,9 +116,9 @@ func (l *fewAtATime) Accept() (net.Conn, error) {
 // served is a connection that counts toward the limit until it is closed.
 type served struct {
 	net.Conn
-	conn   *node.Conn // the same connection
+	conn   *node.Conn // the wrapped connection
 	leave  func()
-	silent *list.Element // in fewAtATime.silent; nil: not idle
+	silent *list.Element // element in fewAtATime.silent; nil: the connection is not idle
 }
 
 // hangTime is how long a client may take to accept a piece of an answer.
@@ -171,7 +171,7 @@ type counted struct {
 
 func (c *counted) WriteHeader(code int) {
 	if c.code = code; code >= http.StatusMultipleChoices {
-		c.Header().Del(reprDigest) // the body is not the file
+		c.Header().Del(reprDigest) // the body is not the file, so its digest does not apply
 	}
 	c.ResponseWriter.WriteHeader(code)
 }

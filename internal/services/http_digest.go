@@ -15,8 +15,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// The digest of a file in an HTTP answer. It is of the whole file in answers to a range, too
-// (RFC 9530 §3). Clients ask for it (RFC 9530 §4), because the server reads the file for it first.
+// These are header names and the key of a file's digest. The digest covers the whole file, even in
+// answers to a range (RFC 9530 §3). Clients must ask for it (RFC 9530 §4), because the server reads
+// the whole file to compute it.
 const (
 	reprDigest     = "Repr-Digest"
 	wantReprDigest = "Want-Repr-Digest"
@@ -69,7 +70,7 @@ func member(h http.Header, field string) (value string) {
 }
 
 // compare reports whether an answer has the digest of its file. It returns an ErrMismatch if that
-// is not ours.
+// digest differs from the computed one.
 func compare(h http.Header, ours []byte) (bool, error) {
 	theirs, err := base64.StdEncoding.DecodeString(strings.Trim(member(h, reprDigest), ":"))
 	has := err == nil && len(theirs) == sha256.Size

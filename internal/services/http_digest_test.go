@@ -31,8 +31,8 @@ func serveHTTP(t *testing.T, n *operator.Node, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close(); <-done })
 }
 
-// RFC 9530 §3: an answer has the digest of the file, in answers to a range, too. The client compares
-// it for whole files, resumed ones included.
+// RFC 9530 §3: every answer has the digest of the whole file, even an answer to a range. The client
+// compares it for whole files, including resumed ones.
 func TestRFC9530_3_DigestOfAFetchedFile(t *testing.T) {
 	a, b := twoNodes(t)
 	dir := t.TempDir()

@@ -125,7 +125,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 	_, err := control.Ask(t.Context(), a, control.Fetch{URL: "10.9.9.9"})
 	require.ErrorIs(t, err, control.ErrUnreachable)
 
-	// One server redirects to another network, one never answers.
+	// One server redirects to another network, and another server never answers.
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
 	require.NoError(t, err)
 	defer l.Close()

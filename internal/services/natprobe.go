@@ -17,7 +17,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// reflector serves probes with four sockets: two addresses by two ports.
+// reflector serves probes with four sockets, at two addresses and two ports.
 type reflector struct {
 	nat.Reflector
 	sockets [2][2]*node.PacketConn
@@ -71,13 +71,13 @@ func (s *reflector) close() {
 	for _, pair := range s.sockets {
 		for _, c := range pair {
 			if c != nil {
-				_ = c.Close() // the last user; it may be closed
+				_ = c.Close() // the socket's last user closes it; it may be closed already
 			}
 		}
 	}
 }
 
-// serve answers what arrives at a socket. If one socket is closed, all are closed.
+// serve answers the probes that arrive at a socket. If one socket is closed, it closes all.
 func (s *reflector) serve(addr, port int) {
 	defer s.close()
 	b := make([]byte, 2048)
@@ -87,10 +87,11 @@ func (s *reflector) serve(addr, port int) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			continue // an ICMP error about an answer
+			continue // the error is an ICMP error about an answer
 		}
 		if answer, a, p, ok := s.Answer(b[:n], from, addr, port); ok {
-			_, _ = s.sockets[a][p].WriteToAddrPort(answer, from) // UDP: loss is normal
+			// ignores the error, because UDP may lose datagrams anyway
+			_, _ = s.sockets[a][p].WriteToAddrPort(answer, from)
 		}
 	}
 }
@@ -106,7 +107,7 @@ func probeNAT(
 		return control.NATProbed{}, control.Misuse("nat probe %v: must be an IPv4 address",
 			r.Server)
 	}
-	var local netip.Addr // one source, although the server has two addresses
+	var local netip.Addr // all probes use one source, although the server has two addresses
 	err := n.Ask(func(st *stack.Stack, _ clock.Time) error {
 		if local = st.Routing().LocalTo(r.Server.Addr()); !local.IsValid() {
 			return fmt.Errorf("nat probe %v: %w", r.Server, stack.ErrNoRoute)

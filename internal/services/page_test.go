@@ -19,7 +19,7 @@ func TestAPageThatIsNotWritten(t *testing.T) {
 	var err error
 	s.file, err = s.t.createTarget(false, false)
 	require.NoError(t, err)
-	require.NoError(t, s.file.Close()) // so the next write fails, as on a full disk
+	require.NoError(t, s.file.Close()) // makes the next write fail, as on a full disk
 	require.ErrorIs(t, s.done(nil), os.ErrClosed)
 	assert.NoFileExists(t, path)
 	assert.FileExists(t, path+".part")

@@ -16,8 +16,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The measuring client of founding document 000 writes pieces of leastPiece to mostPiece bytes, and
-// waits leastRest to mostRest milliseconds after each.
+// These are the limits of the measuring client of founding document 000. It writes pieces of
+// leastPiece to mostPiece bytes, and waits leastRest to mostRest milliseconds after each.
 const (
 	countedWrites = 1000
 	maxCounted    = 1 << 20
@@ -27,10 +27,10 @@ const (
 	mostRest      = 19
 )
 
-// errEcho is an echo that differs from the written data.
+// errEcho means that the echo differs from the written data.
 var errEcho = errors.New("the echo differs from the data")
 
-// counting is a running client. Writer and reader draw the same random bytes.
+// counting is a running client. Its writer and its reader generate the same random bytes.
 type counting struct {
 	node   *node.Node
 	conn   *node.RCPConn
@@ -84,7 +84,7 @@ func (h *Host) countRCP(ctx context.Context, r control.RCPCount) (control.RCPCou
 func (k *counting) run() (control.RCPCounted, error) {
 	began := k.node.Time.Now()
 	written := make(chan struct{})
-	over := make(chan struct{}) // closed to stop the writer's pause
+	over := make(chan struct{}) // closed to end the writer's pause
 	go func() {
 		k.write(over)
 		close(written)
@@ -103,7 +103,8 @@ func (k *counting) run() (control.RCPCounted, error) {
 	return result, nil
 }
 
-// write writes the pieces, with a pause after each. It ignores errors: read then misses the echo.
+// write writes the pieces, with a pause after each. It ignores errors, because read then detects
+// that a part of the echo is missing.
 func (k *counting) write(over chan struct{}) {
 	length, from := k.lengths(), k.bytes()
 	piece := make([]byte, mostPiece)
@@ -151,8 +152,8 @@ func (k *counting) read() (control.RCPCounted, error) {
 	return result, nil
 }
 
-// operatorBuffer limits the unsent data, because the document's buffers are unlimited. operatorRTO
-// is the maximum RTO: the document's timeout.
+// operatorBuffer limits the unsent data. The document's buffers are unlimited. operatorRTO is the
+// maximum RTO, which equals the document's timeout.
 const (
 	operatorBuffer = 1 << 20
 	operatorRTO    = 100 * time.Millisecond

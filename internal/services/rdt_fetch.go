@@ -17,26 +17,27 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Limits of what a client keeps in memory.
+// These limit what a client keeps in memory.
 const (
 	// MaxBytes is the maximum size of the objects of a fetch, or of a server's files.
 	MaxBytes = 1 << 30
-	// listingWindow is the window for the listing. The listing contains the server's own window.
+	// listingWindow is the window for fetching the listing. The listing then contains the server's
+	// own window.
 	listingWindow = 8192
 )
 
-// errDigest is an object whose contents differ from the server's listing.
+// errDigest means that the contents of an object differ from the server's listing.
 var errDigest = fmt.Errorf("%w: its SHA-256 differs from the listing", rdt.ErrMalformed)
 
 // RDTFetch describes a fetch.
 type RDTFetch struct {
-	From   netip.AddrPort // local address and port; unset parts are chosen
+	From   netip.AddrPort // local address and port; the node chooses unset parts
 	Config rdt.Config     // uses Checksum, InOrder and Patience
-	Names  []string       // in this order; empty: all
+	Names  []string       // objects in the order to fetch; empty: all
 	// Known is the server's listing; nil: request it first.
 	Known *rdt.Listing
-	// Each is called with every object, in the order of completion. An error of it stops the fetch.
-	// Nil: the objects are discarded.
+	// Each is called with every object, in the order of completion. If it returns an error, the
+	// fetch stops. If Each is nil, the objects are discarded.
 	Each func(*RDTResult) error
 	// Progress, if set, is called after the listing, and from time to time.
 	Progress func(bytes, total int64)
@@ -45,17 +46,17 @@ type RDTFetch struct {
 // RDTResult is the result of one object. Times count from the first request.
 type RDTResult struct {
 	rdt.Entry
-	Data        []byte        // only for Each; nil if Err is set
-	Began, Done time.Duration // the first and the last packet arrived; 0: none
-	Err         error         // rdt.ErrMalformed, rdt.ErrTooLarge, rdt.ErrSilent or another
+	Data        []byte        // content; valid during Each only; nil if Err is set
+	Began, Done time.Duration // when the first and the last packet arrived; 0: no packet
+	Err         error         // rdt.ErrMalformed, rdt.ErrTooLarge, rdt.ErrSilent, or another error
 }
 
 // RDTFetched is the result of a fetch.
 type RDTFetched struct {
-	Objects []RDTResult // in the order of Names
+	Objects []RDTResult // objects in the order of Names
 	Took    time.Duration
-	// Received counts packets with new data, Acks and Requests packets that we sent, Twice
-	// duplicates, Damaged packets with a wrong checksum.
+	// Received counts packets with new data, Twice duplicates, and Damaged packets with a wrong
+	// checksum. Acks and Requests count packets that the client has sent.
 	Received, Twice, Damaged, Acks, Requests uint64
 }
 
@@ -66,7 +67,7 @@ type fetching struct {
 	began time.Time
 	RDTFetch
 	result RDTFetched
-	got    int64 // bytes of complete objects
+	got    int64 // number of bytes of complete objects
 	total  int64
 }
 
@@ -119,7 +120,7 @@ func (f *fetching) opError(err error) error {
 
 func (f *fetching) list(ctx context.Context) (list rdt.Listing, err error) {
 	if ctx.Err() != nil {
-		return list, context.Cause(ctx) // before any packet is sent
+		return list, context.Cause(ctx) // no packet has been sent yet
 	}
 	cfg := f.Config
 	cfg.Payload, cfg.Window, cfg.MaxBytes = rdt.MaxPayload, listingWindow, rdt.MaxListing

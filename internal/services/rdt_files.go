@@ -88,7 +88,7 @@ func (g *gathering) file(ctx context.Context, where *files.Folder, path, name st
 	switch {
 	case err != nil:
 		return err
-	case int64(len(data)) > room: // the file has grown
+	case int64(len(data)) > room: // the file has grown since it was listed
 		return tooBig
 	}
 	g.bytes += int64(len(data))
@@ -123,7 +123,7 @@ func store(root *files.Folder, name string, data []byte, replace bool) error {
 		err = closed
 	}
 	if err != nil {
-		_ = root.Remove(part) // the server still has the object
+		_ = root.Remove(part) // ignores the error, because the server still has the object
 	}
 	if errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("%w: --force replaces it (overwrite in the API)", err)

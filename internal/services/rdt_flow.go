@@ -26,7 +26,7 @@ type flow struct {
 	port     *stack.Port   // owned by the loop; nil: closed
 	local    netip.AddrPort
 	news     chan struct{} // has a token when the state has changed
-	toldAt   clock.Time    // last token for progress alone; owned by the loop
+	toldAt   clock.Time    // when the last token for progress alone was sent; owned by the loop
 
 	mu    sync.Mutex
 	ended []rdt.Completion // finished objects that next has not returned; bounded by the request
@@ -65,7 +65,7 @@ func openFlow(
 	return f, nil
 }
 
-// Tell implements node.PortOwner: it passes on finished objects, and closes the port after the
+// Tell implements node.PortOwner. It passes on finished objects, and closes the port after the
 // flow's linger time.
 func (f *flow) Tell(now clock.Time) {
 	f.mu.Lock()
@@ -98,7 +98,8 @@ func (f *flow) Report(err error) {
 	}
 }
 
-// Undelivered implements node.PortOwner: closing a node does not wait for a fetch.
+// Undelivered implements node.PortOwner. It returns false, because closing a node does not wait for
+// a fetch.
 func (f *flow) Undelivered() bool { return false }
 
 // BoundTo implements node.PortOwner.
@@ -150,7 +151,7 @@ func (f *flow) next(ctx context.Context) ([]rdt.Completion, rdt.ReceiverInfo, er
 	return ended, f.info, cmp.Or(end, f.err)
 }
 
-// wake leaves a token for next.
+// wake puts a token into the channel that next waits for.
 func (f *flow) wake() {
 	select {
 	case f.news <- struct{}{}:
@@ -158,7 +159,7 @@ func (f *flow) wake() {
 	}
 }
 
-// leave detaches the client. A complete flow lingers, any other is closed.
+// leave detaches the client. A complete flow lingers, and any other flow is closed.
 func (f *flow) leave() {
 	f.node.Post(func(clock.Time) {
 		if !f.receiver.Done() {

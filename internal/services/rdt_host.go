@@ -104,7 +104,7 @@ func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFet
 		return answer, err
 	}
 	what := RDTFetch{Config: cfg, Names: r.Names}
-	problems := map[string]error{} // of storing, by name
+	problems := map[string]error{} // errors of storing objects, by name
 	if r.Dir != "" {
 		folder, err := openShelf(files.Of(ctx), r.Dir)
 		if err != nil {

@@ -94,7 +94,7 @@ func TestRDTSilence(t *testing.T) {
 		}
 		return flows[len(flows)-1].Sender.Sent
 	}
-	for sent() < 300 { // of 3776
+	for sent() < 300 { // number of packets sent; the object has 3776
 		virtual.Advance(time.Millisecond)
 	}
 	testenv.Ask(t, b, control.SetLink{Iface: "if0"})
@@ -135,13 +135,13 @@ func TestRDTGarbage(t *testing.T) {
 	}
 	var got []byte
 	_, err = services.FetchRDT(t.Context(), b.Node, netip.MustParseAddrPort("10.0.0.1:9000"), services.RDTFetch{
-		Config: rdt.Config{Patience: 20 * time.Second}, // the machine may be busy
+		Config: rdt.Config{Patience: 20 * time.Second}, // long, because the machine may be busy
 		Each:   func(r *services.RDTResult) error { got = r.Data; return r.Err },
 	})
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data, got))
 
-	// A server that answers with something else than a listing.
+	// This server sends something other than a listing.
 	liar, err := rdt.NewSender(rdt.Config{}, [][]byte{[]byte("<html>")})
 	require.NoError(t, err)
 	l, err := a.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))

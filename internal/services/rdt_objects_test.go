@@ -26,7 +26,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/services"
 )
 
-// bears sets a long patience for flows of tests, because the machine may be busy.
+// bears sets a long patience for the tests' flows, because the machine may be busy.
 var bears = control.RDTOptions{Patience: 20 * time.Second}
 
 // tree writes files of random bytes, and returns the folder and the files' contents.

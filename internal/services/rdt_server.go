@@ -17,15 +17,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Defaults of RDT in a node that differ from founding document 003.
+// These are defaults of RDT in a node. They differ from founding document 003.
 const (
-	// DefaultWindow is the window in packets. Nothing paces them, so all may arrive in a UDP
-	// receive buffer at once, and those beyond its size are lost. 128 packets of 1325 bytes are 174
-	// kB and fit into 256 KiB; the document's 1120 are 1.5 MB.
+	// DefaultWindow is the window in packets. The packets are not paced, so all of them may arrive
+	// at once, and those that do not fit in the UDP receive buffer are lost. 128 packets of 1325
+	// bytes are 174 kB and fit in 256 KiB. The document's 1120 packets are 1.5 MB.
 	DefaultWindow = 128
-	// defaultPatience is the silence that ends a flow, requestPeriod the time between a client's
-	// requests, and lingerTime how long both ends remember a finished flow: four times the maximum
-	// of an adaptive timeout.
+	// defaultPatience is the silence that ends a flow. requestPeriod is the time between a client's
+	// requests. lingerTime is how long both ends remember a finished flow: four times the maximum
+	// adaptive timeout.
 	defaultPatience = 10 * time.Second
 	requestPeriod   = 500 * time.Millisecond
 	lingerTime      = 8 * time.Second
@@ -83,8 +83,8 @@ type RDTServer struct {
 var _ node.PortOwner = (*RDTServer)(nil)
 
 // ServeRDT serves objects on a UDP port, at all addresses of the node or at the given one. The
-// objects' bytes must not change while the server is open. Port 0 chooses a free port. The loop
-// calls ended, unless it is nil, for each finished flow.
+// objects' bytes must not change while the server is open. Port 0 chooses a free port. For each
+// finished flow, the loop calls ended, which may be nil.
 func ServeRDT(
 	n *node.Node, on netip.AddrPort, cfg rdt.Config, objects []rdt.Object, ended func(rdt.Flow),
 ) (*RDTServer, error) {
@@ -149,7 +149,7 @@ func (s *RDTServer) Flows() (list []rdt.Flow) {
 	return list
 }
 
-// shut frees the port; false: it is already closed. Only the loop calls it.
+// shut frees the port. It returns false if the port is already closed. Only the loop calls it.
 func (s *RDTServer) shut() bool {
 	if s.port == nil {
 		return false
@@ -160,7 +160,7 @@ func (s *RDTServer) shut() bool {
 	return true
 }
 
-// Tell implements node.PortOwner: it passes on finished flows.
+// Tell implements node.PortOwner. It passes on finished flows.
 func (s *RDTServer) Tell(clock.Time) {
 	for f, ok := s.server.Next(); ok; f, ok = s.server.Next() {
 		if s.ended != nil {
@@ -169,10 +169,11 @@ func (s *RDTServer) Tell(clock.Time) {
 	}
 }
 
-// Report implements node.PortOwner. Unconnected ports get no reports.
+// Report implements node.PortOwner. It does nothing, because unconnected ports get no reports.
 func (s *RDTServer) Report(error) {}
 
-// Undelivered implements node.PortOwner: closing a node does not wait for clients.
+// Undelivered implements node.PortOwner. It returns false, because closing a node does not wait for
+// clients.
 func (s *RDTServer) Undelivered() bool { return false }
 
 // BoundTo implements node.PortOwner.

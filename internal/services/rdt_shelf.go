@@ -14,11 +14,12 @@ type shelf struct {
 	*files.Folder
 
 	where *files.Folder
-	made  string // the directory, if openShelf created it
+	made  string // path of the directory, if openShelf created it
 }
 
 // openShelf opens a directory, and creates it if it does not exist. It does not create parents,
-// because a mistyped path must not leave directories. Anything else with this name is an error.
+// because a mistyped path must not leave directories. If something else has this name, it returns
+// an error.
 func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	s := &shelf{where: where}
 	info, err := where.Stat(dir)

@@ -59,9 +59,9 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 		err = f.publish()
 	}
 	if !t.confirm(c, err) {
-		c.Abort() // the reset tells the sender
+		c.Abort() // the reset informs the sender
 	} else {
-		_ = c.Close() // everything arrived, and the sender knows
+		_ = c.Close() // everything has arrived, and the sender knows that
 	}
 	if err != nil {
 		err = fmt.Errorf("recvfile %s: %w (%s)", r.Path, stopError(ctx, err), t.kept(&r, err))
@@ -141,11 +141,11 @@ func (t *transfer) part() string { return t.result.Path + ".part" }
 
 // target is the file that a transfer writes.
 type target struct {
-	*os.File // nil: data is discarded
+	*os.File // the open file; nil: data is discarded
 
 	t       *transfer
-	replace bool // replace the file with the final name
-	came    bool // a sender connected: its data stays even if it is incomplete
+	replace bool // replaces a file with the final name
+	came    bool // a sender has connected, so its data stays even if it is incomplete
 }
 
 // Write implements io.Writer.
@@ -167,7 +167,7 @@ func (f *target) close() {
 			_ = f.t.folder.Remove(f.t.part())
 		}
 	}
-	_ = f.Close() // what must be on disk is already synced
+	_ = f.Close() // data that must be on disk is already synced
 }
 
 // publish gives the complete file its final name.

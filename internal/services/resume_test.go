@@ -25,7 +25,7 @@ type moved struct {
 	recvErr        error
 }
 
-// moveFile makes b receive, and then a send.
+// moveFile makes b receive a file and then a send it.
 func moveFile(t *testing.T, a, b *operator.Node, send control.SendFile, recv control.RecvFile) (m moved) {
 	t.Helper()
 	listening, done := make(chan struct{}), make(chan struct{})
@@ -62,9 +62,9 @@ func TestATransferThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
-		there  int // bytes in .part; -1: no such file
+		there  int // number of bytes in .part; -1: no such file
 		offset int64
-		want   int64 // the offset at which it resumes
+		want   int64 // offset at which the transfer must resume
 	}{
 		"behind all that is there": {300_000, 0, 300_000},
 		"behind some of it":        {300_000, 1000, 1000},
@@ -195,7 +195,7 @@ func sendSlowly(t *testing.T, deal func(path string)) (control.Transfer, error) 
 			return
 		}
 		deal(path)
-		_, _ = io.Copy(io.Discard, c) // a failed sender resets the connection
+		_, _ = io.Copy(io.Discard, c) // fails if the sender has reset the connection
 		_ = c.Close()
 	}()
 	answer, err := control.Ask(t.Context(), a, control.SendFile{

@@ -22,14 +22,14 @@ var smallPorts = map[control.SmallService]uint16{
 	control.ServiceEcho: 7, control.ServiceDiscard: 9, control.ServiceChargen: 19,
 }
 
-// answersAll are ports whose servers answer every datagram. We do not answer them, because two such
-// servers would exchange datagrams for ever.
+// answersAll lists ports whose servers answer every datagram. The small services do not answer
+// them, because two such servers would exchange datagrams for ever.
 var answersAll = map[uint16]bool{7: true, 13: true, 17: true, 19: true, 37: true}
 
 const (
 	smallChunk   = 16 << 10
-	chargenLine  = 72  // RFC 864: 72 of the 95 printing characters
-	chargenBytes = 512 // RFC 864: maximum of a datagram
+	chargenLine  = 72  // RFC 864: a line has 72 of the 95 printing characters
+	chargenBytes = 512 // RFC 864: maximum length of a datagram
 )
 
 // serveSmall opens a server of RFC 862, 863 or 864.
@@ -49,7 +49,7 @@ func (h *Host) serveSmall(_ context.Context, r control.ServeSmall) (control.Sock
 	}
 	c, err := h.node.Packets.Listen(on)
 	if err != nil {
-		_ = l.Close() // not announced yet
+		_ = l.Close() // the listener was not announced yet
 		return control.Socket{}, fmt.Errorf("%s: UDP port %d: %w", r.Service, port,
 			control.Reason(err))
 	}
@@ -104,7 +104,8 @@ func smallUDP(service control.SmallService, c *node.PacketConn) {
 		if service == control.ServiceChargen {
 			answer = chargen(line)
 		}
-		_, _ = c.WriteToAddrPort(answer, from) // UDP: loss is normal
+		// ignores the error, because UDP may lose datagrams anyway
+		_, _ = c.WriteToAddrPort(answer, from)
 	}
 }
 
@@ -121,13 +122,13 @@ func chargen(line int) []byte {
 	return b
 }
 
-// Defaults and limits of an echo client.
+// These are the defaults and limits of an echo client.
 const (
 	echoSize    = 64
 	echoEvery   = time.Second
 	echoTimeout = 2 * time.Second
 	maxEcho     = 65507 // maximum payload of a datagram
-	minEcho     = 4     // the sequence number, which identifies late answers
+	minEcho     = 4     // length of the sequence number, which identifies late answers
 )
 
 // echoClient sends messages and compares the answers.
@@ -199,7 +200,8 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 	sent := time.Now()
 	err := e.conn.SetDeadline(sent.Add(e.Timeout))
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // SetDeadline above may have overwritten the one that stops us
+		// SetDeadline above may have overwritten the deadline that ends the wait
+		return context.Cause(ctx)
 	}
 	if err == nil {
 		_, err = e.conn.Write(message)
@@ -238,7 +240,8 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 	return err
 }
 
-// answer reads the echo of a message: as many bytes, or the datagram with its number.
+// answer reads the echo of a message. Over TCP it reads as many bytes as were sent; over UDP it
+// reads the datagram with the message's number.
 func (e *echoClient) answer(seq int) ([]byte, error) {
 	if !e.UDP {
 		k, err := io.ReadFull(e.conn, e.buf[:e.Size])

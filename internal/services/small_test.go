@@ -51,7 +51,7 @@ func TestEcho(t *testing.T) {
 	testenv.Ask(t, b, control.Close{SID: sock.SID})
 	_, err = control.Ask(t.Context(), a, control.Echo{Addr: operatortest.Second, Count: 1})
 	require.ErrorIs(t, err, control.ErrRefused)
-	require.Eventually(t, func() bool { // the UDP port is closed with it
+	require.Eventually(t, func() bool { // closing the listener also closes the UDP port
 		c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
@@ -62,7 +62,7 @@ func TestEcho(t *testing.T) {
 	assert.ErrorIs(t, err, control.ErrUsage)
 }
 
-// The server sends a wrong answer, or none.
+// The server sends a wrong answer, or no answer.
 func TestEchoesThatAreNone(t *testing.T) {
 	a, b := twoNodes(t)
 	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
@@ -74,7 +74,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if seq := buf[3]; seq == 1 { // the second is not answered
+			if seq := buf[3]; seq == 1 { // the second message is not answered
 				buf[k-1] = '!'
 				_, _ = c.WriteToAddrPort(buf[:k], from)
 			}
@@ -103,7 +103,7 @@ func TestEchoesThatAreNone(t *testing.T) {
 	require.EqualError(t, err, "echo 10.0.0.2:7: connection refused")
 }
 
-// RFC 863 and RFC 864: the discard and chargen servers.
+// RFC 863 and RFC 864 define the discard and chargen servers.
 func TestDiscardAndChargen(t *testing.T) {
 	a, b := twoNodes(t)
 	for _, s := range []control.SmallService{control.ServiceDiscard, control.ServiceChargen} {
@@ -141,8 +141,8 @@ func TestDiscardAndChargen(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, k, 512, "RFC 864")
 	require.NoError(t, u.Close())
-	// Datagrams from the port of such a service get no answer: two services would answer each other
-	// for ever.
+	// Datagrams from the port of such a service get no answer, because two services would answer
+	// each other for ever.
 	u, err = a.Node.Packets.DialFrom(netip.MustParseAddrPort("0.0.0.0:7"), netip.MustParseAddrPort("10.0.0.2:19"))
 	require.NoError(t, err)
 	_, err = u.Write([]byte("?"))
@@ -154,7 +154,7 @@ func TestDiscardAndChargen(t *testing.T) {
 	operatortest.NoSockets(t, a)
 }
 
-// RFC 9110 §14.1.2: ranges, and a download that resumes after an interruption.
+// RFC 9110 §14.1.2 defines ranges. A download resumes after an interruption.
 func TestAFileByHTTPThatGoesOn(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)

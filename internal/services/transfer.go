@@ -22,7 +22,7 @@ import (
 
 const (
 	transferChunk  = 256 << 10
-	progressPeriod = 200 * time.Millisecond // between two progress reports
+	progressPeriod = 200 * time.Millisecond // time between two progress reports
 )
 
 // transfer is a running file transfer.
@@ -32,7 +32,7 @@ type transfer struct {
 	folder   *files.Folder // directory that Path is relative to
 	id       int           // number in control.Underway; 0: not listed
 	hash     hash.Hash
-	verify   bool  // both ends offered the digest
+	verify   bool  // both ends have offered the digest
 	total    int64 // bytes to transfer; -1: unknown
 	began    time.Time
 	told     time.Time
@@ -153,7 +153,7 @@ func (h *Host) sendFile(ctx context.Context, r control.SendFile) (control.Transf
 		err = fmt.Errorf("sendfile %s: %w (%s)", r.Path, stopError(ctx, err), t.left(acked, err))
 		return t.finish(err)
 	}
-	_ = c.Close() // everything is delivered, so an error does not matter
+	_ = c.Close() // ignores the error, because everything is delivered
 	return t.finish(nil)
 }
 
@@ -191,7 +191,7 @@ func (t *transfer) deliver(ctx context.Context, c *node.Conn, f *source) error {
 type source struct {
 	io.Reader
 
-	file *os.File // nil: random bytes
+	file *os.File // file to send; nil: random bytes
 	at   fs.FileInfo
 	size int64
 }
@@ -302,7 +302,7 @@ func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 // left describes how much was sent, and how to continue. Only the receiver knows how much it
 // stored. A transfer cannot continue if the file changed.
 func (t *transfer) left(acked uint64, why error) string {
-	if t.verify { // without the preamble and the digest
+	if t.verify { // the peer's byte count includes the preamble and the digest
 		acked = min(max(acked, preambleLen)-preambleLen, uint64(t.total))
 	}
 	at := ""
@@ -322,7 +322,7 @@ func (t *transfer) left(acked uint64, why error) string {
 		t.result.Bytes, acked, advice)
 }
 
-// stopError is control.ReasonOf, but returns ErrStopped if the operator stopped the transfer.
+// stopError is like control.ReasonOf, but returns ErrStopped if the operator stopped the transfer.
 func stopError(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &stopped{context.Cause(ctx)}

@@ -16,7 +16,7 @@ import (
 // underway lists the running transfers.
 type underway struct {
 	mu   sync.Mutex
-	last int // the last number
+	last int // number of the last transfer
 	list map[int]*moving
 }
 

@@ -35,7 +35,8 @@ func waiting(t *testing.T, b *operator.Node, path string, port uint16) (id int, 
 	return <-stands, over
 }
 
-// TestTransfersUnderway: every client sees all transfers that are in progress, and may stop them.
+// TestTransfersUnderway checks that every client sees all transfers that are in progress, and may
+// stop them.
 func TestTransfersUnderway(t *testing.T) {
 	_, b := twoNodes(t)
 	list := testenv.Ask(t, b, control.Transfers{})
@@ -54,7 +55,7 @@ func TestTransfersUnderway(t *testing.T) {
 	_, err := control.Ask(t.Context(), b, control.RecvFile{Path: target, Port: 9001})
 	require.ErrorIs(t, err, control.ErrBusy)
 	require.ErrorContains(t, err, "transfer 1, recvfile on port 9000; `cancel 1` stops it")
-	// Another name of the same file conflicts, too.
+	// A hard link to the same file conflicts, too.
 	_, err = control.Ask(t.Context(), b, control.Fetch{
 		URL: "10.0.0.1/x", Path: filepath.Dir(target) + "/./target",
 	})
@@ -74,12 +75,12 @@ func TestTransfersUnderway(t *testing.T) {
 	assert.NoFileExists(t, target+".part")
 }
 
-// TestStoppedHalfway: both ends report the progress of the stopped transfer and how to resume it,
-// and it resumes there.
+// TestStoppedHalfway checks that both ends report the progress of the stopped transfer and how to
+// resume it, and that it resumes there.
 func TestStoppedHalfway(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
-	// The reader reads a little and waits, so the sender's buffer and the window fill up.
+	// The reader reads a little and then waits, so the sender's buffer and the window fill up.
 	l, err := b.Node.TCP.Listen(netip.MustParseAddrPort("10.0.0.2:9000"), 1)
 	require.NoError(t, err)
 	big := filepath.Join(t.TempDir(), "big")
@@ -103,7 +104,7 @@ func TestStoppedHalfway(t *testing.T) {
 		"acknowledged: continue with `recvfile --resume` at the receiver", err.Error())
 	require.NoError(t, l.Close())
 
-	// The same for the receiver: its partial file is kept and can be resumed.
+	// Stopping the receiver has the same effect: its partial file is kept and can be resumed.
 	target := filepath.Join(t.TempDir(), "target")
 	id, ended := waiting(t, b, target, 9001)
 	c, err := a.Node.TCP.Dial(t.Context(), netip.MustParseAddrPort("10.0.0.2:9001"))

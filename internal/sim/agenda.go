@@ -10,19 +10,20 @@ import (
 // actor is anything that acts at a scheduled time.
 type actor struct {
 	acts  interface{ act(now clock.Time) }
-	due   clock.Time // never: not in the agenda
-	place uint32     // in the agenda
+	due   clock.Time // time of the next action; never: the actor is not in the agenda
+	place uint32     // place of the actor in the agenda
 }
 
 // agenda finds the earliest actor by a tournament tree: the actors are the leaves, and each inner
 // node holds the winner of its two children. A change replays the matches up to the root. Winners
 // are random, so the code avoids branches that depend on them.
 type agenda struct {
-	tree   []term   // the root is 1, the children of i are 2i and 2i+1; the second half are leaves
-	actors []*actor // indexed by place
-	free   []uint32 // free places
+	// the root is at 1, and the children of i are at 2i and 2i+1; the second half are leaves
+	tree   []term
+	actors []*actor // actors by place
+	free   []uint32 // places that are not in use
 	order  uint64
-	acting *actor // the actor whose turn it is; it is nearly always scheduled again
+	acting *actor // actor whose turn it is; it is nearly always scheduled again
 }
 
 // term is the key by which actors are compared: the instant, and the turn among the actors of one
@@ -40,7 +41,7 @@ const (
 	mostPlaces = 1 << placeBits
 )
 
-// leastPlaces is the initial number of places, a power of two.
+// leastPlaces is the initial number of places. It is a power of two.
 const leastPlaces = 16
 
 // set schedules a at due, or removes it if due is never. An actor whose time does not change keeps
@@ -79,7 +80,8 @@ func (g *agenda) remove(a *actor) {
 	a.due = clock.Never
 }
 
-// play gives a place an instant and the latest turn, and replays its matches up to the root.
+// play gives a place an instant and the latest turn. It then replays the matches of that place up
+// to the root.
 func (g *agenda) play(place uint32, due uint64) {
 	tree := g.tree
 	t := term{due, g.order<<placeBits | uint64(place)}
@@ -87,10 +89,10 @@ func (g *agenda) play(place uint32, due uint64) {
 	tree[i] = t
 	for i > 1 {
 		o := tree[i^1]
-		// The borrow of the subtraction says which of the two 128-bit numbers is smaller.
+		// The borrow of the subtraction shows which of the two 128-bit numbers is smaller.
 		_, less := bits.Sub64(o.turn, t.turn, 0)
 		_, less = bits.Sub64(o.due, t.due, less)
-		mask := -less // all ones if the other child wins
+		mask := -less // the mask is all ones if the other child wins
 		t.due ^= (t.due ^ o.due) & mask
 		t.turn ^= (t.turn ^ o.turn) & mask
 		i /= 2
@@ -121,8 +123,8 @@ func (g *agenda) grow() {
 	}
 }
 
-// begin begins the first actor's turn. The actor keeps its place until set or end is called; none
-// can come before it.
+// begin begins the first actor's turn. The actor keeps its place until set or end is called,
+// because no actor can precede it.
 func (g *agenda) begin(a *actor) { g.acting = a }
 
 // end ends the turn of an actor. An actor that did not set another time leaves the agenda.

@@ -25,7 +25,7 @@ func TestAgendaKeepsOrder(t *testing.T) {
 	}
 	for round := range 20_000 {
 		i := r.IntN(1 + min(len(actors)-1, round/50))
-		set(i, clock.Time(r.IntN(40))) // some of them at never
+		set(i, clock.Time(r.IntN(40))) // some of the times are never
 		var want *actor
 		for k := range actors {
 			a := &actors[k]

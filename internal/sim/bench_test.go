@@ -21,7 +21,7 @@ type cell struct {
 	congested string
 	rate      netem.BitsPerSecond
 	loss      float64
-	// line: one pair of hosts on the shared link, without routers
+	// The cell is a line: one pair of hosts on the shared link, without routers.
 	line bool
 }
 
@@ -148,8 +148,8 @@ func endToEnd(w *sim.World) (packets uint64) {
 }
 
 // BenchmarkCell measures how many packets (segments and acknowledgments) of a laboratory cell one
-// core simulates per second. A packet counts once, where an end host sends it; hops counts it once
-// for each link that it crosses.
+// core simulates per second. A packet counts once, where an end host sends it. The metric hops
+// counts it once for each link that it crosses.
 func BenchmarkCell(b *testing.B) {
 	const span = 10 * time.Second
 	for _, c := range []cell{

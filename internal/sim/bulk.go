@@ -17,8 +17,8 @@ type Bulk struct {
 	Send uint64
 	// SendAt and RecvAt are the pattern's offsets of the first byte in each direction.
 	SendAt, RecvAt uint64
-	// MaxWrite and MaxRead are the maximum sizes of a write and a read; each has a random size up
-	// to that. Zero: as much as possible.
+	// MaxWrite and MaxRead are the maximum sizes of a write and of a read. Each write and read has
+	// a random size up to that maximum. Zero means as much as possible.
 	MaxWrite, MaxRead int
 	// MaxPause is the maximum of the random pause after each write and read. Zero: no pauses.
 	MaxPause time.Duration
@@ -49,20 +49,20 @@ type Bulk struct {
 	random    *rand.Rand
 	next      clock.Time // time of the next piece
 	ended     bool       // the sending side is closed
-	deaf      bool       // reads no more
-	abandoned bool       // has closed the connection
+	deaf      bool       // the application reads no more
+	abandoned bool       // the application has closed the connection
 }
 
 // Leave is a way to end a connection early.
 type Leave uint8
 
-// The ways to end a connection early.
+// These are the ways to end a connection early.
 const (
 	Stay Leave = iota
-	// LeaveClose closes the connection: written data is still delivered, unless received data was
+	// LeaveClose closes the connection. Written data is still delivered, unless received data was
 	// left unread or arrives later.
 	LeaveClose
-	// LeaveAbort resets it.
+	// LeaveAbort resets the connection.
 	LeaveAbort
 	// LeaveDeaf stops reading, but continues to send.
 	LeaveDeaf

@@ -16,7 +16,7 @@ type App interface {
 
 // Conn is an application's end of a connection.
 type Conn struct {
-	actor // the application's alarm
+	actor // alarm of the application
 	host  *Host
 	tcp   *tcp.Conn
 	app   App
@@ -34,7 +34,7 @@ func (c *Conn) act(now clock.Time) {
 	c.host.settle(now)
 }
 
-// TCP returns the connection itself.
+// TCP returns the protocol engine's connection.
 func (c *Conn) TCP() *tcp.Conn { return c.tcp }
 
 // SetProbe makes the connection call f with a sample of its state after each change: see

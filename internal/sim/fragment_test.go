@@ -86,7 +86,7 @@ func held(l *sim.Line) (bytes int, timedOut uint64) {
 }
 
 // RFC 791 §3.2: a datagram of 60 kB is 43 fragments on the first link and 1,300 on the third. The
-// destination reassembles them in any order and with duplicates; no router does.
+// destination reassembles them in any order and with duplicates, and no router does.
 func TestLongDatagramsOverThreeRouters(t *testing.T) {
 	l := narrowing(t, 11, netem.Config{
 		Delay: time.Millisecond, Jitter: netem.UniformJitter(900 * time.Microsecond), Overtaking: true,

@@ -16,11 +16,11 @@ type Host struct {
 	actor
 	world    *World
 	name     string
-	faces    []capture.Interface // names for the log and captures
+	faces    []capture.Interface // interfaces as the log and captures name them
 	stack    *stack.Stack
-	wires    []*wire // indexed by interface; nil: not connected
-	limited  []*wire // the wires with a limit
-	room     []int   // indexed by interface: room between two drains
+	wires    []*wire // links by interface; nil: not connected
+	limited  []*wire // links with a limit
+	room     []int   // room of each interface between two drains
 	accept   map[*tcp.Listener]func(*Conn) App
 	crowded  []*Socket // sockets that wait for room in the stack, each once
 	settling bool
@@ -69,7 +69,7 @@ func (w *World) AddHost(name string, cfg stack.Config) (*Host, error) {
 	}
 	w.names[name] = true
 	w.hosts = append(w.hosts, h)
-	w.agenda.set(&h.actor, w.now) // so that the first Output is called
+	w.agenda.set(&h.actor, w.now) // makes the world call Output for the first time
 	return h, nil
 }
 

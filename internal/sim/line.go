@@ -14,7 +14,7 @@ import (
 // Wire describes a link: the impairments of each direction, and the MTU.
 type Wire struct {
 	AB, BA netem.Config
-	MTU    int // 0: stack.DefaultMTU
+	MTU    int // MTU of the link; 0: stack.DefaultMTU
 }
 
 // LineConfig describes two hosts with routers between them, in a line.
@@ -23,8 +23,8 @@ type LineConfig struct {
 	Left, Right tcp.Config
 	// Routers is the number of routers between the hosts; 0: the hosts share a link.
 	Routers int
-	// Wires are the links from left to right; the last one is used for all further links. Without
-	// Wires, links are ideal.
+	// Wires are the links from left to right. If there are too few, the last one is repeated.
+	// Without Wires, links are ideal.
 	Wires []Wire
 	// RIP makes the routers exchange routes by RIP; nil: static routes. NewLine sets the neighbors,
 	// and for IPv6 it sets the dialect to RIPng.
@@ -39,7 +39,7 @@ type Line struct {
 	*World
 	Left, Right *Host
 	Routers     []*Host
-	address     netip.Addr // of the host Right
+	address     netip.Addr // address of the host Right
 }
 
 // maxRouters keeps the number of networks within the address range.
@@ -115,7 +115,7 @@ func (c *LineConfig) router(i int) stack.Config {
 	if c.RIP != nil {
 		speaks := *c.RIP
 		speaks.Neighbors = nil
-		if c.IPv6 { // RIPng finds its neighbors
+		if c.IPv6 { // RIPng discovers its neighbors itself
 			speaks.Dialect, cfg.RIPng = rip.RIPng, &speaks
 			return cfg
 		}
@@ -138,13 +138,13 @@ func (c *LineConfig) router(i int) stack.Config {
 	return cfg
 }
 
-// Address returns the address of the line with a port.
+// Address returns the address of the host Right, with a port.
 func (l *Line) Address(port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(l.address, port)
 }
 
-// Bulk connects two applications, one on each host, and runs the world until both connections have
-// ended, for at most d. It reports whether both ended.
+// Bulk connects two applications, one on each host. It runs the world until both connections have
+// ended, for at most d, and reports whether both have ended.
 func (l *Line) Bulk(left, right *Bulk, port uint16, d time.Duration) (bool, error) {
 	if _, err := l.Right.Listen(port, 1, func(*Conn) App { return right }); err != nil {
 		return false, err

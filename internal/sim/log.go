@@ -22,7 +22,8 @@ type journal struct{ sum uint64 }
 func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
 	head := t.Pieces[0]
 	j.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
-	// an IPv6 header has 40 bytes and no checksum, so the next header's bytes count, too
+	// An IPv6 header has 40 bytes and no checksum, so the hash also covers the first bytes after
+	// it.
 	if head[0]>>4 == 6 && len(head) > loggedBytes {
 		j.note(now, v.id<<1, t.Bytes, head[loggedBytes:min(len(head), 2*loggedBytes)])
 	}
@@ -32,7 +33,7 @@ func (j *journal) arrived(now clock.Time, v *wire, data []byte) {
 	j.note(now, v.id<<1|1, len(data), data[:min(len(data), loggedBytes)])
 }
 
-// note adds an entry to the hash: time, place, length, and headers.
+// note adds an entry to the hash: time, position, length, and headers.
 func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
 	place := where<<32 | uint64(size)
 	if len(head) < loggedBytes {
@@ -51,14 +52,14 @@ func (j *journal) note(now clock.Time, where uint64, size int, head []byte) {
 	j.sum = mix(j.sum^uint64(now), h)
 }
 
-// fold multiplies two words into one; each bit of both affects the result.
+// fold multiplies two words and combines the halves of the product, so that each bit of both words
+// affects the result.
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
 }
 
-// mix is a step of a multiplicative hash: a difference anywhere in either word
-// spreads over the whole.
+// mix is a step of a multiplicative hash. A difference of a single bit spreads over the whole word.
 func mix(h, v uint64) uint64 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15
 	return h ^ h>>29

@@ -21,9 +21,9 @@ import (
 // module is the prefix of this module's import paths.
 const module = "github.com/tidepool-net/tidepool/"
 
-// deciders are the packages that affect packets in a world: package sim and its dependencies, the
-// application protocols, scripted controllers, and the player of an experiment. The rest of the
-// laboratory only evaluates results.
+// deciders are the packages that affect packets in a world. They are package sim and its
+// dependencies, the application protocols, scripted controllers, and the player of an experiment.
+// The rest of the laboratory only evaluates results.
 func deciders(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "./...", "../rcp", "../rdt", "../tcp/starlark",
@@ -44,11 +44,11 @@ func deciders(t *testing.T) []string {
 // corrects.
 var guessed = map[string]bool{"pareto.go": true}
 
-// TestNothingIsRoundedOnceInsteadOfTwice: on arm64 and others, the compiler may fuse x*y+z into one
-// instruction. Its result can differ in the last bit from amd64's two instructions, and then runs
-// differ. An explicit conversion of the product to float64 prevents that.
+// TestNothingIsRoundedOnceInsteadOfTwice checks that all products are converted to float64
+// explicitly. On arm64 and others, the compiler may otherwise fuse x*y+z into one instruction. Its
+// result can differ in the last bit from that of amd64's two instructions, and then runs differ.
 func TestNothingIsRoundedOnceInsteadOfTwice(t *testing.T) {
-	testenv.NeedLong(t) // builds for another machine: half a minute
+	testenv.NeedLong(t) // builds for another machine, which takes half a minute
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	fused := regexp.MustCompile(`\((\S+\.go):(\d+)\)\s+FN?M(ADD|SUB)[SD]\b`)

@@ -79,8 +79,8 @@ func TestManyConnections(t *testing.T) {
 	require.Zero(t, left())
 }
 
-// BenchmarkStar measures a core's simulation speed with more and more hosts and connections. The
-// cost of a packet must not grow with them.
+// BenchmarkStar measures how fast a core simulates an increasing number of hosts and connections.
+// The cost of a packet must not grow with them.
 func BenchmarkStar(b *testing.B) {
 	for _, n := range []struct{ hosts, connections int }{{10, 1}, {10, 10}, {100, 10}, {1000, 1}, {1000, 10}} {
 		b.Run(fmt.Sprintf("%dx%d", n.hosts, n.connections), func(b *testing.B) {

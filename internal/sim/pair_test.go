@@ -10,12 +10,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Trials are paired: with one seed, a link loses the same packets, counted as they cross it, with
-// any algorithm, any number of flows, and any other components in the world.
+// Trials are paired. With one seed, a link loses the same packets by their number, for any
+// algorithm, any number of flows, and any other components in the world.
 func TestTrialsPair(t *testing.T) {
 	losses := func(c cell, seed uint64) (lost []int, crossed int) {
 		w, _ := c.world(t, seed)
-		// the link of the first router, or of the left host
+		// The link is that of the first router, or of the left host.
 		link := sim.End{Host: w.Hosts()[0]}.Out()
 		link.Watch(func(e *netem.Event) {
 			switch {

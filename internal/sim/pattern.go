@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// patternBytes is the period of the pattern: a prime, so that a shift by a power of two or by a
-// segment changes the data.
+// patternBytes is the period of the pattern. It is a prime, so that a shift by a power of two or by
+// a segment changes the data.
 const patternBytes = 65521
 
 // PatternRun is the maximum length that Pattern returns.
@@ -25,14 +25,14 @@ var pattern = func() []byte {
 	return b
 }()
 
-// Pattern returns up to n bytes of the pattern from an offset on, at most PatternRun. The result
-// must not be changed.
+// Pattern returns up to n bytes of the pattern that start at an offset, at most PatternRun. The
+// result must not be changed.
 func Pattern(off uint64, n int) []byte {
 	at := int(off % patternBytes)
 	return pattern[at : at+n : at+n]
 }
 
-// Fill writes the pattern from an offset on into b.
+// Fill writes the pattern into b, starting at an offset of the pattern.
 func Fill(b []byte, off uint64) {
 	for len(b) > 0 {
 		n := copy(b, pattern[off%patternBytes:])
@@ -40,7 +40,7 @@ func Fill(b []byte, off uint64) {
 	}
 }
 
-// Check returns how many bytes at the front of b are the pattern from an offset on.
+// Check returns how many bytes at the start of b equal the pattern from an offset on.
 func Check(b []byte, off uint64) int {
 	right := 0
 	for right < len(b) {

@@ -103,8 +103,8 @@ func TestObjectsOverUDP(t *testing.T) {
 	}
 }
 
-// Without loss, the request takes half a round trip over two links, and each window takes a round
-// trip except the last, which takes half: 216 packets are four windows of 64.
+// Without loss, the request takes half a round trip over two links. Each window takes a round trip,
+// except that the last takes half. The 216 packets fill four windows of 64.
 func TestObjectsOverUDPTakeRoundTrips(t *testing.T) {
 	for _, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
 		_, took := flow(t, 1, rdt.Config{Window: 64}, netem.Config{Delay: delay})

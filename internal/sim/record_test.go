@@ -34,7 +34,7 @@ func lossyLine(tb testing.TB, seed uint64) *sim.Line {
 	return l
 }
 
-// Two equal runs have one hash; another seed, or another byte, changes it.
+// Two equal runs have the same hash. Another seed or another byte changes it.
 func TestTheHashIsOfARun(t *testing.T) {
 	run := func(seed uint64, size uint64) uint64 {
 		l := lossyLine(t, seed)

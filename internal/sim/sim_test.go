@@ -61,7 +61,8 @@ func TestALineOfRouters(t *testing.T) {
 
 func TestALineWhoseRoutersSpeakRIP(t *testing.T) {
 	t.Run("the course's", func(t *testing.T) { lineOfRIP(t, false, time.Minute) })
-	t.Run("RIPng", func(t *testing.T) { lineOfRIP(t, true, 10*time.Minute) }) // RFC 2080 §2.3
+	// the timeouts of RFC 2080 §2.3
+	t.Run("RIPng", func(t *testing.T) { lineOfRIP(t, true, 10*time.Minute) })
 }
 
 func lineOfRIP(t *testing.T, six bool, settled time.Duration) {
@@ -264,8 +265,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	assert.Zero(t, allocs, "for a hundred milliseconds of a full link")
 }
 
-// BenchmarkWorld counts the packets that one core simulates: a packet is sent, checksummed,
-// delayed, verified, acknowledged and read.
+// BenchmarkWorld measures how many packets one core simulates: each is sent, checksummed, delayed,
+// verified, acknowledged and read.
 func BenchmarkWorld(b *testing.B) {
 	delay := netem.Config{Delay: 5 * time.Millisecond}
 	rate := netem.Config{

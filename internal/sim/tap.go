@@ -27,8 +27,8 @@ func (h *Host) tapped(
 
 // Capture writes the host's packets to w as pcapng, with at most snaplen bytes of each (0: all).
 // Times count from the beginning of the world. If interfaces are named, only their packets are
-// written: a router's capture otherwise has each packet twice, and readers take the second one for
-// a retransmission. The caller must call Flush at the end; it returns errors of w.
+// written. A router's capture of all interfaces has each packet twice, and readers show the second
+// one as a retransmission. The caller must call Flush at the end, which returns errors of w.
 func (h *Host) Capture(w io.Writer, snaplen int, ifaces ...int) (*capture.Writer, error) {
 	c, err := capture.New(w, h.faces, snaplen)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 type Segment struct {
 	capture.Segment
 	Time clock.Time
-	// Sent is set for packets that the host sent, not for those it received.
+	// Sent is set for packets that the host sent.
 	Sent bool
-	Flow capture.Flow // seen from the host
+	Flow capture.Flow // the connection, as seen from the host
 }
 
-// maxTraced bounds the connections that a trace remembers; segments of others are not
-// shown.
+// maxTraced limits the connections that a trace remembers. The trace omits segments of other
+// connections.
 const maxTraced = 1 << 16
 
 // Trace calls f with each TCP segment that the host sends or receives from now on, except damaged
@@ -71,7 +71,7 @@ func (t *Tracer) Tap(
 	s := &t.seg
 	*s = Segment{Time: now, Sent: sent, Flow: flow}
 	s.Segment, _ = f.Follow(p, &t.facts, sent, false)
-	// the SYN takes a sequence number, but is not data
+	// A SYN takes a sequence number, but is not data.
 	s.Seq, s.Ack = max(s.Seq, 1)-1, max(s.Ack, 1)-1
 	for i, b := range s.SACK {
 		s.SACK[i] = [2]uint64{max(b[0], 1) - 1, max(b[1], 1) - 1}

@@ -14,22 +14,22 @@ import (
 type DatagramApp interface {
 	// The host calls Turn when the application gets the socket, when datagrams or an ICMP error
 	// have arrived, at the time of Wake, and when the host has room again after Roomy or Send found
-	// none. Turn must read all datagrams or call Wake: the host does not call it again for
-	// datagrams that it leaves.
+	// none. Turn must read all datagrams or call Wake, because the host does not call it again for
+	// datagrams that are left.
 	Turn(now clock.Time, s *Socket)
 }
 
 // Socket is an application's UDP socket.
 type Socket struct {
-	actor // the application's alarm
+	actor // alarm of the application
 	host  *Host
 	udp   *udp.Socket
 	app   DatagramApp
-	waits bool // in the host's list of waiting sockets
+	waits bool // the socket is in the host's list of waiting sockets
 }
 
-// BindUDP gives an application a UDP socket that receives from all senders on a port; 0: a free
-// one.
+// BindUDP gives an application a UDP socket that receives from all senders on a port. Port 0 stands
+// for a free port.
 func (h *Host) BindUDP(port uint16, app DatagramApp) (*Socket, error) {
 	u, err := h.stack.Datagrams().Bind(netip.AddrPortFrom(netip.IPv6Unspecified(), port))
 	return h.newSocket(u, app, err)
@@ -59,14 +59,15 @@ func (s *Socket) act(now clock.Time) {
 	s.host.settle(now)
 }
 
-// UDP returns the socket itself.
+// UDP returns the protocol engine's socket.
 func (s *Socket) UDP() *udp.Socket { return s.udp }
 
 // Host returns the host of the socket.
 func (s *Socket) Host() *Host { return s.host }
 
 // SetReceiveBuffer sets the size of the socket's receive queue, as SO_RCVBUF does. A datagram
-// counts at least 256 bytes; one that does not fit is dropped. The default is in the host's Config.
+// counts as at least 256 bytes, and is dropped if it does not fit. The default is in the host's
+// Config.
 func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 
 // Receive copies the oldest datagram to p. It returns false if there is no datagram.

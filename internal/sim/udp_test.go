@@ -41,7 +41,7 @@ type flood struct {
 	left, size int
 	to         netip.AddrPort
 	crowded    int
-	careless   bool // sends without calling Roomy first
+	careless   bool // the application sends without calling Roomy first
 }
 
 func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
@@ -129,7 +129,7 @@ func TestAUDPSocketTells(t *testing.T) {
 			assert.ErrorIs(t, s.UDP().TakeError(), udp.ErrRefused)
 			assert.NoError(t, s.UDP().TakeError())
 			s.Wake(now.Add(10 * ms))
-			s.Wake(now.Add(20 * ms)) // replaces the earlier alarm: there is only one
+			s.Wake(now.Add(20 * ms)) // replaces the earlier alarm, because a socket has only one
 			s.Wake(now.Add(5 * ms))
 		case 4:
 			assert.ErrorIs(t, s.Send(netip.AddrPort{}, make([]byte, 1<<16)), stack.ErrTooBig)

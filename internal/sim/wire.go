@@ -22,9 +22,9 @@ type wire struct {
 	actor
 	world *World
 	id    uint64
-	name  string // named after its two ends; the name also selects the random streams
+	name  string // names of the two ends; the random streams depend on it
 	link  *netem.Link
-	from  int // sending host's interface
+	from  int // interface of the sending host
 	to    End
 	cut   bool
 	limit int // maximum queue length at which the host still sends; 0: no limit
@@ -115,7 +115,7 @@ func (v *wire) room(now clock.Time) int {
 	return max(0, v.limit-queued)
 }
 
-// vacant returns when a full link has room again; never if it is not full.
+// vacant returns when a full link has room again, or never if it is not full.
 func (v *wire) vacant() clock.Time {
 	if queued, _ := v.link.Queued(); queued < v.limit {
 		return clock.Never
@@ -168,7 +168,7 @@ func (v *wire) act(now clock.Time) {
 		c.add(data, tag == sound && v.link.Intact())
 	}
 	if v.hand(now, c) && alone && len(h.limited) == 0 {
-		h.send(now) // a router then has no events and no new deadline
+		h.send(now) // the host is a router without events and without a new deadline
 	} else {
 		h.settle(now)
 		next = v.link.Deadline() // an application may have made the other end send
@@ -186,7 +186,7 @@ func (v *wire) hand(now clock.Time, c *coming) (passed bool) {
 	return passed
 }
 
-// coming is a train on its way from a link to a host; its packets are still in the link's memory.
+// coming is a train that moves from a link to a host. Its packets are still in the link's memory.
 type coming struct {
 	packets [][]byte
 	bytes   int

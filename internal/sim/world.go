@@ -16,22 +16,22 @@ type World struct {
 	seed   uint64
 	agenda agenda
 	hosts  []*Host
-	names  map[string]bool // of hosts
+	names  map[string]bool // names of the hosts
 	wires  []*wire
 	batch  *buffer.Batch
 	log    journal
 	stats  Stats
 	pool   netem.Pool
-	// Memory that calls reuse: an arriving train, and the result of Peek.
+	// These fields are memory that calls reuse: an arriving train, and the result of Peek.
 	coming coming
 	pieces [][]byte
 }
 
 // Stats count what happened in a world.
 type Stats struct {
-	Events    uint64 // turns of an actor
-	Sent      uint64 // packets that hosts sent
-	Delivered uint64 // packets that arrived at a host
+	Events    uint64 // number of actors' turns
+	Sent      uint64 // number of packets that hosts sent
+	Delivered uint64 // number of packets that arrived at a host
 }
 
 // origin is the time at which worlds begin. It is not zero, because zero means never.
@@ -86,7 +86,8 @@ func (w *World) Run(d time.Duration) {
 	}
 }
 
-// RunUntil runs until done returns true, for at most d, and reports whether it did.
+// RunUntil runs the world until done returns true, for at most d. It reports whether done returned
+// true.
 func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	until := w.now.Add(d)
 	for !done() {
@@ -97,7 +98,7 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	return true
 }
 
-// At schedules a call of f at an instant, or now if that is past.
+// At schedules a call of f at an instant. If that instant is past, it schedules the call for now.
 func (w *World) At(at clock.Time, f func(now clock.Time)) {
 	t := &task{f: f}
 	t.acts = t

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// near6 are destinations of packets to the router of fuzzRouter.
+// near6 contains destinations of packets to the router of fuzzRouter.
 var near6 = []netip.Addr{
 	addr("2001:db8::2"),
 	addr("2001:db8:1::1"),
@@ -30,7 +30,7 @@ var near6 = []netip.Addr{
 	addr("::1"),
 }
 
-// repaired6 is repaired for IPv6: it also makes a chain of extension headers.
+// repaired6 is like repaired, for IPv6: it also makes a chain of extension headers.
 func repaired6(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen6 {
 		return b
@@ -77,7 +77,7 @@ func mendedExtension(b []byte, at int, kind, how byte) int {
 		return at + size
 	}
 	switch kind {
-	case ip.NextFragment: // one of few datagrams
+	case ip.NextFragment: // selects one of a few datagrams
 		b[at+2], b[at+3] = 0, b[at+3]&0x39
 		copy(b[at+4:], []byte{0, 0, 0, b[at+7] & 3})
 	case ip.NextRouting:
@@ -122,10 +122,10 @@ func valid6() (list [][]byte) {
 		h.Next, h.Options = next, options
 		add(h, whole)
 	}
-	slices.SortFunc(list, slices.Compare) // the order of the map
+	slices.SortFunc(list, slices.Compare) // the order of a map is random
 	message(a, router, icmp.Message{Type: icmp.TypeEcho6, Body: []byte("tide")})
 	message(a, group, icmp.Message{Type: icmp.TypeEcho6, Body: []byte("tide")})
-	for _, mtu := range []byte{0, 4, 5, 6} { // times 256 bytes
+	for _, mtu := range []byte{0, 4, 5, 6} { // each number is multiplied by 256 bytes
 		about := packet6("2001:db8::2", "2001:db8::1", ip.Header{}, nil)
 		message(a, router, icmp.Message{Type: icmp.TypeTooBig, Rest: [4]byte{2: mtu}, Body: about})
 	}

@@ -58,7 +58,7 @@ func (h *fuzzHost) wait(t require.TestingT, d time.Duration) {
 	h.now = end
 }
 
-// hear gives the host a packet, after a while that depends on it.
+// hear gives the host a packet, after a pause that depends on the packet.
 func (h *fuzzHost) hear(t require.TestingT, b []byte, iface, how byte) {
 	i := int(iface&3) % 3
 	b = slices.Clone(b[:min(len(b), 2000)])
@@ -104,7 +104,8 @@ func discoveries() (list [][]byte) {
 			list = append(list, discover("fe80::a", "fe80::1", d), discover("::", "ff02::1:ff00:1", d))
 		}
 	}
-	for _, next := range []byte{ip.NextHopByHop, ip.NextFragment} { // misplaced in a first fragment
+	// these headers are misplaced in a first fragment
+	for _, next := range []byte{ip.NextHopByHop, ip.NextFragment} {
 		list = append(list, packet6("fe80::a", "ff02::1", ip.Header{Protocol: next, ID: 5, MF: true}, make([]byte, 32)))
 	}
 	list = append(list, discover("fe80::b", "ff02::2", icmp.Discovery{Type: icmp.TypeRouterSolicit6}))
@@ -115,8 +116,8 @@ func discoveries() (list [][]byte) {
 	return list
 }
 
-// TestEveryDiscoveryIsAccountedFor is TestEveryPacketIsAccountedFor for a host that uses router
-// advertisements. The state and the memory of discovery stay bounded.
+// TestEveryDiscoveryIsAccountedFor is like TestEveryPacketIsAccountedFor, for a host that uses
+// router advertisements. The state and the memory of discovery stay bounded.
 func TestEveryDiscoveryIsAccountedFor(t *testing.T) {
 	h := newFuzzHost(t)
 	rng, correct := rand.New(rand.NewPCG(13, 14)), append(discoveries(), valid6()...)

@@ -108,7 +108,7 @@ func repaired(b []byte, how byte) []byte {
 	ihl := int(b[0]&15) * 4
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	if how&2 != 0 {
-		b[6], b[7] = b[6]&0x40, 0 // not a fragment
+		b[6], b[7] = b[6]&0x40, 0 // makes the packet a whole packet and not a fragment
 	}
 	if how&4 != 0 {
 		b[9] = []byte{0, 1, 6, 17, 200}[int(b[9])%5]
@@ -152,7 +152,8 @@ func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 		if src.Is6() {
 			routing = 9
 		}
-		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{routing, 53}[p[3]&1] // RIP's port or the socket's
+		// RIP's port, or the socket's
+		p[2], p[3] = []byte{2, 0}[p[3]&1], []byte{routing, 53}[p[3]&1]
 		binary.BigEndian.PutUint16(p[4:], uint16(len(p)))
 		p[6], p[7] = 0, 0
 		binary.BigEndian.PutUint16(p[6:], ^checksum.Fold(checksum.Sum(p, sum)))
@@ -214,7 +215,7 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 	require.Greater(t, len(infos[0].In.Drops), 15, "%v", infos[0].In.Drops)
 }
 
-// heap returns the bytes that are in use.
+// heap returns the number of bytes in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -14,7 +14,7 @@ import (
 // fewAddrs is the number of addresses up to which comparing them one by one is faster than a map.
 const fewAddrs = 8
 
-// v4 is an IPv4 address as a number, for rules that only IPv4 has. 0 also means the zero
+// v4 is an IPv4 address as a number, for rules that only IPv4 has. 0 also stands for the zero
 // netip.Addr.
 type v4 uint32
 
@@ -71,14 +71,14 @@ func headerLen(a netip.Addr) int {
 // isUnset reports whether an address is the zero Addr, 0.0.0.0 or ::.
 func isUnset(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() }
 
-// addresses are the node's own addresses and their networks, in a form that is fast to check for
-// each packet.
+// addresses contains the node's own addresses and their networks, in a form that can be checked
+// quickly for each packet.
 type addresses struct {
 	hosts    []host
-	byAddr   map[v4]int         // to the interface; for more than fewAddrs hosts
-	ipv6     map[netip.Addr]int // to the interface; those of a link have their zone
+	byAddr   map[v4]int         // interfaces by address; used for more than fewAddrs hosts
+	ipv6     map[netip.Addr]int // interfaces by IPv6 address; link-local addresses have their zone
 	networks []network
-	few      v4 // the host bits of the smallest network; 0: no network
+	few      v4 // host bits of the smallest network; 0: no network
 }
 
 // host is an address of the node.
@@ -88,7 +88,7 @@ type host struct {
 }
 
 // network is a network with a broadcast address. The zero network has none (RFC 3021 §2.1, §2.2).
-type network struct{ prefix, hosts v4 } // hosts: the bits that tell nodes apart
+type network struct{ prefix, hosts v4 } // hosts: the bits that distinguish hosts
 
 func networkOf(p netip.Prefix) network {
 	if p.Bits() >= 31 {
@@ -132,7 +132,7 @@ func (a *addresses) find(addr netip.Addr) (int, bool) {
 	return a.find4(v4Of(addr))
 }
 
-// find4 is find for IPv4.
+// find4 is like find, for IPv4.
 func (a *addresses) find4(addr v4) (int, bool) {
 	if len(a.hosts) > fewAddrs {
 		i, ok := a.byAddr[addr]
@@ -179,7 +179,7 @@ func (ifs *Interfaces) IsBroadcast(dst netip.Addr) bool {
 	return a == limited || dst.Is4() && ifs.isAnyBroadcast(a)
 }
 
-// isNetwork reports whether a prefix is that of an interface. RIP does not learn such prefixes.
+// isNetwork reports whether a prefix belongs to an interface. RIP does not learn such prefixes.
 func (ifs *Interfaces) isNetwork(p netip.Prefix) bool {
 	return slices.ContainsFunc(ifs.list, func(f iface) bool {
 		return slices.Contains(f.networks, p)
@@ -207,14 +207,14 @@ func (ifs *Interfaces) present(i int, dst netip.Addr) bool {
 	return nodes == nil || slices.Contains(nodes, dst.WithZone(""))
 }
 
-// loopback returns the index of the loopback interface, which follows those of the links.
+// loopback returns the index of the loopback interface, which comes after those of the links.
 func (ifs *Interfaces) loopback() int { return len(ifs.list) }
 
 // isAnyBroadcast reports whether an address is a broadcast address of one of the node's links, in
 // today's form or that of 4.2BSD (RFC 1122 §3.3.6).
 func (ifs *Interfaces) isAnyBroadcast(a v4) bool {
-	// The last bits of every broadcast address are all zeros or all ones. This check avoids the
-	// search: a router can have a thousand networks.
+	// The host bits of every broadcast address are all zeros or all ones. This check avoids the
+	// search, because a router can have a thousand networks.
 	if host := a & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
 		return false
 	}
@@ -246,9 +246,9 @@ func (ifs *Interfaces) ours(a netip.Addr) error {
 	return fmt.Errorf("%v: %w", a, ErrNotOurs)
 }
 
-// onLink returns the interface whose network contains an address. If several do, it returns that of
-// the longest prefix. A point-to-point link has a network of one address, and its neighbor is the
-// other end.
+// onLink returns the interface whose network contains an address. If there are several, it returns
+// the one with the longest prefix. A point-to-point link has a network of one address, and its
+// neighbor is the other end.
 func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	if a.Zone() != "" {
 		return ifs.zone(a)

@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
-// required reports whether every node with the addresses of interface i is in an IPv6 group
+// required reports whether each node with the addresses of interface i must be in an IPv6 group
 // (RFC 4291 §2.7.1 and §2.8).
 func (ifs *Interfaces) required(i int, group netip.Addr) bool {
 	return group == netip.IPv6LinkLocalAllNodes() ||
@@ -37,9 +37,9 @@ func (ifs *Interfaces) isAnycast(a netip.Addr) bool {
 	return false
 }
 
-// Source returns the source address for packets to dst over interface i (RFC 6724 §5), or the
-// unspecified address of its family if the node has none. An interface without a global address
-// borrows another's.
+// Source returns the source address for packets to dst over interface i (RFC 6724 §5). If the node
+// has no address of the family, it returns the unspecified address. An interface without a global
+// address uses another interface's.
 func (ifs *Interfaces) Source(i int, dst netip.Addr) netip.Addr {
 	f := &ifs.list[i]
 	if !dst.Is6() {

@@ -14,8 +14,8 @@ import (
 // catching selects the packets to addresses of other hosts that the node accepts.
 type catching struct {
 	tcp, udp bool
-	past     bool // tcp or udp was set before: accepted connections and flows may remain
-	echo     bool // echo requests
+	past     bool // tcp or udp was set before, so accepted connections and flows may remain
+	echo     bool // echo requests are accepted
 }
 
 func (c *catching) set(which *bool, on bool) {
@@ -32,8 +32,8 @@ func (s *Stack) Catch(limit int) {
 	s.tcp.Catch(limit)
 }
 
-// CatchUDP is Catch for datagrams: up to limit flows that no socket receives wait for a decision
-// (udp.Host.Admit, Dismiss, and RejectUDP).
+// CatchUDP is like Catch, for datagrams: up to limit flows that no socket receives wait for a
+// decision (udp.Host.Admit, Dismiss, and RejectUDP).
 func (s *Stack) CatchUDP(limit int) {
 	s.local.catching.set(&s.local.catching.udp, limit > 0)
 	s.udp.Catch(limit)
@@ -44,7 +44,7 @@ type Echo struct {
 	Src, Dst netip.Addr
 	TTL      uint8
 	Rest     [4]byte // identifier and sequence number
-	Body     []byte  // valid until the function returns
+	Body     []byte  // data of the request; valid until the function returns
 }
 
 // CatchEcho makes the stack call f with each echo request to an address of another host. If f is

@@ -13,8 +13,9 @@ import (
 )
 
 // Discovery configures neighbor discovery (RFC 4861) and reports of multicast groups (RFC 3810, RFC
-// 3376) on a link without link-layer addresses. With the zero Discovery, the node probes neighbors
-// and detects duplicates of its configured IPv6 addresses, which it uses meanwhile.
+// 3376) on a link without link-layer addresses. With the zero Discovery, the node probes neighbors,
+// and detects duplicates of its configured IPv6 addresses. It uses these addresses during the
+// detection.
 type Discovery struct {
 	// Auto makes the node a host on the link: routers give it addresses (RFC 4862) and a default
 	// route.
@@ -26,7 +27,7 @@ type Discovery struct {
 	Secret []byte
 }
 
-// discoverers are the interfaces with neighbor discovery.
+// discoverers contains the interfaces with neighbor discovery.
 type discoverers struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -41,17 +42,17 @@ type discoverers struct {
 // discoverer is neighbor discovery on one interface.
 type discoverer struct {
 	iface  int
-	wanted Interface       // as configured
-	six    *icmp.Interface // nil: the interface has no IPv6 address
-	four   *icmp.Listener  // nil: the interface has no IPv4 address
+	wanted Interface       // the interface as configured
+	six    *icmp.Interface // IPv6 on the interface; nil: the interface has no IPv6 address
+	four   *icmp.Listener  // IPv4 groups of the interface; nil: the interface has no IPv4 address
 
 	twice   []netip.Prefix // configured addresses that another node has
-	onLink  []netip.Prefix // from routers
+	onLink  []netip.Prefix // on-link prefixes from routers
 	router  Route          // the default route from a router, or the zero Route
-	mtu     int            // from a router; 0: none
-	ttl     uint8          // from a router; 0: none
-	joined  []netip.Addr   // groups that are reported
-	changes int            // of groups, when joined was current
+	mtu     int            // MTU from a router; 0: none
+	ttl     uint8          // hop limit from a router; 0: none
+	joined  []netip.Addr   // groups that were reported
+	changes int            // number of group changes when joined was current
 
 	hop   netip.Addr // next hop of the last packet
 	until clock.Time // before this time, further packets to hop need no report
@@ -61,7 +62,7 @@ type discoverer struct {
 const (
 	validLifetime     = 30 * 24 * time.Hour
 	preferredLifetime = 7 * 24 * time.Hour
-	defaultMetric     = 1024 // of the default route from a router
+	defaultMetric     = 1024 // metric of the default route from a router
 	hopPeriod         = time.Second
 )
 
@@ -131,7 +132,7 @@ func (dv *discoverers) start(now clock.Time, d *discoverer) {
 func (dv *discoverers) advertising(c *Interface) *icmp.Advert {
 	a := &icmp.Advert{HopLimit: defaultTTL, MTU: c.MTU}
 	if !dv.ifs.router {
-		a.Lifetime = -1 // this is no default router
+		a.Lifetime = -1 // this node is not a default router
 	}
 	for _, p := range c.IPv6 {
 		if !isLinkLocal(p) {
@@ -195,10 +196,10 @@ func isLinkLocal(p netip.Prefix) bool { return p.Addr().IsLinkLocalUnicast() }
 func (dv *discoverers) input(now clock.Time, i int, h *ip.Header, m *icmp.Message) ip.DropReason {
 	d := dv.on(i)
 	if d == nil || d.six == nil {
-		return ip.DropNone // links with configured neighbors ignore it
+		return ip.DropNone // links with configured neighbors ignore the message
 	}
 	if h.Cut && m.Type != icmp.TypeListenerQuery {
-		return ip.DropNDFragment // RFC 6980 §5
+		return ip.DropNDFragment // dropped by RFC 6980 §5
 	}
 	r := d.six.Input(now, m, h.Src, h.Dst, h.TTL)
 	dv.run(now, d)
@@ -239,7 +240,7 @@ func (dv *discoverers) inputIGMP(
 	}
 	q, r := icmp.ParseQuery(payload, h.TTL)
 	if r == icmp.RefusedType {
-		return ip.DropNone // reports of other nodes
+		return ip.DropNone // the message is a report of another node
 	}
 	if r == icmp.Accepted {
 		d.four.Query(now, q)
@@ -322,7 +323,7 @@ func (dv *discoverers) report(now clock.Time, d *discoverer) {
 	d.joined = wanted
 }
 
-// The router alert option (RFC 2711, RFC 2113), in the header of its family.
+// These are the router alert options (RFC 2711, RFC 2113), in the form of each family's header.
 var (
 	routerAlert6 = []byte{ip.ProtoICMPv6, 0, 5, 2, 0, 0, 1, 0}
 	routerAlert4 = []byte{148, 4, 0, 0}
@@ -366,7 +367,7 @@ func (e *AddressEvent) Verb() string {
 	return "added"
 }
 
-// follow makes the changes that discovery has found in the same way as a reload.
+// follow makes the changes that discovery has found. It makes them as a reload does.
 func (dv *discoverers) follow(now clock.Time, d *discoverer) {
 	changed, before := false, d.router.Via
 	via := before
@@ -434,7 +435,7 @@ func (dv *discoverers) rewire(now clock.Time, d *discoverer) {
 // setRouter replaces the default route of an interface.
 func (dv *discoverers) setRouter(now clock.Time, d *discoverer, via netip.Addr) {
 	if d.router.Via.IsValid() {
-		// It fails if the operator has removed it.
+		// Remove fails if the operator has already removed the route.
 		_ = dv.routing.Remove(now, d.router.Prefix, d.router.Via)
 	}
 	d.router = Route{}
@@ -443,7 +444,7 @@ func (dv *discoverers) setRouter(now clock.Time, d *discoverer, via netip.Addr) 
 			Prefix: netip.PrefixFrom(netip.IPv6Unspecified(), 0), Metric: defaultMetric,
 			Via: via.WithZone(d.wanted.Name),
 		}
-		if dv.routing.Add(now, r) == nil { // the operator may have added it
+		if dv.routing.Add(now, r) == nil { // fails if the operator has added the route
 			d.router = r
 		}
 	}

@@ -33,10 +33,11 @@ func advertised(name string, prefixes ...string) stack.Interface {
 	return f
 }
 
-// settled runs until both ends have finished their startup.
+// settled runs a world until both ends have finished their startup.
 const settled = 10 * time.Second
 
-// hosted is a host that configures itself, its router, and a node behind that.
+// hosted is a network of a host that configures itself, the host's router, and a node behind the
+// router.
 func hosted(t *testing.T) (w *world, host, router, far *stack.Stack) {
 	t.Helper()
 	w = newWorld(t)
@@ -134,7 +135,7 @@ func alerted(b []byte) []byte {
 	return slices.Insert(b, ip.HeaderLen6, option...)
 }
 
-// discover is message6 for neighbor discovery.
+// discover is like message6, for neighbor discovery.
 func discover(src, dst string, d icmp.Discovery) []byte {
 	return message6(src, dst, 255, d.Message())
 }
@@ -355,7 +356,7 @@ func reports(s *stack.Stack) func() []string {
 	var list []string
 	s.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {
 		b := slices.Concat(pieces...)
-		size, record := 4, b[24+8:] // an IPv4 header with router alert
+		size, record := 4, b[24+8:] // the IPv4 header has a router alert option
 		switch {
 		case dir != stack.Outbound || b[0]>>4 == 4 && b[9] != ip.ProtoIGMP:
 			return
@@ -433,8 +434,8 @@ func TestLinksWithoutDiscovery(t *testing.T) {
 	assert.Empty(t, defaultRoute(s))
 }
 
-// RFC 3810 §6.2 and §7.4: the node drops MLD messages without a router alert, under a drop reason.
-// It does not drop other hosts' reports with one.
+// RFC 3810 §6.2 and §7.4: the node drops MLD messages without a router alert, and counts them under
+// a drop reason. It does not drop other hosts' reports that have a router alert.
 func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	w := newWorld(t)
 	f := face6("tun0", "2001:db8::1/64")
@@ -466,7 +467,7 @@ func TestRFC3810_6_2_RouterAlert(t *testing.T) {
 	assert.Contains(t, heard(), "ff02::9 is")
 }
 
-// RFC 6980 §5: the node ignores neighbor discovery in fragments, even in an atomic one.
+// RFC 6980 §5: the node ignores neighbor discovery in fragments, even in an atomic fragment.
 func TestRFC6980_5_DiscoveryInFragments(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
@@ -507,7 +508,7 @@ func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
 		binary.BigEndian.PutUint16(b[ip.HeaderLen6+2:], ^checksum.Fold(checksum.Sum(b[ip.HeaderLen6:], sum)))
 		w.hear(host, b)
 	}
-	limits := map[uint8]uint8{} // by protocol
+	limits := map[uint8]uint8{} // hop limits by protocol
 	host.SetTap(func(_ clock.Time, _ int, dir stack.Direction, _ ip.DropReason, pieces [][]byte) {
 		if b := slices.Concat(pieces...); dir == stack.Outbound && b[0]>>4 == 6 && b[7] != 255 {
 			limits[b[6]] = b[7]

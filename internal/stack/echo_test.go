@@ -23,7 +23,7 @@ type pinger struct {
 type echo struct {
 	From  netip.Addr
 	Seq   uint16
-	Bytes int // of ICMP message
+	Bytes int // length of the ICMP message
 	Type  icmp.Type
 	Code  uint8
 }

@@ -12,8 +12,8 @@ import (
 // addresses that arrive at the same interface.
 type flow struct {
 	in    int
-	ours  bool // for this node, between addresses that can have a connection
-	lossy bool // to be forwarded, with a loss draw for each
+	ours  bool // the packets are for this node, between addresses that can have a connection
+	lossy bool // the packets are forwarded, with a loss draw for each
 	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and in an empty
 	// entry.
 	mtu int

@@ -82,7 +82,7 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 		case 0:
 			h.TTL = pick(0, 1, 2)
 		case 1:
-			h.TotalLen -= rng.IntN(5) // padding after the packet
+			h.TotalLen -= rng.IntN(5) // adds padding after the packet
 		case 2:
 			h.Options = []byte{1, 1, 1, 1}
 		}
@@ -212,7 +212,7 @@ func (r *relay) rounds(f buffer.Frame) (once func() (packets int)) {
 	var list [][]byte
 	return func() (packets int) {
 		for at := 0; at < len(f.Data); at += f.Size {
-			copy(f.Data[at:], fresh) // undo the last round's changes
+			copy(f.Data[at:], fresh) // undoes the changes of the last round
 		}
 		list = f.Packets(list[:0])
 		r.Input(1, f.Iface, f.Checked, list)
@@ -286,8 +286,8 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 }
 
 // TestForwardingKeepsWhatWasVouchedFor checks that a packet whose transport checksum a link has
-// verified leaves marked as verified: forwarding changes no byte under that checksum. Fragments
-// made by the router, and packets that arrived unverified, leave unmarked.
+// verified is still marked as verified when it leaves, because forwarding changes no byte under
+// that checksum. Fragments made by the router, and packets that arrived unverified, leave unmarked.
 func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 	frame := func(size int) []byte {
 		var data []byte
@@ -314,7 +314,7 @@ func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
 		}
 		return checked
 	}
-	leaves(buffer.Frame{}) // RIP's first messages
+	leaves(buffer.Frame{}) // sends RIP's first messages
 	assert.Equal(t, []bool{true}, leaves(buffer.Frame{Data: frame(100), Size: 100, Checked: true}))
 	assert.Equal(t, []bool{false}, leaves(buffer.Frame{Data: frame(100), Size: 100}))
 	for _, checked := range leaves(buffer.Frame{Data: frame(3000), Size: 3000, Checked: true}) {
@@ -337,9 +337,10 @@ func TestFlowsAreForgotten(t *testing.T) {
 		change func(r *relay) error
 		want   string
 	}{
-		"nothing":           {func(*relay) error { return nil }, "1 10.1.0.2"},
-		"the receive path":  {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
-		"the transmit path": {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 10.0.0.1"}, // the ICMP error
+		"nothing":          {func(*relay) error { return nil }, "1 10.1.0.2"},
+		"the receive path": {func(r *relay) error { r.SetUp(1, 0, false); return nil }, ""},
+		// causes an ICMP error
+		"the transmit path": {func(r *relay) error { r.SetUp(1, 1, false); return nil }, "0 10.0.0.1"},
 		"loss":              {func(r *relay) error { r.SetLoss(0, 1); return nil }, ""},
 		"a route":           {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.2/32", "10.1.0.7")) }, "1 10.1.0.7"},
 		"a route elsewhere": {func(r *relay) error { return r.Routing().Add(1, route("10.1.0.3/32", "10.1.0.7")) }, "1 10.1.0.2"},

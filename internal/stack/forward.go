@@ -21,10 +21,10 @@ type forwarder struct {
 	knobs   *Knobs
 	rng     *rand.Rand
 
-	packets [][]byte // to be forwarded; the driver's memory, valid until its next Input
+	packets [][]byte // packets to forward, in the driver's memory; valid until its next Input
 	queue   []run    // the packets as runs
-	sent    int      // packets that were sent or dropped
-	emitted int      // runs that were sent or dropped
+	sent    int      // number of packets that were sent or dropped
+	emitted int      // number of runs that were sent or dropped
 }
 
 // run is a sequence of packets to forward to one next hop. All have size bytes, except the last,
@@ -34,15 +34,16 @@ type run struct {
 	hop     netip.Addr
 	size    int
 	packets int
-	at      int  // bytes of the first packet's payload that were sent in fragments
-	checked bool // the transport's checksums are verified; forwarding does not change them
-	short   bool // the last packet is shorter, so none may follow it
+	at      int  // number of bytes of the first packet's payload that were sent in fragments
+	checked bool // the transport checksums are verified; forwarding does not change them
+	short   bool // the last packet is shorter, so no packet may follow it
 }
 
 // forward forwards a packet whose destination is not this node (RFC 1812 §5.2.1).
 func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []byte) {
 	if !fw.ifs.router || h.Is6() && h.Dst.IsLinkLocalUnicast() {
-		// RFC 1122 §3.2.1.3: a host discards it silently. RFC 4291 §2.5.6: link-local.
+		// A host discards the packet silently (RFC 1122 §3.2.1.3), and so does a router if an
+		// address is link-local (RFC 4291 §2.5.6).
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNotForUs, b)
 		return
 	}
@@ -69,7 +70,7 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 		fw.icmp.reportError(now, i, icmp.TypeTimeExceeded, icmp.CodeTTL, b)
 		return
 	}
-	fw.ifs.list[i].rx.forwarded++ // later drops are counted at the outgoing interface
+	fw.ifs.list[i].rx.forwarded++ // the outgoing interface counts later drops
 	switch {
 	case route.OnLink && !fw.ifs.present(route.Iface, h.Dst):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
@@ -123,7 +124,7 @@ func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
 		fw.ifs.dropOne(now, i, Inbound, ip.DropBlackhole, b)
 		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeHost, b)
 	case ip.Prohibited:
-		// RFC 1812 §5.2.7.1: routers use code 13, not 9 or 10.
+		// RFC 1812 §5.2.7.1: routers use code 13, and not 9 or 10.
 		fw.ifs.dropOne(now, i, Inbound, ip.DropProhibited, b)
 		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeAdminProhibited, b)
 	case ip.Blackhole:
@@ -157,7 +158,7 @@ func (fw *forwarder) enqueue(out int, hop netip.Addr, b []byte) {
 }
 
 // output moves forwarded packets into b. It drops a packet whose link has no room, unless packets
-// in b took that room. Then the owner calls again, because the link may have sent them by then.
+// in b took that room. In that case the owner calls output again, when the link may have sent them.
 func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	for ; fw.emitted < len(fw.queue); fw.emitted++ {
 		r := &fw.queue[fw.emitted]
@@ -196,7 +197,7 @@ func (fw *forwarder) emitRun(now clock.Time, room []int, b *buffer.Batch, r *run
 	out.tx.packets += uint64(n)
 	out.tx.bytes += uint64(bytes)
 	for _, p := range packets[:n] {
-		if fw.ifs.tap == nil { // the tap may remove itself
+		if fw.ifs.tap == nil { // checked again, because the tap may remove itself
 			break
 		}
 		fw.ifs.show(now, r.iface, Outbound, p)
@@ -218,7 +219,7 @@ func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bo
 	f := &fw.out.cut
 	if f.Reset(p.data, fw.ifs.list[r.iface].MTU, p.at) && f.Left() > room[r.iface] {
 		if len(b.Trains()) > 0 {
-			return false // the owner calls again, as in output
+			return false // the owner calls again, as for output
 		}
 		fw.drop(now, r, 1, ip.DropQueueFull)
 		return true

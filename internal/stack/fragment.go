@@ -11,10 +11,10 @@ import (
 // datagram as if it had arrived in one packet (RFC 1122 §3.3.2).
 func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 	l.flushTrain(now)
-	l.in.checked = false // the link verified packets, not datagrams
+	l.in.checked = false // the link has verified packets and not datagrams
 	in := &l.ifs.list[i].rx
 	whole, reason := l.fragments.Input(now, i, h, b)
-	if reason != ip.DropExtension { // this reason does not show that b is a fragment
+	if reason != ip.DropExtension { // this reason does not imply that b is a fragment
 		in.fragments++
 	}
 	switch {
@@ -69,8 +69,8 @@ func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *
 		mtu = min(mtu, p.mtu)
 	}
 	if !f.Reset(p.data, mtu, p.at) {
-		// No valid datagram has such a fragment: the offsets of its pieces would overflow. An IPv6
-		// packet has no Fragment header if the MTU has just shrunk.
+		// No valid datagram has such a fragment, because the offsets of its pieces would overflow.
+		// An IPv6 packet has no Fragment header if the MTU has just shrunk.
 		reason := ip.DropFragmentTooLong
 		if p.data[0]>>4 == 6 {
 			reason = ip.DropTooBig

@@ -57,7 +57,7 @@ func routedLine(t *testing.T, mtu int, catching bool) (w *world, a, b, c *stack.
 	return w, a, b, c
 }
 
-// pattern returns n bytes without repetition between neighboring blocks.
+// pattern returns n bytes. Neighboring blocks of it differ.
 func pattern(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -82,7 +82,7 @@ func readAll(t *testing.T, s *udp.Socket) []byte {
 func TestRFC791_3_2_LongDatagramsCrossNarrowLinks(t *testing.T) {
 	for _, mtu := range []int{1400, 576, 68} {
 		w, a, b, c := narrowLine(t, mtu)
-		w.room = 64 // packets at a time: all are queued and none is dropped
+		w.room = 64 // number of packets at one time: all are queued and none is dropped
 		server := bindUDP(t, c, "0.0.0.0:53")
 		client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 		require.NoError(t, err)
@@ -131,8 +131,8 @@ func TestFragmentsAreCounted(t *testing.T) {
 	}
 	assert.Equal(t, "3 of 1, 3 packets", of(a.Interfaces().Infos()[0].Out))
 	assert.Equal(t, "0 of 0, 3 packets", of(b.Interfaces().Infos()[0].In))
-	// The router cuts two packets of 1396 bytes in three and passes the last, of 276 bytes,
-	// unchanged.
+	// The router cuts two packets of 1396 bytes into three fragments each. It passes the last
+	// packet, of 276 bytes, unchanged.
 	assert.Equal(t, "6 of 2, 7 packets", of(b.Interfaces().Infos()[1].Out))
 	assert.Equal(t, "7 of 1, 7 packets", of(c.Interfaces().Infos()[0].In))
 }
@@ -215,7 +215,8 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 	assert.ErrorIs(t, client.TakeError(), udp.ErrTooBig)
 }
 
-// Packets of the family's own protocols are not fragmented: its nodes do not reassemble them.
+// Packets of the course's own protocols are not fragmented, because the course's nodes do not
+// reassemble them.
 func TestTestPacketsAreNotCut(t *testing.T) {
 	w, a, _, _ := line(t)
 	_, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, make([]byte, 1381))
@@ -316,7 +317,7 @@ func TestHostileFragmentsAreCountedByName(t *testing.T) {
 	}
 	assert.Nil(t, readAll(t, server))
 	assert.Equal(t, map[string]uint64{
-		ip.DropFragmentOverlap.String(): 5, // two in the buffer, the forged one, two later ones
+		ip.DropFragmentOverlap.String(): 5, // two in the buffer, the forged one, and two later ones
 		ip.DropFragmentTooLong.String(): 1,
 	}, drops(c, 0))
 	w.run(time.Millisecond)
@@ -387,7 +388,7 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	assert.Empty(t, batch.Trains())
 }
 
-// A router sends all fragments of a packet or none: some of them alone would be useless.
+// A router sends all fragments of a packet or none, because some of them alone would be useless.
 func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
@@ -544,7 +545,7 @@ func BenchmarkReassemble(b *testing.B) {
 	src, dst := ip.V4(10, 0, 0, 1), ip.V4(10, 1, 0, 2)
 	h := ip.Header{Protocol: ip.ProtoUDP, TTL: 9, ID: 77, Src: src, Dst: dst, TotalLen: 28 + 60_000}
 	packet := udp.Header{SrcPort: 9, DstPort: 53}.Append(h.Append(nil), src, dst, pattern(60_000))
-	data := slices.Concat(cut(t, packet, 1396)...) // all of equal length except the last
+	data := slices.Concat(cut(t, packet, 1396)...) // all pieces except the last have equal length
 	list := (&buffer.Frame{Data: data, Size: 1396}).Packets(nil)
 	p := make([]byte, 65536)
 	b.SetBytes(60_000)

@@ -134,7 +134,8 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	input(b, w.now, frame(packet))
 	assert.Empty(t, b.Events())
 	require.ErrorIs(t, b.Interfaces().Leave(0, ripGroup), udp.ErrNotMember)
-	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} { // RFC 1112 §4
+	// RFC 1112 §4 excludes these addresses
+	for _, no := range []string{"10.0.0.9", "255.255.255.255", "ff02::9"} {
 		require.ErrorIs(t, a.Interfaces().Join(0, addr(no)), stack.ErrNotGroup)
 	}
 	require.ErrorIs(t, a.Interfaces().Join(1, ripGroup), stack.ErrNotGroup)

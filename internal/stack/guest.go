@@ -13,9 +13,9 @@ import (
 
 // SetGuest shares the node's addresses with another host, the guest: the kernel whose programs run
 // as this host. The guest gets the packets to the node's addresses that none of the node's own
-// connections, listeners and sockets receives: TCP, UDP, echo replies and ICMP errors. A packet is
-// valid until the next Output. checked says that its transport checksum is correct. A nil function
-// ends the sharing.
+// connections, listeners and sockets receives: TCP, UDP, echo replies and ICMP errors. The function
+// gets each packet, which is valid until the next Output. Its argument checked says that the
+// transport checksum is correct. A nil function ends the sharing.
 func (s *Stack) SetGuest(deliver func(checked bool, packet []byte)) { s.local.guest = deliver }
 
 // InputGuest sends packets of the guest. Their sources must be addresses of this node. It borrows
@@ -34,7 +34,7 @@ func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 func (fw *forwarder) launch(now clock.Time, b []byte) {
 	h, _, reason := ip.ParseHeader(b)
 	if reason != ip.DropNone || !fw.ifs.isOwn(h.Src) || isSpecial(h.Dst) {
-		return // an error of the guest, which no interface has counted
+		return // the error is about a packet of the guest, which no interface has counted
 	}
 	b = b[:h.TotalLen]
 	from, _ := fw.ifs.self(h.Src)
@@ -100,7 +100,7 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 // give passes a packet to the guest. It copies packets in memory that the stack reuses before
 // Output.
 func (l *local) give(now clock.Time, h *ip.Header, b []byte) {
-	l.flushTrain(now) // keeps the order
+	l.flushTrain(now) // keeps the order of packets
 	if h.Cut || l.in.self {
 		b = slices.Clone(b)
 	}
@@ -117,7 +117,7 @@ func isError(t icmp.Type) bool {
 	return false
 }
 
-// speaksRIP reports whether a UDP port is that of a routing protocol of this node.
+// speaksRIP reports whether a UDP port belongs to a routing protocol of this node.
 func (l *local) speaksRIP(port uint16) bool {
 	for _, rp := range l.rips {
 		if rp.port != 0 && rp.port == port {

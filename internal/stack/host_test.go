@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// packetTo is a test packet without data.
+// packetTo returns a test packet without data.
 func packetTo(src, dst netip.Addr, options ...byte) []byte {
 	return ip.Header{
 		TotalLen: 20 + len(options), TTL: 9, Protocol: ip.ProtoTest, Src: src, Dst: dst,

@@ -25,15 +25,15 @@ type icmpHost struct {
 	knobs     *Knobs
 	discovery *discoverers
 
-	bucket    icmp.Bucket   // for error messages
-	timeOfDay time.Duration // see Config
+	bucket    icmp.Bucket   // token bucket for error messages
+	timeOfDay time.Duration // see Config.TimeOfDay
 
-	caught func(now clock.Time, e *Echo) // called with echo requests to other hosts, if not nil
+	caught func(now clock.Time, e *Echo) // called with echo requests to other hosts; may be nil
 }
 
 // input handles an ICMP message for this node. It ignores redirects: routes are changed by the
 // operator or by RIP (RFC 1812 §5.2.7.2 for routers; RFC 1122 §3.2.2.2 differs for hosts, but
-// redirects can be forged). It ignores source quenches (RFC 6633 §3), and the messages that RFC
+// redirects can be forged). It also ignores source quenches (RFC 6633 §3), and messages that RFC
 // 6918 §2 and others deprecate: address masks, information requests and router discovery.
 func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte) ip.DropReason {
 	m, ok := icmp.Parse(payload, h.Src, h.Dst)
@@ -62,7 +62,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 	case icmp.TypeListenerQuery, icmp.TypeListenerReport, icmp.TypeListenerReport1,
 		icmp.TypeListenerDone:
 		if ih.discovery.on(i) != nil && !h.RouterAlert() {
-			return ip.DropMLDAlert // RFC 3810 §6.2 and §7.4
+			return ip.DropMLDAlert // required by RFC 3810 §6.2 and §7.4
 		}
 		if m.Type == icmp.TypeListenerQuery {
 			return ih.discovery.input(now, i, h, &m)
@@ -72,7 +72,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 		return ih.discovery.input(now, i, h, &m)
 	default:
 		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
-			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): errors of unknown types, too
+			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): also errors of unknown types
 		}
 	}
 	return ip.DropNone
@@ -101,13 +101,13 @@ func (ih *icmpHost) reply(now clock.Time, i int, h *ip.Header, m *icmp.Message, 
 }
 
 // returned returns the options of a reply: the query's record route and timestamp (RFC 1122
-// §3.2.2.6, §3.2.2.8). This node is in them twice, as the end of the request's path and as the
-// beginning of the reply's. Other options are not returned.
+// §3.2.2.6, §3.2.2.8). This node enters itself twice: as the end of the request's path, and as the
+// beginning of the reply's path. Other options are not returned.
 func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []byte) {
 	if h.Options == nil || h.Is6() {
 		return nil
 	}
-	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
+	o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated the options
 	header := append([]byte(nil), b[:h.Len]...)
 	for range 2 {
 		o.Stamp(header, h.Dst, ih.millis(now), ih.ifs.isOwn)
@@ -124,7 +124,7 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) ip.DropReason {
 	mtu, tooBig := m.TooBig()
 	if m.Type.Is6() && tooBig && mtu < ip.MinMTU6 {
-		return ip.DropICMPMTU // RFC 8201 §4, RFC 8021 §4: no atomic fragments
+		return ip.DropICMPMTU // RFC 8201 §4, RFC 8021 §4: nodes send no atomic fragments
 	}
 	quoted, rest, ok := icmp.Quoted(m.Body)
 	if !ok || quoted.Src.Is6() != m.Type.Is6() {
@@ -132,7 +132,7 @@ func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) ip.DropReason {
 	}
 	quoted.Src, quoted.Dst = ih.ifs.list[i].zoned(quoted.Src), ih.ifs.list[i].zoned(quoted.Dst)
 	if !ih.ifs.isOwn(quoted.Src) && ih.local.catching == (catching{}) {
-		return ip.DropNone // no datagram of this node
+		return ip.DropNone // the message quotes no datagram of this node
 	}
 	if m.Type == icmp.TypeTooBig && mtu < quoted.TotalLen {
 		ih.out.paths.learn(now, quoted.Dst, mtu)
@@ -199,9 +199,9 @@ func (ih *icmpHost) reportTooBig(now clock.Time, i, mtu int, original []byte) {
 
 // report sends an error message about a packet that arrived at interface i, if RFC 1122 §3.2.2 or
 // RFC 4443 §2.4 permits one and the rate limit has room (RFC 1812 §4.3.2.8). Its source is the
-// packet's destination if that is this node, otherwise the address of the interface towards the
-// packet's source (RFC 1812 §4.3.2.4, RFC 4443 §2.2). Its type of service is the packet's with
-// precedence 6, internetwork control (RFC 1812 §4.3.2.5).
+// packet's destination if that is an address of this node. Otherwise it is the address of the
+// interface toward the packet's source (RFC 1812 §4.3.2.4, RFC 4443 §2.2). Its type of service is
+// the packet's with precedence 6, internetwork control (RFC 1812 §4.3.2.5).
 func (ih *icmpHost) report(
 	now clock.Time, i int, r icmp.ReportError, value int, original []byte,
 ) {
@@ -242,7 +242,7 @@ func (ih *icmpHost) report(
 	_ = ih.out.send(now, h, icmp.Error(nil, h.Src, r, value, original, size))
 }
 
-// icmpOf returns the protocol of ICMP between addresses of a's family.
+// icmpOf returns the protocol number of ICMP for a's family.
 func icmpOf(a netip.Addr) uint8 {
 	if a.Is6() {
 		return ip.ProtoICMPv6
@@ -250,7 +250,7 @@ func icmpOf(a netip.Addr) uint8 {
 	return ip.ProtoICMP
 }
 
-// ecnBits are the ECN field of the type of service (RFC 3168 §5).
+// ecnBits are the bits of the ECN field in the type of service (RFC 3168 §5).
 const ecnBits = 3
 
 // hearUDP passes an ICMP error to the socket whose datagram it quotes.
@@ -273,10 +273,10 @@ func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.M
 
 // readOptions handles the options of a packet that is delivered or forwarded. It returns false if
 // the packet is dropped because of them. Source routes are dropped with an ICMP error, as RFC 7126
-// §4.3.5 and §4.4.5 advise, and RFC 1812 §5.3.13.4 does not. Security options, router alerts and
-// unknown options are ignored. RFC 7126 §4.5.5 and §4.7.5 advise to drop record route and timestamp
-// as well, to protect operated networks; this stack supports them because they help to understand a
-// network.
+// §4.3.5 and §4.4.5 advise. RFC 1812 §5.3.13.4 would forward them. Security options, router alerts
+// and unknown options are ignored. RFC 7126 §4.5.5 and §4.7.5 advise to drop record route and
+// timestamp as well, to protect operated networks; this stack supports them because they help to
+// understand a network.
 func (ih *icmpHost) readOptions(now clock.Time, i int, h *ip.Header, b []byte) bool {
 	if h.Is6() {
 		r := h.CheckOptions(b)
@@ -314,7 +314,7 @@ func (ih *icmpHost) mayAnswer(i int, h *ip.Header) bool {
 // (RFC 1812 §5.3.13.5, §5.3.13.6).
 func (ih *icmpHost) stamp(now clock.Time, h *ip.Header, b []byte, self netip.Addr) {
 	if h.Options != nil && !h.Is6() {
-		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated them
+		o, _, _ := ip.ParseOptions(h.Options) // readOptions has validated the options
 		o.Stamp(b, self, ih.millis(now), ih.ifs.isOwn)
 	}
 }

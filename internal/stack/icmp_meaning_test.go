@@ -61,8 +61,8 @@ var meanings = []struct {
 	{icmp.TypeParameterProblem6, 2, false, true},
 }
 
-// path has the addresses of a test: near is node 0, router its neighbor, and far a node that does
-// not exist.
+// path contains the addresses of a test: near is node 0, router is its neighbor, and far is a node
+// that does not exist.
 type path struct {
 	near, router netip.Addr
 	far          netip.AddrPort
@@ -141,7 +141,7 @@ func TestRFC5927_4_1_ErrorsAboutOtherSegments(t *testing.T) {
 	for _, m := range meanings {
 		p, report := pathOf(m.typ), icmp.ReportError{Type: m.typ, Code: m.code}
 		w, c, about := p.connecting(t, tcp.StateSynSent)
-		about[p.header+4]++ // the sequence number
+		about[p.header+4]++ // changes the sequence number
 		p.tell(w, report, about)
 		require.Equal(t, tcp.StateSynSent, c.State())
 		w.run(time.Hour)
@@ -222,7 +222,7 @@ func (p path) connecting(t *testing.T, state tcp.State) (w *world, c *tcp.Conn, 
 	port, iss := c.Tuple().LocalPort, p.seq(about)
 	switch state {
 	case tcp.StateSynSent:
-	case tcp.StateSynReceived: // simultaneous open
+	case tcp.StateSynReceived: // a simultaneous open
 		about = ask(w, 0, 0, p.segment(tcp.SYN, port, 1000, 0))[0]
 	case tcp.StateEstablished, tcp.StateFinWait1:
 		ask(w, 0, 0, p.segment(tcp.SYN|tcp.ACK, port, 1000, iss+1))

@@ -11,15 +11,16 @@ import (
 
 // incoming is the state of the packets that are being received.
 type incoming struct {
-	checked bool // the transport's checksums are known to be correct
-	self    bool // the packets come from the node itself
-	met     bool // their flow is in the cache
+	checked bool // the caller knows that the transport checksums are correct
+	self    bool // the packets come from this node
+	met     bool // the packets' flow is in the cache
 }
 
 // Input receives packets of one interface. checked says that their transport checksums are correct.
-// Input borrows the packets until Output is drained, and modifies those that it forwards; it drops
-// packets whose link has no room then. passed reports that all packets were forwarded by cached
-// decisions and Output has nothing else to send, so no deadline changed and no user has to wake.
+// Input borrows the packets until Output is drained, and modifies those that it forwards. A packet
+// is dropped if its link then has no room. passed reports that all packets were forwarded by cached
+// decisions, and that Output has nothing else to send. In that case no deadline has changed, and no
+// user need be woken.
 func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte) (passed bool) {
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0
@@ -86,8 +87,8 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 	}
 	s.local.flushTrain(now) // keeps the order of delivered and forwarded packets
 	if v4Of(h.Dst).isGroup() || h.Is6() && h.Dst.IsMulticast() {
-		// RFC 1122 §3.2.1.3: silently. The node does not route multicast (224.0.0.0/24: RFC 5771
-		// §4).
+		// RFC 1122 §3.2.1.3: such a packet is discarded silently. The node does not route multicast
+		// (224.0.0.0/24: RFC 5771 §4).
 		s.ifs.dropOne(now, i, Inbound, ip.DropGroup, b)
 		return
 	}

@@ -19,34 +19,35 @@ import (
 // Interface attaches the node to a link.
 type Interface struct {
 	Name string
-	Addr netip.Prefix // the node's IPv4 address, with the length of the link's prefix
-	// IPv6 are the node's IPv6 addresses on the link, with the length of its prefix. If none of
-	// them is link-local, the node adds the one that ip.LinkLocal derives from the first.
+	Addr netip.Prefix // the node's IPv4 address, with the prefix length of the link's network
+	// IPv6 are the node's IPv6 addresses on the link, with the prefix length of the link's network.
+	// If none of them is link-local, the node adds the one that ip.LinkLocal derives from the
+	// first.
 	IPv6 []netip.Prefix
-	MTU  int // in bytes, with the IP header; 0: DefaultMTU
+	MTU  int // MTU in bytes, including the IP header; 0: DefaultMTU
 	// DefaultMSS assumes an MSS of 536 bytes for TCP peers on the link that send no MSS option (RFC
-	// 9293 §3.7.1). Otherwise the MTU limits them, as course nodes expect.
+	// 9293 §3.7.1). If it is false, the MTU limits the segments, as course nodes expect.
 	DefaultMSS bool
 	// Discovery runs neighbor discovery on the link. Nil: its neighbors are configured.
 	Discovery *Discovery
-	// Neighbors are the nodes on the link; nil: unknown. If a neighbor with an IPv6 address has no
-	// link-local one, the node adds it as for its own.
+	// Neighbors are the nodes on the link; nil: unknown. If a neighbor has an IPv6 address but no
+	// link-local one, the node adds that one, as it does for its own addresses.
 	Neighbors []netip.Addr
 	// NAT translates the packets that the router forwards over the interface. The interface's
 	// address is the outside address. The stack ignores the NAT's Addr, Own and Rand. Nil: no NAT.
 	NAT *nat.Config
 
-	// Results of discovery: on-link prefixes without an address of the node, and addresses that are
-	// used only if no other fits.
+	// These are results of discovery: on-link prefixes in which the node has no address, and
+	// addresses that are used only if no other fits.
 	onLink     []netip.Prefix
 	deprecated []netip.Addr
-	hopLimit   uint8 // of IPv6 packets, from a router; 0: defaultTTL
+	hopLimit   uint8 // hop limit of IPv6 packets, from a router; 0: defaultTTL
 }
 
 // Direction is the direction of a packet at an interface.
 type Direction uint8
 
-// The directions.
+// These are the directions.
 const (
 	Inbound Direction = iota
 	Outbound
@@ -56,34 +57,34 @@ const (
 // call. The reason is ip.DropNone for a packet that is not dropped.
 type Tap func(now clock.Time, iface int, dir Direction, reason ip.DropReason, pieces [][]byte)
 
-// Interfaces holds the interfaces' addresses, groups and counters.
+// Interfaces contains the interfaces' addresses, groups and counters.
 type Interfaces struct {
 	list        []iface
 	addrs       addresses
-	groups      map[membership]int // joined, except by UDP sockets
-	joins       int                // changes of groups
+	groups      map[membership]int // memberships, except those of UDP sockets
+	joins       int                // number of changes of groups
 	udp         *udp.Host
 	tcp         *tcp.Host
 	translators translators
 	router      bool // the node forwards packets
 	in          *incoming
 	discovery   *discoverers
-	candidates  []icmp.Candidate // reused by Source
+	candidates  []icmp.Candidate // memory that Source reuses
 	tap         Tap
-	one         [1][]byte // for the tap
+	one         [1][]byte // memory for calls of the tap
 }
 
 // iface is the state of an interface.
 type iface struct {
 	Interface
-	addr     netip.Addr       // IPv4; 0.0.0.0: none
-	ipv4     network          // of addr
+	addr     netip.Addr       // IPv4 address; 0.0.0.0: none
+	ipv4     network          // network of addr
 	link     netip.Addr       // the link-local address, with the interface as its zone
-	networks []netip.Prefix   // of its addresses, without fe80::/64
-	sources  []icmp.Candidate // its IPv6 addresses that are not link-local
+	networks []netip.Prefix   // networks of the interface's addresses, without fe80::/64
+	sources  []icmp.Candidate // IPv6 addresses of the interface that are not link-local
 	nat      *nat.NAT
 	up       bool
-	loss     float64 // share of forwarded packets to drop, 0 to 1
+	loss     float64 // share of forwarded packets to drop, from 0 to 1
 	rx       counters
 	tx       counters
 }
@@ -93,7 +94,7 @@ type counters struct {
 	// fragments counts received fragments for this node, or sent fragments; fragmented counts the
 	// packets that were sent as fragments.
 	fragments, fragmented uint64
-	// Every received packet is counted once: delivered to a protocol, forwarded, or in drops.
+	// Every received packet is counted once: as delivered to a protocol, as forwarded, or in drops.
 	delivered, forwarded uint64
 	drops                ip.Drops
 }
@@ -120,7 +121,7 @@ func (c *Interface) check() error {
 	}
 	least := ip.MinMTU
 	if len(c.IPv6) > 0 {
-		least = ip.MinMTU6 // RFC 8200 §5
+		least = ip.MinMTU6 // minimum of RFC 8200 §5
 	}
 	for _, p := range c.IPv6 {
 		if a := p.Addr(); !a.Is6() || isSpecial(a) || a.Zone() != "" {
@@ -318,7 +319,7 @@ func (ifs *Interfaces) Infos() []control.Interface {
 	for i := range ifs.list {
 		f := &ifs.list[i]
 		if !f.exists() {
-			continue // it was deleted
+			continue // the interface was deleted
 		}
 		list = append(list, control.Interface{
 			Index: i, Name: f.Name, Addr: f.Addr, IPv6: f.IPv6, Up: f.up, MTU: f.MTU,
@@ -342,7 +343,7 @@ func (ifs *Interfaces) drop(
 	}
 }
 
-// dropOne is drop for a packet in one piece.
+// dropOne is like drop, for a packet in one piece.
 func (ifs *Interfaces) dropOne(
 	now clock.Time, i int, dir Direction, reason ip.DropReason, b []byte,
 ) {
@@ -350,13 +351,13 @@ func (ifs *Interfaces) dropOne(
 	ifs.drop(now, i, dir, reason, ifs.one[:])
 }
 
-// show passes a packet in one piece to the tap, which must be set.
+// show passes a packet in one piece to the tap, which must not be nil.
 func (ifs *Interfaces) show(now clock.Time, i int, dir Direction, b []byte) {
 	ifs.one[0] = b
 	ifs.tap(now, i, dir, ip.DropNone, ifs.one[:])
 }
 
-// showLast passes the last packet of a batch to the tap, which must be set.
+// showLast passes the last packet of a batch to the tap, which must not be nil.
 func (ifs *Interfaces) showLast(now clock.Time, i int, b *buffer.Batch) {
 	trains := b.Trains()
 	last := &trains[len(trains)-1]

@@ -56,7 +56,7 @@ func TestSendErrorsSayWhy(t *testing.T) {
 func TestEchoAndItsErrors(t *testing.T) {
 	w, a, b, _ := line(t)
 	p := newPinger(t, a)
-	ttl := byte(0) // of the last reply on a link
+	ttl := byte(0) // TTL of the last reply on a link
 	w.mangle = func(b []byte) {
 		if b[20] == icmp.TypeEchoReply.Number() {
 			ttl = b[8]
@@ -186,7 +186,7 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 func TestATapEndsInsideATrain(t *testing.T) {
 	w, _, b, _ := line(t)
 	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2)}.Append(nil)
-	left := 4 // three arrive, one is sent
+	left := 4 // number of packets: three arrive, and one is sent
 	b.SetTap(func(clock.Time, int, stack.Direction, ip.DropReason, [][]byte) {
 		if left--; left == 0 {
 			b.SetTap(nil)

@@ -24,7 +24,7 @@ func face6(name string, prefixes ...string) stack.Interface {
 	return f
 }
 
-// line6 is line with IPv6 only.
+// line6 is like line, with IPv6 only.
 func line6(t *testing.T) (w *world, a, b, c *stack.Stack) {
 	t.Helper()
 	w = newWorld(t)
@@ -122,7 +122,7 @@ func TestScreenedIPv6Addresses(t *testing.T) {
 	}
 }
 
-// RFC 4443 §3 and §2.2: the errors that a router sends, and their sources. RFC 4007 §6: a
+// RFC 4443 §3 and §2.2 define the errors that a router sends, and their sources. RFC 4007 §6: a
 // link-local address is valid on one link. RFC 4291 §2.6.1: all routers of a network have its first
 // address.
 func TestIPv6ErrorsOfARouter(t *testing.T) {
@@ -158,7 +158,7 @@ func TestIPv6ErrorsOfARouter(t *testing.T) {
 			"2001:db8::2", a,
 		},
 		{
-			"routing header of type 0", // RFC 5095 §3
+			"routing header of type 0", // deprecated by RFC 5095 §3
 			packet6(a, "2001:db8::2", ip.Header{Next: ip.NextRouting, Options: append([]byte{17, 2, 0, 1, 0, 0, 0, 0}, make([]byte, 16)...)}, nil),
 			icmp.TypeParameterProblem6, icmp.CodeHeaderField,
 			[4]byte{3: 42},
@@ -183,13 +183,13 @@ func TestIPv6ErrorsOfARouter(t *testing.T) {
 	}
 }
 
-// RFC 8200 §4: a router reads no extension header but the Hop-by-Hop Options.
+// RFC 8200 §4: a router reads no extension header except the Hop-by-Hop Options.
 func TestARouterForwardsExtensionHeaders(t *testing.T) {
 	w, _, b, _ := line6(t)
 	for _, next := range []uint8{ip.NextDestination, ip.NextRouting, ip.NextFragment} {
 		p := packet6("2001:db8::1", "2001:db8:1::2",
 			ip.Header{Next: next, Options: []byte{17, 0, 0xc2, 4, 0, 0, 0, 0}}, nil)
-		for range 2 { // by the whole path, and by the cached decision
+		for range 2 { // first by the whole path, and then by the cached decision
 			q := append([]byte(nil), p...)
 			require.Equal(t, [][]byte{q}, ask(w, 1, 0, q))
 			assert.Equal(t, p[7]-1, q[7], "the hop limit")
@@ -243,8 +243,8 @@ func TestIPv6NeighborsOfALink(t *testing.T) {
 }
 
 // RFC 6724 §5: the source shares the longest prefix and the label with the destination, and the
-// scope if that is link-local. RFC 6164 §5: a network of two addresses has no anycast address of
-// all routers.
+// scope if the scope is link-local. RFC 6164 §5: a network of two addresses has no anycast address
+// of all routers.
 func TestIPv6SourceAddresses(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{
@@ -320,8 +320,8 @@ func TestAStreamBetweenLinkLocalAddresses(t *testing.T) {
 	assert.Equal(t, addr("fe80::1%if0"), s.server.Tuple().RemoteAddr)
 }
 
-// RFC 8201 §4: a packet too big makes TCP's segments smaller, and one below 1,280 bytes changes
-// nothing.
+// RFC 8201 §4: a packet too big makes TCP's segments smaller. If its MTU is below 1,280 bytes, it
+// changes nothing.
 func TestIPv6PathMTUOfAStream(t *testing.T) {
 	w, a, b, c := line6(t)
 	f := face6("if1", "2001:db8:1::1/64")
@@ -379,8 +379,9 @@ func TestTheMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
 	assert.Equal(t, map[string]uint64{"too big": 1}, drops(a, 0))
 }
 
-// RFC 8200 §4.5: a fragment whose length is no multiple of 8 gets a parameter problem that points
-// to the payload length; one that ends beyond 65,535 bytes, to its offset.
+// RFC 8200 §4.5: a fragment whose length is not a multiple of 8 causes a parameter problem that
+// points to the payload length. If a fragment ends beyond 65,535 bytes, the parameter problem
+// points to the fragment's offset.
 func TestBadIPv6Fragments(t *testing.T) {
 	for _, tt := range []struct {
 		offset, size int
@@ -548,7 +549,7 @@ func TestRFC6946_4_AtomicFragments(t *testing.T) {
 	assert.Empty(t, drops(b, 0))
 }
 
-// RFC 8200 §3 and §4.5: the payload length does not count the header, so the longest packet has
+// RFC 8200 §3 and §4.5: the payload length does not include the header, so the longest packet has
 // 65,575 bytes. The node sends and receives it in fragments, sends it to itself, and receives it as
 // one packet from a link.
 func TestRFC8200_3_LongestPackets(t *testing.T) {
@@ -574,6 +575,7 @@ func TestRFC8200_3_LongestPackets(t *testing.T) {
 	require.Len(t, b, 65575)
 	c.Input(w.now, 0, false, [][]byte{b})
 	assert.Equal(t, pattern(most), readAll(t, server))
-	c.Input(w.now, 0, false, [][]byte{append(b, 0)}) // what follows is no part of it
+	// the additional byte is not part of the packet
+	c.Input(w.now, 0, false, [][]byte{append(b, 0)})
 	assert.Equal(t, pattern(most), readAll(t, server))
 }

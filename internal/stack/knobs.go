@@ -50,10 +50,10 @@ type IPKnobs struct {
 // ReversePath is a mode of the reverse path filter (RFC 3704 §2).
 type ReversePath uint8
 
-// The modes. Off is the default because routes are often asymmetric here. RIP keeps the first of
-// several routes with equal cost, so in a ring the two directions can differ, and while routes
-// converge a source can be without a route. Strict drops packets in the first case, loose in the
-// second.
+// These are the modes. Off is the default, because routes are often asymmetric. RIP keeps the first
+// of several routes with equal cost, so in a ring the two directions can differ. While routes
+// converge, there may be no route to a source. Strict drops packets in both cases, loose in the
+// second case.
 const (
 	// ReverseOff accepts any source that is not a martian.
 	ReverseOff ReversePath = iota
@@ -69,7 +69,7 @@ var reversePaths = [...]string{ReverseOff: "off", ReverseLoose: "loose", Reverse
 // String returns the mode's name.
 func (r ReversePath) String() string { return reversePaths[r] }
 
-// ParseReversePath returns the mode with that name. Empty: off.
+// ParseReversePath returns the mode with that name. The empty name means off.
 func ParseReversePath(name string) (ReversePath, bool) {
 	for r, known := range reversePaths {
 		if name == known || name == "" {

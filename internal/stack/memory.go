@@ -4,16 +4,16 @@ import "math/bits"
 
 // memory is a pool for the node's own packets. take returns memory for a packet that is queued.
 // give returns the memory to the pool when the packet is in a batch. reuse makes it available after
-// the batch was sent, when the owner calls any method of the stack but Output.
+// the batch was sent, when the owner calls any method of the stack except Output.
 type memory struct {
-	free  [memoryClasses][][]byte // pieces of 64 bytes, of 128 and so on
-	bytes int                     // in free
-	left  [][]byte                // in a batch
+	free  [memoryClasses][][]byte // free memory in pieces of 64 bytes, of 128 bytes and so on
+	bytes int                     // number of bytes in free
+	left  [][]byte                // memory that a batch still uses
 }
 
 const (
 	leastMemory   = 6 // log2 of the smallest size
-	memoryClasses = 6 // up to 2048 bytes; longer packets are allocated
+	memoryClasses = 6 // sizes up to 2048 bytes; memory for longer packets is allocated
 	// maxFreeMemory limits the bytes that are kept for reuse, and maxLeft the number of pieces of a
 	// batch that are kept. The garbage collector frees the others.
 	maxFreeMemory = maxQueuedBytes / 4
@@ -37,7 +37,7 @@ func (m *memory) take(n int) []byte {
 	return b
 }
 
-// give returns memory that only a batch still uses.
+// give accepts memory that only a batch still uses.
 func (m *memory) give(b []byte) {
 	if len(m.left) < maxLeft {
 		m.left = append(m.left, b[:0])

@@ -18,9 +18,9 @@ import (
 
 // translators are the NATs of a router's interfaces.
 type translators struct {
-	count int // of interfaces with a NAT
+	count int // number of interfaces with a NAT
 	rng   *rand.Rand
-	// The translation of the packet that is being forwarded, if there is one.
+	// match is the translation of the packet that is being forwarded, if there is one.
 	match   nat.Match
 	matched bool
 }
@@ -32,7 +32,8 @@ var natDrops = [...]ip.DropReason{
 	nat.Full: ip.DropNATFull, nat.HostFull: ip.DropNATHostFull, nat.Held: ip.DropNATUnmapped,
 }
 
-// setNAT creates, changes or removes the NAT of an interface. Its configuration has been checked.
+// setNAT creates, changes or removes the NAT of an interface. The caller must have checked its
+// configuration.
 func (ifs *Interfaces) setNAT(f *iface) {
 	if f.NAT == nil {
 		f.nat = nil
@@ -137,8 +138,8 @@ func (fw *forwarder) translate(now clock.Time, i int, f *flow, h *ip.Header, b [
 	return true
 }
 
-// inward forwards a packet to the inside host of a match. It translates the packet only when it
-// sends it, so that an ICMP error quotes the packet as the sender has sent it.
+// inward forwards a packet to the inside host of a match. It translates the packet when it sends
+// it, so that an ICMP error quotes the packet as its sender has sent it.
 func (fw *forwarder) inward(
 	now clock.Time, i int, f *flow, h *ip.Header, b []byte, m nat.Match,
 ) {
@@ -164,7 +165,7 @@ func (fw *forwarder) hairpin(now clock.Time, i int, n *nat.NAT, h *ip.Header, b 
 	}
 	m, v := n.Outbound(now, b)
 	if v == nat.Translate {
-		b = slices.Clone(b) // the driver's memory holds what has arrived
+		b = slices.Clone(b) // the driver's memory must keep the packet as it arrived
 		m.Apply(now, b)
 		m, v = n.Inbound(now, b)
 	}

@@ -81,7 +81,7 @@ func newInternet(t *testing.T, r1, r2 nat.Config, carrier *nat.Config) *internet
 	return n
 }
 
-// answer answers the requests that have arrived at the server.
+// answer processes the requests that have arrived at the server.
 func (n *internetOf) answer() {
 	p := make([]byte, 2000)
 	for i := range n.sockets {
@@ -121,7 +121,7 @@ func (n *internetOf) probe(h *stack.Stack) nat.Found {
 	return nat.Found{}
 }
 
-// RFC 5780 §4.3, §4.4: the probe identifies NATs of every kind.
+// RFC 5780 §4.3, §4.4: the probe identifies each kind of NAT.
 func TestRFC5780_4_TheProbeSeesWhatANATDoes(t *testing.T) {
 	for mapping := range nat.Behavior(3) {
 		for filtering := range nat.Behavior(3) {
@@ -153,9 +153,10 @@ func TestTheProbeWithoutAServer(t *testing.T) {
 	assert.True(t, n.probe(n.a).Failed)
 }
 
-// TestUDPHolePunching: two hosts learn their outside endpoints from the server, and each sends to
-// the other's (RFC 5128 §3.3). It must fail only if a mapping depends on the remote host, and the
-// other side's filter checks the part of the address that this changes.
+// TestUDPHolePunching checks hole punching between two hosts. They learn their outside endpoints
+// from the server, and each sends to the other's (RFC 5128 §3.3). It must fail only if a mapping
+// depends on the remote host, and the other side's filter checks the part of the address that this
+// changes.
 func TestUDPHolePunching(t *testing.T) {
 	kinds := []nat.Config{
 		{},
@@ -202,14 +203,14 @@ func (n *internetOf) punch() bool {
 	heard := [2]bool{}
 	for range 10 {
 		for i, h := range hosts {
-			_ = sockets[i].TakeError() // a port unreachable of the other NAT
+			_ = sockets[i].TakeError() // ignores a port unreachable that the other NAT sent
 			_ = h.Datagrams().Send(n.now, sockets[i], peers[i], []byte("hello"))
 		}
 		n.run(10 * time.Millisecond)
 		for i := range hosts {
 			for r, ok := udp.Dequeue(sockets[i].Rx(), p); ok; r, ok = udp.Dequeue(sockets[i].Rx(), p) {
 				heard[i] = true
-				peers[i] = r.From // where the other really is
+				peers[i] = r.From // the endpoint from which the other host really sends
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Output fills b with the packets to send at now and reports whether there may be more. room is the
-// number of packets that the link of each interface takes, and Output counts it down. The contents
+// number of packets that the link of each interface accepts, and Output decreases it. The contents
 // of b stay valid until the stack is called for anything but Output.
 func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 	more := s.output(now, room, b)
@@ -60,14 +60,14 @@ func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.
 // unsent reports whether Output may have packets of the node's own.
 func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.out.packets) > 0 }
 
-// asks reports whether engines other than TCP may have packets.
+// asks reports whether engines other than TCP may have packets to send.
 func (s *Stack) asks() bool {
 	return len(s.rips)+len(s.probers.list)+len(s.ports.list) > 0
 }
 
 // usedUp reports whether a connection, or a packet of the node's own, waits for a link whose room
-// is used by packets in b. No timer runs for such a wait, so the owner calls Output again: by then
-// the link may have room. A link that is still full signals when it has room.
+// is used by packets in b. No timer runs for such a wait, so the owner must call Output again,
+// because the link may then have room. A link that is still full signals when it has room.
 func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false
@@ -83,7 +83,8 @@ func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
 	return false
 }
 
-// outputOwn moves the node's own packets into b, as far as links have room. False: b is full.
+// outputOwn moves the node's own packets into b, while links have room. It returns false if b is
+// full.
 func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	kept := tx.packets[:0]
 	for i := range tx.packets {
@@ -102,7 +103,8 @@ func (tx *sender) outputOwn(now clock.Time, room []int, b *buffer.Batch) bool {
 	return !b.Full()
 }
 
-// emit puts one packet into b, in fragments if necessary. False: b did not take all of it.
+// emit puts one packet into b, in fragments if necessary. It returns false if b did not accept all
+// of it.
 func (tx *sender) emit(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
 	if !out.up && !p.last {
@@ -148,8 +150,8 @@ func (tx *sender) render(now clock.Time, room []int, b *buffer.Batch) {
 	tx.renderOn(now, room, b)
 }
 
-// renderOn continues to render a train as far as b has room. Most trains fit into an empty batch.
-// One that does not fit was sent as a single segment before the path MTU shrank; the next call
+// renderOn continues to render a train while b has room. Most trains fit into an empty batch. One
+// that does not fit was sent as a single segment before the path MTU shrank; the next call
 // continues it.
 func (tx *sender) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 	r := &tx.walk
@@ -160,7 +162,7 @@ func (tx *sender) renderOn(now clock.Time, room []int, b *buffer.Batch) {
 			tx.walking = false
 			return
 		}
-		b.Begin(r.iface, r.hop, r.size, true) // put writes the checksum
+		b.Begin(r.iface, r.hop, r.size, true) // put will write the checksum
 		b.Add(r.put(b.Scratch(r.headers)))
 		for _, p := range r.text {
 			b.Add(p)
@@ -183,25 +185,25 @@ func (tx *sender) renderLocal(now clock.Time, i int) {
 		for _, t := range r.text {
 			p = append(p, t...)
 		}
-		_ = tx.queueLocal(now, i, p) // the drop is counted; TCP retransmits
+		_ = tx.queueLocal(now, i, p) // ignores the error: the drop is counted, and TCP retransmits
 	}
 }
 
 // renderer writes the segments of a train. It adapts the train's header to each segment.
 type renderer struct {
 	train   *tcp.Train
-	flags   tcp.Flags // of the train
-	pieces  [][]byte  // payload not yet sent
-	sent    int       // payload bytes sent
-	ip      int       // bytes of the IP header
-	label   uint32    // of IPv6
-	ttl     uint8     // if the train has none
-	headers int       // bytes of IP and TCP header of this segment
-	size    int       // bytes of this segment's packet
-	text    [][]byte  // the payload of this segment
+	flags   tcp.Flags // flags of the train
+	pieces  [][]byte  // pieces of the payload that are not sent yet
+	sent    int       // number of payload bytes sent
+	ip      int       // length of the IP header
+	label   uint32    // flow label of IPv6
+	ttl     uint8     // TTL if the train has none
+	headers int       // length of the IP and TCP headers of this segment
+	size    int       // length of this segment's packet
+	text    [][]byte  // payload of this segment
 	cut     [4][]byte
 	done    bool
-	iface   int // the outgoing interface
+	iface   int // outgoing interface
 	hop     netip.Addr
 }
 

@@ -41,14 +41,14 @@ type Ports struct {
 	datagrams *Datagrams
 	rng       *rand.Rand
 
-	list  []*Port // at most maxPorts
-	turn  int     // the engine that sends first
-	waits bool    // an engine has more than the queue had room for
+	list  []*Port // ports with engines, at most maxPorts
+	turn  int     // index of the engine that sends first
+	waits bool    // an engine has more data than the queue had room for
 	now   clock.Time
 }
 
-// open gives an engine a port on one of the node's addresses, or on all, like Datagrams.Bind. If
-// remote is valid, the port is for that peer only, like Datagrams.Dial.
+// open gives an engine a port on one of the node's addresses, or on all addresses, like
+// Datagrams.Bind. If remote is valid, the port is for that peer only, like Datagrams.Dial.
 func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 	if len(ps.list) >= maxPorts {
 		return nil, fmt.Errorf("%d ports of RCP and RDT: %w", maxPorts, ErrTooMany)
@@ -103,8 +103,8 @@ const maxPortQueue = 64 << 10
 // roomy reports whether the queue has room for another datagram of an engine.
 func (ps *Ports) roomy() bool { return ps.out.bytes < maxPortQueue }
 
-// output sends the engines' datagrams as far as the stack's queue has room. A datagram without a
-// route is lost; its engine retransmits it.
+// output sends the engines' datagrams while the stack's queue has room. A datagram without a route
+// is lost, and its engine retransmits it.
 func (ps *Ports) output(now clock.Time) {
 	if len(ps.list) == 0 {
 		return
@@ -115,7 +115,7 @@ func (ps *Ports) output(now clock.Time) {
 	for range ps.list {
 		ps.turn %= len(ps.list)
 		p := ps.list[ps.turn]
-		ps.turn++ // if this engine fills the queue, the next one is first next time
+		ps.turn++ // if this engine fills the queue, the next engine is first next time
 		for to, data, ok := p.engine.output(now); ok; to, data, ok = p.engine.output(now) {
 			_ = ps.datagrams.send(now, p.UDP, to, data)
 			if ps.waits = !ps.roomy(); ps.waits {
@@ -132,9 +132,10 @@ type RCP struct {
 	Router *rcp.Router
 }
 
-// OpenRCP opens a port for RCP on one of the node's addresses, or on all, like Datagrams.Bind. If
-// remote is valid, the port is for that peer only, like Datagrams.Dial. The stack sets the Config's
-// Rand. Errors: those of Datagrams, and rcp.NewRouter's for an invalid Config.
+// OpenRCP opens a port for RCP on one of the node's addresses, or on all addresses, like
+// Datagrams.Bind. If remote is valid, the port is for that peer only, like Datagrams.Dial. The
+// stack sets the Config's Rand. Errors: those of Datagrams, and rcp.NewRouter's for an invalid
+// Config.
 func (ps *Ports) OpenRCP(local, remote netip.AddrPort, cfg rcp.Config) (*RCP, error) {
 	cfg.Rand = ps.rng
 	r, err := rcp.NewRouter(cfg)
@@ -169,7 +170,7 @@ func (r routing) output(now clock.Time) (to netip.AddrPort, payload []byte, ok b
 }
 
 // OpenRDTServer opens a port at which an RDT server serves its objects, on one of the node's
-// addresses, or on all, like Datagrams.Bind. The stack owns the server from then on.
+// addresses, or on all addresses, like Datagrams.Bind. The stack owns the server from then on.
 func (ps *Ports) OpenRDTServer(local netip.AddrPort, server *rdt.Server) (*Port, error) {
 	return ps.open(local, netip.AddrPort{}, &serving{Server: server})
 }

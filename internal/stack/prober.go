@@ -65,11 +65,11 @@ func (pr *Probers) advance(now clock.Time) {
 	}
 }
 
-// output sends the probes that are due. Probes that do not fit into the stack's queue fail at once:
-// a probe that is sent late gives a wrong time.
+// output sends the probes that are due. A probe that does not fit in the stack's queue fails at
+// once, because sending it late would give a wrong time.
 func (pr *Probers) output(now clock.Time) {
 	if len(pr.list) == 0 {
-		return // before anything is allocated
+		return // returns before any allocation
 	}
 	var packet icmp.Packet
 	for _, p := range pr.list {
@@ -152,12 +152,12 @@ func synProbe(src, dst netip.Addr, p *icmp.Packet) []byte {
 	return b
 }
 
-// hear passes a packet for this node to the probers: it can be the answer to a probe.
+// hear passes a packet for this node to the probers, because it may be the answer to a probe.
 func (pr *Probers) hear(now clock.Time, i int, h *ip.Header, payload []byte) {
 	if len(pr.list) == 0 {
 		return
 	}
-	a := icmp.Answer{ // the reply's source is the destination of the probe
+	a := icmp.Answer{ // the source of the reply is the destination of the probe
 		From: h.Src, Dst: h.Src, TTL: int(h.TTL),
 		Bytes: len(payload),
 	}
@@ -176,7 +176,7 @@ func (pr *Probers) hear(now clock.Time, i int, h *ip.Header, payload []byte) {
 	case ip.ProtoTCP:
 		src, dst, t, _, ok := tcp.ParseHeader(payload)
 		if !ok || t.Flags&tcp.ACK == 0 || t.Ack != uint32(dst)<<16+1 {
-			return // RFC 9293 §3.10.7: every answer to a SYN has ACK
+			return // RFC 9293 §3.10.7: every answer to a SYN has ACK set
 		}
 		a.Kind, a.ID, a.Seq = icmp.SYN, dst, src
 	default:

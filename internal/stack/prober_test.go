@@ -160,7 +160,8 @@ func FuzzProbersHear(f *testing.F) {
 		}
 		if protocol == ip.ProtoICMP && len(payload) >= 4 {
 			payload[2], payload[3] = 0, 0
-			binary.BigEndian.PutUint16(payload[2:], checksum.Checksum(payload)) // so that the checksum is correct
+			// makes the checksum correct
+			binary.BigEndian.PutUint16(payload[2:], checksum.Checksum(payload))
 		}
 		w, a, _, _ := line(t)
 		dst := addr("10.1.0.2")

@@ -14,11 +14,11 @@ import (
 // socket receives a packet, the node sends no protocol unreachable.
 type Raw struct {
 	Protocol uint8
-	// Local is the destination address of the packets to receive. Unspecified: any of its family;
-	// invalid: any.
+	// Local is the destination address of the packets to receive. An unspecified address stands for
+	// any address of its family, and an invalid one for any address.
 	Local netip.Addr
-	// Hear is called with the source and the payload behind the IP header, which is valid during
-	// the call.
+	// Hear is called with the source and the payload of each packet. The payload is the part after
+	// the IP header, and is valid during the call.
 	Hear func(from netip.Addr, payload []byte)
 }
 
@@ -54,8 +54,8 @@ func (rs *Raws) Close(r *Raw) {
 // RawPacket is a packet that a raw socket sends.
 type RawPacket struct {
 	Protocol uint8
-	Src, Dst netip.Addr // Src invalid: that of the outgoing interface
-	TTL, TOS uint8      // TTL 0: the default
+	Src, Dst netip.Addr // addresses; an invalid Src stands for that of the outgoing interface
+	TTL, TOS uint8      // TTL and TOS; a TTL of 0 stands for the default
 	DF       bool
 	Payload  []byte
 }

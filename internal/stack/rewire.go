@@ -26,7 +26,8 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 
 // rewire replaces the interfaces, whose list checkWires has checked.
 func (rt *Routing) rewire(now clock.Time, list []Interface) {
-	for i := range rt.ifs.list { // before any is inserted: two interfaces may exchange addresses
+	// removes all routes before inserting any, because two interfaces may exchange addresses
+	for i := range rt.ifs.list {
 		if f := &rt.ifs.list[i]; f.up {
 			rt.removeLocal(i)
 		}
@@ -56,7 +57,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 			rp.output(now)
 		}
 		for k := range s.out.packets {
-			s.out.packets[k].last = true // it is sent although the interface is down by then
+			s.out.packets[k].last = true // the packet is sent although the interface will be down
 		}
 	}
 	in.up = up

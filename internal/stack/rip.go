@@ -25,19 +25,19 @@ type RIP struct {
 	events  *events
 	rng     *rand.Rand
 
-	speaker      *rip.Speaker // nil until start
+	speaker      *rip.Speaker // engine of the protocol; nil until start
 	cfg          *rip.Config
-	originated   []rip.External // of both families
+	originated   []rip.External // originated prefixes of both families
 	redistribute *rip.External
 	watch        func(rip.Change)
 }
 
 // carrier describes how the messages of a dialect are sent.
 type carrier struct {
-	name     string     // for package control
-	protocol uint8      // IP protocol
-	port     uint16     // UDP port; 0: no UDP
-	group    netip.Addr // the multicast group of the routers; invalid: no multicast
+	name     string     // name of the dialect for package control
+	protocol uint8      // IP protocol of the messages
+	port     uint16     // UDP port; 0: the messages do not use UDP
+	group    netip.Addr // multicast group of the routers; invalid: no multicast
 	ttl, tos uint8
 }
 
@@ -68,11 +68,11 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	rp.speaker = speaker
 	for i := range rp.ifs.list {
 		if !rp.ifs.list[i].speaks(rp.group) {
-			continue // it was removed, or has no address of the family
+			continue // the interface was removed, or has no address of the family
 		}
 		rp.setLocal(now, i, true)
 		if rp.group.IsValid() {
-			// RFC 2453 §4.5, RFC 2080 §2.5.2: on every interface.
+			// RFC 2453 §4.5 and RFC 2080 §2.5.2: the node joins the group on every interface.
 			if err := rp.ifs.Join(i, rp.group); err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (rp *RIP) setLocal(now clock.Time, i int, up bool) {
 		return !rp.handles(p.Addr())
 	})
 	if len(networks) == 0 {
-		networks = []netip.Prefix{{}} // it has only a link-local address
+		networks = []netip.Prefix{{}} // the interface has only a link-local address
 	}
 	for _, p := range networks {
 		rp.speaker.SetLocal(now, p, i, up)
@@ -145,7 +145,7 @@ func (rp *RIP) config() rip.Config {
 			cfg.Interfaces[i].Addr = f.Addr
 		}
 	}
-	if cfg.Rand == nil { // routers with equal random numbers would stay synchronised
+	if cfg.Rand == nil { // routers with equal random numbers would stay synchronized
 		f := &rp.ifs.list[0]
 		link := f.link.As16()
 		id := uint64(v4Of(f.addr))
@@ -158,7 +158,7 @@ func (rp *RIP) config() rip.Config {
 }
 
 // Watch calls f with every route that RIP learns, changes or loses, before the routing table
-// changes. Nil ends it.
+// changes. A nil f ends this.
 func (rp *RIP) Watch(f func(rip.Change)) { rp.watch = f }
 
 // originate makes RIP announce or withdraw a configured prefix. A prefix with a static route is
@@ -292,7 +292,7 @@ func (rp *RIP) output(now clock.Time) {
 }
 
 // Restart changes RIP's configuration to that of cfg, on the current interfaces. Routes from
-// neighbors that remain are kept, and all neighbors are asked for their routes again; routes that
+// neighbors that remain are kept, and RIP requests the routes of all neighbors again. Routes that
 // no neighbor confirms are withdrawn. Restart cannot enable or disable RIP, nor change its dialect.
 func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 	own := cfg.RIP
@@ -309,10 +309,10 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 		*rp = before
 		return fmt.Errorf("stack: %w", err)
 	}
-	rp.learn() // apply the pending changes first
+	rp.learn() // applies the pending changes first
 	for i := range rp.ifs.list {
 		if rp.group.IsValid() {
-			_ = rp.ifs.Leave(i, rp.group) // start joins again
+			_ = rp.ifs.Leave(i, rp.group) // start joins the group again
 		}
 	}
 	err := rp.start(now, before.speaker)
@@ -342,7 +342,8 @@ func (rp *RIP) NeighborFound(i int, addr netip.Addr) {
 	}
 }
 
-// gateway returns the address by which RIP identifies a neighbor: in RIPng the link-local one.
+// gateway returns the address by which RIP identifies a neighbor. In RIPng this is the link-local
+// address.
 func (rp *RIP) gateway(addr netip.Addr) netip.Addr {
 	if addr.Is6() && !addr.IsLinkLocalUnicast() {
 		return ip.LinkLocal(addr)
@@ -380,7 +381,7 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 func (rp *RIP) describe(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
 		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].speaks(rp.group) {
-			continue // it was removed, or has no address of the family
+			continue // the interface was removed, or has no address of the family
 		}
 		answer.Interfaces = append(answer.Interfaces, control.RIPInterface{
 			Iface: rp.ifs.name(f.Iface), Up: f.Up, Passive: f.Passive, Cost: f.Cost,

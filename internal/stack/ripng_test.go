@@ -57,9 +57,9 @@ func dualLine(t *testing.T) (w *world, a, b, c *stack.Stack) {
 }
 
 // Each protocol announces the networks, the static routes and the originated prefixes of its
-// family. RFC 2080 §2.1.1: next hops are link-local addresses. RFC 2080 §2.1: prefixes with their
-// length; link-local prefixes are not announced. RFC 2080 §2.5.2: messages go to ff02::9 from port
-// 521 and a link-local address, with hop limit 255.
+// family. RFC 2080 §2.1.1: next hops are link-local addresses. RFC 2080 §2.1: announcements contain
+// prefixes with their length, and no link-local prefixes. RFC 2080 §2.5.2: messages go to ff02::9
+// from port 521 and a link-local address, with hop limit 255.
 func TestRIPv2AndRIPngOnTheSameRouters(t *testing.T) {
 	w, a, b, c := dualLine(t)
 	seen := map[netip.Addr]int{}

@@ -70,7 +70,8 @@ func (rt *Routing) path(remote netip.Addr) tcp.Path {
 	}
 	hop, ok := rt.hop(remote)
 	if isSpecial(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, v4Of(remote)) {
-		return tcp.Path{Outlet: -1, NotHost: true} // RFC 1122 §4.2.3.10
+		// RFC 1122 §4.2.3.10: the address is not a host's
+		return tcp.Path{Outlet: -1, NotHost: true}
 	}
 	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1}
@@ -101,8 +102,8 @@ func (rt *Routing) SetForwarding(on bool) {
 func (rt *Routing) Lookup(dst netip.Addr) (ip.Route, bool) { return rt.table.Lookup(dst) }
 
 // outlet returns the default interface for packets to a multicast group or the limited broadcast:
-// the interface of the address's zone, that of the route, or the first that is up and has an
-// address of its family.
+// the interface of the address's zone, that of the route, or the first interface that is up and has
+// an address of the family.
 func (rt *Routing) outlet(dst netip.Addr) (int, bool) {
 	if dst.Zone() != "" {
 		return rt.ifs.zone(dst)

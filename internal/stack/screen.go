@@ -16,7 +16,7 @@ func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 	var valid, own bool
 	if h.Is6() {
 		if len(rt.ifs.list[i].IPv6) == 0 {
-			return ip.DropVersion // the interface does not speak IPv6
+			return ip.DropVersion // the interface has no IPv6 address
 		}
 		valid = !isSpecial(h.Src) && !isSpecial(h.Dst) || exempt6(h.Src, h.Dst)
 		own = rt.ifs.isOwn(h.Src)
@@ -25,7 +25,7 @@ func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 		if src.isSpecial() || dst.isSpecial() {
 			valid = exempt(src, dst)
 		} else {
-			valid = !rt.ifs.isAnyBroadcast(src) // a broadcast address is not a host
+			valid = !rt.ifs.isAnyBroadcast(src) // a broadcast address is not a host's
 		}
 		_, own = rt.ifs.addrs.find4(src)
 	}
@@ -43,8 +43,9 @@ func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 	return ip.DropNone
 }
 
-// exempt reports whether a packet with a special address is valid: one to a multicast group or a
-// broadcast address, or one to all from a host that has no address yet (RFC 1122 §3.2.1.3 (a)).
+// exempt reports whether a packet with a special address is valid. This is so for a multicast group
+// or a broadcast address as its destination, and for a packet to all nodes from a host that has no
+// address yet (RFC 1122 §3.2.1.3 (a)).
 func exempt(src, dst v4) bool {
 	if src == 0 {
 		return dst == limited
@@ -52,8 +53,8 @@ func exempt(src, dst v4) bool {
 	return !src.isSpecial() && (dst.isGroup() || dst == limited)
 }
 
-// exempt6 is exempt for IPv6 (RFC 4291 §2.5.2). A group of interface-local or reserved scope is not
-// on a link (RFC 4291 §2.7).
+// exempt6 is like exempt, for IPv6 (RFC 4291 §2.5.2). A group of interface-local or reserved scope
+// is not on a link (RFC 4291 §2.7).
 func exempt6(src, dst netip.Addr) bool {
 	const scope, link = 1, 2
 	return dst.IsMulticast() && dst.As16()[scope]&0x0f >= link &&

@@ -24,7 +24,7 @@ func TestScreenedAddresses(t *testing.T) {
 		{hostA, hostC, ip.DropNone},
 		{hostA, all, ip.DropNone},
 		{hostA, group, ip.DropNone},
-		{netip.Addr{}, all, ip.DropNone}, // RFC 1122 §3.2.1.3 (a): a host without an address
+		{netip.Addr{}, all, ip.DropNone}, // a host without an address (RFC 1122 §3.2.1.3 (a))
 		{netip.Addr{}, routerA, ip.DropMartian},
 		{netip.Addr{}, group, ip.DropMartian},
 		{ip.V4(0, 0, 0, 9), all, ip.DropMartian},
@@ -33,16 +33,16 @@ func TestScreenedAddresses(t *testing.T) {
 		{ip.V4(224, 0, 0, 9), group, ip.DropMartian},
 		{ip.V4(240, 0, 0, 1), hostC, ip.DropMartian},
 		{all, hostC, ip.DropMartian},
-		{ip.V4(10, 0, 0, 255), hostC, ip.DropMartian}, // the link's broadcast
+		{ip.V4(10, 0, 0, 255), hostC, ip.DropMartian}, // the link's broadcast address
 		{ip.V4(10, 0, 0, 0), routerA, ip.DropMartian}, // the broadcast address of 4.2BSD
-		{ip.V4(10, 1, 0, 255), hostC, ip.DropMartian}, // another link's broadcast
+		{ip.V4(10, 1, 0, 255), hostC, ip.DropMartian}, // another link's broadcast address
 		{hostA, ip.V4(127, 0, 0, 1), ip.DropMartian},
 		{hostA, ip.V4(0, 0, 0, 0), ip.DropMartian},
 		{hostA, ip.V4(240, 0, 0, 1), ip.DropMartian},
 		{hostA, ip.V4(255, 255, 255, 254), ip.DropMartian},
 		{routerA, hostC, ip.DropOwnSource},
 		{routerC, group, ip.DropOwnSource},
-		{routerA, routerA, ip.DropOwnSource}, // the LAND packet
+		{routerA, routerA, ip.DropOwnSource}, // the packet of a LAND attack
 		{hostA, ip.V4(224, 0, 0, 9), ip.DropGroup},
 		{hostA, ip.V4(239, 9, 9, 9), ip.DropGroup},
 	}
@@ -109,7 +109,7 @@ func TestReversePaths(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A cached verdict on a pair of addresses holds only for the interface that the packet arrived on,
+// A cached verdict on a pair of addresses applies only to the interface that the packet arrived on,
 // and until a knob changes.
 func TestEndsThatMetAreJudgedAnew(t *testing.T) {
 	w, _, b, _ := line(t)

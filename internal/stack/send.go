@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Errors for packets that the node sends.
+// These are errors for packets that the node sends.
 var (
 	ErrNoRoute       = errors.New("no route to host")
 	ErrNoNeighbor    = errors.New("no such neighbor")
@@ -25,18 +25,18 @@ type packet struct {
 	iface   int
 	hop     netip.Addr
 	data    []byte
-	mtu     int  // of the path, if it is less than the link's
-	at      int  // bytes of its payload that were sent in fragments
-	last    bool // sent before the interface went down
+	mtu     int  // MTU of the path, if it is less than the link's
+	at      int  // number of payload bytes that were sent in fragments
+	last    bool // the packet was sent before the interface went down
 	shared  bool // other packets use the data, too
-	checked bool // the transport's checksum is known to be correct
+	checked bool // the transport checksum is known to be correct
 }
 
 // maxQueuedBytes limits what the stack itself queues: echo replies, ICMP errors, RIP messages, test
 // packets. TCP's data stays in the send buffers.
 const maxQueuedBytes = 1 << 20
 
-// sender queues the node's own packets until links take them, and renders TCP's trains.
+// sender queues the node's own packets until links accept them, and renders TCP's trains.
 type sender struct {
 	ifs     *Interfaces
 	routing *Routing
@@ -45,25 +45,26 @@ type sender struct {
 	labels  *ip.FlowLabels
 	paths   pathMTUs
 
-	packets  []packet // rendered, in order
-	toSelf   []packet // to the node itself
+	packets  []packet // rendered packets, in order
+	toSelf   []packet // packets to the node itself
 	localAt  clock.Time
 	train    tcp.Train
 	walk     renderer
 	cut      ip.Fragmenter
 	walking  bool   // the last batch was full before the end of the train
-	outlets  []int  // the room of each outlet, the loopback last
-	bytes    int    // in packets and local
-	datagram []byte // the UDP datagram that is being sent
+	outlets  []int  // room of each outlet; the loopback is the last one
+	bytes    int    // number of bytes in packets and toSelf
+	datagram []byte // UDP datagram that is being sent
 	checked  bool   // the packet that is being queued is a datagram with a correct checksum
 	memory   memory
 }
 
-// send queues a packet of the node's own. A zero source means that of the outgoing interface.
+// send queues a packet of the node's own. A zero source stands for the address of the outgoing
+// interface.
 func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	n, most := h.Size()+len(payload), ip.MaxPacketLen
 	if h.Is6() {
-		most += ip.HeaderLen6 // the payload length does not count the header (RFC 8200 §3)
+		most += ip.HeaderLen6 // the payload length does not include the header (RFC 8200 §3)
 	}
 	if n > most {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
@@ -104,8 +105,8 @@ func (tx *sender) sendVia(
 			h.FlowLabel = tx.label(h.Src, h.Dst, 0, 0, h.Protocol)
 		}
 	}
-	// RFC 6864 §4.1: atomic datagrams need no identification. RFC 8200 §4.5: nor do IPv6 packets
-	// that are not fragmented.
+	// RFC 6864 §4.1: atomic datagrams need no identification. RFC 8200 §4.5: IPv6 packets that are
+	// not fragmented need none either.
 	if !h.DF && (!h.Is6() || mayCut(&h) && h.Size()+len(payload) > mtu) {
 		h.ID = tx.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
@@ -158,7 +159,7 @@ func (tx *sender) enqueue(now clock.Time, p packet) {
 	six := p.hop.Is6()
 	for _, node := range nodes {
 		if node.Is6() != six || six && !node.IsLinkLocalUnicast() {
-			continue // one copy for each node
+			continue // each node needs its own copy
 		}
 		if tx.bytes+len(p.data) > maxQueuedBytes {
 			tx.ifs.dropOne(now, p.iface, Outbound, ip.DropQueueFull, p.data)
@@ -179,7 +180,7 @@ func (tx *sender) enqueueOne(p packet) {
 func (tx *sender) localRoom() int { return (maxQueuedBytes - tx.bytes) / ip.MaxPacketLen }
 
 // mayCut reports whether one of the node's packets may be fragmented (RFC 791 §3.2). TCP uses the
-// path MTU instead, and nodes of courses do not reassemble their own protocols.
+// path MTU instead, and the courses' nodes do not reassemble packets of the courses' protocols.
 func mayCut(h *ip.Header) bool {
 	switch h.Protocol {
 	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoRIP:

@@ -12,12 +12,12 @@ import (
 
 // Socket is a numbered listener, connection or UDP socket.
 type Socket struct {
-	Conn     *tcp.Conn     // nil if it is not a connection
-	Listener *tcp.Listener // nil if it is not a listener
-	UDP      *udp.Socket   // nil if it is not a UDP socket
-	closed   *tcp.Tuple    // of a closed connection
-	// TimeWait is when a closed connection frees the number; zero: it is not closed. Conn is nil
-	// then, so that its memory is free.
+	Conn     *tcp.Conn     // the connection; nil if the socket is not one
+	Listener *tcp.Listener // the listener; nil if the socket is not one
+	UDP      *udp.Socket   // the UDP socket; nil if the socket is not one
+	closed   *tcp.Tuple    // addresses and ports of a closed connection
+	// TimeWait is when a closed connection frees the number. Zero means that it is not closed. In
+	// TIME-WAIT Conn is nil, so that its memory can be freed.
 	TimeWait clock.Time
 }
 
@@ -53,8 +53,8 @@ func (k *Socket) tuple() tcp.Tuple {
 // Sockets assigns numbers to sockets: the smallest free one, as in the courses' nodes.
 type Sockets struct {
 	tcp     *tcp.Host
-	byID    []*Socket // nil: free
-	free    int       // all numbers below are used
+	byID    []*Socket // sockets by number; nil: the number is free
+	free    int       // all numbers below this one are in use
 	waiting []int     // numbers in TIME-WAIT, the oldest first
 }
 
@@ -81,7 +81,8 @@ func (ss *Sockets) Remove(id int) {
 	}
 }
 
-// Retire keeps the number of a connection in TIME-WAIT until then, so that operators see it.
+// Retire keeps the number of a connection in TIME-WAIT until the given time, so that operators see
+// it.
 func (ss *Sockets) Retire(id int, until clock.Time) {
 	if k, ok := ss.Get(id); ok {
 		t := k.Conn.Tuple()

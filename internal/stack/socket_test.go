@@ -62,7 +62,7 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, b.Sockets().AddListener(l))
 	back := w.wires[end{2, 0}]
-	delete(w.wires, end{2, 0}) // b's answers are lost
+	delete(w.wires, end{2, 0}) // makes the link lose b's answers
 	c, err := a.TCP().Connect(w.now, at, 0)
 	require.NoError(t, err)
 	w.run(1500 * time.Millisecond)

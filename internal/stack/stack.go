@@ -40,8 +40,8 @@ import (
 // packets of this size.
 const DefaultMTU = 1400
 
-// Initial TTLs. RFC 1122 §3.2.1.7 requires them to be configurable and larger than the diameter of
-// the network. Test packets and RIP use 16, as the courses do.
+// These are initial TTLs. RFC 1122 §3.2.1.7 requires them to be configurable and larger than the
+// diameter of the network. Test packets and RIP use 16, as the courses do.
 const (
 	defaultTTL = 64
 	courseTTL  = 16
@@ -52,16 +52,18 @@ type Config struct {
 	Interfaces []Interface
 	// Routes are the static routes.
 	Routes []Route
-	// RIP makes the node run the course's RIP with the neighbors that it lists, or RIPv2 on the
-	// interfaces that it lists, or on all if it lists none. Nil: no RIP.
+	// RIP makes the node run the course's RIP with the neighbors that RIP lists, or RIPv2 on the
+	// interfaces that RIP lists. If RIP lists no interfaces, RIPv2 runs on all of them. A nil RIP
+	// means that the node does not run it.
 	RIP *rip.Config
-	// RIPng makes the node run RIPng, on the interfaces that it lists, or on all that have IPv6
-	// addresses if it lists none. Nil: no RIPng.
+	// RIPng makes the node run RIPng on the interfaces that RIPng lists. If it lists none, RIPng
+	// runs on all interfaces that have IPv6 addresses. A nil RIPng means that the node does not run
+	// it.
 	RIPng *rip.Config
 	// Originate are prefixes that RIP announces in addition to the interfaces' networks.
 	Originate []rip.External
-	// Redistribute makes RIP announce the static routes, with its tag and metric. Nil: only those
-	// that Originate names.
+	// Redistribute makes RIP announce the static routes, with its tag and metric. If it is nil, RIP
+	// announces only static routes that Originate names.
 	Redistribute *rip.External
 	// Forwarding makes the node a router, which forwards packets.
 	Forwarding bool
@@ -76,7 +78,8 @@ type Config struct {
 	TimeOfDay time.Duration
 	// FirstSocket is the lowest socket number.
 	FirstSocket int
-	// Rand chooses the packets that lossyforward drops and the ports of UDP. Nil: a fixed seed.
+	// Rand chooses the packets that lossyforward drops, and the ports of UDP. If it is nil, the
+	// seed is fixed.
 	Rand *rand.Rand
 }
 
@@ -160,7 +163,7 @@ func (s *Stack) join(cfg *Config) {
 	}
 	s.out = sender{
 		ifs: ifs, routing: routing, tcp: s.tcp,
-		// TCP and IP share one secret: each hashes with a different prefix.
+		// TCP and IP share one secret, because each hashes it with a different prefix.
 		ids: ip.NewIdentifications(cfg.TCP.Secret), labels: ip.NewFlowLabels(cfg.TCP.Secret),
 	}
 	s.discovery = discoverers{
@@ -204,7 +207,7 @@ func (s *Stack) Interfaces() *Interfaces { return &s.ifs }
 // Routing returns the routing table.
 func (s *Stack) Routing() *Routing { return &s.routing }
 
-// RIPs returns the routing protocols that the node runs: that of IPv4, then that of IPv6.
+// RIPs returns the routing protocols that the node runs: first that of IPv4, then that of IPv6.
 func (s *Stack) RIPs() []*RIP { return s.rips }
 
 // Sockets returns the numbers of sockets.
@@ -219,7 +222,7 @@ func (s *Stack) Raws() *Raws { return &s.raws }
 // Ports returns the ports of RCP and RDT.
 func (s *Stack) Ports() *Ports { return &s.ports }
 
-// SetTap calls tap with every packet from now on. Nil ends it.
+// SetTap calls tap with every packet from now on. A nil tap ends this.
 func (s *Stack) SetTap(tap Tap) { s.ifs.tap = tap }
 
 // FromSelf reports, during a call of the tap, whether the packet comes from the node itself. The
@@ -331,8 +334,9 @@ func (s *Stack) receiveFromSelf(now clock.Time) {
 	s.local.flushTrain(now)
 }
 
-// Arrival returns what TCP will do with n bytes of payload at seq, which the tap is being shown.
-// The segments of the current train come before them and have not reached TCP yet.
+// Arrival returns what TCP will do with n bytes of payload at seq, during the call of the tap with
+// this payload. The segments of the current train come before the payload, and have not reached TCP
+// yet.
 func (s *Stack) Arrival(c *tcp.Conn, seq uint32, n int) tcp.Arrival {
 	t := &s.local.gathering
 	if s.local.gathered && n > 0 && t.Tuple == c.Tuple() && seq == t.Seq+uint32(t.Len) {
@@ -361,7 +365,7 @@ type TestPacket struct {
 // maxEvents limits the events between two calls of Events, for example in a flood.
 const maxEvents = 1024
 
-// events are those since the last call of Events, at most maxEvents.
+// events contains the events since the last call of Events, at most maxEvents.
 type events struct{ list []Event }
 
 func (ev *events) tell(e Event) {

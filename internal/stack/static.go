@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// Errors of static routes.
+// These are errors of static routes.
 var (
 	// ErrPrefix means that the prefix is invalid, or that its address has bits beyond its length.
 	ErrPrefix = errors.New("invalid prefix")
@@ -27,8 +27,8 @@ var (
 // metric among those whose interface is up. Of equal ones it uses the oldest.
 type Route struct {
 	Prefix netip.Prefix
-	Via    netip.Addr // the next hop, in an interface's network; invalid for other kinds
-	Metric int        // not negative
+	Via    netip.Addr // next hop, in an interface's network; invalid for the other kinds
+	Metric int        // metric, which must not be negative
 	Kind   ip.Kind
 }
 
@@ -122,7 +122,7 @@ func (rt *Routing) install(now clock.Time, p netip.Prefix) {
 	for _, r := range rt.statics[p] {
 		i := 0
 		if r.Kind == ip.Forwarded {
-			i, usable = rt.ifs.onLink(r.Via) // its interface may be deleted
+			i, usable = rt.ifs.onLink(r.Via) // the route's interface may be deleted
 			usable = usable && rt.ifs.list[i].up
 		} else {
 			usable = true

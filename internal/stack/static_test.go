@@ -151,7 +151,7 @@ func TestAProhibitedRoute(t *testing.T) {
 	assert.Equal(t, control.RouteProhibit, b.Routing().Infos()[2].Kind)
 }
 
-// chain is n routers in a row that speak RIP. Router i has 10.i.0.2 and 10.i+1.0.1.
+// chain returns n routers in a row that speak RIP. Router i has 10.i.0.2 and 10.i+1.0.1.
 func chain(t *testing.T, n int, originate ...string) (*world, []*stack.Stack) {
 	t.Helper()
 	w := newWorld(t)

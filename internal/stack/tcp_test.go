@@ -43,7 +43,7 @@ func newStream(w *world, from, to *stack.Stack, at netip.AddrPort, size int) *st
 	return s
 }
 
-// fill writes the bytes at offset at of every test stream.
+// fill writes the bytes at offset at, which are the same in every test stream.
 func fill(p []byte, at int) {
 	for i := range p {
 		k := at + i
@@ -99,14 +99,14 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 	}
 }
 
-// Changes of forwarding and loss do not affect the host's own connections: their paths stay, and
+// Changes of forwarding and loss do not affect the host's own connections. Their paths stay, and
 // none is scheduled for output.
 func TestAShareOfLossWakesNoConnection(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(time.Minute)
 	for w.step(w.now.Add(time.Second)) {
-		// the last acknowledgments
+		// Deliver the last acknowledgments.
 	}
 	require.False(t, a.Pending())
 	a.SetLoss(0, 0.1)
@@ -285,7 +285,7 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 	}
 }
 
-// RFC 3168 §5: the codepoint is in the IP header, a router's mark reaches TCP, and trains neither
+// RFC 3168 §5: the codepoint is in the IP header. A router's mark reaches TCP, and trains neither
 // lose nor duplicate marks.
 func TestRFC3168_5_MarksTravel(t *testing.T) {
 	w, a, _, c := line(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// Errors of UDP sockets.
+// These are errors of UDP sockets.
 var (
 	// ErrNotOurs means that no interface has the local address.
 	ErrNotOurs = errors.New("not an address of this node")
@@ -64,7 +64,7 @@ func (l *local) datagram(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		return ip.DropUDPFull
 	case udp.NoPort:
 	}
-	// RFC 1122 §4.1.3.1: report a closed port to the sender. reportError does not do so for
+	// RFC 1122 §4.1.3.1: a closed port is reported to the sender. reportError does not report
 	// broadcasts (RFC 1122 §3.2.2).
 	l.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodePort, b)
 	return ip.DropUDPPort
@@ -88,7 +88,7 @@ func (ds *Datagrams) Refuse(now clock.Time, local, remote netip.AddrPort, length
 	b = binary.BigEndian.AppendUint16(b, remote.Port())
 	b = binary.BigEndian.AppendUint16(b, local.Port())
 	b = binary.BigEndian.AppendUint16(b, uint16(udp.HeaderLen+length))
-	b = binary.BigEndian.AppendUint16(b, 0) // RFC 768: no checksum
+	b = binary.BigEndian.AppendUint16(b, 0) // RFC 768: zero means no checksum
 	i, _ := ds.ifs.onLink(remote.Addr())
 	ds.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodePort, b)
 }
@@ -112,7 +112,7 @@ func (ds *Datagrams) Bind(local netip.AddrPort) (*udp.Socket, error) {
 }
 
 // Dial opens a UDP socket that is connected to remote. If the local address is unspecified or
-// invalid, it is that of the route (RFC 1122 §4.1.3.5). Port 0 means a free port.
+// invalid, Dial uses the address of the route (RFC 1122 §4.1.3.5). Port 0 means a free port.
 func (ds *Datagrams) Dial(local, remote netip.AddrPort) (*udp.Socket, error) {
 	if !remote.IsValid() || remote.Addr().Is4In6() {
 		return nil, fmt.Errorf("%v: %w", remote, udp.ErrAddress)
@@ -151,7 +151,7 @@ func (ds *Datagrams) Send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	return ds.send(now, u, to, payload)
 }
 
-// send is Send for callers in Output.
+// send is like Send, for callers in Output.
 func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payload []byte) error {
 	if !to.IsValid() {
 		to = u.Remote()
@@ -209,7 +209,7 @@ func (ds *Datagrams) send(now clock.Time, u *udp.Socket, to netip.AddrPort, payl
 	return err
 }
 
-// tooLongFor reports whether a datagram is too long for a path's MTU; 0: unknown.
+// tooLongFor reports whether a datagram is too long for a path's MTU. An MTU of 0 means unknown.
 func tooLongFor(mtu int, to netip.Addr, payload []byte) bool {
 	return mtu > 0 && headerLen(to)+udp.HeaderLen+len(payload) > mtu
 }

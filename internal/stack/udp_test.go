@@ -88,7 +88,8 @@ func TestPortUnreachable(t *testing.T) {
 
 func TestReportsThatMayBeOverAboutDatagrams(t *testing.T) {
 	w, a, _, _ := line(t)
-	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.7.0.2:53")) // b has no route there
+	// b has no route to the source
+	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.7.0.2:53"))
 	require.NoError(t, err)
 	require.NoError(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, []byte("anybody?")))
 	w.run(time.Millisecond)

@@ -11,20 +11,20 @@ import (
 )
 
 // Vir has the socket calls of founding document 004 §5.5. A handle is the smallest free number from
-// 3. No call blocks: it returns ErrWouldBlock instead. Only the stack's owner may use Vir.
+// 3 on. No call blocks: it returns ErrWouldBlock instead. Only the stack's owner may use Vir.
 type Vir struct {
 	stack   *Stack
 	handles map[int]*virSocket
-	ports   map[uint16]int // number of handles with a port
+	ports   map[uint16]int // number of handles with each port
 	free    int            // no smaller handle is free
 }
 
 // virSocket is the state of a handle.
 type virSocket struct {
-	port            uint16 // zero: not bound
+	port            uint16 // bound port; zero: not bound
 	listener        *tcp.Listener
 	conn            *tcp.Conn
-	served          bool // it was a listener
+	served          bool // the socket was a listener
 	connected       bool // VirConnect or VirAccept has succeeded
 	noRead, noWrite bool
 }
@@ -32,7 +32,7 @@ type virSocket struct {
 // VirSocketEnd is the Owner of Vir's connections.
 type VirSocketEnd struct{}
 
-// The limits of document 004 §7.
+// These are the limits of document 004 §7.
 const (
 	virFirst     = 3
 	virLast      = 65535
@@ -48,7 +48,7 @@ func NewVir(s *Stack) *Vir {
 	return &Vir{stack: s, handles: map[int]*virSocket{}, ports: map[uint16]int{}, free: virFirst}
 }
 
-// VirSocket is virSocket: it returns a new handle.
+// VirSocket is the document's virSocket. It returns a new handle.
 func (v *Vir) VirSocket() (int, error) {
 	for h := v.free; h <= virLast; h++ {
 		if v.handles[h] == nil {
@@ -71,7 +71,7 @@ func (v *Vir) find(h int) (*virSocket, error) {
 	return k, nil
 }
 
-// VirBind is virBind: the socket gets a port.
+// VirBind is the document's virBind. It gives the socket a port.
 func (v *Vir) VirBind(h, port int) error {
 	k, err := v.find(h)
 	switch {
@@ -103,7 +103,7 @@ func (v *Vir) give(k *virSocket, port uint16) {
 	}
 }
 
-// VirListen is virListen: the socket accepts connections.
+// VirListen is the document's virListen. It makes the socket accept connections.
 func (v *Vir) VirListen(h int) error {
 	k, err := v.find(h)
 	switch {
@@ -121,8 +121,8 @@ func (v *Vir) VirListen(h int) error {
 	return virError(err)
 }
 
-// VirConnect is virConnect. It returns ErrWouldBlock until the connection is established: call it
-// again.
+// VirConnect is the document's virConnect. It returns ErrWouldBlock until the connection is
+// established, and must then be called again.
 func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	k, err := v.find(h)
 	switch {
@@ -150,7 +150,7 @@ func (v *Vir) VirConnect(now clock.Time, h int, to netip.AddrPort) error {
 	}
 }
 
-// VirAccept is virAccept: it returns the handle of the next connection.
+// VirAccept is the document's virAccept. It returns the handle of the next connection.
 func (v *Vir) VirAccept(h int) (int, error) {
 	k, err := v.find(h)
 	switch {
@@ -191,7 +191,7 @@ func (v *Vir) connected(h int) (*virSocket, error) {
 	return k, nil
 }
 
-// VirRead is virRead. It returns io.EOF after the peer's last byte.
+// VirRead is the document's virRead. It returns io.EOF after the peer's last byte.
 func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	k, err := v.connected(h)
 	switch {
@@ -212,7 +212,7 @@ func (v *Vir) VirRead(now clock.Time, h int, p []byte) (int, error) {
 	return 0, ErrWouldBlock
 }
 
-// VirWrite is virWrite: it copies as much as fits in the send buffer.
+// VirWrite is the document's virWrite. It copies as much as fits in the send buffer.
 func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	k, err := v.connected(h)
 	switch {
@@ -231,8 +231,8 @@ func (v *Vir) VirWrite(now clock.Time, h int, p []byte) (int, error) {
 	return n, nil
 }
 
-// VirShutDown is virShutDown: it closes reading, writing or both, and keeps the handle. A listener
-// can only be closed for both.
+// VirShutDown is the document's virShutDown. It closes reading, writing or both, and keeps the
+// handle. A listener can only be closed for both.
 func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	k, err := v.find(h)
 	if err != nil {
@@ -266,7 +266,8 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	return nil
 }
 
-// VirClose is virClose: it delivers written data and a FIN. The handle is free at once.
+// VirClose is the document's virClose. It delivers written data and a FIN. The handle is free at
+// once.
 func (v *Vir) VirClose(now clock.Time, h int) error {
 	k, err := v.find(h)
 	if err != nil {
@@ -309,23 +310,23 @@ func virError(err error) error {
 // VirError is one of the fifteen exceptions of founding document 004 §5.6.
 type VirError uint8
 
-// The exceptions, in the document's order.
+// These are the exceptions, in the document's order.
 const (
-	ErrBoundedSocket         VirError = iota // already bound or connected
-	ErrDestinationUnreadable                 // no route to the remote address
-	ErrErrorTCPState                         // not possible in this state
-	ErrInvalidPort                           // not from 1024 to 65535
-	ErrInvalidSocket                         // not from 3 to 65535
-	ErrPortUsedUp                            // no free port
-	ErrReadBlock                             // shut down for reading
-	ErrServerCannotShutdown                  // a listener in one direction
+	ErrBoundedSocket         VirError = iota // the socket is already bound or connected
+	ErrDestinationUnreadable                 // there is no route to the remote address
+	ErrErrorTCPState                         // the call is not possible in this state
+	ErrInvalidPort                           // the port is not from 1024 to 65535
+	ErrInvalidSocket                         // the handle is not from 3 to 65535
+	ErrPortUsedUp                            // there is no free port
+	ErrReadBlock                             // the socket was shut down for reading
+	ErrServerCannotShutdown                  // a listener cannot be shut down in one direction
 	ErrServerHasClose                        // the listener was shut down
 	ErrServerClosed                          // the connection has ended
-	ErrSocketUsedUp                          // no free handle
-	ErrUnboundSocket                         // no port
-	ErrUninitialSocket                       // no such handle
-	ErrUsedPort                              // used by another socket
-	ErrWriteBlock                            // shut down for writing
+	ErrSocketUsedUp                          // there is no free handle
+	ErrUnboundSocket                         // the socket has no port
+	ErrUninitialSocket                       // there is no such handle
+	ErrUsedPort                              // another socket uses the port
+	ErrWriteBlock                            // the socket was shut down for writing
 )
 
 var virExceptions = [...]string{
@@ -354,10 +355,10 @@ func (e VirError) Error() string {
 	return "stack.VirError"
 }
 
-// VirHow is the type of a virShutDown (§5.5).
+// VirHow is the type of a virShutDown (document 004 §5.5).
 type VirHow uint8
 
-// The types.
+// These are the types.
 const (
 	ShutRead VirHow = iota
 	ShutWrite

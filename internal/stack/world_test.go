@@ -24,15 +24,15 @@ type world struct {
 	now    clock.Time
 	stacks []*stack.Stack
 	batch  *buffer.Batch
-	flying []flight // in order of arrival
+	flying []flight // packets on the links, in order of arrival
 	delay  time.Duration
 	loss   float64
 	rng    *rand.Rand
-	room   int // packets that every link accepts at a time
+	room   int // number of packets that every link accepts at one time
 	wires  map[end]end
 	mangle func(packet []byte) // changes a packet on a link
 	hub    bool                // all nodes share one link
-	bus    []end               // ends of a link that delivers everything to all
+	bus    []end               // ends of a link that delivers each packet to all others
 }
 
 // end is one end of a link.
@@ -212,7 +212,7 @@ func frame(packet []byte) buffer.Frame {
 	return buffer.Frame{Data: packet, Size: len(packet)}
 }
 
-// input gives a stack, or a relay's, the packets of a frame.
+// input passes the packets of a frame to a stack, or to the stack of a relay.
 func input(
 	s interface {
 		Input(now clock.Time, iface int, checked bool, packets [][]byte) bool
@@ -237,5 +237,5 @@ func aim(rng *rand.Rand, packet []byte, t *tcp.Tuple) {
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.Sum(seg, sum)))
 }
 
-// courseTCP is the TCP configuration in the family's files.
+// courseTCP is the TCP configuration of the courses.
 var courseTCP = tcp.Config{Knobs: tcp.Knobs{Recovery: tcp.Recovery{RTOMin: time.Millisecond, RTOMax: 5 * time.Second}}}

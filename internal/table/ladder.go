@@ -13,21 +13,21 @@ import (
 
 // LadderConfig configures a ladder.
 type LadderConfig struct {
-	Width int  // columns; 0: 80
-	Color bool // allows color
-	Plain bool // only ASCII
-	Each  bool // a line for each segment
+	Width int  // width in columns; 0: 80
+	Color bool // allows colored output
+	Plain bool // draws only with ASCII characters
+	Each  bool // draws a line for each segment
 }
 
-// Ladder draws a connection's segments between two lifelines; time runs down. One goroutine owns
-// it.
+// Ladder draws a connection's segments between two lifelines. Time increases downward. One
+// goroutine owns it.
 type Ladder struct {
 	cfg    LadderConfig
 	put    func(string)
 	begun  bool
-	left   int // columns left of the lifelines
-	inside int // columns between them
-	margin int // columns right of them
+	left   int // number of columns to the left of the lifelines
+	inside int // number of columns between the lifelines
+	margin int // number of columns to the right of the lifelines
 	last   [2]seen
 	shown  shownMoment
 	train  train
@@ -51,18 +51,20 @@ type train struct {
 	last  control.TracedSegment
 }
 
-// Widths of a ladder.
+// These are widths of parts of a ladder.
 const (
-	ladderLeast  = 72
-	ladderMost   = 132
-	ladderTime   = 10  // the time since the previous segment
-	ladderWide   = 110 // from this width on: the time of day, and more in the margin
+	ladderLeast = 72
+	ladderMost  = 132
+	ladderTime  = 10 // for the time since the previous segment
+	// from this width on, the ladder shows the time of day, and more in the margin
+	ladderWide   = 110
 	ladderClock  = 16
-	ladderNarrow = 17 // the margins
+	ladderNarrow = 17 // below this width there is no margin
 	ladderBroad  = 36
 )
 
-// trainGap is the maximum time between segments that are drawn as one. After pause, a gap is drawn.
+// trainGap is the maximum time between segments that are drawn as one. If no segment follows for
+// pause, a gap is drawn.
 const (
 	trainGap = 2 * time.Millisecond
 	pause    = 150 * time.Millisecond
@@ -82,7 +84,8 @@ func NewLadder(cfg LadderConfig, put func(string)) *Ladder {
 
 func (l *Ladder) wide() bool { return l.cfg.Width >= ladderWide }
 
-// Add draws a segment, or keeps it until the next one shows whether they are drawn as one.
+// Add draws a segment. It may keep the segment until the next one shows whether the two are drawn
+// as one.
 func (l *Ladder) Add(s *control.TracedSegment) {
 	if !l.begun {
 		l.begun = true
@@ -136,7 +139,7 @@ func (l *Ladder) joins(s *control.TracedSegment) bool {
 
 func (l *Ladder) head(s *control.TracedSegment) {
 	left, right := s.Left, s.Right
-	const over = 6 // columns of a name that stick out of the lifelines
+	const over = 6 // number of columns by which a name extends beyond the lifelines
 	gap := max(2, l.inside+2+2*over-utf8.RuneCountInString(left+right))
 	l.put(strings.Repeat(" ", l.left-over) + l.paint(bold, left) + strings.Repeat(" ", gap) +
 		l.paint(bold, right))
@@ -151,7 +154,7 @@ func (l *Ladder) glyph(fine, plain string) string {
 	return fine
 }
 
-// The colors.
+// These are the colors.
 const (
 	bold    = "1"
 	faint   = "2"
@@ -228,7 +231,7 @@ func (l *Ladder) spell(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
 }
 
-// beside returns the margin: the changes of the connection's state.
+// beside returns the text for the margin: the changes of the connection's state.
 func (l *Ladder) beside(s *control.TracedSegment) string {
 	c := &s.Connection
 	if c.State == "" {

@@ -71,7 +71,7 @@ func arrowColor(s *control.TracedSegment) string {
 // part is a part of a label. The least important parts are omitted if they do not fit.
 type part struct {
 	text   string
-	weight int // higher ones are kept longer
+	weight int // parts with a higher weight are kept longer
 }
 
 func (l *Ladder) label(first, last *control.TracedSegment, n int) []part {

@@ -16,9 +16,9 @@ const Gap = 2
 type Column struct {
 	Head    [2]string
 	Cells   []string
-	Reaches []string // text after each cell, such as the half-width of an interval; nil: none
+	Reaches []string // text after each cell, such as the half-width of an interval; nil: no texts
 	Left    bool
-	Gap     int // number of blanks before it, except for the first column
+	Gap     int // number of blanks before the column; ignored for the first column
 }
 
 // Table is a number of columns with the same number of cells.

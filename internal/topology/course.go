@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// The course's .net files, which its net2lnx reads:
+// The course has its own .net files, which its program net2lnx reads:
 //
 //	node A localhost   a node and the host that it runs on
 //	A <-> B            a link
@@ -38,7 +38,7 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.Is4()) {
 		r.text.Wrong(words[1], diagnostic.Quote(host)+" is not a host",
 			"localhost, an IPv4 address, or a line `host "+host+" ssh USER@MACHINE` above")
-		r.node(words[0]) // other lines may name it
+		r.node(words[0]) // other lines may contain the node's name
 		return
 	}
 	r.course(at)
@@ -68,7 +68,7 @@ func (r *reader) courseLink(words []lnx.Word) {
 	r.addLink(words[0], words[2], "")
 }
 
-// course records that the file uses the course's syntax, native that it uses ours.
+// course is set if the file uses the course's syntax, and native if it uses tidepool's.
 func (r *reader) course(at lnx.Word) { r.form(at, true) }
 func (r *reader) native(at lnx.Word) { r.form(at, false) }
 
@@ -123,7 +123,7 @@ func (p *Plan) courseHost(node int) string {
 	return p.Nodes[node].host
 }
 
-// formatCourse is Format in the course's syntax.
+// formatCourse is like Format, in the course's syntax.
 func (p *Plan) formatCourse(b *strings.Builder) {
 	for _, n := range p.Nodes {
 		fmt.Fprintf(b, "node %s %s\n", n.Name, n.host)

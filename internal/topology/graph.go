@@ -26,7 +26,7 @@ type Vertex struct {
 
 // Edge is a link: interfaces that share a subnet or, in the old grammars, name each other.
 type Edge struct {
-	Subnet netip.Prefix // invalid: the link has no subnet
+	Subnet netip.Prefix // subnet of the link; invalid: none
 	Ends   []Stub
 }
 
@@ -35,7 +35,7 @@ type Stub struct {
 	Node  int
 	Iface string
 	Addr  netip.Addr
-	Note  string // anything else, such as a TUN device
+	Note  string // other information, such as a TUN device
 }
 
 // From returns the graph of a network's files, which must be valid on their own and together.

@@ -8,12 +8,13 @@ import "math"
 
 const (
 	rounds  = 300
-	spacing = 230.0 // between neighbors, in the picture's units
-	apart   = 1.5   // between parts that no link joins: links beyond the largest distance
+	spacing = 230.0 // distance between neighbors, in the picture's units
+	// distance between parts that no link joins: number of links beyond the largest distance
+	apart = 1.5
 )
 
-// lay returns a place for every node, then one for the middle of every link that does not have two
-// ends.
+// lay returns a position for every node, and then one for the middle of every link that does not
+// have two ends.
 func (g *Graph) lay() [][2]float64 {
 	n := len(g.Nodes)
 	var links []Link
@@ -63,8 +64,8 @@ func (g *Graph) lay() [][2]float64 {
 	return at
 }
 
-// relax moves each node to the average of the places that its distances to the other nodes suggest,
-// weighted by the inverse square of the distance.
+// relax moves each node to the average of the positions that its distances to the other nodes
+// suggest, weighted by the inverse square of the distance.
 func relax(at [][2]float64, wanted [][]float64) {
 	for i := range at {
 		var x, y, weights float64

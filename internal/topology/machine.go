@@ -12,20 +12,20 @@ import (
 // Machine is another machine on which nodes of a plan run.
 type Machine struct {
 	Name string
-	SSH  string // the destination as in ssh's arguments: alpha, user@alpha, ssh://user@alpha:2222
+	SSH  string // destination as in ssh's arguments: alpha, user@alpha, ssh://user@alpha:2222
 	// Address is the machine's own address, to which other machines send the packets of links. Here
-	// is the address of this machine as seen from that one. Either may be invalid, if unknown.
+	// is the address of this machine as seen from that machine. Each is invalid if unknown.
 	Address, Here netip.Addr
 
 	at     lnx.Word
-	source string // the line
+	source string // line that declares the machine
 }
 
 // localhost is the name of this machine.
 const localhost = "localhost"
 
 // isDestination reports whether a text may be given to ssh as a destination. A text that begins
-// with - may not: ssh would take it for an option.
+// with - may not, because ssh would parse it as an option.
 func isDestination(text string) bool {
 	return text[0] != '-' && strings.IndexFunc(text, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
@@ -105,7 +105,7 @@ func (p *Plan) machine(name string) int {
 	return slices.IndexFunc(p.Machines, func(m Machine) bool { return m.Name == name })
 }
 
-// MachineOf returns the machine on which a node runs; nil: this one.
+// MachineOf returns the machine on which a node runs, or nil if it runs on this machine.
 func (p *Plan) MachineOf(node int) *Machine {
 	if i := p.machine(p.Nodes[node].host); i >= 0 {
 		return &p.Machines[i]
@@ -123,7 +123,8 @@ func (p *Plan) Crossing() (list []int) {
 	return list
 }
 
-// Addrs returns the addresses of the two ends of a link: of IPv4, if it has both.
+// Addrs returns the addresses of the two ends of a link. They are IPv4 addresses if the link has
+// both families.
 func (p *Plan) Addrs(link int) (a, b netip.Addr) {
 	if p.course {
 		return courseAddrs(link)

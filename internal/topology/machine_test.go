@@ -58,7 +58,8 @@ neighbor 10.0.0.2 at [2001:db8::3]:6001 via if0`)
 	require.ErrorContains(t, err, "the course's form of plans has IPv4 only, and host beta is reached over IPv6")
 }
 
-// TestMachinesOfTheCourse: a node has one socket, whose address its neighbors on other machines use.
+// TestMachinesOfTheCourse checks that a node has one socket, whose address its neighbors on other
+// machines use.
 func TestMachinesOfTheCourse(t *testing.T) {
 	const text = `host beta ssh beta address 192.0.2.3
 node A localhost
@@ -83,9 +84,10 @@ C <-> D
 
 func TestBadMachines(t *testing.T) {
 	for text, want := range map[string]string{
-		"host a u@b":                         "m.net:1:8: `ssh` is missing before u@b; expected host NAME ssh",
-		"host a ssh u@b:22":                  `ssh takes "u@b:22" as a name, without a port; expected ssh://u@b:22`,
-		"host a ssh":                         "", // three hosts without links, as before
+		"host a u@b":        "m.net:1:8: `ssh` is missing before u@b; expected host NAME ssh",
+		"host a ssh u@b:22": `ssh takes "u@b:22" as a name, without a port; expected ssh://u@b:22`,
+		// three hosts without links, as in a plan without machines
+		"host a ssh":                         "",
 		"host a ssh -oProxyCommand=x":        `"-oProxyCommand=x" is not an ssh destination`,
 		"host a ssh u@b;c":                   `"u@b;c" is not an ssh destination`,
 		"host -a ssh b":                      `"-a" cannot name another host`,

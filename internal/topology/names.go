@@ -63,7 +63,7 @@ func (p *Plan) names(ends [][]end, routers []bool) []string {
 			}
 			at := len(hosts[i].Addrs)
 			if p.natTo(i, e.other) != nil {
-				at = 0 // all nodes reach this one
+				at = 0 // all nodes can reach this address
 			}
 			hosts[i].Addrs = slices.Insert(hosts[i].Addrs, at, addrs...)
 		}
@@ -72,7 +72,7 @@ func (p *Plan) names(ends [][]end, routers []bool) []string {
 }
 
 // Names returns the lines about the DNS for each of the files of a network. The named node serves
-// the names of all nodes; without a name, the first host does.
+// the names of all nodes. If no node is named, the first host does.
 func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	at := slices.IndexFunc(configs, func(c *lnx.Config) bool {
 		return c.Name == server || server == "" && !c.Forwarding
@@ -92,8 +92,8 @@ func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 	return dnsLines(hosts, at, 1, zone), nil
 }
 
-// dnsLines returns the lines about the DNS in each host's file. The other hosts ask the server at
-// the first of its addresses, as many as asked says.
+// dnsLines returns the lines about the DNS in each host's file. The other hosts send queries to the
+// server's first addresses; asked is the number of these addresses.
 func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
 	lines := make([]string, len(hosts))
 	var all strings.Builder
@@ -101,7 +101,7 @@ func dnsLines(hosts []lnx.HostName, server, asked int, zone string) []string {
 	for _, h := range hosts {
 		key := strings.ToLower(h.Name)
 		if seen[key] || !lnx.IsHostName(h.Name) {
-			continue // the DNS cannot tell it from another node
+			continue // the DNS cannot distinguish it from another node
 		}
 		seen[key] = true
 		for some := range slices.Chunk(h.Addrs, namesInLine) {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// TestNamesOfAPlan: the first host serves the names of all nodes, or the node of a dns line.
+// TestNamesOfAPlan checks that the first host serves the names of all nodes, or the node of a dns
+// line.
 func TestNamesOfAPlan(t *testing.T) {
 	const links = "link R A\nlink R B\nlink R b\nlink R c..d\n"
 	for line, want := range map[string]struct{ server, zone, addr string }{
@@ -43,7 +44,7 @@ func TestNamesOfAPlan(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, string(p.Format()), string(again.Format()))
 	}
-	// A plan of the course has the files of net2lnx.
+	// The files of a course's plan equal those of net2lnx.
 	p, err := Parse("x.net", []byte("node A localhost\nnode B localhost\nA <-> B\n"), nil)
 	require.NoError(t, err)
 	files, err := p.Files()

@@ -11,10 +11,10 @@ import (
 )
 
 // NAT translates the IPv4 packets that a router forwards to a neighbor outside. Routers announce
-// nothing over such a link: the router has a default route through the neighbor.
+// nothing over such a link. Instead, the router has a default route through the neighbor.
 type NAT struct {
 	Router, Outside int
-	Words           string // as in a line `nat on NAME`
+	Words           string // arguments as in a line `nat on NAME`
 
 	at lnx.Word
 }
@@ -22,8 +22,8 @@ type NAT struct {
 // Forward is a port forward of a router's NATs to a node inside.
 type Forward struct {
 	Router, To int
-	Words      string // the protocol and the port, as in a line `nat forward NAME`
-	Port       string // of the node
+	Words      string // protocol and port, as in a line `nat forward NAME`
+	Port       string // port of the node
 
 	at, toAt lnx.Word
 }
@@ -131,8 +131,8 @@ func (p *Plan) isInside(router, node int, ends [][]end) bool {
 	return false
 }
 
-// asking returns how many nodes can open connections to a node: those outside a NAT cannot reach
-// the nodes inside.
+// asking returns how many nodes can open connections to a node. Nodes outside a NAT cannot open
+// connections to nodes inside.
 func (p *Plan) asking(server int, ends [][]end) int {
 	if len(p.NATs) == 0 {
 		return len(p.Nodes)

@@ -14,7 +14,7 @@ import (
 // Extension is the extension of plans.
 const Extension = ".net"
 
-// The directives of plans.
+// These are the directives of plans.
 var directives = []string{
 	"link", "host", "router", "port", "family", "dns", "nat", "forward", "node",
 }
@@ -27,8 +27,8 @@ type reader struct {
 	text   *lnx.Text
 	plan   *Plan
 	index  map[string]int
-	nodes  []lnx.Word // the first mention of each
-	formAt lnx.Word   // the first word that only one of the two syntaxes has
+	nodes  []lnx.Word // first mention of each node
+	formAt lnx.Word   // first word that only one of the two syntaxes has
 	check  func(words string) *lnx.Error
 }
 
@@ -162,8 +162,8 @@ func (r *reader) node(w lnx.Word) (int, bool) {
 // LongestName limits the name of a node in characters, because it becomes part of file names.
 const LongestName = 64
 
-// IsName reports whether a text can name a node: letters, digits and _, and after the first
-// character also - and dots.
+// IsName reports whether a text can be the name of a node. It may contain letters, digits and _,
+// and after the first character also - and dots.
 func IsName(text string) bool {
 	for n, c := range text {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
@@ -212,7 +212,7 @@ func (r *reader) words(words []lnx.Word) {
 		return
 	}
 	last := words[len(words)-1]
-	place := lnx.Word{Pos: last.Pos} // after the last word
+	place := lnx.Word{Pos: last.Pos} // position after the last word
 	place.Pos.Col += utf8.RuneCountInString(last.Text)
 	before := []rune(text)
 	i := strings.Count(string(before[:min(max(0, e.Col-1), len(before))]), " ")
@@ -279,7 +279,7 @@ func (r *reader) family(at lnx.Word, words []lnx.Word) {
 	}
 }
 
-// Format returns the plan as text. Parse turns it into the same plan.
+// Format returns the plan as text. Parse makes the same plan from this text.
 func (p *Plan) Format() []byte {
 	var b strings.Builder
 	if p.About != "" {

@@ -15,20 +15,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// The limits of a plan, and its defaults.
+// These are the limits of a plan, and its defaults.
 const (
 	MaxNodes    = 1000
-	DefaultPort = 6000 // the first UDP port
+	DefaultPort = 6000 // first UDP port
 	lastPort    = 65535
 )
 
-// ErrPlan marks a plan that cannot become files.
+// ErrPlan marks a plan from which no files can be made.
 var ErrPlan = errors.New("invalid plan")
 
 // Plan is a network before its files.
 type Plan struct {
-	About string // a line of text about it; may be empty
-	Port  int    // the first UDP port, of 127.0.0.1; 0: DefaultPort
+	About string // line of text about the plan; may be empty
+	Port  int    // first UDP port of 127.0.0.1; 0: DefaultPort
 	// Family is the versions of IP on the links.
 	Family Family
 	Nodes  []Node
@@ -36,22 +36,22 @@ type Plan struct {
 	NATs   []NAT
 	// Forwards are the port forwards of the NATs.
 	Forwards []Forward
-	// NamesAt is the node that serves the names of all nodes by the DNS; empty: the first host that
-	// most nodes can ask, or the first node; NoNames: none. Zone is their domain; empty: lnx's
-	// default.
+	// NamesAt is the node that serves the names of all nodes by the DNS. If it is empty, this is
+	// the first host that most nodes can query, or the first node. If it is NoNames, no node serves
+	// names. Zone is the domain of the names; empty: lnx's default.
 	NamesAt, Zone string
 	// Machines are the other machines on which nodes run.
 	Machines []Machine
 
-	course     bool     // it is a .net file of the course
-	portAt     lnx.Word // where the file sets Port; zero: it does not
+	course     bool     // the plan is a .net file of the course
+	portAt     lnx.Word // position at which the file sets Port; zero: it does not
 	portSource string
 }
 
 // Family is the versions of IP that links have.
 type Family uint8
 
-// The families: IPv4 alone, IPv6 alone, or both.
+// These are the families: IPv4 alone, IPv6 alone, or both.
 const (
 	IPv4 Family = iota
 	IPv6
@@ -76,9 +76,9 @@ const NoNames = "off"
 // Role is what a node does with packets for others.
 type Role uint8
 
-// The roles.
+// These are the roles.
 const (
-	Unsaid Role = iota // not stated: a router if it has several links, else a host
+	Unsaid Role = iota // not stated: a router if the node has several links, or else a host
 	Host
 	Router
 )
@@ -88,14 +88,14 @@ type Node struct {
 	Name string
 	Role Role
 
-	host string // the host in a file of the course; empty or localhost: this machine
+	host string // host in a file of the course; empty or localhost: this machine
 }
 
 // Link is a link between two nodes of a plan, by their indexes.
 type Link struct {
 	A, B int
-	// Words are the impairments of the link in each direction, as arguments of `impair`; empty:
-	// none.
+	// Words are the impairments of the link in each direction, as arguments of `impair`; empty: no
+	// impairments.
 	Words string
 	// Addrs are the IPv4 addresses of A and B. The plan chooses those that are invalid. If the two
 	// are not in one subnet, the link is point-to-point, with prefixes of 32 bits.
@@ -106,7 +106,7 @@ type Link struct {
 
 // File is a node's .lnx file.
 type File struct {
-	Name string // of the node
+	Name string // name of the node
 	Text []byte
 }
 
@@ -191,10 +191,10 @@ func (p *Plan) addrs4(link int) [2]netip.Prefix {
 // end is one end of a link, in the file of its node.
 type end struct {
 	link       int
-	own, other int            // the nodes
-	addrs      []netip.Prefix // one of each version of IP
+	own, other int            // indexes of the two nodes
+	addrs      []netip.Prefix // one address of each version of IP
 	peers      []netip.Addr
-	udp, at    int // ports
+	udp, at    int // UDP ports
 }
 
 func (p *Plan) ends() [][]end {
@@ -222,11 +222,11 @@ func (p *Plan) routers(ends [][]end) []bool {
 	return are
 }
 
-// fault is a reason why a plan cannot become files.
+// fault is a reason why no files can be made from a plan.
 type fault struct {
 	msg   string
-	node  int  // the node in question; -1: none
-	ports bool // the reason is the ports
+	node  int  // index of the node in question; -1: none
+	ports bool // the fault is about ports
 }
 
 // faults returns all faults of the plan as a whole.
@@ -312,7 +312,7 @@ func (p *Plan) file(node int, all [][]end, routers []bool) string {
 	b.WriteString("routing" + [...]string{" rip", " ripng", " rip ripng"}[p.Family] + "\n")
 	for _, e := range ends {
 		outside := p.natTo(node, e.other) != nil || p.natTo(e.other, node) != nil
-		if routers[e.other] && !outside && e.peers[0].Is4() { // RIPng announces to all
+		if routers[e.other] && !outside && e.peers[0].Is4() { // RIPng announces to all neighbors
 			fmt.Fprintf(&b, "rip advertise-to %s # %s\n", e.peers[0], p.Nodes[e.other].Name)
 		}
 		if p.routeTo(&b, e, routers) {
@@ -323,8 +323,8 @@ func (p *Plan) file(node int, all [][]end, routers []bool) string {
 	return b.String()
 }
 
-// routeTo writes the route to a host at the other end of a point-to-point link, to which no subnet
-// leads. It reports whether it wrote one.
+// routeTo writes the route to a host at the other end of a point-to-point link, if no subnet leads
+// to the host. It reports whether it wrote one.
 func (p *Plan) routeTo(b *strings.Builder, e end, routers []bool) bool {
 	if !e.addrs[0].IsSingleIP() || routers[e.other] {
 		return false
@@ -352,7 +352,7 @@ func (p *Plan) hostRoutes(b *strings.Builder, ends []end, routers []bool) {
 	}
 }
 
-// PortsTaken turns errors in the node files of a plan, about ports that other programs use, into
+// PortsTaken converts errors in the node files of a plan, about ports that other programs use, into
 // one error at the plan's first port, where the user can correct them.
 func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
 	first := errs[0]

@@ -20,7 +20,7 @@ type shape struct {
 type size struct {
 	name        string
 	least, most int
-	unsaid      int // the default; 0: there is no default
+	unsaid      int // default; 0: there is no default
 }
 
 var shapes = []shape{
@@ -68,8 +68,8 @@ func (s *shape) usage() string {
 	return strings.Join(parts, " ")
 }
 
-// Generate plans a network of a common shape. The words are its name and sizes. The seed determines
-// the shape random.
+// Generate plans a network of a common shape. The words are the shape's name and its sizes. The
+// seed determines the shape random.
 func Generate(words []string, seed uint64) (*Plan, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("%w: the shape is missing: must be %s", ErrPlan,
@@ -146,7 +146,7 @@ func (b *builder) add(name string, role Role) int {
 	return len(b.plan.Nodes) - 1
 }
 
-// host adds a host: A to Z, then H27, H28 and so on.
+// host adds a host. The names are A to Z, then H27, H28 and so on.
 func (b *builder) host() int {
 	b.hosts++
 	name := "H" + strconv.Itoa(b.hosts)
@@ -279,7 +279,7 @@ func scatter(b *builder, n []int, seed uint64) {
 }
 
 // Furthest returns two nodes with the greatest distance in the plan, and the number of routers
-// between them. RIP counts to 15 (RFC 2453 §3.4) and reaches no node beyond that.
+// between them. RIP's longest path has 15 hops (RFC 2453 §3.4).
 func (p *Plan) Furthest() (a, b string, routers int) {
 	most := -1
 	for i := range p.Nodes {

@@ -115,7 +115,7 @@ func (g *Graph) drawLinks(b *strings.Builder, at [][2]float64) {
 	}
 }
 
-// bend is the distance between the middles of links that join the same two nodes.
+// bend is the distance between the middles of two links that join the same two nodes.
 const bend = 76.0
 
 // middle is where the two halves of a link meet. Parallel links have different middles.

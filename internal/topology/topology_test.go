@@ -34,7 +34,8 @@ func made(t *testing.T, p *Plan) []*lnx.Config {
 	return all
 }
 
-// TestShapes: the generated files fit together, and every node can reach every other.
+// TestShapes checks that the generated files fit together, and that every node can reach every
+// other.
 func TestShapes(t *testing.T) {
 	for _, tt := range []struct {
 		words        string
@@ -77,7 +78,7 @@ func TestShapes(t *testing.T) {
 			assert.Equal(t, tt.routers, routers)
 			assert.NotContains(t, distances(len(p.Nodes), p.Links, 0), -1, "all are joined")
 			if tt.nodes > 100 {
-				return // too large to draw
+				return // too large for a picture
 			}
 			g := From(tt.words, configs)
 			assert.Len(t, g.Nodes, tt.nodes)
@@ -119,7 +120,7 @@ func looksRight(t *testing.T, g *Graph) {
 	assert.Less(t, picture.Width, 40000.0)
 }
 
-// TestChanceRepeatsItself: the same seed generates the same network.
+// TestChanceRepeatsItself checks that the same seed generates the same network.
 func TestChanceRepeatsItself(t *testing.T) {
 	texts := map[string]bool{}
 	for _, seed := range []uint64{1, 1, 2} {
@@ -160,8 +161,8 @@ func TestShapesThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, err, "A has no link")
 }
 
-// TestTheFurthest: Furthest returns the two hosts that are farthest apart, because RIP counts only
-// to 15 (RFC 2453 §3.4).
+// TestTheFurthest checks that Furthest returns the two hosts that are farthest apart. RIP's longest
+// path has 15 hops (RFC 2453 §3.4).
 func TestTheFurthest(t *testing.T) {
 	for words, want := range map[string]int{"line 2": 0, "line 19": 17, "ring 6": 4, "grid 2 3": 4} {
 		p, err := Generate(strings.Fields(words), 1)
@@ -171,7 +172,7 @@ func TestTheFurthest(t *testing.T) {
 	}
 }
 
-// TestPlans: a plan sets the routers, the options of links and the first port.
+// TestPlans checks that a plan sets the routers, the options of links and the first port.
 func TestPlans(t *testing.T) {
 	p, err := Parse("x.net", []byte(`
 # a comment
@@ -205,7 +206,8 @@ host S
 	assert.Equal(t, string(p.Format()), string(again.Format()))
 }
 
-// TestMistakesInPlans: all errors of a plan are reported at once, each with its line and column.
+// TestMistakesInPlans checks that all errors of a plan are reported at once, each with its line and
+// column.
 func TestMistakesInPlans(t *testing.T) {
 	_, err := Parse("x.net", []byte("lnik A B\nlink A\n\tlink A A\nhost A! B\nrouter B\n"+
 		"port 99999\nport\nrouter\nlink Ä B\nfamily 5\nfamily\n"), nil)
@@ -233,8 +235,8 @@ func TestMistakesInPlans(t *testing.T) {
 	require.ErrorContains(t, err, "x.net: the file has no link; expected link A B")
 }
 
-// TestPlansThatAreWrongAsAWhole: errors of the whole plan are reported at the line that causes
-// them.
+// TestPlansThatAreWrongAsAWhole checks that errors of the whole plan are reported at the line that
+// causes them.
 func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 	long := strings.Repeat("delay 1ms ", 45)
 	many := "link A0 B\n"
@@ -268,7 +270,7 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 	assert.Equal(t, 7000, p.Port)
 }
 
-// TestParallelLinks: parallel links are drawn apart from each other.
+// TestParallelLinks checks that parallel links are drawn apart from each other.
 func TestParallelLinks(t *testing.T) {
 	p, err := Parse("x.net", []byte("link A B\nlink A B\nlink B A\n"), nil)
 	require.NoError(t, err)
@@ -282,8 +284,8 @@ func TestParallelLinks(t *testing.T) {
 	looksRight(t, g)
 }
 
-// TestWordsOfLinks: errors in link options are reported together with all others, at their position
-// in the plan.
+// TestWordsOfLinks checks that errors in link options are reported together with all others, at
+// their position in the plan.
 func TestWordsOfLinks(t *testing.T) {
 	check := func(words string) *lnx.Error {
 		for _, bad := range []string{"dealy", "200%"} {
@@ -316,8 +318,8 @@ func TestWordsOfLinks(t *testing.T) {
 	}, got)
 }
 
-// TestPortsTaken: a port in use is reported at the plan's port line, or for the whole plan if it
-// has none.
+// TestPortsTaken checks that a port in use is reported at the plan's port line, or for the whole
+// plan if it has no such line.
 func TestPortsTaken(t *testing.T) {
 	of := lnx.Errors{
 		{File: "A.lnx", Line: 2, Col: 27, Msg: "if0 cannot use it", Want: "a free one, or luck"},
@@ -334,7 +336,8 @@ func TestPortsTaken(t *testing.T) {
 		"nor can B; expected a line `port N` with another first port")
 }
 
-// TestTheNetworksOfTheTree: the example networks can be drawn, including those in old grammars.
+// TestTheNetworksOfTheTree checks that the example networks can be drawn, including those in old
+// grammars.
 func TestTheNetworksOfTheTree(t *testing.T) {
 	for folder, links := range map[string]int{
 		"ring": 6, "tree": 5, "mesh": 10, "tun": 6, "old/loop": 7, "old/a-b-2012": 1,
@@ -361,8 +364,8 @@ func TestTheNetworksOfTheTree(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes Parse panic. An accepted plan parses back from its own text and
-// generates valid files.
+// FuzzParse checks that no text makes Parse panic. An accepted plan must parse back from its own
+// text, and must generate valid files.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"link A B\n", "port 1\nhost A\nlink A B delay 20ms\n", "link A A", "router\n", "\xff link",
@@ -393,8 +396,8 @@ func FuzzParse(f *testing.F) {
 }
 
 // The addresses of a file are kept. Two addresses of one subnet stay as they are. Others become
-// point-to-point links, where a router knows and announces the host. The plan then takes its own
-// addresses from another network.
+// point-to-point links, and a router has a route to the host and announces it. The plan then takes
+// its own addresses from another network.
 func TestAddressesOfLinks(t *testing.T) {
 	p := Plan{
 		NamesAt: NoNames,
@@ -431,7 +434,7 @@ func TestAddressesOfLinks(t *testing.T) {
 	}, text(1))
 }
 
-// lines are those of a node's file, without comments.
+// lines returns the lines of a node's file, without comments.
 func lines(t *testing.T, p *Plan, node int) (list []string) {
 	t.Helper()
 	files, err := p.Files()
@@ -445,8 +448,8 @@ func lines(t *testing.T, p *Plan, node int) (list []string) {
 	return list
 }
 
-// TestFamilies: link N has 2001:db8:N::/64, and routers speak RIPng, in addition to IPv4 or in its
-// place.
+// TestFamilies checks that link N has 2001:db8:N::/64, and that routers speak RIPng, in addition to
+// IPv4 or in its place.
 func TestFamilies(t *testing.T) {
 	p, err := Parse("x.net", []byte("family 6\ndns off\nlink A R\nlink R S\nlink S B\n"), nil)
 	require.NoError(t, err)

@@ -9,22 +9,22 @@ import (
 // Flow is the two ends of an exchange of datagrams.
 type Flow struct{ Local, Remote netip.AddrPort }
 
-// Limits of held datagrams and admitted flows.
+// These are limits of held datagrams and admitted flows.
 const (
-	// maxHeld is the maximum of held datagrams of one flow; more are lost.
+	// maxHeld is the maximum number of held datagrams of one flow. Further datagrams are lost.
 	maxHeld = 4
-	// maxHeldBytes is the maximum of all held datagrams.
+	// maxHeldBytes is the maximum number of bytes in all held datagrams.
 	maxHeldBytes = 1 << 20
-	// maxFlows is the maximum of admitted flows.
+	// maxFlows is the maximum number of admitted flows.
 	maxFlows = 1 << 16
 )
 
 // catch holds datagrams without a socket until the owner decides about their flows, and contains
 // the sockets of admitted flows. Tunnels and proxies use it. Datagrams beyond its limits are lost.
 type catch struct {
-	limit    int // maximum of waiting flows; 0: datagrams without a socket are refused
+	limit    int // maximum number of waiting flows; 0: datagrams without a socket are refused
 	held     map[Flow]*caught
-	bytes    int    // of all held datagrams
+	bytes    int    // number of bytes in all held datagrams
 	fresh    []Flow // held flows that NextCaught has not returned
 	admitted map[Flow]*Socket
 }
@@ -32,7 +32,7 @@ type catch struct {
 // caught is a held flow.
 type caught struct {
 	datagrams []datagram
-	packet    []byte // the start of the first packet, for an ICMP error
+	packet    []byte // start of the flow's first packet, for an ICMP error
 }
 
 type datagram struct {
@@ -151,7 +151,7 @@ func (h *Host) dismiss(f Flow) *caught {
 // Admitted reports whether a flow has a socket that Admit opened.
 func (h *Host) Admitted(f Flow) bool { return h.catch.admitted[f] != nil }
 
-// ofFlow returns the admitted socket of a flow; nil: none.
+// ofFlow returns the admitted socket of a flow, or nil if it has none.
 func (h *Host) ofFlow(local, remote netip.AddrPort) *Socket {
 	if len(h.catch.admitted) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Errors of memberships.
+// These are errors of memberships.
 var (
 	// ErrJoined: the socket is already a member of the group on that interface.
 	ErrJoined = errors.New("already a member of the group")
@@ -16,7 +16,7 @@ var (
 	ErrTooManyGroups = errors.New("member of too many groups")
 )
 
-// MaxGroups is the maximum of a socket's memberships.
+// MaxGroups is the maximum number of a socket's memberships.
 const MaxGroups = 20
 
 // membership is a group on the link of one interface (RFC 1112 §7.1).

@@ -22,14 +22,15 @@ const (
 
 // Header is a UDP header (RFC 768).
 type Header struct {
-	SrcPort, DstPort uint16 // RFC 768: source port 0 expects no reply
-	Length           int    // bytes, including the header
-	// Checksum is the received checksum; 0: the sender computed none.
+	SrcPort, DstPort uint16 // ports; a source port of 0 means that no reply is expected (RFC 768)
+	Length           int    // length in bytes, including the header
+	// Checksum is the received checksum. 0 means that the sender computed none.
 	Checksum uint16
 }
 
-// ParseHeader parses the header of the IP payload b. It returns the datagram's payload, a part of b
-// with the header's length: an IP payload may be longer. It returns false if the length is invalid.
+// ParseHeader parses the header of the IP payload b. It returns the datagram's payload, which is a
+// part of b. Its length comes from the UDP header, because an IP payload may be longer. It returns
+// false if the length is invalid.
 func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 	if len(b) < HeaderLen {
 		return Header{}, nil, false
@@ -47,7 +48,7 @@ func ParseHeader(b []byte) (h Header, payload []byte, ok bool) {
 }
 
 // Verify reports whether the checksum of the datagram at the start of b is right. RFC 1122
-// §4.1.3.4: a checksum of zero was not computed and is not verified; a datagram with any other
+// §4.1.3.4: a checksum of zero was not computed, and is not verified. A datagram with any other
 // wrong checksum is discarded. IPv6 requires a checksum (RFC 8200 §8.1).
 func (h *Header) Verify(src, dst netip.Addr, b []byte) bool {
 	if h.Checksum == 0 {
@@ -71,7 +72,7 @@ func (h Header) Append(b []byte, src, dst netip.Addr, payload []byte) []byte {
 	b = append(b, payload...)
 	sum := ^checksum.Fold(checksum.Sum(b[start:], checksum.PseudoHeader(src, dst, protocol, n)))
 	if sum == 0 {
-		sum = 0xffff // RFC 768: zero means no checksum
+		sum = 0xffff // RFC 768: zero would mean that there is no checksum
 	}
 	binary.BigEndian.PutUint16(b[start+checksumAt:], sum)
 	return b

@@ -17,8 +17,8 @@ var (
 	hostB = netip.AddrFrom4([4]byte{10, 0, 0, 2})
 )
 
-// RFC 768, a datagram summed by hand: 0a00+0001+0a00+0002+0011+000a+1234+0035+
-// 000a+6869 is 8efa, and its complement is 7105.
+// This is a datagram summed by hand (RFC 768): 0a00+0001+0a00+0002+0011+000a+1234+0035+ 000a+6869
+// is 8efa, and its complement is 7105.
 func TestHeaderOnTheWire(t *testing.T) {
 	b := udp.Header{SrcPort: 0x1234, DstPort: 53}.Append([]byte("x"), hostA, hostB, []byte("hi"))
 	require.Equal(t, "78"+"12340035000a"+"7105"+"6869", hex.EncodeToString(b))
@@ -34,7 +34,7 @@ func TestParseHeaderLengths(t *testing.T) {
 	sound := udp.Header{SrcPort: 1, DstPort: 2}.Append(nil, hostA, hostB, []byte("abc"))
 	for name, row := range map[string]struct {
 		length byte
-		extra  int // bytes after the datagram
+		extra  int // number of bytes after the datagram
 		ok     bool
 	}{
 		"as it is":             {11, 0, true},
@@ -106,7 +106,7 @@ func FuzzHeader(f *testing.F) {
 		require.True(t, bytes.Equal(text, payload))
 		require.NotZero(t, h.Checksum)
 		require.True(t, h.Verify(hostA, hostB, sent))
-		if len(text) > 0 { // every flipped bit is detected
+		if len(text) > 0 { // the checksum detects every flipped bit
 			sent[udp.HeaderLen+int(text[0])%len(text)] ^= 1 << (text[0] % 8)
 			require.False(t, h.Verify(hostA, hostB, sent))
 		}

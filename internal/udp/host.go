@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Errors of calls, and ICMP errors for a connected socket.
+// These are the errors of calls, and ICMP errors for a connected socket.
 var (
 	// ErrPortInUse: another socket uses the port, on this address or on all addresses.
 	ErrPortInUse = errors.New("port in use")
@@ -28,7 +28,7 @@ var (
 
 // Config configures a host's UDP.
 type Config struct {
-	// Rand chooses ports; required.
+	// Rand chooses ports. It must be set.
 	Rand *rand.Rand
 	// RecvBuffer is the size of a socket's receive queue in bytes; 0: 256 KiB. Each datagram uses
 	// at least 256 bytes of it.
@@ -37,7 +37,7 @@ type Config struct {
 
 const defaultRecvBuffer = 256 << 10
 
-// The dynamic ports of RFC 6335 §6.
+// These are the dynamic ports of RFC 6335 §6.
 const (
 	firstPort = 49152
 	numPorts  = 65536 - firstPort
@@ -49,7 +49,7 @@ type Host struct {
 	sockets map[netip.AddrPort]*Socket // a socket for both families has two entries
 	ports   map[netip.AddrPort]int     // number of sockets with the port, by anywhere
 	groups  map[membership]int
-	changes int // of groups
+	changes int // number of changes of groups
 	news    []*Socket
 	catch   catch
 }
@@ -65,14 +65,14 @@ func NewHost(cfg Config) *Host {
 	}
 }
 
-// Bind opens a socket. The local address 0.0.0.0 means all IPv4 addresses of the host, and :: all
-// addresses of both families; port 0 chooses a port. The caller checks that the address is the
-// host's.
+// Bind opens a socket. The local address 0.0.0.0 means all IPv4 addresses of the host, and :: means
+// all addresses of both families. Port 0 chooses a port. The caller must check that the address is
+// the host's.
 func (h *Host) Bind(local netip.AddrPort) (*Socket, error) {
 	return h.bind(local, local.Addr() == netip.IPv6Unspecified())
 }
 
-// BindIPv6 is Bind for all IPv6 addresses, and no IPv4 ones (RFC 3493 §5.3, IPV6_V6ONLY).
+// BindIPv6 is like Bind, for all IPv6 addresses and no IPv4 addresses (RFC 3493 §5.3, IPV6_V6ONLY).
 func (h *Host) BindIPv6(port uint16) (*Socket, error) {
 	return h.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), port), false)
 }
@@ -106,8 +106,8 @@ func (h *Host) taken(at netip.AddrPort) bool {
 	return h.at(at) != nil || at.Addr().IsUnspecified() && h.ports[at] > 0
 }
 
-// at returns the socket that is bound to an address, or else the one for all addresses of the
-// family, or nil.
+// at returns the socket that is bound to an address. If there is none, it returns the socket for
+// all addresses of the family, or nil.
 func (h *Host) at(local netip.AddrPort) *Socket {
 	if s := h.sockets[local]; s != nil {
 		return s
@@ -128,8 +128,8 @@ func (h *Host) Uses(port uint16) bool {
 	return h.ports[netip.AddrPortFrom(netip.IPv4Unspecified(), port)] > 0
 }
 
-// ephemeral chooses a free port: a random one, or the next free one after it (RFC 6056 §3.3.1). A
-// socket has no peer to hash when it is bound, so the double hash of TCP's ports does not apply.
+// ephemeral chooses a random port, or the next free one after it (RFC 6056 §3.3.1). A socket has no
+// peer to hash when it is bound, so the double hash of TCP's ports does not apply.
 func (h *Host) ephemeral() (uint16, bool) {
 	start := h.cfg.Rand.IntN(numPorts)
 	for i := range numPorts {
@@ -145,21 +145,21 @@ func (h *Host) ephemeral() (uint16, bool) {
 // Verdict is the result of processing a datagram.
 type Verdict uint8
 
-// The verdicts.
+// These are the verdicts.
 const (
-	// Delivered: the datagram waits to be read.
+	// Delivered means that the datagram waits to be read.
 	Delivered Verdict = iota
-	// BadHeader: the length is invalid.
+	// BadHeader means that the length is invalid.
 	BadHeader
-	// BadChecksum: the checksum is wrong.
+	// BadChecksum means that the checksum is wrong.
 	BadChecksum
-	// NoChecksum: IPv6 requires a checksum (RFC 8200 §8.1).
+	// NoChecksum means that an IPv6 datagram has no checksum, which RFC 8200 §8.1 requires.
 	NoChecksum
-	// BadSource: the source cannot be a host.
+	// BadSource means that the source cannot be a host.
 	BadSource
-	// NoPort: no socket has the port.
+	// NoPort means that no socket has the port.
 	NoPort
-	// Full: the socket's queue is full.
+	// Full means that the socket's queue is full.
 	Full
 )
 
@@ -168,14 +168,15 @@ type Arrival struct {
 	Src, Dst netip.Addr
 	Iface    int
 	TTL      uint8
-	Foreign  bool // the destination is another host's address: only an admitted flow receives it
-	Checked  bool // the checksum is known to be correct and not verified
+	// the destination is another host's address, so only an admitted flow receives the datagram
+	Foreign bool
+	Checked bool // the checksum is known to be correct and is not verified
 }
 
 // fromHost reports whether the source can be a host. An IPv4 host without an address may send to
 // all nodes on the link (RFC 1122 §3.2.1.3). Packets to loopback addresses came from the node
-// itself. Packets never have an IPv4-mapped IPv6 source (RFC 4291 §2.5.5): the answer would leave
-// over IPv4.
+// itself. A packet must not have an IPv4-mapped IPv6 source (RFC 4291 §2.5.5), because the answer
+// would leave over IPv4.
 func (a *Arrival) fromHost() bool {
 	if a.Src.Is6() {
 		return !a.Src.IsMulticast() && !a.Src.IsUnspecified() && !a.Src.Is4In6() &&
@@ -225,9 +226,9 @@ func (h *Host) Hears(f Flow) bool {
 	return h.ofFlow(f.Local, f.Remote) != nil || h.find(f.Local, f.Remote) != nil
 }
 
-// find returns the socket for a datagram that belongs to no admitted flow: the socket bound to its
-// address, or else one for all addresses. It returns nil if no socket matches, or if the socket is
-// connected to another peer.
+// find returns the socket for a datagram that belongs to no admitted flow. This is the socket that
+// is bound to the datagram's address, or else a socket for all addresses. It returns nil if no
+// socket matches, or if the socket is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
 	if s := h.at(to); s != nil && s.hears(from) {
 		return s
@@ -236,15 +237,15 @@ func (h *Host) find(to, from netip.AddrPort) *Socket {
 }
 
 // Report passes an ICMP error to the connected socket that sent the datagram (RFC 1122 §4.1.3.3).
-// An unconnected socket gets no error, because its next call may be about another peer. Report only
-// counts a nil error, which does not affect the next datagram.
+// An unconnected socket gets no error, because its next call may be about another peer. A nil error
+// is only counted, because it does not affect the next datagram.
 func (h *Host) Report(local, remote netip.AddrPort, err error) {
 	if s := h.sender(local, remote); s != nil {
 		s.fail(err)
 	}
 }
 
-// sender returns the connected socket with these ends; nil: none.
+// sender returns the connected socket with these ends, or nil.
 func (h *Host) sender(local, remote netip.AddrPort) *Socket {
 	s := h.ofFlow(local, remote)
 	if s == nil {

@@ -61,7 +61,8 @@ func TestADatagramFindsItsSocket(t *testing.T) {
 	assert.Equal(t, udp.NoPort, send(h, "10.0.0.1:9", "10.0.0.2:7", "closed"))
 }
 
-// RFC 1122 §3.2.1.3, §4.1.3.6: invalid source addresses, and the one exception.
+// RFC 1122 §3.2.1.3, §4.1.3.6: datagrams with invalid source addresses are dropped, with one
+// exception.
 func TestSourcesOfDatagrams(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "0.0.0.0:67")
@@ -243,7 +244,7 @@ func TestBadDatagrams(t *testing.T) {
 	damaged := append([]byte(nil), good...)
 	damaged[9] ^= 4
 	assert.Equal(t, udp.BadChecksum, h.Input(udp.Arrival{Src: hostA, Dst: hostB}, damaged))
-	// RFC 1122 §4.1.3.6: so is a datagram with an invalid source address.
+	// RFC 1122 §4.1.3.6: a datagram with an invalid source address is also discarded.
 	for _, src := range []string{"224.0.0.1:9", "255.255.255.255:9", "127.0.0.1:9", "0.0.0.0:9"} {
 		assert.Equal(t, udp.BadSource, send(h, src, "10.0.0.2:53", "x"), src)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/udp"
 )
 
-// bindAny is Bind, or BindIPv6 for "only:PORT".
+// bindAny calls Bind, or BindIPv6 for "only:PORT".
 func bindAny(h *udp.Host, local string) (*udp.Socket, error) {
 	if port, only := strings.CutPrefix(local, "only"); only {
 		return h.BindIPv6(at("[::]" + port).Port())
@@ -21,7 +21,7 @@ func bindAny(h *udp.Host, local string) (*udp.Socket, error) {
 	return h.Bind(at(local))
 }
 
-// RFC 3493 §3.7 and §5.3: a socket on :: receives both families, unless it is one for IPv6 only.
+// RFC 3493 §3.7 and §5.3: a socket on :: receives both families, unless it is for IPv6 only.
 // Addresses of IPv4 packets are IPv4 addresses.
 func TestRFC3493_5_3_SocketsOfBothFamilies(t *testing.T) {
 	all := []string{
@@ -99,7 +99,7 @@ func TestRFC8200_8_1_NoChecksum(t *testing.T) {
 	}
 }
 
-// RFC 4291 §2.5.2, §2.5.3, §2.5.5 and §2.7: addresses that cannot be the source of a packet.
+// RFC 4291 §2.5.2, §2.5.3, §2.5.5 and §2.7: these addresses cannot be the source of a packet.
 func TestRFC4291_2_5_SourcesOfDatagrams(t *testing.T) {
 	h := newHost(0)
 	bind(t, h, "[::]:67")
@@ -113,7 +113,7 @@ func TestRFC4291_2_5_SourcesOfDatagrams(t *testing.T) {
 	assert.Equal(t, udp.Delivered, send(h, "[::1]:68", "[::1]:67", ""))
 }
 
-// RFC 4007 §6: the addresses of a datagram keep their zone, unless it is absurdly long.
+// RFC 4007 §6: the addresses of a datagram keep their zone, unless the zone is too long.
 func TestRFC4007_6_DatagramsInZones(t *testing.T) {
 	h := newHost(0)
 	s := bind(t, h, "[::]:53")

@@ -11,13 +11,13 @@ import (
 // In the receive buffer, a datagram has a record before its payload. Each datagram uses at least
 // minCharge bytes, so that the buffer's size also limits the number of tiny datagrams.
 const (
-	// Source port, payload length, interface, TTL, flags, the source and destination address, and
-	// the zone of those that are link-local.
+	// These are the lengths of a record: source port, payload length, interface, TTL, flags, the
+	// source and destination address, and the zone of link-local addresses.
 	headLen   = 8
 	recordLen = headLen + 2*16 + maxZone
 	minCharge = 256
 
-	// The flags, and the length of the zone above them.
+	// These are the flags. The length of the zone is in the bits above them.
 	flagChecked = 1 << 0
 	flagIPv6    = 1 << 1
 	zoneShift   = 2
@@ -33,7 +33,7 @@ func size(flags byte, payload int) (record, charge int) {
 	return record, max(minCharge, record+payload)
 }
 
-// enqueue appends one whole datagram to the ring; false: it does not fit.
+// enqueue appends one whole datagram to the ring. It returns false if the datagram does not fit.
 func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bool {
 	var record [recordLen]byte
 	if a.Checked {
@@ -67,7 +67,7 @@ func enqueue(r *buffer.Ring, from netip.AddrPort, a *Arrival, payload []byte) bo
 	return true
 }
 
-// zoned returns an address with the zone if it is link-local.
+// zoned adds the zone to an address if the address is link-local.
 func zoned(a netip.Addr, zone string) netip.Addr {
 	if a.IsLinkLocalUnicast() {
 		return a.WithZone(zone)
@@ -79,11 +79,11 @@ func zoned(a netip.Addr, zone string) netip.Addr {
 type Received struct {
 	From netip.AddrPort
 	To   netip.Addr
-	Len  int // payload in bytes, which may be more than fit in the caller's buffer
-	// Iface is the interface on which it arrived, TTL its remaining time to live.
+	Len  int // length of the payload in bytes; may exceed the caller's buffer
+	// Iface is the interface on which the datagram arrived, and TTL its remaining time to live.
 	Iface int
 	TTL   uint8
-	// Checked is that of the datagram's Arrival.
+	// Checked has the value of the datagram's Arrival.
 	Checked bool
 }
 

@@ -8,23 +8,24 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// Socket is one end that sends and receives datagrams. Only its host's owner may use it. But the
-// program may consume from Rx.
+// Socket is one end that sends and receives datagrams. Only its host's owner may use it. As an
+// exception, the program may consume from Rx.
 type Socket struct {
-	// Owner is for the host's owner, and not used here.
+	// Owner belongs to the host's owner. This package does not use it.
 	Owner any
 	// Hear, if set, is called with each datagram. The payload is valid during the call and is not
 	// queued, because a transport over UDP has its own queues.
 	Hear func(from netip.AddrPort, payload []byte)
 
 	host   *Host
-	local  netip.AddrPort // 0.0.0.0 or :: for all of the host's addresses
-	dual   bool           // :: is for both families
-	remote netip.AddrPort // invalid: not connected
+	local  netip.AddrPort // local address; 0.0.0.0 or :: stand for all of the host's addresses
+	dual   bool           // :: stands for both families
+	remote netip.AddrPort // peer; invalid: not connected
 	rx     *buffer.Ring
-	err    error // the last ICMP error, for TakeError
+	err    error // last ICMP error, for TakeError
 	closed bool
-	// The socket was opened by Host.Admit. Its local address may be that of another host.
+	// admitted is set if Host.Admit opened the socket. Its local address may then be that of
+	// another host.
 	admitted bool
 	opts     Options
 	path     pathMTU
@@ -34,7 +35,7 @@ type Socket struct {
 	info Info
 }
 
-// Options are the options of sent datagrams. The zero Options are a host's defaults.
+// Options are the options of sent datagrams. The zero Options are the defaults of a host.
 type Options struct {
 	// TTL is for unicast and broadcast datagrams; 0: 64.
 	TTL uint8
@@ -74,7 +75,7 @@ type Info struct {
 // Local returns the bound address and port.
 func (s *Socket) Local() netip.AddrPort { return s.local }
 
-// Remote returns the peer; invalid: not connected.
+// Remote returns the peer. It is invalid if the socket is not connected.
 func (s *Socket) Remote() netip.AddrPort { return s.remote }
 
 // Admitted reports whether Host.Admit opened the socket: its local address is the one that the peer
@@ -90,8 +91,8 @@ func (s *Socket) Info() Info { return s.info }
 // Reaches reports whether the socket can send to an address of this IP version.
 func (s *Socket) Reaches(a netip.Addr) bool { return s.dual || a.Is4() == s.local.Addr().Is4() }
 
-// Connect limits the socket to one peer; an invalid remote undoes it. Datagrams that were received
-// before can still be read.
+// Connect limits the socket to one peer. An invalid remote undoes this. Datagrams that were
+// received before can still be read.
 func (s *Socket) Connect(remote netip.AddrPort) error {
 	if s.admitted || remote.IsValid() && (remote.Addr().IsUnspecified() || remote.Port() == 0 ||
 		!s.Reaches(remote.Addr())) {
@@ -149,7 +150,7 @@ func (s *Socket) member(iface int, group netip.Addr) bool {
 	return slices.Contains(s.groups, membership{iface, group})
 }
 
-// deliver queues a datagram; false: the queue is full.
+// deliver queues a datagram. It returns false if the queue is full.
 func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	if s.Hear == nil && !enqueue(s.rx, from, a, payload) {
 		s.info.Dropped++
@@ -165,7 +166,7 @@ func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
 	return true
 }
 
-// fail records an ICMP error. It only counts a nil error.
+// fail records an ICMP error. A nil error is only counted.
 func (s *Socket) fail(err error) {
 	s.info.Errors++
 	if err != nil {

@@ -25,7 +25,7 @@ type Axis struct {
 
 type tick struct {
 	value float64
-	label string // empty: a short tick between two numbers
+	label string // text of the tick; empty: a short tick between two numbers
 }
 
 // at maps a value of the axis to a position between from and to, the two ends of the axis.

@@ -20,7 +20,7 @@ type lettering struct {
 	size   float64
 	bold   bool
 	anchor anchor
-	upward bool // rotated by 90 degrees, to be read from the right
+	upward bool // the text is rotated by 90 degrees, to be read from the right
 	paint  Paint
 }
 

@@ -24,7 +24,7 @@ type Row struct {
 // Panel is a set of layers over two axes, with a title above.
 type Panel struct {
 	Title string
-	Share float64 // width in the row, relative to the other panels; 0: 1
+	Share float64 // width relative to the other panels of the row; 0: 1
 	X, Y  Axis
 	// Layers are drawn in their order.
 	Layers  []Layer
@@ -58,15 +58,15 @@ type Layer struct {
 	Width   float64 // width of a line, or diameter of a dot; 0: 1, or 2 for a dot
 	Dash    bool
 	Opacity float64 // opacity of the fill; 0: 1, or 0.25 for a Shape
-	Text    string  // the text of Letters
-	Beside  bool    // Letters are to the left of their points instead of above
+	Text    string  // text of Letters
+	Beside  bool    // Letters are to the left of their points and not above them
 	// Least is the minimum length of a drawn piece of a Line, in points, so that short pieces stay
 	// visible.
 	Least  float64
 	Points []Point // sorted by X, except for Dots, Letters, Crosses and Shapes
 }
 
-// Point is a point in the units of the axes, or on the page.
+// Point is a point in the units of the axes or of the page.
 type Point struct {
 	X, Y float64
 	Low  float64 // other end of a bar or a filled area

@@ -168,7 +168,7 @@ func (p *placed) drawRules(c canvas) {
 			names[i] = max(y, names[i-1]+smallSize+0.5)
 		}
 	}
-	for i := len(names) - 1; i >= 0; i-- { // move up the names that left the panel
+	for i := len(names) - 1; i >= 0; i-- { // moves up the names that left the panel
 		limit := p.inside.bottom
 		if i < len(names)-1 {
 			limit = names[i+1] - smallSize - 0.5

@@ -48,7 +48,7 @@ func crosses(at []Point) [][]Point {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// piece is a thinned part of a line without gaps, and its lower edge.
+// piece is a part of a line without gaps, thinned, with the lower edge of the area.
 type piece struct{ upper, lower []Point }
 
 func (p *placed) pieces(l *Layer) []piece {
@@ -161,7 +161,7 @@ func (p *placed) bars(l *Layer) [][]Point {
 	var lines [][]Point
 	for _, b := range thinBars(bars) {
 		low := b.Low
-		if low-b.Y < grain { // a bar of zero height stays visible
+		if low-b.Y < grain { // keeps a bar of zero height visible
 			low = b.Y + grain
 		}
 		lines = append(lines, []Point{{X: b.X, Y: b.Y}, {X: b.X, Y: low}})

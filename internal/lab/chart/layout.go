@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sizes within a figure.
+// These are sizes within a figure.
 const (
 	textSize    = 7.5
 	smallSize   = 6.5
@@ -37,7 +37,7 @@ type placed struct {
 	key            [][]entry // lines of the legend
 	left, right    float64   // widths of the axis labels
 	above, below   float64
-	// the top of the legend, and the distance of y's label from the left edge
+	// keyAt is the top of the legend, and labelAt is the distance of y's label from the left edge.
 	keyAt, labelAt float64
 }
 
@@ -150,7 +150,7 @@ func (l *layout) measure(row []*placed, height float64) {
 			p.left += 4 + textSize
 		}
 		p.right = 4
-		if !p.X.Bare { // the last number is centered at its position, so half of it is outside
+		if !p.X.Bare { // the last number is centered at its tick, so half of it is outside
 			for _, t := range p.x.ticks(l.width/3, p.apart) {
 				p.right = max(p.right, p.font.width(t.label, textSize, false)/2)
 			}

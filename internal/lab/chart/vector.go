@@ -59,7 +59,7 @@ func (v *vector) stroke(lines [][]Point, p pen) {
 		v.num(d)
 	}
 	v.body.WriteString("] 0 d\n")
-	// draw each line separately: interpreters limit the length of a path
+	// Each line is drawn separately, because interpreters limit the length of a path.
 	for _, line := range lines {
 		v.path([][]Point{line}, false)
 		if len(line) > 0 {

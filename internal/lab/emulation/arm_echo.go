@@ -36,7 +36,7 @@ func rcpArm(ctx context.Context, e *End) error {
 		}
 		end := context.AfterFunc(ctx, c.Abort)
 		defer end()
-		// at the end, the client stops responding, which the server sees as a failure
+		// At the end, the client stops responding, which the server sees as a failure.
 		_ = echoBack(c)
 		return nil
 	}

@@ -16,7 +16,7 @@ func rdtArm(ctx context.Context, e *End) error {
 	if err != nil {
 		return err
 	}
-	// The document's settings, which differ from a node's.
+	// The document's settings differ from a node's.
 	cfg := e.Flow.App.Objects.RDT.WithDefaults()
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
 	cfg.Trust = true // as in virtual time, where a sender is created with its receiver

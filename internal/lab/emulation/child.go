@@ -20,7 +20,7 @@ type child struct {
 	orders  chan any // messages to write
 	delay   time.Duration
 	index   int
-	to      chan<- heard  // messages from the child
+	to      chan<- heard  // messages from the child process
 	over    chan struct{} // closed when the child has exited
 	talk    talk
 }

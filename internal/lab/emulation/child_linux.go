@@ -13,7 +13,7 @@ const nice = -15
 func withPriority(start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	const base = 20 // the system call returns 20 minus the nice value
+	const base = 20 // the system call returns this number minus the nice value
 	was, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err == nil && syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice) == nil {
 		defer func() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, base-was) }()

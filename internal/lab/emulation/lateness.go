@@ -97,11 +97,11 @@ type Timing struct {
 }
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is
-// longer. A smaller lateness neither changes a round trip nor makes separate packets arrive
-// together. Single packets may be ten times as late. On a path without delay and rate, no packet
-// can be late: only the timers of the ends can. The shortest timer is the tick of RCP's send loop.
-// The limit is a tenth of a tick; a single tick may be late by a whole one, and then two ticks
-// coincide.
+// longer. A lateness below the limit changes no round trip noticeably, and does not make separate
+// packets arrive together. Single packets may be ten times as late. On a path without delay and
+// rate, no packet can be late: only the timers of the ends can. The shortest timer is the tick of
+// RCP's send loop. The limit is a tenth of a tick; a single tick may be late by a whole one, and
+// then two ticks coincide.
 const (
 	roundTripShare = 20
 	tickShare      = 10
@@ -206,7 +206,7 @@ func (t *Timing) String() string {
 
 func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }
 
-// asleep is the number of an end's threads that sleep in the kernel: the node's loop and the
+// asleep is the number of threads of an end that sleep in the kernel: the node's loop and the
 // sleeper.
 const asleep = 2
 

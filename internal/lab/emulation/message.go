@@ -18,9 +18,9 @@ import (
 // Role is the role of a process in a run.
 type Role string
 
-// The roles.
+// These are the roles.
 const (
-	Sender   Role = "sender" // sender and receiver of the flow's data
+	Sender   Role = "sender" // the process sends the flow's data
 	Receiver Role = "receiver"
 	Middle   Role = "middle"
 )
@@ -54,13 +54,13 @@ type Start struct {
 	Record   bool    `json:"record,omitempty"` // the process must send rows
 	// Plan has all other settings.
 	Plan  Plan   `json:"plan"`
-	Ports []Port `json:"ports,omitempty"` // only for the middle
+	Ports []Port `json:"ports,omitempty"` // sockets of the middle; empty for the others
 }
 
 // Plan is a resolved experiment and the files that it names.
 type Plan struct {
 	Document string            `json:"document"`
-	Files    map[string][]byte `json:"files,omitempty"` // base64
+	Files    map[string][]byte `json:"files,omitempty"` // contents by name, in base64
 	Cell     int               `json:"cell"`
 }
 
@@ -74,17 +74,18 @@ type Port struct {
 
 type order struct {
 	Type string `json:"type"`         // "go" or "stop"
-	At   int64  `json:"at,omitempty"` // with go: nanoseconds since 1970
+	At   int64  `json:"at,omitempty"` // start of the run, with "go": nanoseconds since 1970
 }
 
 // Message is a message from a process.
 type Message struct {
-	Type  string `json:"type"`            // ready, over, rows, log, done or error
-	Text  string `json:"text,omitempty"`  // text of log and error
-	Table string `json:"table,omitempty"` // with rows: samples, segments, progress or events
-	Link  int    `json:"link,omitempty"`  // with events: 0 down, 1 up
-	CSV   string `json:"csv,omitempty"`   // content of rows
-	Done         // content of done
+	Type string `json:"type"`           // ready, over, rows, log, done or error
+	Text string `json:"text,omitempty"` // text of a log or error message
+	// table of the rows: samples, segments, progress or events
+	Table string `json:"table,omitempty"`
+	Link  int    `json:"link,omitempty"` // state of the link, with events: 0 down, 1 up
+	CSV   string `json:"csv,omitempty"`  // content of the rows
+	Done         // content of a done message
 }
 
 // Done is the result of a process.

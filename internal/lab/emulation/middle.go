@@ -145,7 +145,7 @@ func (m *middle) open() (err error) {
 
 func (m *middle) close() {
 	for _, d := range m.sockets {
-		_ = d.device.Close() // an error here has no remedy
+		_ = d.device.Close() // an error here cannot be handled
 	}
 	if m.waiter != nil {
 		_ = m.waiter.Close()

@@ -54,7 +54,7 @@ func (e *End) prepare(n int) {
 func (e *End) fail(err error) {
 	select {
 	case e.seen.failed <- fmt.Errorf("flow %s: %w", e.Flow.Name, err):
-	default: // the process has failed already
+	default: // the process has failed, so nothing reads the channel
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// wires are the links of the dumbbell that internal/lab/simulation builds: those of each flow's two
-// hosts in both directions, and the bottleneck. There are no routers, because routers take no time.
-// A link processes its events with the times at which they were due, even if it is called late. So
-// a process that wakes up late delays its output, but changes nothing else.
+// wires are the links of the dumbbell that internal/lab/simulation builds: the links of each flow's
+// two hosts in both directions, and the bottleneck. There are no routers, because routers take no
+// time. A link processes its events with the times at which they were due, even if it is called
+// late. So a process that wakes up late delays its output, but changes nothing else.
 type wires struct {
 	links    []*wire
 	down, up *wire
-	access   [][2]*wire // indexed by flow: from the left and the right host
-	egress   [][2]*wire // indexed by flow: to the hosts
+	access   [][2]*wire // links by flow: from the left and from the right host
+	egress   [][2]*wire // links by flow: to the left and to the right host
 	flows    int
 	// out is called with a packet for a host, and the time at which it was due there.
 	out func(flow int, right bool, due clock.Time, packet []byte)

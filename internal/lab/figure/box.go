@@ -13,7 +13,8 @@ import (
 const (
 	fewestRuns = 3
 	mostBoxes  = 24
-	manyTimes  = 20 // ratio of the largest to the smallest value from which the axis is logarithmic
+	// the axis is logarithmic if the largest value is at least this many times the smallest
+	manyTimes = 20
 )
 
 // boxPlot shows the spread of the runs, with a row for each cell or flow. It skips numeric

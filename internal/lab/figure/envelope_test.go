@@ -85,7 +85,7 @@ func TestAnEventHasOneColour(t *testing.T) {
 			assert.True(t, name == other || p != q, "%s and %s", name, other)
 		}
 	}
-	var lab bytes.Buffer // the laboratory's figures are drawn the same way
+	var lab bytes.Buffer // the laboratory draws its figures in the same way
 	plots := Plots(synthesize(20*time.Second, 3, 30000, "reno"))
 	for i := range plots {
 		require.NoError(t, plots[i].Write(&lab, "svg", Style{}))

@@ -132,7 +132,7 @@ func lastInstant(rec *result.Record) time.Duration {
 	return last
 }
 
-// Sizes of headers in bytes: IPv4 and TCP with timestamps, and the minimum.
+// These are sizes of headers in bytes: IPv4 and TCP with timestamps, and without options.
 const (
 	usualHeaders = 52
 	mostHeaders  = 120

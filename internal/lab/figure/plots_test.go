@@ -95,7 +95,7 @@ func TestTheWindowsHaveTheirLines(t *testing.T) {
 	p := plotOf(t, Plots(rec), "cwnd")
 	panel := &p.chart.Rows[0].Panels[0]
 	require.Len(t, panel.Rules, 2)
-	// 10 Mbit/s for 40 ms are 50 kB. Packets of 1500 bytes carry 1448.
+	// At 10 Mbit/s, 50 kB are sent in 40 ms. Of a packet of 1500 bytes, 1448 are payload.
 	assert.Equal(t, "BDP", panel.Rules[0].Text)
 	assert.InDelta(t, 50_000.0/1500, panel.Rules[0].Value, 0.01)
 	assert.InDelta(t, 110_000.0/1500, panel.Rules[1].Value, 0.01)
@@ -203,7 +203,7 @@ func TestTheDetailShowsALossSegmentBySegment(t *testing.T) {
 func TestTheQueueIsNeverDeeperThanItsLimit(t *testing.T) {
 	rec := synthesize(4*time.Second, 10, 60_000, "reno")
 	l := &rec.Links[0]
-	// in the order in which a watcher gets them: the arrival, then the drop
+	// A watcher gets the events in this order: the arrival, then the drop.
 	var seen []result.LinkEvent
 	for _, e := range l.Events {
 		if e.Kind == result.Drop {
@@ -388,7 +388,7 @@ func FuzzPlots(f *testing.F) {
 		for _, p := range Plots(rec) {
 			var b bytes.Buffer
 			require.NoError(t, p.Write(&b, "svg", Style{}))
-			texts(t, b.Bytes()) // well-formed
+			texts(t, b.Bytes()) // requires that the SVG is well-formed
 			assert.NotContains(t, b.String(), "NaN")
 			assert.NotContains(t, b.String(), "<script")
 		}

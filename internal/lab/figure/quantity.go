@@ -44,7 +44,7 @@ func measure(texts []string) (quantities, bool) {
 	}
 	if same {
 		u := result.Measures[first].Unit
-		if !u.Scaled() || slices.Max(values) < longNumber { // as they were written
+		if !u.Scaled() || slices.Max(values) < longNumber { // the values stay as written
 			if u == result.Rate && !strings.HasSuffix(first, "/s") {
 				first += "/s"
 			}

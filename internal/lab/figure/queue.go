@@ -10,7 +10,7 @@ import (
 
 func queuePlots(v *view) []Plot {
 	var plots []Plot
-	for _, data := range []bool{true, false} { // first the links that carry data
+	for _, data := range []bool{true, false} { // links that carry data come first
 		for i := range v.links {
 			if v.carries(&v.links[i]) != data {
 				continue
@@ -42,7 +42,7 @@ type queue struct {
 	lost         []float64 // packets lost on the link after the queue
 }
 
-// lostOnTheWire is the reason of a drop by the loss model, not by the queue.
+// lostOnTheWire is the drop reason of packets that the loss model drops, not the queue.
 const lostOnTheWire = "loss"
 
 func watch(l *result.LinkRecord) queue {

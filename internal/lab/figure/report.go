@@ -172,7 +172,8 @@ func (r *Report) Write(w io.Writer) error {
 		d.Parts = append(d.Parts, part)
 	}
 	d.Dark = template.CSS(chart.Themes(d.colours()...))
-	var b bytes.Buffer // render into a buffer: a template that fails would leave half a page
+	// renders into a buffer, because a template that fails would leave half a page
+	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (p *Plot) data(number int) (figureData, error) {
 	}
 	return figureData{
 		Title: p.heading(), Caption: p.Caption, File: p.Name, Number: number,
-		// the canvas has escaped the texts
+		// The canvas has escaped the texts.
 		SVG: template.HTML(b.String()), Narrow: template.HTML(narrow.String()),
 	}, nil
 }

@@ -44,7 +44,7 @@ func rttPlots(v *view) []Plot {
 		ruleText + ". Right: the distribution function of the samples." +
 		crowdText(all, len(flows))
 	groups := [][]*flow{flows}
-	// similar round-trip times need separate panels: one curve would hide the other
+	// Similar round-trip times need separate panels, because one curve would hide the other.
 	if len(flows) <= mostPanels {
 		groups = groups[:0]
 		for i := range flows {

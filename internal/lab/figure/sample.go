@@ -20,7 +20,7 @@ type Sample struct {
 	Seconds     float64 // time since the node started
 	SID         int
 	Cwnd        float64       // in bytes
-	Ssthresh    float64       // in bytes; the maximum of its type: not set yet
+	Ssthresh    float64       // in bytes; the maximum of the type stands for "not set yet"
 	RTT         time.Duration // smoothed RTT; 0: not measured yet
 	MinRTT      time.Duration
 	RTO         time.Duration

@@ -71,7 +71,7 @@ func TestMeanRTTIsOverRoundTrips(t *testing.T) {
 		{Seconds: 5, RTT: 10 * ms},  // valid for 1 s: 100 round trips
 		{Seconds: 6, RTT: 2 * ms},   // valid for 3 s: 1500 round trips
 		{Seconds: 9, RTT: 250 * ms}, // valid for 2 s: 8 round trips
-		{Seconds: 11, RTT: 50 * ms}, // the last one, valid for no time
+		{Seconds: 11, RTT: 50 * ms}, // the last sample counts for no time
 	}
 	assert.InDelta(t, 6.0/1608, MeanRTT(samples).Seconds(), 1e-8)
 	assert.Equal(t, 50*ms, MeanRTT(samples[4:]))

@@ -90,7 +90,7 @@ func (v *view) detail(f *flow) stretch {
 			}
 		}
 	}
-	// too many segments: show only those near the loss
+	// There are too many segments: show only those near the loss.
 	if at, ok := v.loss(f); ok && to < at+rtt/5 {
 		half := max(rtt/5, (to-s.from)/2)
 		s.from, to = max(0, at-half), at+half

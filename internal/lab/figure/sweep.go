@@ -41,8 +41,8 @@ type compared struct {
 	keys    []string // swept keys
 	metrics []result.Metric
 	asked   []result.Metric
-	// axis is the swept key with numeric values, x its values by cell; axis is empty if there is no
-	// such key.
+	// axis is the swept key with numeric values; empty if there is no such key. x contains the
+	// value of each cell.
 	axis string
 	x    quantities
 	// facet is the key whose values each have a panel; empty: no such key.
@@ -373,7 +373,8 @@ func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *b
 	u := axisScale(d.Unit, high)
 	log := low > 0 && high/low >= 50
 	if log && d.Unit == "packets" {
-		u = result.Scale{Name: string(d.Unit), Size: 1} // a tenth of a thousand is a hundred
+		// each tenth of a thousand is shown as a hundred
+		u = result.Scale{Name: string(d.Unit), Size: 1}
 	}
 	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
 	p.Y.Min, p.Y.Max = ends([]float64{u.Of(low), u.Of(high)}, p.Y.Log)

@@ -26,7 +26,7 @@ type renoSender struct {
 	s                *synthetic
 	i                int
 	cwnd, ssthresh   float64
-	next, una        int // in segments
+	next, una        int // numbers of segments
 	got              map[int]bool
 	lost, again      map[int]bool
 	dups             int

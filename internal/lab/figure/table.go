@@ -203,7 +203,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	var list []result.Metric
 	most := mostHeads
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
-		most-- // the clock needs a column
+		most-- // the clock needs one column
 	}
 	for _, m := range tabled {
 		said := false

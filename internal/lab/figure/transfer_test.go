@@ -88,7 +88,7 @@ func TestMiddleIsAPartOfTheMiddle(t *testing.T) {
 
 func TestOutstandingIsWhatStandsUntilTheNextSample(t *testing.T) {
 	samples := []Sample{
-		{Acked: 100, Sent: 100, InFlight: 0}, // 300 bytes were sent after this
+		{Acked: 100, Sent: 100, InFlight: 0}, // after this sample, 300 bytes were sent
 		{Acked: 200, Sent: 400, InFlight: 200},
 		{Acked: 400, Sent: 400, InFlight: 7},
 	}

@@ -16,7 +16,7 @@ import (
 // over some round trips in the middle of the transfer.
 type Transfers struct {
 	Title string
-	Note  string // a second, smaller line; may be empty
+	Note  string // second, smaller line; may be empty
 	// Bound is a throughput in bytes per second, which is drawn as a line; 0: no line.
 	Bound float64
 	List  []Transfer // must have at least one transfer with samples
@@ -25,7 +25,8 @@ type Transfers struct {
 // Transfer is one of the transfers that a figure compares.
 type Transfer struct {
 	Name string // name of the congestion control
-	// samples of one connection, in order of time; without samples, nothing is drawn
+	// Samples are the samples of one connection, in order of time. Without samples, nothing is
+	// drawn.
 	Samples []Sample
 }
 
@@ -171,7 +172,7 @@ func (t *Transfer) window(span float64) chart.Panel {
 // whole transfer on the left and a few round trips of its middle on the right.
 type Figure struct {
 	Title   string
-	Note    string   // a second, smaller line; may be empty
+	Note    string   // second, smaller line; may be empty
 	Samples []Sample // samples of one connection, in order of time; required
 }
 

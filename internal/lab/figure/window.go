@@ -257,7 +257,7 @@ func (v *view) flightPanel(f *flow) (p chart.Panel, above string, ok bool) {
 		if q.Y > 0 && (least == 0 || q.Y < least) {
 			least = q.Y
 		}
-		// rwnd, not cwnd, limits the sender, or almost does.
+		// The sender is limited by rwnd and not by cwnd, or almost.
 		near = near || q.Y > 0 && cwnd[i].Y > 0 && q.Y < 1.1*cwnd[i].Y
 	}
 	if near {

@@ -146,7 +146,7 @@ func (c *Claim) Holds(values []float64) (ok bool, broken int) {
 }
 
 // Holds compares two values. Equal values may differ by a share of the right value or, if absolute
-// is set, by within itself.
+// is set, by the value within.
 func (o Operator) Holds(left, right, within float64, absolute bool) bool {
 	switch o {
 	case Below:

@@ -34,7 +34,7 @@ type term struct {
 
 func number(v float64, of Unit) term {
 	if v == 0 && of == Pure {
-		of = Unknown // a zero has every unit
+		of = Unknown // zero has every unit
 	}
 	return term{of, func(Env) (float64, error) { return v, nil }}
 }

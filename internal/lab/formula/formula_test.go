@@ -65,7 +65,7 @@ func TestValues(t *testing.T) {
 		{"1e-3", .001, formula.Pure},
 		{".5", .5, formula.Pure},
 		{"262.5ms", .2625, formula.Seconds},
-		{"262.5 ms", .2625, formula.Unknown}, // tested below: a space is an error here
+		{"262.5 ms", .2625, formula.Unknown}, // the space is an error here; a later test covers it
 		{"1.5s + 20us", 1.50002, formula.Seconds},
 		{"3%", .03, formula.Pure},
 		{"1.2Mbit", 1.2e6, formula.Rate},
@@ -158,7 +158,7 @@ func TestRefs(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a number")
 }
 
-// The position and the message of every error.
+// Every error has the right position and message.
 func TestMistakes(t *testing.T) {
 	deep := strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60)
 	for _, tt := range []struct {

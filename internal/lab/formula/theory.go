@@ -2,7 +2,7 @@ package formula
 
 import "math"
 
-// The parameters of RFC 9438 §4.1.1 and §4.6.
+// These are parameters of RFC 9438 §4.1.1 and §4.6.
 const (
 	cubicC    = 0.4
 	cubicBeta = 0.7
@@ -179,8 +179,8 @@ var theory = map[string]function{
 }
 
 // sawtooth returns the mean share of the path that a window uses. The window grows by one per round
-// trip until it exceeds the path and its buffer, 1+b. Then it falls to beta times that. Below 1,
-// each round trip delivers the window's size; above 1, the round trip grows instead.
+// trip until it exceeds 1+b, the path and its buffer. Then it falls to beta times 1+b. A window
+// below 1 is delivered once per round trip; above 1, the round trip grows instead.
 func sawtooth(beta, b float64) float64 {
 	top := 1 + b
 	low := beta * top

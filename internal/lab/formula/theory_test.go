@@ -34,14 +34,14 @@ func TestTheory(t *testing.T) {
 		{"cubic_window(1e-5, 100ms)", 1054, 1},
 		{"cubic_window(1e-6, 100ms)", 5926, 5},
 		{"cubic_window(1e-5, 10ms)", 379, .5},
-		// RFC 9438 §4.2: K.
+		// K follows from RFC 9438 §4.2.
 		{"cubic_k(10)", 1.96, .005},
 		{"cubic_k(500)", 7.21, .005},
-		// RFC 5348 §3.1, by hand: 1460 bytes, 1 % and 100 ms.
+		// This follows from RFC 5348 §3.1, computed by hand for 1460 bytes, 1 % and 100 ms.
 		{"pftk(1460B, 1%, 100ms, 1s)", 8 * 1460 / (.1*.0816497 + 1*.183712*.01*1.0032), 100},
 		{"slow_start_rounds(1000)", 7, 0},
 		{"slow_start_trips(100, 10)", 5, 0},
-		// The fast link of notebook 002: 240 s at 176 ms, from a window of 10.
+		// Notebook 002 has a fast link: 240 s at 176 ms, starting with a window of 10.
 		{"avoidance_packets(240s, 176ms, 10)", 943388, 10},
 		{"overflow_window(2441528bit/s, 176ms, 26400B, 81B)", 989, 1},
 		{"fixed_goodput(10kB, 100ms, 10Mbit)", 8e5, 0},
@@ -53,15 +53,15 @@ func TestTheory(t *testing.T) {
 		{"sr_utilisation(10%, 2, 2)", .36, 1e-9},
 		{"sr_utilisation(10%, 50, 2)", .9, 1e-9},
 		{"sr_packets(1598, 60%)", 3995, 1e-6},
-		// Founding document 000's closed form, row by row of the table.
+		// Founding document 000 has a table of its closed form; these are its rows.
 		{"fence(1598, 10%, 10.57s)", 3010, 1},
 		{"fence(1598, 50%, 10.57s)", 5851, 1},
 		{"fence(1598, 60%, 10.57s)", 7449, 1},
 		{"bursts_loss(1%, 25%)", .01 / .26, 1e-9},
 		{"bursts_loss(1%, 25%, 50%, 1%)", (.01*.5 + .25*.01) / .26, 1e-9},
 		{"overtaking(0s, 5ms)", .5, 1e-9},
-		{"overtaking(10ms, 5ms)", .0786, 1e-4}, // this is Φ(-√2)
-		// RFC 8289 §5.6: gaps of 100, 70.7 and 57.7 ms.
+		{"overtaking(10ms, 5ms)", .0786, 1e-4}, // the value is Φ(-√2)
+		// In RFC 8289 §5.6, the gaps are 100, 70.7 and 57.7 ms.
 		{"codel_drop(1)", 0, 0},
 		{"codel_drop(2)", .1, 1e-9},
 		{"codel_drop(4)", .1 + .0707107 + .0577350, 1e-6},
@@ -69,7 +69,7 @@ func TestTheory(t *testing.T) {
 		{"codel_drops(0s)", 1, 0},
 		{"codel_drops(99ms)", 1, 0},
 		{"codel_drops(101ms)", 2, 0},
-		{"codel_drops(229ms)", 4, 0}, // the sum of 100, 70.7 and 57.7 is below
+		{"codel_drops(229ms)", 4, 0}, // just above the sum of 100, 70.7 and 57.7
 		{"random_window(1%)", 13.098, .001},
 	} {
 		e, err := formula.Compile(tt.text, &formula.Scope{})
@@ -99,7 +99,7 @@ func TestRandomWindow(t *testing.T) {
 	assert.InDelta(t, packets/inverse, got, .002)
 }
 
-// Functions lists all formulas of the theory with their sources.
+// Functions lists all formulas of theory with their sources.
 func TestFunctions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range formula.Functions() {

@@ -11,7 +11,7 @@ import (
 // Unit is the unit of a value.
 type Unit = result.Unit
 
-// Short names of units.
+// These are short names of units.
 const (
 	Pure    = result.Pure
 	Seconds = result.Seconds

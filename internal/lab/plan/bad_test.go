@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Correct parts, for files in which another part is wrong.
+// These are correct parts, for files in which another part is wrong.
 const (
 	head  = "name: x\n"
 	way   = "path: {down: {delay: 10ms, rate: 1Mbit/s}}\n"
@@ -24,7 +24,7 @@ const (
 	whole = head + way + talk
 )
 
-// down returns a file with this text in the direction down.
+// down returns a file whose direction down contains this text.
 func down(text string) string {
 	return head + "path: {down: {" + text + "}}\nflows: [{cc: reno, size: 1MB}]\n"
 }
@@ -38,7 +38,7 @@ func expects(text string) string {
 		text + "\n"
 }
 
-// bad are files with errors. testdata/bad.golden has the error messages.
+// bad contains files with errors. testdata/bad.golden has the error messages.
 var bad = []struct{ name, text string }{
 	{"nothing", ""},
 	{"only a remark", "# nothing\n"},

@@ -13,12 +13,12 @@ import (
 var constantNames = []formula.Variable{
 	{Name: "path.rtt", Unit: formula.Seconds}, // the path's round-trip time without a queue
 	{Name: "path.rate", Unit: formula.Rate},   // mean rate of the direction down
-	{Name: "path.bdp", Unit: formula.Bytes},   // product of the two above
-	{Name: "path.queue", Unit: formula.Bytes}, // the limit of down's queue
-	{Name: "path.buffer"},                     // the same, in bandwidth-delay products
+	{Name: "path.bdp", Unit: formula.Bytes},   // product of path.rtt and path.rate
+	{Name: "path.queue", Unit: formula.Bytes}, // limit of the queue in the direction down
+	{Name: "path.buffer"},                     // limit of that queue, in bandwidth-delay products
 	{Name: "path.loss"},                       // mean loss of the direction down
 	{Name: "path.loss.up"},
-	{Name: "mss", Unit: formula.Bytes}, // of the first flow
+	{Name: "mss", Unit: formula.Bytes}, // segment size of the first flow
 	{Name: "mtu", Unit: formula.Bytes},
 	{Name: "flows"},
 	{Name: "duration", Unit: formula.Seconds},

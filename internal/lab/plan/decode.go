@@ -23,7 +23,7 @@ type decoder struct {
 	variables []variable
 	changed   bool           // a flag has changed the file
 	scope     *formula.Scope // scope of the expectations that are being read
-	// Values of one part of a file on which other parts depend.
+	// Other parts of a file depend on these values.
 	mtu        int
 	leastMTU   int
 	headers    int // size of the IP and TCP headers without options, in bytes
@@ -244,7 +244,8 @@ func plainly(err error) string {
 	return strings.TrimPrefix(err.Error(), netem.ErrConfig.Error()+": ")
 }
 
-// wordError reports netem's error in a text. The text begins ahead characters before the text of n.
+// wordError reports an error of netem in a text. The text begins ahead characters before the text
+// of n.
 func (d *decoder) wordError(n *node, ahead int, err error) {
 	var w *netem.WordError
 	if !errors.As(err, &w) {
@@ -269,8 +270,8 @@ func (n *node) within(text string, at int, word string, ahead int) place {
 	return p
 }
 
-// file reads a file that the experiment names. It returns false without an error if the File has no
-// Loader.
+// file reads a file that the experiment names. It returns false and reports no error if the File
+// has no Loader.
 func (d *decoder) file(n *node, what string) (text []byte, ok bool) {
 	name, ok := d.scalar(n, "the name of "+what)
 	if !ok || d.load == nil {

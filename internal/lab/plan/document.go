@@ -20,7 +20,8 @@ const (
 	maxDepth     = 32
 	maxNodes     = 100_000
 	maxTokens    = 4 * maxNodes
-	maxKeys      = 2000 // limit for one mapping: the YAML parser's time grows with its square
+	// limit for one mapping, because the YAML parser's time grows with its square
+	maxKeys = 2000
 )
 
 type source struct {
@@ -49,10 +50,10 @@ const (
 type node struct {
 	place
 	kind   kind
-	text   string // of a scalar
+	text   string // text of a scalar
 	quoted bool
-	items  []*node // of a list
-	pairs  []pair  // of a mapping, in the order of the file
+	items  []*node // items of a list
+	pairs  []pair  // pairs of a mapping, in the order of the file
 }
 
 type pair struct{ key, value *node }

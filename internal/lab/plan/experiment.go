@@ -95,19 +95,18 @@ type App struct {
 	// Rate limits writes, in bits per second; 0: the application writes as much as the connection
 	// accepts.
 	Rate int64
-	// The application writes for the time On, pauses for the time Off, and so on. Zero: it never
-	// pauses.
+	// The application writes for the time On, then pauses for the time Off, and repeats this. If
+	// Off is 0, it never pauses.
 	On, Off time.Duration
 	// Requests is the number of times that the receiver requests Size bytes over one connection.
 	// Each request follows the end of the last response after Gap. 0: the sender sends Size bytes
 	// once, without a request.
 	Requests int
 	Gap      time.Duration
-	// At most one of these is set. If one is set, it is the application, and the fields above have
-	// no effect. Echo is the application of founding document 000, over RCP or TCP; Burst is its
-	// thought experiment, over RCP. Objects is the application of founding document 003, over RDT
-	// or TCP. Notebook is the application of founding document 002, with the protocol of the same
-	// name.
+	// At most one of these is set. It is then the application, and the fields above have no effect.
+	// Echo is the application of founding document 000, over RCP or TCP; Burst is its thought
+	// experiment, over RCP. Objects is the application of founding document 003, over RDT or TCP.
+	// Notebook is the application of founding document 002, with the protocol of the same name.
 	Echo     *workload.EchoConfig
 	Burst    *workload.BurstConfig
 	Objects  *workload.ObjectsConfig
@@ -164,7 +163,7 @@ type Expectation struct {
 	// Source is the source of the expected value: an RFC's section, a paper's figure, a formula,
 	// ns-3, or OwnRegression. Because gives the reason for the tolerance or the bound.
 	Source, Because string
-	Line            int // position in the file
+	Line            int // line in the file
 }
 
 // OwnRegression is the Source of an expectation that only repeats what this program printed

@@ -19,7 +19,7 @@ type File struct {
 
 	root    *node
 	sweeps  []variable
-	changed bool // a flag has changed it
+	changed bool // a flag has changed the file
 	notes   []string
 }
 
@@ -39,9 +39,9 @@ const (
 type variable struct {
 	name   string // name in expectations
 	named  bool   // the file has set the name
-	key    string // as written
+	key    string // key as written in the file
 	at     place
-	source pair // position in the file or the flag
+	source pair // position in the file or of the flag
 	values []point
 	scope  formula.Variable // the variable as formulas see it
 }

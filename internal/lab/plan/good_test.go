@@ -91,7 +91,7 @@ func TestDirections(t *testing.T) {
 				At:   30 * time.Second,
 				Rate: 3 * mbit,
 			}}},
-			Queue: netem.DropTail{Bytes: 6000}, // 2 Mbit/s is the mean over a minute
+			Queue: netem.DropTail{Bytes: 6000}, // the mean over a minute is 2 Mbit/s
 		}},
 		{"rate: {steps: [[0s, 1Mbit], [1s, 4Mbit]], every: 3s}, queue: 8ms", netem.Config{
 			Rate: netem.Schedule{
@@ -429,7 +429,8 @@ func TestFiles(t *testing.T) {
 	trace := netem.Opportunities{At: []time.Duration{100 * ms, 200 * ms, 200 * ms, 300 * ms}}
 	assert.Equal(t, netem.Config{
 		Delay: 50 * ms, Rate: trace,
-		Queue: netem.DropTail{Bytes: 2000}, // four packets of 1500 bytes in 300 ms, for 100 ms
+		// the mean over 100 ms; the trace has four packets of 1500 bytes in 300 ms
+		Queue: netem.DropTail{Bytes: 2000},
 	}, cells[0].Path.Down)
 	assert.Equal(t, 75*ms, cells[0].HostJitter)
 	for name, want := range map[string]string{

@@ -75,7 +75,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 		up.read(d, above(x.path.get("up"), below))
 		if way := x.path.get("up"); (way == nil || way.get("delay").plain("same")) &&
 			below.get("delay") == nil {
-			up.Delay = down.Delay // as the arguments of netem do
+			up.Delay = down.Delay // the delay of both directions, as in the arguments of netem
 		}
 	}
 	d.unread = down.unknown || up.unknown
@@ -89,7 +89,7 @@ func (x *draft) readPath(d *decoder, root *node) {
 
 func (l *link) read(d *decoder, n *node) {
 	l.at = n
-	if n.kind == scalar && !n.empty() { // the value has only arguments of netem
+	if n.kind == scalar && !n.empty() { // the value is only arguments of netem
 		l.readNetem(d, n, nil)
 		return
 	}
@@ -122,7 +122,7 @@ func above(n, below *node) *node {
 		if p.value.plain("same") {
 			if p.value = below.get(p.key.text); p.value == nil {
 				if p.key.text == "delay" || slices.Contains(names(new(link).keys()), p.key.text) {
-					continue // the same as below, which is empty
+					continue // the return direction equals the other one, which is empty
 				}
 				p.value = &node{place: p.key.place, text: "same"}
 			}

@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) *plan.File {
 	return f
 }
 
-// one returns the cell of a file that has only one.
+// one returns the only cell of a file.
 func one(t *testing.T, text string) plan.Experiment {
 	t.Helper()
 	cells, err := parse(t, text).Cells()
@@ -47,7 +47,7 @@ func TestAWholeFile(t *testing.T) {
 	assert.Equal(t, plan.Experiment{
 		Name: "tahoe-low", Duration: 240 * time.Second, Warmup: 20 * time.Second, Seed: 7,
 		Trials:     30,
-		HostJitter: 4545455, // 1500 bytes at 2.64 Mbit/s
+		HostJitter: 4545455, // the service time of 1500 bytes at 2.64 Mbit/s
 		Path: plan.Path{
 			MTU: 1500,
 			Down: netem.Config{

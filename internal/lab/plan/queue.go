@@ -14,10 +14,10 @@ type queue struct {
 	kind           string
 	limits         *node
 	packets, bytes int
-	// Of CoDel, PIE and FQ-CoDel.
+	// These fields belong to CoDel, PIE and FQ-CoDel.
 	target, interval, update, burst time.Duration
 	flows, quantum                  int
-	// Of RED.
+	// These fields belong to RED.
 	low, high        threshold
 	maxP, weight     float64
 	abrupt, ecn      bool
@@ -223,7 +223,7 @@ func (q *queue) thresholds(d *decoder, l *link) bool {
 		d.bad(q.lowNode, "min needs max", "both of them")
 		return false
 	}
-	if q.maxNode == nil { // a quarter of the limit, in the limit's unit
+	if q.maxNode == nil { // default: a quarter of the limit, in the limit's unit
 		q.high.inPackets = q.packets > 0 && q.bytes == 0
 		return true
 	}

@@ -53,7 +53,7 @@ func (x *draft) keys() []key {
 		{"path", "", readNode(&x.path)},
 		{"mm", "", readNode(&x.mahimahi)},
 		{"flows", "", readNode(&x.flows)},
-		{"sweep", "", nothing}, // read before, in sweep.go
+		{"sweep", "", nothing}, // already read in sweep.go
 		{"metrics", "", x.readMetrics},
 		{"expect", "", readNode(&x.expect)},
 	}
@@ -98,14 +98,16 @@ func (d *decoder) experiment(root *node) Experiment {
 
 // readHostJitter reads the hosts' jitter, which can be in service times of the bottleneck.
 func (x *draft) readHostJitter(d *decoder) {
-	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the file has an empty value
+	// a nil hostJitter stands for an empty value
+	if x.hostJitter == nil || x.hostJitter.plain("off") {
 		return
 	}
 	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", result.Services, result.Seconds)
 	if !ok {
 		return
 	}
-	if m.of == result.Services { // of a packet of the MTU at the bottleneck
+	// one service time is that of a packet of the MTU at the bottleneck
+	if m.of == result.Services {
 		var service float64
 		if d.bottleneck > 0 {
 			const bits = 8

@@ -25,8 +25,8 @@ func (f files) load(name string) ([]byte, error) {
 
 const script = "def on_ack(state, ack): pass\ndef on_loss(state, loss): pass\n"
 
-// TestAScriptIsACongestionControl: a script's file name can be used wherever an algorithm's name
-// can, also in a sweep.
+// TestAScriptIsACongestionControl checks that a script's file name can be used wherever an
+// algorithm's name can, also in a sweep.
 func TestAScriptIsACongestionControl(t *testing.T) {
 	f := parse(t, `
 name: mine
@@ -49,7 +49,7 @@ sweep: {flows.1.cc: [tahoe, own.star]}
 	assert.NotNil(t, cells[1].Flows[1].Script)
 }
 
-// TestWhatIsWrongInAScript: an error shows its position in the script's file.
+// TestWhatIsWrongInAScript checks that an error shows its position in the script's file.
 func TestWhatIsWrongInAScript(t *testing.T) {
 	for _, tc := range []struct{ cc, want string }{
 		{"none.star", `x.yaml:4:14: none.star: there is no such file; expected the file of a Starlark ` +

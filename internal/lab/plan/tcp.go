@@ -69,8 +69,8 @@ func readTimeout(to *time.Duration) reading {
 	return readTimeFrom(time.Millisecond, "a timeout", maxTimeout, to)
 }
 
-// readDelayedAck reads the delay of an acknowledgment. Off is not zero, because zero stands for the
-// engine's default.
+// readDelayedAck reads the delay of an acknowledgment. "off" is not stored as zero, because zero
+// stands for the engine's default.
 func (f *flowOf) readDelayedAck(d *decoder, n *node) {
 	if n.plain("off") {
 		f.TCP.DelayedAck = time.Nanosecond

@@ -79,7 +79,7 @@ func (d *decoder) badTrace(n *node, err error) {
 
 type generatedOf struct {
 	netem.TraceSpec
-	kinds int // how many of netem.TraceKinds were read
+	kinds int // number of netem.TraceKinds that were read
 }
 
 func (g *generatedOf) keys() []key {

@@ -59,7 +59,7 @@ func (d *decoder) quantity(n *node, what string, as ...result.Unit) (measured, b
 		return m, true
 	}
 	if m.value == 0 && m.of == result.Pure {
-		return measured{0, as[0]}, true // nothing of anything
+		return measured{0, as[0]}, true // zero is the same in every unit
 	}
 	want := expected(what, as)
 	if m.of == result.Pure && len(as) == 1 {
@@ -122,7 +122,8 @@ func measure(text string) (m measured, why string) {
 	if u, ok := result.Measures[unit]; ok {
 		return measured{u.Of(v), u.Unit}, ""
 	}
-	if span, err := time.ParseDuration(text); err == nil { // such as 1m30s
+	// accepts compound durations, such as 1m30s
+	if span, err := time.ParseDuration(text); err == nil {
 		return measured{float64(span), result.Seconds}, ""
 	}
 	if better, ok := advice[unit]; ok {

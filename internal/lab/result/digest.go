@@ -11,7 +11,8 @@ type Digest struct {
 	Length time.Duration
 	// Capacity, Ingress and Egress are in bits/s. Capacity is 0 if the log has no opportunities.
 	Capacity, Ingress, Egress float64
-	// Arrived, Departed and Dropped count packets, DroppedBytes the bytes of the dropped ones.
+	// Arrived, Departed and Dropped count packets, and DroppedBytes counts the bytes of the dropped
+	// packets.
 	Arrived, Departed, Dropped, DroppedBytes int
 	// Wait50, Wait95 and Wait99 are percentiles of the queueing delay, each rounded down to a
 	// sample.

@@ -60,7 +60,7 @@ func (e *LinkEvent) WriteLine(out *bufio.Writer) {
 		writeLine(out, e.At, " d ", 1, e.Bytes+overhead)
 	case Opportunity:
 		writeLine(out, e.At, " # ", e.Bytes)
-	case Marked: // a log has no ECN marks
+	case Marked: // the log's format has no ECN marks
 	}
 }
 

@@ -35,8 +35,9 @@ func define(name Metric, unit Unit, title, head, text string) Metric {
 	return name
 }
 
-// The metrics of a flow: computed in lab/simulation (metrics.go, view.go, parcel.go), in real time
-// in lab/emulation; Share in trial.go. Means and extremes exclude the warm-up, counts do not.
+// These are the metrics of a flow: computed in lab/simulation (metrics.go, view.go, parcel.go), and
+// in real time in lab/emulation. Share is computed in trial.go. Means and extremes exclude the
+// warm-up, counts do not.
 var (
 	Goodput    = define("goodput", "bit/s", "", "", "goodput of the receiving application")
 	Throughput = define("throughput", "bit/s", "", "",
@@ -79,8 +80,8 @@ var (
 	CwndMax = define("cwnd_max", "bytes", "largest cwnd", "", "largest congestion window")
 )
 
-// The metrics of the founding documents' applications, counted as in the documents: computed in
-// lab/simulation/guest.go.
+// These are the metrics of the founding documents' applications, counted as in the documents. They
+// are computed in lab/simulation/guest.go.
 var (
 	ClientSent = define("client_sent", "packets", "client's packets", "client sent",
 		"packets that the client sent until it had all data: document 000's count")
@@ -117,7 +118,7 @@ var (
 		"share of the acknowledgments that the sender took for duplicates")
 )
 
-// The metrics of a run: computed in lab/simulation/path.go and, Jain, in trial.go.
+// These are the metrics of a run, computed in lab/simulation/path.go. Jain is computed in trial.go.
 var (
 	Utilisation = define("utilisation", "", "", "",
 		"share of the bottleneck's capacity that was used")
@@ -143,7 +144,7 @@ var (
 		"packets that all hosts sent")
 )
 
-// The metrics of a run in real time, which describe its lateness: computed in
+// These metrics describe the lateness of a run in real time. They are computed in
 // lab/emulation/lateness.go.
 var (
 	LateP99 = define("late_p99", "s", "", "",

@@ -26,7 +26,7 @@ type FlowRecord struct {
 	RTT         time.Duration // round-trip time of the flow's own path, without a queue
 	MSS         int           // in bytes
 	Upward      bool          // the data uses the up link
-	Own         []string      `json:",omitempty"` // the names of Sample.Own
+	Own         []string      `json:",omitempty"` // names of the values in Sample.Own
 	Samples     []Sample      // one sample for each change at the sender
 	Segments    []Segment     // segments that the sender sent and received
 	Progress    []Point       // bytes that the receiving application has read
@@ -36,12 +36,12 @@ type FlowRecord struct {
 // 0.
 type Sample struct {
 	At                        time.Duration
-	Cwnd, Ssthresh            int           // in bytes; an Ssthresh of 0: not set yet
+	Cwnd, Ssthresh            int           // in bytes; Ssthresh 0: not set yet
 	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the current measurement; 0: no measurement
 	RTO                       time.Duration
 	Unacked                   int // bytes sent but not acknowledged
 	InFlight                  int // estimate of the bytes in the network
-	Sacked, Lost, Retrans     int // in outstanding segments
+	Sacked, Lost, Retrans     int // numbers of outstanding segments
 	SendWindow                int // in bytes
 	BytesAcked, BytesSent     uint64
 	Retransmits, Timeouts     uint64 // counted since the start
@@ -79,21 +79,21 @@ type LinkRecord struct {
 	Events []LinkEvent
 }
 
-// LinkEvent is an event of a packet, or an opportunity to send one.
+// LinkEvent is an event of a packet on a link, or an opportunity to send one.
 type LinkEvent struct {
 	At     time.Duration
 	Kind   LinkEventKind
 	Flow   int           // flow of the packet; -1: no flow
 	Bytes  int           // size of the packet, or of all packets of a thinned event
-	Wait   time.Duration // for a departure: the queueing delay
+	Wait   time.Duration // queueing delay of a packet that departs
 	Queued int           // number of bytes in the queue after the event
-	Why    string        // reason of a drop
+	Why    string        // reason of the drop
 }
 
 // LinkEventKind is the kind of an event.
 type LinkEventKind byte
 
-// The kinds, by the letters of mahimahi's logs.
+// These are the kinds, with the letters of mahimahi's logs.
 const (
 	Arrival     LinkEventKind = '+'
 	Departure   LinkEventKind = '-'

@@ -120,7 +120,8 @@ func JainIndex(shares []float64) float64 {
 	var sum, squares float64
 	for _, x := range shares {
 		sum += x
-		// no fused multiply-add, so that the result is the same on every machine
+		// The product must not be fused with the addition, so that the result is the same on every
+		// machine.
 		squares += float64(x * x)
 	}
 	if squares == 0 {

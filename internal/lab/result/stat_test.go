@@ -13,7 +13,7 @@ import (
 
 const tiny = 1e-9
 
-// Two-sided 95 % points, as in printed tables of Student's distribution.
+// The values are two-sided 95 % points from printed tables of Student's distribution.
 func TestTQuantile(t *testing.T) {
 	for freedom, want := range map[int]float64{
 		1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045, 99: 1.984, 100000: 1.960,
@@ -130,8 +130,8 @@ func TestPaired(t *testing.T) {
 	assert.Panics(t, func() { result.Paired(a, b[:2]) })
 }
 
-// Welch's example of unequal variances, computed by hand: with u = 1/3 and v = 4/3, the degrees of
-// freedom are (25/9)/((1/9+16/9)/2) = 50/17.
+// This is Welch's example of unequal variances, computed by hand. With u = 1/3 and v = 4/3, the
+// degrees of freedom are (25/9)/((1/9+16/9)/2) = 50/17.
 func TestUnpaired(t *testing.T) {
 	d := result.Unpaired([]float64{1, 2, 3}, []float64{2, 4, 6})
 	assert.InDelta(t, 2, d.Mean, tiny)

@@ -41,7 +41,7 @@ func TrendOf(means []float64) (s int, drift float64) {
 // is significant.
 func Steady(s, drift []float64) bool {
 	const (
-		significant = 2.576 // in standard deviations
+		significant = 2.576 // limit in standard deviations
 		relevant    = 0.05
 		variance    = TrendParts * (TrendParts - 1) * (2*TrendParts + 5) / 18.0
 	)

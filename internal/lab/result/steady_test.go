@@ -72,7 +72,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// Noise alone is taken for a trend in one of a hundred series.
+// In noise, the test finds a trend in one of a hundred series.
 func TestSteadyFalseAlarms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	alarms := 0

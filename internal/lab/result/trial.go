@@ -55,7 +55,7 @@ func (t *Trial) AddUp() {
 // Clock is the clock of a run.
 type Clock string
 
-// The clocks. Runs in real time have no Hash, because no two of them are equal.
+// These are the clocks. Runs in real time have no Hash, because no two of them are equal.
 const (
 	VirtualTime Clock = ""
 	RealTime    Clock = "real"

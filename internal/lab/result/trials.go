@@ -89,7 +89,7 @@ func ParseTrials(path string, text []byte, experiment string, check func(*Trial)
 	header := TrialsHeader()
 	if len(text) == 0 || len(text) < len(header) && bytes.HasPrefix(header, text) {
 		out.Cut = bytes.Count(text, []byte{'\n'}) + min(1, len(text))
-		return out, nil // the writer was stopped here
+		return out, nil // the writer was stopped at this point
 	}
 	if !bytes.HasPrefix(text, header) {
 		return out, fmt.Errorf("%s:1: %w of this version: its columns differ", path, ErrFile)

@@ -47,7 +47,7 @@ func TestTrialsAreReadAsTheyWereWritten(t *testing.T) {
 	assert.Equal(t, 6, bytes.Count(text, []byte{'\n'}), "a row is a line")
 	got, err := result.ParseTrials("trials.csv", text, mark, nil)
 	require.NoError(t, err)
-	want[1].Note = `a hole, "black"` // a second line
+	want[1].Note = `a hole, "black"` // contains a quote and a comma
 	assert.Equal(t, want, got.Runs)
 	assert.Equal(t, len(text), got.Whole)
 	assert.Zero(t, got.Cut)

@@ -5,7 +5,7 @@ import "math"
 // Unit is what a number measures: the unit of a metric, or one that only experiment files have.
 type Unit string
 
-// The units.
+// These are the units.
 const (
 	Pure        Unit = ""
 	Seconds     Unit = "s"
@@ -22,7 +22,7 @@ const (
 // Measure is a unit with a prefix.
 type Measure struct {
 	Unit Unit
-	Size float64 // in ns, bit/s, bytes or Unit
+	Size float64 // size in ns, bit/s, bytes or Unit
 }
 
 // Measures has the units that can follow a number in experiment files, formulas and swept values.
@@ -35,7 +35,7 @@ var Measures = map[string]Measure{
 	"Tbit/s": {Rate, 1e12},
 	"bit":    {Rate, 1}, "kbit": {Rate, 1e3}, "Mbit": {Rate, 1e6}, "Gbit": {Rate, 1e9},
 	"Tbit": {Rate, 1e12},
-	"mbit": {Rate, 1e6}, "gbit": {Rate, 1e9}, "tbit": {Rate, 1e12}, // as tc(8) has them
+	"mbit": {Rate, 1e6}, "gbit": {Rate, 1e9}, "tbit": {Rate, 1e12}, // tc(8) uses these names
 	"B/s": {Rate, 8}, "kB/s": {Rate, 8e3}, "MB/s": {Rate, 8e6}, "GB/s": {Rate, 8e9},
 	"pkt": {PacketCount, 1}, "pkts": {PacketCount, 1},
 	"packet": {PacketCount, 1}, "packets": {PacketCount, 1},
@@ -72,19 +72,19 @@ func NumberLength(s string) int {
 // Of converts a number to the unit of Size, and a percentage to a number from 0 to 1.
 func (m Measure) Of(v float64) float64 {
 	if m.Unit == Percent {
-		return v / 100 // not times .01, which is no binary fraction
+		return v / 100 // .01 is not an exact binary fraction, so do not multiply by it
 	}
 	return v * m.Size
 }
 
-// Metric converts a number to the unit of metrics: as Of, but times to seconds.
+// Metric converts a number to the unit of metrics. It is like Of, but converts times to seconds.
 func (m Measure) Metric(v float64) float64 {
 	const second = 1e9
 	switch {
 	case m.Unit != Seconds:
 		return m.Of(v)
 	case m.Size < second:
-		return v / (second / m.Size) // the factor would be no binary fraction
+		return v / (second / m.Size) // the inverse factor is not an exact binary fraction
 	}
 	return v * (m.Size / second)
 }

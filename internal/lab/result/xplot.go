@@ -55,7 +55,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// command writes a command: a shape, and pairs of an instant and a sequence number.
+// command writes a command, which is a shape and pairs of an instant and a sequence number.
 func (x *xplot) command(colour, what string, points ...any) {
 	if colour != x.colour {
 		x.text = append(append(x.text, colour...), '\n')

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The subset of xplot's language that the files use: a line of coordinate types, then commands.
-// Some commands have a text on the next line.
+// These expressions match the subset of xplot's language that the files use: a line of coordinate
+// types, then commands. Some commands have a text on the next line.
 var (
 	xplotTypes  = regexp.MustCompile(`^timeval (unsigned|double)$`)
 	xplotTitle  = regexp.MustCompile(`^(title|xlabel|ylabel)$`)
@@ -56,7 +56,7 @@ func TestXplot(t *testing.T) {
 		{At: 11 * ms, Received: true, Ack: 1000, Window: 5000, SACK: [][2]uint64{{2000, 3000}}},
 		{At: 12*ms + 345, Seq: 1000, Len: 1000, Again: true},
 		{At: 1500 * ms, Received: true, Ack: 3000, Window: 3000},
-		{At: 1600 * ms, Seq: 3000}, // no data
+		{At: 1600 * ms, Seq: 3000}, // a segment without data
 	}}
 	text := string(result.Xplot("reno\nof two", f))
 	assert.Equal(t, map[string]int{
@@ -70,7 +70,7 @@ func TestXplot(t *testing.T) {
 	assert.Contains(t, text, "line 0.011000 1000 1.500000 1000\nline 1.500000 1000 1.500000 3000\n")
 	assert.Contains(t, text, "purple\nline 0.011000 2000 0.011000 3000\n")
 
-	f.Segments[0].Seq = 1 << 33 // more than 32 bits
+	f.Segments[0].Seq = 1 << 33 // does not fit in 32 bits
 	assert.Contains(t, string(result.Xplot("x", f)), "timeval double\n")
 	drawn(t, string(result.Xplot("x", f)))
 	assert.Nil(t, result.Xplot("x", &result.FlowRecord{}))

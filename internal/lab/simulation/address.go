@@ -11,7 +11,7 @@ import (
 // 10.128.0.0/9 the right side's, each with 256 addresses per flow.
 type Side byte
 
-// The sides.
+// These are the sides.
 const (
 	Left  Side = 0
 	Right Side = 128
@@ -20,7 +20,7 @@ const (
 // MaxFlows is the number of flows that have addresses.
 const MaxFlows = 1 << 15
 
-// Host numbers in the networks of the flows.
+// These are host numbers in the networks of the flows.
 const (
 	RouterNumber = 1
 	HostNumber   = 2
@@ -67,9 +67,9 @@ func face(name string, mtu int, a netip.Addr, bits int) stack.Interface {
 	return stack.Interface{Name: name, MTU: mtu, Addr: netip.PrefixFrom(a, bits)}
 }
 
-// Names of interfaces.
+// These are names of interfaces.
 const (
-	BottleneckFace = "bottleneck" // the interface of both routers
+	BottleneckFace = "bottleneck" // interface of both routers
 	HostFace       = "if0"
 )
 
@@ -79,7 +79,7 @@ func RouterFace(flow int) string { return "if" + strconv.Itoa(flow+1) }
 // Router returns the name of a side's router.
 func (s Side) Router() string { return "router " + s.String() }
 
-// Host returns the name of a flow's host.
+// Host returns the name of a host of a flow.
 func (s Side) Host(flow int) string { return s.String() + " " + strconv.Itoa(flow+1) }
 
 func (s Side) String() string {

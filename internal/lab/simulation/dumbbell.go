@@ -35,7 +35,7 @@ func (r *run) build() error {
 	r.net.path = NewPath(r.x, r.began)
 	near, far := sim.End{Host: r.net.left}, sim.End{Host: r.net.right}
 	down, up := r.x.Path.Down, r.x.Path.Up
-	down.Origin, up.Origin = r.began, r.began // the time from which schedules and traces count
+	down.Origin, up.Origin = r.began, r.began // schedules and traces start at this time
 	if err := r.wire(near, far, down, up); err != nil {
 		return err
 	}

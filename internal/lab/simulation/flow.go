@@ -19,9 +19,9 @@ type flow struct {
 	run              *run
 	index            int
 	sender, receiver *sim.Host
-	to               Side // the side that receives the data
-	// The two ends of the connection, or nil before it exists. guest is the application of a
-	// founding document.
+	to               Side // side that receives the data
+	// tx and rx are the two ends of the connection, or nil before it exists. guest is the
+	// application of a founding document.
 	tx, rx  *sim.Conn
 	guest   guest
 	watched int // number of connections of the guest
@@ -30,7 +30,7 @@ type flow struct {
 	tape      *FlowTape // nil: the run is not recorded
 	got       receipts
 	begun     clock.Time
-	progress  clock.Time // time at which data last arrived
+	progress  clock.Time // when data last arrived
 	completed clock.Time // when all data had arrived; Never: not yet
 	ended     clock.Time // when the application was done; Never: not yet
 	closed    int        // number of ends that are closed
@@ -42,7 +42,7 @@ type flow struct {
 	asking    clock.Time // time of the last request
 }
 
-// receipts counts what the receiving application got.
+// receipts counts the data that the receiving application received.
 type receipts struct {
 	bytes uint64
 	warm  uint64                     // bytes received in the warm-up, which goodput excludes

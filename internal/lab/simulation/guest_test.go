@@ -109,7 +109,7 @@ func TestObjects(t *testing.T) {
 			assert.Positive(t, v[result.Goodput])
 			for m, has := range map[result.Metric]bool{
 				result.RTTMean: protocol == plan.TCP, result.RTTP99: protocol == plan.TCP,
-				// parallel connections have no common window
+				// Parallel connections have no common window.
 				result.CwndMean: protocol == plan.TCP && arm != workload.Parallel,
 			} {
 				assert.Equal(t, has, v[m] > 0, m)

@@ -16,7 +16,7 @@ type meter struct {
 	link *netem.Link
 	tape *linkTape        // nil: the run is not recorded
 	row  result.LinkEvent // reused for rows of the tape
-	// Bytes and packets that have left the queue since the warm-up, and their queueing delays.
+	// bytes and packets have left the queue since the warm-up. waits has their queueing delays.
 	bytes, packets uint64
 	waits          Histogram
 	waited         time.Duration // queueing delay of the packet in service
@@ -55,7 +55,7 @@ func (m *meter) event(e *netem.Event) {
 	}
 }
 
-// kinds maps rare events to the letters of mahimahi's logs.
+// kinds maps rare events to the letters in mahimahi's logs.
 var kinds = [...]result.LinkEventKind{
 	netem.Drop: result.Drop, netem.Mark: result.Marked, netem.Opportunity: result.Opportunity,
 }

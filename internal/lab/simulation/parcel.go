@@ -13,17 +13,17 @@ type parcel struct {
 	from Side // the side that sent the packet
 	size int  // size of the IP packet in bytes
 	data int  // payload in bytes
-	// the TCP segment is a pure acknowledgment
+	// bare is set for a pure acknowledgment.
 	bare bool
 }
 
-// Offsets in IP headers and the TCP header.
+// These are offsets in IP headers and the TCP header.
 const (
 	ip6Header   = 40
 	ip6Payload  = 4
 	ip6Next     = 6
 	ip6Source   = 8
-	ourNetwork6 = 0x20010db8 // the documentation prefix
+	ourNetwork6 = 0x20010db8 // documentation prefix
 	ipMinimum   = 20
 	ipProtocol  = 9
 	ipSource    = 12
@@ -45,7 +45,7 @@ func parse(packet []byte, n int, v6 bool) parcel {
 	p := parcel{flow: -1, size: len(packet)}
 	var head int
 	var protocol byte
-	var from []byte // the bits of the source address after the prefix
+	var from []byte // bits of the source address after the prefix
 	switch {
 	case v6:
 		if len(packet) < ip6Header ||
@@ -86,7 +86,7 @@ type Tally struct {
 	// Crossed is the number of bytes of data packets since the warm-up.
 	Crossed uint64
 
-	to Side // the side that receives the data
+	to Side // side that receives the data
 }
 
 // Result adds the packet counts of the flow.

@@ -25,7 +25,8 @@ func TestFixedWindow(t *testing.T) {
 			f.TCP.Recovery.FixedWindow, f.TCP.DelayedAck = packets*mss, time.Nanosecond
 			c.HostJitter, c.Warmup = perfect, 2*time.Second
 			v := mustRun(t, c, 0).Flows[0].Values
-			// The links' delay, one packet's service time, and one acknowledgment's.
+			// The round trip consists of the links' delay, one packet's service time, and one
+			// acknowledgment's.
 			r := (trip + service).Seconds() + 52*8/float64(rate)
 			want := min(float64(packets)*mss*8/r, rate*mss/mtu)
 			assert.InEpsilon(t, want, v[result.Goodput], .01)
@@ -58,7 +59,7 @@ func TestRoundTripsAreWithinTheQueue(t *testing.T) {
 			addFlow(c, cc).TCP.DelayedAck = time.Nanosecond
 			got := mustRun(t, c, 0)
 			least := (trip + service).Seconds() + 52*8/float64(rate)
-			// one more packet is being sent
+			// One more packet is being sent.
 			most := least + (40*service + service + 2*service).Seconds()
 			for _, f := range got.Flows {
 				assert.GreaterOrEqual(t, f.Values[result.RTTMin], trip.Seconds(), "a SYN is short")
@@ -103,8 +104,8 @@ func sawtooth(b float64) float64 {
 }
 
 // The formula omits the round trips of recovery, in which the window is at its minimum and does not
-// grow. The more packets the path holds, the smaller the error: with 60 packets it is at most one
-// percent, with 240 a third of that.
+// grow. The error shrinks with the number of packets that the path holds: it is at most one percent
+// for 60 packets, and a third of that for 240 packets.
 func TestRenoUtilisation(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, c := range []struct {

@@ -20,9 +20,9 @@ import (
 const (
 	ms      = time.Millisecond
 	mtu     = 1500
-	mss     = mtu - 52         // with timestamps
+	mss     = mtu - 52         // segment size with timestamps
 	service = 1 * ms           // service time of a full packet at 12 Mbit/s
-	rate    = 12e6             // in bit/s
+	rate    = 12e6             // bit/s of the bottleneck
 	trip    = 2 * (30 * ms)    // round-trip time of the links
 	window  = 8 << 20          // size of buffers that never limit
 	perfect = time.Duration(0) // for hosts that send without jitter
@@ -96,7 +96,7 @@ func TestABulkTransferIsCounted(t *testing.T) {
 func TestTheWarmUpIsLeftOut(t *testing.T) {
 	testenv.NeedNoRace(t)
 	c := cell("fixed", 1000)
-	// more than the path holds, so the queue fills at once
+	// The window exceeds the path's capacity, so the queue fills at once.
 	c.Flows[0].TCP.Recovery.FixedWindow = 200 * mss
 	c.Flows[0].Start = 5 * time.Second
 	c.Warmup = 10 * time.Second

@@ -43,8 +43,8 @@ func tutorial(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestTahoeAsAFile: tutorial/tahoe.star behaves like the built-in Tahoe, packet for packet. It does
-// so in the tutorial's experiment and over much worse paths.
+// TestTahoeAsAFile checks that tutorial/tahoe.star behaves like the built-in Tahoe, packet for
+// packet, in the tutorial's experiment and over much worse paths.
 func TestTahoeAsAFile(t *testing.T) {
 	files := map[string]string{"tahoe.star": tutorial(t, "tahoe.star")}
 	sweep := "flows.0.cc=tahoe,tahoe.star,reno"
@@ -102,8 +102,8 @@ func TestEachFlowHasItsScript(t *testing.T) {
 	assert.InEpsilon(t, 2*small, large, 0.1, "W/R each")
 }
 
-// TestAScriptThatFailsEndsTheRun: the error names the position and the flow, and the run has no
-// result.
+// TestAScriptThatFailsEndsTheRun checks that the error names the position and the flow, and that
+// the run has no result.
 func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: fail('enough')"), "large.star": fixed(4, "pass"),
@@ -118,10 +118,10 @@ func TestAScriptThatFailsEndsTheRun(t *testing.T) {
 	assert.ErrorContains(t, err, "flow small.star: small.star:5:")
 }
 
-// TestDCTCPHoldsItsQueue: in tutorial/dctcp.star, the share of marked bytes converges to the value
-// of Alizadeh et al., SIGCOMM 2010, §3.3: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)², where W is
-// the window at which the queue reaches the threshold. The share is a column of the script's
-// samples.
+// TestDCTCPHoldsItsQueue checks that the share of marked bytes in tutorial/dctcp.star converges to
+// the value of Alizadeh et al., SIGCOMM 2010, §3.3: alpha² (1 - alpha/4) = (2 W + 1) / (W + 1)²,
+// where W is the window at which the queue reaches the threshold. The share is a column of the
+// script's samples.
 func TestDCTCPHoldsItsQueue(t *testing.T) {
 	files := map[string]string{"dctcp.star": tutorial(t, "dctcp.star")}
 	cells := cellsOf(t, []byte(tutorial(t, "dctcp.yaml")), files, "flows.0.cc=dctcp.star")
@@ -141,8 +141,8 @@ func TestDCTCPHoldsItsQueue(t *testing.T) {
 	assert.InEpsilon(t, math.Sqrt(want), alpha*math.Sqrt(1-alpha/4), 0.1, "alpha %.3f", alpha)
 }
 
-// TestRecordedNumbersAreTheSenders: each flow has its own columns, with values from the first call
-// on.
+// TestRecordedNumbersAreTheSenders checks that each flow has its own columns, with values from the
+// first call on.
 func TestRecordedNumbersAreTheSenders(t *testing.T) {
 	cells := cellsOf(t, []byte(twoScripts), map[string]string{
 		"small.star": fixed(2, "if ack.now > 1: record('late', ack.now)"),

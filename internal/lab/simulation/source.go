@@ -19,7 +19,7 @@ type source struct {
 	shut bool
 }
 
-// Sizes of a source's writes.
+// These are sizes of a source's writes.
 const (
 	endless = math.MaxUint64
 	// leastAhead is the minimum amount of unacknowledged data that a source keeps written, in

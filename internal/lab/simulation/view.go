@@ -18,8 +18,8 @@ type View struct {
 
 	cwnd                int
 	cwndLeast, cwndMost int
-	cwndSince           clock.Time // Never: there is no window yet
-	cwndArea            float64    // integral in bytes times nanoseconds
+	cwndSince           clock.Time // start of the current window; Never: there is no window yet
+	cwndArea            float64    // integral of the window in bytes times nanoseconds
 	cwndTime            time.Duration
 }
 

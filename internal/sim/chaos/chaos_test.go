@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TestChaos is the bounded run: over a link with all faults, either every byte arrives in order, or
-// the connection fails with an error. No acknowledged byte is lost.
+// TestChaos runs a limited number of seeds. Over a link with all faults, either every byte arrives
+// in order, or the connection fails with an error. No acknowledged byte is lost.
 func TestChaos(t *testing.T) {
 	chaos(t, 10_000, false)
 }
@@ -84,7 +84,7 @@ func calm() *scenario {
 	return s
 }
 
-// playWith plays a scenario after a change to its game.
+// playWith plays a scenario, with a change to its game.
 func playWith(s *scenario, tamper func(*game)) string {
 	g := &game{scenario: s}
 	if err := g.build(nil); err != nil {
@@ -97,7 +97,7 @@ func playWith(s *scenario, tamper func(*game)) string {
 	return g.failure
 }
 
-// Each check fails when it should.
+// Each check fails if its invariant is violated.
 func TestTheChecksNotice(t *testing.T) {
 	assert.Empty(t, playWith(calm(), nil))
 

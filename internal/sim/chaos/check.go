@@ -52,7 +52,7 @@ func (e *end) inOrder(enough uint64) uint64 {
 	if n := e.conn.TCP().Rx().Tail(); n >= enough {
 		return n
 	}
-	// includes data that arrives after the application has stopped reading
+	// The result includes data that arrives after the application has stopped reading.
 	return e.conn.TCP().Info().RcvNxt
 }
 
@@ -83,9 +83,9 @@ func (g *game) checkEnd(from, to *end) {
 	}
 }
 
-// stuck distinguishes a connection that cannot end from a half-open one (RFC 9293 §3.5.1): its peer
-// is gone, the peer's reset was lost, and it has nothing to send, so it never learns of that.
-// Keepalive would detect it.
+// stuck distinguishes a connection that cannot end from a half-open one (RFC 9293 §3.5.1). The peer
+// of a half-open connection is gone, and the peer's reset was lost. The connection has nothing to
+// send, so it never detects that. Keepalive would detect it.
 func (g *game) stuck() {
 	for _, pair := range [][2]*end{{&g.left, &g.right}, {&g.right, &g.left}} {
 		e, peer := pair[0], pair[1]

@@ -22,7 +22,7 @@ type scenario struct {
 // outage is a time in which the first link loses all packets, in one direction or both.
 type outage struct {
 	at, length  time.Duration
-	left, right bool // the direction
+	left, right bool // directions of the outage
 }
 
 // worst is the maximum share of packets that each fault affects.
@@ -39,15 +39,15 @@ func draw(seed uint64, ipv6 bool) *scenario {
 	for range s.line.Routers + 1 {
 		s.line.Wires = append(s.line.Wires, drawWire(r, s.line.Routers+1))
 	}
-	// Corruption on two links can cancel out, and then no checksum detects it. So only one link
-	// corrupts.
+	// Corruption on two links can cancel out, and no checksum detects that. So only one link
+	// corrupts packets.
 	damaging := r.IntN(len(s.line.Wires))
 	for i := range s.line.Wires {
 		w := &s.line.Wires[i]
 		if i != damaging {
 			w.AB.Corrupt.Share, w.BA.Corrupt.Share = 0, 0
 		}
-		if ipv6 { // no smaller MTU in IPv6: RFC 8200 §5
+		if ipv6 { // IPv6 has no smaller MTU (RFC 8200 §5)
 			w.MTU = max(w.MTU, ip.MinMTU6)
 		}
 	}
@@ -76,7 +76,7 @@ func drawOutage(r *rand.Rand) outage {
 	short := time.Duration(1+r.IntN(1000)) * time.Millisecond
 	o := outage{at: short, length: time.Duration(1 + r.Int64N(int64(short)))}
 	if r.IntN(4) == 0 {
-		o.length *= 500 // longer than some connections' timeouts
+		o.length *= 500 // longer than the timeouts of some connections
 	}
 	which := 1 + r.IntN(3)
 	o.left, o.right = which&1 != 0, which&2 != 0
@@ -137,7 +137,7 @@ func drawLink(r *rand.Rand, wires int) netem.Config {
 	}
 	most := 0.0
 	switch r.IntN(4) {
-	case 0: // no faults
+	case 0: // the link has no faults
 	case 1:
 		most = 0.03
 	case 2:

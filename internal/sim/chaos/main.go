@@ -1,4 +1,4 @@
-// Command chaos connects two of our stacks by links that drop, duplicate, reorder, cut and corrupt
+// Command chaos connects two stacks by links that drop, duplicate, reorder, cut and corrupt
 // packets, and runs all kinds of applications over them, seed after seed, until a check fails:
 //
 //	go run ./internal/sim/chaos               # until interrupted

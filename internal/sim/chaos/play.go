@@ -14,8 +14,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Limits of a seed's run, in virtual time. A connection without progress for maxRest is stuck: no
-// connection pauses for more than a few minutes between two attempts.
+// These are limits of a seed's run, in virtual time. A connection without progress for maxRest is
+// stuck: no connection pauses for more than a few minutes between two attempts.
 const (
 	maxRest   = 24 * time.Hour
 	maxEvents = 5_000_000
@@ -29,15 +29,15 @@ type game struct {
 	line        *sim.Line
 	left, right end
 	failure     string
-	revenant    bool // set by again
+	revenant    bool // set by the function again
 }
 
 // end is one end of the connection.
 type end struct {
 	name string
 	app  *sim.Bulk
-	conn *sim.Conn // nil: not connected yet
-	// forlorn is set if the end waited for a peer that was gone.
+	conn *sim.Conn // connection of the end; nil: not connected yet
+	// forlorn is set if the end has waited for a peer that was gone.
 	forlorn bool
 }
 
@@ -147,7 +147,8 @@ func (g *game) run() {
 		g.checkEnds()
 	}
 	if g.failure == "" {
-		// Longer than twice the longest MSL, and than all retransmissions of a SYN-ACK.
+		// The run continues for longer than twice the longest MSL, and than all retransmissions of
+		// a SYN-ACK.
 		g.steps(maxRest, func() bool { return false })
 	}
 	if g.plays() {

@@ -14,7 +14,7 @@ type runner struct {
 	first, seeds uint64 // number of seeds; 0: no limit
 	workers      int
 	out          io.Writer
-	hash         bool // print a line for each seed
+	hash         bool // prints a line for each seed
 	ipv6         bool
 	progress     time.Duration // time between lines of progress; 0: a readable interval
 }

@@ -14,7 +14,7 @@ import (
 // outcome is the result of one seed.
 type outcome struct {
 	seed     uint64
-	failure  string // the violated invariant; empty: none
+	failure  string // violated invariant; empty: none
 	verified uint64 // bytes that were compared
 	events   uint64
 	packets  uint64
@@ -32,7 +32,7 @@ type tally struct {
 	seeds, verified, events, packets uint64
 	faults                           netem.Counters
 	ends                             map[string]uint64
-	cleanPairs                       uint64 // connections whose ends were both clean
+	cleanPairs                       uint64 // number of connections both of whose ends were clean
 	failures                         []uint64
 }
 

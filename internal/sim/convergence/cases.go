@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// ErrCase is the error of an unknown experiment.
+// ErrCase is the error for an unknown experiment.
 var ErrCase = errors.New("no such experiment")
 
 // family is a set of networks of one shape and different sizes.
@@ -24,8 +24,8 @@ type family struct {
 	make        func(n int, seed uint64) graph
 }
 
-// The sizes keep every path at 14 hops or less: with 16 as infinity, and a cost of 1 for an
-// attached network, RIP reaches no further (RFC 2453 §3.2).
+// The sizes keep every path at 14 hops or less. With 16 as infinity, and a cost of 1 for an
+// attached network, RIP supports no longer paths (RFC 2453 §3.2).
 var families = []family{
 	{"line", 2, 15, 15, "N routers in a line", func(n int, _ uint64) graph { return line(n) }},
 	{"ring", 3, 29, 29, "N routers in a ring", func(n int, _ uint64) graph { return ring(n) }},
@@ -39,7 +39,7 @@ var families = []family{
 const (
 	prefixOfNames = "rip-"
 	nameOfCount   = "count"
-	widest        = 14 // hops
+	widest        = 14 // maximum number of hops
 )
 
 // narrow draws random networks until the diameter of one is within RIP's limit.
@@ -71,17 +71,18 @@ func Experiments() []Experiment {
 
 // Options are the options of an experiment.
 type Options struct {
-	Dialect string // rip (the course's; also empty), rip2 or ripng
+	Dialect string // "rip" or empty: the course's dialect; otherwise "rip2" or "ripng"
 	Seed    uint64
 }
 
-// Outcome is the result of Run: one of its fields is set.
+// Outcome is the result of Run. One of its fields is set.
 type Outcome struct {
 	Network *Result `json:"network,omitempty"`
 	Count   *Count  `json:"count,omitempty"`
 }
 
-// Run runs an experiment by its name, such as rip-grid-5. An unknown name is ErrCase.
+// Run runs an experiment by its name, such as rip-grid-5. If the name is unknown, it returns
+// ErrCase.
 func Run(name string, o Options) (*Outcome, error) {
 	dialect, err := dialectOf(o.Dialect)
 	if err != nil {
@@ -122,7 +123,7 @@ func Run(name string, o Options) (*Outcome, error) {
 	return &Outcome{Network: r}, nil
 }
 
-// ErrDialect is the error of an unknown dialect.
+// ErrDialect is the error for an unknown dialect.
 var ErrDialect = errors.New("no such dialect")
 
 var dialects = [...]string{rip.Course: "rip", rip.RIPv2: "rip2", rip.RIPng: "ripng"}

@@ -45,7 +45,7 @@ var golden = []struct {
 func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
-			if tt.long { // networks of a thousand routers
+			if tt.long { // for networks of a thousand routers
 				testenv.NeedLong(t)
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})
@@ -211,10 +211,10 @@ func TestLoopsAreSeen(t *testing.T) {
 		}
 		w.watch.hear(from, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Iface: face, Cost: 5})
 	}
-	point(0, 0) // to 1
-	point(1, 1) // to 2
+	point(0, 0) // points to router 1
+	point(1, 1) // points to router 2
 	assert.Empty(t, w.watch.circles)
-	point(2, 2) // to 0
+	point(2, 2) // points to router 0
 	require.Len(t, w.watch.circles, 1)
 	w.Run(time.Millisecond)
 	w.watch.hear(1, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Gone: true})
@@ -245,7 +245,7 @@ func TestWrongNames(t *testing.T) {
 func TestExperimentsRun(t *testing.T) {
 	for _, e := range Experiments() {
 		if strings.Contains(e.Name, "random") {
-			continue // TestGolden runs this one
+			continue // TestGolden runs this experiment
 		}
 		_, err := Run(e.Name, Options{})
 		assert.NoError(t, err, e.Name)

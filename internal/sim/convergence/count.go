@@ -11,8 +11,8 @@ import (
 type Believed struct {
 	After  time.Duration `json:"after_ns"` // time since the network was lost
 	Router int           `json:"router"`
-	Cost   int           `json:"cost"` // rip.Infinity: unreachable
-	Via    int           `json:"via"`  // the router that advertised the route; -1: none
+	Cost   int           `json:"cost"` // cost of the router's route; rip.Infinity: unreachable
+	Via    int           `json:"via"`  // router that advertised the route; -1: none
 }
 
 // Count is the result of counting to infinity.
@@ -20,15 +20,15 @@ type Count struct {
 	Dialect  string        `json:"dialect"`
 	Seed     uint64        `json:"seed"`
 	Steps    []Believed    `json:"steps"`
-	Over     time.Duration `json:"over_ns"` // when no router had the route any more
+	Over     time.Duration `json:"over_ns"` // time after which no router had the route
 	Messages Messages      `json:"messages"`
 	Hash     string        `json:"hash"`
 }
 
-// countToInfinity runs a ring of three routers, each of which believes the one before it. Router 0
-// loses the network behind it. Its update reaches router 1, but not router 2. Router 2 then
-// advertises the dead route to router 1. RFC 2453 §3.4.3: split horizon has "no way of stopping"
-// such a loop; it ends when the metric reaches infinity.
+// countToInfinity runs a ring of three routers, in which each router learns the dead route from the
+// one before it. Router 0 loses the network behind it. Its update reaches router 1, but not router
+// 2. Router 2 then advertises the dead route to router 1. RFC 2453 §3.4.3: split horizon has "no
+// way of stopping" such a loop; it ends when the metric reaches infinity.
 func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	g := ring(3)
 	g.routers++
@@ -38,8 +38,8 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 		return nil, err
 	}
 	const (
-		stub  = 3 // the link that is lost
-		toTwo = 2 // the link from router 2 to router 0
+		stub  = 3 // link that is lost
+		toTwo = 2 // link from router 2 to router 0
 	)
 	r := Result{Name: "count"}
 	t := w.effective()
@@ -67,7 +67,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 			c.Steps = append(c.Steps, b)
 		})
 	}
-	// router 0's end of that link, whose messages are lost for a short time
+	// deaf is router 0's end of that link. Its messages are lost for a short time.
 	deaf := w.ends[toTwo][1]
 	deaf.Cut(true)
 	err = w.phase(&r, &event{

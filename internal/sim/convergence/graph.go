@@ -2,7 +2,7 @@ package convergence
 
 import "math/rand/v2"
 
-// graph is a network of routers; a wire is a pair of them.
+// graph is a network of routers. Each wire connects a pair of them.
 type graph struct {
 	routers int
 	wires   [][2]int
@@ -35,7 +35,7 @@ func grid(side int) graph {
 	return g
 }
 
-// random returns a tree in which each router is linked to an earlier one, with half as many further
+// random returns a tree in which each router is linked to an earlier one. It adds half as many
 // links between random routers.
 func random(n int, rng *rand.Rand) graph {
 	g := graph{routers: n}
@@ -52,7 +52,7 @@ func random(n int, rng *rand.Rand) graph {
 	for i := 1; i < n; i++ {
 		add(rng.IntN(i), i)
 	}
-	// A small network may run out of pairs.
+	// A small network may have too few pairs.
 	for left := min(n/2, n*(n-1)/2-len(g.wires)); left > 0; {
 		if add(rng.IntN(n), rng.IntN(n)) {
 			left--
@@ -61,7 +61,8 @@ func random(n int, rng *rand.Rand) graph {
 	return g
 }
 
-// neighbors lists for each router the other ends of those wires for which use is true.
+// neighbors lists, for each router, the routers that it is connected to by wires for which use is
+// true.
 func (g *graph) neighbors(use func(wire int) bool) [][]int {
 	to := make([][]int, g.routers)
 	for i, w := range g.wires {

@@ -13,7 +13,7 @@ import (
 type Messages struct {
 	Requests  uint64 `json:"requests"`
 	Responses uint64 `json:"responses"`
-	Triggered uint64 `json:"triggered"` // part of Responses
+	Triggered uint64 `json:"triggered"` // triggered updates, which Responses includes
 	Entries   uint64 `json:"entries"`
 }
 
@@ -29,11 +29,11 @@ type Phase struct {
 	Name string `json:"name"`
 	// Converged is the time until all routes were right.
 	Converged time.Duration `json:"converged_ns"`
-	// Steps are the times until half, nine tenths and so on were right.
+	// Steps are the times until half, nine tenths and so on of the routes were right.
 	Steps []Step `json:"-"`
 	// Messages counts the messages until Converged.
 	Messages Messages      `json:"messages"`
-	Changes  uint64        `json:"changes"` // changes of routing tables
+	Changes  uint64        `json:"changes"` // number of changes of routing tables
 	Loops    int           `json:"loops"`   // routing loops that lasted longer than an instant
 	Longest  time.Duration `json:"longest_loop_ns"`
 	Highest  int           `json:"highest_cost"` // maximum finite cost in any table
@@ -54,13 +54,13 @@ type Result struct {
 	Hash     string        `json:"hash"`
 }
 
-// ErrUnfinished is the error of a network that did not converge in time.
+// ErrUnfinished means that a network did not converge in time.
 var ErrUnfinished = errors.New("did not converge")
 
 // event is a change of the network.
 type event struct {
 	name  string
-	limit time.Duration // time for the routes to become right
+	limit time.Duration // limit for the routes to become right
 	do    func()
 	// lasting means that the event takes time, and that the network is unchanged at its end.
 	lasting bool
@@ -92,7 +92,7 @@ func (w *network) run(r *Result) error {
 	return nil
 }
 
-// flapping is how long a flapping link stays down, and then how long it stays up.
+// flapping is how long a flapping link stays down, and also how long it then stays up.
 const flapping = 50 * time.Millisecond
 
 func (w *network) flap(wire int) {
@@ -104,8 +104,8 @@ func (w *network) flap(wire int) {
 	}
 }
 
-// victim picks a link for an event: the first one from the middle on whose loss does not divide the
-// network, or else the middle one.
+// victim picks a link for an event. Starting in the middle, it picks the first link whose loss does
+// not divide the network. If there is none, it picks the middle link.
 func (w *network) victim() int {
 	middle := len(w.wires) / 2
 	for i := range w.wires {

@@ -12,9 +12,9 @@ import (
 // it with the right route.
 type watch struct {
 	net   *network
-	peers [][]int16 // indexed by router and interface: the router at the other end
-	cells []cell    // indexed by wire, then by router
-	want  []uint8   // the right costs, in the same order
+	peers [][]int16 // router at the other end, by router and interface
+	cells []cell    // routes by wire and then by router
+	want  []uint8   // right costs, in the same order
 	wrong int       // number of cells that differ from want
 
 	changes  uint64
@@ -23,21 +23,21 @@ type watch struct {
 	phase    clock.Time
 	highest  int // highest cost below Infinity in this phase
 	circles  []circle
-	found    int           // loops in this phase that lasted longer than an instant
+	found    int           // number of loops in this phase that lasted longer than an instant
 	longest  time.Duration // age of the oldest of these loops
 	nextMark int
 }
 
 // cell is one router's route to one network.
 type cell struct {
-	learned uint8 // RIP's cost; Infinity: no route
+	learned uint8 // cost of RIP's route; Infinity: no route
 	local   bool  // the router is on the network
-	via     int16 // the next hop of RIP, or nobody
+	via     int16 // next hop of RIP's route, or nobody
 }
 
 const nobody = -1
 
-// circle is a routing loop for packets to the network of a wire.
+// circle is a routing loop of packets to the network of a wire.
 type circle struct {
 	wire, member int
 	since        clock.Time
@@ -46,7 +46,7 @@ type circle struct {
 // Step is a point of a phase's curve.
 type Step struct {
 	After time.Duration
-	Right float64 // share of all routes
+	Right float64 // share of all routes that are right
 }
 
 func newWatch(w *network) *watch {
@@ -151,8 +151,8 @@ func (v *watch) mark(now clock.Time) {
 	}
 }
 
-// circular reports whether packets from a router to a network return to that router. The path ends
-// at a broken wire.
+// circular reports whether packets from a router to a network return to that router. A broken wire
+// ends the path.
 func (v *watch) circular(wire, router int) bool {
 	row := v.cells[wire*v.net.routers : (wire+1)*v.net.routers]
 	at := router
@@ -194,7 +194,7 @@ func (v *watch) lasted(d time.Duration) {
 	}
 }
 
-// end finishes the phase: loops that still exist count with their current age.
+// end finishes the phase. Loops that still exist count with their current age.
 func (v *watch) end() {
 	for _, c := range v.circles {
 		v.lasted(v.net.Now().Sub(c.since))

@@ -19,13 +19,13 @@ type network struct {
 	graph
 	dialects []rip.Dialect // only the first dialect is watched
 	hosts    []*sim.Host
-	ends     [][2]sim.End // the ends of each wire
-	down     []bool       // links that are down, and both ends know it
-	broken   []bool       // links that lose all packets without the ends noticing
+	ends     [][2]sim.End // both ends of each wire
+	down     []bool       // links that are down, which both ends know
+	broken   []bool       // links that lose all packets, which their ends do not notice
 	watch    *watch
 }
 
-// The delay of wires, and its random part.
+// These are the delay of wires, and the random part of it.
 const (
 	wireDelay  = time.Millisecond
 	wireSpread = 4 * time.Millisecond
@@ -37,7 +37,7 @@ func address(wire, end int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-// address6 is address for IPv6. Each link has a /64.
+// address6 is like address, for IPv6. Each link has a /64.
 func address6(wire, end int) netip.Addr {
 	return netip.AddrFrom16([16]byte{
 		0x20, 1, 0xd, 0xb8, 5: byte(wire >> 16), 6: byte(wire >> 8), 7: byte(wire), 15: byte(end),
@@ -102,7 +102,7 @@ func (w *network) attach(c *stack.Config, wire, end int) {
 		}
 		if iface == 0 {
 			c.Forwarding = true
-			rng := w.Rand(fmt.Sprintf("rip %d.%d", wire, end)) // for random times
+			rng := w.Rand(fmt.Sprintf("rip %d.%d", wire, end)) // source of random times
 			*own = &rip.Config{Dialect: dialect, Rand: rng}
 		}
 		if dialect == rip.Course {
@@ -113,7 +113,7 @@ func (w *network) attach(c *stack.Config, wire, end int) {
 	c.Interfaces = append(c.Interfaces, f)
 }
 
-// setDown cuts a link so that both ends know, or repairs it.
+// setDown cuts a link so that both ends notice, or repairs it.
 func (w *network) setDown(wire int, down bool) {
 	w.down[wire] = down
 	for _, e := range w.ends[wire] {
@@ -126,7 +126,7 @@ func (w *network) setDown(wire int, down bool) {
 	}
 }
 
-// setBroken makes a link lose all packets without telling its routers, or repairs it.
+// setBroken makes a link lose all packets without its routers noticing, or repairs it.
 func (w *network) setBroken(wire int, broken bool) {
 	w.broken[wire] = broken
 	for _, e := range w.ends[wire] {
@@ -134,8 +134,8 @@ func (w *network) setBroken(wire int, broken bool) {
 	}
 }
 
-// own returns the cost of a network for the routers on it: RFC 2453 §3.9.2 and RFC 2080 §2.4.2 add
-// the receiver's link.
+// own returns the cost of a network for the routers on it, because RFC 2453 §3.9.2 and RFC 2080
+// §2.4.2 add the cost of the receiver's link.
 func (w *network) own() int {
 	if w.dialects[0] == rip.Course {
 		return 0

@@ -12,7 +12,7 @@ import (
 )
 
 // BurstConfig configures the document's thought experiment. It sends a burst of packets in one
-// direction, and counts how many the sender sends until it knows that all have arrived. The zero
+// direction, and counts the packets that the sender sends until all are acknowledged. The zero
 // value is the document's fence.
 type BurstConfig struct {
 	// Packets is the number of packets; 0: 16.
@@ -45,7 +45,7 @@ type Burst struct {
 	cfg    BurstConfig
 	socket *rcp.Socket
 	last   clock.Time
-	began  clock.Time // Never: the connection is not open yet
+	began  clock.Time // start of the burst; Never: the connection is not open yet
 	result BurstResult
 	over   bool
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// latest draws n times how often something that fails half the time is tried, and returns the mean
-// of the largest draw.
+// latest returns the mean of the largest of n random numbers. Each is the number of tries until the
+// first success, with a success rate of one half.
 func latest(n int) (mean float64) {
 	for k := range 64 {
 		mean += 1 - math.Pow(1-math.Pow(.5, float64(k)), float64(n))
@@ -22,8 +22,8 @@ func latest(n int) (mean float64) {
 
 // In the document's table, a window sends 58 packets and a fence 30, in 4 rounds. These are the
 // results of one run. On average, a packet takes two tries, which makes 32. In a window, each
-// packet is also retransmitted as often as the one before it that needed most tries, which makes
-// 68. When acknowledgments are also lost, each costs a round.
+// packet is also sent as often as any packet before it, which makes 68. If acknowledgments are also
+// lost, each loss costs a round.
 func TestTheTableOfSixteenPackets(t *testing.T) {
 	var window float64
 	for i := range 16 {

@@ -22,11 +22,11 @@ type echoClient struct {
 	rng    *rand.Rand
 	buf    []byte
 	began  clock.Time
-	now    clock.Time // time of its last turn
+	now    clock.Time // time of the last turn
 	next   clock.Time // time of the next write
-	writes int        // pieces that were written completely
+	writes int        // number of pieces that were written completely
 	piece  uint64     // the stream's offset at the end of the current piece
-	// written and echoed are offsets in the stream; wrong is set when an echoed byte differs.
+	// written and echoed are offsets in the stream. wrong is set when an echoed byte differs.
 	written, echoed uint64
 	wrong           bool
 }
@@ -72,7 +72,7 @@ func (c *echoClient) done() bool {
 	return c.writes == c.cfg.Writes && c.echoed == c.written && c.next.Due(c.now)
 }
 
-// due returns when the client needs a turn; Never: it needs one only when data arrives.
+// due returns when the client needs a turn. Never means that it needs one only when data arrives.
 func (c *echoClient) due() clock.Time {
 	if c.next > c.now && (c.writes < c.cfg.Writes || c.echoed == c.written) {
 		return c.next

@@ -14,8 +14,8 @@ import (
 // ErrEchoConfig is wrapped by errors in a Config.
 var ErrEchoConfig = errors.New("fence: invalid configuration")
 
-// EchoConfig is the workload of the document, and the configuration of RCP. The zero value is the
-// document's.
+// EchoConfig is the workload of the document, and the configuration of RCP. The zero value follows
+// the document.
 type EchoConfig struct {
 	// Writes is the number of pieces that the client writes; 0: 1000.
 	Writes int
@@ -26,9 +26,9 @@ type EchoConfig struct {
 	// whole milliseconds; 0: 2 ms, 19 ms.
 	MinPause, MaxPause time.Duration
 	// RCP configures both ends: Width of the fence, PacketSize, Tick, and the switches Window and
-	// Timer. Zero fields are the document's, with three exceptions: a SendBuffer of 1 MiB, because
-	// the document's is unlimited; a Timeout of 50 Ticks, because timeouts after ten Ticks are too
-	// frequent at a loss of 60 %; and a MaxRTO of ten Ticks. Rand is set by Attach.
+	// Timer. Zero fields have the document's values, with three exceptions: a SendBuffer of 1 MiB,
+	// because the document's is unlimited; a Timeout of 50 Ticks, because timeouts after ten Ticks
+	// are too frequent at a loss of 60 %; and a MaxRTO of ten Ticks. Rand is set by Attach.
 	RCP rcp.Config
 	// Opened, if not nil, is called with the client's TCP connection before anything happens on it.
 	Opened func(*sim.Conn)
@@ -37,7 +37,7 @@ type EchoConfig struct {
 // EchoStream follows the client's host in the name of the random stream of its writes.
 const EchoStream = " fence"
 
-// Defaults that differ from RCP's.
+// These defaults differ from RCP's.
 const (
 	defaultTick  = 10 * time.Millisecond
 	timeoutTicks = 50

@@ -9,11 +9,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// port is the RCP of one UDP port, with its user.
+// port is RCP on one UDP port, with its user.
 type port struct {
 	router *rcp.Router
 	buf    []byte
-	// user is called at each of the port's turns; it returns when it needs another one.
+	// user is called at each of the port's turns. It returns when it needs another turn.
 	user func(now clock.Time) clock.Time
 	// sent, if it is set, observes the packets that leave.
 	sent func(now clock.Time, b []byte)
@@ -36,7 +36,7 @@ func (p *port) Turn(now clock.Time, s *sim.Socket) {
 			p.sent(now, d.Data)
 		}
 		if s.Send(d.Peer, d.Data) != nil {
-			break // the same as a loss: it is retransmitted an iteration later
+			break // the same as a loss: the packet is retransmitted an iteration later
 		}
 	}
 	s.Wake(clock.Earliest(next, p.router.Deadline()))
@@ -48,7 +48,8 @@ type rcpStream struct{ *rcp.Socket }
 func (s rcpStream) Write(p []byte) int { return s.Tx().Write(p) }
 func (s rcpStream) Read(p []byte) int  { return s.Rx().Read(p) }
 
-// newPort returns a port whose router listens with a backlog; 0: it does not listen.
+// newPort returns a port whose router listens with a backlog. If the backlog is 0, the router does
+// not listen.
 func newPort(h *sim.Host, name string, cfg rcp.Config, backlog int) (*port, error) {
 	cfg.Rand = h.World().Rand(h.Name() + " " + name + " loop")
 	r, err := rcp.NewRouter(cfg)
@@ -137,7 +138,7 @@ func (a *EchoApp) turnRCP(now clock.Time, r *rcp.Router, s *rcp.Socket) clock.Ti
 	default:
 		return c.due()
 	}
-	r.Close() // as the document's client does: without telling the server
+	r.Close() // the document's client does not inform the server either
 	return clock.Never
 }
 

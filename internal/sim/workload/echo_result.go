@@ -18,13 +18,14 @@ type EchoResult struct {
 	// Written and Echoed are numbers of bytes. All echoed bytes were unchanged.
 	Written, Echoed uint64
 
-	// Packets of the client until then. Sent is the document's count, of all packets. Data counts
-	// those with bytes of the stream, and Again the retransmissions among them; Acks had no data.
-	// RCP's first packet, which opens the connection without data, counts as Data.
+	// These are the packets that the client has sent until then. Sent is the document's count, of
+	// all packets. Data counts packets with bytes of the stream, Again the retransmissions among
+	// them, and Acks packets without data. RCP's first packet, which opens the connection without
+	// data, counts as Data.
 	Sent, Data, Again, Acks uint64
 	// Rounds counts the iterations of the client's send loop; 0 for TCP.
 	Rounds uint64
-	// Timeouts and Recoveries are TCP's.
+	// Timeouts and Recoveries count TCP's timeouts and loss recoveries.
 	Timeouts, Recoveries uint64
 }
 
@@ -35,7 +36,7 @@ func (r *EchoResult) Packets() uint64 { return r.Data - r.Again }
 // EchoApp is a client with its server.
 type EchoApp struct {
 	client *echoClient
-	counts func(r *EchoResult) // the counters of its transport; frozen at the end
+	counts func(r *EchoResult) // adds the counters of the transport; frozen at the end
 	result EchoResult
 	over   bool
 	// lastRound is the time at which a packet last left, over RCP.

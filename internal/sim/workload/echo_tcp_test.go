@@ -34,9 +34,9 @@ func TestTheSameClientOverTCP(t *testing.T) {
 }
 
 // After a loss, TCP waits for the RTO, at least 200 ms, and then sends the data written meanwhile
-// in full segments. So with more loss there are fewer segments and the transfer takes longer. At 10
-// % it takes hardly more time; at 30 % it often does not finish, but RCP does. That is the cost and
-// the benefit of retransmitting every 10 ms.
+// in full segments. So with more loss there are fewer segments, and the transfer takes longer. At
+// 10 % loss it takes hardly more time. At 30 % it often does not finish, but RCP does, because it
+// retransmits every 10 ms.
 func TestLossOverTCP(t *testing.T) {
 	// In a few worlds two SYNs are lost, and the window begins with one segment.
 	const most, few = 20, 5

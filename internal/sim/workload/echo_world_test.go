@@ -13,8 +13,8 @@ import (
 // EchoNetwork is the document's network: the client's host, a router B that loses packets, and the
 // server's host. The zero EchoNetwork loses nothing.
 type EchoNetwork struct {
-	// There is the share of packets that B loses from the client to the server, Back the share in
-	// the other direction.
+	// There is the share of packets that B loses from the client to the server, and Back is the
+	// share in the other direction.
 	There, Back float64
 	// Wire is the delay of each of the two links; 0: 15 µs, because the document's ping took 60.
 	Wire time.Duration
@@ -28,7 +28,7 @@ type EchoNetwork struct {
 const (
 	defaultWire = 15 * time.Microsecond
 	echoLimit   = 2 * time.Minute
-	echoPort    = 1234 // as in the document
+	echoPort    = 1234 // the document's port
 )
 
 // Build returns the network as a world: the client's host is on the left.

@@ -10,7 +10,7 @@ import (
 // ErrNotebookConfig is wrapped by errors in a Config.
 var ErrNotebookConfig = errors.New("notebook: invalid configuration")
 
-// NotebookConfig configures a sender and its receiver. The zero value is the document's.
+// NotebookConfig configures a sender and its receiver. The zero value follows the document.
 type NotebookConfig struct {
 	// Duration is how long the sender sends; 0: a minute.
 	Duration time.Duration
@@ -18,16 +18,16 @@ type NotebookConfig struct {
 	Record bool
 	// SenderCost is the time of an iteration of the sender's polling loop, which reads an
 	// acknowledgment and sends a segment. ReceiverCost is the receiver's time for a segment,
-	// including the line that it prints. 0: 50 µs, about Python's time, and 150 µs. With these, the
-	// window falls at 1,437 as in the document's figure of its fast link: 277 datagrams in the
-	// receiver's buffer, and 176 ms of processing. Negative: no time.
+	// including the line that it prints. 0: 50 µs, about Python's time, and 150 µs. With these
+	// times, the window falls at 1,437, as in the document's figure of its fast link: there are 277
+	// datagrams in the receiver's buffer, and 176 ms of processing. A negative value means no time.
 	SenderCost, ReceiverCost time.Duration
 	// HeldCost is the receiver's extra time for a segment, for each segment that it holds. It holds
-	// all segments since the last time without a gap. 0: 500 ns; Python 3.11 needs 0.3 to 1.3 µs
-	// for each to find, sort and walk the document's list. Negative: no time.
+	// all segments since it last had no gap. 0: 500 ns; Python 3.11 needs 0.3 to 1.3 µs for each to
+	// find, sort and walk the document's list. A negative value means no time.
 	HeldCost time.Duration
 	// Buffer limits the datagrams in the queues of the sender's socket and of the receivers'
-	// socket; 0: 277, which fill Linux's 208 KiB, because a small datagram uses 768 bytes.
+	// socket; 0: 277 datagrams. They fill Linux's 208 KiB, because a small datagram uses 768 bytes.
 	Buffer int
 	// Window limits the segments that the receiver keeps; 0: 100000, as in the document.
 	Window int
@@ -43,7 +43,7 @@ const (
 	heldCost        = 500 * time.Nanosecond
 )
 
-// datagramCharge is the space of a small datagram in a receive buffer here.
+// datagramCharge is the number of bytes that a small datagram uses in a simulated receive buffer.
 const datagramCharge = 256
 
 func (c NotebookConfig) withDefaults() NotebookConfig {

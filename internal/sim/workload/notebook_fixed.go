@@ -3,12 +3,13 @@ package workload
 import "math"
 
 // fixedWindow is the document's FixedWindowStrategy: a window that never changes. After every third
-// duplicate, of any segment, it goes back to the missing one. It has no timeout: after the loss of
-// a whole window it stays silent.
+// duplicate, of any segment, it goes back to the missing one. It has no timeout, so it stays silent
+// after the loss of a whole window.
 type fixedWindow struct {
 	Ledger
-	// unacknowledged are the segments that no acknowledgment has named. As in the document, a
-	// segment stays if a later one is acknowledged, so its own acknowledgment still counts as new.
+	// unacknowledged contains the segments that no acknowledgment has named. As in the document, a
+	// segment stays if only a later one is acknowledged, so its own acknowledgment still counts as
+	// new.
 	unacknowledged map[int]struct{}
 }
 

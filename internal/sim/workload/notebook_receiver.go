@@ -11,22 +11,22 @@ import (
 
 // peer is the state of the document's receiver for one sender.
 type peer struct {
-	limit int // maximum number of segments that it keeps
+	limit int // maximum number of segments that the receiver keeps
 	begun bool
 	// high is the highest segment that was ever received without a gap before it, and stored its
 	// record. Segments up to high are ignored.
 	high   int
 	stored Ack
-	// window has the records above high; contiguous is the end of the run that begins there, and
-	// top the highest.
+	// window has the records above high. contiguous is the end of the run that begins at high, and
+	// top is the highest segment.
 	window          map[int]Ack
 	contiguous, top int
-	bytes           uint64 // payload of the segments up to contiguous
+	bytes           uint64 // number of payload bytes in the segments up to contiguous
 }
 
-// arrive records a segment. It returns the record to acknowledge, that of the highest segment
-// received without a gap before it, or false to send nothing. The first segment to arrive starts
-// the sequence, whatever its number.
+// arrive records a segment. It returns the record to acknowledge, which is that of the highest
+// segment received without a gap before it. It returns false if no acknowledgment is sent. The
+// first segment to arrive starts the sequence, whatever its number.
 func (p *peer) arrive(a Ack) (Ack, bool) {
 	switch {
 	case !p.begun:
@@ -55,7 +55,7 @@ func (p *peer) arrive(a Ack) (Ack, bool) {
 	case p.contiguous == p.top:
 		p.stored, p.high = p.window[p.top], p.top
 		clear(p.window)
-	case len(p.window)+1 == p.limit: // with the stored record
+	case len(p.window)+1 == p.limit: // includes the stored record
 		p.chop()
 	}
 	if p.contiguous == p.high {
@@ -74,12 +74,13 @@ func (p *peer) advance(a Ack) {
 func (p *peer) chop() {
 	delete(p.window, p.top)
 	p.top = p.high
-	for seq := range p.window { // the largest is the same in any order
+	for seq := range p.window { // the largest number does not depend on the order
 		p.top = max(p.top, seq)
 	}
 }
 
-// The receiver asks its sender to begin, repeats that each second, and gives up at the tenth time.
+// The receiver requests data from its sender, repeats the request each second, and gives up at the
+// tenth time.
 const (
 	handshakeRetry = time.Second
 	handshakeTries = 10
@@ -90,7 +91,7 @@ const (
 // idle.
 type Process struct {
 	queue []arrival
-	idle  clock.Time // busy until then
+	idle  clock.Time // the process is busy until then
 }
 
 // arrival is a datagram in the process's buffer.
@@ -119,8 +120,8 @@ type receiver struct {
 	peer    peer
 	buf     []byte
 	out     []byte
-	tries   int        // handshakes sent
-	again   clock.Time // when the next one is due
+	tries   int        // number of handshakes sent
+	again   clock.Time // when the next handshake is due
 	heard   bool       // the sender has answered
 
 	acks, overflowed uint64
@@ -177,8 +178,9 @@ func (r *receiver) ask(now clock.Time) {
 	r.send(append(r.out[:0], handshake...))
 }
 
-// take processes a datagram and returns the time that this takes: the document's program searches
-// the segment among all that it holds for the sender, sorts them, and walks them to the first gap.
+// take processes a datagram and returns the time that this takes. The document's program searches
+// for the segment among all that it holds for the sender, sorts them, and iterates over them to the
+// first gap.
 func (r *receiver) take(b []byte) (cost time.Duration) {
 	cost = r.cfg.ReceiverCost
 	m, err := parse(b)

@@ -21,10 +21,11 @@ func TestAReceiverEchoesStoredRecords(t *testing.T) {
 		{seq: 3, sent: 4, ack: Ack{Seq: 1, SentAt: 2, Bytes: 49}},
 		{seq: 4, sent: 5, ack: Ack{Seq: 1, SentAt: 2, Bytes: 49}},
 		{seq: 6, sent: 7, ack: Ack{Seq: 1, SentAt: 2, Bytes: 49}},
-		{seq: 2, sent: 9, ack: Ack{Seq: 4, SentAt: 5, Bytes: 49}}, // 4 was sent four seconds ago
+		// segment 4 was sent four seconds ago
+		{seq: 2, sent: 9, ack: Ack{Seq: 4, SentAt: 5, Bytes: 49}},
 		{seq: 2, sent: 10, ack: Ack{Seq: 4, SentAt: 5, Bytes: 49}},
 		{seq: 0, sent: 10, ack: Ack{Seq: 4, SentAt: 5, Bytes: 49}, none: true},
-		{seq: 1, sent: 10, none: true}, // not above the highest: silence
+		{seq: 1, sent: 10, none: true}, // not above the highest, so there is no acknowledgment
 		{seq: 6, sent: 11, ack: Ack{Seq: 4, SentAt: 5, Bytes: 49}},
 		{seq: 5, sent: 12, ack: Ack{Seq: 6, SentAt: 7, Bytes: 49}},
 		{seq: 4, sent: 13, none: true},
@@ -52,7 +53,7 @@ func TestAReceiverNeverMissesTheFirst(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A receiver whose window is full forgets the highest it has.
+// A receiver whose window is full forgets the highest segment.
 func TestAReceiversWindowIsBounded(t *testing.T) {
 	p := peer{limit: 4, window: map[int]Ack{}, contiguous: -1}
 	for _, seq := range []int{0, 5, 7, 9, 11} {

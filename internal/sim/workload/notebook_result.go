@@ -27,16 +27,16 @@ type NotebookResult struct {
 	// DeliveredBytes is the payload of the segments that the receiver has without a gap. Acks are
 	// its acknowledgments, and Overflowed the datagrams that its socket had no room for.
 	DeliveredBytes, Acks, Overflowed uint64
-	MaxCwnd                          int // segments
+	MaxCwnd                          int // maximum congestion window in segments
 	// Points has all acknowledgments, if Config.Record is set.
 	Points []Point
 }
 
 // Point is the state after an acknowledgment.
 type Point struct {
-	At             time.Duration // since the start of the sender
-	RTT            time.Duration // 0: not a new segment
-	Cwnd, Ssthresh int           // segments
+	At             time.Duration // time since the start of the sender
+	RTT            time.Duration // round-trip time; 0: not a new segment
+	Cwnd, Ssthresh int           // in segments
 }
 
 // averageSegmentSize is the document's constant.

@@ -87,11 +87,11 @@ type sender struct {
 	cfg      *NotebookConfig
 	strategy Strategy
 	socket   *sim.Socket
-	peer     netip.AddrPort // invalid: no handshake yet
+	peer     netip.AddrPort // receiver's address; invalid: no handshake yet
 	began    clock.Time
 	died     clock.Time
-	idle     clock.Time // busy until then
-	top      int        // different segments sent so far
+	idle     clock.Time // the sender is busy until then
+	top      int        // number of different segments sent so far
 	buf, out []byte
 	over     bool
 	result   NotebookResult
@@ -136,7 +136,7 @@ func (s *sender) due(now clock.Time) clock.Time {
 		return s.idle
 	}
 	switch due := s.strategy.Due(); {
-	case due == 0: // only while the host has no room; it reports when it has
+	case due == 0: // occurs only while the host has no room, and the host reports when it has
 		return clock.Never
 	default:
 		return virtual(due)

@@ -10,11 +10,12 @@ import (
 // Strategy is the document's sender strategy: it decides which segment to send and when, and
 // handles acknowledgments. Times are those of Python's time.time(): seconds since 1970.
 type Strategy interface {
-	// NextPacket returns the packet to send now; false: none.
+	// NextPacket returns the packet to send now, or false if there is none.
 	NextPacket(now float64) (Packet, bool)
 	// ProcessAck handles an acknowledgment.
 	ProcessAck(now float64, a *Ack)
-	// Due returns when NextPacket may have a packet without another acknowledgment; +Inf: never.
+	// Due returns when NextPacket may have a packet without another acknowledgment, or +Inf if
+	// never.
 	Due() float64
 	// Book returns the strategy's record of events.
 	Book() *Ledger
@@ -23,7 +24,7 @@ type Strategy interface {
 // Packet is a segment to send.
 type Packet struct {
 	Seq    int
-	SentAt float64 // the time in the packet, which may differ from the time of sending
+	SentAt float64 // time in the packet, which may differ from the time of sending
 	// Count adds the number of acknowledged bytes to the packet.
 	Count bool
 }
@@ -32,27 +33,28 @@ type Packet struct {
 type Ledger struct {
 	SeqNum    int // the next segment to be sent
 	NextAck   int // the first unacknowledged segment
-	SentBytes int // acknowledged segments; the name is the document's
+	SentBytes int // number of acknowledged segments; the name is the document's
 
 	TotalAcks, DuplicateAcks int
-	AckCount                 int // acknowledgments of new segments
-	Cwnd                     int // segments
-	Ssthresh                 int // segments; 0: the strategy has none
-	// RTT is the sum of RTTs round trips, in seconds, and LastRTT the last one; 0: the last
-	// acknowledgment had none.
+	AckCount                 int // number of acknowledgments of new segments
+	Cwnd                     int // congestion window in segments
+	Ssthresh                 int // slow start threshold in segments; 0: the strategy has none
+	// RTT is the sum of the round trips in seconds, and RTTs is their number. LastRTT is the last
+	// one; 0 means that the last acknowledgment had none.
 	RTT, LastRTT float64
 	RTTs         int
 
-	// Died is the unhandled exception that ended the sender; empty: none.
+	// Died is the unhandled exception that ended the sender; empty: no exception.
 	Died string
 
-	current int // consecutive duplicates, or all of them for the fixed window
+	current int // number of consecutive duplicates; for the fixed window, of all duplicates
 }
 
 // Book implements Strategy.
 func (l *Ledger) Book() *Ledger { return l }
 
-// WindowIsOpen reports whether a new segment may be sent: less than a window ahead.
+// WindowIsOpen reports whether a new segment may be sent, because fewer segments than the window
+// are unacknowledged.
 func (l *Ledger) WindowIsOpen() bool { return l.SeqNum-l.NextAck < l.Cwnd }
 
 // measure takes the round-trip time of an acknowledgment of a new segment.

@@ -110,8 +110,9 @@ func TestTahoeDiesOfWhatItForgot(t *testing.T) {
 	assert.Equal(t, "KeyError: 3", s.Book().Died)
 }
 
-// As published, a Tahoe that begins with (10, 1) never leaves slow start: without loss, the window
-// divides each number. According to the text, the window grows by one per window.
+// As published, a Tahoe that begins with (10, 1) never leaves slow start. Without loss, each
+// segment number is divisible by the window, so the window always grows. According to the text, the
+// window grows by one per window.
 func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
 	for _, even := range []bool{false, true} {
 		s := NewTahoe(TahoeConfig{Even: even})
@@ -126,7 +127,7 @@ func TestTahoesWindowAsPublishedAndAsDescribed(t *testing.T) {
 		}
 		b := s.Book()
 		if even {
-			// 10 + 11 + …: the window after r rounds is r-3 + 10.
+			// The window is 10 + 11 + … segments; after r rounds it is r-3 + 10.
 			assert.InDelta(t, rounds+6, b.Cwnd, 2)
 			assert.InDelta(t, math.Sqrt(2*n), b.Cwnd, 15)
 		} else {

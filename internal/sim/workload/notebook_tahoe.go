@@ -8,7 +8,7 @@ import (
 
 // TahoeConfig configures a Tahoe. The zero value is the document's TahoeStrategy(10, 1).
 type TahoeConfig struct {
-	Ssthresh int // segments; 0: 10
+	Ssthresh int // slow start threshold in segments; 0: 10
 	Cwnd     int // initial window in segments; 0: 1
 	// Even makes the window grow by one for each acknowledged window of segments, as the document
 	// says. Its code grows the window whenever the segment's number is divisible by it: once a
@@ -17,8 +17,8 @@ type TahoeConfig struct {
 }
 
 const (
-	// segmentTimeout is the age at which a segment without an acknowledgment is retransmitted, and
-	// retransmitRetry that of a retransmission; in seconds.
+	// segmentTimeout is the time in seconds after which a segment without an acknowledgment is
+	// retransmitted. retransmitRetry is the time after which a retransmission is repeated.
 	segmentTimeout  = 4
 	retransmitRetry = 1
 )
@@ -34,16 +34,16 @@ type segment struct {
 type tahoe struct {
 	Ledger
 	even    bool
-	growth  int        // acknowledgments since the window grew, for Even
-	ring    []*segment // length is a power of two; those from NextAck to end are in use
+	growth  int        // acknowledgments since the window last grew, for Even
+	ring    []*segment // the length is a power of two; entries from NextAck to end are in use
 	end     int
 	stale   []*segment
 	scan    float64 // no segment has timed out before then
 	repeat  *segment
-	repeats bool // it was sent, at repeatAt
+	repeats bool // repeat was sent at repeatAt
 	// repeatAt is when repeat was sent last.
 	repeatAt   float64
-	duplicated int // the segment of the last duplicate; -1: none
+	duplicated int // segment of the last duplicate; -1: none
 }
 
 // NewTahoe returns a Tahoe.

@@ -89,8 +89,8 @@ func TestTheCollapseIsGoBackN(t *testing.T) {
 }
 
 // The receiver searches all held segments for each new one. After a gap, the receiver is far slower
-// than the path, and its buffer is full. The document has 23,377 acknowledgments and 1,277 bytes/s
-// in 60 s, and 973 ms.
+// than the path, and its buffer is full. In 60 s, the document has 23,377 acknowledgments, 1,277
+// bytes/s, and a mean round trip of 973 ms.
 func TestWhatIsHeldCostsTheReceiver(t *testing.T) {
 	var r [2]workload.NotebookResult
 	for i, held := range []time.Duration{-1, 2 * time.Microsecond} {
@@ -115,9 +115,9 @@ func TestSendersShareAReceiver(t *testing.T) {
 	assert.Greater(t, two[1].MeanRTT, 350*ms, "after the 200 of the other")
 }
 
-// Congestion avoidance from a window of 10 on, without loss: 10, 11, 12 … segments in the
-// round trips of 240 s make 10t/R + t²/2R². The link and its queue do not matter: the run is
-// too short to fill them.
+// Congestion avoidance starts with a window of 10, without loss. The round trips have 10, 11, 12
+// and more segments, which add up to 10t/R + t²/2R² in 240 s. The link and its queue do not matter:
+// the run is too short to fill them.
 func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 	d := 60 * time.Second
 	if testenv.Long() {
@@ -125,8 +125,8 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 	}
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
 	s := workload.NewTahoe(workload.TahoeConfig{Cwnd: 10, Even: true})
-	// A receiver that takes 80 µs keeps up with 1,357 segments a round trip; the default, 150, does
-	// not.
+	// A receiver that takes 80 µs for a segment can process 1,357 segments per round trip. The
+	// default of 150 µs is too slow.
 	r := runNotebook(t, n, workload.NotebookConfig{Duration: d, ReceiverCost: 80 * time.Microsecond}, s)[0]
 	rounds := d.Seconds() / r.MeanRTT.Seconds()
 	want := 10*rounds + rounds*rounds/2
@@ -138,8 +138,8 @@ func TestTahoeAsDescribedDoesNotFillAFastLink(t *testing.T) {
 }
 
 // The published version differs: the window doubles each round trip until a loss, which occurs in
-// the receiver's socket. Then it grows twice as fast as Tahoe's. The document has 649,011
-// acknowledgments in 240 s, .62 % of them duplicates, and 183.2 ms.
+// the receiver's socket. Then it grows twice as fast as Tahoe's. In 240 s, the document has 649,011
+// acknowledgments, .62 % of them duplicates, and a mean round trip of 183.2 ms.
 func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	testenv.NeedNoRace(t)
 	n := workload.NotebookNetwork{Rate: netem.BitsPerSecond(100_420_000), Queue: 1_104_620}
@@ -151,7 +151,7 @@ func TestTahoeAsPublishedIsHeldBackByItsReceiver(t *testing.T) {
 	if !testenv.Long() {
 		return
 	}
-	// as in the preset tahoe-high-published
+	// This is the preset tahoe-high-published.
 	cfg := workload.NotebookConfig{Duration: 240 * time.Second, HeldCost: -1}
 	r = runNotebook(t, n, cfg, workload.NewTahoe(workload.TahoeConfig{}))[0]
 	t.Logf("%.0f bytes/s, overflowed %d, largest window %d", r.Throughput, r.Overflowed, r.MaxCwnd)
@@ -182,8 +182,8 @@ func TestAcknowledgmentsFillTheWayBack(t *testing.T) {
 	assert.InEpsilon(t, float64(r.MaxCwnd)/fill*r.MinRTT.Seconds(), r.Points[len(r.Points)-1].RTT.Seconds(), .05)
 }
 
-// Senders share the path: two fixed windows spoil it for both, one spoils it for a Tahoe, and two
-// Tahoes share it.
+// Senders share the path. Two fixed windows slow each other down, one fixed window slows a Tahoe
+// down, and two Tahoes share the path fairly.
 func TestSendersShareThePath(t *testing.T) {
 	testenv.NeedNoRace(t)
 	cfg := workload.NotebookConfig{Duration: 5 * time.Second}
@@ -249,7 +249,7 @@ func TestNotebookOfTheSameSeed(t *testing.T) {
 // other end gives up.
 func TestHandshakes(t *testing.T) {
 	cfg := workload.NotebookConfig{Duration: 3 * time.Second}
-	n := workload.NotebookNetwork{Loss: netem.ListedLoss{1}} // the answer
+	n := workload.NotebookNetwork{Loss: netem.ListedLoss{1}} // loses the answer
 	r := runNotebook(t, n, cfg, workload.NewFixedWindow(4))[0]
 	assert.InEpsilon(t, 4*80/.1767, r.Throughput, .1)
 

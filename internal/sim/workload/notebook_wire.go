@@ -8,9 +8,9 @@ import (
 
 type packet struct {
 	seq  int
-	sent float64 // time.time() of Python: seconds since 1970
-	// bytes is the sender's count of acknowledged bytes, which a fixed window puts into each of its
-	// packets; -1 for Tahoe.
+	sent float64 // Python's time.time(): seconds since 1970
+	// bytes is the sender's count of acknowledged bytes. A fixed window includes it in each of its
+	// packets; it is -1 for Tahoe.
 	bytes int
 }
 
@@ -26,8 +26,8 @@ func (p *packet) append(b []byte) []byte {
 // Ack is a receiver's acknowledgment of a segment.
 type Ack struct {
 	Seq    int
-	SentAt float64 // the segment's timestamp, seconds since 1970
-	Bytes  int     // of the datagram
+	SentAt float64 // timestamp of the segment in seconds since 1970
+	Bytes  int     // number of bytes of the datagram
 }
 
 func (a *Ack) append(b []byte) []byte {
@@ -63,7 +63,7 @@ type message struct {
 	seq       int
 	sent      float64
 	ack       bool
-	bytes     int // of an acknowledgment
+	bytes     int // number of bytes in an acknowledgment
 	handshake bool
 }
 

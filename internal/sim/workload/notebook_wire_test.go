@@ -27,7 +27,8 @@ func TestMessagesWeighWhatPythonsDo(t *testing.T) {
 	assert.True(t, json.Valid(b))
 }
 
-// Python's clock is a float64 in seconds. Python prints as many digits as are needed to restore it.
+// Python's clock is a float64 in seconds. Python prints as many digits as are needed to represent
+// it exactly.
 func TestTimesAreThoseOfPython(t *testing.T) {
 	for at, want := range map[clock.Time]string{
 		0:             "1531915200.0",
@@ -82,7 +83,7 @@ func FuzzParse(f *testing.F) {
 		again, err := parse(a.append(nil))
 		require.NoError(t, err)
 		assert.InDelta(t, m.sent, again.sent, 0)
-		m.sent = again.sent // because the number may be NaN
+		m.sent = again.sent // the number may be NaN, which differs from itself
 		assert.Equal(t, m, again)
 	})
 }

@@ -13,14 +13,14 @@ import (
 // ErrObjectsConfig is wrapped by errors in a Config.
 var ErrObjectsConfig = errors.New("objects: invalid configuration")
 
-// Arm is a way to transfer objects.
+// Arm is a protocol for transferring objects, with the order of the objects.
 type Arm uint8
 
-// The arms.
+// These are the arms.
 const (
 	// RDT is the reliable data transfer over UDP.
 	RDT Arm = iota
-	// Sequential is one TCP connection with one object after the other. In front of each is its
+	// Sequential is one TCP connection with one object after the other. Each object follows its
 	// length in 16 characters, as in the document.
 	Sequential
 	// Interleaved is one TCP connection on which the objects take turns, one chunk at a time. A
@@ -40,7 +40,7 @@ func (a Arm) String() string {
 	return "unknown arm"
 }
 
-// ObjectsConfig describes the transfers. The zero Config is the document's, over RDT.
+// ObjectsConfig describes the transfers. The zero Config follows the document, over RDT.
 type ObjectsConfig struct {
 	Arm Arm
 	// Seed is the seed of the objects' random bytes; 0: the world's seed.
@@ -53,15 +53,15 @@ type ObjectsConfig struct {
 	// SmallestFirst sends the small objects before the large ones, one after the other. It has no
 	// effect if objects take turns.
 	SmallestFirst bool
-	// RDT configures both ends of the arm RDT. The zero value is the document's.
+	// RDT configures both ends of the arm RDT. The zero value follows the document.
 	RDT rdt.Config
 	// Buffer is the size in bytes of the receive buffers of RDT's two sockets; 0: 16 MiB, as in the
 	// document. A window of 1120 packets arrives at once, and would overflow Linux's default.
 	Buffer int
 	// Cost is the time that RDT's two ends take to send a packet, one after the other; 0: 20 µs,
-	// about Python's time for a header, a digest and a system call; negative: no time. Without it,
-	// a window leaves at one instant and a retransmission waits behind the whole window, so most
-	// lost packets are retransmitted only after a timeout.
+	// about Python's time for a header, a digest and a system call; negative: no time. Without this
+	// time, a window leaves at one instant and a retransmission waits behind the whole window. So
+	// most lost packets are retransmitted only after a timeout.
 	Cost time.Duration
 	// ReadCost is the client's time for one read from a TCP connection, of at most 1024 bytes like
 	// the document's; 0: a read takes no time and returns all data.
@@ -80,7 +80,7 @@ const (
 	objectsBuffer = 16 << 20
 	defaultChunk  = 1325
 	defaultCost   = 20 * time.Microsecond
-	maxRandom     = 1 << 26 // bytes of an object, and of all
+	maxRandom     = 1 << 26 // maximum number of bytes of an object, and of all objects
 )
 
 func (c ObjectsConfig) withDefaults() ObjectsConfig {

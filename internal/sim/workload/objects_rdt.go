@@ -22,11 +22,11 @@ type engine interface {
 
 type end struct {
 	engine
-	peer netip.AddrPort // invalid: no request yet
+	peer netip.AddrPort // address of the other end; invalid: no request yet
 	buf  []byte
 	cost time.Duration
 	idle clock.Time // the engine is busy sending until then
-	// after is called when the engine has been given its due.
+	// after is called when the engine has processed its input.
 	after func()
 }
 

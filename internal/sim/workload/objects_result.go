@@ -18,13 +18,13 @@ type ObjectsResult struct {
 	Took time.Duration
 	// Objects are in the document's order, in whatever order they were sent.
 	Objects []Object
-	// Complete counts the objects that have arrived, Bytes their bytes.
+	// Complete counts the objects that have arrived, and Bytes counts their bytes.
 	Complete int
 	Bytes    uint64
 
-	// The server's packets. Sent counts all of them, Data those with bytes or ends of objects, and
-	// Again the retransmissions among Data. SentBytes counts the payloads of UDP or TCP, with
-	// retransmissions.
+	// These are the server's packets. Sent counts all packets, Data those with bytes or ends of
+	// objects, and Again the retransmissions among Data. SentBytes counts the payloads of UDP or
+	// TCP, with retransmissions.
 	Sent, Data, Again, SentBytes uint64
 	// ClientSent counts the client's packets: acknowledgments and requests.
 	ClientSent uint64
@@ -40,9 +40,9 @@ type ObjectsResult struct {
 type Object struct {
 	Name string
 	Size int
-	// Began is when the first byte arrived, Done when the last did.
+	// Began is when the first byte of the object arrived, and Done is when the last one did.
 	Began, Done time.Duration
-	// Complete means that the whole object has arrived, Verified that it is unchanged.
+	// Complete means that the whole object has arrived, and Verified means that it is unchanged.
 	Complete, Verified bool
 }
 
@@ -53,7 +53,7 @@ type ObjectsApp struct {
 	began   clock.Time
 	counts  func(r *ObjectsResult) // fills in the counters of the arm; frozen at the end
 	objects []Object
-	left    int // objects that have neither arrived nor failed
+	left    int // number of objects that have neither arrived nor failed
 	result  ObjectsResult
 	over    bool
 }
@@ -69,7 +69,7 @@ func newApp(client *sim.Host, items []Item) *ObjectsApp {
 	return a
 }
 
-// Done reports whether everything has arrived, or never will.
+// Done reports whether each object has arrived or has failed.
 func (a *ObjectsApp) Done() bool { return a.over }
 
 // Result returns the result of the transfer so far.

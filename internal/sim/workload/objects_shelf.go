@@ -8,9 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Shelf keeps the latest objects. All cells of a sweep have the same seed and so the same objects,
-// and making ten million bytes takes as long as transferring them. Objects must not be changed. The
-// zero Shelf is empty. Only one goroutine may use a Shelf.
+// Shelf keeps the latest objects. All cells of a sweep have the same seed, and therefore the same
+// objects. Making ten million bytes takes as long as transferring them. Objects must not be
+// changed. The zero Shelf is empty. Only one goroutine may use a Shelf.
 type Shelf struct {
 	label label
 	items []Item
@@ -18,7 +18,7 @@ type Shelf struct {
 
 // label identifies the objects that a configuration makes.
 type label struct {
-	first, second       uint64 // numbers of their random stream
+	first, second       uint64 // numbers of the objects' random stream
 	pairs, small, large int
 }
 

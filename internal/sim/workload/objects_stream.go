@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// On a connection, each object follows its length, 16 characters in Python's format '{:16d}'. Where
-// chunks are interleaved, each follows a frame: the object's number and the chunk's length, 2 bytes
-// each. A client with a connection for each object requests it by its number, 2 bytes.
+// On a connection, each object follows its length, 16 characters in Python's format '{:16d}'. If
+// chunks are interleaved, each follows a frame, which consists of the object's number and the
+// chunk's length, 2 bytes each. A client with a connection for each object requests it by its
+// number, 2 bytes.
 const (
 	prefixBytes  = 16
 	frameBytes   = 4
@@ -65,11 +66,11 @@ func interleaved(items []Item, chunk int) (parts [][]byte) {
 // ObjectReader splits the data of a connection into objects.
 type ObjectReader struct {
 	items  []Item
-	order  []int // numbers of the objects to come, in order; framed: in any order
+	order  []int // numbers of the objects that follow, in order; if framed, in any order
 	framed bool
 	got    func(i, at int, b []byte) bool
 
-	heads   [][]byte // the part of each length that has arrived, by object
+	heads   [][]byte // arrived parts of the lengths, by object
 	at      []int    // number of data bytes so far, by object
 	frame   []byte   // frame that is being read
 	current int      // object whose chunk is being read
@@ -148,7 +149,7 @@ func (r *ObjectReader) put(i int, b []byte) (n int, ok bool) {
 	at := r.at[i]
 	n = min(size-at, len(b))
 	if n == 0 {
-		return 0, false // more data than the object has
+		return 0, false // there is more data than the object has
 	}
 	if r.at[i] += n; r.at[i] == size {
 		r.done++

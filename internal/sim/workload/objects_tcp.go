@@ -18,12 +18,12 @@ const mostRead = 1024
 type transfer struct {
 	app     *ObjectsApp
 	cfg     *ObjectsConfig
-	servers []*sim.Conn // in the order in which they were accepted
+	servers []*sim.Conn // connections in the order in which they were accepted
 	clients []*sim.Conn
 	buf     []byte
 }
 
-// attachTCP makes the client connect and take the objects as they arrive.
+// attachTCP makes the client connect and receive the objects as they arrive.
 func attachTCP(
 	a *ObjectsApp, client, server *sim.Host, at netip.AddrPort, cfg *ObjectsConfig,
 ) error {
@@ -83,7 +83,7 @@ func (t *transfer) count(r *ObjectsResult) {
 // outbox is the server's end of a connection: it writes its parts and closes the connection.
 type outbox struct {
 	*transfer
-	parts   [][]byte // nil: the client has not requested an object yet
+	parts   [][]byte // data to write; nil: the client has not requested an object yet
 	request []byte
 	at      int // position in the first part
 	closed  bool
@@ -133,8 +133,8 @@ type inbox struct {
 	*transfer
 	*ObjectReader
 	request []byte
-	wrong   []bool     // objects with a wrong byte, by number
-	now     clock.Time // time of the turn
+	wrong   []bool     // marks objects with a wrong byte, by number
+	now     clock.Time // time of the current turn
 	idle    clock.Time // the client is busy until then
 	closed  bool
 }
@@ -181,7 +181,7 @@ func (i *inbox) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	}
 }
 
-// read reads as much as there is time for. It reports whether the data is invalid.
+// read reads as much as the time permits. It reports whether the data is invalid.
 func (i *inbox) read(now clock.Time, c *sim.Conn) (bad bool) {
 	most := len(i.buf)
 	if i.cfg.ReadCost > 0 {

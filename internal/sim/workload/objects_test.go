@@ -71,9 +71,10 @@ func when(r *workload.ObjectsResult) (small, lastSmall, large float64) {
 	return small, lastSmall, large
 }
 
-// One after the other, a small object takes .55 of the total time on average; in turns, all small
-// objects are complete after .020 of it. If the small objects go first, they take .005 on average
-// and the large ones .554. The total time is the same: work is conserved.
+// If objects are sent one after the other, a small object takes .55 of the total time on average.
+// If they take turns, all small objects are complete after .020 of it. If the small objects go
+// first, they take .005 on average, and the large ones .554. The total time is the same in all
+// cases.
 func TestOrdersWithoutLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
 	took := map[string]float64{}
@@ -103,7 +104,7 @@ func TestOrdersWithoutLoss(t *testing.T) {
 			assert.InEpsilon(t, took[kin[0]], took[name], .02, name)
 		}
 	}
-	// 10.1 MB and headers take this time at 100 Mbit/s.
+	// At 100 Mbit/s, 10.1 MB with headers take this time.
 	assert.InDelta(t, .84, took["sequential"], .02)
 }
 
@@ -153,12 +154,12 @@ func TestDuplicatesDoNotMatter(t *testing.T) {
 	}
 }
 
-// Selective repeat sends N/(1-p) packets, with a variance of Np/(1-p)²; and N/(1-p)² if as many
-// acknowledgments are lost, because each names one packet. With the document's cumulative
-// acknowledgments, the server sends much data that has already arrived.
+// Selective repeat sends N/(1-p) packets, with a variance of Np/(1-p)². If acknowledgments are lost
+// at the same rate, it sends N/(1-p)², because each acknowledgment names only one packet. With the
+// document's cumulative acknowledgments, the server sends much data that has already arrived.
 func TestPacketsOfSelectiveRepeat(t *testing.T) {
 	testenv.NeedNoRace(t)
-	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and one end per object
+	const n = 10*755 + 10*8 + 20 // chunks of 1325 bytes, and an end for each object
 	selective := workload.ObjectsConfig{Cost: -1, RDT: rdt.Config{Selective: true}}
 	shares := []float64{.1}
 	if testenv.Long() {
@@ -182,8 +183,8 @@ func TestPacketsOfSelectiveRepeat(t *testing.T) {
 	}
 }
 
-// UDP's checksum, and TCP's, find a flipped bit before RDT does. So corruption equals loss, and no
-// corrupted data arrives. The document assumed that its MD5 detects it, and that this makes
+// The checksums of UDP and TCP detect a flipped bit before RDT does. So corruption equals loss, and
+// no corrupted data arrives. The document assumed that its MD5 detects it, and that this makes
 // corruption cheaper than loss.
 func TestDamageIsLoss(t *testing.T) {
 	testenv.NeedNoRace(t)
@@ -201,8 +202,8 @@ func TestDamageIsLoss(t *testing.T) {
 
 // On a path without delay most of TCP's time is timeouts, which grow faster than the loss. RDT
 // repairs most gaps at once, because its sender still has window left when it learns of a gap. The
-// document has 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 %. If sending takes no time, most
-// gaps are repaired only by a timeout of a second.
+// document measured 2.6 s and 15.1 s for TCP, and 1.7 s for RDT at 5 % loss. If sending takes no
+// time, most gaps are repaired only by a timeout of a second.
 func TestLossByArm(t *testing.T) {
 	testenv.NeedNoRace(t)
 	seeds := uint64(4)
@@ -272,7 +273,7 @@ func TestDelayByRoundTrips(t *testing.T) {
 
 // A window of 1120 packets that arrives at once needs the buffer that the document gave its
 // sockets. A client whose reads take time reads 1024 bytes at a time. This explains the time of
-// founding document 003's TCP without faults: 0.248 s are 25 µs for each of 9860 reads.
+// founding document 003's TCP without faults, 0.248 s: each of 9860 reads takes 25 µs.
 func TestReadsTakeTime(t *testing.T) {
 	r := runObjects(t, workload.ObjectsNetwork{}, 1, workload.ObjectsConfig{
 		Arm: workload.Sequential, ReadCost: 25 * time.Microsecond,

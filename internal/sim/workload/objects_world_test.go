@@ -12,8 +12,8 @@ import (
 // ObjectsNetwork is two hosts and the link between them. The zero ObjectsNetwork has no
 // impairments.
 type ObjectsNetwork struct {
-	// Down is the link from the server to the client, Up the link back. The document put its netem
-	// rules on a container's only interface.
+	// Down is the link from the server to the client, and Up is the link from the client to the
+	// server. The document put its netem rules on a container's only interface.
 	Down, Up netem.Config
 	// TCP is the TCP configuration of both hosts.
 	TCP tcp.Config
@@ -26,7 +26,7 @@ type ObjectsNetwork struct {
 
 const (
 	defaultLimit = 5 * time.Minute
-	serverPort   = 65432 // as in the document
+	serverPort   = 65432 // the document's port
 )
 
 // Build returns the network as a world: the client's host is on the left.
