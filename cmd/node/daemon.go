@@ -138,8 +138,7 @@ func (d *daemon) drain() {
 func (d *daemon) closeListeners(ctx context.Context, sockets []control.Socket) {
 	for i := range sockets {
 		if sockets[i].State == "LISTEN" {
-			// forwards are closed below
-			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID})
+			_ = control.Order(ctx, d.op, control.Close{SID: sockets[i].SID}) // below: forwards
 		}
 	}
 	forwards, err := control.Ask(ctx, d.op, control.Doors{})

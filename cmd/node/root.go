@@ -105,8 +105,7 @@ func shorthand(root *cobra.Command, args []string) ([]string, error) {
 		return args, nil
 	}
 	if c, rest, err := root.Find(args); err == nil && c != root {
-		// for example `node lab help run`
-		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" {
+		if c.HasSubCommands() && len(rest) > 0 && rest[0] == "help" { // `node lab help run`
 			path := args[:len(args)-len(rest)]
 			return slices.Concat([]string{"help"}, path, rest[1:]), nil
 		}

@@ -14,8 +14,7 @@ import (
 const (
 	batchTime    = 100 * time.Millisecond // time that the segments of one event span
 	mostSegments = 200                    // number of segments sent before a pause
-	// segments read at the other end at most, including those in flight
-	mostArrivals = 1000
+	mostArrivals = 1000                   // limit of segments read at the other end
 	settleTime   = 700 * time.Millisecond // wait for the last segments to arrive at the other end
 	followPause  = time.Second
 )

@@ -6,8 +6,7 @@ import "time"
 // reader loses packets, which are counted, and never delays the node.
 type Record struct {
 	Answer[Captured]
-	// name or number of an interface; "lo"; "all" or empty: every interface
-	Iface string `json:"iface,omitempty"`
+	Iface string `json:"iface,omitempty"` // an interface, "lo", or "all"; empty: all
 	// Filter selects packets in the syntax of pcap-filter(7): "tcp port 80 and not host 10.0.0.1",
 	// "tcp[syn]", "drop". Empty: all.
 	Filter  string `json:"filter,omitempty"`
@@ -35,12 +34,11 @@ type Record struct {
 type Packet struct {
 	At     time.Time `json:"at"`
 	Iface  string    `json:"iface"`
-	Sent   bool      `json:"sent"`           // false: received
-	Length int       `json:"length"`         // length on the link in bytes
-	Text   string    `json:"text"`           // one line, like tcpdump's
-	Drop   string    `json:"drop,omitempty"` // reason why the packet was dropped
-	// state of the packet's connection: "cwnd=10 … state=ESTAB"
-	State string `json:"state,omitempty"`
+	Sent   bool      `json:"sent"`            // false: received
+	Length int       `json:"length"`          // length on the link in bytes
+	Text   string    `json:"text"`            // one line, like tcpdump's
+	Drop   string    `json:"drop,omitempty"`  // reason why the packet was dropped
+	State  string    `json:"state,omitempty"` // the connection's state: "cwnd=10 …"
 }
 
 // Captured is the result of a capture.
@@ -120,9 +118,8 @@ type Traced struct {
 type TracedSegment struct {
 	At    time.Time     `json:"at"`
 	Since time.Duration `json:"since_ns"` // time since the previous segment
-	// socket of the connection; -1: no number, or another node's connection
-	SID   int    `json:"sid"`
-	Iface string `json:"iface"`
+	SID   int           `json:"sid"`      // -1: no number, or another node's connection
+	Iface string        `json:"iface"`
 	// Left and Right are the two ends. Left is the node itself, or the end that sent first.
 	Left  string `json:"left"`
 	Right string `json:"right"`
@@ -154,15 +151,14 @@ type TracedSegment struct {
 
 // Moment is the state of a connection: after it sent a segment, or before it processed one.
 type Moment struct {
-	State      string `json:"state,omitempty"`
-	Recovery   string `json:"recovery,omitempty"` // open, recovery or loss
-	Congestion string `json:"congestion,omitempty"`
-	Cwnd       int    `json:"cwnd,omitempty"` // congestion window in bytes
-	// slow start threshold in bytes; 0: not set yet
-	Ssthresh int           `json:"ssthresh,omitempty"`
-	Pipe     int           `json:"pipe,omitempty"` // bytes in flight
-	SendMSS  int           `json:"snd_mss,omitempty"`
-	RTT      time.Duration `json:"rtt_ns,omitempty"`
+	State      string        `json:"state,omitempty"`
+	Recovery   string        `json:"recovery,omitempty"` // open, recovery or loss
+	Congestion string        `json:"congestion,omitempty"`
+	Cwnd       int           `json:"cwnd,omitempty"`     // congestion window in bytes
+	Ssthresh   int           `json:"ssthresh,omitempty"` // slow start threshold; 0: not set yet
+	Pipe       int           `json:"pipe,omitempty"`     // bytes in flight
+	SendMSS    int           `json:"snd_mss,omitempty"`
+	RTT        time.Duration `json:"rtt_ns,omitempty"`
 }
 
 // Range is a range of sequence numbers, as TracedSegment counts them.

@@ -42,12 +42,11 @@ type Echo struct {
 
 // EchoReply is the result of one message.
 type EchoReply struct {
-	From netip.AddrPort `json:"from"`
-	Seq  int            `json:"seq"`
-	Size int            `json:"size"`
-	RTT  time.Duration  `json:"rtt_ns"`
-	// what was wrong; empty: the message returned unchanged
-	Problem string `json:"problem,omitempty"`
+	From    netip.AddrPort `json:"from"`
+	Seq     int            `json:"seq"`
+	Size    int            `json:"size"`
+	RTT     time.Duration  `json:"rtt_ns"`
+	Problem string         `json:"problem,omitempty"` // what was wrong; empty: nothing
 }
 
 // EchoResult is the result of an Echo.

@@ -208,8 +208,7 @@ type PerfCPU struct {
 
 // PerfRow is one line of a report. Fields that do not apply are omitted.
 type PerfRow struct {
-	// number of the stream's socket; 0: the row is a sum
-	Socket        int     `json:"socket,omitempty"`
+	Socket        int     `json:"socket,omitempty"` // number of the socket; 0: the row is a sum
 	Start         float64 `json:"start"`
 	End           float64 `json:"end"`
 	Seconds       float64 `json:"seconds"`

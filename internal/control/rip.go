@@ -55,26 +55,23 @@ type RIPInterface struct {
 	Cost    int    `json:"cost"`
 	Send    string `json:"send,omitempty"`    // RIPv2 send mode, as RFC 2453 names it
 	Receive string `json:"receive,omitempty"` // RIPv2 receive mode
-	// algorithm of the signing key; empty: no authentication
-	Auth    string `json:"auth,omitempty"`
-	In      uint64 `json:"in"`          // accepted messages
-	Out     uint64 `json:"out"`         // responses sent
-	Entries uint64 `json:"entries_out"` // entries in the sent responses
+	Auth    string `json:"auth,omitempty"`    // algorithm of the signing key; empty: none
+	In      uint64 `json:"in"`                // accepted messages
+	Out     uint64 `json:"out"`               // responses sent
+	Entries uint64 `json:"entries_out"`       // entries in the sent responses
 }
 
 // RIPNeighbor is a router that is configured, or that has sent a message.
 type RIPNeighbor struct {
-	Iface      string     `json:"iface"`
-	Addr       netip.Addr `json:"addr"`
-	Configured bool       `json:"configured"`
-	// time since the last message; negative: no message yet
-	Silent time.Duration `json:"silent_ns"`
-	// version of the last message; 0: the course's dialect
-	Version   int    `json:"version"`
-	Requests  uint64 `json:"requests"`
-	Responses uint64 `json:"responses"`
-	Refused   uint64 `json:"refused"`
-	Routes    int    `json:"routes"` // routes through this router
+	Iface      string        `json:"iface"`
+	Addr       netip.Addr    `json:"addr"`
+	Configured bool          `json:"configured"`
+	Silent     time.Duration `json:"silent_ns"` // time since the last message; negative: none
+	Version    int           `json:"version"`   // version of the last message; 0: course
+	Requests   uint64        `json:"requests"`
+	Responses  uint64        `json:"responses"`
+	Refused    uint64        `json:"refused"`
+	Routes     int           `json:"routes"` // routes through this router
 }
 
 // RIPRoute is the protocol's route to one prefix.
@@ -86,8 +83,7 @@ type RIPRoute struct {
 	From    netip.Addr    `json:"from"`     // router that announced the route; zero: this node
 	Iface   string        `json:"iface"`    // interface of the route; empty: none
 	Age     time.Duration `json:"age_ns"`   // time since the last refresh
-	// time until the route expires or is deleted; negative: never
-	Left    time.Duration `json:"left_ns"`
+	Left    time.Duration `json:"left_ns"`  // time until expiry or deletion; negative: never
 	Changed time.Duration `json:"changed_ns"`
 }
 

@@ -7,14 +7,12 @@ type Routes struct{ Answer[[]Route] }
 
 // Route is one route in use.
 type Route struct {
-	Origin Origin       `json:"origin"`
-	Prefix netip.Prefix `json:"prefix"`
-	// next hop; the zero Addr, "" in JSON: directly connected
-	NextHop netip.Addr `json:"next_hop"`
-	Iface   string     `json:"iface"`
-	// metric: hops for RIP, the configured metric for a static route
-	Cost int       `json:"cost"`
-	Kind RouteKind `json:"kind,omitempty"`
+	Origin  Origin       `json:"origin"`
+	Prefix  netip.Prefix `json:"prefix"`
+	NextHop netip.Addr   `json:"next_hop"` // zero, "" in JSON: directly connected
+	Iface   string       `json:"iface"`
+	Cost    int          `json:"cost"` // hops for RIP, or the static route's metric
+	Kind    RouteKind    `json:"kind,omitempty"`
 }
 
 // Origin is the source of a route, by its letter in the course's table.
@@ -42,10 +40,9 @@ const (
 type AddRoute struct {
 	Answer[Nothing]
 	Prefix netip.Prefix `json:"prefix"` // destination, without host bits
-	// next hop on an interface's network; zero for the other kinds
-	Via    netip.Addr `json:"via"`
-	Metric int        `json:"metric,omitempty"`
-	Kind   RouteKind  `json:"kind,omitempty"`
+	Via    netip.Addr   `json:"via"`    // next hop on a link; zero for other kinds
+	Metric int          `json:"metric,omitempty"`
+	Kind   RouteKind    `json:"kind,omitempty"`
 }
 
 // DelRoute removes the static routes to a prefix.

@@ -93,19 +93,18 @@ type Info struct {
 	Undone       uint64 `json:"undone"` // recoveries undone because they were spurious
 	WindowProbes uint64 `json:"window_probes"`
 
-	LostRetransmits uint64 `json:"lost_retransmits"`
-	FastRecoveries  uint64 `json:"fast_recoveries"`
-	TimeoutEpisodes uint64 `json:"timeout_episodes"`
-	// time from timeouts until delivery resumed
-	TimeoutTime time.Duration `json:"timeout_time_ns"`
-	DupAcks     uint64        `json:"dup_acks"`
-	Retries     int           `json:"retries"`         // timeouts since the last acknowledgment
-	Probes      int           `json:"probes"`          // unanswered window probes
-	Early       int           `json:"early"`           // ranges received out of order
-	ECNMarks    uint64        `json:"ecn_marks"`       // segments that arrived with the CE mark
-	ECNEchoes   uint64        `json:"ecn_echoes"`      // window reductions because of ECN
-	UserTimeout time.Duration `json:"user_timeout_ns"` // user timeout; 0: no timeout
-	Unread      int           `json:"unread"`          // bytes received but not read
+	LostRetransmits uint64        `json:"lost_retransmits"`
+	FastRecoveries  uint64        `json:"fast_recoveries"`
+	TimeoutEpisodes uint64        `json:"timeout_episodes"`
+	TimeoutTime     time.Duration `json:"timeout_time_ns"` // time until delivery resumed
+	DupAcks         uint64        `json:"dup_acks"`
+	Retries         int           `json:"retries"`         // timeouts since the last acknowledgment
+	Probes          int           `json:"probes"`          // unanswered window probes
+	Early           int           `json:"early"`           // ranges received out of order
+	ECNMarks        uint64        `json:"ecn_marks"`       // segments that arrived with the CE mark
+	ECNEchoes       uint64        `json:"ecn_echoes"`      // window reductions because of ECN
+	UserTimeout     time.Duration `json:"user_timeout_ns"` // user timeout; 0: no timeout
+	Unread          int           `json:"unread"`          // bytes received but not read
 
 	// Limited is what limits the data in flight: "app", "cwnd", "rwnd", "sndbuf", "pacing",
 	// "nagle", "cork", "persist", "recovery" or "idle". LimitedFor is how long this reason has

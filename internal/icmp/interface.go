@@ -99,12 +99,11 @@ type ChangeKind uint8
 
 // The kinds of changes.
 const (
-	// Prefix is an address that was assigned, or is preferred again
-	AddressPreferred  ChangeKind = iota
-	AddressDeprecated            // new connections should use other addresses
-	AddressRemoved               // the address expired or was removed
-	AddressDuplicate             // another node has the address; it was never assigned
-	PrefixOnLink                 // all addresses of Prefix are neighbors
+	AddressPreferred  ChangeKind = iota // Prefix was assigned, or is preferred again
+	AddressDeprecated                   // new connections should use other addresses
+	AddressRemoved                      // the address expired or was removed
+	AddressDuplicate                    // another node has the address; it was never assigned
+	PrefixOnLink                        // all addresses of Prefix are neighbors
 	PrefixOffLink
 	RouterSelected // Router is the default router; invalid: none is known
 	LinkMTU        // Value is the link's MTU that a router announced

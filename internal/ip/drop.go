@@ -6,70 +6,65 @@ type DropReason uint8
 
 // These are the reasons, in the order in which packets are checked.
 const (
-	DropNone           DropReason = iota // the packet was not dropped
-	DropShort                            // shorter than a header
-	DropVersion                          // neither IPv4 nor IPv6
-	DropHeaderLength                     // IHL below 5 or beyond the packet
-	DropTotalLength                      // total length below the header or beyond the packet
-	DropHeaderChecksum                   // wrong header checksum (RFC 791)
-	DropMartian                          // an address is invalid in this place (RFC 1812 §5.3.7)
-	DropOwnSource                        // another host used an address of this node as source
-	// no route to the source uses this interface (RFC 3704 §2)
-	DropReversePath
-	DropOption         // an IP option is malformed, or unknown and not skippable
-	DropSourceRoute    // a source route or routing header, which is refused
-	DropExtension      // an IPv6 extension header is malformed or misplaced
-	DropExtensionLimit // too many extension headers, options or padding
-	DropJumbo          // longer than 65,575 bytes (RFC 2675), which is refused
-	DropNoNextHeader   // nothing follows the packet's headers (RFC 8200 §4.7)
-	// the destination is a multicast group without a local member
-	DropGroup
-	DropTTL           // the TTL expired at this node
-	DropNoRoute       // no route matches the destination
-	DropBlackhole     // the route is a blackhole
-	DropProhibited    // the route has the kind prohibit
-	DropNotForUs      // a host received another host's packet
-	DropScope         // the link-local source must stay on its link
-	DropInterfaceDown // the interface is down
-	DropLossy         // dropped by lossyforward
-	DropQueueFull     // the link's queue is full
-	DropTooBig        // longer than the link's MTU
-	DropFragmentEmpty // the fragment has no data
-	// fragment length not a multiple of 8, and not the last fragment
-	DropFragmentLength
-	// the fragment ends beyond 65,535 bytes: the ping of death
-	DropFragmentTooLong
-	DropFragmentTiny    // the first fragment lacks some headers (RFC 7112 §5)
-	DropFragmentOverlap // a datagram with overlapping fragments (RFC 5722 §4)
-	DropFragmentEnd     // a datagram whose fragments give two lengths
-	DropFragmentECN     // conflicting ECN fields (RFC 3168 §5.3)
-	DropFragmentCount   // a datagram with too many fragments
-	DropFragmentEvicted // a datagram that was evicted to make room
-	DropFragmentTimeout // a datagram that was not complete in time
-	DropProtocol        // the node has no handler for the protocol
-	DropTCPChecksum     // wrong TCP checksum
-	DropTCPHeader       // TCP header too short, or invalid data offset
-	DropUDPHeader       // UDP header too short, or invalid length
-	DropUDPChecksum     // wrong UDP checksum
-	DropUDPNoChecksum   // IPv6 without a UDP checksum (RFC 8200 §8.1)
-	DropUDPPort         // no UDP socket has the port
-	DropUDPFull         // the UDP socket's receive buffer is full
-	DropICMPRate        // an ICMP error of this node exceeded the rate limit
-	DropICMP            // ICMP message too short, or wrong checksum
-	DropICMPMTU         // packet too big with an MTU below 1280 (RFC 8201 §4)
-	DropNDHopLimit      // neighbor discovery from beyond the link (RFC 4861 §3.1)
-	DropND              // malformed or misaddressed neighbor discovery
-	DropNDFragment      // neighbor discovery in fragments (RFC 6980 §5)
-	DropMLDAlert        // MLD without a router alert (RFC 3810 §6.2)
-	DropNDFlood         // more prefixes or routers than the node remembers
-	DropRIP             // malformed RIP message
-	DropUnknownNeighbor // the sender is not a neighbor on the interface
-	DropNATUnmapped     // the NAT has no mapping for a packet from outside
-	DropNATFiltered     // the NAT's filter does not accept the packet's source
-	DropNATFull         // the NAT's table is full, or all ports are in use
-	DropNATHostFull     // the inside host has too many sessions at the NAT
-	// the NAT cannot translate the packet's protocol or header
-	DropNATProtocol
+	DropNone            DropReason = iota // the packet was not dropped
+	DropShort                             // shorter than a header
+	DropVersion                           // neither IPv4 nor IPv6
+	DropHeaderLength                      // IHL below 5 or beyond the packet
+	DropTotalLength                       // total length below the header or beyond the packet
+	DropHeaderChecksum                    // wrong header checksum (RFC 791)
+	DropMartian                           // an address is invalid in this place (RFC 1812 §5.3.7)
+	DropOwnSource                         // another host used an address of this node as source
+	DropReversePath                       // reverse path filter (RFC 3704 §2)
+	DropOption                            // an IP option is malformed, or unknown and not skippable
+	DropSourceRoute                       // a source route or routing header, which is refused
+	DropExtension                         // an IPv6 extension header is malformed or misplaced
+	DropExtensionLimit                    // too many extension headers, options or padding
+	DropJumbo                             // longer than 65,575 bytes (RFC 2675), which is refused
+	DropNoNextHeader                      // nothing follows the packet's headers (RFC 8200 §4.7)
+	DropGroup                             // multicast group without a local member
+	DropTTL                               // the TTL expired at this node
+	DropNoRoute                           // no route matches the destination
+	DropBlackhole                         // the route is a blackhole
+	DropProhibited                        // the route has the kind prohibit
+	DropNotForUs                          // a host received another host's packet
+	DropScope                             // the link-local source must stay on its link
+	DropInterfaceDown                     // the interface is down
+	DropLossy                             // dropped by lossyforward
+	DropQueueFull                         // the link's queue is full
+	DropTooBig                            // longer than the link's MTU
+	DropFragmentEmpty                     // the fragment has no data
+	DropFragmentLength                    // length not a multiple of 8, and not the last one
+	DropFragmentTooLong                   // ends beyond 65,535 bytes: the ping of death
+	DropFragmentTiny                      // the first fragment lacks some headers (RFC 7112 §5)
+	DropFragmentOverlap                   // a datagram with overlapping fragments (RFC 5722 §4)
+	DropFragmentEnd                       // a datagram whose fragments give two lengths
+	DropFragmentECN                       // conflicting ECN fields (RFC 3168 §5.3)
+	DropFragmentCount                     // a datagram with too many fragments
+	DropFragmentEvicted                   // a datagram that was evicted to make room
+	DropFragmentTimeout                   // a datagram that was not complete in time
+	DropProtocol                          // the node has no handler for the protocol
+	DropTCPChecksum                       // wrong TCP checksum
+	DropTCPHeader                         // TCP header too short, or invalid data offset
+	DropUDPHeader                         // UDP header too short, or invalid length
+	DropUDPChecksum                       // wrong UDP checksum
+	DropUDPNoChecksum                     // IPv6 without a UDP checksum (RFC 8200 §8.1)
+	DropUDPPort                           // no UDP socket has the port
+	DropUDPFull                           // the UDP socket's receive buffer is full
+	DropICMPRate                          // an ICMP error of this node exceeded the rate limit
+	DropICMP                              // ICMP message too short, or wrong checksum
+	DropICMPMTU                           // packet too big with an MTU below 1280 (RFC 8201 §4)
+	DropNDHopLimit                        // neighbor discovery from beyond the link (RFC 4861 §3.1)
+	DropND                                // malformed or misaddressed neighbor discovery
+	DropNDFragment                        // neighbor discovery in fragments (RFC 6980 §5)
+	DropMLDAlert                          // MLD without a router alert (RFC 3810 §6.2)
+	DropNDFlood                           // more prefixes or routers than the node remembers
+	DropRIP                               // malformed RIP message
+	DropUnknownNeighbor                   // the sender is not a neighbor on the interface
+	DropNATUnmapped                       // the NAT has no mapping for a packet from outside
+	DropNATFiltered                       // the NAT's filter does not accept the packet's source
+	DropNATFull                           // the NAT's table is full, or all ports are in use
+	DropNATHostFull                       // the inside host has too many sessions at the NAT
+	DropNATProtocol                       // protocol or header that the NAT cannot translate
 
 	lastDropReason = DropNATProtocol
 )

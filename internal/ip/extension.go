@@ -68,8 +68,7 @@ func (h *Header) Walk(b []byte) Refusal {
 	field := nextAt(b, at)
 	for n := 0; isExtension(next); n++ {
 		if next == NextHopByHop {
-			// RFC 8200 §4: allowed only as the first header
-			return h.problem(DropExtension, ProblemNext, field)
+			return h.problem(DropExtension, ProblemNext, field) // RFC 8200 §4: only first
 		}
 		end := headerEnd(b, at, next)
 		switch {

@@ -236,8 +236,7 @@ func checkChain(h *Header, b []byte) DropReason {
 		case end < 0:
 			return DropFragmentTiny
 		case next == NextFragment, at == 0 && next == NextHopByHop:
-			// RFC 8200 §4.1: the header is a second one, or not the packet's first
-			return DropExtension
+			return DropExtension // RFC 8200 §4.1: a second one, or not the packet's first
 		}
 		at, next = end, b[at]
 	}

@@ -156,8 +156,7 @@ func (n *node) walk(
 	for v := range 1 << stride {
 		b := uint8(v)
 		addr[depth] = b
-		// length of the shortest prefix that starts at b
-		shortest := stride - min(stride, bits.TrailingZeros(uint(v)))
+		shortest := stride - min(stride, bits.TrailingZeros(uint(v))) // the shortest prefix at b
 		for length := shortest; length <= stride; length++ {
 			if w := n.get(b, length); w != nil && !visit(addr, depth*stride+length, w) {
 				return false

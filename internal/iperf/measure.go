@@ -27,10 +27,9 @@ type test struct {
 	from     time.Time                  // when counting began
 	told     time.Time                  // when the last interval was reported
 	until    time.Time                  // end of the measurement
-	// CPU time at the start of counting, and later the difference
-	used    cpuTime
-	closers []func()      // called by close
-	offers  []*rdtCarrier // objects that a client offers when it sends by RDT
+	used     cpuTime                    // CPU time at the start, and later the difference
+	closers  []func()                   // called by close
+	offers   []*rdtCarrier              // objects that a client offers when it sends by RDT
 	// lag separates goroutines that would otherwise act at the same instant of a Clock.
 	lag time.Duration
 }

@@ -157,8 +157,7 @@ func (s *server) greet(ctx context.Context, c *node.Conn, order int) {
 }
 
 func (t *test) accepted(c *node.Conn) *stream {
-	// ignores the error: the next read reports a closed connection
-	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Time{}) // the next read reports a closed connection
 	return &stream{
 		test: t, socket: c.SID(), carrier: &byteCarrier{conn: c, tcp: c}, local: c.Local(),
 		remote: c.Remote(),
@@ -295,8 +294,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	if err := t.control.say(CreateStreams); err != nil {
 		return err
 	}
-	// reads the client's next state, and so also notices when the client disappears
-	t.control.listen()
+	t.control.listen() // reads the next state, or the loss of the client
 	if t.group.params.RDT {
 		return nil
 	}

@@ -84,8 +84,7 @@ func (d *datagramCarrier) receive(s *stream) error {
 
 func (d *datagramCarrier) halt() {
 	if d.gate == nil {
-		// ignores the error, because conn may be closed already
-		_ = d.conn.SetWriteDeadline(time.Unix(1, 0))
+		_ = d.conn.SetWriteDeadline(time.Unix(1, 0)) // conn may be closed already
 	}
 }
 func (d *datagramCarrier) finish() {}

@@ -89,8 +89,7 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 		}
 		t.Add(c)
 	}
-	// writes text only in the first row of each cell
-	once := func(head string, text func(cell int) string) {
+	once := func(head string, text func(cell int) string) { // only in a cell's first row
 		last := -1
 		add([2]string{"", head}, true, func(g *result.Group) string {
 			if g.Cell == last {
@@ -258,8 +257,7 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 				silent = false
 			}
 		}
-		// if half of the runs have no value, the median is infinite
-		if v := math.Abs(n.Median); v > 0 {
+		if v := math.Abs(n.Median); v > 0 { // infinite: half of the runs have no value
 			least = min(least, v)
 		}
 		silent = silent && n.Cut == 0

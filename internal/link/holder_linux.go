@@ -66,8 +66,7 @@ func kernelAddr(text string) (netip.AddrPort, bool) {
 		if err != nil {
 			return netip.AddrPort{}, false
 		}
-		// the tables use the machine's byte order
-		b = binary.NativeEndian.AppendUint32(b, uint32(a))
+		b = binary.NativeEndian.AppendUint32(b, uint32(a)) // the machine's byte order
 	}
 	addr, ok := netip.AddrFromSlice(b)
 	return netip.AddrPortFrom(addr.Unmap(), uint16(n)), ok

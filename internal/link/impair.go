@@ -54,8 +54,7 @@ const (
 	impairedRoom  = 4096
 	impairedReads = 16
 
-	// first tag that tagOf assigns to an IPv6 address; tags below are IPv4 addresses
-	firstTag = 1 << 32
+	firstTag = 1 << 32 // tags of IPv4 addresses are smaller
 	maxHops  = 4096
 )
 

@@ -23,8 +23,7 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 			return n, err
 		}
 	}
-	// the loop runs only if the queue is not empty: queued packets are sent first
-	for ; n < len(trains); n++ {
+	for ; n < len(trains); n++ { // only with a queue, which is sent first
 		to := d.route[n]
 		if to != nil && !d.queue.fits(&trains[n]) {
 			break

@@ -23,8 +23,7 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	}
 	defer unix.Close(s)
 	k := kernelEnd{device: cfg.Device, socket: s}
-	// ignores the error, because a shorter queue works, too
-	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets)
+	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter queue works, too
 	err = k.mtu(cfg.Interface.MTU)
 	if len(cfg.Kernel) > 0 || cfg.Up {
 		// Without this setting, the kernel would also look for IPv6 routers on a link without IPv6.

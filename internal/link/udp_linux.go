@@ -152,8 +152,7 @@ func (s *batchSocket) probe(want Offload) error {
 // largest sets the size of a queue. It exceeds the system's limit if permitted.
 func largest(fd, force, plain, size int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, size) != nil {
-		// ignores the error: Info shows the actual size
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size)
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, size) // Info shows the actual size
 	}
 }
 

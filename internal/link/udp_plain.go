@@ -82,8 +82,7 @@ func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {
 // send sends the packet in buf. Errors of the network are only counted.
 func (s *plainSocket) send(to *neighbor) {
 	_, err := s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
-	// the error concerns an earlier packet, and this packet was not sent
-	if errors.Is(err, errRefused) {
+	if errors.Is(err, errRefused) { // the error of an earlier packet; this one was not sent
 		s.count.Absent++
 		_, err = s.conn.WriteToUDPAddrPort(s.buf, to.to.addrPort())
 	}

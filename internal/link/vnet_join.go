@@ -132,8 +132,7 @@ func (j *joiner) follows(b []byte) bool {
 		return false
 	}
 	m, b = m[j.ip:], b[j.ip:j.headers]
-	// TCP's ports are before the sequence number, and UDP's ports are at the same place
-	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) {
+	if !bytes.Equal(m[:tcpSeqAt], b[:tcpSeqAt]) { // TCP's or UDP's ports
 		return false
 	}
 	if j.proto == protoUDP {

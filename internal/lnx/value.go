@@ -182,8 +182,7 @@ func reserved(a netip.Addr, subnet netip.Prefix) string {
 	}
 	if a.Is6() {
 		if a == subnet.Addr() {
-			// RFC 4291 §2.6.1: the subnet-router anycast address
-			return "the address of all routers of " + subnet.String()
+			return "the address of all routers of " + subnet.String() // RFC 4291 §2.6.1
 		}
 		return ""
 	}
@@ -283,8 +282,7 @@ func (r *report) host(w Word) (string, bool) {
 	switch {
 	case w.Text == "":
 		r.add(w.Pos, "", "the host is missing", wantHost)
-	// Format could not write this host: the text would be read as a device
-	case w.Text+":" == tunPrefix:
+	case w.Text+":" == tunPrefix: // Format would write a device
 		r.bad(w, "the keyword of a TUN device", wantHost)
 	case len(w.Text) > maxHostChars, !consistsOf(w.Text, ".-_"), isNumber(last),
 		strings.Contains("."+w.Text+".", ".."):

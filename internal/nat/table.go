@@ -48,16 +48,14 @@ type mapping struct {
 	protocol uint8
 	forward  bool
 	sessions int
-	// number of sessions of each remote address, for AddressDependent filters
-	remotes map[uint32]int
+	remotes  map[uint32]int // sessions by remote address, for AddressDependent filters
 }
 
 // class is a queue of sessions with the same timeout.
 type class uint8
 
 const (
-	// sessions from outside, or of a port forward, until both sides have answered
-	unconfirmed class = iota
+	unconfirmed class = iota // until both sides have answered a packet from outside
 	datagrams
 	transitory
 	established

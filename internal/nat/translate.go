@@ -248,8 +248,7 @@ func (n *NAT) admit(now clock.Time, b []byte, o *outline) (*session, Verdict) {
 		return nil, Untranslated
 	}
 	if o.protocol == icmp {
-		// RFC 5508 §3.1: only replies to queries of inside hosts are accepted
-		return nil, Untranslated
+		return nil, Untranslated // RFC 5508 §3.1: only replies are accepted
 	}
 	if m != nil && (m.forward || n.accepts(m, o)) {
 		return n.add(now, m, o.src, inbound)
@@ -279,8 +278,7 @@ func (n *NAT) hold(now clock.Time, b []byte, o *outline) {
 			return // the SYN is a retransmission
 		}
 	}
-	// longer than all headers, which have at most 120 bytes; a SYN's data is not quoted
-	const header = 128
+	const header = 128 // headers have at most 120 bytes; a SYN's data is not quoted
 	if len(n.held) < maxHeld {
 		b = b[:min(len(b), header)]
 		n.held = append(n.held, held{key, now.Add(synWait), append([]byte(nil), b...)})
@@ -374,8 +372,7 @@ func put(b []byte, size, addrAt, portAt int, e endpoint, c *change) {
 		}
 	case udp:
 		binary.BigEndian.PutUint16(t[portAt:], e.port)
-		// RFC 768: zero means that the sender computed no checksum
-		if sum := t[udpSumAt:]; sum[0]|sum[1] != 0 {
+		if sum := t[udpSumAt:]; sum[0]|sum[1] != 0 { // RFC 768: zero means no checksum
 			update(sum, c.allWas, c.allIs)
 			if sum[0]|sum[1] == 0 {
 				sum[0], sum[1] = 0xff, 0xff

@@ -52,8 +52,7 @@ func (p process) ports(ctx context.Context) (list []string) {
 		}
 		list = append(list, "udp "+at)
 	}
-	// older versions do not answer this request
-	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{})
+	doors, _ := control.Ask(ctx, control.Operator(c), control.Doors{}) // old nodes do not answer
 	for _, d := range doors {
 		if d.Kind == control.DoorPublish && !d.Closing {
 			list = append(list, d.Network+" "+d.From)

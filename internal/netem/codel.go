@@ -92,8 +92,7 @@ type codelLaw struct {
 	ecn              bool
 	drop             func(clock.Time, *Packet, Reason)
 	mark             func(clock.Time, *Packet) bool
-	// size of the largest packet so far: CoDel does not drop if the queue holds less
-	largest int
+	largest          int // largest packet so far: a smaller queue drops nothing
 }
 
 // codelState is the state of one queue, with the names of RFC 8289 §5.2.

@@ -123,8 +123,7 @@ func NetError(err error) error {
 		errno := ReportErrno(r.Type.Is6(), r.Type.Number(), r.Code)
 		m.also = append(m.also, errno, control.ErrUnreachable)
 	case errors.Is(err, tcp.ErrTimeout) && errors.Is(err, tcp.ErrUnreachable):
-		// the packet had no route
-		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable)
+		m.also = append(m.also, syscall.EHOSTUNREACH, control.ErrUnreachable) // there was no route
 	case m.also == nil:
 		return err
 	}

@@ -245,8 +245,7 @@ func (j *Joint) fromSocket(now clock.Time) {
 
 // listen registers for the events that the next step needs. The kernel always reports errors.
 func (j *Joint) listen() {
-	// the error will be reported; room in the connection, or the timer, continues the joint
-	if j.failure != 0 {
+	if j.failure != 0 { // room in the connection, or the timer, continues the joint
 		j.waiter.forget(j.fd)
 		return
 	}

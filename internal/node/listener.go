@@ -137,10 +137,9 @@ type Listener struct {
 	accepting[*Conn]
 	tl        *tcp.Listener // loop only
 	sid       int
-	announces bool         // announces the closes of its connections
-	options   tcp.Sockopts // socket options of new connections
-	// function that receives connections before they are answered; may be nil
-	screen func(*Caught)
+	announces bool          // announces the closes of its connections
+	options   tcp.Sockopts  // socket options of new connections
+	screen    func(*Caught) // gets connections before they are answered; may be nil
 }
 
 // AcceptTCP is Accept with the concrete type.

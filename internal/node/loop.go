@@ -42,8 +42,7 @@ func (n *Node) iterate() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		// must be called before the posted functions run, because it answers the doorbell
-		n.look()
+		n.look()           // answers the doorbell, so look before posted functions run
 		now = n.Time.now() // an answer must not be older than the packet that was just read
 	}
 	n.serveRequests(now)

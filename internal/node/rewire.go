@@ -250,8 +250,7 @@ func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})
 			}
-			// never fails, because the call moves all lanes
-			_ = m.device.Carry(unplugged{}, lanes...)
+			_ = m.device.Carry(unplugged{}, lanes...) // never fails: all lanes move
 		}
 	}
 	return names

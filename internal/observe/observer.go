@@ -47,10 +47,9 @@ type Observer struct {
 	Patient bool   // the loop waits for the observer; only for a simulated clock
 	Flow    *Flow  // the followed connection; nil: all packets that pass Filter
 
-	shown uint64 // number of packets so far; the loop owns it
-	turn  Batch  // packets of this iteration; the loop owns it
-	// numbers of packets in this iteration that are only counted, by interface; the loop owns it
-	skipped []uint64
+	shown   uint64        // number of packets so far; the loop owns it
+	turn    Batch         // packets of this iteration; the loop owns it
+	skipped []uint64      // packets of this iteration that are only counted, by interface
 	ended   chan struct{} // closed by the loop after the last packet
 
 	backlog *Backlog // its lock guards the fields below

@@ -39,8 +39,7 @@ func Network(c *lnx.Config) (node.Network, error) {
 		SharedSocket: c.SharedSocket, KeepRefused: c.RIP.KeepRefused,
 	}
 	if c.TCP.Profile == "004" {
-		// socket numbers 0 to 2 stand for the standard streams (founding document 004 §6.2)
-		w.Stack.FirstSocket = 3
+		w.Stack.FirstSocket = 3 // founding document 004 §6.2: 0 to 2 are standard streams
 	}
 	if len(c.RIP.AdvertiseTo) > 0 { // the routes of a silent neighbor expire
 		w.Patience = c.RIP.Timeout

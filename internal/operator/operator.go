@@ -37,9 +37,8 @@ type Node struct {
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
 
-	entering sync.Mutex // allows one program to enter at a time
-	// namespaces of the host's programs, and a socket that lists their sockets
-	namespaces []*os.File
+	entering   sync.Mutex // allows one program to enter at a time
+	namespaces []*os.File // namespaces of the host's programs, and a netlink socket
 }
 
 // Config describes the node.
@@ -128,8 +127,7 @@ func (n *Node) changes(was, now *lnx.Config) []portforward.Change {
 		list = append(list, portforward.Change{
 			Text: "dns",
 			Do:   func() error { return n.Services.DNS.Configure(after) },
-			// never fails, because the configuration was valid
-			Undo: func() { _ = n.Services.DNS.Configure(before) },
+			Undo: func() { _ = n.Services.DNS.Configure(before) }, // never fails: it was valid
 		})
 	}
 	return list

@@ -84,8 +84,7 @@ func dump(fd int, family, protocol uint8, list []programSocket) ([]programSocket
 		}
 		for _, m := range messages {
 			switch {
-			// the list is complete, or the kernel does not have such sockets
-			case m.Header.Type == unix.NLMSG_DONE,
+			case m.Header.Type == unix.NLMSG_DONE, // complete, or the kernel lists no such sockets
 				m.Header.Type == unix.NLMSG_ERROR:
 				return list, nil
 			case len(m.Data) < diagMessageLen || len(list) >= maxProgramSockets:

@@ -46,8 +46,7 @@ type datagramFlow struct {
 	last  atomic.Int64 // time of the last datagram, in Unix nanoseconds
 	asked atomic.Int64 // length of the last datagram to the service
 
-	// the service has answered, so the client's next datagram confirms the flow
-	answered atomic.Bool
+	answered atomic.Bool // the next datagram of the client confirms the flow
 
 	// The following fields are guarded by datagrams.mu.
 	conn    net.Conn // connection to the service; nil: it is being opened

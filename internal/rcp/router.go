@@ -16,9 +16,8 @@ type Router struct {
 	sessions map[netip.AddrPort]*Socket // at most MaxSessions
 	backlog  int                        // limit of sockets that wait; 0: the router does not listen
 	queue    []*Socket                  // sockets that wait for Accept, at most backlog
-	// sockets whose peers have sent only one packet, oldest first
-	unproven []*Socket
-	ahead    func() int // function of CountAhead; nil: none
+	unproven []*Socket                  // sockets with one packet from the peer, oldest first
+	ahead    func() int                 // function of CountAhead; nil: none
 	closed   bool
 
 	// These fields belong to the send loop. It serves the sockets in the order of opening, and

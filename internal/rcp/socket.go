@@ -197,8 +197,7 @@ func (s *Socket) round(now clock.Time) {
 	if s.sending() {
 		return
 	}
-	// while connecting, the peer has not sent anything to acknowledge
-	s.owed = s.state != Connecting
+	s.owed = s.state != Connecting // nothing has arrived while connecting
 	s.cursor = s.out.una
 	s.limit = min(s.out.end, s.out.una+uint64(s.router.cfg.Width))
 }

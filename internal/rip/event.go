@@ -10,13 +10,12 @@ type EventKind uint8
 
 // These are the kinds of events.
 const (
-	// the first message of Neighbor has arrived, or the first after Timeout
-	NeighborHeard  EventKind = iota
-	NeighborSilent           // the last route through Neighbor has expired
-	MessageRefused           // the Speaker rejected a message of Neighbor for Reason
-	RouteLearned             // Prefix is reachable through Neighbor at Cost
-	RouteLost                // Prefix is unreachable
-	RouteExpired             // Prefix was not refreshed within Timeout
+	NeighborHeard  EventKind = iota // the first message of Neighbor, also after Timeout
+	NeighborSilent                  // the last route through Neighbor has expired
+	MessageRefused                  // the Speaker rejected a message of Neighbor for Reason
+	RouteLearned                    // Prefix is reachable through Neighbor at Cost
+	RouteLost                       // Prefix is unreachable
+	RouteExpired                    // Prefix was not refreshed within Timeout
 )
 
 // Event is an observation for an operator.

@@ -9,9 +9,8 @@ import (
 // gateway is a router that is configured as a neighbor, or that has sent a message.
 type gateway struct {
 	Neighbor
-	port *port
-	// destination of messages to only this router; nil: the router is not configured
-	outlet     *outlet
+	port       *port
+	outlet     *outlet // destination of messages to this router alone; may be nil
 	configured bool
 	heard      clock.Time
 	version    uint8

@@ -170,8 +170,7 @@ func (d *DNS) serveDatagrams(c *node.PacketConn) {
 			continue
 		}
 		if err := c.SetOptions(func(o *node.UDPOptions) { o.Source = r.To }); err == nil {
-			// ignores the error, because UDP may lose datagrams anyway
-			_, _ = c.WriteToAddrPort(answer, r.From)
+			_, _ = c.WriteToAddrPort(answer, r.From) // UDP may lose it anyway
 		}
 	}
 }

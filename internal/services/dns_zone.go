@@ -203,8 +203,7 @@ func (z *zone) bodies(name, apex string) (list []dnsmessage.ResourceBody) {
 		if a.Is4() {
 			list = append(list, &dnsmessage.AResource{A: a.As4()})
 		} else {
-			// record type of RFC 3596 §2.1
-			list = append(list, &dnsmessage.AAAAResource{AAAA: a.As16()})
+			list = append(list, &dnsmessage.AAAAResource{AAAA: a.As16()}) // RFC 3596 §2.1
 		}
 	}
 	for _, host := range z.hosts[name] {

@@ -44,8 +44,7 @@ func pageURL(text string) (*url.URL, error) {
 		text = "http://" + text
 	}
 	if host, rest, ok := strings.Cut(text, "]"); ok && !strings.Contains(host, "%25") {
-		// address with a zone (RFC 6874 §2)
-		text = strings.Replace(host, "%", "%25", 1) + "]" + rest
+		text = strings.Replace(host, "%", "%25", 1) + "]" + rest // address with a zone
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -78,8 +77,7 @@ func (h *Host) client() *http.Client {
 		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes,
 		DisableCompression: true, // the digest covers the bytes as sent
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			// a redirect also uses this function
-			host, port, err := hostPort(&url.URL{Scheme: "http", Host: addr})
+			host, port, err := hostPort(&url.URL{Scheme: "http", Host: addr}) // also for redirects
 			if err != nil {
 				return nil, err
 			}

@@ -90,8 +90,7 @@ func (s *reflector) serve(addr, port int) {
 			continue // the error is an ICMP error about an answer
 		}
 		if answer, a, p, ok := s.Answer(b[:n], from, addr, port); ok {
-			// ignores the error, because UDP may lose datagrams anyway
-			_, _ = s.sockets[a][p].WriteToAddrPort(answer, from)
+			_, _ = s.sockets[a][p].WriteToAddrPort(answer, from) // UDP may lose it anyway
 		}
 	}
 }

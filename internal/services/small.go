@@ -104,8 +104,7 @@ func smallUDP(service control.SmallService, c *node.PacketConn) {
 		if service == control.ServiceChargen {
 			answer = chargen(line)
 		}
-		// ignores the error, because UDP may lose datagrams anyway
-		_, _ = c.WriteToAddrPort(answer, from)
+		_, _ = c.WriteToAddrPort(answer, from) // UDP may lose it anyway
 	}
 }
 
@@ -200,8 +199,7 @@ func (e *echoClient) one(ctx context.Context, seq int) error {
 	sent := time.Now()
 	err := e.conn.SetDeadline(sent.Add(e.Timeout))
 	if ctx.Err() != nil {
-		// SetDeadline above may have overwritten the deadline that ends the wait
-		return context.Cause(ctx)
+		return context.Cause(ctx) // the deadline above may have replaced the one of ctx
 	}
 	if err == nil {
 		_, err = e.conn.Write(message)

@@ -18,8 +18,7 @@ type actor struct {
 // node holds the winner of its two children. A change replays the matches up to the root. Winners
 // are random, so the code avoids branches that depend on them.
 type agenda struct {
-	// the root is at 1, and the children of i are at 2i and 2i+1; the second half are leaves
-	tree   []term
+	tree   []term   // root 1, children of i at 2i and 2i+1; the second half are leaves
 	actors []*actor // actors by place
 	free   []uint32 // places that are not in use
 	order  uint64

@@ -26,8 +26,7 @@ func (s *Stack) Rewire(now clock.Time, list []Interface) error {
 
 // rewire replaces the interfaces, whose list checkWires has checked.
 func (rt *Routing) rewire(now clock.Time, list []Interface) {
-	// removes all routes before inserting any, because two interfaces may exchange addresses
-	for i := range rt.ifs.list {
+	for i := range rt.ifs.list { // removes before inserting: interfaces may exchange addresses
 		if f := &rt.ifs.list[i]; f.up {
 			rt.removeLocal(i)
 		}

@@ -70,8 +70,7 @@ func (rt *Routing) path(remote netip.Addr) tcp.Path {
 	}
 	hop, ok := rt.hop(remote)
 	if isSpecial(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, v4Of(remote)) {
-		// RFC 1122 §4.2.3.10: the address is not a host's
-		return tcp.Path{Outlet: -1, NotHost: true}
+		return tcp.Path{Outlet: -1, NotHost: true} // not a host (RFC 1122 §4.2.3.10)
 	}
 	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
 		return tcp.Path{Outlet: -1}

@@ -53,11 +53,10 @@ type train struct {
 
 // These are widths of parts of a ladder.
 const (
-	ladderLeast = 72
-	ladderMost  = 132
-	ladderTime  = 10 // for the time since the previous segment
-	// from this width on, the ladder shows the time of day, and more in the margin
-	ladderWide   = 110
+	ladderLeast  = 72
+	ladderMost   = 132
+	ladderTime   = 10  // for the time since the previous segment
+	ladderWide   = 110 // minimum width for the time of day and a wider margin
 	ladderClock  = 16
 	ladderNarrow = 17 // below this width there is no margin
 	ladderBroad  = 36

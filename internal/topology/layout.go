@@ -9,8 +9,7 @@ import "math"
 const (
 	rounds  = 300
 	spacing = 230.0 // distance between neighbors, in the picture's units
-	// distance between parts that no link joins: number of links beyond the largest distance
-	apart = 1.5
+	apart   = 1.5   // distance of separate parts: links beyond the largest distance
 )
 
 // lay returns a position for every node, and then one for the middle of every link that does not

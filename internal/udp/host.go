@@ -168,9 +168,8 @@ type Arrival struct {
 	Src, Dst netip.Addr
 	Iface    int
 	TTL      uint8
-	// the destination is another host's address, so only an admitted flow receives the datagram
-	Foreign bool
-	Checked bool // the checksum is known to be correct and is not verified
+	Foreign  bool // another host's address: only an admitted flow receives it
+	Checked  bool // the checksum is known to be correct and is not verified
 }
 
 // fromHost reports whether the source can be a host. An IPv4 host without an address may send to

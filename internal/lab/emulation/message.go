@@ -79,12 +79,11 @@ type order struct {
 
 // Message is a message from a process.
 type Message struct {
-	Type string `json:"type"`           // ready, over, rows, log, done or error
-	Text string `json:"text,omitempty"` // text of a log or error message
-	// table of the rows: samples, segments, progress or events
-	Table string `json:"table,omitempty"`
-	Link  int    `json:"link,omitempty"` // state of the link, with events: 0 down, 1 up
-	CSV   string `json:"csv,omitempty"`  // content of the rows
+	Type  string `json:"type"`            // ready, over, rows, log, done or error
+	Text  string `json:"text,omitempty"`  // text of a log or error message
+	Table string `json:"table,omitempty"` // samples, segments, progress or events
+	Link  int    `json:"link,omitempty"`  // state of the link, with events: 0 down, 1 up
+	CSV   string `json:"csv,omitempty"`   // content of the rows
 	Done         // content of a done message
 }
 

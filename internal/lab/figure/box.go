@@ -13,8 +13,7 @@ import (
 const (
 	fewestRuns = 3
 	mostBoxes  = 24
-	// the axis is logarithmic if the largest value is at least this many times the smallest
-	manyTimes = 20
+	manyTimes  = 20 // ratio of values from which the axis is logarithmic
 )
 
 // boxPlot shows the spread of the runs, with a row for each cell or flow. It skips numeric

@@ -172,8 +172,7 @@ func (r *Report) Write(w io.Writer) error {
 		d.Parts = append(d.Parts, part)
 	}
 	d.Dark = template.CSS(chart.Themes(d.colours()...))
-	// renders into a buffer, because a template that fails would leave half a page
-	var b bytes.Buffer
+	var b bytes.Buffer // a template that fails would leave half a page
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
 	}

@@ -373,8 +373,7 @@ func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *b
 	u := axisScale(d.Unit, high)
 	log := low > 0 && high/low >= 50
 	if log && d.Unit == "packets" {
-		// each tenth of a thousand is shown as a hundred
-		u = result.Scale{Name: string(d.Unit), Size: 1}
+		u = result.Scale{Name: string(d.Unit), Size: 1} // tenths of a thousand are hundreds
 	}
 	p.Y = chart.Axis{Label: labelled(m, u), Log: log}
 	p.Y.Min, p.Y.Max = ends([]float64{u.Of(low), u.Of(high)}, p.Y.Log)

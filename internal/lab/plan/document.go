@@ -20,8 +20,7 @@ const (
 	maxDepth     = 32
 	maxNodes     = 100_000
 	maxTokens    = 4 * maxNodes
-	// limit for one mapping, because the YAML parser's time grows with its square
-	maxKeys = 2000
+	maxKeys      = 2000 // limit per mapping: the parser's time is quadratic
 )
 
 type source struct {

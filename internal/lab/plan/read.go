@@ -98,16 +98,14 @@ func (d *decoder) experiment(root *node) Experiment {
 
 // readHostJitter reads the hosts' jitter, which can be in service times of the bottleneck.
 func (x *draft) readHostJitter(d *decoder) {
-	// a nil hostJitter stands for an empty value
-	if x.hostJitter == nil || x.hostJitter.plain("off") {
+	if x.hostJitter == nil || x.hostJitter.plain("off") { // nil: the value is empty
 		return
 	}
 	m, ok := d.quantity(x.hostJitter, "the jitter of hosts", result.Services, result.Seconds)
 	if !ok {
 		return
 	}
-	// one service time is that of a packet of the MTU at the bottleneck
-	if m.of == result.Services {
+	if m.of == result.Services { // one packet of the MTU at the bottleneck
 		var service float64
 		if d.bottleneck > 0 {
 			const bits = 8

@@ -122,8 +122,7 @@ func measure(text string) (m measured, why string) {
 	if u, ok := result.Measures[unit]; ok {
 		return measured{u.Of(v), u.Unit}, ""
 	}
-	// accepts compound durations, such as 1m30s
-	if span, err := time.ParseDuration(text); err == nil {
+	if span, err := time.ParseDuration(text); err == nil { // such as 1m30s
 		return measured{float64(span), result.Seconds}, ""
 	}
 	if better, ok := advice[unit]; ok {
