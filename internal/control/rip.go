@@ -67,7 +67,7 @@ type RIPNeighbor struct {
 	Addr       netip.Addr    `json:"addr"`
 	Configured bool          `json:"configured"`
 	Silent     time.Duration `json:"silent_ns"` // time since the last message; negative: none
-	Version    int           `json:"version"`   // version of the last message; 0: course
+	Version    int           `json:"version"`   // version of last message; 0: course dialect
 	Requests   uint64        `json:"requests"`
 	Responses  uint64        `json:"responses"`
 	Refused    uint64        `json:"refused"`

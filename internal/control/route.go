@@ -9,7 +9,7 @@ type Routes struct{ Answer[[]Route] }
 type Route struct {
 	Origin  Origin       `json:"origin"`
 	Prefix  netip.Prefix `json:"prefix"`
-	NextHop netip.Addr   `json:"next_hop"` // zero, "" in JSON: directly connected
+	NextHop netip.Addr   `json:"next_hop"` // next hop; zero: directly connected
 	Iface   string       `json:"iface"`
 	Cost    int          `json:"cost"` // hops for RIP, or the static route's metric
 	Kind    RouteKind    `json:"kind,omitempty"`
