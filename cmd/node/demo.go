@@ -140,7 +140,7 @@ type demo struct {
 	samples        []figure.Sample
 }
 
-// The names of the files in the demo's directory.
+// These are the names of the files in the demo's directory.
 const (
 	demoSent     = "sent.bin"
 	demoReceived = "received.bin"

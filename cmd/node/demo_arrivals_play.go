@@ -11,7 +11,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// The sequence numbers of founding document 001.
+// These are the sequence numbers of founding document 001.
 const (
 	firstSeq = 705500 // sequence number of the peer's first byte
 	iss      = 1000   // the initial sequence number of this host's SYN

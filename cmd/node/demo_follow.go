@@ -64,7 +64,7 @@ type watch struct {
 	moved *demoMoved
 	cells int // width of the progress bar; 0: no bar
 	began time.Time
-	heard time.Duration // when progress was last seen, relative to began
+	heard time.Duration // time of the last progress, relative to began
 	acked uint64
 }
 

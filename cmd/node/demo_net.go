@@ -20,7 +20,7 @@ const demoPort = 9000 // TCP port of the transfer
 type demoNet struct {
 	a, b, c *child
 	sockets string        // folder of the nodes' sockets
-	routed  time.Duration // from the last node's start until both ends had routes to each other
+	routed  time.Duration // time until both ends had routes to each other
 }
 
 const (

@@ -20,7 +20,7 @@ type demoResult struct {
 	LossPercent float64 `json:"loss_percent"`
 	// Seconds is the sender's time from opening the connection to the last acknowledgment.
 	Seconds float64 `json:"seconds"`
-	MBPerS  float64 `json:"mb_per_s"` // 1 MB is 1,000,000 bytes
+	MBPerS  float64 `json:"mb_per_s"` // throughput; 1 MB is 1,000,000 bytes
 	Match   bool    `json:"sha256_match"`
 	SHA256  string  `json:"sha256"`
 	Routed  bool    `json:"routed"` // whether the network has a router

@@ -62,8 +62,8 @@ func TestTheDemosNetworksAreValid(t *testing.T) {
 	} {
 		d := demo{demoOptions: o}
 		files, name := d.network(ports), fmt.Sprintf("%+v", o)
-		owner := map[string]string{} // from UDP addresses to the nodes that bind them
-		addrs := map[string]string{} // from virtual addresses to the UDP addresses of the interfaces
+		owner := map[string]string{} // nodes by the UDP addresses that they bind
+		addrs := map[string]string{} // UDP addresses of the interfaces by virtual address
 		var configs []*lnx.Config
 		for node, text := range files {
 			c, err := lnx.Parse(node+".lnx", []byte(text))
@@ -126,7 +126,7 @@ func TestClearLeavesOtherFilesAlone(t *testing.T) {
 }
 
 func TestLossBound(t *testing.T) {
-	// 1.31 / sqrt(0.02) * 1360 B / 1 ms
+	// The expected value is 1.31 / sqrt(0.02) * 1360 B / 1 ms.
 	assert.InDelta(t, 12.598, lossBound(2, 1360, time.Millisecond), 0.001)
 	assert.InDelta(t, 6.299, lossBound(2, 1360, 2*time.Millisecond), 0.001)
 	assert.Zero(t, lossBound(0, 1360, time.Millisecond), "no loss, no bound")

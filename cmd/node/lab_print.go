@@ -16,7 +16,7 @@ import (
 
 type taken struct {
 	real time.Duration
-	now  bool // false: the results were only read
+	now  bool // the command has run the trials; false: it only reads results
 	// judged contains the verdicts on the expectations; nil: not checked.
 	judged *lab.Judged
 }

@@ -26,7 +26,7 @@ type submitOptions struct {
 	on      string
 	atOnce  int
 	time    time.Duration
-	memory  int64 // in bytes
+	memory  int64 // memory of a part, in bytes
 	retries int
 	detach  bool
 	extra   []string

@@ -66,7 +66,7 @@ func mistakeAttrs(m *lnx.Error) []any {
 // voice prints messages as lines of text, or as records if the log is JSON.
 type voice struct {
 	lines io.Writer
-	log   *slog.Logger // nil: print lines of text
+	log   *slog.Logger // log of a daemon; nil: print lines of text
 }
 
 // say prints a text, or logs a record even if level is below the log's level.

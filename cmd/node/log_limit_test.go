@@ -24,7 +24,7 @@ func TestALogTakesAFewRecordsOfACause(t *testing.T) {
 			l.Info("test", "text", "packet from 10.0.0.2")
 		}
 		l.Warn("another cause")
-		time.Sleep(2 * time.Second) // in virtual time
+		time.Sleep(2 * time.Second) // virtual time: the test does not wait
 		synctest.Wait()
 		text := out.String()
 		assert.Equal(t, logRate, strings.Count(text, "packet from"))

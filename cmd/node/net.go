@@ -249,7 +249,7 @@ func readNetwork(arg string) (*networkFiles, error) {
 		}
 	}
 	var v validation
-	var configs []*lnx.Config // with nil for each invalid file
+	var configs []*lnx.Config // parsed files; nil: an invalid file
 	for _, path := range paths {
 		c, err := v.parse(path)
 		if err != nil {

@@ -58,9 +58,9 @@ func heldBy(held map[string]netctl.Holder, configs []*lnx.Config, own string) (l
 
 // wantedPort is a port of this machine that a file uses.
 type wantedPort struct {
-	port string // in the form of netctl.Holders
+	port string // port in the form of netctl.Holders
 	who  string
-	at   string // as written in the file
+	at   string // address as written in the file
 	tell func(msg, want string) *lnx.Error
 }
 

@@ -46,7 +46,7 @@ func traceCommand() *cobra.Command {
 			}
 			cfg := table.LadderConfig{Width: width, Color: t.color, Plain: t.plain, Each: each}
 			err := traceFile(in, strings.Join(args[1:], " "), t, cfg, asJSON)
-			if err != nil && !errors.Is(err, control.ErrUsage) { // not an error in the filter
+			if err != nil && !errors.Is(err, control.ErrUsage) { // the error is not in the filter
 				err = fmt.Errorf("%s: %w", name, err)
 			}
 			return err

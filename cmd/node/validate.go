@@ -59,7 +59,7 @@ type validation struct {
 
 	errs lnx.Errors
 	busy int                    // number of errors that concern this machine and not the files
-	here bool                   // also check whether this machine can run the files
+	here bool                   // checks also whether this machine can run the files
 	ctx  func() context.Context // returns the command's context
 }
 
@@ -122,7 +122,7 @@ func noFile(path string, err error, want string) error {
 	}
 	var near []string
 	ext := filepath.Ext(path)
-	list, _ := os.ReadDir(filepath.Dir(path)) // only for a hint
+	list, _ := os.ReadDir(filepath.Dir(path)) // needed only for a hint
 	for _, e := range list {
 		if filepath.Ext(e.Name()) == ext {
 			near = append(near, strings.TrimSuffix(e.Name(), ext))

@@ -20,7 +20,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// Timeouts of a client.
+// These are timeouts of a client.
 const (
 	dialTime = 5 * time.Second
 	// stopTime is how long a stopped command may take to return its result so far.

@@ -23,7 +23,7 @@ import (
 
 // Every streaming command sends these events in addition to its own.
 const (
-	eventBegun  = "running" // has the number that stops the command
+	eventBegun  = "running" // event with the number that stops the command
 	eventResult = "result"
 	eventError  = "error"
 )

@@ -164,7 +164,7 @@ func TestAClientThatHangs(t *testing.T) {
 		resp, err := http.ReadResponse(request(t, c, "GET /v1/nodes/A/capture"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, resp.StatusCode)
-		<-time.After(pauses - time.Second) // in virtual time
+		<-time.After(pauses - time.Second) // virtual time: the test does not wait
 		assert.Len(t, s.works.of("A"), 1, "it may still be read")
 		<-time.After(2 * time.Second)
 		assert.Empty(t, s.works.of("A"))
@@ -187,7 +187,7 @@ func TestAClientThatHangs(t *testing.T) {
 		_, err := io.WriteString(c, "GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
 		began := time.Now()
-		<-time.After(hangs - time.Second) // in virtual time
+		<-time.After(hangs - time.Second) // virtual time: the test does not wait
 		_, err = io.ReadFull(c, make([]byte, 1))
 		require.NoError(t, err, "it may still be read")
 		<-time.After(2 * time.Second)
@@ -254,7 +254,7 @@ func TestANodeThatHangs(t *testing.T) {
 			assert.Equal(t, hangs, time.Since(began))
 		}
 		request(t, c, "POST /v1/nodes/A/commands/ping")
-		<-time.After(time.Hour) // in virtual time
+		<-time.After(time.Hour) // virtual time: the test does not wait
 		synctest.Wait()
 		assert.Len(t, s.works.of("A"), 1)
 	})
@@ -278,7 +278,7 @@ func TestAPageLeftOpenOvernight(t *testing.T) {
 			}
 			close(lines)
 		}()
-		<-time.After(10 * time.Hour) // in virtual time
+		<-time.After(10 * time.Hour) // virtual time: the test does not wait
 		synctest.Wait()
 		assert.Len(t, lines, int(10*time.Hour/quiet))
 		assert.Equal(t, ":", <-lines)

@@ -53,7 +53,7 @@ var ErrListen = errors.New("cannot listen")
 // TakenError is an ErrListen about an address that another program uses.
 type TakenError struct {
 	At  string         // the requested address
-	TCP netip.AddrPort // invalid for a Unix socket
+	TCP netip.AddrPort // address of a TCP listener; invalid for a Unix socket
 }
 
 func (e *TakenError) Error() string {

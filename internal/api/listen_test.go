@@ -172,7 +172,7 @@ func TestUnauthenticatedClientsKeepNoPlaces(t *testing.T) {
 	ask := func(header string) int {
 		c, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() }) // not before the last client's request
+		t.Cleanup(func() { _ = c.Close() }) // closed only after the last client's request
 		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
 		_, err = fmt.Fprintf(c, "GET /v1 HTTP/1.1\r\nHost: localhost\r\n%s\r\n", header)
 		require.NoError(t, err)

@@ -99,7 +99,7 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	h := &s.live
 	asleep := h.join(0, []follow{{node: "A", sid: 1}})
 	defer h.leave(asleep)
-	for i := range 100_000 { // as many events as in one night
+	for i := range 100_000 { // the number of events in one night
 		h.set(s.ends, "A faces", "interfaces", i)
 		h.tell(i)
 		h.looked(follow{node: "A", sid: 1}, "sample", i)

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Limits of a connection's segments.
+// These are limits of a connection's segments.
 const (
 	batchTime    = 100 * time.Millisecond // time that the segments of one event span
 	mostSegments = 200                    // number of segments sent before a pause

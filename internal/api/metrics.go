@@ -21,7 +21,7 @@ const typeMetrics = "text/plain; version=0.0.4; charset=utf-8"
 // scrapeTime is how long a node may take to answer.
 const scrapeTime = 5 * time.Second
 
-// The types of metrics.
+// These are the types of metrics.
 const (
 	counter = "counter"
 	gauge   = "gauge"

@@ -43,7 +43,7 @@ type object = map[string]any
 // openAPIWriter generates the document from the types of package control and of this package, and
 // from the comments in their sources.
 type openAPIWriter struct {
-	comments map[string]string   // by the names Type and Type.Field
+	comments map[string]string   // comments by the names Type and Type.Field
 	values   map[string][]string // values of the types that are enumerations
 	schemas  object
 	requests map[reflect.Type]bool

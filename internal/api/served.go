@@ -19,7 +19,7 @@ import (
 type served struct {
 	names   []string // sorted
 	members map[string]*member
-	shape   *Shape        // nil if unknown
+	shape   *Shape        // shape of the network; nil if unknown
 	over    chan struct{} // closed when another set replaces this one
 }
 

@@ -53,7 +53,7 @@ type looking struct {
 	kind   *control.Kind
 	as     string              // media type of the answer
 	attach func(reflect.Value) // sets the request's functions
-	out    *stream             // nil until the command has begun
+	out    *stream             // stream of the answer; nil until the command has begun
 }
 
 // look executes a request for a stream until the client disconnects or stops it.

@@ -41,7 +41,7 @@ type Ring struct {
 	oldest, newest *chunk
 	spare          *chunk        // stack of consumed chunks, the newest on top
 	writing        *chunk        // the chunk that contains tail, or ends at it
-	inside         atomic.Uint32 // 1: the producer is in Write; 2: the consumer trims
+	inside         atomic.Uint32 // 1: the producer is in Write; 2: the consumer is trimming
 	tail           atomic.Uint64 // everything before it is published
 }
 

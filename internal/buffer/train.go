@@ -16,7 +16,7 @@ type Train struct {
 	Checked bool
 }
 
-// Limits of a train: the most that every kernel with UDP_SEGMENT accepts in one call.
+// These limits of a train are the largest that every kernel with UDP_SEGMENT accepts in one call.
 const (
 	MaxTrainPackets = 64
 	MaxTrainBytes   = 65000
@@ -39,8 +39,9 @@ func (t *Train) Packet(i int) [][]byte {
 	return t.Pieces[at:end]
 }
 
-// Dimensions of a Batch. Its pieces suffice for nine long trains, whose payload stays in a core's
-// own cache between its two reads: for the checksum, and by the system call that sends it.
+// These are the dimensions of a Batch. Its pieces suffice for nine long trains. Their payload stays
+// in a core's own cache between its two reads, which are for the checksum and by the system call
+// that sends it.
 const (
 	batchTrains = 64
 	batchPieces = 1024

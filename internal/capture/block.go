@@ -21,7 +21,7 @@ const (
 	flagOutbound = 2
 )
 
-// Option codes, first those of all blocks, then those of one block type.
+// These are option codes, first those of all blocks, then those of one block type.
 const (
 	codeEnd     = 0
 	codeComment = 1

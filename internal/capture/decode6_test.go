@@ -20,7 +20,7 @@ func addr6(text string) []byte { return netip.MustParseAddr(text).AsSlice() }
 
 func word(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// segment6 is segment for IPv6.
+// segment6 is like segment, for IPv6.
 func segment6(tb testing.TB, tcp layers.TCP, n int) []byte {
 	tb.Helper()
 	tcp.SrcPort, tcp.DstPort = 33000, 80

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// The types of RFC 4443, RFC 4861 and, for multicast listeners, RFC 3810.
+// These are the types of RFC 4443, RFC 4861 and, for multicast listeners, RFC 3810.
 const (
 	icmp6Unreachable      = 1
 	icmp6TooBig           = 2

@@ -6,7 +6,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// The control bits in tcpdump's order: F S R P . U E W.
+// These are the control bits in tcpdump's order: F S R P . U E W.
 const (
 	flagLetters = "FSRP.UEW"
 	flagACK     = 0x10

@@ -136,7 +136,7 @@ type term struct {
 	net      netip.Prefix
 	low      uint16 // range of ports, from low to high
 	high     uint16
-	protocol int   // with ports: the protocol that must match; negative: any
+	protocol int   // protocol that a port must have; negative: any
 	flags    uint8 // mask of the flags to test
 	// equal is the value that the masked flags must have if exact is set. Otherwise one set flag is
 	// enough.

@@ -8,13 +8,13 @@ import (
 // Mark is a noteworthy property of a segment.
 type Mark uint16
 
-// The marks.
+// These are the marks.
 const (
 	MarkAgain      Mark = 1 << iota // the data was sent before
 	MarkGap                         // the data in front of the segment is missing
 	MarkFills                       // the segment fills a gap
 	MarkDupAck                      // RFC 5681 §2
-	MarkZeroWindow                  // zero window
+	MarkZeroWindow                  // the window is zero
 	MarkWindow                      // window update
 	MarkProbe                       // probe of a zero window
 	MarkKeepalive                   // keep-alive: one byte before the next sequence number
@@ -39,9 +39,9 @@ func (m Mark) Names() (names []string) {
 // Segment is a segment of a connection as interpreted by a Follower. Sequence numbers are relative
 // to the SYN, or 1 at the first byte seen.
 type Segment struct {
-	Flags      string // as tcpdump prints them
+	Flags      string // flags as tcpdump prints them
 	Seq, Ack   uint64
-	WireSeq    uint32 // as in the header
+	WireSeq    uint32 // sequence number in the header
 	Acks       bool   // the ACK field is valid
 	Length     int
 	Window     int         // scaled window in bytes

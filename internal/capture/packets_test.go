@@ -24,7 +24,7 @@ func header(protocol uint8) *layers.IPv4 {
 	}
 }
 
-// header6 is header for IPv6, with a flow label.
+// header6 is like header, for IPv6 with a flow label.
 func header6(next uint8) *layers.IPv6 {
 	return &layers.IPv6{
 		Version: 6, FlowLabel: 0x12345, HopLimit: 64, NextHeader: layers.IPProtocol(next),

@@ -10,7 +10,7 @@ import (
 	"math/bits"
 )
 
-// Block types of pcapng (draft-ietf-opsawg-pcapng §11.1).
+// These are block types of pcapng (draft-ietf-opsawg-pcapng §11.1).
 const (
 	sectionBlock    = 0x0a0d0d0a
 	interfaceBlock  = 1
@@ -26,7 +26,7 @@ const (
 	maxBlock = 16 << 20
 )
 
-// Link types (draft-ietf-opsawg-pcaplinktype).
+// These are link types (draft-ietf-opsawg-pcaplinktype).
 const (
 	linkNull     = 0
 	linkEthernet = 1

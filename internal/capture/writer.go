@@ -10,7 +10,7 @@ import (
 // Direction is a packet's direction on its interface, seen from the node.
 type Direction uint8
 
-// The directions in pcapng's flags option.
+// These are the directions in pcapng's flags option.
 const (
 	Inbound Direction = iota
 	Outbound

@@ -20,7 +20,7 @@ var interfaces = []capture.Interface{
 	{Name: "if1", Addr: "10.2.0.1/24"},
 }
 
-const noon = 1_795_262_400_123_456_789 // 2026-11-21 12:00:00.123456789 UTC
+const noon = 1_795_262_400_123_456_789 // the time 2026-11-21 12:00:00.123456789 UTC
 
 func TestPacketsReadBackAsWritten(t *testing.T) {
 	var file bytes.Buffer

@@ -99,7 +99,7 @@ func Valid(sum uint64) bool { return sum != 0 && sum%0xffff == 0 }
 // Verify reports whether b, with its checksum field, sums to all ones.
 func Verify(b []byte, initial uint64) bool { return Valid(Sum(b, initial)) }
 
-// SumHeader is Sum for an IP header without options. It has no loop.
+// SumHeader is like Sum, for an IP header without options. It has no loop.
 func SumHeader(h *[20]byte) uint64 {
 	s, c := bits.Add64(binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:]), 0)
 	s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(h[16:])), c)

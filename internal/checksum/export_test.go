@@ -1,6 +1,7 @@
 package checksum
 
-// Pure is Sum without assembly: the bytes that sumPairs leaves are too few for sumWide.
+// Pure returns the same as Sum, but without assembly, because the bytes that sumPairs leaves are
+// too few for sumWide.
 func Pure(b []byte, initial uint64) uint64 {
 	b, s, c := sumPairs(b, initial)
 	return Sum(b, addCarry(s, c))

@@ -34,7 +34,7 @@ type Record struct {
 type Packet struct {
 	At     time.Time `json:"at"`
 	Iface  string    `json:"iface"`
-	Sent   bool      `json:"sent"`            // false: received
+	Sent   bool      `json:"sent"`            // direction; false: received
 	Length int       `json:"length"`          // length on the link in bytes
 	Text   string    `json:"text"`            // one line, like tcpdump's
 	Drop   string    `json:"drop,omitempty"`  // reason why the packet was dropped
@@ -55,7 +55,7 @@ type Captured struct {
 // StartCapture starts a Record into a file, until StopCapture.
 type StartCapture struct {
 	Answer[Capturing]
-	Iface     string `json:"iface,omitempty"` // this and the next fields: see Record
+	Iface     string `json:"iface,omitempty"` // as in Record, like the next fields
 	Filter    string `json:"filter,omitempty"`
 	Snaplen   int    `json:"snaplen,omitempty"`
 	Count     uint64 `json:"count,omitempty"`
@@ -123,13 +123,13 @@ type TracedSegment struct {
 	// Left and Right are the two ends. Left is the node itself, or the end that sent first.
 	Left  string `json:"left"`
 	Right string `json:"right"`
-	Sent  bool   `json:"sent"`  // from Left to Right
-	Flags string `json:"flags"` // in tcpdump's notation: "S", "P.", "F."
+	Sent  bool   `json:"sent"`  // direction; true: from Left to Right
+	Flags string `json:"flags"` // flags in tcpdump's notation: "S", "P.", "F."
 	Seq   uint64 `json:"seq"`
 	Ack   uint64 `json:"ack"` // valid if the flags have a "."
 	// WireSeq is the sequence number in the segment's header.
 	WireSeq uint32 `json:"wire_seq"`
-	// Length is the payload in bytes, Window the scaled window in bytes.
+	// Length is the length of the payload, and Window is the scaled window, both in bytes.
 	Length int     `json:"length"`
 	Window int     `json:"window"`
 	SACK   []Range `json:"sack,omitempty"`
@@ -170,7 +170,7 @@ type Range struct {
 // Mark is a notable property of a segment.
 type Mark string
 
-// The marks.
+// These are the marks.
 const (
 	MarkAgain      Mark = "retransmission"  // its data was sent before
 	MarkGap        Mark = "gap"             // data in front of the segment is missing

@@ -39,7 +39,7 @@ func (Answer[A]) answers(A) {}
 // Nothing is the answer of a request that only succeeds or fails.
 type Nothing struct{}
 
-// Ask is Do with the request's type of answer.
+// Ask is like Do, with the request's type of answer.
 func Ask[A any](ctx context.Context, op Operator, req Request[A]) (A, error) {
 	var none A
 	answer, err := op.Do(ctx, req)
@@ -53,7 +53,7 @@ func Ask[A any](ctx context.Context, op Operator, req Request[A]) (A, error) {
 	return a, nil
 }
 
-// Order is Ask for a request that only succeeds or fails.
+// Order is like Ask, for a request that only succeeds or fails.
 func Order(ctx context.Context, op Operator, req Request[Nothing]) error {
 	_, err := Ask(ctx, op, req)
 	return err

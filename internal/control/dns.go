@@ -34,8 +34,8 @@ func (SetDNS) answers(DNSState) {}
 // DNSState is a DNSConfig with the counters of the server and of the resolver.
 type DNSState struct {
 	DNSConfig
-	// Queries counts the queries to the server, Answers its answers by their response codes (RFC
-	// 1035 §4.1.1), and Dropped the messages that it does not answer.
+	// Queries counts the queries to the server. Answers counts its answers by their response codes
+	// (RFC 1035 §4.1.1). Dropped counts the messages that it does not answer.
 	Queries uint64     `json:"queries"`
 	Answers []DNSCount `json:"answers,omitempty"`
 	Dropped uint64     `json:"dropped"`

@@ -68,7 +68,7 @@ type Door struct {
 	Open   int    `json:"open"`
 	Opened uint64 `json:"opened"`
 	Failed uint64 `json:"failed"`
-	// In counts the bytes into the virtual network, Out the bytes out of it.
+	// In counts the bytes into the virtual network, and Out counts the bytes out of it.
 	In  uint64 `json:"bytes_in"`
 	Out uint64 `json:"bytes_out"`
 	// Problem is the last failure.

@@ -8,7 +8,7 @@ import (
 // SmallService is a simple test service.
 type SmallService string
 
-// The services and their ports.
+// These are the services and their ports.
 const (
 	ServiceEcho    SmallService = "echo"    // RFC 862: returns what it receives; port 7
 	ServiceDiscard SmallService = "discard" // RFC 863: discards what it receives; port 9

@@ -65,7 +65,7 @@ func (Undelivered) Event() string { return "undelivered" }
 // Transferring is the progress of a file transfer, a few times a second.
 type Transferring struct {
 	Path     string         `json:"path"`
-	Sent     bool           `json:"sent"` // false: received
+	Sent     bool           `json:"sent"` // direction; false: received
 	SID      int            `json:"sid"`
 	Peer     netip.AddrPort `json:"peer"`
 	Progress Progress       `json:"progress"`
@@ -86,7 +86,7 @@ func (TransferEnded) Event() string { return "transfer" }
 // Segment is one TCP segment sent or received on a socket that Verbose asked for.
 type Segment struct {
 	SID  int    `json:"sid"`
-	Sent bool   `json:"sent"` // false: received
+	Sent bool   `json:"sent"` // direction; false: received
 	Text string `json:"text"` // line of text from the capture's decoder
 }
 

@@ -18,7 +18,7 @@ func Handle[R Request[A], A any](h Handlers, f func(ctx context.Context, r R) (A
 	h[kind] = func(ctx context.Context, req any) (any, error) { return f(ctx, req.(R)) }
 }
 
-// HandleOrder is Handle for a request that only succeeds or fails.
+// HandleOrder is like Handle, for a request that only succeeds or fails.
 func HandleOrder[R Request[Nothing]](h Handlers, f func(ctx context.Context, r R) error) {
 	Handle(h, func(ctx context.Context, r R) (Nothing, error) { return Nothing{}, f(ctx, r) })
 }

@@ -33,7 +33,7 @@ const MaxPage = 1 << 20
 
 // Page is the result of a Fetch. A status such as 404 is not an error: see Code.
 type Page struct {
-	URL     string  `json:"url"` // after redirections
+	URL     string  `json:"url"` // URL after redirections
 	Code    int     `json:"code"`
 	Status  string  `json:"status"` // HTTP status, such as "200 OK"
 	Type    string  `json:"type"`   // Content-Type that the server sent

@@ -21,7 +21,7 @@ type Impair struct {
 // Way is a direction of packets at an interface.
 type Way string
 
-// The directions.
+// These are the directions.
 const (
 	WayOut  Way = "out" // sent packets
 	WayIn   Way = "in"  // received packets

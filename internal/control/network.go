@@ -79,8 +79,8 @@ type Counters struct {
 	// the link. Fragmented counts the packets that were reassembled or fragmented.
 	Fragments  uint64 `json:"fragments,omitempty"`
 	Fragmented uint64 `json:"fragmented,omitempty"`
-	// Delivered counts received packets that a protocol of the node accepted, Forwarded those that
-	// the node forwarded. Together with Drops, they are all received packets.
+	// Delivered counts received packets that a protocol of the node accepted. Forwarded counts
+	// those that the node forwarded. The sum with Drops is the number of received packets.
 	Delivered uint64 `json:"delivered,omitempty"`
 	Forwarded uint64 `json:"forwarded,omitempty"`
 	// Drops lists the reasons that occurred, in a stable order. Packets includes received packets
@@ -117,7 +117,7 @@ type Neighbor struct {
 // NeighborState says whether a neighbor is reachable.
 type NeighborState string
 
-// The states of a neighbor.
+// These are the states of a neighbor.
 const (
 	NeighborUnknown     NeighborState = "unknown"     // not heard yet, but no reply is missing
 	NeighborUp          NeighborState = "up"          // the neighbor was heard recently

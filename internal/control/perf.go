@@ -11,9 +11,9 @@ const PerfPort = 5201
 // PerfProto is the protocol of the measured streams. The control connection always uses TCP.
 type PerfProto string
 
-// The protocols. RCP and RDT work only between two tidepool nodes.
+// These are the protocols. RCP and RDT work only between two tidepool nodes.
 const (
-	PerfTCP PerfProto = "tcp" // also the empty string
+	PerfTCP PerfProto = "tcp" // the default, like the empty string
 	PerfUDP PerfProto = "udp"
 	PerfRCP PerfProto = "rcp"
 	PerfRDT PerfProto = "rdt"
@@ -228,7 +228,7 @@ type PerfRow struct {
 	MinRTT      *int64 `json:"min_rtt,omitempty"`
 	MeanRTT     *int64 `json:"mean_rtt,omitempty"`
 
-	// UDP only: jitter (RFC 3550) and datagrams.
+	// These fields are set for UDP only: jitter (RFC 3550) and datagrams.
 	JitterMS    *float64 `json:"jitter_ms,omitempty"`
 	LostPackets *int64   `json:"lost_packets,omitempty"`
 	Packets     *int64   `json:"packets,omitempty"`
@@ -236,5 +236,5 @@ type PerfRow struct {
 	OutOfOrder  *int64   `json:"out_of_order,omitempty"`
 
 	Omitted *bool `json:"omitted,omitempty"` // the final report leaves out this interval
-	Sender  bool  `json:"sender"`            // this end sends
+	Sender  bool  `json:"sender"`            // this end sends data
 }

@@ -91,8 +91,8 @@ type Reply struct {
 	Local bool `json:"local,omitempty"`
 	// Late is set if no reply arrived before the next request was sent.
 	Late bool `json:"late,omitempty"`
-	// Duplicate is set for a second reply to the same request, Elsewhere for a reply from an
-	// address that was not pinged, and Damaged for a reply with a wrong checksum.
+	// Duplicate is set for a second reply to the same request. Elsewhere is set for a reply from an
+	// address that was not pinged. Damaged is set for a reply with a wrong checksum.
 	Duplicate bool `json:"duplicate,omitempty"`
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	Damaged   bool `json:"damaged,omitempty"`
@@ -127,9 +127,9 @@ type PingResult struct {
 // ProbeKind is a kind of traceroute probe.
 type ProbeKind string
 
-// The kinds of probes.
+// These are the kinds of probes.
 const (
-	ProbeUDP  ProbeKind = "udp" // also the empty string
+	ProbeUDP  ProbeKind = "udp" // the default, like the empty string
 	ProbeICMP ProbeKind = "icmp"
 	ProbeTCP  ProbeKind = "tcp"
 )

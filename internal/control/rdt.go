@@ -111,7 +111,7 @@ type RDTFetch struct {
 
 // RDTFetched is the result of a fetch. If an object failed, its Problem says why.
 type RDTFetched struct {
-	Objects []RDTObject `json:"objects"` // in the order of Names
+	Objects []RDTObject `json:"objects"` // objects in the order of Names
 	Bytes   int64       `json:"bytes"`   // total size of the complete objects
 	Seconds float64     `json:"seconds"` // seconds since the first request
 
@@ -128,8 +128,8 @@ type RDTFetched struct {
 type RDTObject struct {
 	RDTEntry
 	Path string `json:"path,omitempty"` // path of the stored file
-	// Began is when the first packet of the object arrived, Done when the last did; both are 0 if
-	// nothing arrived.
+	// Began is when the first packet of the object arrived, and Done is when the last one did. Both
+	// are 0 if nothing arrived.
 	Began float64 `json:"began_seconds"`
 	Done  float64 `json:"done_seconds"`
 	// Problem is empty if the object is complete and its SHA-256 equals that in the listing.

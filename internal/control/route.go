@@ -18,7 +18,7 @@ type Route struct {
 // Origin is the source of a route, by its letter in the course's table.
 type Origin string
 
-// The origins of a route.
+// These are the origins of a route.
 const (
 	OriginLocal  Origin = "L"
 	OriginRIP    Origin = "R"

@@ -192,7 +192,7 @@ type Shutdown struct {
 // How is the direction that a Shutdown closes.
 type How string
 
-// The directions of Shutdown.
+// These are the directions of Shutdown.
 const (
 	ShutdownRead  How = "read"
 	ShutdownWrite How = "write"

@@ -9,8 +9,8 @@ type TCPCounted struct {
 	SegmentsOut uint64 `json:"segments_out"` // segments sent, including retransmissions
 	Retransmits uint64 `json:"retransmits"`
 	Timeouts    uint64 `json:"timeouts"`
-	// Opened counts initiated and accepted connections, Refused the resets for segments without a
-	// connection.
+	// Opened counts initiated and accepted connections. Refused counts the resets for segments
+	// without a connection.
 	Opened  uint64 `json:"opened"`
 	Refused uint64 `json:"refused"`
 	// Established is the number of connections in ESTABLISHED or CLOSE-WAIT (RFC 4022's

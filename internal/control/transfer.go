@@ -61,7 +61,7 @@ type Transfers struct{ Answer[[]Underway] }
 type Underway struct {
 	ID   int    `json:"id"` // number of the transfer, from 1, never reused
 	Path string `json:"path"`
-	Sent bool   `json:"sent"` // false: received
+	Sent bool   `json:"sent"` // direction; false: received
 	// What is the command: "sendfile", "recvfile" or "fetch".
 	What string `json:"what"`
 	// Port is the port on which a recvfile listens; 0 for others.
@@ -90,7 +90,7 @@ type Progress struct {
 // Transfer is the result of a transfer.
 type Transfer struct {
 	Path    string         `json:"path"`
-	Sent    bool           `json:"sent"` // false: received
+	Sent    bool           `json:"sent"` // direction; false: received
 	SID     int            `json:"sid"`
 	Peer    netip.AddrPort `json:"peer"`
 	Offset  int64          `json:"offset,omitempty"` // offset of the first byte

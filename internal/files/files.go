@@ -51,7 +51,7 @@ type editor interface {
 type Folder struct {
 	names
 
-	root *os.Root // nil: the whole machine
+	root *os.Root // root of the folder; nil: the whole machine
 	path string   // path of the root, without symbolic links
 
 	elsewhere bool
@@ -298,7 +298,7 @@ func (f *Folder) syncFolder(dir string) error {
 	if err != nil {
 		return outside(err)
 	}
-	_ = d.Sync() // not supported by some file systems
+	_ = d.Sync() // ignores the error, because some file systems do not support Sync
 	return d.Close()
 }
 

@@ -25,7 +25,7 @@ func (s AddressState) String() string {
 	return [...]string{"tentative", "preferred", "deprecated"}[s]
 }
 
-// The constants of RFC 4861 §10, RFC 4862 §5.5.3 and RFC 7217 §7.
+// These are the constants of RFC 4861 §10, RFC 4862 §5.5.3 and RFC 7217 §7.
 const (
 	maxSolicitationDelay = time.Second
 	twoHours             = 2 * time.Hour

@@ -43,7 +43,7 @@ type Discovery struct {
 	// Target is the address that a solicitation or advertisement of neighbors is about, or the
 	// better next hop of a redirect to Destination.
 	Target, Destination netip.Addr
-	// The flags of a neighbor advertisement.
+	// These are the flags of a neighbor advertisement.
 	Router, Solicited, Override bool
 	Advert                      Advert // content of a router advertisement
 	// SourceLink is the sender's link-layer address; nil: not given. SourceLink and Nonce (RFC 7527
@@ -56,8 +56,8 @@ type Discovery struct {
 type Advert struct {
 	HopLimit   uint8
 	Lifetime   time.Duration // time that the router is a default router
-	Reachable  time.Duration // in ms
-	Retransmit time.Duration // in ms
+	Reachable  time.Duration // reachable time in ms
+	Retransmit time.Duration // retransmission interval in ms
 	MTU        int
 	Prefixes   []PrefixInfo
 }
@@ -72,7 +72,7 @@ type PrefixInfo struct {
 // Infinite is the value of an infinite lifetime. As a time it is 136 years.
 const Infinite = 0xffffffff * time.Second
 
-// The types of options (RFC 4861 §4.6, RFC 7527 §4.1).
+// These are the types of options (RFC 4861 §4.6, RFC 7527 §4.1).
 const (
 	optionSourceLink = 1
 	optionPrefix     = 3
@@ -80,7 +80,7 @@ const (
 	optionNonce      = 14
 )
 
-// Flags of neighbor and router advertisements and of prefixes.
+// These are flags of neighbor and router advertisements and of prefixes.
 const (
 	flagRouter, flagSolicited, flagOverride = 0x80, 0x40, 0x20
 	flagOnLink, flagAutonomous              = 0x80, 0x40

@@ -222,7 +222,8 @@ func TestRFC4443_3_Meanings(t *testing.T) {
 	}
 }
 
-// RFC 4443 §4.1 and §3.3: a ping and a trace of an IPv6 host. The trace's first probe is too big.
+// RFC 4443 §4.1 and §3.3: a ping and a trace of an IPv6 host succeed. The trace's first probe is
+// too big.
 func TestProbesOfIPv6(t *testing.T) {
 	p := icmp.NewPing(1, icmp.PingConfig{Dst: hostTwo, ID: 7, Data: []byte("tide"), Count: 1})
 	var sent icmp.Packet

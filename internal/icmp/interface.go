@@ -12,7 +12,7 @@ import (
 
 // InterfaceConfig configures an Interface.
 type InterfaceConfig struct {
-	Rand *rand.Rand // for delays and nonces; required
+	Rand *rand.Rand // source of random delays and nonces; must be set
 	// LinkLocal is the link-local address; invalid: one with a stable identifier.
 	LinkLocal netip.Addr
 	// Name and Secret are the inputs of interface identifiers (RFC 7217 §5).
@@ -97,7 +97,7 @@ type Outgoing struct {
 // ChangeKind is a kind of Change.
 type ChangeKind uint8
 
-// The kinds of changes.
+// These are the kinds of changes.
 const (
 	AddressPreferred  ChangeKind = iota // Prefix was assigned, or is preferred again
 	AddressDeprecated                   // new connections should use other addresses
@@ -155,7 +155,7 @@ func (i *Interface) Input(
 	if r != Accepted {
 		return r
 	}
-	n := i.neighbors[src] // nil: this node has sent no packet to src
+	n := i.neighbors[src] // nil if this node has sent no packet to src
 	switch d.Type {
 	case TypeNeighborSolicit:
 		i.hearSolicit(now, &d, src)

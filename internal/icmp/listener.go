@@ -30,8 +30,8 @@ type membership struct {
 	answer  clock.Time // when the answer to a query of the group is due
 }
 
-// The defaults of RFC 3810 §9 and RFC 3376 §8, the types of records (RFC 3810 §5.2.12, RFC 3376
-// §4.2.12), and the types of IGMP's messages.
+// These are the defaults of RFC 3810 §9 and RFC 3376 §8, the types of records (RFC 3810 §5.2.12,
+// RFC 3376 §4.2.12), and the types of IGMP's messages.
 const (
 	robustness        = 2
 	reportInterval    = time.Second

@@ -36,7 +36,7 @@ const (
 	TypeMaskReply        Type = 18
 )
 
-// The types of ICMPv6 messages (RFC 4443 §2.1).
+// These are the types of ICMPv6 messages (RFC 4443 §2.1).
 const (
 	TypeUnreachable6      = v6 | 1
 	TypeTooBig            = v6 | 2
@@ -69,7 +69,7 @@ func EchoTypes(dst netip.Addr) (request, reply Type) {
 	return TypeEcho, TypeEchoReply
 }
 
-// The codes of TypeUnreachable (RFC 792, RFC 1812 §5.2.7.1).
+// These are the codes of TypeUnreachable (RFC 792, RFC 1812 §5.2.7.1).
 const (
 	CodeNet             uint8 = 0
 	CodeHost            uint8 = 1
@@ -82,7 +82,7 @@ const (
 	CodeAdminProhibited uint8 = 13
 )
 
-// The codes of TypeUnreachable6 (RFC 4443 §3.1).
+// These are the codes of TypeUnreachable6 (RFC 4443 §3.1).
 const (
 	CodeNoRoute      uint8 = 0
 	CodeProhibited6  uint8 = 1
@@ -93,14 +93,14 @@ const (
 	CodeRejectRoute  uint8 = 6
 )
 
-// The codes of TypeParameterProblem6 (RFC 4443 §3.4).
+// These are the codes of TypeParameterProblem6 (RFC 4443 §3.4).
 const (
 	CodeHeaderField uint8 = 0
 	CodeNextHeader  uint8 = 1
 	CodeOption      uint8 = 2
 )
 
-// The codes of TypeTimeExceeded and TypeTimeExceeded6.
+// These are the codes of TypeTimeExceeded and TypeTimeExceeded6.
 const (
 	CodeTTL        uint8 = 0
 	CodeReassembly uint8 = 1

@@ -26,7 +26,7 @@ func (s NeighborState) String() string {
 	return [...]string{"STALE", "DELAY", "PROBE", "REACHABLE"}[s]
 }
 
-// The constants of RFC 4861 §10.
+// These are the constants of RFC 4861 §10.
 const (
 	reachableTime      = 30 * time.Second
 	retransTimer       = time.Second
@@ -163,7 +163,7 @@ func (i *Interface) solicitNeighbor(now clock.Time, n *neighbor) {
 	n.sent++
 	n.due = now.Add(i.retransmit)
 	i.probe = clock.Earliest(i.probe, n.due)
-	if src, ok := i.source(n.src); ok { // without a source, no address is assigned yet
+	if src, ok := i.source(n.src); ok { // if there is no source, no address is assigned yet
 		i.send(&Discovery{Type: TypeNeighborSolicit, Target: n.addr}, src, n.addr)
 	}
 }

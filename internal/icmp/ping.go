@@ -40,7 +40,7 @@ type PingConfig struct {
 	Outstanding bool
 }
 
-// Default times of a ping.
+// These are default times of a ping.
 const (
 	defaultInterval = time.Second
 	defaultWait     = 10 * time.Second

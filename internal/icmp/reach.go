@@ -11,7 +11,7 @@ import (
 // Kind is a kind of probe.
 type Kind uint8
 
-// The kinds of probes.
+// These are the kinds of probes.
 const (
 	Echo     Kind = iota // an echo request (RFC 792, RFC 4443 §4.1)
 	Datagram             // a UDP datagram to a port that is probably closed
@@ -35,7 +35,7 @@ type Packet struct {
 // Verdict is what an answer says about its probe.
 type Verdict uint8
 
-// The verdicts.
+// These are the verdicts.
 const (
 	Replied     Verdict = iota // the destination answered
 	Expired                    // the probe's TTL expired
@@ -120,12 +120,12 @@ func (a *Answer) Parse(b []byte, dst netip.Addr) bool {
 type Reply struct {
 	Answer
 	At  clock.Time    // time of arrival
-	RTT time.Duration // since the probe was sent
+	RTT time.Duration // round-trip time since the probe was sent
 	// Duplicate marks a second reply to a request. Elsewhere marks a reply from an address other
 	// than the destination. Late marks a request that had no reply when the next one was sent.
 	Duplicate, Elsewhere, Late bool
-	// WrongAt is the offset of the first wrong byte in an echo's data, and Want its expected value;
-	// negative: all bytes are right.
+	// WrongAt is the offset of the first wrong byte in an echo's data; negative: all bytes are
+	// right. Want is the expected value of that byte.
 	WrongAt int
 	Want    byte
 	// PathMTU is the new path MTU up to this hop, if a trace has just found one; 0: unchanged.

@@ -162,7 +162,7 @@ func (i *Interface) backOff(now clock.Time) {
 	i.interval, i.solicit = next, now.Add(next)
 }
 
-// The constants of RFC 4861 §10 for routers, and the defaults of §6.2.1.
+// These are the constants of RFC 4861 §10 for routers, and the defaults of §6.2.1.
 const (
 	maxInitialInterval = 16 * time.Second
 	maxInitialAdverts  = 3

@@ -26,8 +26,8 @@ func candidates(text string) (list []icmp.Candidate) {
 	return list
 }
 
-// RFC 6724 §3.1, §3.2, §5 and §10.1: the examples of the RFC, then the other rules. The order of the candidates
-// does not matter where a rule decides.
+// RFC 6724 §3.1, §3.2, §5 and §10.1 define these examples and rules. Where a rule decides, the
+// order of the candidates does not matter.
 func TestRFC6724_5_Source(t *testing.T) {
 	for _, row := range []struct{ dst, sources, want string }{
 		{"2001:db8:1::1", "2001:db8:3::1 fe80::1", "2001:db8:3::1"},
@@ -59,7 +59,7 @@ func TestRFC6724_5_Source(t *testing.T) {
 	assert.Equal(t, "2001:db8:0:1::1", first.Addr.String(), "RFC 6724 §2.2: bits beyond the prefix do not count")
 }
 
-// RFC 6724 §2.1, §6 and §10.2: the examples of the RFC, and the other rules.
+// RFC 6724 §2.1, §6 and §10.2 define these examples and rules.
 func TestRFC6724_6_Destinations(t *testing.T) {
 	for _, row := range []struct{ dsts, sources, want string }{
 		{"2001:db8:1::1 198.51.100.121", "2001:db8:1::2 fe80::1 169.254.13.78", "2001:db8:1::1 198.51.100.121"},

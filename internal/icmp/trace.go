@@ -43,7 +43,7 @@ const waitGrain = time.Millisecond
 // total is at most Queries for each TTL.
 type Trace struct {
 	cfg     TraceConfig
-	probes  []traced   // in the order of sending
+	probes  []traced   // probes in the order of sending
 	next    int        // index of the first probe that was not sent
 	oldest  int        // all probes before this index are finished
 	end     int        // index after the last relevant probe

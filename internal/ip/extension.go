@@ -10,7 +10,7 @@ const (
 	mostChainLen   = 256 // bytes of all extension headers in one packet
 )
 
-// The types of known options (RFC 8200 §4.2, RFC 2711 §2.1, RFC 2675 §2).
+// These are the types of known options (RFC 8200 §4.2, RFC 2711 §2.1, RFC 2675 §2).
 const (
 	optionPad1  = 0
 	optionPadN  = 1
@@ -18,7 +18,7 @@ const (
 	optionJumbo = 0xc2
 )
 
-// The codes of ICMPv6 parameter problems (RFC 4443 §3.4, RFC 8200 §4.5).
+// These are the codes of ICMPv6 parameter problems (RFC 4443 §3.4, RFC 8200 §4.5).
 const (
 	ProblemField  uint8 = 0 // erroneous header field
 	ProblemNext   uint8 = 1 // unrecognized next header

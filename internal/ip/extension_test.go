@@ -117,7 +117,7 @@ func TestRFC8200_4_3_Options(t *testing.T) {
 	}
 }
 
-// RFC 8504 §5.3: at most 7 bytes of padding together, and 8 options in a header.
+// RFC 8504 §5.3: a header may have at most 7 bytes of padding together, and 8 options.
 func TestRFC8504_5_3_Limits(t *testing.T) {
 	limit := ip.Refusal{Drop: ip.DropExtensionLimit}
 	unknown := func(n int) []byte { return bytes.Repeat([]byte{0x1e, 2, 0, 0}, n) }

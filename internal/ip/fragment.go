@@ -61,8 +61,8 @@ func (f *Fragmenter) Reset(packet []byte, mtu, at int) bool {
 	return ihl+f.h.FragOff+len(f.payload) <= MaxPacketLen
 }
 
-// reset6 is Reset for IPv6. The MTU is at least MinMTU6, so the first fragment contains all headers
-// (RFC 8200 §4.5): Walk accepts no longer chains, and tidepool sends none.
+// reset6 is like Reset, for IPv6. The MTU is at least MinMTU6, so the first fragment contains all
+// headers (RFC 8200 §4.5): Walk accepts no longer chains, and tidepool sends none.
 func (f *Fragmenter) reset6(packet []byte, mtu, at int) bool {
 	field, end := nextHeaderAt, HeaderLen6
 	for packet[field] != NextFragment {

@@ -26,7 +26,7 @@ func datagram6(id uint32, body []byte, options ...byte) []byte {
 	return append(h.Append(nil), body...)
 }
 
-// piece6 is piece for IPv6.
+// piece6 is like piece, for IPv6.
 func piece6(id uint32, text []byte, from, end int, change ...func(*ip.Header)) []byte {
 	h := ip.Header{
 		TotalLen: ip.HeaderLen6 + 8 + end - from, ID: id, MF: end != len(text), FragOff: from,
@@ -47,7 +47,7 @@ func header6(tb testing.TB, b []byte) ip.Header {
 	return h
 }
 
-// put6 is put for IPv6.
+// put6 is like put, for IPv6.
 func put6(tb testing.TB, r *ip.Reassembler, now clock.Time, b []byte) ([]byte, ip.DropReason) {
 	tb.Helper()
 	h := header6(tb, b)

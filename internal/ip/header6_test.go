@@ -49,7 +49,7 @@ func fragment6(next uint8, offset int, more bool, id uint32) []byte {
 	return b
 }
 
-// RFC 8200 §3: each field of the header.
+// RFC 8200 §3: ParseHeader and Append agree on each field of the header.
 func TestRFC8200_3_Header(t *testing.T) {
 	b := unhex(t, "6a1bcdef0008113fff020000000000000000000000000001"+
 		"20010db8000000000000000000000002"+"0102030400080000")

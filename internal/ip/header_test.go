@@ -27,8 +27,8 @@ func unhex(tb testing.TB, s string) []byte {
 	return b
 }
 
-// RFC 791 §3.1: each field of the header. RFC 1122 §3.2.1.8: an unknown option is skipped, and
-// stays in the packet.
+// RFC 791 §3.1: ParseHeader reads each field of the header. RFC 1122 §3.2.1.8: an unknown option is
+// skipped, and stays in the packet.
 func TestParseHeaderOfRealPackets(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -17,7 +17,7 @@ const (
 	optionRouterAlert = 148
 )
 
-// The flags of a timestamp option.
+// These are the flags of a timestamp option.
 const (
 	stampOnly      = 0
 	stampAddress   = 1

@@ -17,7 +17,7 @@ func TestParseOptions(t *testing.T) {
 		name    string
 		options []byte
 		want    ip.Options
-		pointer int // 0: the options are valid
+		pointer int // offset of the error; 0: the options are valid
 	}{
 		{"none", nil, ip.Options{}, 0},
 		{"nothing and the end, garbage behind it", []byte{1, 1, 0, 9}, ip.Options{}, 0},
@@ -71,7 +71,7 @@ func stamped(t *testing.T, options ...byte) []byte {
 	return stampedAny(t, options...)
 }
 
-// stampedAny is stamped without the check of the options.
+// stampedAny is like stamped, without the check of the options.
 func stampedAny(t *testing.T, options ...byte) []byte {
 	t.Helper()
 	h := ip.Header{TTL: 9, Src: ip.V4(10, 0, 0, 9), Dst: ip.V4(10, 1, 0, 9), Options: options}

@@ -15,7 +15,7 @@ type ReassemblyConfig struct {
 	// Timeout is how long to wait for an IPv4 datagram's fragments after the first; 0: 20 s, as in
 	// founding document 004. RFC 1122 §3.3.2 recommends at least 60 s, for slower links.
 	Timeout time.Duration
-	// Timeout6 is Timeout for IPv6; 0: 60 s (RFC 8200 §4.5).
+	// Timeout6 is like Timeout, for IPv6; 0: 60 s (RFC 8200 §4.5).
 	Timeout6 time.Duration
 	// MaxBytes is the maximum memory of all datagrams; 0: 4 MiB.
 	MaxBytes int
@@ -26,7 +26,8 @@ type ReassemblyConfig struct {
 	MaxFragments int
 }
 
-// The minimum limits: the share of one source is half, which must hold the longest datagram.
+// These are the minimum limits. The share of one source is half, which must be enough for the
+// longest datagram.
 const (
 	minReassemblyBytes     = 256 << 10
 	minReassemblyDatagrams = 2
@@ -113,7 +114,7 @@ type Reassembler struct {
 type fragmentKey struct {
 	src, dst netip.Addr
 	id       uint32
-	protocol uint8 // 0 for IPv6, whose fragments may differ (RFC 8200 §4.5)
+	protocol uint8 // protocol; 0 for IPv6, whose fragments may differ (RFC 8200 §4.5)
 }
 
 // family returns 0 for IPv4 and 1 for IPv6.

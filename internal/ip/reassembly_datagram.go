@@ -166,7 +166,7 @@ func (d *datagram) packet(b []byte, ecn uint8) []byte {
 	return d.appendPayload(b, d.end)
 }
 
-// packet6 is packet for IPv6. It removes the Fragment header (RFC 8200 §4.5).
+// packet6 is like packet, for IPv6. It removes the Fragment header (RFC 8200 §4.5).
 func (d *datagram) packet6(b []byte, ecn uint8) []byte {
 	fragment := d.headerLen - fragmentLen
 	b = append(b, d.header[:fragment]...)

@@ -86,7 +86,7 @@ func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
 		}
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		if len(list) == 1 {
-			continue // not a fragment
+			continue // the packet is not a fragment
 		}
 		o := newHoles()
 		for i, b := range list {
@@ -171,7 +171,7 @@ func fuzzed(b []byte) (h ip.Header, packet, rest []byte) {
 	return h, append(h.Append(nil), bytes.Repeat(b[4:5], n)...), b[size:]
 }
 
-// fuzzed6 is fuzzed for IPv6.
+// fuzzed6 is like fuzzed, for IPv6.
 func fuzzed6(h ip.Header, n int, b []byte) (ip.Header, []byte, []byte) {
 	h.Src, h.Dst, h.ID, h.Options = src6, dst6, h.ID+1, nil
 	h.MF = h.MF || h.FragOff == 0 // ensures that the fragment is not atomic

@@ -21,12 +21,12 @@ const (
 // Kind is what a route does with packets.
 type Kind uint8
 
-// The kinds of routes.
+// These are the kinds of routes.
 const (
 	Forwarded   Kind = iota // forwards packets
 	Blackhole               // drops packets silently
 	Unreachable             // drops packets and sends the sender an ICMP error
-	Prohibited              // drops packets and tells the sender that they are prohibited
+	Prohibited              // drops packets and sends the sender an ICMP "prohibited" error
 )
 
 // String returns the kind's name.
@@ -170,7 +170,7 @@ type Hop struct {
 	Kind   Kind
 }
 
-// Hop is Lookup for forwarding, with a cache.
+// Hop is like Lookup, for forwarding, with a cache.
 func (t *Table) Hop(a netip.Addr) (h Hop, ok bool) {
 	r := &t.memo[slot(a)]
 	if r.addr != a || r.until != t.generation+1 {

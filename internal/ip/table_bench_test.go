@@ -115,7 +115,7 @@ func heapBytes() uint64 {
 // the speed, and to a few, as in real traffic. B/route is the table's memory.
 func BenchmarkLookup(b *testing.B) { benchmarkLookup(b, 4) }
 
-// BenchmarkLookup6 is BenchmarkLookup for IPv6.
+// BenchmarkLookup6 is like BenchmarkLookup, for IPv6.
 func BenchmarkLookup6(b *testing.B) { benchmarkLookup(b, 6) }
 
 func benchmarkLookup(b *testing.B, family int) {

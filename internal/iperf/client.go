@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/node"
 )
 
-// The defaults of a client, as in iperf3.
+// These are the defaults of a client, as in iperf3.
 const (
 	defaultTime    = 10 * time.Second
 	defaultBlock   = 128 << 10

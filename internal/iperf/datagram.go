@@ -99,7 +99,7 @@ func (a *Arrivals) Add(now time.Duration, h Header) {
 	}
 	transit := now - h.Sent
 	if a.any {
-		// RFC 3550 §6.4.1: J += (|D| - J) / 16.
+		// RFC 3550 §6.4.1 defines J += (|D| - J) / 16.
 		d := transit - a.transit
 		a.jitter += (float64(max(d, -d)) - a.jitter) / 16
 		a.Jitter = time.Duration(a.jitter)

@@ -74,7 +74,7 @@ type Params struct {
 	Bidir      bool    `json:"bidirectional,omitempty"`
 	Window     int     `json:"window,omitempty"`
 	Len        int     `json:"len"`
-	Bandwidth  int64   `json:"bandwidth,omitempty"` // in bits per second and stream; 0: no limit
+	Bandwidth  int64   `json:"bandwidth,omitempty"` // bits per second of each stream; 0: no limit
 	Burst      int     `json:"burst,omitempty"`     // number of blocks sent at once
 	TOS        int     `json:"TOS,omitempty"`
 	Congestion string  `json:"congestion,omitempty"`

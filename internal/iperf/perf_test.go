@@ -186,7 +186,8 @@ func TestLossAndDisorder(t *testing.T) {
 	assert.Equal(t, uint64(6), a.Highest, "an impossible number")
 }
 
-// RFC 3550 §6.4.1: the difference of two transit times, with a gain of a sixteenth.
+// RFC 3550 §6.4.1: jitter is the smoothed difference of two transit times, with a gain of a
+// sixteenth.
 func TestJitter(t *testing.T) {
 	var a iperf.Arrivals
 	const ms = time.Millisecond

@@ -5,7 +5,7 @@ import "fmt"
 // State is a one-byte state that one end sends on the control connection.
 type State int8
 
-// The states of the protocol.
+// These are the states of the protocol.
 const (
 	TestStart       State = 1
 	TestRunning     State = 2

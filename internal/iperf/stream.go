@@ -166,7 +166,7 @@ type byteCarrier struct {
 		net.Conn
 		Abort()
 	}
-	tcp *node.Conn // nil: the stream uses RCP
+	tcp *node.Conn // TCP connection; nil: the stream uses RCP
 }
 
 func (b *byteCarrier) send(s *stream) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The names of the figure files.
+// These are the names of the figure files.
 const (
 	reportFile  = "report.html"
 	plotsFolder = "plots"

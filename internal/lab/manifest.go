@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// The files of a directory of results. Records are in folders.
+// These are the files of a directory of results. Records are in folders.
 const (
 	manifestFile = "run.json"
 	documentFile = "experiment.yaml"

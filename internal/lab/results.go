@@ -183,7 +183,7 @@ func (r *Results) settingsOf(cell int) string {
 // cellText returns a cell's settings with short keys; empty without a sweep.
 func (r *Results) cellText(cell int) string { return r.setText(r.Cells[cell].Set) }
 
-// timedText is cellText with the cell's clock, if there are several clocks.
+// timedText is like cellText, with the cell's clock, if there are several clocks.
 func (r *Results) timedText(cell int) string {
 	text := r.cellText(cell)
 	if r.Real {

@@ -19,7 +19,7 @@ func BenchmarkUDPTrain(b *testing.B) {
 	}
 }
 
-// BenchmarkUDPPacket is BenchmarkUDPTrain with trains of one packet of 40 bytes.
+// BenchmarkUDPPacket is like BenchmarkUDPTrain, with trains of one packet of 40 bytes.
 func BenchmarkUDPPacket(b *testing.B) {
 	for _, mode := range modes() {
 		b.Run(mode.String(), func(b *testing.B) { benchTrains(b, mode, []int{40}) })

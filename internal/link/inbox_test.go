@@ -45,8 +45,8 @@ func TestInboxJoins(t *testing.T) {
 		scriptRead{data: []byte("cc"), from: fromA},   // a short datagram ends the train
 		scriptRead{data: []byte("dd"), from: fromA},   // begins a train
 		scriptRead{data: []byte("ee"), from: fromB},   // comes from another sender
-		scriptRead{data: []byte("ffff"), from: fromB}, // is longer
-		scriptRead{data: nil, from: fromB},            // is empty
+		scriptRead{data: []byte("ffff"), from: fromB}, // longer than the previous datagram
+		scriptRead{data: nil, from: fromB},            // an empty datagram
 		scriptRead{data: []byte("g"), from: fromB},
 	)})
 	<-b.done

@@ -33,7 +33,7 @@ func (d *UDP) Serve(interfaces []Interface) error {
 					found[name] = addr
 				}
 			}
-			go d.names.close() // in the background, because a lookup may take long to end
+			go d.names.close() // closed in a goroutine, because a lookup may take long to end
 		}
 		d.names = startResolver(cfg, names, &found, make(chan struct{}))
 		d.applied = &found

@@ -94,7 +94,7 @@ func TestTwoLinksToOnePeer(t *testing.T) {
 			packet(60, far, local(0, 2), 4),
 			packet(60, far, local(0, 2), 5),
 			packet(60, far, far, 6), // a forwarded packet: the first link
-			make([]byte, 5),         // not a packet
+			make([]byte, 5),         // this is not a packet
 		}
 		want := []int{0, 1, 1, 1, 0, 0, 0, 0}
 		write(t, a, trainOf(0, local(0, 2), packets...))

@@ -113,7 +113,7 @@ func (c *TUNConfig) gateway(of netip.Addr) (node netip.Addr) {
 
 // TUNError is an error of opening a TUN device.
 type TUNError struct {
-	// Interface is the name of the node's interface, Device the kernel's name.
+	// Interface is the name of the node's interface, and Device is the kernel's name.
 	Interface, Device string
 	// Advice says what to do; it may be empty.
 	Advice string
@@ -158,7 +158,7 @@ const (
 // TUN is a Device that leads to this machine's kernel. One goroutine owns it and calls its methods.
 type TUN struct {
 	cfg     TUNConfig
-	file    tunFile // nil: the device is gone
+	file    tunFile // open device file; nil: the device is gone
 	fd      int
 	queued  int // maximum number of packets in the kernel's queue; 0: unknown
 	way     Offload

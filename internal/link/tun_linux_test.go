@@ -35,7 +35,7 @@ func tunPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	return d, fds[1]
 }
 
-// vnetPair is tunPair with a virtio-net header on every packet.
+// vnetPair is like tunPair, with a virtio-net header on every packet.
 func vnetPair(t *testing.T, cfg TUNConfig) (d *TUN, kernel int) {
 	t.Helper()
 	d, kernel = tunPair(t, cfg)
@@ -62,7 +62,7 @@ func TestTUNReadsTrains(t *testing.T) {
 	give(t, kernel, vnetHeader{gso: 99}, b) // a header with an unknown type
 	give(t, kernel, h, b)
 	give(t, kernel, vnetHeader{}, other)
-	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // only a header
+	_, err := unix.Write(kernel, make([]byte, vnetHeaderLen)) // contains only a header
 	require.NoError(t, err)
 	frames := make([]buffer.Frame, 4)
 	n, err := d.ReadBatch(frames)

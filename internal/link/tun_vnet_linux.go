@@ -55,7 +55,7 @@ func newVnetTUN(fd int) (*vnetTUN, error) {
 			return nil, os.NewSyscallError("TUNSETOFFLOAD", err)
 		}
 	}
-	return f, nil // without offload flags the kernel sends single packets
+	return f, nil // if the offload flags fail, the kernel sends single packets
 }
 
 // read implements tunFile.

@@ -20,7 +20,7 @@ import (
 // Grammar is one of the grammars of .lnx files.
 type Grammar uint8
 
-// The grammars, newest first.
+// These are the grammars, newest first.
 const (
 	// GrammarNew is the grammar of directives, 2022 and later.
 	GrammarNew Grammar = iota

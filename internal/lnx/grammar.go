@@ -18,7 +18,7 @@ type directive struct {
 	least int
 	most  int
 	read  func(*parser, line)
-	write func(*bytes.Buffer, *Config) // nil: another directive writes it
+	write func(*bytes.Buffer, *Config) // writes the directive; nil: another directive writes it
 }
 
 const (

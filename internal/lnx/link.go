@@ -112,7 +112,7 @@ func (p *parser) readSettings(t *settingTable, name Word, rest []Word, end Pos) 
 
 // applyLinks applies the keys and values to their interfaces.
 func (p *parser) applyLinks() {
-	unknown := map[Pos]bool{} // to report one error per line
+	unknown := map[Pos]bool{} // lines with an unknown interface: one error per line
 	for _, l := range p.links {
 		iface, ok := p.cfg.Interface(l.name.Text)
 		switch {

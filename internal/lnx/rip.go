@@ -43,7 +43,7 @@ type RIP struct {
 
 // Announcement is a prefix to announce, with its metric and tag.
 type Announcement struct {
-	Prefix netip.Prefix // invalid: the static routes
+	Prefix netip.Prefix // prefix; invalid: the static routes
 	Tag    uint16       // RIPv2's route tag
 	Metric int          // metric; 0: as for the node's own networks
 }
@@ -71,7 +71,7 @@ var ripAlgorithms = []string{"md5", "hmac-sha1", "hmac-sha256", "hmac-sha384", "
 
 const (
 	ripPassword = "password"
-	maxSecret   = 100 // in characters
+	maxSecret   = 100 // maximum length in characters
 	shortSecret = 16  // maximum length of a password or an md5 key
 )
 

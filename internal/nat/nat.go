@@ -45,7 +45,7 @@ const (
 
 // Forward makes a port of the outside address lead to an inside host.
 type Forward struct {
-	TCP  bool // false: UDP
+	TCP  bool // protocol; false: UDP
 	Port uint16
 	To   netip.AddrPort
 }
@@ -161,21 +161,23 @@ type Verdict uint8
 
 // These are the verdicts.
 const (
-	// Translate: the caller applies the Match.
+	// Translate means that the caller applies the Match.
 	Translate Verdict = iota
-	// Untranslated: a packet from outside belongs to no mapping, so it is for the router itself. A
-	// packet from inside is an ICMP error about no session.
+	// Untranslated means that a packet from outside belongs to no mapping, so it is for the router
+	// itself. A packet from inside is an ICMP error about no session.
 	Untranslated
-	// Malformed: the transport header is incomplete or invalid, or the packet is a fragment.
+	// Malformed means that the transport header is incomplete or invalid, or the packet is a
+	// fragment.
 	Malformed
-	// Unsupported: the packet is of another protocol, or an ICMP message that has no session.
+	// Unsupported means that the packet is of another protocol, or an ICMP message that has no
+	// session.
 	Unsupported
-	// Filtered: the filter does not accept the packet's source.
+	// Filtered means that the filter does not accept the packet's source.
 	Filtered
-	// Full: the table is full, or all ports are in use.
+	// Full means that the table is full, or all ports are in use.
 	Full
-	// HostFull: the inside host has its maximum number of sessions.
+	// HostFull means that the inside host has its maximum number of sessions.
 	HostFull
-	// Held: the packet is a SYN from outside that may be answered later.
+	// Held means that the packet is a SYN from outside that may be answered later.
 	Held
 )

@@ -297,7 +297,7 @@ func (n *NAT) add(now clock.Time, m *mapping, remote endpoint, dir direction) (*
 		n.release(m)
 		return nil, HostFull
 	}
-	m.sessions++ // before an eviction could remove the mapping
+	m.sessions++ // counted before an eviction could remove the mapping
 	if s.class == unconfirmed && n.queues[unconfirmed].len >= maxUnconfirmed ||
 		len(n.inside) >= n.cfg.MaxSessions && n.queues[unconfirmed].len > 0 {
 		n.info.Evicted++

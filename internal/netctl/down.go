@@ -130,7 +130,7 @@ func (n *Network) clear(but []string) error {
 func (n *Network) forget() error {
 	list, err := filepath.Glob(filepath.Join(n.dir, "*.log"))
 	for _, path := range list {
-		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // not a pipe or device
+		if info, e := os.Lstat(path); e == nil && info.Mode().IsRegular() { // no pipe or device
 			err = errors.Join(err, os.Remove(path))
 		}
 	}

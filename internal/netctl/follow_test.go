@@ -24,7 +24,7 @@ func TestARecordIsFollowed(t *testing.T) {
 		go s.Follow(ctx, n, func(n *Network) { told = append(told, n.Members()) })
 		see := func(want ...[]Member) {
 			t.Helper()
-			time.Sleep(2 * followTime) // in virtual time
+			time.Sleep(2 * followTime) // virtual time: the test does not wait
 			synctest.Wait()
 			assert.Equal(t, want, told)
 			told = nil

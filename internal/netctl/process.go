@@ -143,7 +143,7 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 	if !tryLock(pid) {
 		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
 	}
-	if err := pid.Truncate(0); err != nil { // until now the number may be another process's
+	if err := pid.Truncate(0); err != nil { // it may still be another process's number
 		return nil, err
 	}
 	c := &child{process: p, before: before, ended: make(chan struct{})}

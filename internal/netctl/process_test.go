@@ -15,7 +15,7 @@ import (
 // killed.
 func TestANumberInAFileIsNobody(t *testing.T) {
 	if !locks {
-		return // without locks a number alone never counts
+		return // without locks, a number alone is not proof of a running node
 	}
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	require.NoError(t, other.Start())

@@ -81,7 +81,7 @@ func (n *Network) undo(ctx context.Context, reloaded, leaving []string) (err err
 	}
 	for _, name := range reloaded {
 		_, e := n.process(name).reload(ctx, control.Reload{Undo: true}, reloadTime)
-		if e != nil && !errors.Is(e, control.ErrUsage) { // that node had not started to reload
+		if e != nil && !errors.Is(e, control.ErrUsage) { // the node had not started to reload
 			err = errors.Join(err, fmt.Errorf("this node could not be restored: %w", e))
 		}
 	}

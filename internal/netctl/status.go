@@ -104,7 +104,7 @@ func (c *connection) status(ctx context.Context) ([]NodeStatus, HostStatus) {
 			for _, is := range a.Status.Nodes {
 				if is.Name == s.Name {
 					*s = is
-					s.Started = is.Started.Add(time.Since(a.Now)) // on this machine's clock
+					s.Started = is.Started.Add(time.Since(a.Now)) // by this machine's clock
 				}
 			}
 		}

@@ -33,7 +33,7 @@ const (
 	codelPackets  = 1000
 )
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (c CoDel) Validate() error {
 	c = c.withDefaults()
 	switch {

@@ -33,7 +33,7 @@ func NormalJitter(size time.Duration) RandomJitter {
 	return RandomJitter{Size: size, Shape: shapeNormal}
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (j RandomJitter) Validate() error {
 	known := j.Shape == "" || slices.Contains(shapes, j.Shape)
 	switch {

@@ -47,7 +47,7 @@ func (f FQCoDel) withDefaults() FQCoDel {
 
 func (f FQCoDel) codel() CoDel { return CoDel{Target: f.Target, Interval: f.Interval, ECN: f.ECN} }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (f FQCoDel) Validate() error {
 	f = f.withDefaults()
 	if f.Flows < 0 || f.Flows > maxFQFlows || f.Quantum < 0 {

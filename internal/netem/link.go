@@ -272,7 +272,7 @@ func (l *Link) Advance(now clock.Time) {
 	}
 }
 
-// advanceTurns is Advance for a server that implements Turns.
+// advanceTurns is like Advance, for a server that implements Turns.
 func (l *Link) advanceTurns(now clock.Time) {
 	for {
 		switch {

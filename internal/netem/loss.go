@@ -22,7 +22,7 @@ type Lose func(now clock.Time, size int) bool
 // UniformLoss loses each packet with this probability, independently of the others.
 type UniformLoss float64
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (u UniformLoss) Validate() error { return validShare("loss", float64(u)) }
 
 // Start implements Loss.
@@ -32,12 +32,12 @@ func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
 
 // PeriodicLoss loses one packet in every Every, as in the response functions of RFC 9438 §5.
 type PeriodicLoss struct {
-	Every uint64 // at least 1
+	Every uint64 // interval of losses, at least 1
 	// First is the number of the first lost packet, counted from 1; 0: Every.
 	First uint64
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (p PeriodicLoss) Validate() error {
 	if p.Every < 1 {
 		return fmt.Errorf("%w: loss in every %d packets: must be 1 or more", ErrConfig, p.Every)
@@ -60,7 +60,7 @@ func (p PeriodicLoss) Start(clock.Time, *rand.Rand) Lose {
 // ListedLoss loses the packets with these numbers; the first packet is number 1.
 type ListedLoss []uint64
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (l ListedLoss) Validate() error {
 	if slices.Contains(l, 0) {
 		return fmt.Errorf("%w: loss of packet 0: packet numbers start at 1", ErrConfig)
@@ -115,7 +115,7 @@ func Bursts(share, length float64) GilbertElliott {
 	return GilbertElliott{P: r * share / (1 - share), R: r, Bad: 1}
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (g GilbertElliott) Validate() error {
 	for _, s := range []struct {
 		name  string

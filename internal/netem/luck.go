@@ -52,10 +52,10 @@ func (l *luck) decide() bool {
 	return l.last
 }
 
-// CorrelatedLoss is UniformLoss with correlated decisions: see Correlation.
+// CorrelatedLoss is like UniformLoss, but its decisions are correlated: see Correlation.
 type CorrelatedLoss struct{ Share, Correlation float64 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (c CorrelatedLoss) Validate() error {
 	if err := validShare("loss", c.Share); err != nil {
 		return err

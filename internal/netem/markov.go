@@ -18,7 +18,7 @@ type FourStates struct {
 	P14 float64
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (f FourStates) Validate() error {
 	for _, s := range []struct {
 		name  string

@@ -31,7 +31,7 @@ const (
 	OpportunityOverhead = 4
 )
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (o Opportunities) Validate() error {
 	switch {
 	case len(o.At) == 0:

@@ -20,7 +20,8 @@ type PIE struct {
 	// §4.4, MAX_BURST).
 	Burst time.Duration
 	// Alpha and Beta are the controller's weights in 1/s. Alpha is the weight of the distance from
-	// the target, Beta that of the change of the wait. 0: 0.125 and 1.25 (RFC 8033 §4.2).
+	// the target, and Beta is the weight of the change of the wait. 0: 0.125 and 1.25 (RFC 8033
+	// §4.2).
 	Alpha, Beta float64
 	// Timestamps uses the wait of the last packet that left as the estimate (the alternative of RFC
 	// 8033 §4.3), instead of the queue's length divided by its departure rate.
@@ -65,7 +66,7 @@ func (c PIE) withDefaults() PIE {
 	return c
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (c PIE) Validate() error {
 	c = c.withDefaults()
 	const least = 10 * time.Microsecond

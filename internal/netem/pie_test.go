@@ -38,7 +38,7 @@ func early(r *rig) (n int) {
 
 // RFC 8033 §4: the controller integrates the distance from the target. So under a constant load the
 // wait settles at the target and the drops equal the excess: with a load of 1.25, a fifth of the
-// packets.
+// packets are dropped.
 func TestPIEHoldsItsTarget(t *testing.T) {
 	for _, stamps := range []bool{false, true} {
 		for _, target := range []time.Duration{0, 40 * milli} {

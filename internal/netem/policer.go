@@ -21,7 +21,7 @@ type Policer struct {
 // maxBurst keeps a bucket's content below 2^63.
 const maxBurst = 1 << 30
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (p Policer) Validate() error {
 	if p.Burst <= 0 || p.Burst > maxBurst {
 		return fmt.Errorf("%w: policer with a burst of %d bytes: must be 1 to %d",

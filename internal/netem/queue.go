@@ -48,7 +48,7 @@ type Bound struct {
 	Time time.Duration
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (b Bound) Validate() error {
 	if b.Packets < 0 || b.Bytes < 0 || b.Time < 0 || b.Time > maxDelay {
 		return fmt.Errorf("%w: a queue of %d packets, %d bytes, %v: must not be negative, and "+
@@ -94,7 +94,7 @@ func (r *room) holds(packets, bytes int) bool {
 // limit.
 type DropTail Bound
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (d DropTail) Validate() error { return Bound(d).Validate() }
 
 // Start implements Discipline.
@@ -130,7 +130,7 @@ func (q *dropTail) Len() (packets, bytes int) { return q.ring.n, q.ring.bytes }
 // the sender notices the drop earlier, by the queueing delay. A limit of zero means no limit.
 type DropHead Bound
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (d DropHead) Validate() error { return Bound(d).Validate() }
 
 // Start implements Discipline.

@@ -45,7 +45,7 @@ func framing(r Rate) int {
 // BitsPerSecond is a constant rate.
 type BitsPerSecond int64
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (b BitsPerSecond) Validate() error {
 	if b <= 0 || b > mostRate {
 		return fmt.Errorf("%w: rate %d bit/s: must be 1 to %d", ErrConfig, int64(b),

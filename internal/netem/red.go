@@ -62,7 +62,7 @@ func (r RED) WithDefaults() RED {
 	return r
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (r RED) Validate() error {
 	r = r.WithDefaults()
 	switch {

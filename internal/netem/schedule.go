@@ -26,7 +26,7 @@ type Step struct {
 	Rate BitsPerSecond
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (s Schedule) Validate() error {
 	if len(s.Steps) == 0 {
 		return fmt.Errorf("%w: the schedule has no steps", ErrConfig)

@@ -23,7 +23,7 @@ type Slots struct {
 	Packets, Bytes int
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (s Slots) Validate() error {
 	if s.Min < 0 || s.Min > maxDelay || s.Max < 0 || s.Max > maxDelay || s.Packets < 0 ||
 		s.Bytes < 0 {
@@ -96,7 +96,7 @@ type Cells struct {
 	Size, Overhead int // size and overhead of one cell, in bytes
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (c Cells) Validate() error {
 	if c.Size <= 0 || c.Size > math.MaxUint16 || c.Overhead < 0 || c.Overhead > math.MaxUint16 {
 		return fmt.Errorf("%w: cells of %d bytes (1 to %[4]d) and %[3]d of overhead (0 to %[4]d)",

@@ -65,7 +65,7 @@ type DelayTrace struct {
 // DelayPoint is the additional delay of packets from a time since the link's origin.
 type DelayPoint struct{ At, Delay time.Duration }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (d DelayTrace) Validate() error {
 	if len(d.Points) == 0 {
 		return fmt.Errorf("%w: the delay trace is empty", ErrConfig)

@@ -23,7 +23,7 @@ type Window struct {
 	Share    float64
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (b ByTime) Validate() error {
 	before := time.Duration(0)
 	for i, w := range b.Windows {
@@ -77,7 +77,7 @@ type OnOff struct {
 	Poisson bool
 }
 
-// Validate reports what is wrong with the description.
+// Validate returns an error if the description is invalid.
 func (o OnOff) Validate() error {
 	if o.On < 0 || o.Off < 0 || o.On > maxOnOff || o.Off > maxOnOff || o.On+o.Off == 0 {
 		return fmt.Errorf("%w: on for %v and off for %v: must be at most %v, and not both 0",

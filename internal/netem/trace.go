@@ -109,8 +109,8 @@ type TraceInfo struct {
 	// Mean is the mean rate of packets of 1500 bytes in bits/s, which is what the names of traces
 	// usually say. Bytes is the rate in bits/s if all OpportunityBytes are used.
 	Mean, Bytes float64
-	// Gap is the longest time without an opportunity, and Burst the largest number of opportunities
-	// in one millisecond.
+	// Gap is the longest time without an opportunity, and Burst is the largest number of
+	// opportunities in one millisecond.
 	Gap   time.Duration
 	Burst int
 	// Rates are percentiles of the rate in windows of length Window, in bits/s: the minimum, 5 %,
@@ -138,7 +138,7 @@ func (t Trace) Info() TraceInfo {
 		i.Window = max(i.Length/5, time.Millisecond)
 	}
 	rates := t.rates(i.Window)
-	rates = rates[:max(1, int(i.Length/i.Window))] // only whole windows
+	rates = rates[:max(1, int(i.Length/i.Window))] // includes only whole windows
 	slices.Sort(rates)
 	for k, p := range []int{0, 5, 50, 95, 100} {
 		i.Rates[k] = rates[(len(rates)-1)*p/100]

@@ -74,7 +74,7 @@ func ClosedRawConn() *RawConn {
 	return c
 }
 
-// initClosed is init for a connection that was never open.
+// initClosed is like init, for a connection that was never open.
 func (d *duplex) initClosed(c carrier) {
 	d.node, d.carrier = Closed(), c
 	d.closed.Store(true)

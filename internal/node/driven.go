@@ -71,7 +71,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 	return max(0, next.Sub(now)), true
 }
 
-// set moves the clock forward and runs what is due. The caller holds mu.
+// set moves the clock forward and runs the events that are due. The caller holds mu.
 func (c *Clock) set(now clock.Time) {
 	c.elapsed.Store(int64(now - 1))
 	for _, n := range c.nodes {

@@ -110,7 +110,7 @@ func (d *duplex) Read(p []byte) (int, error) {
 	}
 }
 
-// take reads from the ring. It tells the loop if the peer may be waiting for a larger window: at
+// take reads from the ring. It notifies the loop if the peer may be waiting for a larger window: at
 // least half of the buffer was full, or a quarter has been read since.
 func (d *duplex) take(p []byte) int {
 	before := d.in.ring.Len()

@@ -48,7 +48,7 @@ func (c *Clock) Follow(seed uint64) (stop func()) {
 // now returns the current time. The clock may not have advanced to it yet.
 func (f *following) now() clock.Time { return f.from.Add(time.Since(f.began)) }
 
-// wake runs what is due.
+// wake runs the events that are due.
 func (c *Clock) wake() {
 	c.mu.Lock()
 	c.following.armed = clock.Never

@@ -292,7 +292,7 @@ func (j *Joint) end(ofFD bool, err error) {
 	if err != nil {
 		j.conn.Abort()
 	} else {
-		_ = j.conn.Close() // it is still open here
+		_ = j.conn.Close() // the connection is still open
 	}
 	j.ofFD, j.err = ofFD, err
 	j.node.leading.roused = true

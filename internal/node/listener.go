@@ -142,7 +142,7 @@ type Listener struct {
 	screen    func(*Caught) // gets connections before they are answered; may be nil
 }
 
-// AcceptTCP is Accept with the concrete type.
+// AcceptTCP is like Accept, but returns the concrete type.
 func (l *Listener) AcceptTCP() (*Conn, error) { return l.accept() }
 
 // refill moves connections from TCP's queue to Accept's queue. TCP limits the sum of both. Loop

@@ -218,7 +218,7 @@ func (n *Node) Call(f func(s *stack.Stack, now clock.Time) error) (err error) {
 	}
 }
 
-// Ask is Call with the errors of package control.
+// Ask is like Call, with the errors of package control.
 func (n *Node) Ask(f func(s *stack.Stack, now clock.Time) error) error {
 	err := n.Call(f)
 	if err == net.ErrClosed { //nolint:errorlint // means that the node is closed

@@ -168,7 +168,7 @@ type RCPListener struct {
 
 var _ net.Listener = (*RCPListener)(nil)
 
-// AcceptRCP is Accept with the concrete type.
+// AcceptRCP is like Accept, but returns the concrete type.
 func (l *RCPListener) AcceptRCP() (*RCPConn, error) { return l.accept() }
 
 // refill moves connections from the router's queue to Accept's queue. The router limits the sum of

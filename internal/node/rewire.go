@@ -18,7 +18,7 @@ import (
 // Wiring is a prepared change of the interfaces. It is prepared outside the loop, which finds the
 // errors. The loop then makes the whole change between two packets.
 type Wiring struct {
-	*Network                        // has every interface number, including deleted ones
+	*Network                        // network with every interface number, including deleted ones
 	fresh    map[string]link.Device // sockets and devices opened for the change, by name
 	place    map[int]string         // previous link of each interface
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// Two RIPv2 routers that sign their messages hear each other over UDP, and report their neighbors,
-// routes and rejected messages.
+// Two RIPv2 routers that sign their messages exchange messages over UDP, and report their
+// neighbors, routes and rejected messages.
 func TestRIPv2BetweenNodes(t *testing.T) {
 	p := freePorts(t, 3)
 	open := func(name, format string, ports ...any) *Node {

@@ -25,7 +25,7 @@ const (
 // a slow disk never blocks the loop. Rows that do not fit in the queue are counted.
 type sampler struct {
 	path   string
-	file   *os.File // nil until it is open
+	file   *os.File // output file; nil until it is open
 	rows   []byte   // loop only
 	missed int      // loop only
 	// flushAt is when rows must be written even if they do not fill a buffer. It is never if there

@@ -113,7 +113,8 @@ func TestASlowReaderOfATrace(t *testing.T) {
 			move(t, client, server, 5_000_000)
 		}
 		close(goOn)
-		for range 100_000 { // until the reader has caught up and has a segment after the gap
+		// repeats until the reader has caught up and has a segment after the gap
+		for range 100_000 {
 			move(t, client, server, 1)
 			select {
 			case <-behind:

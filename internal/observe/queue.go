@@ -9,7 +9,7 @@ const (
 	// one, up to longBatch bytes.
 	shortBatch = 16 << 10
 	longBatch  = 256 << 10
-	// keptBatchs is the number of empty batches that an idle queue keeps, and spareBatchs the
+	// keptBatchs is the number of empty batches that an idle queue keeps, and spareBatchs is the
 	// maximum that a busy queue keeps.
 	keptBatchs  = 2
 	spareBatchs = 64
@@ -20,7 +20,7 @@ const (
 type queue struct {
 	waiting []Batch
 	packets int     // number of packets in waiting
-	spare   []Batch // empty batches for reuse
+	spare   []Batch // empty batches that can be reused
 	held    int     // memory of both lists, in bytes
 }
 

@@ -45,7 +45,7 @@ func checkHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 			Interfaces: []link.Interface{{Name: f.Name}},
 		})
 		if err == nil {
-			_ = d.Close() // only tests whether the address is free
+			_ = d.Close() // the device is opened only to test whether the address is free
 			continue
 		}
 		at, ok := errors.AsType[*lnx.Error](placed(c, err))

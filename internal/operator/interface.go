@@ -41,7 +41,7 @@ func (h *Requests) faces(name string) (list []int, err error) {
 		return []int{i}, nil
 	}
 	for i, f := range h.node.Faces() {
-		if f.Name != "" { // without a name it was deleted
+		if f.Name != "" { // an interface without a name was deleted
 			list = append(list, i)
 		}
 	}

@@ -153,7 +153,7 @@ func parseDiag(b []byte, protocol uint8) programSocket {
 		}
 		rest = rest[min(len(rest), (size+3)&^3):]
 	}
-	if s.Info != nil { // nil for sockets in TIME-WAIT and SYN-RECEIVED
+	if s.Info != nil { // sockets in TIME-WAIT and SYN-RECEIVED have no Info
 		s.Info.Congestion = congestion
 	}
 	return s

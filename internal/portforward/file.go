@@ -79,7 +79,7 @@ func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 type Change struct {
 	Text  string
 	Do    func() error // may be called again
-	Undo  func()       // nil: nothing to undo
+	Undo  func()       // undoes the change; nil: nothing to undo
 	Frees bool         // Do frees a port of this machine
 }
 

@@ -41,7 +41,7 @@ type Forward struct {
 	unconfirmed list.List        // UDP flows without confirmation, as *flow, oldest first
 	closing     bool
 	cutting     bool      // new flows end at once
-	announced   time.Time // when state.Problem was announced
+	announced   time.Time // time at which state.Problem was announced
 }
 
 // flow is a TCP connection, or a flow of UDP datagrams, through a port forward.

@@ -214,7 +214,7 @@ func TestAResetBehindAFINEndsTheFlow(t *testing.T) {
 	})
 }
 
-// Data that a service sent before it died arrives, then the reset.
+// Data that a service sent before it died arrives first, and then the reset.
 func TestAServiceThatDiesInTheMiddle(t *testing.T) {
 	everyWay(t, func(t *testing.T, fw *portforward.Forward, by, heard closing) {
 		said := make([]byte, 1<<20)

@@ -14,15 +14,15 @@ var (
 	ErrConfig = errors.New("invalid RCP configuration")
 	// ErrAddress is the error for an invalid address of a peer.
 	ErrAddress = errors.New("invalid address of an RCP peer")
-	// ErrInUse: the peer already has a socket. Two ports have at most one connection.
+	// ErrInUse means that the peer already has a socket. Two ports have at most one connection.
 	ErrInUse = errors.New("already connected to that peer")
-	// ErrTooMany: the router has Config.MaxSessions sockets.
+	// ErrTooMany means that the router has Config.MaxSessions sockets.
 	ErrTooMany = errors.New("too many RCP sockets")
-	// ErrListening: the router already listens.
+	// ErrListening means that the router already listens.
 	ErrListening = errors.New("already listening")
-	// ErrClosed: the caller has closed the router or the direction.
+	// ErrClosed means that the caller has closed the router or the direction.
 	ErrClosed = errors.New("closed")
-	// ErrTimeout: the peer was silent for Config.Timeout.
+	// ErrTimeout means that the peer was silent for Config.Timeout.
 	ErrTimeout = errors.New("the RCP peer does not answer")
 )
 

@@ -46,8 +46,8 @@ type Info struct {
 	Una, Nxt, End, Next uint64
 	// Held is the number of packets in the fence that wait for an earlier one.
 	Held int
-	// Unsent counts the bytes that are not yet in packets, Unread those that the program has not
-	// read.
+	// Unsent counts the bytes that are not yet in packets. Unread counts those that the program has
+	// not read.
 	Unsent, Unread int
 	// SRTT and RTO are the values of the retransmission timer. An SRTT of 0 means that there is no
 	// sample.

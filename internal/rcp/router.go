@@ -13,7 +13,7 @@ import (
 // call the router and its sockets.
 type Router struct {
 	cfg      Config
-	sessions map[netip.AddrPort]*Socket // at most MaxSessions
+	sessions map[netip.AddrPort]*Socket // sockets by peer, at most MaxSessions
 	backlog  int                        // limit of sockets that wait; 0: the router does not listen
 	queue    []*Socket                  // sockets that wait for Accept, at most backlog
 	unproven []*Socket                  // sockets with one packet from the peer, oldest first

@@ -222,8 +222,8 @@ func (s *Socket) output(now clock.Time, b []byte) []byte {
 		seq := s.cursor
 		s.cursor++
 		rec := s.out.record(seq)
-		// The packet that opens a connection is repeated every tick, because no other packet tells
-		// the peer about it.
+		// The packet that opens a connection is repeated every tick, because no other packet
+		// announces the connection to the peer.
 		if !s.out.due(now, rec, r.cfg.Timer && s.state != Connecting) {
 			continue
 		}

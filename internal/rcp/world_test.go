@@ -86,7 +86,7 @@ func impatient(cfg rcp.Config) rcp.Config {
 	return cfg
 }
 
-// worldOf is newWorld without changes to the configurations.
+// worldOf is like newWorld, without changes to the configurations.
 func worldOf(t *testing.T, seed uint64, client, server rcp.Config) *world {
 	t.Helper()
 	w := &world{t: t, now: 1}

@@ -49,7 +49,7 @@ type ReceiverInfo struct {
 	Complete int           // complete objects
 	Failed   int           // failed objects
 	Held     int           // bytes of objects that Next has not returned
-	Took     time.Duration // from the start until the last object has ended
+	Took     time.Duration // time from the start until the last object has ended
 	Drops    Drops
 }
 

@@ -174,7 +174,7 @@ func sleepCommand(e *env) *cobra.Command {
 			"or until the node is stopped. The script of a router can end with it, so that\n" +
 			"the router keeps running.",
 		RunE: func(c *cobra.Command, args []string) error {
-			var over <-chan time.Time // nil: no time limit
+			var over <-chan time.Time // end of the wait; nil: no time limit
 			if len(args) > 0 {
 				d, err := duration(args[0])
 				if err != nil {

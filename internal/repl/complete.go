@@ -122,7 +122,7 @@ func words(choice ...string) completer {
 func listWords[T any](
 	ctx context.Context, e *env, req control.Request[[]T], word func(*T) string,
 ) (words []string) {
-	list, _ := control.Ask(ctx, e.op, req) // without an answer there are no candidates
+	list, _ := control.Ask(ctx, e.op, req) // an error means no candidates
 	for i := range list {
 		if w := word(&list[i]); w != "" && !slices.Contains(words, w) {
 			words = append(words, w)

@@ -8,9 +8,9 @@ import (
 // keys reads single keys from the terminal for a command. It disables echo.
 type keys struct {
 	mu      sync.Mutex
-	tty     *os.File       // nil if the input is not a terminal
-	do      func(key byte) // nil if no command reads keys
-	release func()         // nil if the terminal is not in key mode
+	tty     *os.File       // terminal for keys; nil if the input is not a terminal
+	do      func(key byte) // function that receives keys; nil if no command reads keys
+	release func()         // restores the terminal; nil if the terminal is not in key mode
 }
 
 // each calls do with every key, except keys that send signals, until the caller calls stop.

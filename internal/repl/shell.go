@@ -41,8 +41,8 @@ func (t *told) Unwrap() error { return t.error }
 // Config configures a shell.
 type Config struct {
 	Operator control.Operator
-	Out      io.Writer // for answers and received data
-	Err      io.Writer // for everything else
+	Out      io.Writer // output for answers and received data
+	Err      io.Writer // output for everything else
 	// KeepGoing makes a script continue after an error.
 	KeepGoing bool
 	// JSON makes the shell print answers and events as JSON, one document per line, unless a
@@ -73,7 +73,7 @@ type Shell struct {
 
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // stops the running command; nil: no command
-	editor   LineReader              // nil for a script
+	editor   LineReader              // reader of lines; nil for a script
 	asking   bool                    // the editor shows the prompt
 	early    bool                    // Ctrl-C was pressed between the prompt and its command
 	jobs     []*job                  // background transfers in the order of their start

@@ -28,7 +28,8 @@ type InterfaceInfo struct {
 	Cost          int
 	Send, Receive string // modes of RIPv2
 	Auth          string // algorithm of the signing key; may be empty
-	// Received counts accepted messages. Sent counts responses, SentEntries the entries in them.
+	// Received counts accepted messages. Sent counts responses, and SentEntries counts the entries
+	// in them.
 	Received, Sent, SentEntries uint64
 }
 

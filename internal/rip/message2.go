@@ -17,7 +17,7 @@ const (
 // Entry2 is one route entry of a message (RFC 2453 §4).
 type Entry2 struct {
 	Family  uint16 // address family: 2 for IPv4, 0 in a request for the whole table
-	Tag     uint16 // zero in version 1, as are Mask and NextHop
+	Tag     uint16 // route tag; zero in version 1, as are Mask and NextHop
 	Addr    uint32
 	Mask    uint32 // subnet mask; zero: no mask
 	NextHop uint32 // next hop; zero: the sender

@@ -14,7 +14,7 @@ import (
 // These are limits of DNS messages.
 const (
 	dnsPort    = 53
-	udpMessage = 512  // without EDNS (RFC 1035 §4.2.1)
+	udpMessage = 512  // maximum size without EDNS (RFC 1035 §4.2.1)
 	ednsUDP    = 1232 // fits in a packet of every IPv6 link
 	maxMessage = 65535
 	// dnsTTL is the TTL of all records in seconds, also of a missing one (RFC 2308 §5).

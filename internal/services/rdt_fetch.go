@@ -55,8 +55,8 @@ type RDTResult struct {
 type RDTFetched struct {
 	Objects []RDTResult // objects in the order of Names
 	Took    time.Duration
-	// Received counts packets with new data, Twice duplicates, and Damaged packets with a wrong
-	// checksum. Acks and Requests count packets that the client has sent.
+	// Received counts packets with new data, Twice counts duplicates, and Damaged counts packets
+	// with a wrong checksum. Acks and Requests count packets that the client has sent.
 	Received, Twice, Damaged, Acks, Requests uint64
 }
 

@@ -25,7 +25,7 @@ type flow struct {
 	receiver *rdt.Receiver // owned by the loop
 	port     *stack.Port   // owned by the loop; nil: closed
 	local    netip.AddrPort
-	news     chan struct{} // has a token when the state has changed
+	news     chan struct{} // receives a token when the state changes
 	toldAt   clock.Time    // when the last token for progress alone was sent; owned by the loop
 
 	mu    sync.Mutex

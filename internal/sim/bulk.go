@@ -32,7 +32,7 @@ type Bulk struct {
 	Leave Leave
 	After uint64
 
-	// Sent is the number of bytes written, Received the number of correct bytes read.
+	// Sent is the number of bytes written, and Received is the number of correct bytes read.
 	Sent, Received uint64
 	// Wrong is set when a received byte differs from the pattern; Received is its offset.
 	Wrong bool

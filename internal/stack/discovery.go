@@ -47,7 +47,7 @@ type discoverer struct {
 	four   *icmp.Listener  // IPv4 groups of the interface; nil: the interface has no IPv4 address
 
 	twice   []netip.Prefix // configured addresses that another node has
-	onLink  []netip.Prefix // on-link prefixes from routers
+	onLink  []netip.Prefix // prefixes on the link, from routers
 	router  Route          // the default route from a router, or the zero Route
 	mtu     int            // MTU from a router; 0: none
 	ttl     uint8          // hop limit from a router; 0: none

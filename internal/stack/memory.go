@@ -14,8 +14,8 @@ type memory struct {
 const (
 	leastMemory   = 6 // log2 of the smallest size
 	memoryClasses = 6 // sizes up to 2048 bytes; memory for longer packets is allocated
-	// maxFreeMemory limits the bytes that are kept for reuse, and maxLeft the number of pieces of a
-	// batch that are kept. The garbage collector frees the others.
+	// maxFreeMemory limits the bytes that are kept for reuse, and maxLeft limits the number of
+	// pieces of a batch that are kept. The garbage collector frees the others.
 	maxFreeMemory = maxQueuedBytes / 4
 	maxLeft       = 1024
 )

@@ -121,7 +121,7 @@ func TestPingAndTracerouteThroughANAT(t *testing.T) {
 	p, q := newPinger(t, a), newPinger(t, b)
 	for seq := range uint16(2) {
 		require.NoError(t, p.send(w.now, "10.1.0.2", seq, 56, 0))
-		require.NoError(t, q.send(w.now, "10.1.0.2", seq, 56, 0)) // with the same identifier
+		require.NoError(t, q.send(w.now, "10.1.0.2", seq, 56, 0)) // uses the same identifier
 		w.run(10 * time.Millisecond)
 	}
 	for _, list := range [][]echo{p.take(), q.take()} {

@@ -289,8 +289,8 @@ func (s *Stack) SendTest(now clock.Time, dst netip.Addr, protocol uint8, text []
 	return ip.HeaderLen + len(text), s.out.send(now, h, text)
 }
 
-// ListenTCP is tcp.Host.Listen at one of the node's addresses, or at all of them if local has an
-// unspecified or invalid address.
+// ListenTCP is like tcp.Host.Listen, at one of the node's addresses, or at all of them if local has
+// an unspecified or invalid address.
 func (s *Stack) ListenTCP(local netip.AddrPort, backlog int) (*tcp.Listener, error) {
 	if err := s.ifs.ours(local.Addr()); err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ type Role uint8
 
 // These are the roles.
 const (
-	Unsaid Role = iota // not stated: a router if the node has several links, or else a host
+	Unsaid Role = iota // no statement: a router if the node has several links, or else a host
 	Host
 	Router
 )

@@ -8,11 +8,11 @@ import (
 
 // These are errors of memberships.
 var (
-	// ErrJoined: the socket is already a member of the group on that interface.
+	// ErrJoined means that the socket is already a member of the group on that interface.
 	ErrJoined = errors.New("already a member of the group")
-	// ErrNotMember: the socket is not a member of the group on that interface.
+	// ErrNotMember means that the socket is not a member of the group on that interface.
 	ErrNotMember = errors.New("not a member of the group")
-	// ErrTooManyGroups: the socket already has MaxGroups memberships.
+	// ErrTooManyGroups means that the socket already has MaxGroups memberships.
 	ErrTooManyGroups = errors.New("member of too many groups")
 )
 

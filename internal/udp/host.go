@@ -12,17 +12,17 @@ import (
 
 // These are the errors of calls, and ICMP errors for a connected socket.
 var (
-	// ErrPortInUse: another socket uses the port, on this address or on all addresses.
+	// ErrPortInUse means that another socket uses the port, on this address or on all addresses.
 	ErrPortInUse = errors.New("port in use")
-	// ErrNoPorts: all ephemeral ports are in use.
+	// ErrNoPorts means that all ephemeral ports are in use.
 	ErrNoPorts = errors.New("no free ports")
-	// ErrAddress: the address cannot be bound or connected to.
+	// ErrAddress means that the address cannot be bound or connected to.
 	ErrAddress = errors.New("invalid address of a UDP socket")
-	// ErrFamily: the socket is of the other IP version.
+	// ErrFamily means that the socket is of the other IP version.
 	ErrFamily = errors.New("the socket is of the other IP version")
-	// ErrRefused: an ICMP error reported that the port or protocol is unreachable.
+	// ErrRefused means that an ICMP error reported that the port or protocol is unreachable.
 	ErrRefused = errors.New("connection refused")
-	// ErrTooBig: a datagram was larger than the MTU of a link on the path.
+	// ErrTooBig means that a datagram was larger than the MTU of a link on the path.
 	ErrTooBig = errors.New("message too long")
 )
 

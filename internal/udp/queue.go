@@ -80,7 +80,7 @@ type Received struct {
 	From netip.AddrPort
 	To   netip.Addr
 	Len  int // length of the payload in bytes; may exceed the caller's buffer
-	// Iface is the interface on which the datagram arrived, and TTL its remaining time to live.
+	// Iface is the interface on which the datagram arrived. TTL is its remaining time to live.
 	Iface int
 	TTL   uint8
 	// Checked has the value of the datagram's Arrival.

@@ -29,7 +29,7 @@ type Socket struct {
 	admitted bool
 	opts     Options
 	path     pathMTU
-	groups   []membership // at most MaxGroups
+	groups   []membership // memberships, at most MaxGroups
 
 	told bool // the socket waits for Next
 	info Info

@@ -37,7 +37,7 @@ type Panel struct {
 // Kind is how a layer's points are drawn.
 type Kind int
 
-// The kinds of layers.
+// These are the kinds of layers.
 const (
 	Line    Kind = iota // lines from point to point
 	Steps               // steps: each value is valid until the next

@@ -252,7 +252,7 @@ func (l *Layer) seen() bool {
 	return slices.ContainsFunc(l.Points, func(p Point) bool { return finite(p.X) && finite(p.Y) })
 }
 
-// Sizes of the legend.
+// These are sizes of the legend.
 const (
 	swatch    = 14.0
 	swatchGap = 3.0

@@ -19,7 +19,7 @@ type Paint struct {
 // RGB returns a color that is the same on any background: 0xRRGGBB.
 func RGB(value uint32) Paint { return Paint{rgb: value & 0xffffff} }
 
-// The roles.
+// These are the roles.
 var (
 	Ink   = Paint{0x222222, "ink"}
 	Soft  = Paint{0x6b6b6b, "soft"}

@@ -26,7 +26,7 @@ const PageWidth = 504.0
 // Style is the size and the font of a figure. The zero value is PageWidth wide, as high as its rows
 // need, and in Sans.
 type Style struct {
-	Width, Height float64 // in points; 0: the default
+	Width, Height float64 // size in points; 0: the default
 	Font          Font
 }
 
@@ -53,7 +53,7 @@ func (f *Figure) Write(w io.Writer, format string, s Style) error {
 // Liberation fonts have the metrics of Helvetica, Times and Courier.
 type Font int
 
-// The fonts.
+// These are the fonts.
 const (
 	Sans Font = iota
 	Serif

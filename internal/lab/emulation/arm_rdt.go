@@ -19,7 +19,7 @@ func rdtArm(ctx context.Context, e *End) error {
 	// The document's settings differ from a node's.
 	cfg := e.Flow.App.Objects.RDT.WithDefaults()
 	list := &rdt.Listing{Payload: cfg.Payload, Window: cfg.Window}
-	cfg.Trust = true // as in virtual time, where a sender is created with its receiver
+	cfg.Trust = true // in virtual time, a sender is also created with its receiver
 	var wares []rdt.Object
 	for i := range g.Items {
 		wares = append(wares, rdt.Object{

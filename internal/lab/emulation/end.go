@@ -27,7 +27,7 @@ type Arm func(ctx context.Context, e *End) error
 // End is one end of a flow, for its Arm.
 type End struct {
 	Start *Start
-	// Flow is the flow of the experiment, and Node the end's node in the virtual network.
+	// Flow is the flow of the experiment. Node is the end's node in the virtual network.
 	Flow *plan.Flow
 	Node *node.Node
 	// Origin is the start of the run.

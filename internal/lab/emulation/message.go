@@ -32,14 +32,15 @@ type Start struct {
 	Protocol string `json:"protocol,omitempty"`
 	Flow     int    `json:"flow"` // number of the flow, from 0
 	Name     string `json:"name,omitempty"`
-	// Host is the process's own address, Peer the other end's, and Gateway the router between them.
-	// Port is the port on which the end that does not dial listens. MTU is the MTU of its link.
+	// Host is the process's own address, Peer is the other end's, and Gateway is the router between
+	// them. Port is the port on which the end that does not dial listens. MTU is the MTU of its
+	// link.
 	Host    netip.Addr `json:"host,omitzero"`
 	Peer    netip.Addr `json:"peer,omitzero"`
 	Gateway netip.Addr `json:"gateway,omitzero"`
 	Port    uint16     `json:"port,omitempty"`
 	MTU     int        `json:"mtu,omitempty"`
-	// Local is the UDP address that the process binds, and Remote the destination of its packets.
+	// Local is the UDP address that the process binds. Remote is the destination of its packets.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
 	LNX    string         `json:"lnx,omitempty"` // text of a .lnx file for the end's node
@@ -113,7 +114,7 @@ type Done struct {
 	Rate    float64             `json:"rate,omitempty"`
 }
 
-// maxLine limits a line of the protocol, rowsAtATime the rows in one message.
+// maxLine limits the length of a line, and rowsAtATime limits the rows in one message.
 const (
 	maxLine     = 16 << 20
 	rowsAtATime = 4096

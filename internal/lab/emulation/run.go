@@ -15,7 +15,7 @@ import (
 
 // Options are the options of runs in real time.
 type Options struct {
-	// End is the command that runs Serve with Arms, and Middle the one that runs ServeMiddle.
+	// End is the command that runs Serve with Arms. Middle is the command that runs ServeMiddle.
 	// Programs maps protocols to programs that implement an end of a flow.
 	End, Middle []string
 	Programs    map[plan.Protocol]string
@@ -211,7 +211,7 @@ func (r *run) take(h heard) (err error) {
 		finish()
 	case "log":
 		if to := r.options.Printed; to != nil {
-			var at time.Duration // 0: before the run
+			var at time.Duration // time of the run; 0: before the run
 			if !r.origin.IsZero() {
 				at = max(0, time.Since(r.origin))
 			}

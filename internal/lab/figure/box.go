@@ -9,7 +9,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Limits of a box plot: fewer runs have no meaningful quartiles, and more rows would be illegible.
+// These limit a box plot: fewer runs have no meaningful quartiles, and more rows would be
+// illegible.
 const (
 	fewestRuns = 3
 	mostBoxes  = 24

@@ -20,8 +20,8 @@ type Cell struct {
 	Real   bool
 	Clock  string
 	Trials []*result.Trial
-	// Theory has the values of formulas, and Published those of papers. They are for the whole run,
-	// or for its first flow.
+	// Theory has the values of formulas, and Published has the values of papers. They are for the
+	// whole run, or for its first flow.
 	Theory, Published result.Values
 }
 

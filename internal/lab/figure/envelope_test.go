@@ -13,8 +13,8 @@ import (
 )
 
 func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
-	// A sawtooth of 1,000 teeth from 10 to 20, with one peak of 90 that lasts a hundredth of a
-	// tooth.
+	// The input is a sawtooth of 1,000 teeth from 10 to 20, with one peak of 90 that lasts a
+	// hundredth of a tooth.
 	var saw []chart.Point
 	for tooth := range 1000 {
 		x := float64(tooth)

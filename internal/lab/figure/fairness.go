@@ -94,7 +94,7 @@ func (v *view) phasePanel(flows []*flow, rates [][]float64, width float64) chart
 		capacity = 0
 	}
 	greatest := capacity
-	var path []chart.Point // only the time while both flows are active
+	var path []chart.Point // path during the time in which both flows are active
 	for i := range rates[0] {
 		at := float64(i) * width
 		if at < max(flows[0].Start, flows[1].Start).Seconds() ||

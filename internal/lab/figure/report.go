@@ -110,7 +110,7 @@ type figureData struct {
 	Title, Caption, File string
 	Number               int
 	SVG                  template.HTML
-	Narrow               template.HTML // for the screen of a phone
+	Narrow               template.HTML // narrow figure for the screen of a phone
 }
 
 type partData struct {

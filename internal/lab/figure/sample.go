@@ -19,12 +19,12 @@ var ErrNoSamples = errors.New("no samples")
 type Sample struct {
 	Seconds     float64 // time since the node started
 	SID         int
-	Cwnd        float64       // in bytes
-	Ssthresh    float64       // in bytes; the maximum of the type stands for "not set yet"
+	Cwnd        float64       // congestion window in bytes
+	Ssthresh    float64       // threshold in bytes; the maximum of the type: not set yet
 	RTT         time.Duration // smoothed RTT; 0: not measured yet
 	MinRTT      time.Duration
 	RTO         time.Duration
-	InFlight    float64 // in bytes
+	InFlight    float64 // data in flight in bytes
 	Acked       float64 // acknowledged bytes of the stream
 	Sent        float64 // bytes of the stream that were sent at least once
 	Retransmits int     // number of retransmitted segments so far

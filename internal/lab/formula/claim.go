@@ -8,7 +8,7 @@ import (
 // Operator compares two values.
 type Operator string
 
-// The operators.
+// These are the operators.
 const (
 	Below   Operator = "<"
 	AtMost  Operator = "<="

@@ -9,8 +9,8 @@ import (
 
 // Error is an error in a formula, with its position.
 type Error struct {
-	// Source is the whole formula. At is the offset of the wrong part, and Width its length, both
-	// in bytes.
+	// Source is the whole formula. At is the offset of the wrong part, and Width is its length,
+	// both in bytes.
 	Source    string
 	At, Width int
 	// Msg says what is wrong. Want says what was expected; it may be empty.

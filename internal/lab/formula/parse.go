@@ -44,7 +44,7 @@ type Selector struct{ Name, Value string }
 // Statistics are the statistics over trials.
 var Statistics = []string{"mean", "median", "min", "max", "sd"}
 
-// Limits of a formula.
+// These are limits of a formula.
 const (
 	maxSource = 2000
 	maxDepth  = 40

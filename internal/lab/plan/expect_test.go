@@ -18,7 +18,7 @@ sweep:
 expect:
 `
 
-// Expectations of a file, in both forms.
+// A file may have expectations in two forms.
 func TestExpectations(t *testing.T) {
 	for _, tt := range []struct {
 		text, claim string

@@ -41,7 +41,7 @@ type Experiment struct {
 // which is the direction of data unless a flow is Upward.
 type Path struct {
 	Down, Up netem.Config
-	MTU      int  // in bytes
+	MTU      int  // MTU in bytes
 	IPv6     bool // IPv6 instead of IPv4
 }
 
@@ -79,13 +79,13 @@ type Flow struct {
 // Protocol is the protocol of a flow.
 type Protocol string
 
-// The protocols.
+// These are the protocols.
 const (
 	TCP      Protocol = "tcp"
 	RCP      Protocol = "rcp"      // founding document 000
 	RDT      Protocol = "rdt"      // founding document 003
 	Notebook Protocol = "notebook" // founding document 002, as published
-	QUIC     Protocol = "quic"     // in real time only
+	QUIC     Protocol = "quic"     // supported in real time only
 )
 
 // App describes a flow's application. The zero App sends as much as possible.

@@ -26,7 +26,7 @@ type File struct {
 // Notes list the parts of the file that flags have removed.
 func (f *File) Notes() []string { return f.notes }
 
-// Limits of a sweep.
+// These are limits of a sweep.
 const (
 	// MaxCells is the maximum number of cells.
 	MaxCells = 10_000

@@ -292,7 +292,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// The settings of the founding documents' flows.
+// These are the settings of the founding documents' flows.
 func TestFoundingFlows(t *testing.T) {
 	for _, tt := range []struct {
 		text     string

@@ -24,7 +24,7 @@ type draft struct {
 	warmup     *node
 }
 
-// Limits of an experiment.
+// These are limits of an experiment.
 const (
 	maxNameChars = 60
 	maxText      = 2000

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// maxValues limits the values of a variable, maxVariables the number of variables.
+// maxValues limits the values of a variable, and maxVariables limits the number of variables.
 const (
 	maxValues    = 10_000
 	maxVariables = 16

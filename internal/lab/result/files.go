@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// The folders of a record's files in a directory of results.
+// These are the folders of a record's files in a directory of results.
 const (
 	RecordsFolder = "records"
 	FlowsFolder   = "flows"

@@ -19,7 +19,7 @@ import (
 type LogHeader struct {
 	// Link is "Downlink" or "Uplink". Trace and Queue describe the link in mahimahi's syntax.
 	Link, Trace, Queue string
-	// Command is the command line, and Note a remark for the reader.
+	// Command is the command line, and Note is a remark for the reader.
 	Command, Note string
 }
 

@@ -13,8 +13,8 @@ type Metric string
 type Definition struct {
 	Name Metric
 	Unit Unit
-	// Title is its name on an axis, and Head the head of a narrow column; empty: see Titled,
-	// Headed.
+	// Title is the metric's name on an axis, and Head is the head of a narrow column. If they are
+	// empty, see Titled and Headed.
 	Title, Head string
 	Text        string // how the metric is measured
 }

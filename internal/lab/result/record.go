@@ -24,7 +24,7 @@ type FlowRecord struct {
 	Name, Label string
 	Start       time.Duration
 	RTT         time.Duration // round-trip time of the flow's own path, without a queue
-	MSS         int           // in bytes
+	MSS         int           // maximum segment size in bytes
 	Upward      bool          // the data uses the up link
 	Own         []string      `json:",omitempty"` // names of the values in Sample.Own
 	Samples     []Sample      // one sample for each change at the sender
@@ -36,17 +36,17 @@ type FlowRecord struct {
 // 0.
 type Sample struct {
 	At                        time.Duration
-	Cwnd, Ssthresh            int           // in bytes; Ssthresh 0: not set yet
+	Cwnd, Ssthresh            int           // in bytes; an Ssthresh of 0: not set yet
 	RTT, SRTT, RTTVar, MinRTT time.Duration // RTT is the current measurement; 0: no measurement
 	RTO                       time.Duration
 	Unacked                   int // bytes sent but not acknowledged
 	InFlight                  int // estimate of the bytes in the network
 	Sacked, Lost, Retrans     int // numbers of outstanding segments
-	SendWindow                int // in bytes
+	SendWindow                int // send window in bytes
 	BytesAcked, BytesSent     uint64
 	Retransmits, Timeouts     uint64 // counted since the start
 	DupAcks                   uint64 // counted since the start
-	DeliveryRate, PacingRate  int64  // in bytes per second
+	DeliveryRate, PacingRate  int64  // rates in bytes per second
 	State                     string // one of open, recovery and loss
 	// Own are the variables that a script recorded, in the order of the flow's Own. Missing values,
 	// also at the end of a short list, are NaN.
@@ -58,8 +58,8 @@ type Segment struct {
 	At time.Duration
 	// Received means that the receiver sent the segment.
 	Received bool
-	// Seq is the stream offset of the segment's first byte, Len the number of bytes, Ack the
-	// acknowledgment, and Window the advertised receive window.
+	// Seq is the stream offset of the segment's first byte, and Len is the number of bytes. Ack is
+	// the acknowledgment, and Window is the advertised receive window.
 	Seq    uint64
 	Len    int
 	Ack    uint64

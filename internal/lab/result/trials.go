@@ -16,8 +16,8 @@ import (
 // ErrFile is the error of a file with invalid content.
 var ErrFile = errors.New("not a file of results")
 
-// The columns of trials.csv before those of the catalog. A run has a row for each flow, and then
-// one for the whole run, with an empty flow. Without that row the run is incomplete.
+// These columns of trials.csv come before those of the catalog. A run has a row for each flow, and
+// then one for the whole run, with an empty flow. Without that row the run is incomplete.
 var fixedColumns = []string{
 	"experiment", "cell", "trial", "seed", "flow", "label", "finished", "note", "hash", "clock",
 	"virtual_s",

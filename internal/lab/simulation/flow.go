@@ -27,7 +27,7 @@ type flow struct {
 	watched int // number of connections of the guest
 
 	view      View
-	tape      *FlowTape // nil: the run is not recorded
+	tape      *FlowTape // recording of the flow; nil: the run is not recorded
 	got       receipts
 	begun     clock.Time
 	progress  clock.Time // when data last arrived

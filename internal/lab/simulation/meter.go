@@ -14,7 +14,7 @@ type meter struct {
 	name string // "down" or "up"
 	cfg  netem.Config
 	link *netem.Link
-	tape *linkTape        // nil: the run is not recorded
+	tape *linkTape        // recording of the link; nil: the run is not recorded
 	row  result.LinkEvent // reused for rows of the tape
 	// bytes and packets have left the queue since the warm-up. waits has their queueing delays.
 	bytes, packets uint64

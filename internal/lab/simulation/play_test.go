@@ -25,7 +25,7 @@ const (
 	rate    = 12e6             // bit/s of the bottleneck
 	trip    = 2 * (30 * ms)    // round-trip time of the links
 	window  = 8 << 20          // size of buffers that never limit
-	perfect = time.Duration(0) // for hosts that send without jitter
+	perfect = time.Duration(0) // host jitter of senders without jitter
 	minute  = 60 * time.Second // long enough for many sawteeth
 	smooth  = 20 * time.Second // short enough for a quick test
 )

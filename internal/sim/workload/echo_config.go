@@ -45,7 +45,7 @@ const (
 	sendBuffer   = 1 << 20
 )
 
-// maxWrites limits the pieces of a client, maxPiece the length of a piece.
+// maxWrites limits the number of a client's pieces, and maxPiece limits the length of a piece.
 const (
 	maxWrites = 1 << 20
 	maxPiece  = 1 << 16

@@ -19,9 +19,9 @@ type EchoResult struct {
 	Written, Echoed uint64
 
 	// These are the packets that the client has sent until then. Sent is the document's count, of
-	// all packets. Data counts packets with bytes of the stream, Again the retransmissions among
-	// them, and Acks packets without data. RCP's first packet, which opens the connection without
-	// data, counts as Data.
+	// all packets. Data counts packets with bytes of the stream, Again counts the retransmissions
+	// among them, and Acks counts packets without data. RCP's first packet, which opens the
+	// connection without data, counts as Data.
 	Sent, Data, Again, Acks uint64
 	// Rounds counts the iterations of the client's send loop; 0 for TCP.
 	Rounds uint64

@@ -13,7 +13,7 @@ import (
 type peer struct {
 	limit int // maximum number of segments that the receiver keeps
 	begun bool
-	// high is the highest segment that was ever received without a gap before it, and stored its
+	// high is the highest segment that was ever received without a gap before it. stored is its
 	// record. Segments up to high are ignored.
 	high   int
 	stored Ack
@@ -100,7 +100,8 @@ type arrival struct {
 	data []byte
 }
 
-// turn processes the datagrams that are due, and wakes the receiver of the next one at its time.
+// turn processes the datagrams that are due, and gives the receiver of the next datagram a turn at
+// that datagram's time.
 func (p *Process) turn(now clock.Time, r *receiver) {
 	for len(p.queue) > 0 && p.queue[0].of == r && p.idle <= now {
 		b := p.queue[0].data

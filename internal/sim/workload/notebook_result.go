@@ -22,10 +22,11 @@ type NotebookResult struct {
 	MinRTT, MaxRTT time.Duration
 	// NewAcks counts the acknowledgments of new segments.
 	NewAcks int
-	// Sent counts the sender's segments, and Again the retransmissions.
+	// Sent counts the sender's segments, and Again counts the retransmissions.
 	Sent, Again uint64
-	// DeliveredBytes is the payload of the segments that the receiver has without a gap. Acks are
-	// its acknowledgments, and Overflowed the datagrams that its socket had no room for.
+	// DeliveredBytes is the payload of the segments that the receiver has without a gap. Acks
+	// counts its acknowledgments, and Overflowed counts the datagrams for which its socket had no
+	// room.
 	DeliveredBytes, Acks, Overflowed uint64
 	MaxCwnd                          int // maximum congestion window in segments
 	// Points has all acknowledgments, if Config.Record is set.
@@ -36,7 +37,7 @@ type NotebookResult struct {
 type Point struct {
 	At             time.Duration // time since the start of the sender
 	RTT            time.Duration // round-trip time; 0: not a new segment
-	Cwnd, Ssthresh int           // in segments
+	Cwnd, Ssthresh int           // congestion window and threshold in segments
 }
 
 // averageSegmentSize is the document's constant.

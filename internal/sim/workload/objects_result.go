@@ -22,9 +22,9 @@ type ObjectsResult struct {
 	Complete int
 	Bytes    uint64
 
-	// These are the server's packets. Sent counts all packets, Data those with bytes or ends of
-	// objects, and Again the retransmissions among Data. SentBytes counts the payloads of UDP or
-	// TCP, with retransmissions.
+	// These are the server's packets. Sent counts all packets, Data counts those with bytes or ends
+	// of objects, and Again counts the retransmissions among Data. SentBytes counts the payloads of
+	// UDP or TCP, with retransmissions.
 	Sent, Data, Again, SentBytes uint64
 	// ClientSent counts the client's packets: acknowledgments and requests.
 	ClientSent uint64
