@@ -210,7 +210,7 @@ func garbagePackets() int {
 
 // While the router forwards the file of a connection, a neighbor sends garbage, from its own
 // address and from the address of one end of that connection.
-func TestGarbageFromNeighbour(t *testing.T) {
+func TestGarbageFromNeighbor(t *testing.T) {
 	t.Parallel()
 	n := CopyNetwork(t, "nets", "a-b-c")
 	at, from := testenv.FreePort(t), testenv.FreePort(t)

@@ -77,11 +77,11 @@ func TestTestPackets(t *testing.T) {
 	t.Parallel()
 	a, _, c := line(t)
 	mark := c.Mark()
-	a.MustDo("send %s hello,  neighbour", c.Addr())
+	a.MustDo("send %s hello,  neighbor", c.Addr())
 	got := c.Await(mark, Soon, `^Received test packet: .*`)
 	// The packet starts with TTL 16, and one router is on the path.
 	assert.Equal(t, "Received test packet: Src: "+a.Addr().String()+", Dst: "+c.Addr().String()+
-		", TTL: 15, Data: hello,  neighbour", got[0])
+		", TTL: 15, Data: hello,  neighbor", got[0])
 
 	t.Log("# to itself")
 	mark = a.Mark()

@@ -127,7 +127,7 @@ func TestRouteExpires(t *testing.T) {
 }
 
 // A node sends RIP only to neighbors in its file, and accepts it only from them.
-func TestRIPOnlyWithConfiguredNeighbours(t *testing.T) {
+func TestRIPOnlyWithConfiguredNeighbors(t *testing.T) {
 	t.Parallel()
 	n, wire := startWithPeer(t, "routing rip")
 	wire.SendRIP(theirs, ours, peer.RIP{

@@ -105,7 +105,7 @@ func TestDownInterfaceIsWithdrawnAtOnce(t *testing.T) {
 		assert.Equal(t, i.Name != towardsE.Iface, i.Up, i.Name)
 	}
 	for _, n := range c.Neighbors() {
-		assert.NotEqual(t, towardsE.Iface, n.Iface, "neighbours of a down interface are not listed")
+		assert.NotEqual(t, towardsE.Iface, n.Iface, "neighbors of a down interface are not listed")
 	}
 
 	t.Log("# packets to it are answered by ICMP now")

@@ -90,7 +90,7 @@ func (f *frame) draw(b *strings.Builder, c canvas, x float64, row int) {
 	name := html.EscapeString(f.name)
 	fmt.Fprintf(b, `<g><title>%s, %.1f %%</title>`, name, 100*float64(f.time)/c.total)
 	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s" stroke="#fff" `+
-		`stroke-width="0.5"/>`, x, y, wide, rowHeight-1, colour(f.name))
+		`stroke-width="0.5"/>`, x, y, wide, rowHeight-1, color(f.name))
 	if fits := int(wide / letter); fits >= 4 {
 		text := f.name
 		if len(text) > fits {
@@ -106,9 +106,9 @@ func (f *frame) draw(b *strings.Builder, c canvas, x float64, row int) {
 	}
 }
 
-// colour returns the colour of a function's package: warm for the project's, grey for Go's and the
+// color returns the color of a function's package: warm for the project's, gray for Go's and the
 // kernel's.
-func colour(name string) string {
+func color(name string) string {
 	room, _, _ := strings.Cut(name, ".")
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(room)) // writing to a hash never fails

@@ -52,12 +52,12 @@ func (r *Report) WriteFigure(w io.Writer) error {
 		},
 		Y: chart.Axis{Min: -0.7, Max: float64(len(names)) - 0.3, Reversed: true, Names: names},
 		Layers: []chart.Layer{
-			{Kind: chart.Line, Paint: chart.Grey, Dash: true, Points: []chart.Point{
+			{Kind: chart.Line, Paint: chart.Gray, Dash: true, Points: []chart.Point{
 				{X: 1, Y: -0.7}, {X: 1, Y: float64(len(names)) - 0.3},
 			}},
 			{Name: "reached", Kind: chart.Dots, Paint: chart.Blue, Width: 6, Points: reached},
 			{Name: "missed", Kind: chart.Dots, Paint: chart.Vermillion, Width: 6, Points: missed},
-			{Name: "no goal", Kind: chart.Dots, Paint: chart.Grey, Width: 6, Points: free},
+			{Name: "no goal", Kind: chart.Dots, Paint: chart.Gray, Width: 6, Points: free},
 			{Name: "goal", Kind: chart.Crosses, Paint: chart.Ink, Width: 1.2, Points: goals},
 		},
 	}

@@ -77,7 +77,7 @@ func TestTheDemosNetworksAreValid(t *testing.T) {
 		}
 		for _, c := range configs {
 			for _, n := range c.Neighbors {
-				assert.Equal(t, addrs[n.Addr.String()], n.UDP.String(), "%s: neighbour %v", name, n.Addr)
+				assert.Equal(t, addrs[n.Addr.String()], n.UDP.String(), "%s: neighbor %v", name, n.Addr)
 			}
 		}
 		assert.Contains(t, addrs, d.addrs()[0], name)

@@ -74,7 +74,7 @@ func TestSumEqualsPure(t *testing.T) {
 }
 
 // Sum ignores the bytes before and after its argument.
-func TestSumIgnoresNeighbouringBytes(t *testing.T) {
+func TestSumIgnoresNeighboringBytes(t *testing.T) {
 	t.Parallel()
 	for n := range 600 {
 		b := make([]byte, n+64)

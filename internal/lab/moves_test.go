@@ -91,7 +91,7 @@ func TestTheNotebookMovesWithItsFormulas(t *testing.T) {
 	half, one := low(), low("path.down.queue.limit=53680B")
 	assert.InEpsilon(t, (53680-26400)*8/2.435e6,
 		one.its(result.RTTP99)-half.its(result.RTTP99), .25, "a longer queue is waited in")
-	assert.Greater(t, one.its(result.Utilisation), half.its(result.Utilisation))
+	assert.Greater(t, one.its(result.Utilization), half.its(result.Utilization))
 	assert.NotEqual(t, half.Hash, low("seed=2").Hash)
 
 	high := func(changes ...string) outcome {

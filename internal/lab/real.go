@@ -162,7 +162,7 @@ func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) err
 // besides are the default metrics of the comparison of virtual time with real time.
 var besides = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.Goodput, result.RTTMean,
-	result.Utilisation, result.Retransmits,
+	result.Utilization, result.Retransmits,
 }
 
 // printReal compares the runs in real time with those in virtual time, and reports whether they

@@ -24,7 +24,7 @@ const (
 // run has only one flow, the flow's row also has the metrics of the run.
 var usual = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.NotebookThroughput,
-	result.NotebookDuplicates, result.Goodput, result.RTTMean, result.Utilisation,
+	result.NotebookDuplicates, result.Goodput, result.RTTMean, result.Utilization,
 	result.Retransmits, result.Jain, result.Sent, result.QueueP95, result.Drops, result.Timeouts,
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 	trial := &result.Trial{
-		Whole: result.Values{result.Utilisation: 0.9},
+		Whole: result.Values{result.Utilization: 0.9},
 		Flows: []result.Flow{
 			{Name: "a", Values: result.Values{result.CwndMean: 14480, result.Sent: 300}},
 			{Name: "b", Values: result.Values{result.CwndMean: 1448}},
@@ -27,7 +27,7 @@ func TestTheoryIsWhatExpectationsSayOfAMetric(t *testing.T) {
 		metric    result.Metric
 		want      float64
 	}{
-		{"utilisation == 0.95", []float64{0.9, 0.95}, "", result.Utilisation, 0.95},
+		{"utilisation == 0.95", []float64{0.9, 0.95}, "", result.Utilization, 0.95},
 		{"cwnd[a] / 1448B == 12", []float64{10, 12}, "", result.CwndMean, 17376},
 		{"sent[a] == 310", []float64{300, 310}, "3,289", result.Sent, 310},
 		{"utilisation >= 0.95", []float64{0.9, 0.95}, "", "", 0},

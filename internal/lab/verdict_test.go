@@ -43,7 +43,7 @@ func runs() []*result.Trial {
 		for i := range 3 {
 			off := .001 * float64(i-1)
 			all = append(all, &result.Trial{
-				Cell: c, Trial: i, Finished: true, Whole: result.Values{result.Utilisation: u + off},
+				Cell: c, Trial: i, Finished: true, Whole: result.Values{result.Utilization: u + off},
 				Flows: []result.Flow{{Name: "a", Finished: true, Values: result.Values{
 					result.Goodput: 1e7 * (u + off), result.Completion: 1 / u,
 				}}},

@@ -250,7 +250,7 @@ func TestTableIsBounded(t *testing.T) {
 	assert.Contains(t, strings.Join(x.sent(), " "), "172.16.0.0/12=0", "our own always fits")
 }
 
-func TestWidthFollowsTheNeighbour(t *testing.T) {
+func TestWidthFollowsTheNeighbor(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	x.local("192.168.0.1/32", 2, true)
 	x.sent()

@@ -99,7 +99,7 @@ func TestWhoIsHeard(t *testing.T) {
 		b     []byte
 		want  rip.Refusal
 	}{
-		"a neighbour":            {"10.0.0.2", 520, 0, response, rip.Taken},
+		"a neighbor":             {"10.0.0.2", 520, 0, response, rip.Taken},
 		"from another port":      {"10.0.0.2", 1024, 0, response, rip.RefusedPort},
 		"a request from there":   {"10.0.0.2", 1024, 0, request, rip.Taken},
 		"off the link":           {"10.0.1.2", 520, 0, response, rip.RefusedOffLink},
@@ -172,7 +172,7 @@ func TestCostOfTheLink(t *testing.T) {
 }
 
 // RFC 2453 §4.4: the Speaker uses the next hop of an entry if it is on the link.
-func TestNextHopIsHonoured(t *testing.T) {
+func TestNextHopIsHonored(t *testing.T) {
 	x := newBench2(t, prompt())
 	x.hear(b, "10.5.0.0/16=1@10.0.0.9 10.6.0.0/16=1@10.0.1.2 10.7.0.0/16=1")
 	assert.Equal(t, []string{

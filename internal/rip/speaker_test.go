@@ -423,9 +423,9 @@ func TestConfigIsJudged(t *testing.T) {
 		{"negative entries", rip.Config{MaxEntries: -1}, "-1 entries a message: must be 1 to 64"},
 		{"routes", rip.Config{MaxRoutes: -5}, "route limit -5 must be positive"},
 		{"no address", rip.Config{Neighbors: []rip.Neighbor{{}}}, "neighbor invalid IP on interface 0"},
-		{"an IPv6 neighbour", rip.Config{Neighbors: []rip.Neighbor{{Addr: netip.MustParseAddr("::1")}}}, "invalid neighbor ::1 on interface 0"},
-		{"a neighbour on no interface", rip.Config{Neighbors: []rip.Neighbor{{Addr: b, Iface: -1}}}, "invalid neighbor 10.0.0.2 on interface -1"},
-		{"a neighbour twice", rip.Config{Neighbors: []rip.Neighbor{{Addr: b}, {Addr: b}}}, "duplicate neighbor 10.0.0.2"},
+		{"an IPv6 neighbor", rip.Config{Neighbors: []rip.Neighbor{{Addr: netip.MustParseAddr("::1")}}}, "invalid neighbor ::1 on interface 0"},
+		{"a neighbor on no interface", rip.Config{Neighbors: []rip.Neighbor{{Addr: b, Iface: -1}}}, "invalid neighbor 10.0.0.2 on interface -1"},
+		{"a neighbor twice", rip.Config{Neighbors: []rip.Neighbor{{Addr: b}, {Addr: b}}}, "duplicate neighbor 10.0.0.2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestRFC1122_3_2_1_3_Addresses(t *testing.T) {
 		{"an unknown option", packetTo(from, ip.V4(10, 1, 0, 2), 0x9e, 4, 1, 2), true},
 		{"all on the network", packetTo(from, ip.V4(10, 1, 0, 255)), true},
 		{"all on the link", packetTo(from, ip.V4(255, 255, 255, 255)), true},
-		{"a neighbour's address", packetTo(from, ip.V4(10, 1, 0, 9)), false},
+		{"a neighbor's address", packetTo(from, ip.V4(10, 1, 0, 9)), false},
 		{"all on another network", packetTo(from, ip.V4(10, 0, 0, 255)), false},
 		{"all hosts, RFC 1112 §7.2", packetTo(from, ip.V4(224, 0, 0, 1)), true},
 	}

@@ -112,7 +112,7 @@ func TestRIPv2AndRIPngOnTheSameRouters(t *testing.T) {
 		"2001:db8:9::/64": "fe80::2 if1", "2001:db8:a::/64": "fe80::2 if1",
 	}, learned(b))
 
-	t.Log("# a neighbour is lost: RIPng loses the routes of its link-local address")
+	t.Log("# a neighbor is lost: RIPng loses the routes of its link-local address")
 	for _, r := range b.RIPs() {
 		r.NeighborLost(w.now, 1, addr("2001:db8:1::2"))
 	}
@@ -147,7 +147,7 @@ func TestRIPngRoutesExpire(t *testing.T) {
 	w.run(3 * time.Minute)
 	assert.NotContains(t, learned(b), "2001:db8:9::/64")
 	assert.NotContains(t, learned(b), "2001:db8:a::/64")
-	assert.Contains(t, learned(b), "2001:db8:7::/64", "the other neighbour's stay")
+	assert.Contains(t, learned(b), "2001:db8:7::/64", "the other neighbor's stay")
 }
 
 // RFC 2080 §2.4.2: messages from RIPng's port must have a hop limit of 255, responses must come

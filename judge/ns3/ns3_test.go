@@ -114,7 +114,7 @@ func TestReadOutput(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, trial.Finished)
 	assert.InDelta(t, 4e6, trial.Flows[0].Values[result.Goodput], 0)
-	assert.InDelta(t, 0.8, trial.Whole[result.Utilisation], 0)
+	assert.InDelta(t, 0.8, trial.Whole[result.Utilization], 0)
 	assert.NotZero(t, trial.Hash)
 	assert.Equal(t, cell.Seed+2, trial.Seed)
 	assert.Equal(t, 14480, record.Flows[0].Samples[0].Cwnd)

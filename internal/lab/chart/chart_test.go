@@ -110,13 +110,13 @@ func TestThePictureHasTheSameSizeAsTheSVG(t *testing.T) {
 	assert.Greater(t, drawn, 100, "there is something in it")
 }
 
-func TestAnInlineFigureHasTheThemesColours(t *testing.T) {
+func TestAnInlineFigureHasTheThemesColors(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, sample().WriteInline(&b, Style{}))
 	text := b.String()
 	assert.Contains(t, text, "var(--ink)")
 	assert.Contains(t, text, `aria-label="a &lt;figure&gt;"`)
-	assert.Contains(t, text, Vermillion.String(), "a datum's colour is the same on any paper")
+	assert.Contains(t, text, Vermillion.String(), "a datum's color is the same on any paper")
 	assert.NotContains(t, text, Ink.String())
 	assert.NotContains(t, text, "http", "it refers to nothing")
 	file := string(svgOf(t, sample()))

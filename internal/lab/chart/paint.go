@@ -35,7 +35,7 @@ var (
 	Orange     = RGB(0xe69f00)
 	Vermillion = RGB(0xd55e00)
 	Purple     = RGB(0xcc79a7)
-	Grey       = RGB(0x808080)
+	Gray       = RGB(0x808080)
 )
 
 // Tint mixes p with a share of white, or of black if the share is negative.

@@ -27,7 +27,7 @@ func (v *vector) num(x float64) {
 	v.body.WriteByte(' ')
 }
 
-func (v *vector) colour(p Paint, operator string) {
+func (v *vector) color(p Paint, operator string) {
 	for _, shift := range []uint{16, 8, 0} {
 		v.num(float64(p.rgb>>shift&0xff) / 255)
 	}
@@ -52,7 +52,7 @@ func (v *vector) path(lines [][]Point, closed bool) {
 }
 
 func (v *vector) stroke(lines [][]Point, p pen) {
-	v.colour(p.paint, "RG")
+	v.color(p.paint, "RG")
 	v.num(p.width)
 	v.body.WriteString("w 0 J [")
 	for _, d := range p.dash {
@@ -79,7 +79,7 @@ func (v *vector) fill(shapes [][]Point, p Paint, opacity float64) {
 	if !v.eps {
 		fmt.Fprintf(&v.body, "/O%d gs\n", percent)
 	}
-	v.colour(p, "rg")
+	v.color(p, "rg")
 	for _, shape := range shapes {
 		if len(shape) > 0 {
 			v.path([][]Point{shape}, true)
@@ -89,7 +89,7 @@ func (v *vector) fill(shapes [][]Point, p Paint, opacity float64) {
 }
 
 func (v *vector) dots(at []Point, diameter float64, p Paint) {
-	v.colour(p, "RG")
+	v.color(p, "RG")
 	v.num(diameter)
 	v.body.WriteString("w 1 J [] 0 d\n")
 	for _, q := range at {
@@ -111,7 +111,7 @@ func (v *vector) text(words string, at Point, l lettering) {
 		v.body.WriteString("/O100 gs\n")
 		v.opacities = append(v.opacities, 100)
 	}
-	v.colour(l.paint, "rg")
+	v.color(l.paint, "rg")
 	face := 1
 	if l.bold {
 		face = 2

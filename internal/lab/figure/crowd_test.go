@@ -26,16 +26,16 @@ func TestACrowdHasARampAndAShortKey(t *testing.T) {
 	layers := windows.chart.Rows[0].Panels[0].Layers
 	assert.Len(t, layers, mostLines)
 	assert.Contains(t, windows.Caption, "48 of 60 flows are drawn")
-	var colours, key []string
+	var colors, key []string
 	for _, l := range layers {
-		colours = append(colours, l.Paint.String())
+		colors = append(colors, l.Paint.String())
 		if l.Name != "" {
 			key = append(key, l.Name)
 		}
 	}
 	assert.Equal(t, []string{"reno-1", "reno-31", "reno-60"}, key)
-	slices.Sort(colours)
-	assert.Len(t, slices.Compact(colours), mostLines)
+	slices.Sort(colors)
+	assert.Len(t, slices.Compact(colors), mostLines)
 	for _, name := range []string{"rtt", "throughput"} {
 		found := words(t, plotOf(t, plots, name))
 		assert.LessOrEqual(t, strings.Count(strings.Join(found, " "), "reno-"), 3, name)
@@ -44,7 +44,7 @@ func TestACrowdHasARampAndAShortKey(t *testing.T) {
 }
 
 // Two kinds keep their own hues, from dark to light.
-func TestTwoCrowdsKeepTheirColours(t *testing.T) {
+func TestTwoCrowdsKeepTheirColors(t *testing.T) {
 	list := shades(append(slices.Repeat([]string{"reno"}, 30), slices.Repeat([]string{"bbr"}, 5)...))
 	assert.Equal(t, PaintOf("reno").Tint(-0.65), list[0])
 	assert.Equal(t, PaintOf("bbr").Tint(0.65), list[34])

@@ -65,23 +65,23 @@ func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 	assert.Equal(t, "cwnd", c.Rows[0].Panels[0].Layers[2].Name, "without losses each change is seen")
 }
 
-func TestAnEventHasOneColour(t *testing.T) {
+func TestAnEventHasOneColor(t *testing.T) {
 	c, err := Figure{Samples: sawtooth(30e6, 0.02)}.chart()
 	require.NoError(t, err)
-	colours := map[string]chart.Paint{}
+	colors := map[string]chart.Paint{}
 	for _, row := range c.Rows {
 		for _, p := range row.Panels {
 			for _, s := range p.Strips {
-				if was, ok := colours[s.Name]; ok {
+				if was, ok := colors[s.Name]; ok {
 					assert.Equal(t, was, s.Paint, s.Name)
 				}
-				colours[s.Name] = s.Paint
+				colors[s.Name] = s.Paint
 			}
 		}
 	}
-	require.Contains(t, colours, "RTO")
-	for name, p := range colours {
-		for other, q := range colours {
+	require.Contains(t, colors, "RTO")
+	for name, p := range colors {
+		for other, q := range colors {
 			assert.True(t, name == other || p != q, "%s and %s", name, other)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAnEventHasOneColour(t *testing.T) {
 		for _, row := range plots[i].chart.Rows {
 			for _, p := range row.Panels {
 				for _, s := range p.Strips {
-					if want, ok := colours[s.Name]; ok {
+					if want, ok := colors[s.Name]; ok {
 						assert.Equal(t, want, s.Paint, "%s in %s", s.Name, plots[i].Name)
 					}
 				}

@@ -19,7 +19,7 @@ var paints = map[string]chart.Paint{
 	"bbr":     chart.Vermillion,
 	"bbr3":    chart.Vermillion.Tint(0.45),
 	"fixed":   chart.Purple,
-	"none":    chart.Grey,
+	"none":    chart.Gray,
 	"fence":   chart.Green,
 	"window":  chart.Orange,
 	"rcp":     chart.Green,

@@ -256,7 +256,7 @@ func TestObjects(t *testing.T) {
 	assert.Len(t, layer(t, panel, "not complete").Points, 3)
 }
 
-func TestColoursAreTheSameEverywhere(t *testing.T) {
+func TestColorsAreTheSameEverywhere(t *testing.T) {
 	for label, want := range map[string]chart.Paint{
 		"reno": chart.Sky, "Reno": chart.Sky, "cubic": chart.Blue, "tcp cubic": chart.Blue,
 		"rcp fence": chart.Green, "rcp window": chart.Orange, "bbr": chart.Vermillion,
@@ -270,7 +270,7 @@ func TestColoursAreTheSameEverywhere(t *testing.T) {
 	assert.Contains(t, strangers, PaintOf("mine.star"))
 	seen := map[chart.Paint]bool{}
 	for _, p := range shades(append(slices.Repeat([]string{"reno"}, mostCurves), "cubic")) {
-		assert.False(t, seen[p], "flows of one figure have different colours")
+		assert.False(t, seen[p], "flows of one figure have different colors")
 		seen[p] = true
 	}
 }

@@ -171,7 +171,7 @@ func (v *view) depthLayers(q *queue, u result.Scale) (layers []chart.Layer, how 
 	mean, band = lasting(mean, v.end), lasting(band, v.end)
 	return []chart.Layer{
 		{Name: "minimum to " +
-			"maximum", Kind: chart.Blocks, Paint: chart.Grey, Opacity: 0.3, Points: band},
+			"maximum", Kind: chart.Blocks, Paint: chart.Gray, Opacity: 0.3, Points: band},
 		{Name: "mean", Kind: chart.Steps, Paint: chart.Ink, Width: 0.7, Points: mean},
 	}, fmt.Sprintf(" (mean, minimum and maximum in steps of %s)", plain(width, "s"))
 }

@@ -171,7 +171,7 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		d.Parts = append(d.Parts, part)
 	}
-	d.Dark = template.CSS(chart.Themes(d.colours()...))
+	d.Dark = template.CSS(chart.Themes(d.colors()...))
 	var b bytes.Buffer // a template that fails would leave half a page
 	if err := pageTemplate.Execute(&b, d); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (r *Report) Write(w io.Writer) error {
 	return err
 }
 
-func (d *pageData) colours() []string {
+func (d *pageData) colors() []string {
 	var texts []string
 	add := func(list []figureData) {
 		for _, f := range list {

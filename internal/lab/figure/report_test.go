@@ -109,7 +109,7 @@ func TestAReportSaysEverything(t *testing.T) {
 }
 
 func TestWhatDidNotFinishIsSaidOnce(t *testing.T) {
-	tr := &result.Trial{Note: "b: out of time", Whole: result.Values{result.Utilisation: 1}}
+	tr := &result.Trial{Note: "b: out of time", Whole: result.Values{result.Utilization: 1}}
 	tr.Flows = []result.Flow{
 		{Name: "a", Finished: true, Values: result.Values{result.Completion: 3}},
 		{Name: "b", Note: "out of time", Values: result.Values{result.Goodput: 7}},

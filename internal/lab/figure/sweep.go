@@ -12,7 +12,7 @@ import (
 
 // telling lists the default metrics of figures of a sweep, the most important first.
 var telling = []result.Metric{
-	result.Completion, result.Goodput, result.Utilisation, result.Sent, result.RTTMean,
+	result.Completion, result.Goodput, result.Utilization, result.Sent, result.RTTMean,
 	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
 }
 

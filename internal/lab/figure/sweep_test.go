@@ -15,7 +15,7 @@ import (
 
 func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	cells := buffers(10)
-	plots := SweepPlots(cells, []result.Metric{result.Utilisation, result.Goodput})
+	plots := SweepPlots(cells, []result.Metric{result.Utilization, result.Goodput})
 	assert.Equal(t, []string{"sweep", "tradeoff"}, names(plots))
 	p := plotOf(t, plots, "sweep")
 	require.Len(t, p.chart.Rows, 1)
@@ -38,7 +38,7 @@ func TestASweepIsMeansWithBandsOverAGeometricAxis(t *testing.T) {
 	for i, point := range reno.Points {
 		var values []float64
 		for _, trial := range cells[6+i].Trials {
-			values = append(values, trial.Whole[result.Utilisation])
+			values = append(values, trial.Whole[result.Utilization])
 		}
 		s := result.Describe(values, 0)
 		assert.InDelta(t, s.Mean, point.Y, 1e-12)
@@ -245,8 +245,8 @@ func TestQuantity(t *testing.T) {
 		{"211.3 ms", result.RTTMean, 0.2113, true},
 		{"3,289", result.Sent, 3289, true},
 		{"3289 packets", result.Sent, 3289, true},
-		{"96 %", result.Utilisation, 0.96, true},
-		{"0.96", result.Utilisation, 0.96, true},
+		{"96 %", result.Utilization, 0.96, true},
+		{"0.96", result.Utilization, 0.96, true},
 		{"1.2Mbit/s", result.Goodput, 1.2e6, true},
 		{"12", result.RTTMean, 0, false},
 		{"12 kB", result.RTTMean, 0, false},

@@ -189,7 +189,7 @@ func (c *compared) colorOf(g result.Group) template.CSS {
 
 // tabled lists the metrics of tables, the most important first.
 var tabled = []result.Metric{
-	result.Completion, result.Goodput, result.Utilisation, result.RTTMean, result.Jain,
+	result.Completion, result.Goodput, result.Utilization, result.RTTMean, result.Jain,
 	result.Sent, result.Retransmits, result.Timeouts, result.QueueP95,
 }
 

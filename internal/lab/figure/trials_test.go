@@ -29,7 +29,7 @@ func drawn(rng *rand.Rand, trial int, goodput, rtt float64, labels ...string) *r
 		}
 		t.Flows = append(t.Flows, f)
 	}
-	t.Whole[result.Utilisation] = sum / 10e6
+	t.Whole[result.Utilization] = sum / 10e6
 	t.Whole[result.QueueP95] = about(rtt / 4)
 	if len(labels) > 1 {
 		t.Whole[result.Jain] = min(1, about(0.98))
@@ -49,7 +49,7 @@ func buffers(trials int) []Cell {
 				Set: []Setting{
 					{"flows.0.cc", cc}, {"path.down.queue.limit", fmt.Sprintf("%gbdp", limit)},
 				},
-				Theory: result.Values{result.Utilisation: u},
+				Theory: result.Values{result.Utilization: u},
 			}
 			for i := range trials {
 				c.Trials = append(c.Trials, drawn(rng, i, 9.6e6*u, 0.04*(1+limit/2), cc))

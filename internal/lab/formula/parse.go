@@ -305,7 +305,7 @@ func (p *parser) stranger(from int, name string) {
 // shortcuts are short names of metrics.
 var shortcuts = map[string]result.Metric{
 	"rtt": result.RTTMean, "queue": result.QueueMean, "cwnd": result.CwndMean,
-	"utilization": result.Utilisation,
+	"utilization": result.Utilization,
 }
 
 // metricOf finds the metric with a name, whose last part may be a statistic.

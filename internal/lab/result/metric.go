@@ -120,7 +120,7 @@ var (
 
 // These are the metrics of a run, computed in lab/simulation/path.go. Jain is computed in trial.go.
 var (
-	Utilisation = define("utilisation", "", "", "",
+	Utilization = define("utilisation", "", "", "",
 		"share of the bottleneck's capacity that was used")
 	Jain = define("jain", "", "Jain's index", "Jain",
 		"Jain's index of the goodputs: 1 is fair")

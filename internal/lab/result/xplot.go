@@ -10,8 +10,8 @@ import (
 
 // xplot writes commands for Shepard's xplot, in tcptrace's colors.
 type xplot struct {
-	text   []byte
-	colour string
+	text  []byte
+	color string
 }
 
 // Xplot returns the time-sequence graph of a flow as a file for xplot, and for programs that read
@@ -56,10 +56,10 @@ func oneLine(s string) string {
 }
 
 // command writes a command, which is a shape and pairs of an instant and a sequence number.
-func (x *xplot) command(colour, what string, points ...any) {
-	if colour != x.colour {
-		x.text = append(append(x.text, colour...), '\n')
-		x.colour = colour
+func (x *xplot) command(color, what string, points ...any) {
+	if color != x.color {
+		x.text = append(append(x.text, color...), '\n')
+		x.color = color
 	}
 	x.text = append(x.text, what...)
 	for _, p := range points {
@@ -75,16 +75,16 @@ func (x *xplot) command(colour, what string, points ...any) {
 }
 
 func (x *xplot) segment(s *Segment) {
-	colour := "white"
+	color := "white"
 	if s.Again {
-		colour = "red"
+		color = "red"
 	}
 	end := s.Seq + uint64(s.Len)
-	x.command(colour, "darrow", s.At, s.Seq)
-	x.command(colour, "uarrow", s.At, end)
-	x.command(colour, "line", s.At, s.Seq, s.At, end)
+	x.command(color, "darrow", s.At, s.Seq)
+	x.command(color, "uarrow", s.At, end)
+	x.command(color, "line", s.At, s.Seq, s.At, end)
 	if s.Again {
-		x.command(colour, "atext", s.At, end)
+		x.command(color, "atext", s.At, end)
 		x.text = append(x.text, "R\n"...)
 	}
 }

@@ -15,12 +15,12 @@ import (
 // These expressions match the subset of xplot's language that the files use: a line of coordinate
 // types, then commands. Some commands have a text on the next line.
 var (
-	xplotTypes  = regexp.MustCompile(`^timeval (unsigned|double)$`)
-	xplotTitle  = regexp.MustCompile(`^(title|xlabel|ylabel)$`)
-	xplotColour = regexp.MustCompile(`^(white|green|red|blue|yellow|purple|orange|magenta|pink)$`)
-	xplotPoint  = regexp.MustCompile(`^(darrow|uarrow|utick|dtick) [0-9]+\.[0-9]{6} [0-9]+$`)
-	xplotLine   = regexp.MustCompile(`^line( [0-9]+\.[0-9]{6} [0-9]+){2}$`)
-	xplotText   = regexp.MustCompile(`^[abclr]text [0-9]+\.[0-9]{6} [0-9]+$`)
+	xplotTypes = regexp.MustCompile(`^timeval (unsigned|double)$`)
+	xplotTitle = regexp.MustCompile(`^(title|xlabel|ylabel)$`)
+	xplotColor = regexp.MustCompile(`^(white|green|red|blue|yellow|purple|orange|magenta|pink)$`)
+	xplotPoint = regexp.MustCompile(`^(darrow|uarrow|utick|dtick) [0-9]+\.[0-9]{6} [0-9]+$`)
+	xplotLine  = regexp.MustCompile(`^line( [0-9]+\.[0-9]{6} [0-9]+){2}$`)
+	xplotText  = regexp.MustCompile(`^[abclr]text [0-9]+\.[0-9]{6} [0-9]+$`)
 )
 
 // drawn counts what an xplot file draws, by color and command.
@@ -28,17 +28,17 @@ func drawn(t *testing.T, text string) map[string]int {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	require.Regexp(t, xplotTypes, lines[0])
-	count, colour := map[string]int{}, ""
+	count, color := map[string]int{}, ""
 	for i := 1; i < len(lines); i++ {
 		switch line := lines[i]; {
 		case xplotTitle.MatchString(line), xplotText.MatchString(line):
 			i++
 			require.Less(t, i, len(lines), "a text is missing")
-			count[colour+" "+strings.Fields(line)[0]]++
-		case xplotColour.MatchString(line):
-			colour = line
+			count[color+" "+strings.Fields(line)[0]]++
+		case xplotColor.MatchString(line):
+			color = line
 		case xplotPoint.MatchString(line), xplotLine.MatchString(line):
-			count[colour+" "+strings.Fields(line)[0]]++
+			count[color+" "+strings.Fields(line)[0]]++
 		default:
 			require.Equal(t, "go", line)
 			require.Equal(t, len(lines)-1, i, "nothing behind go")

@@ -97,7 +97,7 @@ func TestUpward(t *testing.T) {
 	c.Flows[0].Upward = true
 	c.Warmup = 5 * time.Second
 	got, r := mustRecord(t, c)
-	assert.Greater(t, got.Whole[result.Utilisation], .95)
+	assert.Greater(t, got.Whole[result.Utilization], .95)
 	assert.InDelta(t, rate, r.Rate, 1)
 	assert.True(t, r.Flows[0].Upward)
 }

@@ -88,7 +88,7 @@ func (p *Path) Result(now clock.Time, v result.Values) {
 	v[result.Policed] = float64(counts.Policed)
 	v[result.Marks] = float64(counts.Marked)
 	if bits := m.capacity(p.warmup, p.since(now)); bits > 0 {
-		v[result.Utilisation] = m.used() / bits
+		v[result.Utilization] = m.used() / bits
 	}
 	if m.cfg.Rate != nil && m.waits.Count > 0 {
 		v[result.QueueMean] = m.waits.Mean().Seconds()

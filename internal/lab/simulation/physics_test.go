@@ -44,7 +44,7 @@ func TestGoodputOverIPv6(t *testing.T) {
 	got := mustRun(t, c, 0)
 	v := got.Flows[0].Values
 	assert.InEpsilon(t, rate*(mss-20)/mtu, v[result.Goodput], .001)
-	assert.InEpsilon(t, 1, got.Whole[result.Utilisation], .001)
+	assert.InEpsilon(t, 1, got.Whole[result.Utilization], .001)
 	assert.InDelta(t, v[result.Sent], v[result.DataSent]+v[result.AcksSent], 4, "SYNs and FINs")
 }
 
@@ -96,7 +96,7 @@ func TestSlowStartDoubles(t *testing.T) {
 	}
 }
 
-// sawtooth returns Reno's utilisation of a path, from the areas under the sawtooth. The queue holds
+// sawtooth returns Reno's utilization of a path, from the areas under the sawtooth. The queue holds
 // b times as much as the path.
 func sawtooth(b float64) float64 {
 	w := 1 + b
@@ -106,7 +106,7 @@ func sawtooth(b float64) float64 {
 // The formula omits the round trips of recovery, in which the window is at its minimum and does not
 // grow. The error shrinks with the number of packets that the path holds: it is at most one percent
 // for 60 packets, and a third of that for 240 packets.
-func TestRenoUtilisation(t *testing.T) {
+func TestRenoUtilization(t *testing.T) {
 	testenv.NeedLong(t)
 	for _, c := range []struct {
 		recovery string
@@ -121,7 +121,7 @@ func TestRenoUtilisation(t *testing.T) {
 				x.Flows[0].TCP.Recovery.Strategy = c.recovery
 				x.HostJitter = perfect
 				x.Duration, x.Warmup = time.Duration(c.path/20)*minute, minute/2
-				u := mustRun(t, x, 0).Whole[result.Utilisation]
+				u := mustRun(t, x, 0).Whole[result.Utilization]
 				assert.InEpsilon(t, sawtooth(b), u, c.within)
 				t.Logf("%.4f, theory %.4f", u, sawtooth(b))
 			})
@@ -216,7 +216,7 @@ func TestATraceIsUsed(t *testing.T) {
 	c.Path.Down.Queue = netem.DropTail{Bytes: 100_000}
 	c.Warmup = 5 * time.Second
 	got, r := mustRecord(t, c)
-	assert.InEpsilon(t, 1, got.Whole[result.Utilisation], .001)
+	assert.InEpsilon(t, 1, got.Whole[result.Utilization], .001)
 	v := got.Flows[0].Values
 	assert.InEpsilon(t, 3*1500*8/.007, v[result.Throughput], .001)
 	require.Len(t, r.Links, 2)
@@ -231,7 +231,7 @@ func TestAScheduleIsUsed(t *testing.T) {
 	}
 	c.Warmup = 5 * time.Second
 	got, r := mustRecord(t, c)
-	assert.InEpsilon(t, 1, got.Whole[result.Utilisation], .002)
+	assert.InEpsilon(t, 1, got.Whole[result.Utilization], .002)
 	assert.InEpsilon(t, 7.2e6, got.Flows[0].Values[result.Throughput], .002)
 	require.Len(t, r.Links[0].Rates, 10)
 	assert.Equal(t, result.Point{At: 9 * time.Second, Value: 8e6}, r.Links[0].Rates[5])

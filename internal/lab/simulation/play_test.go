@@ -102,7 +102,7 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 	c.Warmup = 10 * time.Second
 	got := mustRun(t, c, 0)
 	v := got.Flows[0].Values
-	assert.InEpsilon(t, 1, got.Whole[result.Utilisation], .001)
+	assert.InEpsilon(t, 1, got.Whole[result.Utilization], .001)
 	assert.InEpsilon(t, rate, v[result.Throughput], .001)
 	assert.InEpsilon(t, rate*mss/mtu, v[result.Goodput], .001)
 	assert.InEpsilon(t, .2, v[result.RTTMin], .02, "when all have waited")
@@ -110,7 +110,7 @@ func TestTheWarmUpIsLeftOut(t *testing.T) {
 
 	c.Warmup = 0
 	got = mustRun(t, c, 0)
-	assert.InEpsilon(t, .75, got.Whole[result.Utilisation], .01, "of all 20 s")
+	assert.InEpsilon(t, .75, got.Whole[result.Utilization], .01, "of all 20 s")
 	assert.InEpsilon(t, rate, got.Flows[0].Values[result.Throughput], .01, "of the flow's own time")
 	assert.InEpsilon(t, .061, got.Flows[0].Values[result.RTTMin], .03)
 }
@@ -238,7 +238,7 @@ func TestManyFlows(t *testing.T) {
 		}
 	}
 	assert.Greater(t, served, 900, "the others' SYNs were lost in the crowd")
-	assert.Greater(t, got.Whole[result.Utilisation], .8)
+	assert.Greater(t, got.Whole[result.Utilization], .8)
 }
 
 // A flow whose packets are all lost ends with the run, and its result gives the reason.

@@ -122,7 +122,7 @@ func TestALongRecordIsThinned(t *testing.T) {
 		case result.Arrival, result.Marked, result.Opportunity:
 		}
 	}
-	assert.InEpsilon(t, got.Whole[result.Utilisation]*300e6*15/8, bytes, .001)
+	assert.InEpsilon(t, got.Whole[result.Utilization]*300e6*15/8, bytes, .001)
 	assert.InDelta(t, got.Whole[result.QueueDrops], drops, 0)
 	again := 0
 	for _, s := range f.Segments {
