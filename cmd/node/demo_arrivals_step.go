@@ -26,12 +26,12 @@ const (
 // them.
 var documentArrivals = []arrival{
 	{Offset: 1360, Len: 1360},            // inside the window
-	{Offset: 66000, Len: 1360},           // beyond the window
+	{Offset: 66000, Len: 1360},           // after the end of the window
 	{Offset: 0, Len: 1360},               // the next expected byte
 	{Offset: 5440, Len: 1360},            // inside the window, after a larger gap
 	{Offset: 5440, Len: 1360},            // a repetition of the last arrival
 	{Offset: 2000, Len: 1360},            // partly duplicate
-	{Offset: 0, Len: 1360},               // duplicate
+	{Offset: 0, Len: 1360},               // duplicate data
 	{Offset: 8160, FIN: true},            // an early FIN
 	{Offset: 3360, Len: 2080},            // fills the first gap
 	{Read: true},                         // opens the window

@@ -105,7 +105,7 @@ type sweepWatch struct {
 	*progress
 
 	dir      string
-	facts    []string // about cells, parts and checks
+	facts    []string // lines about cells, parts and checks
 	messages []string // error messages of parts without results
 	looks    int
 	engine   string // the last status from the batch system

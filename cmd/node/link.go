@@ -99,7 +99,7 @@ const (
 	linkDevice = "link0"
 
 	defaultLinkMTU = 1500
-	minLinkMTU     = 68 // RFC 791 §3.2
+	minLinkMTU     = 68 // smallest MTU of IPv4 (RFC 791 §3.2)
 	maxLinkMTU     = 65535
 )
 
@@ -176,7 +176,8 @@ func (o *linkOptions) run(c *cobra.Command, both [2]netem.Config, program []stri
 	if o.mtu < netns.MinMTU6 {
 		ends.Gateway6, ends.Program6 = netip.Addr{}, netip.Addr{}
 	}
-	was, _ := files.Text(netns.ResolvConf, files.MaxText) // no file: programs use the loopback
+	// ignores the error: without the file, programs use the loopback
+	was, _ := files.Text(netns.ResolvConf, files.MaxText)
 	resolv, dns := ends.ResolvConf(string(was))
 	p, err := netns.Start(netns.Config{
 		Device: linkDevice, MTU: o.mtu,

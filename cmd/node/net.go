@@ -200,7 +200,7 @@ type networkFiles struct {
 	plan     *topology.Plan // the plan that generated the files; nil: no plan
 	planFile string
 	name     string
-	nodes    []networkNode // sorted by name
+	nodes    []networkNode // nodes, sorted by name
 	notes    lnx.Errors
 }
 

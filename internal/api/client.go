@@ -32,7 +32,7 @@ var ErrGone = errors.New("the node does not answer")
 
 // Client is a control.Operator for a node behind a Server. It is safe for concurrent use.
 type Client struct {
-	base  string // http://HOST/v1
+	base  string // base URL: http://HOST/v1
 	at    string // the socket or URL, as errors name it
 	node  string
 	token string
@@ -45,7 +45,7 @@ type Client struct {
 type Endpoint struct {
 	Socket string // path of a Unix socket
 	Away   bool   // the Socket's node runs on another machine, and opens files there
-	URL    string // http://HOST:PORT
+	URL    string // address of the server: http://HOST:PORT
 	Token  string
 }
 

@@ -25,7 +25,7 @@ type connLimit struct {
 	net.Listener
 
 	mu              sync.Mutex
-	unauthenticated []net.Conn // oldest first
+	unauthenticated []net.Conn // connections without a token, oldest first
 	clients         map[net.Conn]struct{}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // These are the intervals and limits of the page's stream.
 const (
-	pollTime     = 500 * time.Millisecond // between two polls of a node
-	slowTime     = time.Second            // between two polls of what rarely changes
+	pollTime     = 500 * time.Millisecond // time between two polls of a node
+	slowTime     = time.Second            // time between two polls of parts that rarely change
 	askTime      = 2 * time.Second        // limit of the wait for a node's answer
 	mostSessions = 50                     // NAT sessions shown per NAT
 	mostSockets  = 100                    // sockets shown per node

@@ -17,7 +17,7 @@ import (
 // served is the set of nodes of a server. It is immutable: replace stores a new one, and running
 // requests keep using the old one.
 type served struct {
-	names   []string // sorted
+	names   []string // names of the nodes, sorted
 	members map[string]*member
 	shape   *Shape        // shape of the network; nil if unknown
 	over    chan struct{} // closed when another set replaces this one

@@ -13,14 +13,14 @@ const (
 	MarkAgain      Mark = 1 << iota // the data was sent before
 	MarkGap                         // the data in front of the segment is missing
 	MarkFills                       // the segment fills a gap
-	MarkDupAck                      // RFC 5681 §2
+	MarkDupAck                      // the acknowledgment is a duplicate (RFC 5681 §2)
 	MarkZeroWindow                  // the window is zero
 	MarkWindow                      // window update
 	MarkProbe                       // probe of a zero window
 	MarkKeepalive                   // keep-alive: one byte before the next sequence number
 	MarkDSACK                       // duplicate SACK, RFC 2883
 	MarkEcho                        // ECE, RFC 3168
-	MarkReduced                     // CWR
+	MarkReduced                     // the congestion window was reduced (CWR)
 )
 
 // Names returns the names of a segment's marks.

@@ -31,7 +31,7 @@ const (
 	linkNull     = 0
 	linkEthernet = 1
 	linkRaw      = 12  // LINKTYPE_RAW inside libpcap: see describe
-	linkRawIP    = 101 // LINKTYPE_RAW
+	linkRawIP    = 101 // value of LINKTYPE_RAW
 	linkLoop     = 108
 	linkSLL      = 113
 	linkIPv4     = 228

@@ -152,7 +152,7 @@ type TracedSegment struct {
 // Moment is the state of a connection: after it sent a segment, or before it processed one.
 type Moment struct {
 	State      string        `json:"state,omitempty"`
-	Recovery   string        `json:"recovery,omitempty"` // open, recovery or loss
+	Recovery   string        `json:"recovery,omitempty"` // loss recovery: open, recovery or loss
 	Congestion string        `json:"congestion,omitempty"`
 	Cwnd       int           `json:"cwnd,omitempty"`     // congestion window in bytes
 	Ssthresh   int           `json:"ssthresh,omitempty"` // slow start threshold; 0: not set yet
@@ -175,14 +175,14 @@ const (
 	MarkAgain      Mark = "retransmission"  // its data was sent before
 	MarkGap        Mark = "gap"             // data in front of the segment is missing
 	MarkFills      Mark = "fills a gap"     // the data is late, but was not seen before
-	MarkDupAck     Mark = "dup ack"         // RFC 5681 §2
+	MarkDupAck     Mark = "dup ack"         // the acknowledgment is a duplicate (RFC 5681 §2)
 	MarkZeroWindow Mark = "zero window"     // the receiver has no room
 	MarkWindow     Mark = "window update"   // the receiver's window has grown
 	MarkProbe      Mark = "window probe"    // the sender probes a zero window
 	MarkKeepalive  Mark = "keep-alive"      // the sequence number is one below the next
-	MarkDSACK      Mark = "duplicate SACK"  // RFC 2883
+	MarkDSACK      Mark = "duplicate SACK"  // the receiver reports duplicate data (RFC 2883)
 	MarkEcho       Mark = "congestion echo" // ECE, RFC 3168
-	MarkReduced    Mark = "window reduced"  // CWR
+	MarkReduced    Mark = "window reduced"  // the sender has reduced its window (CWR)
 )
 
 // Samples reports a connection's state repeatedly, until the connection or ctx ends.

@@ -151,7 +151,7 @@ type PerfHost struct {
 
 // PerfTestStart has the parameters of a test that both ends agreed on.
 type PerfTestStart struct {
-	Protocol      string  `json:"protocol"` // TCP, UDP, RCP or RDT
+	Protocol      string  `json:"protocol"` // protocol: TCP, UDP, RCP or RDT
 	NumStreams    int     `json:"num_streams"`
 	Blksize       int     `json:"blksize"`
 	Omit          int     `json:"omit"`     // excluded time at the start, in seconds

@@ -59,7 +59,7 @@ type Ping struct {
 
 // Bytes returns the size of the data of each request.
 func (p *Ping) Bytes() int {
-	const usual = 56 // ping(8)
+	const usual = 56 // default of ping(8)
 	if p.Size == 0 {
 		return usual
 	}

@@ -43,7 +43,7 @@ type RCPSockets struct{ Answer[[]RCPSocket] }
 type RCPSocket struct {
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"` // peer's address; 0.0.0.0:0 for a listener
-	State  string         `json:"state"`  // listening, connecting, open or lingering
+	State  string         `json:"state"`  // state: listening, connecting, open or lingering
 
 	Unacked int           `json:"unacked"` // packets sent but not acknowledged
 	Held    int           `json:"held"`    // packets in the fence that wait for a missing one

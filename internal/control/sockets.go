@@ -40,7 +40,7 @@ type Timer struct {
 
 // Info is a connection's internal state, like Linux's TCP_INFO as ss -ti shows it.
 type Info struct {
-	Recovery   string        `json:"recovery"` // open, recovery or loss
+	Recovery   string        `json:"recovery"` // loss recovery: open, recovery or loss
 	Congestion string        `json:"congestion"`
 	Strategy   string        `json:"strategy"` // the loss recovery: gbn, newreno, sack, rack
 	SACK       bool          `json:"sack"`

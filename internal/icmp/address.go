@@ -16,7 +16,7 @@ type AddressState uint8
 // These are the states of an address.
 const (
 	Tentative  AddressState = iota // another node may have the address
-	Preferred                      // assigned
+	Preferred                      // the address is assigned
 	Deprecated                     // assigned, but its preferred lifetime has ended
 )
 

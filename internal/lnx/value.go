@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	minMTU6      = 1280 // RFC 8200 §5
+	minMTU6      = 1280 // smallest MTU of IPv6 (RFC 8200 §5)
 	maxNameChars = 15   // the limit of Linux
 	maxHostChars = 253
 	maxDelay     = time.Minute

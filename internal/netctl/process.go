@@ -221,7 +221,7 @@ func (p process) answers(ctx context.Context) bool {
 // EndedError is the error of a node that stopped before it answered.
 type EndedError struct {
 	Node  string
-	State string   // such as "exit status 1" or "signal: killed"
+	State string   // result, such as "exit status 1" or "signal: killed"
 	Log   []string // the last lines of the log
 }
 

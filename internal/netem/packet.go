@@ -9,7 +9,7 @@ type Packet struct {
 	entered clock.Time // time of arrival at the link
 	at      clock.Time // time of arrival at the other end
 	order   uint64     // order among packets that arrive at the same time
-	next    *Packet    // next in a free list
+	next    *Packet    // next packet in a free list
 }
 
 // These are the two sizes of memory for a packet's bytes. Acknowledgments use the small size, so

@@ -328,7 +328,7 @@ func TestASlowReaderHoldsItsWriterUp(t *testing.T) {
 	assert.Equal(t, sum.Sum(nil), got.Sum(nil))
 }
 
-// A service that accepts and hangs does not keep the flow of a client that has left.
+// If a service accepts a connection and hangs, the flow still ends when its client leaves.
 func TestAResetEndsAFlowWhoseReaderHangs(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

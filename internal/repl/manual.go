@@ -15,7 +15,7 @@ type Entry struct {
 	Use     string   // the name with its arguments
 	Aliases []string // other names of the command
 	Text    string
-	Flags   []*pflag.Flag // sorted by name
+	Flags   []*pflag.Flag // flags, sorted by name
 }
 
 // Manual returns every command of the shell, by group.

@@ -17,7 +17,7 @@ const (
 	SendRIP2       SendMode = iota // version 2 to the multicast address
 	SendCompatible                 // version 2 in broadcasts ("RIP-1 compatibility")
 	SendRIP1                       // version 1 in broadcasts
-	SendNone                       // no messages
+	SendNone                       // RIP sends nothing
 )
 
 // ReceiveMode is the receive control switch of RFC 2453 §5.1.

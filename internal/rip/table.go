@@ -13,7 +13,7 @@ import (
 // otherwise dead.
 type route struct {
 	prefix netip.Prefix
-	key    key    // keyOf(prefix)
+	key    key    // key of prefix
 	cost   int    // Infinity if dead
 	tag    uint16 // tag that is kept and announced (RFC 2453 §4.2)
 	hop    netip.Addr

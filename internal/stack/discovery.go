@@ -58,7 +58,7 @@ type discoverer struct {
 	until clock.Time // before this time, further packets to hop need no report
 }
 
-// adverts are the lifetimes of prefixes that the node announces (RFC 4861 §6.2.1).
+// These are the lifetimes of prefixes that the node announces (RFC 4861 §6.2.1).
 const (
 	validLifetime     = 30 * 24 * time.Hour
 	preferredLifetime = 7 * 24 * time.Hour

@@ -74,7 +74,7 @@ type Port struct {
 }
 
 type order struct {
-	Type string `json:"type"`         // "go" or "stop"
+	Type string `json:"type"`         // type of the message: "go" or "stop"
 	At   int64  `json:"at,omitempty"` // start of the run, with "go": nanoseconds since 1970
 }
 

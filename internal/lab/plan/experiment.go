@@ -82,9 +82,9 @@ type Protocol string
 // These are the protocols.
 const (
 	TCP      Protocol = "tcp"
-	RCP      Protocol = "rcp"      // founding document 000
-	RDT      Protocol = "rdt"      // founding document 003
-	Notebook Protocol = "notebook" // founding document 002, as published
+	RCP      Protocol = "rcp"      // transport of founding document 000
+	RDT      Protocol = "rdt"      // transport of founding document 003
+	Notebook Protocol = "notebook" // sender of founding document 002, as published
 	QUIC     Protocol = "quic"     // supported in real time only
 )
 

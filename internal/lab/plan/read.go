@@ -30,7 +30,7 @@ const (
 	maxText      = 2000
 	maxTrials    = 1_000_000
 	minMTU       = 68   // RFC 791 §3.2: every host must forward packets of this size
-	minMTU6      = 1280 // RFC 8200 §5
+	minMTU6      = 1280 // smallest MTU of IPv6 (RFC 8200 §5)
 	maxMTU       = 65535
 )
 

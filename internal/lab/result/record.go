@@ -71,7 +71,7 @@ type Segment struct {
 
 // LinkRecord is one direction of the bottleneck.
 type LinkRecord struct {
-	Name   string  // down or up
+	Name   string  // direction: down or up
 	Rate   float64 // mean rate in bit/s
 	Limit  int     // limit of the queue in bytes; 0: no limit in bytes
 	Queue  string  // the queue in mahimahi's syntax

@@ -11,7 +11,7 @@ import (
 
 type meter struct {
 	path *Path
-	name string // "down" or "up"
+	name string // direction: "down" or "up"
 	cfg  netem.Config
 	link *netem.Link
 	tape *linkTape        // recording of the link; nil: the run is not recorded

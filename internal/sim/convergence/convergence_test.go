@@ -45,7 +45,7 @@ var golden = []struct {
 func TestGolden(t *testing.T) {
 	for _, tt := range golden {
 		t.Run(tt.name+" "+tt.dialect, func(t *testing.T) {
-			if tt.long { // for networks of a thousand routers
+			if tt.long { // these networks have a thousand routers
 				testenv.NeedLong(t)
 			}
 			o, err := Run(tt.name, Options{Dialect: tt.dialect, Seed: 1})

@@ -75,7 +75,8 @@ func pythonTime(at clock.Time) float64 {
 	return float64(epoch*int64(time.Second)+int64(at)) / 1e9
 }
 
-// virtual returns a time after t by Python's clock, which has steps of 238 ns: a microsecond later.
+// virtual returns an instant that is later than t by Python's clock. It adds a microsecond, because
+// that clock has steps of 238 ns.
 func virtual(t float64) clock.Time {
 	if math.IsInf(t, 1) {
 		return clock.Never
