@@ -337,15 +337,15 @@ func TestSlurmRefusals(t *testing.T) {
 		"Batch job submission failed: User's group not permitted to use this partition": "--partition=NAME",
 		"AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS" +
 			" policy (job submit limit, user's size and/or time limits)": "the limit is the cluster's:" +
-			" fewer --parts, a lower --time, or submit again later",
+			" use fewer --parts, a lower --time, or submit again later",
 		"Batch job submission failed: Requested time limit is invalid (missing or exceeds some" +
-			" limit)": "submit … --time 30m sets a lower limit",
+			" limit)": "set a lower limit with --time, such as --time 30m",
 		"Batch job submission failed: Invalid account or account/partition combination" +
 			" specified": "-- --account=NAME",
 		"Batch job submission failed: Invalid qos specification":       "-- --qos=NAME",
 		"Batch job submission failed: Invalid job array specification": "fewer --parts",
-		"Batch job submission failed: Memory specification can not be satisfied": "submit … --memory MB" +
-			" sets a lower limit",
+		"Batch job submission failed: Memory specification can not be satisfied": "set a lower limit" +
+			" with --memory MB",
 		"Batch job submission failed: Requested node configuration is not available": "no node has" +
 			" that much",
 	} {

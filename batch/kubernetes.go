@@ -24,21 +24,21 @@ type Kubernetes struct{}
 
 // kubectl is the command. Its hints match errors of the API and reasons for which pods wait.
 var kubectl = &system{
-	absent: "install it (Debian: kubernetes-client), or --on local",
+	absent: "install it (Debian: kubernetes-client), or use --on local",
 	silent: []string{
 		"onnection to the server", "nable to connect to the server", "onnection refused",
 		"imed out", "imeout", "unexpected EOF", "currently unable to handle the request",
 	},
-	retry: "kubectl config get-contexts lists the clusters: -- --context=NAME",
+	retry: "`kubectl config get-contexts` lists the clusters; choose one with -- --context=NAME",
 	hints: []hint{
 		{
 			"exceeded quota",
-			"fewer --at-once, a lower --memory, or another namespace: -- --namespace=NAME",
+			"use fewer --at-once, a lower --memory, or another namespace: -- --namespace=NAME",
 		},
-		{"maximum memory usage", "submit … --memory MB sets a lower limit"},
-		{"nsufficient", "no machine has that much free: wait, or a lower --memory"},
-		{"persistentvolumeclaim", "kubectl get pvc lists the claims: submit … --claim NAME"},
-		{"PersistentVolumeClaim", "kubectl describe pvc says why the claim is not bound"},
+		{"maximum memory usage", "set a lower limit with --memory MB"},
+		{"nsufficient", "no machine has that much free: wait, or use a lower --memory"},
+		{"persistentvolumeclaim", "`kubectl get pvc` lists the claims; choose one with --claim NAME"},
+		{"PersistentVolumeClaim", "`kubectl describe pvc` says why the claim is not bound"},
 		{"unknown field", "the cluster must be Kubernetes 1.29 or newer"},
 		{
 			"forbidden",
@@ -47,8 +47,11 @@ var kubectl = &system{
 		},
 		{"provide credentials", "log in to the cluster again"},
 		{"Unauthorized", "log in to the cluster again"},
-		{"context", "kubectl config get-contexts lists the clusters: -- --context=NAME"},
-		{"namespace", "kubectl get namespaces lists them: -- --namespace=NAME"},
+		{
+			"context",
+			"`kubectl config get-contexts` lists the clusters; choose one with -- --context=NAME",
+		},
+		{"namespace", "`kubectl get namespaces` lists them; choose one with -- --namespace=NAME"},
 	},
 	patience: 2 * time.Minute,
 }

@@ -94,12 +94,12 @@ func TestPodSaysWhyItWaits(t *testing.T) {
 		{waiting("CreateContainerError", "no such program"), "CreateContainerError: no such program", true},
 		{
 			unscheduled("0/3 nodes are available: 3 Insufficient memory."), "0/3 nodes are available: " +
-				"3 Insufficient memory.; no machine has that much free: wait, or a lower --memory",
+				"3 Insufficient memory.; no machine has that much free: wait, or use a lower --memory",
 			false,
 		},
 		{
 			unscheduled("pod has unbound immediate PersistentVolumeClaims"), "pod has unbound " +
-				"immediate PersistentVolumeClaims; kubectl describe pvc says why the claim is not bound",
+				"immediate PersistentVolumeClaims; `kubectl describe pvc` says why the claim is not bound",
 			false,
 		},
 	} {
@@ -113,7 +113,7 @@ func TestKubectlIsNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := (&Kubernetes{}).Ready(t.Context(), &Job{Pod: Pod{Claim: "c"}})
 	require.EqualError(t, err, "kubectl is not in PATH: install it (Debian: kubernetes-client), or "+
-		"--on local")
+		"use --on local")
 }
 
 // The messages are those of kubectl 1.20 and 1.32.

@@ -164,29 +164,29 @@ type system struct {
 type hint struct{ part, todo string }
 
 var slurm = &system{
-	absent: "run this on a machine of the cluster that submits jobs, or --on local",
+	absent: "run this on a machine of the cluster that submits jobs, or use --on local",
 	silent: []string{"contact slurm controller", "onnection refused", "imed out"},
 	retry:  "`scontrol ping` asks the controller, and the same command tries again",
 	hints: []hint{
 		{
 			"policy",
-			"the limit is the cluster's: fewer --parts, a lower --time, or submit again later",
+			"the limit is the cluster's: use fewer --parts, a lower --time, or submit again later",
 		},
-		{"time limit", "submit … --time 30m sets a lower limit"},
-		{"emory", "submit … --memory MB sets a lower limit"},
+		{"time limit", "set a lower limit with --time, such as --time 30m"},
+		{"emory", "set a lower limit with --memory MB"},
 		{"ccount or", "sacctmgr show associations lists your accounts: submit … -- --account=NAME"},
 		{"partition", "sinfo lists the partitions: submit … -- --partition=NAME"},
 		{"qos", "sacctmgr show qos lists them: submit … -- --qos=NAME"},
-		{"array", "the cluster allows smaller arrays: fewer --parts"},
+		{"array", "the cluster allows smaller arrays: use fewer --parts"},
 		{
 			"node configuration",
-			"no node has that much: submit … --memory MB sets a lower limit, and" +
-				" -- --partition=NAME names other nodes",
+			"no node has that much: set a lower limit with --memory MB, or choose other nodes" +
+				" with -- --partition=NAME",
 		},
-		{"temporarily unable", "its queue is full: fewer --parts, or submit again later"},
+		{"temporarily unable", "its queue is full: use fewer --parts, or submit again later"},
 		{
 			"configuration source",
-			"this machine belongs to no cluster: run this where squeue works, or --on local",
+			"this machine belongs to no cluster: run this where squeue works, or use --on local",
 		},
 		{"resolve", "the cluster's controller has no address here: run this where squeue works"},
 	},

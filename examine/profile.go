@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func ReadProfile(file string) (*Profile, error) {
 		Base string `yaml:"base"`
 	}
 	if err := yaml.Unmarshal(text, &base); err != nil {
-		return nil, yamlError(file, text, err)
+		return nil, YAMLError(file, text, err)
 	}
 	p := &Profile{}
 	if base.Base != "" {
@@ -127,7 +128,7 @@ func ReadProfile(file string) (*Profile, error) {
 	commands := p.Commands
 	p.Commands = nil
 	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
-		return nil, yamlError(file, text, err)
+		return nil, YAMLError(file, text, err)
 	}
 	merged := maps.Clone(commands)
 	if merged == nil {
@@ -176,8 +177,8 @@ func placed(file string, text []byte, word, msg, want string) error {
 	return e
 }
 
-// yamlError adds the position to an error of the YAML reader.
-func yamlError(file string, text []byte, err error) error {
+// YAMLError adds the position to an error of the YAML reader.
+func YAMLError(file string, text []byte, err error) error {
 	e := &diagnostic.Error{File: file, Msg: err.Error()}
 	if y := yaml.Error(nil); errors.As(err, &y) {
 		e.Msg = y.GetMessage()
@@ -189,7 +190,28 @@ func yamlError(file string, text []byte, err error) error {
 			}
 		}
 	}
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		e.Msg, e.Want = diagnostic.Quote(e.Text)+" has the wrong type", kindOf(wrong.DstType)
+	}
 	return e
+}
+
+// kindOf returns the YAML type of a Go type, for messages.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Uint16:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.String:
+		return "text"
+	default:
+		return "keys and values"
+	}
 }
 
 // old reports whether the node has one UDP socket and links without prefixes.

@@ -168,7 +168,7 @@ func flagError(err error) error {
 	want := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0",
 		"float64": "a number", "bool": "true or false",
-		"duration": "a time like 10s or 1m30s",
+		"duration": "a time like 10s or 1m30s", "": "debug, info, warn or error",
 	}[kind]
 	if want == "" {
 		return err

@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -42,15 +41,7 @@ func ReadRubric(file string, checks []*examine.Check) (*Rubric, error) {
 	}
 	var r Rubric
 	if err := yaml.UnmarshalWithOptions(text, &r, yaml.Strict()); err != nil {
-		e := &diagnostic.Error{File: file, Msg: err.Error()}
-		if y := yaml.Error(nil); errors.As(err, &y) {
-			e.Msg = y.GetMessage()
-			if t := y.GetToken(); t != nil {
-				e.Line, e.Col = t.Position.Line, t.Position.Column
-				e.Text, e.Source = t.Value, line(text, e.Line)
-			}
-		}
-		return nil, e
+		return nil, examine.YAMLError(file, text, err)
 	}
 	if len(r.Parts) == 0 {
 		return nil, &diagnostic.Error{
@@ -64,14 +55,6 @@ func ReadRubric(file string, checks []*examine.Check) (*Rubric, error) {
 		}
 	}
 	return &r, nil
-}
-
-func line(text []byte, n int) string {
-	lines := strings.Split(string(text), "\n")
-	if n < 1 || n > len(lines) {
-		return ""
-	}
-	return lines[n-1]
 }
 
 func (p *Part) check(file string, text []byte, checks []*examine.Check) error {

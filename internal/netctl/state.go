@@ -281,6 +281,8 @@ func (s *State) Find(ref string) (Target, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return Target{}, fmt.Errorf("%s: %w: %s", ref, ErrAmbiguous, strings.Join(where, ", "))
+	case strings.HasPrefix(ref, ".") || filepath.IsAbs(ref):
+		return Target{}, fmt.Errorf("%s: %w: no node's socket is there", ref, ErrNoNode)
 	case len(all) == 0:
 		return Target{}, fmt.Errorf("%s: %w: no network is up in %s; start one with "+
 			"`node net up FOLDER`", ref, ErrNoNode, s.root)

@@ -143,12 +143,12 @@ func TestKubernetesFaults(t *testing.T) {
 		"no such context": {
 			[]string{"--claim", "bound", "--", "--context=moon"},
 			nil,
-			"kubectl config get-contexts lists the clusters: -- --context=NAME",
+			"`kubectl config get-contexts` lists the clusters; choose one with -- --context=NAME",
 		},
 		"no cluster": {
 			[]string{"--claim", "bound", "--", "--server=http://127.0.0.1:1"},
 			nil,
-			"kubectl config get-contexts lists the clusters: -- --context=NAME",
+			"`kubectl config get-contexts` lists the clusters; choose one with -- --context=NAME",
 		},
 		"a quota": {
 			[]string{"--claim", "bound"},

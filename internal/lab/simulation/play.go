@@ -57,14 +57,14 @@ func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, 
 	r.began, r.printed, r.shelf = r.world.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
 	r.first = Seed(cell.Seed, 0)
 	if err := r.build(); err != nil {
-		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 	}
 	if o.Record {
 		r.record()
 	}
 	r.schedule()
 	if err := r.capture(o.Capture, r.play); err != nil {
-		return nil, nil, fmt.Errorf("play: %s: %w", cell.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
 	}
 	r.conserve()
 	t := r.result()
