@@ -37,7 +37,10 @@ var kubectl = &system{
 		},
 		{"maximum memory usage", "set a lower limit with --memory MB"},
 		{"nsufficient", "no machine has that much free: wait, or use a lower --memory"},
-		{"persistentvolumeclaim", "`kubectl get pvc` lists the claims; choose one with --claim NAME"},
+		{
+			"persistentvolumeclaim",
+			"`kubectl get pvc` lists the claims; choose one with --claim NAME",
+		},
 		{"PersistentVolumeClaim", "`kubectl describe pvc` says why the claim is not bound"},
 		{"unknown field", "the cluster must be Kubernetes 1.29 or newer"},
 		{

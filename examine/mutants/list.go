@@ -242,7 +242,7 @@ var flows = []mutant{
 		setWindow(func(uint16) uint16 { return 65535 })),
 	editFrom("announce too small a window while data is buffered", "tcp flow control", plain,
 		setWindow(func(w uint16) uint16 { return w - (65535-w)/2 })),
-	editFrom("announce 10 bytes instead of a closed window", "tcp flow control", func(p packet) bool {
+	editFrom("announce 10 bytes for a closed window", "tcp flow control", func(p packet) bool {
 		return plain(p) && p.win() == 0
 	}, setWindow(func(uint16) uint16 { return 10 })),
 	dropFrom("increase the RTO after each loss", "tcp retransmission", (*state).late),
@@ -275,7 +275,7 @@ var closings = []mutant{
 	editTo("ignore the FIN of a segment with data", "tcp closing", func(p packet) bool {
 		return p.has(fin) && len(p.data()) > 0
 	}, setFlags(func(f byte) byte { return f &^ fin })),
-	dropTo("forget a FIN that arrives ahead of a gap", "tcp closing", func(s *state, p packet) bool {
+	dropTo("forget a FIN that arrives early", "tcp closing", func(s *state, p packet) bool {
 		return p.has(fin) && p.seq() != s.next && p.seq()-s.next < 1<<16
 	}),
 	dropTo("no TIME-WAIT: ignore a repeated FIN", "tcp closing", func(s *state, p packet) bool {

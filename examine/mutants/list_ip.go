@@ -76,7 +76,7 @@ var routers = []mutant{
 	editFrom("announce one entry too many", "rip", func(p packet) bool {
 		return p.rip(2)
 	}, func(_ *state, p packet) { p.body()[3]++ }),
-	editFrom("write costs in the machine's byte order", "rip", func(p packet) bool { return p.rip(2) },
+	editFrom("costs in the machine's byte order", "rip", func(p packet) bool { return p.rip(2) },
 		func(_ *state, p packet) {
 			p.costs(func(cost uint32) uint32 { return cost << 24 })
 		}),

@@ -183,8 +183,8 @@ func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 }
 
 func printRDT(list []control.RDTFlow) string {
-	const head = "<Local          |         Remote|    State|  Objects|     Bytes|  Sent|  Retrans|" +
-		"  Received|  In flight"
+	const head = "<Local          |         Remote|    State|  Objects|     Bytes|  Sent|" +
+		"  Retrans|  Received|  In flight"
 	return table(head, list, func(f *control.RDTFlow) []string {
 		row := []string{
 			f.Local.String(), f.Remote.String(), f.State, strconv.Itoa(f.Objects),
