@@ -12,10 +12,10 @@ import (
 )
 
 // TestSquareRootLaw checks Reno against the square root law (Mathis et al. 1997). When every
-// thousandth segment is lost on a link of finite rate, Reno halves its window once per loss and its
-// mean window is 1.2247/√p segments with every recovery strategy. Go-back-N retransmits half a
-// window per loss, which lowers its goodput but not its window. When the echoes of its
-// retransmissions started recoveries of their own (RFC 6582 §4.1), 39 losses caused 1211
+// thousandth segment is lost on a link of finite rate, Reno halves its window once per loss, and
+// its mean window is 1.2247/√p segments with every recovery strategy. Go-back-N retransmits half a
+// window per loss, which lowers its goodput but not its window. When the duplicate acknowledgments
+// of its retransmissions started further recoveries (RFC 6582 §4.1), 39 losses caused 1211
 // recoveries, and the factor was 0.43.
 func TestSquareRootLaw(t *testing.T) {
 	testenv.NeedNoRace(t)

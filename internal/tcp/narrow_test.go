@@ -9,7 +9,7 @@ import (
 )
 
 // RFC 791 §3.2: every link carries packets of 68 bytes. A connection works over such a link and
-// sends no longer packets.
+// sends no packet that is longer.
 func TestRFC791_3_2_TheNarrowestLink(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		cfg := course()

@@ -21,7 +21,7 @@ func TestDelaySpikes(t *testing.T) {
 			pause: pause, every: 100 * time.Millisecond,
 		}, course())
 		a, b := w.connect()
-		s := newStream(a, b, 100<<20) // two pauses
+		s := newStream(a, b, 100<<20) // takes as long as two stalls
 		start := w.now
 		require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 		i := a.Info()

@@ -326,9 +326,9 @@ func (r *Ack) lose(id uint32, rec *record) bool {
 }
 
 // holdsGrowth reports whether an acknowledgment must not grow the window. This is so in four cases:
-// during fast recovery; before it, while only SACK reports data (RFC 3042 §2), unless the path
-// reorders; at its end without SACK, because duplicates have grown the window (RFC 5681 §3.2 step
-// 6); and with an ECN mark (RFC 3168 §6.1.2).
+// in fast recovery; before fast recovery, while only SACK reports data (RFC 3042 §2), unless the
+// path reorders; at the end of fast recovery without SACK, because duplicates have grown the window
+// (RFC 5681 §3.2 step 6); and with an ECN mark (RFC 3168 §6.1.2).
 func (r *Ack) holdsGrowth() bool {
 	v := r.v
 	return v.Episode.kind == recovering || r.Marked || r.restarted || r.recovering && !v.how.sack ||

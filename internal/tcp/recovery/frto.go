@@ -31,15 +31,16 @@ func (e *episode) lookForward(r *Ack, snd *Space, sack, more bool) (spurious, re
 	case e.forward == forwardFirst && r.advance > 0 && more:
 		e.forward, e.fresh = forwardNew, forwardSegments*snd.MSS
 	case e.forward == forwardFirst && (r.advance > 0 || r.Dups > 0 && !sack):
-		// Conventional recovery: no new data waits, or §2.1 step 2a. With SACK, §3.1 step 2 waits.
+		// Use conventional recovery: no new data waits, or §2.1 step 2a applies. With SACK,
+		// duplicates do not matter yet (§3.1 step 2).
 		e.forward = forwardOff
 	case e.forward == forwardNew && r.earlier > 0 && !r.rtt.again:
 		// Step 3b: data from before the timeout that was not retransmitted has arrived.
 		return true, false
 	case e.forward == forwardNew && (r.Dups > 0 && !sack || r.Delivered > 0):
 		// Step 3a: the acknowledgment is a duplicate, or reports only new data. In a window of
-		// three segments, one more may leave after the two new ones. With SACK a duplicate reports
-		// something (RFC 6675 §2). One that reports nothing is a copy of an acknowledgment
+		// three segments, one more segment may leave after the two new ones. With SACK, a duplicate
+		// reports something (RFC 6675 §2); otherwise it is a copy of an earlier acknowledgment
 		// (acksAfterGap).
 		e.forward, e.force = forwardOff, true
 		if sack {

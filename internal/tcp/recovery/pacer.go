@@ -17,9 +17,9 @@ type Pacer struct {
 // bursts on the path and the cost of timers and system calls on the host.
 const paceQuantum = time.Millisecond
 
-// The factors by which the pacing rate of a window-based algorithm exceeds one window per round
-// trip. In slow start the factor is two, because the window doubles in a round. Afterwards it is
-// somewhat more than one, so that the window stays the limit.
+// These are the factors by which the pacing rate of a window-based algorithm exceeds one window per
+// round trip. In slow start the factor is two, because the window doubles in a round. Afterwards it
+// is somewhat more than one, so that the window is still what limits the sender.
 const (
 	paceSlowStart = 2.0
 	paceAvoidance = 1.2

@@ -19,7 +19,7 @@ type rack struct {
 	sentAt     clock.Time // time of the latest transmission that was delivered
 	end        uint64     // end of the segment of that transmission
 	fack       uint64     // the highest end that was delivered
-	dsackRound uint64     // SND.NXT at the last DSACK; those before it do not count
+	dsackRound uint64     // SND.NXT at the last DSACK; the next counts once SND.UNA has passed it
 	reorderState
 }
 

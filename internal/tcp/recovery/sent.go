@@ -19,8 +19,8 @@ type sentQueue struct {
 	cutTo         uint64 // recut has cut the segments below this number
 	uneven        bool   // some of these segments have been lost since
 
-	// The state of the delivery rate sample: how much was delivered, and when. Every record copies
-	// it when it is sent.
+	// This is the state for delivery rate samples: how much was delivered, and when. Every record
+	// copies it when its segment is sent.
 	delivered   uint64
 	deliveredAt clock.Time
 	firstSentAt clock.Time

@@ -7,7 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// While a path has lost nothing, silence is most likely a pause: the peer or a router waits for a
+// While a path has lost nothing, silence most likely means that the peer or a router waits for a
 // processor. Then a retransmission is spurious. On a busy machine such pauses often exceed an RTO
 // of a few milliseconds.
 const (

@@ -102,8 +102,8 @@ func (r *Ack) takeBack() {
 	}
 	switch {
 	case !u.marked:
-		// RFC 3168 §6.1.2: CWR announces a reduction. This one is undone, so it needs none, unless
-		// an earlier reduction is not announced yet. The next echo counts again.
+		// RFC 3168 §6.1.2: CWR announces a reduction. A reduction that is undone needs no CWR, but
+		// an earlier one that was not announced yet still does. The next echo counts again.
 		e := &v.Kept.ECN
 		e.reduced, e.point = e.reduced && u.reduced, u.point
 		v.exit(r.now, true)

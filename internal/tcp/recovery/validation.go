@@ -8,8 +8,8 @@ import (
 )
 
 // validation measures how much of its window the sender has used lately (RFC 7661). A window that
-// is not used up does not grow (cwndLimited). The sender keeps one that is less than half used for
-// a while, and a loss then halves the part that was used.
+// is not fully used does not grow (cwndLimited). If less than half of it is used, the sender keeps
+// it for a while, and a loss then halves the part that was used.
 type validation struct {
 	begun  uint64     // bytes delivered when this round began; zero: not a whole round
 	bins   [2]int     // most bytes that a round delivered, in this half period and the last
@@ -92,8 +92,8 @@ func (l *rounds) turn(now clock.Time, snd *Space, prior int, sent uint64) bool {
 	return true
 }
 
-// cwndLimited reports whether the congestion window limited the sender lately. In slow start half
-// of it in use is enough (RFC 7661 §4.3), because it doubles in a round.
+// cwndLimited reports whether the congestion window limited the sender lately. In slow start it is
+// enough that half of the window is in use (RFC 7661 §4.3), because the window doubles in a round.
 func (l *rounds) cwndLimited(cc congestion.Controller) bool {
 	return l.used || l.usedLast ||
 		cc.Cwnd() < cc.Ssthresh() && cc.Cwnd() < 2*max(l.peak, l.peakLast)

@@ -30,7 +30,7 @@ def on_timer(state, timer):
 	c := run.New(congestion.Config{Now: now, MSS: 10, InitialWindow: 100})
 	timed := c.(congestion.Timed)
 	assert.Equal(t, now.Add(250*time.Millisecond), timed.Deadline())
-	ack{Now: now, MSS: 10, RTT: 3 * time.Millisecond}.tell(c)
+	ack{Now: now, MSS: 10, RTT: 3 * time.Millisecond}.deliver(c)
 	now = now.Add(3 * time.Millisecond)
 	assert.Equal(t, now, timed.Deadline(), "the later setting counts")
 	timed.OnTimer(congestion.Timer{
@@ -42,8 +42,8 @@ def on_timer(state, timer):
 	timed.OnTimer(congestion.Timer{Now: now, MSS: 10})
 	assert.Equal(t, 7000, c.Cwnd())
 	assert.Equal(t, clock.Never, timed.Deadline(), "it expires once")
-	ack{Now: now, MSS: 10, RTT: time.Millisecond}.tell(c)
-	ack{Now: now, MSS: 10}.tell(c) // rtt is None
+	ack{Now: now, MSS: 10, RTT: time.Millisecond}.deliver(c)
+	ack{Now: now, MSS: 10}.deliver(c) // without a sample, rtt is None
 	assert.Equal(t, clock.Never, timed.Deadline())
 }
 
@@ -74,7 +74,7 @@ func TestOneWayDelay(t *testing.T) {
 		stamped bool
 		want    int
 	}{{0, false, 1000}, {1<<32 - 2, true, 1000}, {3, true, 1005}, {1<<32 - 9, true, 993}, {1, false, 1000}} {
-		ack{Now: clock.Time(i + 1), MSS: 10, Transit: tc.transit, Stamped: tc.stamped}.tell(c)
+		ack{Now: clock.Time(i + 1), MSS: 10, Transit: tc.transit, Stamped: tc.stamped}.deliver(c)
 		assert.Equal(t, tc.want, c.Ssthresh(), i)
 	}
 }
@@ -85,9 +85,9 @@ func TestUnreportedMarks(t *testing.T) {
 	run := must(t, compile(t, whole(
 		"def on_ack(state, ack): state.ssthresh = 5 if ack.marked == None else 7 + ack.marked")))
 	c := run.New(congestion.Config{MSS: 10, InitialWindow: 100})
-	ack{Now: 1, MSS: 10, Marked: congestion.UnknownMarks}.tell(c)
+	ack{Now: 1, MSS: 10, Marked: congestion.UnknownMarks}.deliver(c)
 	assert.Equal(t, 5, c.Ssthresh())
-	ack{Now: 1, MSS: 10}.tell(c)
+	ack{Now: 1, MSS: 10}.deliver(c)
 	assert.Equal(t, 7, c.Ssthresh())
 }
 
@@ -109,7 +109,7 @@ func TestParams(t *testing.T) {
 		p, err := starlark.Compile("my.star", src, tc.given)
 		require.NoError(t, err)
 		c := must(t, p).New(congestion.Config{MSS: 10, InitialWindow: 100})
-		ack{Now: 1, MSS: 10}.tell(c)
+		ack{Now: 1, MSS: 10}.deliver(c)
 		assert.Equal(t, tc.want, c.Cwnd(), tc.given)
 	}
 	for _, tc := range []struct {
@@ -140,7 +140,7 @@ func TestRecord(t *testing.T) {
 		},
 	})
 	for range 2 {
-		ack{Now: 1, MSS: 10}.tell(run.New(congestion.Config{MSS: 10, InitialWindow: 100}))
+		ack{Now: 1, MSS: 10}.deliver(run.New(congestion.Config{MSS: 10, InitialWindow: 100}))
 	}
 	require.NoError(t, run.Err())
 	assert.Equal(t, "a b_2 a b_2", strings.Join(got, " "))

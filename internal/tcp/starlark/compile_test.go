@@ -53,7 +53,7 @@ print("read")
 		exit{Now: start.Add(2 * time.Second)},
 		restart{Now: start.Add(3 * time.Second), Idle: 1e9, RTO: 2e9, Unvalidated: true, MSS: 1},
 	} {
-		e.tell(c)
+		e.deliver(c)
 	}
 	assert.Equal(t, []string{
 		"read",
@@ -129,8 +129,8 @@ eq((1 << 400) * (1 << 400), 1 << 400 << 400)
 `))
 }
 
-// TestState checks that each connection has its own state of numbers, lists, dicts, the file's
-// functions and the conn of init, and its own random stream.
+// TestState checks that each connection has its own random stream and its own state, which may hold
+// numbers, lists, dicts, functions of the file, and the conn of init.
 func TestState(t *testing.T) {
 	program := compile(t, whole(`
 def init(state, conn):
@@ -154,10 +154,10 @@ def on_loss(state, loss):
 	draw := func(seed uint64) int {
 		c := run.New(congestion.Config{MSS: 1000, InitialWindow: 10_000, Seed: seed})
 		for range 3 {
-			ack{Now: 1, MSS: 1000, RTT: 5}.tell(c)
+			ack{Now: 1, MSS: 1000, RTT: 5}.deliver(c)
 		}
 		assert.Equal(t, 3000, c.Cwnd())
-		loss{Now: 2, MSS: 1000}.tell(c)
+		loss{Now: 2, MSS: 1000}.deliver(c)
 		return c.Ssthresh()
 	}
 	one, again, two := draw(1), draw(1), draw(2)
@@ -172,7 +172,7 @@ func TestPrintIsBounded(t *testing.T) {
 	})
 	c := run.New(congestion.Config{MSS: 1000, InitialWindow: 10_000})
 	for range 12_000 {
-		ack{Now: 1, MSS: 1000}.tell(c)
+		ack{Now: 1, MSS: 1000}.deliver(c)
 	}
 	require.NoError(t, run.Err())
 	require.Len(t, lines, 10_001)

@@ -112,7 +112,7 @@ func failure(t *testing.T, src string) string {
 			sent{Now: now, MSS: 1000},
 			expiry{Now: now, MSS: 1000},
 		} {
-			e.tell(c)
+			e.deliver(c)
 			if i == 2 {
 				assert.GreaterOrEqual(t, c.Cwnd(), 1000, src)
 			}
@@ -245,17 +245,17 @@ func TestAFailedRunIsInert(t *testing.T) {
 		starlark.Hooks{Failed: func(err error) { failed = append(failed, err) }})
 	cfg := congestion.Config{MSS: 1000, InitialWindow: 3000}
 	a, b := run.New(cfg), run.New(cfg)
-	ack{Now: 1, MSS: 1000}.tell(a)
+	ack{Now: 1, MSS: 1000}.deliver(a)
 	require.Equal(t, 5000, a.Cwnd())
-	ack{Now: 2, MSS: 9}.tell(a)
+	ack{Now: 2, MSS: 9}.deliver(a)
 	require.Len(t, failed, 1)
 	assert.Equal(t, 5000, a.Cwnd())
-	ack{Now: 3, MSS: 1000}.tell(b)
+	ack{Now: 3, MSS: 1000}.deliver(b)
 	assert.Equal(t, 3000, b.Cwnd(), "the run's other connections get no more events")
 	c := run.New(cfg)
-	ack{Now: 3, MSS: 1000}.tell(c)
+	ack{Now: 3, MSS: 1000}.deliver(c)
 	assert.Equal(t, 3000, c.Cwnd())
-	ack{Now: 4, MSS: 9}.tell(b)
+	ack{Now: 4, MSS: 9}.deliver(b)
 	assert.Len(t, failed, 1, "only the first error is reported")
 	assert.ErrorIs(t, run.Err(), failed[0])
 }

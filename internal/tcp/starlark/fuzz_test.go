@@ -56,7 +56,7 @@ func FuzzScript(f *testing.F) {
 		now := clock.Time(time.Hour)
 		for range 40 {
 			now = now.Add(time.Duration(r.Int64N(1e9)))
-			anything(r, now, c.Cwnd(), 1000).tell(c)
+			anything(r, now, c.Cwnd(), 1000).deliver(c)
 			require.LessOrEqual(t, 1000, c.Cwnd())
 			require.LessOrEqual(t, c.Cwnd(), cfg.MaxWindow)
 			require.LessOrEqual(t, 0, c.Ssthresh())

@@ -45,7 +45,7 @@ func must(tb testing.TB, p *starlark.Program) *starlark.Run {
 }
 
 // event is any event of a controller.
-type event interface{ tell(c congestion.Controller) }
+type event interface{ deliver(c congestion.Controller) }
 
 type (
 	ack     congestion.Ack
@@ -57,29 +57,29 @@ type (
 	expiry  congestion.Timer
 )
 
-func (a ack) tell(c congestion.Controller)  { c.OnAck((*congestion.Ack)(&a)) }
-func (l loss) tell(c congestion.Controller) { c.OnLoss((*congestion.Loss)(&l)) }
-func (e exit) tell(c congestion.Controller) { c.OnExit((*congestion.Exit)(&e)) }
-func (r restart) tell(c congestion.Controller) {
+func (a ack) deliver(c congestion.Controller)  { c.OnAck((*congestion.Ack)(&a)) }
+func (l loss) deliver(c congestion.Controller) { c.OnLoss((*congestion.Loss)(&l)) }
+func (e exit) deliver(c congestion.Controller) { c.OnExit((*congestion.Exit)(&e)) }
+func (r restart) deliver(c congestion.Controller) {
 	if c, ok := c.(congestion.Restarter); ok {
 		c.OnRestart((*congestion.Restart)(&r))
 	}
 }
 
-func (s segment) tell(c congestion.Controller) {
+func (s segment) deliver(c congestion.Controller) {
 	if c, ok := c.(congestion.LossWatcher); ok {
 		c.OnSegmentLost((*congestion.LostSegment)(&s))
 	}
 }
 
-func (s sent) tell(c congestion.Controller) {
+func (s sent) deliver(c congestion.Controller) {
 	if c, ok := c.(congestion.SendWatcher); ok {
 		c.OnSend(congestion.Sent(s))
 	}
 }
 
-// tell calls the timer when it is due, like the stack.
-func (e expiry) tell(c congestion.Controller) {
+// deliver calls the timer when it is due, like the stack.
+func (e expiry) deliver(c congestion.Controller) {
 	if c, ok := c.(congestion.Timed); ok && c.Deadline().Due(e.Now) {
 		c.OnTimer(congestion.Timer(e))
 	}
@@ -139,8 +139,8 @@ func TestTahoeStepByStep(t *testing.T) {
 			}
 			now = now.Add(time.Duration(r.Int64N(1e8)))
 			e := anything(r, now, want.Cwnd(), mss)
-			e.tell(want)
-			e.tell(got)
+			e.deliver(want)
+			e.deliver(got)
 			require.Equal(t, []int{want.Cwnd(), want.Ssthresh()}, []int{got.Cwnd(), got.Ssthresh()},
 				"seed %d, step %d: %+v", seed, step, e)
 		}
