@@ -62,6 +62,15 @@ type links struct {
 	events   Event
 }
 
+// deadline returns when the connection's next timer expires.
+func (c *Conn) deadline() clock.Time {
+	first := min(c.rcv.ack.timer.Order(), c.snd.deadline(), c.finWait2.Order(), c.idleAt.Order())
+	if c.keep != nil {
+		first = min(first, c.keep.at.Order())
+	}
+	return clock.Time(first + 1)
+}
+
 // Event is a set of events of a connection or listener since the owner last called NextEvent.
 type Event uint8
 

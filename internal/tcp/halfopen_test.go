@@ -138,7 +138,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
 				c := s.h.conns.find(&s.tuple)
 				require.NotNil(t, c)
-				c.Owner = "owner" // not folded
+				c.Owner = "owner" // so the host does not fold the connection
 				s.collect()
 				what.do(s)
 				s.collect()
@@ -251,7 +251,7 @@ func (s *script) passBy(d time.Duration, whole bool) {
 // of the payload.
 func (s *script) drain(whole bool) {
 	for c := s.h.all.first; whole && c != nil; c = c.links.in[inAll].next {
-		c.Owner = "owner" // not folded
+		c.Owner = "owner" // so the host does not fold the connection
 	}
 	n := len(s.out)
 	for s.h.Output(s.now, []int{1000}, &s.train) {

@@ -66,7 +66,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 		c.outputACK(now, t)
 		return true
 	case c.keep.asks():
-		// The peer must acknowledge a segment that begins before its window.
+		// A keepalive probe begins before the window of the peer, so the peer must acknowledge it.
 		c.keep.due = false
 		c.begin(t, c.snd.Nxt-1, 0)
 		c.leave(now, t)

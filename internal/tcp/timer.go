@@ -5,14 +5,6 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-func (c *Conn) deadline() clock.Time {
-	first := min(c.rcv.ack.timer.Order(), c.snd.deadline(), c.finWait2.Order(), c.idleAt.Order())
-	if c.keep != nil {
-		first = min(first, c.keep.at.Order())
-	}
-	return clock.Time(first + 1)
-}
-
 func fired(at *clock.Time, now clock.Time) bool {
 	if !at.Due(now) {
 		return false

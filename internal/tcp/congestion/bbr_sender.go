@@ -167,8 +167,8 @@ func (f *bbrFull) look(bw float64) {
 	f.reached = f.reached || f.now
 }
 
-// bbrRTT estimates the round-trip time of the path without queues. From time to time, unless the
-// flow paused anyway, ProbeRTT drains the queue for a sample.
+// bbrRTT estimates the round-trip time of the path without queues. ProbeRTT drains the queue from
+// time to time to take a sample, unless the flow has paused anyway.
 type bbrRTT struct {
 	min       time.Duration // the minimum of ten seconds; zero: no sample
 	minAt     clock.Time

@@ -298,9 +298,9 @@ func TestRFC3522_3_2_EchoDistinguishesTransmissions(t *testing.T) {
 	assert.False(t, r.spurious())
 }
 
-// RFC 9040 §3.1, §6: a connection does not count its path as one without losses if another
-// connection of its host has had a loss lately, or after a loss of its own until much data has
-// arrived without another.
+// RFC 9040 §3.1, §6: a connection assumes that its path loses segments if another connection of its
+// host has had a loss lately. After a loss of its own it assumes this until many segments have
+// arrived without another loss.
 func TestRFC9040_LossesOfOthers(t *testing.T) {
 	v := flight(t, "rack", 4)
 	require.True(t, v.losses.free())
