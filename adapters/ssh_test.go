@@ -33,7 +33,7 @@ func sshServer(config *ssh.ServerConfig) func(*internet.Host) {
 				}
 				go func() {
 					for r := range requests {
-						_ = r.Reply(r.Type == "exec", nil) // a failure to reply shows below
+						_ = r.Reply(r.Type == "exec", nil) // if this fails, the client reports it
 						if r.Type == "exec" {
 							_, _ = io.Copy(channel, channel)
 							_, _ = channel.SendRequest("exit-status", false, make([]byte, 4))

@@ -31,7 +31,8 @@ func interfacesCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().CountVarP(&stats, "stats", "s", "packets, bytes, errors, drops; twice: all counters")
+	c.Flags().CountVarP(&stats, "stats", "s",
+		"``packets, bytes, errors, drops; twice: all counters")
 	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, also those of impair")
 	return e.jsonFlag(c)
 }

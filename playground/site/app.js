@@ -352,7 +352,7 @@ const reload = () => new Promise((done) => {
   $("page").src = "page/index.html";
 });
 
-/** start runs a network from its beginning, or to the position of a link, or joins that of a bridge. */
+/** start runs a network from its beginning or up to a link's position, or joins a bridge's network. */
 async function start({ network, seed, inputs = [], at = 0, address }) {
   say("Starting…", false, true);
   if (!address && editor.network !== network) editor.load(network);

@@ -72,7 +72,7 @@ export class Lessons {
     clearInterval(this.timer);
   }
 
-  /** open shows a lesson, by its name; README: all of them. */
+  /** open shows the lesson with a name. README is the list of all lessons. */
   async open(name = "README") {
     clearInterval(this.timer);
     const answer = /^[\w-]+$/.test(name) && await fetch(`learn/${name}.md`);
