@@ -177,19 +177,14 @@ func (h *feed) ask(ctx context.Context, life *NodeLife, op control.Operator, oft
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	name := life.Node
-	faces, err := control.Ask(ctx, op, control.Interfaces{})
-	if err != nil {
-		return err
-	}
-	ways, err := control.Ask(ctx, op, control.Impairments{})
+	var err error
+	faces := get(ctx, op, control.Interfaces{}, &err)
+	ways := get(ctx, op, control.Impairments{}, &err)
+	sockets := get(ctx, op, control.Sockets{Info: true}, &err)
 	if err != nil {
 		return err
 	}
 	h.set(whole, name+" faces", "interfaces", NodeFaces{name, faces, ways})
-	sockets, err := control.Ask(ctx, op, control.Sockets{Info: true})
-	if err != nil {
-		return err
-	}
 	all := len(sockets)
 	// Half-open connections have no number, so they only count as others. The user has probably
 	// just opened the newest sockets.
@@ -199,35 +194,30 @@ func (h *feed) ask(ctx context.Context, life *NodeLife, op control.Operator, oft
 	if often {
 		return nil
 	}
-	about, err := control.Ask(ctx, op, control.About{})
-	if err != nil {
-		return err
-	}
-	life.Router = about.Forwarding
-	routes, err := control.Ask(ctx, op, control.Routes{})
+	life.Router = get(ctx, op, control.About{}, &err).Forwarding
+	routes := get(ctx, op, control.Routes{}, &err)
+	neighbors := get(ctx, op, control.Neighbors{}, &err)
+	rip := get(ctx, op, control.RIP{}, &err)
+	nats := get(ctx, op, control.NATs{}, &err)
 	if err != nil {
 		return err
 	}
 	h.set(whole, name+" routes", "routes", NodeRoutes{name, routes})
-	neighbors, err := control.Ask(ctx, op, control.Neighbors{})
-	if err != nil {
-		return err
-	}
 	h.set(whole, name+" neighbors", "neighbors", NodeNeighbors{name, neighbors})
-	rip, err := control.Ask(ctx, op, control.RIP{})
-	if err != nil {
-		return err
-	}
 	h.set(whole, name+" rip", "rip", NodeRIP{name, rip})
-	nats, err := control.Ask(ctx, op, control.NATs{})
-	if err != nil {
-		return err
-	}
 	for i := range nats {
 		nats[i].Sessions = nats[i].Sessions[:min(len(nats[i].Sessions), mostSessions)]
 	}
 	h.set(whole, name+" nats", "nats", NodeNATs{name, nats})
 	return nil
+}
+
+// get returns the answer to a request. It does nothing if an earlier request failed.
+func get[A any](ctx context.Context, op control.Operator, r control.Request[A], err *error) (a A) {
+	if *err == nil {
+		a, *err = control.Ask(ctx, op, r)
+	}
+	return a
 }
 
 // hear passes on a node's events, except for segments, datagrams and RIP events.

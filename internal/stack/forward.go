@@ -52,7 +52,6 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 		fw.noWay(now, i, route.Kind, b)
 		return
 	}
-	out := &fw.ifs.list[route.Iface]
 	if fw.ifs.translators.count > 0 && !fw.passes(now, i, route.Iface, h, b) {
 		return
 	}
@@ -72,6 +71,21 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 	}
 	fw.ifs.list[i].rx.forwarded++ // the outgoing interface counts later drops
 	switch {
+	case fw.blocked(now, i, &route, h, b):
+	case fw.loses(i, route.Iface):
+		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
+	default:
+		fw.pass(now, i, f, h, b, &route)
+	}
+}
+
+// blocked reports whether a packet cannot leave on its route. If so, it drops the packet and
+// reports an error to the sender through interface i.
+func (fw *forwarder) blocked(
+	now clock.Time, i int, route *ip.Hop, h *ip.Header, b []byte,
+) bool {
+	out := &fw.ifs.list[route.Iface]
+	switch {
 	case route.OnLink && !fw.ifs.present(route.Iface, h.Dst):
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
 		fw.icmp.reportError(now, i, icmp.TypeUnreachable, icmp.CodeHost, b)
@@ -81,11 +95,10 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 	case len(b) > out.MTU && h.DF:
 		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropTooBig, b)
 		fw.icmp.reportTooBig(now, i, out.MTU, b)
-	case fw.loses(i, route.Iface):
-		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropLossy, b)
 	default:
-		fw.pass(now, i, f, h, b, &route)
+		return false
 	}
+	return true
 }
 
 // pass queues a packet of interface i for its route, and keeps the decision for its flow.

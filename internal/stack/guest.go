@@ -43,18 +43,7 @@ func (fw *forwarder) launch(now clock.Time, b []byte) {
 		fw.noWay(now, from, route.Kind, b)
 		return
 	}
-	out := &fw.ifs.list[route.Iface]
-	switch {
-	case route.OnLink && !fw.ifs.present(route.Iface, h.Dst):
-		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropUnknownNeighbor, b)
-		fw.icmp.reportError(now, from, icmp.TypeUnreachable, icmp.CodeHost, b)
-	case !out.up:
-		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropInterfaceDown, b)
-		fw.icmp.reportError(now, from, icmp.TypeUnreachable, icmp.CodeHost, b)
-	case len(b) > out.MTU && (h.DF || h.Is6()):
-		fw.ifs.dropOne(now, route.Iface, Outbound, ip.DropTooBig, b)
-		fw.icmp.reportTooBig(now, from, out.MTU, b)
-	default:
+	if !fw.blocked(now, from, &route, &h, b) {
 		fw.enqueue(route.Iface, route.Next, b)
 	}
 }
