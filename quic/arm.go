@@ -13,7 +13,7 @@ import (
 
 // arm runs either end of a QUIC flow.
 func arm(ctx context.Context, e *emulation.End) error {
-	g, err := e.Goods()
+	g, err := e.Objects()
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (o *runOptions) runDaemon(ctx context.Context, op control.Operator, log *sl
 			cause := context.Cause(ctx)
 			d.log.Info("stopping", "reason", cause.Error())
 			d.drain()
-			return told{cause}
+			return printedError{cause}
 		}
 	}
 }

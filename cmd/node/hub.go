@@ -89,7 +89,7 @@ func (o *hubOptions) run(c *cobra.Command) error {
 	if err := hub.Run(ctx, o.cfg, c.OutOrStdout(), c.ErrOrStderr()); err != nil {
 		return hubError(c, err)
 	}
-	return told{context.Cause(ctx)}
+	return printedError{context.Cause(ctx)}
 }
 
 // hubError adds the command to an error of the hub, and the flag if its value is bad.

@@ -141,7 +141,7 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 	up.Stderr = c.ErrOrStderr()
 	up.Stdout = c.ErrOrStderr()
 	if err := up.Run(); err != nil {
-		return nil, told{fmt.Errorf("start %s: %w", network, err)}
+		return nil, printedError{fmt.Errorf("start %s: %w", network, err)}
 	}
 	_, n, err = o.network([]string{network})
 	return n, err

@@ -63,14 +63,14 @@ func mistakeAttrs(m *lnx.Error) []any {
 	}
 }
 
-// voice prints messages as lines of text, or as records if the log is JSON.
-type voice struct {
+// messageWriter prints messages as lines of text, or as records if the log is JSON.
+type messageWriter struct {
 	lines io.Writer
 	log   *slog.Logger // log of a daemon; nil: print lines of text
 }
 
 // say prints a text, or logs a record even if level is below the log's level.
-func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
+func (v *messageWriter) say(text string, level slog.Level, msg string, attrs ...any) {
 	if v.log == nil {
 		_, _ = fmt.Fprintln(v.lines, text)
 		return
@@ -80,7 +80,7 @@ func (v *voice) say(text string, level slog.Level, msg string, attrs ...any) {
 	_ = v.log.Handler().Handle(context.Background(), r) // there is nowhere to report a failed write
 }
 
-func (v *voice) remarks(c *lnx.Config) {
+func (v *messageWriter) remarks(c *lnx.Config) {
 	for _, note := range c.Notes {
 		v.say(note.Error(), slog.LevelWarn, "note", mistakeAttrs(note)...)
 	}
@@ -90,7 +90,7 @@ func (v *voice) remarks(c *lnx.Config) {
 }
 
 // failed logs an error, and returns the part that the program still has to print.
-func (v *voice) failed(err error) error {
+func (v *messageWriter) failed(err error) error {
 	if v.log == nil || err == nil {
 		return err
 	}
@@ -102,5 +102,5 @@ func (v *voice) failed(err error) error {
 	} else if explain(err) != "" {
 		v.say("", slog.LevelError, msg, "problem", err.Error())
 	}
-	return told{err}
+	return printedError{err}
 }

@@ -152,7 +152,7 @@ func (r *remote) each(c *cobra.Command, n *netctl.Network, words []string) error
 		}
 		if text := explain(err); text != "" {
 			_, _ = fmt.Fprint(c.ErrOrStderr(), text)
-			err = told{err}
+			err = printedError{err}
 		}
 		if err != nil {
 			last = err

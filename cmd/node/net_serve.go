@@ -79,7 +79,7 @@ func (o *netOptions) serveCommand() *cobra.Command {
 				return err
 			}
 			tell("%s", served(s, n.Name(), time.Since(began)))
-			return told{context.Cause(ctx)}
+			return printedError{context.Cause(ctx)}
 		},
 	}
 	d.flags(c.Flags())

@@ -72,7 +72,7 @@ func printStatus(c *cobra.Command, list []netctl.Status, asJSON bool) error {
 		}
 	}
 	if !well {
-		return told{errUnwell}
+		return printedError{errUnwell}
 	}
 	return nil
 }

@@ -200,10 +200,10 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// told marks an error that was already printed.
-type told struct{ error }
+// printedError marks an error that was already printed.
+type printedError struct{ error }
 
-func (t told) Unwrap() error { return t.error }
+func (p printedError) Unwrap() error { return p.error }
 
 // signalError says which signal ended the program.
 type signalError struct{ signal os.Signal }
@@ -219,7 +219,7 @@ func explain(err error) string {
 		(s.signal == os.Interrupt || s.signal == syscall.SIGPIPE) {
 		return "" // the user pressed Ctrl-C, or the reader is gone
 	}
-	if _, ok := errors.AsType[told](err); ok {
+	if _, ok := errors.AsType[printedError](err); ok {
 		return ""
 	}
 	if _, ok := errors.AsType[netns.StatusError](err); ok {

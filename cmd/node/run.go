@@ -61,7 +61,7 @@ func runCommand() *cobra.Command {
 		ValidArgsFunction: cobra.FixedCompletions(
 			[]cobra.Completion{"lnx"}, cobra.ShellCompDirectiveFilterFileExt),
 		RunE: func(c *cobra.Command, args []string) error {
-			v := o.voice(c.ErrOrStderr(), "")
+			v := o.messages(c.ErrOrStderr(), "")
 			if err := o.validate(); err != nil {
 				return v.failed(misuse(c, err))
 			}
@@ -127,9 +127,10 @@ func (o *runOptions) validate() error {
 	return o.endpoints.unused()
 }
 
-// voice returns the output for messages. A daemon with a JSON log writes its messages to that log.
-func (o *runOptions) voice(to io.Writer, name string) *voice {
-	v := &voice{lines: to}
+// messages returns the output for messages. A daemon with a JSON log writes its messages to that
+// log.
+func (o *runOptions) messages(to io.Writer, name string) *messageWriter {
+	v := &messageWriter{lines: to}
 	if o.daemon && o.log.format == "json" {
 		v.log = o.log.newLog(to, name)
 	}
@@ -225,7 +226,7 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	self := o.config.LNX.Name
-	v := o.voice(console.err, self)
+	v := o.messages(console.err, self)
 	v.remarks(o.config.LNX)
 	nodes := map[string]control.Operator{self: n}
 	_, leave := o.endpoints.serve(nodes, func(text string) {
@@ -338,7 +339,7 @@ func whatEnded(err error) error {
 	if _, ok := errors.AsType[signalError](err); ok {
 		return err
 	}
-	return told{err}
+	return printedError{err}
 }
 
 // endBySignal returns a context that ends with the first of the signals, which is its cause. By

@@ -191,9 +191,9 @@ func (v *validation) verdict() error {
 	case !ok:
 		return nil
 	case len(bad) == v.busy:
-		return told{hereError{bad}}
+		return printedError{hereError{bad}}
 	}
-	return told{bad}
+	return printedError{bad}
 }
 
 func (v *validation) print(out io.Writer, asJSON bool) error {

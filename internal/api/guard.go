@@ -41,12 +41,12 @@ func (l *Listener) guard(s *Server, next http.Handler) http.Handler {
 // origins. The Host and Origin headers show this.
 func admitted(r *http.Request) error {
 	if !local(r.Host) {
-		return fmt.Errorf("%w: Host %q is not a name of this server", errStranger, r.Host)
+		return fmt.Errorf("%w: Host %q is not a name of this server", errOrigin, r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
 		if err != nil || !local(u.Host) {
-			return fmt.Errorf("%w: Origin %q is another site", errStranger, origin)
+			return fmt.Errorf("%w: Origin %q is another site", errOrigin, origin)
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ var (
 	errNoSuchPath = errors.New("no such path")
 	errMethod     = errors.New("method not allowed")
 	errToken      = errors.New("token required")
-	errStranger   = errors.New("origin or host not allowed")
+	errOrigin     = errors.New("origin or host not allowed")
 	errTooLarge   = errors.New("request too large")
 	errTooMany    = errors.New("too many concurrent requests")
 	errNotRunning = errors.New("no such running command")
@@ -68,7 +68,7 @@ var sorts = []sort{
 	{"no-such-path", http.StatusNotFound, errNoSuchPath},
 	{"method-not-allowed", http.StatusMethodNotAllowed, errMethod},
 	{"token-needed", http.StatusUnauthorized, errToken},
-	{"stranger", http.StatusForbidden, errStranger},
+	{"stranger", http.StatusForbidden, errOrigin},
 	{"too-large", http.StatusRequestEntityTooLarge, errTooLarge},
 	{"too-many", http.StatusServiceUnavailable, errTooMany},
 	{"not-running", http.StatusNotFound, errNotRunning},

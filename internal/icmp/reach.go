@@ -132,14 +132,14 @@ type Reply struct {
 	PathMTU int
 }
 
-// maxUntold is the maximum number of replies that wait for Next. Further replies are only counted.
-const maxUntold = 1024
+// maxReplies is the maximum number of replies that wait for Next. Further replies are only counted.
+const maxReplies = 1024
 
 // replies is the queue of replies for the owner.
 type replies struct{ queue []Reply }
 
 func (r *replies) tell(reply Reply) {
-	if len(r.queue) < maxUntold {
+	if len(r.queue) < maxReplies {
 		r.queue = append(r.queue, reply)
 	}
 }

@@ -73,7 +73,7 @@ func (t *test) tell(now time.Time) {
 	t.told = now
 	omitted := !t.group.counting.Load()
 	var i control.PerfInterval
-	var sums [2]waySum // the sums of the receivers on this node, and of the senders
+	var sums [2]directionSum // the sums of the receivers on this node, and of the senders
 	for _, s := range t.streams {
 		info := s.info()
 		c := s.count(info)
@@ -113,21 +113,21 @@ func (t *test) tell(now time.Time) {
 // maxIntervals limits a report to a day of one-second intervals.
 const maxIntervals = 100_000
 
-// waySum adds up streams of one direction.
-type waySum struct {
+// directionSum adds up streams of one direction.
+type directionSum struct {
 	tally
 	waves   time.Duration // sum of the streams' jitter
 	n       int
 	seconds float64 // duration of the longest stream
 }
 
-func (s *waySum) add(c tally, jitter time.Duration) {
+func (s *directionSum) add(c tally, jitter time.Duration) {
 	s.tally = s.plus(c)
 	s.waves += jitter
 	s.n++
 }
 
-func (s *waySum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
+func (s *directionSum) jitter() time.Duration { return s.waves / time.Duration(max(1, s.n)) }
 
 func newRow(from, to float64, bytes int64) control.PerfRow {
 	r := control.PerfRow{Start: from, End: to, Seconds: to - from, Bytes: bytes}
@@ -211,7 +211,7 @@ func (t *test) views(s *stream, theirs *Results) (sender, receiver view) {
 
 func (t *test) finish(theirs *Results) {
 	e := &t.report.End
-	var sums [2][2]waySum // sums by direction, and by the end that measured
+	var sums [2][2]directionSum // sums by direction, and by the end that measured
 	for _, s := range t.streams {
 		sender, receiver := t.views(s, theirs)
 		way := &sums[truth(s.sender)]
@@ -245,7 +245,7 @@ func (t *test) finish(theirs *Results) {
 }
 
 // sumRow returns the sum of one direction as its sender (0) or its receiver (1) measured it.
-func (t *test) sumRow(way *[2]waySum, sender bool, who int) control.PerfRow {
+func (t *test) sumRow(way *[2]directionSum, sender bool, who int) control.PerfRow {
 	sum := &way[who]
 	row := newRow(0, sum.seconds, sum.bytes)
 	row.Sender = sender

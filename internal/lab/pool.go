@@ -16,8 +16,8 @@ type outcome struct {
 	err error
 }
 
-// worker runs a job. The shelf belongs to its goroutine.
-type worker func(j job, shelf *simulation.Shelf) (*result.Trial, error)
+// worker runs a job. The cache belongs to its goroutine.
+type worker func(j job, cache *simulation.ObjectCache) (*result.Trial, error)
 
 // work runs jobs with several workers, in approximately the given order. It calls done with each
 // result, one call at a time and in any order. It returns at the first error or when ctx ends, and
@@ -41,9 +41,9 @@ func work(
 	var busy sync.WaitGroup
 	for range max(1, min(workers, len(jobs))) {
 		busy.Go(func() {
-			var shelf simulation.Shelf
+			var cache simulation.ObjectCache
 			for j := range todo {
-				t, err := attempt(j, do, &shelf)
+				t, err := attempt(j, do, &cache)
 				select {
 				case over <- outcome{j, t, err}:
 				case <-ctx.Done():
@@ -70,11 +70,11 @@ func work(
 }
 
 // attempt runs a job. The error of a panic names the job, so that it can be reproduced.
-func attempt(j job, do worker, shelf *simulation.Shelf) (t *result.Trial, err error) {
+func attempt(j job, do worker, cache *simulation.ObjectCache) (t *result.Trial, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v: %v\n%s", j, r, debug.Stack())
 		}
 	}()
-	return do(j, shelf)
+	return do(j, cache)
 }

@@ -123,8 +123,8 @@ func (s *Study) execute(
 		tell()
 		return take(j, t)
 	}
-	play := func(j job, shelf *simulation.Shelf) (*result.Trial, error) {
-		return playRun(s, j, o, shelf)
+	play := func(j job, cache *simulation.ObjectCache) (*result.Trial, error) {
+		return playRun(s, j, o, cache)
 	}
 	if err := work(ctx, now, o.Workers, play, played); err != nil {
 		return err
@@ -161,10 +161,12 @@ func sameAgain(before, t *result.Trial) error {
 }
 
 // playRun runs one run. It writes the record before it reports the run as done.
-func playRun(s *Study, j job, o Options, shelf *simulation.Shelf) (t *result.Trial, err error) {
+func playRun(
+	s *Study, j job, o Options, cache *simulation.ObjectCache,
+) (t *result.Trial, err error) {
 	cell := &s.Cells[j.cell]
 	name := recordName(len(s.Cells), j.cell)
-	wanted := simulation.Options{Record: j.trial == 0 && j.cell < o.Records, Shelf: shelf}
+	wanted := simulation.Options{Record: j.trial == 0 && j.cell < o.Records, ObjectCache: cache}
 	if j.trial == 0 && o.captured(cell) {
 		c := captures{dir: o.Dir, prefix: name, files: map[string]*os.File{}}
 		wanted.Capture = c.open

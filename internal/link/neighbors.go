@@ -29,8 +29,8 @@ type neighbor struct {
 	problem    error  // why the last packet was not sent; nil: it was sent
 }
 
-// bounced is an ICMP error about a sent datagram.
-type bounced struct {
+// icmpError is an ICMP error about a sent datagram.
+type icmpError struct {
 	to      address
 	refused bool // the error says that the port is unreachable
 	err     error

@@ -11,8 +11,8 @@ import (
 // once, and returns the memory of the previous ones.
 type pipeLane struct {
 	mu      sync.Mutex
-	fresh   pile
-	spare   pile // pile that the reader uses
+	fresh   trainBuffer
+	spare   trainBuffer // trainBuffer that the reader uses
 	frames  []buffer.Frame
 	packets int // number of packets in fresh
 	limit   int
@@ -31,8 +31,8 @@ const (
 	writer
 )
 
-// pile is a list of trains in contiguous memory.
-type pile struct {
+// trainBuffer is a list of trains in contiguous memory.
+type trainBuffer struct {
 	data   []byte
 	spans  []span
 	first  int // index of the first span that was not popped
@@ -41,10 +41,10 @@ type pile struct {
 
 type span struct{ end, size int }
 
-func (p *pile) clear() { *p = pile{data: p.data[:0], spans: p.spans[:0]} }
+func (p *trainBuffer) clear() { *p = trainBuffer{data: p.data[:0], spans: p.spans[:0]} }
 
 // compact moves the remaining data to the front when at least half has been popped.
-func (p *pile) compact() {
+func (p *trainBuffer) compact() {
 	const worth = 64 << 10
 	if p.popped < worth || p.popped < len(p.data)/2 {
 		return

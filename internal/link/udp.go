@@ -79,13 +79,13 @@ func (d *UDP) applyNames() {
 	}
 }
 
-// Bounced reports whether ICMP errors have arrived since the last call. Neighbors returns them.
-func (d *UDP) Bounced() bool {
-	s, ok := d.sock.(interface{ takeBounced() []bounced })
+// ICMPErrors reports whether ICMP errors have arrived since the last call. Neighbors returns them.
+func (d *UDP) ICMPErrors() bool {
+	s, ok := d.sock.(interface{ takeICMPErrors() []icmpError })
 	if !ok {
 		return false
 	}
-	list := s.takeBounced()
+	list := s.takeICMPErrors()
 	for _, b := range list {
 		for _, n := range d.table.from[b.to] {
 			n.failed = true // the address of the neighbor's name may have changed

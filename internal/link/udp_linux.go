@@ -21,7 +21,7 @@ type batchSocket struct {
 	stats Info
 	count SocketCounters
 
-	bounced []bounced // ICMP errors that have not been returned yet
+	icmpErrors []icmpError // ICMP errors that have not been returned yet
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -86,7 +86,7 @@ func (s *batchSocket) setUp(cfg Config, bind netip.AddrPort) error {
 	if err := s.bind(bind); err != nil {
 		return err
 	}
-	s.heedErrors()
+	s.enableErrorQueue()
 	sa, err := unix.Getsockname(s.fd)
 	if err != nil {
 		return err

@@ -45,11 +45,11 @@ func (s *batchSocket) recv() ([]datagram, error) {
 		case unix.EAGAIN:
 			return nil, ErrWouldBlock
 		case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH:
-			s.bounces() // reads and clears the error of an earlier send
+			s.readErrorQueue() // reads and clears the error of an earlier send
 		case unix.EBADF, unix.ENOTSOCK:
 			return nil, errno
 		default:
-			if s.bounces() > 0 {
+			if s.readErrorQueue() > 0 {
 				continue
 			}
 			s.count.ReadErrors++

@@ -132,7 +132,7 @@ func (s *batchSocket) flush() (int, error) {
 		} else {
 			s.count.Writes++
 			if n < min(len(tx.msgs)-first, txMessages) {
-				s.bounces() // reads the error that stopped the call
+				s.readErrorQueue() // reads the error that stopped the call
 			}
 			for _, m := range tx.msgs[first : first+n] {
 				m.to.sent(m.count, m.bytes)
@@ -184,7 +184,7 @@ func (s *batchSocket) failed(first int, errno unix.Errno) (n int, err error) {
 	case errno == unix.EBADF || errno == unix.ENOTSOCK:
 		return 0, errno
 	}
-	if s.bounces() > 0 || errno == unix.ECONNREFUSED {
+	if s.readErrorQueue() > 0 || errno == unix.ECONNREFUSED {
 		return 0, nil // the error concerns an earlier packet, and this message was not sent
 	}
 	switch errno {

@@ -83,23 +83,23 @@ func (l *Link) WatchOpportunities(f func(*Event)) {
 	l.watchOpportunities(true)
 }
 
-// teller is a server that can report its opportunities.
-type teller interface {
-	// tell calls f for each unreported opportunity up to a time, with its bytes.
-	tell(until clock.Time, f func(at clock.Time, bytes int))
+// reporter is a server that can report its opportunities.
+type reporter interface {
+	// report calls f for each unreported opportunity up to a time, with its bytes.
+	report(until clock.Time, f func(at clock.Time, bytes int))
 	// skip discards the unreported opportunities up to a time.
 	skip(until clock.Time)
 }
 
 func (l *Link) watchOpportunities(wanted bool) {
-	t, can := l.server.(teller)
-	l.teller, l.wantOpportunities = nil, wanted
+	t, can := l.server.(reporter)
+	l.reporter, l.wantOpportunities = nil, wanted
 	if !wanted || !can || l.watch == nil {
 		return
 	}
 	t.skip(l.told)
-	l.teller = t
-	l.tellOpportunity = func(at clock.Time, bytes int) {
+	l.reporter = t
+	l.reportOpportunity = func(at clock.Time, bytes int) {
 		l.event = Event{
 			At: at, Kind: Opportunity, Size: bytes, Packets: l.depth.packets, Bytes: l.depth.bytes,
 		}
@@ -113,7 +113,7 @@ type depth struct{ packets, bytes int }
 
 func (d *depth) add(packets, bytes int) { d.packets, d.bytes = d.packets+packets, d.bytes+bytes }
 
-func (l *Link) tell(at clock.Time, kind EventKind, why Reason, p *Packet) {
+func (l *Link) emit(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	switch {
 	case l.queue == nil:
 	case kind == Arrive:
@@ -141,19 +141,19 @@ func (l *Link) bury(now clock.Time, why Reason, tag uint64, size int) *Packet {
 	return p
 }
 
-// tellDead reports a packet that was dropped on arrival and so was never queued.
-func (l *Link) tellDead(at clock.Time) {
+// emitDead reports a packet that was dropped on arrival and so was never queued.
+func (l *Link) emitDead(at clock.Time) {
 	p := &l.dead
-	l.tell(at, Arrive, 0, p)
+	l.emit(at, Arrive, 0, p)
 	if l.cause == Model {
-		l.tell(at, Depart, 0, p)
+		l.emit(at, Depart, 0, p)
 	}
-	l.tell(at, Drop, l.cause, p)
+	l.emit(at, Drop, l.cause, p)
 }
 
 func (l *Link) tellUntil(now clock.Time) {
-	if l.teller != nil {
+	if l.reporter != nil {
 		l.told = now
-		l.teller.tell(now, l.tellOpportunity)
+		l.reporter.report(now, l.reportOpportunity)
 	}
 }

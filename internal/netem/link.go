@@ -35,14 +35,14 @@ type Link struct {
 	dead              Packet       // last packet that was dropped on arrival, kept for watch
 	cause             Reason
 	wantOpportunities bool
-	// teller reports opportunities; nil: the server has none, or the watcher does not want them.
-	teller          teller
-	tellOpportunity func(at clock.Time, bytes int)
+	// reporter reports opportunities; nil: the server has none, or the watcher does not want them.
+	reporter          reporter
+	reportOpportunity func(at clock.Time, bytes int)
 }
 
 // faults decide about each packet. Each fault has its own random stream.
 type faults struct {
-	duplicate, corrupt, truncate, reorder, jitter luck
+	duplicate, corrupt, truncate, reorder, jitter bernoulli
 
 	drawn  time.Duration // jitter of the last packet
 	inTurn int           // number of packets since the last reordered one
@@ -74,8 +74,8 @@ func newLink(cfg Config, stream func(part string) *rand.Rand, memory *Pool) (*Li
 // configure creates the parts that a valid cfg describes.
 func (l *Link) configure(cfg Config, stream func(part string) *rand.Rand) {
 	l.cfg, l.loss, l.server, l.turns, l.queue, l.police = cfg, nil, nil, nil, nil, nil
-	of := func(part string, share, same float64) luck {
-		return luck{random: stream(part), share: share, same: same}
+	of := func(part string, share, same float64) bernoulli {
+		return bernoulli{random: stream(part), share: share, same: same}
 	}
 	l.faults = faults{
 		duplicate: of("duplicate", cfg.Duplicate, cfg.Correlation.Duplicate),
@@ -189,11 +189,11 @@ func (l *Link) loses(now clock.Time, size int) bool {
 // admit accepts a packet whose bytes have been copied.
 func (l *Link) admit(now clock.Time, p *Packet) {
 	if p == &l.dead {
-		l.tellDead(now)
+		l.emitDead(now)
 		return
 	}
 	if l.watch != nil {
-		l.tell(now, Arrive, 0, p)
+		l.emit(now, Arrive, 0, p)
 	}
 	if l.police != nil && l.police.excess && !l.mark(now, p) {
 		l.counters.Policed++
@@ -226,7 +226,7 @@ func (l *Link) serve(now clock.Time) {
 		return
 	}
 	if l.watch != nil {
-		l.tell(now, Serve, 0, p)
+		l.emit(now, Serve, 0, p)
 	}
 	l.done = l.server.Finish(now, len(p.data)+l.cfg.Overhead)
 }
@@ -241,7 +241,7 @@ func (l *Link) dropQueued(now clock.Time, p *Packet, why Reason) {
 
 func (l *Link) discard(now clock.Time, p *Packet, why Reason) {
 	if l.watch != nil {
-		l.tell(now, Drop, why, p)
+		l.emit(now, Drop, why, p)
 	}
 	l.store.give(p)
 }
@@ -252,7 +252,7 @@ func (l *Link) mark(now clock.Time, p *Packet) bool {
 	}
 	l.counters.Marked++
 	if l.watch != nil {
-		l.tell(now, Mark, 0, p)
+		l.emit(now, Mark, 0, p)
 	}
 	return true
 }
@@ -300,7 +300,7 @@ func (l *Link) advanceTurns(now clock.Time) {
 // depart ends the transmission of a packet. The loss model may drop the packet now.
 func (l *Link) depart(at clock.Time, p *Packet) {
 	if l.watch != nil {
-		l.tell(at, Depart, 0, p)
+		l.emit(at, Depart, 0, p)
 	}
 	if l.server != nil && l.loses(at, len(p.data)) {
 		l.discard(at, p, Model)

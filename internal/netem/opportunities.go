@@ -59,18 +59,18 @@ func (o Opportunities) MeanRate() int64 {
 
 // Start implements Rate.
 func (o Opportunities) Start(origin clock.Time, _ *rand.Rand) Server {
-	l := lap{at: o.At, base: origin, once: o.Once}
-	return &opportunist{next: l, untold: l}
+	l := cursor{at: o.At, base: origin, once: o.Once}
+	return &opportunityServer{next: l, unreported: l}
 }
 
-// opportunist is the server. If it has a current opportunity, this is the one before next.
-type opportunist struct {
-	next   lap
-	left   int // unused bytes of the current opportunity
-	untold lap // position of the next opportunity to report
+// opportunityServer is the server. If it has a current opportunity, this is the one before next.
+type opportunityServer struct {
+	next       cursor
+	left       int    // unused bytes of the current opportunity
+	unreported cursor // position of the next opportunity to report
 }
 
-func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
+func (s *opportunityServer) Turn(now clock.Time, sending bool) clock.Time {
 	if sending && s.left > 0 {
 		return now
 	}
@@ -81,7 +81,7 @@ func (s *opportunist) Turn(now clock.Time, sending bool) clock.Time {
 	return s.next.time()
 }
 
-func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
+func (s *opportunityServer) Finish(begin clock.Time, size int) clock.Time {
 	at := begin
 	for size += OpportunityOverhead; size > s.left; {
 		size -= s.left
@@ -96,17 +96,17 @@ func (s *opportunist) Finish(begin clock.Time, size int) clock.Time {
 	return at
 }
 
-func (s *opportunist) tell(until clock.Time, f func(at clock.Time, bytes int)) {
-	for t := s.untold.time(); t.Due(until); t = s.untold.time() {
+func (s *opportunityServer) report(until clock.Time, f func(at clock.Time, bytes int)) {
+	for t := s.unreported.time(); t.Due(until); t = s.unreported.time() {
 		f(t, OpportunityBytes)
-		s.untold.step()
+		s.unreported.step()
 	}
 }
 
-func (s *opportunist) skip(until clock.Time) { s.untold.pass(until) }
+func (s *opportunityServer) skip(until clock.Time) { s.unreported.pass(until) }
 
-// lap is a position in a list of times that starts again after its end.
-type lap struct {
+// cursor is a position in a list of times that starts again after its end.
+type cursor struct {
 	at   []time.Duration
 	i    int
 	base clock.Time // start of this lap
@@ -114,14 +114,14 @@ type lap struct {
 }
 
 // time returns the time at the position; never: the list has ended.
-func (l *lap) time() clock.Time {
+func (l *cursor) time() clock.Time {
 	if l.i == len(l.at) {
 		return clock.Never
 	}
 	return max(1, l.base.Add(l.at[l.i])) // clock.Time cannot represent an earlier instant
 }
 
-func (l *lap) step() {
+func (l *cursor) step() {
 	if l.i++; l.i == len(l.at) && !l.once {
 		l.i = 0
 		l.base = l.base.Add(l.at[len(l.at)-1])
@@ -130,7 +130,7 @@ func (l *lap) step() {
 
 // pass moves to the first time after now, unless the position is already there. It covers a short
 // distance step by step. For a long distance it skips whole laps and then searches.
-func (l *lap) pass(now clock.Time) {
+func (l *cursor) pass(now clock.Time) {
 	const short = 32
 	for range short {
 		if t := l.time(); !t.Due(now) {

@@ -84,7 +84,7 @@ func (v *Neighbors) renew(now clock.Time) {
 func (v *Neighbors) check(now clock.Time) bool {
 	look := v.next.Due(now)
 	for _, u := range v.udps {
-		look = u.Bounced() || look
+		look = u.ICMPErrors() || look
 	}
 	if !look {
 		return false

@@ -83,7 +83,7 @@ func (c *Conn) Probe(f func(Sample)) error {
 // probe calls f with samples until end is called or the connection is gone. When end returns, f is
 // no longer running.
 func probe(c *Conn, f func(Sample)) (end func(), err error) {
-	n, missed := NewNews[Sample](maxSamples), uint64(0)
+	n, missed := NewQueue[Sample](maxSamples), uint64(0)
 	stop, err := c.WatchSamples(func(i *tcp.Info) {
 		s := sampleOf(c, i)
 		s.Missed = missed

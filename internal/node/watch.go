@@ -12,20 +12,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// maxUntold limits the events that wait for a slow watcher.
-const maxUntold = 8192
+// maxEvents limits the events that wait for a slow watcher.
+const maxEvents = 8192
 
 // Watchers are the functions that receive the node's events.
 type Watchers struct {
 	mu   sync.Mutex
-	list map[*News[control.Event]]struct{}
+	list map[*Queue[control.Event]]struct{}
 	done bool
 	wg   sync.WaitGroup
 }
 
 // Watch implements control.Operator.
 func (ws *Watchers) Watch(f func(control.Event)) (stop func()) {
-	w := NewNews[control.Event](maxUntold)
+	w := NewQueue[control.Event](maxEvents)
 	w.Lost = func(missed int) control.Event {
 		return control.Message{
 			Text: fmt.Sprintf("%d events are missing: this client was too slow", missed),
@@ -37,7 +37,7 @@ func (ws *Watchers) Watch(f func(control.Event)) (stop func()) {
 		return func() {}
 	}
 	if ws.list == nil {
-		ws.list = map[*News[control.Event]]struct{}{}
+		ws.list = map[*Queue[control.Event]]struct{}{}
 	}
 	ws.list[w] = struct{}{}
 	// The watcher has its own goroutine, so that a slow terminal does not block the loop.

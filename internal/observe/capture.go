@@ -15,14 +15,14 @@ import (
 
 // capturing is a running capture: its observer and its output.
 type capturing struct {
-	host  *Host
-	o     *Observer
-	done  control.Captured
-	file  *captureFile // output file; nil: no file
-	stop  context.CancelFunc
-	over  chan struct{}       // closed when everything is written
-	faces []capture.Interface // interfaces in the file, by number
-	said  Said
+	host     *Host
+	o        *Observer
+	done     control.Captured
+	file     *captureFile // output file; nil: no file
+	stop     context.CancelFunc
+	over     chan struct{}       // closed when everything is written
+	faces    []capture.Interface // interfaces in the file, by number
+	comments CommentCache
 }
 
 // capture runs a capture whose caller waits for its end.
@@ -102,7 +102,7 @@ func (f pieces) Write(b []byte) (int, error) {
 }
 
 func (c *capturing) packet(w *capture.Writer, p *Batch, s *Packet) error {
-	comment := c.said.State(s)
+	comment := c.comments.State(s)
 	if why := s.Dropped(); why != "" {
 		if comment != "" {
 			comment = "; " + comment

@@ -150,7 +150,7 @@ func TestManyObserversShareOneBacklog(t *testing.T) {
 
 // TestSaid checks that the reported state follows the connection, even after small changes.
 func TestSaid(t *testing.T) {
-	var said Said
+	var comments CommentCache
 	one := Packet{Known: true, SID: 3}
 	one.TraceInfo.MSS, one.TraceInfo.Cwnd = 1000, 10_000
 	packets := []Packet{{}, one, one, one, one, one, {}}
@@ -159,6 +159,6 @@ func TestSaid(t *testing.T) {
 	packets[4].SID = 4
 	packets[5].TraceInfo.RTT = time.Millisecond
 	for i := range packets {
-		assert.Equal(t, packets[i].State(), said.State(&packets[i]), i)
+		assert.Equal(t, packets[i].State(), comments.State(&packets[i]), i)
 	}
 }

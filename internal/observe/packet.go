@@ -64,8 +64,8 @@ func (s *Packet) State() string {
 	return text
 }
 
-// Said caches the last comment, because the segments of a burst have the same one.
-type Said struct {
+// CommentCache caches the last comment, because the segments of a burst have the same one.
+type CommentCache struct {
 	known     bool
 	sid       int
 	traceInfo tcp.TraceInfo
@@ -73,11 +73,11 @@ type Said struct {
 }
 
 // State returns a capture's comment on the packet's connection.
-func (d *Said) State(s *Packet) string {
+func (d *CommentCache) State(s *Packet) string {
 	traceInfo := s.TraceInfo
 	traceInfo.Pipe = 0 // Pipe is not part of the comment
 	if d.known != s.Known || d.sid != s.SID || d.traceInfo != traceInfo {
-		*d = Said{s.Known, s.SID, traceInfo, s.State()}
+		*d = CommentCache{s.Known, s.SID, traceInfo, s.State()}
 	}
 	return d.text
 }

@@ -26,7 +26,7 @@ type Ping struct {
 	run
 	addr netip.Addr
 	ping *icmp.Ping // used only by the loop
-	news *node.News[control.Reply]
+	news *node.Queue[control.Reply]
 	info icmp.PingInfo // valid once news has ended
 }
 
@@ -40,7 +40,7 @@ func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
-	p := &Ping{addr: r.Addr, news: node.NewNews[control.Reply](maxFindings)}
+	p := &Ping{addr: r.Addr, news: node.NewQueue[control.Reply](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		if err := h.aim(s, r, &cfg); err != nil {
 			return err

@@ -52,11 +52,11 @@ func NewReloader(
 // File returns the current file. It must not be changed.
 func (d *Reloader) File() *lnx.Config { return d.file.Load() }
 
-// turn is a change that is made in the loop.
-type turn struct {
-	text string // description; empty if the turn belongs to the previous change
+// step is a change that is made in the loop.
+type step struct {
+	text string // description; empty if the step belongs to the previous change
 	do   func(s *stack.Stack, now clock.Time) error
-	undo func(s *stack.Stack, now clock.Time) // undoes the turn; nil: no later change can fail
+	undo func(s *stack.Stack, now clock.Time) // undoes the step; nil: no later change can fail
 }
 
 // reloading is a reload in progress.
@@ -67,8 +67,8 @@ type reloading struct {
 	before   *node.Network
 	network  *node.Network        // network that the new file describes
 	wiring   *node.Wiring         // prepared change of the interfaces; nil until apply
-	others   []portforward.Change // changes of services, made before turns
-	turns    []turn
+	others   []portforward.Change // changes of services, made before steps
+	steps    []step
 	done     control.Reloaded
 }
 
@@ -163,12 +163,12 @@ func (l *reloading) apply() (control.Reloaded, error) {
 
 // list lists the changes. Changes that can fail come first.
 func (l *reloading) list() {
-	l.turns = slices.Concat(l.knobTurns(), l.forwardingTurn(), l.oldRoutes(), l.wires(),
-		l.newRoutes(), l.linkTurns(), l.ripTurns())
+	l.steps = slices.Concat(l.knobSteps(), l.forwardingStep(), l.oldRoutes(), l.wires(),
+		l.newRoutes(), l.linkSteps(), l.ripSteps())
 	for _, c := range l.others {
 		l.done.Changes = append(l.done.Changes, c.Text)
 	}
-	for _, t := range l.turns {
+	for _, t := range l.steps {
 		if t.text != "" {
 			l.done.Changes = append(l.done.Changes, t.text)
 		}
@@ -189,7 +189,7 @@ func (l *reloading) carryOut() error {
 	}
 	var what string
 	err := l.node.Ask(func(s *stack.Stack, now clock.Time) (err error) {
-		what, err = l.turnAll(s, now)
+		what, err = l.runSteps(s, now)
 		return err
 	})
 	if err != nil {
@@ -207,12 +207,12 @@ func undo(done []portforward.Change) {
 	}
 }
 
-// turnAll makes the changes that run in the node's loop. If a change fails, turnAll undoes the
+// runSteps makes the changes that run in the node's loop. If a change fails, runSteps undoes the
 // earlier ones and returns the text of the failed change.
-func (l *reloading) turnAll(s *stack.Stack, now clock.Time) (what string, err error) {
-	for i, t := range l.turns {
+func (l *reloading) runSteps(s *stack.Stack, now clock.Time) (what string, err error) {
+	for i, t := range l.steps {
 		if err := t.do(s, now); err != nil {
-			for _, t := range slices.Backward(l.turns[:i]) {
+			for _, t := range slices.Backward(l.steps[:i]) {
 				if t.undo != nil {
 					t.undo(s, now)
 				}
@@ -283,17 +283,17 @@ func renamed(a *lnx.Interface, now *lnx.Config) (list []string) {
 	return list
 }
 
-// knobTurns lists the changes of the settings of TCP, ICMP and IP.
-func (l *reloading) knobTurns() (list []turn) {
+// knobSteps lists the changes of the settings of TCP, ICMP and IP.
+func (l *reloading) knobSteps() (list []step) {
 	was, now := l.was, l.now
 	if before, after := transport(was).Knobs, transport(now).Knobs; before != after {
-		list = append(list, l.knobTurn("tcp", func(k *node.Knobs) {
+		list = append(list, l.knobStep("tcp", func(k *node.Knobs) {
 			setChanged(reflect.ValueOf(&k.Knobs).Elem(), reflect.ValueOf(before),
 				reflect.ValueOf(after))
 		}))
 	}
 	if was.ICMP != now.ICMP || was.IP != now.IP {
-		list = append(list, l.knobTurn("ip and icmp", func(k *node.Knobs) {
+		list = append(list, l.knobStep("ip and icmp", func(k *node.Knobs) {
 			k.Stack = internetKnobs(now)
 		}))
 	}
@@ -312,9 +312,9 @@ func setChanged(to, was, now reflect.Value) {
 	}
 }
 
-func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {
+func (l *reloading) knobStep(what string, set func(*node.Knobs)) step {
 	var before node.Knobs
-	return turn{
+	return step{
 		text: what + " settings",
 		do: func(_ *stack.Stack, now clock.Time) error {
 			before = l.node.Knobs()
@@ -328,11 +328,11 @@ func (l *reloading) knobTurn(what string, set func(*node.Knobs)) turn {
 	}
 }
 
-func (l *reloading) oldRoutes() (list []turn) {
+func (l *reloading) oldRoutes() (list []step) {
 	after := staticRoutes(l.now)
 	for _, r := range staticRoutes(l.was) {
 		if !slices.Contains(after, r) {
-			list = append(list, turn{
+			list = append(list, step{
 				text: "removed: " + routeText(&r),
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Remove(now, r.Prefix, r.Via)
@@ -348,11 +348,11 @@ func (l *reloading) oldRoutes() (list []turn) {
 	return list
 }
 
-func (l *reloading) newRoutes() (list []turn) {
+func (l *reloading) newRoutes() (list []step) {
 	before := staticRoutes(l.was)
 	for _, r := range staticRoutes(l.now) {
 		if !slices.Contains(before, r) {
-			list = append(list, turn{
+			list = append(list, step{
 				text: routeText(&r),
 				do: func(s *stack.Stack, now clock.Time) error {
 					err := s.Routing().Add(now, r)
@@ -386,8 +386,8 @@ func routeText(r *stack.Route) string {
 	return fmt.Sprintf("route %v via %v metric %d", r.Prefix, r.Via, r.Metric)
 }
 
-// linkTurns lists the changes of impairments.
-func (l *reloading) linkTurns() (list []turn) {
+// linkSteps lists the changes of impairments.
+func (l *reloading) linkSteps() (list []step) {
 	for k := range l.now.Interfaces {
 		name := l.now.Interfaces[k].Name
 		i := slices.Index(l.names, name)
@@ -396,11 +396,11 @@ func (l *reloading) linkTurns() (list []turn) {
 			was = l.before.Links[i].Impair
 		}
 		now := l.network.Links[i].Impair
-		if manners(now) == manners(was) {
+		if impairmentsText(now) == impairmentsText(was) {
 			continue
 		}
-		list = append(list, turn{
-			text: "link " + name + ": " + manners(now),
+		list = append(list, step{
+			text: "link " + name + ": " + impairmentsText(now),
 			do: func(*stack.Stack, clock.Time) error {
 				out, in := cmp.Or(now[0], &netem.Config{}), cmp.Or(now[1], &netem.Config{})
 				return cmp.Or(l.node.Devices.Impair(i, control.WayOut, out),
@@ -411,8 +411,8 @@ func (l *reloading) linkTurns() (list []turn) {
 	return list
 }
 
-// manners returns the text that describes the impairments of a link in both directions.
-func manners(both [2]*netem.Config) string {
+// impairmentsText returns the text that describes the impairments of a link in both directions.
+func impairmentsText(both [2]*netem.Config) string {
 	text := func(c *netem.Config) string {
 		c = cmp.Or(c, &netem.Config{})
 		if c.Seed != 0 {
@@ -423,12 +423,12 @@ func manners(both [2]*netem.Config) string {
 	return text(both[1]) + " in, " + text(both[0]) + " out"
 }
 
-func (l *reloading) forwardingTurn() []turn {
+func (l *reloading) forwardingStep() []step {
 	was, now := l.was.Forwarding, l.now.Forwarding
 	if was == now {
 		return nil
 	}
-	return []turn{{
+	return []step{{
 		text: map[bool]string{true: "forwarding", false: "removed: forwarding"}[now],
 		do: func(s *stack.Stack, _ clock.Time) error {
 			s.Routing().SetForwarding(now)
@@ -446,8 +446,8 @@ func addrs6(list []stack.Interface) (addrs [][]netip.Prefix) {
 	return addrs
 }
 
-// ripTurns restarts RIP if its configuration has changed.
-func (l *reloading) ripTurns() []turn {
+// ripSteps restarts RIP if its configuration has changed.
+func (l *reloading) ripSteps() []step {
 	a, b := &l.before.Stack, l.network.Stack
 	if b.RIP == nil && b.RIPng == nil || reflect.DeepEqual(a.RIP, b.RIP) &&
 		reflect.DeepEqual(a.RIPng, b.RIPng) &&
@@ -456,7 +456,7 @@ func (l *reloading) ripTurns() []turn {
 		reflect.DeepEqual(a.Redistribute, b.Redistribute) {
 		return nil
 	}
-	return []turn{{text: "rip", do: func(_ *stack.Stack, now clock.Time) error {
+	return []step{{text: "rip", do: func(_ *stack.Stack, now clock.Time) error {
 		return l.node.RestartRIP(now)
 	}}}
 }

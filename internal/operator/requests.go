@@ -16,10 +16,10 @@ type Requests struct {
 	control.Handlers
 	node *node.Node
 
-	nextEcho uint16          // identifier of the next ping; loop only
-	cleared  map[int]cleared // cleared counters by interface number; loop only
-	talks    talks
-	programs programs
+	nextEcho   uint16          // identifier of the next ping; loop only
+	cleared    map[int]cleared // cleared counters by interface number; loop only
+	udpSockets udpSockets
+	programs   programs
 }
 
 // cleared are a device's counters at the last clear.
@@ -33,7 +33,7 @@ func NewRequests(n *node.Node) *Requests {
 	h := &Requests{
 		Handlers: control.Handlers{}, node: n, cleared: map[int]cleared{},
 	}
-	h.talks = talks{host: h, list: map[*node.PacketConn]*talk{}}
+	h.udpSockets = udpSockets{host: h, list: map[*node.PacketConn]*udpSocket{}}
 	h.handleInterfaces()
 	h.handleImpairments()
 	handleRoutes(h)
@@ -43,8 +43,8 @@ func NewRequests(n *node.Node) *Requests {
 	control.Handle(h.Handlers, h.ping)
 	control.Handle(h.Handlers, h.traceroute)
 	control.Handle(h.Handlers, h.sendTest)
-	control.Handle(h.Handlers, h.talks.listen)
-	control.Handle(h.Handlers, h.talks.send)
+	control.Handle(h.Handlers, h.udpSockets.listen)
+	control.Handle(h.Handlers, h.udpSockets.send)
 	control.Handle(h.Handlers, func(
 		ctx context.Context, r control.Samples,
 	) (control.Sampled, error) {

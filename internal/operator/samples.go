@@ -27,7 +27,7 @@ func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampl
 		return done, err
 	}
 	w := &sampling{
-		host: h, news: node.NewNews[control.Sample](maxFindings), sid: r.SID,
+		host: h, news: node.NewQueue[control.Sample](maxFindings), sid: r.SID,
 		every: cmp.Or(r.Every, samplePeriod),
 	}
 	stop, err := c.WatchSamples(w.note, w.news.End)
@@ -51,7 +51,7 @@ func samples(ctx context.Context, h *Requests, r control.Samples) (control.Sampl
 // sampling is a running request for a connection's samples. Loop only.
 type sampling struct {
 	host  *Requests
-	news  *node.News[control.Sample]
+	news  *node.Queue[control.Sample]
 	every time.Duration
 	sid   int
 	last  control.Sample

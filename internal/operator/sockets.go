@@ -133,7 +133,7 @@ func ctxError(ctx context.Context, err error) error {
 }
 
 func (h *Requests) write(ctx context.Context, r control.Write) (control.Written, error) {
-	if t := h.talks.of(r.SID); t != nil {
+	if t := h.udpSockets.of(r.SID); t != nil {
 		k, err := t.write(ctx, r.Data)
 		return control.Written{Bytes: k}, err
 	}
@@ -215,7 +215,7 @@ func (h *Requests) close(_ context.Context, r control.Close) error {
 		if known.UDP != nil {
 			if u, ok := known.UDP.Owner.(*node.PacketConn); ok {
 				socket = u
-				delete(h.talks.list, u)
+				delete(h.udpSockets.list, u)
 				return nil
 			}
 		}

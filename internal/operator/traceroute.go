@@ -41,7 +41,7 @@ type Trace struct {
 	run
 	trace   *icmp.Trace // the running trace; loop only
 	port    *udp.Socket // socket that reserves the source port; nil: not needed
-	news    *node.News[control.Hop]
+	news    *node.Queue[control.Hop]
 	failure error // why no probe was sent; valid when news has ended
 }
 
@@ -51,7 +51,7 @@ func (h *Requests) StartTrace(r *control.Traceroute) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{news: node.NewNews[control.Hop](maxFindings)}
+	t := &Trace{news: node.NewQueue[control.Hop](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, _ clock.Time) error {
 		if err := h.aimTrace(s, t, r, cfg); err != nil {
 			return err

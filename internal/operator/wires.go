@@ -12,21 +12,21 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// wires lists the changes of interfaces and neighbors: a text for each change, and one turn that
+// wires lists the changes of interfaces and neighbors: a text for each change, and one step that
 // makes them all.
-func (l *reloading) wires() (list []turn) {
+func (l *reloading) wires() (list []step) {
 	for _, text := range wireTexts(l.was, l.now) {
 		nothing := func(*stack.Stack, clock.Time) error { return nil }
-		list = append(list, turn{text: text, do: nothing})
+		list = append(list, step{text: text, do: nothing})
 	}
 	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
 		// Only positions in the file differ.
-		return []turn{{do: func(*stack.Stack, clock.Time) error {
+		return []step{{do: func(*stack.Stack, clock.Time) error {
 			l.node.SetNetwork(l.network)
 			return nil
 		}}}
 	}
-	return append(list, turn{do: l.rewire})
+	return append(list, step{do: l.rewire})
 }
 
 // rewire ends all users of removed addresses, takes down deleted interfaces, and makes the changes.

@@ -39,7 +39,7 @@ func (r Raw) render(cfg Config, k kind) []byte {
 
 // Squeeze compresses b as a sender does.
 func Squeeze(b []byte) []byte {
-	var s squeezer
+	var s compressor
 	short, _ := s.squeeze(b)
 	return short
 }

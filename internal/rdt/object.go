@@ -80,7 +80,7 @@ func (r *Receiver) store(o *object, p *packet) Drop {
 	payload := p.payload
 	if p.state&stateSqueezed != 0 {
 		var ok bool
-		if payload, ok = r.expander.expand(payload, r.cfg.Payload); !ok {
+		if payload, ok = r.decompressor.expand(payload, r.cfg.Payload); !ok {
 			return DropSqueezed
 		}
 	}

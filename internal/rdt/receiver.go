@@ -14,11 +14,11 @@ const maxAcks = 4096
 
 // Receiver requests objects from one sender and reassembles them. One caller owns it.
 type Receiver struct {
-	cfg      Config
-	codec    codec
-	expander expander
-	objects  map[uint16]*object // the requested objects, at most MaxObjects
-	wanted   []uint16           // object numbers, in the order of the request
+	cfg          Config
+	codec        codec
+	decompressor decompressor
+	objects      map[uint16]*object // the requested objects, at most MaxObjects
+	wanted       []uint16           // object numbers, in the order of the request
 
 	first, next uint32   // first number of the flow, and first missing number
 	seen        []uint64 // one bit for each received number in the window

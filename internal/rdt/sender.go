@@ -9,12 +9,12 @@ import (
 
 // Sender sends objects to one receiver. One caller owns it.
 type Sender struct {
-	cfg      Config
-	codec    codec
-	schedule schedule
-	flight   flight
-	timeout  timeout
-	squeezer squeezer
+	cfg        Config
+	codec      codec
+	schedule   schedule
+	flight     flight
+	timeout    timeout
+	compressor compressor
 
 	duplicates int        // consecutive acknowledgments without new information
 	serial     uint64     // number of the last transmission
@@ -165,7 +165,7 @@ func (s *Sender) transmit(now clock.Time, b []byte, seq uint32) []byte {
 		p.state |= stateEcho
 	}
 	if s.cfg.Compress && r.size > 0 {
-		if short, ok := s.squeezer.squeeze(p.payload); ok {
+		if short, ok := s.compressor.squeeze(p.payload); ok {
 			p.payload = short
 			p.state |= stateSqueezed
 		}

@@ -111,7 +111,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 	if result.Received < result.Sent && c.Context().Err() == nil {
 		err := failed(c, errNoEcho)
 		if e.interactive() {
-			return &told{err} // the printed statistics show it
+			return &printedError{err} // the printed statistics show it
 		}
 		return &documented{err}
 	}

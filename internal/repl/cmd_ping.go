@@ -171,7 +171,7 @@ func tooFew(e *env,
 	}
 	err := failed(c, fmt.Errorf("%s: %s", req.Addr, why))
 	if e.interactive() {
-		return &told{err} // the printed statistics show it
+		return &printedError{err} // the printed statistics show it
 	}
 	return err
 }

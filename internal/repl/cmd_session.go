@@ -219,7 +219,7 @@ func quitCommand(s *Shell) *cobra.Command {
 			} else if err = s.env.done(c, nil); err != nil {
 				return err
 			}
-			return &quitting{last: err}
+			return &quitError{last: err}
 		},
 	}
 }

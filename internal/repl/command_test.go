@@ -555,6 +555,6 @@ func TestTextCommandsFollowTheSession(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	assert.Equal(t, 0, ExitCode(nil))
 	assert.Equal(t, 1, ExitCode(errors.New("any")))
-	assert.Equal(t, 2, ExitCode(&told{&lineError{cause: control.ErrUsage}}))
+	assert.Equal(t, 2, ExitCode(&printedError{&lineError{cause: control.ErrUsage}}))
 	assert.Equal(t, 130, ExitCode(&lineError{cause: ErrInterrupted}))
 }

@@ -25,7 +25,7 @@ func undocumented(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil && !errors.Is(err, control.ErrStopped) {
 		return false // the user stopped the command
 	}
-	for _, is := range []func(error) bool{is[*documented], is[*told], is[*quitting]} {
+	for _, is := range []func(error) bool{is[*documented], is[*printedError], is[*quitError]} {
 		if is(err) {
 			return false
 		}

@@ -244,12 +244,12 @@ func (s *Shell) interactive() bool {
 	return s.editor != nil
 }
 
-// mayLeave returns a quitting error. While transfers run, it does so only at the second call.
+// mayLeave returns a quitError error. While transfers run, it does so only at the second call.
 func (s *Shell) mayLeave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.jobs) == 0 || s.leaving {
-		return &quitting{}
+		return &quitError{}
 	}
 	s.leaving = true
 	return fmt.Errorf("transfers still run (%d): `wait` for them, or quit again to stop them",

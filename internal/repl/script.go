@@ -34,7 +34,7 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 	defer s.abandon()
 	defer s.env.screen.setStatus("")
 	err := s.lines(ctx, name, newSource(r))
-	if quit, ok := errors.AsType[*quitting](err); ok {
+	if quit, ok := errors.AsType[*quitError](err); ok {
 		return quit.last
 	}
 	if err == nil || s.env.cfg.KeepGoing {
@@ -62,7 +62,7 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	err := s.execute(ctx, asJSON, func(root *cobra.Command) ([]string, error) {
 		return parted(root, words)
 	})
-	if quit, ok := errors.AsType[*quitting](err); ok {
+	if quit, ok := errors.AsType[*quitError](err); ok {
 		err = quit.last
 	}
 	if err == nil {
@@ -108,8 +108,8 @@ func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 			err = s.run(ctx, line)
 		}
 		var (
-			quit    *quitting
-			printed *told
+			quit    *quitError
+			printed *printedError
 		)
 		switch {
 		case err == nil:
@@ -124,7 +124,7 @@ func (s *Shell) lines(ctx context.Context, name string, src *source) error {
 		case !errors.As(err, &printed):
 			err = &lineError{file: name, line: number, cause: err}
 			s.complain(err)
-			err = &told{err}
+			err = &printedError{err}
 		}
 		last = err
 		if !s.env.cfg.KeepGoing || src.ended {

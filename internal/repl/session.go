@@ -35,7 +35,7 @@ func (s *Shell) Interactive(ctx context.Context, editor LineReader) error {
 		default:
 			err = s.run(ctx, line)
 		}
-		var quit *quitting
+		var quit *quitError
 		switch {
 		case errors.As(err, &quit):
 			return nil
@@ -77,7 +77,7 @@ func (s *Shell) ask(editor LineReader) (string, error) {
 
 // complain prints an error. For a usage error it adds the usage line.
 func (s *Shell) complain(err error) {
-	if _, before := errors.AsType[*told](err); before {
+	if _, before := errors.AsType[*printedError](err); before {
 		return
 	}
 	text := fold(s.env.width(), err.Error())

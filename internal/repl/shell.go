@@ -26,17 +26,17 @@ import (
 // ErrInterrupted is the error of a command that the user stopped with Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
-// quitting is the error that ends a session normally.
-type quitting struct {
+// quitError is the error that ends a session normally.
+type quitError struct {
 	last error // the last error of a script, already printed
 }
 
-func (*quitting) Error() string { return "quit" }
+func (*quitError) Error() string { return "quit" }
 
-// told marks an error that was already printed.
-type told struct{ error }
+// printedError marks an error that was already printed.
+type printedError struct{ error }
 
-func (t *told) Unwrap() error { return t.error }
+func (t *printedError) Unwrap() error { return t.error }
 
 // Config configures a shell.
 type Config struct {

@@ -106,7 +106,7 @@ func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFet
 	what := RDTFetch{Config: cfg, Names: r.Names}
 	problems := map[string]error{} // errors of storing objects, by name
 	if r.Dir != "" {
-		folder, err := openShelf(files.Of(ctx), r.Dir)
+		folder, err := openObjectStore(files.Of(ctx), r.Dir)
 		if err != nil {
 			return answer, fmt.Errorf("rdt fetch: %w", err)
 		}

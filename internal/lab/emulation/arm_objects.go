@@ -16,7 +16,7 @@ import (
 )
 
 func objectsArm(ctx context.Context, e *End) error {
-	g, err := e.Goods()
+	g, err := e.Objects()
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func objectsArm(ctx context.Context, e *End) error {
 	return err
 }
 
-func (e *End) giveObjects(ctx context.Context, g *Goods) error {
+func (e *End) giveObjects(ctx context.Context, g *Objects) error {
 	n := 1
 	if e.Flow.App.Objects.Arm == workload.Parallel {
 		n = len(g.Items)
@@ -80,7 +80,7 @@ func (e *End) giveObjects(ctx context.Context, g *Goods) error {
 }
 
 // giveOn writes the data of one connection, and waits until the client closes the connection.
-func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
+func giveOn(c *node.Conn, g *Objects, cfg *workload.ObjectsConfig) error {
 	defer c.Close()
 	parts := cfg.Stream(g.Items)
 	if cfg.Arm == workload.Parallel {
@@ -110,7 +110,7 @@ func giveOn(c *node.Conn, g *Goods, cfg *workload.ObjectsConfig) error {
 // bufferBytes is the size of one read or write.
 const bufferBytes = 1 << 16
 
-func (e *End) takeObjects(ctx context.Context, g *Goods) error {
+func (e *End) takeObjects(ctx context.Context, g *Objects) error {
 	if e.Flow.App.Objects.Arm != workload.Parallel {
 		return e.onConnection(ctx, func(c *node.Conn) error { return e.take(c, g, g.Order...) })
 	}
@@ -143,7 +143,7 @@ func (e *End) onConnection(ctx context.Context, do func(c *node.Conn) error) err
 // errForeign means that received data is not one of the expected objects.
 var errForeign = errors.New("received data is not an object of this experiment")
 
-func (e *End) take(c io.Reader, g *Goods, objects ...int) error {
+func (e *End) take(c io.Reader, g *Objects, objects ...int) error {
 	framed := e.Flow.App.Objects.Arm == workload.Interleaved
 	r := workload.NewObjectReader(g.Items, objects, framed, g.Got)
 	buf := make([]byte, bufferBytes)

@@ -12,7 +12,7 @@ import (
 // rdtArm is both ends of an RDT flow, implemented by the servers and fetches of a node's operator.
 // The client knows the listing, so it requests the objects at once, as in virtual time.
 func rdtArm(ctx context.Context, e *End) error {
-	g, err := e.Goods()
+	g, err := e.Objects()
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,12 @@ type child struct {
 	orders  chan any // messages to write
 	delay   time.Duration
 	index   int
-	to      chan<- heard  // messages from the child process
-	over    chan struct{} // closed when the child has exited
-	talk    talk
+	to      chan<- childMessage // messages from the child process
+	over    chan struct{}       // closed when the child has exited
+	stderr  stderrTail
 }
 
-type heard struct {
+type childMessage struct {
 	from *child
 	*Message
 	// gone means that the child sends no more messages. err is set if this is an error.
@@ -42,7 +42,7 @@ const maxOrders = 3
 // startChild starts a process. The process exits when its input ends; otherwise it is killed some
 // time after ctx ends.
 func startChild(
-	ctx context.Context, name string, command []string, to chan<- heard,
+	ctx context.Context, name string, command []string, to chan<- childMessage,
 ) (*child, error) {
 	c := &child{
 		name: name, to: to, over: make(chan struct{}), orders: make(chan any, maxOrders),
@@ -50,7 +50,7 @@ func startChild(
 	}
 	// method end stops the process
 	c.process = exec.Command(command[0], command[1:]...) //nolint:noctx // end ends it
-	c.process.Stderr = &c.talk
+	c.process.Stderr = &c.stderr
 	detach(c.process)
 	in, err := c.process.StdinPipe()
 	if err != nil {
@@ -71,7 +71,7 @@ func startChild(
 
 func (c *child) listen(ctx context.Context, out io.Reader) {
 	defer close(c.over)
-	pass := func(h heard) {
+	pass := func(h childMessage) {
 		h.from = c
 		select {
 		case c.to <- h:
@@ -87,17 +87,17 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 			wrong = fmt.Errorf("%w: %.80q", ErrProtocol, lines.Text())
 			continue
 		}
-		pass(heard{Message: m})
+		pass(childMessage{Message: m})
 	}
 	if wrong == nil {
 		wrong = lines.Err()
 	}
 	if wrong != nil { // report the error now: the process may continue until the end of the run
-		pass(heard{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
+		pass(childMessage{gone: true, err: fmt.Errorf("%s %w", c.name, wrong)})
 	}
 	_, _ = io.Copy(io.Discard, out) // drain the output so that the process can exit
 	err := c.process.Wait()
-	switch said := c.talk.last(); {
+	switch said := c.stderr.last(); {
 	case wrong != nil:
 		return
 	case err != nil && said != "":
@@ -105,7 +105,7 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	case err != nil:
 		err = fmt.Errorf("%s: %w", c.name, err)
 	}
-	pass(heard{gone: true, err: err})
+	pass(childMessage{gone: true, err: err})
 }
 
 // tell queues a message for the process without blocking.
@@ -138,15 +138,15 @@ func (c *child) end() {
 	<-c.over
 }
 
-// talk keeps the last part of a process's standard error.
-type talk struct {
+// stderrTail keeps the last part of a process's standard error.
+type stderrTail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
 const maxTalk = 4 << 10
 
-func (t *talk) Write(p []byte) (int, error) {
+func (t *stderrTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
@@ -156,7 +156,7 @@ func (t *talk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *talk) last() string {
+func (t *stderrTail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := bytes.TrimSpace(t.text)

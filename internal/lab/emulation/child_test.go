@@ -11,7 +11,7 @@ import (
 )
 
 // shell starts a shell script as a child.
-func shell(t *testing.T, text string, to chan<- heard) *child {
+func shell(t *testing.T, text string, to chan<- childMessage) *child {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -26,7 +26,7 @@ func shell(t *testing.T, text string, to chan<- heard) *child {
 // A program that never reads its input does not block the run, although a pipe cannot hold all of
 // the input. If a program's children keep its output open, they are killed with it.
 func TestAChildThatDoesNotListenEnds(t *testing.T) {
-	to := make(chan heard, 1)
+	to := make(chan childMessage, 1)
 	c := shell(t, "sleep 1000; true", to)
 	c.tell(strings.Repeat("x", 1<<20))
 	c.end()
@@ -37,7 +37,7 @@ func TestAChildThatDoesNotListenEnds(t *testing.T) {
 
 // A program that violates the protocol is reported at once, not after a timeout.
 func TestAChildThatSpeaksOtherwise(t *testing.T) {
-	to := make(chan heard)
+	to := make(chan childMessage)
 	c := shell(t, "echo hello; sleep 1000", to)
 	h := <-to
 	assert.True(t, h.gone)
@@ -51,10 +51,10 @@ func TestReadyOnce(t *testing.T) {
 	a, b := &child{name: "a"}, &child{name: "b", index: 1}
 	r := &run{children: []*child{a, b}, reports: []*report{{}, {}}}
 	for range 2 {
-		require.NoError(t, r.take(heard{from: a, Message: &Message{Type: "ready"}}))
+		require.NoError(t, r.take(childMessage{from: a, Message: &Message{Type: "ready"}}))
 	}
 	assert.Equal(t, "b", r.waitsFor((*report).isReady))
-	require.NoError(t, r.take(heard{from: b, Message: &Message{Type: "ready"}}))
+	require.NoError(t, r.take(childMessage{from: b, Message: &Message{Type: "ready"}}))
 	assert.Empty(t, r.waitsFor((*report).isReady))
 }
 
@@ -63,6 +63,7 @@ func TestALogBeforeTheRun(t *testing.T) {
 	at := time.Duration(-1)
 	o := &Options{Printed: func(d time.Duration, _ string) { at = d }}
 	r := &run{options: o, reports: []*report{{}}}
-	require.NoError(t, r.take(heard{from: &child{}, Message: &Message{Type: "log", Text: "x"}}))
+	log := &Message{Type: "log", Text: "x"}
+	require.NoError(t, r.take(childMessage{from: &child{}, Message: log}))
 	assert.Zero(t, at)
 }

@@ -113,7 +113,7 @@ func (e *End) open() error {
 }
 
 func (e *End) run(lines *bufio.Scanner, arm Arm) error {
-	heard := orders(lines)
+	incoming := orders(lines)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sleeper, err := startSleeper()
@@ -128,10 +128,10 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 		e.say.say(&Message{Type: "over"})
 		close(ended)
 	}()
-	if err := e.heed(heard, "go", cancel); err != nil {
+	if err := e.execute(incoming, "go", cancel); err != nil {
 		return err
 	}
-	if err := e.heed(heard, "stop", cancel); err != nil {
+	if err := e.execute(incoming, "stop", cancel); err != nil {
 		return err
 	}
 	cancel()
@@ -149,13 +149,13 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 	return nil
 }
 
-// heed waits for an order and executes it. The order "go" starts the flow's time.
-func (e *End) heed(heard <-chan order, want string, cancel context.CancelFunc) error {
+// execute waits for an order and executes it. The order "go" starts the flow's time.
+func (e *End) execute(incoming <-chan order, want string, cancel context.CancelFunc) error {
 	for {
 		select {
 		case err := <-e.seen.failed:
 			return err
-		case o, ok := <-heard:
+		case o, ok := <-incoming:
 			if !ok || o.Type != want {
 				return errAbandoned
 			}

@@ -79,8 +79,8 @@ func serveMiddle(in io.Reader, to *speaker) error {
 		return err
 	}
 	to.say(&Message{Type: "ready"})
-	heard := orders(lines)
-	o, ok := <-heard
+	incoming := orders(lines)
+	o, ok := <-incoming
 	if !ok || o.Type != "go" {
 		return errAbandoned
 	}
@@ -89,7 +89,7 @@ func serveMiddle(in io.Reader, to *speaker) error {
 	}
 	abandoned := make(chan bool, 1)
 	go func() {
-		_, ok := <-heard
+		_, ok := <-incoming
 		abandoned <- !ok
 		m.ended.Store(true)
 		m.waiter.Ring()

@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim/workload"
 )
 
-// Goods are the objects of a flow. Both ends generate them from the same seed. One end sends them,
-// and the other end compares every byte.
-type Goods struct {
+// Objects are the objects of a flow. Both ends generate them from the same seed. One end sends
+// them, and the other end compares every byte.
+type Objects struct {
 	Items []workload.Item
 	Order []int // numbers of the objects in the order in which they are sent or requested
 
@@ -25,14 +25,14 @@ type Goods struct {
 	bad  string
 }
 
-// Goods generates the objects of a flow that transfers objects.
-func (e *End) Goods() (*Goods, error) {
+// Objects generates the objects of a flow that transfers objects.
+func (e *End) Objects() (*Objects, error) {
 	r := rand.New(rand.NewPCG(e.Start.Seed, uint64(e.Start.Flow)))
 	items, order, err := workload.Items(*e.Flow.App.Objects, r)
 	if err != nil {
 		return nil, err
 	}
-	g := &Goods{Items: items, Order: order, end: e, left: len(items)}
+	g := &Objects{Items: items, Order: order, end: e, left: len(items)}
 	for i := range items {
 		g.list = append(g.list, workload.Object{Name: items[i].Name, Size: len(items[i].Data)})
 	}
@@ -41,7 +41,7 @@ func (e *End) Goods() (*Goods, error) {
 
 // Got records received bytes of an object, from offset at on. It returns false if they differ from
 // the object's.
-func (g *Goods) Got(i, at int, p []byte) bool {
+func (g *Objects) Got(i, at int, p []byte) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o, item := &g.list[i], &g.Items[i]
@@ -67,7 +67,7 @@ func (g *Goods) Got(i, at int, p []byte) bool {
 
 // Report reports the received objects, at the receiving end. err is the reason why the others are
 // missing.
-func (g *Goods) Report(err error) {
+func (g *Objects) Report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	whole := len(g.list) - g.left
@@ -90,4 +90,4 @@ func (g *Goods) Report(err error) {
 }
 
 // sum returns the digest of an object, as in RDT's listings.
-func (g *Goods) sum(i int) [32]byte { return sha256.Sum256(g.Items[i].Data) }
+func (g *Objects) sum(i int) [32]byte { return sha256.Sum256(g.Items[i].Data) }

@@ -35,7 +35,7 @@ func TestTheConversationInTheManual(t *testing.T) {
 		case way == "←":
 			m := new(Message)
 			require.NoError(t, d.Decode(m), line)
-			require.NoError(t, r.take(heard{from: end, Message: m}), line)
+			require.NoError(t, r.take(childMessage{from: end, Message: m}), line)
 		case len(told) == 0:
 			s := new(Start)
 			require.NoError(t, d.Decode(s), line)

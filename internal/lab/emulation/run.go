@@ -39,17 +39,17 @@ var ErrProcess = errors.New("cannot start the run in real time")
 
 // run is a run in progress. It belongs to one goroutine.
 type run struct {
-	cell     *plan.Cell
-	options  *Options
-	trial    int
-	seed     uint64
-	record   bool
-	children []*child // the middle, then each flow's sender and receiver
-	heard    chan heard
-	origin   time.Time
-	over     int // number of ends that are finished or gone
-	reports  []*report
-	deaths   []error
+	cell         *plan.Cell
+	options      *Options
+	trial        int
+	seed         uint64
+	record       bool
+	children     []*child // the middle, then each flow's sender and receiver
+	childMessage chan childMessage
+	origin       time.Time
+	over         int // number of ends that are finished or gone
+	reports      []*report
+	deaths       []error
 }
 
 type report struct {
@@ -93,7 +93,7 @@ func (o *Options) Play(ctx context.Context, cell *plan.Cell, trial int, record b
 }
 
 func (r *run) play(ctx context.Context) error {
-	r.heard = make(chan heard)
+	r.childMessage = make(chan childMessage)
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		cancel() // the run is over
@@ -168,7 +168,7 @@ func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error 
 	defer timer.Stop()
 	for !so() {
 		select {
-		case h := <-r.heard:
+		case h := <-r.childMessage:
 			if err := r.take(h); err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func (r *run) await(ctx context.Context, d time.Duration, so func() bool) error 
 	return nil
 }
 
-func (r *run) take(h heard) (err error) {
+func (r *run) take(h childMessage) (err error) {
 	one := r.reports[h.from.index]
 	finish := func() {
 		if !one.over && h.from.index > 0 {
@@ -303,7 +303,7 @@ func (r *run) start(ctx context.Context) error {
 }
 
 func (r *run) launch(ctx context.Context, name string, command []string, s *Start) error {
-	c, err := startChild(ctx, name, command, r.heard)
+	c, err := startChild(ctx, name, command, r.childMessage)
 	if err != nil {
 		return err
 	}

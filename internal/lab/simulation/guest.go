@@ -44,7 +44,7 @@ func (f *flow) attach() (guest, error) {
 		// Here the server sends the data. The document made its objects once for all trials.
 		cfg := *app.Objects
 		cfg.Seed, cfg.Opened = f.run.first, f.watch
-		a, err := f.run.shelf.Attach(server, client, f.here(), cfg)
+		a, err := f.run.cache.Attach(server, client, f.here(), cfg)
 		return fetch{a}, err
 	case app.Notebook != nil && f.spec.Protocol == plan.Notebook:
 		return f.attachNotebook(client, server)

@@ -25,14 +25,14 @@ type Options struct {
 	// Printed is called with each line that a flow's script prints, after the flow's name, and its
 	// time; it may be nil.
 	Printed func(at time.Duration, line string)
-	// Shelf has objects from an earlier run that can be reused; nil: the run makes all of its
+	// ObjectCache has objects from an earlier run that can be reused; nil: the run makes all of its
 	// objects.
-	Shelf *Shelf
+	ObjectCache *ObjectCache
 }
 
-// Shelf keeps objects that the trials of several cells share. Only one goroutine may use it at a
-// time.
-type Shelf = workload.Shelf
+// ObjectCache keeps objects that the trials of several cells share. Only one goroutine may use it
+// at a time.
+type ObjectCache = workload.ObjectCache
 
 type run struct {
 	world   *sim.World
@@ -45,7 +45,7 @@ type run struct {
 	err     error
 	scratch []byte // buffer for a call of an application
 	printed func(at time.Duration, line string)
-	shelf   *Shelf
+	cache   *ObjectCache
 	first   uint64 // seed of the first trial
 }
 
@@ -54,7 +54,7 @@ type run struct {
 func Run(cell *plan.Cell, trial int, o Options) (*result.Trial, *result.Record, error) {
 	seed := Seed(cell.Seed, trial)
 	r := &run{world: sim.New(seed), x: &cell.Experiment, scratch: make([]byte, pieceMost)}
-	r.began, r.printed, r.shelf = r.world.Now(), o.Printed, cmp.Or(o.Shelf, &Shelf{})
+	r.began, r.printed, r.cache = r.world.Now(), o.Printed, cmp.Or(o.ObjectCache, &ObjectCache{})
 	r.first = Seed(cell.Seed, 0)
 	if err := r.build(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", cell.Name, err)

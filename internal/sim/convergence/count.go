@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/rip"
 )
 
-// Believed is a change of a router's distance to the network.
-type Believed struct {
+// DistanceChange is a change of a router's distance to the network.
+type DistanceChange struct {
 	After  time.Duration `json:"after_ns"` // time since the network was lost
 	Router int           `json:"router"`
 	Cost   int           `json:"cost"` // cost of the router's route; rip.Infinity: unreachable
@@ -17,12 +17,12 @@ type Believed struct {
 
 // Count is the result of counting to infinity.
 type Count struct {
-	Dialect  string        `json:"dialect"`
-	Seed     uint64        `json:"seed"`
-	Steps    []Believed    `json:"steps"`
-	Over     time.Duration `json:"over_ns"` // time after which no router had the route
-	Messages Messages      `json:"messages"`
-	Hash     string        `json:"hash"`
+	Dialect  string           `json:"dialect"`
+	Seed     uint64           `json:"seed"`
+	Steps    []DistanceChange `json:"steps"`
+	Over     time.Duration    `json:"over_ns"` // time after which no router had the route
+	Messages Messages         `json:"messages"`
+	Hash     string           `json:"hash"`
 }
 
 // countToInfinity runs a ring of three routers, in which each router learns the dead route from the
@@ -60,7 +60,9 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 			if wireOf(n.Prefix) != stub {
 				return
 			}
-			b := Believed{After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: nobody}
+			b := DistanceChange{
+				After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: nobody,
+			}
 			if !n.Gone {
 				b.Cost, b.Via = n.Cost, int(w.watch.peers[router][n.Iface])
 			}

@@ -58,6 +58,6 @@ func (n ObjectsNetwork) Run(seed uint64, cfg ObjectsConfig) (r ObjectsResult, ha
 // and port are at. The hosts' configuration determines TCP's. Errors: ErrConfig, the errors of
 // rdt.Config, and a port in use.
 func AttachObjects(client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig) (*ObjectsApp, error) {
-	var shelf Shelf
-	return shelf.Attach(client, server, at, cfg)
+	var cache ObjectCache
+	return cache.Attach(client, server, at, cfg)
 }

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBounces limits the errors that are kept between two calls. One error of a peer is enough.
-const maxBounces = 64
+// maxICMPErrors limits the errors that are kept between two calls. One error of a peer is enough.
+const maxICMPErrors = 64
 
-// heedErrors enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without it, an
-// unconnected socket gets no ICMP errors.
-func (s *batchSocket) heedErrors() {
+// enableErrorQueue enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without
+// it, an unconnected socket gets no ICMP errors.
+func (s *batchSocket) enableErrorQueue() {
 	// Without this option, the node learns about a dead peer only from its silence.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.ip6 {
@@ -19,9 +19,9 @@ func (s *batchSocket) heedErrors() {
 	}
 }
 
-// bounces empties the error queue, because the socket is readable while the queue has entries. It
-// returns the number of ICMP errors; the others are errors of the last call.
-func (s *batchSocket) bounces() (network int) {
+// readErrorQueue empties the error queue, because the socket is readable while the queue has
+// entries. It returns the number of ICMP errors; the others are errors of the last call.
+func (s *batchSocket) readErrorQueue() (network int) {
 	var oob [256]byte
 	for {
 		_, n, _, from, err := unix.Recvmsg(s.fd, nil, oob[:],
@@ -39,8 +39,8 @@ func (s *batchSocket) bounces() (network int) {
 			continue // the kernel has updated the path MTU and will fragment later packets
 		}
 		s.count.Absent++
-		if len(s.bounced) < maxBounces {
-			s.bounced = append(s.bounced, bounced{
+		if len(s.icmpErrors) < maxICMPErrors {
+			s.icmpErrors = append(s.icmpErrors, icmpError{
 				to: to, refused: errno == unix.ECONNREFUSED, err: errno,
 			})
 		}
@@ -64,9 +64,9 @@ func extendedError(oob []byte) (errno unix.Errno, origin uint8) {
 	return 0, 0
 }
 
-// takeBounced returns and clears the collected errors.
-func (s *batchSocket) takeBounced() []bounced {
-	list := s.bounced
-	s.bounced = nil
+// takeICMPErrors returns and clears the collected errors.
+func (s *batchSocket) takeICMPErrors() []icmpError {
+	list := s.icmpErrors
+	s.icmpErrors = nil
 	return list
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// Shelf keeps the latest objects. All cells of a sweep have the same seed, and therefore the same
-// objects. Making ten million bytes takes as long as transferring them. Objects must not be
-// changed. The zero Shelf is empty. Only one goroutine may use a Shelf.
-type Shelf struct {
+// ObjectCache keeps the latest objects. All cells of a sweep have the same seed, and therefore the
+// same objects. Making ten million bytes takes as long as transferring them. Objects must not be
+// changed. The zero ObjectCache is empty. Only one goroutine may use a ObjectCache.
+type ObjectCache struct {
 	label label
 	items []Item
 }
@@ -23,7 +23,7 @@ type label struct {
 }
 
 // take returns the objects that cfg asks for, made with the random stream of that name.
-func (s *Shelf) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
+func (s *ObjectCache) take(w *sim.World, name string, cfg *ObjectsConfig) []Item {
 	r := source(w, name, cfg)
 	l := label{r.Uint64(), r.Uint64(), cfg.Pairs, cfg.Small, cfg.Large}
 	if s.items == nil || s.label != l {
@@ -40,8 +40,8 @@ func source(w *sim.World, name string, cfg *ObjectsConfig) *rand.Rand {
 	return w.Rand(name)
 }
 
-// Attach is the package's Attach, with objects from the shelf.
-func (s *Shelf) Attach(
+// Attach is the package's Attach, with objects from the cache.
+func (s *ObjectCache) Attach(
 	client, server *sim.Host, at netip.AddrPort, cfg ObjectsConfig,
 ) (*ObjectsApp, error) {
 	cfg = cfg.withDefaults()

@@ -18,21 +18,21 @@ import (
 // maxTalks limits the number of UDP sockets that operators have opened.
 const maxTalks = 64
 
-// talk is a UDP socket that an operator has opened. Each datagram that arrives is an event for
+// udpSocket is a UDP socket that an operator has opened. Each datagram that arrives is an event for
 // watchers. Sent datagrams go to the socket's peer, or else to the sender of the last datagram.
-type talk struct {
+type udpSocket struct {
 	conn *node.PacketConn
 	last atomic.Pointer[netip.AddrPort] // source of the last datagram; nil: none has arrived
 }
 
-// talks contains the UDP sockets that operators have opened.
-type talks struct {
+// udpSockets contains the UDP sockets that operators have opened.
+type udpSockets struct {
 	host *Requests
-	list map[*node.PacketConn]*talk // sockets of operators; loop only
+	list map[*node.PacketConn]*udpSocket // sockets of operators; loop only
 }
 
 // listen opens a UDP socket on a port at all addresses.
-func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
+func (a *udpSockets) listen(_ context.Context, r control.ListenUDP) (control.Socket, error) {
 	t, err := a.open(func() (*node.PacketConn, error) {
 		return a.host.node.Packets.Listen(a.host.node.AllAddrs(r.Port))
 	})
@@ -43,12 +43,12 @@ func (a *talks) listen(_ context.Context, r control.ListenUDP) (control.Socket, 
 }
 
 // open opens a socket for an operator.
-func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
+func (a *udpSockets) open(open func() (*node.PacketConn, error)) (*udpSocket, error) {
 	c, err := open()
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{conn: c}
+	t := &udpSocket{conn: c}
 	// Operators may send to broadcast addresses.
 	if err = c.SetOptions(func(o *udp.Options) { o.Broadcast = true }); err == nil {
 		err = a.host.node.Call(func(*stack.Stack, clock.Time) error {
@@ -69,7 +69,7 @@ func (a *talks) open(open func() (*node.PacketConn, error)) (*talk, error) {
 }
 
 // listenTo announces received datagrams until the socket is closed.
-func (a *talks) listenTo(t *talk) {
+func (a *udpSockets) listenTo(t *udpSocket) {
 	data := make([]byte, 1<<16)
 	for {
 		k, from, err := t.conn.ReadFromAddrPort(data)
@@ -91,13 +91,13 @@ func (a *talks) listenTo(t *talk) {
 
 // send sends a datagram from a connected socket. The first datagram to a destination opens the
 // socket.
-func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
+func (a *udpSockets) send(ctx context.Context, r control.SendUDP) (control.DatagramSent, error) {
 	to := netip.AddrPortFrom(r.Addr, r.Port)
 	if !r.Addr.IsValid() || r.Addr.Is4In6() || r.Addr.IsUnspecified() || r.Port == 0 {
 		return control.DatagramSent{}, control.Misuse(
 			"%v: must be an address and a port from 1", to)
 	}
-	var t *talk
+	var t *udpSocket
 	err := a.host.node.Ask(func(*stack.Stack, clock.Time) error {
 		for c, known := range a.list {
 			if c.Peer() == to {
@@ -117,7 +117,7 @@ func (a *talks) send(ctx context.Context, r control.SendUDP) (control.DatagramSe
 }
 
 // write sends a datagram.
-func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
+func (t *udpSocket) write(ctx context.Context, data []byte) (k int, err error) {
 	defer untilDone(ctx, t.conn.SetWriteDeadline)()
 	last := t.last.Load()
 	switch {
@@ -139,7 +139,7 @@ func (t *talk) write(ctx context.Context, data []byte) (k int, err error) {
 }
 
 // of returns the UDP socket with that number if an operator has opened it, or nil.
-func (a *talks) of(sid int) (t *talk) {
+func (a *udpSockets) of(sid int) (t *udpSocket) {
 	_ = a.host.node.Call(func(s *stack.Stack, _ clock.Time) error { // a closed node has no sockets
 		if known, ok := s.Sockets().Get(sid); ok && known.UDP != nil {
 			c, _ := known.UDP.Owner.(*node.PacketConn)

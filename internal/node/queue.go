@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// News passes values from the loop to one reader. The reader may be slow, because the loop never
+// Queue passes values from the loop to one reader. The reader may be slow, because the loop never
 // waits for it.
-type News[T any] struct {
+type Queue[T any] struct {
 	// Lost returns a value that stands for those that had no room. It may be nil.
 	Lost func(missed int) T
 
@@ -21,13 +21,13 @@ type News[T any] struct {
 	end    sync.Once
 }
 
-// NewNews returns a News that holds up to most values.
-func NewNews[T any](most int) *News[T] {
-	return &News[T]{most: most, ready: make(chan struct{}, 1), ended: make(chan struct{})}
+// NewQueue returns a Queue that holds up to most values.
+func NewQueue[T any](most int) *Queue[T] {
+	return &Queue[T]{most: most, ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // Add adds a value, and reports whether there was room.
-func (n *News[T]) Add(v T) (room bool) {
+func (n *Queue[T]) Add(v T) (room bool) {
 	n.mu.Lock()
 	if room = len(n.list) < n.most; room {
 		n.list = append(n.list, v)
@@ -40,10 +40,10 @@ func (n *News[T]) Add(v T) (room bool) {
 }
 
 // End says that no value follows.
-func (n *News[T]) End() { n.end.Do(func() { close(n.ended) }) }
+func (n *Queue[T]) End() { n.end.Do(func() { close(n.ended) }) }
 
 // Ended reports whether End was called.
-func (n *News[T]) Ended() bool {
+func (n *Queue[T]) Ended() bool {
 	select {
 	case <-n.ended:
 		return true
@@ -54,7 +54,7 @@ func (n *News[T]) Ended() bool {
 
 // Each calls f with each value, in order, until End. It returns earlier if ctx ends or stop is
 // closed.
-func (n *News[T]) Each(ctx context.Context, stop <-chan struct{}, f func(T)) {
+func (n *Queue[T]) Each(ctx context.Context, stop <-chan struct{}, f func(T)) {
 	for over := false; !over; {
 		select {
 		case <-n.ready:
@@ -70,7 +70,7 @@ func (n *News[T]) Each(ctx context.Context, stop <-chan struct{}, f func(T)) {
 }
 
 // Rest calls f with the values that are still waiting.
-func (n *News[T]) Rest(f func(T)) {
+func (n *Queue[T]) Rest(f func(T)) {
 	n.mu.Lock()
 	list, missed := n.list, n.missed
 	n.list, n.spare, n.missed = n.spare[:0], nil, 0

@@ -38,7 +38,7 @@ func refusalBy(t *testing.T, host, nowhere string) {
 	frames := make([]buffer.Frame, 4)
 	eventually(t, func() bool {
 		_, _ = d.ReadBatch(frames)
-		d.Bounced()
+		d.ICMPErrors()
 		return d.Neighbors(0)[1].Refused > 0
 	}, "the refusal")
 	there, absent := d.Neighbors(0)[0], d.Neighbors(0)[1]
@@ -50,7 +50,7 @@ func refusalBy(t *testing.T, host, nowhere string) {
 		require.NoError(t, err)
 	}
 	assert.Positive(t, d.Socket().Absent)
-	assert.False(t, d.Bounced(), "reported once")
+	assert.False(t, d.ICMPErrors(), "reported once")
 
 	_, err = peer.WriteToUDPAddrPort([]byte("here"), d.Info().Local)
 	require.NoError(t, err)

@@ -9,19 +9,19 @@ import (
 	"github.com/tidepool-net/tidepool/internal/files"
 )
 
-// shelf is the directory in which objects are stored.
-type shelf struct {
+// objectStore is the directory in which objects are stored.
+type objectStore struct {
 	*files.Folder
 
 	where *files.Folder
-	made  string // path of the directory, if openShelf created it
+	made  string // path of the directory, if openObjectStore created it
 }
 
-// openShelf opens a directory, and creates it if it does not exist. It does not create parents,
-// because a mistyped path must not leave directories. If something else has this name, it returns
-// an error.
-func openShelf(where *files.Folder, dir string) (*shelf, error) {
-	s := &shelf{where: where}
+// openObjectStore opens a directory, and creates it if it does not exist. It does not create
+// parents, because a mistyped path must not leave directories. If something else has this name, it
+// returns an error.
+func openObjectStore(where *files.Folder, dir string) (*objectStore, error) {
+	s := &objectStore{where: where}
 	info, err := where.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
@@ -42,14 +42,14 @@ func openShelf(where *files.Folder, dir string) (*shelf, error) {
 	return s, nil
 }
 
-// close closes the directory, and removes it if openShelf created it and it is empty.
-func (s *shelf) close() {
+// close closes the directory, and removes it if openObjectStore created it and it is empty.
+func (s *objectStore) close() {
 	_ = s.Close()
 	s.sweep()
 }
 
-// sweep removes the directory if openShelf created it and it is empty.
-func (s *shelf) sweep() {
+// sweep removes the directory if openObjectStore created it and it is empty.
+func (s *objectStore) sweep() {
 	if s.made != "" {
 		_ = s.where.Remove(s.made) // fails if the directory contains objects
 	}

@@ -121,14 +121,14 @@ func TestOperatorsDatagramsAreBounded(t *testing.T) {
 
 func TestASocketThatFailsToOpenIsNotListed(t *testing.T) {
 	a, _ := two(t)
-	_, err := a.talks.open(func() (*node.PacketConn, error) {
+	_, err := a.udpSockets.open(func() (*node.PacketConn, error) {
 		c, err := a.node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 		require.NoError(t, err)
 		return c, c.Close() // its options cannot be set after Close
 	})
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, a.node.Call(func(*stack.Stack, clock.Time) error {
-		assert.Empty(t, a.talks.list)
+		assert.Empty(t, a.udpSockets.list)
 		return nil
 	}))
 }

@@ -31,8 +31,8 @@ func (c *Correlation) validate() error {
 	return nil
 }
 
-// luck draws decisions about successive packets.
-type luck struct {
+// bernoulli draws decisions about successive packets.
+type bernoulli struct {
 	random *rand.Rand
 	share  float64
 	same   float64 // probability of repeating the last decision
@@ -41,9 +41,9 @@ type luck struct {
 }
 
 // draw makes a decision. It uses the random source only if the share is above zero.
-func (l *luck) draw() bool { return l.share > 0 && l.decide() }
+func (l *bernoulli) draw() bool { return l.share > 0 && l.decide() }
 
-func (l *luck) decide() bool {
+func (l *bernoulli) decide() bool {
 	if l.same > 0 && l.begun && l.random.Float64() < l.same {
 		return l.last
 	}
@@ -68,6 +68,6 @@ func (c CorrelatedLoss) Validate() error {
 
 // Start implements Loss.
 func (c CorrelatedLoss) Start(_ clock.Time, random *rand.Rand) Lose {
-	l := luck{random: random, share: c.Share, same: c.Correlation}
+	l := bernoulli{random: random, share: c.Share, same: c.Correlation}
 	return func(clock.Time, int) bool { return l.draw() }
 }

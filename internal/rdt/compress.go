@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// squeezer compresses each chunk separately, so that the receiver can decompress each one alone.
+// compressor compresses each chunk separately, so that the receiver can decompress each one alone.
 // Compression is deterministic: a chunk is compressed again for a retransmission and not stored.
-type squeezer struct {
+type compressor struct {
 	out bytes.Buffer
 	z   *zlib.Writer
 }
 
 // squeeze returns the compressed chunk, or false if it is not shorter. The chunk is valid until the
 // next call.
-func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
+func (s *compressor) squeeze(chunk []byte) ([]byte, bool) {
 	s.out.Reset()
 	if s.z == nil {
 		s.z = zlib.NewWriter(&s.out)
@@ -29,7 +29,7 @@ func (s *squeezer) squeeze(chunk []byte) ([]byte, bool) {
 	return s.out.Bytes(), s.out.Len() < len(chunk)
 }
 
-type expander struct {
+type decompressor struct {
 	in  bytes.Reader
 	out []byte
 	z   io.ReadCloser
@@ -37,7 +37,7 @@ type expander struct {
 
 // expand returns the decompressed chunk, valid until the next call. It returns false if b is
 // invalid, or if the chunk is empty or longer than limit. It never writes more than limit+1 bytes.
-func (e *expander) expand(b []byte, limit int) ([]byte, bool) {
+func (e *decompressor) expand(b []byte, limit int) ([]byte, bool) {
 	e.in.Reset(b)
 	var err error
 	if e.z == nil {
