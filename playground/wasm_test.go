@@ -48,6 +48,16 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestSnapshot checks that keyframes restore a world.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("skip: needs node")
+	}
+	text, err := exec.CommandContext(t.Context(), "node", "test/snapshot.mjs").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+}
+
 // wasm builds the program of the page.
 func wasm(t *testing.T) string {
 	t.Helper()

@@ -2,12 +2,12 @@
 
 import { Host, Stuck } from "./wasi.js";
 import { World } from "./world.js";
-import { bytes, restore, take } from "./snapshot.js";
+import { Copies, restore } from "./snapshot.js";
 
 // milliseconds of computing between keyframes; at most this much is computed again after a jump
-const frameWork = 120;
+const frameWork = 100;
+const longStep = 10; // milliseconds; the system interrupted a step that took more
 const frameBytes = 256 << 20; // bytes of all keyframes
-const mostFrames = 256;
 
 const stuck = ({ node, line, file, request }, at) => new Stuck(
   `${node ? `${node}: ` : ""}${line ?? file ?? request?.path} was canceled: after ${Host.patience / 1000} s of computing, the network's time was `
@@ -26,6 +26,7 @@ export class Session {
     this.work = this.kept = 0; // milliseconds of computing until now, and until the last keyframe
     this.reads = new Map(); // requests that only read, by number
     this.frames = [];
+    this.copies = new Copies();
     this.errors = [];
     this.keep();
   }
@@ -34,22 +35,25 @@ export class Session {
 
   /** keep takes a keyframe. After a jump back, the later ones stay until an input changes the future. */
   keep() {
-    const copy = take(this.world, this.nearest(this.now)?.copy);
+    const copy = this.copies.take(this.world, this.nearest(this.now)?.copy);
     this.frames.push({ at: this.now, done: this.done, work: this.work, reads: [...this.reads.keys()], copy });
     this.frames.sort((a, b) => a.at - b.at);
     this.kept = this.work;
-    while (this.frames.length > 3 && (this.frames.length > mostFrames || this.bytes > frameBytes)) this.thin();
+    while (this.frames.length > 3 && this.copies.bytes > frameBytes) this.thin();
   }
 
-  /** bytes is the size of all keyframes. */
-  get bytes() { return bytes(this.frames.map((f) => f.copy)); }
+  /** since drops the keyframes from an instant on. */
+  since(at) {
+    for (const f of this.frames) if (f.at >= at) this.copies.drop(f.copy);
+    this.frames = this.frames.filter((f) => f.at < at);
+  }
 
   /** thin drops the keyframe that saves the least computing. */
   thin() {
     const saves = (i) => this.frames[i + 1].work - this.frames[i - 1].work;
     let least = 1;
     for (let i = 2; i < this.frames.length - 1; i++) if (saves(i) < saves(least)) least = i;
-    this.frames.splice(least, 1);
+    this.copies.drop(this.frames.splice(least, 1)[0].copy);
   }
 
   /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there.
@@ -61,7 +65,7 @@ export class Session {
       if (!(e instanceof Stuck) || this.done === 0) throw e;
       const input = this.log[this.done - 1], at = this.now;
       this.log.splice(this.done - 1, 1);
-      this.frames = this.frames.filter((f) => f.at < input.at);
+      this.since(input.at);
       this.back(input.at - 1);
       throw stuck(input, at);
     }
@@ -71,8 +75,8 @@ export class Session {
     const began = performance.now();
     to = Math.round(to); // round, because an instant between two nanoseconds never comes
     let step = this.step ?? 1e6;
-    for (let at = began; this.now < to;) {
-      const next = this.log[this.done];
+    while (this.now < to) {
+      const next = this.log[this.done], at = performance.now();
       if (next && next.at <= to && next.at <= this.now + step) {
         this.done++;
         try {
@@ -81,15 +85,15 @@ export class Session {
           if (!e.errors) throw e;
           this.errors.push(e.message);
         }
+        this.work += performance.now() - at;
       } else {
         this.world.advance(Math.min(step, to - this.now));
+        const took = performance.now() - at;
+        step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
+        this.work += Math.min(took, longStep);
       }
-      const took = performance.now() - at;
-      at += took;
-      step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
-      this.work += took;
       if (this.work - this.kept > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
-      if (at - began > milliseconds) break;
+      if (performance.now() - began > milliseconds) break;
     }
     this.step = step;
     this.end = Math.max(this.end, this.now);
@@ -134,7 +138,7 @@ export class Session {
     this.log.splice(this.done, Infinity, done);
     this.done++;
     this.end = this.now;
-    this.frames = this.frames.filter((f) => f.at < done.at);
+    this.since(done.at);
     return done;
   }
 
