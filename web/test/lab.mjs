@@ -62,7 +62,7 @@ export const tests = [
     const loss = "\ndef on_loss(state, loss):\n    state.cwnd *= 0.75\n";
     await bad(`def on_ack(state, ack:\n    pass\n${loss}`, `def on_ack(state, ack:\n${" ".repeat(22)}^gentle.star line 1: got ':', want ')', where flows.0.cc is gentle.star`);
     await bad(`def on_ack(state, ack):\n    state.cwnd += 1 / (ack.mss - ack.mss)\n${loss}`,
-      `    state.cwnd += 1 / (ack.mss - ack.mss)\n${" ".repeat(20)}^gentle.star line 2: floating-point division by zero`);
+      `    state.cwnd += 1 / (ack.mss - ack.mss)\n${" ".repeat(20)}^gentle.star line 2: floating-point division by zero, in flow gentle.star, at 0.083 s`);
     await page.fill("#script", loss); // which the errors are not about
     assert.equal(await page.textContent(".lab .errors") + await page.textContent(".lab output"), "");
     await page.fill("#experiment", "name: x\npath: {down: {delay: 1ms}}\nflows:\n  - {cc: reno, sise: 3}\n");

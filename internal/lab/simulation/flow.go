@@ -210,9 +210,10 @@ func fenceLabel(window bool) string {
 // tcpConfig returns the TCP configuration of one side of a flow. The first error of a script ends
 // the run. Only the sender's script prints and records, because the other end sends no data.
 func (f *flow) tcpConfig(s Side) (tcp.Config, error) {
-	h := starlark.Hooks{
-		Failed: func(err error) { f.run.fail(fmt.Errorf("flow %s: %w", f.spec.Name, err)) },
-	}
+	h := starlark.Hooks{Failed: func(err error) {
+		at := f.run.since(f.run.world.Now()).Seconds()
+		f.run.fail(fmt.Errorf("flow %s, at %.3f s: %w", f.spec.Name, at, err))
+	}}
 	if (s == Left) == f.spec.Upward {
 		return TCPConfig(f.spec, h)
 	}

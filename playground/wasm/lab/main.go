@@ -91,7 +91,11 @@ func (o *order) run() (a answer, err error) {
 // asErrors returns an error with the positions of all errors.
 func asErrors(err error) error {
 	if e, ok := errors.AsType[*starlark.Error](err); ok {
-		return diagnostic.Errors{{File: e.File, Line: e.Line, Col: e.Column, Msg: e.What}}
+		where, _, _ := strings.Cut(err.Error(), ": "+e.Error())
+		where = where[strings.LastIndex(where, ": ")+1:] // the flow and the network's time
+		return diagnostic.Errors{{
+			File: e.File, Line: e.Line, Col: e.Column, Msg: e.What + ", in" + where,
+		}}
 	}
 	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
 		return diagnostic.Errors{e}
