@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 )
 
 // The format of Go's table of functions (src/internal/abi/symtab.go, src/runtime/symtab.go): a
@@ -13,6 +14,11 @@ const (
 	tableHeader = 8 + 8*8
 	recordSize  = 44 // size without the offsets of the PC tables and of data
 )
+
+// tableKnown reports whether a version of Go has this format.
+func tableKnown(version string) bool {
+	return version == tableGo || strings.HasPrefix(version, tableGo+".")
+}
 
 // functionTable is Go's table of functions in a program's data. The offsets are within the table.
 type functionTable struct {

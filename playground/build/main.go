@@ -69,7 +69,15 @@ func build(root, out string) error {
 	if err := listFiles(out); err != nil {
 		return err
 	}
-	return checkVisit(out)
+	err := checkVisit(out)
+	if version := runtime.Version(); !tableKnown(version) {
+		fmt.Printf("%s is not %s: the programs keep their names and line numbers, and are larger. "+
+			"`GOTOOLCHAIN=%s.0 make playground` makes the smaller ones.\n", version, tableGo, tableGo)
+		if errors.Is(err, errLarge) {
+			return nil
+		}
+	}
+	return err
 }
 
 // writePresets writes the experiments of the laboratory, by their names.
@@ -123,9 +131,9 @@ func shrink(data []byte, pkg, version string) error {
 		return fmt.Errorf("%d fonts with outlines: must be some in %s and none elsewhere", n,
 			labPackage)
 	}
-	if version != tableGo && !strings.HasPrefix(version, tableGo+".") || dropLines(data) == 0 {
-		return fmt.Errorf("%s: its table of functions is unknown: use %s, or adapt "+
-			"playground/build/lines.go to src/internal/abi/symtab.go", version, tableGo)
+	if tableKnown(version) && dropLines(data) == 0 {
+		return fmt.Errorf("%s: its table of functions is unknown: adapt playground/build/lines.go "+
+			"to src/internal/abi/symtab.go", version)
 	}
 	return nil
 }
@@ -215,6 +223,8 @@ func withoutTLS(root, out string) (string, error) {
 // maxVisit is the limit of what a first visit loads, compressed.
 const maxVisit = 4_000_000
 
+var errLarge = errors.New("a first visit loads too much")
+
 // checkVisit checks the size of what a first visit loads from a site whose server compresses text.
 func checkVisit(out string) error {
 	var size, program int64
@@ -240,7 +250,7 @@ func checkVisit(out string) error {
 	fmt.Printf("%s: a first visit loads %.2f MB: program %.2f MB, other files %.2f MB\n",
 		out, float64(program+size)/1e6, float64(program)/1e6, float64(size)/1e6)
 	if size += program; size > maxVisit {
-		return fmt.Errorf("%s: a first visit loads %d bytes; the limit is %d", out, size, maxVisit)
+		return fmt.Errorf("%s: %w: %d bytes; the limit is %d", out, errLarge, size, maxVisit)
 	}
 	return nil
 }
