@@ -69,7 +69,7 @@ func wasm(t *testing.T) string {
 	build := exec.CommandContext(t.Context(), "go", "run", "./build", "-root", "..", "-o", site)
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	return filepath.Join(site, "tidepool.pack.gz")
+	return filepath.Join(site, "tidepool.wasm.br")
 }
 
 var session = flag.String("session", "", "replay the session of a `file` and print its state")

@@ -20,13 +20,13 @@ import (
 
 // The file and the package of a program that is loaded on demand.
 const (
-	laboratory = "lab.pack.gz"
+	laboratory = "lab.wasm.br"
 	labPackage = "./playground/wasm/lab"
 )
 
 // programs are the packages of the WebAssembly programs by their files.
 var programs = []struct{ file, pkg string }{
-	{"tidepool.pack.gz", "./playground/wasm"},
+	{"tidepool.wasm.br", "./playground/wasm"},
 	{laboratory, labPackage},
 }
 
@@ -97,7 +97,7 @@ func writePresets(name string) error {
 
 // write compiles and compresses a program.
 func write(root, pkg, name string) error {
-	code, err := compile(root, pkg, strings.TrimSuffix(name, ".pack.gz")+".wasm")
+	code, err := compile(root, pkg, strings.TrimSuffix(name, ".br"))
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func checkVisit(out string) error {
 		if err != nil {
 			return err
 		}
-		if filepath.Ext(name) == ".gz" {
+		if filepath.Ext(name) == ".br" {
 			program += int64(len(text))
 			return nil
 		}

@@ -10,12 +10,10 @@ import (
 // Sections of a module, and the kind of an export
 // (https://www.w3.org/TR/wasm-core-2/#binary-module).
 const (
-	globalSection  = 6
-	exportSection  = 7
-	elementSection = 9
-	codeSection    = 10
-	dataSection    = 11
-	globalExport   = 3
+	globalSection = 6
+	exportSection = 7
+	dataSection   = 11
+	globalExport  = 3
 )
 
 var errModule = errors.New("not a WebAssembly module with globals, exports and data")

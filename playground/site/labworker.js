@@ -9,7 +9,7 @@ let module;
 
 onmessage = async ({ data }) => {
   try {
-    module ??= await load("lab.pack.gz");
+    module ??= await load("lab.wasm.br");
     const lab = new World(module, { output: (progress) => postMessage({ progress }) });
     const answer = lab.call("run", data);
     postMessage({ done: { ...answer, report: new TextDecoder().decode(lab.kept) } });

@@ -170,6 +170,6 @@ onmessage = async ({ data }) => {
   }
 };
 
-const ready = load("tidepool.pack.gz").then((m) => { module = m; });
+const ready = load("tidepool.wasm.br").then((m) => { module = m; });
 ready.then(() => postMessage({ ready: true }), (e) => postMessage({ crashed: `The program did not load: ${e.message}` }));
 loop();

@@ -1,13 +1,17 @@
 import { readFileSync } from "node:fs";
+import { initSync } from "../site/brotli/brotli_dec_wasm.js";
 import { unpack } from "../site/unpack.js";
 
-/** read restores a packed program, which arrives in pieces of this size. */
+initSync({ module: readFileSync(new URL("../site/brotli/brotli_dec_wasm_bg.wasm", import.meta.url)) });
+
+/** read restores a compressed program, which arrives in pieces of this size. */
 export async function read(name, piece = 1 << 16) {
-  const packed = new Blob([readFileSync(name)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const cut = new TransformStream({
-    transform(bytes, to) {
-      for (let at = 0; at < bytes.length; at += piece) to.enqueue(bytes.subarray(at, at + piece));
+  const packed = readFileSync(name);
+  const pieces = new ReadableStream({
+    start(to) {
+      for (let at = 0; at < packed.length; at += piece) to.enqueue(new Uint8Array(packed.subarray(at, at + piece)));
+      to.close();
     },
   });
-  return new Uint8Array(await new Response(packed.pipeThrough(cut).pipeThrough(unpack())).arrayBuffer());
+  return new Uint8Array(await new Response(pieces.pipeThrough(unpack())).arrayBuffer());
 }

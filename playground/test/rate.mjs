@@ -1,4 +1,4 @@
-// Prints the packets per second of CPU time of a perf test over a router: node rate.mjs PACK.GZ [SECONDS]
+// Prints the packets per second of CPU time of a perf test over a router: node rate.mjs PROGRAM.BR [SECONDS]
 
 import { read } from "./program.mjs";
 import { World } from "../site/world.js";

@@ -1,4 +1,4 @@
-// Replays inputs until 20 s and prints the state: node replay.mjs PACK.GZ < {"config", "inputs"}
+// Replays inputs until 20 s and prints the state: node replay.mjs PROGRAM.BR < {"config", "inputs"}
 
 import { readFileSync } from "node:fs";
 import { read } from "./program.mjs";

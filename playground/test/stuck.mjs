@@ -1,4 +1,4 @@
-// A command that never waits is canceled, and the rest stays: node stuck.mjs PACK.GZ
+// A command that never waits is canceled, and the rest stays: node stuck.mjs PROGRAM.BR
 
 import assert from "node:assert/strict";
 import { read } from "./program.mjs";

@@ -1,4 +1,4 @@
-// Restores a packed program that arrives in pieces: node unpack.mjs PACK.GZ BYTES > PROGRAM
+// Restores a compressed program that arrives in pieces: node unpack.mjs PROGRAM.BR BYTES > PROGRAM
 
 import { writeFileSync } from "node:fs";
 import { read } from "./program.mjs";

@@ -10,7 +10,7 @@ import { downloads, eventually, folder, root } from "./bed.mjs";
 
 const run = promisify(execFile);
 const site = join(folder, "playground");
-const types = { ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml" };
+const types = { ".js": "text/javascript", ".html": "text/html", ".css": "text/css", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
 let server, at, context;
 
 /** serve builds the playground, once, serves it until close, and returns its address. */
