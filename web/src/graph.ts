@@ -1,7 +1,7 @@
 // The map of the network.
 
 import { abbreviated, shared } from "./address";
-import { lay, s, type Child } from "./dom";
+import { h, lay, s, type Child } from "./dom";
 import { bitRate, percent, plural } from "./format";
 import { crosses, placeLabels, type Box, type Line, type Wanted } from "./labels";
 import { layBeside, layOut, regular, type Point } from "./layout";
@@ -91,6 +91,8 @@ export function steps(store: Store, mode: Mode): string[] {
 
 export class Graph {
   readonly element: SVGSVGElement;
+  /** dots move along the links, above the element. The browser can move HTML without painting it again, but not SVG. */
+  readonly dots = h("div", { class: "dots", "aria-hidden": "true" });
   mode: Mode = "load";
   highlight: Highlight | null = null;
   selected = "";
@@ -217,6 +219,7 @@ export class Graph {
       : l.ends.map((e): Line => [this.at(e.node), this.at(hub(l.id))]));
     const labels = this.labels();
     lay(this.edges, this.store.links.map((l) => this.link(l, labels.get(l.id) ?? [])));
+    this.flow();
     lay(this.marks, (this.highlight?.hops ?? []).map((hop) => this.hop(hop)));
     lay(this.heads, [...this.store.nodes.values()].map((n) => this.node(n.name)));
   }
@@ -240,7 +243,7 @@ export class Graph {
     const middle = this.middle(what);
     const [, g] = this.worst(l);
     const impaired = this.store.impaired(l);
-    const lines: Child[] = [], flows: Child[] = [];
+    const lines: Child[] = [];
     const ends = l.ends.length === 2 ? [l.ends] : l.ends.map((e) => [e, null]);
     for (const [from, to] of ends) {
       const [x1, y1] = this.at(from!.node);
@@ -248,19 +251,6 @@ export class Graph {
       const d = `M${fix(x1)} ${fix(y1)}L${fix(x2)} ${fix(y2)}`;
       lines.push(s("path", { class: "hit", d }), s("path", { class: "halo", d }),
         s("path", { class: "line", d }));
-    }
-    if (!cut && !broken) {
-      for (const f of l.flows) {
-        const ends = [this.at(f.from.node), f.to ? this.at(f.to.node) : middle];
-        const [[x1, y1], [x2, y2]] = (f.way === "in" ? ends.reverse() : ends) as [Point, Point];
-        const len = Math.hypot(x2 - x1, y2 - y1) || 1;
-        const ox = (-(y2 - y1) / len) * 4.5, oy = ((x2 - x1) / len) * 4.5;
-        if (pace(f) === 0) continue;
-        flows.push(s("path", {
-          class: `flow pace${pace(f)}`, "data-key": f.way + f.from.node,
-          d: `M${fix(x1 + ox)} ${fix(y1 + oy)}L${fix(x2 + ox)} ${fix(y2 + oy)}`,
-        }));
-      }
     }
     const stressed = this.highlight?.links.has(l.id);
     return s("g", {
@@ -273,12 +263,34 @@ export class Graph {
     },
     s("title", null, [this.store.linkName(l), ...l.ends.map((e) =>
       `${e.node} ${e.iface}: ${this.store.addresses(e).join(", ")}`)].join("\n")),
-    lines, flows,
+    lines,
     l.ends.length !== 2 && s("circle", { class: "hub", cx: fix(middle[0]), cy: fix(middle[1]), r: 6 }),
     cut && s("g", { class: "cross" }, s("path", {
       d: `M${fix(middle[0] - 7)} ${fix(middle[1] - 7)}l14 14m0-14l-14 14`,
     })),
     label);
+  }
+
+  /** flow shows the dots: a row for each direction with traffic, from node to node. */
+  private flow(): void {
+    const old = new Map([...this.dots.children].map((e) => [e.getAttribute("data-key"), e as HTMLElement]));
+    const node = 26 * this.zoom;
+    for (const l of this.store.links) {
+      if (this.store.cut(l) || this.store.broken(l)) continue;
+      for (const f of l.flows) {
+        if (pace(f) === 0) continue;
+        const ends: [Point, number][] = [[this.at(f.from.node), node], f.to ? [this.at(f.to.node), node] : [this.middle(`link:${l.id}`), 0]];
+        const [[[x1, y1], before], [[x2, y2], after]] = (f.way === "in" ? ends.reverse() : ends) as [[Point, number], [Point, number]];
+        const key = `${l.id} ${f.way} ${f.from.node}`;
+        const row = old.get(key) ?? this.dots.appendChild(h("i", { "data-key": key }, h("b", null)));
+        old.delete(key);
+        row.className = `flow pace${pace(f)}`;
+        // the server's policy forbids the attribute style
+        row.style.width = `${fix(Math.max(0, Math.hypot(x2 - x1, y2 - y1) - before - after))}px`;
+        row.style.transform = `translate(${fix(x1)}px, ${fix(y1)}px) rotate(${Math.atan2(y2 - y1, x2 - x1).toFixed(4)}rad) translate(${fix(before)}px, 2.5px)`;
+      }
+    }
+    for (const row of old.values()) row.remove();
   }
 
   /** labels places the links' labels where there is room. */

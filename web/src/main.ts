@@ -46,7 +46,7 @@ app.append(
       h("button", { "data-do": "go", "data-arg": "transfer" }, "Transfer"),
       h("button", { "data-do": "go", "data-arg": "routes:" }, "Routes"),
       h("button", { class: "icon", "data-do": "theme" }))),
-  h("main", { class: "stage" }, graph.element,
+  h("main", { class: "stage" }, graph.element, graph.dots,
     h("p", { id: "graph-help", class: "hidden" },
       "Arrow keys move between nodes and links; Enter opens the focused one."),
     over, veil),
@@ -299,12 +299,14 @@ function admit(): void {
   });
 }
 
-let due = 0;
+const least = 100; // milliseconds between two renders for the stream
+let due = 0, rendered = 0;
 store.onChange = () => {
-  if (!due) due = requestAnimationFrame(() => {
+  due ||= window.setTimeout(() => requestAnimationFrame(() => {
     due = 0;
+    rendered = performance.now();
     render();
-  });
+  }), Math.max(0, rendered + least - performance.now()));
 };
 store.onShape = () => graph.shape();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
