@@ -207,7 +207,7 @@ function choose(name) {
     tab.tabIndex = n === chosen ? 0 : -1;
   }
   // an embedded page does not take the focus
-  if (!embedded || document.hasFocus()) terminals.get(chosen)?.input.focus();
+  if (!embedded || document.hasFocus()) terminals.get(chosen)?.input.focus({ preventScroll: true });
   if (chosen === "Files") void listFiles();
   if (chosen === "Laboratory") lab.load().catch(complain);
 }

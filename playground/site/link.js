@@ -36,7 +36,7 @@ export async function write(experiment) {
 /** read returns the experiment of a fragment. The error is one line that says what is wrong. */
 export async function read(fragment) {
   const bad = (why) => new Error(`This link is broken: ${why}.`);
-  if (!fragment.startsWith(version)) throw bad("it does not begin with #1.");
+  if (!fragment.startsWith(version)) throw bad("it does not begin with #1");
   let experiment;
   try {
     const binary = atob(fragment.slice(version.length).replaceAll("-", "+").replaceAll("_", "/"));

@@ -20,7 +20,7 @@ const stream = new Stream(store);
 const app = document.getElementById("app")!;
 
 let selected = "";
-let sheet: "peek" | "half" | "full" = "half";
+let sheet: "peek" | "half" | "full" = innerHeight < 400 ? "peek" : "half"; // as in the playground on a phone
 let theme = load("theme") ?? "auto";
 
 const context: Context = { store, go };
