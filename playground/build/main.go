@@ -172,7 +172,12 @@ func compile(root, pkg, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := withoutTLS(root, filepath.Dir(abs))
+	tool, done, err := goTool()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	overlay, err := withoutTLS(tool, root, filepath.Dir(abs))
 	if err != nil {
 		return nil, err
 	}
@@ -183,9 +188,9 @@ func compile(root, pkg, name string) ([]byte, error) {
 	for _, packages := range inlined {
 		args = append(args, "-gcflags="+packages+"=")
 	}
-	c := exec.Command("go", append(args, "-o", abs, pkg)...)
+	c := tool(append(args, "-o", abs, pkg)...)
 	c.Dir, c.Stderr = root, os.Stderr
-	c.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	c.Env = append(c.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
 	}
@@ -193,9 +198,38 @@ func compile(root, pkg, name string) ([]byte, error) {
 	return code, errors.Join(err, os.Remove(overlay), os.Remove(abs))
 }
 
+// goTool returns a function that makes go commands, and another that removes what they need. A go
+// command does not replace files of a version of Go that it has downloaded, because they are in its
+// module cache. It does if its GOROOT is a link to them.
+func goTool() (tool func(args ...string) *exec.Cmd, done func(), err error) {
+	text, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output()
+	if err != nil {
+		return nil, nil, fmt.Errorf("go env: %w", err)
+	}
+	dirs := strings.Split(string(text), "\n")
+	if inside, err := filepath.Rel(dirs[1], dirs[0]); err != nil || !filepath.IsLocal(inside) {
+		return func(args ...string) *exec.Cmd { return exec.Command("go", args...) }, func() {}, nil
+	}
+	temporary, err := os.MkdirTemp("", "playground")
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() { _ = os.RemoveAll(temporary) }
+	link := filepath.Join(temporary, "go")
+	if err := os.Symlink(dirs[0], link); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return func(args ...string) *exec.Cmd {
+		c := exec.Command(filepath.Join(link, "bin", "go"), args...)
+		c.Env = append(os.Environ(), "GOROOT="+link, "GOTOOLCHAIN=local")
+		return c
+	}, done, nil
+}
+
 // withoutTLS writes a file for -overlay that replaces crypto/tls by playground/build/tls.
-func withoutTLS(root, out string) (string, error) {
-	text, err := exec.Command("go", "list", "-f",
+func withoutTLS(tool func(args ...string) *exec.Cmd, root, out string) (string, error) {
+	text, err := tool("list", "-f",
 		`{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`, "crypto/tls").Output()
 	if err != nil {
 		return "", fmt.Errorf("go list crypto/tls: %w", err)
