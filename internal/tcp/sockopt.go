@@ -22,7 +22,8 @@ type Sockopts struct {
 	// the connection fails with ErrUserTimeout (RFC 9293 §3.8.3). It overrides Retries and the
 	// peer's proposal.
 	UserTimeout time.Duration
-	// AdvertiseTimeout sends UserTimeout to the peer, on the SYN and after each change (RFC 5482 §3).
+	// AdvertiseTimeout sends UserTimeout to the peer, on the SYN and after each change (RFC 5482
+	// §3).
 	AdvertiseTimeout bool
 	// Keepalive probes a silent peer (RFC 9293 §3.8.4).
 	Keepalive Keepalive

@@ -333,7 +333,8 @@ func (c *Conn) Sockopts() Sockopts {
 	d := &c.snd
 	o := Sockopts{
 		NoDelay: d.nagle.off, Cork: d.nagle.cork, MaxSeg: int(d.path.maxSeg),
-		AdvertiseTimeout: d.wait.advertise, TOS: c.tos, TTL: c.ttl, FileDigest: c.hs.has(hsFileDigest),
+		AdvertiseTimeout: d.wait.advertise, TOS: c.tos, TTL: c.ttl,
+		FileDigest: c.hs.has(hsFileDigest),
 	}
 	if d.wait.chosen {
 		o.UserTimeout = d.wait.limit

@@ -97,8 +97,8 @@ func (r *receiver) windowField(handshake bool) uint16 {
 	return uint16(min((r.edge-r.nxt+unit-1)>>scale, 65535))
 }
 
-// nextEdge returns the right edge that the free space in the buffer allows. It never exceeds RCV.NXT
-// plus most.
+// nextEdge returns the right edge that the free space in the buffer allows. It never exceeds
+// RCV.NXT plus most.
 func (r *receiver) nextEdge(most int) uint64 {
 	free := r.tune.size
 	if !r.closed {
