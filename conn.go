@@ -74,7 +74,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // AcceptTCP is Accept that returns a *Conn.
 func (l *Listener) AcceptTCP() (*Conn, error) {
-	c, err := l.inner().AcceptTCP()
+	return connOf(l.inner().AcceptTCP())
+}
+
+func connOf(c *node.Conn, err error) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}

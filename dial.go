@@ -164,22 +164,14 @@ func (d *Dialer) DialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) 
 	n := d.node().inner().Node
 	ctx, cancel := n.Time.Within(ctx, d.Timeout)
 	defer cancel()
-	c, err := n.TCP.DialFrom(ctx, d.LocalAddr, to)
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{c}, nil
+	return connOf(n.TCP.DialFrom(ctx, d.LocalAddr, to))
 }
 
 // DialUDP opens a UDP socket that sends to one address and receives only from it. After an ICMP
 // error that is permanent, such as port unreachable, the next call returns it. Time exceeded is not
 // returned, as on Linux.
 func (d *Dialer) DialUDP(to netip.AddrPort) (*PacketConn, error) {
-	c, err := d.node().inner().Node.Packets.DialFrom(d.LocalAddr, unmap(to))
-	if err != nil {
-		return nil, err
-	}
-	return &PacketConn{c}, nil
+	return packetConnOf(d.node().inner().Node.Packets.DialFrom(d.LocalAddr, unmap(to)))
 }
 
 // node returns a closed node if the field is nil.

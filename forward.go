@@ -46,11 +46,7 @@ func (r *Request) Remote() netip.AddrPort { return r.inner().Remote() }
 // Accept completes the handshake and waits until the connection is established. Its LocalAddr is
 // the destination that the peer chose.
 func (r *Request) Accept() (*Conn, error) {
-	c, err := r.inner().Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{c}, nil
+	return connOf(r.inner().Accept())
 }
 
 // Reject refuses the connection: the peer's Dial fails with ECONNREFUSED.
@@ -90,11 +86,7 @@ func (r *UDPRequest) Remote() netip.AddrPort { return r.inner().Remote() }
 // Accept fails with net.ErrClosed if the request was already decided, and with syscall.ENOBUFS if
 // 65536 flows are open.
 func (r *UDPRequest) Accept() (*PacketConn, error) {
-	c, err := r.inner().Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &PacketConn{c}, nil
+	return packetConnOf(r.inner().Accept())
 }
 
 // Reject sends an ICMP port unreachable: a later call on the peer's socket fails with ECONNREFUSED.

@@ -53,7 +53,10 @@ func (n *Node) ListenUDP(on netip.AddrPort) (*PacketConn, error) {
 	if !on.Addr().IsValid() {
 		on = n.inner().Node.AllAddrs(on.Port())
 	}
-	c, err := n.inner().Node.Packets.Listen(unmap(on))
+	return packetConnOf(n.inner().Node.Packets.Listen(unmap(on)))
+}
+
+func packetConnOf(c *node.PacketConn, err error) (*PacketConn, error) {
 	if err != nil {
 		return nil, err
 	}

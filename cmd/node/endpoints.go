@@ -34,6 +34,8 @@ func (d *endpoints) flags(f *pflag.FlagSet) {
 		"serve HTTP and the web page at `[HOST:]PORT` of the loopback; clients need a token")
 	f.BoolVar(&d.pprof, "pprof", false,
 		"serve profiles of this process at /debug/pprof/, for go tool pprof")
+	f.StringVar(&d.folder, "files", ".",
+		"let clients of the socket and of HTTP use only files below `DIR`")
 }
 
 // unused returns an error for a flag that does nothing without a listener.

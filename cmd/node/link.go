@@ -81,8 +81,6 @@ func linkCommand() *cobra.Command {
 func (o *linkOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	o.endpoints.flags(f)
-	f.StringVar(&o.endpoints.folder, "files", ".",
-		"let clients of the socket and of HTTP use only files below `DIR`")
 	f.StringVar(&o.config.Pcap, "pcap", "", "write every packet to `FILE`, as pcapng")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false, "let --pcap replace an existing file")

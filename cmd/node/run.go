@@ -87,8 +87,6 @@ func runCommand() *cobra.Command {
 			"it a daemon becomes the owner of the socket's folder")
 	o.log.flags(c)
 	o.endpoints.flags(f)
-	f.StringVar(&o.endpoints.folder, "files", ".",
-		"let clients of the socket and of HTTP use only files below `DIR`")
 	f.StringVar(&o.config.Pcap, "pcap", "", "write every packet to `FILE`, as pcapng")
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false,

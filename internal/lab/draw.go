@@ -103,9 +103,12 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 	}
 	page.Document = string(document)
 	var jobs []drawing
-	for i := range page.Plots {
-		jobs = append(jobs, drawing{page.Plots[i].Name, &page.Plots[i]})
+	add := func(prefix string, plots []figure.Plot) {
+		for i := range plots {
+			jobs = append(jobs, drawing{prefix + plots[i].Name, &plots[i]})
+		}
 	}
+	add("", page.Plots)
 	for cell := range r.Cells {
 		if len(r.runsOf(cell)) == 0 {
 			continue
@@ -115,10 +118,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 			return nil, nil, err
 		}
 		if both != nil {
-			prefix := recordName(len(r.Cells), cell) + "-beside-"
-			for i := range both.Plots {
-				jobs = append(jobs, drawing{prefix + both.Plots[i].Name, &both.Plots[i]})
-			}
+			add(recordName(len(r.Cells), cell)+"-beside-", both.Plots)
 			page.Sections = append(page.Sections, *both)
 		}
 		record, err := r.Record(cell)
@@ -131,10 +131,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 		s := figure.Section{
 			Title: r.sectionTitle(cell), Notes: record.Notes, Plots: figure.Plots(record),
 		}
-		prefix := recordName(len(r.Cells), cell) + "-"
-		for i := range s.Plots {
-			jobs = append(jobs, drawing{prefix + s.Plots[i].Name, &s.Plots[i]})
-		}
+		add(recordName(len(r.Cells), cell)+"-", s.Plots)
 		page.Sections = append(page.Sections, s)
 	}
 	return page, jobs, nil

@@ -78,9 +78,6 @@ type Config struct {
 	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
 	// accepts no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
-	// AcceptUnknown accepts datagrams from unknown UDP addresses if the socket has one interface.
-	// False: they are dropped and counted.
-	AcceptUnknown bool
 	// ResolveEvery is the time between two lookups of the neighbors' host names; 0: 30 s. After a
 	// failure it is shorter.
 	ResolveEvery time.Duration

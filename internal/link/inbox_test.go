@@ -156,9 +156,10 @@ func TestInboxCloses(t *testing.T) {
 // datagrams that arrived meanwhile.
 func TestTheInboxIsNotForgotten(t *testing.T) {
 	sock := &plainSocket{inbox: newInbox()}
-	d := newUDP(Config{
-		AcceptUnknown: true, Interfaces: []Interface{{ID: 0}},
-	}.withDefaults(), sock, -1)
+	d := newUDP(Config{Interfaces: []Interface{{Neighbors: []Neighbor{
+		{Host: fromA.Addr().String(), Port: fromA.Port()},
+		{Host: fromB.Addr().String(), Port: fromB.Port()},
+	}}}}.withDefaults(), sock, -1)
 	told := 0
 	d.Feed(func() { told++ })
 	add := func(from ...netip.AddrPort) {

@@ -90,8 +90,6 @@ func (d *UDP) split(g *datagram) (*neighbor, *iface, []byte) {
 			n = next
 		}
 		return from, from.on, g.data[:n]
-	case d.cfg.AcceptUnknown && len(d.table.ifaces) == 1:
-		return nil, d.table.ifaces[0], g.data
 	}
 	return nil, nil, g.data
 }

@@ -63,8 +63,7 @@ func TestSharedSocket(t *testing.T) {
 			write(t, hub, back)
 			assert.Equal(t, wrap(0, packetsOf(back)), receive(t, p, 1))
 		}
-		t.Log("# a stranger is the socket's, and no interface's, even if welcome")
-		hub.cfg.AcceptUnknown = true
+		t.Log("# a stranger is the socket's, and no interface's")
 		lone, _ := stranger(t)
 		_, err := lone.WriteToUDPAddrPort([]byte("hello"), hub.Info().Local)
 		require.NoError(t, err)

@@ -121,11 +121,6 @@ func TestForeignSenders(t *testing.T) {
 		assert.Equal(t, wrap(0, [][]byte{last}), receive(t, d, 1))
 		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnknown])
 		assert.EqualValues(t, 1, d.Socket().Unknown)
-
-		t.Log("# unless the device accepts unknown senders")
-		d.cfg.AcceptUnknown = true
-		send(other, []byte("hello"))
-		assert.Equal(t, wrap(0, [][]byte{[]byte("hello")}), receive(t, d, 1))
 	})
 }
 

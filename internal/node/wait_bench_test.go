@@ -73,9 +73,14 @@ func benchDatagram(b *testing.B, w waiter) {
 	if _, fed := w.(*feedWaiter); fed {
 		offload = link.OffloadPlain
 	}
+	from, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(b, err)
+	defer from.Close()
 	d, err := link.Open(link.Config{
-		Host: "127.0.0.1", Offload: offload, AcceptUnknown: true,
-		Interfaces: []link.Interface{{Name: "if0"}},
+		Host: "127.0.0.1", Offload: offload,
+		Interfaces: []link.Interface{{Name: "if0", Neighbors: []link.Neighbor{{
+			Host: "127.0.0.1", Port: from.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
+		}}}},
 	})
 	require.NoError(b, err)
 	defer d.Close()
@@ -84,9 +89,6 @@ func benchDatagram(b *testing.B, w waiter) {
 	} else {
 		require.NoError(b, w.Add(d.FD(), 0))
 	}
-	from, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(d.Info().Local))
-	require.NoError(b, err)
-	defer from.Close()
 	sent := make(chan time.Time)
 	next := make(chan struct{})
 	go func() {
@@ -94,7 +96,7 @@ func benchDatagram(b *testing.B, w waiter) {
 		for range next {
 			time.Sleep(settle)
 			at := time.Now()
-			_, _ = from.Write(packet)
+			_, _ = from.WriteToUDPAddrPort(packet, d.Info().Local)
 			sent <- at
 		}
 	}()

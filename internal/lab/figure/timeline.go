@@ -112,6 +112,16 @@ func (t timeline) panel(label string, low, high float64) chart.Panel {
 	}
 }
 
+// steps returns a layer that draws a value of the samples as a stepped line.
+func (t timeline) steps(
+	name string, paint chart.Paint, samples []Sample, value func(*Sample) float64,
+) chart.Layer {
+	return chart.Layer{
+		Name: name, Kind: chart.Steps, Paint: paint, Width: 0.8,
+		Points: points(samples, t.x, value),
+	}
+}
+
 func transferWindow(samples []Sample, t timeline) chart.Panel {
 	samples = outstanding(samples)
 	largest := greatest(samples, func(s *Sample) float64 { return max(s.Cwnd, s.InFlight) })
@@ -119,22 +129,14 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 	top := 1.08 * max(u.Of(largest), 1)
 	p := t.panel("window, "+u.Name, 0, top)
 	p.Layers = []chart.Layer{
-		{
-			Name: "unacked", Kind: chart.Steps, Paint: chart.Sky, Width: 0.8,
-			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.InFlight) }),
-		},
-		{
-			// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
-			Name: "ssthresh", Kind: chart.Steps, Paint: chart.Orange, Width: 0.8, Dash: true,
-			Points: points(samples, t.x, func(s *Sample) float64 {
-				return within(u.Of(s.Ssthresh), top)
-			}),
-		},
-		{
-			Name: "cwnd", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
-		},
+		t.steps("unacked", chart.Sky, samples, func(s *Sample) float64 { return u.Of(s.InFlight) }),
+		// Before the first loss, ssthresh is arbitrarily high (RFC 5681 §3.1).
+		t.steps("ssthresh", chart.Orange, samples, func(s *Sample) float64 {
+			return within(u.Of(s.Ssthresh), top)
+		}),
+		t.steps("cwnd", chart.Blue, samples, func(s *Sample) float64 { return u.Of(s.Cwnd) }),
 	}
+	p.Layers[1].Dash = true
 	p.Strips = t.strips(samples, "RTO", "TLP")
 	_, falls := meanOver(p.Layers[2].Points, t.end)
 	if _, gaps := meanOver(p.Layers[0].Points, t.end); max(falls, gaps) > manyTeeth {
@@ -145,22 +147,18 @@ func transferWindow(samples []Sample, t timeline) chart.Panel {
 }
 
 func transferRTT(samples []Sample, t timeline) chart.Panel {
-	smoothed := func(s *Sample) float64 { return within(s.RTT.Seconds(), math.Inf(1)) }
 	most := greatest(samples, func(s *Sample) float64 { return s.RTT.Seconds() })
 	u := result.ScaleOf("s", most)
 	p := t.panel("RTT, "+u.Name, 0, 1.08*max(u.Of(most), u.Of(1e-6)))
 	p.Layers = []chart.Layer{
-		{
-			Name: "smoothed", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(smoothed(s)) }),
-		},
-		{
-			Name: "minimum", Kind: chart.Steps, Paint: chart.Green, Width: 0.8, Dash: true,
-			Points: points(samples, t.x, func(s *Sample) float64 {
-				return u.Of(within(s.MinRTT.Seconds(), math.Inf(1)))
-			}),
-		},
+		t.steps("smoothed", chart.Blue, samples, func(s *Sample) float64 {
+			return u.Of(within(s.RTT.Seconds(), math.Inf(1)))
+		}),
+		t.steps("minimum", chart.Green, samples, func(s *Sample) float64 {
+			return u.Of(within(s.MinRTT.Seconds(), math.Inf(1)))
+		}),
 	}
+	p.Layers[1].Dash = true
 	p.Strips = t.strips(samples, "RTO")
 	return p
 }
@@ -171,15 +169,12 @@ func transferSequence(samples []Sample, t timeline) chart.Panel {
 	span := max(u.Of(last-first), u.Of(1))
 	p := t.panel("sequence, "+u.Name, max(0, u.Of(first)-0.03*span), u.Of(first)+1.06*span)
 	p.Layers = []chart.Layer{
-		{
-			Name: "sent", Kind: chart.Steps, Paint: chart.Sky, Width: 0.9,
-			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Sent) }),
-		},
-		{
-			Name: "acknowledged", Kind: chart.Steps, Paint: chart.Blue, Width: 0.8,
-			Points: points(samples, t.x, func(s *Sample) float64 { return u.Of(s.Acked) }),
-		},
+		t.steps("sent", chart.Sky, samples, func(s *Sample) float64 { return u.Of(s.Sent) }),
+		t.steps("acknowledged", chart.Blue, samples, func(s *Sample) float64 {
+			return u.Of(s.Acked)
+		}),
 	}
+	p.Layers[0].Width = 0.9
 	p.Strips = t.strips(samples, "retransmitted", "RTO")
 	return p
 }
