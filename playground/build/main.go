@@ -71,8 +71,9 @@ func build(root, out string) error {
 	}
 	err := checkVisit(out)
 	if version := runtime.Version(); !tableKnown(version) {
-		fmt.Printf("%s is not %s: the programs keep their names and line numbers, and are larger. "+
-			"`GOTOOLCHAIN=%s.0 make playground` makes the smaller ones.\n", version, tableGo, tableGo)
+		fmt.Printf("%s is not %s: the programs keep their names and line numbers, and are "+
+			"larger. `GOTOOLCHAIN=%s.0 make playground` makes the smaller ones.\n",
+			version, tableGo, tableGo)
 		if errors.Is(err, errLarge) {
 			return nil
 		}
@@ -207,7 +208,7 @@ func goTool() (tool func(args ...string) *exec.Cmd, done func(), err error) {
 		return nil, nil, fmt.Errorf("go env: %w", err)
 	}
 	dirs := strings.Split(string(text), "\n")
-	if inside, err := filepath.Rel(dirs[1], dirs[0]); err != nil || !filepath.IsLocal(inside) {
+	if !strings.HasPrefix(dirs[0], dirs[1]+string(filepath.Separator)) {
 		return func(args ...string) *exec.Cmd { return exec.Command("go", args...) }, func() {}, nil
 	}
 	temporary, err := os.MkdirTemp("", "playground")
