@@ -45,8 +45,7 @@ func isTemporary(path string) bool {
 		cached.MatchString(path)
 }
 
-// baseName returns the program's name without its directory, for errors, manual pages and
-// completions.
+// baseName returns the program's name without directory, for errors, manual pages and completions.
 func baseName(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if isTest(path) || name == "" || strings.ContainsAny(name, " \t") {

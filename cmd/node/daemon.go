@@ -101,8 +101,7 @@ func (d *daemon) reload(ctx context.Context) {
 // drainLook is the interval at which a stopping node checks its open connections.
 const drainLook = 20 * time.Millisecond
 
-// drain closes all listeners, waits for the open connections to close, and logs those that stayed
-// open.
+// drain closes all listeners, waits for open connections to close, and logs those that stay open.
 func (d *daemon) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), d.grace+time.Second)
 	defer cancel()

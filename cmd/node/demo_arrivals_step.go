@@ -22,8 +22,7 @@ const (
 	maxLen    = 65495
 )
 
-// documentArrivals are the three kinds of arrivals in founding document 001, and cases between
-// them.
+// documentArrivals are the three kinds of arrivals in founding document 001, and more cases.
 var documentArrivals = []arrival{
 	{Offset: 1360, Len: 1360},            // inside the window
 	{Offset: 66000, Len: 1360},           // after the end of the window

@@ -38,8 +38,7 @@ const (
 	mostComplaints = 4
 )
 
-// startChild starts a node, which stops when ctx ends at the latest. Its socket is in the folder
-// sockets.
+// startChild starts a node, which stops when ctx ends at the latest. Its socket is in sockets.
 func startChild(ctx context.Context, name, program, dir, sockets string, args []string) (
 	*child, error,
 ) {

@@ -79,8 +79,7 @@ func (c *Client) fresh() *Client {
 // Close closes the client's idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Lost receives a value when the connection of Watch breaks, which usually means that the node has
-// stopped.
+// Lost receives a value when the connection of Watch breaks, usually because the node has stopped.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Process returns information on the server's process.
@@ -200,7 +199,7 @@ func (c *Client) ask(ctx context.Context, k *control.Kind, text []byte, into ref
 	return nil
 }
 
-// send sends a request and returns the response after its header. A problem document becomes an
+// send sends a request and returns the response with its header. A problem document becomes an
 // error.
 func (c *Client) send(
 	ctx context.Context, method, path, accept string, text []byte,

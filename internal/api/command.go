@@ -133,8 +133,7 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	return list
 }
 
-// carryOut is like Do, but converts a panic to an error, so that the node and its other clients
-// continue.
+// carryOut is like Do, but converts a panic to an error, so that the node continues.
 func carryOut(ctx context.Context, op control.Operator, request reflect.Value) (a any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

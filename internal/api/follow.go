@@ -160,8 +160,7 @@ func (c *Client) heed(
 	}
 }
 
-// Watch implements control.Operator. If the node is unreachable, or stops later, Lost receives a
-// value.
+// Watch implements control.Operator. If the node is unreachable, or stops, Lost receives a value.
 func (c *Client) Watch(f func(control.Event)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	path := "/nodes/" + url.PathEscape(c.node) + "/events"

@@ -23,7 +23,7 @@ type Host interface {
 // insideProtocol is the protocol of Enter's connection, after the HTTP upgrade.
 const insideProtocol = "tidepool-inside"
 
-// inside hands a connection at a Unix socket to the node. Descriptors can be sent over such a
+// inside passes a Unix socket's connection to the node. Descriptors can be sent over such a
 // connection.
 func (s *Server) inside(w http.ResponseWriter, r *http.Request) error {
 	m, err := s.nodes.of(r)
@@ -75,8 +75,7 @@ func Enter(socket, node string) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// switched reads the response to Enter's request one byte at a time, because descriptors may follow
-// it.
+// switched reads the response to Enter's request one byte at a time, as descriptors may follow.
 func switched(c *net.UnixConn) error {
 	var head []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {

@@ -9,8 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// kinds and kindsOf contain the requests by name and by type. resources contains those of each
-// resource.
+// kinds and kindsOf contain the requests by name and by type. resources lists those of a resource.
 var (
 	kinds     = map[string]*control.Kind{}
 	kindsOf   = map[reflect.Type]*control.Kind{}

@@ -88,8 +88,7 @@ func (v *served) noSuch(name string) error {
 	return fmt.Errorf("%q: %w; the nodes are %s", name, errNoSuchNode, strings.Join(v.names, ", "))
 }
 
-// within returns a context that also ends when the server removes the node, with the reason as its
-// cause.
+// within returns a context that also ends when the node is removed, with the reason as its cause.
 func (m *member) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(m.gone, func() { end(context.Cause(m.gone)) })
@@ -106,8 +105,7 @@ func (m *member) soon(ctx context.Context) (context.Context, context.CancelFunc)
 		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
 }
 
-// gone returns the cause if a context of within or soon ended because of the node. Otherwise it
-// returns err.
+// gone returns the cause if a context of within or soon ended because of the node, otherwise err.
 func gone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrGone) {
 		return cause

@@ -32,7 +32,7 @@ func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
 	return ws.look(w, r, &l)
 }
 
-// The header of a raw capture has the number that stops the capture. The trailer has the result as
+// The header of a raw capture has the number that stops the capture. The trailer has the result in
 // JSON.
 const (
 	headerRunning = "Tidepool-Running"
@@ -104,8 +104,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	case l.out == nil:
 		return err
 	case l.as == typeCapture && err != nil:
-		// The client would have a complete file with fewer packets. Aborting the response shows the
-		// failure.
+		// The client would have a complete file with fewer packets. An abort shows the failure.
 		panic(http.ErrAbortHandler)
 	case l.as == typeCapture:
 		if text, bad := json.Marshal(a); bad == nil { // the type always encodes

@@ -15,8 +15,7 @@ import (
 // maxTestFile is the maximum size of a test transfer.
 const maxTestFile = 1 << 30
 
-// NetworkTransfer requests a transfer of random bytes from one node to another over the virtual
-// network.
+// NetworkTransfer requests a transfer of random bytes between nodes over the virtual network.
 type NetworkTransfer struct {
 	From string `json:"from"`
 	To   string `json:"to"`

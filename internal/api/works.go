@@ -92,8 +92,8 @@ func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, typeJSON, ws.of(m.name))
 }
 
-// halt stops a command. The command then answers with its result so far, such as the statistics of
-// a ping.
+// halt stops a command. The command answers with its result so far, such as the statistics of a
+// ping.
 func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {

@@ -67,8 +67,7 @@ func (r *Ring) Head() uint64 { return r.head.Load() }
 // Tail returns the offset after the newest published byte.
 func (r *Ring) Tail() uint64 { return r.tail.Load() }
 
-// Write copies as much of p as fits, publishes it and returns the number of bytes copied. Producer
-// only.
+// Write copies as much of p as fits, publishes it and returns its length. Producer only.
 func (r *Ring) Write(p []byte) int {
 	for !r.inside.CompareAndSwap(0, 1) {
 		runtime.Gosched() // the consumer is trimming, which takes a few stores

@@ -153,7 +153,7 @@ func (w *Writer) pad() {
 	}
 }
 
-// end completes the block with its size and returns it. The slice is valid until the next block
+// end writes the block's size and returns the block. The slice is valid until the next block
 // begins.
 func (w *Writer) end() []byte {
 	size := uint32(len(w.block) + 4)

@@ -88,8 +88,7 @@ func Describe(dst, packet []byte) []byte {
 	return dst
 }
 
-// parse reads the headers of a packet of either version. It returns false if a length field is
-// invalid.
+// parse reads the headers of a packet of either version. It returns false if a length is invalid.
 func parse(b []byte) (datagram, bool) {
 	d := datagram{headers: headersOf(b)}
 	if d.version == 6 {

@@ -28,8 +28,7 @@ type Facts struct {
 // headers of IPv4 and TCP. IPv6 fits with 20 bytes of extension headers.
 const HeaderBytes = 120
 
-// Look fills in the facts from the packet's first HeaderBytes bytes, or from all of a shorter
-// packet.
+// Look fills in the facts from the packet's first HeaderBytes bytes, or all of a shorter packet.
 func (f *Facts) Look(packet []byte) {
 	f.headers, f.ports, f.isTCP = headersOf(packet), false, false
 	switch f.version {
@@ -138,7 +137,7 @@ type term struct {
 	high     uint16
 	protocol int   // protocol that a port must have; negative: any
 	flags    uint8 // mask of the flags to test
-	// equal is the value that the masked flags must have if exact is set. Otherwise one set flag is
+	// equal is the value that the masked flags must have if exact is set. Otherwise one flag is
 	// enough.
 	equal   uint8
 	exact   bool

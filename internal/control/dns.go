@@ -12,8 +12,7 @@ type DNSConfig struct {
 	// Zone is the domain of the network's hosts, in which names without a dot are looked up; empty:
 	// DefaultZone.
 	Zone string `json:"zone"`
-	// Names are the hosts of the zone that the node's own server knows; empty: the node runs no
-	// server.
+	// Names are the hosts of the zone that the node's server knows; empty: the node runs no server.
 	Names []HostName `json:"names"`
 }
 

@@ -87,8 +87,7 @@ const (
 	DoorGateway DoorKind = "gateway" // created by `node link`; forwards to every address
 )
 
-// CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut is
-// set.
+// CloseDoor closes a port forward and frees its ports at once. Connections stay open, unless Cut.
 type CloseDoor struct {
 	Answer[Nothing]
 	ID  int  `json:"id"`

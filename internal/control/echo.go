@@ -33,8 +33,7 @@ type Echo struct {
 	Count    int           `json:"count,omitempty"`
 	Size     int           `json:"size,omitempty"`        // size of each message in bytes; 0: 64
 	Interval time.Duration `json:"interval_ns,omitempty"` // interval between messages; 0: 1 s
-	// Timeout is how long to wait for an answer; 0: 2 s. After it, a UDP client sends the next
-	// message.
+	// Timeout is how long to wait for an answer; 0: 2 s. UDP clients then send the next one.
 	Timeout time.Duration `json:"timeout_ns,omitempty"`
 	// Each, if set, is called with each answer, and for each missing one.
 	Each func(EchoReply) `json:"-"`

@@ -21,11 +21,9 @@ var (
 	ErrNoSuchInterface = errors.New("no such interface")
 	// ErrNoRoute means that no route matches the address.
 	ErrNoRoute = errors.New("no route to host")
-	// ErrRouteExists means that the static route to that prefix through that next hop already
-	// exists.
+	// ErrRouteExists means that the static route to that prefix and next hop exists.
 	ErrRouteExists = errors.New("route already exists")
-	// ErrNoSuchRoute means that there is no static route to that prefix, or not through that next
-	// hop.
+	// ErrNoSuchRoute means that no static route to that prefix, or through that next hop, exists.
 	ErrNoSuchRoute = errors.New("no such route")
 	// ErrInterfaceDown means that the interface of the route is down.
 	ErrInterfaceDown = errors.New("interface is down")

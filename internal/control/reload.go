@@ -13,7 +13,7 @@ type Reload struct {
 	// them are lost. The next Reload is the second step; without one in 30 s the node takes its
 	// ports back.
 	Release bool `json:"release,omitempty"`
-	// All, with Release, releases all UDP ports and port forwards, for a node that is about to
+	// All, with Release, releases every UDP port and port forward, for a node that is about to
 	// stop.
 	All bool `json:"all,omitempty"`
 	// Undo uses the file as it was before the last Release. With Release, the node releases what

@@ -18,8 +18,7 @@ type SendFile struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Random is the number of random bytes to send if Path is empty.
 	Random int64 `json:"random,omitempty"`
-	// Once says that the client will not resume the transfer, so its error does not say how to
-	// resume.
+	// Once says that the client will not resume the transfer, so its error omits how to resume.
 	Once bool `json:"once,omitempty"`
 	// NoVerify sends only the bytes of the file. Otherwise a RecvFile at the other end also
 	// receives their length and SHA-256, and answers with the SHA-256 of its file.

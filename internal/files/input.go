@@ -58,8 +58,7 @@ func All(name string, r io.Reader, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Overwrite replaces the contents of a regular file, or creates the file. It follows no symbolic
-// link.
+// Overwrite replaces the contents of a regular file, or creates it. It follows no symbolic link.
 func Overwrite(name string, text []byte, perm os.FileMode) error {
 	file, err := Machine().Edit(name, perm)
 	if err != nil {

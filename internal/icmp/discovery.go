@@ -153,8 +153,7 @@ func ParseDiscovery(m *Message, src, dst netip.Addr, hopLimit uint8) (d Discover
 	return d, d.check(src, dst)
 }
 
-// parseOptions parses the options. It returns false for an option of length zero, or longer than
-// the rest.
+// parseOptions parses the options. It returns false for an option of length 0 or beyond the end.
 func (d *Discovery) parseOptions(b []byte) bool {
 	for len(b) > 0 {
 		if len(b) < 8 || b[1] == 0 || int(b[1])*8 > len(b) {

@@ -7,8 +7,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/checksum"
 )
 
-// HeaderLen is the length of the header: type, code, checksum, and four bytes that depend on the
-// type.
+// HeaderLen is the length of the header: type, code, checksum, and four other bytes.
 const HeaderLen = 8
 
 // Type is the type of a message. The types of ICMPv6 have bit 8 set, so that a type identifies its
@@ -150,8 +149,7 @@ func (m Message) Append(b []byte, src, dst netip.Addr) []byte {
 	return b
 }
 
-// pseudo returns the sum of IPv6's pseudo-header for a message of n bytes (RFC 8200 §8.1). ICMP has
-// none.
+// pseudo returns the sum of IPv6's pseudo-header for a message of n bytes (RFC 8200 §8.1), or 0.
 func pseudo(src, dst netip.Addr, n int) uint64 {
 	if !src.Is6() {
 		return 0

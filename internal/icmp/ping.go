@@ -20,8 +20,7 @@ type PingConfig struct {
 	Data  []byte // data of each request
 	// Count is the number of requests; 0: until Stop.
 	Count int
-	// Interval is the time between requests; 0: a second. The first Preload requests are sent at
-	// once.
+	// Interval is the time between requests; 0: a second. The first Preload are sent at once.
 	Interval time.Duration
 	Preload  int
 	// Flood sends the next request when a reply arrives, or after floodInterval. Adaptive sends it

@@ -15,8 +15,7 @@ func (m *Message) Report() ReportError { return ReportError{m.Type, m.Code} }
 // errTooBig is the error about a packet that is too big for the next link.
 var errTooBig = ReportError{TypeUnreachable, CodeFragNeeded}
 
-// toGroup reports whether the error may be sent about a packet to a multicast group (RFC 4443
-// §2.4).
+// toGroup reports whether an error about a packet to a group may be sent (RFC 4443 §2.4).
 func (r ReportError) toGroup() bool {
 	return r == errTooBig || r.Type == TypeTooBig ||
 		r == ReportError{TypeParameterProblem6, CodeOption}

@@ -42,8 +42,7 @@ func policyOf(a netip.Addr) (precedence, label int) {
 	return 0, 0
 }
 
-// scopeOf returns the scope of an address in the numbers of multicast addresses (RFC 6724 §3.1 and
-// §3.2).
+// scopeOf returns the scope of an address as in multicast addresses (RFC 6724 §3.1 and §3.2).
 func scopeOf(a netip.Addr) int {
 	const linkLocal, siteLocal, global = 2, 5, 14
 	switch b := a.As16(); {
@@ -57,8 +56,7 @@ func scopeOf(a netip.Addr) int {
 	return global
 }
 
-// commonBits returns how many leading bits an address shares with the prefix of a source (RFC 6724
-// §2.2).
+// commonBits returns how many bits an address shares with the prefix of a source (RFC 6724 §2.2).
 func commonBits(a netip.Addr, source *Candidate) int {
 	x, y := a.As16(), source.Addr.As16()
 	n := 0

@@ -88,8 +88,7 @@ func (h *Header) size6() int {
 	return n
 }
 
-// append6 is like Append, for IPv6. The last header of h.Options must already name the header after
-// it.
+// append6 is like Append, for IPv6. The last header of h.Options must name the next header.
 func (h *Header) append6(b []byte) []byte {
 	start := len(b)
 	b = append(b, make([]byte, HeaderLen6)...)

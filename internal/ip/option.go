@@ -56,8 +56,7 @@ func ParseOptions(options []byte) (o Options, pointer int, ok bool) {
 	return o, 0, true
 }
 
-// note checks one option and records its offset. It returns the offset of an error in the option,
-// or -1.
+// note checks one option and records its offset. It returns the offset of an error, or -1.
 func (o *Options) note(b []byte, at int) int {
 	switch b[0] {
 	case optionRecordRoute:

@@ -85,8 +85,7 @@ func (n *node) match(b uint8) (*way, int) {
 	return nil, 0
 }
 
-// place returns the set and the routes for a prefix of up to stride bits, and its number in the
-// set.
+// place returns the set and the routes for a prefix of up to stride bits, and its number there.
 func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
 	if length == stride {
 		return &n.whole, &n.wholes, b

@@ -156,8 +156,7 @@ func (p *Params) Proto() string {
 	return strings.Join(names, ",")
 }
 
-// Ways returns the number of streams on which the client sends, and of those on which the server
-// sends.
+// Ways returns the number of streams on which the client sends, and on which the server sends.
 func (p *Params) Ways() (client, server int) {
 	switch {
 	case p.Bidir:

@@ -16,8 +16,7 @@ func (p *Pace) Wait(since time.Duration, sent int64) time.Duration {
 	if p.Rate <= 0 {
 		return 0
 	}
-	// As in iperf3, a block may leave when rate × time reaches the number of bytes sent before the
-	// block.
+	// As in iperf3, a block may leave when rate × time reaches the bytes sent before it.
 	due := p.due(sent)
 	if p.Burst > 1 {
 		burst := int64(p.Burst) * int64(p.Block)

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// SendMode is the compatibility switch of RFC 2453 §5.1. It selects the messages that an interface
-// sends.
+// SendMode is the compatibility switch of RFC 2453 §5.1. It selects the sent messages.
 type SendMode uint8
 
 // These are the positions of the switch.

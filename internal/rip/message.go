@@ -12,8 +12,7 @@ const Infinity = 16
 // MaxEntries is the maximum number of entries in a message of the course's dialect.
 const MaxEntries = 64
 
-// These are the sizes of an entry in bytes. Entries of the older size have no mask, which means
-// /32.
+// These are the sizes of an entry in bytes. Older entries have no mask, which means /32.
 const (
 	EntrySize    = 12
 	OldEntrySize = 8

@@ -7,8 +7,7 @@ import (
 
 const (
 	versionNG = 1
-	// nextHopMetric marks an entry that contains the next hop of the entries after it (RFC 2080
-	// §2.1.1).
+	// nextHopMetric marks an entry that has the next hop of those after it (RFC 2080 §2.1.1).
 	nextHopMetric = 0xff
 )
 

@@ -88,8 +88,7 @@ func (t *table) forget(r *route) {
 	delete(t.byPrefix, r.key)
 }
 
-// sorted returns all routes in order. The slice stays valid: after a change sorted returns a new
-// one.
+// sorted returns all routes in order. After a change, it returns a new slice.
 func (t *table) sorted() []*route {
 	if len(t.added) == 0 && !t.holes {
 		return t.all

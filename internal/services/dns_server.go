@@ -152,8 +152,7 @@ func (d *DNS) stop() {
 	d.tcp, d.udp = nil, nil
 }
 
-// serveDatagrams answers queries over UDP, from the address that each one was sent to (RFC 2181
-// §4.1).
+// serveDatagrams answers queries over UDP, from the address of each query (RFC 2181 §4.1).
 func (d *DNS) serveDatagrams(c *node.PacketConn) {
 	defer d.ended(c)
 	buf := make([]byte, maxMessage)

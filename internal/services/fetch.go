@@ -174,8 +174,7 @@ type storing struct {
 	t     *transfer
 }
 
-// open opens the file before the request, so that a server does not send data that cannot be
-// stored.
+// open opens the file before the request, so that a server sends no data that cannot be stored.
 func (s *storing) open(ctx context.Context) (err error) {
 	s.file, err = s.t.createTarget(s.fetch.Resume, s.fetch.Overwrite)
 	if err != nil {

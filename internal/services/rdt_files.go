@@ -96,8 +96,7 @@ func (g *gathering) file(ctx context.Context, where *files.Folder, path, name st
 	return nil
 }
 
-// store stores an object below a directory. Neither its name nor a symbolic link can lead out of
-// it.
+// store stores an object below a directory. No name or symbolic link can lead out of it.
 func store(root *files.Folder, name string, data []byte, replace bool) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(filepath.FromSlash(dir), 0o755); err != nil {

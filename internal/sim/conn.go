@@ -111,6 +111,6 @@ func (c *Conn) Close() { c.tcp.Close(c.host.world.now) }
 // Abort resets the connection.
 func (c *Conn) Abort() { c.tcp.Abort(c.host.world.now) }
 
-// Wake sets the connection's only alarm, at which the application's Turn is called. clock.Never
-// cancels it.
+// Wake sets the connection's only alarm, which calls its application's Turn. clock.Never cancels
+// it.
 func (c *Conn) Wake(at clock.Time) { c.host.world.agenda.set(&c.actor, at) }

@@ -22,8 +22,7 @@ type journal struct{ sum uint64 }
 func (j *journal) sent(now clock.Time, v *wire, t *buffer.Train) {
 	head := t.Pieces[0]
 	j.note(now, v.id<<1, t.Bytes, head[:min(len(head), loggedBytes)])
-	// An IPv6 header has 40 bytes and no checksum, so the hash also covers the first bytes after
-	// it.
+	// An IPv6 header has 40 bytes and no checksum, so the hash also covers the next bytes.
 	if head[0]>>4 == 6 && len(head) > loggedBytes {
 		j.note(now, v.id<<1, t.Bytes, head[loggedBytes:min(len(head), 2*loggedBytes)])
 	}

@@ -73,8 +73,7 @@ func (s *Socket) SetReceiveBuffer(bytes int) { s.udp.Rx().Resize(bytes) }
 // Receive copies the oldest datagram to p. It returns false if there is no datagram.
 func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.udp.Rx(), p) }
 
-// Roomy reports whether the host accepts more datagrams now. If not, the host calls Turn when it
-// does.
+// Roomy reports whether the host accepts more datagrams now. If not, it calls Turn later.
 func (s *Socket) Roomy() bool {
 	if s.host.stack.Datagrams().Roomy() {
 		return true
@@ -94,8 +93,7 @@ func (s *Socket) Send(to netip.AddrPort, b []byte) error {
 	return err
 }
 
-// Wake sets the socket's only alarm, at which the application's Turn is called. clock.Never cancels
-// it.
+// Wake sets the socket's only alarm, which calls the application's Turn. clock.Never cancels it.
 func (s *Socket) Wake(at clock.Time) {
 	if at != clock.Never {
 		at = max(at, s.host.world.now)

@@ -86,8 +86,7 @@ func (w *World) Run(d time.Duration) {
 	}
 }
 
-// RunUntil runs the world until done returns true, for at most d. It reports whether done returned
-// true.
+// RunUntil runs the world until done returns true, for at most d. It reports whether it did.
 func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 	until := w.now.Add(d)
 	for !done() {

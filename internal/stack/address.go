@@ -162,7 +162,7 @@ func (ifs *Interfaces) isBroadcastOrGroup(i int, a netip.Addr) bool {
 	return isGroup(a) || ifs.broadcast(i, v4Of(a))
 }
 
-// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on any
+// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on a
 // link.
 func (ifs *Interfaces) isBroadcastOrGroupAnywhere(a netip.Addr) bool {
 	for i := range ifs.list {
@@ -267,8 +267,7 @@ func (ifs *Interfaces) onLink(a netip.Addr) (int, bool) {
 	return best, bits >= 0
 }
 
-// ErrNotGroup is returned for an address that is not multicast, or an interface that does not
-// exist.
+// ErrNotGroup means that an address is not multicast, or that an interface does not exist.
 var ErrNotGroup = errors.New("not a multicast group on an interface")
 
 // allHosts is the group of all hosts (RFC 1112 §7.2).

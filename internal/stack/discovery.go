@@ -17,8 +17,8 @@ import (
 // and detects duplicates of its configured IPv6 addresses. It uses these addresses during the
 // detection.
 type Discovery struct {
-	// Auto makes the node a host on the link: routers give it addresses (RFC 4862) and a default
-	// route.
+	// Auto makes the node a host on the link: it gets addresses (RFC 4862) and a route from
+	// routers.
 	Auto bool
 	// Advertise announces the interface's IPv6 networks, and this node as a default router if it
 	// forwards packets (RFC 4861 §6.2).

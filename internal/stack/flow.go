@@ -14,8 +14,7 @@ type flow struct {
 	in    int
 	ours  bool // the packets are for this node, between addresses that can have a connection
 	lossy bool // the packets are forwarded, with a loss draw for each
-	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and in an empty
-	// entry.
+	// mtu is the outgoing interface's MTU. It is zero for packets to this node, and if unset.
 	mtu int
 	out int
 	hop netip.Addr

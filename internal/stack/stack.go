@@ -57,8 +57,7 @@ type Config struct {
 	// means that the node does not run it.
 	RIP *rip.Config
 	// RIPng makes the node run RIPng on the interfaces that RIPng lists. If it lists none, RIPng
-	// runs on all interfaces that have IPv6 addresses. A nil RIPng means that the node does not run
-	// it.
+	// runs on all interfaces that have IPv6 addresses. If it is nil, the node does not run RIPng.
 	RIPng *rip.Config
 	// Originate are prefixes that RIP announces in addition to the interfaces' networks.
 	Originate []rip.External

@@ -250,7 +250,7 @@ func (ds *Datagrams) Leave(u *udp.Socket, i int, group netip.Addr) error {
 	return u.Leave(i, group)
 }
 
-// link returns the interface for a multicast or broadcast destination. many is false if dst is one
+// link returns the interface for a multicast or broadcast destination. many is false if it is one
 // host.
 func (ds *Datagrams) link(u *udp.Socket, dst netip.Addr) (i int, many bool, err error) {
 	if !isGroup(dst) {

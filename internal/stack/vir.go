@@ -266,7 +266,7 @@ func (v *Vir) VirShutDown(now clock.Time, h int, how VirHow) error {
 	return nil
 }
 
-// VirClose is the document's virClose. It delivers written data and a FIN. The handle is free at
+// VirClose is the document's virClose. It delivers written data and a FIN. It frees the handle at
 // once.
 func (v *Vir) VirClose(now clock.Time, h int) error {
 	k, err := v.find(h)

@@ -96,8 +96,8 @@ func (g *Graph) add(
 	}
 }
 
-// facing returns the links of the interfaces that have a neighbor line for f, or for which f has
-// one.
+// facing returns the links of the interfaces that have a neighbor line for f, or that f has one
+// for.
 func (g *Graph) facing(configs []*lnx.Config, node int, f *lnx.Interface) (links []int) {
 	for at, e := range g.Links {
 		if slices.ContainsFunc(e.Ends, func(s Stub) bool {

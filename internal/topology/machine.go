@@ -99,8 +99,7 @@ func (r *reader) placeNode(words []lnx.Word) {
 	}
 }
 
-// machine returns the index of the machine with that name; -1 for this machine and for unknown
-// names.
+// machine returns the index of the machine with that name; -1 for this machine or an unknown name.
 func (p *Plan) machine(name string) int {
 	return slices.IndexFunc(p.Machines, func(m Machine) bool { return m.Name == name })
 }

@@ -12,8 +12,7 @@ const (
 	HeaderLen = 8
 	// MaxPayload is the maximum payload in an IPv4 packet without options.
 	MaxPayload = 0xffff - 20 - HeaderLen
-	// MaxPayload6 is the maximum payload in an IPv6 packet, whose length does not include its
-	// header.
+	// MaxPayload6 is the maximum payload in an IPv6 packet, whose length excludes its header.
 	MaxPayload6 = 0xffff - HeaderLen
 
 	protocol   = 17

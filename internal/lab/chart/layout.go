@@ -41,8 +41,7 @@ type placed struct {
 	keyAt, labelAt float64
 }
 
-// layout places the panels. Panels in a column have the same edges if their rows are divided
-// equally.
+// layout places the panels. Panels in a column have the same edges if their rows are alike.
 func (f *Figure) layout(s Style) *layout {
 	if s.Width > 0 {
 		f = f.stacked(s.Width)

@@ -134,8 +134,7 @@ var lengths = []struct {
 	points float64
 }{{"in", 72}, {"cm", 72 / 2.54}, {"mm", 72 / 25.4}, {"pt", 1}}
 
-// These limit the size of a figure, in points: from a little more than an inch to the size of a
-// poster.
+// These limit the size of a figure, in points: from an inch to a poster.
 const (
 	leastSize    = 80
 	greatestSize = 3000

@@ -16,8 +16,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/sim"
 )
 
-// tcpArm is either end of a TCP flow: the client sends, or the server sends what the client
-// requests.
+// tcpArm is either end of a TCP flow: the client sends, or the server sends on request.
 func tcpArm(ctx context.Context, e *End) error {
 	if e.Flow.App.Objects != nil {
 		return objectsArm(ctx, e)

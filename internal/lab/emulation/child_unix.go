@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// detach protects a process from the terminal's signals, because its parent decides when to stop
-// it.
+// detach protects a process from the terminal's signals, because its parent stops it.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // kill kills a detached process and its children. The process may have exited already.

@@ -206,7 +206,7 @@ func (t *Timing) String() string {
 
 func short(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1e3) }
 
-// asleep is the number of threads of an end that sleep in the kernel: the node's loop and the
+// asleep is the number of an end's threads that sleep in the kernel: the node's loop and the
 // sleeper.
 const asleep = 2
 

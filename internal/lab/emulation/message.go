@@ -33,8 +33,7 @@ type Start struct {
 	Flow     int    `json:"flow"` // number of the flow, from 0
 	Name     string `json:"name,omitempty"`
 	// Host is the process's own address, Peer is the other end's, and Gateway is the router between
-	// them. Port is the port on which the end that does not dial listens. MTU is the MTU of its
-	// link.
+	// them. Port is the port on which the end that does not dial listens. MTU is the link's.
 	Host    netip.Addr `json:"host,omitzero"`
 	Peer    netip.Addr `json:"peer,omitzero"`
 	Gateway netip.Addr `json:"gateway,omitzero"`

@@ -77,8 +77,7 @@ func (v *view) jainOver(flows []*flow, rates [][]float64, width float64) []chart
 	return lasting(list, v.end)
 }
 
-// over returns the time at which a flow had received all its data, in seconds, or the end of the
-// run.
+// over returns the time at which a flow had all its data, in seconds, or the end of the run.
 func (v *view) over(f *flow) float64 {
 	if n := len(f.Samples); n == 0 || f.Samples[n-1].Unacked > 0 {
 		return v.end

@@ -9,8 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// scatterPlot shows delay against throughput, with a dot for each run. Better is up and to the
-// right.
+// scatterPlot shows delay against throughput, with a dot for each run. Better is up and right.
 func scatterPlot(c *compared) (Plot, bool) {
 	delay := result.RTTP95
 	list := c.series(result.Goodput, "")

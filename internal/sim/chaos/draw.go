@@ -14,8 +14,7 @@ type scenario struct {
 	line        sim.LineConfig
 	left, right sim.Bulk
 	outages     []outage
-	// rooms are the queue limits of the two hosts' interfaces, which apply backpressure to TCP; 0:
-	// no limit.
+	// rooms are the queue limits of the two hosts' interfaces, which slow down TCP; 0: no limit.
 	rooms [2]int
 }
 

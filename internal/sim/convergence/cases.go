@@ -81,8 +81,7 @@ type Outcome struct {
 	Count   *Count  `json:"count,omitempty"`
 }
 
-// Run runs an experiment by its name, such as rip-grid-5. If the name is unknown, it returns
-// ErrCase.
+// Run runs an experiment by its name, such as rip-grid-5. For an unknown name, it returns ErrCase.
 func Run(name string, o Options) (*Outcome, error) {
 	dialect, err := dialectOf(o.Dialect)
 	if err != nil {

@@ -61,8 +61,7 @@ func random(n int, rng *rand.Rand) graph {
 	return g
 }
 
-// neighbors lists, for each router, the routers that it is connected to by wires for which use is
-// true.
+// neighbors lists, for each router, the routers at its wires for which use is true.
 func (g *graph) neighbors(use func(wire int) bool) [][]int {
 	to := make([][]int, g.routers)
 	for i, w := range g.wires {

@@ -203,6 +203,5 @@ func (r *receiver) take(b []byte) (cost time.Duration) {
 	return cost
 }
 
-// send drops the datagram if the host has no room for it. The document's programs do not check
-// this.
+// send drops the datagram if the host has no room. The document's programs do not check this.
 func (r *receiver) send(b []byte) { _ = r.socket.Send(r.to, b) }
