@@ -70,7 +70,7 @@ type half struct {
 	dups     int
 	scale    int    // window scale; -1: not in its SYN
 	synSeen  bool   // the SYN was seen, so scale is known
-	anew     bool   // retransmissions from before the first segment do not count
+	anew     bool   // the first segment determines next
 	fin      uint64 // the number after its FIN; 0: no FIN seen
 }
 

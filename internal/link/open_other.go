@@ -24,5 +24,5 @@ func openSocket(cfg Config, bind netip.AddrPort) (socket, int, error) {
 // trueBuffers does nothing: the sizes are those that were set.
 func trueBuffers(*net.UDPConn, *Info) {}
 
-// overflow returns false, because this system does not report the number.
+// overflow returns 0, because this system does not report the number.
 func overflow(*net.UDPConn) uint64 { return 0 }

@@ -120,7 +120,7 @@ func FuzzDeliver(f *testing.F) {
 	f.Add([]byte{1}, 1)
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
 		if len(data) > 0 && (size <= 0 || size > len(data)) || len(data) == 0 && size != 0 {
-			return // sockets never receive an empty datagram
+			return // no socket reports such a size
 		}
 		d := newUDP(Config{Interfaces: []Interface{
 			{ID: 0, Local: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, {ID: 1, Local: netip.AddrFrom4([4]byte{10, 0, 1, 2})},

@@ -64,7 +64,7 @@ func (c *connection) forward(ctx context.Context, what, node string) error {
 	defer cancel()
 	here, there := c.network.Socket(node), path.Join(c.Folder, c.network.Name(), node+".sock")
 	text, err := c.command(ctx, []string{"-O", what, "-L", here + ":" + there}).CombinedOutput()
-	if err != nil && !api.Answers(ctx, here) { // the forward of the socket may already exist
+	if err != nil && !api.Answers(ctx, here) { // a forward of the ssh configuration may have failed
 		return c.failure(ctx, text, err)
 	}
 	return nil

@@ -58,7 +58,7 @@ const (
 	ladderTime   = 10  // for the time since the previous segment
 	ladderWide   = 110 // minimum width for the time of day and a wider margin
 	ladderClock  = 16
-	ladderNarrow = 17 // below this width there is no margin
+	ladderNarrow = 17 // width of the margin
 	ladderBroad  = 36
 )
 
