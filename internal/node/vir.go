@@ -69,8 +69,8 @@ func (v *Vir) watch() <-chan struct{} {
 	return v.changed
 }
 
-// Do runs f in the loop. It runs f again after each event while f returns stack.ErrWouldBlock, until
-// ctx is done.
+// Do runs f in the loop. While f returns stack.ErrWouldBlock, Do runs it again after each event,
+// until ctx is done.
 func (v *Vir) Do(ctx context.Context, f func(calls *stack.Vir, now clock.Time) error) error {
 	for {
 		changed := v.watch()
