@@ -244,11 +244,16 @@ func TestCloseUnblocksEverybody(t *testing.T) {
 	client, _ := connect(t, a, b, "10.0.0.2:80")
 	l, err := a.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:1"), 0)
 	require.NoError(t, err)
+	halfClosed, _ := connect(t, a, b, "10.0.0.2:81")
+	require.NoError(t, halfClosed.CloseWrite())
+	require.NoError(t, halfClosed.AwaitDelivery(t.Context()))
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		_, err := client.Read(make([]byte, 1))
-		assert.Error(t, err)
-	})
+	for _, c := range []*Conn{client, halfClosed} {
+		wg.Go(func() {
+			_, err := c.Read(make([]byte, 1))
+			assert.ErrorIs(t, err, net.ErrClosed)
+		})
+	}
 	wg.Go(func() {
 		_, err := l.Accept()
 		assert.ErrorIs(t, err, net.ErrClosed)

@@ -168,6 +168,7 @@ func (t *TCP) close(now clock.Time) {
 		if !c.gone {
 			closed := net.ErrClosed
 			c.failure.CompareAndSwap(nil, &closed)
+			c.wakeReader() // Abort did not, if the peer has acknowledged the FIN
 		}
 	}
 }
