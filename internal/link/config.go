@@ -78,6 +78,8 @@ type Config struct {
 	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
 	// accepts no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
+	// Exchange carries the packets to the other devices of it; nil: the kernel carries all packets.
+	Exchange *Exchange
 	// ResolveEvery is the time between two lookups of the neighbors' host names; 0: 30 s. After a
 	// failure it is shorter.
 	ResolveEvery time.Duration

@@ -26,6 +26,9 @@ type inbox struct {
 	closed bool
 	done   chan struct{}
 
+	packets int      // in fresh; only of a port
+	waiting []*inbox // of senders that found no room
+
 	reads, errors, absent uint64
 }
 
@@ -143,6 +146,7 @@ func (b *inbox) take() ([]datagram, error) {
 		}
 		return nil, ErrWouldBlock
 	}
+	b.packets = 0
 	b.fresh, b.spare = b.spare, b.fresh
 	b.fresh.data, b.fresh.list, b.fresh.offs = b.fresh.data[:0], b.fresh.list[:0], b.fresh.offs[:0]
 	b.room.Signal()

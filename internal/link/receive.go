@@ -6,7 +6,7 @@ import "github.com/tidepool-net/tidepool/internal/buffer"
 func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 	d.applyNames()
 	if len(d.lent) == 0 {
-		lent, err := d.sock.recv()
+		lent, err := d.arrived()
 		if err != nil {
 			return 0, err
 		}
@@ -25,6 +25,7 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 // remind signals the owner again if datagrams arrived meanwhile. The owner assumes after a short
 // batch that nothing is left, and it may already have been signaled for these datagrams.
 func (d *UDP) remind() {
+	d.near.again()
 	if s, ok := d.sock.(interface{ remind() }); ok {
 		s.remind()
 	}

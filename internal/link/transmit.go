@@ -17,6 +17,10 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 	d.look(trains)
 	n := 0
 	for n < len(trains) && d.queue.packets == 0 {
+		if took := d.near.pass(trains[n:], d.route[n:]); took > 0 {
+			n += took
+			continue
+		}
 		took, err := d.send(trains[n:], d.route[n:])
 		n += took
 		if err != nil {
@@ -38,7 +42,11 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 
 // Room implements Device.
 func (d *UDP) Room() int {
-	return d.queue.room(d.table.maxMTU)
+	room := d.queue.room(d.table.maxMTU)
+	if d.near != nil {
+		room = min(room, d.near.room(d.table.neighbors))
+	}
+	return room
 }
 
 // Pending implements Device.
@@ -86,7 +94,8 @@ func (d *UDP) discard(trains []buffer.Train) {
 // kernel accepts a part of a train, send queues the rest.
 func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	n := 0
-	for n < len(trains) && (route[n] == nil || d.sock.push(route[n], &trains[n])) {
+	for n < len(trains) && (route[n] == nil ||
+		d.near.find(route[n]) == nil && d.sock.push(route[n], &trains[n])) {
 		n++
 	}
 	packets, err := d.sock.flush()

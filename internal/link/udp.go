@@ -7,13 +7,15 @@ type UDP struct {
 	cfg   Config
 	sock  socket
 	fd    int
+	near  *port // nil: not in an Exchange
 	table *table
 
 	names   *resolver              // nil: every neighbor's host is an address
 	applied *map[string]netip.Addr // names and addresses that the table uses
 
 	// These fields are for receiving: datagrams of the socket that are not delivered yet.
-	lent []datagram
+	lent  []datagram
+	reads int
 
 	// These fields are for sending.
 	route   []*neighbor // neighbor of each train of the batch; nil: the train is discarded
@@ -50,6 +52,7 @@ func newUDP(cfg Config, sock socket, fd int) *UDP {
 	d := &UDP{
 		cfg: cfg, sock: sock, fd: fd, table: newTable(cfg),
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
+		near:  cfg.Exchange.join(sock.info()),
 	}
 	if names := d.table.names(); len(names) > 0 {
 		d.names = newResolver(cfg, names)
@@ -102,8 +105,11 @@ func (d *UDP) ICMPErrors() bool {
 // FD implements Device.
 func (d *UDP) FD() int { return d.fd }
 
-// Feed implements Feeder. It does nothing if there is a descriptor.
+// Feed implements Feeder. With a descriptor, ready is called only for packets from the Exchange.
 func (d *UDP) Feed(ready func()) {
+	if d.near != nil {
+		d.near.tell(ready)
+	}
 	if f, ok := d.sock.(interface{ feed(func()) }); ok {
 		f.feed(ready)
 	}
@@ -114,6 +120,7 @@ func (d *UDP) Close() error {
 	if d.names != nil {
 		d.names.close()
 	}
+	d.near.leave()
 	return d.sock.close()
 }
 

@@ -1,0 +1,201 @@
+package link
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
+)
+
+// Exchange connects the UDP devices of one process. A device copies packets for the UDP address of
+// another device of its Exchange into that device's memory. The kernel carries all other packets.
+// The zero Exchange is ready for use.
+type Exchange struct {
+	mu    sync.Mutex // held to replace ports
+	ports atomic.Pointer[map[address]*port]
+}
+
+// port is a device's place in an Exchange. A nil port is in none.
+type port struct {
+	*inbox
+	exchange *Exchange
+	own      address
+}
+
+// portPackets is how many packets wait in a port before its senders wait.
+const portPackets = 1024
+
+// join adds a device that is bound to one address. Others get a nil port: the address from which
+// they send depends on the destination.
+func (x *Exchange) join(bound Info) *port {
+	at := bound.Local.Addr()
+	if x == nil || !at.IsValid() || at.IsUnspecified() || at.IsLinkLocalUnicast() {
+		return nil
+	}
+	p := &port{newInbox(), x, addressOf(bound.Local)}
+	x.change(func(ports map[address]*port) { ports[p.own] = p })
+	return p
+}
+
+func (x *Exchange) change(f func(map[address]*port)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	next := map[address]*port{}
+	if now := x.ports.Load(); now != nil {
+		for at, p := range *now {
+			next[at] = p
+		}
+	}
+	f(next)
+	x.ports.Store(&next)
+}
+
+// leave removes the device. From then on the kernel refuses packets for it.
+func (p *port) leave() {
+	if p == nil {
+		return
+	}
+	p.exchange.change(func(ports map[address]*port) { delete(ports, p.own) })
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.vacate()
+}
+
+// find returns the port of a neighbor; nil: the kernel carries packets to it.
+func (p *port) find(to *neighbor) *port {
+	if p == nil || to == nil {
+		return nil
+	}
+	return (*p.exchange.ports.Load())[to.to]
+}
+
+// pass copies the first trains to their neighbors' ports and returns their number. It stops at a
+// train that the kernel carries.
+func (p *port) pass(trains []buffer.Train, route []*neighbor) (n int) {
+	for n < len(trains) {
+		to := p.find(route[n])
+		if to == nil {
+			return n
+		}
+		end := n + 1
+		for end < len(trains) && route[end] == route[n] {
+			end++
+		}
+		if !to.put(trains[n:end], p.own) {
+			return n // the device has just left
+		}
+		for i := n; i < end; i++ {
+			route[n].sent(trains[i].Count, trains[i].Bytes)
+		}
+		n = end
+	}
+	return n
+}
+
+// room returns how many packets every neighbor in the Exchange accepts. If one accepts none, the
+// device is signaled when it does.
+func (p *port) room(neighbors []*neighbor) int {
+	left := portPackets
+	for _, nb := range neighbors {
+		if to := p.find(nb); to != nil {
+			left = min(left, to.left(p.inbox))
+		}
+	}
+	return left
+}
+
+// collect returns the datagrams that wait in the port.
+func (p *port) collect() []datagram {
+	if p == nil {
+		return nil
+	}
+	list, _ := p.take() // an error means that there is none
+	p.vacate()
+	return list
+}
+
+// kernelEvery is how often arrived asks the kernel before it asks the Exchange.
+const kernelEvery = 64
+
+// arrived returns the datagrams from the Exchange or the kernel, or ErrWouldBlock if neither has any.
+func (d *UDP) arrived() ([]datagram, error) {
+	d.reads++
+	first := d.reads%kernelEvery == 0
+	if !first {
+		if list := d.near.collect(); len(list) > 0 {
+			return list, nil
+		}
+	}
+	list, err := d.sock.recv()
+	if first && err != nil {
+		if late := d.near.collect(); len(late) > 0 {
+			return late, nil
+		}
+	}
+	return list, err
+}
+
+// again signals the device if datagrams wait in the port.
+func (p *port) again() {
+	if p != nil {
+		p.remind()
+	}
+}
+
+// put copies trains as datagrams of a sender that has asked for room. It returns false if the inbox
+// is closed.
+func (b *inbox) put(trains []buffer.Train, from address) bool {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return false
+	}
+	h := &b.fresh
+	var ready func()
+	if len(h.list) == 0 {
+		ready = b.ready
+	}
+	for i := range trains {
+		t := &trains[i]
+		h.offs = append(h.offs, len(h.data))
+		for _, piece := range t.Pieces {
+			h.data = append(h.data, piece...)
+		}
+		h.list = append(h.list, datagram{size: t.Size, from: from})
+		b.packets += t.Count
+	}
+	b.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+	return true
+}
+
+// left returns how many packets a sender may put. If there is no room, vacate signals the sender.
+func (b *inbox) left(sender *inbox) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := max(0, portPackets-b.packets)
+	if left == 0 && !slices.Contains(b.waiting, sender) {
+		b.waiting = append(b.waiting, sender)
+	}
+	return left
+}
+
+// vacate signals the senders that wait for room.
+func (b *inbox) vacate() {
+	b.mu.Lock()
+	waiting := b.waiting
+	b.waiting = nil
+	b.mu.Unlock()
+	for _, sender := range waiting {
+		sender.mu.Lock()
+		ready := sender.ready
+		sender.mu.Unlock()
+		if ready != nil {
+			ready()
+		}
+	}
+}
