@@ -52,6 +52,10 @@ type Config struct {
 	// Devices are the links without a UDP address, by interface name. The node closes them, even if
 	// Open fails.
 	Devices map[string]link.Device
+	// Exchange passes packets to the other nodes of this process that have it. A packet for a node
+	// that sleeps runs an iteration of its loop in the sender's goroutine. Nil for packets that all
+	// cross the kernel. A node with a Clock cannot use it.
+	Exchange *link.Exchange
 	// Clock drives the node. If nil, the node uses the system's time.
 	Clock *Clock
 	// Tune changes the final configuration of TCP. It may be nil.

@@ -111,7 +111,8 @@ func (ds *Devices) openOne(w *Network, faces []int) (link.Device, error) {
 	}
 	d, err := link.Open(link.Config{
 		Host: l.UDP.Host, Port: l.UDP.Port, Interfaces: list, Offload: offload,
-		Lookup: ds.node.cfg.lookup, ResolveEvery: ds.node.cfg.resolveEvery,
+		Exchange: ds.node.cfg.Exchange, Lookup: ds.node.cfg.lookup,
+		ResolveEvery: ds.node.cfg.resolveEvery,
 	})
 	if err != nil {
 		return nil, err // d is a nil pointer in an interface
@@ -170,8 +171,15 @@ func (ds *Devices) add(d link.Device, faces []link.Interface) error {
 
 // watch makes the waiter report when the device is readable.
 func (ds *Devices) watch(d link.Device, token int) error {
-	if f, ok := d.(link.Feeder); ok && d.FD() < 0 {
-		f.Feed(ds.node.waiter.Feed(token))
+	ring := ds.node.waiter.Ring
+	if ds.node.cfg.Exchange != nil {
+		ring = ds.node.leading.deliver
+	}
+	f, ok := d.(link.Feeder)
+	if ok && (d.FD() < 0 || ds.node.cfg.Exchange != nil) {
+		f.Feed(ds.node.waiter.Feed(token, ring))
+	}
+	if ok && d.FD() < 0 {
 		return nil
 	}
 	return ds.node.waiter.Add(d.FD(), token)

@@ -159,7 +159,7 @@ func step(n *Node) {
 	if w.paused || !w.rung.Swap(false) {
 		return
 	}
-	n.Devices.gather(w.fed.take(n.Devices.ready[:0]))
+	n.Devices.gather(w.Fed(n.Devices.ready[:0]))
 	n.iterate()
 	w.due = n.due()
 	if len(n.Devices.again) > 0 || w.due.Due(n.Time.now()) {
@@ -170,8 +170,8 @@ func step(n *Node) {
 // drivenWaiter is the waiter of a node with a Clock. It never waits.
 type drivenWaiter struct {
 	clock *Clock
-	rung  atomic.Bool
-	fed   feeds
+	feeds
+	rung atomic.Bool
 
 	// The following fields may be used only while Clock.mu is held.
 	due    clock.Time // the node's next deadline, as of its last iteration
@@ -181,8 +181,6 @@ type drivenWaiter struct {
 var errDrivenDescriptor = errors.New("node: UDP links and TUN devices cannot be used with a Clock")
 
 func (w *drivenWaiter) Add(int, int) error { return errDrivenDescriptor }
-
-func (w *drivenWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
 
 // Wait implements waiter. It is not called.
 func (w *drivenWaiter) Wait(_ time.Duration, ready []int) ([]int, error) { return ready, nil }

@@ -51,6 +51,9 @@ const (
 	yieldAfter = 8 * time.Millisecond
 	// mostServed limits how many times leave serves other goroutines.
 	mostServed = 2
+	// mostDelivering limits the iterations of deliver at a time, and thus how many are nested. The
+	// nodes beyond that are rung. More would keep the first node of a long path waiting.
+	mostDelivering = 8
 )
 
 // runIteration runs an iteration. If another goroutine owns the stack, it rings instead.
@@ -60,6 +63,24 @@ func (l *leading) runIteration() {
 		l.leave()
 	}
 }
+
+// deliver runs an iteration after another node of the process has put packets into a device. That
+// node's goroutine runs it, inside an iteration of its own. It cannot enter a node that it already
+// runs: that node has an owner, so Enter rings.
+func (l *leading) deliver() {
+	n := l.node
+	if delivering.Add(1) > mostDelivering {
+		n.waiter.Ring()
+	} else if n.waiter.Enter() {
+		n.Devices.gather(n.waiter.Fed(n.Devices.ready[:0]))
+		n.iterate()
+		l.leave()
+	}
+	delivering.Add(-1)
+}
+
+// delivering counts the iterations of deliver that run now in this process.
+var delivering atomic.Int32
 
 // leave gives up the stack, and rings if work is left. Before that it serves goroutines that have
 // rung. Most often that is a peer's loop with the answer to the packet that was just sent.

@@ -17,14 +17,16 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 	"github.com/tidepool-net/tidepool/internal/control"
+	"github.com/tidepool-net/tidepool/internal/link"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// both runs a test with each waiter, and thus with each kind of socket.
+// both runs a test with each waiter, and thus with each kind of socket, and with an Exchange.
 func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	t.Run("best", func(t *testing.T) { f(t, Config{}) })
 	t.Run("plain", func(t *testing.T) { f(t, Config{waiter: waitFed, Offload: "plain"}) })
+	t.Run("exchange", func(t *testing.T) { f(t, Config{Exchange: new(link.Exchange)}) })
 }
 
 // rewired starts a node whose file can be replaced.

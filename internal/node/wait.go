@@ -17,9 +17,12 @@ type waiter interface {
 	ownership
 	// Add makes Wait report token when fd is readable.
 	Add(fd, token int) error
-	// Feed adds a device without a descriptor. Each call of ready, in any goroutine, makes Wait
-	// report token once.
-	Feed(token int) (ready func())
+	// Feed adds a device whose packets do not come from a descriptor. Each call of ready, in any
+	// goroutine, makes Wait or Fed report token once. ready calls ring, which must ring or enter.
+	Feed(token int, ring func()) (ready func())
+	// Fed appends the tokens that are ready without a descriptor. It must be called after look or
+	// enter: a token that is marked later rings again.
+	Fed(ready []int) []int
 	// Wait sleeps until a device is ready, the doorbell has rung, or the timeout has passed. A
 	// negative timeout means forever, and 0 means not at all. Wait appends the tokens of readable
 	// devices to ready, and those of writable devices that WantWrite has enabled.
@@ -152,8 +155,8 @@ type feed struct {
 	ready atomic.Bool
 }
 
-// add returns a function that marks token as ready and rings.
-func (f *feeds) add(token int, ring func()) func() {
+// Feed implements waiter.
+func (f *feeds) Feed(token int, ring func()) func() {
 	one := &feed{token: token}
 	f.list = append(f.list, one)
 	return func() {
@@ -163,9 +166,8 @@ func (f *feeds) add(token int, ring func()) func() {
 	}
 }
 
-// take appends the tokens that are ready. It must be called after look or enter; a token that is
-// marked later rings the bell again.
-func (f *feeds) take(ready []int) []int {
+// Fed implements waiter.
+func (f *feeds) Fed(ready []int) []int {
 	if !f.any.Load() || !f.any.Swap(false) {
 		return ready
 	}

@@ -85,7 +85,7 @@ func benchDatagram(b *testing.B, w waiter) {
 	require.NoError(b, err)
 	defer d.Close()
 	if d.FD() < 0 {
-		d.Feed(w.Feed(0))
+		d.Feed(w.Feed(0, w.Ring))
 	} else {
 		require.NoError(b, w.Add(d.FD(), 0))
 	}

@@ -13,8 +13,8 @@ var errNoDescriptors = errors.New("node: file descriptors " +
 // read in their own goroutines. It can be late, because an idle runtime rounds timers up to a
 // millisecond.
 type feedWaiter struct {
+	feeds
 	bell  doorbell
-	fed   feeds
 	rang  chan struct{}
 	timer *time.Timer
 }
@@ -27,17 +27,15 @@ func newFeedWaiter() *feedWaiter {
 
 func (w *feedWaiter) Add(int, int) error { return errNoDescriptors }
 
-func (w *feedWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
-
 func (w *feedWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	if timeout == 0 || !w.bell.sleep() {
 		w.bell.look()
-		return w.fed.take(ready), nil
+		return w.Fed(ready), nil
 	}
 	for w.sleep(timeout); !w.bell.enter(); {
 		w.sleep(again)
 	}
-	return w.fed.take(ready), nil
+	return w.Fed(ready), nil
 }
 
 func (w *feedWaiter) sleep(timeout time.Duration) {

@@ -22,8 +22,8 @@ import (
 // owner has read it and gives up the stack. If both wait, the kernel wakes up the one that came
 // last.
 type epollWaiter struct {
+	feeds
 	bell  doorbell
-	fed   feeds
 	epoll int
 	timer int // timer's descriptor (timerfd); -1 while epoll_pwait2 works
 
@@ -118,8 +118,6 @@ func (w *epollWaiter) Add(fd, token int) error {
 	return nil
 }
 
-func (w *epollWaiter) Feed(token int) func() { return w.fed.add(token, w.Ring) }
-
 func (w *epollWaiter) WantWrite(fd int, want bool) {
 	events := uint32(unix.EPOLLIN)
 	if want {
@@ -210,7 +208,7 @@ func (w *epollWaiter) report(list []unix.EpollEvent, ready []int) []int {
 		w.skipped.Store(false)
 		w.mu.Unlock()
 	}
-	return w.fed.take(ready)
+	return w.Fed(ready)
 }
 
 func (w *epollWaiter) silence(list []unix.EpollEvent, ready []int) []int {

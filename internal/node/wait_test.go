@@ -60,8 +60,8 @@ func TestWaitReturns(t *testing.T) {
 		assert.Less(t, time.Since(start), patience/2)
 
 		t.Log("# a feeder's token comes once a call, behind what is in the slice")
-		feed := w.Feed(7)
-		other := w.Feed(900)
+		feed := w.Feed(7, w.Ring)
+		other := w.Feed(900, w.Ring)
 		feed()
 		feed()
 		ready, err = w.Wait(patience, []int{1})
@@ -169,7 +169,7 @@ func TestNoTokenIsLost(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		var a askers
 		for i := range a.asked {
-			a.start(i, w.Feed(i))
+			a.start(i, w.Feed(i, w.Ring))
 		}
 		a.serve(t, w, func(tokens []int) {
 			for _, i := range tokens {
@@ -209,7 +209,7 @@ func TestRingAfterClose(t *testing.T) {
 // Wait allocates no memory after its first call.
 func TestWaitAllocates(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		ready := w.Feed(0)
+		ready := w.Feed(0, w.Ring)
 		tokens := make([]int, 0, 8)
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
 			ready()

@@ -135,7 +135,7 @@ func (m *middle) open() (err error) {
 		}
 		m.sockets = append(m.sockets, d)
 		if d.device.FD() < 0 {
-			d.device.Feed(m.waiter.Feed(i))
+			d.device.Feed(m.waiter.Feed(i, m.waiter.Ring))
 		} else if err := m.waiter.Add(d.device.FD(), i); err != nil {
 			return err
 		}
