@@ -29,7 +29,7 @@ func inCommand() *cobra.Command {
 		Long: "Run a program as a host of a network, as any user and without root. The program\n" +
 			"has the host's addresses and can look up the names of the network's hosts.\n" +
 			"NETWORK is a running network, or a folder or .net file; a network that is not\n" +
-			"running is started. Programs on the same host share its ports. A port that the\n" +
+			"running is started, in one process. Programs on the same host share its ports. A port that the\n" +
 			"node itself uses stays the node's: a program that listens there gets nothing.\n" +
 			"Without a COMMAND the program is a shell.\n" +
 			"\n" +
@@ -136,7 +136,7 @@ func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Ne
 		return nil, err
 	}
 	up := exec.CommandContext(context.WithoutCancel(c.Context()), self, "net", "up", network,
-		"--state", o.state)
+		"--one-process", "--state", o.state)
 	up.Args[0] = os.Args[0] // hints show the name that the user typed
 	up.Stderr = c.ErrOrStderr()
 	up.Stdout = c.ErrOrStderr()

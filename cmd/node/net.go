@@ -26,6 +26,7 @@ type netOptions struct {
 	state string
 	json  bool
 	files string // the value of --files
+	one   bool   // one process for all nodes
 	user  string // user to run the nodes as, if root starts them
 }
 
@@ -47,7 +48,7 @@ func netCommand() *cobra.Command {
 	c.AddCommand(o.upCommand(), o.applyCommand(), o.downCommand(), o.statusCommand(),
 		o.execCommand(), o.graphCommand(), o.serveCommand(), netGenerateCommand(),
 		netExportCommand(), netImportCommand(), netNamesCommand(), netValidateCommand(),
-		netPartCommand())
+		netPartCommand(), o.processCommand())
 	return c
 }
 
@@ -91,6 +92,8 @@ func (o *netOptions) upCommand() *cobra.Command {
 		"made, as by `node net generate FILE.net`. Its lines `host NAME ssh USER@MACHINE`\n" +
 		"and `node A NAME` start A on another machine, over ssh."
 	c.Example = "  node net up nets/ring"
+	c.Flags().BoolVar(&o.one, "one-process", false,
+		"run the nodes in one process, which is faster; they stop and crash together")
 	return c
 }
 
@@ -171,6 +174,7 @@ func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error
 		return err
 	}
 	p := network.wanted(ctx, s, name)
+	p.OneProcess = o.one
 	p.PartFlags = netctl.PartFlags{Files: o.files, User: o.user}
 	p.Tell = func(text string) { _, _ = fmt.Fprintln(c.ErrOrStderr(), text) }
 	if p.Program, err = os.Executable(); err != nil {

@@ -55,6 +55,7 @@ func part(ctx context.Context, r netctl.PartRequest) (a netctl.PartAnswer, err e
 	}
 	var p netctl.Plan
 	if r.Do == netctl.PartUp || r.Do == netctl.PartApply {
+		p.OneProcess = r.Flags.OneProcess
 		if p.Program, err = os.Executable(); err != nil {
 			return a, err
 		}

@@ -184,12 +184,45 @@ func (o *runOptions) read(path string) (*lnx.Config, error) {
 	return c, nil
 }
 
-func (o *runOptions) run(c *cobra.Command, path string) (err error) {
-	if o.config.LNX, err = o.read(path); err != nil {
-		return err
-	}
+// prepare reads the file of the node.
+func (o *runOptions) prepare(path string) (err error) {
+	o.config.LNX, err = o.read(path)
 	o.config.Reread = func() (*lnx.Config, error) { return o.read(path) }
 	o.config.Node.LogLevel = &o.log.level
+	return err
+}
+
+// open starts the node and its servers. leave stops them.
+func (o *runOptions) open(
+	ctx context.Context, path string, v *messageWriter,
+) (n *operator.Node, leave func() error, err error) {
+	if err := o.openEndpoints(ctx); err != nil {
+		return nil, nil, err
+	}
+	n, err = operator.Open(o.config)
+	if err != nil {
+		o.endpoints.close()
+		if _, ok := errors.AsType[*lnx.Error](err); ok {
+			return nil, nil, err // the error contains the positions
+		}
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	v.remarks(o.config.LNX)
+	nodes := map[string]control.Operator{o.config.LNX.Name: n}
+	_, stop := o.endpoints.serve(nodes, func(text string) {
+		n.Node.Watchers.Announce(control.Message{Text: text})
+	})
+	return n, func() error {
+		err := errors.Join(stop(), n.Close())
+		o.endpoints.close()
+		return err
+	}, nil
+}
+
+func (o *runOptions) run(c *cobra.Command, path string) (err error) {
+	if err := o.prepare(path); err != nil {
+		return err
+	}
 	in, name := c.InOrStdin(), "stdin"
 	switch {
 	case len(o.commands) > 0:
@@ -211,25 +244,12 @@ func (o *runOptions) run(c *cobra.Command, path string) (err error) {
 	}
 	ctx, stop := endBySignal(c.Context(), signals...)
 	defer stop()
-	if err := o.openEndpoints(ctx); err != nil {
-		return err
-	}
-	defer o.endpoints.close()
-	n, err := operator.Open(o.config)
-	if _, ok := errors.AsType[*lnx.Error](err); ok {
-		return err // the error contains the positions
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	defer func() { err = errors.Join(err, n.Close()) }()
 	self := o.config.LNX.Name
 	v := o.messages(console.err, self)
-	v.remarks(o.config.LNX)
-	nodes := map[string]control.Operator{self: n}
-	_, leave := o.endpoints.serve(nodes, func(text string) {
-		n.Node.Watchers.Announce(control.Message{Text: text})
-	})
+	n, leave, err := o.open(ctx, path, v)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, leave()) }()
 	if p := o.endpoints.place(); p.Page != "" {
 		v.say(p.String(), slog.LevelInfo, "serving", "page", p.Page, "api", p.API)

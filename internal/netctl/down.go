@@ -47,10 +47,13 @@ func (n *Network) down(ctx context.Context) (done Ending, err error) {
 			err = errors.Join(err, e)
 		case ran:
 			done.Ended = append(done.Ended, m.Name)
+		case n.OneProcess && len(done.Ended) > 0: // the first stop has ended it
+			done.Ended = append(done.Ended, m.Name)
 		default:
 			done.Dead = append(done.Dead, m.Name)
 			log := n.process(m.Name).log()
-			if info, e := os.Stat(log); e == nil && info.Size() > 0 {
+			info, e := os.Stat(log)
+			if e == nil && info.Size() > 0 && !slices.Contains(done.Logs, log) {
 				done.Logs = append(done.Logs, log)
 			}
 		}

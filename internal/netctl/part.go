@@ -41,6 +41,8 @@ const (
 type PartFlags struct {
 	Files string `json:"files"`
 	User  string `json:"user,omitempty"`
+	// OneProcess is that of Plan.
+	OneProcess bool `json:"one_process,omitempty"`
 }
 
 // PartAnswer is the answer to a PartRequest.
@@ -260,6 +262,8 @@ func (n *Network) bringParts(ctx context.Context, p Plan, apply bool, done *Chan
 	if err != nil {
 		return err
 	}
+	flags := p.PartFlags
+	flags.OneProcess = n.OneProcess
 	changes := make(chan *Change, len(n.Machines))
 	err = each(n.connections(), func(c *connection) error {
 		own := p.machine(c.Machine)
@@ -271,7 +275,7 @@ func (n *Network) bringParts(ctx context.Context, p Plan, apply bool, done *Chan
 			files[m.Name] = m.Text
 		}
 		a, err := c.part(ctx, partTime, PartRequest{
-			Do: verb, Source: here + ":" + p.Source, Files: files, Flags: p.PartFlags,
+			Do: verb, Source: here + ":" + p.Source, Files: files, Flags: flags,
 		})
 		if len(a.Problems) > 0 {
 			return p.Place(c.Name, a.Problems)

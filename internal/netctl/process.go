@@ -39,14 +39,20 @@ const (
 	Unreachable Life = "unreachable"
 )
 
-// process is a node's process. Its files are in the network's directory.
-type process struct{ dir, node string }
+// process is a node's process. Its files are in the network's directory. Nodes in one process share
+// the log and the file with the number.
+type process struct{ dir, node, files string }
 
-func (n *Network) process(node string) process { return process{n.dir, node} }
+func (n *Network) process(node string) process {
+	if n.OneProcess {
+		return process{n.dir, node, "network"}
+	}
+	return process{n.dir, node, node}
+}
 
 func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
-func (p process) log() string    { return filepath.Join(p.dir, p.node+".log") }
-func (p process) pid() string    { return filepath.Join(p.dir, p.node+".pid") }
+func (p process) log() string    { return filepath.Join(p.dir, p.files+".log") }
+func (p process) pid() string    { return filepath.Join(p.dir, p.files+".pid") }
 
 // client returns a client of the node, a context with a timeout, and a function that closes both.
 func (p process) client(ctx context.Context, within time.Duration) (
@@ -121,15 +127,26 @@ func until(ctx context.Context, within time.Duration, so func() bool) bool {
 }
 
 type child struct {
-	process process
+	process process // of its first node
+	nodes   []Member
 	cmd     *exec.Cmd
 	before  int64         // length of the log before the start
 	ended   chan struct{} // closed when the process has ended
 }
 
-// start starts a node's process, which appends to its log. It may return both a child and an error.
-func (n *Network) start(plan Plan, m Member) (*child, error) {
-	p := n.process(m.Name)
+// what names the child's node or nodes in errors.
+func (c *child) what() string {
+	if len(c.nodes) == 1 {
+		return "node " + c.process.node
+	}
+	return "network " + filepath.Base(c.process.dir)
+}
+
+// start starts the process of nodes, which appends to its log. It may return both a child and an
+// error.
+func (n *Network) start(plan Plan, nodes []Member) (*child, error) {
+	p := n.process(nodes[0].Name)
+	c := &child{process: p, nodes: nodes, ended: make(chan struct{})}
 	log, before, err := openLog(p.log())
 	if err != nil {
 		return nil, err
@@ -141,21 +158,27 @@ func (n *Network) start(plan Plan, m Member) (*child, error) {
 	}
 	defer pid.Close()
 	if !tryLock(pid) {
-		return nil, fmt.Errorf("node %s: %w", m.Name, ErrBusy)
+		return nil, fmt.Errorf("%s: %w", c.what(), ErrBusy)
 	}
 	if err := pid.Truncate(0); err != nil { // it may still be another process's number
 		return nil, err
 	}
-	c := &child{process: p, before: before, ended: make(chan struct{})}
-	c.cmd = exec.Command(plan.Program, slices.Concat(
-		[]string{"run", "--daemon", "--socket", p.socket(), m.File}, plan.Flags)...)
+	c.before = before
+	args := []string{"run", "--daemon", "--socket", p.socket(), nodes[0].File}
+	if n.OneProcess {
+		args = []string{"net", "process", n.dir}
+		for _, m := range nodes {
+			args = append(args, m.File)
+		}
+	}
+	c.cmd = exec.Command(plan.Program, slices.Concat(args, plan.Flags)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	if locks {
 		c.cmd.ExtraFiles = []*os.File{pid} // the child process keeps the lock
 	}
 	detach(c.cmd)
 	if err := c.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("node %s: %w", m.Name, err)
+		return nil, fmt.Errorf("%s: %w", c.what(), err)
 	}
 	go func() {
 		_ = c.cmd.Wait() // the log contains the reason
@@ -185,28 +208,30 @@ func openLog(path string) (*os.File, int64, error) {
 	return log, info.Size(), nil
 }
 
-// await waits until the node answers.
+// await waits until the nodes answer.
 func (c *child) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime,
-		fmt.Errorf("node %s does not answer after %v", c.process.node, startTime))
+		fmt.Errorf("%s does not answer after %v", c.what(), startTime))
 	defer cancel()
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	for {
+	for left := c.nodes; len(left) > 0; {
 		select {
 		case <-c.ended:
 			return &EndedError{
-				Node: c.process.node, State: c.cmd.ProcessState.String(),
+				What: c.what(), State: c.cmd.ProcessState.String(),
 				Log: c.process.lastWords(complaintLines, c.before).lines,
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		if c.process.answers(ctx) {
-			return nil
+		p := c.process
+		if p.node = left[0].Name; p.answers(ctx) {
+			left = left[1:]
 		}
 	}
+	return nil
 }
 
 // answers reports whether a node answers a request. A node listens before it has its UDP ports, but
@@ -218,21 +243,21 @@ func (p process) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// EndedError is the error of a node that stopped before it answered.
+// EndedError is the error of a process that stopped before its nodes answered.
 type EndedError struct {
-	Node  string
+	What  string   // such as "node A"
 	State string   // result, such as "exit status 1" or "signal: killed"
 	Log   []string // the last lines of the log
 }
 
 func (e *EndedError) Error() string {
-	switch how := "node " + e.Node + " stopped before it answered: " + e.State; {
+	switch how := e.What + " stopped before it answered: " + e.State; {
 	case len(e.Log) == 0:
 		return how + ", and logged nothing"
 	case strings.HasPrefix(e.State, "signal"): // the log does not mention signals
 		return how + "; its log:\n" + strings.Join(e.Log, "\n")
 	}
-	return "node " + e.Node + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
+	return e.What + ": " + strings.TrimPrefix(strings.Join(e.Log, "\n"), "node: ")
 }
 
 // stop stops a node's process and waits for its exit. It returns false if no process was running.

@@ -41,7 +41,7 @@ func TestAStartLeavesAnothersNumber(t *testing.T) {
 	require.True(t, tryLock(held))
 	_, err = held.WriteString("4711\n")
 	require.NoError(t, err)
-	_, err = n.start(Plan{Program: "/does/not/exist"}, Member{Name: "A"})
+	_, err = n.start(Plan{Program: "/does/not/exist"}, []Member{{Name: "A"}})
 	require.ErrorIs(t, err, ErrBusy)
 	pid, locked := n.process("A").holder()
 	assert.True(t, locked)

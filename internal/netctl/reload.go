@@ -15,9 +15,9 @@ import (
 // nodes of todo to start. Ports may move between any nodes: first all changing and stopping nodes
 // release their ports, then check validates the nodes to start, and then each node applies its
 // file. If one step fails, all nodes return to their old state. No node has been stopped or started
-// yet.
+// yet. If nodes share a process, all of them restart with a node that starts, stops or restarts.
 func (n *Network) reloadAll(
-	ctx context.Context, todo []Member, done *Change, check func(start, reload []Member) error,
+	ctx context.Context, p Plan, todo []Member, done *Change,
 ) (left []Member, err error) {
 	done.Why = map[string][]string{}
 	for _, name := range done.Restarted {
@@ -40,6 +40,9 @@ func (n *Network) reloadAll(
 			left = append(left, m)
 		}
 	}
+	if n.OneProcess && len(left)+len(done.Ended) > 0 {
+		left, read = n.together(p, done), nil
+	}
 
 	leaving := slices.Concat(done.Restarted, done.Ended)
 	var asked []string
@@ -60,8 +63,8 @@ func (n *Network) reloadAll(
 			return nil, err
 		}
 	}
-	if check != nil {
-		if err := check(left, read); err != nil {
+	if p.Check != nil {
+		if err := p.Check(left, read); err != nil {
 			return nil, err
 		}
 	}
@@ -71,6 +74,18 @@ func (n *Network) reloadAll(
 		}
 	}
 	return left, nil
+}
+
+// together makes all nodes that run restart, because they share a process, and returns the nodes to
+// start.
+func (n *Network) together(p Plan, done *Change) []Member {
+	for _, name := range slices.Concat(done.Reloaded, done.Left) {
+		done.Restarted = append(done.Restarted, name)
+		done.Why[name] = []string{"the nodes of the network share a process"}
+	}
+	slices.Sort(done.Restarted)
+	done.Reloaded, done.Left, done.Stale = nil, nil, nil
+	return p.Nodes
 }
 
 var errUnchanged = errors.New("no node was changed")

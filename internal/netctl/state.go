@@ -1,12 +1,13 @@
-// Package netctl manages whole networks: one process for each node, and a directory with the state.
-// It starts and stops the processes, determines which are running, and finds their sockets.
-// Requests to nodes use package api.
+// Package netctl manages whole networks: one process for each node, or one for all, and a directory
+// with the state. It starts and stops the processes, determines which are running, and finds their
+// sockets. Requests to nodes use package api.
 //
 // A network's directory contains network.json, which lists the nodes and their files. For each node
 // it contains a socket, a log, and a file with the number of the node's process. The process keeps
 // this file locked. The lock disappears with the process, so the files that a crash leaves never
 // look like a running node. A node is up if it answers at its socket, hung if it only holds its
-// lock, and otherwise dead.
+// lock, and otherwise dead. Nodes in one process share its log and its lock, and start and stop
+// together.
 //
 // A command can be interrupted and the next one continues: the record exists before the first node
 // starts, and until the last one has stopped. New files are first written under temporary names,
@@ -96,6 +97,8 @@ type manifest struct {
 	Source  string    `json:"source"` // directory or file that describes the nodes
 	Started time.Time `json:"started"`
 	Nodes   []Member  `json:"nodes"` // the nodes on this machine
+	// OneProcess says that the nodes of each machine run in one process.
+	OneProcess bool `json:"one_process,omitempty"`
 	// Machines are the other machines, with their nodes.
 	Machines []Machine `json:"machines,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/api"
@@ -23,6 +24,8 @@ type Plan struct {
 	Name   string
 	Source string // directory or file that describes the nodes
 	Nodes  []Member
+	// OneProcess makes a new network run in one process. A network keeps what it was started with.
+	OneProcess bool
 	// Program is the executable that runs a node.
 	Program string
 	// Flags are additional flags of `node run` for each node.
@@ -121,6 +124,10 @@ func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done
 	if err != nil {
 		return err
 	}
+	if n.OneProcess && !apply && len(todo) > 0 && len(done.Left) > 0 {
+		return fmt.Errorf("network %s runs in one process, without %s: `%s` restarts all its nodes",
+			p.Name, strings.Join(done.Started, " "), n.ApplyCommand())
+	}
 	next := n.next(p, apply, done)
 	record, err := n.draft(next)
 	if err != nil {
@@ -141,7 +148,7 @@ func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done
 	if err := own.try(); err != nil {
 		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
-	if todo, err = n.reloadAll(ctx, todo, done, p.Check); err != nil {
+	if todo, err = n.reloadAll(ctx, p, todo, done); err != nil {
 		own.undo()
 		return err
 	}
@@ -223,7 +230,9 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		n = &Network{dir: filepath.Join(s.root, p.Name)}
-		n.manifest = manifest{Name: p.Name, Source: p.Source, Started: time.Now().Round(0)}
+		n.manifest = manifest{
+			Name: p.Name, Source: p.Source, Started: time.Now().Round(0), OneProcess: p.OneProcess,
+		}
 		if err := os.MkdirAll(n.dir, 0o700); err != nil {
 			return nil, true, fmt.Errorf("network %s: %w", p.Name, err)
 		}
@@ -236,6 +245,9 @@ func (s *State) place(p Plan) (n *Network, fresh bool, err error) {
 	case n.Source() != p.Source:
 		return nil, false, fmt.Errorf("network %s: %w, from %s; `node net down %s` stops it, and "+
 			"--name gives the new one another name", p.Name, ErrTaken, n.Source(), p.Name)
+	case p.OneProcess && !n.OneProcess:
+		return nil, false, fmt.Errorf("network %s: %w, with one process for each node; `node net "+
+			"down %s` stops it", p.Name, ErrTaken, p.Name)
 	}
 	return n, false, nil
 }
@@ -263,7 +275,10 @@ func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {
 	for _, m := range p.Nodes {
-		life, _ := n.process(m.Name).settled(ctx)
+		life := Dead
+		if !n.OneProcess || lists(n.Nodes, m.Name) { // the process holds the lock for its own nodes
+			life, _ = n.process(m.Name).settled(ctx)
+		}
 		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
 		switch {
 		case life == Hung:
@@ -329,8 +344,12 @@ func (n *Network) withdraw(ctx context.Context, p Plan) error {
 func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 	var started []*child
 	var failures []error
-	for _, m := range nodes {
-		c, err := n.start(p, m)
+	size := 1 // nodes of a process
+	if n.OneProcess {
+		size = max(1, len(nodes))
+	}
+	for group := range slices.Chunk(nodes, size) {
+		c, err := n.start(p, group)
 		if c != nil {
 			started = append(started, c)
 		}
@@ -346,8 +365,10 @@ func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 		return nil
 	}
 	for _, c := range started {
-		_, err := c.process.stop(context.WithoutCancel(ctx))
-		failures = append(failures, err)
+		for _, m := range c.nodes {
+			_, err := n.process(m.Name).stop(context.WithoutCancel(ctx))
+			failures = append(failures, err)
+		}
 		select {
 		case <-c.ended:
 		default:
