@@ -5,6 +5,9 @@
 # network: "relays" is the time of a datagram through three processes that only pass it on, like two
 # hosts and a router between them, and "socat" relays connections.
 #
+# "in" is a host of a network in one process, as `node in` starts it, and "processes" one of a network
+# with a process for each node. WAYS="direct in" measures only these.
+#
 #   go build -o bin/node ./cmd/node && bench/programs.sh [ROUNDS] [SECONDS]
 #
 # It needs iperf3 and python3, and uses nginx with ab, socat, slirp4netns and pasta if they are installed. pasta
@@ -89,10 +92,15 @@ for f in lossless/*.lnx; do
 	sed -n 's/^interface \([^ ]*\) .*/link \1 mtu 1500/p' "$f" >more && cat more >>"$f"
 done
 "$node" net up lossless --state "$dir/state" >/dev/null 2>&1 || exit 1
+mkdir one || exit 1 # the same network, in one process
+for f in lossless/*.lnx; do
+	sed 's/127\.0\.0\.1:584/127.0.0.1:585/g' "$f" >"one/${f##*/}"
+done
+"$node" net up one --one-process --state "$dir/state" >/dev/null 2>&1 || exit 1
 inside=("$node" in --state "$dir/state")
-for at in "" B; do # here, and as host B
+for at in "" lossless:B one:B; do # here, and as host B of each network
 	prefix=()
-	[ -z "$at" ] || prefix=("${inside[@]}" lossless:B --)
+	[ -z "$at" ] || prefix=("${inside[@]}" "$at" --)
 	"${prefix[@]}" iperf3 -s -p $iperf >/dev/null 2>&1 & servers+=($!)
 	"${prefix[@]}" python3 "$dir/echo.py" serve 0.0.0.0 $echoes >/dev/null 2>&1 & servers+=($!)
 	[ -z "$http" ] && continue
@@ -117,9 +125,8 @@ way() { # NAME: measures one way
 	direct) "${limit[@]}" ./measure.sh 127.0.0.1 ;;
 	socat) "${limit[@]}" ./measure.sh 127.0.0.1 100 ;;
 	link) "${limit[@]}" "$node" link -- ./measure.sh 100.64.0.1 ;;
-	in)
-		"${limit[@]}" "${inside[@]}" lossless:A -- ./measure.sh b
-		;;
+	in) "${limit[@]}" "${inside[@]}" one:A -- ./measure.sh b ;;
+	processes) "${limit[@]}" "${inside[@]}" lossless:A -- ./measure.sh b ;;
 	slirp4netns)
 		"${limit[@]}" unshare -rn sh -c "echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done
 exec ./measure.sh 10.0.2.2" &
@@ -140,8 +147,12 @@ exec ./measure.sh 10.0.2.2" &
 	sed -n "s/^result/$1/p" out >>results
 	rm -f pid go
 }
-ways=(direct link in relays)
-for tool in socat slirp4netns pasta; do command -v $tool >/dev/null && ways+=($tool); done
+if [ -n "${WAYS:-}" ]; then
+	read -ra ways <<<"$WAYS"
+else
+	ways=(direct link in processes relays)
+	for tool in socat slirp4netns pasta; do command -v $tool >/dev/null && ways+=($tool); done
+fi
 for ((i = 0; i < rounds; i++)); do
 	for w in "${ways[@]}"; do way "$w"; done
 done
