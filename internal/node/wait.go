@@ -20,9 +20,6 @@ type waiter interface {
 	// Feed adds a device whose packets do not come from a descriptor. Each call of ready, in any
 	// goroutine, makes Wait or Fed report token once. ready calls ring, which must ring or enter.
 	Feed(token int, ring func()) (ready func())
-	// Fed appends the tokens that are ready without a descriptor. It must be called after look or
-	// enter: a token that is marked later rings again.
-	Fed(ready []int) []int
 	// Wait sleeps until a device is ready, the doorbell has rung, or the timeout has passed. A
 	// negative timeout means forever, and 0 means not at all. Wait appends the tokens of readable
 	// devices to ready, and those of writable devices that WantWrite has enabled.
@@ -40,6 +37,9 @@ type ownership interface {
 	Ring()
 	// Enter makes the caller the owner. If there already is an owner, it rings instead.
 	Enter() bool
+	// Fed appends the tokens that are ready without a descriptor. It must be called after look or
+	// enter: a token that is marked later rings again.
+	Fed(ready []int) []int
 	// Yield undoes Enter, unless a goroutine has rung since.
 	Yield() bool
 	// Leave gives up the stack and rings.
