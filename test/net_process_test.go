@@ -106,6 +106,7 @@ func TestOneProcessEnds(t *testing.T) {
 	pid := r.onePID()
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	r.await("A", "dead", func() bool { return r.nodeStates()["A"] == netctl.Dead })
+	assert.Equal(t, 1, strings.Count(r.node("net", "status").out, "network.log"), "one log, once")
 	got := r.node("net", "up", dir.Dir, "--name", "line")
 	require.Zero(t, got.code, got.err)
 	assert.Contains(t, got.err, "started: A B C\n")

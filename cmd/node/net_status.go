@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -112,8 +113,11 @@ func printNetwork(out io.Writer, s *netctl.Status) error {
 			_, _ = fmt.Fprintln(out, "  "+h.Problem)
 		}
 	}
-	for _, n := range s.Nodes {
-		if n.Life == netctl.Up || n.Life == netctl.Unreachable {
+	for i, n := range s.Nodes {
+		if n.Life == netctl.Up || n.Life == netctl.Unreachable ||
+			slices.ContainsFunc(s.Nodes[:i], func(o netctl.NodeStatus) bool {
+				return o.Log == n.Log && o.Host == n.Host // a node of the same process
+			}) {
 			continue
 		}
 		part := "the end of "

@@ -41,7 +41,7 @@ var (
 	ErrUnreachable = errors.New("host unreachable")
 	// ErrNotConnected means that the socket is a listener, so it has no data to read or write.
 	ErrNotConnected = errors.New("socket is not connected")
-	// ErrClosed means that that direction of the socket, or the node, is already closed.
+	// ErrClosed means that this direction of the socket, or the node, is already closed.
 	ErrClosed = errors.New("already closed")
 	// ErrTooBig means that the packet would exceed the route's MTU.
 	ErrTooBig = errors.New("message too long")

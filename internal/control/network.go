@@ -126,7 +126,7 @@ const (
 	NeighborUnreachable NeighborState = "unreachable" // packets to the neighbor cannot be sent
 	NeighborUnresolved  NeighborState = "unresolved"  // the neighbor's host name has no address yet
 	// The states of neighbor discovery (RFC 4861 §7.3.2), on a TUN device.
-	// the neighbor has answered in the last half minute
+	// NeighborReachable means that the neighbor has answered in the last half minute.
 	NeighborReachable NeighborState = "reachable"
 	NeighborStale     NeighborState = "stale" // the neighbor may be unreachable
 	NeighborDelay     NeighborState = "delay" // a packet was sent to the stale neighbor

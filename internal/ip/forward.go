@@ -7,8 +7,8 @@ import (
 )
 
 // DecrementTTL decrements the TTL (RFC 1812 §5.3.1) or hop limit (RFC 8200 §3) of the packet in b,
-// whose header ParseHeader has accepted, and updates the checksum (RFC 1624 §3). It does not change the
-// rest, including options and unknown bits. Its caller drops packets with TTL 0 or 1 before.
+// whose header ParseHeader has accepted, and updates the checksum (RFC 1624 §3). It does not change
+// the rest, including options and unknown bits. Its caller drops packets with TTL 0 or 1 before.
 func DecrementTTL(b []byte) {
 	const ttl, sum = 8, 10
 	b = b[:HeaderLen]

@@ -33,8 +33,7 @@ const (
 	minReassemblyDatagrams = 2
 )
 
-// minimum length of a TCP header
-const leastTCP = 20
+const leastTCP = 20 // minimum length of a TCP header
 
 // ErrReassembly is the error for an invalid ReassemblyConfig.
 var ErrReassembly = errors.New("reassembly")

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,9 +44,7 @@ func (x *Exchange) change(f func(map[address]*port)) {
 	defer x.mu.Unlock()
 	next := map[address]*port{}
 	if now := x.ports.Load(); now != nil {
-		for at, p := range *now {
-			next[at] = p
-		}
+		maps.Copy(next, *now)
 	}
 	f(next)
 	x.ports.Store(&next)
@@ -119,7 +118,8 @@ func (p *port) collect() []datagram {
 // kernelEvery is how often arrived asks the kernel before it asks the Exchange.
 const kernelEvery = 64
 
-// arrived returns the datagrams from the Exchange or the kernel, or ErrWouldBlock if neither has any.
+// arrived returns the datagrams from the Exchange or the kernel, or ErrWouldBlock if neither has
+// any.
 func (d *UDP) arrived() ([]datagram, error) {
 	d.reads++
 	first := d.reads%kernelEvery == 0
