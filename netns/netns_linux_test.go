@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"os/signal"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,6 +64,18 @@ func TestSignalBeforeWait(t *testing.T) {
 	require.NoError(t, p.Run())
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
 	assert.Equal(t, StatusError(128+15), p.Wait(Left{}))
+}
+
+// TestQuitAfterWait checks that a SIGQUIT that ends the program first does not end this process.
+func TestQuitAfterWait(t *testing.T) {
+	needNamespaces(t)
+	p, err := Start(network(), Program{Args: []string{"sh", "-c", "kill -QUIT $$"}})
+	require.NoError(t, err)
+	defer p.TUN().Close()
+	require.NoError(t, p.Run())
+	assert.Equal(t, StatusError(128+3), p.Wait(Left{}))
+	defer signal.Reset(unix.SIGQUIT)
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGQUIT))
 }
 
 // The program has the addresses, the default route and the files of the configuration. The

@@ -68,7 +68,12 @@ func (q *Process) catchSignals() {
 	signal.Notify(q.arrived, passed...)
 }
 
-// passSignals passes the caught signals on until stop is closed.
+// isQuit reports whether s is SIGQUIT. It stays caught after the program's end: if the terminal
+// sends it to both, it can end the program before this process gets it, and would then end this
+// process with a trace.
+func isQuit(s os.Signal) bool { return s == unix.SIGQUIT }
+
+// passSignals passes the caught signals on until the caller calls stop.
 func (q *Process) passSignals(t terminal) (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -86,7 +91,7 @@ func (q *Process) passSignals(t terminal) (stop func()) {
 		}
 	}()
 	return func() {
-		signal.Stop(q.arrived)
+		signal.Reset(slices.DeleteFunc(slices.Clone(passed), isQuit)...)
 		close(over)
 	}
 }

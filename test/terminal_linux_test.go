@@ -38,8 +38,8 @@ func TestTerminalOfPrograms(t *testing.T) {
 				require.NoError(t, err)
 			}
 			shown.await(t, "prompt: ")
-			const program = `sh -c 'n=0; trap "n=\$((n+1)); echo caught=\$n" INT; echo rea''dy; ` +
-				`while :; do sleep 0.02; done'`
+			const program = `sh -c 'n=0; trap "n=\$((n+1)); echo caught=\$n" INT; ` +
+				`trap "echo resu\"\"med" CONT; echo rea''dy; while :; do sleep 0.02; done'`
 			enter(command.Path + " " + strings.Join(command.Args[1:], " ") + " " + program + "\r")
 			shown.await(t, "ready")
 			enter("\x03")
@@ -48,7 +48,7 @@ func TestTerminalOfPrograms(t *testing.T) {
 			shown.await(t, "Stopped")
 			shown.await(t, "prompt: ")
 			enter("fg; echo status=$?\r")
-			shown.await(t, "sh -c")
+			shown.await(t, "resumed") // before, the terminal is still the shell's
 			enter("\x03")
 			shown.await(t, "caught=2")
 			enter("\x1c")
