@@ -153,7 +153,7 @@ func TestKubernetesFaults(t *testing.T) {
 		"a quota": {
 			[]string{"--claim", "bound"},
 			func() { k.quota = true },
-			"limited: count/jobs.batch=1; fewer --at-once, a lower --memory, or another namespace: " +
+			"limited: count/jobs.batch=1; use fewer --at-once, a lower --memory, or another namespace: " +
 				"-- --namespace=NAME",
 		},
 	} {
@@ -202,7 +202,7 @@ func TestKubernetesWaitsForAQuota(t *testing.T) {
 		}
 	}
 	require.Eventually(t, has("3 parts wait: Error creating: pods"), 10*patience, 50*time.Millisecond)
-	assert.True(t, has("exceeded quota: small; fewer --at-once, a lower --memory, or another "+
+	assert.True(t, has("exceeded quota: small; use fewer --at-once, a lower --memory, or another "+
 		"namespace: -- --namespace=NAME\n")())
 	require.NoError(t, submit.Process.Signal(syscall.SIGINT))
 	require.Error(t, submit.Wait())
