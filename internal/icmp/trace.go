@@ -58,7 +58,7 @@ type traced struct {
 	at    clock.Time // when the probe was sent; Never: not sent
 	done  bool
 	mtu   int   // reduced size of the probe; 0: full size
-	reply Reply // reply to the probe; From is invalid if there is none
+	reply Reply // reply to the probe; From is invalid without a reply
 }
 
 // NewTrace returns a trace whose first probes are due at once.

@@ -36,7 +36,7 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	assert.Nil(t, whole, "the oldest is not")
 }
 
-// A growing datagram is not evicted to make room for itself, even if it is the oldest.
+// A datagram that grows is never evicted for its own new fragment, even if it is the oldest.
 func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
 	body := text(4000)

@@ -285,7 +285,7 @@ func (r *Results) ofPreset() (flags string, ok bool) {
 	return flags, true
 }
 
-// warmup returns a note about the warm-up that means exclude; empty if there is none.
+// warmup returns a note about the warm-up that means exclude, or "" without a warm-up.
 func (m *Manifest) warmup() string {
 	least, most := m.Cells[0].Warmup, 0.0
 	for i := range m.Cells {

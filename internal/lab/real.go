@@ -275,7 +275,7 @@ func isLate(runs []*result.Trial) bool {
 }
 
 // Timings describes the lateness of the runs in each cell in real time, and reports whether all
-// were on time. If not, the text begins with what is still valid.
+// were on time. If they were not, the text first says which results are still valid.
 func (r *Results) Timings() (lines []string, kept bool) {
 	kept = true
 	for i := range r.Cells {

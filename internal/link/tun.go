@@ -35,7 +35,7 @@ type TUNConfig struct {
 	// Interface is the node's end. It needs no neighbors: the kernel receives every packet.
 	Interface Interface
 	// Kernel are the addresses and prefix lengths of the kernel's end, at most one of each family.
-	// The device gets them and is brought up. If there are none, another program configures the
+	// The device gets them and is brought up. Without any, another program configures the
 	// kernel's end.
 	Kernel []netip.Prefix
 	// Up brings the kernel's end up with IPv6 even without addresses in Kernel: the kernel receives

@@ -157,7 +157,7 @@ var bad = []struct{ name, text string }{
 	{"time-outs", flow("rto_min: 2s, rto_max: 1s")},
 	{"delayed", flow("delayed_ack: 2s")},
 	{"a switch", flow("sack: maybe")},
-	{"a script that is none", flow("cc: tahoe.py")},
+	{"a file that is not a script", flow("cc: tahoe.py")},
 	{"an app", flow("app: noise")},
 	{"on without off", flow("app: {on: 1s}")},
 	{"requests for nothing", flow("app: {requests: 5}")},
