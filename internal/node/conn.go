@@ -95,7 +95,7 @@ func (c *Conn) Close() error {
 // Reset resets a connection toward both the application and the peer, as a middlebox could.
 func Reset(c *Conn) error {
 	return c.node.Call(func(_ *stack.Stack, now clock.Time) error {
-		c.tc.Forsake(now, tcp.ErrReset)
+		c.tc.AbortWith(now, tcp.ErrReset)
 		return nil
 	})
 }

@@ -180,7 +180,7 @@ func (t *TCP) boundTo(addrs map[netip.Addr]bool) (list []Bound) {
 		if addrs[t.Local().Addr()] && c.State() != tcp.StateClosed {
 			list = append(list, Bound{
 				fmt.Sprintf("tcp %v to %v", t.Local(), t.Remote()),
-				func(now clock.Time) { c.Forsake(now, tcp.ErrAddressGone) },
+				func(now clock.Time) { c.AbortWith(now, tcp.ErrAddressGone) },
 			})
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// takeACK processes an acknowledgment between SND.UNA and SND.NXT on a segment that begins at seq
+// handleACK processes an acknowledgment between SND.UNA and SND.NXT on a segment that begins at seq
 // (RFC 9293 §3.10.7.4, fifth step, ESTABLISHED state). It reports whether the user may write more,
-// whether path.MTU has grown, and whether the acknowledgment says anything new.
-func (d *sender) takeACK(
+// whether path.MTU has grown, and whether the acknowledgment contains new information.
+func (d *sender) handleACK(
 	now clock.Time, s *Segment, seq, ack uint64, r *recovery.Ack,
 ) (room, mtuFound, news bool) {
 	v := &d.rec
@@ -21,7 +21,7 @@ func (d *sender) takeACK(
 		d.stopProbing(now)
 	}
 	if d.wnd == 0 {
-		v.Retries = 0 // RFC 9293 §3.8.6.1: a peer that answers keeps the connection
+		v.Retries = 0 // RFC 9293 §3.8.6.1: probes that are answered never end the connection
 	}
 	var blocks []buffer.Range
 	if s.Options.SACKCount > 0 {
@@ -39,7 +39,7 @@ func (d *sender) takeACK(
 		mtuFound = true
 	}
 	if r.Delivered == 0 && r.Dups == 0 && r.DSACK == 0 && !reopened {
-		return room, mtuFound, false // nothing new: handling many duplicates stays cheap
+		return room, mtuFound, false // nothing new: repeated acknowledgments cost little
 	}
 	r.Digest(d.unsent() > 0 && d.usable() > 0, d.probing())
 	d.path.lost(r.LostProbes)

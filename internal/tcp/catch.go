@@ -6,35 +6,36 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// catch holds SYNs until the owner decides about each: those for ports without a listener, and
-// those for listeners with Defer. Tunnels and proxies use it.
+// catch holds SYNs until the owner admits or rejects them: SYNs for ports without a listener, and
+// SYNs for listeners with Defer. Tunnels and proxies use it.
 //
-// A SYN from a source that never answers occupies an entry until its SYN-ACK has been retransmitted
-// for the last time. So beyond the limit, or beyond maxEager, the host answers SYNs with cookies,
-// and the owner decides about the connections that the cookies open. To refuse such a connection,
-// the host must reset it. The host holds at most limit SYNs and unanswered SYN-ACKs, and at most as
-// many connections that cookies opened.
+// A SYN from a source that never answers occupies an entry until the last retransmission of its
+// SYN-ACK. So beyond limit or maxEager entries, the host answers SYNs with cookies, and the owner
+// admits or rejects the connections that returned cookies establish. To reject such a connection,
+// the host resets it. The host holds at most limit SYNs and unanswered SYN-ACKs, and at most limit
+// connections from cookies.
 type catch struct {
-	fallback *Listener // for SYNs without a listener; nil: refuse them
+	fallback *Listener // for SYNs without a listener; nil: answer them with a reset
 	held     map[Tuple]caughtSYN
 	fresh    []Tuple // keys of held that NextCaught has not returned
-	opened   int     // entries of held that a cookie opened
+	opened   int     // entries of held that a returned cookie established
 	admitted int     // connections that were admitted and whose peer has not answered
 }
 
-// maxEager bounds the SYNs with possibly forged sources that the owner decides about at a time. A
-// port forward connects to its service for each.
+// maxEager bounds the SYNs with unverified sources that the owner handles at a time: a port forward
+// connects to its service for each.
 const maxEager = 64
 
 type caughtSYN struct {
 	segment  Segment
 	last     *timeWait // the TIME-WAIT of the tuple, which the SYN ended
 	listener *Listener // fallback, or a listener with Defer
-	conn     *Conn     // the connection that a cookie opened; nil: the SYN waits
+	conn     *Conn     // the connection that a cookie established; nil: the SYN waits
 }
 
-// Catch holds SYNs for ports without a listener until Admit, Reject or Ignore, as Defer does. A
-// limit of zero turns this off and refuses the SYNs that NextCaught has not returned.
+// Catch holds SYNs for ports without a listener until Admit, Reject or Ignore is called, as Defer
+// does for a listener. A limit of zero turns this off and refuses the SYNs that NextCaught has not
+// returned.
 func (h *Host) Catch(limit int) {
 	k := &h.catch
 	fallback := k.fallback
@@ -71,7 +72,8 @@ func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 	return false
 }
 
-// unanswered counts the entries and connections whose peers have not answered and may not exist.
+// unanswered counts the entries and connections whose peer has sent only a SYN, so its address may
+// be forged.
 func (k *catch) unanswered() int { return len(k.held) - k.opened + k.admitted }
 
 // hold stores a SYN for a listener with Defer.
@@ -118,8 +120,8 @@ func (k *catch) release(t Tuple) (caughtSYN, bool) {
 	return caught, ok
 }
 
-// NextCaught returns the tuple and the listener, or nil, of the next caught SYN or connection that
-// a cookie opened. It returns each of them once.
+// NextCaught returns the tuple and the listener, or nil, of the next caught SYN or of the next
+// connection that a cookie established. It returns each of them once.
 func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	for len(h.catch.fresh) > 0 {
 		t := h.catch.fresh[0]
@@ -134,8 +136,8 @@ func (h *Host) NextCaught() (Tuple, *Listener, bool) {
 	return Tuple{}, nil, false
 }
 
-// Admit answers a caught SYN as a listener would, or returns the connection that a cookie opened.
-// It reports false if the host no longer holds the SYN, or has no route to its sender.
+// Admit answers a caught SYN as a listener would, or returns the connection that a cookie
+// established. It reports false if the host no longer holds the SYN, or has no route to its sender.
 func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	caught, ok := h.catch.release(t)
 	if c := caught.conn; c != nil {
@@ -186,7 +188,8 @@ func (h *Host) Reject(t Tuple) { h.dismiss(t, h.replies.refuse) }
 // Ignore discards a caught SYN as if it had been lost.
 func (h *Host) Ignore(t Tuple) { h.dismiss(t, func(*Segment) { h.drop(DropBacklog) }) }
 
-// dismiss releases an entry and calls f with its SYN. It resets a connection that a cookie opened.
+// dismiss releases an entry and calls f with its SYN. It resets a connection that a cookie
+// established.
 func (h *Host) dismiss(t Tuple, f func(syn *Segment)) {
 	caught, ok := h.catch.release(t)
 	if caught.conn != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// budget counts the challenge ACKs that may still be sent (RFC 5961 §7). An attacker cannot make
-// the host send more.
+// budget counts the challenge ACKs that may still be sent (RFC 5961 §7). It bounds the traffic that
+// an attacker can make the host send.
 type budget struct {
 	left     int
 	refilled clock.Time

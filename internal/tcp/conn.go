@@ -125,7 +125,8 @@ func (l *eventList) pop() *Conn {
 }
 
 // An idle connection frees the state that recovery and the receiver need only while data is in
-// flight. Calls from outside begin with leaveIdle, and Output ends them with idleIfQuiet.
+// flight. Every call that may send or receive data begins with leaveIdle. Output calls idleIfQuiet
+// when nothing is left to send.
 
 // leaveIdle allocates the state that enterIdle freed.
 func (c *Conn) leaveIdle() {

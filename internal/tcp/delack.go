@@ -18,8 +18,8 @@ type delayedAck struct {
 }
 
 // initialQuickAcks is how many arrivals, each a segment or a train, the receiver acknowledges at
-// once at the start of a connection and after a gap. At these times the peer's window is small, and
-// a sender of few segments must not wait for a timer.
+// once at the start of a connection and after a gap. At these times the peer's congestion window is
+// small, and a delayed acknowledgment would stall the peer.
 const initialQuickAcks = 16
 
 const (
@@ -27,9 +27,9 @@ const (
 	// round trips, because a sender whose window is full waits for one. During loss recovery on a
 	// short path, the gaps are shorter than minPause.
 	minPause, maxPause = 10 * time.Millisecond, 50 * time.Millisecond
-	// singleCost is how many more quick acknowledgments a single segment after a pause uses up, if
-	// the arrival before it was one too. So the receiver acknowledges only the first four of them
-	// at once.
+	// singleCost is how many additional quick acknowledgments a single segment after a pause uses
+	// up, if another such segment preceded it. So the receiver acknowledges only the first four of
+	// a series at once.
 	singleCost = 3
 )
 
@@ -37,9 +37,9 @@ const (
 const maxDupAcks = 64
 
 // acksAfterGap is how many acknowledgments answer a train on a path that loses packets. RFC 5681
-// §4.2 sends one for every second segment. If the only acknowledgment of a train were lost, the
-// peer would receive nothing. Both acknowledgments are equal: a peer with SACK does not count a
-// copy as a duplicate acknowledgment (RFC 6675 §2).
+// §4.2 requires one for every second segment. If a train had a single acknowledgment and that were
+// lost, the peer would receive nothing. Both acknowledgments are identical: a peer with SACK does
+// not count a copy as a duplicate acknowledgment (RFC 6675 §2).
 const acksAfterGap = 2
 
 func (a *delayedAck) atOnce() { a.owed = max(a.owed, 1) }

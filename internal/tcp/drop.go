@@ -10,14 +10,14 @@ const (
 	DropFlags                    // flags that are invalid in this state
 	DropSequence                 // outside the receive window
 	DropDuplicate                // all data was received before
-	DropAck                      // acknowledges data that was never sent, or long ago
+	DropAck                      // acknowledges data that was never sent, or was sent long ago
 	DropNoAck                    // has no ACK flag although the state requires it
 	DropReset                    // a reset that is not at RCV.NXT (RFC 5961 §3.2)
 	DropSYN                      // a SYN in a synchronized state (RFC 5961 §4.2)
 	DropWindow                   // data beyond the window
 	DropRanges                   // data that would make more gaps than MaxReceiveRanges
 	DropReplies                  // a reply while the reply queue was full
-	DropClosed                   // data for a user who has closed
+	DropClosed                   // data after the user has closed the connection
 	DropTimeWait                 // old segments of a connection in TIME-WAIT
 	DropOldStamp                 // a timestamp older than TS.Recent (RFC 7323 §5.3)
 	DropMemory                   // out-of-order data beyond Limits.EarlyBytes

@@ -50,9 +50,9 @@ func ParseECNMode(name string) (ECNMode, bool) {
 	return ECNMode(max(m, 0)), m >= 0
 }
 
-// takeMark processes a mark as a receiver of RFC 3168 §6.1.3 does: every ACK echoes CE until CWR
+// handleMark processes a mark as a receiver of RFC 3168 §6.1.3 does: every ACK echoes CE until CWR
 // shows that the sender has responded. CWR on a segment with CE responds to an earlier mark.
-func (r *receiver) takeMark(s *Segment) {
+func (r *receiver) handleMark(s *Segment) {
 	if s.Flags.Has(CWR) {
 		r.echo = false
 	}
@@ -63,11 +63,11 @@ func (r *receiver) takeMark(s *Segment) {
 	}
 }
 
-// takeMarkDCTCP processes a mark as a DCTCP receiver does (RFC 8257 §3.2). The echo is the mark of
+// handleMarkDCTCP processes a mark as a DCTCP receiver does (RFC 8257 §3.2). The echo is the mark of
 // the newest segment with data, and the receiver acknowledges a change of it at once. That
 // acknowledgment has the new mark, even if it also covers a segment with the old mark, whose
 // acknowledgment was delayed.
-func (r *receiver) takeMarkDCTCP(s *Segment) {
+func (r *receiver) handleMarkDCTCP(s *Segment) {
 	if s.Len == 0 {
 		return
 	}

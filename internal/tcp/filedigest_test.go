@@ -41,7 +41,7 @@ func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
 			s.send(ACK, 1, 1, 0)
 			c, ok := s.l.Accept()
 			require.True(t, ok)
-			assert.Equal(t, agreed, c.Sockopts().FileDigest, "a folded connection keeps it, too")
+			assert.Equal(t, agreed, c.Sockopts().FileDigest, "a reduced connection keeps it, too")
 			s.quiet()
 		})
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// halfOpen is a folded connection: a listener's connection in SYN-RECEIVED that waits for its peer,
-// reduced to the result of the SYNs and the time of the next SYN-ACK. unfold restores the
-// connection when a segment arrives or a timer expires, and fold reduces it again. A SYN flood
-// costs only this much memory for each SYN (RFC 4987 §3.2).
+// halfOpen is the reduced form of a listener's connection in SYN-RECEIVED that waits for its peer:
+// the result of the SYNs and the time of the next SYN-ACK. When a segment arrives or a timer
+// expires, restore makes a connection from it, which shrink reduces again later. A SYN flood costs
+// only this much memory for each SYN (RFC 4987 §3.2).
 type halfOpen struct {
 	tuple    Tuple
 	hs       handshake
@@ -61,7 +61,7 @@ func (o *halfOpen) due() clock.Time {
 }
 
 // halfOpens holds the half-open connections of all listeners in the order in which they were
-// folded. Limits.SynBacklog bounds them for each listener.
+// reduced. Limits.SynBacklog bounds them for each listener.
 type halfOpens struct {
 	byTuple map[Tuple]*halfOpen
 	chain[halfOpen, *halfOpen]
@@ -69,8 +69,8 @@ type halfOpens struct {
 	spare []*Conn // unused connections, at most maxSpareConns
 }
 
-// maxSpareConns bounds the spare connections for the next unfold, and the number of connections
-// that unfoldDue restores at once.
+// maxSpareConns bounds the spare connections that restore reuses, and the number of connections
+// that restoreDue restores at once.
 const maxSpareConns = 32
 
 func (q *halfOpens) take(cfg *Config) *Conn {

@@ -126,7 +126,7 @@ var halfOpenEvents = []struct {
 	{"too big", func(s *script) { s.h.TooBig(s.now, s.tuple, s.iss, 600) }},
 }
 
-// TestFoldingLosesNothing folds a connection into a half-open one, expands it again, and checks
+// TestFoldingLosesNothing shrinks a connection into a half-open one, expands it again, and checks
 // that both are equal field by field.
 func TestFoldingLosesNothing(t *testing.T) {
 	for _, syn := range syns {
@@ -138,12 +138,12 @@ func TestFoldingLosesNothing(t *testing.T) {
 				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
 				c := s.h.conns.find(&s.tuple)
 				require.NotNil(t, c)
-				c.Owner = "owner" // so the host does not fold the connection
+				c.Owner = "owner" // so the host does not shrink the connection
 				s.collect()
 				what.do(s)
 				s.collect()
 				require.Same(t, c, s.h.conns.find(&s.tuple))
-				require.False(t, s.h.folds(c))
+				require.False(t, s.h.shrinks(c))
 				c.Owner = nil
 				c.freeState()
 				want := *c
@@ -177,7 +177,7 @@ func TestFoldingLosesNothing(t *testing.T) {
 }
 
 // TestHalfOpenOnTheWire checks that a host that keeps whole half-open connections sends the same
-// bytes at the same nanosecond as one that folds them.
+// bytes at the same nanosecond as one that shrinks them.
 func TestHalfOpenOnTheWire(t *testing.T) {
 	for seed := range uint64(fewer(300)) {
 		cfg := Config{Limits: Limits{SynBacklog: 8}}
@@ -188,7 +188,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 			s.listen(4)
 			require.NoError(t, s.l.SetSockopts(syns[seed%3].wishes))
 		}
-		folded := 0
+		reduced := 0
 		for range 60 {
 			syn := syns[rng.IntN(len(syns))]
 			act, port := rng.IntN(11), uint16(4000+rng.IntN(6))
@@ -217,7 +217,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 				}
 				s.drain(s == whole)
 			}
-			folded += len(small.h.half.byTuple)
+			reduced += len(small.h.half.byTuple)
 			require.Equal(t, whole.out, small.out, "seed %d", seed)
 			require.Equal(t, whole.h.Drops(), small.h.Drops(), "seed %d", seed)
 			require.Equal(t, whole.h.Counters(), small.h.Counters(), "seed %d", seed)
@@ -229,7 +229,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 			}
 		}
 		require.Empty(t, whole.h.half.byTuple)
-		require.NotZero(t, folded)
+		require.NotZero(t, reduced)
 	}
 }
 
@@ -251,7 +251,7 @@ func (s *script) passBy(d time.Duration, whole bool) {
 // of the payload.
 func (s *script) drain(whole bool) {
 	for c := s.h.all.first; whole && c != nil; c = c.links.in[inAll].next {
-		c.Owner = "owner" // so the host does not fold the connection
+		c.Owner = "owner" // so the host does not shrink the connection
 	}
 	n := len(s.out)
 	for s.h.Output(s.now, []int{1000}, &s.train) {
@@ -359,18 +359,18 @@ func TestListedHalfOpenConnections(t *testing.T) {
 		seen = append(seen, c)
 	}
 	require.Len(t, seen, 3)
-	seen[2].Forsake(s.now, ErrAddressGone)
+	seen[2].AbortWith(s.now, ErrAddressGone)
 	s.expect(RST|ACK, 1, 1, 0)
 	s.quiet()
 	assert.Equal(t, 2, s.l.halfOpen)
-	assert.Len(t, s.h.half.byTuple, 2, "the others are folded again")
+	assert.Len(t, s.h.half.byTuple, 2, "the others are reduced again")
 	assert.Empty(t, s.h.half.spare, "the caller may still hold the connections")
 	s.tuple.RemotePort--
 	s.send(SYN, 0, 0, 0, fullOptions)
 	s.expect(SYN|ACK, 0, 1, 0)
 	s.quiet()
 	assert.Len(t, s.h.half.spare, 1, "no caller holds this one")
-	seen[0].Forsake(s.now, ErrAddressGone) // expanded again for the call
+	seen[0].AbortWith(s.now, ErrAddressGone) // expanded again for the call
 	s.tuple.RemotePort--
 	s.expect(RST|ACK, 1, 1, 0)
 	assert.Equal(t, 2, s.l.halfOpen)
@@ -410,7 +410,7 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	assert.Equal(t, due, s.h.Deadline())
 	assert.Equal(t, 3, s.l.halfOpen)
 	require.Len(t, s.h.half.byTuple, 3)
-	assert.Nil(t, s.h.all.first, "the connections are still folded")
+	assert.Nil(t, s.h.all.first, "the connections are still reduced")
 	verifyHalfOpen(t, s.h)
 	s.passBy(time.Second, false)
 	for c := range s.h.HalfOpen() {

@@ -95,7 +95,7 @@ func (h *Host) Deadline() clock.Time {
 func (h *Host) Advance(now clock.Time) {
 	h.now = now
 	h.timeWaits.expire(now)
-	h.unfoldDue(now)
+	h.restoreDue(now)
 	// A connection whose next deadline has already passed waits for the next call.
 	h.due = h.due[:0]
 	for h.deadlines.first().Due(now) {
@@ -169,12 +169,12 @@ func (h *Host) Knows(t Tuple) bool { return h.has(t) || h.timeWaits.byTuple[t] !
 // TimeWaits returns how many connections are in TIME-WAIT.
 func (h *Host) TimeWaits() int { return len(h.timeWaits.byTuple) }
 
-// Conns yields every connection that is not in TIME-WAIT. It unfolds the half-open ones until the
-// next Output.
+// Conns yields every connection that is not in TIME-WAIT. It restores the half-open ones, which
+// stay restored until the next Output.
 func (h *Host) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for h.half.first != nil {
-			h.unfold(h.now, h.half.first)
+			h.restore(h.now, h.half.first)
 		}
 		for c := h.all.first; c != nil; c = c.links.in[inAll].next {
 			c.flags |= connShown
@@ -262,8 +262,8 @@ func (h *Host) Counters() Counters {
 	return c
 }
 
-// HalfOpen yields the connections of listeners in SYN-RECEIVED. A folded connection is read-only,
-// and valid only until the next one is yielded.
+// HalfOpen yields the connections of listeners in SYN-RECEIVED. A connection that is stored as a
+// halfOpen is yielded as a temporary copy: it is read-only, and valid only until the next one.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for o := h.half.first; o != nil; o = o.next {
@@ -284,7 +284,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 }
 
 // Find returns the connection with a tuple, nil if the host has none or it is in TIME-WAIT. For a
-// folded connection it returns a temporary copy, which is read-only.
+// connection that is stored as a halfOpen it returns a temporary copy, which is read-only.
 func (h *Host) Find(t Tuple) *Conn {
 	if c := h.recent; c != nil && c.tuple.is(&t) {
 		return c

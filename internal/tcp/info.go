@@ -150,8 +150,7 @@ func (c *Conn) Pending() (Pending, bool) {
 	return Pending{}, false
 }
 
-// Arrival says what the receiver does with a segment's data. Three of the kinds are those of
-// founding document 001.
+// Arrival says what the receiver does with a segment's data.
 type Arrival uint8
 
 // The kinds of arrival.
@@ -230,10 +229,11 @@ func (c *Conn) Reassembly() Reassembly {
 	return view
 }
 
-// SetProbe calls f with the connection's state at every acknowledgment with news, whenever data is
-// sent, when the state or the sender's limit changes, at timeouts, at tail and window probes, and
-// when the sender enters, leaves or undoes a recovery or responds to an ECN mark. The Info is valid
-// only during the call, and f must not call the connection. A nil f turns the probe off.
+// SetProbe calls f with the connection's state at every acknowledgment that contains new
+// information, whenever data is sent, when the state or the sender's limit changes, at timeouts, at
+// tail and window probes, and when the sender enters, leaves or undoes a recovery or responds to an
+// ECN mark. The Info is valid only during the call, and f must not call the connection. A nil f
+// turns the probe off.
 func (c *Conn) SetProbe(f func(*Info)) {
 	c.snd.rec.Changed = nil
 	if f != nil {
@@ -251,7 +251,7 @@ func (c *Conn) sample(now clock.Time) {
 func show(c *Conn, now clock.Time, f func(*Info)) {
 	c.leaveIdle()
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
-		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // f sees the window before its use
+		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // so that f sees the initial window
 	}
 	i := &c.host.probed
 	*i = c.Info()

@@ -44,14 +44,14 @@ func (t *Tuple) is(u *Tuple) bool {
 		t.RemoteAddr == u.RemoteAddr && t.LocalAddr == u.LocalAddr
 }
 
-// lookup returns the connection with a tuple and unfolds a half-open one. It returns nil for
+// lookup returns the connection with a tuple. It restores a half-open one first. It returns nil for
 // unknown tuples and those in TIME-WAIT.
 func (h *Host) lookup(now clock.Time, t *Tuple) *Conn {
 	if c := h.conns.find(t); c != nil {
 		return c
 	}
 	if o := h.half.byTuple[*t]; o != nil {
-		return h.unfold(now, o)
+		return h.restore(now, o)
 	}
 	return nil
 }
@@ -83,30 +83,30 @@ func (c *Conn) inputOtherwise(now clock.Time, s *Segment) {
 	case !c.checkStamp(now, s, seq):
 		return
 	case s.Flags.Has(SYN) && c.state == StateSynReceived && seq == c.rcv.irs:
-		c.takeRepeatedSYN(now, s, seq) // the SYN is a retransmission, whatever its payload
+		c.handleRepeatedSYN(now, s, seq) // the SYN is a retransmission, whatever its payload
 		return
 	case !c.rcv.acceptable(s, seq): // first step: sequence number
 		c.offWindow(now, s, seq)
 		return
 	case s.Flags.Has(RST): // second step: RST
-		c.takeReset(now, seq)
+		c.handleReset(now, seq)
 		return
 	case s.Flags.Has(SYN): // fourth step: SYN
-		c.refuseSYN(now)
+		c.handleSYN(now)
 		return
 	case !c.checkACK(now, s, seq): // fifth step: ACK
 		return
 	}
 	if v := s.Options.UserTimeout; v != 0 {
-		c.snd.takeTimeout(now, v)
+		c.snd.adoptTimeout(now, v)
 	}
 	switch {
 	case c.hs.has(hsDCTCP):
-		c.rcv.takeMarkDCTCP(s)
+		c.rcv.handleMarkDCTCP(s)
 	case c.hs.has(hsECN):
-		c.rcv.takeMark(s)
+		c.rcv.handleMark(s)
 	}
-	c.takeContents(now, s, seq)
+	c.handleContents(now, s, seq)
 }
 
 // checkStamp checks the timestamp before the first step, as RFC 7323 §5.3 requires. It reports
@@ -145,7 +145,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 	case s.Flags.Has(RST):
 		c.host.drop(DropSequence)
 	case s.Flags.Has(SYN) && c.state.synchronized():
-		c.refuseSYN(now)
+		c.handleSYN(now)
 	case s.Len > 0 && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
 		c.rcv.reportDuplicate(seq, end)
@@ -165,9 +165,9 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 	}
 }
 
-// takeReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the connection;
+// handleReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the connection;
 // any other in the window draws a challenge ACK (RFC 5961 §3.2).
-func (c *Conn) takeReset(now clock.Time, seq uint64) {
+func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
 		c.rcv.challengeACK(now, DropReset)
 		return
@@ -192,9 +192,9 @@ func (c *Conn) takeReset(now clock.Time, seq uint64) {
 	}
 }
 
-// refuseSYN processes a SYN in the window (fourth step). Every SYN draws a challenge ACK (RFC 5961
+// handleSYN processes a SYN in the window (fourth step). Every SYN draws a challenge ACK (RFC 5961
 // §4.2). A peer that has restarted answers it with a reset at exactly RCV.NXT.
-func (c *Conn) refuseSYN(now clock.Time) {
+func (c *Conn) handleSYN(now clock.Time) {
 	if c.state == StateSynReceived && !c.hs.has(hsActive) {
 		c.host.drop(DropSYN)
 		c.setState(now, evDelete) // RFC 9293 §3.10.7.4: back to LISTEN
@@ -274,7 +274,7 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	if ack > c.snd.Una { // the path works, so the ICMP report is out of date
 		c.err, c.flags = nil, c.flags&^connSoft
 	}
-	room, mtuFound, news := c.snd.takeACK(now, s, seq, ack, r)
+	room, mtuFound, news := c.snd.handleACK(now, s, seq, ack, r)
 	if room {
 		c.raise(Writable)
 	}
@@ -290,9 +290,9 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.sample(now)
 }
 
-// takeContents performs steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
+// handleContents performs steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
 // number of the first data byte.
-func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
+func (c *Conn) handleContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		if s.Flags.Has(FIN) {
 			c.rcv.limitedACK(now) // another FIN
@@ -318,7 +318,7 @@ func (c *Conn) takeContents(now clock.Time, s *Segment, seq uint64) {
 		c.rcv.limitedACK(now)
 	}
 	if c.rcv.fin == c.rcv.nxt {
-		c.rcv.takeFIN()
+		c.rcv.acceptFIN()
 		c.raise(Readable)
 		c.setState(now, evFIN)
 	}

@@ -15,13 +15,13 @@ func initialSequence(secret *[16]byte, now clock.Time, t *Tuple) uint32 {
 }
 
 // keyed returns the keyed hash for sequence numbers and ports. RFC 9293 §3.4.1 requires a hash that
-// an outsider cannot compute. use separates the purposes of the hash.
+// an outsider cannot compute. use names the purpose, so that two purposes never share a hash.
 func keyed(secret *[16]byte, use byte, t *Tuple) uint64 {
 	var b [64]byte
 	return digest(keying(b[:0], secret, use, t))
 }
 
-// keyedAt returns the hash of keyed with a time in its input.
+// keyedAt is keyed with a time as additional input.
 func keyedAt(secret *[16]byte, use byte, t *Tuple, at uint32) uint64 {
 	var b [64]byte
 	return digest(binary.BigEndian.AppendUint32(keying(b[:0], secret, use, t), at))

@@ -104,14 +104,14 @@ func (l *Listener) Queued() int {
 // Backlog returns the upper limit of Queued.
 func (l *Listener) Backlog() int { return l.backlog }
 
-// CountAhead adds f's result to Queued: the connections that the owner has accepted ahead of the
-// application. So the owner's queue does not enlarge the backlog.
+// CountAhead adds f's result to Queued. f returns how many connections the owner has accepted
+// before the application asked for them, so that the owner's queue does not enlarge the backlog.
 func (l *Listener) CountAhead(f func() int) { l.ahead = f }
 
-// Defer holds SYNs until Host.Admit, Reject or Ignore, and NextCaught returns them. So the owner
-// can connect to a server first, and refuse the connections that the server refuses. All listeners
-// with Defer share one backlog. While it is full, the host answers SYNs with cookies, and
-// NextCaught returns the connections that these open.
+// Defer holds SYNs until the owner calls Host.Admit, Reject or Ignore. NextCaught returns them. So
+// the owner can connect to a server first, and refuse the connections that the server refuses. All
+// listeners with Defer share one backlog. While it is full, the host answers SYNs with cookies, and
+// NextCaught returns the connections that these establish.
 func (l *Listener) Defer() { l.deferred = true }
 
 // Accept returns the next established connection. It reports false if none waits.
@@ -210,7 +210,7 @@ func (l *Listener) abandon(now clock.Time) {
 	for o := h.half.first; o != nil; {
 		next := o.next
 		if o.listener == l {
-			h.unfold(now, o)
+			h.restore(now, o)
 		}
 		o = next
 	}

@@ -53,7 +53,7 @@ func (l *Listener) answer(now clock.Time, s *Segment, path Path) *Conn {
 	l.begin(now, c)
 	// Third step: the host ignores data on the SYN and does not acknowledge it, so the peer
 	// retransmits it.
-	c.takeSYN(s)
+	c.storeSYN(s)
 	c.setState(now, evSYN)
 	return c
 }
@@ -73,9 +73,9 @@ func (l *Listener) keep(c *Conn) {
 	l.host.insert(c)
 }
 
-// takeSYN stores the peer's sequence number, window and options. The window of a SYN is never
+// storeSYN stores the peer's sequence number, window and options. The window of a SYN is never
 // scaled (RFC 7323 §2.2).
-func (c *Conn) takeSYN(s *Segment) {
+func (c *Conn) storeSYN(s *Segment) {
 	c.rcv.begin(s.Seq)
 	c.snd.setWindow(int(s.Window))
 	c.snd.wl1 = c.rcv.irs
@@ -83,7 +83,7 @@ func (c *Conn) takeSYN(s *Segment) {
 	if o.HasTimestamps {
 		c.stamps.recent, c.stamps.recentAt = o.TSVal, c.host.now
 	}
-	c.snd.takeTimeout(c.host.now, o.UserTimeout)
+	c.snd.adoptTimeout(c.host.now, o.UserTimeout)
 	c.snd.finAlone = c.hs.has(hsPlain)
 	c.snd.path.peerOffers(&s.Options, c.hs.has(hsPlain), o.HasTimestamps)
 	c.snd.refit()
@@ -114,7 +114,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 		c.host.drop(DropFlags)
 		return
 	}
-	c.takeSYN(s) // fourth step: SYN
+	c.storeSYN(s) // fourth step: SYN
 	if !s.Flags.Has(ACK) {
 		// Simultaneous open (RFC 9293 §3.5, figure 8).
 		c.setState(now, evSYN)
@@ -123,7 +123,7 @@ func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	}
 	c.setState(now, evSYNACK)
 	c.rcv.ack.atOnce()
-	c.takeContents(now, s, c.rcv.nxt)
+	c.handleContents(now, s, c.rcv.nxt)
 }
 
 // completeHandshake processes the acknowledgment of our SYN in SYN-RECEIVED.
@@ -185,8 +185,8 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 	c.leave(now, t)
 }
 
-// takeRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.
-func (c *Conn) takeRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
+// handleRepeatedSYN handles the SYN that the peer retransmits in SYN-RECEIVED.
+func (c *Conn) handleRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
 	if s.Flags.Has(RST) {
 		c.host.drop(DropSequence)
 		return
@@ -204,7 +204,7 @@ func (c *Conn) takeRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
 		// Simultaneous open, RFC 9293 §3.5, figure 8: the peer's SYN-ACK acknowledges our SYN.
 		c.completeHandshake(now, s)
 		c.stamps.remember(now, s, seq)
-		c.takeContents(now, s, seq+1)
+		c.handleContents(now, s, seq+1)
 	}
 	c.rcv.limitedACK(now)
 }

@@ -33,8 +33,8 @@ func (h *Host) outputBy(now clock.Time, room int, t *Train) bool {
 			h.ready.push(c)
 			return true
 		}
-		if h.folds(c) {
-			h.fold(c)
+		if h.shrinks(c) {
+			h.shrink(c)
 			continue
 		}
 		c.idleIfQuiet(now)

@@ -137,12 +137,12 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 		r.takeOutOfOrder(s, seq, start, end)
 		return false
 	}
-	r.takeInOrder(now, s, seq, start, end)
+	r.acceptInOrder(now, s, seq, start, end)
 	return !r.closed
 }
 
-// takeInOrder makes the data in [start, end) readable, and also data after it that arrived earlier.
-func (r *receiver) takeInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
+// acceptInOrder makes the data in [start, end) readable, and also data after it that arrived earlier.
+func (r *receiver) acceptInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end
 	r.edge = max(r.edge, end)
@@ -309,8 +309,8 @@ func (r *receiver) holdFIN(fin uint64, bare bool) (repeated bool) {
 	return false
 }
 
-// takeFIN advances RCV.NXT over the FIN, once all data before it has arrived (eighth step).
-func (r *receiver) takeFIN() {
+// acceptFIN advances RCV.NXT over the FIN, once all data before it has arrived (eighth step).
+func (r *receiver) acceptFIN() {
 	r.nxt++
 	r.edge = max(r.edge, r.nxt)
 	r.forget()

@@ -64,7 +64,7 @@ func (h *Host) schedule(c *Conn) {
 // acknowledgment that postpones a timeout does not change the heap.
 type deadlines struct{ heap []filed }
 
-// filed is a connection and its key.
+// filed is an entry of the heap: a connection and its key.
 type filed struct {
 	due  clock.Time
 	conn *Conn
@@ -126,7 +126,7 @@ func (d *deadlines) place(i int, f filed) {
 	f.conn.links.heap = int32(i)
 }
 
-// settle places f at i or, to keep the order of the heap, above or below it.
+// settle stores f at i, or above or below it if the order of the heap requires that.
 func (d *deadlines) settle(i int, f filed) {
 	for i > 0 {
 		parent := (i - 1) / children

@@ -103,8 +103,8 @@ func (d *sender) admitted(now clock.Time, waiting, most, allowed int) (int, Limi
 	return n, why
 }
 
-// fits does the part of admitted that needs no clock. With remainder it also uses less than a
-// segment of the peer's window.
+// fits does the part of admitted that needs no clock. With remainder, the last segment may be
+// shorter than the MSS because the peer's window ends there.
 func (d *sender) fits(waiting, most, allowed int, remainder bool) (int, Limit) {
 	mss, usable := d.MSS, d.usable()
 	n, why := waiting, LimitNone
@@ -186,7 +186,7 @@ func (d *sender) refit() {
 	}
 }
 
-// deadline returns the next deadline of advance and of the retransmission timeout, as
+// deadline returns when advance or the retransmission timeout is due next, in the form of
 // clock.Time.Order.
 func (d *sender) deadline() uint64 {
 	at := &d.rec.At

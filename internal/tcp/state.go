@@ -137,7 +137,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 	}
 	c.state = to
 	if to == StateTimeWait || to == StateClosed {
-		c.snd.limit.set(now, LimitIdle) // stops the clocks of limits
+		c.snd.limit.set(now, LimitIdle) // end the current limit's time
 	}
 	switch to {
 	case StateEstablished:

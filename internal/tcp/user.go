@@ -194,7 +194,7 @@ func (c *Conn) Close(now clock.Time) {
 	case unread:
 		c.Abort(now)
 	default:
-		_ = c.CloseWrite(now) // an error says that the user has called it before
+		_ = c.CloseWrite(now) // it fails only if the user has called it before
 		if c.state == StateFinWait2 {
 			c.finWait2 = now.Later(c.host.cfg.FinWait2)
 		}
@@ -207,12 +207,12 @@ func (c *Conn) Abort(now clock.Time) {
 	c.flags |= connOrphan
 	c.snd.closed = true
 	c.rcv.closed = true
-	c.Forsake(now, ErrAborted)
+	c.AbortWith(now, ErrAborted)
 }
 
-// Forsake resets the connection, and makes the user's calls return the error why. The user must
-// still close the connection.
-func (c *Conn) Forsake(now clock.Time, why error) {
+// AbortWith resets the connection. The user's calls then return the error why. The user must still
+// close the connection.
+func (c *Conn) AbortWith(now clock.Time, why error) {
 	switch c.state {
 	case StateClosed, StateTimeWait, StateListen:
 		return

@@ -25,9 +25,9 @@ func (u *userTimeout) offer() uint16 {
 	return encodeTimeout(u.limit)
 }
 
-// takeTimeout applies the timeout that the peer proposes, unless the user has set one. RFC 5482
+// adoptTimeout applies the timeout that the peer proposes, unless the user has set one. RFC 5482
 // §3.1: USER_TIMEOUT = min(U_LIMIT, max(ADV_UTO, REMOTE_UTO, L_LIMIT)).
-func (d *sender) takeTimeout(now clock.Time, v uint16) {
+func (d *sender) adoptTimeout(now clock.Time, v uint16) {
 	if v&timeoutNumber == 0 || d.wait.chosen {
 		return // §3.2: a value of zero must be ignored
 	}

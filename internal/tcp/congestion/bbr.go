@@ -160,7 +160,7 @@ func (b *bbr) OnExit(e *Exit) {
 // prevents a burst.
 func (b *bbr) OnRestart(r *Restart) {
 	if r.Unvalidated {
-		return // the model only contains what was used
+		return // the model reflects only bandwidth that was used
 	}
 	b.rtt.idle = true
 	b.burst.start = r.Now

@@ -12,7 +12,7 @@ const (
 	bbr3LossThresh     = 0.02 // share of lost data per round trip that probing tolerates
 	bbr3Beta           = 0.7
 	bbr3Headroom       = 0.15 // share of the path left to other flows
-	bbr3StartupLosses  = 6    // gaps in a round that end Startup
+	bbr3StartupLosses  = 6    // number of gaps in a round that ends Startup
 	bbr3ExtraRounds    = 10
 	bbr3ProbeRTTGain   = 0.5
 	bbr3ProbeRTTEvery  = 5 * time.Second
@@ -145,7 +145,7 @@ func (b *bbr3) volumeCap() float64 {
 // still valid, so the window stays, and pacing alone prevents a burst.
 func (b *bbr3) OnRestart(r *Restart) {
 	if r.Unvalidated {
-		return // the model only contains what was used
+		return // the model reflects only bandwidth that was used
 	}
 	b.rtt.idle = true
 	b.burst.start = r.Now

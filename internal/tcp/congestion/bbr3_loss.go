@@ -92,12 +92,12 @@ func (b *bbr3) OnExit(e *Exit) {
 	b.restoreCwnd()
 	b.episode.open, b.episode.fast = false, false
 	if e.Spurious {
-		b.takeBack()
+		b.undoModel()
 	}
 }
 
-// takeBack restores the model after spurious losses (HandleSpuriousLossDetection, §5.5.11.2).
-func (b *bbr3) takeBack() {
+// undoModel restores the model after spurious losses (HandleSpuriousLossDetection, §5.5.11.2).
+func (b *bbr3) undoModel() {
 	e, m := &b.episode, &b.model
 	e.lossInRound = false
 	b.full.reset(0)

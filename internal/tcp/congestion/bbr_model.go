@@ -2,8 +2,8 @@ package congestion
 
 import "github.com/tidepool-net/tidepool/internal/clock"
 
-// bbrMax is the maximum of the last ten rounds, with a slot for each. A round without a sample
-// discards no older one.
+// bbrMax is the maximum of the last ten rounds, with a slot for each. A round without a sample does
+// not discard older samples.
 type bbrMax struct {
 	most  float64
 	slots [bbrBWRounds]float64

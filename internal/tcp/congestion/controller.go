@@ -20,8 +20,8 @@ type Ack struct {
 	Now clock.Time
 	// Delivered is the number of bytes that this acknowledgment newly reports as received,
 	// cumulatively or by SACK. Each byte counts once. In Tahoe's slow start, and in the slow start
-	// after a timeout without SACK, data that was sent before does not count, except for one
-	// segment if snd.una moved.
+	// after a timeout without SACK, data that was sent before the loss does not count, except for
+	// one segment if SND.UNA moved.
 	Delivered int
 	// Prior and InFlight are the bytes in flight before and after the acknowledgment.
 	Prior, InFlight int
@@ -257,7 +257,7 @@ func (c *Config) FirstSsthresh() int {
 	return c.MaxWindow // RFC 5681 §3.1: arbitrarily high
 }
 
-// ErrUnknown is returned for a name that is not an algorithm's.
+// ErrUnknown is the error for an unknown name of an algorithm.
 var ErrUnknown = errors.New("unknown congestion control")
 
 var algorithms = map[string]Make{
@@ -271,8 +271,8 @@ var algorithms = map[string]Make{
 	"tahoe":   newTahoe,
 }
 
-// Find returns the Make of the algorithm with that name: one of own, which may be nil, or one of
-// this package.
+// Find returns the Make of the algorithm with that name. It searches own, which may be nil, and
+// then this package.
 func Find(own map[string]Make, name string) (Make, error) {
 	if create := own[name]; create != nil {
 		return create, nil

@@ -15,8 +15,8 @@ func (r *newreno) OnLoss(l *Loss) {
 	r.reduce(l)
 }
 
-// OnExit sets the window to the data in flight and one segment after a full acknowledgment, not to
-// ssthresh, to avoid a burst (RFC 6582 §3.2 step 3, option 1).
+// After a full acknowledgment, OnExit sets the window to the data in flight plus one segment.
+// Setting it to ssthresh could cause a burst (RFC 6582 §3.2 step 3, option 1).
 func (r *newreno) OnExit(e *Exit) {
 	if r.fast && !e.Spurious {
 		r.cwnd = min(r.ssthresh, max(e.InFlight, e.MSS)+e.MSS)

@@ -89,7 +89,7 @@ func (r *Ack) Take(ack uint64, blocks []buffer.Range) {
 	v := r.v
 	v.Kept.Counts.DupAcks += uint64(r.Dups)
 	if v.how.sack && len(blocks) > 0 {
-		r.takeSACK(blocks, ack)
+		r.handleSACK(blocks, ack)
 	}
 	if ack > v.snd.Una {
 		r.advance = int(ack - v.snd.Una)
@@ -164,8 +164,8 @@ func (r *Ack) rearm(persisting bool) {
 	}
 }
 
-// takeSACK marks the segments in the peer's SACK blocks (RFC 2018 §5).
-func (r *Ack) takeSACK(blocks []buffer.Range, ack uint64) {
+// handleSACK marks the segments in the peer's SACK blocks (RFC 2018 §5).
+func (r *Ack) handleSACK(blocks []buffer.Range, ack uint64) {
 	v := r.v
 	for i, b := range blocks {
 		if b.Start >= b.End || b.End > v.snd.Nxt || b.Len() > 1<<31 {

@@ -63,8 +63,9 @@ func (e *episode) String() string { return [...]string{"open", "recovery", "loss
 func (e *episode) Open() bool { return e.kind == steady }
 
 // mayEcho reports whether duplicate acknowledgments may be caused by retransmissions of the last
-// recovery. They may up to the recovery point (RFC 6582 §3.2 step 2), and at that point if segments
-// after a filled hole had been retransmitted (RFC 6582 §4.1).
+// recovery. Below the recovery point this is always possible (RFC 6582 §3.2 step 2). At the
+// recovery point it is possible if segments after a filled hole had been retransmitted (RFC 6582
+// §4.1).
 func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
 
 // spend subtracts sent bytes from the allowance.
@@ -88,7 +89,7 @@ func (r *Ack) recover(more bool) {
 			v.Record.resendLonger(-1)
 		}
 		if spurious {
-			r.takeBack()
+			r.undoEpisode()
 		}
 	}
 	if e.kind != steady && v.snd.Una >= e.point {
@@ -97,7 +98,7 @@ func (r *Ack) recover(more bool) {
 		r.lost += v.Record.count[lost] // later losses belong to a new episode
 	}
 	if r.spurious() {
-		r.takeBack()
+		r.undoEpisode()
 	}
 	if e.kind == steady && r.lost > 0 {
 		r.enter()

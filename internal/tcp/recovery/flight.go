@@ -25,8 +25,8 @@ type ecn struct {
 	until   clock.Time // with a window of one segment: send no new data before this time
 }
 
-// Holds returns the time until which an echo holds back new data; clock.Never: it holds back
-// nothing.
+// Holds returns the time until which an ECN echo holds back new data, or clock.Never if it does
+// not.
 func (e *ecn) Holds(now clock.Time) clock.Time {
 	if e.until <= now {
 		e.until = clock.Never
@@ -41,8 +41,8 @@ func (e *ecn) TakeCWR() bool {
 	return due
 }
 
-// outstanding is the state that recovery needs while data is in flight, and for a second after.
-// Idle connections do not have it.
+// outstanding is the state that recovery needs while data is in flight, and for a second
+// afterwards. Idle connections do not have it.
 type outstanding struct {
 	Record  sentQueue
 	rack    rack

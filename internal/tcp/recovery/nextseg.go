@@ -27,7 +27,7 @@ func (b *scoreboard) noteSacked(id uint32) {
 	}
 }
 
-// follow removes cumulatively acknowledged segments from the board.
+// follow removes cumulatively acknowledged segments from the scoreboard.
 func (b *scoreboard) follow(q *sentQueue) {
 	if int32(q.first-b.judged) > 0 {
 		b.judged, b.above = q.first, q.count[sacked]
@@ -67,8 +67,8 @@ func (counting) detect(v *Recovery, r *Ack) {
 
 // spare returns a segment by rules 3 and 4 of NextSeg (RFC 6675 §4). The first choice is a possible
 // hole with too few sacked segments above it. The second choice, once in a recovery, is the end of
-// the flight, because nothing would report its loss. The RFC's highest segment that is not sacked
-// may be one that recovery has just retransmitted.
+// the flight, because nothing would report its loss. The RFC instead takes the highest segment that
+// is not sacked, which recovery may just have retransmitted.
 func (counting) spare(v *Recovery) (uint32, bool) {
 	q, b := &v.Record, &v.board
 	b.follow(q)

@@ -6,8 +6,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Pacer spreads a connection's trains over the round trip. It delays only what congestion control
-// limits. Acknowledgments, window probes, tail loss probes and keepalives leave at once, but count.
+// Pacer spreads a connection's trains over the round trip. It delays only segments that congestion
+// control limits. Acknowledgments, window probes, tail loss probes and keepalives leave at once,
+// but count towards the rate.
 type Pacer struct {
 	next clock.Time // when the next train may leave
 	rate int64      // bytes a second; zero: no pacing
@@ -38,7 +39,8 @@ func (p *Pacer) quantum(mss int) int {
 	return max(2*mss, int(p.rate/int64(time.Second/paceQuantum)))
 }
 
-// Holds returns the time until which the next train must wait; clock.Never: it need not wait.
+// Holds returns the time until which the next train must wait, or clock.Never if it may leave at
+// once.
 func (p *Pacer) Holds(now clock.Time) clock.Time {
 	if p.rate == 0 || p.next <= now {
 		return clock.Never

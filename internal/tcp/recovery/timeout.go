@@ -7,13 +7,13 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
 
-// While a path has lost nothing, silence most likely means that the peer or a router waits for a
-// processor. Then a retransmission is spurious. On a busy machine such pauses often exceed an RTO
+// While a path has lost nothing, silence most likely means that the peer or a router waits for CPU
+// time. A retransmission would then be spurious. On a busy machine such pauses often exceed an RTO
 // of a few milliseconds.
 const (
 	// pauseFloor is the minimum wait for a probe or timeout on a path without losses. It is longer
-	// than a process waits for its processor among a few others. A first loss costs at most this
-	// time, if later data does not reveal it sooner.
+	// than a process waits for CPU time while a few others run. A first loss is repaired after this
+	// time at the latest, or sooner if later data reveals it.
 	pauseFloor = 10 * time.Millisecond
 	// lossFreeAfter is the number of segments without a loss after which a path counts as one
 	// without losses.
@@ -96,7 +96,7 @@ func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
 	case steady:
 		v.undo.begin(v, true)
 	case recovering:
-		v.undo.open = false // the effects of fast recovery must not be credited to the timeout
+		v.undo.open = false // an undo must not restore the window that fast recovery had reduced
 	case restarting:
 	}
 	v.Episode = next

@@ -66,7 +66,7 @@ func (u *undo) noteResent(now clock.Time) {
 	}
 }
 
-// begin starts the record of an episode's retransmissions.
+// begin starts recording an episode's retransmissions.
 func (u *undo) begin(v *Recovery, timeout bool) {
 	*u = undo{
 		from: v.snd.Una, open: true, timeout: timeout, srtt: v.RTT.SRTT, rttvar: v.RTT.rttvar,
@@ -77,11 +77,11 @@ func (u *undo) begin(v *Recovery, timeout bool) {
 	}
 }
 
-// takeBack undoes an episode by the Eifel response (RFC 4015 §3.1). It continues with new data
+// undoEpisode undoes an episode by the Eifel response (RFC 4015 §3.1). It continues with new data
 // (step 8), restores the congestion window (step 9), and after a timeout adapts the estimator to
 // the delay (step 11). The window stays reduced if an ECN echo also required that (RFC 3168
 // §6.1.2).
-func (r *Ack) takeBack() {
+func (r *Ack) undoEpisode() {
 	v := r.v
 	u := v.undo
 	v.undo = undo{}

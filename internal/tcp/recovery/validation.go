@@ -11,7 +11,7 @@ import (
 // is not fully used does not grow (cwndLimited). If less than half of it is used, the sender keeps
 // it for a while, and a loss then halves the part that was used.
 type validation struct {
-	begun  uint64     // bytes delivered when this round began; zero: not a whole round
+	begun  uint64     // bytes delivered when this round began; zero: this round is partial
 	bins   [2]int     // most bytes that a round delivered, in this half period and the last
 	binAt  clock.Time // when this half began; never: pipeACK is undefined
 	since  clock.Time // when the non-validated phase began; never: the window is validated

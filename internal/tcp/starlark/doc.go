@@ -1,5 +1,5 @@
-// Package starlark runs a Starlark file as a congestion control algorithm. So an experiment needs
-// no compiler, and package tcp does not contain the interpreter.
+// Package starlark runs a Starlark file as a congestion control algorithm. Experiments can
+// therefore define algorithms without a compiler, and package tcp does not contain the interpreter.
 //
 //	def init(state, conn):              # once per connection, before anything is sent
 //	def on_ack(state, ack):             # required: grows the window

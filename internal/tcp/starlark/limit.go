@@ -10,7 +10,7 @@ import (
 
 // These are the limits of a script. They stop errors such as an endless loop, a list that grows
 // with every ACK, or a number that is squared repeatedly (product.go). A malicious script can still
-// fill the memory, for example with str of deeply nested lists.
+// exhaust the memory, for example with str of deeply nested lists.
 const (
 	// maxSource limits the size of a file in bytes. It also limits the depth of the recursive
 	// parser.

@@ -5,16 +5,16 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// folds reports whether to reduce a connection to a halfOpen: it is half-open, and only waits for
-// the acknowledgment of its SYN-ACK. A connection with a probe or an Owner stays as it is.
-func (h *Host) folds(c *Conn) bool {
+// shrinks reports whether to reduce a connection to a halfOpen: it waits for the acknowledgment of
+// its SYN-ACK and for nothing else. A connection with a probe or an Owner stays as it is.
+func (h *Host) shrinks(c *Conn) bool {
 	return c.flags.has(connHalfOpen) && c.state == StateSynReceived && !c.hs.has(hsSynDue) &&
 		c.rcv.ack.owed == 0 && c.snd.rec.At.RTO != clock.Never && c.snd.path.Outlet >= 0 &&
 		c.snd.rec.Changed == nil && c.Owner == nil && !c.rcv.closed && !c.snd.closed
 }
 
-// fold reduces a half-open connection to a halfOpen.
-func (h *Host) fold(c *Conn) {
+// shrink reduces a half-open connection to a halfOpen.
+func (h *Host) shrink(c *Conn) {
 	o := &halfOpen{
 		tuple: c.tuple, flags: c.flags &^ connShown, hs: c.hs, listener: c.links.listener,
 		iss: uint32(c.snd.iss), irs: uint32(c.rcv.irs),
@@ -45,8 +45,8 @@ func (h *Host) fold(c *Conn) {
 	}
 }
 
-// unfold restores the connection of a halfOpen.
-func (h *Host) unfold(now clock.Time, o *halfOpen) *Conn {
+// restore restores the connection of a halfOpen.
+func (h *Host) restore(now clock.Time, o *halfOpen) *Conn {
 	h.half.remove(o)
 	c := h.rebuild(now, o)
 	h.hook(c)
@@ -88,9 +88,9 @@ func (h *Host) rebuild(now clock.Time, o *halfOpen) *Conn {
 	return c
 }
 
-// unfoldDue restores the connections whose timers are due at now, at most maxSpareConns in a call.
-func (h *Host) unfoldDue(now clock.Time) {
+// restoreDue restores the connections whose timers are due at now, at most maxSpareConns in a call.
+func (h *Host) restoreDue(now clock.Time) {
 	for n := 0; n < maxSpareConns && h.half.deadline().Due(now); n++ {
-		h.unfold(now, h.half.byDue[0])
+		h.restore(now, h.half.byDue[0])
 	}
 }
