@@ -63,10 +63,10 @@ type Interface struct {
 	// Name is used in messages and by SetUp and Impair. Empty: if0, if1 and so on.
 	Name string
 	// Addr is the node's address, IPv4 or IPv6, with the prefix length of the link's network. The
-	// zero Prefix: the interface has only the addresses in IPv6.
+	// zero Prefix: the interface has only the addresses in the field IPv6.
 	Addr netip.Prefix
 	// IPv6 are further addresses. An interface with IPv6 gets a link-local address if it has none
-	// (RFC 4291 §2.8), and needs an MTU of 1280.
+	// (RFC 4291 §2.8), and needs an MTU of at least 1280 bytes.
 	IPv6 []netip.Prefix
 	// Auto gives the interface IPv6 addresses and a default route from the advertisements of a
 	// router on the link, as a host (SLAAC, RFC 4862); Node.Addrs has them then. The addresses do

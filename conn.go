@@ -67,12 +67,12 @@ var _ net.Listener = (*Listener)(nil)
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.AcceptTCP()
 	if err != nil {
-		return nil, err // not a *Conn that is nil
+		return nil, err // a nil *Conn would be a non-nil net.Conn
 	}
 	return c, nil
 }
 
-// AcceptTCP is Accept that returns a *Conn.
+// AcceptTCP is like Accept, but returns a *Conn.
 func (l *Listener) AcceptTCP() (*Conn, error) {
 	return connOf(l.inner().AcceptTCP())
 }

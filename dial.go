@@ -40,8 +40,8 @@ func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialContext is Dial that fails with the cause of ctx when ctx ends. It can be the DialContext of
-// an http.Transport.
+// DialContext is like Dial, but fails with the cause of ctx when ctx ends. It can be the
+// DialContext of an http.Transport.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	transport := transportOf(network)
 	if transport != "udp" && network != "rcp" {
@@ -187,8 +187,8 @@ func (n *Node) Dial(network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).Dial(network, address)
 }
 
-// DialContext is Dial that fails with the cause of ctx when ctx ends. It can be the DialContext of
-// an http.Transport.
+// DialContext is like Dial, but fails with the cause of ctx when ctx ends. It can be the
+// DialContext of an http.Transport.
 func (n *Node) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&Dialer{Node: n}).DialContext(ctx, network, address)
 }
@@ -221,7 +221,7 @@ func (n *Node) resolve(
 		return fail(err)
 	}
 	if transport == "rcp" {
-		transport = "udp" // its ports are UDP's
+		transport = "udp" // RCP uses UDP ports
 	}
 	port, err := net.DefaultResolver.LookupPort(ctx, transport, service)
 	if err != nil {

@@ -31,7 +31,7 @@ func Pipe(packets int) (a, b *PipeEnd) {
 // io.EOF when an end is closed and no packet is left.
 func (e *PipeEnd) Read(p []byte) (int, error) { return e.inner().Read(p) }
 
-// TryRead is Read that does not wait: it returns false if there is no packet.
+// TryRead is like Read, but does not wait: it returns false if there is no packet.
 func (e *PipeEnd) TryRead(p []byte) (n int, ok bool) { return e.inner().TryRead(p) }
 
 // Write sends a packet.

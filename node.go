@@ -256,7 +256,7 @@ func (n *Node) Listen(network, address string) (net.Listener, error) {
 	if network == "rcp" {
 		l, err := n.listenRCP(address)
 		if err != nil {
-			return nil, err // not an *RCPListener that is nil
+			return nil, err // a nil *RCPListener would be a non-nil net.Listener
 		}
 		return l, nil
 	}

@@ -28,7 +28,7 @@ func (n *Node) ListenPacket(network, address string) (net.PacketConn, error) {
 	if isIP(network) {
 		c, err := n.listenIP(network, address)
 		if err != nil {
-			return nil, err // not an *IPConn that is nil
+			return nil, err // a nil *IPConn would be a non-nil net.PacketConn
 		}
 		return c, nil
 	}

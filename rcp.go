@@ -11,7 +11,7 @@ import (
 
 // RCP configures one end of the sliding-fence transport of founding document 000. It is a byte
 // stream over UDP. Its receiver acknowledges each packet in a fence individually, and its sender
-// repeats the other packets every Tick. Zero fields mean the values of the document, except for
+// retransmits the other packets every Tick. Zero fields mean the values of the document, except for
 // Timeout. Both ends should have the same Width.
 type RCP struct {
 	// Width is the number of packets in the fence, 1 to 1024. 0: 32.
@@ -138,12 +138,12 @@ var _ net.Listener = (*RCPListener)(nil)
 func (l *RCPListener) Accept() (net.Conn, error) {
 	c, err := l.AcceptRCP()
 	if err != nil {
-		return nil, err // not an *RCPConn that is nil
+		return nil, err // a nil *RCPConn would be a non-nil net.Conn
 	}
 	return c, nil
 }
 
-// AcceptRCP is Accept that returns an *RCPConn.
+// AcceptRCP is like Accept, but returns an *RCPConn.
 func (l *RCPListener) AcceptRCP() (*RCPConn, error) {
 	c, err := l.inner().AcceptRCP()
 	if err != nil {

@@ -106,8 +106,8 @@ func Pack(w io.Writer, dir string, piece int) error {
 }
 
 // errCut means that a piece is incomplete or belongs to another state of the results.
-var errCut = errors.New("the transfer of the results was cut off or they changed meanwhile: " +
-	"repeat the command")
+var errCut = errors.New("the transfer of the results was interrupted, or the results changed " +
+	"during it: repeat the command")
 
 type archive struct {
 	text []byte
@@ -165,8 +165,8 @@ func (a *archive) unpack(dir string) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, manifest)); err != nil && list[manifest] == nil {
-		return fmt.Errorf("the volume has no results in %s: the folder must have the name of that "+
-			"of the submit", filepath.Base(dir))
+		return fmt.Errorf("the volume has no results in %s: the folder must have the same name as in "+
+			"`node lab submit`", filepath.Base(dir))
 	}
 	for name, text := range list {
 		path := filepath.Join(dir, name)
@@ -199,7 +199,7 @@ func sameRun(path string, theirs []byte) error {
 	}
 	if a.Mark != b.Mark {
 		return fmt.Errorf("the volume has other results of the same name: %s of version %s, not "+
-			"%s of version %s; -o names another folder", b.Name, b.Version, a.Name, a.Version)
+			"%s of version %s; choose another folder with -o", b.Name, b.Version, a.Name, a.Version)
 	}
 	return nil
 }

@@ -111,6 +111,6 @@ func TestArchiveOfOtherResults(t *testing.T) {
 	require.NoError(t, a.add(packed(t, folderOf(t, map[string]string{"run.json": theirs}), 0)))
 	to := folderOf(t, map[string]string{"run.json": ours})
 	require.EqualError(t, a.unpack(to), "the volume has other results of the same name: x of version v2, "+
-		"not x of version v1; -o names another folder")
+		"not x of version v1; choose another folder with -o")
 	assert.Equal(t, map[string]string{"run.json": ours}, textsIn(t, to))
 }

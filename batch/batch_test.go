@@ -146,8 +146,8 @@ func TestRunGivesUp(t *testing.T) {
 		// The first part has run here, to measure it.
 		"nothing is shared": {
 			fake{lost: map[int]int{1: 9, 2: 9, 3: 9}, done: map[int]bool{0: true}},
-			"no part of job 7 left a result or a message in DIR: do all machines share this folder?" +
-				" -o DIR names one that they share", 1,
+			"no part of job 7 wrote a result or a message to DIR: check that all machines share this" +
+				" folder, or choose one with -o DIR", 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,8 +109,8 @@ func (j *Job) claimed(ctx context.Context) (bool, error) {
 		if j.Pod.ClaimSize != "" {
 			return false, nil
 		}
-		return false, fmt.Errorf("there is no volume claim %q: --claim NAME names another "+
-			"(kubectl get pvc lists them), --claim-size 10Gi makes it", j.Pod.Claim)
+		return false, fmt.Errorf("no volume claim %q: choose another with --claim NAME (`kubectl "+
+			"get pvc` lists them), or create it with --claim-size 10Gi", j.Pod.Claim)
 	}
 	if err != nil || claim.Status.Phase == "Bound" {
 		return true, err

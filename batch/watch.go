@@ -183,8 +183,8 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	}
 	// At most the part that was measured has run here.
 	if logs == 0 && !r.gathered && len(missing) == r.queued && r.queued >= r.Parts-1 {
-		return stay, fmt.Errorf("no part of job %s left a result or a message in %s: do all"+
-			" machines share this folder? -o DIR names one that they share", r.Task, r.Dir)
+		return stay, fmt.Errorf("no part of job %s wrote a result or a message to %s: check"+
+			" that all machines share this folder, or choose one with -o DIR", r.Task, r.Dir)
 	}
 	if r.Tries > r.Retries {
 		why := "they left no message: the batch system may have ended them, or a machine does" +

@@ -14,8 +14,8 @@ import (
 )
 
 // Kernel returns this machine's kernel as the subject, behind TUN devices. Each run has its own
-// device and network. It needs the right to create TUN devices: run it as root, best in its own
-// network namespace.
+// device and network. It needs the permission to create TUN devices: run it as root, preferably in
+// its own network namespace.
 func Kernel() (Subject, error) {
 	var runs atomic.Int64
 	p := &Pipe{

@@ -28,7 +28,7 @@ func (p *parser) pattern(sending bool, stop ...string) *pattern {
 	case "any":
 		x.kind = anyKind
 		if sending {
-			p.fail(w, "any describes no packet to send", "flags of a segment, packet or rip")
+			p.fail(w, "any cannot describe a packet to send", "flags of a segment, packet or rip")
 			return nil
 		}
 	case "rip":

@@ -96,7 +96,7 @@ type Subject interface {
 	RIPTimeout() time.Duration
 }
 
-// Arrival is a packet from the subject. Nothing changes Data later.
+// Arrival is a packet from the subject. Data is not changed later.
 type Arrival struct {
 	At   clock.Time
 	Link int

@@ -31,8 +31,8 @@ const (
 	refusedRoute     = "route to a network of others"
 )
 
-// admit decides about a packet that arrived. It returns the student and the packet for the router,
-// or nil if it refuses the packet.
+// admit checks a packet that arrived. It returns the student and the packet for the router, or nil
+// if it refuses the packet.
 func (h *Hub) admit(from netip.AddrPort, b []byte, now time.Time) (*student, []byte) {
 	head, payload, drop := ip.ParseHeader(b)
 	s := h.pinned[from]
@@ -90,7 +90,8 @@ func (h *Hub) join(from netip.AddrPort, head *ip.Header, ok bool, now time.Time)
 	return s
 }
 
-// take takes one packet from the student's budget. The packets of one second may arrive at once.
+// take reports whether the student's budget of packets per second allows one more, and subtracts
+// it. The budget of a second may be used at once.
 func (s *student) take(now time.Time, rate int) bool {
 	s.budget = min(float64(rate), s.budget+now.Sub(s.budgeted).Seconds()*float64(rate))
 	s.budgeted = now

@@ -305,7 +305,7 @@ func TestRestart(t *testing.T) {
 		_, err = c.Add(Listed{Name: "carol"})
 		require.NoError(t, err)
 		_, err = c.Add(Listed{Name: "dan"})
-		assert.EqualError(t, err, "student dan: the hub has its limit of 3 students")
+		assert.EqualError(t, err, "student dan: the hub is full: at most 3 students")
 		require.NoError(t, c.Remove("carol"))
 		assert.EqualError(t, c.Remove("carol"), `no student is called "carol"`)
 		_ = c.start(token, "new", bobAt)

@@ -136,7 +136,7 @@ func (h *Hub) enter(l Listed) (*student, error) {
 		}
 	}
 	if free == 0 {
-		return nil, fmt.Errorf("student %s: the hub has its limit of %d students", l.Name,
+		return nil, fmt.Errorf("student %s: the hub is full: at most %d students", l.Name,
 			h.cfg.Most)
 	}
 	s := &student{Name: l.Name, Token: l.Token, Slot: free}

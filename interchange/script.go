@@ -109,7 +109,7 @@ func (s *script) construction(
 	v, err := starlark.EvalOptions(dialect, s.thread, s.file,
 		"(lambda *args, **options: (args, options))("+made[1]+")", env)
 	if err != nil {
-		return nil, nil // names that only the caller defines, so use the defaults
+		return nil, nil // the arguments use names that only the caller defines
 	}
 	pair := v.(starlark.Tuple)
 	return pair[0].(starlark.Tuple), pair[1].(*starlark.Dict)
@@ -329,7 +329,7 @@ func (s *script) caller() place {
 	return place{line: int(pos.Line)}
 }
 
-// once adds a note about something that a script may do repeatedly, only once.
+// once adds a note, unless the script has caused the same note before.
 func (s *script) once(at place, text string) {
 	if !s.told[text] {
 		s.told[text] = true

@@ -94,7 +94,7 @@ func (w *World) Faults(n int, within time.Duration, kinds ...FaultKind) {
 				ahead, drift)
 			f.begin, f.end = func() { h.Skew(ahead, drift) }, func() { h.Skew(0, 0) }
 		default:
-			w.t.Fatalf("internet: Faults: %d is not a kind of faults", kind)
+			w.t.Fatalf("internet: Faults: %d is not a kind of fault", kind)
 		}
 		w.planned = append(w.planned, f)
 	}

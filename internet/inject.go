@@ -90,8 +90,8 @@ func injected[T any](i *injection, ready func() bool, f func() (T, error)) (x T,
 	return x, nil, i.err
 }
 
-// SetReadError makes calls of Read, also those that wait, return err in a net.OpError. Read still
-// returns data that has arrived or arrives later before the error. Nil removes the error.
+// SetReadError makes calls of Read, also those that wait, return err in a net.OpError. While there
+// is unread data, also data that arrives later, Read returns that first. Nil removes the error.
 func (c *Conn) SetReadError(err error) { c.reads.inject(err) }
 
 // SetWriteError makes calls of Write, also those that wait, return err in a net.OpError. Nil

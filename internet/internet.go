@@ -109,7 +109,7 @@ func Start(tb testing.TB, network string) *World {
 	return load(tb, network, *seed)
 }
 
-// load is Run or Start: the text of a network has blanks between words, a path has none.
+// load is Run or Start: the text of a network contains blanks, a path does not.
 func load(tb testing.TB, network string, seed uint64) *World {
 	tb.Helper()
 	if strings.TrimSpace(network) == "" {
@@ -199,7 +199,7 @@ func (w *World) connect(path string, edge topology.Edge) {
 	l := &Link{world: w}
 	for k, end := range edge.Ends {
 		if end.Note != "" {
-			w.t.Fatalf("internet: %s: interface %s of %s is a TUN device, which a test has not",
+			w.t.Fatalf("internet: %s: interface %s of %s is a TUN device: tests have none",
 				path, end.Iface, w.hosts[end.Node].name)
 		}
 		h := w.hosts[end.Node]
@@ -320,7 +320,7 @@ func (w *World) stop() {
 // ending limits how long programs may run after their hosts are closed.
 const ending = time.Minute
 
-// within waits for goroutines whose calls now return net.ErrClosed.
+// within waits for the goroutines of programs, whose calls now return net.ErrClosed.
 func (w *World) within(running *sync.WaitGroup, what string) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); running.Wait() }()
@@ -329,7 +329,7 @@ func (w *World) within(running *sync.WaitGroup, what string) {
 	select {
 	case <-ended:
 	case <-limit.C:
-		w.t.Errorf("internet: %s has not returned %v after its calls return net.ErrClosed:\n\n%s",
+		w.t.Errorf("internet: %s still runs %v after its calls have returned net.ErrClosed:\n\n%s",
 			what, ending, stacks(inBubble))
 	}
 }

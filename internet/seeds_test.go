@@ -65,7 +65,7 @@ func TestPattern(t *testing.T) {
 func TestNothingHangs(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"main": {
-			"the program of host b has not returned 1m0s after its calls return net.ErrClosed",
+			"the program of host b still runs 1m0s after its calls have returned net.ErrClosed",
 			"internet.forever",
 		},
 		"at":    {"FAIL: TestHanging", "use of closed network connection"},

@@ -54,7 +54,7 @@ func (w *World) beat() {
 		w.watch.timer.Reset(watch)
 		return
 	}
-	w.t.Errorf("internet: no call has returned for %v of the network's time, and these wait:%s",
+	w.t.Errorf("internet: no call has returned for %v of the network's time; these calls wait:%s",
 		*stall, waits)
 	w.stop()
 }
@@ -178,7 +178,7 @@ func (w *World) leave() {
 	delete(spins.worlds, w)
 }
 
-// lookForSpins ends the process if the time of a bubble stands still, or shortly before go test
+// lookForSpins ends the process if the time of a bubble does not advance, or shortly before go test
 // ends it, because in both cases the test cannot end itself.
 func lookForSpins() {
 	spins.mu.Lock()
@@ -217,7 +217,7 @@ func timeLimit() time.Duration {
 	return 0
 }
 
-// busy returns the stacks of the goroutines that keep bubbles from advancing.
+// busy returns the stacks of the goroutines that keep the time of bubbles from advancing.
 func busy() string {
 	return cmp.Or(stacks(func(head string) bool {
 		return strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable")

@@ -165,7 +165,7 @@ func TestProgramsAsHosts(t *testing.T) {
 	c = Command("ctl", "--state", h.state, "C", "close", sid)
 	refused, err := c.CombinedOutput()
 	assert.Error(t, err)
-	assert.Contains(t, string(refused), "only the program that has it can use it")
+	assert.Contains(t, string(refused), "only the program that opened it can use it")
 	trace := Command("ctl", "--state", h.state, "C", "trace", sid)
 	var ladder strings.Builder
 	trace.Stdout = &ladder

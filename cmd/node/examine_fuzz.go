@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/repl"
 )
 
-var errViolates = errors.New("this program's TCP does what the model of RFC 9293 does not allow")
+var errViolates = errors.New("this program's TCP violates the model of RFC 9293")
 
 type fuzzOptions struct {
 	search   fuzz.Search

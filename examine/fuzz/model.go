@@ -243,7 +243,7 @@ func (m *model) move(to tcp.State) {
 	m.state = to
 }
 
-// text takes the data of a segment.
+// text adds the data of a segment to the stream.
 func (m *model) text(seq int64, s *Segment) {
 	if s.Flags.Has(tcp.SYN) {
 		seq++
@@ -271,7 +271,7 @@ func (m *model) text(seq int64, s *Segment) {
 	m.finish()
 }
 
-// takeEnd takes the FIN of a segment.
+// takeEnd records the FIN of a segment.
 func (m *model) takeEnd(seq int64, s *Segment) {
 	if m.end == none && s.Flags.Has(tcp.FIN) {
 		m.end = seq + s.span()
@@ -292,7 +292,7 @@ func (m *model) finish() {
 		m.move(tcp.StateClosing)
 	case tcp.StateFinWait2:
 		m.move(tcp.StateTimeWait)
-	default: // no other state takes a FIN
+	default: // no other state accepts a FIN
 	}
 }
 

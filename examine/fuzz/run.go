@@ -25,7 +25,7 @@ type exposed interface{ state() tcp.State }
 
 // timed is a trial in real time.
 type timed interface {
-	// late reports whether the fuzzer did not get the processor in time.
+	// late reports whether the fuzzer got CPU time too late.
 	late() bool
 	// hurry makes events end early once enough returns true and the stack is silent. Nil: events do
 	// not end early.

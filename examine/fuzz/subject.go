@@ -18,8 +18,8 @@ import (
 // Subject makes a subject of the examiner a Stack: it drives the subject by packets.
 type Subject struct {
 	examine.Subject
-	// Settle is how long each event takes; zero: as long as with our engine. A delayed
-	// acknowledgment must arrive within this time.
+	// Settle is how long each event takes; zero: the package's Settle. A delayed acknowledgment
+	// must arrive within this time.
 	Settle time.Duration
 }
 

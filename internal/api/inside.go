@@ -83,7 +83,7 @@ func switched(c *net.UnixConn) error {
 			return fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		if head = append(head, one[0]); len(head) > maxHeader {
-			return fmt.Errorf("%w: its answer has no end", ErrGone)
+			return fmt.Errorf("%w: its answer is too long", ErrGone)
 		}
 	}
 	r, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(head), c)), nil)

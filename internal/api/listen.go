@@ -31,8 +31,8 @@ func CheckSocket(path string) error {
 	if len(path) <= longestPath && folder <= longestFolder {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: a socket's path may have %d bytes and its folder's %d; these "+
-		"have %d and %d", path, ErrListen, longestPath, longestFolder, len(path), folder)
+	return fmt.Errorf("%s: %w: a socket's path may have at most %d bytes, and its folder's "+
+		"path %d; they have %d and %d", path, ErrListen, longestPath, longestFolder, len(path), folder)
 }
 
 // Listener is a Unix socket, or a TCP address with a token, at which a Server listens.

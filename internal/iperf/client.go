@@ -71,7 +71,7 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 	}
 	switch {
 	case ends > 1:
-		return p, control.Misuse("time, bytes and blocks: must be only one of them")
+		return p, control.Misuse("time, bytes and blocks cannot be used together")
 	case ends == 0:
 		p.Time = defaultTime.Seconds()
 	}
@@ -89,11 +89,11 @@ func paramsOf(r *control.Perf) (p Params, err error) {
 	}
 	if p.RDT && (r.Rate > 0 || r.Length > 0 || r.Bytes > 0 || r.Blocks > 0) {
 		return p, control.Misuse(
-			"RDT sends whole objects: it has no rate, length, bytes and blocks")
+			"RDT sends whole objects: remove rate, length, bytes and blocks")
 	}
 	if (p.UDP || p.RCP || p.RDT) && (r.Congestion != "" || r.MSS != 0 || r.NoDelay) {
 		return p, control.Misuse(
-			"congestion, mss and no_delay are TCP's: %s has none of them", p.Proto())
+			"congestion, mss and no_delay are for TCP: remove them for %s", p.Proto())
 	}
 	switch {
 	case r.Rate < 0:

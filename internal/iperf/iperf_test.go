@@ -180,9 +180,9 @@ func TestPerfOmitsTheBeginning(t *testing.T) {
 func TestPerfRequestsThatAreWrong(t *testing.T) {
 	a, _ := twoNodes(t)
 	for want, req := range map[string]control.Perf{
-		"must be only one":       {Time: time.Second, Bytes: 1},
+		"cannot be used":         {Time: time.Second, Bytes: 1},
 		`protocol "sctp"`:        {Proto: "sctp"},
-		"are TCP's":              {Proto: control.PerfUDP, Congestion: "reno"},
+		"are for TCP":            {Proto: control.PerfUDP, Congestion: "reno"},
 		"whole objects":          {Proto: control.PerfRDT, Rate: 1},
 		"parallel 129":           {Parallel: 129},
 		"len 65508":              {Proto: control.PerfUDP, Length: 65508},

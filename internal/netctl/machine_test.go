@@ -39,7 +39,7 @@ func TestFailuresOfSSHSayWhatToDo(t *testing.T) {
 		},
 		{
 			false, "usage: ssh [-46]\n  destination\n", failed,
-			`host alpha: ssh refuses the destination "u@a": such as user@alpha, or ` +
+			`host alpha: ssh rejects the destination "u@a": must be like user@alpha, or ` +
 				"ssh://user@alpha:2222 with a port up to 65535",
 		},
 		{

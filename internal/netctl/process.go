@@ -272,7 +272,7 @@ func (p process) stop(ctx context.Context) (bool, error) {
 	}
 	if is.PID <= 0 {
 		return true, fmt.Errorf("node %s runs but does not answer, and its process is unknown: "+
-			"`fuser %s` shows it", p.node, p.pid())
+			"find it with `fuser %s`", p.node, p.pid())
 	}
 	process, err := os.FindProcess(is.PID)
 	if err != nil {

@@ -196,7 +196,7 @@ func (l login) failure(ctx context.Context, said []byte, err error) error {
 		return fmt.Errorf("host %s: the program ssh is not in PATH: install an OpenSSH client",
 			l.name)
 	case has("usage: ssh"):
-		return fmt.Errorf("host %s: ssh refuses the destination %q: such as user@alpha, or "+
+		return fmt.Errorf("host %s: ssh rejects the destination %q: must be like user@alpha, or "+
 			"ssh://user@alpha:2222 with a port up to 65535", l.name, l.ssh)
 	case has("IDENTIFICATION HAS CHANGED"):
 		return l.unreachable("its host key is not the one in known_hosts: find out why before " +

@@ -96,7 +96,7 @@ func newEpollWaiter() (*epollWaiter, error) {
 	}
 	if err != nil {
 		w.Close()
-		return nil, fmt.Errorf("node: doorbell: %w", err)
+		return nil, fmt.Errorf("node: eventfd: %w", err)
 	}
 	return w, nil
 }

@@ -113,7 +113,7 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
 		r.FileSize == 0 && r.Files > 0 {
 		return nil, control.Misuse(
-			"%d-byte files, at most %d: needs a file name, a size and a number",
+			"file size %d and %d files: must have a file name, and a size if files is set",
 			r.FileSize, r.Files)
 	}
 	o, err := newObserver(r)

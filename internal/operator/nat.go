@@ -64,7 +64,7 @@ func handleNATs(h *Requests) {
 }
 
 func noNAT(name string) error {
-	return fmt.Errorf("%w: interface %s has no NAT; `nat on %s` gives it one", control.ErrUsage,
+	return fmt.Errorf("%w: interface %s has no NAT; `nat on %s` adds one", control.ErrUsage,
 		name, name)
 }
 

@@ -194,9 +194,8 @@ func (h *Requests) sendTest(
 			return err
 		}
 		if r.Addr.Is6() && r.Proto == ip.ProtoTest {
-			return control.Misuse("%v: protocol %d of test packets is the Hop-by-Hop Options "+
-				"header in IPv6: must be an IPv4 address; UDP carries text to this one", r.Addr,
-				r.Proto)
+			return control.Misuse("%v: must be an IPv4 address: protocol %d of test packets is "+
+				"the Hop-by-Hop Options header of IPv6; use UDP for IPv6", r.Addr, r.Proto)
 		}
 		answer.Bytes, err = s.SendTest(now, r.Addr, r.Proto, []byte(r.Text))
 		return err

@@ -79,7 +79,7 @@ func (p *programs) socket(sid int) (control.Socket, error) {
 // notOurs returns the error for a socket number that the node does not have.
 func notOurs(sid int) error {
 	if sid >= firstProgramSID {
-		return fmt.Errorf("%d: %w: only the program that has it can use it", sid,
+		return fmt.Errorf("%d: %w: only the program that opened it can use it", sid,
 			control.ErrUnsupported)
 	}
 	return fmt.Errorf("%d: %w", sid, control.ErrNoSuchSocket)

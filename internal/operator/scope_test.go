@@ -39,7 +39,7 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	assert.Equal(t, link.WithZone("if0"), hops[0].Replies[0].From)
 	testenv.Ask(t, a, control.SendTest{Addr: link, Proto: 253, Text: "x"})
 	_, err := control.Ask(t.Context(), a, control.SendTest{Addr: link, Text: "x"})
-	require.ErrorContains(t, err, "fe80::2%if0: protocol 0 of test packets is the Hop-by-Hop Options header")
+	require.ErrorContains(t, err, "fe80::2%if0: must be an IPv4 address: protocol 0 of test packets")
 
 	for addr, problem := range map[string]string{
 		"fe80::2%if9":     `zone "if9" is not an interface with IPv6: must be fe80::2%if0`,

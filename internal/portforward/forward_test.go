@@ -449,7 +449,7 @@ func TestAClientThatLeavesEndsItsDial(t *testing.T) {
 	_, err = half.Read(make([]byte, 1))
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	require.Eventually(t, open(0), 20*time.Second, 5*time.Millisecond)
-	assert.Equal(t, "the client left before the virtual host answered", fw.State().Problem)
+	assert.Equal(t, "the client disconnected before the virtual host answered", fw.State().Problem)
 }
 
 // The host is unreachable: the forward tries as long as TCP does, because a restarting router

@@ -75,7 +75,7 @@ func handshakeError(err error) error {
 		return fmt.Errorf("the client sent no request within %v", handshakeTimeout)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the client left before its request")
+		return errors.New("the client disconnected before its request")
 	}
 	return err
 }

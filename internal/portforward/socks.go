@@ -113,9 +113,9 @@ func (p *proxy) authenticate(c net.Conn) error {
 	if !slices.Contains(methods, wanted) {
 		_, _ = c.Write([]byte{socks5, noMethod})
 		if wanted == byPassword {
-			return errors.New("the client has no password for this proxy")
+			return errors.New("the client offers no password, and this proxy requires one")
 		}
-		return errors.New("the client wants authentication, and this proxy has no password")
+		return errors.New("the client requires a password, and this proxy has none")
 	}
 	if _, err := c.Write([]byte{socks5, wanted}); err != nil || wanted == noAuthentication {
 		return err

@@ -91,7 +91,7 @@ func (f *flow) publish(c *net.TCPConn, to netip.AddrPort) error {
 }
 
 // errLeft means that the client closed its connection before the virtual host answered.
-var errLeft = errors.New("the client left before the virtual host answered")
+var errLeft = errors.New("the client disconnected before the virtual host answered")
 
 // dial connects to a virtual host, and gives up when the client leaves. A client that has sent its
 // FIN may still wait for an answer, or be gone, so the host must answer within halfCloseTimeout.

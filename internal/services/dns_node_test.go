@@ -45,7 +45,7 @@ func TestNamesOfANetwork(t *testing.T) {
 		assert.Len(t, testenv.Ask(t, a, control.Resolve{Name: "many"}).Addrs, 100)
 		for name, want := range map[string]string{
 			"x": "x: no such host (DNS server " + server + ")",
-			"example.com": "example.com: no such host: not of the server's zone (DNS server " +
+			"example.com": "example.com: no such host: not in the server's zone (DNS server " +
 				server + ")",
 			"10.0.0.99": "10.0.0.99: no such host (DNS server " + server + ")",
 			"a..b":      "a..b: no such host: not a domain name",

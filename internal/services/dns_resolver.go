@@ -121,7 +121,7 @@ func (d *DNS) Ask(
 		case m.RCode == dnsmessage.RCodeNameError:
 			return fail("no such host", &net.DNSError{Server: server.String(), IsNotFound: true})
 		case m.RCode == dnsmessage.RCodeRefused: // a closed network has no other server
-			return fail("no such host: not of the server's zone",
+			return fail("no such host: not in the server's zone",
 				&net.DNSError{Server: server.String(), IsNotFound: true})
 		case m.RCode != dnsmessage.RCodeSuccess:
 			return fail("the server answers "+rcodeName(m.RCode), &net.DNSError{

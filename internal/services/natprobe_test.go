@@ -68,7 +68,7 @@ func TestNATsOfNodes(t *testing.T) {
 		require.ErrorContains(t, control.Order(t.Context(), r, bad), want)
 	}
 	require.ErrorContains(t, control.Order(t.Context(), a, control.SetNAT{Iface: "if0", On: true}),
-		"forwards no packets", "a host")
+		"does not forward packets", "a host")
 	_, err := control.Ask(t.Context(), r, control.ClearNAT{Iface: "if0"})
 	require.ErrorContains(t, err, "has no NAT")
 	_, err = control.Ask(t.Context(), r, control.ClearNAT{Iface: "if9"})

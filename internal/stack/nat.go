@@ -67,7 +67,7 @@ func (ifs *Interfaces) setNAT(f *iface) {
 // SetNAT adds or changes the NAT of interface i. Nil removes it.
 func (s *Stack) SetNAT(i int, cfg *nat.Config) error {
 	if cfg != nil && !s.ifs.router {
-		return errors.New("a host forwards no packets: `nat on` in its file makes it a router")
+		return errors.New("a host does not forward packets: `nat on` in its file makes it a router")
 	}
 	f := s.ifs.list[i].Interface
 	f.NAT = cfg

@@ -87,7 +87,7 @@ func Names(configs []*lnx.Config, server, zone string) ([]string, error) {
 		hosts[i].Addrs = c.HostAddrs()
 	}
 	if len(hosts[at].Addrs) == 0 {
-		return nil, fmt.Errorf("%s has no address at which it could serve names", hosts[at].Name)
+		return nil, fmt.Errorf("%s has no address for a DNS server", hosts[at].Name)
 	}
 	return dnsLines(hosts, at, 1, zone), nil
 }

@@ -115,8 +115,8 @@ func TestKubernetesFaults(t *testing.T) {
 		"no claim": {
 			[]string{"--claim", "none"},
 			nil,
-			`there is no volume claim "none": --claim NAME names another (kubectl get pvc lists them), ` +
-				`--claim-size 10Gi makes it`,
+			"no volume claim \"none\": choose another with --claim NAME (`kubectl get pvc` lists them), " +
+				"or create it with --claim-size 10Gi",
 		},
 		"a claim that waits": {
 			[]string{"--claim", "pending"},

@@ -61,7 +61,7 @@ func collect(tree fs.FS) ([]text, error) {
 			return nil
 		}
 		if base == ".git" {
-			return nil // a .git file, which says where a work tree's repository is
+			return nil // the .git file of a linked work tree
 		}
 		info, err := d.Info()
 		if err != nil || !d.Type().IsRegular() || info.Size() > maxTextBytes {

@@ -19,7 +19,7 @@ const reaper = "TIDEPOOL_TEST_REAPER"
 // when this process exits. TestMain calls it first. In a descendant it does nothing.
 func ReapOrphans() error {
 	if os.Getenv(reaper) != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin) // reads until the test exits, in whatever way
+		_, _ = io.Copy(io.Discard, os.Stdin) // blocks until the test exits or is killed
 		for kill(os.Getenv(RunMark)) {
 		}
 		os.Exit(0)
