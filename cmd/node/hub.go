@@ -24,7 +24,7 @@ func hubCommand() *cobra.Command {
 		Short: "run a router that joins the nodes of a class",
 		Long: "Run a router to which students connect their nodes over UDP. Each student has a\n" +
 			"token, a subnet, and an .lnx file that works for nodes in any language. A page\n" +
-			"shows which nodes reach each other, TCP transfers, and each last examination.\n" +
+			"shows which nodes reach each other, TCP transfers, and the latest examinations.\n" +
 			"The students file has one name per line, optionally followed by a token of your\n" +
 			"choice. The teacher's token is printed to standard error (docs/examiner.md).",
 		Example: "  node hub --students class.txt\n" +
@@ -43,7 +43,7 @@ func hubCommand() *cobra.Command {
 	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the students' subnets from `PREFIX`")
 	f.IntVar(&o.cfg.Rate, "rate", 5000, "drop packets above `N` a second from each student")
 	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
-	f.BoolVar(&o.cfg.Private, "private", false, "show the page only to those who have a token")
+	f.BoolVar(&o.cfg.Private, "private", false, "show the page only to clients with a token")
 	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
 		"keep tokens, addresses and counters in `FILE`")
 	c.AddCommand(o.lnxCommand())

@@ -29,10 +29,10 @@ func inCommand() *cobra.Command {
 		Long: "Run a program as a host of a network, as any user and without root. The program\n" +
 			"has the host's addresses and can look up the names of the network's hosts.\n" +
 			"NETWORK is a running network, or a folder or .net file; a network that is not\n" +
-			"running is started, in one process. Programs on the same host share its ports.\n" +
-			"A port that the node itself uses stays the node's: a program that listens there\n" +
-			"gets nothing.\n" +
-			"Without a COMMAND the program is a shell.\n" +
+			"running is started, in one process. Without a COMMAND the program is a shell.\n" +
+			"\n" +
+			"Programs on the same host share its ports. A program that listens on a port that\n" +
+			"the node itself uses receives nothing, because the node takes the packets.\n" +
 			"\n" +
 			"The exit status is the program's: 128 plus the signal number if a signal killed\n" +
 			"it, 126 or 127 if it could not be executed. This command needs Linux.",

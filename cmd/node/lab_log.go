@@ -27,8 +27,8 @@ func labLogCommand() *cobra.Command {
 		Long: "Summarize a log of mahimahi's mm-link, or a link's log in a folder of results:\n" +
 			"capacity, throughput, delays and drops. --out draws figures. The delays are those\n" +
 			"of the link's queue only, because such a log does not contain the delay of\n" +
-			"mm-delay. mahimahi's own mm-throughput-graph prints much the same, but stops at\n" +
-			"the first drop.",
+			"mm-delay. mahimahi's own mm-throughput-graph prints a similar summary, but stops\n" +
+			"at the first drop.",
 		Example: "  node lab log lab/tahoe-low/links/0-down.log\n" +
 			"  node lab log uplink.log -o figures",
 		Args: usageArgs(cobra.ExactArgs(1)),

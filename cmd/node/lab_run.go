@@ -107,7 +107,7 @@ func labRunCommand() *cobra.Command {
 	o.outputFlags(c)
 	o.live.add(f)
 	f.StringVar(&o.dialect, "dialect", "rip",
-		"version of RIP for the presets rip-…: `DIALECT` rip (the course's), rip2 or ripng")
+		"RIP `DIALECT` for the presets rip-…: rip (the course's), rip2 or ripng")
 	choices(c, "dialect", "rip", "rip2", "ripng")
 	return c
 }

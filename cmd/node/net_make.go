@@ -47,7 +47,7 @@ func netGenerateCommand() *cobra.Command {
 			"shapes below, or is read from FILE.net. With --plan, print a plan instead: lines\n" +
 			"such as `link A B delay 20ms`, which you can edit and pass to `node net up` as\n" +
 			"FILE.net. FILE.net may also be in the course's format, with lines such as\n" +
-			"`node A localhost` and `A <-> B`; the .lnx files are then those that net2lnx\n" +
+			"`node A localhost` and `A <-> B`; the .lnx files are then those that its net2lnx\n" +
 			"would write. The shapes:\n\n  " +
 			strings.Join(topology.Shapes(), "\n  "),
 		Example: "  node net generate line 3 && node net up line-3\n" +

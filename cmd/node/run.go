@@ -99,7 +99,7 @@ func runCommand() *cobra.Command {
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"forward ports by a `LINE` as in the file: 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
+		"add a `LINE` for a port forward, such as 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
 	repl.Choose(c, "offload", offloads...)
 	repl.Limit(c, 0, repl.Unlimited, "pcap-snaplen")
 	return c

@@ -27,7 +27,7 @@ func validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate FILE|FOLDER...",
 		Short: "check .lnx files without running anything",
-		Long: "Check .lnx files and print every error with its place. For a folder, it checks\n" +
+		Long: "Check .lnx files and print every error with its line. For a folder, it checks\n" +
 			"all files below it; the files in one folder are one network and must fit\n" +
 			"together. The exit status is 2 if files have errors. It is 1 if only --here\n" +
 			"finds errors: the files are valid, but this machine cannot run them now.",

@@ -20,7 +20,7 @@ func rdtCommand(e *env) *cobra.Command {
 			"congestion control; it comes from document 003 (see README.md). `rdt serve PORT\n" +
 			"PATH...` serves files, `rdt list ADDR PORT` lists them, and `rdt fetch ADDR\n" +
 			"PORT` fetches all or some. `rdt` alone lists servers and flows: packets sent,\n" +
-			"retransmitted and not acknowledged yet, and good packets received. `rdt close\n" +
+			"retransmitted and not acknowledged yet, and valid packets received. `rdt close\n" +
 			"PORT` closes the flows of a port.",
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
