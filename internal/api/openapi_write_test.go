@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,18 +119,61 @@ func oneLine(groups ...*ast.CommentGroup) string {
 	return forClients.Replace(strings.Join(parts, " "))
 }
 
-// forClients replaces the ends of a request's context, which clients of the API do not have.
+// forClients replaces words about Go values, which clients of the API do not have.
 var forClients = strings.NewReplacer(
 	"the connection or ctx ends", "the connection ends or it is stopped",
 	"ctx ends", "it is stopped",
 	"its context ends", "it is stopped",
 	"the context ends", "it is stopped",
+	"the zero Addr: ", "empty: ",
+	"the zero From: ", "`from` is empty: ",
+	"; nil: ", "; absent: ",
+	" is nil if", " is absent if",
+	"the error is ErrMismatch", "the request fails",
+	" fails with ErrStopped", " fails",
+	"calls Each for", "sends an event for",
+	"empty: Piece receives the packets", "empty: the stream has the packets",
+	"to Packet, instead of the pcapng stream to Piece", "instead of the pcapng stream",
+	"DefaultZone", fmt.Sprintf("%q", control.DefaultZone),
+	"MaxNATSessions", fmt.Sprint(control.MaxNATSessions),
+	"AllSockets", fmt.Sprint(control.AllSockets),
+	" With errors.Is it equals its sentinel in package control.", "",
+	"The zero RCPOptions follows", "Without fields it follows",
 )
 
-// described splits the comment of a type into a summary of what a request does, and a description
-// that does not begin with the Go name.
-func (w *openAPIWriter) described(name string) (summary, text string) {
-	text = strings.TrimPrefix(w.comments[name], name+" ")
+// capitalized matches a word that may be a Go name, and a verb that may follow it.
+var capitalized = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]*\b( (?:is|are|counts|count|has|includes|keeps|waits) )?`)
+
+// withJSONNames replaces the Go names of a struct's fields in a comment by their JSON names. Words
+// at the start of a sentence and abbreviations are replaced only if they are certainly names: the
+// name own at the start of its field's comment, and a word before a verb.
+func withJSONNames(t reflect.Type, own, text string) string {
+	var b strings.Builder
+	end := 0
+	for _, m := range capitalized.FindAllStringSubmatchIndex(text, -1) {
+		name := strings.TrimSuffix(text[m[0]:m[1]], text[max(m[2], 0):max(m[3], 0)])
+		f, ok := t.FieldByName(name)
+		if !ok || jsonName(f) == "" {
+			continue
+		}
+		before := strings.TrimRight(text[:m[0]], " ")
+		starts := before == "" || strings.ContainsAny(before[len(before)-1:], ".:")
+		first := before == "" && name == own && strings.HasSuffix(text, ".")
+		humps := strings.IndexFunc(name[1:], unicode.IsUpper) >= 0
+		acronym := len(name) > 1 && unicode.IsUpper(rune(name[1])) && name != "SHA256"
+		if !first && (acronym || m[2] < 0 && starts && !humps) || strings.HasSuffix(before, "-") {
+			continue
+		}
+		b.WriteString(text[end:m[0]] + "`" + jsonName(f) + "`")
+		end = m[0] + len(name)
+	}
+	return b.String() + text[end:]
+}
+
+// described splits the comment of a request into a summary of what it does, and a description that
+// does not begin with the Go name.
+func (w *openAPIWriter) described(t reflect.Type) (summary, text string) {
+	text = withJSONNames(t, "", strings.TrimPrefix(w.comments[t.Name()], t.Name()+" "))
 	summary = text
 	for _, end := range []string{". ", ": ", "; "} {
 		summary, _, _ = strings.Cut(summary, end)
@@ -203,7 +248,7 @@ func (w *openAPIWriter) structure(t reflect.Type) object {
 			owner = t.FieldByIndex(f.Index[:1]).Type
 		}
 		if text := w.comments[owner.Name()+"."+f.Name]; text != "" {
-			p["description"] = text
+			p["description"] = withJSONNames(t, f.Name, text)
 		}
 		if f.Type == reflect.TypeFor[time.Duration]() {
 			about := fmt.Sprint(p["description"], ", in nanoseconds")
@@ -217,7 +262,7 @@ func (w *openAPIWriter) structure(t reflect.Type) object {
 	}
 	s := object{"type": "object", "properties": properties}
 	if text := w.comments[t.Name()]; text != "" {
-		s["description"] = text
+		s["description"] = withJSONNames(t, "", text)
 	}
 	switch {
 	case w.requests[t]:
@@ -414,7 +459,7 @@ func (w *openAPIWriter) line(event string, data object) object {
 // kind adds the paths of a request.
 func (w *openAPIWriter) kind(paths object, k *control.Kind) {
 	answer := w.schema(k.Answer)
-	summary, about := w.described(k.Request.Name())
+	summary, about := w.described(k.Request)
 	nothing := k.Answer == reflect.TypeFor[control.Nothing]()
 	lines := []object{
 		w.line(eventBegun, w.schema(reflect.TypeFor[Running]())), w.line(eventResult, answer),
@@ -467,7 +512,7 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 		}
 		query = append(query, object{
 			"name": jsonName(f), "in": "query", "schema": w.schema(f.Type),
-			"description": w.comments[k.Request.Name()+"."+f.Name],
+			"description": withJSONNames(k.Request, f.Name, w.comments[k.Request.Name()+"."+f.Name]),
 		})
 	}
 	return query
@@ -475,7 +520,7 @@ func (w *openAPIWriter) query(k *control.Kind) (query []object) {
 
 // stream describes the path of a request whose answer is a stream.
 func (w *openAPIWriter) stream(k *control.Kind, lines []object) object {
-	summary, about := w.described(k.Request.Name())
+	summary, about := w.described(k.Request)
 	return object{"get": object{
 		"operationId": "stream-" + k.Name, "summary": summary,
 		"description": about + " Server-sent events: `event` is the kind, `data` its JSON; the last " +

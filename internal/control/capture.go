@@ -52,7 +52,7 @@ type Captured struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// StartCapture starts a Record into a file, until StopCapture.
+// StartCapture starts a capture into a file, until StopCapture.
 type StartCapture struct {
 	Answer[Capturing]
 	Iface     string `json:"iface,omitempty"` // as in Record, like the next fields
@@ -198,7 +198,7 @@ type Samples struct {
 	Sample func(Sample) `json:"-"`
 }
 
-// Sampled is the result of Samples.
+// Sampled is the result of a request for samples.
 type Sampled struct {
 	Samples uint64 `json:"samples"`
 	Missed  uint64 `json:"missed"` // samples lost because the reader was too slow

@@ -100,7 +100,7 @@ type NATProbed struct {
 	Server  netip.AddrPort `json:"server"`
 	Local   netip.AddrPort `json:"local"`
 	Outside netip.AddrPort `json:"outside"` // source address that the server sees
-	NAT     bool           `json:"nat"`     // Local and Outside differ
+	NAT     bool           `json:"nat"`     // the local and the outside address differ
 	// Mapping and Filtering are empty if the server has only one address.
 	Mapping   string `json:"mapping"`
 	Filtering string `json:"filtering"`

@@ -40,7 +40,7 @@ type RecvFile struct {
 	Resume bool  `json:"resume,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
 	// Size and SHA256, if set, are the expected size and digest of the whole file. If they differ,
-	// the data stays in the .part file, with an ErrMismatch.
+	// the data stays in the .part file, and the error is ErrMismatch.
 	Size   int64  `json:"size,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
 	// Overwrite replaces an existing file, and the .part file of an earlier transfer.
