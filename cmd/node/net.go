@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lnx"
 	"github.com/tidepool-net/tidepool/internal/netctl"
 	"github.com/tidepool-net/tidepool/internal/topology"
@@ -431,6 +432,10 @@ func netValidateCommand() *cobra.Command {
 func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	name := done.Network.Name()
 	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
+	where := "" // the flag that suggested commands need
+	if s.Folder() != defaultState() {
+		where = " --state " + diagnostic.ShellWord(s.Folder())
+	}
 	for _, part := range []struct {
 		what  string
 		nodes []string
@@ -451,7 +456,7 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	}
 	if len(done.Stale) > 0 {
 		tell("changed since they were started: %s; `%s` applies the changes",
-			strings.Join(done.Stale, " "), named(done.Network.ApplyCommand()))
+			strings.Join(done.Stale, " "), named(done.Network.ApplyCommand()+where))
 	}
 	members := done.Network.Members()
 	if len(members) == 0 {
@@ -464,6 +469,6 @@ func printChange(out io.Writer, s *netctl.State, done netctl.Change) {
 	if _, err := s.Network(""); err != nil {
 		down += " " + name
 	}
-	tell("%s", named(fmt.Sprintf("%s is up; `node attach %s`, `node net status`, `%s`", name, node,
-		down)))
+	tell("%s", named(fmt.Sprintf("%s is up; `node attach %s`, `node net status%s`, `%s`", name,
+		node+where, where, down+where)))
 }
