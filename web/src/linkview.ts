@@ -123,8 +123,10 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
 /** extra shows the complete impairment settings. */
 function extra(store: Store, l: LinkState): Child {
   const all = new Set(turned(store, l).map((f) => store.words(f)).filter((w) => w !== "nothing"));
-  if (all.size === 0) return null;
-  return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)));
+  const received = turned(store, l).filter((f) => store.received(f) !== "nothing");
+  if (all.size + received.length === 0) return null;
+  return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)),
+    received.map((f) => h("span", null, `When ${f.to!.node} receives: `, h("code", null, store.received(f)))));
 }
 
 let timer = 0;

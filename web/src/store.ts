@@ -261,10 +261,12 @@ export class Store {
       });
       const before = old.get(info.name);
       if (before && before.info.up !== info.up) this.noteSwitch(n.name, info, cut);
-      const words = n.faces.get(info.name)!.out?.words;
-      if (before && words !== undefined && before.out && before.out.words !== words) {
+      for (const way of ["out", "in"] as const) {
+        const words = n.faces.get(info.name)![way]?.words, was = before?.[way]?.words;
+        if (words === undefined || was === undefined || was === words) continue;
         const peer = this.across(n.name, info.name) || info.name;
-        this.note(`${n.name} → ${peer}: ` + (words === "nothing" ? "no impairments" : words));
+        this.note((way === "out" ? `${n.name} → ${peer}: ` : `${n.name} receives from ${peer}: `) +
+          (words === "nothing" ? "no impairments" : words));
       }
     }
   }
@@ -570,9 +572,14 @@ export class Store {
     return this.nodes.get(f.from.node)?.faces.get(f.from.iface)?.[f.way]?.words ?? "nothing";
   }
 
+  /** received returns the impairments that the receiver of a flow adds. */
+  received(f: Flow): string {
+    return (f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface)?.in?.words) ?? "nothing";
+  }
+
   /** settings returns a link's impairments in lines: once if equal in all directions, or for each direction. */
   settings(l: LinkState): string[] {
-    const all = l.flows.map((f) => brief(this.words(f)));
+    const all = l.flows.map((f) => [...brief(this.words(f)), ...brief(this.received(f))]);
     if (all.every((lines) => lines.join() === all[0]!.join())) return all[0] ?? [];
     return l.flows.flatMap((f, i) => all[i]!.map((line, k) =>
       k > 0 ? line : `${f.way === "in" ? "to" : "from"} ${f.from.node}: ${line}`));
@@ -584,8 +591,7 @@ export class Store {
 
   /** capacity is the lower of the rates that the two ends set for a flow. */
   capacity(f: Flow): number {
-    const there = f.to && this.nodes.get(f.to.node)?.faces.get(f.to.iface)?.in?.words;
-    return Math.min(read(this.words(f)).rate, read(there ?? "nothing").rate);
+    return Math.min(read(this.words(f)).rate, read(this.received(f)).rate);
   }
 
   summary(): string {

@@ -19,13 +19,17 @@ function pair() {
   return store;
 }
 
-function look(store, at, { words = "nothing", put = 0, passed = 0, up = true } = {}) {
+const texts = (store) => store.log.items.map((e) => e.text);
+
+function look(store, at, { words = "nothing", received = "nothing", put = 0, passed = 0, up = true } = {}) {
+  const none = { lost: 0, queue_dropped: 0, overflowed: 0, waiting: 0 };
   for (const node of ["R1", "R2"]) {
     const out = { packets: put, bytes: put * 1000, errors: 0 };
     store.take("interfaces", { node,
       interfaces: [{ name: "if0", addr: "10.0.0.1/24", up: up || node === "R2", mtu: 1400, in: out, out }],
       impairments: [{ iface: "if0", way: "out", words: node === "R1" ? words : "nothing", seen: put, passed, passed_bytes: passed * 1000,
-        lost: 0, queue_dropped: 0, overflowed: 0, waiting: put - passed }] });
+        ...none, waiting: put - passed },
+      { iface: "if0", way: "in", words: node === "R1" ? received : "nothing", seen: put, passed: put, passed_bytes: put * 1000, ...none }] });
   }
   store.take("tick", { at });
 }
@@ -79,7 +83,15 @@ test("the settings of a link name rate and queue, and the direction if they diff
   assert.deepEqual(store.settings(l), []);
 });
 
-const texts = (store) => store.log.items.map((e) => e.text);
+test("the settings of a link include what its receivers add, as `impair IF` sets it", () => {
+  const store = pair(), [l] = store.links;
+  look(store, 1e12);
+  look(store, 1e12, { words: "delay 10ms", received: "delay 10ms" });
+  assert.deepEqual(store.settings(l), ["10 ms"], "in both directions");
+  assert.deepEqual(texts(store).slice(-2), ["R1 → R2: delay 10ms", "R1 receives from R2: delay 10ms"]);
+  look(store, 1e12, { received: "rate 1mbit limit 100" });
+  assert.deepEqual(store.settings(l), ["from R2: 1.00 Mbit/s · queue 100 packets"]);
+});
 
 test("the log has the cause before its effects, whichever is heard first", () => {
   const neighbor = (node, at, addr, state) => ["told", { node, at, event: "neighbor", data: { neighbor: { addr, state } } }];
