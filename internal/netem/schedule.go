@@ -81,6 +81,26 @@ func (s Schedule) length(i int) time.Duration {
 	return s.Every - s.Steps[i].At
 }
 
+// Each calls f for each step, in each lap, that begins before a time.
+func (s Schedule) Each(until time.Duration,
+	f func(rate BitsPerSecond, begin, end time.Duration),
+) {
+	for lap := time.Duration(0); lap < until; lap += s.Every {
+		for i, step := range s.Steps {
+			end := until
+			if i+1 < len(s.Steps) || s.Every > 0 {
+				end = min(until, lap+step.At+s.length(i))
+			}
+			if begin := lap + step.At; begin < until {
+				f(step.Rate, begin, end)
+			}
+		}
+		if s.Every == 0 {
+			return
+		}
+	}
+}
+
 // Start implements Rate.
 func (s Schedule) Start(origin clock.Time, _ *rand.Rand) Server {
 	return &scheduled{Schedule: s, base: origin}

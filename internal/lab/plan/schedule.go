@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -19,7 +20,8 @@ const maxSteps = 100_000
 
 // steps reads a list of pairs: [[0s, 1Mbit/s], [40s, 2.5Mbit/s]].
 func (d *decoder) steps(n *node, what string, of result.Unit) ([]step, bool) {
-	such := "[[0s, " + firstWord(measures[of].such) + "], [40s, …]]"
+	example, _, _ := strings.Cut(measures[of].such, " ")
+	such := "[[0s, " + example + "], [40s, …]]"
 	if n.kind != list || len(n.items) == 0 || len(n.items) > maxSteps {
 		d.bad(n, n.shown()+" is not a list of steps", what+", such as "+such)
 		return nil, false
@@ -47,15 +49,6 @@ func (d *decoder) steps(n *node, what string, of result.Unit) ([]step, bool) {
 		out = append(out, step{at, math.Round(m.value)})
 	}
 	return out, true
-}
-
-func firstWord(s string) string {
-	for i, r := range s {
-		if r == ' ' {
-			return s[:i]
-		}
-	}
-	return s
 }
 
 type scheduleOf struct {
@@ -109,13 +102,9 @@ func meanRate(r netem.Rate, duration time.Duration) float64 {
 		return float64(r.MeanRate())
 	}
 	sum := 0.0
-	for i, st := range s.Steps {
-		end := duration
-		if i+1 < len(s.Steps) {
-			end = min(end, s.Steps[i+1].At)
-		}
-		sum += float64(st.Rate) * max(0, (end-st.At).Seconds())
-	}
+	s.Each(duration, func(rate netem.BitsPerSecond, begin, end time.Duration) {
+		sum += float64(float64(rate) * (end - begin).Seconds())
+	})
 	return sum / duration.Seconds()
 }
 

@@ -21,7 +21,13 @@ func (m *meter) capacity(from, to time.Duration) float64 {
 	}
 	switch rate := m.cfg.Rate.(type) {
 	case netem.Schedule:
-		return scheduled(&rate, from, to)
+		bits := 0.0
+		rate.Each(to, func(rate netem.BitsPerSecond, begin, end time.Duration) {
+			if begin = max(begin, from); begin < end {
+				bits += float64(float64(rate) * (end - begin).Seconds())
+			}
+		})
+		return bits
 	case netem.Opportunities:
 		return float64(opportunities(&rate, to)-opportunities(&rate, from)) *
 			netem.OpportunityBytes * 8
@@ -58,39 +64,6 @@ func opportunities(o *netem.Opportunities, until time.Duration) int {
 	return laps*len(o.At) + n
 }
 
-// scheduled returns the number of bits that a schedule permits between two times.
-func scheduled(s *netem.Schedule, from, to time.Duration) float64 {
-	bits := 0.0
-	steps(s, to, func(rate netem.BitsPerSecond, begin, end time.Duration) {
-		if begin = max(begin, from); begin < end {
-			bits += float64(float64(rate) * (end - begin).Seconds())
-		}
-	})
-	return bits
-}
-
-// steps calls f for each step of a schedule that begins before a time.
-func steps(s *netem.Schedule, until time.Duration,
-	f func(rate netem.BitsPerSecond, begin, end time.Duration),
-) {
-	for lap := time.Duration(0); lap < until; lap += s.Every {
-		for i, step := range s.Steps {
-			end := until
-			if i+1 < len(s.Steps) {
-				end = min(until, lap+s.Steps[i+1].At)
-			} else if s.Every > 0 {
-				end = min(until, lap+s.Every)
-			}
-			if begin := lap + step.At; begin < until {
-				f(step.Rate, begin, end)
-			}
-		}
-		if s.Every == 0 {
-			return
-		}
-	}
-}
-
 // maxRates limits the rate changes in a record.
 const maxRates = 1 << 12
 
@@ -100,7 +73,7 @@ func (m *meter) rates(until time.Duration) []result.Point {
 		return nil
 	}
 	var all []result.Point
-	steps(&s, until, func(r netem.BitsPerSecond, begin, _ time.Duration) {
+	s.Each(until, func(r netem.BitsPerSecond, begin, _ time.Duration) {
 		if len(all) < maxRates {
 			all = append(all, result.Point{At: begin, Value: float64(r)})
 		}
@@ -119,8 +92,10 @@ func (p *Path) Marks(now clock.Time) []result.Mark {
 		if len(rates) > maxMarks {
 			continue
 		}
-		for _, at := range rates[min(1, len(rates)):] {
-			all = append(all, result.Mark{At: at.At, Text: m.name + " " + bitRate(at.Value)})
+		for _, r := range rates[min(1, len(rates)):] {
+			u := result.ScaleOf(result.Rate, r.Value)
+			text := fmt.Sprintf("%s %.4g %s", m.name, u.Of(r.Value), u.Name)
+			all = append(all, result.Mark{At: r.At, Text: text})
 		}
 	}
 	if w := p.warmup; w > 0 && w < p.since(now) {
@@ -128,16 +103,6 @@ func (p *Path) Marks(now clock.Time) []result.Mark {
 	}
 	slices.SortStableFunc(all, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
 	return all
-}
-
-func bitRate(bits float64) string {
-	switch {
-	case bits >= 1e6:
-		return fmt.Sprintf("%.4g Mbit/s", bits/1e6)
-	case bits >= 1e3:
-		return fmt.Sprintf("%.4g kbit/s", bits/1e3)
-	}
-	return fmt.Sprintf("%.4g bit/s", bits)
 }
 
 // queueWords describes a queue in the form of mahimahi's logs. It also describes queues that
