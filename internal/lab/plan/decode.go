@@ -17,8 +17,7 @@ import (
 type decoder struct {
 	report *report
 	load   Loader // reads files; nil: file contents are not checked
-	// traces are the traces read so far, by their text in the file; nil: each trace is read again.
-	traces map[string]netem.Trace
+	memo   memo
 	// variables are the swept variables.
 	variables []variable
 	changed   bool           // a flag has changed the file
@@ -31,6 +30,29 @@ type decoder struct {
 	rtt        time.Duration // round-trip time of the path without a queue
 	bottleneck float64       // mean rate in bits/s; 0: unlimited
 	unread     bool          // the path has a rate, but the rate's file is not read yet
+}
+
+// memo has parts of experiments that cells share, by the node from which they were read, and by the
+// other values on which they depend. Nil: each cell reads all of its parts.
+type memo map[memoKey]any
+
+type memoKey struct {
+	n  *node
+	of any
+}
+
+// shared returns a part from the memo. If it is missing, shared reads it, and keeps it unless there
+// were errors.
+func shared[T any](d *decoder, n *node, of any, read func() T) T {
+	key, before := memoKey{n, of}, len(d.report.errs)
+	v, ok := d.memo[key].(T)
+	if ok {
+		return v
+	}
+	if v = read(); d.memo != nil && len(d.report.errs) == before {
+		d.memo[key] = v
+	}
+	return v
 }
 
 func (d *decoder) bad(n *node, msg, want string) { d.report.bad(n, msg, want) }

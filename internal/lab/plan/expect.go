@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
@@ -55,6 +56,12 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 		return
 	}
 	d.scope = d.newScope(x)
+	x.Expect = slices.Clone(shared(d, n, strings.Join(d.scope.Flows, " "), func() []Expectation {
+		return d.expected(n)
+	}))
+}
+
+func (d *decoder) expected(n *node) (list []Expectation) {
 	for _, item := range n.items {
 		e := expectOf{}
 		ok := false
@@ -66,11 +73,12 @@ func (d *decoder) expectations(n *node, x *Experiment) {
 		switch {
 		case ok:
 			e.Line = item.line
-			x.Expect = append(x.Expect, e.Expectation)
+			list = append(list, e.Expectation)
 		case d.changed:
 			d.report.moot = append(d.report.moot, item)
 		}
 	}
+	return list
 }
 
 func (e *expectOf) readClaim(d *decoder, n *node) bool {

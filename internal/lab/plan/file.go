@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
-	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
 // File is an experiment file with the changes of Set and Sweep.
@@ -94,14 +93,14 @@ func (f *File) probe(r *report) {
 			}
 		}
 	}
-	at, traces := make([]int, len(f.sweeps)), map[string]netem.Trace{}
-	f.decode(r, at, nil, traces)
+	at, parts := make([]int, len(f.sweeps)), memo{}
+	f.decode(r, at, nil, parts)
 	if f.total(r) == 0 {
 		return
 	}
 	for i, v := range f.sweeps {
 		for at[i] = 1; at[i] < len(v.values); at[i]++ {
-			f.decode(r, at, nil, traces)
+			f.decode(r, at, nil, parts)
 		}
 		at[i] = 0
 	}
@@ -120,8 +119,8 @@ func (f *File) total(r *report) int {
 }
 
 // decode makes the experiment of one cell, given the index of each variable's value.
-func (f *File) decode(r *report, at []int, load Loader, traces map[string]netem.Trace) Experiment {
-	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, traces: traces}
+func (f *File) decode(r *report, at []int, load Loader, parts memo) Experiment {
+	d := decoder{report: r, load: load, variables: f.sweeps, changed: f.changed, memo: parts}
 	rep := replacer{report: r}
 	root := f.root
 	r.cell = nil
@@ -258,14 +257,14 @@ func (f *File) Cells() ([]Cell, error) {
 	}
 	load = once(load)
 	cells := make([]Cell, 0, total)
-	at, traces := make([]int, len(f.sweeps)), map[string]netem.Trace{}
+	at, parts := make([]int, len(f.sweeps)), memo{}
 	for i := range total {
 		rest := i
 		for j := len(at) - 1; j >= 0; j-- {
 			n := len(f.sweeps[j].values)
 			at[j], rest = rest%n, rest/n
 		}
-		c := Cell{Index: i, Experiment: f.decode(r, at, load, traces)}
+		c := Cell{Index: i, Experiment: f.decode(r, at, load, parts)}
 		for j, v := range f.sweeps {
 			c.Set = append(c.Set, Setting{v.key, v.name, v.values[at[j]].text})
 		}

@@ -101,13 +101,14 @@ func (x *draft) readFlows(d *decoder, root *node) {
 		return
 	}
 	for i, item := range n.items {
-		f := readFlow(d, item)
-		f.Item = i
+		f := shared(d, item, [3]any{d.mtu, d.headers, d.duration}, func() *flowOf {
+			return readFlow(d, item)
+		})
 		if len(x.Flows)+f.count > MaxFlows {
 			d.bad(item, "too many flows", strconv.Itoa(MaxFlows)+" at most")
 			break
 		}
-		x.Flows = append(x.Flows, f.copies()...)
+		x.Flows = append(x.Flows, f.copies(i)...)
 	}
 	x.nameFlows(d)
 }
@@ -146,10 +147,11 @@ func readFlow(d *decoder, n *node) *flowOf {
 	return f
 }
 
-func (f *flowOf) copies() []Flow {
+func (f *flowOf) copies(item int) []Flow {
 	out := make([]Flow, f.count)
 	for i := range out {
 		out[i] = f.Flow
+		out[i].Item = item
 		out[i].Start += time.Duration(i) * f.interval
 		if f.count > 1 && f.named {
 			out[i].Name = f.Name + "-" + strconv.Itoa(i+1)

@@ -21,24 +21,18 @@ func (l *link) readTrace(d *decoder, n *node) {
 		return
 	}
 	l.rateNode = n
-	name := label(n)
-	at, ok := d.traces[name]
-	if !ok {
-		at, ok = readOpportunities(d, n)
-	}
-	if ok && d.traces != nil {
-		d.traces[name] = at // all cells share the trace
-	}
+	at := shared(d, nil, label(n), func() netem.Trace { return readOpportunities(d, n) })
 	o := netem.Opportunities{At: at}
-	if !ok || !d.check(n, o) {
+	if at == nil || !d.check(n, o) {
 		return
 	}
 	l.Rate, l.unknown = o, false
 	l.mean = meanRate(o, d.duration)
 }
 
-// readOpportunities reads a trace in any of its forms: generated, listed, or from a file.
-func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
+// readOpportunities reads a trace in any of its forms: generated, listed, or from a file. It returns
+// nil if it cannot.
+func readOpportunities(d *decoder, n *node) netem.Trace {
 	switch n.kind {
 	case mapping:
 		return readGenerated(d, n)
@@ -48,33 +42,32 @@ func readOpportunities(d *decoder, n *node) (netem.Trace, bool) {
 	}
 	text, ok := d.file(n, "a mahimahi trace")
 	if !ok {
-		return nil, false
+		return nil
 	}
-	t, _, err := netem.ParseTrace(n.text, text)
-	d.badTrace(n, err)
-	return t, err == nil
+	return d.trace(n, n.text, text)
 }
 
 // readListed reads a trace whose times are in the experiment file.
-func readListed(d *decoder, n *node) (netem.Trace, bool) {
+func readListed(d *decoder, n *node) netem.Trace {
 	var text []byte
 	for _, item := range n.items {
 		ms, ok := d.scalar(item, "a time in milliseconds")
 		if !ok {
-			return nil, false
+			return nil
 		}
 		text = append(append(text, ms...), '\n')
 	}
-	t, _, err := netem.ParseTrace("entry", text)
-	d.badTrace(n, err)
-	return t, err == nil
+	return d.trace(n, "entry", text)
 }
 
-func (d *decoder) badTrace(n *node, err error) {
+func (d *decoder) trace(n *node, name string, text []byte) netem.Trace {
+	t, _, err := netem.ParseTrace(name, text)
 	if e, ok := errors.AsType[*diagnostic.Error](err); ok {
 		place := diagnostic.Error{File: e.File, Line: e.Line, Msg: e.Msg}
 		d.bad(n, place.Error(), cmp.Or(e.Want, "a time in milliseconds in each line, in order"))
+		return nil
 	}
+	return t
 }
 
 type generatedOf struct {
@@ -106,22 +99,23 @@ func (g *generatedOf) keys() []key {
 	}
 }
 
-func readGenerated(d *decoder, n *node) (netem.Trace, bool) {
+func readGenerated(d *decoder, n *node) netem.Trace {
 	var g generatedOf
 	before := len(d.report.errs)
 	if !d.fill(n, "a trace", g.keys()) || len(d.report.errs) > before {
-		return nil, false
+		return nil
 	}
 	if g.kinds != 1 {
 		d.bad(n, "a trace needs exactly one kind",
 			"one of "+strings.Join(netem.TraceKinds, ", ")+": {poisson: 2.64Mbit/s}")
-		return nil, false
+		return nil
 	}
 	t, err := g.Make()
 	if err != nil {
 		d.bad(n, err.Error(), "")
+		return nil
 	}
-	return t, err == nil
+	return t
 }
 
 // noFiles is the Loader of a File that has no Loader.
