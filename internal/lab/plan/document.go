@@ -311,22 +311,3 @@ func fileSource(name, text string) *source {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	return &source{name: name, lines: lines}
 }
-
-func flagValue(r *report, flag, arg string, at int, many bool) *node {
-	src := &source{name: flag, flag: true, lines: []string{arg}}
-	src.shift = -utf8.RuneCountInString(arg[:at])
-	text := arg[at:]
-	if many {
-		text = "[" + text + "]"
-		src.shift++
-	}
-	if strings.ContainsAny(arg, "\n\r") {
-		r.add(place{src, 1, 1, 1}, "more than one line", "KEY=VALUE")
-		return nil
-	}
-	if strings.TrimSpace(arg[at:]) == "" {
-		r.add(place{src, 1, max(1, 1-src.shift), 1}, "without a value", "KEY=VALUE")
-		return nil
-	}
-	return read(r, src, text)
-}

@@ -45,6 +45,13 @@ type variable struct {
 	scope  formula.Variable // the variable as formulas see it
 }
 
+// sets reports whether a value of the variable changes a key with a property.
+func (v *variable) sets(has func(keyPath) bool) bool {
+	return slices.ContainsFunc(v.values, func(p point) bool {
+		return slices.ContainsFunc(p.changes, func(c change) bool { return has(c.key) })
+	})
+}
+
 // point is a value of a variable, with the keys that it changes.
 type point struct {
 	text    string
@@ -140,32 +147,43 @@ func (f *File) decode(r *report, at []int, load Loader, parts memo) Experiment {
 	return x
 }
 
-func splitFlag(r *report, flag, arg string) (k keyPath, at int) {
+// readFlag reads KEY=VALUE, or KEY=VALUE,VALUE,… as a list. It returns a nil value if it has reported
+// an error.
+func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	src := &source{name: flag, flag: true, lines: []string{arg}}
-	key, _, found := strings.Cut(arg, "=")
+	key, text, found := strings.Cut(arg, "=")
 	key = strings.TrimSpace(key)
 	if !found || key == "" {
 		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))},
 			diagnostic.Quote(arg)+" sets nothing", "KEY=VALUE, such as flows.0.cc=reno")
-		return k, 0
+		return k, nil
 	}
-	return splitKey(key, place{src: src, line: 1, col: 1}), strings.IndexByte(arg, '=') + 1
+	k = splitKey(key, place{src: src, line: 1, col: 1})
+	empty := strings.TrimSpace(text) == ""
+	src.shift = utf8.RuneCountInString(text) - utf8.RuneCountInString(arg)
+	if many {
+		text = "[" + text + "]"
+		src.shift++
+	}
+	switch {
+	case strings.ContainsAny(arg, "\n\r"):
+		r.add(place{src, 1, 1, 1}, "more than one line", "KEY=VALUE")
+	case empty:
+		r.add(place{src, 1, max(1, 1-src.shift), 1}, "without a value", "KEY=VALUE")
+	default:
+		if value = read(r, src, text); value != nil && !knownFirst(r, k) {
+			value = nil
+		}
+	}
+	return k, value
 }
 
 // Set changes the value of a key: "path.down.queue.limit=1bdp". The value is read as if it were in
 // the file; Cells reports its errors. If the key was swept, the sweep over it ends.
 func (f *File) Set(arg string) error {
-	const flag = "--set"
 	r := &report{}
-	k, at := splitFlag(r, flag, arg)
-	if len(r.errs) > 0 {
-		return r.err()
-	}
-	value := flagValue(r, flag, arg, at, false)
+	k, value := readFlag(r, "--set", arg, false)
 	if value == nil {
-		return r.err()
-	}
-	if !knownFirst(r, k) {
 		return r.err()
 	}
 	if k.segments[0].text == "sweep" {
@@ -213,17 +231,9 @@ func standsFor(key, other string) bool {
 // Sweep sweeps a key over several values: "flows.0.cc=reno,cubic". They replace the values that the
 // file has for that key.
 func (f *File) Sweep(arg string) error {
-	const flag = "--sweep"
 	r := &report{}
-	k, at := splitFlag(r, flag, arg)
-	if len(r.errs) > 0 {
-		return r.err()
-	}
-	values := flagValue(r, flag, arg, at, true)
+	k, values := readFlag(r, "--sweep", arg, true)
 	if values == nil {
-		return r.err()
-	}
-	if !knownFirst(r, k) {
 		return r.err()
 	}
 	v, ok := readVariable(r, &node{place: k.segments[0].place, text: k.text}, values)

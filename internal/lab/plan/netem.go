@@ -8,63 +8,38 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// facet is a part of a direction that netem's arguments can set. It has the keys for the same part,
-// whether the arguments set the part, and how to copy it.
-type facet struct {
-	keys []string
-	said bool
-	take func()
-}
-
-// facets returns the parts of c that netem's arguments can set.
-func (l *link) facets(c *netem.Config) []facet {
-	return []facet{
-		{[]string{"delay"}, c.Delay != 0, func() { l.Delay = c.Delay }},
-		{[]string{"jitter"}, c.Jitter != nil, func() {
-			l.Jitter, l.Overtaking = c.Jitter, c.Overtaking
-			l.Correlation.Jitter = c.Correlation.Jitter
-		}},
-		{[]string{"rate", "trace", "overhead"}, c.Rate != nil, func() {
-			l.Rate, l.Overhead = c.Rate, c.Overhead
-		}},
-		{[]string{"queue"}, c.Queue != nil, func() { l.Queue = c.Queue }},
-		{[]string{"loss"}, c.Loss != nil, func() { l.Loss = c.Loss }},
-		{[]string{"duplicate"}, c.Duplicate != 0, func() {
-			l.Duplicate, l.Correlation.Duplicate = c.Duplicate, c.Correlation.Duplicate
-		}},
-		{[]string{"corrupt"}, c.Corrupt.Share != 0, func() {
-			l.Corrupt, l.Correlation.Corrupt = c.Corrupt, c.Correlation.Corrupt
-		}},
-		{[]string{"truncate"}, c.Truncate != 0, func() { l.Truncate = c.Truncate }},
-		{[]string{"reorder"}, c.Reorder != netem.Reorder{}, func() {
-			l.Reorder, l.Correlation.Reorder = c.Reorder, c.Correlation.Reorder
-		}},
-		{[]string{"policer"}, c.Policer != nil, func() { l.Policer = c.Policer }},
+// netemKeys returns the keys for the parts of a direction that netem's arguments set in c.
+func netemKeys(c *netem.Config) (keys []string) {
+	for _, part := range []struct {
+		said bool
+		keys string
+	}{
+		{c.Delay != 0, "delay"}, {c.Jitter != nil, "jitter"},
+		{c.Rate != nil, "rate trace overhead"}, {c.Queue != nil, "queue"}, {c.Loss != nil, "loss"},
+		{c.Duplicate != 0, "duplicate"}, {c.Corrupt.Share != 0, "corrupt"},
+		{c.Truncate != 0, "truncate"}, {c.Reorder != netem.Reorder{}, "reorder"},
+		{c.Policer != nil, "policer"},
+	} {
+		if part.said {
+			keys = append(keys, strings.Fields(part.keys)...)
+		}
 	}
+	return keys
 }
 
 // readNetem reads a direction from the arguments of tc-netem(8). Other keys of the mapping must not
 // set the same parts.
-func (l *link) readNetem(d *decoder, n, others *node) {
+func (l *link) readNetem(d *decoder, n *node) {
 	cfg, ok := netemWords(d, n)
 	if !ok {
 		return
 	}
-	for _, f := range l.facets(&cfg) {
-		if !f.said {
-			continue
+	for _, k := range netemKeys(&cfg) {
+		if v := l.at.get(k); v != nil {
+			d.bad(v, k+" is also set in netem's arguments", "only one of them")
 		}
-		for _, k := range f.keys {
-			if v := others.get(k); v != nil {
-				d.bad(v, k+" is also set in netem's arguments", "only one of them")
-			}
-		}
-		f.take()
 	}
-	l.MaxPackets, l.MaxBytes = max(l.MaxPackets, cfg.MaxPackets), max(l.MaxBytes, cfg.MaxBytes)
-	if cfg.Rate != nil {
-		l.mean = meanRate(cfg.Rate, d.duration)
-	}
+	l.Config, l.mean = cfg, meanRate(cfg.Rate, d.duration)
 }
 
 func netemWords(d *decoder, n *node) (netem.Config, bool) {
@@ -97,13 +72,7 @@ func (f *File) Netem(words string) error {
 	if len(r.errs) > 0 {
 		return r.err()
 	}
-	down := &node{place: n.place, kind: mapping}
-	var said []string
-	for _, f := range new(link).facets(&cfg) {
-		if f.said {
-			said = append(said, f.keys...)
-		}
-	}
+	down, said := &node{place: n.place, kind: mapping}, netemKeys(&cfg)
 	if old := path.get("down"); old != nil && old.kind == mapping {
 		down.pairs = slices.DeleteFunc(slices.Clone(old.pairs), func(p pair) bool {
 			return p.key.text == "netem" || slices.Contains(said, p.key.text)
@@ -163,17 +132,13 @@ func flagWords(r *report, flag, words string) *node {
 // unsweepBelow stops sweeping a key and its parts, and notes that the flag did so.
 func (f *File) unsweepBelow(flag string, parts ...string) {
 	f.sweeps = slices.DeleteFunc(slices.Clone(f.sweeps), func(v variable) bool {
-		for _, p := range v.values {
-			for _, c := range p.changes {
-				if c.key.within(parts) {
-					f.notes = append(f.notes, fmt.Sprintf(
-						"%s replaces %s, so the file's sweep of %s is left out",
-						flag, strings.Join(parts, "."), v.key))
-					return true
-				}
-			}
+		below := v.sets(func(k keyPath) bool { return k.within(parts) })
+		if below {
+			f.notes = append(f.notes, fmt.Sprintf(
+				"%s replaces %s, so the file's sweep of %s is left out",
+				flag, strings.Join(parts, "."), v.key))
 		}
-		return false
+		return below
 	})
 	nameVariables(f.sweeps)
 }

@@ -12,7 +12,6 @@ type link struct {
 	netem.Config
 	at       *node
 	queue    *node
-	words    *node
 	rateNode *node
 	mean     float64 // mean rate in bits/s; 0: unlimited
 	unknown  bool    // the rate has an error
@@ -27,11 +26,11 @@ var pathKeys = func() []key {
 	return []key{{"down", "", later}, {"up", "", later}}
 }()
 
-// keys are the keys of a direction. The queue is read last, because its limit can depend on the
-// other keys.
+// keys are the keys of a direction. The arguments of netem are read first, and the queue last,
+// because its limit can depend on the other keys.
 func (l *link) keys() []key {
 	return []key{
-		{"netem", "", readNode(&l.words)},
+		{"netem", "", l.readNetem},
 		{"delay", "", readTime("a link's delay", maxDelay, &l.Delay)},
 		{"jitter", "", unlessNone(l.readJitter)},
 		{"rate", "", unlessNone(l.readRate)},
@@ -90,12 +89,10 @@ func (x *draft) readPath(d *decoder, root *node) {
 func (l *link) read(d *decoder, n *node) {
 	l.at = n
 	if n.kind == scalar && !n.empty() { // the value is only arguments of netem
-		l.readNetem(d, n, nil)
+		l.readNetem(d, n)
 		return
 	}
-	if d.fill(n, "a direction of a path", l.keys()) && l.words != nil {
-		l.readNetem(d, l.words, n)
-	}
+	d.fill(n, "a direction of a path", l.keys())
 }
 
 // idealPath is the default return direction: the same delay, and no impairments.

@@ -61,16 +61,9 @@ func (f *File) swept() *node {
 
 // touches reports whether a swept variable changes a key or a key's parent.
 func (f *File) touches(parts ...string) bool {
-	for _, v := range f.sweeps {
-		for _, p := range v.values {
-			for _, c := range p.changes {
-				if c.key.covers(parts) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.sweeps, func(v variable) bool {
+		return v.sets(func(k keyPath) bool { return k.covers(parts) })
+	})
 }
 
 // covers reports whether the key equals these parts or begins with them; * matches any index and
