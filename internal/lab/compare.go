@@ -209,7 +209,7 @@ func pairsOf(before, after []*result.Trial, part partOf, m result.Metric) (x, y 
 // table has those of the results tables.
 func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) error {
 	list = ofInterest(list, s.Metrics)
-	t := comparisonTable(a, list, a.Dir, b.Dir)
+	t := comparisonTable(list, a.Dir, b.Dir)
 	if s.LaTeX {
 		_, err := io.WriteString(w, t.LaTeX(a.Dir+" and "+b.Dir, comparisonLegend(a, b, list)))
 		return err
@@ -235,12 +235,12 @@ func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 
 // comparisonTable returns a table with a line for each metric of each flow of each cell. The values
 // of the two sides are in columns with the given names.
-func comparisonTable(a *Results, list []Comparison, before, after string) *table.Table {
+func comparisonTable(list []Comparison, before, after string) *table.Table {
 	t := table.New("<cell", "<flow", "<metric", before, after, "difference", "<", "", "<")
 	lastCell, lastFlow, late := "\x00", "\x00", false
 	for i := range list {
 		c := &list[i]
-		set, name := a.setText(c.Set), c.flowText()
+		set, name := setText(c.Set), c.flowText()
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		scale := result.ScaleOf(c.Unit, cmp.Or(most, 1))
 		decimals := 0

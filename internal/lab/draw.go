@@ -139,8 +139,8 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 
 func (r *Results) sectionTitle(cell int) string {
 	var words []string
-	for i, s := range r.Cells[cell].Set {
-		words = append(words, r.shortKey(i)+" "+result.Shown(s.Value))
+	for _, s := range r.Cells[cell].Set {
+		words = append(words, s.Name+" "+result.Shown(s.Value))
 	}
 	if len(words) == 0 {
 		words = []string{r.Name}
@@ -155,7 +155,7 @@ func (r *Results) figureCells() []figure.Cell {
 	cells := make([]figure.Cell, len(r.Cells))
 	for i := range r.Cells {
 		for _, s := range r.Cells[i].Set {
-			cells[i].Set = append(cells[i].Set, figure.Setting{Key: s.Key, Value: s.Value})
+			cells[i].Set = append(cells[i].Set, figure.Setting{Key: s.Name, Value: s.Value})
 		}
 		cells[i].Trials = r.runsOf(i)
 		if r.Real {

@@ -31,7 +31,7 @@ func study(cells, trials int) *lab.Study {
 	}
 	for i := range cells {
 		s.Cells = append(s.Cells, plan.Cell{
-			Index: i, Set: []plan.Setting{{Key: "flows.0.cc", Value: fmt.Sprint("cc", i)}},
+			Index: i, Set: []plan.Setting{{Key: "flows.0.cc", Name: "cc", Value: fmt.Sprint("cc", i)}},
 			Experiment: plan.Experiment{Seed: 1, Trials: trials, Flows: []plan.Flow{{Name: "a"}, {Name: "b"}}},
 		})
 	}

@@ -13,8 +13,8 @@ import (
 func (s *Study) List(w io.Writer) error {
 	r := &Results{Manifest: s.manifest()}
 	heads := []string{"cell"}
-	for i := range r.Cells[0].Set {
-		heads = append(heads, "<"+r.shortKey(i))
+	for _, s := range r.Cells[0].Set {
+		heads = append(heads, "<"+s.Name)
 	}
 	t, runs := table.New(append(heads, "trials", "<flows")...), 0
 	for i, c := range r.Cells {

@@ -173,7 +173,7 @@ func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	}
 	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
 		b.WriteString("\n")
-		b.WriteString(comparisonTable(r, list, "virtual", "real").String())
+		b.WriteString(comparisonTable(list, "virtual", "real").String())
 	}
 	lines, _ := r.Timings()
 	if len(lines) > 0 {
@@ -200,7 +200,7 @@ func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 	if list = ofInterest(list, besides); len(list) == 0 {
 		return nil, nil
 	}
-	t := comparisonTable(r, list, before, after)
+	t := comparisonTable(list, before, after)
 	out.Rows = make([][]figure.PlainCell, len(list))
 	for _, c := range t.Columns {
 		out.Heads = append(out.Heads, figure.PlainCell{Text: c.Head[1], Left: c.Left})

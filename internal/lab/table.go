@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidepool-net/tidepool/internal/lab/figure"
 	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/table"
@@ -100,8 +99,8 @@ func (r *Results) settingsTable(rows []result.Group) *table.Table {
 		})
 	}
 	if len(r.Cells) > 0 {
-		for i := range r.Cells[0].Set {
-			once(r.shortKey(i), func(cell int) string {
+		for i, s := range r.Cells[0].Set {
+			once(s.Name, func(cell int) string {
 				return result.Shown(r.Cells[cell].Set[i].Value)
 			})
 		}
@@ -141,31 +140,9 @@ func mixed(rows []result.Group) bool {
 
 // sweeps reports whether the last part of a swept key is unique.
 func (r *Results) sweeps(part string) bool {
-	return len(r.Cells) > 0 && slices.ContainsFunc(r.keys(), func(key string) bool {
-		return key[strings.LastIndex(key, ".")+1:] == part
+	return len(r.Cells) > 0 && slices.ContainsFunc(r.Cells[0].Set, func(s plan.Setting) bool {
+		return s.Key[strings.LastIndex(s.Key, ".")+1:] == part
 	})
-}
-
-func (r *Results) keys() []string {
-	var keys []string
-	for _, s := range r.Cells[0].Set {
-		keys = append(keys, s.Key)
-	}
-	return keys
-}
-
-// shortKey returns a short name of a swept key: its own name, or the shortest end of the key that
-// is unique.
-func (r *Results) shortKey(i int) string {
-	set := r.Cells[0].Set
-	if set[i].Name != "" {
-		return set[i].Name
-	}
-	others := r.keys()
-	for _, s := range set {
-		others = append(others, s.Name)
-	}
-	return figure.ShortKey(set[i].Key, others)
 }
 
 // addUsual adds as many informative default metrics as fit.
@@ -232,10 +209,10 @@ func (r *Results) legend(rows []result.Group) string {
 // maxTold limits the number of rows with an explanation of unfinished runs.
 const maxTold = 5
 
-func (r *Results) setText(set []plan.Setting) string {
+func setText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
-		parts[i] = r.shortKey(i) + "=" + result.Shown(s.Value)
+		parts[i] = s.Name + "=" + result.Shown(s.Value)
 	}
 	return strings.Join(parts, " ")
 }

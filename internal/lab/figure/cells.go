@@ -9,7 +9,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Setting is a key of an experiment and its value in a cell, both as written.
+// Setting is the name of a swept variable and its value in a cell, as written.
 type Setting struct{ Key, Value string }
 
 // Cell is a point of a sweep, with the results of its runs.
@@ -57,24 +57,6 @@ func (c *Cell) value(key string) string {
 	return ""
 }
 
-// ShortKey returns the shortest end of a key that differs from the ends of the other keys.
-func ShortKey(key string, others []string) string {
-	parts := strings.Split(key, ".")
-	for n := len(parts) - 1; n > 0; n-- {
-		tail := strings.Join(parts[n:], ".")
-		alike := 0
-		for _, k := range others {
-			if k == tail || strings.HasSuffix(k, "."+tail) {
-				alike++
-			}
-		}
-		if alike <= 1 {
-			return tail
-		}
-	}
-	return key
-}
-
 // bare lists the words that, like numbers, mean nothing without their key.
 var bare = []string{"on", "off", "yes", "no", "true", "false", "none", "infinite"}
 
@@ -87,7 +69,7 @@ func (c *Cell) name(keys []string, without ...string) string {
 		}
 		v := c.value(k)
 		if _, number := measure([]string{v}); number && v != "" || slices.Contains(bare, v) {
-			v = ShortKey(k, keys) + " " + v
+			v = k + " " + v
 		}
 		parts = append(parts, result.Shown(v))
 	}

@@ -160,7 +160,7 @@ func TestSwitchesAreNamedByTheirFlows(t *testing.T) {
 	for _, loss := range []string{"10%", "20%", "30%"} {
 		for i, classic := range []string{"off", "on"} {
 			cells = append(cells, Cell{
-				Set: []Setting{{"path.down.loss", loss}, {"flows.0.rcp.classic_window", classic}},
+				Set: []Setting{{"loss", loss}, {"classic_window", classic}},
 				Trials: []*result.Trial{{Finished: true, Flows: []result.Flow{{
 					Name: "echo", Label: []string{"fence", "window"}[i], Finished: true,
 					Values: result.Values{result.ClientSent: float64(20_000 * (i + 1))},

@@ -80,7 +80,7 @@ func (c *compared) tradeoffCaption() string {
 	switch {
 	case c.axis != "":
 		text += "The large dots are the means of the cells, joined in the order of " +
-			ShortKey(c.axis, c.keys) + ". "
+			c.axis + ". "
 	case slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 }):
 		text += "The large dots are means; the ellipses show one standard deviation. "
 	}

@@ -251,7 +251,7 @@ func curvePlot(c *compared) (Plot, bool) {
 		return Plot{}, false
 	}
 	p := Plot{
-		Name: "sweep", Title: "Effect of " + ShortKey(c.axis, c.keys),
+		Name: "sweep", Title: "Effect of " + c.axis,
 		Finding: c.sweepFinding(),
 	}
 	var says beside
@@ -297,7 +297,7 @@ func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.P
 	for i, v := range c.valuesOf(c.facet) {
 		p := c.curvePanel(m, v, named && i == 0, says)
 		if named {
-			p.Title = ShortKey(c.facet, c.keys) + " " + result.Shown(v)
+			p.Title = c.facet + " " + result.Shown(v)
 		}
 		low, high = min(low, p.Y.Min), max(high, p.Y.Max)
 		log = log && p.Y.Log
@@ -352,7 +352,7 @@ func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *b
 	d := m.Definition()
 	p := chart.Panel{
 		X: chart.Axis{
-			Label: joined(ShortKey(c.axis, c.keys), c.x.unit), Log: geometric(c.x.values),
+			Label: joined(c.axis, c.x.unit), Log: geometric(c.x.values),
 		},
 	}
 	p.X.Min, p.X.Max = ends(c.x.values, p.X.Log)

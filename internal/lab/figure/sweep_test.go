@@ -54,7 +54,7 @@ func TestASweepOfTwoNumbersHasPanelsForTheOther(t *testing.T) {
 	for _, loss := range []string{"0.1%", "1%"} {
 		for _, rtt := range []string{"10ms", "100ms", "1s"} {
 			for _, cc := range []string{"reno", "cubic", "bbr"} {
-				c := Cell{Set: []Setting{{"down.loss", loss}, {"down.delay", rtt}, {"flows.0.cc", cc}}}
+				c := Cell{Set: []Setting{{"loss", loss}, {"delay", rtt}, {"cc", cc}}}
 				for i := range 3 {
 					c.Trials = append(c.Trials, drawn(rng, i, 5e6, 0.05, cc))
 				}
@@ -118,7 +118,7 @@ func TestTheoryOfOneCellIsSeen(t *testing.T) {
 	var cells []Cell
 	for i, loss := range []string{"1%", "2%", "3%"} {
 		cells = append(cells, Cell{
-			Set: []Setting{{"path.down.loss", loss}}, Trials: arms(1, false)[i].Trials,
+			Set: []Setting{{"loss", loss}}, Trials: arms(1, false)[i].Trials,
 		})
 	}
 	cells[1].Theory = result.Values{result.Goodput: 7e6}
@@ -289,7 +289,7 @@ func TestGeometric(t *testing.T) {
 
 // Cells are named by values, and also by keys if the values alone are ambiguous.
 func TestNamesOfCells(t *testing.T) {
-	keys := []string{"path.down.loss", "flows.0.rcp.timer", "arm"}
+	keys := []string{"loss", "timer", "arm"}
 	for want, values := range map[string][]string{
 		"loss none, timer off, TCP in turns": {"none", "off", "TCP in turns"},
 		"loss 1%, timer on, cubic":           {"1%", "on", "cubic"},
@@ -300,13 +300,6 @@ func TestNamesOfCells(t *testing.T) {
 		}
 		assert.Equal(t, want, c.name(keys))
 	}
-}
-
-func TestShortKeys(t *testing.T) {
-	keys := []string{"path.down.queue.limit", "path.up.queue.limit", "flows.0.cc"}
-	assert.Equal(t, "cc", ShortKey(keys[2], keys))
-	assert.Equal(t, "down.queue.limit", ShortKey(keys[0], keys))
-	assert.Equal(t, "seed", ShortKey("seed", keys))
 }
 
 // hostileCells returns cells with random values in all fields.

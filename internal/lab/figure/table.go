@@ -95,10 +95,7 @@ const (
 // table returns the table. If a cell has only one flow, the row of the flow also has the metrics of
 // the run.
 func (c *compared) table() table {
-	var t table
-	for _, k := range c.keys {
-		t.Settings = append(t.Settings, ShortKey(k, c.keys))
-	}
+	t := table{Settings: c.keys}
 	var rows []result.Group
 	for i := range c.cells {
 		rows = append(rows, result.Rows(i, c.cells[i].Trials, false)...)

@@ -47,7 +47,7 @@ func buffers(trials int) []Cell {
 			u := min(1, base+(1-base)*limit)
 			c := Cell{
 				Set: []Setting{
-					{"flows.0.cc", cc}, {"path.down.queue.limit", fmt.Sprintf("%gbdp", limit)},
+					{"cc", cc}, {"limit", fmt.Sprintf("%gbdp", limit)},
 				},
 				Theory: result.Values{result.Utilization: u},
 			}
@@ -65,7 +65,7 @@ func arms(trials int, both bool) []Cell {
 	rng := rand.New(rand.NewPCG(8, 16))
 	var cells []Cell
 	for i, cc := range []string{"tahoe", "reno", "newreno", "cubic", "bbr"} {
-		c := Cell{Set: []Setting{{"flows.0.cc", cc}}, Clock: "virtual"}
+		c := Cell{Set: []Setting{{"cc", cc}}, Clock: "virtual"}
 		for j := range trials {
 			c.Trials = append(c.Trials, drawn(rng, j, 5e6+1e6*float64(i), 0.08-0.008*float64(i), cc))
 		}
