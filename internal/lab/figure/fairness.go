@@ -11,12 +11,7 @@ import (
 // fairnessPlots show how the flows share the link: Jain's index over time and, for two flows, the
 // rate of one against the rate of the other.
 func fairnessPlots(v *view) []Plot {
-	var flows []*flow
-	for i := range v.flows {
-		if len(v.flows[i].Progress) > 0 {
-			flows = append(flows, &v.flows[i])
-		}
-	}
+	flows := v.pick(progressed)
 	if len(flows) < 2 {
 		return nil
 	}

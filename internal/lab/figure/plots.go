@@ -106,6 +106,18 @@ func newView(rec *result.Record) *view {
 	return v
 }
 
+// pick returns the flows with a property.
+func (v *view) pick(has func(*flow) bool) (list []*flow) {
+	for i := range v.flows {
+		if f := &v.flows[i]; has(f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func progressed(f *flow) bool { return len(f.Progress) > 0 }
+
 // lastInstant returns the time of the last event in a record.
 func lastInstant(rec *result.Record) time.Duration {
 	var last time.Duration
@@ -245,8 +257,8 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	for i := range panels {
 		panels[i].X.Bare = i < len(panels)-1
 		panels[i].Moments = v.moments()
-		if i > 0 {
-			for j := range panels[i].Moments {
+		for j := range panels[i].Moments {
+			if i > 0 {
 				panels[i].Moments[j].Text = ""
 			}
 		}

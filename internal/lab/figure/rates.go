@@ -37,12 +37,7 @@ func throughputPlots(v *view) []Plot {
 	if panels[0].Layers[0].Name == capacityName {
 		p.Caption += "; the shaded area is the capacity of the link"
 	}
-	there := 0
-	for i := range v.flows {
-		if len(v.flows[i].Progress) > 0 {
-			there++
-		}
-	}
+	there := len(v.pick(progressed))
 	p.Caption += "." + crowdText(there, there)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	return []Plot{p}
@@ -108,13 +103,12 @@ func (b *bins) blocks(upper, lower []float64, u result.Scale) []chart.Point {
 
 // linkPanel shows a link and the flows whose data it carries.
 func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, string, bool) {
-	var flows []*flow
-	sums := make([]*bins, len(v.flows))
-	for i := range v.flows {
-		if v.flows[i].link == l {
-			flows = append(flows, &v.flows[i])
-			sums[i] = v.bins(width)
-		}
+	flows := v.pick(func(f *flow) bool { return f.link == l })
+	own := make([]*bins, len(flows))
+	sums := map[int]*bins{}
+	for i, f := range flows {
+		own[i] = v.bins(width)
+		sums[f.index] = own[i]
 	}
 	if len(flows) == 0 {
 		return chart.Panel{}, "", false
@@ -125,15 +119,11 @@ func (v *view) linkPanel(l *result.LinkRecord, width float64) (chart.Panel, stri
 		switch {
 		case e.Kind == result.Opportunity:
 			chances.add(e.At, 8*float64(e.Bytes))
-		case e.Kind == result.Departure && e.Flow >= 0 && e.Flow < len(sums) && sums[e.Flow] != nil:
+		case e.Kind == result.Departure && sums[e.Flow] != nil:
 			sums[e.Flow].add(e.At, 8*float64(e.Bytes))
 		}
 	}
 	capacity := v.capacity(l, chances)
-	own := make([]*bins, len(flows))
-	for i, f := range flows {
-		own[i] = sums[f.index]
-	}
 	title := ""
 	if len(v.links) > 1 && l.Name != "down" {
 		title = l.Name
@@ -168,14 +158,10 @@ func (v *view) constant(rate float64) []chart.Point {
 
 // progressPanel shows the data that the applications received, for records without links.
 func (v *view) progressPanel(width float64) (chart.Panel, string, bool) {
-	var flows []*flow
+	flows := v.pick(progressed)
 	var sums []*bins
-	for i := range v.flows {
-		f := &v.flows[i]
-		if len(f.Progress) == 0 {
-			continue
-		}
-		flows, sums = append(flows, f), append(sums, v.progress(f, width))
+	for _, f := range flows {
+		sums = append(sums, v.progress(f, width))
 	}
 	if len(flows) == 0 {
 		return chart.Panel{}, "", false
@@ -225,11 +211,8 @@ func (v *view) stackPanel(
 		Y: chart.Axis{Label: "throughput, " + u.Name, Max: 1.06 * u.Of(greatest)},
 	}
 	if len(capacity) > 0 {
-		for i := range capacity {
-			capacity[i].Y = u.Of(capacity[i].Y)
-		}
 		p.Layers = append(p.Layers, chart.Layer{
-			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: capacity,
+			Name: capacityName, Kind: chart.Blocks, Paint: chart.Faint, Points: scale(capacity, u),
 		})
 	}
 	named := keyed(flows)

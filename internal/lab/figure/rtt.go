@@ -10,22 +10,16 @@ import (
 )
 
 func rttPlots(v *view) []Plot {
-	var flows []*flow
-	greatest, least := 0.0, math.Inf(1)
-	for i := range v.flows {
-		f := &v.flows[i]
-		found := false
-		for j := range f.Samples {
-			if rtt := f.Samples[j].RTT.Seconds(); rtt > 0 {
-				greatest, least, found = max(greatest, rtt), min(least, rtt), true
-			}
-		}
-		if found {
-			flows = append(flows, f)
-		}
-	}
+	flows := v.pick(func(f *flow) bool {
+		return slices.ContainsFunc(f.Samples, func(s result.Sample) bool { return s.RTT > 0 })
+	})
 	if len(flows) == 0 {
 		return nil
+	}
+	greatest, least := 0.0, math.Inf(1)
+	for _, f := range flows {
+		sorted := roundTrips(f)
+		greatest, least = max(greatest, sorted[len(sorted)-1]), min(least, sorted[0])
 	}
 	all := len(flows)
 	flows = crowd(flows)

@@ -18,12 +18,8 @@ const detailSegments = 160
 // sequencePlots show the segments that each flow's sender sent, and the acknowledgments that it
 // received, as tcptrace does.
 func sequencePlots(v *view) []Plot {
-	var flows []*flow
-	for i := range v.flows {
-		if f := &v.flows[i]; f.sentSomething() && len(flows) < mostSequences {
-			flows = append(flows, f)
-		}
-	}
+	flows := v.pick((*flow).sentSomething)
+	flows = flows[:min(len(flows), mostSequences)]
 	if len(flows) == 0 {
 		return nil
 	}
@@ -53,12 +49,9 @@ func sequencePlots(v *view) []Plot {
 }
 
 func (f *flow) sentSomething() bool {
-	for i := range f.Segments {
-		if s := &f.Segments[i]; !s.Received && s.Len > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Segments, func(s result.Segment) bool {
+		return !s.Received && s.Len > 0
+	})
 }
 
 // stretch is a range of time, in seconds.

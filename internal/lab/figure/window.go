@@ -12,12 +12,7 @@ import (
 // windowPlots show the congestion windows of the flows over time, in separate panels for a few
 // flows and in one panel for many.
 func windowPlots(v *view) []Plot {
-	var flows []*flow
-	for i := range v.flows {
-		if f := &v.flows[i]; most(f.windows(1)) > 0 {
-			flows = append(flows, f)
-		}
-	}
+	flows := v.pick(func(f *flow) bool { return most(f.windows(1)) > 0 })
 	p := Plot{Name: "cwnd", Title: "Congestion window", Finding: v.windowFinding(flows)}
 	switch {
 	case len(flows) == 0:
