@@ -147,8 +147,8 @@ func (f *File) decode(r *report, at []int, load Loader, parts memo) Experiment {
 	return x
 }
 
-// readFlag reads KEY=VALUE, or KEY=VALUE,VALUE,… as a list. It returns a nil value if it has reported
-// an error.
+// readFlag reads KEY=VALUE, or KEY=VALUE,VALUE,… as a list. It returns a nil value if it has
+// reported an error.
 func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	src := &source{name: flag, flag: true, lines: []string{arg}}
 	key, text, found := strings.Cut(arg, "=")

@@ -14,10 +14,15 @@ func netemKeys(c *netem.Config) (keys []string) {
 		said bool
 		keys string
 	}{
-		{c.Delay != 0, "delay"}, {c.Jitter != nil, "jitter"},
-		{c.Rate != nil, "rate trace overhead"}, {c.Queue != nil, "queue"}, {c.Loss != nil, "loss"},
-		{c.Duplicate != 0, "duplicate"}, {c.Corrupt.Share != 0, "corrupt"},
-		{c.Truncate != 0, "truncate"}, {c.Reorder != netem.Reorder{}, "reorder"},
+		{c.Delay != 0, "delay"},
+		{c.Jitter != nil, "jitter"},
+		{c.Rate != nil, "rate trace overhead"},
+		{c.Queue != nil, "queue"},
+		{c.Loss != nil, "loss"},
+		{c.Duplicate != 0, "duplicate"},
+		{c.Corrupt.Share != 0, "corrupt"},
+		{c.Truncate != 0, "truncate"},
+		{c.Reorder != netem.Reorder{}, "reorder"},
 		{c.Policer != nil, "policer"},
 	} {
 		if part.said {

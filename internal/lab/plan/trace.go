@@ -30,8 +30,8 @@ func (l *link) readTrace(d *decoder, n *node) {
 	l.mean = meanRate(o, d.duration)
 }
 
-// readOpportunities reads a trace in any of its forms: generated, listed, or from a file. It returns
-// nil if it cannot.
+// readOpportunities reads a trace in any of its forms: generated, listed, or from a file. It
+// returns nil after an error.
 func readOpportunities(d *decoder, n *node) netem.Trace {
 	switch n.kind {
 	case mapping:
