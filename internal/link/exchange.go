@@ -2,7 +2,6 @@ package link
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,19 +12,35 @@ import (
 // another device of its Exchange into that device's memory. The kernel carries all other packets.
 // The zero Exchange is ready for use.
 type Exchange struct {
-	mu    sync.Mutex // held to replace ports
-	ports atomic.Pointer[map[address]*port]
+	mu         sync.Mutex // held to replace ports
+	ports      atomic.Pointer[map[address]*port]
+	deliveries atomic.Int32 // running calls of Deliver
+}
+
+// maxDeliveries limits the calls of Deliver that run at a time, and thus how many are nested. More
+// would keep the first device of a long path waiting.
+const maxDeliveries = 8
+
+// Deliver calls receive, in which the owner of a device receives what another device has sent. It
+// returns false, without a call, if too many calls run or the Exchange is nil.
+func (x *Exchange) Deliver(receive func()) bool {
+	if x == nil {
+		return false
+	}
+	defer x.deliveries.Add(-1)
+	if x.deliveries.Add(1) > maxDeliveries {
+		return false
+	}
+	receive()
+	return true
 }
 
 // port is a device's place in an Exchange. A nil port is in none.
 type port struct {
-	*inbox
+	in       *inbox
 	exchange *Exchange
 	own      address
 }
-
-// portPackets is how many packets wait in a port before its senders wait.
-const portPackets = 1024
 
 // join adds a device that is bound to one address. Others get a nil port: the address from which
 // they send depends on the destination.
@@ -56,10 +71,7 @@ func (p *port) leave() {
 		return
 	}
 	p.exchange.change(func(ports map[address]*port) { delete(ports, p.own) })
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.vacate()
+	p.in.shut()
 }
 
 // find returns the port of a neighbor; nil: the kernel carries packets to it.
@@ -82,7 +94,7 @@ func (p *port) pass(trains []buffer.Train, route []*neighbor) (n int) {
 		for end < len(trains) && route[end] == route[n] {
 			end++
 		}
-		if !to.put(trains[n:end], p.own) {
+		if !to.in.put(trains[n:end], p.own) {
 			return n // the device has just left
 		}
 		for i := n; i < end; i++ {
@@ -96,10 +108,10 @@ func (p *port) pass(trains []buffer.Train, route []*neighbor) (n int) {
 // room returns how many packets every neighbor in the Exchange accepts. If one accepts none, the
 // device is signaled when it does.
 func (p *port) room(neighbors []*neighbor) int {
-	left := portPackets
+	left := inboxPackets
 	for _, nb := range neighbors {
 		if to := p.find(nb); to != nil {
-			left = min(left, to.left(p.inbox))
+			left = min(left, to.in.left(p.in))
 		}
 	}
 	return left
@@ -110,8 +122,8 @@ func (p *port) collect() []datagram {
 	if p == nil {
 		return nil
 	}
-	list, _ := p.take() // an error means that there is none
-	p.vacate()
+	list, _ := p.in.take() // an error means that there is none
+	p.in.vacate()
 	return list
 }
 
@@ -140,62 +152,6 @@ func (d *UDP) arrived() ([]datagram, error) {
 // again signals the device if datagrams wait in the port.
 func (p *port) again() {
 	if p != nil {
-		p.remind()
-	}
-}
-
-// put copies trains as datagrams of a sender that has asked for room. It returns false if the inbox
-// is closed.
-func (b *inbox) put(trains []buffer.Train, from address) bool {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return false
-	}
-	h := &b.fresh
-	var ready func()
-	if len(h.list) == 0 {
-		ready = b.ready
-	}
-	for i := range trains {
-		t := &trains[i]
-		h.offs = append(h.offs, len(h.data))
-		for _, piece := range t.Pieces {
-			h.data = append(h.data, piece...)
-		}
-		h.list = append(h.list, datagram{size: t.Size, from: from})
-		b.packets += t.Count
-	}
-	b.mu.Unlock()
-	if ready != nil {
-		ready()
-	}
-	return true
-}
-
-// left returns how many packets a sender may put. If there is no room, vacate signals the sender.
-func (b *inbox) left(sender *inbox) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left := max(0, portPackets-b.packets)
-	if left == 0 && !slices.Contains(b.waiting, sender) {
-		b.waiting = append(b.waiting, sender)
-	}
-	return left
-}
-
-// vacate signals the senders that wait for room.
-func (b *inbox) vacate() {
-	b.mu.Lock()
-	waiting := b.waiting
-	b.waiting = nil
-	b.mu.Unlock()
-	for _, sender := range waiting {
-		sender.mu.Lock()
-		ready := sender.ready
-		sender.mu.Unlock()
-		if ready != nil {
-			ready()
-		}
+		p.in.remind()
 	}
 }

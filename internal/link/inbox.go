@@ -4,8 +4,11 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
 // These are limits of an inbox. If it is full, datagrams stay in the kernel's queue, and the kernel
@@ -13,10 +16,11 @@ import (
 const (
 	inboxBytes     = 1 << 20
 	inboxDatagrams = 4096
+	inboxPackets   = 4096 // packets of the Exchange, about as many as a socket's buffer holds
 )
 
-// inbox holds the datagrams that the reader goroutine has read and the device's owner has not
-// received. The reader fills one half while the owner uses the other.
+// inbox holds the datagrams that the reader goroutine has read, or that senders of an Exchange have
+// put, and the device's owner has not received. They fill one half while the owner uses the other.
 type inbox struct {
 	mu     sync.Mutex
 	room   sync.Cond // signaled when the owner takes a half, and when the inbox closes
@@ -26,7 +30,7 @@ type inbox struct {
 	closed bool
 	done   chan struct{}
 
-	packets int      // in fresh; only of a port
+	packets int      // packets that senders have put in fresh
 	waiting []*inbox // of senders that found no room
 
 	reads, errors, absent uint64
@@ -136,6 +140,62 @@ func (h *half) join(data []byte, from address) bool {
 	return true
 }
 
+// put copies trains as datagrams of a sender that has asked for room. It returns false if the inbox
+// is closed.
+func (b *inbox) put(trains []buffer.Train, from address) bool {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return false
+	}
+	h := &b.fresh
+	var ready func()
+	if len(h.list) == 0 {
+		ready = b.ready
+	}
+	for i := range trains {
+		t := &trains[i]
+		h.offs = append(h.offs, len(h.data))
+		for _, piece := range t.Pieces {
+			h.data = append(h.data, piece...)
+		}
+		h.list = append(h.list, datagram{size: t.Size, from: from})
+		b.packets += t.Count
+	}
+	b.mu.Unlock()
+	if ready != nil {
+		ready()
+	}
+	return true
+}
+
+// left returns how many packets a sender may put. If there is no room, vacate signals the sender.
+func (b *inbox) left(sender *inbox) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := max(0, inboxPackets-b.packets)
+	if left == 0 && !slices.Contains(b.waiting, sender) {
+		b.waiting = append(b.waiting, sender)
+	}
+	return left
+}
+
+// vacate signals the senders that wait for room.
+func (b *inbox) vacate() {
+	b.mu.Lock()
+	waiting := b.waiting
+	b.waiting = nil
+	b.mu.Unlock()
+	for _, sender := range waiting {
+		sender.mu.Lock()
+		ready := sender.ready
+		sender.mu.Unlock()
+		if ready != nil {
+			ready()
+		}
+	}
+}
+
 // take returns the datagrams, which are valid until the next take.
 func (b *inbox) take() ([]datagram, error) {
 	b.mu.Lock()
@@ -191,9 +251,15 @@ func (b *inbox) counters(c *SocketCounters) {
 
 // close stops the reader, whose socket is closed, and waits for it.
 func (b *inbox) close() {
+	b.shut()
+	<-b.done
+}
+
+// shut makes the inbox refuse datagrams.
+func (b *inbox) shut() {
 	b.mu.Lock()
 	b.closed = true
 	b.room.Broadcast()
 	b.mu.Unlock()
-	<-b.done
+	b.vacate()
 }

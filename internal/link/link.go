@@ -42,16 +42,16 @@ type Device interface {
 	// Pending returns how many packets are queued because the socket would have blocked. While
 	// there are any, wait until FD is writable.
 	Pending() int
-	// FD returns the descriptor to wait on, or -1 for a Feeder.
+	// FD returns the descriptor to wait on, or -1. A Device without one is a Feeder.
 	FD() int
 	// Close closes the socket. Queued packets are lost.
 	Close() error
 }
 
-// Feeder is a Device without a descriptor to wait on.
+// Feeder is a Device that may have packets which its descriptor does not show.
 type Feeder interface {
 	Device
-	// Feed sets a function that is called on another goroutine: when data arrives at an empty
+	// Feed sets a function that is called on another goroutine: when such data arrives at an empty
 	// device, and at once if there is data.
 	Feed(ready func())
 }

@@ -108,7 +108,7 @@ func (d *UDP) FD() int { return d.fd }
 // Feed implements Feeder. With a descriptor, ready is called only for packets from the Exchange.
 func (d *UDP) Feed(ready func()) {
 	if d.near != nil {
-		d.near.tell(ready)
+		d.near.in.tell(ready)
 	}
 	if f, ok := d.sock.(interface{ feed(func()) }); ok {
 		f.feed(ready)

@@ -171,15 +171,10 @@ func (ds *Devices) add(d link.Device, faces []link.Interface) error {
 
 // watch makes the waiter report when the device is readable.
 func (ds *Devices) watch(d link.Device, token int) error {
-	ring := ds.node.waiter.Ring
-	if ds.node.cfg.Exchange != nil {
-		ring = ds.node.leading.deliver
+	if f, ok := d.(link.Feeder); ok {
+		f.Feed(ds.node.waiter.Feed(token, ds.node.leading.deliver))
 	}
-	f, ok := d.(link.Feeder)
-	if ok && (d.FD() < 0 || ds.node.cfg.Exchange != nil) {
-		f.Feed(ds.node.waiter.Feed(token, ring))
-	}
-	if ok && d.FD() < 0 {
+	if d.FD() < 0 {
 		return nil
 	}
 	return ds.node.waiter.Add(d.FD(), token)

@@ -51,9 +51,6 @@ const (
 	yieldAfter = 8 * time.Millisecond
 	// mostServed limits how many times leave serves other goroutines.
 	mostServed = 2
-	// mostDelivering limits the iterations of deliver at a time, and thus how many are nested. The
-	// nodes beyond that are rung. More would keep the first node of a long path waiting.
-	mostDelivering = 8
 )
 
 // runIteration runs an iteration. If another goroutine owns the stack, it rings instead.
@@ -69,18 +66,16 @@ func (l *leading) runIteration() {
 // runs: that node has an owner, so Enter rings.
 func (l *leading) deliver() {
 	n := l.node
-	if delivering.Add(1) > mostDelivering {
+	if !n.cfg.Exchange.Deliver(func() {
+		if n.waiter.Enter() {
+			n.Devices.gather(n.waiter.Fed(n.Devices.ready[:0]))
+			n.iterate()
+			l.leave()
+		}
+	}) {
 		n.waiter.Ring()
-	} else if n.waiter.Enter() {
-		n.Devices.gather(n.waiter.Fed(n.Devices.ready[:0]))
-		n.iterate()
-		l.leave()
 	}
-	delivering.Add(-1)
 }
-
-// delivering counts the iterations of deliver that run now in this process.
-var delivering atomic.Int32
 
 // leave gives up the stack, and rings if work is left. Before that it serves goroutines that have
 // rung. Most often that is a peer's loop with the answer to the packet that was just sent.
