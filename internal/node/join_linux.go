@@ -314,7 +314,7 @@ func send(fd int, p []byte) (int, syscall.Errno) {
 }
 
 func receive(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
 	return int(n), errno
 }

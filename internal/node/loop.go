@@ -57,7 +57,6 @@ func (n *Node) iterate() {
 	n.Devices.takeDown(now)
 	n.tellAll(now)
 	if n.TCP.joints.worked {
-		n.TCP.joints.worked = false
 		n.Devices.Drain(now)
 		n.tellAll(now)
 	}
