@@ -96,3 +96,18 @@ func TestExchangeSignals(t *testing.T) {
 		require.Equal(t, 1, n)
 	}
 }
+
+// A packet whose transport checksum the sender knows to be right is not verified again.
+func TestExchangeKeepsChecked(t *testing.T) {
+	a, b := near(t, OffloadAuto)
+	frames := make([]buffer.Frame, 1)
+	for _, checked := range []bool{true, false} {
+		sent := train(rand.New(rand.NewPCG(1, 1)), 3, addrB, 100)
+		sent.Checked = checked
+		write(t, a, sent)
+		n, err := b.ReadBatch(frames)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		assert.Equal(t, checked, frames[0].Checked)
+	}
+}

@@ -159,7 +159,7 @@ func (b *inbox) put(trains []buffer.Train, from address) bool {
 		for _, piece := range t.Pieces {
 			h.data = append(h.data, piece...)
 		}
-		h.list = append(h.list, datagram{size: t.Size, from: from})
+		h.list = append(h.list, datagram{size: t.Size, from: from, checked: t.Checked})
 		b.packets += t.Count
 	}
 	b.mu.Unlock()

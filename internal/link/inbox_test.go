@@ -54,12 +54,12 @@ func TestInboxJoins(t *testing.T) {
 	require.NoError(t, err)
 	a, z := addressOf(fromA), addressOf(fromB)
 	assert.Equal(t, []datagram{
-		{[]byte("aaaabbbbcc"), 4, a},
-		{[]byte("dd"), 2, a},
-		{[]byte("ee"), 2, z},
-		{[]byte("ffff"), 4, z},
-		{[]byte{}, 0, z},
-		{[]byte("g"), 1, z},
+		{[]byte("aaaabbbbcc"), 4, a, false},
+		{[]byte("dd"), 2, a, false},
+		{[]byte("ee"), 2, z, false},
+		{[]byte("ffff"), 4, z, false},
+		{[]byte{}, 0, z, false},
+		{[]byte("g"), 1, z, false},
 	}, got)
 	_, err = b.take()
 	require.ErrorIs(t, err, ErrWouldBlock)

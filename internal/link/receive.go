@@ -68,7 +68,7 @@ func (d *UDP) deliver(f *buffer.Frame) int {
 			c.Oversize++
 		}
 	}
-	*f = buffer.Frame{Data: data, Size: g.size, Iface: in.ID}
+	*f = buffer.Frame{Data: data, Size: g.size, Iface: in.ID, Checked: g.checked}
 	return 1
 }
 

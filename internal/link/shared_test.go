@@ -128,7 +128,7 @@ func FuzzDeliver(f *testing.F) {
 		for i := range 2 {
 			meet(d, i, [4]byte{10, 0, byte(i), 1}, fromA)
 		}
-		d.lent = []datagram{{data, size, addressOf(fromA)}}
+		d.lent = []datagram{{data, size, addressOf(fromA), false}}
 		frames := make([]buffer.Frame, 1)
 		var got []byte
 		for len(d.lent) > 0 {

@@ -26,9 +26,10 @@ type socket interface {
 
 // datagram is a received datagram. It contains packets of size bytes; the last may be shorter.
 type datagram struct {
-	data []byte
-	size int
-	from address
+	data    []byte
+	size    int
+	from    address
+	checked bool // as in buffer.Train; only from the Exchange
 }
 
 // address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, as sockets of
