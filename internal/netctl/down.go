@@ -40,22 +40,21 @@ func (s *State) Down(ctx context.Context, name string) (done Ending, err error) 
 // down is like Down for a locked network. If some machines do not answer, the record of the network
 // keeps only those machines.
 func (n *Network) down(ctx context.Context) (done Ending, err error) {
-	for _, m := range n.Nodes {
-		ran, e := n.process(m.Name).stop(ctx)
-		switch {
-		case e != nil:
+	for _, group := range n.processes(n.Nodes) {
+		p := n.process(group[0].Name)
+		ran, e := p.stop(ctx)
+		if e != nil {
 			err = errors.Join(err, e)
-		case ran:
-			done.Ended = append(done.Ended, m.Name)
-		case n.OneProcess && len(done.Ended) > 0: // the first stop has ended it
-			done.Ended = append(done.Ended, m.Name)
-		default:
-			done.Dead = append(done.Dead, m.Name)
-			log := n.process(m.Name).log()
-			info, e := os.Stat(log)
-			if e == nil && info.Size() > 0 && !slices.Contains(done.Logs, log) {
-				done.Logs = append(done.Logs, log)
-			}
+			continue
+		}
+		list := &done.Dead
+		if ran {
+			list = &done.Ended
+		} else if info, e := os.Stat(p.log()); e == nil && info.Size() > 0 {
+			done.Logs = append(done.Logs, p.log())
+		}
+		for _, m := range group {
+			*list = append(*list, m.Name)
 		}
 	}
 	if err != nil {

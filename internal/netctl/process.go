@@ -44,10 +44,24 @@ const (
 type process struct{ dir, node, files string }
 
 func (n *Network) process(node string) process {
-	if n.OneProcess {
+	if n.OneProcess && lists(n.Nodes, node) {
 		return process{n.dir, node, "network"}
 	}
 	return process{n.dir, node, node}
+}
+
+// processes groups nodes by their process.
+func (n *Network) processes(nodes []Member) (groups [][]Member) {
+	for _, m := range nodes {
+		i := slices.IndexFunc(groups, func(g []Member) bool {
+			return n.process(g[0].Name).files == n.process(m.Name).files
+		})
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], m)
+	}
+	return groups
 }
 
 func (p process) socket() string { return filepath.Join(p.dir, p.node+".sock") }
@@ -165,7 +179,7 @@ func (n *Network) start(plan Plan, nodes []Member) (*child, error) {
 	}
 	c.before = before
 	args := []string{"run", "--daemon", "--socket", p.socket(), nodes[0].File}
-	if n.OneProcess {
+	if len(nodes) > 1 {
 		args = []string{"net", "process", n.dir}
 		for _, m := range nodes {
 			args = append(args, m.File)

@@ -275,10 +275,7 @@ func (n *Network) compare(
 	ctx context.Context, p Plan, apply bool, done *Change,
 ) (todo []Member, err error) {
 	for _, m := range p.Nodes {
-		life := Dead
-		if !n.OneProcess || lists(n.Nodes, m.Name) { // the process holds the lock for its own nodes
-			life, _ = n.process(m.Name).settled(ctx)
-		}
+		life, _ := n.process(m.Name).settled(ctx)
 		before := slices.IndexFunc(n.Nodes, func(o Member) bool { return o.Name == m.Name })
 		switch {
 		case life == Hung:
@@ -344,11 +341,7 @@ func (n *Network) withdraw(ctx context.Context, p Plan) error {
 func (n *Network) startAll(ctx context.Context, p Plan, nodes []Member) error {
 	var started []*child
 	var failures []error
-	size := 1 // nodes of a process
-	if n.OneProcess {
-		size = max(1, len(nodes))
-	}
-	for group := range slices.Chunk(nodes, size) {
+	for _, group := range n.processes(nodes) {
 		c, err := n.start(p, group)
 		if c != nil {
 			started = append(started, c)
