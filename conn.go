@@ -147,100 +147,10 @@ func (c *Conn) SetTOS(tos uint8) error { return c.inner().SetTOS(tos) }
 
 // ConnInfo is the state of a connection. Fields that exist in Linux's TCP_INFO have the same names
 // in Go's form: tcpi_snd_cwnd is SndCwnd. Windows are in bytes, where Linux counts segments; rates
-// are in bits per second.
+// are in bits per second. internal/tcp/recovery/info.go describes each field.
 type ConnInfo struct {
-	// State is the name from RFC 9293 §3.3.2, with underscores.
-	State string
-	// CAState is the state of loss recovery: open, recovery or loss.
-	CAState string
-	// CongestionControl is the algorithm's name. Strategy is the algorithm for loss recovery: gbn,
-	// newreno, sack or rack.
-	CongestionControl, Strategy string
-
-	// SACK, Timestamps and ECN were negotiated in the handshake. Plain: no option was negotiated.
-	SACK, Timestamps, ECN, Plain bool
-	// SndWScale and RcvWScale are the window scale shifts. -1: not negotiated.
-	SndWScale, RcvWScale int
-
-	// RTT and RTTVar are the smoothed round-trip time and its variation (RFC 6298). MinRTT is the
-	// recent minimum, LatestRTT the last sample. 0: not measured.
-	RTT, RTTVar, MinRTT, LatestRTT time.Duration
-	// RTO is the retransmission timeout, ATO the longest delay of an acknowledgment.
-	RTO, ATO time.Duration
-	// UserTimeout is the value of SetUserTimeout. 0: none.
-	UserTimeout time.Duration
-
-	// SndMSS and RcvMSS are the largest payloads of segments sent and received, AdvMSS is the MSS
-	// that our SYN announced, PMTU the path MTU; all in bytes.
-	SndMSS, RcvMSS, AdvMSS, PMTU int
-	// SndCwnd is the congestion window and SndSsthresh the slow start threshold, in bytes. A
-	// threshold of 0: not yet set by a loss.
-	SndCwnd, SndSsthresh int
-	// PipeACK is the recent maximum of data in flight (RFC 7661 §4.2) in bytes. 0: undefined.
-	PipeACK int
-	// SndWnd is the peer's window and RcvWnd ours, in bytes.
-	SndWnd, RcvWnd int
-	// Pipe is the data in flight in bytes (RFC 6675).
-	Pipe int
-	// NotSentBytes were written and not yet sent. Unread bytes were received and not yet read.
-	NotSentBytes, Unread int
-	// SndBuf and RcvBuf are the current buffer sizes in bytes.
-	SndBuf, RcvBuf int
-	// RcvRTT is the round-trip time that the receiver measured. RcvSpace is the largest number of
-	// bytes that the application read in one RcvRTT.
-	RcvRTT   time.Duration
-	RcvSpace int
-
-	// BytesSent includes BytesRetrans. BytesAcked were acknowledged by the peer.
-	BytesSent, BytesRetrans, BytesAcked, BytesReceived uint64
-	// SegsOut and SegsIn count all segments, DataSegsOut and DataSegsIn those with payload.
-	SegsOut, SegsIn, DataSegsOut, DataSegsIn uint64
-	// Delivered counts the segments that the peer acknowledged, cumulatively or by SACK.
-	Delivered uint64
-	// DeliveryRate is the recent rate of delivery, PacingRate the current rate of sending, in bits
-	// per second. 0: not measured, not paced.
-	DeliveryRate, PacingRate uint64
-	// DeliveryRateAppLimited: the application limited the rate, not the path.
-	DeliveryRateAppLimited bool
-
-	// Unacked counts the segments in flight. Of these, Lost are considered lost, Sacked were
-	// acknowledged by SACK, and Retrans were retransmitted.
-	Unacked, Lost, Sacked, Retrans int
-	// TotalRetrans counts all retransmitted segments, LostRetransmits those that were lost again.
-	TotalRetrans, LostRetransmits uint64
-	// FastRecoveries counts recoveries without a timeout, Undone all recoveries that proved to be
-	// unnecessary.
-	FastRecoveries, Undone uint64
-	// TotalRTO counts retransmission timeouts, TotalRTORecoveries the periods of consecutive
-	// timeouts, and TotalRTOTime the total length of these periods.
-	TotalRTO, TotalRTORecoveries uint64
-	TotalRTOTime                 time.Duration
-	// TailProbes (RFC 8985 §7) and WindowProbes (RFC 9293 §3.8.6.1) count the probes sent.
-	TailProbes, WindowProbes uint64
-	// Retransmits, Backoff and Probes are the timeouts, the doublings of the timeout and the window
-	// probes since the last acknowledgment.
-	Retransmits, Backoff, Probes int
-	// DSACKDups counts duplicates that the peer reported, DupAcks its duplicate acknowledgments,
-	// and ReordSeen the segments that it received out of order.
-	DSACKDups, DupAcks, ReordSeen uint64
-	// OutOfOrder is the number of out-of-order ranges in the receive buffer, RcvOOOPack the number
-	// of segments that arrived out of order.
-	OutOfOrder int
-	RcvOOOPack uint64
-	// ECNMarks counts received segments with a congestion mark, ECNEchoes the window reductions
-	// because the peer reported marks.
-	ECNMarks, ECNEchoes uint64
-
-	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
-	// persist, recovery, handshake, idle or none. LimitedFor is how long this has been the limit.
-	Limited    string
-	LimitedFor time.Duration
-	// BusyTime is the time during which there was data to send. Of it, RwndLimited was spent
-	// waiting for the peer's window and SndbufLimited for space in the send buffer.
-	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// LastDataSent, LastDataRecv and LastAckRecv are the times since the last data was sent, the
-	// last data was received and the last acknowledgment was received. 0: never.
-	LastDataSent, LastDataRecv, LastAckRecv time.Duration
+	State string // the name from RFC 9293 §3.3.2, with underscores
+	control.Info
 }
 
 // String returns a summary in one line, similar to that of ss -ti.
@@ -274,41 +184,5 @@ func (c *Conn) Info() (ConnInfo, error) {
 	if err != nil {
 		return ConnInfo{}, err
 	}
-	return connInfo(s.State, s.Info), nil
-}
-
-func connInfo(state string, i *control.Info) ConnInfo {
-	return ConnInfo{
-		State:             state,
-		CongestionControl: i.Congestion, Strategy: i.Strategy, CAState: i.Recovery,
-		SACK: i.SACK, Timestamps: i.Timestamps, ECN: i.ECN,
-		Plain: i.Plain, SndWScale: i.SendScale, RcvWScale: i.RecvScale,
-		RTT: i.RTT, RTTVar: i.RTTVar, MinRTT: i.MinRTT, RTO: i.RTO, LatestRTT: i.LatestRTT,
-		ATO: i.ATO, UserTimeout: i.UserTimeout,
-		SndMSS: i.MSS, RcvMSS: i.RecvMSS, AdvMSS: i.AdvMSS, PMTU: i.PMTU,
-		SndCwnd: i.Cwnd, SndSsthresh: i.Ssthresh, PipeACK: i.PipeACK,
-		SndWnd: i.SendWindow, RcvWnd: i.RecvWindow, Pipe: i.Pipe,
-		NotSentBytes: i.NotSent, Unread: i.Unread,
-		SndBuf: i.SendBuffer, RcvBuf: i.RecvBuffer,
-		RcvRTT: i.RecvRTT, RcvSpace: i.RecvSpace,
-		BytesSent: i.BytesSent, BytesRetrans: i.BytesRetrans,
-		BytesAcked: i.BytesAcked, BytesReceived: i.BytesReceived,
-		SegsOut: i.SegsOut, SegsIn: i.SegsIn,
-		DataSegsOut: i.DataSegsOut, DataSegsIn: i.DataSegsIn, Delivered: i.Delivered,
-		DeliveryRate: i.DeliveryRate, PacingRate: i.PacingRate,
-		DeliveryRateAppLimited: i.AppLimited,
-		Unacked:                i.Unacked, Lost: i.Lost, Sacked: i.Sacked, Retrans: i.Retrans,
-		TotalRetrans: i.Retransmits, LostRetransmits: i.LostRetransmits,
-		FastRecoveries: i.FastRecoveries, Undone: i.Undone,
-		TotalRTO: i.Timeouts, TotalRTORecoveries: i.TimeoutEpisodes, TotalRTOTime: i.TimeoutTime,
-		TailProbes: i.TailProbes, WindowProbes: i.WindowProbes,
-		Retransmits: i.Retries, Backoff: i.Backoff, Probes: i.Probes,
-		DSACKDups: i.DSACKs, DupAcks: i.DupAcks, ReordSeen: i.ReorderSeen,
-		OutOfOrder: i.Early, RcvOOOPack: i.OutOfOrder,
-		ECNMarks: i.ECNMarks, ECNEchoes: i.ECNEchoes,
-		Limited: i.Limited, LimitedFor: i.LimitedFor,
-		BusyTime: i.BusyTime, RwndLimited: i.RwndLimited, SndbufLimited: i.SndbufLimited,
-		LastDataSent: i.LastSent, LastDataRecv: i.LastReceived,
-		LastAckRecv: i.LastAck,
-	}
+	return ConnInfo{s.State, *s.Info}, nil
 }

@@ -282,43 +282,10 @@ func (t *Tracer) Wait(ctx context.Context) ([]Hop, error) {
 	return hops, nil
 }
 
-// Sample is a connection's state at one time. Fields that exist in Linux's TCP_INFO have the same
-// names. Info returns more.
-type Sample struct {
-	// Time is when the sample was taken, in the time of the node's Clock if it has one.
-	Time time.Time
-	// State is the name from RFC 9293 §3.3.2, with underscores. CAState is the state of loss
-	// recovery: open, recovery or loss.
-	State, CAState string
-	// SndCwnd is the congestion window and SndSsthresh the slow start threshold, in bytes. A
-	// threshold of 0: not yet set by a loss.
-	SndCwnd, SndSsthresh int
-	// SndWnd is the peer's window and Pipe the data in flight (RFC 6675), in bytes.
-	SndWnd, Pipe int
-	// NotSentBytes were written and not yet sent. Unread bytes were received and not yet read.
-	NotSentBytes, Unread int
-	// RTT and RTTVar are the smoothed round-trip time and its variation (RFC 6298). 0: not
-	// measured.
-	RTT, RTTVar, MinRTT time.Duration
-	// LatestRTT is the last round-trip time, and RTO the retransmission timeout.
-	LatestRTT, RTO time.Duration
-	// Acked, Sent and Received are bytes: acknowledged by the peer, sent, and received in order.
-	Acked, Sent, Received uint64
-	// DeliveredBytes are the sent bytes that the peer acknowledged, cumulatively or by SACK.
-	DeliveredBytes uint64
-	// DeliveryRate is the recent rate of delivery in bits per second.
-	DeliveryRate uint64
-	// TotalRetrans counts retransmitted segments, and TotalRTO retransmission timeouts.
-	TotalRetrans, TotalRTO uint64
-	// TailProbes counts tail loss probes (RFC 8985 §7). Missed counts the samples that were dropped
-	// because the function was too slow.
-	TailProbes, Missed uint64
-	// Limited is what limits the data in flight: app, cwnd, rwnd, sndbuf, pacing, nagle, cork,
-	// persist, recovery, handshake, idle or none.
-	Limited string
-	// LimitedFor is how long this has been the limit.
-	LimitedFor time.Duration
-}
+// Sample is a connection's state at one time: Time, State and the fields of ConnInfo. Acked, Sent
+// and Received are bytes: acknowledged by the peer, sent, and received in order. Missed counts the
+// samples that were dropped because the function was too slow.
+type Sample node.Sample
 
 // Probe calls f with the connection's state at every acknowledgment that changes it, at every
 // change of its State and of what limits it, at every timeout and probe, and at the beginning and

@@ -36,8 +36,8 @@ func TestScript(t *testing.T) {
 				control.Sockets{Info: true})
 			require.NoError(t, err)
 			require.Len(t, list, 1, "%s", out.of("A"))
-			require.Equal(t, "cc.star", list[0].Info.Congestion)
-			return list[0].SID, float64(list[0].Info.Cwnd) / float64(list[0].Info.MSS)
+			require.Equal(t, "cc.star", list[0].Info.CongestionControl)
+			return list[0].SID, float64(list[0].Info.SndCwnd) / float64(list[0].Info.SndMSS)
 		}
 		do(Input{Node: "A", File: "cc.star", Data: []byte(constant("3"))})
 		do(Input{Node: "A", Line: "set tcp.congestion cc.star"})
@@ -69,7 +69,7 @@ func TestScript(t *testing.T) {
 			list, err := control.Ask(context.Background(), w.hosts[0].node,
 				control.Sockets{Info: true})
 			require.NoError(t, err)
-			return list[0].Info.Ssthresh
+			return list[0].Info.SndSsthresh
 		}
 		assert.Equal(t, 123_456, threshold("123456"))
 		assert.Equal(t, 123_457, threshold("conn.ssthresh + 1"), "the threshold of the old one")

@@ -113,12 +113,12 @@ func (o *ours) Describe(c net.Conn, p *Path) {
 
 func fill(i *tcp.Info, p *Path) {
 	p.RTT = i.RTT
-	p.MSS = i.SendMSS
-	p.Retransmits = i.Retransmits
-	p.RTOs = i.Timeouts
+	p.MSS = i.SndMSS
+	p.Retransmits = i.TotalRetrans
+	p.RTOs = i.TotalRTO
 	p.TailProbes = i.TailProbes
 	p.LostRetransmits = i.LostRetransmits
-	p.Spurious = i.Undone + i.DSACKs
+	p.Spurious = i.Undone + i.DSACKDups
 }
 
 func (o *ours) Close() error { return o.node.Close() }

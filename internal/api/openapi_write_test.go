@@ -57,8 +57,11 @@ func newWriter(t *testing.T) *openAPIWriter {
 		comments: map[string]string{}, values: map[string][]string{}, schemas: object{},
 		requests: map[reflect.Type]bool{},
 	}
-	for _, folder := range []string{".", "../control"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	for _, pattern := range []string{
+		"../tcp/recovery/info.go", "../tcp/recovery/flight.go", "*.go",
+		"../control/*.go",
+	} {
+		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
 		for _, path := range files {
@@ -245,7 +248,7 @@ func (w *openAPIWriter) structure(t reflect.Type) object {
 		p := w.schema(f.Type)
 		owner := t
 		if len(f.Index) > 1 {
-			owner = t.FieldByIndex(f.Index[:1]).Type
+			owner = t.FieldByIndex(f.Index[:len(f.Index)-1]).Type
 		}
 		if text := w.comments[owner.Name()+"."+f.Name]; text != "" {
 			p["description"] = withJSONNames(t, f.Name, text)

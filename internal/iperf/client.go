@@ -143,8 +143,8 @@ func (t *test) ask(ctx context.Context, p Params) error {
 	}
 	if p.Len == 0 {
 		p.Len = udpBlock
-		if i, err := c.conn.Info(); err == nil && i.SendMSS >= MinDatagram {
-			p.Len = i.SendMSS // one packet; iperf3 computes the same length
+		if i, err := c.conn.Info(); err == nil && i.SndMSS >= MinDatagram {
+			p.Len = i.SndMSS // one packet; iperf3 computes the same length
 		}
 	}
 	if p.RDT {

@@ -339,7 +339,7 @@ func (t *test) algo() string {
 	for _, s := range t.streams {
 		if b, ok := s.carrier.(*byteCarrier); ok && b.tcp != nil {
 			if i, err := b.tcp.Info(); err == nil {
-				return i.Congestion
+				return i.CongestionControl
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func (t *test) begin() {
 	}
 	r.Cookie, r.TargetBitrate, r.SockBufsize = t.cookie.String(), p.Bandwidth, p.Window
 	if i, err := t.control.conn.Info(); err == nil && p.Proto() == "TCP" {
-		r.TCPMSSDefault = i.SendMSS
+		r.TCPMSSDefault = i.SndMSS
 	}
 	r.TestStart = control.PerfTestStart{
 		Protocol: p.Proto(), NumStreams: p.Parallel, Blksize: p.Len, Omit: p.Omit,
@@ -46,7 +46,7 @@ func (t *test) begin() {
 			RemoteHost: s.remote.Addr().String(), RemotePort: s.remote.Port(),
 		})
 		if i := s.info(); i != nil {
-			r.SndbufActual, r.RcvbufActual = i.SendBuffer, i.RecvBuffer
+			r.SndbufActual, r.RcvbufActual = i.SndBuf, i.RcvBuf
 		}
 	}
 	if t.start != nil {
@@ -162,7 +162,7 @@ func (p *peaks) add(row *control.PerfRow, i *tcp.Info) {
 	if i == nil {
 		return
 	}
-	cwnd, wnd, mtu := int64(i.Cwnd), int64(i.SendWindow), int64(i.PMTU)
+	cwnd, wnd, mtu := int64(i.SndCwnd), int64(i.SndWnd), int64(i.PMTU)
 	rtt, rttvar := i.RTT.Microseconds(), i.RTTVar.Microseconds()
 	row.SndCwnd, row.SndWnd, row.RTT, row.RTTVar, row.PMTU = &cwnd, &wnd, &rtt, &rttvar, &mtu
 	p.cwnd, p.wnd, p.maxRTT = max(p.cwnd, cwnd), max(p.wnd, wnd), max(p.maxRTT, rtt)

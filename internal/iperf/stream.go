@@ -77,7 +77,7 @@ type peaks struct {
 func (s *stream) count(i *tcp.Info) tally {
 	c := tally{bytes: s.moved.Load(), packets: s.packets.Load()}
 	if i != nil {
-		c.retransmits = int64(i.Retransmits)
+		c.retransmits = int64(i.TotalRetrans)
 	}
 	if s.test.group.params.UDP && !s.sender {
 		s.mu.Lock()

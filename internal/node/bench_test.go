@@ -50,9 +50,9 @@ func stream(b *testing.B, from, to *Node, addr string) {
 	info, err := client.Info()
 	require.NoError(b, err)
 	b.ReportMetric(float64(info.RTT.Microseconds()), "µs-rtt")
-	b.ReportMetric(float64(info.Timeouts), "RTOs")
+	b.ReportMetric(float64(info.TotalRTO), "RTOs")
 	b.ReportMetric(float64(info.TailProbes), "TLPs")
-	b.ReportMetric(float64(info.Retransmits), "retrans")
+	b.ReportMetric(float64(info.TotalRetrans), "retrans")
 }
 
 // BenchmarkConnectClose opens and closes a connection, from the handshake to the FIN.

@@ -59,7 +59,7 @@ func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
 		require.NoError(t, err)
 		s := testenv.Ask(t, a, control.Congestion{SID: sid, Name: name})
 		require.NotNil(t, s.Info)
-		assert.Equal(t, name, s.Info.Congestion)
+		assert.Equal(t, name, s.Info.CongestionControl)
 	}
 	require.NoError(t, <-wrote)
 	_, err := control.Ask(t.Context(), a, control.Congestion{SID: sid, Name: "nope"})

@@ -8,27 +8,22 @@ import (
 	"time"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/stack"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Sample is a connection's state at one instant. The root package has the same struct, where its
-// fields are described.
+// Sample is a connection's state at one time, with the fields of Conn.Info. State is an RFC's name,
+// and Acked, Sent and Received are bytes: acknowledged by the peer, sent, and received in order.
 type Sample struct {
-	Time                   time.Time
-	State, CAState         string
-	SndCwnd, SndSsthresh   int
-	SndWnd, Pipe           int
-	NotSentBytes, Unread   int
-	RTT, RTTVar, MinRTT    time.Duration
-	LatestRTT, RTO         time.Duration
-	Acked, Sent, Received  uint64
-	DeliveredBytes         uint64
-	DeliveryRate           uint64
-	TotalRetrans, TotalRTO uint64
-	TailProbes, Missed     uint64
-	Limited                string
-	LimitedFor             time.Duration
+	// Time is when the sample was taken, in the time of the node's Clock if it has one.
+	Time time.Time
+	// State is the name from RFC 9293 §3.3.2, with underscores.
+	State                 string
+	Acked, Sent, Received uint64
+	// Missed counts the samples that were dropped because the function was too slow.
+	Missed uint64
+	control.Info
 }
 
 // maxSamples limits the samples that wait for a program's function. Further samples are only
@@ -85,9 +80,10 @@ func (c *Conn) Probe(f func(Sample)) error {
 func probe(c *Conn, f func(Sample)) (end func(), err error) {
 	n, missed := NewQueue[Sample](maxSamples), uint64(0)
 	stop, err := c.WatchSamples(func(i *tcp.Info) {
-		s := sampleOf(c, i)
-		s.Missed = missed
-		if !n.Add(s) {
+		if !n.Add(Sample{
+			Time: c.node.Time.Wall(i.Time), State: stack.StateName(i.State),
+			Acked: i.Una, Sent: i.Nxt, Received: i.RcvNxt, Missed: missed, Info: i.Info,
+		}) {
 			missed++
 		}
 	}, n.End)
@@ -126,21 +122,6 @@ func (c *Conn) sampled(s *tcp.Info) {
 	}
 	for _, w := range c.probes.receivers() {
 		w.show(s)
-	}
-}
-
-func sampleOf(c *Conn, s *tcp.Info) Sample {
-	return Sample{
-		Time: c.node.Time.Wall(s.Time), State: stack.StateName(s.State),
-		CAState: s.Recovery,
-		SndCwnd: s.Cwnd, SndSsthresh: s.Ssthresh, SndWnd: s.SendWindow, Pipe: s.Pipe,
-		NotSentBytes: s.NotSent, Unread: s.Unread,
-		RTT: s.RTT, RTTVar: s.RTTVar, MinRTT: s.MinRTT, LatestRTT: s.LatestRTT, RTO: s.RTO,
-		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
-		DeliveredBytes: s.DeliveredBytes, DeliveryRate: uint64(s.DeliveryRate) * 8,
-		TotalRetrans: s.Retransmits, TotalRTO: s.Timeouts,
-		TailProbes: s.TailProbes,
-		Limited:    s.Limited.String(), LimitedFor: s.Time.Sub(s.LimitedSince),
 	}
 }
 

@@ -151,20 +151,20 @@ func appendSample(row []byte, sid int, p *tcp.Info) []byte {
 	comma()
 	row = append(row, p.State.String()...)
 	comma()
-	num(uint64(p.Cwnd))
+	num(uint64(p.SndCwnd))
 	comma()
-	num(uint64(p.Ssthresh))
+	num(uint64(p.SndSsthresh))
 	for _, d := range []int64{int64(p.RTT), int64(p.RTTVar), int64(p.RTO), int64(p.MinRTT)} {
 		comma()
 		ms(d)
 	}
 	for _, v := range []uint64{
-		uint64(p.Pipe), p.Una, p.Nxt, p.Retransmits, p.Timeouts, p.TailProbes,
+		uint64(p.Pipe), p.Una, p.Nxt, p.TotalRetrans, p.TotalRTO, p.TailProbes,
 	} {
 		comma()
 		num(v)
 	}
 	comma()
-	row = append(row, p.Limited.String()...)
+	row = append(row, p.Limited...)
 	return append(row, '\n')
 }

@@ -61,9 +61,9 @@ func TestSocketOptions(t *testing.T) {
 	assert.LessOrEqual(t, h.TotalLen, 560)
 	i, err := client.Info()
 	require.NoError(t, err)
-	assert.Equal(t, []int{99_000, 88_000}, []int{i.RecvBuffer, i.SendBuffer})
+	assert.Equal(t, []int{99_000, 88_000}, []int{i.RcvBuf, i.SndBuf})
 	assert.Equal(t, time.Minute, i.UserTimeout)
-	assert.Equal(t, "cubic", i.Congestion)
+	assert.Equal(t, "cubic", i.CongestionControl)
 	assert.Equal(t, tcp.StateEstablished, i.State)
 
 	require.ErrorIs(t, client.SetMaxSeg(3), syscall.EINVAL)
@@ -84,7 +84,7 @@ func TestListenerOptions(t *testing.T) {
 	require.NoError(t, err)
 	i, err := c.Info()
 	require.NoError(t, err)
-	assert.Equal(t, 70_000, i.RecvBuffer)
+	assert.Equal(t, 70_000, i.RcvBuf)
 	assert.Equal(t, time.Hour, i.UserTimeout)
 }
 
@@ -127,7 +127,7 @@ func TestInfoAfterTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, tcp.StateClosed, i.State)
 	assert.EqualValues(t, 500, i.BytesSent-i.BytesRetrans, "retransmissions do not count")
-	assert.Equal(t, tcp.LimitIdle, i.Limited)
+	assert.Equal(t, tcp.LimitIdle.String(), i.Limited)
 	require.NoError(t, client.Close())
 	again, err := client.Info()
 	require.NoError(t, err)

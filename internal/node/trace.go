@@ -72,11 +72,8 @@ func (t *Taps) beginning(sid int, recorded bool) (from observe.Beginning) {
 	case tcp.StateClosed, tcp.StateListen, tcp.StateSynSent: // the peer's SYN has not arrived
 	default:
 		from.Known = true
-		from.Local = capture.Start{Base: i.ISS, Next: i.Nxt + 1, Scale: -1}
-		from.Remote = capture.Start{Base: i.IRS, Next: i.RcvNxt + 1, Scale: -1}
-		if i.WindowScale { // RFC 7323 §2.2: a scale applies only if both ends have sent the option
-			from.Local.Scale, from.Remote.Scale = int(i.RecvScale), int(i.SendScale)
-		}
+		from.Local = capture.Start{Base: i.ISS, Next: i.Nxt + 1, Scale: i.RcvWScale}
+		from.Remote = capture.Start{Base: i.IRS, Next: i.RcvNxt + 1, Scale: i.SndWScale}
 	}
 	return from
 }

@@ -106,7 +106,8 @@ func (p *programs) samples(
 		if r.Sample != nil {
 			r.Sample(control.Sample{
 				At: h.node.Time.Now(), SID: r.SID, State: s.State, Info: s.Info,
-				Acked: s.Info.BytesAcked, Sent: s.Info.BytesAcked + uint64(s.SendQ-s.Info.NotSent),
+				Acked:    s.Info.BytesAcked,
+				Sent:     s.Info.BytesAcked + uint64(s.SendQ-s.Info.NotSentBytes),
 				Received: s.Info.BytesReceived,
 			})
 		}

@@ -154,7 +154,7 @@ func parseDiag(b []byte, protocol uint8) programSocket {
 		rest = rest[min(len(rest), (size+3)&^3):]
 	}
 	if s.Info != nil { // sockets in TIME-WAIT and SYN-RECEIVED have no Info
-		s.Info.Congestion = congestion
+		s.Info.CongestionControl = congestion
 	}
 	return s
 }
@@ -180,30 +180,32 @@ func infoOf(b []byte) *control.Info {
 	i := (*unix.TCPInfo)(unsafe.Pointer(&raw[0]))
 	mss := int(i.Snd_mss)
 	c := &control.Info{
-		Recovery: "open", SACK: i.Options&optSACK != 0, Timestamps: i.Options&optTimestamps != 0,
-		ECN: i.Options&optECN != 0, Plain: i.Options == 0, SendScale: -1, RecvScale: -1,
+		CAState: "open", SACK: i.Options&optSACK != 0, Timestamps: i.Options&optTimestamps != 0,
+		ECN: i.Options&optECN != 0, Plain: i.Options == 0, SndWScale: -1, RcvWScale: -1,
 		RTO: microseconds(i.Rto), RTT: microseconds(i.Rtt), RTTVar: microseconds(i.Rttvar),
 		MinRTT: microseconds(i.Min_rtt), Backoff: int(i.Backoff), ATO: microseconds(i.Ato),
-		MSS: mss, RecvMSS: int(i.Rcv_mss), AdvMSS: int(i.Advmss), PMTU: int(i.Pmtu),
-		Cwnd: int(i.Snd_cwnd) * mss, SendWindow: int(i.Snd_wnd), RecvWindow: int(i.Rcv_wnd),
+		SndMSS: mss, RcvMSS: int(i.Rcv_mss), AdvMSS: int(i.Advmss), PMTU: int(i.Pmtu),
+		SndCwnd: int(i.Snd_cwnd) * mss, SndWnd: int(i.Snd_wnd), RcvWnd: int(i.Rcv_wnd),
 		BytesSent: i.Bytes_sent, BytesAcked: i.Bytes_acked, BytesRetrans: i.Bytes_retrans,
 		BytesReceived: i.Bytes_received, SegsOut: uint64(i.Segs_out), SegsIn: uint64(i.Segs_in),
 		DataSegsOut: uint64(i.Data_segs_out), DataSegsIn: uint64(i.Data_segs_in),
 		Delivered: uint64(i.Delivered), DeliveryRate: i.Delivery_rate * 8,
-		AppLimited: raw[7]&1 != 0, Unacked: int(i.Unacked), Lost: int(i.Lost),
-		Sacked: int(i.Sacked), Retrans: int(i.Retrans), Retransmits: uint64(i.Total_retrans),
-		DSACKs: uint64(i.Dsack_dups), ReorderSeen: uint64(i.Reord_seen),
-		OutOfOrder: uint64(i.Rcv_ooopack), Retries: int(i.Retransmits), Probes: int(i.Probes),
-		Timeouts: uint64(i.Total_rto), TimeoutTime: milliseconds(i.Total_rto_time),
-		ECNMarks: uint64(i.Received_ce), NotSent: int(i.Notsent_bytes),
-		RecvSpace: int(i.Rcv_space), RecvRTT: microseconds(i.Rcv_rtt),
+		DeliveryRateAppLimited: raw[7]&1 != 0, Unacked: int(i.Unacked), Lost: int(i.Lost),
+		Sacked: int(i.Sacked), Retrans: int(i.Retrans),
+
+		RcvOOOPack: uint64(i.Rcv_ooopack), Retransmits: int(i.Retransmits), Probes: int(i.Probes),
+		TotalRTOTime: milliseconds(i.Total_rto_time),
+		ECNMarks:     uint64(i.Received_ce), NotSentBytes: int(i.Notsent_bytes),
+		RcvSpace: int(i.Rcv_space), RcvRTT: microseconds(i.Rcv_rtt),
 		BusyTime: microseconds(i.Busy_time), RwndLimited: microseconds(i.Rwnd_limited),
-		SndbufLimited: microseconds(i.Sndbuf_limited), LastSent: milliseconds(i.Last_data_sent),
-		LastReceived: milliseconds(i.Last_data_recv), LastAck: milliseconds(i.Last_ack_recv),
+		SndbufLimited: microseconds(i.Sndbuf_limited), LastDataSent: milliseconds(i.Last_data_sent),
+		LastDataRecv: milliseconds(i.Last_data_recv), LastAckRecv: milliseconds(i.Last_ack_recv),
 	}
+	c.TotalRetrans, c.TotalRTO = uint64(i.Total_retrans), uint64(i.Total_rto)
+	c.DSACKDups, c.ReordSeen = uint64(i.Dsack_dups), uint64(i.Reord_seen)
 	const infinite = 1<<31 - 1 // kernel's TCP_INFINITE_SSTHRESH
 	if i.Snd_ssthresh < infinite {
-		c.Ssthresh = int(i.Snd_ssthresh) * mss
+		c.SndSsthresh = int(i.Snd_ssthresh) * mss
 	}
 	if i.Min_rtt == ^uint32(0) { // there is no sample
 		c.MinRTT = 0
@@ -212,13 +214,13 @@ func infoOf(b []byte) *control.Info {
 		c.PacingRate = i.Pacing_rate * 8
 	}
 	if i.Options&optScale != 0 {
-		c.SendScale, c.RecvScale = int(raw[6]&15), int(raw[6]>>4)
+		c.SndWScale, c.RcvWScale = int(raw[6]&15), int(raw[6]>>4)
 	}
 	switch i.Ca_state { // values TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss
 	case 2, 3:
-		c.Recovery = "recovery"
+		c.CAState = "recovery"
 	case 4:
-		c.Recovery = "loss"
+		c.CAState = "loss"
 	}
 	c.Pipe = max(0, c.Unacked-c.Sacked-c.Lost+c.Retrans) * mss
 	c.Limited = limitOf(c)
@@ -227,18 +229,18 @@ func infoOf(b []byte) *control.Info {
 
 // limitOf returns what limits the data in flight, as far as the kernel's state shows that.
 func limitOf(c *control.Info) string {
-	switch waiting := c.NotSent > 0; {
-	case c.Recovery != "open":
+	switch waiting := c.NotSentBytes > 0; {
+	case c.CAState != "open":
 		return "recovery"
 	case c.Unacked == 0 && !waiting:
 		return "idle"
 	case !waiting:
 		return "app"
-	case c.SendWindow > 0 && c.Unacked*c.MSS+c.MSS > c.SendWindow:
+	case c.SndWnd > 0 && c.Unacked*c.SndMSS+c.SndMSS > c.SndWnd:
 		return "rwnd"
 	case c.Probes > 0:
 		return "persist"
-	case c.Pipe+c.MSS > c.Cwnd:
+	case c.Pipe+c.SndMSS > c.SndCwnd:
 		return "cwnd"
 	}
 	return "pacing"

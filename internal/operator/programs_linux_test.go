@@ -14,17 +14,17 @@ import (
 func TestLimitOfAProgram(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]control.Info{
-		"recovery": {Recovery: "loss", Unacked: 3},
+		"recovery": {CAState: "loss", Unacked: 3},
 		"idle":     {},
 		"app":      {Unacked: 3},
-		"rwnd":     {Unacked: 3, NotSent: 9, SendWindow: 3999, Cwnd: 10_000},
-		"persist":  {NotSent: 9, Cwnd: 10_000, Probes: 1},
-		"cwnd":     {Unacked: 3, NotSent: 9, Pipe: 3000, SendWindow: 9000, Cwnd: 3000},
-		"pacing":   {Unacked: 3, NotSent: 9, Pipe: 3000, SendWindow: 9000, Cwnd: 9000},
+		"rwnd":     {Unacked: 3, NotSentBytes: 9, SndWnd: 3999, SndCwnd: 10_000},
+		"persist":  {NotSentBytes: 9, SndCwnd: 10_000, Probes: 1},
+		"cwnd":     {Unacked: 3, NotSentBytes: 9, Pipe: 3000, SndWnd: 9000, SndCwnd: 3000},
+		"pacing":   {Unacked: 3, NotSentBytes: 9, Pipe: 3000, SndWnd: 9000, SndCwnd: 9000},
 	} {
-		c.MSS = 1000
-		if c.Recovery == "" {
-			c.Recovery = "open"
+		c.SndMSS = 1000
+		if c.CAState == "" {
+			c.CAState = "open"
 		}
 		assert.Equal(t, want, limitOf(&c))
 	}
@@ -50,11 +50,11 @@ func TestParseDiag(t *testing.T) {
 	b = append(b, 8, 0, diagCongestion, 0, 'b', 'b', 'r', 0, 16, 0, diagInfo, 0)
 	b = append(b, 1, 3, 0, 0, 0, optSACK|optScale, 0xa7, 1, 64, 13, 3, 0)
 	s = parseDiag(b, unix.IPPROTO_TCP)
-	assert.Equal(t, "bbr", s.Info.Congestion)
-	assert.Equal(t, "recovery", s.Info.Recovery)
+	assert.Equal(t, "bbr", s.Info.CongestionControl)
+	assert.Equal(t, "recovery", s.Info.CAState)
 	assert.Equal(t, 200*time.Millisecond, s.Info.RTO)
-	assert.Equal(t, []int{7, 10}, []int{s.Info.SendScale, s.Info.RecvScale})
-	assert.True(t, s.Info.SACK && s.Info.AppLimited && !s.Info.Timestamps)
+	assert.Equal(t, []int{7, 10}, []int{s.Info.SndWScale, s.Info.RcvWScale})
+	assert.True(t, s.Info.SACK && s.Info.DeliveryRateAppLimited && !s.Info.Timestamps)
 	for n := diagMessageLen; n < len(b); n++ {
 		parseDiag(b[:n], unix.IPPROTO_TCP)
 	}

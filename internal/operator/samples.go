@@ -64,15 +64,15 @@ type sampling struct {
 // note passes on a sample if the period is over, or if an event has happened.
 func (w *sampling) note(s *tcp.Info) {
 	state := stack.StateName(s.State)
-	if was := w.last.Info; was != nil && s.Time < w.at.Add(w.every) && was.Recovery == s.Recovery &&
-		was.Retransmits == s.Retransmits && was.Timeouts == s.Timeouts && w.last.State == state {
+	if was := w.last.Info; was != nil && s.Time < w.at.Add(w.every) && was.CAState == s.CAState &&
+		was.TotalRetrans == s.TotalRetrans && was.TotalRTO == s.TotalRTO && w.last.State == state {
 		return
 	}
 	w.at = s.Time
 	w.last = control.Sample{
 		At: w.host.node.Time.Wall(s.Time), SID: w.sid, State: state,
 		Acked: s.Una, Sent: s.Nxt, Received: s.RcvNxt,
-		Info: stack.ConnInfo(*s, s.Time), Missed: w.gap,
+		Info: new(s.Info), Missed: w.gap,
 	}
 	if w.news.Add(w.last) {
 		w.gap = 0

@@ -256,7 +256,7 @@ func windows(s *stack.Stack, now clock.Time, r control.Window) (control.Windows,
 	info := s.Sockets().Info(r.SID, now)
 	w := control.Windows{SID: r.SID}
 	if info.Info != nil {
-		w.Send, w.Receive = info.Info.SendWindow, info.Info.RecvWindow
+		w.Send, w.Receive = info.Info.SndWnd, info.Info.RcvWnd
 	}
 	return w, nil
 }

@@ -290,20 +290,20 @@ func printInfo(i *control.Info) string {
 			f.add("%s", o.name)
 		}
 	}
-	f.add("%s", i.Congestion)
+	f.add("%s", i.CongestionControl)
 	f.path(i)
 	f.traffic(i)
 	f.outstanding(i)
-	f.add("snd_wnd:%d rcv_wnd:%d", i.SendWindow, i.RecvWindow)
-	f.count("rtos", i.Timeouts)
+	f.add("snd_wnd:%d rcv_wnd:%d", i.SndWnd, i.RcvWnd)
+	f.count("rtos", i.TotalRTO)
 	f.count("tlps", i.TailProbes)
 	f.count("probes", i.WindowProbes)
 	f.count("undone", i.Undone)
 	if i.Strategy != "" {
 		f.add("recovery:%s", i.Strategy)
 	}
-	if i.Recovery != "" {
-		f.add("state:%s", i.Recovery)
+	if i.CAState != "" {
+		f.add("state:%s", i.CAState)
 	}
 	if i.Limited != "" {
 		f.add("limited:%s", i.Limited)
@@ -316,8 +316,8 @@ func printInfo(i *control.Info) string {
 
 // path adds the properties of the path and the windows.
 func (f *fields) path(i *control.Info) {
-	if i.SendScale >= 0 {
-		f.add("wscale:%d,%d", i.SendScale, i.RecvScale)
+	if i.SndWScale >= 0 {
+		f.add("wscale:%d,%d", i.SndWScale, i.RcvWScale)
 	}
 	f.add("rto:%s", millis(i.RTO))
 	f.count("backoff", uint64(max(0, i.Backoff)))
@@ -327,12 +327,12 @@ func (f *fields) path(i *control.Info) {
 	if i.ATO > 0 {
 		f.add("ato:%s", millis(i.ATO))
 	}
-	f.add("mss:%d pmtu:%d", i.MSS, i.PMTU)
-	f.count("rcvmss", uint64(max(0, i.RecvMSS)))
+	f.add("mss:%d pmtu:%d", i.SndMSS, i.PMTU)
+	f.count("rcvmss", uint64(max(0, i.RcvMSS)))
 	f.count("advmss", uint64(max(0, i.AdvMSS)))
-	f.add("cwnd:%d", segments(i.Cwnd, i.MSS))
-	if i.Ssthresh > 0 {
-		f.add("ssthresh:%d", segments(i.Ssthresh, i.MSS))
+	f.add("cwnd:%d", segments(i.SndCwnd, i.SndMSS))
+	if i.SndSsthresh > 0 {
+		f.add("ssthresh:%d", segments(i.SndSsthresh, i.SndMSS))
 	}
 }
 
@@ -346,10 +346,10 @@ func (f *fields) traffic(i *control.Info) {
 	f.count("data_segs_out", i.DataSegsOut)
 	f.count("data_segs_in", i.DataSegsIn)
 	if i.RTT > 0 {
-		f.add("send %sbps", strconv.FormatFloat(float64(i.Cwnd)*8/i.RTT.Seconds(), 'f', 0, 64))
+		f.add("send %sbps", strconv.FormatFloat(float64(i.SndCwnd)*8/i.RTT.Seconds(), 'f', 0, 64))
 	}
-	f.add("lastsnd:%d lastrcv:%d lastack:%d", i.LastSent.Milliseconds(),
-		i.LastReceived.Milliseconds(), i.LastAck.Milliseconds())
+	f.add("lastsnd:%d lastrcv:%d lastack:%d", i.LastDataSent.Milliseconds(),
+		i.LastDataRecv.Milliseconds(), i.LastAckRecv.Milliseconds())
 	if i.PacingRate > 0 {
 		f.add("pacing_rate %dbps", i.PacingRate)
 	}
@@ -357,7 +357,7 @@ func (f *fields) traffic(i *control.Info) {
 		f.add("delivery_rate %dbps", i.DeliveryRate)
 	}
 	f.count("delivered", i.Delivered)
-	if i.AppLimited {
+	if i.DeliveryRateAppLimited {
 		f.add("app_limited")
 	}
 }
@@ -367,23 +367,23 @@ func (f *fields) outstanding(i *control.Info) {
 	f.waited("rwnd_limited", i.RwndLimited, i.BusyTime)
 	f.waited("sndbuf_limited", i.SndbufLimited, i.BusyTime)
 	f.count("unacked", uint64(max(0, i.Unacked)))
-	if i.Retransmits > 0 {
-		f.add("retrans:%d/%d", i.Retrans, i.Retransmits)
+	if i.TotalRetrans > 0 {
+		f.add("retrans:%d/%d", i.Retrans, i.TotalRetrans)
 	}
 	f.count("lost", uint64(max(0, i.Lost)))
 	f.count("sacked", uint64(max(0, i.Sacked)))
-	f.count("dsack_dups", i.DSACKs)
-	f.count("reord_seen", i.ReorderSeen)
-	if i.RecvRTT > 0 {
-		f.add("rcv_rtt:%s", millis(i.RecvRTT))
+	f.count("dsack_dups", i.DSACKDups)
+	f.count("reord_seen", i.ReordSeen)
+	if i.RcvRTT > 0 {
+		f.add("rcv_rtt:%s", millis(i.RcvRTT))
 	}
-	f.count("rcv_space", uint64(max(0, i.RecvSpace)))
-	f.count("rcv_ssthresh", uint64(max(0, i.RecvBuffer)))
-	f.count("notsent", uint64(max(0, i.NotSent)))
+	f.count("rcv_space", uint64(max(0, i.RcvSpace)))
+	f.count("rcv_ssthresh", uint64(max(0, i.RcvBuf)))
+	f.count("notsent", uint64(max(0, i.NotSentBytes)))
 	if i.MinRTT > 0 {
 		f.add("minrtt:%s", millis(i.MinRTT))
 	}
-	f.count("rcv_ooopack", i.OutOfOrder)
+	f.count("rcv_ooopack", i.RcvOOOPack)
 }
 
 func millis(d time.Duration) string {

@@ -265,15 +265,17 @@ func someSockets(info bool) []control.Socket {
 }
 
 func someInfo() *control.Info {
-	return &control.Info{
-		Recovery: "open", Congestion: "reno", SACK: true, Timestamps: true, SendScale: 7, RecvScale: 8,
+	i := &control.Info{
+		CAState: "open", CongestionControl: "reno", SACK: true, Timestamps: true, SndWScale: 7, RcvWScale: 8,
 		RTO: 204 * time.Millisecond, RTT: 412 * time.Microsecond, RTTVar: 31 * time.Microsecond,
-		MinRTT: 200 * time.Microsecond, MSS: 1360, PMTU: 1400, Cwnd: 13600, Ssthresh: 27200,
-		SendWindow: 65535, RecvWindow: 131072, BytesSent: 5000, BytesRetrans: 1360, BytesAcked: 3640,
-		SegsOut: 9, SegsIn: 5, Delivered: 3, DeliveryRate: 8000, Unacked: 1, Retransmits: 1,
-		Timeouts: 1, TailProbes: 2, Limited: "cwnd", LimitedFor: 1500 * time.Millisecond,
-		LastSent: 12 * time.Millisecond, LastReceived: time.Second, LastAck: 2 * time.Millisecond,
+		MinRTT: 200 * time.Microsecond, SndMSS: 1360, PMTU: 1400, SndCwnd: 13600, SndSsthresh: 27200,
+		SndWnd: 65535, RcvWnd: 131072, BytesSent: 5000, BytesRetrans: 1360, BytesAcked: 3640,
+		SegsOut: 9, SegsIn: 5, Delivered: 3, DeliveryRate: 8000, Unacked: 1,
+		Limited: "cwnd", LimitedFor: 1500 * time.Millisecond,
+		LastDataSent: 12 * time.Millisecond, LastDataRecv: time.Second, LastAckRecv: 2 * time.Millisecond,
 	}
+	i.TotalRetrans, i.TotalRTO, i.TailProbes = 1, 1, 2
+	return i
 }
 
 func someSettings(key string) []control.Setting {

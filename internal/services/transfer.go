@@ -293,9 +293,9 @@ func account(c *node.Conn, t *control.Transfer) (acked uint64) {
 	if err != nil {
 		return 0 // a closed node has no counters
 	}
-	t.Retransmits, t.Timeouts = i.Retransmits, i.Timeouts
+	t.Retransmits, t.Timeouts = i.TotalRetrans, i.TotalRTO
 	t.TailProbes, t.WindowProbes = i.TailProbes, i.WindowProbes
-	t.RTT, t.MinRTT, t.MSS = i.RTT, i.MinRTT, i.SendMSS
+	t.RTT, t.MinRTT, t.MSS = i.RTT, i.MinRTT, i.SndMSS
 	return i.BytesAcked
 }
 

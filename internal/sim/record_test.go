@@ -81,7 +81,7 @@ func TestSamplesOfAConnection(t *testing.T) {
 		require.GreaterOrEqual(t, s.BytesAcked, last.BytesAcked)
 		flight := s.Unacked - s.Sacked - s.Lost
 		require.GreaterOrEqual(t, flight, s.Retrans)
-		seen[s.Recovery] = true
+		seen[s.CAState] = true
 		seen["sacked"] = seen["sacked"] || s.Sacked > 0
 		seen["lost"] = seen["lost"] || s.Lost > 0
 		seen["retrans"] = seen["retrans"] || s.Retrans > 0
@@ -93,10 +93,10 @@ func TestSamplesOfAConnection(t *testing.T) {
 	info := c.TCP().Info()
 	assert.EqualValues(t, 1_000_000, last.BytesAcked)
 	assert.Equal(t, info.BytesSent, last.BytesSent)
-	assert.Equal(t, info.Retransmits, last.Retransmits)
-	assert.Positive(t, last.Retransmits)
-	assert.Equal(t, "cubic", last.Congestion)
-	assert.Equal(t, 1348, last.SendMSS)
+	assert.Equal(t, info.TotalRetrans, last.TotalRetrans)
+	assert.Positive(t, last.TotalRetrans)
+	assert.Equal(t, "cubic", last.CongestionControl)
+	assert.Equal(t, 1348, last.SndMSS)
 }
 
 // The traces of the two ends match: data that arrives was sent, lost data is retransmitted, and the

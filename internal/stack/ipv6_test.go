@@ -305,7 +305,7 @@ func TestIPv6StreamsCrossALossyRouter(t *testing.T) {
 			b.SetLoss(1, percent/100)
 			s := newStream(w, c, a, netip.MustParseAddrPort("[2001:db8::1]:80"), 1<<20)
 			s.run(10 * time.Minute)
-			assert.Equal(t, 1340-12, s.client.Info().SendMSS, "RFC 9293 §3.7.1: 60 bytes of headers")
+			assert.Equal(t, 1340-12, s.client.Info().SndMSS, "RFC 9293 §3.7.1: 60 bytes of headers")
 			assert.Equal(t, percent > 0, b.Interfaces().Lossy(0) > 0)
 		})
 	}
@@ -329,7 +329,7 @@ func TestIPv6PathMTUOfAStream(t *testing.T) {
 	require.NoError(t, b.Rewire(w.now, []stack.Interface{face6("if0", "2001:db8:0::2/64"), f}))
 	s := newStream(w, a, c, netip.MustParseAddrPort("[2001:db8:1::2]:80"), 1<<20)
 	s.run(10 * time.Minute)
-	assert.Equal(t, 1240-12, s.client.Info().SendMSS)
+	assert.Equal(t, 1240-12, s.client.Info().SndMSS)
 	assert.Positive(t, drops(b, 1)["too big"])
 }
 

@@ -188,7 +188,7 @@ func DescribeConn(s *control.Socket, c *tcp.Conn, info bool, now clock.Time) {
 		s.Timer = &control.Timer{Name: p.Name, In: max(0, p.At.Sub(now)), Retries: p.Retries}
 	}
 	if info {
-		s.Info = ConnInfo(c.Info(), now)
+		s.Info = new(c.InfoAt(now).Info)
 	}
 }
 

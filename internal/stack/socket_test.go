@@ -78,7 +78,7 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	assert.Positive(t, half.Timer.In)
 	assert.Positive(t, half.Timer.Retries)
 	require.NotNil(t, half.Info)
-	assert.Equal(t, half.Timer.Retries, half.Info.Retries)
+	assert.Equal(t, half.Timer.Retries, half.Info.Retransmits)
 	w.wires[end{2, 0}] = back
 	w.run(5 * time.Second)
 	_, ok := l.Accept()

@@ -89,7 +89,7 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 			b.SetLoss(1, percent/100)
 			s := newStream(w, c, a, netip.MustParseAddrPort("10.0.0.1:80"), 2<<20)
 			s.run(10 * time.Minute)
-			retransmits := s.client.Info().Retransmits
+			retransmits := s.client.Info().TotalRetrans
 			if percent == 0 {
 				assert.Zero(t, retransmits)
 			} else {
@@ -123,7 +123,7 @@ func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
 	w.room = 3
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(time.Minute)
-	assert.Zero(t, s.client.Info().Retransmits, "backpressure is not loss")
+	assert.Zero(t, s.client.Info().TotalRetrans, "backpressure is not loss")
 }
 
 // A link whose room is used up in one call of Output may have more for the next call, so Output
@@ -135,7 +135,7 @@ func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	s.pump()
 	w.drain(0)
 	i := s.client.Info()
-	assert.Equal(t, i.Cwnd/i.SendMSS, i.Unacked, "the window is full")
+	assert.Equal(t, i.SndCwnd/i.SndMSS, i.Unacked, "the window is full")
 	assert.NotEqual(t, clock.Never, a.Deadline())
 	assert.LessOrEqual(t, a.Deadline(), w.now.Add(i.RTO))
 }
@@ -145,7 +145,7 @@ func TestAConnectionToOneself(t *testing.T) {
 	s := newStream(w, a, a, netip.MustParseAddrPort("10.0.0.1:80"), 20<<20)
 	s.run(time.Minute)
 	assert.Empty(t, dropsOf(a.Interfaces().Infos()[0].Out), "the connection waits for room")
-	assert.Zero(t, s.client.Info().Retransmits)
+	assert.Zero(t, s.client.Info().TotalRetrans)
 }
 
 func TestRFC1191_3_ANarrowLinkInTheMiddle(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRFC1191_3_ANarrowLinkInTheMiddle(t *testing.T) {
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(5 * time.Second)
 	i := s.client.Info()
-	assert.Equal(t, 576-40-12, i.SendMSS, "minus 12 for the timestamps")
+	assert.Equal(t, 576-40-12, i.SndMSS, "minus 12 for the timestamps")
 	assert.Equal(t, 576, i.PMTU)
 	assert.Less(t, dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropTooBig.String()], uint64(20))
 }
@@ -314,5 +314,5 @@ func TestRFC3168_5_MarksTravel(t *testing.T) {
 	assert.True(t, i.ECN)
 	assert.InDelta(t, marked, i.ECNMarks, float64(marked)/10)
 	assert.NotZero(t, s.client.Info().ECNEchoes)
-	assert.Zero(t, s.client.Info().Retransmits)
+	assert.Zero(t, s.client.Info().TotalRetrans)
 }

@@ -107,7 +107,7 @@ func BenchmarkBulk(b *testing.B) {
 			for b.Loop() {
 				p.move(1 << 20)
 			}
-			segments := float64(b.N) * (1 << 20) / float64(p.a.Info().SendMSS)
+			segments := float64(b.N) * (1 << 20) / float64(p.a.Info().SndMSS)
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/segments, "ns/segment")
 		})
 	}
@@ -202,7 +202,7 @@ func TestDataPathAllocatesNothing(t *testing.T) {
 			require.Zero(t, testing.AllocsPerRun(50, func() { p.move(1 << 20) }))
 			require.Zero(t, testing.AllocsPerRun(50, p.request))
 			require.NoError(t, p.a.Err())
-			require.Zero(t, p.a.Info().Retransmits)
+			require.Zero(t, p.a.Info().TotalRetrans)
 		})
 	}
 }

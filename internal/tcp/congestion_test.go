@@ -59,16 +59,16 @@ func TestTahoeStartsOver(t *testing.T) {
 	assert.Equal(t, uint32(1), s.out[0].seq, "the fast retransmit")
 	assert.Len(t, s.out, 1, "only the fast retransmit")
 	i := s.c.Info()
-	assert.Equal(t, i.SendMSS, i.Cwnd)
-	assert.Equal(t, 5*i.SendMSS, i.Ssthresh, "half of the flight")
-	assert.Equal(t, "loss", i.Recovery)
+	assert.Equal(t, i.SndMSS, i.SndCwnd)
+	assert.Equal(t, 5*i.SndMSS, i.SndSsthresh, "half of the flight")
+	assert.Equal(t, "loss", i.CAState)
 	t.Log("# data from before the loss arrives: the window stays that of slow start")
 	for end := uint32(5001); end <= 10001; end += 1000 {
 		s.sack(1, 1001, end)
 	}
-	assert.Equal(t, i.SendMSS, s.c.Info().Cwnd, "RFC 5681 §3.1: nothing new is acknowledged")
+	assert.Equal(t, i.SndMSS, s.c.Info().SndCwnd, "RFC 5681 §3.1: nothing new is acknowledged")
 	s.send(ACK, 1, 10001, 0)
-	assert.Equal(t, 2*i.SendMSS, s.c.Info().Cwnd)
+	assert.Equal(t, 2*i.SndMSS, s.c.Info().SndCwnd)
 }
 
 // TestBBRNeedsNoLoss checks that BBR fills a path with a deep buffer and keeps the buffer empty.
@@ -84,10 +84,10 @@ func TestBBRNeedsNoLoss(t *testing.T) {
 	w.transfer(2*time.Second, s)
 	i := a.Info()
 	rate := float64(i.BytesAcked-before) / 2
-	t.Logf("%.2f MB/s, srtt %v, cwnd %d, pacing %d", rate/1e6, i.RTT, i.Cwnd, i.PacingRate)
+	t.Logf("%.2f MB/s, srtt %v, cwnd %d, pacing %d", rate/1e6, i.RTT, i.SndCwnd, i.PacingRate)
 	assert.Greater(t, rate, 0.93*10e6*1360/1420)
 	assert.Less(t, i.RTT, 30*time.Millisecond, "an empty path takes 20")
-	assert.Zero(t, i.Timeouts)
+	assert.Zero(t, i.TotalRTO)
 }
 
 // TestBBRAtHeavyLoss compares the versions of BBR at 10 % random loss each way. Version 1 uses most
@@ -108,7 +108,7 @@ func TestBBRAtHeavyLoss(t *testing.T) {
 		i := a.Info()
 		rates[name] = float64(i.BytesAcked) / 2
 		t.Logf("%s: %.2f MB/s, %d of %d retransmitted, %d timeouts", name, rates[name]/1e6,
-			i.Retransmits, i.DataSegsOut, i.Timeouts)
+			i.TotalRetrans, i.DataSegsOut, i.TotalRTO)
 	}
 	left := 0.9 * 5e6 * 1348 / 1420
 	assert.Greater(t, rates["bbr"], 0.75*left)
@@ -128,18 +128,18 @@ func TestSetCongestionKeepsTheWindow(t *testing.T) {
 		before := a.Info()
 		require.NoError(t, setCongestion(a, name))
 		after := a.Info()
-		assert.Equal(t, before.Cwnd, after.Cwnd, name)
-		assert.Equal(t, before.Ssthresh, after.Ssthresh, name)
+		assert.Equal(t, before.SndCwnd, after.SndCwnd, name)
+		assert.Equal(t, before.SndSsthresh, after.SndSsthresh, name)
 		w.transfer(200*time.Millisecond, s)
 	}
 	require.NoError(t, setCongestion(a, "bbr"))
 	w.transfer(time.Second, s)
 	before := a.Info()
-	assert.Zero(t, before.Ssthresh)
+	assert.Zero(t, before.SndSsthresh)
 	require.NoError(t, setCongestion(a, "cubic"))
 	after := a.Info()
-	assert.Equal(t, before.Cwnd, after.Cwnd)
-	assert.Equal(t, before.Cwnd, after.Ssthresh, "the new algorithm starts with bbr's estimate")
+	assert.Equal(t, before.SndCwnd, after.SndCwnd)
+	assert.Equal(t, before.SndCwnd, after.SndSsthresh, "the new algorithm starts with bbr's estimate")
 }
 
 // half is an algorithm whose window is always half of the maximum.
@@ -167,17 +167,17 @@ func TestAlgorithmsFromOutside(t *testing.T) {
 	a, b := w.connect()
 	for _, c := range []*Conn{a, b} {
 		i := c.Info()
-		assert.Equal(t, "half", i.Congestion)
-		assert.Equal(t, w.hosts[0].cfg.Recovery.InitialWindow*i.SendMSS, i.Cwnd)
+		assert.Equal(t, "half", i.CongestionControl)
+		assert.Equal(t, w.hosts[0].cfg.Recovery.InitialWindow*i.SndMSS, i.SndCwnd)
 	}
 	assert.Empty(t, made, "Info makes no controller")
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 1000)))
 	i := a.Info()
-	assert.Equal(t, w.hosts[0].cfg.Buffers.SendMax/2, i.Cwnd)
-	assert.Equal(t, []int{i.SendMSS}, made, "one controller for a connection that sends")
+	assert.Equal(t, w.hosts[0].cfg.Buffers.SendMax/2, i.SndCwnd)
+	assert.Equal(t, []int{i.SndMSS}, made, "one controller for a connection that sends")
 
 	require.NoError(t, setCongestion(a, "tahoe"))
-	assert.Equal(t, "tahoe", a.Info().Congestion)
+	assert.Equal(t, "tahoe", a.Info().CongestionControl)
 	require.NoError(t, setCongestion(a, "reno"))
 	assert.Len(t, made, 2, "the host's own reno")
 	s := newStream(a, b, 64<<10)
@@ -208,20 +208,20 @@ func TestSlowStartAfterAHole(t *testing.T) {
 		}
 		s.collect()
 		s.out = nil
-		require.Equal(t, 1000, s.c.Info().Cwnd, recovery)
-		threshold := s.c.Info().Ssthresh
+		require.Equal(t, 1000, s.c.Info().SndCwnd, recovery)
+		threshold := s.c.Info().SndSsthresh
 		require.GreaterOrEqual(t, threshold, 10000, recovery)
 		all := uint32(s.c.snd.Nxt - s.c.snd.iss)
 		s.send(ACK, 1, all, 0)
 		s.collect()
 		require.NotEmpty(t, s.out, recovery)
-		assert.Equal(t, "open", s.c.Info().Recovery, recovery)
-		assert.Equal(t, 2000, s.c.Info().Cwnd, "one segment was retransmitted: %s", recovery)
+		assert.Equal(t, "open", s.c.Info().CAState, recovery)
+		assert.Equal(t, 2000, s.c.Info().SndCwnd, "one segment was retransmitted: %s", recovery)
 		for range 4 {
 			s.send(ACK, 1, all, 0)
 		}
-		assert.Equal(t, 2000, s.c.Info().Cwnd, "echoes: %s", recovery)
-		assert.Equal(t, threshold, s.c.Info().Ssthresh, "echoes: %s", recovery)
+		assert.Equal(t, 2000, s.c.Info().SndCwnd, "echoes: %s", recovery)
+		assert.Equal(t, threshold, s.c.Info().SndSsthresh, "echoes: %s", recovery)
 	}
 }
 
@@ -254,8 +254,8 @@ func TestInfoBeforeData(t *testing.T) {
 			require.NotNil(t, s.c.snd.rec.CC.Controller, name)
 			made = 0
 			got := s.c.Info()
-			assert.Equal(t, want.Cwnd, got.Cwnd, name)
-			assert.Equal(t, want.Ssthresh, got.Ssthresh, name)
+			assert.Equal(t, want.SndCwnd, got.SndCwnd, name)
+			assert.Equal(t, want.SndSsthresh, got.SndSsthresh, name)
 			assert.Equal(t, want.PacingRate, got.PacingRate, "%s %+v", name, rec)
 		}
 	}

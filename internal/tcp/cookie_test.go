@@ -62,59 +62,59 @@ func TestRFC4987_3_6_CookiesKeepTheOptions(t *testing.T) {
 		flags Flags
 		syn   Options
 		knobs Knobs
-		want  Info
+		want  recovery.Info
 	}{
-		{"all", SYN | ECE | CWR, all, Knobs{}, Info{
-			SACK: true, WindowScale: true, Timestamps: true, ECN: true, SendScale: 9, SendMSS: 1348,
+		{"all", SYN | ECE | CWR, all, Knobs{}, recovery.Info{
+			SACK: true, Timestamps: true, ECN: true, SndWScale: 9, SndMSS: 1348,
 		}},
-		{"no ECN", SYN, all, Knobs{}, Info{
-			SACK: true, WindowScale: true, Timestamps: true, SendScale: 9, SendMSS: 1348,
+		{"no ECN", SYN, all, Knobs{}, recovery.Info{
+			SACK: true, Timestamps: true, SndWScale: 9, SndMSS: 1348,
 		}},
 		{
 			"a scale of 14", SYN, edit(func(o *Options) { o.WindowScale = 14 }),
 			Knobs{},
-			Info{SACK: true, WindowScale: true, Timestamps: true, SendScale: 14, SendMSS: 1348},
+			recovery.Info{SACK: true, Timestamps: true, SndWScale: 14, SndMSS: 1348},
 		},
 		{
 			"no SACK", SYN, edit(func(o *Options) { o.SACKPermitted = false }),
 			Knobs{},
-			Info{WindowScale: true, Timestamps: true, SendScale: 9, SendMSS: 1348},
+			recovery.Info{Timestamps: true, SndWScale: 9, SndMSS: 1348},
 		},
 		{
 			"no scale", SYN, edit(func(o *Options) { o.HasWindowScale, o.WindowScale = false, 0 }),
 			Knobs{},
-			Info{SACK: true, Timestamps: true, SendMSS: 1348},
+			recovery.Info{SACK: true, Timestamps: true, SndMSS: 1348, SndWScale: -1},
 		},
 		{
 			"without stamps only the MSS", SYN | ECE | CWR,
 			edit(func(o *Options) { o.HasTimestamps, o.TSVal = false, 0 }),
 			Knobs{},
-			Info{SendMSS: 1360},
+			recovery.Info{SndMSS: 1360, SndWScale: -1},
 		},
-		{"stamps refused", SYN, all, Knobs{NoTimestamps: true}, Info{SendMSS: 1360}},
-		{"SACK refused", SYN, all, Knobs{NoSACK: true}, Info{
-			WindowScale: true, Timestamps: true, SendScale: 9, SendMSS: 1348,
+		{"stamps refused", SYN, all, Knobs{NoTimestamps: true}, recovery.Info{SndMSS: 1360, SndWScale: -1}},
+		{"SACK refused", SYN, all, Knobs{NoSACK: true}, recovery.Info{
+			Timestamps: true, SndWScale: 9, SndMSS: 1348,
 		}},
-		{"nothing offered", SYN, Options{}, Knobs{}, Info{Plain: true, SendMSS: 1360}},
-		{"options off", SYN, all, Knobs{OptionsOff: true}, Info{Plain: true, SendMSS: 1360}},
-		{"no MSS option", SYN, Options{SACKPermitted: true}, Knobs{}, Info{SendMSS: 536}},
-		{"a small MSS", SYN, Options{MSS: 540}, Knobs{}, Info{SendMSS: 536}},
-		{"a tiny MSS", SYN, Options{MSS: 60}, Knobs{}, Info{SendMSS: 88}},
+		{"nothing offered", SYN, Options{}, Knobs{}, recovery.Info{Plain: true, SndMSS: 1360, SndWScale: -1}},
+		{"options off", SYN, all, Knobs{OptionsOff: true}, recovery.Info{Plain: true, SndMSS: 1360, SndWScale: -1}},
+		{"no MSS option", SYN, Options{SACKPermitted: true}, Knobs{}, recovery.Info{SndMSS: 536, SndWScale: -1}},
+		{"a small MSS", SYN, Options{MSS: 540}, Knobs{}, recovery.Info{SndMSS: 536, SndWScale: -1}},
+		{"a tiny MSS", SYN, Options{MSS: 60}, Knobs{}, recovery.Info{SndMSS: 88, SndWScale: -1}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := always(t, c.knobs)
 			g := s.sendSYNForCookie(c.flags, c.syn)
 			assert.Equal(t, c.want.SACK, g.options.SACKPermitted, "the connection has the options of the SYN-ACK")
-			assert.Equal(t, c.want.WindowScale, g.options.HasWindowScale)
+			assert.Equal(t, c.want.SndWScale >= 0, g.options.HasWindowScale)
 			assert.Equal(t, c.want.Timestamps, g.options.HasTimestamps)
 			assert.Equal(t, c.want.ECN, g.flags.Has(ECE))
 			s.returnCookie(g)
 			i := s.c.Info()
-			assert.Equal(t, g.window, i.RecvWindow, "the SYN-ACK has announced this window")
-			assert.Equal(t, c.want, Info{
-				SACK: i.SACK, WindowScale: i.WindowScale, Timestamps: i.Timestamps, ECN: i.ECN,
-				Plain: i.Plain, SendScale: i.SendScale, SendMSS: i.SendMSS,
+			assert.Equal(t, g.window, i.RcvWnd, "the SYN-ACK has announced this window")
+			assert.Equal(t, c.want, recovery.Info{
+				SACK: i.SACK, Timestamps: i.Timestamps, ECN: i.ECN,
+				Plain: i.Plain, SndWScale: i.SndWScale, SndMSS: i.SndMSS,
 			})
 			assert.Equal(t, uint64(1), s.h.Counters().CookiesAccepted)
 			o := Options{}

@@ -64,7 +64,7 @@ func TestLostACKsOfTrains(t *testing.T) {
 		w.transfer(100*time.Millisecond, s)
 		i := a.Info()
 		sent, acks = sent+w.segs[0], acks+w.segs[1]
-		silences += i.Timeouts + i.TailProbes
+		silences += i.TotalRTO + i.TailProbes
 	}
 	t.Logf("%d segments, %d acknowledgments, %d silences", sent, acks, silences)
 	require.Greater(t, sent, 5000)

@@ -192,16 +192,16 @@ func TestRFC3168_6_1_2_Sender(t *testing.T) {
 		require.False(t, g.flags.Has(CWR))
 	}
 	s.out = nil
-	before := s.c.Info().Cwnd
+	before := s.c.Info().SndCwnd
 	s.now = s.now.Add(10 * time.Millisecond)
 	s.send(ACK|ECE, 1, 2001, 0)
 	i := s.c.Info()
-	assert.Less(t, i.Cwnd, before)
+	assert.Less(t, i.SndCwnd, before)
 	assert.Equal(t, uint64(1), i.ECNEchoes)
-	after := i.Cwnd
+	after := i.SndCwnd
 	s.send(ACK|ECE, 1, 4001, 0)
 	s.send(ACK|ECE, 1, 8001, 0)
-	assert.LessOrEqual(t, after, s.c.Info().Cwnd, "one reduction per window")
+	assert.LessOrEqual(t, after, s.c.Info().SndCwnd, "one reduction per window")
 	s.collect()
 	require.NotEmpty(t, s.out)
 	assert.True(t, s.out[0].flags.Has(CWR))
@@ -265,7 +265,7 @@ func TestECNInsteadOfLoss(t *testing.T) {
 	a, b := w.connect()
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 4<<20)))
 	i := a.Info()
-	assert.Zero(t, i.Retransmits)
+	assert.Zero(t, i.TotalRetrans)
 	assert.Greater(t, i.ECNEchoes, uint64(5))
 	assert.GreaterOrEqual(t, b.Info().ECNMarks, i.ECNEchoes)
 }
@@ -293,9 +293,9 @@ func TestRFC3168_6_1_2_OneSegment(t *testing.T) {
 	s.send(ACK|ECE, 1, 1001, 0)
 	i := s.c.Info()
 	require.EqualValues(t, 1, i.ECNEchoes)
-	require.LessOrEqual(t, i.Cwnd, first.n, "RFC 3168 §6.1.2: an ACK with an echo does not grow the window")
+	require.LessOrEqual(t, i.SndCwnd, first.n, "RFC 3168 §6.1.2: an ACK with an echo does not grow the window")
 	s.quiet()
-	assert.Equal(t, LimitCwnd, s.c.Info().Limited)
+	assert.Equal(t, LimitCwnd.String(), s.c.Info().Limited)
 	s.wait(i.RTO - time.Millisecond)
 	s.quiet()
 	s.wait(2 * time.Millisecond)
@@ -330,7 +330,7 @@ func TestRFC3168_6_1_2_Undo(t *testing.T) {
 	}
 	t.Run("nothing was marked", func(t *testing.T) {
 		s := spurious(t, 0, 0)
-		assert.GreaterOrEqual(t, s.c.Info().Cwnd, 10*1000)
+		assert.GreaterOrEqual(t, s.c.Info().SndCwnd, 10*1000)
 		s.write(10)
 		s.expect(PSH|ACK, 10001, 1, 10)
 		s.pass(10 * time.Millisecond)
@@ -344,7 +344,7 @@ func TestRFC3168_6_1_2_Undo(t *testing.T) {
 	})
 	t.Run("a mark during recovery keeps the reduction", func(t *testing.T) {
 		s := spurious(t, 0, ECE)
-		assert.Less(t, s.c.Info().Cwnd, 10*1000)
+		assert.Less(t, s.c.Info().SndCwnd, 10*1000)
 		s.write(10)
 		s.expect(CWR|PSH|ACK, 10001, 1, 10)
 	})

@@ -17,7 +17,7 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 	s.sendWindow(ACK, 1, 5001, 0, 0)
 	s.write(3000)
 	s.quiet()
-	assert.Equal(t, LimitPersist, s.c.Info().Limited)
+	assert.Equal(t, LimitPersist.String(), s.c.Info().Limited)
 	start := s.now
 	var at []time.Duration
 	for len(at) < 6 {
@@ -34,15 +34,15 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 		assert.InDelta(t, 2, float64(at[i]-at[i-1])/float64(at[i-1]-at[i-2]), 0.01, "the interval doubles")
 	}
 	assert.Equal(t, uint64(6), s.c.Info().WindowProbes)
-	assert.Zero(t, s.c.Info().Timeouts)
-	cwnd := s.c.Info().Cwnd
+	assert.Zero(t, s.c.Info().TotalRTO)
+	cwnd := s.c.Info().SndCwnd
 	t.Log("# the window opens: the probe's byte leaves first, without a congestion response")
 	s.send(ACK, 1, 5001, 0)
 	s.expect(ACK, 5001, 1, 1)
 	s.expect(ACK, 5002, 1, 1000)
 	s.expect(ACK, 6002, 1, 1000)
 	s.expect(PSH|ACK, 7002, 1, 999)
-	assert.Equal(t, cwnd, s.c.Info().Cwnd)
+	assert.Equal(t, cwnd, s.c.Info().SndCwnd)
 	s.send(ACK, 1, 8001, 0)
 	assert.Zero(t, s.c.Info().Unacked)
 }
@@ -208,7 +208,7 @@ func TestRFC9293_3_7_4_Nagle(t *testing.T) {
 	s.expect(PSH|ACK, 1, 1, 100)
 	s.write(100)
 	s.quiet() // a short segment waits until the first short one is acknowledged
-	assert.Equal(t, LimitNagle, s.c.Info().Limited)
+	assert.Equal(t, LimitNagle.String(), s.c.Info().Limited)
 	s.write(2000)
 	s.expect(ACK, 101, 1, 1000) // full segments do not wait
 	s.expect(ACK, 1101, 1, 1000)
@@ -272,7 +272,7 @@ func TestTrainIsAcknowledgedAtOnce(t *testing.T) {
 	s.h.Input(s.now, &g)
 	s.expect(ACK, 1, 3001, 0)
 	assert.Equal(t, 3000, s.read(5000))
-	assert.Equal(t, 1000, s.c.Info().RecvMSS)
+	assert.Equal(t, 1000, s.c.Info().RcvMSS)
 	assert.Equal(t, uint64(3), s.c.Info().SegsIn-1)
 }
 

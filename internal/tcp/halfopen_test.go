@@ -394,7 +394,7 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	see := func() (ports []uint16) {
 		for c := range s.h.HalfOpen() {
 			assert.Equal(t, StateSynReceived, c.State())
-			assert.Equal(t, 1000, c.Info().SendMSS)
+			assert.Equal(t, 1000, c.Info().SndMSS)
 			ports = append(ports, c.Tuple().RemotePort)
 		}
 		return ports

@@ -28,9 +28,9 @@ func TestRFC9293_3_5_ActiveOpen(t *testing.T) {
 	assert.Equal(t, StateEstablished, s.c.State())
 	i := s.c.Info()
 	assert.Equal(t, 30*time.Millisecond, i.RTT)
-	assert.Equal(t, 1000, i.SendMSS)
+	assert.Equal(t, 1000, i.SndMSS)
 	assert.True(t, i.SACK)
-	assert.True(t, i.WindowScale)
+	assert.NotEqual(t, -1, i.SndWScale)
 	_, _, e, ok := s.h.NextEvent()
 	require.True(t, ok)
 	assert.Equal(t, Established|Writable, e)
@@ -48,7 +48,7 @@ func TestRFC9293_3_5_PassiveOpen(t *testing.T) {
 	c, ok := s.l.Accept()
 	require.True(t, ok)
 	assert.Equal(t, StateEstablished, c.State())
-	assert.False(t, c.Info().WindowScale)
+	assert.Equal(t, -1, c.Info().SndWScale)
 }
 
 func TestRFC9293_3_5_SimultaneousOpen(t *testing.T) {
@@ -100,7 +100,7 @@ func TestSYNFallback(t *testing.T) {
 		s.expect(ACK, 1, 1, 0)
 		i := s.c.Info()
 		assert.True(t, i.Plain)
-		assert.Equal(t, 1360, i.SendMSS, "without an MSS option, the route's MTU minus 40")
+		assert.Equal(t, 1360, i.SndMSS, "without an MSS option, the route's MTU minus 40")
 		assert.Equal(t, 3*time.Second, i.RTO, "RFC 6298 §5.7")
 		s.write(2000)
 		assert.Zero(t, s.expect(ACK, 1, 1, 1360).options)
@@ -127,7 +127,7 @@ func TestSYNFallback(t *testing.T) {
 		s.send(SYN|ACK, 0, 1, 0, fullOptions)
 		s.expect(ACK, 1, 1, 0)
 		assert.True(t, s.c.Info().SACK)
-		assert.True(t, s.c.Info().WindowScale)
+		assert.NotEqual(t, -1, s.c.Info().SndWScale)
 	})
 	t.Run("a SYN without options gets a connection without them", func(t *testing.T) {
 		s := newScript(t, cfg)

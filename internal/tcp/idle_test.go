@@ -50,7 +50,7 @@ func TestANewConnectionIsIdle(t *testing.T) {
 		verifyIdle(t, c)
 		assert.True(t, rests(c))
 		assert.Nil(t, c.snd.rec.CC.Controller)
-		assert.Positive(t, c.Info().Cwnd, "Info shows the initial window")
+		assert.Positive(t, c.Info().SndCwnd, "Info shows the initial window")
 		assert.True(t, rests(c), "Info allocates no state")
 		assert.Nil(t, c.snd.rec.CC.Controller, "Info makes no controller")
 	}
@@ -70,13 +70,13 @@ func TestASilentConnectionBecomesIdle(t *testing.T) {
 		verifyIdle(t, c)
 		assert.Equal(t, clock.Never, c.deadline())
 	}
-	after := p.a.Info()
-	after.Time, after.LimitedSince, after.Limited = before.Time, before.LimitedSince, before.Limited
+	after := p.a.InfoAt(before.Time)
+	after.Time, after.LimitedFor, after.Limited = before.Time, before.LimitedFor, before.Limited
 	after.BusyTime, before.BusyTime = 0, 0
 	after.PipeACK, before.PipeACK = 0, 0 // RFC 7661 §4.2: no recent delivery
 	assert.Equal(t, before, after)
 	next := uint32(p.b.rcv.nxt)
-	assert.Equal(t, Reassembly{Next: next, Window: p.b.Info().RecvWindow}, p.b.Reassembly())
+	assert.Equal(t, Reassembly{Next: next, Window: p.b.Info().RcvWnd}, p.b.Reassembly())
 	assert.Equal(t, ArrivalNext, p.b.Arrival(next, 1))
 	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
 		p.carry(10_000)
@@ -214,18 +214,18 @@ func TestLossCountersOfIdleConnections(t *testing.T) {
 	lose(200)
 	require.True(t, rests(s.c))
 	first := s.c.Info()
-	assert.Positive(t, first.Retransmits)
-	assert.Positive(t, first.Timeouts)
-	assert.Equal(t, 100*first.Retransmits, first.BytesRetrans)
-	assert.Equal(t, uint64(1), first.TimeoutEpisodes)
+	assert.Positive(t, first.TotalRetrans)
+	assert.Positive(t, first.TotalRTO)
+	assert.Equal(t, 100*first.TotalRetrans, first.BytesRetrans)
+	assert.Equal(t, uint64(1), first.TotalRTORecoveries)
 	require.True(t, rests(s.c), "Info allocates no state")
 	lose(300)
 	second := s.c.Info()
-	assert.Greater(t, second.Retransmits, first.Retransmits)
-	assert.Equal(t, uint64(2), second.TimeoutEpisodes)
+	assert.Greater(t, second.TotalRetrans, first.TotalRetrans)
+	assert.Equal(t, uint64(2), second.TotalRTORecoveries)
 	s.c.Abort(s.now)
 	s.clear()
 	require.Equal(t, StateClosed, s.c.State())
 	require.True(t, rests(s.c))
-	assert.Equal(t, second.Retransmits, s.c.Info().Retransmits)
+	assert.Equal(t, second.TotalRetrans, s.c.Info().TotalRetrans)
 }

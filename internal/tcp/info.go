@@ -8,57 +8,23 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-// Info is a snapshot of a connection with the fields of Linux's struct tcp_info, under its names.
-// The comments give Linux's name where it differs by more than spelling. Windows are in bytes where
-// Linux counts segments, and times are time.Duration where Linux counts microseconds or
-// milliseconds. Fields for fast open, MPTCP and rehashing are left out.
+// Info is the state of a connection: what operators and programs see, and numbers for this node.
 type Info struct {
 	recovery.Info
-	Time  clock.Time // time of the snapshot
-	State State
-	// SACK, WindowScale, Timestamps and ECN were negotiated; Plain: the peer sent no options.
-	SACK, WindowScale, Timestamps, ECN, Plain bool
-	ECNMarks                                  uint64 // segments that arrived marked (delivered_ce)
-
-	SendScale, RecvScale   uint8         // snd_wscale, rcv_wscale
-	ATO                    time.Duration // how long an acknowledgment may wait
-	SendMSS, RecvMSS       int           // snd_mss, rcv_mss
-	AdvMSS, PMTU           int           // advmss: what our SYN offered; pmtu
-	SendWindow, RecvWindow int           // snd_wnd, rcv_wnd
-	ISS, IRS               uint32        // initial sequence numbers
-	Una, Nxt, RcvNxt       uint64        // stream offsets
-
-	// NotSent counts the bytes in Tx that were never sent (notsent_bytes), Unread the bytes in Rx,
-	// and OutOfOrder the ranges beyond a gap. OutOfOrderSegs counts all segments that arrived out
-	// of order (rcv_ooopack).
-	NotSent, Unread, OutOfOrder int
-	OutOfOrderSegs              uint64
-	// SendBuffer and RecvBuffer are the current sizes (rcv_ssthresh). RecvRTT is the round trip as
-	// the receiver measures it (rcv_rtt), RecvSpace the most that was read in one RecvRTT
-	// (rcv_space).
-	SendBuffer, RecvBuffer, RecvSpace int
-	RecvRTT                           time.Duration
-	UserTimeout                       time.Duration // TCP_USER_TIMEOUT; zero: none
-
-	BytesSent, BytesAcked, BytesReceived     uint64
-	SegsOut, SegsIn, DataSegsOut, DataSegsIn uint64
-	Probes                                   int // window probes unanswered
-
-	Limited      Limit
-	LimitedSince clock.Time
-	// BusyTime is how long data was in flight or waited to be sent. RwndLimited and SndbufLimited
-	// are the parts of it that the connection spent waiting for the peer's window and for room in
-	// the send buffer.
-	BusyTime, RwndLimited, SndbufLimited time.Duration
-	// These are the times of the last data segment sent, the last one received and the last ACK;
-	// never if there was none.
-	LastSent, LastReceived, LastAck clock.Time
+	Time     clock.Time // time of the snapshot
+	State    State
+	ISS, IRS uint32 // initial sequence numbers
+	Una, Nxt uint64 // SND.UNA and SND.NXT as offsets in the stream
+	RcvNxt   uint64 // RCV.NXT as an offset in the stream
 }
 
-// Info returns the connection's state (STATUS, RFC 9293 §3.10.6). Before the first data it shows
+// Info returns the connection's state at the host's time: see InfoAt.
+func (c *Conn) Info() Info { return c.InfoAt(c.host.now) }
+
+// InfoAt returns the connection's state (STATUS, RFC 9293 §3.10.6). Before the first data it shows
 // the initial window, threshold and rate. If the host's own algorithms define the controller, it
 // shows those of RFC 5681 §3.1 instead, because the first call of a script may have side effects.
-func (c *Conn) Info() (i Info) {
+func (c *Conn) InfoAt(now clock.Time) (i Info) {
 	if c.snd.rec.Idle() {
 		c.leaveIdle()
 		defer c.enterIdle()
@@ -66,30 +32,41 @@ func (c *Conn) Info() (i Info) {
 	if c.snd.rec.CC.Controller == nil && c.state.synchronized() {
 		defer c.snd.rec.Preview(c.snd.congestion(c.host.now))()
 	}
+	since := func(t clock.Time) time.Duration {
+		if t == clock.Never {
+			return 0
+		}
+		return now.Sub(t)
+	}
 	s, r := &c.stats, &c.rcv
 	i = Info{
-		Info: c.snd.rec.Info(), Time: c.host.now, State: c.State(),
-		SACK: r.sack, WindowScale: c.hs.has(hsScale), Timestamps: c.hs.has(hsStamps),
-		ECN: c.hs.has(hsECN), Plain: c.hs.has(hsPlain), ECNMarks: r.marks,
-		SendScale: c.snd.scale, RecvScale: r.scale, ATO: c.host.cfg.DelayedAck,
-		SendMSS: c.snd.MSS, RecvMSS: r.mss, AdvMSS: int(c.snd.path.offer()), PMTU: c.snd.path.MTU,
-		SendWindow: c.snd.wnd, RecvWindow: r.window(),
+		Info: c.snd.rec.Info(), Time: now, State: c.State(),
 		ISS: uint32(c.snd.iss), IRS: uint32(r.irs),
 		Una: streamed(c.snd.Una, c.snd.iss), Nxt: streamed(c.snd.Nxt, c.snd.iss),
-		RcvNxt:  streamed(r.nxt, r.irs),
-		NotSent: c.snd.tx.Len(), Unread: r.rx.Len(),
-		OutOfOrder: r.reassembly.ooo.Len(), OutOfOrderSegs: r.early,
-		SendBuffer: c.snd.tx.Limit(), RecvBuffer: r.tune.size, RecvSpace: r.tune.copied,
-		RecvRTT: r.tune.rtt, UserTimeout: c.snd.wait.limit,
-		BytesSent: s.bytesSent, BytesAcked: c.snd.tx.Head(), BytesReceived: r.bytes,
-		SegsOut: s.segsOut, SegsIn: s.segsIn,
-		DataSegsOut: s.dataSegsOut, DataSegsIn: s.dataSegsIn, Probes: int(c.snd.persist.count),
-		Limited: c.snd.limit.by, LimitedSince: c.snd.limit.since,
-		LastSent: c.snd.rec.LastSent, LastReceived: r.lastDataAt, LastAck: s.lastAck,
+		RcvNxt: streamed(r.nxt, r.irs),
 	}
-	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.snd.limit.times(c.host.now)
+	i.SACK, i.Timestamps = r.sack, c.hs.has(hsStamps)
+	i.ECN, i.Plain, i.ECNMarks = c.hs.has(hsECN), c.hs.has(hsPlain), r.marks
+	i.ATO, i.UserTimeout = c.host.cfg.DelayedAck, c.snd.wait.limit
+	i.SndMSS, i.RcvMSS, i.AdvMSS = c.snd.MSS, r.mss, int(c.snd.path.offer())
+	i.PMTU, i.SndWnd, i.RcvWnd = c.snd.path.MTU, c.snd.wnd, r.window()
+	i.NotSentBytes, i.Unread = c.snd.tx.Len(), r.rx.Len()
+	i.OutOfOrder, i.RcvOOOPack = r.reassembly.ooo.Len(), r.early
+	i.SndBuf, i.RcvBuf = c.snd.tx.Limit(), r.tune.size
+	i.RcvSpace, i.RcvRTT = r.tune.copied, r.tune.rtt
+	i.BytesSent, i.BytesAcked, i.BytesReceived = s.bytesSent, c.snd.tx.Head(), r.bytes
+	i.SegsOut, i.SegsIn = s.segsOut, s.segsIn
+	i.DataSegsOut, i.DataSegsIn = s.dataSegsOut, s.dataSegsIn
+	i.Probes = int(c.snd.persist.count)
+	i.Limited, i.LimitedFor = c.snd.limit.by.String(), since(c.snd.limit.since)
+	i.LastDataSent, i.LastDataRecv = since(c.snd.rec.LastSent), since(r.lastDataAt)
+	i.LastAckRecv, i.SndWScale, i.RcvWScale = since(s.lastAck), -1, -1
+	if c.hs.has(hsScale) {
+		i.SndWScale, i.RcvWScale = int(c.snd.scale), int(r.scale)
+	}
+	i.BusyTime, i.RwndLimited, i.SndbufLimited = c.snd.limit.times(now)
 	if c.state.synchronized() {
-		i.NotSent = c.snd.unsent()
+		i.NotSentBytes = c.snd.unsent()
 	}
 	return i
 }
@@ -254,10 +231,10 @@ func show(c *Conn, now clock.Time, f func(*Info)) {
 		c.snd.rec.Begin(c.snd.congestion(c.host.now)) // so that f sees the initial window
 	}
 	i := &c.host.probed
-	*i = c.Info()
-	i.Time, i.State = now, c.state
+	*i = c.InfoAt(now)
+	i.State = c.state
 	if c.snd.rec.CC.Controller == nil {
-		i.NotSent = 0
+		i.NotSentBytes = 0
 	}
 	f(i)
 }

@@ -55,10 +55,10 @@ func TestRFC8201_4_PacketTooBig(t *testing.T) {
 		s.collect()
 		for _, seq := range []uint32{s.iss, s.iss + 2881, s.iss + 1<<31} {
 			s.h.TooBig(s.now, s.tuple, seq, test.reported)
-			assert.Equal(t, 1440, s.c.Info().SendMSS, test)
+			assert.Equal(t, 1440, s.c.Info().SndMSS, test)
 		}
 		s.h.TooBig(s.now, s.tuple, s.iss+1, test.reported)
-		assert.Equal(t, test.mss, s.c.Info().SendMSS, test)
+		assert.Equal(t, test.mss, s.c.Info().SndMSS, test)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestRFC4987_3_6_CookiesOfIPv6(t *testing.T) {
 		s := newScript(t, Config{Knobs: Knobs{SynCookies: CookiesAlways}}).over6()
 		s.listen(8)
 		s.returnCookie(s.sendSYNForCookie(SYN, Options{MSS: test.offered, SACKPermitted: true}))
-		assert.Equal(t, int(test.kept), s.c.Info().SendMSS, test)
+		assert.Equal(t, int(test.kept), s.c.Info().SndMSS, test)
 	}
 }
 

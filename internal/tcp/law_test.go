@@ -40,17 +40,17 @@ func TestSquareRootLaw(t *testing.T) {
 			if last != clock.Never && p.Time > begin {
 				area += float64(cwnd) * p.Time.Sub(last).Seconds()
 			}
-			last, cwnd = max(p.Time, begin), p.Cwnd
+			last, cwnd = max(p.Time, begin), p.SndCwnd
 		})
 		s := newStream(a, b, 1<<62)
 		s.keepOpen = true
 		w.transfer(13*time.Second, s)
 		i := a.Info()
 		require.Greater(t, losses, uint64(30), recovery)
-		assert.InDelta(t, losses, i.FastRecoveries+i.Timeouts, 2, "reductions with %s", recovery)
-		law := area / last.Sub(begin).Seconds() / float64(i.SendMSS) * sqrt(.001)
+		assert.InDelta(t, losses, i.FastRecoveries+i.TotalRTO, 2, "reductions with %s", recovery)
+		law := area / last.Sub(begin).Seconds() / float64(i.SndMSS) * sqrt(.001)
 		assert.InDelta(t, 1.2247, law, .07, "W√p with %s", recovery)
 		t.Logf("%s: W√p %.3f, %d losses, %d recoveries, %d timeouts, %d of %d retransmitted",
-			recovery, law, losses, i.FastRecoveries, i.Timeouts, i.Retransmits, i.DataSegsOut)
+			recovery, law, losses, i.FastRecoveries, i.TotalRTO, i.TotalRetrans, i.DataSegsOut)
 	}
 }

@@ -36,10 +36,10 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	s.expect(ACK, 1, 1, 1360)
 	s.expect(PSH|ACK, 1361, 1, 1360)
 	s.h.TooBig(s.now, s.tuple, s.iss+1, 1040)
-	cwnd := s.c.Info().Cwnd
+	cwnd := s.c.Info().SndCwnd
 	s.expect(ACK, 1, 1, 1000)
 	s.out = nil
-	assert.Equal(t, cwnd, s.c.Info().Cwnd, "RFC 1191 §6.4: not congestion")
+	assert.Equal(t, cwnd, s.c.Info().SndCwnd, "RFC 1191 §6.4: not congestion")
 	assert.Equal(t, 1040, s.c.Info().PMTU)
 	assert.Equal(t, 1040, s.h.PathMTU(s.now, s.tuple.RemoteAddr))
 	s.collect()
@@ -50,7 +50,7 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	s.l.Close(s.now)
 	old := s.c
 	s.accept(Options{MSS: 1360})
-	assert.Equal(t, 1000, s.c.Info().SendMSS, "all connections to the host use the path MTU")
+	assert.Equal(t, 1000, s.c.Info().SndMSS, "all connections to the host use the path MTU")
 	assert.Equal(t, 1360, int(s.c.snd.path.offer()), "the MSS offered does not change")
 
 	s.now = s.now.Add(mtuAge)
@@ -58,7 +58,7 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	s.write(3000)
 	s.collect()
 	assert.Equal(t, 1360, s.out[0].n, "after ten minutes the sender tries the larger MTU")
-	assert.Equal(t, 1000, old.Info().SendMSS, "an idle connection does not probe")
+	assert.Equal(t, 1000, old.Info().SndMSS, "an idle connection does not probe")
 }
 
 func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
 	s.h.TooBig(s.now, other, s.iss+1, 1000)
 	assert.Equal(t, 1400, s.c.Info().PMTU)
 	s.h.TooBig(s.now, s.tuple, s.iss+1, 68)
-	assert.Equal(t, 68-ipHeaderSize-HeaderSize, s.c.Info().SendMSS, "68 bytes is the minimum MTU")
+	assert.Equal(t, 68-ipHeaderSize-HeaderSize, s.c.Info().SndMSS, "68 bytes is the minimum MTU")
 }
 
 // RFC 5927 §7.2: the host accepts a report that contradicts the acknowledged data only after a
@@ -154,16 +154,16 @@ func TestRFC8899_5_3_Search(t *testing.T) {
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	i := a.Info()
 	assert.InDelta(t, 1250, i.PMTU, mtuStep)
-	assert.Zero(t, i.Timeouts)
+	assert.Zero(t, i.TotalRTO)
 	assert.Zero(t, i.FastRecoveries, "RFC 4821 §7.6.2: the loss of a probe is not congestion")
-	assert.NotZero(t, i.Retransmits)
+	assert.NotZero(t, i.TotalRetrans)
 
 	w = blackHole(t, 1400, fixed)
 	a, b = w.connect()
 	s = newStream(a, b, 4<<20)
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	assert.Equal(t, 1400, a.Info().PMTU)
-	assert.Zero(t, a.Info().Retransmits, "the first probe restored the MTU")
+	assert.Zero(t, a.Info().TotalRetrans, "the first probe restored the MTU")
 }
 
 // RFC 8899 §5.1.2: the search gives up a size after exactly three lost probes.
@@ -216,7 +216,7 @@ func TestProbeReportedTooBig(t *testing.T) {
 	s := newStream(a, b, 4<<20)
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	assert.Equal(t, 1180, a.Info().PMTU)
-	assert.Equal(t, uint64(1), a.Info().Retransmits)
+	assert.Equal(t, uint64(1), a.Info().TotalRetrans)
 	assert.Zero(t, a.Info().FastRecoveries)
 }
 

@@ -25,6 +25,6 @@ func TestRFC791_3_2_TheNarrowestLink(t *testing.T) {
 		require.True(t, w.transfer(time.Minute, s))
 		assert.Equal(t, uint64(50000), s.read)
 		assert.Equal(t, minPathMTU, longest)
-		assert.Positive(t, a.Info().Retransmits)
+		assert.Positive(t, a.Info().TotalRetrans)
 	}
 }

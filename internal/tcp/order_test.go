@@ -13,9 +13,9 @@ import (
 func TestLostACKsAreNotReordering(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	s.sack(5001, 7001, 8001)
-	assert.Zero(t, s.c.Info().ReorderSeen)
+	assert.Zero(t, s.c.Info().ReordSeen)
 	s.sack(6001, 7001, 9001)
-	assert.Equal(t, uint64(1), s.c.Info().ReorderSeen, "this segment was reordered")
+	assert.Equal(t, uint64(1), s.c.Info().ReordSeen, "this segment was reordered")
 }
 
 // RFC 2018 §2: a strategy that does not use SACK does not send SACK-permitted, but sends SACK

@@ -46,14 +46,14 @@ func TestPacingSpreadsTheWindow(t *testing.T) {
 		t.Logf("pacing %v: %.2f MB/s, at most %d segments at once, rate %d", pacing, rates[i]/1e6, most,
 			info.PacingRate)
 		if pacing {
-			quantum := int(info.PacingRate/1000)/info.SendMSS + 1
+			quantum := int(info.PacingRate/8000)/info.SndMSS + 1
 			assert.LessOrEqual(t, most, 2*quantum, "one burst, and one delayed by a late timer")
-			assert.InEpsilon(t, 1.2*float64(info.Cwnd)/info.RTT.Seconds(), info.PacingRate, 0.5)
+			assert.InEpsilon(t, 8*1.2*float64(info.SndCwnd)/info.RTT.Seconds(), info.PacingRate, 0.5)
 		} else {
 			assert.Zero(t, info.PacingRate)
 			assert.GreaterOrEqual(t, most, 10, "the initial window is one burst")
 		}
-		assert.Zero(t, info.Timeouts)
+		assert.Zero(t, info.TotalRTO)
 	}
 	assert.Greater(t, rates[1], 0.9*rates[0])
 }
@@ -83,8 +83,7 @@ func TestPacingIsSaid(t *testing.T) {
 	s.write(50000)
 	s.collect()
 	assert.Less(t, len(s.out), 50)
-	assert.Equal(t, LimitPacing, s.c.Info().Limited)
-	assert.Equal(t, "pacing", s.c.Info().Limited.String())
+	assert.Equal(t, LimitPacing.String(), s.c.Info().Limited)
 	n := len(s.out)
 	s.now = s.c.snd.rec.Pacer.Holds(s.now)
 	s.h.Advance(s.now)

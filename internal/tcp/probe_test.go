@@ -28,7 +28,7 @@ func TestSamplePerEvent(t *testing.T) {
 		last := (*got)[len(*got)-1]
 		assert.Equal(t, s.now, last.Time)
 		assert.EqualValues(t, 1, last.TailProbes)
-		assert.EqualValues(t, 1, last.Retransmits, "the sample follows the transmission")
+		assert.EqualValues(t, 1, last.TotalRetrans, "the sample follows the transmission")
 	})
 	t.Run("a window probe", func(t *testing.T) {
 		s := opened(t, Config{})
@@ -37,7 +37,7 @@ func TestSamplePerEvent(t *testing.T) {
 		s.write(100)
 		s.quiet()
 		require.NotEmpty(t, *got)
-		assert.Equal(t, LimitPersist, (*got)[len(*got)-1].Limited)
+		assert.Equal(t, LimitPersist.String(), (*got)[len(*got)-1].Limited)
 		before := len(*got)
 		for s.c.Info().WindowProbes == 0 {
 			s.wait(10 * time.Millisecond)
@@ -54,18 +54,18 @@ func TestSamplePerEvent(t *testing.T) {
 		s.sack(5001, 1, 1001)
 		require.NotEmpty(t, *got)
 		assert.EqualValues(t, 1, (*got)[len(*got)-1].Undone)
-		assert.Equal(t, "open", (*got)[len(*got)-1].Recovery)
+		assert.Equal(t, "open", (*got)[len(*got)-1].CAState)
 	})
 	t.Run("RFC 3168 §6.1.2: an answer to a mark", func(t *testing.T) {
 		s := withECN(t, Config{})
 		s.write(5000)
 		s.collect()
 		got := samplesOf(s.c)
-		cwnd := s.c.Info().Cwnd
+		cwnd := s.c.Info().SndCwnd
 		s.send(ACK|ECE, 1, 2001, 0)
 		require.NotEmpty(t, *got)
 		assert.EqualValues(t, 1, (*got)[len(*got)-1].ECNEchoes)
-		assert.Less(t, (*got)[len(*got)-1].Cwnd, cwnd)
+		assert.Less(t, (*got)[len(*got)-1].SndCwnd, cwnd)
 	})
 }
 
@@ -78,12 +78,12 @@ func TestSamplePerLimit(t *testing.T) {
 	s.collect()
 	s.write(100)
 	s.collect()
-	var limits []Limit
+	var limits []string
 	for _, p := range *got {
 		limits = append(limits, p.Limited)
-		assert.Equal(t, s.now, p.LimitedSince)
+		assert.Zero(t, p.LimitedFor)
 	}
-	assert.Equal(t, []Limit{LimitNone, LimitNone, LimitApp, LimitNagle}, limits)
+	assert.Equal(t, []string{"none", "none", "app", "nagle"}, limits)
 	sent := (*got)[1]
 	assert.EqualValues(t, 100, sent.BytesSent, "the sample follows the transmission")
 	assert.Equal(t, 1, sent.Unacked)

@@ -269,11 +269,11 @@ func TestRFC5681_IdleConnection(t *testing.T) {
 		s.keepOpen = true
 		require.True(t, w.transfer(time.Minute, s))
 		i := a.Info()
-		require.Greater(t, i.Cwnd, 20*i.SendMSS)
+		require.Greater(t, i.SndCwnd, 20*i.SndMSS)
 		w.run(10 * time.Second)
 		s.size += 1000
 		require.True(t, w.transfer(time.Minute, s))
-		assert.Equal(t, 10*i.SendMSS, a.Info().Cwnd, name)
-		assert.GreaterOrEqual(t, a.Info().Ssthresh, i.Cwnd/4*3, "ssthresh keeps the estimate: %s", name)
+		assert.Equal(t, 10*i.SndMSS, a.Info().SndCwnd, name)
+		assert.GreaterOrEqual(t, a.Info().SndSsthresh, i.SndCwnd/4*3, "ssthresh keeps the estimate: %s", name)
 	}
 }

@@ -22,7 +22,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	s.sack(6001, 1, 1001) // the retransmission arrives
 	i := s.c.Info()
 	assert.Equal(t, uint64(1), i.Undone)
-	assert.Equal(t, "open", i.Recovery)
+	assert.Equal(t, "open", i.CAState)
 	t.Log("# the next late segment may be half a round trip late, whatever the number of segments that overtake it")
 	s.sack(6001, 7001, 15001)
 	s.quiet()
@@ -30,7 +30,7 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	s.quiet()
 	s.send(ACK, 1, 15001, 0)
 	s.quiet()
-	assert.Equal(t, uint64(1), s.c.Info().Retransmits)
+	assert.Equal(t, uint64(1), s.c.Info().TotalRetrans)
 }
 
 // TestReorderedAtLength checks that a path loses hardly any throughput if it delays one packet in a
@@ -47,7 +47,7 @@ func TestReorderedAtLength(t *testing.T) {
 	w.transfer(time.Second, s)
 	i := a.Info()
 	assert.Greater(t, i.BytesAcked, uint64(50e6), "of 100 MB")
-	assert.Less(t, i.Retransmits, uint64(40))
-	assert.Zero(t, i.Timeouts)
-	t.Logf("%d bytes, %d sent again, %d taken back", i.BytesAcked, i.Retransmits, i.Undone)
+	assert.Less(t, i.TotalRetrans, uint64(40))
+	assert.Zero(t, i.TotalRTO)
+	t.Logf("%d bytes, %d sent again, %d taken back", i.BytesAcked, i.TotalRetrans, i.Undone)
 }

@@ -14,7 +14,7 @@ func TestAcknowledgmentsThatComeTogetherGrowTheWindow(t *testing.T) {
 		for i := each; i <= 20; i += each {
 			s.send(ACK, 1, uint32(1+i*1000), 0)
 		}
-		assert.Equal(t, 40000, s.c.Info().Cwnd, "%d at a time", each)
+		assert.Equal(t, 40000, s.c.Info().SndCwnd, "%d at a time", each)
 	}
 }
 
@@ -33,6 +33,6 @@ func TestFlightSizeOfAcknowledgmentsThatComeTogether(t *testing.T) {
 			}
 			s.send(ACK, 1, 12001, 0)
 		}
-		assert.Equal(t, 10000, s.c.Info().Ssthresh, recovery)
+		assert.Equal(t, 10000, s.c.Info().SndSsthresh, recovery)
 	}
 }

@@ -29,25 +29,25 @@ func TestDelaySpikes(t *testing.T) {
 		assert.Greater(t, float64(s.size)/w.now.Sub(start).Seconds(), moves*0.9*500e6,
 			"the window is kept")
 		if pause < pauseFloor {
-			assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
+			assert.Zero(t, i.TotalRetrans+i.TailProbes+i.TotalRTO)
 			continue
 		}
 		pauses := uint64(w.now.Sub(start)/w.wire.every) + 1
 		assert.NotZero(t, i.Undone, "RFC 5682 §3.1")
-		assert.LessOrEqual(t, i.Retransmits, 5*pauses, "probes and timeouts, not whole windows")
+		assert.LessOrEqual(t, i.TotalRetrans, 5*pauses, "probes and timeouts, not whole windows")
 	}
 }
 
 func TestRFC3042_2_WindowStays(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	s.write(5000)
-	cwnd := s.c.Info().Cwnd
+	cwnd := s.c.Info().SndCwnd
 	s.sack(1, 1001, 2001)
 	s.expect(ACK, 10001, 1, 1000)
 	s.sack(1, 1001, 3001)
 	s.expect(ACK, 11001, 1, 1000)
 	s.quiet()
-	assert.Equal(t, cwnd, s.c.Info().Cwnd)
+	assert.Equal(t, cwnd, s.c.Info().SndCwnd)
 }
 
 func TestRFC5681_3_2_RecoveryEndsAtSsthresh(t *testing.T) {
@@ -56,9 +56,9 @@ func TestRFC5681_3_2_RecoveryEndsAtSsthresh(t *testing.T) {
 		s.send(ACK, 1, 1, 0)
 	}
 	s.collect()
-	require.Equal(t, "recovery", s.c.Info().Recovery)
+	require.Equal(t, "recovery", s.c.Info().CAState)
 	s.send(ACK, 1, 10001, 0)
-	assert.Equal(t, "open", s.c.Info().Recovery)
-	assert.Equal(t, 5000, s.c.Info().Ssthresh)
-	assert.Equal(t, 5000, s.c.Info().Cwnd, "step 6: the duplicates have counted all of the data")
+	assert.Equal(t, "open", s.c.Info().CAState)
+	assert.Equal(t, 5000, s.c.Info().SndSsthresh)
+	assert.Equal(t, 5000, s.c.Info().SndCwnd, "step 6: the duplicates have counted all of the data")
 }

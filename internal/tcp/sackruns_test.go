@@ -60,10 +60,10 @@ func TestBatchesAreReportedInOrder(t *testing.T) {
 		i := a.Info()
 		missing := float64(i.DataSegsOut - b.Info().DataSegsIn)
 		t.Logf("%v lost: %d sent, %d again, %.0f of them did not arrive, %d of those sent again",
-			loss, i.DataSegsOut, i.Retransmits, missing, i.LostRetransmits)
+			loss, i.DataSegsOut, i.TotalRetrans, missing, i.LostRetransmits)
 		require.Greater(t, missing, 500.0)
-		assert.Less(t, float64(i.Retransmits), 1.1*missing)
-		assert.Less(t, float64(i.LostRetransmits), 2*loss*float64(i.Retransmits))
+		assert.Less(t, float64(i.TotalRetrans), 1.1*missing)
+		assert.Less(t, float64(i.LostRetransmits), 2*loss*float64(i.TotalRetrans))
 	}
 }
 

@@ -13,7 +13,7 @@ func TestCork(t *testing.T) {
 	s.set(func(o *Sockopts) { o.Cork = true })
 	s.write(100)
 	s.quiet()
-	assert.Equal(t, LimitCork, s.c.Info().Limited)
+	assert.Equal(t, LimitCork.String(), s.c.Info().Limited)
 	s.write(950)
 	s.expect(ACK, 1, 1, 1000) // the connection sends full segments
 	s.send(ACK, 1, 1001, 0)
@@ -78,7 +78,7 @@ func TestListenerOptionsAreInherited(t *testing.T) {
 	assert.Equal(t, 5000, a.window)
 	s.send(ACK, 1, 1, 0)
 	s.c, _ = s.l.Accept()
-	r, w := s.c.Info().RecvBuffer, s.c.Info().SendBuffer
+	r, w := s.c.Info().RcvBuf, s.c.Info().SndBuf
 	assert.Equal(t, []int{5000, 4000}, []int{r, w})
 	assert.Equal(t, 7*time.Second, s.c.Info().UserTimeout)
 	s.write(10)

@@ -56,7 +56,7 @@ func TestGoBackN(t *testing.T) {
 		}
 		s.out = nil
 		s.send(ACK, 1, 10001, 0)
-		assert.Equal(t, uint64(8), s.c.Info().Retransmits)
+		assert.Equal(t, uint64(8), s.c.Info().TotalRetrans)
 		assert.Zero(t, s.c.snd.rec.Pipe())
 	})
 	t.Run("the third duplicate retransmits everything", func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestGoBackN(t *testing.T) {
 		}
 		s.quiet() // duplicates caused by the retransmissions
 		s.send(ACK, 1, 5001, 0)
-		assert.Equal(t, "open", s.c.Info().Recovery)
-		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Equal(t, "open", s.c.Info().CAState)
+		assert.Zero(t, s.c.Info().TotalRTO)
 	})
 	t.Run("as fast as the window allows", func(t *testing.T) {
 		s := flight(t, 8, fullOptions, using("gbn"))
@@ -111,7 +111,7 @@ func TestRFC6675(t *testing.T) {
 		s.quiet() // nothing waits for a timer
 		s.sack(1, 1001, 4001)
 		s.expect(ACK, 1, 1, 1000)
-		assert.Equal(t, "recovery", s.c.Info().Recovery)
+		assert.Equal(t, "recovery", s.c.Info().CAState)
 		assert.Equal(t, 1, s.c.Info().Unacked-s.c.Info().Sacked-6)
 	})
 	t.Run("§4 IsLost: in any pieces", func(t *testing.T) {
@@ -169,8 +169,8 @@ func TestRFC6675(t *testing.T) {
 		s.send(ACK, 1, 9001, 0)
 		s.quiet() // the sender retransmits only once
 		s.send(ACK, 1, 10001, 0)
-		assert.Equal(t, "open", s.c.Info().Recovery)
-		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Equal(t, "open", s.c.Info().CAState)
+		assert.Zero(t, s.c.Info().TotalRTO)
 	})
 	t.Run("§5.1: a lost retransmission waits for the timeout, and sacked data is not retransmitted", func(t *testing.T) {
 		s := flight(t, 10, fullOptions, using("sack"))
@@ -184,7 +184,7 @@ func TestRFC6675(t *testing.T) {
 		assert.Equal(t, uint64(1), s.c.Info().LostRetransmits)
 		s.send(ACK, 1, 10001, 0)
 		assert.Zero(t, s.c.snd.rec.Pipe())
-		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Equal(t, "open", s.c.Info().CAState)
 	})
 }
 

@@ -41,7 +41,7 @@ func loses(s *script) {
 	s.expect(ACK, una, 1, 1000)
 	s.now = s.now.Add(150 * time.Microsecond)
 	s.send(ACK, 1, una+5000, 0)
-	require.Equal(s.t, "open", s.c.Info().Recovery)
+	require.Equal(s.t, "open", s.c.Info().CAState)
 }
 
 // TestPauseOrLoss checks that on a path without losses neither the probe timeout of RFC 8985 §7.2
@@ -58,7 +58,7 @@ func TestPauseOrLoss(t *testing.T) {
 		s.quiet()
 		s.send(ACK, 1, 102_001, 0) // the peer runs again
 		i := s.c.Info()
-		assert.Zero(t, i.Retransmits+i.TailProbes+i.Timeouts)
+		assert.Zero(t, i.TotalRetrans+i.TailProbes+i.TotalRTO)
 		t.Log("# a silence longer than pauseFloor")
 		s = nearby(t)
 		s.write(2000)
@@ -68,7 +68,7 @@ func TestPauseOrLoss(t *testing.T) {
 		s.expect(ACK|PSH, 101_001, 1, 1000)
 		assert.Equal(t, uint64(1), s.c.Info().TailProbes)
 		s.wait(pauseFloor)
-		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
+		assert.Equal(t, uint64(1), s.c.Info().TotalRTO)
 		assert.Equal(t, 2*pauseFloor, s.c.Info().RTO, "RFC 6298 §5.5")
 	})
 	t.Run("a loss was seen", func(t *testing.T) {
@@ -87,10 +87,10 @@ func TestPauseOrLoss(t *testing.T) {
 		s.wait(3 * pauseFloor)
 		s.collect()
 		s.out = nil
-		require.Equal(t, uint64(1), s.c.Info().Timeouts)
+		require.Equal(t, uint64(1), s.c.Info().TotalRTO)
 		s.now = s.now.Add(150 * time.Microsecond)
 		s.send(ACK, 1, 102_001, 0)
-		require.Equal(t, "open", s.c.Info().Recovery)
+		require.Equal(t, "open", s.c.Info().CAState)
 		assert.Less(t, s.c.Info().RTO, pauseFloor)
 	})
 }
@@ -110,7 +110,7 @@ func TestLateTimers(t *testing.T) {
 	s.quiet()
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, 102_001, 0)
-	assert.Zero(t, s.c.Info().Retransmits)
+	assert.Zero(t, s.c.Info().TotalRetrans)
 	t.Log("# the host waits only once more")
 	late(s)
 	s.quiet()
@@ -142,13 +142,13 @@ func TestRFC8985_7_3_LessThanASegment(t *testing.T) {
 	s := nearby(t)
 	una := probe(s)
 	s.expect(ACK, una+2000, 1, 800)
-	assert.Zero(t, s.c.Info().Retransmits)
+	assert.Zero(t, s.c.Info().TotalRetrans)
 	s.now = s.now.Add(time.Millisecond)
 	s.send(ACK, 1, una+2800, 0)
 	s.expect(ACK, una+2800, 1, 1000)
 	s.expect(ACK|PSH, una+3800, 1, 200)
 	s.send(ACK, 1, una+4000, 0)
-	assert.Zero(t, s.c.Info().Timeouts)
+	assert.Zero(t, s.c.Info().TotalRTO)
 
 	s = nearby(t)
 	loses(s)

@@ -120,12 +120,12 @@ func TestRFC7323_3_2_MissingIsDropped(t *testing.T) {
 // RFC 9293 §3.7.1: timestamps do not change the MSS option, but reduce the payload by 12 bytes.
 func TestRFC9293_3_7_1_PayloadWithTimestamps(t *testing.T) {
 	s := stamped(t, Config{}, 100)
-	assert.Equal(t, 988, s.c.Info().SendMSS)
+	assert.Equal(t, 988, s.c.Info().SndMSS)
 	w := newWorld(t, 1, wire{delay: time.Millisecond}, Config{})
 	a, b := w.connect()
-	assert.Equal(t, 1348, a.Info().SendMSS)
+	assert.Equal(t, 1348, a.Info().SndMSS)
 	require.True(t, w.transfer(time.Minute, newStream(a, b, 100000)))
-	assert.Equal(t, 1348, b.Info().RecvMSS)
+	assert.Equal(t, 1348, b.Info().RcvMSS)
 }
 
 // RFC 2018 §3: with timestamps a segment has room for three SACK blocks.
@@ -241,8 +241,7 @@ func TestRFC7323_4_1_SampleOfARetransmission(t *testing.T) {
 	again := s.out[len(s.out)-1]
 	s.out = nil
 	require.NotEqual(t, first.options.TSVal, again.options.TSVal)
-	sent := s.c.Info().LastSent
-	s.now = sent.Add(20 * time.Millisecond)
+	s.now = s.c.snd.rec.LastSent.Add(20 * time.Millisecond)
 	s.send(ACK, 1, 101, 0, stamp(101, again.options.TSVal))
 	assert.Equal(t, 20*time.Millisecond, s.c.Info().LatestRTT)
 

@@ -16,14 +16,14 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 		s.expect(PSH|ACK, 3001, 1, 1000)
 		i := s.c.Info()
 		assert.Equal(t, uint64(1), i.TailProbes)
-		assert.Zero(t, i.Timeouts)
+		assert.Zero(t, i.TotalRTO)
 		t.Log("# the probe reveals the hole, and RACK fills it")
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.sack(2001, 3001, 4001)
 		s.wait(3 * time.Millisecond)
 		s.expect(ACK, 2001, 1, 1000)
 		s.send(ACK, 1, 4001, 0)
-		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Zero(t, s.c.Info().TotalRTO)
 	})
 	t.Run("the probe is new data if available", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
@@ -37,30 +37,30 @@ func TestRFC8985_TailLossProbe(t *testing.T) {
 	t.Run("a repaired loss counts", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
 		s.send(ACK, 1, 3001, 0)
-		cwnd := s.c.Info().Cwnd
+		cwnd := s.c.Info().SndCwnd
 		s.wait(100 * time.Millisecond)
 		s.expect(PSH|ACK, 3001, 1, 1000)
 		s.write(1000)
 		s.collect()
 		s.send(ACK, 1, 5001, 0)
-		assert.Less(t, s.c.Info().Cwnd, cwnd)
-		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Less(t, s.c.Info().SndCwnd, cwnd)
+		assert.Equal(t, "open", s.c.Info().CAState)
 	})
 	t.Run("two copies that arrive do not count", func(t *testing.T) {
 		s := flight(t, 4, fullOptions, Config{})
 		s.send(ACK, 1, 3001, 0)
-		cwnd := s.c.Info().Cwnd
+		cwnd := s.c.Info().SndCwnd
 		s.wait(100 * time.Millisecond)
 		s.expect(PSH|ACK, 3001, 1, 1000)
 		s.sack(4001, 3001, 4001)
-		assert.GreaterOrEqual(t, s.c.Info().Cwnd, cwnd)
+		assert.GreaterOrEqual(t, s.c.Info().SndCwnd, cwnd)
 	})
 	t.Run("no probe without SACK", func(t *testing.T) {
 		s := flight(t, 4, Options{MSS: 1000}, Config{})
 		s.wait(180 * time.Millisecond)
 		s.quiet()
 		s.wait(100 * time.Millisecond)
-		assert.Equal(t, uint64(1), s.c.Info().Timeouts)
+		assert.Equal(t, uint64(1), s.c.Info().TotalRTO)
 	})
 }
 
@@ -98,7 +98,7 @@ func TestProbeInRecovery(t *testing.T) {
 		s := flight(t, 10, fullOptions, Config{})
 		s.sack(1, 1001, 6001)
 		s.expect(ACK, 1, 1, 1000)
-		require.Equal(t, "recovery", s.c.Info().Recovery)
+		require.Equal(t, "recovery", s.c.Info().CAState)
 		s.quiet()
 		return s
 	}
@@ -109,7 +109,7 @@ func TestProbeInRecovery(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		i := s.c.Info()
-		assert.Equal(t, before.Cwnd, i.Cwnd)
+		assert.Equal(t, before.SndCwnd, i.SndCwnd)
 		assert.Equal(t, uint64(1), i.TailProbes)
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.send(ACK, 1, 6001, 0) // the retransmission arrived, so older missing segments are lost
@@ -117,8 +117,8 @@ func TestProbeInRecovery(t *testing.T) {
 		s.expect(ACK, 6001, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.send(ACK, 1, 10001, 0)
-		assert.Equal(t, "open", s.c.Info().Recovery)
-		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Equal(t, "open", s.c.Info().CAState)
+		assert.Zero(t, s.c.Info().TotalRTO)
 	})
 	t.Run("its acknowledgment was lost", func(t *testing.T) {
 		s := lossy(t)
@@ -126,8 +126,8 @@ func TestProbeInRecovery(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.now = s.now.Add(10 * time.Millisecond)
 		s.sack(10001, 1, 1001) // a D-SACK shows that all data has arrived
-		assert.Equal(t, "open", s.c.Info().Recovery)
-		assert.Zero(t, s.c.Info().Timeouts)
+		assert.Equal(t, "open", s.c.Info().CAState)
+		assert.Zero(t, s.c.Info().TotalRTO)
 		assert.Zero(t, s.c.Info().Undone, "one segment was lost, whatever was retransmitted")
 	})
 	t.Run("one probe per silence", func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestProbeInRecovery(t *testing.T) {
 		s.expect(ACK, 1, 1, 1000)
 		s.quiet()
 		s.wait(100 * time.Millisecond)
-		assert.Equal(t, uint64(1), s.c.Info().Timeouts, "then the timeout")
+		assert.Equal(t, uint64(1), s.c.Info().TotalRTO, "then the timeout")
 		s.collect()
 		s.out = nil
 		s.wait(150 * time.Millisecond)
@@ -173,7 +173,7 @@ func TestAProbedTailCountsAfterIdleTime(t *testing.T) {
 			s.clear()
 			s.now = s.now.Add(10 * time.Millisecond)
 			s.send(ACK, 1, 5001, 0)
-			assert.NotZero(t, s.c.Info().Ssthresh, "the controller has reacted to the loss")
+			assert.NotZero(t, s.c.Info().SndSsthresh, "the controller has reacted to the loss")
 		})
 	}
 }

@@ -26,8 +26,8 @@ func TestTransferClean(t *testing.T) {
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	i := a.Info()
 	assert.Equal(t, uint64(4<<20), s.read)
-	assert.Zero(t, i.Retransmits, "no loss, so no retransmission")
-	assert.Zero(t, i.Timeouts)
+	assert.Zero(t, i.TotalRetrans, "no loss, so no retransmission")
+	assert.Zero(t, i.TotalRTO)
 	assert.Zero(t, i.TailProbes)
 	_ = b.CloseWrite(w.now)
 	require.True(t, w.until(time.Second, func() bool { return b.State() == StateClosed }))
@@ -53,11 +53,11 @@ func TestReorderingIsNotLoss(t *testing.T) {
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	i := a.Info()
 	t.Logf("%.1f MB/s, %d segments, %d retransmits, %d recoveries, %d duplicates, reordering %d times",
-		float64(s.size)/1e6/w.now.Sub(start).Seconds(), i.DataSegsOut, i.Retransmits,
-		i.FastRecoveries, i.DSACKs, i.ReorderSeen)
-	assert.NotZero(t, i.ReorderSeen)
-	assert.Zero(t, i.Timeouts)
-	assert.Less(t, i.Retransmits, i.DataSegsOut/20)
+		float64(s.size)/1e6/w.now.Sub(start).Seconds(), i.DataSegsOut, i.TotalRetrans,
+		i.FastRecoveries, i.DSACKDups, i.ReordSeen)
+	assert.NotZero(t, i.ReordSeen)
+	assert.Zero(t, i.TotalRTO)
+	assert.Less(t, i.TotalRetrans, i.DataSegsOut/20)
 }
 
 var whole = flag.Bool("long", false, "move more than 4 GB across the wrap")
@@ -91,7 +91,7 @@ func TestWrap(t *testing.T) {
 		}
 	}
 	require.Equal(t, size, p.a.Info().BytesAcked)
-	require.Zero(t, p.a.Info().Retransmits)
+	require.Zero(t, p.a.Info().TotalRetrans)
 }
 
 func TestTransferLossy(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTransferLossy(t *testing.T) {
 			d := w.now.Sub(start)
 			i := a.Info()
 			t.Logf("%.1f MB/s, %d segments, %d retransmits, %d lost again, %d recoveries, %d RTOs, %d probes, srtt %v rto %v",
-				float64(s.size)/1e6/d.Seconds(), i.DataSegsOut, i.Retransmits, i.LostRetransmits, i.FastRecoveries, i.Timeouts, i.TailProbes, i.RTT, i.RTO)
+				float64(s.size)/1e6/d.Seconds(), i.DataSegsOut, i.TotalRetrans, i.LostRetransmits, i.FastRecoveries, i.TotalRTO, i.TailProbes, i.RTT, i.RTO)
 		})
 	}
 }

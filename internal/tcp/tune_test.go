@@ -14,7 +14,7 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	wi := wire{delay: 20 * time.Millisecond, bytesPerSec: 50e6}
 	w := newWorld(t, 1, wi, Config{})
 	a, b := w.connect()
-	recv, send := b.Info().RecvBuffer, b.Info().SendBuffer
+	recv, send := b.Info().RcvBuf, b.Info().SndBuf
 	require.Equal(t, []int{256 << 10, 256 << 10}, []int{recv, send})
 	s := newStream(a, b, 60<<20)
 	start := w.now
@@ -27,8 +27,8 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	}
 	require.True(t, w.transfer(time.Minute, s), "%+v", a.Info())
 	took := w.now.Sub(start).Seconds()
-	recv = b.Info().RecvBuffer
-	send = a.Info().SendBuffer
+	recv = b.Info().RcvBuf
+	send = a.Info().SndBuf
 	t.Logf("%.1f MB/s, receive buffer %d, send buffer %d, %+v", 60*1.048576/took, recv, send,
 		b.rcv.tune)
 	assert.Greater(t, recv, 2_000_000, "the bandwidth-delay product of 40 ms at 50 MB/s")
@@ -36,9 +36,9 @@ func TestBuffersFollowTheTransfer(t *testing.T) {
 	assert.LessOrEqual(t, recv, 6<<20)
 	assert.LessOrEqual(t, send, 4<<20)
 	assert.Greater(t, 60*1.048576/took, 35.0)
-	assert.Equal(t, recv, b.Info().RecvBuffer)
-	assert.NotZero(t, b.Info().RecvRTT)
-	assert.NotZero(t, b.Info().RecvSpace)
+	assert.Equal(t, recv, b.Info().RcvBuf)
+	assert.NotZero(t, b.Info().RcvRTT)
+	assert.NotZero(t, b.Info().RcvSpace)
 }
 
 // A window that only fills queues is bounded. A window that fills a path is not.
@@ -49,7 +49,7 @@ func TestTheReceiveBufferOfANearPeerIsSmaller(t *testing.T) {
 		w := newWorld(t, 1, wire{delay: delay}, Config{Buffers: Buffers{RecvNear: 1 << 20}})
 		a, b := w.connect()
 		require.True(t, w.transfer(time.Minute, newStream(a, b, 40<<20)))
-		recv := b.Info().RecvBuffer
+		recv := b.Info().RcvBuf
 		assert.Equal(t, want, recv, delay)
 	}
 }
@@ -62,7 +62,7 @@ func TestBuffersOfASlowReaderStay(t *testing.T) {
 	s := newStream(a, b, 1<<20)
 	s.maxRead, s.lazy = 200, 0.9
 	w.transfer(2*time.Second, s)
-	recv := b.Info().RecvBuffer
+	recv := b.Info().RcvBuf
 	assert.Equal(t, 256<<10, recv)
 }
 
@@ -73,8 +73,8 @@ func TestBuffersThatWereSetStay(t *testing.T) {
 	a, b := w.connect()
 	s := newStream(a, b, 4<<20)
 	require.True(t, w.transfer(time.Minute, s))
-	recv := b.Info().RecvBuffer
-	send := a.Info().SendBuffer
+	recv := b.Info().RcvBuf
+	send := a.Info().SndBuf
 	assert.Equal(t, []int{100_000, 90_000}, []int{recv, send})
 	assert.NotZero(t, a.Info().RwndLimited+a.Info().SndbufLimited)
 }
@@ -95,7 +95,7 @@ func TestBusyTime(t *testing.T) {
 	s.wait(time.Second)
 	s.write(1000)
 	s.collect()
-	assert.Equal(t, LimitPersist, s.c.Info().Limited)
+	assert.Equal(t, LimitPersist.String(), s.c.Info().Limited)
 	s.wait(3 * time.Second)
 	s.out = nil
 	s.sendWindow(ACK, 1, 1001, 0, 65535)
@@ -113,18 +113,18 @@ func TestInfoOfTimeouts(t *testing.T) {
 	s.collect()
 	s.wait(time.Second)
 	i := s.c.Info()
-	assert.Equal(t, uint64(2), i.Timeouts)
-	assert.Equal(t, uint64(1), i.TimeoutEpisodes)
+	assert.Equal(t, uint64(2), i.TotalRTO)
+	assert.Equal(t, uint64(1), i.TotalRTORecoveries)
 	assert.Equal(t, 2, i.Backoff)
-	assert.Equal(t, 2, i.Retries)
+	assert.Equal(t, 2, i.Retransmits)
 	assert.Equal(t, 1, i.Retrans)
-	assert.Zero(t, i.TimeoutTime)
+	assert.Zero(t, i.TotalRTOTime)
 	s.send(ACK, 1, 1001, 0)
 	i = s.c.Info()
-	assert.Positive(t, i.TimeoutTime)
-	assert.Less(t, i.TimeoutTime, time.Second)
-	assert.Zero(t, i.Retries)
+	assert.Positive(t, i.TotalRTOTime)
+	assert.Less(t, i.TotalRTOTime, time.Second)
+	assert.Zero(t, i.Retransmits)
 	s.send(ACK, 2000, 1001, 500)
-	assert.Equal(t, uint64(1), s.c.Info().OutOfOrderSegs)
+	assert.Equal(t, uint64(1), s.c.Info().RcvOOOPack)
 	assert.Equal(t, 1360, s.c.Info().AdvMSS)
 }

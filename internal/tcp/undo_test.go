@@ -42,7 +42,7 @@ func resendsFirst(t *testing.T) (*script, *exits) {
 	e := watchExits(s)
 	s.sack(1, 1001, 4001)
 	s.expect(ACK, 1, 1, 1000)
-	require.Equal(t, "recovery", s.c.Info().Recovery)
+	require.Equal(t, "recovery", s.c.Info().CAState)
 	return s, e
 }
 
@@ -51,7 +51,7 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 		s, e := resendsFirst(t)
 		s.send(ACK, 1, 4001, 0)
 		s.sack(5001, 1, 1001)
-		assert.Equal(t, "open", s.c.Info().Recovery, "RFC 3708 §3: every retransmission was needless")
+		assert.Equal(t, "open", s.c.Info().CAState, "RFC 3708 §3: every retransmission was needless")
 		assert.Equal(t, 1, e.spurious)
 		assert.Zero(t, e.plain)
 		assert.Equal(t, uint64(1), s.c.Info().Undone)
@@ -107,7 +107,7 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 		s.collect()
 		s.sack(10001, 1, 1001)
 		assert.Zero(t, e.spurious)
-		assert.Equal(t, "recovery", s.c.Info().Recovery)
+		assert.Equal(t, "recovery", s.c.Info().CAState)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
 	require.NotZero(t, s.c.Info().Lost)
 	s.sack(1001, 1, 1001)
 	assert.Zero(t, e.spurious)
-	assert.Equal(t, "recovery", s.c.Info().Recovery)
+	assert.Equal(t, "recovery", s.c.Info().CAState)
 }
 
 // timesOut lets a flight of n segments time out. The sender has then retransmitted the first and
@@ -134,7 +134,7 @@ func timesOut(t *testing.T, n int, o Options, cfg Config) (*script, *exits) {
 	s.quiet()
 	s.write(5000)
 	s.quiet()
-	require.Equal(t, "loss", s.c.Info().Recovery)
+	require.Equal(t, "loss", s.c.Info().CAState)
 	return s, e
 }
 
@@ -150,9 +150,9 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.send(ACK, 1, 2001, 0)
 		assert.Equal(t, 1, e.spurious)
 		i := s.c.Info()
-		assert.Equal(t, "open", i.Recovery)
+		assert.Equal(t, "open", i.CAState)
 		assert.Zero(t, i.Lost)
-		assert.Equal(t, uint64(1), i.Retransmits, "only the first segment is retransmitted")
+		assert.Equal(t, uint64(1), i.TotalRetrans, "only the first segment is retransmitted")
 		s.send(ACK, 1, 7001, 0)
 		s.collect()
 		s.send(ACK, 1, 10001, 0)
@@ -168,7 +168,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 	t.Run("step 2a: all data in flight", func(t *testing.T) {
 		s, e := timesOut(t, 5, plain, Config{})
 		s.send(ACK, 1, 5001, 0)
-		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Equal(t, "open", s.c.Info().CAState)
 		assert.Zero(t, e.spurious, "the retransmission may have filled the only hole")
 	})
 	t.Run("step 3a: a duplicate", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestRFC5682_2_1_Basic(t *testing.T) {
 		s.expect(ACK, 5001, 1, 1000)
 		s.expect(ACK, 6001, 1, 1000)
 		s.send(ACK, 1, 1001, 0)
-		assert.LessOrEqual(t, s.c.Info().Cwnd, 3000, "at most three segments")
+		assert.LessOrEqual(t, s.c.Info().SndCwnd, 3000, "at most three segments")
 		s.expect(ACK, 1001, 1, 1000)
 		assert.Zero(t, e.spurious)
 	})
@@ -203,7 +203,7 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 		t.Log("# step 3b: an original arrives by SACK")
 		s.sack(1001, 2001, 4001)
 		assert.Equal(t, 1, e.spurious)
-		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
+		assert.Equal(t, uint64(1), s.c.Info().TotalRetrans)
 	})
 	t.Run("step 3: a copy of an acknowledgment does not decide", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
@@ -216,7 +216,7 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 		s.quiet()
 		s.send(ACK, 1, 3001, 0)
 		assert.Equal(t, 1, e.spurious)
-		assert.Equal(t, uint64(1), s.c.Info().Retransmits)
+		assert.Equal(t, uint64(1), s.c.Info().TotalRetrans)
 	})
 	t.Run("step 3a: only new data arrives", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
@@ -232,7 +232,7 @@ func TestRFC5682_3_1_WithSACK(t *testing.T) {
 		s.c.snd.rec.At.Probe = 0
 		s.wait(s.c.snd.rec.At.RTO.Sub(s.now))
 		s.collect()
-		assert.Equal(t, "loss", s.c.Info().Recovery)
+		assert.Equal(t, "loss", s.c.Info().CAState)
 	})
 	t.Run("step 1: again for the same segment, but not later", func(t *testing.T) {
 		s, e := timesOut(t, 5, fullOptions, Config{})
@@ -306,7 +306,7 @@ func TestRFC3522_Eifel(t *testing.T) {
 		s.collect()
 		require.NotEmpty(t, s.out)
 		require.Equal(t, uint32(1), s.out[0].seq)
-		require.Equal(t, "recovery", s.c.Info().Recovery)
+		require.Equal(t, "recovery", s.c.Info().CAState)
 		s.now = s.now.Add(5 * time.Millisecond)
 		return s, e, answer
 	}
@@ -314,13 +314,13 @@ func TestRFC3522_Eifel(t *testing.T) {
 		s, e, answer := enter(t)
 		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset-10, 4)
 		assert.Equal(t, 1, e.spurious)
-		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Equal(t, "open", s.c.Info().CAState)
 	})
 	t.Run("the retransmission was needed", func(t *testing.T) {
 		s, e, answer := enter(t)
 		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset, 4)
 		answer(recovery.Tick(s.now.Add(-5*time.Millisecond))+s.c.stamps.offset, 10)
 		assert.Zero(t, e.spurious)
-		assert.Equal(t, "open", s.c.Info().Recovery)
+		assert.Equal(t, "open", s.c.Info().CAState)
 	})
 }

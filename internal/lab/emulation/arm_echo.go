@@ -80,7 +80,7 @@ func (e *End) countTCP() {
 	e.Set(result.ClientSent, float64(s.SegsOut))
 	e.Set(result.ClientData, float64(s.DataSegsOut))
 	e.Set(result.ClientAcks, float64(s.SegsOut-s.DataSegsOut))
-	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.Retransmits))
+	e.Set(result.ClientPackets, float64(s.DataSegsOut-s.TotalRetrans))
 }
 
 // count writes pieces, pauses after each, and waits until all have been echoed. The caller closes

@@ -67,14 +67,14 @@ func (e *End) giveObjects(ctx context.Context, g *Objects) error {
 		}
 		sum.SegsOut += i.SegsOut
 		sum.DataSegsOut += i.DataSegsOut
-		sum.Retransmits += i.Retransmits
-		sum.Timeouts += i.Timeouts
+		sum.TotalRetrans += i.TotalRetrans
+		sum.TotalRTO += i.TotalRTO
 		sum.FastRecoveries += i.FastRecoveries
 	}
 	e.Set(result.ServerSent, float64(sum.SegsOut))
 	e.Set(result.ServerData, float64(sum.DataSegsOut))
-	e.Set(result.Retransmits, float64(sum.Retransmits))
-	e.Set(result.Timeouts, float64(sum.Timeouts))
+	e.Set(result.Retransmits, float64(sum.TotalRetrans))
+	e.Set(result.Timeouts, float64(sum.TotalRTO))
 	e.Set(result.Recoveries, float64(sum.FastRecoveries))
 	return err
 }

@@ -212,8 +212,8 @@ func (e *End) reportSender(over time.Duration, v result.Values) {
 		e.seen.view.Warm(end)
 	}
 	e.seen.view.Result(until, v)
-	v[result.Retransmits] = float64(e.seen.last.Retransmits)
-	v[result.Timeouts] = float64(e.seen.last.Timeouts)
+	v[result.Retransmits] = float64(e.seen.last.TotalRetrans)
+	v[result.Timeouts] = float64(e.seen.last.TotalRTO)
 	v[result.Recoveries] = float64(e.seen.last.FastRecoveries)
 }
 

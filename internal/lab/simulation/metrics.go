@@ -53,8 +53,8 @@ func (f *flow) result(now clock.Time) result.Flow {
 	}
 	if f.tx != nil {
 		i := f.tx.TCP().Info()
-		v[result.Retransmits] = float64(i.Retransmits)
-		v[result.Timeouts] = float64(i.Timeouts)
+		v[result.Retransmits] = float64(i.TotalRetrans)
+		v[result.Timeouts] = float64(i.TotalRTO)
 		v[result.Recoveries] = float64(i.FastRecoveries)
 	}
 	return o
@@ -97,8 +97,8 @@ func (f *flow) outcome() (bool, string) {
 		return false, "the connection did not begin"
 	}
 	i := f.tx.TCP().Info()
-	if i.Retries > 0 {
-		reached += fmt.Sprintf(", %s, %d retransmissions without an answer", i.State, i.Retries)
+	if i.Retransmits > 0 {
+		reached += fmt.Sprintf(", %s, %d retransmissions without an answer", i.State, i.Retransmits)
 	}
 	return false, "out of time: " + reached
 }
@@ -107,7 +107,7 @@ func (f *flow) failure() string {
 	text := f.err.Error()
 	if f.tx != nil && errors.Is(f.err, tcp.ErrTimeout) {
 		// The last timeout exceeded the limit of retries, so it sent nothing.
-		if n := f.tx.TCP().Info().Retries - 1; n > 0 {
+		if n := f.tx.TCP().Info().Retransmits - 1; n > 0 {
 			text += fmt.Sprintf(" after %d retransmissions", n)
 		}
 	}

@@ -69,7 +69,7 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 			c.Wake(now.Add(rest))
 			return false
 		}
-		if unsent := c.TCP().Info().NotSent; unsent >= plan.Backlog {
+		if unsent := c.TCP().Info().NotSentBytes; unsent >= plan.Backlog {
 			return false
 		}
 		room = min(room, plan.Backlog)

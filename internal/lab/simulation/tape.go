@@ -63,18 +63,19 @@ func (f *FlowTape) place() uint64 {
 // Sample records a sample of the sender's TCP. fresh means that the sample has a new round-trip
 // measurement.
 func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
-	f.SendMSS(s.SendMSS)
+	f.SendMSS(s.SndMSS)
 	r := &f.sample
 	*r = result.Sample{
-		At: at, Cwnd: s.Cwnd, Ssthresh: s.Ssthresh, SRTT: s.RTT, RTTVar: s.RTTVar,
+		At: at, Cwnd: s.SndCwnd, Ssthresh: s.SndSsthresh, SRTT: s.RTT, RTTVar: s.RTTVar,
 		MinRTT: s.MinRTT, RTO: s.RTO, Unacked: int(s.Nxt - s.Una), InFlight: s.Pipe,
-		Sacked: s.Sacked, Lost: s.Lost, Retrans: s.Retrans, SendWindow: s.SendWindow,
+		Sacked: s.Sacked, Lost: s.Lost, Retrans: s.Retrans, SendWindow: s.SndWnd,
 		BytesAcked: s.BytesAcked, BytesSent: s.BytesSent,
-		Retransmits: s.Retransmits, Timeouts: s.Timeouts, DupAcks: s.DupAcks,
-		DeliveryRate: s.DeliveryRate, PacingRate: s.PacingRate, State: s.Recovery,
+		Retransmits: s.TotalRetrans, Timeouts: s.TotalRTO, DupAcks: s.DupAcks,
+		DeliveryRate: int64(s.DeliveryRate / 8), PacingRate: int64(s.PacingRate / 8),
+		State: s.CAState,
 	}
 	if f.unset == 0 && !f.threshold {
-		f.unset = s.Ssthresh
+		f.unset = s.SndSsthresh
 	}
 	if r.Ssthresh == f.unset {
 		r.Ssthresh = 0

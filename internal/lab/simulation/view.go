@@ -37,13 +37,13 @@ func (v *View) Sampled(conn int, s *tcp.Info) (fresh bool) {
 		return fresh
 	}
 	first := v.cwndSince == clock.Never
-	if s.Cwnd != v.cwnd || first {
+	if s.SndCwnd != v.cwnd || first {
 		v.settle(s.Time)
-		v.cwnd, v.cwndSince = s.Cwnd, s.Time
+		v.cwnd, v.cwndSince = s.SndCwnd, s.Time
 		if first {
-			v.cwndLeast = s.Cwnd
+			v.cwndLeast = s.SndCwnd
 		}
-		v.cwndLeast, v.cwndMost = min(v.cwndLeast, s.Cwnd), max(v.cwndMost, s.Cwnd)
+		v.cwndLeast, v.cwndMost = min(v.cwndLeast, s.SndCwnd), max(v.cwndMost, s.SndCwnd)
 	}
 	return fresh
 }

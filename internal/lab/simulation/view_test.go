@@ -20,7 +20,7 @@ func TestAViewOfSeveralConnections(t *testing.T) {
 	sample := func(conn int, at clock.Time, count uint64, rtt time.Duration) bool {
 		return v.Sampled(conn, &tcp.Info{
 			Time: at,
-			Info: recovery.Info{Cwnd: 1000 * conn, RTTSamples: count, LatestRTT: rtt},
+			Info: recovery.Info{SndCwnd: 1000 * conn, RTTSamples: count, LatestRTT: rtt},
 		})
 	}
 	assert.True(t, sample(7, 1, 1, 10*time.Millisecond))

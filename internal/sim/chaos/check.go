@@ -95,7 +95,7 @@ func (g *game) stuck() {
 		i := e.conn.TCP().Info()
 		gone := peer.conn == nil || peer.app.Over &&
 			(peer.app.Err != nil || peer.conn.TCP().State() == tcp.StateClosed)
-		if !gone || i.NotSent > 0 || i.Pipe > 0 {
+		if !gone || i.NotSentBytes > 0 || i.Pipe > 0 {
 			g.fail("stuck after %v:\n%s%s", g.line.Elapsed(), e.state(), peer.state())
 			return
 		}

@@ -29,9 +29,9 @@ func AttachEchoTCP(onto, server *sim.Host, at netip.AddrPort, cfg EchoConfig) (*
 			return
 		}
 		i := t.conn.TCP().Info()
-		r.Sent, r.Data, r.Again = i.SegsOut, i.DataSegsOut, i.Retransmits
+		r.Sent, r.Data, r.Again = i.SegsOut, i.DataSegsOut, i.TotalRetrans
 		r.Acks = r.Sent - r.Data
-		r.Timeouts, r.Recoveries = i.Timeouts, i.FastRecoveries
+		r.Timeouts, r.Recoveries = i.TotalRTO, i.FastRecoveries
 	}
 	c, err := onto.Dial(at, t)
 	if err != nil {

@@ -70,9 +70,9 @@ func (t *transfer) count(r *ObjectsResult) {
 		i := c.TCP().Info()
 		r.Sent += i.SegsOut
 		r.Data += i.DataSegsOut
-		r.Again += i.Retransmits
+		r.Again += i.TotalRetrans
 		r.SentBytes += i.BytesSent
-		r.Timeouts += i.Timeouts
+		r.Timeouts += i.TotalRTO
 		r.Recoveries += i.FastRecoveries
 	}
 	for _, c := range t.clients {

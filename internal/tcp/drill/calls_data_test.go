@@ -210,7 +210,7 @@ func sysIoctl(w *world, c *call) (step, error) {
 	case c.word(1, "SIOCOUTQ"):
 		have = s.conn.Tx().Len()
 	case c.word(1, "SIOCOUTQNSD"):
-		have = i.NotSent
+		have = i.NotSentBytes
 	default:
 		return nil, errors.New("want SIOCINQ, SIOCOUTQ or SIOCOUTQNSD")
 	}

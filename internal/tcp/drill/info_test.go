@@ -34,29 +34,29 @@ func (w *world) names() (map[string]float64, error) {
 	i := w.info.Info()
 	us := func(d time.Duration) float64 { return float64(d.Microseconds()) }
 	ms := func(d time.Duration) float64 { return float64(d.Milliseconds()) }
-	mss := max(i.SendMSS, 1)
+	mss := max(i.SndMSS, 1)
 	n := map[string]float64{
 		"tcpi_state":          linuxStates[i.State],
 		"tcpi_ca_state":       caState(&i),
-		"tcpi_retransmits":    float64(i.Retries),
-		"tcpi_snd_wscale":     float64(i.SendScale),
-		"tcpi_rcv_wscale":     float64(i.RecvScale),
+		"tcpi_retransmits":    float64(i.Retransmits),
+		"tcpi_snd_wscale":     float64(max(0, i.SndWScale)),
+		"tcpi_rcv_wscale":     float64(max(0, i.RcvWScale)),
 		"tcpi_rto":            us(i.RTO),
 		"tcpi_rtt":            us(i.RTT),
 		"tcpi_rttvar":         us(i.RTTVar),
 		"tcpi_min_rtt":        us(i.MinRTT),
-		"tcpi_snd_mss":        float64(i.SendMSS),
-		"tcpi_rcv_mss":        float64(i.RecvMSS),
+		"tcpi_snd_mss":        float64(i.SndMSS),
+		"tcpi_rcv_mss":        float64(i.RcvMSS),
 		"tcpi_pmtu":           float64(i.PMTU),
 		"tcpi_unacked":        float64(i.Unacked),
 		"tcpi_sacked":         float64(i.Sacked),
 		"tcpi_lost":           float64(i.Lost),
-		"tcpi_snd_cwnd":       float64(i.Cwnd / mss),
-		"tcpi_snd_ssthresh":   w.ssthresh(i.Ssthresh, mss),
-		"tcpi_total_retrans":  float64(i.Retransmits),
-		"tcpi_total_rto":      float64(i.Timeouts),
+		"tcpi_snd_cwnd":       float64(i.SndCwnd / mss),
+		"tcpi_snd_ssthresh":   w.ssthresh(i.SndSsthresh, mss),
+		"tcpi_total_retrans":  float64(i.TotalRetrans),
+		"tcpi_total_rto":      float64(i.TotalRTO),
 		"tcpi_probes":         float64(i.Probes),
-		"tcpi_notsent_bytes":  float64(i.NotSent),
+		"tcpi_notsent_bytes":  float64(i.NotSentBytes),
 		"tcpi_bytes_sent":     float64(i.BytesSent),
 		"tcpi_bytes_acked":    float64(i.BytesAcked),
 		"tcpi_bytes_retrans":  float64(i.BytesRetrans),
@@ -66,33 +66,33 @@ func (w *world) names() (map[string]float64, error) {
 		"tcpi_data_segs_out":  float64(i.DataSegsOut),
 		"tcpi_data_segs_in":   float64(i.DataSegsIn),
 		"tcpi_delivered":      float64(i.Delivered),
-		"tcpi_dsack_dups":     float64(i.DSACKs),
-		"tcpi_reord_seen":     float64(i.ReorderSeen),
-		"tcpi_snd_wnd":        float64(i.SendWindow),
-		"tcpi_rcv_wnd":        float64(i.RecvWindow),
-		"tcpi_delivery_rate":  float64(i.DeliveryRate),
-		"tcpi_pacing_rate":    float64(i.PacingRate),
-		"tcpi_last_data_sent": ms(w.now.Sub(i.LastSent)),
-		"tcpi_last_data_recv": ms(w.now.Sub(i.LastReceived)),
-		"tcpi_last_ack_recv":  ms(w.now.Sub(i.LastAck)),
+		"tcpi_dsack_dups":     float64(i.DSACKDups),
+		"tcpi_reord_seen":     float64(i.ReordSeen),
+		"tcpi_snd_wnd":        float64(i.SndWnd),
+		"tcpi_rcv_wnd":        float64(i.RcvWnd),
+		"tcpi_delivery_rate":  float64(i.DeliveryRate) / 8,
+		"tcpi_pacing_rate":    float64(i.PacingRate) / 8,
+		"tcpi_last_data_sent": ms(i.LastDataSent),
+		"tcpi_last_data_recv": ms(i.LastDataRecv),
+		"tcpi_last_ack_recv":  ms(i.LastAckRecv),
 		"tcpi_options":        negotiated(&i),
 
 		"tcpi_backoff":              float64(i.Backoff),
 		"tcpi_ato":                  us(i.ATO),
 		"tcpi_advmss":               float64(i.AdvMSS),
 		"tcpi_retrans":              float64(i.Retrans),
-		"tcpi_rcv_rtt":              us(i.RecvRTT),
-		"tcpi_rcv_space":            float64(i.RecvSpace),
-		"tcpi_rcv_ssthresh":         float64(i.RecvBuffer),
-		"tcpi_rcv_ooopack":          float64(i.OutOfOrderSegs),
+		"tcpi_rcv_rtt":              us(i.RcvRTT),
+		"tcpi_rcv_space":            float64(i.RcvSpace),
+		"tcpi_rcv_ssthresh":         float64(i.RcvBuf),
+		"tcpi_rcv_ooopack":          float64(i.RcvOOOPack),
 		"tcpi_busy_time":            us(i.BusyTime),
 		"tcpi_rwnd_limited":         us(i.RwndLimited),
 		"tcpi_sndbuf_limited":       us(i.SndbufLimited),
 		"tcpi_delivered_ce":         float64(i.ECNEchoes),
-		"tcpi_total_rto_recoveries": float64(i.TimeoutEpisodes),
-		"tcpi_total_rto_time":       ms(i.TimeoutTime),
+		"tcpi_total_rto_recoveries": float64(i.TotalRTORecoveries),
+		"tcpi_total_rto_time":       ms(i.TotalRTOTime),
 
-		"tcpi_delivery_rate_app_limited": flag(i.AppLimited),
+		"tcpi_delivery_rate_app_limited": flag(i.DeliveryRateAppLimited),
 	}
 	maps.Copy(n, constants)
 	return n, nil
@@ -116,7 +116,7 @@ func (w *world) ssthresh(bytes, mss int) float64 {
 // caState translates the state of loss recovery. Linux has the state Disorder for data that is
 // sacked while none is considered lost.
 func caState(i *tcp.Info) float64 {
-	switch i.Recovery {
+	switch i.CAState {
 	case "recovery":
 		return 3
 	case "loss":
@@ -136,7 +136,7 @@ func negotiated(i *tcp.Info) float64 {
 	if i.SACK {
 		n += 2
 	}
-	if i.WindowScale {
+	if i.SndWScale >= 0 {
 		n += 4
 	}
 	if i.ECN {

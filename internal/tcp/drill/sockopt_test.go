@@ -168,7 +168,7 @@ func sysGetsockopt(w *world, c *call) (step, error) {
 		if option != "TCP_CONGESTION" || s.conn == nil {
 			return nil, fmt.Errorf("no text is the value of %s", option)
 		}
-		if have := s.conn.Info().Congestion; have != want.text {
+		if have := s.conn.Info().CongestionControl; have != want.text {
 			return nil, fmt.Errorf("it is %q", have)
 		}
 		return at(done(0)), nil
@@ -192,7 +192,7 @@ func (s *socket) option(name string) (int64, error) {
 		if s.conn == nil {
 			return 536, nil
 		}
-		return int64(s.conn.Info().SendMSS), nil
+		return int64(s.conn.Info().SndMSS), nil
 	}
 	if options[name] == nil {
 		return 0, fmt.Errorf("no option %s", name)

@@ -176,7 +176,7 @@ func (r *Ack) handleSACK(blocks []buffer.Range, ack uint64) {
 			// RFC 2883 §4: a first block below the acknowledgment, or within the second, reports
 			// a duplicate.
 			r.DSACK = b.End
-			v.Kept.Counts.DSACKs++
+			v.Kept.Counts.DSACKDups++
 			v.undo.reported(b.Start, b.End)
 			continue
 		}
@@ -259,7 +259,7 @@ func (r *Ack) deliver(rec *record) {
 	}
 	r.fack = max(r.fack, rec.end())
 	if v.rack.order(rec.end(), again) {
-		v.Kept.Counts.ReorderSeen++
+		v.Kept.Counts.ReordSeen++
 	}
 	if !again || rec.place != inFlight || !r.Echo.before(rec.sentAt) {
 		v.rack.update(rec, r.now, v.RTT.lowest())

@@ -8,14 +8,17 @@ import (
 
 // Counts are the event counters of a connection. The comments give Linux's names where they differ.
 type Counts struct {
-	Retransmits, Timeouts    uint64 // total_retrans, total_rto
-	TailProbes, WindowProbes uint64
-	LostRetransmits          uint64
-	FastRecoveries           uint64
-	Undone                   uint64 // spurious recoveries
-	DupAcks, DSACKs          uint64 // DSACKs: dsack_dups
-	ReorderSeen              uint64
-	ECNEchoes                uint64 // reductions for ECN echoes
+	TotalRetrans    uint64 `json:"retransmits"`
+	TotalRTO        uint64 `json:"timeouts"`      // retransmission timeouts that fired
+	TailProbes      uint64 `json:"tail_probes"`   // RFC 8985 §7
+	WindowProbes    uint64 `json:"window_probes"` // RFC 9293 §3.8.6.1
+	LostRetransmits uint64 `json:"lost_retransmits"`
+	FastRecoveries  uint64 `json:"fast_recoveries"` // recoveries without a timeout
+	Undone          uint64 `json:"undone"`          // recoveries undone because they were spurious
+	DupAcks         uint64 `json:"dup_acks"`
+	DSACKDups       uint64 `json:"dsack_dups"` // segments that the peer received twice
+	ReordSeen       uint64 `json:"reord_seen"` // number of reordering events
+	ECNEchoes       uint64 `json:"ecn_echoes"` // window reductions because of ECN
 }
 
 // ecn is the state of a sender with ECN (RFC 3168 §6.1.2).

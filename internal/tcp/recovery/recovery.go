@@ -286,7 +286,7 @@ func (v *Recovery) RepeatByte(now clock.Time) Span {
 }
 
 func (v *Recovery) countAgain(segments uint64, n int) {
-	v.Kept.Counts.Retransmits += segments
+	v.Kept.Counts.TotalRetrans += segments
 	v.Kept.bytesRetrans += uint64(n)
 	v.rounds.window.resent += n
 	v.shared.Retransmits += segments

@@ -72,7 +72,7 @@ func (v *Recovery) postponeLate(now clock.Time) {
 // that should have arrived, and restarts from one segment. It returns how many MTU probes were
 // lost.
 func (v *Recovery) OnTimeout(now clock.Time) (probes int) {
-	v.Kept.Counts.Timeouts++
+	v.Kept.Counts.TotalRTO++
 	if s := &v.Kept.spells; s.since == clock.Never {
 		s.since = now
 		s.count++
