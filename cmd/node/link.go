@@ -103,8 +103,8 @@ const (
 
 // linkWords parses the arguments that describe a link, for both directions.
 func linkWords(words []string) (both [2]netem.Config, err error) {
-	text := [2][]string{}
-	ways := []int{downlink, uplink}
+	text, at := [2][]string{}, [2][]int{} // the words of each direction, and their offsets
+	ways, offset, line := []int{downlink, uplink}, 0, strings.Join(words, " ")
 	for _, w := range words {
 		switch w {
 		case "uplink":
@@ -113,9 +113,10 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 			ways = []int{downlink}
 		default:
 			for _, way := range ways {
-				text[way] = append(text[way], w)
+				text[way], at[way] = append(text[way], w), append(at[way], offset)
 			}
 		}
+		offset += len(w) + 1
 	}
 	for way := range both {
 		if len(text[way]) == 0 {
@@ -123,6 +124,13 @@ func linkWords(words []string) (both [2]netem.Config, err error) {
 		}
 		both[way], err = node.ParseImpairment(strings.Join(text[way], " "), files.Machine())
 		w, _ := errors.AsType[*netem.WordError](err)
+		if w != nil { // the excerpt shows the words of both directions
+			i := min(strings.Count(w.Text[:w.At], " "), len(at[way])-1)
+			if w.At = at[way][i]; w.Word == "" {
+				w.At += len(text[way][i])
+			}
+			w.Text = line
+		}
 		if w != nil && w.Msg == netem.Twice && len(ways) == 1 {
 			err = fmt.Errorf("%w\narguments before uplink or downlink apply to both directions: "+
 				"write `uplink %[2]s … downlink %[2]s …`", err, w.Word)

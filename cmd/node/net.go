@@ -327,7 +327,17 @@ func (o *netOptions) downCommand() *cobra.Command {
 		Short: "stop the nodes of a network, by default of the only one",
 		Long: "Stop the nodes of a network; without an argument, of the only running network.\n" +
 			"The log of a node that crashed stays until the network is started again.",
-		Args: usageArgs(cobra.MaximumNArgs(1)),
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case all && len(args) > 0:
+				return misuse(c, fmt.Errorf("unexpected argument: %q; --all stops every network",
+					args[0]))
+			case len(args) > 1:
+				return misuse(c, fmt.Errorf("unexpected argument: %q (use --all to stop every "+
+					"network)", args[1]))
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			s, names, err := o.meant(args, all)
 			if err != nil {

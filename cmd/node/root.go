@@ -187,14 +187,12 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return misuse(c, fmt.Errorf("unknown command %q%s", args[0], didYouMean(c, args[0])))
 		}
 		_, list, _ := strings.Cut(c.Use, " ")
+		list, _, _ = strings.Cut(list, " [flags]")
 		names := strings.Fields(list)
 		if len(args) < len(names) && names[len(args)][0] != '[' {
 			err = fmt.Errorf("%s is missing", strings.TrimSuffix(names[len(args)], "..."))
 		} else if len(args) > len(names) {
 			err = fmt.Errorf("unexpected argument: %q", strings.Join(args[len(names):], " "))
-			if all := c.Flags().Lookup("all"); all != nil {
-				err = fmt.Errorf("%w (use --all to %s)", err, all.Usage)
-			}
 		}
 		return misuse(c, err)
 	}
