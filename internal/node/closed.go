@@ -49,7 +49,7 @@ func ClosedListener() *Listener {
 // ClosedPacketConn returns a closed UDP socket.
 func ClosedPacketConn() *PacketConn {
 	c := &PacketConn{sid: -1}
-	c.initClosed(c.refuse)
+	c.initClosed(c.ownError)
 	return c
 }
 
@@ -70,7 +70,7 @@ func DecidedUDP() *CaughtUDP {
 // ClosedRawConn returns a closed raw socket.
 func ClosedRawConn() *RawConn {
 	c := &RawConn{network: "ip4", local: netip.IPv4Unspecified(), raw: &stack.Raw{}}
-	c.initClosed(c.refuse)
+	c.initClosed(c.ownError)
 	return c
 }
 

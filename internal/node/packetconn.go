@@ -77,7 +77,7 @@ func (p *Packets) DialFrom(from, to netip.AddrPort) (*PacketConn, error) {
 
 func (p *Packets) open(open func() (*udp.Socket, error)) (*PacketConn, error) {
 	c := &PacketConn{}
-	c.init(p.node, c.refuse, c.release)
+	c.init(p.node, c.ownError, c.release)
 	err := p.node.Call(func(s *stack.Stack, _ clock.Time) (err error) {
 		if c.us, err = open(); err != nil {
 			return err
@@ -113,13 +113,13 @@ func (c *PacketConn) Receive(p []byte) (udp.Received, error) {
 	defer c.mu.Unlock()
 	for {
 		if err := c.over(&c.readBy); err != nil {
-			return udp.Received{}, c.refuse("read", err)
+			return udp.Received{}, c.ownError("read", err)
 		}
 		if r, ok := udp.Dequeue(c.rx, p); ok {
 			return r, nil
 		}
 		if err := c.takeFailure(); err != nil {
-			return udp.Received{}, c.refuse("read", err)
+			return udp.Received{}, c.ownError("read", err)
 		}
 		c.awaitArrival()
 	}
@@ -184,7 +184,7 @@ func (c *PacketConn) WriteTo(p []byte, to net.Addr) (int, error) {
 // Write sends p to the peer as one datagram.
 func (c *PacketConn) Write(p []byte) (int, error) {
 	if !c.peer.IsValid() {
-		return 0, c.refuse("write", syscall.EDESTADDRREQ)
+		return 0, c.ownError("write", syscall.EDESTADDRREQ)
 	}
 	return c.send(p, netip.AddrPort{})
 }
@@ -253,8 +253,8 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 	return net.UDPAddrFromAddrPort(c.peer)
 }
 
-// refuse is like opError, without an address.
-func (c *PacketConn) refuse(op string, err error) error {
+// ownError is like opError, with the socket's own addresses only.
+func (c *PacketConn) ownError(op string, err error) error {
 	return c.opError(op, netip.AddrPort{}, err)
 }
 

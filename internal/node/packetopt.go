@@ -77,7 +77,7 @@ func (c *PacketConn) option(do func(n *Node) error) error {
 		}
 		return do(c.node)
 	})); err != nil {
-		return c.refuse("set", err)
+		return c.ownError("set", err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (c *PacketConn) SetReadBuffer(bytes int) error {
 func (c *PacketConn) Info() (i udp.Info, err error) {
 	err = c.node.Call(func(*stack.Stack, clock.Time) error { i = c.us.Info(); return nil })
 	if err != nil {
-		return i, c.refuse("info", err)
+		return i, c.ownError("info", err)
 	}
 	return i, nil
 }

@@ -43,7 +43,7 @@ var _ net.PacketConn = (*RawConn)(nil)
 // (0.0.0.0 or ::). Errors contain network.
 func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
-	c.init(p.node, c.refuse, c.release)
+	c.init(p.node, c.ownError, c.release)
 	c.raw = &stack.Raw{Protocol: protocol, Local: on, Hear: c.hear}
 	err := NetError(p.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		err := s.Raws().Open(c.raw)
@@ -94,7 +94,7 @@ func (c *RawConn) take() (p rawPacket, ok bool) {
 func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
 		if err := c.over(&c.readBy); err != nil {
-			return 0, nil, c.refuse("read", err)
+			return 0, nil, c.ownError("read", err)
 		}
 		if got, ok := c.take(); ok {
 			return copy(p, got.data), ipAddr(got.from), nil
@@ -107,7 +107,7 @@ func (c *RawConn) ReadFrom(p []byte) (int, net.Addr, error) {
 // compute checksums, except that of ICMPv6 (RFC 3542 §3.1).
 func (c *RawConn) WriteTo(p []byte, to net.Addr) (int, error) {
 	if to == nil {
-		return 0, c.refuse("write", errMissingAddress)
+		return 0, c.ownError("write", errMissingAddress)
 	}
 	dst, err := netip.ParseAddr(to.String())
 	if dst = dst.Unmap(); err != nil || dst.Is4() != c.local.Is4() {
@@ -154,7 +154,7 @@ func (c *RawConn) send(p []byte, dst netip.Addr) (room chan struct{}, err error)
 // SetTTL sets the TTL of outgoing packets. Zero means the node's default.
 func (c *RawConn) SetTTL(ttl int) error {
 	if ttl < 0 || ttl > 255 {
-		return c.refuse("set", control.Misuse("TTL %d: must be 0 to 255", ttl))
+		return c.ownError("set", control.Misuse("TTL %d: must be 0 to 255", ttl))
 	}
 	c.ttl.Store(uint32(ttl))
 	return nil
@@ -169,8 +169,8 @@ func (c *RawConn) release() {
 // LocalAddr returns a *net.IPAddr of the virtual network.
 func (c *RawConn) LocalAddr() net.Addr { return ipAddr(c.local) }
 
-// refuse is like opError, without an address.
-func (c *RawConn) refuse(op string, err error) error {
+// ownError is like opError, with the socket's own addresses only.
+func (c *RawConn) ownError(op string, err error) error {
 	return c.opError(op, netip.Addr{}, err)
 }
 

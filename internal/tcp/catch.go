@@ -183,7 +183,7 @@ func (k *catch) answered(c *Conn) {
 }
 
 // Reject refuses a caught SYN with a reset.
-func (h *Host) Reject(t Tuple) { h.dismiss(t, h.replies.refuse) }
+func (h *Host) Reject(t Tuple) { h.dismiss(t, h.replies.reset) }
 
 // Ignore discards a caught SYN as if it had been lost.
 func (h *Host) Ignore(t Tuple) { h.dismiss(t, func(*Segment) { h.drop(DropBacklog) }) }

@@ -35,7 +35,7 @@ func (h *Host) Input(now clock.Time, s *Segment) {
 	if h.catchSegment(now, s, tw) {
 		return
 	}
-	h.refuse(DropNoConnection, s)
+	h.reject(DropNoConnection, s)
 }
 
 // is reports whether t and u are equal. Unlike ==, it needs no function call.
@@ -220,7 +220,7 @@ func (c *Conn) checkACK(now clock.Time, s *Segment, seq uint64) bool {
 	ack := widen(c.snd.Una, s.Ack)
 	if c.state == StateSynReceived {
 		if ack != c.snd.Nxt {
-			c.host.refuse(DropAck, s)
+			c.host.reject(DropAck, s)
 			return false
 		}
 		if l := c.links.listener; l != nil && l.backlogged() {
@@ -306,7 +306,7 @@ func (c *Conn) handleContents(now clock.Time, s *Segment, seq uint64) {
 		if c.flags.has(connOrphan) && seq+uint64(s.Len) > c.rcv.nxt {
 			// The application has closed the connection and cannot read this data: RFC 1122
 			// §4.2.2.13 requires a reset.
-			c.host.refuse(DropClosed, s)
+			c.host.reject(DropClosed, s)
 			c.fail(now, ErrAborted)
 			return
 		}
@@ -352,7 +352,8 @@ func (m *connTable) find(t *Tuple) *Conn {
 
 func (h *Host) drop(d Drop) { h.drops[d]++ }
 
-func (h *Host) refuse(reason Drop, s *Segment) {
+// reject drops a segment, counts why, and answers it with a reset.
+func (h *Host) reject(reason Drop, s *Segment) {
 	h.drop(reason)
-	h.replies.refuse(s)
+	h.replies.reset(s)
 }

@@ -12,7 +12,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 		return
 	case s.Flags.Has(ACK):
 		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
-			h.refuse(DropNoConnection, s) // second step: nothing to acknowledge
+			h.reject(DropNoConnection, s) // second step: nothing to acknowledge
 		}
 		return
 	case !s.Flags.Has(SYN) || s.Flags.Has(FIN):
@@ -97,7 +97,7 @@ func (c *Conn) storeSYN(s *Segment) {
 func (c *Conn) inputSynSent(now clock.Time, s *Segment) {
 	ack := widen(c.snd.Una, s.Ack)
 	if s.Flags.Has(ACK) && ack != c.snd.Nxt { // first step: ACK
-		c.host.refuse(DropAck, s)
+		c.host.reject(DropAck, s)
 		return
 	}
 	if s.Flags.Has(RST) { // second step: RST

@@ -61,9 +61,9 @@ func (q *replies) ack(now clock.Time, e *timeWait) {
 	q.push(r)
 }
 
-// refuse answers a segment of no connection with a reset that its sender accepts (RFC 9293
+// reset answers a segment of no connection with a reset that its sender accepts (RFC 9293
 // §3.10.7.1).
-func (q *replies) refuse(s *Segment) {
+func (q *replies) reset(s *Segment) {
 	if s.Flags.Has(RST) || q.cfg.NoResets {
 		return
 	}

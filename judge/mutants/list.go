@@ -12,7 +12,7 @@ type mutant struct {
 }
 
 const (
-	window   = "internal/tcp/congestion/window.go"
+	window   = "internal/tcp/congestion/lossbased.go"
 	cubic    = "internal/tcp/congestion/cubic.go"
 	bbr      = "internal/tcp/congestion/bbr.go"
 	recovery = "internal/tcp/recovery/episode.go"

@@ -3,11 +3,11 @@ package congestion
 // newreno implements the window of RFC 6582 at the end of fast recovery. Loss recovery handles
 // partial acknowledgments and retransmissions.
 type newreno struct {
-	window
+	lossBased
 	fast bool // in fast recovery
 }
 
-func newNewReno(cfg Config) Controller { return &newreno{window: newWindow(&cfg)} }
+func newNewReno(cfg Config) Controller { return &newreno{lossBased: newLossBased(&cfg)} }
 
 // OnLoss halves the window.
 func (r *newreno) OnLoss(l *Loss) {
@@ -22,5 +22,5 @@ func (r *newreno) OnExit(e *Exit) {
 		r.cwnd = min(r.ssthresh, max(e.InFlight, e.MSS)+e.MSS)
 	}
 	r.fast = false
-	r.window.OnExit(e)
+	r.lossBased.OnExit(e)
 }

@@ -1,9 +1,9 @@
 package congestion
 
 // reno implements RFC 5681 with byte counting (RFC 3465).
-type reno struct{ window }
+type reno struct{ lossBased }
 
-func newReno(cfg Config) Controller { return &reno{newWindow(&cfg)} }
+func newReno(cfg Config) Controller { return &reno{newLossBased(&cfg)} }
 
 // OnLoss halves the window.
 func (r *reno) OnLoss(l *Loss) { r.reduce(l) }

@@ -2,9 +2,9 @@ package congestion
 
 // tahoe is the algorithm of 1988: every loss halves the threshold and restarts slow start from one
 // segment. There is no fast recovery.
-type tahoe struct{ window }
+type tahoe struct{ lossBased }
 
-func newTahoe(cfg Config) Controller { return &tahoe{newWindow(&cfg)} }
+func newTahoe(cfg Config) Controller { return &tahoe{newLossBased(&cfg)} }
 
 // OnLoss follows Jacobson, "Congestion avoidance and control", appendix: the window becomes one
 // segment (the loss window of RFC 5681), also after a fast retransmit.

@@ -1,8 +1,8 @@
 package congestion
 
-// window implements the common part of the loss-based algorithms: RFC 5681 with byte counting, and
+// lossBased implements the common part of the loss-based algorithms: RFC 5681 with byte counting, and
 // the undoing of a reduction.
-type window struct {
+type lossBased struct {
 	cwnd, ssthresh int
 	initial, max   int
 	// acked counts bytes towards the next segment of growth in congestion avoidance.
@@ -17,19 +17,19 @@ type undo struct {
 	cwnd, ssthresh int
 }
 
-func newWindow(cfg *Config) window {
-	return window{
+func newLossBased(cfg *Config) lossBased {
+	return lossBased{
 		cwnd: cfg.FirstCwnd(), ssthresh: cfg.FirstSsthresh(),
 		initial: min(cfg.InitialWindow, cfg.MaxWindow), max: cfg.MaxWindow,
 	}
 }
 
-func (w *window) Cwnd() int         { return w.cwnd }
-func (w *window) Ssthresh() int     { return w.ssthresh }
-func (w *window) PacingRate() int64 { return 0 }
+func (w *lossBased) Cwnd() int         { return w.cwnd }
+func (w *lossBased) Ssthresh() int     { return w.ssthresh }
+func (w *lossBased) PacingRate() int64 { return 0 }
 
 // OnAck grows the window by slow start or congestion avoidance (RFC 5681 §3.1).
-func (w *window) OnAck(a *Ack) {
+func (w *lossBased) OnAck(a *Ack) {
 	if a.Recovering || !a.CwndLimited {
 		return
 	}
@@ -38,7 +38,7 @@ func (w *window) OnAck(a *Ack) {
 
 // slowStart grows the window by n delivered bytes, up to ssthresh, and returns the bytes that are
 // left.
-func (w *window) slowStart(n int) int {
+func (w *lossBased) slowStart(n int) int {
 	// This is RFC 3465 §2.2 without its limit L: one acknowledgment can stand for a train, and with
 	// L the growth would depend on how segments were merged.
 	grow := max(0, min(n, w.ssthresh-w.cwnd))
@@ -47,7 +47,7 @@ func (w *window) slowStart(n int) int {
 }
 
 // avoid grows the window by one segment per window of delivered data (RFC 5681 §3.1 (3)).
-func (w *window) avoid(n, mss int) {
+func (w *lossBased) avoid(n, mss int) {
 	for w.acked += n; w.acked >= w.cwnd; {
 		w.acked -= w.cwnd
 		w.cwnd = min(w.cwnd+mss, w.max)
@@ -57,7 +57,7 @@ func (w *window) avoid(n, mss int) {
 // reduce sets ssthresh to half the data in flight (RFC 5681 §3.1 (4)). That is less than half the
 // window if the application did not use all of it. reduce sets the window to ssthresh, or after a
 // timeout to the loss window of one segment.
-func (w *window) reduce(l *Loss) {
+func (w *lossBased) reduce(l *Loss) {
 	w.save(l.Kind)
 	if l.Kind != TimeoutAgain {
 		w.ssthresh = max(min(l.FlightSize, w.cwnd)/2, 2*l.MSS)
@@ -73,7 +73,7 @@ func (w *window) reduce(l *Loss) {
 }
 
 // save stores the window at the first loss of an episode.
-func (w *window) save(k Kind) {
+func (w *lossBased) save(k Kind) {
 	if k == Echo {
 		w.before = undo{} // congestion is certain: the old window must not return
 		return
@@ -84,7 +84,7 @@ func (w *window) save(k Kind) {
 }
 
 // OnExit ends an episode, and undoes its reduction if it was spurious.
-func (w *window) OnExit(e *Exit) {
+func (w *lossBased) OnExit(e *Exit) {
 	w.acked = 0
 	if e.Spurious && w.before.valid {
 		w.cwnd = max(w.cwnd, w.before.cwnd)
@@ -100,7 +100,7 @@ func (w *window) OnExit(e *Exit) {
 // OnRestart reduces the window after an idle time longer than the timeout, because no
 // acknowledgments clock it out (RFC 5681 §4.1). The threshold stays (RFC 7661 §4.4.3), so that slow
 // start returns to the previous window.
-func (w *window) OnRestart(r *Restart) {
+func (w *lossBased) OnRestart(r *Restart) {
 	if r.Unvalidated && w.cwnd > w.initial {
 		w.ssthresh = max(w.ssthresh, w.cwnd/4*3)
 		w.cwnd = max(w.cwnd/2, w.initial)
