@@ -304,10 +304,10 @@ func (r *Results) timing(cell int) string {
 	if !r.Real || !isReal(cell) || len(runs) == 0 {
 		return ""
 	}
-	var worst *emulation.Timing
+	var worst emulation.Timing
 	in := 0
 	for _, t := range runs {
-		one := emulation.TimingOf(t.Whole)
+		one := emulation.Timing(t.Whole)
 		if t.Clock == result.RealTime {
 			in++
 		}

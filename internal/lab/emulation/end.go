@@ -49,12 +49,7 @@ func Arms() map[plan.Protocol]Arm {
 // package describes, and runs the arm of its flow's protocol. It returns when the run is over, or
 // when its input ends.
 func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
-	to := newSpeaker(out)
-	err := serve(in, to, arms)
-	if err != nil && !errors.Is(err, errAbandoned) {
-		to.say(&Message{Type: "error", Text: err.Error()})
-	}
-	return err
+	return speak(out, func(to *speaker) error { return serve(in, to, arms) })
 }
 
 func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {

@@ -84,17 +84,13 @@ func (s *sleeper) stop() Lateness {
 	return latenessOf(&s.late)
 }
 
-// Timing describes whether a run kept time.
-type Timing struct {
-	// Middle is how late packets left the path. Ends is how late the processes of the ends woke up.
-	Middle, Ends Lateness
-	// Limit is the largest acceptable lateness of 99 % of the packets, in seconds; all packets must
-	// be within ten times the limit. Zero means that the path takes no time, so no packet can be
-	// late. WakeLimit is the same for the ends.
-	Limit, WakeLimit float64
-	// Dropped is the number of packets that were lost because a socket buffer was full.
-	Dropped uint64
-}
+// Timing has the values of a run that describe whether it kept time. LateP99 and LateMax are how
+// late packets left the path, WakeP99 and WakeMax how late the processes of the ends woke up.
+// LateLimit is the largest acceptable lateness of 99 % of the packets; all packets must be within
+// ten times the limit. Zero means that the path takes no time, so no packet can be late. WakeLimit
+// is the same for the ends. SocketDrops counts packets that were lost because a socket buffer was
+// full.
+type Timing result.Values
 
 // The limit is a share of the shortest round trip, or one packet's time on the link if that is
 // longer. A lateness below the limit changes no round trip noticeably, and does not make separate
@@ -146,60 +142,46 @@ func roundTrip(x *plan.Experiment) time.Duration {
 	return max(0, shortest)
 }
 
-// TimingOf returns the timing of a run from the run's values.
-func TimingOf(v result.Values) *Timing {
-	return &Timing{
-		Middle: Lateness{P99: v[result.LateP99], Max: v[result.LateMax]},
-		Ends:   Lateness{P99: v[result.WakeP99], Max: v[result.WakeMax]},
-		Limit:  v[result.LateLimit], WakeLimit: v[result.WakeLimit],
-		Dropped: uint64(v[result.SocketDrops]),
-	}
-}
-
-func (t *Timing) set(v result.Values) {
-	v[result.LateP99], v[result.LateMax] = t.Middle.P99, t.Middle.Max
-	v[result.WakeP99], v[result.WakeMax] = t.Ends.P99, t.Ends.Max
-	v[result.LateLimit], v[result.WakeLimit] = t.Limit, t.WakeLimit
-	v[result.SocketDrops] = float64(t.Dropped)
-}
-
 // Kept reports whether the run was on time.
-func (t *Timing) Kept() bool {
-	return t.Dropped == 0 && t.Middle.within(t.Limit) && t.Ends.within(t.WakeLimit)
+func (t Timing) Kept() bool {
+	return t[result.SocketDrops] == 0 &&
+		t.within(result.LateP99, result.LateMax, result.LateLimit) &&
+		t.within(result.WakeP99, result.WakeMax, result.WakeLimit)
 }
 
 // within reports whether a lateness is within a limit; 0 means no limit.
-func (l Lateness) within(limit float64) bool {
-	return limit == 0 || l.P99 <= limit && l.Max <= worstTimes*limit
+func (t Timing) within(p99, most, limit result.Metric) bool {
+	return t[limit] == 0 || t[p99] <= t[limit] && t[most] <= worstTimes*t[limit]
 }
 
 // WorseThan reports whether a run was later than another one.
-func (t *Timing) WorseThan(o *Timing) bool {
+func (t Timing) WorseThan(o Timing) bool {
 	if t.Kept() != o.Kept() {
 		return o.Kept()
 	}
-	return max(t.Middle.P99, t.Ends.P99) > max(o.Middle.P99, o.Ends.P99)
+	return max(t[result.LateP99], t[result.WakeP99]) > max(o[result.LateP99], o[result.WakeP99])
 }
 
 // String returns the verdict with its numbers.
-func (t *Timing) String() string {
+func (t Timing) String() string {
+	limit, wakeLimit := t[result.LateLimit], t[result.WakeLimit]
 	text := "kept time"
 	if !t.Kept() {
 		text = "could not keep time"
 	}
 	text += fmt.Sprintf(": packets left up to %s late (p99 %s), hosts woke up to %s late (p99 %s)",
-		short(t.Middle.Max), short(t.Middle.P99), short(t.Ends.Max), short(t.Ends.P99))
+		short(t[result.LateMax]), short(t[result.LateP99]), short(t[result.WakeMax]),
+		short(t[result.WakeP99]))
 	switch {
-	case t.Limit > 0:
-		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(t.Limit),
-			short(worstTimes*t.Limit))
-	case t.WakeLimit > 0:
+	case limit > 0:
+		text += fmt.Sprintf("; the path allows a p99 of %s and %s at most", short(limit),
+			short(worstTimes*limit))
+	case wakeLimit > 0:
 		text += fmt.Sprintf("; the path has neither delay nor rate, so only the hosts' timers "+
-			"are checked: a p99 of %s and %s at "+
-			"most", short(t.WakeLimit), short(worstTimes*t.WakeLimit))
+			"are checked: a p99 of %s and %s at most", short(wakeLimit), short(worstTimes*wakeLimit))
 	}
-	if t.Dropped > 0 {
-		text += fmt.Sprintf("; socket buffers dropped %d packets", t.Dropped)
+	if n := t[result.SocketDrops]; n > 0 {
+		text += fmt.Sprintf("; socket buffers dropped %.0f packets", n)
 	}
 	return text
 }

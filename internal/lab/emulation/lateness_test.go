@@ -33,38 +33,38 @@ func TestWhatMayBeLate(t *testing.T) {
 
 // On a path without delay, the verdict is about the timers of the ends, and its text says so.
 func TestTimeIsKeptWithoutAPath(t *testing.T) {
-	late := func(p99, most float64) Lateness { return Lateness{Count: 1, P99: p99, Max: most} }
+	p99, most, limit := result.LateP99, result.LateMax, result.LateLimit
+	wake99, wakeMax, wakeLimit := result.WakeP99, result.WakeMax, result.WakeLimit
 	for _, row := range []struct {
 		timing Timing
 		kept   bool
 		says   string
 	}{
 		{
-			Timing{Middle: late(.5, .5), Ends: late(.001, .01), WakeLimit: .001},
+			Timing{p99: .5, most: .5, wake99: .001, wakeMax: .01, wakeLimit: .001},
 			true,
 			"kept time: packets left up to 500 ms late (p99 500 ms), hosts woke up to 10 ms late " +
 				"(p99 1 ms); the path has neither delay nor rate, so only the hosts' timers are " +
 				"checked: a p99 of 1 ms and 10 ms " +
 				"at most",
 		},
-		{Timing{Ends: late(.0011, .002), WakeLimit: .001}, false, "could not keep time: "},
-		{Timing{Ends: late(.0001, .0101), WakeLimit: .001}, false, "could not keep time: "},
+		{Timing{wake99: .0011, wakeMax: .002, wakeLimit: .001}, false, "could not keep time: "},
+		{Timing{wake99: .0001, wakeMax: .0101, wakeLimit: .001}, false, "could not keep time: "},
 		{
-			Timing{Middle: late(.003, .003), Limit: .002, WakeLimit: .002},
+			Timing{p99: .003, most: .003, limit: .002, wakeLimit: .002},
 			false,
 			"the path allows a p99 of 2 ms and 20 ms at most",
 		},
 		{
-			Timing{Middle: late(.002, .02), Ends: late(.002, .02), Limit: .002, WakeLimit: .002},
+			Timing{
+				p99: .002, most: .02, limit: .002, wake99: .002, wakeMax: .02, wakeLimit: .002,
+			},
 			true,
 			"kept time: ",
 		},
-		{Timing{Dropped: 3, Limit: 1, WakeLimit: 1}, false, "socket buffers dropped 3 packets"},
+		{Timing{result.SocketDrops: 3, limit: 1, wakeLimit: 1}, false, "socket buffers dropped 3 packets"},
 	} {
-		v := result.Values{}
-		row.timing.set(v)
-		got := TimingOf(v)
-		assert.Equal(t, row.kept, got.Kept(), row.says)
-		assert.Contains(t, got.String(), row.says)
+		assert.Equal(t, row.kept, row.timing.Kept(), row.says)
+		assert.Contains(t, row.timing.String(), row.says)
 	}
 }

@@ -20,8 +20,7 @@ func (r *run) merge() (*result.Trial, *result.Record) {
 	if t.Whole == nil {
 		t.Whole = result.Values{}
 	}
-	timing := r.timing()
-	timing.set(t.Whole)
+	timing := r.timing(t.Whole)
 	t.Clock = result.RealTime
 	if !timing.Kept() {
 		t.Clock = result.LateTime
@@ -77,27 +76,28 @@ func (r *run) flow(i int) result.Flow {
 	return o
 }
 
-func (r *run) timing() *Timing {
+// timing adds the values that describe the lateness of the run.
+func (r *run) timing(v result.Values) Timing {
 	limit := limitOf(&r.cell.Experiment)
-	t := &Timing{
-		Limit:     limit.Seconds(),
-		WakeLimit: wakeLimitOf(&r.cell.Experiment, limit).Seconds(),
-	}
+	v[result.LateLimit] = limit.Seconds()
+	v[result.WakeLimit] = wakeLimitOf(&r.cell.Experiment, limit).Seconds()
+	var ends Lateness
 	for i, one := range r.reports {
 		switch {
 		case one.Done == nil:
 			continue
 		case i == 0:
-			t.Middle = one.Late
+			v[result.LateP99], v[result.LateMax] = one.Late.P99, one.Late.Max
 		default:
-			t.Ends = t.Ends.worse(one.Late)
+			ends = ends.worse(one.Late)
 		}
-		t.Dropped += one.Dropped
+		v[result.SocketDrops] += float64(one.Dropped)
 	}
-	return t
+	v[result.WakeP99], v[result.WakeMax] = ends.P99, ends.Max
+	return Timing(v)
 }
 
-func (r *run) recorded(timing *Timing) *result.Record {
+func (r *run) recorded(timing Timing) *result.Record {
 	middle := r.reports[0]
 	out := &result.Record{
 		Title:    simulation.Title(r.cell, r.trial) + ", real",

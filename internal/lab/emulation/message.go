@@ -128,10 +128,16 @@ type speaker struct {
 	to *json.Encoder
 }
 
-func newSpeaker(w io.Writer) *speaker {
+// speak runs a process that writes messages. If it fails, the last message is its error.
+func speak(w io.Writer, process func(*speaker) error) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	return &speaker{to: e}
+	s := &speaker{to: e}
+	err := process(s)
+	if err != nil && !errors.Is(err, errAbandoned) {
+		s.say(&Message{Type: "error", Text: err.Error()})
+	}
+	return err
 }
 
 // say writes a message. It ignores write errors: if the parent has stopped reading, it has also

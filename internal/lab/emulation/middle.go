@@ -54,12 +54,7 @@ const framesPerRead = 16
 // ServeMiddle is the main function of the process in the middle of a run. It reads and writes the
 // messages that this package describes. It returns when the run is over, or when its input ends.
 func ServeMiddle(in io.Reader, out io.Writer) error {
-	to := newSpeaker(out)
-	err := serveMiddle(in, to)
-	if err != nil && !errors.Is(err, errAbandoned) {
-		to.say(&Message{Type: "error", Text: err.Error()})
-	}
-	return err
+	return speak(out, func(to *speaker) error { return serveMiddle(in, to) })
 }
 
 // errAbandoned means that the parent process has exited.

@@ -65,7 +65,7 @@ func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
 	o, cells := options(t, short)
 	got, record, err := o.Play(t.Context(), &cells[0], 0, true)
 	require.NoError(t, err)
-	timing := emulation.TimingOf(got.Whole)
+	timing := emulation.Timing(got.Whole)
 	t.Log(timing)
 	want, virtual, err := simulation.Run(&cells[0], 0, simulation.Options{Record: true})
 	require.NoError(t, err)
@@ -102,6 +102,6 @@ func TestARealRunHasWhatAVirtualOneHas(t *testing.T) {
 		assert.Equal(t, virtual.Links[i].Limit, record.Links[i].Limit)
 		assert.NotEmpty(t, record.Links[i].Events)
 	}
-	assert.Positive(t, timing.Limit)
+	assert.Positive(t, timing[result.LateLimit])
 	assert.Equal(t, timing.Kept(), got.Clock == result.RealTime)
 }
