@@ -243,10 +243,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 		set, name := setText(c.Set), c.flowText()
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		scale := result.ScaleOf(c.Unit, cmp.Or(most, 1))
-		decimals := 0
-		if most > 0 {
-			decimals = max(0, 3-int(math.Floor(math.Log10(scale.Of(most)))))
-		}
+		decimals := result.Decimals(scale.Of(most), 4)
 		show := func(v float64) string { return fmt.Sprintf("%.*f", decimals, scale.Of(v)) }
 		reach := func(column int, v *float64) {
 			text := ""

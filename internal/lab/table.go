@@ -241,9 +241,9 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 	}
 	d := m.Definition()
 	scale := result.ScaleOf(d.Unit, cmp.Or(most, 1))
-	f := numbers{scale: scale, decimals: decimalsOf(scale.Of(most)), each: most > wideSpan*least}
-	if allWhole(rows, m) {
-		f = numbers{scale: scale}
+	f := numbers{scale: scale}
+	if !allWhole(rows, m) {
+		f.decimals, f.each = min(4, result.Decimals(scale.Of(most), 4)), most > wideSpan*least
 	}
 	c.Head = [2]string{d.Headed(), scale.Name}
 	for i := range rows {
@@ -264,13 +264,6 @@ func metricColumn(rows []result.Group, m result.Metric) (c table.Column, silent 
 // wideSpan is the ratio of a column's largest and smallest number above which each number gets its
 // own decimals.
 const wideSpan = 10
-
-func decimalsOf(v float64) int {
-	if v == 0 {
-		return 0
-	}
-	return min(4, max(0, 3-int(math.Floor(math.Log10(v)))))
-}
 
 // allWhole reports whether all values of a packet counter are integers without spread.
 func allWhole(rows []result.Group, m result.Metric) bool {
@@ -298,12 +291,9 @@ func (f numbers) own(mid, half float64) numbers {
 	if !f.each || math.IsNaN(mid) || math.IsInf(mid, 0) {
 		return f
 	}
-	f.decimals = 0
-	if mid != 0 {
-		f.decimals = min(6, max(0, 3-int(math.Floor(math.Log10(math.Abs(f.scale.Of(mid)))))))
-	}
+	f.decimals = min(6, result.Decimals(f.scale.Of(mid), 4))
 	if half > 0 {
-		f.decimals = min(f.decimals, max(0, 1-int(math.Floor(math.Log10(f.scale.Of(half))))))
+		f.decimals = min(f.decimals, result.Decimals(f.scale.Of(half), 2))
 	}
 	return f
 }

@@ -105,17 +105,13 @@ func scaleOf(x float64, unit formula.Unit) result.Scale {
 func spread(x, reach float64, unit formula.Unit) string {
 	s := scaleOf(max(math.Abs(x), reach), unit)
 	reach = s.Of(reach)
-	places := min(max(1-int(math.Floor(math.Log10(reach))), 0), 9)
+	places := min(result.Decimals(reach, 2), 9)
 	return fmt.Sprintf("%.*f ± %.*f%s", places, s.Of(x), places, reach, s.Name)
 }
 
 // decimal formats x with at least a number of digits, without an exponent.
 func decimal(x float64, digits int) string {
-	if x == 0 {
-		return "0"
-	}
-	places := max(0, digits-1-int(math.Floor(math.Log10(math.Abs(x)))))
-	text := strconv.FormatFloat(x, 'f', min(places, 12), 64)
+	text := strconv.FormatFloat(x+0, 'f', min(result.Decimals(x, digits), 12), 64)
 	if strings.Contains(text, ".") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}

@@ -42,7 +42,7 @@ func Unpaired(a, b []float64) Difference {
 		return d
 	}
 	freedom := (u + v) * (u + v) / (u*u/float64(s.N-1) + v*v/float64(t.N-1))
-	half := tQuantile(freedom) * math.Sqrt(u+v)
+	half := TQuantile(freedom) * math.Sqrt(u+v)
 	d.Low, d.High = d.Mean-half, d.Mean+half
 	return d
 }

@@ -46,7 +46,7 @@ func Describe(values []float64, cut int) Summary {
 		return s
 	}
 	s.SD = math.Sqrt(variance(sorted, s.Mean))
-	half := TQuantile(len(sorted)-1) * s.SD / math.Sqrt(float64(len(sorted)))
+	half := TQuantile(float64(len(sorted)-1)) * s.SD / math.Sqrt(float64(len(sorted)))
 	s.Low, s.High = s.Mean-half, s.Mean+half
 	return s
 }
@@ -72,12 +72,10 @@ func (s *Summary) IQR() float64 {
 }
 
 // TQuantile returns the half-width of the mean's two-sided interval in standard errors, by
-// Student's t-distribution: 2.045 with 29 degrees of freedom.
-func TQuantile(freedom int) float64 { return tQuantile(float64(freedom)) }
-
-// tQuantile inverts the t-distribution by the incomplete beta function. gonum's packages stat and
-// distuv have this too, but they take five seconds to compile, because they need linear algebra.
-func tQuantile(freedom float64) float64 {
+// Student's t-distribution: 2.045 with 29 degrees of freedom. It inverts the distribution by the
+// incomplete beta function. gonum's packages stat and distuv have this too, but they take five
+// seconds to compile, because they need linear algebra.
+func TQuantile(freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 1-Confidence)
 	return math.Sqrt(freedom * (1 - x) / x)
 }

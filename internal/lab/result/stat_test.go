@@ -15,10 +15,10 @@ const tiny = 1e-9
 
 // The values are two-sided 95 % points from printed tables of Student's distribution.
 func TestTQuantile(t *testing.T) {
-	for freedom, want := range map[int]float64{
+	for freedom, want := range map[float64]float64{
 		1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 29: 2.045, 99: 1.984, 100000: 1.960,
 	} {
-		assert.InDelta(t, want, result.TQuantile(freedom), 0.0005, "%d degrees", freedom)
+		assert.InDelta(t, want, result.TQuantile(freedom), 0.0005, "%v degrees", freedom)
 	}
 }
 

@@ -146,7 +146,8 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 		return nil, Flow{}, fmt.Errorf("%d fields: must be %d", len(fields), want)
 	}
 	if fields[0] != experiment {
-		return nil, Flow{}, &OtherExperimentError{Got: fields[0], Want: experiment}
+		return nil, Flow{}, fmt.Errorf("the row belongs to experiment %s, not to %s: the file, the "+
+			"settings, the seed or the version of the program differ", fields[0], experiment)
 	}
 	var t Trial
 	var errs [7]error
@@ -191,12 +192,4 @@ func parseClock(text string) (Clock, error) {
 func count(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	return int(n), err
-}
-
-// OtherExperimentError is the error of a row that belongs to an experiment with another mark.
-type OtherExperimentError struct{ Got, Want string }
-
-func (e *OtherExperimentError) Error() string {
-	return fmt.Sprintf("the row belongs to experiment %s, not to %s: the file, the settings, the"+
-		" seed or the version of the program differ", e.Got, e.Want)
 }

@@ -108,6 +108,14 @@ var scales = map[Unit][]Scale{
 	Bytes:   {{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"bytes", 1}},
 }
 
+// Decimals returns the number of decimals with which a number has at least so many digits.
+func Decimals(v float64, digits int) int {
+	if v == 0 {
+		return 0
+	}
+	return max(0, digits-1-int(math.Floor(math.Log10(math.Abs(v)))))
+}
+
 // ScaleOf returns the largest multiple of a unit that is not above a value, or else the smallest.
 func ScaleOf(unit Unit, value float64) Scale {
 	last := Scale{string(unit), 1}
