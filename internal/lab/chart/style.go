@@ -90,16 +90,6 @@ func (s *Style) SetFont(name string) error {
 	return errors.New("must be sans, serif or mono")
 }
 
-func (f Font) families() string { return fonts[f].families }
-
-// postScript returns the font's name among the standard fonts of PDF and PostScript.
-func (f Font) postScript(bold bool) string {
-	if bold {
-		return fonts[f].bold
-	}
-	return fonts[f].regular
-}
-
 // faces parses the fonts when the first figure is drawn, because most commands draw none.
 var faces = sync.OnceValue(func() (list [len(fonts)][2]font.Face) {
 	for i := range fonts {

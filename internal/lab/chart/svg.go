@@ -158,7 +158,7 @@ func (l *layout) writeSVG(w io.Writer, alt string) error {
 	wide, high := units(l.width), units(l.height)
 	fmt.Fprintf(&head, `<svg xmlns="http://www.w3.org/2000/svg" width="%gpt" height="%.1fpt" `+
 		`viewBox="0 0 %d %d" font-family="%s">`+"\n<title>",
-		l.width, l.height, wide, high, l.font.families())
+		l.width, l.height, wide, high, fonts[l.font].families)
 	_ = xml.EscapeText(&head, []byte(alt)) // writing to a buffer does not fail
 	fmt.Fprintf(&head, "</title>\n"+`<path fill="#ffffff" d="M0 0h%dv%dH0z"/>`+"\n", wide, high)
 	return l.write(w, &head, false)
@@ -170,7 +170,7 @@ func (f *Figure) WriteInline(w io.Writer, s Style) error {
 	l := f.layout(s)
 	var head bytes.Buffer
 	fmt.Fprintf(&head, `<svg viewBox="0 0 %d %d" font-family="%s" role="img" aria-label="`,
-		units(l.width), units(l.height), l.font.families())
+		units(l.width), units(l.height), fonts[l.font].families)
 	_ = xml.EscapeText(&head, []byte(f.Alt))
 	head.WriteString("\">\n")
 	return l.write(w, &head, true)

@@ -174,9 +174,8 @@ func (l *layout) writePDF(w io.Writer, title string) error {
 	for _, o := range slices.Compact(v.opacities) {
 		fmt.Fprintf(&states, "/O%d <</ca %g>> ", o, float64(o)/100)
 	}
-	font := func(bold bool) string {
-		return "<</Type /Font /Subtype /Type1 /BaseFont /" + l.font.postScript(bold) +
-			" /Encoding /WinAnsiEncoding>>"
+	font := func(name string) string {
+		return "<</Type /Font /Subtype /Type1 /BaseFont /" + name + " /Encoding /WinAnsiEncoding>>"
 	}
 	objects := []string{
 		"<</Type /Catalog /Pages 2 0 R>>",
@@ -186,7 +185,7 @@ func (l *layout) writePDF(w io.Writer, title string) error {
 			l.width, l.height, states.String()),
 		fmt.Sprintf("<</Length %d /Filter /FlateDecode>>\nstream\n%s\nendstream",
 			packed.Len(), packed.String()),
-		font(false), font(true),
+		font(fonts[l.font].regular), font(fonts[l.font].bold),
 		"<</Title (" + latin(title) + ")>>",
 	}
 	out := bytes.NewBufferString("%PDF-1.4\n")
@@ -226,7 +225,7 @@ func (l *layout) writeEPS(w io.Writer, title string) error {
 		"%%%%LanguageLevel: 2\n%%%%Title: (%s)\n%%%%EndComments\n",
 		math.Ceil(l.width), math.Ceil(l.height), l.width, l.height,
 		latin(Clean(title, 100)))
-	fmt.Fprintf(&out, prolog, l.font.postScript(false), l.font.postScript(true))
+	fmt.Fprintf(&out, prolog, fonts[l.font].regular, fonts[l.font].bold)
 	if _, err := out.WriteTo(w); err != nil {
 		return err
 	}
