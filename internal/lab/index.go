@@ -73,9 +73,13 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 		return nil, err
 	}
 	path := filepath.Join(o.Dir, cellsFolder, p.file(len(s.Cells)))
-	runs, err := readPart(path, m)
-	if err != nil {
+	list, err := m.partRuns(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
+	}
+	runs := map[job]*result.Trial{}
+	for _, t := range list {
+		runs[jobOf(t)] = t
 	}
 	all := p.jobs(m.jobs())
 	jobs := slices.DeleteFunc(slices.Clone(all), func(j job) bool { return runs[j] != nil })
@@ -100,18 +104,6 @@ func RunPart(ctx context.Context, s *Study, o Options, p Part) (*Results, error)
 	r.Ran = len(jobs)
 	r.File, err = filepath.Rel(o.Dir, path)
 	return r, err
-}
-
-func readPart(path string, m *Manifest) (map[job]*result.Trial, error) {
-	runs := map[job]*result.Trial{}
-	list, err := m.partRuns(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return runs, nil
-	}
-	for _, t := range list {
-		runs[jobOf(t)] = t
-	}
-	return runs, err
 }
 
 func (m *Manifest) partRuns(path string) ([]*result.Trial, error) {

@@ -89,13 +89,18 @@ func aboutOf(text []byte) string {
 	return ""
 }
 
+func presets() (all []Preset) {
+	for _, g := range PresetGroups() {
+		all = append(all, g.Presets...)
+	}
+	return all
+}
+
 // FindPreset returns the preset with that name.
 func FindPreset(name string) (Preset, bool) {
-	for _, g := range PresetGroups() {
-		for _, p := range g.Presets {
-			if p.Name == name {
-				return p, true
-			}
+	for _, p := range presets() {
+		if p.Name == name {
+			return p, true
 		}
 	}
 	return Preset{}, false
@@ -104,10 +109,8 @@ func FindPreset(name string) (Preset, bool) {
 // PresetNames returns the names of all presets, in the order of the list.
 func PresetNames() []string {
 	var names []string
-	for _, g := range PresetGroups() {
-		for _, p := range g.Presets {
-			names = append(names, p.Name)
-		}
+	for _, p := range presets() {
+		names = append(names, p.Name)
 	}
 	return names
 }
