@@ -17,8 +17,8 @@ import (
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/figure"
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/repl"
+	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
 // demoBytes is the size of the largest file in founding document 001's measurements.
@@ -93,9 +93,9 @@ func (o *demoOptions) validate() error {
 		return fmt.Errorf("--loss %v: must be a percentage from 0 to below 100", o.loss)
 	case o.direct && o.loss > 0:
 		return fmt.Errorf("--loss %v: must be 0 with --direct, which has no router", o.loss)
-	case o.cc != allAlgorithms && !slices.Contains(plan.Algorithms(), o.cc):
+	case o.cc != allAlgorithms && !slices.Contains(tcp.Algorithms(), o.cc):
 		return fmt.Errorf("--cc %q is not a congestion control%s: must be all or one of %s", o.cc,
-			diagnostic.DidYouMean(o.cc, plan.Algorithms()), strings.Join(plan.Algorithms(), ", "))
+			diagnostic.DidYouMean(o.cc, tcp.Algorithms()), strings.Join(tcp.Algorithms(), ", "))
 	case o.out == "":
 		return errors.New("--out is empty: must be a directory")
 	}

@@ -33,9 +33,6 @@ func (f *flowOf) readAlgorithm(d *decoder, n *node) {
 
 func isScript(cc string) bool { return strings.HasSuffix(cc, scriptSuffix) }
 
-// Algorithms returns the names of the congestion controls that are built in.
-func Algorithms() []string { return tcp.Algorithms() }
-
 // checkParams checks a script's parameters: their names and numbers.
 func (f *flowOf) checkParams(d *decoder, n *node) {
 	if cc := f.TCP.Recovery.Congestion; !isScript(cc) {
