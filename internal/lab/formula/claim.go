@@ -59,7 +59,7 @@ func (c *Claim) String() string {
 const maxTerms = 12
 
 // CompileClaim parses one or more comparisons. A tolerance may follow the last one: "x = 3 ± 1%" or
-// "x = 3s +- 10ms". Errors are of type *Error.
+// "x = 3s +- 10ms". Errors are of type *diagnostic.Error.
 func CompileClaim(source string, scope *Scope) (*Claim, error) {
 	p := parser{scanner: scanner{text: source}, scope: scope}
 	c := &Claim{Terms: []*Expr{p.expr()}}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
 )
 
@@ -158,6 +159,12 @@ func TestRefs(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a number")
 }
 
+// told returns the column and the message of an error.
+func told(e *diagnostic.Error) string {
+	message, _, _ := strings.Cut(e.Error(), "\n")
+	return strings.Replace(message, "formula", fmt.Sprint(e.Col), 1)
+}
+
 // Every error has the right position and message.
 func TestMistakes(t *testing.T) {
 	deep := strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60)
@@ -196,12 +203,12 @@ func TestMistakes(t *testing.T) {
 		{strings.Repeat("1+", 1500) + "1", "1: the formula is too long; expected 2000 bytes at most"},
 	} {
 		_, err := formula.Compile(tt.text, scope)
-		var e *formula.Error
+		var e *diagnostic.Error
 		require.ErrorAs(t, err, &e, tt.text)
-		assert.Equal(t, tt.want, fmt.Sprintf("%d: %s", e.Column(), e.Message()), tt.text)
+		assert.Equal(t, tt.want, told(e), tt.text)
 	}
 	_, err := formula.Compile("1 + goodptu", scope)
-	assert.EqualError(t, err, `5: "goodptu" is not a metric, a function or swept (did you mean goodput?)
+	assert.EqualError(t, err, `formula: "goodptu" is not a metric, a function or swept (did you mean goodput?)
     1 + goodptu
         ^^^^^^^`)
 }
@@ -253,9 +260,9 @@ func TestClaims(t *testing.T) {
 		{"1" + strings.Repeat("<1", 20), "24: too many comparisons"},
 	} {
 		_, err := formula.CompileClaim(tt.text, scope)
-		var e *formula.Error
+		var e *diagnostic.Error
 		require.ErrorAs(t, err, &e, tt.text)
-		assert.Equal(t, tt.want, fmt.Sprintf("%d: %s", e.Column(), e.Message()), tt.text)
+		assert.Equal(t, tt.want, told(e), tt.text)
 	}
 }
 

@@ -70,7 +70,7 @@ func (e *Expr) Refs() []Ref { return e.refs }
 // Names returns the variables that the formula uses.
 func (e *Expr) Names() []string { return e.names }
 
-// Compile parses a formula with a value. Its errors are of type *Error.
+// Compile parses a formula with a value. Its errors are of type *diagnostic.Error.
 func Compile(source string, scope *Scope) (*Expr, error) {
 	p := parser{scanner: scanner{text: source}, scope: scope}
 	e := p.expr()
@@ -86,7 +86,7 @@ type parser struct {
 	scanner
 	scope *Scope
 	depth int
-	err   *Error
+	err   *diagnostic.Error
 	refs  []Ref    // metrics in the expression
 	names []string // variables in the expression
 }
@@ -94,7 +94,11 @@ type parser struct {
 // fail records the first error. The wrong part extends from a position to the parser's current one.
 func (p *parser) fail(from int, msg, want string) {
 	if p.err == nil {
-		p.err = &Error{Source: p.text, At: from, Width: max(1, p.at-from), Msg: msg, Want: want}
+		p.err = &diagnostic.Error{
+			File: "formula", Col: utf8.RuneCountInString(p.text[:from]) + 1,
+			Text: p.text[from:min(len(p.text), max(p.at, from+1))], Msg: msg, Want: want,
+			Source: p.text,
+		}
 	}
 }
 
@@ -103,16 +107,8 @@ func (p *parser) end() {
 	if from := p.at; from < len(p.text) {
 		rest := p.text[from:]
 		p.at = len(p.text)
-		p.fail(from, quote(rest)+" is unexpected here", "an operator, or the end")
+		p.fail(from, diagnostic.Quote(rest)+" is unexpected here", "an operator, or the end")
 	}
-}
-
-func quote(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strconv.Quote(s)
 }
 
 func (p *parser) expr() *Expr {
@@ -230,7 +226,7 @@ func (p *parser) operand() term {
 	if text := p.number(); text != "" {
 		v, unit, ok := Number(text)
 		if !ok {
-			p.fail(from, quote(text)+" is not a number with a unit",
+			p.fail(from, diagnostic.Quote(text)+" is not a number with a unit",
 				"one such as 262.5ms, 3% or 1.2Mbit/s")
 		}
 		return number(v, unit)
@@ -242,7 +238,7 @@ func (p *parser) operand() term {
 		if !end {
 			_, n := utf8.DecodeRuneInString(p.text[p.at:])
 			p.at += n
-			msg = quote(p.text[from:p.at]) + " is not a value"
+			msg = diagnostic.Quote(p.text[from:p.at]) + " is not a value"
 		}
 		p.fail(from, msg, "a number, a metric, a function or a swept key")
 		return term{}
@@ -299,7 +295,7 @@ func (p *parser) stranger(from int, name string) {
 	}
 	slices.Sort(known)
 	near := diagnostic.DidYouMean(strings.ReplaceAll(name, ".", "_"), known)
-	p.fail(from, quote(name)+" is not a metric, a function or swept"+near, "")
+	p.fail(from, diagnostic.Quote(name)+" is not a metric, a function or swept"+near, "")
 }
 
 // shortcuts are short names of metrics.

@@ -56,7 +56,7 @@ func (p *parser) flow() string {
 		p.fail(from, "the brackets are empty", "an index from 0, or a name")
 	case p.scope == nil || slices.Contains(p.scope.Flows, name):
 	case err != nil:
-		p.fail(from, "no flow "+quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
+		p.fail(from, "no flow "+diagnostic.Quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
 			"one of "+list(p.scope.Flows))
 	case i < 0 || i >= len(p.scope.Flows):
 		p.fail(from, "no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
@@ -110,14 +110,14 @@ func (p *parser) selector(from int, s Selector) Selector {
 	}
 	switch {
 	case s.Name != "" && !known:
-		p.fail(from, quote(s.Name)+" is not swept", p.swept())
+		p.fail(from, diagnostic.Quote(s.Name)+" is not swept", p.swept())
 	case len(having) == 0 && len(values) == 0:
-		p.fail(from, "no cell "+quote(s.Value)+": the file has no sweep", "")
+		p.fail(from, "no cell "+diagnostic.Quote(s.Value)+": the file has no sweep", "")
 	case len(having) == 0:
-		p.fail(from, "no cell with "+quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
+		p.fail(from, "no cell with "+diagnostic.Quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
 			"one of "+list(values))
 	case len(having) > 1:
-		p.fail(from, quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)
+		p.fail(from, diagnostic.Quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)
 	default:
 		s.Name = having[0]
 	}

@@ -274,17 +274,17 @@ func (d *decoder) wordError(n *node, ahead int, err error) {
 		d.bad(n, plainly(err), "")
 		return
 	}
-	d.report.add(n.within(w.Text, w.At, w.Word, ahead), w.Message(), w.Want)
+	skip := utf8.RuneCountInString(w.Text[:w.At]) - ahead
+	d.report.add(n.within(skip, w.Word), w.Message(), w.Want)
 }
 
-// within returns the position of a word in a scalar's text. The first ahead characters of the text
-// are not in the file.
-func (n *node) within(text string, at int, word string, ahead int) place {
+// within returns the position of a word in a scalar's text, after skip characters.
+func (n *node) within(skip int, word string) place {
 	p := n.place
 	if strings.Contains(n.text, "\n") || n.text != "" && n.width < utf8.RuneCountInString(n.text) {
 		return p
 	}
-	p.col += utf8.RuneCountInString(text[:at]) - ahead
+	p.col += skip
 	if n.quoted {
 		p.col++
 	}

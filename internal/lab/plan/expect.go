@@ -97,12 +97,11 @@ func (e *expectOf) readClaim(d *decoder, n *node) bool {
 // formulaError reports an error in a formula. If a flag has changed the swept variables, formulas
 // that name a missing one are skipped instead.
 func (d *decoder) formulaError(n *node, err error) {
-	var e *formula.Error
+	var e *diagnostic.Error
 	switch {
 	case d.changed:
 	case errors.As(err, &e):
-		word := e.Source[e.At:min(len(e.Source), e.At+e.Width)]
-		d.report.add(n.within(e.Source, e.At, word, 0), e.Msg, e.Want)
+		d.report.add(n.within(e.Col-1, e.Text), e.Msg, e.Want)
 	default:
 		d.bad(n, err.Error(), "")
 	}

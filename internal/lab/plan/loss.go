@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -29,7 +30,8 @@ func readLoss(d *decoder, n *node) netem.Loss {
 	first, rest, _ := strings.Cut(n.text, " ")
 	inner := *n
 	inner.text = strings.TrimSpace(rest)
-	inner.place = n.within(n.text, len(n.text)-len(strings.TrimLeft(rest, " ")), inner.text, 0)
+	ahead := strings.TrimSuffix(n.text, strings.TrimLeft(rest, " "))
+	inner.place = n.within(utf8.RuneCountInString(ahead), inner.text)
 	switch {
 	case first == "every" && inner.text != "":
 		var every uint64

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
@@ -45,7 +46,7 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 	for at := 0; at < len(text); {
 		word, rest, _ := strings.Cut(text[at:], " ")
 		if word != "" && word != "--" {
-			c.words = append(c.words, &node{place: n.within(text, at, word, 0), text: word})
+			c.words = append(c.words, &node{place: n.within(utf8.RuneCountInString(text[:at]), word), text: word})
 		}
 		at = len(text) - len(rest)
 		if rest == "" {
@@ -211,7 +212,7 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 	name, value, found := strings.Cut(strings.TrimLeft(w.text, "-"), "=")
 	v := *w
 	v.text = strings.Trim(value, `"'`)
-	v.place = w.within(w.text, len(w.text)-len(value), value, 0)
+	v.place = w.within(utf8.RuneCountInString(strings.TrimSuffix(w.text, value)), value)
 	if !found && strings.Contains(name, "queue") && len(c.words) > 0 {
 		v = *c.words[0]
 		c.words = c.words[1:]
@@ -283,8 +284,8 @@ func (c *chain) queue(l *link, q *mmQueue) {
 	if q.args != nil {
 		for arg := range strings.SplitSeq(q.args.text, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(arg), "=")
-			at := strings.Index(q.args.text, arg)
-			v := &node{place: q.args.within(q.args.text, at, arg, 0), text: value}
+			ahead, _, _ := strings.Cut(q.args.text, arg)
+			v := &node{place: q.args.within(utf8.RuneCountInString(ahead), arg), text: value}
 			as, known := mmQueues[kind].args[name]
 			switch {
 			case !known:
