@@ -82,7 +82,7 @@ func (r *Results) page(d *Drawing) (*figure.Report, []drawing, error) {
 		d.Metrics = r.Metrics
 	}
 	cells := r.figureCells()
-	r.theory(d.Judged, cells)
+	d.Judged.theory(cells)
 	page := &figure.Report{
 		Name: r.Name, About: r.About, Version: r.Version, Seed: r.Seed, Hash: r.Hash(),
 		Notes: r.notes(), Cells: cells, Warmup: r.warmup(),

@@ -55,8 +55,7 @@ func (r *Results) Judge(cells []plan.Cell) (*Judged, error) {
 }
 
 func (r *Results) judge(cells []plan.Cell) *Judged {
-	cells, list := virtualOf(r.Manifest, cells, r.Runs)
-	return &Judged{r.Name, r.About, Expectations(cells, list)}
+	return &Judged{r.Name, r.About, Expectations(cells, r.Runs)}
 }
 
 // JudgeComplete checks the expectations of a directory's complete cells only.

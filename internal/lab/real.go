@@ -78,32 +78,6 @@ func hasReal(dir string) bool {
 	return err == nil && m.Real
 }
 
-// virtualOf returns the cells and runs in virtual time, numbered as if there were no others.
-func virtualOf(m *Manifest, cells []plan.Cell, runs []*result.Trial) (
-	[]plan.Cell, []*result.Trial,
-) {
-	if !m.Real {
-		return cells, runs
-	}
-	var only []plan.Cell
-	for i := range cells {
-		if !isReal(i) {
-			c := cells[i]
-			c.Index /= 2
-			only = append(only, c)
-		}
-	}
-	var list []*result.Trial
-	for _, t := range runs {
-		if !isReal(t.Cell) {
-			one := *t
-			one.Cell /= 2
-			list = append(list, &one)
-		}
-	}
-	return only, list
-}
-
 // split separates jobs in virtual time from those in real time, which need the machine for
 // themselves.
 func (s *Study) split(jobs []job) (virtual, live []job) {
@@ -239,23 +213,6 @@ func (r *Results) besideSection(cell int, d *Drawing) (*figure.Section, error) {
 		return nil, nil
 	}
 	return nil, err
-}
-
-// theory sets the theoretical values of the cells in both clocks. The values come from the
-// verdicts, which are from virtual time.
-func (r *Results) theory(j *Judged, cells []figure.Cell) {
-	if !r.Real {
-		j.theory(cells)
-		return
-	}
-	var only []figure.Cell
-	for i := 0; i < len(cells); i += 2 {
-		only = append(only, cells[i])
-	}
-	j.theory(only)
-	for i := range only {
-		cells[2*i].Theory, cells[2*i].Published = only[i].Theory, only[i].Published
-	}
 }
 
 func (r *Results) clockName(cell int) string {

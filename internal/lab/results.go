@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tidepool-net/tidepool/internal/files"
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
@@ -163,21 +162,16 @@ func (r *Results) unsteady(rows []result.Group) []string {
 	return lines
 }
 
-func settingsText(set []plan.Setting) string {
-	parts := make([]string, len(set))
-	for i, s := range set {
-		parts[i] = s.Key + "=" + s.Value
-	}
-	return strings.Join(parts, " ")
-}
-
 // settingsOf returns a cell's settings, with its clock if there are several clocks.
 func (r *Results) settingsOf(cell int) string {
-	text := settingsText(r.Cells[cell].Set)
-	if r.Real {
-		text = strings.TrimSpace(text + " time=" + r.clockName(cell))
+	var parts []string
+	for _, s := range r.Cells[cell].Set {
+		parts = append(parts, s.Key+"="+s.Value)
 	}
-	return text
+	if r.Real {
+		parts = append(parts, "time="+r.clockName(cell))
+	}
+	return strings.Join(parts, " ")
 }
 
 // cellText returns a cell's settings with short keys; empty without a sweep.

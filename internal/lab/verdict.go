@@ -35,7 +35,7 @@ type Verdict struct {
 
 // Expectations checks each expectation of the cells against the runs, which may be in any order. A
 // claim that compares cells is checked once for each combination of the settings that it does not
-// select.
+// select. So a cell in real time, which has the settings of the cell before it, is not checked.
 func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 	all := measure(cells, runs)
 	var out []Verdict
