@@ -178,7 +178,8 @@ func (t Timing) String() string {
 			short(worstTimes*limit))
 	case wakeLimit > 0:
 		text += fmt.Sprintf("; the path has neither delay nor rate, so only the hosts' timers "+
-			"are checked: a p99 of %s and %s at most", short(wakeLimit), short(worstTimes*wakeLimit))
+			"are checked: a p99 of %s and %s at most",
+			short(wakeLimit), short(worstTimes*wakeLimit))
 	}
 	if n := t[result.SocketDrops]; n > 0 {
 		text += fmt.Sprintf("; socket buffers dropped %.0f packets", n)

@@ -114,10 +114,11 @@ func (p *parser) selector(from int, s Selector) Selector {
 	case len(having) == 0 && len(values) == 0:
 		p.fail(from, "no cell "+diagnostic.Quote(s.Value)+": the file has no sweep", "")
 	case len(having) == 0:
-		p.fail(from, "no cell with "+diagnostic.Quote(s.Value)+diagnostic.DidYouMean(s.Value, values),
-			"one of "+list(values))
+		near := diagnostic.DidYouMean(s.Value, values)
+		p.fail(from, "no cell with "+diagnostic.Quote(s.Value)+near, "one of "+list(values))
 	case len(having) > 1:
-		p.fail(from, diagnostic.Quote(s.Value)+" could be a value of "+list(having), having[0]+"="+s.Value)
+		p.fail(from, diagnostic.Quote(s.Value)+" could be a value of "+list(having),
+			having[0]+"="+s.Value)
 	default:
 		s.Name = having[0]
 	}

@@ -46,7 +46,8 @@ func readMahimahi(d *decoder, n *node, down, up *link) {
 	for at := 0; at < len(text); {
 		word, rest, _ := strings.Cut(text[at:], " ")
 		if word != "" && word != "--" {
-			c.words = append(c.words, &node{place: n.within(utf8.RuneCountInString(text[:at]), word), text: word})
+			skip := utf8.RuneCountInString(text[:at])
+			c.words = append(c.words, &node{place: n.within(skip, word), text: word})
 		}
 		at = len(text) - len(rest)
 		if rest == "" {

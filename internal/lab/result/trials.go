@@ -146,8 +146,8 @@ func parseRow(line, experiment string) (*Trial, Flow, error) {
 		return nil, Flow{}, fmt.Errorf("%d fields: must be %d", len(fields), want)
 	}
 	if fields[0] != experiment {
-		return nil, Flow{}, fmt.Errorf("the row belongs to experiment %s, not to %s: the file, the "+
-			"settings, the seed or the version of the program differ", fields[0], experiment)
+		return nil, Flow{}, fmt.Errorf("the row belongs to experiment %s, not to %s: the file, "+
+			"the settings, the seed or the version of the program differ", fields[0], experiment)
 	}
 	var t Trial
 	var errs [7]error
