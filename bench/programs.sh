@@ -6,7 +6,9 @@
 # hosts and a router between them, and "socat" relays connections.
 #
 # "in" is a host of a network in one process, as `node in` starts it, and "processes" one of a network
-# with a process for each node. WAYS="direct in" measures only these.
+# with a process for each node. "splice" is a node with a TUN device that splices an address to the servers,
+# and "veth" the kernel alone: two network namespaces with a pair of virtual Ethernet devices. WAYS="direct
+# in" measures only these.
 #
 #   go build -o bin/node ./cmd/node && bench/programs.sh [ROUNDS] [SECONDS]
 #
@@ -76,7 +78,7 @@ requests=-
 echo "result \$rate \$rtt \$requests"
 SH
 cat >nginx.conf <<CONF
-daemon off; pid $dir/pid-nginx; error_log $dir/errors; worker_processes 1;
+user root; daemon off; pid $dir/pid-nginx; error_log $dir/errors; worker_processes 1;
 events { }
 http {
 	access_log off; keepalive_requests 1000000;
@@ -97,10 +99,17 @@ for f in lossless/*.lnx; do
 	sed 's/127\.0\.0\.1:584/127.0.0.1:585/g' "$f" >"one/${f##*/}"
 done
 "$node" net up one --one-process --state "$dir/state" >/dev/null 2>&1 || exit 1
-inside=("$node" in --state "$dir/state")
-for at in "" lossless:B one:B; do # here, and as host B of each network
-	prefix=()
-	[ -z "$at" ] || prefix=("${inside[@]}" "$at" --)
+unshare -rn sleep 100000 & holder=$! servers+=($!)
+inside=("$node" in --state "$dir/state") veth=(nsenter -U -n --preserve-credentials -t $holder)
+sleep 1
+echo "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2" >T.lnx
+"${veth[@]}" sh -c "ip link set lo up; exec '$node' run --daemon --socket $dir/T.sock T.lnx" >/dev/null 2>&1 & servers+=($!)
+for at in "" veth lossless:B one:B; do # here, in a namespace, and as host B of each network
+	case $at in
+	"") prefix=() ;;
+	veth) prefix=("${veth[@]}") ;;
+	*) prefix=("${inside[@]}" "$at" --) ;;
+	esac
 	"${prefix[@]}" iperf3 -s -p $iperf >/dev/null 2>&1 & servers+=($!)
 	"${prefix[@]}" python3 "$dir/echo.py" serve 0.0.0.0 $echoes >/dev/null 2>&1 & servers+=($!)
 	[ -z "$http" ] && continue
@@ -117,6 +126,7 @@ for i in 1 2 3 4; do
 	python3 "$dir/echo.py" $part 127.0.0.1 $((relays + i)) & servers+=($!)
 done
 sleep 3
+"$node" ctl "$dir/T.sock" splice 10.8.0.1 >/dev/null
 
 limit=(timeout -k 1 $((seconds + 30)))
 way() { # NAME: measures one way
@@ -126,6 +136,17 @@ way() { # NAME: measures one way
 	socat) "${limit[@]}" ./measure.sh 127.0.0.1 100 ;;
 	link) "${limit[@]}" "$node" link -- ./measure.sh 100.64.0.1 ;;
 	in) "${limit[@]}" "${inside[@]}" one:A -- ./measure.sh b ;;
+	splice) "${limit[@]}" "${veth[@]}" ./measure.sh 10.8.0.1 ;;
+	veth)
+		"${limit[@]}" "${veth[@]}" unshare -n sh -c "echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done
+ip addr add 10.99.0.2/24 dev v1; ip link set v1 up; exec ./measure.sh 10.99.0.1" &
+		inner=$!
+		until [ -s pid ]; do sleep 0.05; done
+		"${veth[@]}" sh -c "ip link add v0 type veth peer name v1 netns $(cat pid)
+ip addr add 10.99.0.1/24 dev v0; ip link set v0 up"
+		: >go
+		wait $inner
+		;;
 	processes) "${limit[@]}" "${inside[@]}" lossless:A -- ./measure.sh b ;;
 	slirp4netns)
 		"${limit[@]}" unshare -rn sh -c "echo \$\$ >pid; until [ -e go ]; do sleep 0.05; done
@@ -150,7 +171,7 @@ exec ./measure.sh 10.0.2.2" &
 if [ -n "${WAYS:-}" ]; then
 	read -ra ways <<<"$WAYS"
 else
-	ways=(direct link in processes relays)
+	ways=(direct veth link in splice processes relays)
 	for tool in socat slirp4netns pasta; do command -v $tool >/dev/null && ways+=($tool); done
 fi
 for ((i = 0; i < rounds; i++)); do
