@@ -331,7 +331,7 @@ func TestSlurmIsNotInstalled(t *testing.T) {
 
 // The messages are those of Slurm 22.05.
 func TestSlurmRefusals(t *testing.T) {
-	for said, want := range map[string]string{
+	for output, want := range map[string]string{
 		"invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid" +
 			" partition name specified": "submit … -- --partition=NAME",
 		"Batch job submission failed: User's group not permitted to use this partition": "--partition=NAME",
@@ -349,8 +349,8 @@ func TestSlurmRefusals(t *testing.T) {
 		"Batch job submission failed: Requested node configuration is not available": "no node has" +
 			" that much",
 	} {
-		err := (&refused{slurm, "sbatch", message("sbatch", "sbatch: error: "+said+"\n")}).Error()
-		first, _, _ := strings.Cut(said, "\n")
+		err := (&refused{slurm, "sbatch", message("sbatch", "sbatch: error: "+output+"\n")}).Error()
+		first, _, _ := strings.Cut(output, "\n")
 		assert.True(t, strings.HasPrefix(err, "sbatch: "+first), err)
 		assert.Contains(t, err, want)
 		assert.NotContains(t, err, "\n")
@@ -383,7 +383,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	require.NoError(t, os.MkdirAll(j.logs(), 0o777))
 	l := &Local{}
 	require.Error(t, l.runPart(t.Context(), j, 0))
-	line, done, err := j.said(0)
+	line, done, err := j.lastLine(0)
 	require.NoError(t, err)
 	assert.False(t, done)
 	assert.Contains(t, line, j.Program())
@@ -394,7 +394,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink(shell, j.Program()))
 	require.Error(t, l.runPart(t.Context(), j, 0))
-	line, _, err = j.said(0)
+	line, _, err = j.lastLine(0)
 	require.NoError(t, err)
 	assert.Equal(t, "signal: killed", line)
 
@@ -411,7 +411,7 @@ func TestLocalLogsWhatEndedAPart(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	stop()
 	l.Wait()
-	messages, stopped, failed, logs := j.Heard([]int{0})
+	messages, stopped, failed, logs := j.ReadLogs([]int{0})
 	assert.Empty(t, messages)
 	assert.Equal(t, []int{1, 1, 1}, []int{stopped, failed, logs})
 }

@@ -199,9 +199,9 @@ func (j *Job) log(part int) string {
 	return filepath.Join(j.logs(), fmt.Sprintf("%s-%d.txt", j.Task, part))
 }
 
-// said returns the last line that a part of the last task wrote. A part that finished wrote the
+// lastLine returns the last line that a part of the last task wrote. A part that finished wrote the
 // path of its results. The error is os.ErrNotExist if the folder has no log of the part.
-func (j *Job) said(part int) (line string, done bool, err error) {
+func (j *Job) lastLine(part int) (line string, done bool, err error) {
 	text, err := files.Text(j.log(part), files.MaxData)
 	if err != nil {
 		return "", false, err
@@ -211,11 +211,11 @@ func (j *Job) said(part int) (line string, done bool, err error) {
 	return line, strings.HasSuffix(line, ".csv"), nil
 }
 
-// Heard reads the last task's logs of parts without results. It returns their messages, how many
+// ReadLogs reads the last task's logs of parts without results. It returns their messages, how many
 // Submit's context stopped, how many did not finish, and how many have a log at all.
-func (j *Job) Heard(parts []int) (messages []string, ended, failed, logs int) {
+func (j *Job) ReadLogs(parts []int) (messages []string, ended, failed, logs int) {
 	for _, p := range parts {
-		line, done, err := j.said(p)
+		line, done, err := j.lastLine(p)
 		if err != nil {
 			continue
 		}

@@ -74,7 +74,7 @@ func (j *Job) object(ctx context.Context, into any, args ...string) error {
 
 func notFound(err error) bool {
 	e, ok := errors.AsType[*refused](err)
-	return ok && strings.Contains(e.said, "NotFound")
+	return ok && strings.Contains(e.output, "NotFound")
 }
 
 // Name is the value of --on.
@@ -293,14 +293,14 @@ func (j *Job) complaints(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		said, status := pods[i].said()
-		if strings.Contains(said, "unknown flag") {
-			said += "; submit … --image NAME names an image of this version"
+		output, status := pods[i].lastLine()
+		if strings.Contains(output, "unknown flag") {
+			output += "; submit … --image NAME names an image of this version"
 		}
 		if status == 2 {
-			return errors.Join(fmt.Errorf("part %d: %s", part, said), j.remove(ctx, j.Task))
+			return errors.Join(fmt.Errorf("part %d: %s", part, output), j.remove(ctx, j.Task))
 		}
-		if err := result.WriteFile(j.log(part), []byte(said+"\n")); err != nil {
+		if err := result.WriteFile(j.log(part), []byte(output+"\n")); err != nil {
 			return err
 		}
 	}
@@ -358,8 +358,8 @@ func (j *Job) await(ctx context.Context, name string) error {
 			if p.interrupted() {
 				return errCut
 			}
-			said, _ := p.said()
-			return fmt.Errorf("reading the volume claim %s: %s", j.Pod.Claim, said)
+			output, _ := p.lastLine()
+			return fmt.Errorf("reading the volume claim %s: %s", j.Pod.Claim, output)
 		}
 		if why, fatal := p.why(); fatal {
 			return errors.New(why)
@@ -415,6 +415,6 @@ func (j *Job) why(ctx context.Context, namespace, task string) (string, bool, er
 	if err != nil {
 		return "", false, err
 	}
-	said := events.Items[len(events.Items)-1].Message
-	return kubectl.advised(strings.Join(strings.Fields(said), " ")), false, nil
+	output := events.Items[len(events.Items)-1].Message
+	return kubectl.advised(strings.Join(strings.Fields(output), " ")), false, nil
 }

@@ -58,8 +58,8 @@ func TestPodSaysWhyItFailed(t *testing.T) {
 			"exit status 137",
 	} {
 		p := podOf(t, status)
-		said, _ := p.said()
-		assert.Equal(t, want, said)
+		output, _ := p.lastLine()
+		assert.Equal(t, want, output)
 		part, err := p.part()
 		require.NoError(t, err)
 		assert.Equal(t, 8, part)
@@ -118,7 +118,7 @@ func TestKubectlIsNotInstalled(t *testing.T) {
 
 // The messages are those of kubectl 1.20 and 1.32.
 func TestKubectlRefusals(t *testing.T) {
-	for said, want := range map[string]string{
+	for output, want := range map[string]string{
 		"E1123 17:18:07.711348    4022 memcache.go:265] \"Unhandled Error\"\n" +
 			"Error from server (Forbidden): jobs.batch is forbidden: User \"u\" cannot create\n": "kubectl: " +
 			"Error from server (Forbidden): jobs.batch is forbidden: User \"u\" cannot create; ask for the " +
@@ -132,7 +132,7 @@ func TestKubectlRefusals(t *testing.T) {
 		"error: You must be logged in to the server (Unauthorized)\n": "kubectl: You must be logged in to " +
 			"the server (Unauthorized); log in to the cluster again",
 	} {
-		require.EqualError(t, &refused{kubectl, "kubectl", message("kubectl", said)}, want)
+		require.EqualError(t, &refused{kubectl, "kubectl", message("kubectl", output)}, want)
 	}
 }
 

@@ -20,15 +20,15 @@ type Need struct {
 // memory used.
 func (j *Job) Measure(ctx context.Context, args []string) (Need, error) {
 	c := exec.CommandContext(ctx, j.Program(), args...) //nolint:gosec // our own program
-	var said bytes.Buffer
-	c.Stderr = &said
+	var output bytes.Buffer
+	c.Stderr = &output
 	began := time.Now()
 	if err := c.Run(); err != nil {
 		if ctx.Err() != nil {
 			return Need{}, context.Cause(ctx)
 		}
 		return Need{}, fmt.Errorf("the first run failed: %s",
-			cmp.Or(strings.TrimSpace(said.String()), err.Error()))
+			cmp.Or(strings.TrimSpace(output.String()), err.Error()))
 	}
 	return Need{time.Since(began), maxMemory(c.ProcessState)}, nil
 }

@@ -57,9 +57,9 @@ func (p *pod) interrupted() bool {
 	})
 }
 
-// said returns a failed pod's exit status and its last line, or the cluster's reason if there is no
-// line.
-func (p *pod) said() (string, int) {
+// lastLine returns a failed pod's exit status and its last line, or the cluster's reason if there
+// is no line.
+func (p *pod) lastLine() (string, int) {
 	why, status := strings.TrimSpace(p.Status.Reason+" "+p.Status.Message), 0
 	for _, c := range p.Status.ContainerStatuses {
 		t := c.State.Terminated
@@ -81,14 +81,14 @@ func (p *pod) said() (string, int) {
 func (p *pod) why() (string, bool) {
 	for i, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting
-		said := strings.TrimSpace(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
+		output := strings.TrimSpace(strings.TrimSuffix(w.Reason+": "+w.Message, ": "))
 		switch w.Reason {
 		case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
 			return fmt.Sprintf("image %q cannot be pulled: %s; submit … --image NAME names one "+
-					"that the cluster can pull", p.Spec.Containers[i].Image, said),
+					"that the cluster can pull", p.Spec.Containers[i].Image, output),
 				w.Reason != "ErrImagePull"
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			return said, true
+			return output, true
 		}
 	}
 	for _, c := range p.Status.Conditions {

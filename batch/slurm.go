@@ -125,7 +125,7 @@ func (*Slurm) Tasks(ctx context.Context, j *Job) (Tasks, error) {
 	var t Tasks
 	out, err := slurm.run(ctx, "", "squeue", "--noheader", "--array", "--jobs="+j.Task,
 		"--format=%T|%r")
-	if e, ok := errors.AsType[*refused](err); ok && strings.Contains(e.said, "Invalid job id") {
+	if e, ok := errors.AsType[*refused](err); ok && strings.Contains(e.output, "Invalid job id") {
 		return t, nil // Slurm forgets a job some time after it has ended
 	}
 	if err != nil {
@@ -194,20 +194,20 @@ var slurm = &system{
 }
 
 type refused struct {
-	system        *system
-	command, said string
+	system          *system
+	command, output string
 }
 
-func (e *refused) Error() string { return e.command + ": " + e.system.advised(e.said) }
+func (e *refused) Error() string { return e.command + ": " + e.system.advised(e.output) }
 
 // advised appends the advice for an error, if there is any.
-func (s *system) advised(said string) string {
+func (s *system) advised(output string) string {
 	for _, h := range s.hints {
-		if strings.Contains(said, h.part) {
-			return said + "; " + h.todo
+		if strings.Contains(output, h.part) {
+			return output + "; " + h.todo
 		}
 	}
-	return said
+	return output
 }
 
 // run runs a command of the system and returns its output.
@@ -217,8 +217,8 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	// runs a command of the batch system
 	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // a command of the system
 	c.Stdin = strings.NewReader(stdin)
-	var out, said bytes.Buffer
-	c.Stdout, c.Stderr = &out, &said
+	var out, output bytes.Buffer
+	c.Stdout, c.Stderr = &out, &output
 	err := c.Run()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "", fmt.Errorf("%s is not in PATH: %s", name, s.absent)
@@ -226,7 +226,7 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 	if err == nil {
 		return out.String(), nil
 	}
-	text := cmp.Or(message(name, said.String()), err.Error())
+	text := cmp.Or(message(name, output.String()), err.Error())
 	if ctx.Err() != nil || slices.ContainsFunc(s.silent, func(part string) bool {
 		return strings.Contains(text, part)
 	}) {
@@ -238,9 +238,9 @@ func (s *system) run(ctx context.Context, stdin, name string, args ...string) (s
 // logLine matches the log lines of kubectl's libraries and of Slurm's internal functions.
 var logLine = regexp.MustCompile(`^([EWIF]\d{4} |_?[a-z]+(_[a-z]+)+: )`)
 
-func message(command, said string) string {
+func message(command, output string) string {
 	var lines []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
 		for _, prefix := range []string{
 			command + ": ", "error: ", "fatal: ", "slurm_load_jobs error: ",

@@ -172,7 +172,7 @@ func (r *Run) ended(ctx context.Context, idle int) (next, error) {
 	if idle < settle && !r.gathered {
 		return stay, nil
 	}
-	messages, _, failed, logs := r.Heard(missing)
+	messages, _, failed, logs := r.ReadLogs(missing)
 	if idle < late && failed < len(missing) && !r.gathered {
 		if idle == settle {
 			r.Tell(fmt.Sprintf("%d parts have ended without a result or a message in %s:"+

@@ -237,13 +237,13 @@ func (s *search) batch(ctx context.Context, from, end uint64) bool {
 		}
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-		said, err := cmd.CombinedOutput()
+		output, err := cmd.CombinedOutput()
 		if ctx.Err() != nil {
 			return false
 		}
 		var others []string
 		count := 0
-		for line := range strings.Lines(string(said)) {
+		for line := range strings.Lines(string(output)) {
 			if strings.HasPrefix(line, passed) {
 				count++
 			} else if strings.TrimSpace(line) != "" {
@@ -273,7 +273,7 @@ func (s *search) failures() int {
 }
 
 // note counts the seeds that a process has tested. If from is before end, the last one failed.
-func (s *search) note(count int, from, end uint64, err error, said string) {
+func (s *search) note(count int, from, end uint64, err error, output string) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,13 +281,13 @@ func (s *search) note(count int, from, end uint64, err error, said string) {
 	if from < end {
 		s.done++
 		s.failed = append(s.failed, from)
-		if !strings.Contains(said, repeatText) { // the seed crashed its process
+		if !strings.Contains(output, repeatText) { // the seed crashed its process
 			_, command, _ := strings.Cut(repeat(s.t.Name(), from, faultsFlag()...), "go test ")
-			said += repeatText + "GOMAXPROCS=1 go test " + command + "\n"
+			output += repeatText + "GOMAXPROCS=1 go test " + command + "\n"
 		}
-		s.t.Errorf("internet: seed %d failed (%v):\n%s", from, err, said)
+		s.t.Errorf("internet: seed %d failed (%v):\n%s", from, err, output)
 	} else if err != nil {
 		s.t.Errorf("internet: a process failed after its last seed, %d (%v):\n%s", from-1,
-			err, said)
+			err, output)
 	}
 }

@@ -133,7 +133,7 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 		return err
 	}
 	missing := r.MissingParts(j.Parts)
-	messages, stopped, failed, logs := j.Heard(missing)
+	messages, stopped, failed, logs := j.ReadLogs(missing)
 	w.messages = messages
 	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d stopped, %d begun, "+
 		"%d not begun", j.Parts-len(missing), counted(j.Parts, "part"), len(messages), stopped,

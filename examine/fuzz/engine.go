@@ -20,8 +20,8 @@ type Trial interface {
 	Call(e *Event) error
 	// Send delivers a segment of the peer.
 	Send(s *Segment) error
-	// Pass lets the time of an event pass, and calls hear with each segment from the stack.
-	Pass(e *Event, hear func(s *Segment)) error
+	// Pass lets the time of an event pass, and calls record with each segment from the stack.
+	Pass(e *Event, record func(s *Segment)) error
 	// Close ends the trial.
 	Close()
 }
@@ -126,13 +126,13 @@ func (t *engine) Send(s *Segment) error {
 }
 
 // Pass implements Trial.
-func (t *engine) Pass(e *Event, hear func(s *Segment)) error {
+func (t *engine) Pass(e *Event, record func(s *Segment)) error {
 	until := t.now.Add(Settle)
 	if e.Kind == Wait {
 		until = until.Add(longWait)
 	}
 	for {
-		t.settle(hear)
+		t.settle(record)
 		due := t.host.Deadline()
 		if due == clock.Never || due > until {
 			t.now = until
@@ -144,14 +144,14 @@ func (t *engine) Pass(e *Event, hear func(s *Segment)) error {
 }
 
 // settle collects the segments that the host sends now, and accepts connections.
-func (t *engine) settle(hear func(s *Segment)) {
+func (t *engine) settle(record func(s *Segment)) {
 	for again := true; again; {
 		again = false
 		t.room[0] = 1 << 10
 		for t.host.Output(t.now, t.room[:], &t.train) {
 			again = true
 			h := &t.train.Header
-			hear(&Segment{h.Flags, h.Seq, h.Ack, h.Window, t.train.Len})
+			record(&Segment{h.Flags, h.Seq, h.Ack, h.Window, t.train.Len})
 		}
 		for {
 			_, l, _, ok := t.host.NextEvent()

@@ -51,10 +51,10 @@ type wrongTrial struct {
 	change func(s *Segment) bool
 }
 
-func (t *wrongTrial) Pass(e *Event, hear func(s *Segment)) error {
+func (t *wrongTrial) Pass(e *Event, record func(s *Segment)) error {
 	return t.Trial.Pass(e, func(s *Segment) {
 		if t.change(s) {
-			hear(s)
+			record(s)
 		}
 	})
 }

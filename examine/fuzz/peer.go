@@ -104,9 +104,9 @@ func (a Answer) String() string {
 	return strings.Join(list, ", ")
 }
 
-// hear records a segment that the stack sends after an event. If the event sent a segment, sent is
-// that one.
-func (p *peer) hear(s *Segment, sent *Segment, o *Outcome) {
+// record records a segment that the stack sends after an event. If the event sent a segment, sent
+// is that one.
+func (p *peer) record(s *Segment, sent *Segment, o *Outcome) {
 	if s.Flags.Has(tcp.RST) {
 		o.Answer |= p.reset(s, sent)
 		return

@@ -67,7 +67,7 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 	r.model.tolerant = shown == nil // other stacks count rate-limited answers differently
 	acked := int64(math.MinInt64)
 	var segment *Segment
-	hear := func(s *Segment) { r.peer.hear(s, segment, &r.out) }
+	record := func(s *Segment) { r.peer.record(s, segment, &r.out) }
 	for i := range events {
 		e := &events[i]
 		if !r.model.permits(e, &r.peer) {
@@ -92,7 +92,7 @@ func (r *runner) run(events []Event, done []Event) ([]Event, string, error) {
 			wall.hurry(r.enough(i == len(events)-1))
 		}
 		if err == nil {
-			err = t.Pass(e, hear)
+			err = t.Pass(e, record)
 		}
 		if err != nil {
 			return done, "", err

@@ -98,7 +98,7 @@ func (t *subjectTrial) Send(s *Segment) error {
 }
 
 // Pass implements Trial.
-func (t *subjectTrial) Pass(e *Event, hear func(s *Segment)) error {
+func (t *subjectTrial) Pass(e *Event, record func(s *Segment)) error {
 	began := t.run.Now()
 	if e.Kind == Wait {
 		began = began.Add(longWait)
@@ -111,7 +111,7 @@ func (t *subjectTrial) Pass(e *Event, hear func(s *Segment)) error {
 		}
 		a, ok := t.run.Receive(next)
 		if s, ours := t.decode(a.Data); ok && ours {
-			hear(&s)
+			record(&s)
 			quiet = max(quiet, t.run.Now().Add(quietTime))
 		}
 		if end := t.run.Ended(); end != nil {

@@ -33,7 +33,7 @@ func (c *Client) follow(
 			return err
 		}
 		defer resp.Body.Close()
-		return c.heed(own, resp.Body, request, into, begun)
+		return c.consume(own, resp.Body, request, into, begun)
 	})
 }
 
@@ -123,8 +123,8 @@ func (c *Client) halt(ctx context.Context, begun <-chan int) {
 	<-ctx.Done()
 }
 
-// heed reads a stream to its end and processes each line.
-func (c *Client) heed(
+// consume reads a stream to its end and processes each line.
+func (c *Client) consume(
 	ctx context.Context, body io.Reader, request, into reflect.Value, begun chan<- int,
 ) error {
 	in := json.NewDecoder(body)

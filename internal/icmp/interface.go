@@ -158,9 +158,9 @@ func (i *Interface) Input(
 	n := i.neighbors[src] // nil if this node has sent no packet to src
 	switch d.Type {
 	case TypeNeighborSolicit:
-		i.hearSolicit(now, &d, src)
+		i.handleSolicit(now, &d, src)
 	case TypeNeighborAdvert:
-		i.hearAdvert(now, &d)
+		i.handleAdvert(now, &d)
 	case TypeRouterSolicit6:
 		if !i.cfg.Router {
 			break // RFC 4861 §6.2.6
@@ -174,7 +174,7 @@ func (i *Interface) Input(
 			n.router = true
 		}
 		i.flooded = false
-		i.hearRouter(now, &d.Advert, src)
+		i.handleRouterAdvert(now, &d.Advert, src)
 		if i.flooded {
 			return RefusedFlood
 		}

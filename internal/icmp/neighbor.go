@@ -114,9 +114,9 @@ func (i *Interface) forget(n *neighbor) {
 	i.order = slices.DeleteFunc(i.order, func(m *neighbor) bool { return m == n })
 }
 
-// hearSolicit answers a neighbor solicitation for an address of this node (RFC 4861 §7.2.3 and
+// handleSolicit answers a neighbor solicitation for an address of this node (RFC 4861 §7.2.3 and
 // §7.2.4), or detects a duplicate address (RFC 4862 §5.4.3).
-func (i *Interface) hearSolicit(now clock.Time, d *Discovery, src netip.Addr) {
+func (i *Interface) handleSolicit(now clock.Time, d *Discovery, src netip.Addr) {
 	a := i.own(d.Target)
 	if a == nil || a.tentative() {
 		if a != nil && src.IsUnspecified() && !bytes.Equal(a.nonce, d.Nonce) {
@@ -135,8 +135,8 @@ func (i *Interface) hearSolicit(now clock.Time, d *Discovery, src netip.Addr) {
 	i.send(&answer, d.Target, to)
 }
 
-// hearAdvert processes a neighbor advertisement (RFC 4861 §7.2.5).
-func (i *Interface) hearAdvert(now clock.Time, d *Discovery) {
+// handleAdvert processes a neighbor advertisement (RFC 4861 §7.2.5).
+func (i *Interface) handleAdvert(now clock.Time, d *Discovery) {
 	if a := i.own(d.Target); a != nil {
 		if a.tentative() {
 			i.duplicate(now, a) // RFC 4862 §5.4.4

@@ -16,9 +16,9 @@ const (
 	maxSolicitationInterval    = time.Hour
 )
 
-// hearRouter processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). Routers (RFC 4861
-// §6.2.7) and nodes with manual configuration ignore advertisements.
-func (i *Interface) hearRouter(now clock.Time, a *Advert, src netip.Addr) {
+// handleRouterAdvert processes a router advertisement (RFC 4861 §6.3.4, RFC 4862 §5.5.3). Routers
+// (RFC 4861 §6.2.7) and nodes with manual configuration ignore advertisements.
+func (i *Interface) handleRouterAdvert(now clock.Time, a *Advert, src netip.Addr) {
 	if i.cfg.Router || i.cfg.Manual {
 		return
 	}

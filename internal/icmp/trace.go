@@ -42,15 +42,15 @@ const waitGrain = time.Millisecond
 // answers one, or a router reports it unreachable. At most Parallel probes wait for answers. The
 // total is at most Queries for each TTL.
 type Trace struct {
-	cfg     TraceConfig
-	probes  []traced   // probes in the order of sending
-	next    int        // index of the first probe that was not sent
-	oldest  int        // all probes before this index are finished
-	end     int        // index after the last relevant probe
-	waiting int        // number of probes sent and not finished
-	due     clock.Time // when the next probe may be sent
-	stopped bool
-	told    int // number of hops that Hop has returned
+	cfg      TraceConfig
+	probes   []traced   // probes in the order of sending
+	next     int        // index of the first probe that was not sent
+	oldest   int        // all probes before this index are finished
+	end      int        // index after the last relevant probe
+	waiting  int        // number of probes sent and not finished
+	due      clock.Time // when the next probe may be sent
+	stopped  bool
+	returned int // number of hops that Hop has returned
 }
 
 // traced is the state of one probe.
@@ -231,14 +231,14 @@ func (t *Trace) Done() bool { return t.stopped || t.oldest >= t.end }
 
 // Hop returns the next TTL whose probes are all finished, with the replies.
 func (t *Trace) Hop() (ttl int, replies []Reply, ok bool) {
-	from := t.told * t.cfg.Queries
+	from := t.returned * t.cfg.Queries
 	to := min(from+t.cfg.Queries, t.end)
 	if from >= to || t.oldest < to {
 		return 0, nil, false
 	}
-	t.told++
+	t.returned++
 	for _, p := range t.probes[from:to] {
 		replies = append(replies, p.reply)
 	}
-	return t.cfg.First + t.told - 1, replies, true
+	return t.cfg.First + t.returned - 1, replies, true
 }

@@ -330,18 +330,18 @@ func (r *Reassembler) Output() (Discard, bool) {
 	for family := range r.ages {
 		for r.deadline(family).Due(r.now) {
 			d := r.ages[family].oldest
-			told := Discard{Reason: DropFragmentTimeout, Iface: d.iface, Count: d.count}
+			discard := Discard{Reason: DropFragmentTimeout, Iface: d.iface, Count: d.count}
 			if d.refused != DropNone {
 				r.release(d)
 				continue
 			}
 			if d.first > 0 {
 				r.whole = d.fragmentZero(r.whole[:0])
-				told.First = r.whole
+				discard.First = r.whole
 			}
 			r.info.TimedOut++
 			r.release(d)
-			return told, true
+			return discard, true
 		}
 	}
 	return Discard{}, false

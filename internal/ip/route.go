@@ -81,7 +81,7 @@ func (t *Table) Len() int { return t.prefixes }
 func (t *Table) Insert(r Route) {
 	r.Prefix = r.Prefix.Masked()
 	root, addr := t.split(r.Prefix)
-	w, is := wayOf(&r), root.find(addr, r.Prefix.Bits())
+	w, is := entryOf(&r), root.find(addr, r.Prefix.Bits())
 	switch {
 	case is == nil:
 		root.put(addr, r.Prefix.Bits(), w)
@@ -114,7 +114,7 @@ func (t *Table) Remove(prefix netip.Prefix, o Origin) {
 		return
 	}
 	if next := t.hidden[prefix]; len(next) > 0 {
-		*w = wayOf(&next[0])
+		*w = entryOf(&next[0])
 		t.unhide(prefix, next[0].Origin)
 	} else {
 		root.remove(addr, prefix.Bits())
@@ -199,7 +199,7 @@ func (t *Table) hop(a netip.Addr, h *Hop) bool {
 }
 
 // match returns the route to a and the length of its prefix.
-func (t *Table) match(a netip.Addr) (*way, int) {
+func (t *Table) match(a netip.Addr) (*entry, int) {
 	if a.Is4() {
 		b := a.As4()
 		return t.v4.longest(b[:])
@@ -212,10 +212,10 @@ func (t *Table) match(a netip.Addr) (*way, int) {
 // length. The table must not change meanwhile.
 func (t *Table) All() iter.Seq[Route] {
 	return func(yield func(Route) bool) {
-		_ = t.v4.walk([16]byte{}, 0, func(a [16]byte, length int, w *way) bool {
+		_ = t.v4.walk([16]byte{}, 0, func(a [16]byte, length int, w *entry) bool {
 			addr := netip.AddrFrom4([4]byte(a[:4]))
 			return yield(w.route(netip.PrefixFrom(addr, length)))
-		}) && t.v6.walk([16]byte{}, 0, func(a [16]byte, length int, w *way) bool {
+		}) && t.v6.walk([16]byte{}, 0, func(a [16]byte, length int, w *entry) bool {
 			return yield(w.route(netip.PrefixFrom(netip.AddrFrom16(a), length)))
 		})
 	}
@@ -233,14 +233,14 @@ func (t *Table) split(p netip.Prefix) (root *node, addr []byte) {
 	return root, p.Addr().AsSlice()
 }
 
-// wayOf converts a route for the table.
-func wayOf(r *Route) way {
-	return way{
+// entryOf converts a route for the table.
+func entryOf(r *Route) entry {
+	return entry{
 		hop: r.NextHop, iface: int32(r.Iface), cost: int32(r.Cost), origin: r.Origin, kind: r.Kind,
 	}
 }
 
-func (w *way) route(p netip.Prefix) Route {
+func (w *entry) route(p netip.Prefix) Route {
 	return Route{
 		Prefix: p, NextHop: w.hop, Iface: int(w.iface), Origin: w.origin, Kind: w.kind,
 		Cost: int(w.cost),

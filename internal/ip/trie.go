@@ -9,8 +9,8 @@ import (
 // stride is the number of address bits in one node of the trie.
 const stride = 8
 
-// way is a route in the table. Its position in the trie determines its prefix.
-type way struct {
+// entry is a route in the table. Its position in the trie determines its prefix.
+type entry struct {
 	hop    netip.Addr // next hop; the zero Addr: the destination is on the link
 	iface  int32
 	cost   int32
@@ -30,15 +30,15 @@ type node struct {
 	sons     set256
 	children []*node
 	whole    set256
-	wholes   []way
+	wholes   []entry
 	short    set256
-	shorts   []way
+	shorts   []entry
 }
 
 // longest returns the route of the longest prefix that contains the address, and its length; nil:
 // none. The deepest node on the path of the address nearly always has that route. If not, longest
 // searches again and returns the last match.
-func (n *node) longest(addr []byte) (w *way, length int) {
+func (n *node) longest(addr []byte) (w *entry, length int) {
 	deepest, depth := n, 0
 	for c := n.child(addr[0]); c != nil; c = deepest.child(addr[depth]) {
 		deepest, depth = c, depth+1
@@ -56,7 +56,7 @@ func (n *node) longest(addr []byte) (w *way, length int) {
 }
 
 // find returns the route of exactly that prefix, or nil.
-func (n *node) find(addr []byte, length int) *way {
+func (n *node) find(addr []byte, length int) *entry {
 	if length <= stride {
 		return n.get(addr[0], length)
 	}
@@ -68,7 +68,7 @@ func (n *node) find(addr []byte, length int) *way {
 
 // match returns the route of the node's longest prefix that contains b, and the length of that
 // prefix within b; nil: none.
-func (n *node) match(b uint8) (*way, int) {
+func (n *node) match(b uint8) (*entry, int) {
 	if n.whole.has(b) {
 		return &n.wholes[n.whole.rank(b)-1], stride
 	}
@@ -86,7 +86,7 @@ func (n *node) match(b uint8) (*way, int) {
 }
 
 // place returns the set and the routes for a prefix of up to stride bits, and its number there.
-func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
+func (n *node) place(b uint8, length int) (*set256, *[]entry, uint8) {
 	if length == stride {
 		return &n.whole, &n.wholes, b
 	}
@@ -94,21 +94,21 @@ func (n *node) place(b uint8, length int) (*set256, *[]way, uint8) {
 }
 
 // get returns the route of exactly that prefix, or nil.
-func (n *node) get(b uint8, length int) *way {
-	set, ways, at := n.place(b, length)
+func (n *node) get(b uint8, length int) *entry {
+	set, entries, at := n.place(b, length)
 	if !set.has(at) {
 		return nil
 	}
-	return &(*ways)[set.rank(at)-1]
+	return &(*entries)[set.rank(at)-1]
 }
 
 // put adds the route of a new prefix.
-func (n *node) put(addr []byte, length int, w way) {
+func (n *node) put(addr []byte, length int, w entry) {
 	b := addr[0]
 	if length <= stride {
-		set, ways, at := n.place(b, length)
+		set, entries, at := n.place(b, length)
 		set.add(at)
-		*ways = slices.Insert(*ways, set.rank(at)-1, w)
+		*entries = slices.Insert(*entries, set.rank(at)-1, w)
 		return
 	}
 	c := n.child(b)
@@ -132,9 +132,9 @@ func (n *node) child(b uint8) *node {
 func (n *node) remove(addr []byte, length int) {
 	b := addr[0]
 	if length <= stride {
-		set, ways, at := n.place(b, length)
+		set, entries, at := n.place(b, length)
 		i := set.rank(at) - 1
-		*ways = slices.Delete(*ways, i, i+1)
+		*entries = slices.Delete(*entries, i, i+1)
 		set.drop(at)
 		return
 	}
@@ -150,7 +150,7 @@ func (n *node) remove(addr []byte, length int) {
 // walk visits each prefix of the node and its children. A prefix precedes those that it contains,
 // and they precede the next prefix. addr is the path to the node, whose byte is at depth.
 func (n *node) walk(
-	addr [16]byte, depth int, visit func(a [16]byte, length int, w *way) bool,
+	addr [16]byte, depth int, visit func(a [16]byte, length int, w *entry) bool,
 ) bool {
 	for v := range 1 << stride {
 		b := uint8(v)

@@ -198,7 +198,7 @@ func (t *test) compare() error {
 
 // connect opens the streams of a client, first those on which the client sends.
 func (t *test) connect(ctx context.Context) error {
-	sends, receives := t.group.params.Ways()
+	sends, receives := t.group.params.StreamCounts()
 	for i := range sends + receives {
 		s := &stream{
 			test: t, id: StreamID(i), socket: 5 + i, sender: i < sends,

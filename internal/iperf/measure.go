@@ -21,15 +21,15 @@ type test struct {
 	streams []*stream
 	every   time.Duration // interval of reports; negative: no reports
 
-	report   control.PerfReport
-	start    func(control.PerfStart)    // called when the test starts; may be nil
-	interval func(control.PerfInterval) // called for each interval; may be nil
-	from     time.Time                  // when counting began
-	told     time.Time                  // when the last interval was reported
-	until    time.Time                  // end of the measurement
-	used     cpuTime                    // CPU time at the start, and later the difference
-	closers  []func()                   // called by close
-	offers   []*rdtCarrier              // objects that a client offers when it sends by RDT
+	report     control.PerfReport
+	start      func(control.PerfStart)    // called when the test starts; may be nil
+	interval   func(control.PerfInterval) // called for each interval; may be nil
+	from       time.Time                  // when counting began
+	reportedAt time.Time                  // when the last interval was reported
+	until      time.Time                  // end of the measurement
+	used       cpuTime                    // CPU time at the start, and later the difference
+	closers    []func()                   // called by close
+	offers     []*rdtCarrier              // objects that a client offers when it sends by RDT
 	// lag separates goroutines that would otherwise act at the same instant of a Clock.
 	lag time.Duration
 }
@@ -184,9 +184,9 @@ func (t *test) measure(ctx context.Context) error {
 		case <-t.group.enough:
 			time.Sleep(own)
 			return nil
-		case m := <-t.control.heard:
+		case m := <-t.control.states:
 			time.Sleep(own)
-			return t.heed(m)
+			return t.handleState(m)
 		case err := <-t.group.broken:
 			return t.reason(err)
 		case <-ctx.Done():
@@ -201,8 +201,8 @@ const reasonTime = 2 * time.Second
 // reason returns why a stream ended: the other end's reason if it sends one.
 func (t *test) reason(err error) error {
 	select {
-	case m := <-t.control.heard:
-		if said := t.heed(m); said != nil {
+	case m := <-t.control.states:
+		if said := t.handleState(m); said != nil {
 			return said
 		}
 		return err
@@ -211,9 +211,9 @@ func (t *test) reason(err error) error {
 	}
 }
 
-// heed handles a state that arrives during the measurement. A server receives the end of the test
-// from its client; a client fails, because a server sends no state at that time.
-func (t *test) heed(m news) error {
+// handleState handles a state that arrives during the measurement. A server receives the end of the
+// test from its client; a client fails, because a server sends no state at that time.
+func (t *test) handleState(m news) error {
 	switch {
 	case m.err != nil:
 	case !t.server:
@@ -222,7 +222,7 @@ func (t *test) heed(m news) error {
 		m.err = t.control.wanted(m.state, TestEnd, nil)
 	}
 	if m.err != nil {
-		t.control.heard = nil
+		t.control.states = nil
 	}
 	return m.err
 }
@@ -243,7 +243,7 @@ func (t *test) longest() time.Duration {
 func (t *test) open() {
 	t.group.broken = make(chan error, len(t.streams))
 	t.group.began = time.Now()
-	t.from, t.told, t.used = t.group.began, t.group.began, cpuNow()
+	t.from, t.reportedAt, t.used = t.group.began, t.group.began, cpuNow()
 	t.group.counting.Store(t.group.params.Omit == 0)
 	for i, s := range t.streams {
 		t.group.busy.Go(func() {
@@ -264,7 +264,7 @@ func (t *test) count(now time.Time) {
 		s.base = s.count(s.info())
 		s.last, s.seen = s.base, peaks{}
 	}
-	t.from, t.told, t.used = now, now, cpuNow()
+	t.from, t.reportedAt, t.used = now, now, cpuNow()
 	t.group.counting.Store(true)
 }
 

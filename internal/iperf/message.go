@@ -156,8 +156,9 @@ func (p *Params) Proto() string {
 	return strings.Join(names, ",")
 }
 
-// Ways returns the number of streams on which the client sends, and on which the server sends.
-func (p *Params) Ways() (client, server int) {
+// StreamCounts returns the number of streams on which the client sends, and on which the server
+// sends.
+func (p *Params) StreamCounts() (client, server int) {
 	switch {
 	case p.Bidir:
 		return p.Parallel, p.Parallel

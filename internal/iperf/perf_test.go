@@ -58,7 +58,7 @@ func TestParameters(t *testing.T) {
 	p, err := iperf.ParseParams([]byte(iperf3Params))
 	require.NoError(t, err)
 	assert.Equal(t, "TCP", p.Proto())
-	client, server := p.Ways()
+	client, server := p.StreamCounts()
 	assert.Equal(t, []int{0, 2}, []int{client, server})
 	assert.Equal(t, time.Second, p.Duration())
 	assert.Equal(t, time.Second, p.OmitTime())
@@ -69,7 +69,7 @@ func TestParameters(t *testing.T) {
 	p, err = iperf.ParseParams([]byte(`{"udp":true,"time":2,"len":1348,"bidirectional":true,` +
 		`"udp_counters_64bit":1,"unknown":[1,2]}`))
 	require.NoError(t, err)
-	client, server = p.Ways()
+	client, server = p.StreamCounts()
 	assert.Equal(t, []int{1, 1}, []int{client, server}, "without parallel it is one")
 	assert.Equal(t, "UDP", p.Proto())
 	assert.NotZero(t, p.Wide)
@@ -226,7 +226,7 @@ func FuzzParams(f *testing.F) {
 			require.ErrorIs(t, err, iperf.ErrMessage)
 			return
 		}
-		client, server := p.Ways()
+		client, server := p.StreamCounts()
 		assert.True(t, client+server >= 1 && client+server <= 2*iperf.MaxStreams)
 		assert.True(t, p.Len >= 1 && p.Len <= iperf.MaxBlock)
 		again, err := json.Marshal(&p)

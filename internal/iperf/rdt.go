@@ -48,7 +48,7 @@ func (h *Host) give(port uint16) (*rdtCarrier, error) {
 }
 
 func (t *test) offer(p *Params) error {
-	sends, _ := p.Ways()
+	sends, _ := p.StreamCounts()
 	for range sends {
 		f, err := t.host.give(0)
 		if err != nil {
@@ -70,7 +70,7 @@ func (t *test) connectRDT(s *stream, i int) {
 		s.local = netip.AddrPortFrom(s.local.Addr(), t.group.params.RDTPorts[i])
 		return
 	}
-	sends, _ := t.group.params.Ways()
+	sends, _ := t.group.params.StreamCounts()
 	s.remote = netip.AddrPortFrom(s.remote.Addr(), s.remote.Port()+uint16(i-sends))
 	s.carrier = &rdtCarrier{}
 }
@@ -78,7 +78,7 @@ func (t *test) connectRDT(s *stream, i int) {
 // acceptRDT opens the streams of a server of RDT, first those that it receives.
 func (t *test) acceptRDT(port uint16) error {
 	c := t.control.conn
-	sends, receives := t.group.params.Ways()
+	sends, receives := t.group.params.StreamCounts()
 	for i := range sends {
 		t.streams = append(t.streams, &stream{
 			test: t, carrier: &rdtCarrier{}, local: c.Local(),

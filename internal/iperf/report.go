@@ -63,14 +63,14 @@ func truth(b bool) int64 {
 
 // rest reports the last, shorter interval, unless it is negligibly short.
 func (t *test) rest(now time.Time) {
-	if since := now.Sub(t.told); t.every > 0 && since >= t.every/10 {
+	if since := now.Sub(t.reportedAt); t.every > 0 && since >= t.every/10 {
 		t.tell(now)
 	}
 }
 
 func (t *test) tell(now time.Time) {
-	from, to := t.told.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
-	t.told = now
+	from, to := t.reportedAt.Sub(t.from).Seconds(), now.Sub(t.from).Seconds()
+	t.reportedAt = now
 	omitted := !t.group.counting.Load()
 	var i control.PerfInterval
 	var sums [2]directionSum // the sums of the receivers on this node, and of the senders

@@ -281,7 +281,7 @@ func (t *test) learn() error {
 // gather opens the sockets for the streams, asks the client to connect, and waits until all streams
 // have arrived. From then on it reads the client's states.
 func (s *server) gather(ctx context.Context, t *test) error {
-	sends, receives := t.group.params.Ways()
+	sends, receives := t.group.params.StreamCounts()
 	wait := &gathering{test: t, need: sends + receives, whole: make(chan struct{})}
 	err := s.listen(t, wait)
 	if err != nil {
@@ -302,7 +302,7 @@ func (s *server) gather(ctx context.Context, t *test) error {
 	case <-wait.whole:
 	case <-ctx.Done():
 		return errServerEnded
-	case m := <-t.control.heard:
+	case m := <-t.control.states:
 		if m.err == nil {
 			m.err = fmt.Errorf("%w: state %v while the server waits for streams", ErrMessage,
 				m.state)

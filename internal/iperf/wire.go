@@ -41,9 +41,9 @@ var (
 type wire struct {
 	conn   *node.Conn
 	closed atomic.Bool
-	// heard receives a state that arrives while no call waits for one. listen starts one goroutine
+	// states receives a state that arrives while no call waits for one. listen starts one goroutine
 	// for it, which reads one state.
-	heard chan news
+	states chan news
 }
 
 // news is a state that arrived, or the error that ended the connection.
@@ -139,9 +139,9 @@ const partingTime = time.Second
 
 // part sends the last state and waits until the other end has closed the connection.
 func (c *wire) part(s State) {
-	if c.say(s) == nil && c.heard != nil {
+	if c.say(s) == nil && c.states != nil {
 		select {
-		case <-c.heard:
+		case <-c.states:
 		case <-time.After(partingTime):
 		}
 	}
@@ -174,20 +174,20 @@ func (c *wire) wanted(s, want State, err error) error {
 	return err
 }
 
-// listen starts to read the next state into heard. Nothing else may read from the connection before
-// the state arrives.
+// listen starts to read the next state into states. Nothing else may read from the connection
+// before the state arrives.
 func (c *wire) listen() {
-	c.heard = make(chan news, 1)
+	c.states = make(chan news, 1)
 	go func() {
 		s, err := c.state(0)
-		c.heard <- news{s, err}
+		c.states <- news{s, err}
 	}()
 }
 
 // awaitHeard waits for the state that listen reads.
 func (c *wire) awaitHeard(want State) error {
 	select {
-	case m := <-c.heard:
+	case m := <-c.states:
 		return c.wanted(m.state, want, m.err)
 	case <-time.After(patience):
 		return errSilent

@@ -161,7 +161,7 @@ func (p *parser) directiveOf(l line) *directive {
 	if len(seconds) == 0 {
 		d := findDirective(first.Text)
 		if d == nil {
-			p.strange++
+			p.unknown++
 			names := directiveNames()
 			p.report.bad(first, "not a directive"+diagnostic.DidYouMean(first.Text, names),
 				diagnostic.OneOf(names))

@@ -29,9 +29,9 @@ type parser struct {
 	report report
 	cfg    *Config
 
-	// directives counts the lines that were read as directives. strange counts those of them that
+	// directives counts the lines that were read as directives. unknown counts those of them that
 	// start with an unknown word.
-	directives, strange int
+	directives, unknown int
 
 	// seen contains the directives that may occur once, with their positions.
 	seen map[string]Word
@@ -103,12 +103,12 @@ func Read(file string, text []byte) (*Config, Errors) {
 // isOther reports whether the text is probably not an .lnx file: nine of ten lines, and at least
 // three, start with an unknown word. If so, it says that in the first error.
 func (p *parser) isOther() bool {
-	if p.strange < 3 || 10*p.strange < 9*p.directives {
+	if p.unknown < 3 || 10*p.unknown < 9*p.directives {
 		return false
 	}
 	p.report.errs.Sort()
 	p.report.errs[0].Msg += fmt.Sprintf(
-		"; %d of %d lines begin with no directive: this is not an .lnx file", p.strange,
+		"; %d of %d lines begin with no directive: this is not an .lnx file", p.unknown,
 		p.directives)
 	return true
 }

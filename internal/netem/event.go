@@ -97,7 +97,7 @@ func (l *Link) watchOpportunities(wanted bool) {
 	if !wanted || !can || l.watch == nil {
 		return
 	}
-	t.skip(l.told)
+	t.skip(l.reportedAt)
 	l.reporter = t
 	l.reportOpportunity = func(at clock.Time, bytes int) {
 		l.event = Event{
@@ -121,7 +121,7 @@ func (l *Link) emit(at clock.Time, kind EventKind, why Reason, p *Packet) {
 	case kind == Serve, kind == Drop && why != Model:
 		l.depth.add(-1, -len(p.data))
 	}
-	l.told = at
+	l.reportedAt = at
 	l.event = Event{
 		At: at, Kind: kind, Why: why, Size: len(p.data), Sojourn: at.Sub(p.entered), Tag: p.tag,
 		Packets: l.depth.packets, Bytes: l.depth.bytes, Data: p.data,
@@ -153,7 +153,7 @@ func (l *Link) emitDead(at clock.Time) {
 
 func (l *Link) tellUntil(now clock.Time) {
 	if l.reporter != nil {
-		l.told = now
+		l.reportedAt = now
 		l.reporter.report(now, l.reportOpportunity)
 	}
 }

@@ -30,7 +30,7 @@ type Link struct {
 
 	watch             func(*Event) // watcher of events; nil: no watcher
 	event             Event        // event that watch receives
-	told              clock.Time   // time of the last reported event
+	reportedAt        clock.Time   // time of the last reported event
 	depth             depth        // the queue's length; up to date only while watch is set
 	dead              Packet       // last packet that was dropped on arrival, kept for watch
 	cause             Reason

@@ -44,7 +44,7 @@ var _ net.PacketConn = (*RawConn)(nil)
 func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
 	c.init(p.node, c.ownError, c.release)
-	c.raw = &stack.Raw{Protocol: protocol, Local: on, Hear: c.hear}
+	c.raw = &stack.Raw{Protocol: protocol, Local: on, Receive: c.hear}
 	err := NetError(p.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		err := s.Raws().Open(c.raw)
 		if err == nil {

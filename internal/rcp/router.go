@@ -230,8 +230,8 @@ func (r *Router) welcome(now clock.Time, from netip.AddrPort, p *Packet) (*Socke
 
 // tell queues the socket for Next.
 func (r *Router) tell(s *Socket) {
-	if !s.told {
-		s.told = true
+	if !s.changed {
+		s.changed = true
 		r.news = append(r.news, s)
 	}
 }
@@ -245,6 +245,6 @@ func (r *Router) Next() (*Socket, bool) {
 	s := r.news[last]
 	r.news[last] = nil
 	r.news = r.news[:last]
-	s.told = false
+	s.changed = false
 	return s, true
 }

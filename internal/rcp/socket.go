@@ -69,10 +69,10 @@ type Socket struct {
 	// document. Afterwards, unproven is Never.
 	unproven clock.Time
 
-	gone   bool // the caller has closed both directions
-	queued bool // the socket waits for Accept
-	told   bool // the socket waits for Next
-	counts Counts
+	gone    bool // the caller has closed both directions
+	queued  bool // the socket waits for Accept
+	changed bool // the socket waits for Next
+	counts  Counts
 }
 
 // Peer returns the peer's address and port.

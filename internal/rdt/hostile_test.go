@@ -97,7 +97,7 @@ func TestImpossibleRequestsMakeNoFlow(t *testing.T) {
 		c.server.Input(c.now, client(n), request)
 	}
 	assert.Empty(t, c.server.Flows(c.now))
-	assert.Equal(t, uint64(6), c.server.Info().Strange)
+	assert.Equal(t, uint64(6), c.server.Info().Unknown)
 }
 
 // NewServer returns an error if the listing is longer than clients accept.

@@ -35,7 +35,7 @@ type Server struct {
 	turn    int     // index of the flow that sends next
 	ended   []Flow  // at most maxServed ended flows
 	refused uint64
-	strange uint64
+	unknown uint64
 }
 
 // flow is a server's state for one receiver.
@@ -109,7 +109,7 @@ func (s *Server) Input(now clock.Time, from netip.AddrPort, b []byte) {
 	if i < 0 {
 		kind, ok := s.asks(b)
 		if !ok {
-			s.strange++
+			s.unknown++
 			return
 		}
 		if !s.room(now) {
@@ -228,10 +228,10 @@ func (s *Server) Next() (Flow, bool) {
 // source address may be forged. A further request adds one packet.
 const unproved = 4096
 
-// mayHear reports whether the server may send more to a flow's receiver. An echo proves the
+// maySendTo reports whether the server may send more to a flow's receiver. An echo proves the
 // receiver's address, because it contains a time that was sent only to this address. Without
 // echoes, any acknowledgment must suffice. RFC 9000 §8.1 requires the same of QUIC.
-func (s *Server) mayHear(f *flow) bool {
+func (s *Server) maySendTo(f *flow) bool {
 	i := &f.sender.info
 	if s.cfg.Trust || f.sender.echoed || !s.cfg.echoes() && i.Acks > 0 {
 		return true
@@ -249,7 +249,7 @@ func (s *Server) Output(now clock.Time, b []byte) (to netip.AddrPort, _ []byte, 
 		}
 		f := s.flows[s.turn]
 		s.turn++
-		if !s.mayHear(f) {
+		if !s.maySendTo(f) {
 			continue
 		}
 		if b, ok = f.sender.Output(now, b); ok {
@@ -306,12 +306,12 @@ type ServerInfo struct {
 	Objects int
 	Bytes   int64
 	Refused uint64 // requests beyond MaxFlows
-	Strange uint64 // other datagrams from unknown peers
+	Unknown uint64 // other datagrams from unknown peers
 }
 
 // Info returns the server's counters.
 func (s *Server) Info() ServerInfo {
-	i := ServerInfo{Objects: len(s.data) - 1, Refused: s.refused, Strange: s.strange}
+	i := ServerInfo{Objects: len(s.data) - 1, Refused: s.refused, Unknown: s.unknown}
 	for _, d := range s.data[1:] {
 		i.Bytes += int64(len(d))
 	}

@@ -249,7 +249,7 @@ func TestStrangersAskForNothing(t *testing.T) {
 		c.server.Input(c.now, client(n), garbage)
 	}
 	assert.Empty(t, c.server.Flows(c.now))
-	assert.Equal(t, uint64(200), c.server.Info().Strange)
+	assert.Equal(t, uint64(200), c.server.Info().Unknown)
 
 	r := c.ask(client(1), cfg, 7, 1) // object 7 does not exist
 	c.run(r.Done)

@@ -216,7 +216,7 @@ func TestGatewaysAreBounded(t *testing.T) {
 	for i := range 1024 {
 		require.Equal(t, rip.Taken, say(i+2))
 	}
-	assert.Equal(t, rip.RefusedCrowd, say(2000))
+	assert.Equal(t, rip.RefusedTooManyNeighbors, say(2000))
 	x.wait(181 * time.Second)
 	assert.Equal(t, rip.Taken, say(2000), "in the place of those who are silent")
 }

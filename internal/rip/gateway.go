@@ -52,8 +52,8 @@ func (s *Speaker) isSilent(now clock.Time, g *gateway) bool {
 	return g.heard == clock.Never || now.Sub(g.heard) > s.cfg.Timeout
 }
 
-// hear records that a router has sent a message.
-func (s *Speaker) hear(now clock.Time, g *gateway) {
+// noteMessage records that a router has sent a message.
+func (s *Speaker) noteMessage(now clock.Time, g *gateway) {
 	if s.isSilent(now, g) {
 		s.tell(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
 	}

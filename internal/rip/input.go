@@ -50,7 +50,7 @@ func (s *Speaker) inputCourse(now clock.Time, from netip.Addr, iface int, payloa
 		return RefusedForm
 	}
 	s.parsed = p.Entries
-	s.hear(now, g)
+	s.noteMessage(now, g)
 	if p.Command == Request {
 		// RFC 2453 §3.9.1: this is a request for the whole table. The dialect has no other request,
 		// so the entries do not matter.
@@ -184,12 +184,12 @@ func (s *Speaker) input2(now clock.Time, from netip.AddrPort, iface int, b []byt
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {
-		return RefusedCrowd
+		return RefusedTooManyNeighbors
 	}
 	if !s.follows(now, g, auth) {
 		return RefusedSequence
 	}
-	s.hear(now, g)
+	s.noteMessage(now, g)
 	g.version = m.Version
 	if m.Command == Request {
 		g.requests++
@@ -361,9 +361,9 @@ func (s *Speaker) inputNG(now clock.Time, from netip.AddrPort, iface int, b []by
 	}
 	g := s.enlist(now, Neighbor{from.Addr(), iface})
 	if g == nil {
-		return RefusedCrowd
+		return RefusedTooManyNeighbors
 	}
-	s.hear(now, g)
+	s.noteMessage(now, g)
 	g.version = m.Version
 	if m.Command == Request {
 		g.requests++

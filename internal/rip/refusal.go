@@ -11,7 +11,7 @@ const (
 	RefusedOwn
 	RefusedStranger
 	RefusedOffLink
-	RefusedCrowd
+	RefusedTooManyNeighbors
 	RefusedForm
 	RefusedCommand
 	RefusedPort
@@ -40,34 +40,34 @@ const (
 )
 
 var refusalNames = [numRefusals]string{
-	Taken:              "taken",
-	RefusedInterface:   "interface is down or does not listen",
-	RefusedOwn:         "from ourselves",
-	RefusedStranger:    "not from a neighbor",
-	RefusedOffLink:     "from an address that is not on the link",
-	RefusedCrowd:       "too many neighbors",
-	RefusedForm:        "malformed",
-	RefusedCommand:     "unknown command",
-	RefusedPort:        "response not from RIP's port",
-	RefusedHopLimit:    "hop limit below 255",
-	RefusedVersion:     "version not accepted here",
-	RefusedMustBeZero:  "nonzero must-be-zero field in version 1",
-	RefusedNoAuth:      "authentication missing",
-	RefusedAuthUnasked: "authentication not expected",
-	RefusedAuthType:    "authentication of another type",
-	RefusedPassword:    "wrong password",
-	RefusedKeyID:       "unknown key id",
-	RefusedTrailer:     "authentication trailer malformed",
-	RefusedDigest:      "wrong key",
-	RefusedSequence:    "sequence number decreased",
-	RefusedBusy:        "too many requests at once",
-	RefusedSilent:      "request on a link where we send nothing",
-	RefusedFamily:      "entry of another address family",
-	RefusedMask:        "entry with a broken mask or prefix length",
-	RefusedMartian:     "entry for a martian prefix",
-	RefusedMetric:      "entry with a metric outside 1 to 16",
-	RefusedNextHop:     "entry with our own address as next hop",
-	RefusedTableFull:   "routing table full",
+	Taken:                   "taken",
+	RefusedInterface:        "interface is down or does not listen",
+	RefusedOwn:              "from ourselves",
+	RefusedStranger:         "not from a neighbor",
+	RefusedOffLink:          "from an address that is not on the link",
+	RefusedTooManyNeighbors: "too many neighbors",
+	RefusedForm:             "malformed",
+	RefusedCommand:          "unknown command",
+	RefusedPort:             "response not from RIP's port",
+	RefusedHopLimit:         "hop limit below 255",
+	RefusedVersion:          "version not accepted here",
+	RefusedMustBeZero:       "nonzero must-be-zero field in version 1",
+	RefusedNoAuth:           "authentication missing",
+	RefusedAuthUnasked:      "authentication not expected",
+	RefusedAuthType:         "authentication of another type",
+	RefusedPassword:         "wrong password",
+	RefusedKeyID:            "unknown key id",
+	RefusedTrailer:          "authentication trailer malformed",
+	RefusedDigest:           "wrong key",
+	RefusedSequence:         "sequence number decreased",
+	RefusedBusy:             "too many requests at once",
+	RefusedSilent:           "request on a link where we send nothing",
+	RefusedFamily:           "entry of another address family",
+	RefusedMask:             "entry with a broken mask or prefix length",
+	RefusedMartian:          "entry for a martian prefix",
+	RefusedMetric:           "entry with a metric outside 1 to 16",
+	RefusedNextHop:          "entry with our own address as next hop",
+	RefusedTableFull:        "routing table full",
 }
 
 // String describes the reason in a few words.

@@ -208,15 +208,15 @@ func (f *fetching) complete(r *RDTResult, c *rdt.Completion) error {
 	if r.Err == nil && (int64(len(c.Data)) != r.Size || sha256.Sum256(c.Data) != r.SHA256) {
 		r.Err = errDigest
 	}
-	told := *r
+	report := *r
 	if r.Err == nil {
 		f.got += r.Size
-		told.Data = c.Data
+		report.Data = c.Data
 	}
 	if f.Each == nil {
 		return nil
 	}
-	return f.Each(&told)
+	return f.Each(&report)
 }
 
 // tell reports progress; held counts the bytes of incomplete objects.

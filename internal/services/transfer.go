@@ -27,16 +27,16 @@ const (
 
 // transfer is a running file transfer.
 type transfer struct {
-	result   control.Transfer
-	host     *Host
-	folder   *files.Folder // directory that Path is relative to
-	id       int           // number in control.Underway; 0: not listed
-	hash     hash.Hash
-	verify   bool  // both ends have offered the digest
-	total    int64 // bytes to transfer; -1: unknown
-	began    time.Time
-	told     time.Time
-	progress func(control.Progress)
+	result     control.Transfer
+	host       *Host
+	folder     *files.Folder // directory that Path is relative to
+	id         int           // number in control.Underway; 0: not listed
+	hash       hash.Hash
+	verify     bool  // both ends have offered the digest
+	total      int64 // bytes to transfer; -1: unknown
+	began      time.Time
+	reportedAt time.Time
+	progress   func(control.Progress)
 }
 
 func (h *Host) newTransfer(
@@ -70,14 +70,14 @@ func (t *transfer) skip(ctx context.Context, f io.Reader, offset int64) error {
 func (t *transfer) count(p []byte) {
 	t.hash.Write(p)
 	t.result.Bytes += int64(len(p))
-	if time.Since(t.told) >= progressPeriod {
+	if time.Since(t.reportedAt) >= progressPeriod {
 		t.tell()
 	}
 }
 
 func (t *transfer) tell() {
 	now := time.Now()
-	t.told = now
+	t.reportedAt = now
 	p := control.Progress{ID: t.id, Offset: t.result.Offset, Bytes: t.result.Bytes, Total: t.total}
 	if !t.began.IsZero() {
 		p.Elapsed = now.Sub(t.began)

@@ -152,13 +152,13 @@ func (h *Host) send(now clock.Time) {
 
 // tell passes events of TCP and UDP to applications and reports whether there were any.
 func (h *Host) tell(now clock.Time) bool {
-	told := false
+	notified := false
 	for {
 		tc, l, e, ok := h.stack.TCP().NextEvent()
 		if !ok {
-			return h.tellSockets(now) || told
+			return h.tellSockets(now) || notified
 		}
-		told = true
+		notified = true
 		if l != nil {
 			h.welcome(now, l)
 		} else if c, ok := tc.Owner.(*Conn); ok {

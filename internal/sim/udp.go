@@ -112,10 +112,10 @@ func (s *Socket) wait() {
 // tellSockets notifies the applications of UDP sockets that have received datagrams or have room
 // again, and reports whether there were any.
 func (h *Host) tellSockets(now clock.Time) bool {
-	told := false
+	notified := false
 	for u, ok := h.stack.UDP().Next(); ok; u, ok = h.stack.UDP().Next() {
 		if s, ok := u.Owner.(*Socket); ok {
-			told = true
+			notified = true
 			s.app.Turn(now, s)
 		}
 	}
@@ -123,8 +123,8 @@ func (h *Host) tellSockets(now clock.Time) bool {
 		s := h.crowded[0]
 		h.crowded = h.crowded[:copy(h.crowded, h.crowded[1:])]
 		s.waits = false
-		told = true
+		notified = true
 		s.app.Turn(now, s)
 	}
-	return told
+	return notified
 }

@@ -61,7 +61,7 @@ func repaired6(b []byte, how byte) []byte {
 	}
 	if how&16 != 0 && at < len(b) {
 		src, dst := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
-		mendPayload(b[at:], src, dst, b[field])
+		fixPayload(b[at:], src, dst, b[field])
 	}
 	return b
 }
@@ -143,7 +143,7 @@ func valid6() (list [][]byte) {
 	message(local, group, icmp.Message{Type: icmp.TypeListenerQuery, Rest: [4]byte{3, 232}, Body: make([]byte, 20)})
 	syn := make([]byte, 20)
 	(&tcp.Header{Seq: 1, Flags: tcp.SYN, Window: 9}).Put(syn, 9, 80)
-	mendPayload(syn, a, router, ip.ProtoTCP)
+	fixPayload(syn, a, router, ip.ProtoTCP)
 	add(ip.Header{Protocol: ip.ProtoTCP, Src: a, Dst: router}, syn)
 	return list
 }

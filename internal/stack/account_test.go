@@ -128,14 +128,14 @@ func repaired(b []byte, how byte) []byte {
 		copy(b[16:], near[int(b[19])%len(near)].AsSlice())
 	}
 	if how&16 != 0 {
-		mendPayload(b[ihl:], netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20])), b[9])
+		fixPayload(b[ihl:], netip.AddrFrom4([4]byte(b[12:16])), netip.AddrFrom4([4]byte(b[16:20])), b[9])
 	}
 	b[10], b[11] = 0, 0
 	binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:ihl]))
 	return b
 }
 
-func mendPayload(p []byte, src, dst netip.Addr, protocol uint8) {
+func fixPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	sum := checksum.PseudoHeader(src, dst, protocol, len(p))
 	switch {
 	case protocol == ip.ProtoICMP && len(p) >= 4:

@@ -31,7 +31,7 @@ type echo struct {
 func newPinger(t *testing.T, s *stack.Stack) *pinger {
 	t.Helper()
 	p := &pinger{stack: s}
-	require.NoError(t, s.Raws().Open(&stack.Raw{Protocol: ip.ProtoICMP, Hear: p.hear}))
+	require.NoError(t, s.Raws().Open(&stack.Raw{Protocol: ip.ProtoICMP, Receive: p.hear}))
 	return p
 }
 

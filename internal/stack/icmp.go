@@ -58,7 +58,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 			ih.reply(now, i, h, &m, b)
 		}
 	case icmp.TypeUnreachable, icmp.TypeTimeExceeded, icmp.TypeParameterProblem:
-		return ih.hear(now, i, &m)
+		return ih.deliverError(now, i, &m)
 	case icmp.TypeListenerQuery, icmp.TypeListenerReport, icmp.TypeListenerReport1,
 		icmp.TypeListenerDone:
 		if ih.discovery.on(i) != nil && !h.RouterAlert() {
@@ -72,7 +72,7 @@ func (ih *icmpHost) input(now clock.Time, i int, h *ip.Header, b, payload []byte
 		return ih.discovery.input(now, i, h, &m)
 	default:
 		if m.Type.Is6() && m.Type < icmp.TypeEcho6 {
-			return ih.hear(now, i, &m) // RFC 4443 §2.4(a): also errors of unknown types
+			return ih.deliverError(now, i, &m) // RFC 4443 §2.4(a): also errors of unknown types
 		}
 	}
 	return ip.DropNone
@@ -120,8 +120,9 @@ func (ih *icmpHost) returned(now clock.Time, h *ip.Header, b []byte) (options []
 	return options
 }
 
-// hear passes an error that arrived at interface i to the protocol whose datagram it quotes.
-func (ih *icmpHost) hear(now clock.Time, i int, m *icmp.Message) ip.DropReason {
+// deliverError passes an error that arrived at interface i to the protocol whose datagram it
+// quotes.
+func (ih *icmpHost) deliverError(now clock.Time, i int, m *icmp.Message) ip.DropReason {
 	mtu, tooBig := m.TooBig()
 	if m.Type.Is6() && tooBig && mtu < ip.MinMTU6 {
 		return ip.DropICMPMTU // RFC 8201 §4, RFC 8021 §4: nodes send no atomic fragments

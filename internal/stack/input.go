@@ -108,11 +108,11 @@ func (l *local) deliver(now clock.Time, i int, h *ip.Header, b, payload []byte) 
 		l.reassemble(now, i, h, b)
 		return
 	}
-	l.probers.hear(now, i, h, payload)
+	l.probers.input(now, i, h, payload)
 	if l.guest != nil && l.forGuest(now, i, h, b, payload) {
 		return
 	}
-	raw := l.raws.hear(h, payload)
+	raw := l.raws.deliver(h, payload)
 	var reason ip.DropReason
 	if h.Protocol == ip.ProtoTCP {
 		reason = l.segment(now, i, h, payload)

@@ -65,7 +65,7 @@ func (ps *Ports) open(local, remote netip.AddrPort, e engine) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.Hear = func(from netip.AddrPort, payload []byte) { e.Input(ps.now, from, payload) }
+	u.Receive = func(from netip.AddrPort, payload []byte) { e.Input(ps.now, from, payload) }
 	p := &Port{UDP: u, engine: e}
 	ps.list = append(ps.list, p)
 	return p, nil

@@ -152,8 +152,8 @@ func synProbe(src, dst netip.Addr, p *icmp.Packet) []byte {
 	return b
 }
 
-// hear passes a packet for this node to the probers, because it may be the answer to a probe.
-func (pr *Probers) hear(now clock.Time, i int, h *ip.Header, payload []byte) {
+// input passes a packet for this node to the probers, because it may be the answer to a probe.
+func (pr *Probers) input(now clock.Time, i int, h *ip.Header, payload []byte) {
 	if len(pr.list) == 0 {
 		return
 	}

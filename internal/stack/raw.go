@@ -17,9 +17,9 @@ type Raw struct {
 	// Local is the destination address of the packets to receive. An unspecified address stands for
 	// any address of its family, and an invalid one for any address.
 	Local netip.Addr
-	// Hear is called with the source and the payload of each packet. The payload is the part after
-	// the IP header, and is valid during the call.
-	Hear func(from netip.Addr, payload []byte)
+	// Receive is called with the source and the payload of each packet. The payload is the part
+	// after the IP header, and is valid during the call.
+	Receive func(from netip.Addr, payload []byte)
 }
 
 // Raws are the raw sockets.
@@ -60,8 +60,8 @@ type RawPacket struct {
 	Payload  []byte
 }
 
-// hears reports whether the socket receives packets to an address.
-func (r *Raw) hears(dst netip.Addr) bool {
+// accepts reports whether the socket receives packets to an address.
+func (r *Raw) accepts(dst netip.Addr) bool {
 	if isUnset(r.Local) {
 		return !r.Local.IsValid() || r.Local.Is4() == dst.Is4()
 	}
@@ -97,13 +97,13 @@ func (rs *Raws) Send(now clock.Time, p *RawPacket) error {
 	return rs.out.send(now, h, p.Payload)
 }
 
-// hear passes a packet to the raw sockets of its protocol, and reports whether there is one.
-func (rs *Raws) hear(h *ip.Header, payload []byte) (heard bool) {
+// deliver passes a packet to the raw sockets of its protocol, and reports whether there is one.
+func (rs *Raws) deliver(h *ip.Header, payload []byte) (delivered bool) {
 	for _, r := range rs.list {
-		if r.Protocol == h.Protocol && r.hears(h.Dst) {
-			r.Hear(h.Src, payload)
-			heard = true
+		if r.Protocol == h.Protocol && r.accepts(h.Dst) {
+			r.Receive(h.Src, payload)
+			delivered = true
 		}
 	}
-	return heard
+	return delivered
 }

@@ -229,7 +229,7 @@ func (h *Host) Hears(f Flow) bool {
 // is bound to the datagram's address, or else a socket for all addresses. It returns nil if no
 // socket matches, or if the socket is connected to another peer.
 func (h *Host) find(to, from netip.AddrPort) *Socket {
-	if s := h.at(to); s != nil && s.hears(from) {
+	if s := h.at(to); s != nil && s.accepts(from) {
 		return s
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 type Socket struct {
 	// Owner belongs to the host's owner. This package does not use it.
 	Owner any
-	// Hear, if set, is called with each datagram. The payload is valid during the call and is not
-	// queued, because a transport over UDP has its own queues.
-	Hear func(from netip.AddrPort, payload []byte)
+	// Receive, if set, is called with each datagram. The payload is valid during the call and is
+	// not queued, because a transport over UDP has its own queues.
+	Receive func(from netip.AddrPort, payload []byte)
 
 	host   *Host
 	local  netip.AddrPort // local address; 0.0.0.0 or :: stand for all of the host's addresses
@@ -140,8 +140,8 @@ func (s *Socket) places() []netip.AddrPort {
 	return []netip.AddrPort{s.local}
 }
 
-// hears reports whether the socket accepts datagrams from this address.
-func (s *Socket) hears(from netip.AddrPort) bool {
+// accepts reports whether the socket accepts datagrams from this address.
+func (s *Socket) accepts(from netip.AddrPort) bool {
 	return !s.remote.IsValid() || s.remote == from
 }
 
@@ -152,14 +152,14 @@ func (s *Socket) member(iface int, group netip.Addr) bool {
 
 // deliver queues a datagram. It returns false if the queue is full.
 func (s *Socket) deliver(from netip.AddrPort, a *Arrival, payload []byte) bool {
-	if s.Hear == nil && !enqueue(s.rx, from, a, payload) {
+	if s.Receive == nil && !enqueue(s.rx, from, a, payload) {
 		s.info.Dropped++
 		return false
 	}
 	s.info.Received++
 	s.info.ReceivedBytes += uint64(len(payload))
-	if s.Hear != nil {
-		s.Hear(from, payload)
+	if s.Receive != nil {
+		s.Receive(from, payload)
 		return true
 	}
 	s.host.tell(s)

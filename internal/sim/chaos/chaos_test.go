@@ -74,8 +74,8 @@ func TestOneSeedIsOneRun(t *testing.T) {
 	}
 }
 
-// calm returns a scenario without faults, for tests that add their own.
-func calm() *scenario {
+// faultless returns a scenario without faults, for tests that add their own.
+func faultless() *scenario {
 	s := draw(0, false)
 	s.outages = nil
 	delay := netem.Config{Delay: time.Millisecond}
@@ -99,22 +99,22 @@ func playWith(s *scenario, tamper func(*game)) string {
 
 // Each check fails if its invariant is violated.
 func TestTheChecksNotice(t *testing.T) {
-	assert.Empty(t, playWith(calm(), nil))
+	assert.Empty(t, playWith(faultless(), nil))
 
-	s := calm()
+	s := faultless()
 	s.right.RecvAt = 1
 	assert.Contains(t, playWith(s, nil), "right: byte 0 is wrong", "the reader's pattern is another")
 
-	s = calm()
+	s = faultless()
 	assert.Contains(t, playWith(s, func(g *game) {
 		g.line.At(g.line.Now(), func(now clock.Time) { g.left.app.Sent -= 10 })
 	}), "sent", "more arrives than was sent")
 
-	s = calm()
+	s = faultless()
 	s.left.KeepOpen = true
 	assert.Contains(t, playWith(s, nil), "stuck", "an end that never closes")
 
-	s = calm()
+	s = faultless()
 	assert.Contains(t, playWith(s, func(g *game) {
 		g.line.At(g.line.Now().Add(5*time.Millisecond), func(clock.Time) {
 			g.left.conn.Abort()
@@ -122,14 +122,14 @@ func TestTheChecksNotice(t *testing.T) {
 		})
 	}), "was aborted, but neither application aborted it")
 
-	s = calm()
+	s = faultless()
 	s.line.Left.Buffers.Recv = -1
 	assert.Contains(t, playWith(s, nil), "Buffers.Recv")
 }
 
 // The check detects a byte that TCP calls acknowledged although the other end does not have it.
 func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
-	g := &game{scenario: calm()}
+	g := &game{scenario: faultless()}
 	require.NoError(t, g.build(nil))
 	g.steps(time.Hour, func() bool { return g.right.conn != nil })
 	g.checkAlways()
@@ -142,7 +142,7 @@ func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
 }
 
 func TestWaitingForAPeerThatIsGoneIsNoFailure(t *testing.T) {
-	s := calm()
+	s := faultless()
 	s.left.Send = 0
 	g := &game{scenario: s}
 	require.NoError(t, g.build(nil))

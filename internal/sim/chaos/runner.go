@@ -24,12 +24,12 @@ const maxFailures = 10
 // run runs the seeds until all are done, ctx ends, or too many have failed.
 func (r *runner) run(ctx context.Context) *tally {
 	var (
-		next  atomic.Uint64
-		mu    sync.Mutex
-		total = newTally()
-		work  sync.WaitGroup
-		began = time.Now()
-		told  = began
+		next     atomic.Uint64
+		mu       sync.Mutex
+		total    = newTally()
+		work     sync.WaitGroup
+		began    = time.Now()
+		reported = began
 	)
 	total.ipv6 = r.ipv6
 	every := cmp.Or(r.progress, 30*time.Second)
@@ -54,8 +54,8 @@ func (r *runner) run(ctx context.Context) *tally {
 				if o.failure != "" {
 					say(r.out, "%s\n", o.failure)
 				}
-				if time.Since(told) > every {
-					told = time.Now()
+				if time.Since(reported) > every {
+					reported = time.Now()
 					say(r.out, "%d seeds, %.0f a second\n", total.seeds,
 						float64(total.seeds)/time.Since(began).Seconds())
 				}

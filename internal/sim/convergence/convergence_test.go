@@ -209,7 +209,7 @@ func TestLoopsAreSeen(t *testing.T) {
 		if w.wires[wire][1] == from {
 			face = w.ends[wire][1].Iface
 		}
-		w.watch.hear(from, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Iface: face, Cost: 5})
+		w.watch.routeChanged(from, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Iface: face, Cost: 5})
 	}
 	point(0, 0) // points to router 1
 	point(1, 1) // points to router 2
@@ -217,7 +217,7 @@ func TestLoopsAreSeen(t *testing.T) {
 	point(2, 2) // points to router 0
 	require.Len(t, w.watch.circles, 1)
 	w.Run(time.Millisecond)
-	w.watch.hear(1, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Gone: true})
+	w.watch.routeChanged(1, rip.Change{Prefix: netip.PrefixFrom(address(3, 0), 30), Gone: true})
 	assert.Empty(t, w.watch.circles)
 	assert.Equal(t, 1, w.watch.found)
 	assert.Equal(t, time.Millisecond, w.watch.longest)

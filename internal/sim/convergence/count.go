@@ -56,7 +56,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 	lost, before := w.Now(), w.messages()
 	for router := range 3 {
 		w.hosts[router].Stack().RIPs()[0].Watch(func(n rip.Change) {
-			w.watch.hear(router, n)
+			w.watch.routeChanged(router, n)
 			if wireOf(n.Prefix) != stub {
 				return
 			}

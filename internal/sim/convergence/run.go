@@ -130,7 +130,7 @@ func (w *network) phase(r *Result, e *event) error {
 	deadline := began.Add(e.limit)
 	t := w.effective()
 	p := Phase{Name: e.name}
-	for calm := false; !calm; {
+	for stable := false; !stable; {
 		if !w.RunUntil(deadline.Sub(w.Now()), func() bool { return v.wrong == 0 }) {
 			return fmt.Errorf("%w: %s, %s: %d of %d routes are wrong after %v",
 				ErrUnfinished, r.Name, e.name, v.wrong, len(v.cells), e.limit)
@@ -139,7 +139,7 @@ func (w *network) phase(r *Result, e *event) error {
 		p.Messages, p.Changes = w.messages().minus(before), v.changes
 		p.Converged = max(0, settled.Sub(began))
 		w.Run(t.Periodic + max(t.PeriodicOffset, 0))
-		calm = v.wrong == 0 && v.settled == settled
+		stable = v.wrong == 0 && v.settled == settled
 	}
 	v.end()
 	p.Steps = append(p.Steps, v.reached...)

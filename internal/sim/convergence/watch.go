@@ -90,7 +90,7 @@ func (v *watch) begin() {
 	v.mark(now)
 }
 
-func (v *watch) hear(router int, c rip.Change) {
+func (v *watch) routeChanged(router int, c rip.Change) {
 	at := wireOf(c.Prefix)*v.net.routers + router
 	n := v.cells[at]
 	if c.Gone {

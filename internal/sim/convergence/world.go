@@ -72,7 +72,7 @@ func build(g graph, seed uint64, dialects ...rip.Dialect) (*network, error) {
 			return nil, err
 		}
 		w.hosts = append(w.hosts, h)
-		h.Stack().RIPs()[0].Watch(func(c rip.Change) { w.watch.hear(r, c) })
+		h.Stack().RIPs()[0].Watch(func(c rip.Change) { w.watch.routeChanged(r, c) })
 	}
 	delays := w.Rand("delays")
 	for i, pair := range g.wires {

@@ -143,8 +143,8 @@ func (r *ObjectReader) put(i int, b []byte) (n int, ok bool) {
 		if r.heads[i] = head; len(head) < prefixBytes {
 			return n, true
 		}
-		told, err := strconv.ParseUint(string(bytes.TrimLeft(head, " ")), 10, 32)
-		return n, err == nil && int(told) == size
+		announced, err := strconv.ParseUint(string(bytes.TrimLeft(head, " ")), 10, 32)
+		return n, err == nil && int(announced) == size
 	}
 	at := r.at[i]
 	n = min(size-at, len(b))

@@ -18,10 +18,10 @@ type episode struct {
 	force                  bool
 	forward                forward
 	fresh                  int // bytes of new data that F-RTO may still send
-	// leapt says that the acknowledgment that ended a slow start after a timeout advanced by more
-	// than four segments. So some of the retransmitted segments had arrived before.
-	leapt bool
-	over  bool // the algorithm (Tahoe) restarted with data in flight
+	// largeAdvance says that the acknowledgment that ended a slow start after a timeout advanced by
+	// more than four segments. So some of the retransmitted segments had arrived before.
+	largeAdvance bool
+	over         bool // the algorithm (Tahoe) restarted with data in flight
 }
 
 type phase uint8
@@ -66,7 +66,9 @@ func (e *episode) Open() bool { return e.kind == steady }
 // recovery. Below the recovery point this is always possible (RFC 6582 §3.2 step 2). At the
 // recovery point it is possible if segments after a filled hole had been retransmitted (RFC 6582
 // §4.1).
-func (e *episode) mayEcho(una uint64) bool { return una < e.point || una == e.point && e.leapt }
+func (e *episode) mayEcho(una uint64) bool {
+	return una < e.point || una == e.point && e.largeAdvance
+}
 
 // spend subtracts sent bytes from the allowance.
 func (e *episode) spend(n int) {
@@ -94,7 +96,7 @@ func (r *Ack) recover(more bool) {
 	}
 	if e.kind != steady && v.snd.Una >= e.point {
 		v.exit(r.now, false)
-		e.leapt = r.restarting && r.advance > 4*v.snd.MSS
+		e.largeAdvance = r.restarting && r.advance > 4*v.snd.MSS
 		r.lost += v.Record.count[lost] // later losses belong to a new episode
 	}
 	if r.spurious() {
