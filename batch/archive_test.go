@@ -78,7 +78,7 @@ func TestArchiveCarriesResults(t *testing.T) {
 	require.NoError(t, a.add(packed(t, filepath.Join(from, "none"), 0)))
 	require.NoError(t, a.unpack(to), "no part has begun")
 	require.EqualError(t, a.unpack(filepath.Join(to, "x")), "the volume has no results in x: the "+
-		"folder must have the name of that of the submit")
+		"folder must have the same name as in `node lab submit`")
 }
 
 // A transfer that ends early, at any byte, is rejected.
