@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/rdt"
 	"github.com/tidepool-net/tidepool/internal/services"
 )
@@ -40,12 +41,7 @@ type RDT struct {
 }
 
 func (r RDT) config() (rdt.Config, error) {
-	sum, err := services.ParseChecksum(r.Checksum)
-	return rdt.Config{
-		Window: r.Window, Payload: r.Payload, Checksum: sum, Timeout: r.Timeout,
-		Selective: !r.Cumulative, Compress: r.Compress, Interleave: r.Interleave,
-		Patience: r.Patience,
-	}, err
+	return services.RDTConfig(new(control.RDTOptions(r)))
 }
 
 // RDTObject is a named object. A name consists of printable words with slashes between them, none

@@ -12,7 +12,7 @@ import (
 // failure is the JSON output of a command that failed before it printed a result.
 type failure struct {
 	repl.Failure
-	Problems []problem `json:"problems,omitempty"` // errors in files
+	Problems lnx.Errors `json:"problems,omitempty"` // errors in files
 }
 
 // answered marks an error that was already printed as JSON.
@@ -26,24 +26,11 @@ func answerFailure(out io.Writer, err error) error {
 		return err
 	}
 	f := failure{Failure: repl.Failure{Error: named(err.Error()), Status: exitCode(err)}}
-	if mistakes, ok := errors.AsType[lnx.Errors](err); ok {
-		f.Problems = problems(mistakes)
-	}
+	f.Problems, _ = errors.AsType[lnx.Errors](err) // nil if the error is another one
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	if failed := enc.Encode(f); failed != nil {
 		return errors.Join(err, failed)
 	}
 	return answered{err}
-}
-
-func problems(mistakes lnx.Errors) []problem {
-	list := make([]problem, 0, len(mistakes))
-	for _, e := range mistakes {
-		list = append(list, problem{
-			File: e.File, Line: e.Line, Col: e.Col, Text: e.Text, Message: e.Msg, Want: e.Want,
-			Note: e.Note,
-		})
-	}
-	return list
 }

@@ -55,7 +55,7 @@ func validateCommand() *cobra.Command {
 type validation struct {
 	OK       bool          `json:"ok"`
 	Files    []checkedFile `json:"files"`
-	Problems []problem     `json:"problems"`
+	Problems lnx.Errors    `json:"problems"`
 
 	errs lnx.Errors
 	busy int                    // number of errors that concern this machine and not the files
@@ -69,16 +69,6 @@ type checkedFile struct {
 	Grammar    string `json:"grammar,omitempty"`
 	Interfaces int    `json:"interfaces"`
 	Neighbors  int    `json:"neighbors"`
-}
-
-type problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line,omitempty"`
-	Col     int    `json:"col,omitempty"`
-	Text    string `json:"text,omitempty"`
-	Message string `json:"message"`
-	Want    string `json:"want,omitempty"`
-	Note    bool   `json:"note,omitempty"` // a remark, not an error
 }
 
 // add checks one argument: a file, or a directory. Each directory below it is a network.
@@ -199,7 +189,7 @@ func (v *validation) verdict() error {
 func (v *validation) print(out io.Writer, asJSON bool) error {
 	v.OK = v.errs.Err() == nil
 	if asJSON {
-		v.Problems = problems(v.errs)
+		v.Problems = append(lnx.Errors{}, v.errs...) // an empty list is []
 		return json.NewEncoder(out).Encode(v)
 	}
 	for _, e := range v.errs {

@@ -19,18 +19,20 @@ const (
 // Error is one error in a file or a flag, or a note on it.
 type Error struct {
 	// File is the file's name, or the flag.
-	File string
+	File string `json:"file"`
 	// Line and Col count from 1, Col in characters. Line is 0 for a flag or for the whole file; Col
 	// is 0 for the whole line.
-	Line, Col int
+	Line int `json:"line,omitempty"`
+	Col  int `json:"col,omitempty"`
 	// Text is the wrong text; empty if something is missing.
-	Text string
+	Text string `json:"text,omitempty"`
 	// Msg says what is wrong. Want says what was expected; it may be empty.
-	Msg, Want string
+	Msg  string `json:"message"`
+	Want string `json:"want,omitempty"`
 	// Source is the whole line, or the flag's value; it may be empty.
-	Source string
+	Source string `json:"source,omitempty"`
 	// Note marks a remark that is not an error.
-	Note bool
+	Note bool `json:"note,omitempty"`
 }
 
 // Error returns the position and the message, then the line with carets under the wrong text.

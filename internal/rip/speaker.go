@@ -54,11 +54,11 @@ type Change struct {
 
 // Counters count events since NewSpeaker.
 type Counters struct {
-	RequestsIn, ResponsesIn   uint64
-	RequestsOut, ResponsesOut uint64
-	TriggeredOut              uint64 // triggered updates, which ResponsesOut includes
-	EntriesIn, EntriesOut     uint64
-	Expired                   uint64 // routes that timed out
+	RequestsIn, ResponsesIn, EntriesIn uint64
+	RequestsOut, ResponsesOut          uint64
+	TriggeredOut                       uint64 // triggered updates, which ResponsesOut includes
+	EntriesOut                         uint64
+	Expired                            uint64 // routes that timed out
 }
 
 // NewSpeaker returns a Speaker that sends nothing until Start.

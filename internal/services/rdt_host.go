@@ -14,19 +14,20 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func config(o *control.RDTOptions) (cfg rdt.Config, err error) {
+// RDTConfig converts the options of a request to those of package rdt.
+func RDTConfig(o *control.RDTOptions) (cfg rdt.Config, err error) {
 	cfg = rdt.Config{
 		Window: o.Window, Payload: o.Payload, Timeout: o.Timeout, Selective: !o.Cumulative,
 		Compress: o.Compress, Interleave: o.Interleave, Patience: o.Patience,
 	}
-	cfg.Checksum, err = ParseChecksum(o.Checksum)
+	cfg.Checksum, err = parseChecksum(o.Checksum)
 	return cfg, err
 }
 
 // serveRDT opens a server of files and reports finished flows.
 func (h *Host) serveRDT(ctx context.Context, r control.RDTServe) (control.RDTServed, error) {
 	var answer control.RDTServed
-	cfg, err := config(&r.Options)
+	cfg, err := RDTConfig(&r.Options)
 	if err != nil {
 		return answer, err
 	}
@@ -65,7 +66,7 @@ func (h *Host) announce(port uint16, f *rdt.Flow) {
 
 // listRDT fetches a server's listing.
 func (h *Host) listRDT(ctx context.Context, r control.RDTList) ([]control.RDTEntry, error) {
-	cfg, err := config(&r.Options)
+	cfg, err := RDTConfig(&r.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func whole(got *RDTFetched) string {
 // fetchRDT fetches objects, and stores them if Dir is set.
 func (h *Host) fetchRDT(ctx context.Context, r control.RDTFetch) (control.RDTFetched, error) {
 	var answer control.RDTFetched
-	cfg, err := config(&r.Options)
+	cfg, err := RDTConfig(&r.Options)
 	if err != nil {
 		return answer, err
 	}

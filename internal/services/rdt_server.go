@@ -52,8 +52,8 @@ var checksums = map[string]rdt.Checksum{
 	"": rdt.MD5, rdt.MD5.String(): rdt.MD5, rdt.CRC32C.String(): rdt.CRC32C,
 }
 
-// ParseChecksum returns a checksum by name: md5, which is also the default, or crc32c.
-func ParseChecksum(name string) (rdt.Checksum, error) {
+// parseChecksum returns a checksum by name: md5, which is also the default, or crc32c.
+func parseChecksum(name string) (rdt.Checksum, error) {
 	sum, ok := checksums[name]
 	if !ok {
 		return 0, node.NetError(fmt.Errorf("%w: checksum %q: must be md5 or crc32c", rdt.ErrConfig,

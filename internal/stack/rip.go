@@ -362,11 +362,7 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 			Garbage: t.Garbage, TriggerMin: max(t.TriggerMin, 0),
 			TriggerMax: max(t.TriggerMax, 0), HoldDown: max(t.HoldDown, 0),
 		},
-		Messages: control.RIPMessages{
-			RequestsIn: c.RequestsIn, ResponsesIn: c.ResponsesIn, EntriesIn: c.EntriesIn,
-			RequestsOut: c.RequestsOut, ResponsesOut: c.ResponsesOut,
-			TriggeredOut: c.TriggeredOut, EntriesOut: c.EntriesOut, Expired: c.Expired,
-		},
+		Messages: control.RIPMessages(c),
 	}
 	for _, r := range info.Refused {
 		answer.Refused = append(answer.Refused, control.Drop{
