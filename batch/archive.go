@@ -165,8 +165,8 @@ func (a *archive) unpack(dir string) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(dir, manifest)); err != nil && list[manifest] == nil {
-		return fmt.Errorf("the volume has no results in %s: the folder must have the same name as in "+
-			"`node lab submit`", filepath.Base(dir))
+		return fmt.Errorf("the volume has no results in %s: the folder must have the same name as "+
+			"in `node lab submit`", filepath.Base(dir))
 	}
 	for name, text := range list {
 		path := filepath.Join(dir, name)

@@ -90,8 +90,8 @@ func (h *Hub) restore(st *state) error {
 			return errors.New("a student has an invalid name, token or slot; remove the file to " +
 				"start over")
 		case s.Slot >= len(h.slots):
-			return fmt.Errorf("student %s has slot %d, and the limit is %d students: raise the limit",
-				s.Name, s.Slot, h.cfg.Most)
+			return fmt.Errorf("student %s has slot %d, and the limit is %d students: raise "+
+				"the limit", s.Name, s.Slot, h.cfg.Most)
 		case h.slots[s.Slot] != nil || h.named(s.Name) != nil:
 			return fmt.Errorf("student %s: the name or slot %d appears twice", s.Name, s.Slot)
 		}

@@ -99,8 +99,8 @@ type Cells struct {
 // Validate returns an error if the description is invalid.
 func (c Cells) Validate() error {
 	if c.Size <= 0 || c.Size > math.MaxUint16 || c.Overhead < 0 || c.Overhead > math.MaxUint16 {
-		return fmt.Errorf("%w: cell size %d (must be 1 to %[4]d), overhead %[3]d (must be 0 to %[4]d)",
-			ErrConfig, c.Size, c.Overhead, math.MaxUint16)
+		return fmt.Errorf("%w: cell size %d (must be 1 to %[4]d), overhead %[3]d "+
+			"(must be 0 to %[4]d)", ErrConfig, c.Size, c.Overhead, math.MaxUint16)
 	}
 	return c.Rate.Validate()
 }

@@ -63,8 +63,8 @@ func (r *receiver) handleMark(s *Segment) {
 	}
 }
 
-// handleMarkDCTCP processes a mark as a DCTCP receiver does (RFC 8257 §3.2). The echo is the mark of
-// the newest segment with data, and the receiver acknowledges a change of it at once. That
+// handleMarkDCTCP processes a mark as a DCTCP receiver does (RFC 8257 §3.2). The echo is the mark
+// of the newest segment with data, and the receiver acknowledges a change of it at once. That
 // acknowledgment has the new mark, even if it also covers a segment with the old mark, whose
 // acknowledgment was delayed.
 func (r *receiver) handleMarkDCTCP(s *Segment) {

@@ -165,8 +165,8 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 	}
 }
 
-// handleReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the connection;
-// any other in the window draws a challenge ACK (RFC 5961 §3.2).
+// handleReset processes a reset (second step). Only a reset at exactly RCV.NXT closes the
+// connection; any other in the window draws a challenge ACK (RFC 5961 §3.2).
 func (c *Conn) handleReset(now clock.Time, seq uint64) {
 	if seq != c.rcv.nxt {
 		c.rcv.challengeACK(now, DropReset)
@@ -290,8 +290,8 @@ func (c *Conn) ackArrives(now clock.Time, s *Segment, seq, ack uint64) {
 	c.sample(now)
 }
 
-// handleContents performs steps 6 to 8: the urgent pointer, the data and the FIN. seq is the sequence
-// number of the first data byte.
+// handleContents performs steps 6 to 8: the urgent pointer, the data and the FIN. seq is the
+// sequence number of the first data byte.
 func (c *Conn) handleContents(now clock.Time, s *Segment, seq uint64) {
 	if !c.state.mayReceive() {
 		if s.Flags.Has(FIN) {

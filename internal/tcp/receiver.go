@@ -141,7 +141,7 @@ func (r *receiver) text(now clock.Time, s *Segment, seq uint64) (readable bool) 
 	return !r.closed
 }
 
-// acceptInOrder makes the data in [start, end) readable, and also data after it that arrived earlier.
+// acceptInOrder makes the data in [start, end) readable, and data after it that arrived earlier.
 func (r *receiver) acceptInOrder(now clock.Time, s *Segment, seq, start, end uint64) {
 	r.place(s, seq, start, end)
 	r.nxt = end

@@ -1,7 +1,7 @@
 package congestion
 
-// lossBased implements the common part of the loss-based algorithms: RFC 5681 with byte counting, and
-// the undoing of a reduction.
+// lossBased implements the common part of the loss-based algorithms: RFC 5681 with byte counting,
+// and the undoing of a reduction.
 type lossBased struct {
 	cwnd, ssthresh int
 	initial, max   int
