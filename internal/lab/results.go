@@ -151,7 +151,7 @@ func (r *Results) unsteady(rows []result.Group) []string {
 	var lines []string
 	for i := range rows {
 		row := &rows[i]
-		if text := trendOf(row); text != "" && !row.Crowd {
+		if text := trendOf(row); text != "" && !row.Summary {
 			lines = append(lines, strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow)+": "+text)
 		}
 	}

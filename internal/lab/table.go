@@ -182,7 +182,7 @@ func (r *Results) legend(rows []result.Group) string {
 		b.WriteString("\nmeans leave out " + strings.TrimSuffix(text, ",") + ", counts do not")
 	}
 	b.WriteString("\n")
-	if slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd }) {
+	if slices.ContainsFunc(rows, func(g result.Group) bool { return g.Summary }) {
 		b.WriteString("many flows: minimum, median and maximum of each metric; " +
 			"--all shows each\n")
 	}

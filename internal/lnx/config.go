@@ -1,5 +1,5 @@
 // Package lnx reads the .lnx files that describe a node and its links. It reads the current grammar
-// and the three older ones of the same family, and returns a Config for each of them. It reports
+// and the three older ones of the course, and returns a Config for each of them. It reports
 // all errors of a file at once, with their positions.
 //
 // Parse is the entry point: lexer.go splits the text into words, detect.go finds the grammar,

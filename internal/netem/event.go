@@ -37,7 +37,7 @@ type Reason uint8
 const (
 	// Tail means that the queue had no room for the packet.
 	Tail Reason = iota + 1
-	// Head means that the queue had no room for a later packet.
+	// Head means that the queue dropped its oldest packet to make room for a new one.
 	Head
 	// Early means that active queue management detected congestion, although there was room.
 	Early

@@ -22,7 +22,7 @@ type Host struct {
 	limited  []*wire // links with a limit
 	room     []int   // room of each interface between two drains
 	accept   map[*tcp.Listener]func(*Conn) App
-	crowded  []*Socket // sockets that wait for room in the stack, each once
+	waiting  []*Socket // sockets that wait for room in the stack, each once
 	settling bool
 	taps     []stack.Tap
 }

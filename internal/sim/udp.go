@@ -105,7 +105,7 @@ func (s *Socket) Wake(at clock.Time) {
 func (s *Socket) wait() {
 	if !s.waits {
 		s.waits = true
-		s.host.crowded = append(s.host.crowded, s)
+		s.host.waiting = append(s.host.waiting, s)
 	}
 }
 
@@ -119,9 +119,9 @@ func (h *Host) tellSockets(now clock.Time) bool {
 			s.app.Turn(now, s)
 		}
 	}
-	for len(h.crowded) > 0 && h.stack.Datagrams().Roomy() {
-		s := h.crowded[0]
-		h.crowded = h.crowded[:copy(h.crowded, h.crowded[1:])]
+	for len(h.waiting) > 0 && h.stack.Datagrams().Roomy() {
+		s := h.waiting[0]
+		h.waiting = h.waiting[:copy(h.waiting, h.waiting[1:])]
 		s.waits = false
 		notified = true
 		s.app.Turn(now, s)

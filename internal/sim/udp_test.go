@@ -40,7 +40,7 @@ func (c *counter) Turn(now clock.Time, s *sim.Socket) {
 type flood struct {
 	left, size int
 	to         netip.AddrPort
-	crowded    int
+	waits      int
 	careless   bool // the application sends without calling Roomy first
 }
 
@@ -52,7 +52,7 @@ func (f *flood) Turn(_ clock.Time, s *sim.Socket) {
 		f.left--
 	}
 	if f.left > 0 {
-		f.crowded++
+		f.waits++
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAUDPSocketIsHeldBack(t *testing.T) {
 		l.Run(time.Minute)
 		assert.Equal(t, n, sink.n)
 		assert.Equal(t, n*size, sink.bytes)
-		assert.NotZero(t, source.crowded)
+		assert.NotZero(t, source.waits)
 		want := time.Duration(n*(size+28)*8*10) + 5*time.Millisecond
 		assert.Equal(t, want, sink.last.Sub(begin))
 	}

@@ -371,8 +371,8 @@ func (v *view) strips(f *flow) []chart.Strip {
 // mostLines limits the number of curves in a panel: more would hide each other.
 const mostLines = 48
 
-// crowd picks the flows to draw, evenly from the first to the last.
-func crowd(flows []*flow) []*flow {
+// drawnFlows picks the flows to draw, evenly from the first to the last.
+func drawnFlows(flows []*flow) []*flow {
 	if len(flows) <= mostLines {
 		return flows
 	}

@@ -22,7 +22,7 @@ func rttPlots(v *view) []Plot {
 		greatest, least = max(greatest, sorted[len(sorted)-1]), min(least, sorted[0])
 	}
 	all := len(flows)
-	flows = crowd(flows)
+	flows = drawnFlows(flows)
 	u := result.ScaleOf("s", greatest)
 	rules, ruleText := v.rttRules(flows, u, greatest)
 	axis := chart.Axis{Label: "round trip, " + u.Name, Min: u.Of(least), Max: u.Of(greatest)}

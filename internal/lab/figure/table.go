@@ -17,7 +17,7 @@ type table struct {
 	Rows     []row
 	Interval bool // some numbers have a confidence interval
 	Single   bool // each cell was run once
-	Crowd    bool // some rows summarize several flows
+	Summary  bool // some rows summarize several flows
 }
 
 // setting is a cell's value of a swept key, with its color in figures, if it has one.
@@ -101,7 +101,7 @@ func (c *compared) table() table {
 		rows = append(rows, result.Rows(i, c.cells[i].Trials, false)...)
 	}
 	t.Single = !slices.ContainsFunc(c.cells, func(c Cell) bool { return len(c.Trials) > 1 })
-	t.Crowd = slices.ContainsFunc(rows, func(g result.Group) bool { return g.Crowd })
+	t.Summary = slices.ContainsFunc(rows, func(g result.Group) bool { return g.Summary })
 	metrics := c.tableMetrics(rows)
 	units := make([]result.Scale, len(metrics))
 	for i, m := range metrics {

@@ -18,7 +18,7 @@ func windowPlots(v *view) []Plot {
 	case len(flows) == 0:
 		return nil
 	case len(flows) > mostPanels:
-		drawn := crowd(flows)
+		drawn := drawnFlows(flows)
 		p.chart = v.crowdedWindows(drawn)
 		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, at each "+
 			"change.", len(flows)) + crowdText(len(flows), len(drawn))

@@ -20,7 +20,7 @@ type Group struct {
 	Note    string
 	Numbers map[Metric]Number
 	Trials  []Values // the metrics of each run
-	Crowd   bool     // the group summarizes several flows
+	Summary bool     // the group summarizes several flows
 }
 
 // Number is one metric of a Group: the value of each run, in the order of the trials, and the
@@ -62,17 +62,17 @@ func Rows(cell int, runs []*Trial, all bool) []Group {
 		maps.Copy(one.Numbers, own)
 		delete(one.Numbers, Jain) // a single flow is always fair
 		return []Group{one}
-	case flows < CrowdSize || all:
+	case flows < ManyFlows || all:
 		return list
 	}
 	var out []Group
 	for _, label := range runs[0].Labels() {
 		for i := range 3 {
 			g := groupOf(cell, runs, func(t *Trial) *Flow {
-				three := t.Crowd(label)
+				three := t.Summarize(label)
 				return &three[i]
 			})
-			g.Crowd = true
+			g.Summary = true
 			out = append(out, g)
 		}
 	}
@@ -116,8 +116,8 @@ func groupOf(cell int, runs []*Trial, part func(*Trial) *Flow) Group {
 	return g
 }
 
-// CrowdSize is the number of flows from which tables summarize flows instead of showing each one.
-const CrowdSize = 21
+// ManyFlows is the number of flows from which tables summarize flows instead of showing each one.
+const ManyFlows = 21
 
 // Labels returns the labels of the flows of a run, without duplicates, in the order of the flows.
 func (t *Trial) Labels() []string {
@@ -130,9 +130,9 @@ func (t *Trial) Labels() []string {
 	return labels
 }
 
-// Crowd summarizes the flows with a label as three flows: the minimum, the median and the maximum
+// Summarize summarizes the flows with a label as three flows: the minimum, the median and the maximum
 // of each metric. A flow that did not complete counts as slower than all that did.
-func (t *Trial) Crowd(label string) [3]Flow {
+func (t *Trial) Summarize(label string) [3]Flow {
 	members := 0
 	out := [3]Flow{{Finished: true}, {Finished: true}, {Finished: true}}
 	for i := range t.Flows {

@@ -237,7 +237,7 @@ func TestManyFlows(t *testing.T) {
 			served++
 		}
 	}
-	assert.Greater(t, served, 900, "the others' SYNs were lost in the crowd")
+	assert.Greater(t, served, 900, "the SYNs of other clients were lost")
 	assert.Greater(t, got.Whole[result.Utilization], .8)
 }
 

@@ -87,7 +87,7 @@ func (f *FlowTape) Sample(at time.Duration, s *tcp.Info, fresh bool) {
 	f.Row(r)
 }
 
-// Own sets a number of a script, which is part of each sample from now on.
+// Own records a number of a script. Each later sample contains it.
 func (f *FlowTape) Own(name string, value float64) {
 	i := slices.Index(f.ownNames, name)
 	if i < 0 {

@@ -64,8 +64,8 @@ func newPort(h *sim.Host, name string, cfg rcp.Config, backlog int) (*port, erro
 	return &port{router: r, buf: make([]byte, 1<<16)}, nil
 }
 
-// newPorts returns a port for each host. The server's port listens. The name is that of their
-// random streams.
+// newPorts returns a port of the client, and one of the server that listens. Their random streams
+// have the given name.
 func newPorts(client, server *sim.Host, name string, cfg rcp.Config) (c, s *port, err error) {
 	if c, err = newPort(client, name, cfg, 0); err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // Many flows of a kind get different colors in a visible order, and a legend that fits.
-func TestACrowdHasARampAndAShortKey(t *testing.T) {
+func TestManyFlowsHaveARampAndAShortKey(t *testing.T) {
 	rec := synthesize(2*time.Second, 10, 60_000, "reno")
 	rec.Flows, rec.Links = slices.Repeat(rec.Flows, 60), nil
 	for i := range rec.Flows {
@@ -44,7 +44,7 @@ func TestACrowdHasARampAndAShortKey(t *testing.T) {
 }
 
 // Two kinds keep their own hues, from dark to light.
-func TestTwoCrowdsKeepTheirColors(t *testing.T) {
+func TestTwoGroupsOfFlowsKeepTheirColors(t *testing.T) {
 	list := shades(append(slices.Repeat([]string{"reno"}, 30), slices.Repeat([]string{"bbr"}, 5)...))
 	assert.Equal(t, PaintOf("reno").Tint(-0.65), list[0])
 	assert.Equal(t, PaintOf("bbr").Tint(0.65), list[34])
@@ -55,7 +55,7 @@ func TestTwoCrowdsKeepTheirColors(t *testing.T) {
 }
 
 // The figure of throughput and delay shows all flows, but only a few names.
-func TestTheTradeoffOfACrowd(t *testing.T) {
+func TestTheTradeoffOfManyFlows(t *testing.T) {
 	tr := &result.Trial{Finished: true}
 	for i := range 40 {
 		tr.Flows = append(tr.Flows, result.Flow{
@@ -76,7 +76,7 @@ func TestTheTradeoffOfACrowd(t *testing.T) {
 }
 
 // The table of a report summarizes many flows.
-func TestAReportOfACrowd(t *testing.T) {
+func TestAReportOfManyFlows(t *testing.T) {
 	tr := &result.Trial{Finished: true, Whole: result.Values{result.Jain: 0.9}}
 	for i := range 40 {
 		tr.Flows = append(tr.Flows, result.Flow{

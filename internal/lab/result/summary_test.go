@@ -9,7 +9,7 @@ import (
 )
 
 // The summary of many flows has the minimum, the median and the maximum of each kind.
-func TestCrowd(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	trial := result.Trial{}
 	add := func(label string, goodput, completion float64) {
 		f := result.Flow{
@@ -30,7 +30,7 @@ func TestCrowd(t *testing.T) {
 	add("cubic", 20, 2)
 	assert.Equal(t, []string{"reno", "cubic"}, trial.Labels())
 
-	reno := trial.Crowd("reno")
+	reno := trial.Summarize("reno")
 	for i, want := range []result.Values{
 		{result.Goodput: 1, result.Completion: 7},
 		{result.Goodput: 2, result.Completion: 9},
@@ -41,7 +41,7 @@ func TestCrowd(t *testing.T) {
 		assert.Equal(t, "x out of time", reno[i].Note)
 	}
 	assert.Equal(t, "minimum of 3", reno[0].Name)
-	cubic := trial.Crowd("cubic")
+	cubic := trial.Summarize("cubic")
 	assert.Equal(t, "median of 2", cubic[1].Name)
 	assert.Equal(t, result.Values{result.Goodput: 15, result.Completion: 1.5}, cubic[1].Values)
 	assert.True(t, cubic[1].Finished)
