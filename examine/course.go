@@ -238,7 +238,7 @@ func freePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("no free UDP ports from %d to %d", first, first+count-1)
+	return nil, fmt.Errorf("not enough free UDP ports from %d to %d", first, first+count-1)
 }
 
 // Send implements Run. If the subject has closed its socket, the packet is lost.

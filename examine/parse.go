@@ -166,7 +166,7 @@ func (p *parser) oneLine() {
 			return
 		}
 		if len(p.check.steps) > 0 {
-			p.fail(first, first.text+" must stand before the steps", "")
+			p.fail(first, first.text+" must come before the steps", "")
 			return
 		}
 		p.seen[first.text] = true

@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		{"given ESTABLISH\nsend .", `7:7: unknown state "ESTABLISH"`},
 		{"needs flying\nsend .", `7:7: unknown feature "flying"`},
 		{"limit 3 rtt\nsend .", `7:9: a limit is in seconds; expected such as 20 s`},
-		{"send .\nneeds tcp", `8:1: needs must stand before the steps`},
+		{"send .\nneeds tcp", `8:1: needs must come before the steps`},
 		{"# nothing", `7: the check has no steps`},
 	} {
 		files := fstest.MapFS{"a/b.check": {Data: []byte(head + c.steps)}}

@@ -94,7 +94,8 @@ func Short(function string) string {
 	return path.Base(function)
 }
 
-// room returns the name under which Rooms counts a stack.
+// room returns the name under which Rooms counts a stack: a package, the system calls or copies of
+// a package, or the runtime of Go.
 func room(stack []string) string {
 	leaf := stack[len(stack)-1]
 	owner := ""

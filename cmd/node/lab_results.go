@@ -210,8 +210,9 @@ func labCompareCommand() *cobra.Command {
 		Use:   "compare DIR DIR",
 		Short: "compare the results of two directories",
 		Long: "Compare the second directory with the first and print the differences of all\n" +
-			"metrics. Trials with the same seed have the same random draws, so the paired\n" +
-			"differences are less uncertain than either mean.",
+			"metrics. If both have the same seed, trials with the same number have the same\n" +
+			"random draws. The differences are then taken pair by pair, which usually makes\n" +
+			"their confidence intervals narrower.",
 		Example: "  node lab run two-tahoe --trials 10 -o a\n" +
 			"  node lab run two-tahoe --trials 10 -o b --set flows.0.cc=cubic\n" +
 			"  node lab compare a b",

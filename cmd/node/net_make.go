@@ -84,8 +84,7 @@ func (o *generateOptions) run(c *cobra.Command, args []string) error {
 	}
 	switch {
 	case o.plan && (o.out != "" || o.force || o.json):
-		return misuse(c, errors.New("--plan prints a plan: use it without --out, --force and "+
-			"--json"))
+		return misuse(c, errors.New("--plan cannot be used with --out, --force or --json"))
 	case o.port != topology.DefaultPort:
 		p.Port = o.port
 	}

@@ -31,8 +31,8 @@ func CheckSocket(path string) error {
 	if len(path) <= longestPath && folder <= longestFolder {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the path has %d bytes, its folder's path %d: must be at most "+
-		"%d and %d", path, ErrListen, len(path), folder, longestPath, longestFolder)
+	return fmt.Errorf("%s: %w: the path is too long: %d bytes (at most %d), of which its folder "+
+		"takes %d (at most %d)", path, ErrListen, len(path), longestPath, folder, longestFolder)
 }
 
 // Listener is a Unix socket, or a TCP address with a token, at which a Server listens.

@@ -87,7 +87,7 @@ type Reorder struct {
 	// Late is the maximum additional delay of reordered packets, uniformly distributed. Zero means
 	// that they skip the wire's delay instead, and so arrive before all packets in transit.
 	Late time.Duration
-	// Gap limits reordering to every Gap-th packet. Share is then the share of those packets. 0 and
-	// 1 mean all packets.
+	// Gap is the minimum distance between two reordered packets: the Gap-1 packets after one are
+	// not reordered. Share applies to the others. 0 and 1 mean no minimum.
 	Gap int
 }

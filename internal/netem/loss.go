@@ -40,7 +40,7 @@ type PeriodicLoss struct {
 // Validate returns an error if the description is invalid.
 func (p PeriodicLoss) Validate() error {
 	if p.Every < 1 {
-		return fmt.Errorf("%w: loss in every %d packets: must be 1 or more", ErrConfig, p.Every)
+		return fmt.Errorf("%w: loss every %d packets: must be 1 or more", ErrConfig, p.Every)
 	}
 	return nil
 }

@@ -139,9 +139,9 @@ func dnsCommand(e *env) *cobra.Command {
 		Short: "show and serve names, choose a DNS server",
 		Long: "`dns show` prints the node's DNS servers, the names that it serves, and\n" +
 			"counters. `dns name C 10.1.0.2` adds a name with its addresses: a node with\n" +
-			"names serves them on port 53. `dns server 10.0.0.1` asks the server at that\n" +
-			"address; several are asked in their order. `dns off` removes names and servers.\n" +
-			"The .lnx file has the same lines.",
+			"names serves them on port 53. `dns server 10.0.0.1` makes the node use the DNS\n" +
+			"server at that address; several servers are tried in order. `dns off` removes\n" +
+			"names and servers. A .lnx file accepts the same `dns name` and `dns server` lines.",
 	},
 		e.jsonFlag(&cobra.Command{
 			Use: "show", Short: "servers, names and counters", Args: positional,

@@ -15,8 +15,8 @@ import (
 const impairHelp = `Impair the link of IF for packets that are sent (out), received (in) or both.
 The arguments replace IF's previous settings. ` + "`off`" + ` removes them; without
 arguments IF's settings and counters are shown, and without IF those of all
-interfaces. The arguments are those of tc-netem(8) and its queues, in any order;
-you can paste a whole tc command.
+interfaces. The arguments are those of tc-netem(8) and of tc's queues, in any
+order; you can paste a whole tc command.
 
   delay TIME [JITTER [CORR%]]      delay; jitter keeps the order of packets
     overtake                       jitter may reorder packets
@@ -28,7 +28,7 @@ you can paste a whole tc command.
   loss every N [first N] | drop 3,7,20-25    by packet number, from 1
   loss bytes 0,1460,70000          packets that contain these bytes
   loss onoff 2s 500ms [poisson]    alternately up and down
-  loss during 10s-12s,1m-2m [P%]   at times from now on
+  loss during 10s-12s,1m-2m [P%]   at these times, counted from now
   duplicate P% [CORR%]             send packets twice
   reorder P% [CORR%] [gap N] [late TIME]   skip the delay, or add TIME to it
   corrupt P% [CORR%] [bits N] [where headers|payload]   flip bits
@@ -40,7 +40,7 @@ you can paste a whole tc command.
     distribution NAME DELAY JITTER
   trace FILE [once]                send at the times of a mahimahi trace
   limit 100 | 64kb | 200ms | 100,64kb   length of the queue
-  droptail | drophead              the queue of the rate, or one of
+  droptail | drophead              the queue of the rate; or one of these:
   codel [target 5ms] [interval 100ms]
   fq_codel [flows 1024] [quantum 1514] [memory_limit 32mb] [target, interval]
   pie [target 15ms] [tupdate 15ms] [alpha 2] [beta 20] [allowance 150ms]

@@ -42,8 +42,8 @@ func neighborsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "neighbors",
 		Short: "list neighbors; -s: their state",
-		Long: "List the neighbors, and the problems with them; with -s the state of each.\n" +
-			"`ln` is the course's table.",
+		Long: "List the neighbors and any problems with them. -s adds the state of each.\n" +
+			"`ln` prints the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return show(e, c, control.Neighbors{}, func(list []control.Neighbor) string {
 				return printNeighbors(list, stats)
@@ -60,7 +60,7 @@ func routesCommand(e *env) *cobra.Command {
 		Short: "list the routes in use, like `ip route`",
 		Long: "List the routes in use, like `ip route`. `proto kernel` marks the routes to\n" +
 			"this node's own links, `static` those of the file or of `route add`, and `rip`\n" +
-			"those that RIP learned, with their cost as metric. `lr` is the course's table.",
+			"those that RIP learned, with their cost as metric. `lr` prints the course's\ntable.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Routes{})
 			if err != nil {

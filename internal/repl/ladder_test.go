@@ -15,7 +15,7 @@ import (
 	text "github.com/tidepool-net/tidepool/internal/table"
 )
 
-// story returns a connection with every kind of event.
+// story returns the segments of a connection with a loss, a zero window, an ECN echo and a reset.
 func story() []control.TracedSegment {
 	var list []control.TracedSegment
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -170,8 +170,9 @@ func (fw *forwarder) enqueue(out int, hop netip.Addr, b []byte) {
 	})
 }
 
-// output moves forwarded packets into b. It drops a packet whose link has no room, unless packets
-// in b took that room. In that case the owner calls output again, when the link may have sent them.
+// output moves forwarded packets into b, and returns true when none is left. If a link has no room
+// or b is full, it returns false while b holds packets: the caller sends those and calls output
+// again. If b is empty, output drops the packets for which there is no room.
 func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	for ; fw.emitted < len(fw.queue); fw.emitted++ {
 		r := &fw.queue[fw.emitted]

@@ -29,7 +29,7 @@ import (
 // recipe is the Containerfile.
 const recipe = "../../packaging/Containerfile"
 
-// instruction returns the words of the recipe's line that begins with this text, from a JSON array.
+// instruction returns the elements of the JSON array in the recipe's line that begins with start.
 func instruction(t *testing.T, start string) (words []string) {
 	t.Helper()
 	text, err := os.ReadFile(recipe)
