@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/topology"
 )
 
-// marker is the line in front of a .lnx file in the text of a network.
+// marker is the line in front of an .lnx file in the text of a network.
 var marker = regexp.MustCompile(`(?m)^-- (.*)\.lnx --[ \t\r]*$`)
 
 // Check returns the errors of a network. The network is a .net file, or several .lnx files, each

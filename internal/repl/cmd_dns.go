@@ -141,7 +141,8 @@ func dnsCommand(e *env) *cobra.Command {
 			"counters. `dns name C 10.1.0.2` adds a name with its addresses: a node with\n" +
 			"names serves them on port 53. `dns server 10.0.0.1` makes the node use the DNS\n" +
 			"server at that address; several servers are tried in order. `dns off` removes\n" +
-			"names and servers. A .lnx file accepts the same `dns name` and `dns server` lines.",
+			"names and servers. An .lnx file accepts the same `dns name` and `dns server`\n" +
+			"lines.",
 	},
 		e.jsonFlag(&cobra.Command{
 			Use: "show", Short: "servers, names and counters", Args: positional,

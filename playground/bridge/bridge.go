@@ -1,5 +1,5 @@
 // Package bridge joins pages of the playground to a network of processes. A page becomes the node
-// of a .lnx file. The bridge binds that node's UDP addresses and carries its packets through a
+// of an .lnx file. The bridge binds that node's UDP addresses and carries its packets through a
 // WebSocket (RFC 6455). A binary message contains the number of an interface and an IP packet.
 package bridge
 

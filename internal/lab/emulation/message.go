@@ -42,7 +42,7 @@ type Start struct {
 	// Local is the UDP address that the process binds. Remote is the destination of its packets.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
-	LNX    string         `json:"lnx,omitempty"` // text of a .lnx file for the end's node
+	LNX    string         `json:"lnx,omitempty"` // text of an .lnx file for the end's node
 	// Begin is when the flow begins. Stop is when it ends even if it is not finished; 0: at the end
 	// of the run, after Duration. Means exclude the first Warmup seconds.
 	Begin    float64 `json:"begin"`
