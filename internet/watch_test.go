@@ -113,8 +113,8 @@ func TestWaits(t *testing.T) {
 		do   func(w *World)
 		want string
 	}{
-		"both ends read": {func(*World) {}, `no call has returned for 24h0m0s of the network's time, and ` +
-			`these wait:
+		"both ends read": {func(*World) {}, `no call has returned for 24h0m0s of the network's time; ` +
+			`these calls wait:
   a waits since \S+ in Read of the connection 10\.\S+ -> 10\.\S+ to b, in state ESTABLISHED, opened by(.|\n)+
   b waits since \S+ in Read of the connection 10\.\S+ -> 10\.\S+ to a, in state ESTABLISHED, opened by`},
 		"everything is cut": {func(w *World) {

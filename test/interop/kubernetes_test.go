@@ -106,7 +106,7 @@ func TestKubernetesFaults(t *testing.T) {
 	said, err := k.command(k.path("node"), "lab", "collect", filepath.Join(t.TempDir(), "sweep"),
 		"--claim", "none").CombinedOutput()
 	require.Error(t, err)
-	assert.Contains(t, string(said), `lab collect: there is no volume claim "none": --claim NAME names`)
+	assert.Contains(t, string(said), `lab collect: no volume claim "none": choose another with --claim NAME`)
 	for name, tt := range map[string]struct {
 		args []string
 		set  func()
