@@ -359,7 +359,7 @@ func (f *Interface) kernels(face *lnx.Interface) error {
 			continue
 		case face.Tun.Reaches(a), a == f.Kernel6 && a.Is4():
 			//nolint:staticcheck // fields
-			return fmt.Errorf("Kernel %v and Kernel6 %v: must be an IPv4 and an IPv6 address",
+			return fmt.Errorf("Kernel %v, Kernel6 %v: Kernel must be IPv4, Kernel6 IPv6",
 				f.Kernel, f.Kernel6)
 		}
 		if err := checkNeighbor(face, a); err != nil {
@@ -385,15 +385,16 @@ func (r *Route) check(faces []lnx.Interface) error {
 		return wrong("route %v: metric %d: must be 0 to %d", r.Prefix, r.Metric, lnx.MaxMetric)
 	case r.Kind == "blackhole" || r.Kind == "unreachable" || r.Kind == "prohibit":
 		if !valid || r.Via.IsValid() {
-			return wrong("route %v %s via %v: must not have a next hop", r.Prefix, r.Kind, r.Via)
+			return wrong("route %v %s via %v: must have a valid prefix and no next hop", r.Prefix,
+				r.Kind, r.Via)
 		}
 		return nil
 	case r.Kind != "":
 		return wrong("route %v: Kind %q: must be blackhole, unreachable, prohibit or empty",
 			r.Prefix, r.Kind)
 	case !valid || !r.Via.IsValid() || dst.Is4() != r.Via.Is4():
-		return wrong("route %v via %v: must be a prefix and an address of its family", r.Prefix,
-			r.Via)
+		return wrong("route %v via %v: must be a prefix and a next hop of the same family",
+			r.Prefix, r.Via)
 	}
 	onLink := false
 	for i := range faces {

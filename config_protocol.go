@@ -41,7 +41,7 @@ type IP struct {
 // internet converts ICMP and IP to the settings of an .lnx file.
 func (c *Config) internet(file *lnx.Config) error {
 	if c.ICMP.Rate > lnx.MaxICMP || c.ICMP.Burst < 0 || c.ICMP.Burst > lnx.MaxICMP {
-		return wrong("ICMP.Rate %d and Burst %d: must be at most %d",
+		return wrong("ICMP.Rate %d, ICMP.Burst %d: each must be at most %d, and Burst 0 or more",
 			c.ICMP.Rate, c.ICMP.Burst, lnx.MaxICMP)
 	}
 	file.ICMP = lnx.ICMP(c.ICMP)

@@ -279,7 +279,7 @@ func TestOpenErrorsOfIPv6(t *testing.T) {
 		"interface if0: neighbor 2001:db8::2 is of a family": func(c *tidepool.Config) {
 			c.Interfaces[0].Neighbors = []tidepool.Neighbor{{Addr: addr("2001:db8::2")}}
 		},
-		"route ::/0 via 10.0.0.2: must be a prefix and an address of its family": func(c *tidepool.Config) {
+		"route ::/0 via 10.0.0.2: must be a prefix and a next hop of the same family": func(c *tidepool.Config) {
 			c.Routes = []tidepool.Route{{Prefix: prefix("::/0"), Via: addr("10.0.0.2")}}
 		},
 		"route ::/0: next hop fe80::2 needs its interface: fe80::2%NAME": func(c *tidepool.Config) {

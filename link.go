@@ -163,7 +163,7 @@ func (i *Impairments) validate() error {
 	}
 	if i.Delay < 0 || i.Jitter < 0 || i.Jitter > i.Delay || i.Rate < 0 {
 		return fmt.Errorf("delay %v, jitter %v, rate %d: must not be negative, and the "+
-			"jitter at most the delay", i.Delay, i.Jitter, i.Rate)
+			"jitter must not exceed the delay", i.Delay, i.Jitter, i.Rate)
 	}
 	return nil
 }

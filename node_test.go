@@ -373,7 +373,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"share 2":                       face(func(f *tidepool.Interface) { f.Impair.Loss = 2 }),
 		"jitter":                        face(func(f *tidepool.Interface) { f.Impair.Jitter = 1 }),
 		"Kernel":                        face(func(f *tidepool.Interface) { f.Kernel = addr("10.0.0.2") }),
-		"an IPv4 and an IPv6 address": face(func(f *tidepool.Interface) {
+		"Kernel must be IPv4, Kernel6 IPv6": face(func(f *tidepool.Interface) {
 			f.Link, f.TUN, f.Kernel, f.Kernel6 = nil, "tide9", addr("10.0.0.2"), addr("10.0.0.3")
 		}),
 		"Link and UDP cannot be used together": face(func(f *tidepool.Interface) {

@@ -269,7 +269,7 @@ func (x *execution) data(s *step) error {
 		}
 		if p == nil {
 			x.note(EventExpected, fmt.Sprintf("%d more bytes of the stream", goal-c.got))
-			return failed("%d of %d bytes did not come within %s", goal-c.got,
+			return failed("%d of %d bytes did not arrive within %s", goal-c.got,
 				s.count.value(x.symbol), x.patience(s.span).Round(time.Millisecond))
 		}
 		if c.owns(p) && p.fail == "" && p.tcp.span() > 0 {
@@ -431,8 +431,8 @@ func (x *execution) file(s *step) error {
 	for at < min(len(got), len(want)) && got[at] == want[at] {
 		at++
 	}
-	return failed("the file has %d bytes and the sent one %d; they differ from offset %d on",
-		len(got), len(want), at)
+	return failed("the received file has %d bytes, the sent file %d; they differ from "+
+		"offset %d on", len(got), len(want), at)
 }
 
 func (x *execution) keep(s *step) error {

@@ -315,7 +315,7 @@ func (x *execution) receive(until clock.Time) (*packet, error) {
 	a, ok := x.run.Receive(until)
 	if !ok {
 		if x.run.Ended() != nil {
-			return nil, failed("no packet came")
+			return nil, failed("no packet arrived")
 		}
 		x.late = x.late || x.run.Now().Sub(until) > 4*x.units.RTT
 		return nil, nil

@@ -67,7 +67,7 @@ var headers = map[string]func(p *parser, rest string){
 		if s, ok := p.span(); ok && s.unit == "s" {
 			p.check.Limit = time.Duration(s.n * float64(time.Second))
 		} else if ok {
-			p.fail(p.words[p.at-1], "a limit is in seconds", "such as 20 s")
+			p.fail(p.words[p.at-1], "the limit is not in seconds", "such as 20 s")
 		}
 	},
 }
@@ -141,7 +141,8 @@ func (p *parser) cut() bool {
 		case line[i] == '"':
 			end := slices.Index(line[i+1:], '"')
 			if end < 0 {
-				p.fail(word{string(line[i:]), i + 1, false}, "the text has no end", "a second \"")
+				p.fail(word{string(line[i:]), i + 1, false}, "the text is not closed",
+					"a second \"")
 				return false
 			}
 			p.words = append(p.words, word{string(line[i+1 : i+1+end]), i + 1, true})

@@ -147,7 +147,7 @@ func (p *parser) keep(s *step) {
 	if slices.Contains(symbols, name.text) || strings.ContainsFunc(name.text, func(r rune) bool {
 		return !unicode.IsLower(r)
 	}) {
-		p.fail(name, "not a free name", "small letters")
+		p.fail(name, "a reserved or invalid name", "lower-case letters")
 		return
 	}
 	var fields []string

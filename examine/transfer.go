@@ -171,7 +171,7 @@ func (t *transfer) done() (bool, error) {
 		for at < n && got[at] == t.file[at] {
 			at++
 		}
-		return false, failed("the file has %d bytes and the sent one %d; they differ from "+
+		return false, failed("the received file has %d bytes, the sent file %d; they differ from "+
 			"offset %d on", len(got), len(t.file), at)
 	}
 	if c := t.peer.conn; c != nil && c.Err() != nil {

@@ -299,7 +299,7 @@ func TestRestart(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, token, 26)
 		_, err = c.Add(Listed{Name: "BOB"})
-		assert.EqualError(t, err, "student BOB exists already")
+		assert.EqualError(t, err, "student BOB already exists")
 		_, err = c.Add(Listed{Name: "a b"})
 		assert.ErrorContains(t, err, `name "a b": must be 1 to 32`)
 		_, err = c.Add(Listed{Name: "carol"})

@@ -130,7 +130,7 @@ func (h *Hub) enter(l Listed) (*student, error) {
 		case s == nil:
 			free = i
 		case strings.EqualFold(s.Name, l.Name):
-			return nil, fmt.Errorf("student %s exists already", l.Name)
+			return nil, fmt.Errorf("student %s already exists", l.Name)
 		case s.Token == l.Token:
 			return nil, fmt.Errorf("student %s has the token of %s", l.Name, s.Name)
 		}

@@ -85,11 +85,11 @@ func (m *importer) flat(tokens token.Tokens) error {
 			dashes++
 		}
 		if depth > maxDepth || dashes > maxDepth || t.Position.Column > 1000 {
-			return m.fail(tokenPlace(t), "nested deeper than a topology; at most %d levels",
+			return m.fail(tokenPlace(t), "nested too deeply: at most %d levels",
 				maxDepth)
 		}
 		if i == maxTokens {
-			return m.fail(tokenPlace(t), "longer than a topology; at most %d YAML tokens",
+			return m.fail(tokenPlace(t), "too long: at most %d YAML tokens",
 				maxTokens)
 		}
 	}

@@ -163,7 +163,7 @@ func (m *importer) addressOf(at place, text string, bits int, v6 bool) netip.Pre
 // finish removes nodes without links, and addresses that conflict.
 func (m *importer) finish() error {
 	if len(m.plan.Links) == 0 {
-		return m.fail(place{}, "no link between two nodes is in the file, so there is no network; "+
+		return m.fail(place{}, "the file has no link between two nodes: "+
 			"add `links` with `endpoints`, or addLink calls")
 	}
 	linked := map[int]bool{}

@@ -180,18 +180,18 @@ func TestMininetRoundTrip(t *testing.T) {
 
 func TestImportErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"a.py\ndef f(): f()\nf()\nx.addLink(1, 2)": "a.py: no link between two nodes is in the file, so there is " +
-			"no network; add `links` with `endpoints`, or addLink calls",
+		"a.py\ndef f(): f()\nf()\nx.addLink(1, 2)": "a.py: the file has no link between two nodes: " +
+			"add `links` with `endpoints`, or addLink calls",
 		"a.yml\nname: x\ntopology:\n  nodes:\n   a: {}\n  links: [": "a.yml:5:10: invalid YAML: sequence end token ']' not found",
 		"a.yml\nname: x\nname: y\n":                                 `a.yml:2:1: invalid YAML: mapping key "name" already defined at [1:1]`,
 		"a.yml\nname: x\n": "a.yml:1:1: not a containerlab topology: add `topology:` with " +
 			"`nodes:` and `links:`",
 		"a.yml\n":                               "a.yml: the file is empty: must be a containerlab topology",
-		"a.yml\n" + strings.Repeat("[", 100000): "a.yml:1:51: nested deeper than a topology; at most 50 levels",
-		"a.yml\ntopology:\n  nodes: {a: {}, b: {}}\n": "a.yml: no link between two nodes is in the file, so there is " +
-			"no network; add `links` with `endpoints`, or addLink calls",
-		"a.py\nx = 1\n": "a.py: no link between two nodes is in the file, so there is " +
-			"no network; add `links` with `endpoints`, or addLink calls",
+		"a.yml\n" + strings.Repeat("[", 100000): "a.yml:1:51: nested too deeply: at most 50 levels",
+		"a.yml\ntopology:\n  nodes: {a: {}, b: {}}\n": "a.yml: the file has no link between two nodes: " +
+			"add `links` with `endpoints`, or addLink calls",
+		"a.py\nx = 1\n": "a.py: the file has no link between two nodes: " +
+			"add `links` with `endpoints`, or addLink calls",
 		"a.py\n" + strings.Repeat("a b\n", 200): "a.py: not a mininet script: more than 100 lines cannot be read; " +
 			"write the links as plain addLink calls",
 		"a.txt\nhello\n": "a.txt: cannot be imported: it is neither a containerlab topology with `topology:` nor a mininet " +

@@ -31,7 +31,7 @@ func (w *World) join(c *lnx.Config, iface string, end *link.End) {
 func (w *World) Receive(iface int, packet []byte) error {
 	l := w.links[iface]
 	if l == nil {
-		return fmt.Errorf("no link of another network is interface %d", iface)
+		return fmt.Errorf("interface %d has no link to another network", iface)
 	}
 	if _, err := l.Write(packet); err != nil {
 		return fmt.Errorf("interface %d: %w", iface, err)

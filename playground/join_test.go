@@ -51,5 +51,5 @@ func TestJoin(t *testing.T) {
 func TestBadJoin(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{Name: "n", Network: "link A B\n", Joined: true})
-	require.ErrorContains(t, err, "n: it has 2 nodes: a page joins as 1")
+	require.ErrorContains(t, err, "n has 2 nodes: a page joins as one node")
 }

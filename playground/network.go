@@ -38,7 +38,7 @@ func parse(name, text string, joined bool) (list []*lnx.Config, err error) {
 		return nil, err
 	}
 	if joined && len(list) != 1 {
-		return nil, fmt.Errorf("%s: it has %d nodes: a page joins as 1", name, len(list))
+		return nil, fmt.Errorf("%s has %d nodes: a page joins as one node", name, len(list))
 	}
 	for _, c := range list {
 		if len(c.Forwards) > 0 {

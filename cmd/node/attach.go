@@ -79,8 +79,8 @@ func (r *remote) unknown(ref string) error {
 	if r.token == "" {
 		what = "the server needs a token"
 	}
-	return fmt.Errorf("%s: %s: use --token TOKEN or the environment's TIDEPOOL_TOKEN, with the "+
-		"token that the server printed when it started", ref, what)
+	return fmt.Errorf("%s: %s: use --token TOKEN, or set TIDEPOOL_TOKEN, with the token that "+
+		"the server printed when it started", ref, what)
 }
 
 // endpoint returns a node's address, and the node's name if the reference contains it.

@@ -52,7 +52,7 @@ func tryHost(
 	}
 	cfg := host.Config()
 	if len(cfg.Kernel) == 0 {
-		return nil, false, fmt.Errorf("%s has no address that programs can have: it needs an IPv4 "+
+		return nil, false, fmt.Errorf("%s has no address that programs can use: it needs an IPv4 "+
 			"address, or an IPv6 address and links with an MTU of at least %d", name, netns.MinMTU6)
 	}
 	if p, err = netns.Start(cfg, program); err != nil {

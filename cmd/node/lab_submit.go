@@ -276,7 +276,7 @@ func (o *submitOptions) prepare(
 	}
 	lock, err = lab.Lock(batch.LockFile(dir))
 	if errors.Is(err, lab.ErrBusy) {
-		err = fmt.Errorf("%s: another `node lab submit` waits for its parts: wait for it, or stop"+
+		err = fmt.Errorf("%s: another `node lab submit` is waiting for its parts: wait for it, or stop"+
 			" it first", dir)
 	}
 	if err != nil {

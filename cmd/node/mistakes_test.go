@@ -278,7 +278,7 @@ func TestTokens(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"/v1/problems/token-needed","status":401,"detail":"no"}`)
 	}))
 	defer server.Close()
-	const how = ": use --token TOKEN or the environment's TIDEPOOL_TOKEN"
+	const how = ": use --token TOKEN, or set TIDEPOOL_TOKEN"
 	status, text := ran(t, "ctl", server.URL, "routes")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, text, server.URL+": the server needs a token"+how)

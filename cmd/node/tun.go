@@ -20,8 +20,8 @@ func tunLine(text string) (string, error) {
 	}
 	kernel, ok := otherEnd(prefix)
 	if !ok {
-		return "", fmt.Errorf("--tun %q: %v has only one address, and the kernel needs another",
-			text, prefix.Masked())
+		return "", fmt.Errorf("--tun %q: %v has only one address, and the kernel needs "+
+			"another: use a shorter prefix, such as /24", text, prefix.Masked())
 	}
 	return fmt.Sprintf("\ninterface %s %v tun:%s kernel %v\n", name, prefix, name, kernel), nil
 }

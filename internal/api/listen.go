@@ -27,12 +27,15 @@ const (
 
 // CheckSocket returns an error if a path is too long for a Unix socket.
 func CheckSocket(path string) error {
-	folder := len(filepath.Dir(path))
-	if len(path) <= longestPath && folder <= longestFolder {
+	what, n, limit := "path", len(path), longestPath
+	if n <= limit {
+		what, n, limit = "folder's path", len(filepath.Dir(path)), longestFolder
+	}
+	if n <= limit {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the path is too long: %d bytes (at most %d), of which its folder "+
-		"takes %d (at most %d)", path, ErrListen, len(path), longestPath, folder, longestFolder)
+	return fmt.Errorf("%s: %w: the %s has %d bytes: must be at most %d", path, ErrListen, what, n,
+		limit)
 }
 
 // Listener is a Unix socket, or a TCP address with a token, at which a Server listens.
@@ -155,8 +158,8 @@ func ListenTCP(ctx context.Context, address string) (*Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, &TakenError{At: at.String(), TCP: at}
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%v: %w: ports below 1024 usually need root: use one from 1024, "+
-			"or 0 to choose a free one", at, ErrListen)
+		return nil, fmt.Errorf("%v: %w: ports below 1024 usually need root: use a port of "+
+			"1024 or above, or 0 to choose a free one", at, ErrListen)
 	case err != nil:
 		return nil, fmt.Errorf("%v: %w: %w", at, ErrListen, err)
 	}

@@ -76,8 +76,8 @@ func TestWhereASocketCannotBe(t *testing.T) {
 	for path, says := range map[string]string{
 		file:                                     "the file exists and is not a socket",
 		filepath.Join(folder, "none", "s"):       "no such file",
-		"/" + strings.Repeat("x", longestPath):   "104 bytes (at most 103), of which its folder takes 1 (",
-		strings.Repeat("/xxxxxxxx", 10) + "/s":   "the path is too long: 92 bytes (at most 103), of which its folder takes 90 (at most 88)",
+		"/" + strings.Repeat("x", longestPath):   "the path has 104 bytes: must be at most 103",
+		strings.Repeat("/xxxxxxxx", 10) + "/s":   "the folder's path has 90 bytes: must be at most 88",
 		filepath.Join(file, "below", "a", "fil"): "not a directory",
 	} {
 		_, err := ListenUnix(t.Context(), path)

@@ -101,7 +101,7 @@ func fromQuery(request reflect.Value, raw string) error {
 		case reflect.Uint64:
 			n, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return fmt.Errorf("query: %w: %s=%s: must be a number from 0", control.ErrUsage,
+				return fmt.Errorf("query: %w: %s=%s: must be a number, 0 or more", control.ErrUsage,
 					name, text)
 			}
 			f.SetUint(n)

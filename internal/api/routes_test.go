@@ -376,7 +376,7 @@ func TestWrongRequests(t *testing.T) {
 		{"GET", "/v1/nodes/A/sockets?%zz", "", 400, "invalid-request", "query"},
 		{ // RFC 9110 §9.2.1: a GET is safe
 			"GET", "/v1/nodes/A/capture?file=" + victim, "", 400, "invalid-request",
-			"a GET writes no file; use POST /v1/nodes/A/commands/capture does",
+			"a GET writes no file; use POST /v1/nodes/A/commands/capture",
 		},
 		{
 			"GET", "/v1/nodes/A/streams/capture?file=" + victim, "", 400, "invalid-request",

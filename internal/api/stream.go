@@ -69,8 +69,8 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 	// RFC 9110 §9.2.1: a GET is safe. Browsers send a GET for any link that a user clicks.
 	for _, name := range l.kind.Files {
 		if !request.FieldByName(name).IsZero() {
-			return fmt.Errorf("query: %w: a GET writes no file; use POST /v1/nodes/%s/commands/%s "+
-				"does", control.ErrUsage, r.PathValue("node"), l.kind.Name)
+			return fmt.Errorf("query: %w: a GET writes no file; use POST /v1/nodes/%s/commands/%s",
+				control.ErrUsage, r.PathValue("node"), l.kind.Name)
 		}
 	}
 	if r.Method == http.MethodHead {

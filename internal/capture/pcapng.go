@@ -157,7 +157,7 @@ func resolution(v byte) (uint64, error) {
 		}
 		return second, nil
 	}
-	return 1, fmt.Errorf("time stamp resolution %#x is out of range", v)
+	return 1, fmt.Errorf("timestamp resolution %#x is out of range", v)
 }
 
 // options calls f with each complete option of a list.

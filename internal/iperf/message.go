@@ -131,7 +131,7 @@ func (p *Params) Check() error {
 		return fmt.Errorf("%w: congestion control name with %d bytes: must be at most 64",
 			ErrMessage, len(p.Congestion))
 	case strings.Count(p.Proto(), ",") > 0:
-		return fmt.Errorf("%w: protocols %s: must be one", ErrMessage, p.Proto())
+		return fmt.Errorf("%w: protocols %s: must be only one", ErrMessage, p.Proto())
 	case p.RDT && (!p.Reverse || p.Bidir) && len(p.RDTPorts) != p.Parallel:
 		return fmt.Errorf("%w: %d rdt_ports for %d streams: must be one per stream", ErrMessage,
 			len(p.RDTPorts), p.Parallel)

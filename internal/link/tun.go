@@ -66,8 +66,8 @@ func (c TUNConfig) validate() error {
 	switch {
 	case c.Device == "" || len(c.Device) > maxDeviceName || c.Device == "." || c.Device == ".." ||
 		strings.ContainsAny(c.Device, "/:% \t\n"):
-		return fmt.Errorf("device name %q: must not be . or .., and have 1 to %d characters "+
-			"without '/', ':', '%%' or white space", c.Device, maxDeviceName)
+		return fmt.Errorf("device name %q: must not be . or .., and must have 1 to %d "+
+			"characters without '/', ':', '%%' or white space", c.Device, maxDeviceName)
 	case slices.ContainsFunc(c.Kernel, is6) && c.Interface.MTU < minMTU6:
 		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU,
 			minMTU6)

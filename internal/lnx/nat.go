@@ -260,7 +260,7 @@ func checkNATs(p *parser) {
 		case !ok:
 			p.unknownInterface(n.at)
 		case byName[n.Iface] != nil:
-			p.report.bad(n.at, "an interface with a NAT already", "one line for each interface")
+			p.report.bad(n.at, "already an interface with a NAT", "one line for each interface")
 		case !f.Addr.IsValid():
 			p.report.bad(n.at, "an interface without an IPv4 address", "an interface with one")
 		default:

@@ -114,7 +114,7 @@ func (l login) lock(ctx context.Context) (*os.File, error) {
 	}
 	if !until(ctx, loginTime, func() bool { return tryLock(log) }) || !isAt(log, path) {
 		_ = log.Close()
-		return nil, l.unreachable("another command logs in or stops the network")
+		return nil, l.unreachable("another command is logging in or stopping the network")
 	}
 	return log, nil
 }

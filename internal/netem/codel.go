@@ -38,8 +38,8 @@ func (c CoDel) Validate() error {
 	c = c.withDefaults()
 	switch {
 	case c.Target < 0 || c.Interval < 0:
-		return fmt.Errorf("%w: codel target %v, interval %v: must be positive", ErrConfig, c.Target,
-			c.Interval)
+		return fmt.Errorf("%w: codel target %v, interval %v: both must be positive", ErrConfig,
+			c.Target, c.Interval)
 	case c.Target >= c.Interval:
 		return fmt.Errorf("%w: codel target %v: must be less than the interval of %v",
 			ErrConfig, c.Target, c.Interval)

@@ -88,11 +88,11 @@ func (c *Config) validate() error {
 	}
 	switch {
 	case c.Delay < 0 || c.Delay > maxDelay || c.Reorder.Late < 0:
-		return fmt.Errorf("%w: Delay %v, Reorder.Late %v: must be 0 to %v", ErrConfig, c.Delay,
-			c.Reorder.Late, maxDelay)
+		return fmt.Errorf("%w: Delay %v (must be 0 to %v), Reorder.Late %v (must be 0 or more)",
+			ErrConfig, c.Delay, maxDelay, c.Reorder.Late)
 	case c.Corrupt.Bits < 0 || c.Reorder.Gap < 0 || c.Overhead < 0 || c.MaxPackets < 0 ||
 		c.MaxBytes < 0 || c.Origin < 0:
-		return fmt.Errorf("%w: a number of bits, packets or bytes is negative", ErrConfig)
+		return fmt.Errorf("%w: numbers of bits, packets and bytes must not be negative", ErrConfig)
 	case c.Queue != nil && c.Rate == nil:
 		return fmt.Errorf("%w: a queue needs a rate", ErrConfig)
 	}

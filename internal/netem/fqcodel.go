@@ -51,8 +51,8 @@ func (f FQCoDel) codel() CoDel { return CoDel{Target: f.Target, Interval: f.Inte
 func (f FQCoDel) Validate() error {
 	f = f.withDefaults()
 	if f.Flows < 0 || f.Flows > maxFQFlows || f.Quantum < 0 {
-		return fmt.Errorf("%w: fq_codel with %d flows (at most %[4]d), quantum %[3]d: "+
-			"must be positive", ErrConfig, f.Flows, f.Quantum, maxFQFlows)
+		return fmt.Errorf("%w: fq_codel with %d flows (must be 1 to %d), quantum %d "+
+			"(must be 1 or more)", ErrConfig, f.Flows, maxFQFlows, f.Quantum)
 	}
 	if err := (Bound{Packets: f.Packets, Bytes: f.Bytes}).Validate(); err != nil {
 		return err

@@ -72,12 +72,13 @@ func (c PIE) Validate() error {
 	const least = 10 * time.Microsecond
 	switch {
 	case c.Target <= 0 || c.Target > maxDelay || c.Burst < 0 || c.Burst > maxDelay:
-		return fmt.Errorf("%w: pie target %v, burst %v: must be up to %v, and the target above 0",
-			ErrConfig, c.Target, c.Burst, maxDelay)
+		return fmt.Errorf("%w: pie target %v, burst %v: must not be negative, the target not 0, "+
+			"and both at most %v", ErrConfig, c.Target, c.Burst, maxDelay)
 	case c.Update < least || c.Update > maxDelay:
-		return fmt.Errorf("%w: pie update %v: must be %v or more", ErrConfig, c.Update, least)
+		return fmt.Errorf("%w: pie update %v: must be %v to %v", ErrConfig, c.Update, least,
+			maxDelay)
 	case !(c.Alpha > 0 && c.Alpha <= 1000) || !(c.Beta > 0 && c.Beta <= 1000):
-		return fmt.Errorf("%w: pie alpha %v, beta %v: must be more than 0, up to 1000",
+		return fmt.Errorf("%w: pie alpha %v, beta %v: both must be more than 0, up to 1000",
 			ErrConfig, c.Alpha, c.Beta)
 	}
 	return c.bound().Validate()

@@ -51,8 +51,8 @@ type Bound struct {
 // Validate returns an error if the description is invalid.
 func (b Bound) Validate() error {
 	if b.Packets < 0 || b.Bytes < 0 || b.Time < 0 || b.Time > maxDelay {
-		return fmt.Errorf("%w: a queue of %d packets, %d bytes, %v: must not be negative, and "+
-			"the time at most %v", ErrConfig, b.Packets, b.Bytes, b.Time, maxDelay)
+		return fmt.Errorf("%w: a queue of %d packets, %d bytes, %v: no value may be negative, "+
+			"and the time must be at most %v", ErrConfig, b.Packets, b.Bytes, b.Time, maxDelay)
 	}
 	return nil
 }

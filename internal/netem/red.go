@@ -67,8 +67,8 @@ func (r RED) Validate() error {
 	r = r.WithDefaults()
 	switch {
 	case r.Min < 0 || r.Max <= r.Min:
-		return fmt.Errorf("%w: red thresholds %d and %d: the first must be from 0, the second "+
-			"larger", ErrConfig, r.Min, r.Max)
+		return fmt.Errorf("%w: red min %d, max %d: min must be 0 or more, and max above min",
+			ErrConfig, r.Min, r.Max)
 	case !(r.MaxP > 0 && r.MaxP <= 1):
 		return fmt.Errorf("%w: red with probability %v: must be more than 0, up to 1", ErrConfig,
 			r.MaxP)

@@ -27,8 +27,9 @@ type Slots struct {
 func (s Slots) Validate() error {
 	if s.Min < 0 || s.Min > maxDelay || s.Max < 0 || s.Max > maxDelay || s.Packets < 0 ||
 		s.Bytes < 0 {
-		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v: must not be "+
-			"negative, and times at most %v", ErrConfig, s.Packets, s.Bytes, s.Min, s.Max, maxDelay)
+		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v: no value may "+
+			"be negative, and times must be at most %v", ErrConfig, s.Packets, s.Bytes, s.Min, s.Max,
+			maxDelay)
 	}
 	if v, ok := s.Jitter.(validator); ok {
 		return v.Validate()

@@ -24,7 +24,8 @@ func (t *Taps) Observe(o *observe.Observer) error {
 // observe is like Observe. Loop only.
 func (t *Taps) observe(o *observe.Observer) error {
 	if len(t.observers) >= maxObservers {
-		return fmt.Errorf("%d observers, the limit: %w", maxObservers, control.ErrCapturing)
+		return fmt.Errorf("%w: at most %d observers at a time", control.ErrCapturing,
+			maxObservers)
 	}
 	o.Begin(t.node.Time.Wall(t.node.Time.now()), len(t.node.cfg.Links), &t.backlog)
 	t.observers = append(t.observers, o)

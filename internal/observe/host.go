@@ -113,8 +113,8 @@ func (h *Host) prepare(r *control.Record) (*capturing, error) {
 	if r.FileSize < 0 || r.Files < 0 || r.File == "" && (r.FileSize > 0 || r.Files > 0) ||
 		r.FileSize == 0 && r.Files > 0 {
 		return nil, control.Misuse(
-			"file size %d and %d files: must have a file name, and a size if files is set",
-			r.FileSize, r.Files)
+			"file size %d, files %d: must not be negative; a size needs a file name, "+
+				"and files needs a size", r.FileSize, r.Files)
 	}
 	o, err := newObserver(r)
 	if err != nil {

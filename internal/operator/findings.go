@@ -89,7 +89,7 @@ func (h *Requests) sourceOf(
 		return addr, -1, control.Misuse(
 			"source %q is neither an address nor an interface of this node", source)
 	case addr.Is4() != dst.Is4():
-		return addr, -1, control.Misuse("source %v and destination %v: must be of one family",
+		return addr, -1, control.Misuse("source %v and destination %v: must be of the same family",
 			addr, dst)
 	}
 	if _, ours := s.Interfaces().Owns(addr); !ours {

@@ -76,7 +76,7 @@ func checkPing(r *control.Ping) error {
 	case r.Addr.Is4In6():
 		return control.Misuse("%v is an IPv4-mapped address: must be %v", r.Addr, r.Addr.Unmap())
 	case !r.Addr.IsValid() || r.Addr.IsUnspecified():
-		return control.Misuse("%v: must be the address of a host or a group", r.Addr)
+		return control.Misuse("%v: must be the address of a host or a multicast group", r.Addr)
 	}
 	return nil
 }

@@ -107,8 +107,8 @@ func (d *Reloader) Do(r control.Reload) (control.Reloaded, error) {
 func (d *Reloader) wanted(r control.Reload) (*lnx.Config, error) {
 	switch {
 	case (r.Try && (r.Release || r.Undo)) || (r.All && (!r.Release || r.Undo)):
-		return nil,
-			errors.New("try cannot be used with release or undo; all needs release, without undo")
+		return nil, errors.New("try cannot be used with release or undo; all needs release and " +
+			"cannot be used with undo")
 	case r.Undo && d.released.before == nil:
 		return nil, errors.New("no change to undo")
 	case r.Undo:

@@ -59,7 +59,7 @@ func TestRequestsCheckTheZoneOfAnAddress(t *testing.T) {
 	_, err = control.Ask(t.Context(), a, control.Ping{
 		Addr: netip.MustParseAddr("2001:db8::2"), Source: "10.0.0.1",
 	})
-	require.ErrorContains(t, err, "source 10.0.0.1 and destination 2001:db8::2: must be of one family")
+	require.ErrorContains(t, err, "source 10.0.0.1 and destination 2001:db8::2: must be of the same family")
 }
 
 // The size of a traceroute's probes is that of the whole packet, as in traceroute -6: 80 bytes,

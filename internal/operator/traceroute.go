@@ -116,7 +116,7 @@ func traceConfig(r control.Traceroute) (*icmp.TraceConfig, error) {
 	cfg.Near = cmp.Or(cfg.Near, defaultNear)
 	if r.PathMTU {
 		if kind == icmp.SYN {
-			return nil, control.Misuse("path MTU: must be UDP or ICMP, not TCP")
+			return nil, control.Misuse("path MTU discovery needs UDP or ICMP probes, not TCP")
 		}
 		cfg.Overhead = outer + header
 	}

@@ -767,7 +767,7 @@ func TestThePortForwardThatHasAPort(t *testing.T) {
 	})
 	require.ErrorIs(t, err, control.ErrPortInUse)
 	require.ErrorContains(t, err,
-		"in use: port forward 0 to 10.0.0.2:80 has it; `doors close 0` closes it")
+		"in use: port forward 0 to 10.0.0.2:80 uses it; `doors close 0` closes it")
 
 	expose := func(port uint16, udp bool) error {
 		_, err := b.Forwards.Expose(control.Expose{Port: port, To: "127.0.0.1:1", UDP: udp})
@@ -776,7 +776,7 @@ func TestThePortForwardThatHasAPort(t *testing.T) {
 	require.NoError(t, expose(90, false))
 	err = expose(90, false)
 	require.ErrorIs(t, err, control.ErrPortInUse)
-	require.ErrorContains(t, err, "port forward 0 to 127.0.0.1:1 has it")
+	require.ErrorContains(t, err, "port forward 0 to 127.0.0.1:1 uses it")
 	// The same port in another network, or a port that another program uses, is not the forward's.
 	require.NoError(t, expose(90, true))
 	err = expose(80, false)

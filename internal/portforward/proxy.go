@@ -33,9 +33,9 @@ func (s *Set) Proxy(r control.Socks) (*Forward, error) {
 	case on.IsMulticast():
 		return nil, control.Misuse("%s: must be an address of this machine", what)
 	case (r.User == "") != (r.Password == ""):
-		return nil, control.Misuse("%s: a user needs a password, and a password a user", what)
+		return nil, control.Misuse("%s: user and password must be set together", what)
 	case max(len(r.User), len(r.Password)) > 255:
-		return nil, control.Misuse("%s: user and password must have at most 255 bytes", what)
+		return nil, control.Misuse("%s: user and password must each have at most 255 bytes", what)
 	}
 	p := &proxy{user: r.User, password: r.Password}
 	return s.listen(control.DoorSocks, from, "every host", func(f *flow, c *net.TCPConn) error {

@@ -120,7 +120,7 @@ func (s *Set) holder(err error, kind control.DoorKind, network string, at netip.
 		if bad == nil && fw.state.Kind == kind && fw.state.Network == network &&
 			had.Port() == at.Port() && (had.Addr() == at.Addr() ||
 			had.Addr().IsUnspecified() || at.Addr().IsUnspecified()) {
-			return fmt.Errorf("%w: port forward %d to %s has it; `doors close %d` closes it", err,
+			return fmt.Errorf("%w: port forward %d to %s uses it; `doors close %d` closes it", err,
 				fw.state.ID, fw.state.To, fw.state.ID)
 		}
 	}

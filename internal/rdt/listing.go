@@ -96,7 +96,8 @@ func ParseListing(b []byte) (Listing, error) {
 	for i, line := range lines[1 : len(lines)-1] {
 		e, ok := parseEntry(line)
 		if _, twice := names[e.Name]; !ok || twice {
-			return l, fmt.Errorf("%w: line %d of the listing", ErrMalformed, i+2)
+			return l, fmt.Errorf("%w: line %d of the listing is invalid or repeats a name",
+				ErrMalformed, i+2)
 		}
 		names[e.Name] = struct{}{}
 		l.Entries = append(l.Entries, e)

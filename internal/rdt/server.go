@@ -68,7 +68,8 @@ func NewServer(cfg Config, objects []Object) (*Server, error) {
 		return nil, err
 	}
 	if len(objects) > MaxEntries {
-		return nil, fmt.Errorf("%w: too many for one listing: %d objects", ErrObject, len(objects))
+		return nil, fmt.Errorf("%w: %d objects: must be at most %d in one listing", ErrObject,
+			len(objects), MaxEntries)
 	}
 	l := Listing{Payload: cfg.Payload, Window: cfg.Window}
 	s := &Server{cfg: cfg, data: make([][]byte, 1, len(objects)+1)}

@@ -132,7 +132,7 @@ func readWatch(s *Shell, c *cobra.Command, text string) (*watchFlags, error) {
 func (o *watchFlags) setPeriod(c *cobra.Command, word string) error {
 	d, err := duration(word)
 	if err != nil || d < leastPeriod || d > mostPeriod {
-		return wrong(c, "-n %s: must be seconds, from %v to %v", word, leastPeriod.Seconds(),
+		return wrong(c, "-n %s: must be %v to %v seconds", word, leastPeriod.Seconds(),
 			mostPeriod.Seconds())
 	}
 	o.every = d

@@ -231,7 +231,7 @@ func TestATransferShowsItselfInThePrompt(t *testing.T) {
 		"  `transfers` shows its progress, `cancel 1` stops it\r\n")
 	k.await("B [###-------  30% 30.0 MB/s 0:02 left]> ")
 	k.press("quit\r")
-	k.await("transfers still run (1): `wait` for them, or quit again to stop them\r\n")
+	k.await("transfers are still running (1): `wait` for them, or quit again to stop them\r\n")
 	k.await("left]> ")
 	k.press("wait\r")
 	k.await("sendfile big.bin ######--------------  30% 30.0 MB/s 0:02 left")

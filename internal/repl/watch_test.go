@@ -73,9 +73,9 @@ func TestWatchGoesOn(t *testing.T) {
 	for line, what := range map[string]string{
 		"watch":                   "COMMAND is missing",
 		"watch -n":                "-n needs a value",
-		"watch -n 0.01 routes":    "must be seconds, from 0.1 to 86400",
-		"watch -n 99999999999 li": "must be seconds, from 0.1 to 86400",
-		"watch routes -n 0":       "must be seconds, from 0.1 to 86400",
+		"watch -n 0.01 routes":    "must be 0.1 to 86400 seconds",
+		"watch -n 99999999999 li": "must be 0.1 to 86400 seconds",
+		"watch routes -n 0":       "must be 0.1 to 86400 seconds",
 		"watch -c 0 routes":       "not a number from 1",
 		"watch -x routes":         "unknown flag: -x",
 		"watch bogus":             `no command "bogus"`,

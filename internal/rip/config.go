@@ -131,7 +131,7 @@ func (t Timers) validate() error {
 		return fmt.Errorf("%w: offset %v is more than half of the period %v",
 			ErrConfig, t.PeriodicOffset, t.Periodic)
 	case t.Timeout <= t.Periodic+t.PeriodicOffset && t.PeriodicOffset > 0:
-		return fmt.Errorf("%w: timeout %v must be longer than the period %v and its offset %v",
+		return fmt.Errorf("%w: timeout %v must be longer than the period %v plus its offset %v",
 			ErrConfig, t.Timeout, t.Periodic, t.PeriodicOffset)
 	case t.Timeout <= t.Periodic:
 		return fmt.Errorf("%w: timeout %v must be longer than the period %v",

@@ -27,7 +27,8 @@ func (h *Host) fetch(ctx context.Context, r control.Fetch) (control.Page, error)
 		return control.Page{}, fmt.Errorf("fetch %s: %w", r.URL, err)
 	}
 	if r.Resume && (r.Path == "" || r.Range != "") {
-		return control.Page{}, control.Misuse("fetch: resume needs a file and excludes a range")
+		return control.Page{}, control.Misuse("fetch: resume needs a file and cannot be used " +
+			"with a range")
 	}
 	page := control.Page{URL: u.String(), Path: r.Path}
 	start := time.Now()

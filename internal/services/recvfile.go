@@ -21,8 +21,8 @@ func (h *Host) recvFile(ctx context.Context, r control.RecvFile) (control.Transf
 	t := h.newTransfer(ctx, r.Path, false, r.Progress)
 	t.result.Once = r.Once
 	if r.Offset < 0 || r.Size < 0 || r.Offset > 0 && !r.Resume || r.Path == "" && r.Resume {
-		return t.result, fmt.Errorf("recvfile: %w: offset %d, size %d: must be 0 or more, "+
-			"an offset with resume", control.ErrUsage, r.Offset, r.Size)
+		return t.result, fmt.Errorf("recvfile: %w: offset %d, size %d: must not be negative; "+
+			"an offset needs resume, and resume a file", control.ErrUsage, r.Offset, r.Size)
 	}
 	ctx, leave := h.enter(ctx, t, "recvfile", r.Port)
 	defer leave()

@@ -90,7 +90,7 @@ func (s *Stack) Knobs() Knobs {
 // SetKnobs changes all settings. An error changes none.
 func (s *Stack) SetKnobs(k Knobs) error {
 	if l := k.ICMP.Errors; l.Burst < 0 || l.Burst > maxICMP || l.Rate > maxICMP {
-		return fmt.Errorf("%w: %d ICMP errors a second, %d at once: must be at most %d",
+		return fmt.Errorf("%w: %d ICMP errors a second, %d at once: each must be at most %d",
 			ErrKnob, l.Rate, l.Burst, maxICMP)
 	}
 	if int(k.IP.ReversePath) >= len(reversePaths) {

@@ -89,11 +89,11 @@ func (r *reader) natFaults() {
 		case !slices.ContainsFunc(ends[n.Router], func(e end) bool { return e.other == n.Outside }):
 			r.text.Wrong(n.at, router+" has no link to "+outside, "link "+router+" "+outside)
 		case !routers[n.Router]:
-			r.text.Wrong(n.at, router+" is a host, which translates nothing", "router "+router)
+			r.text.Wrong(n.at, router+" is a host, and only routers have a NAT", "router "+router)
 		case p.Family == IPv6:
 			r.text.Wrong(n.at, "NAT is for IPv4, and the links have IPv6 only", "family dual")
 		case p.natTo(n.Router, n.Outside) != &p.NATs[i]:
-			r.text.Wrong(n.at, router+" has a NAT to "+outside+" already", "one line for each link")
+			r.text.Wrong(n.at, router+" already has a NAT to "+outside, "one line for each link")
 		}
 	}
 	for i, f := range p.Forwards {
@@ -108,7 +108,7 @@ func (r *reader) natFaults() {
 		case slices.ContainsFunc(p.Forwards[:i], func(g Forward) bool {
 			return g.Router == f.Router && g.Words == f.Words
 		}):
-			r.text.Wrong(f.at, router+" forwards "+f.Words+" already", "one line for each port")
+			r.text.Wrong(f.at, router+" already forwards "+f.Words, "one line for each port")
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestWrongNATsOfPlans(t *testing.T) {
 		links + "nat R":                    "x.net:4:1: the line must have a router and its neighbor outside",
 		links + "nat R B no":               `x.net:4:9: "no" is not a keyword of nat`,
 		links + "nat R C":                  "x.net:4:5: R has no link to C; expected link R C",
-		links + "nat A R":                  "x.net:4:5: A is a host, which translates nothing; expected router A",
+		links + "nat A R":                  "x.net:4:5: A is a host, and only routers have a NAT; expected router A",
 		links + "forward R tcp 80":         "x.net:4:1: the line must have a router, a protocol, a port and a node",
 		links + "forward R tcp 80 A":       `x.net:4:18: "" is not a port; expected A:80`,
 		links + "forward R sctp 80 A:80":   `x.net:4:11: "sctp" is not a protocol`,
@@ -86,8 +86,8 @@ func TestWrongNATsOfPlans(t *testing.T) {
 		links + "forward R tcp 80 A:80":                               "x.net:4:9: R has no NAT; expected a line `nat R NEIGHBOR`",
 		links + "nat R B\nforward R tcp 80 R:80":                      "x.net:5:9: R forwards to itself; expected a node inside",
 		links + "nat R B\nforward R tcp 80 D:80":                      "x.net:5:18: D has no link",
-		links + "nat R B\nforward R udp 5 A:80\nforward R udp 5 A:81": "x.net:6:9: R forwards udp 5 already",
-		links + "nat R B\nnat R B":                                    "x.net:5:5: R has a NAT to B already; expected one line for each link",
+		links + "nat R B\nforward R udp 5 A:80\nforward R udp 5 A:81": "x.net:6:9: R already forwards udp 5",
+		links + "nat R B\nnat R B":                                    "x.net:5:5: R already has a NAT to B; expected one line for each link",
 		links + "family 6\nnat R B": "x.net:5:5: NAT is for IPv4, and the links have IPv6 only; " +
 			"expected family dual",
 	} {

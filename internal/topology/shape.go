@@ -96,7 +96,7 @@ func Generate(words []string, seed uint64) (*Plan, error) {
 			scatter(b, n, seed)
 		}
 		if len(b.plan.Nodes) > MaxNodes {
-			return nil, fmt.Errorf("%w: %s has %d nodes, more than %d", ErrPlan,
+			return nil, fmt.Errorf("%w: %s has %d nodes: must be at most %d", ErrPlan,
 				b.plan.About, len(b.plan.Nodes), MaxNodes)
 		}
 		return b.plan, nil

@@ -88,7 +88,7 @@ func direction(c *netem.Config, line func(key string, value any)) error {
 	case c.Duplicate > 0 || c.Corrupt != (netem.Corrupt{}) || c.Truncate > 0:
 		return unable("duplicated, corrupted or truncated packets")
 	case c.Overhead != 0:
-		return unable("an overhead of packets")
+		return unable("a packet overhead")
 	}
 	line("delay", c.Delay.Seconds())
 	switch l := c.Loss.(type) {

@@ -122,7 +122,7 @@ func (b *Bridge) add(name string) error {
 		}
 	}
 	if b.nodes[node] != nil {
-		return fmt.Errorf("%s: another file is the node %s: rename one", name, node)
+		return fmt.Errorf("%s: another file describes node %s: rename one", name, node)
 	}
 	b.nodes[node] = &place{config: c, text: "-- " + node + ".lnx --\n" + string(text)}
 	return nil
@@ -264,10 +264,10 @@ func (b *Bridge) serve(s *socket, node, token string) error {
 	}
 	p := b.nodes[node]
 	if p == nil {
-		return fmt.Errorf("no file of --bridge is the node %s", node)
+		return fmt.Errorf("no file of --bridge describes node %s", node)
 	}
 	if p.taken.Swap(true) {
-		return fmt.Errorf("another page is %s", node)
+		return fmt.Errorf("another page already runs node %s", node)
 	}
 	links, err := p.open()
 	if err != nil {

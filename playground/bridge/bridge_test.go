@@ -260,12 +260,12 @@ func TestBadPages(t *testing.T) {
 	p, _ := b.ask("/C", "Sec-WebSocket-Protocol", protocol+", guess")
 	assert.Contains(t, p.closed(), "4000 the token is wrong")
 	p, _ = b.ask("/D")
-	assert.Contains(t, p.closed(), "4000 no file of --bridge is the node D")
+	assert.Contains(t, p.closed(), "4000 no file of --bridge describes node D")
 	p, _ = b.ask("/C", "Origin", "https://good.example")
 	_, hello := p.read()
 	assert.Contains(t, string(hello), "C.lnx")
 	second, _ := b.ask("/C")
-	assert.Contains(t, second.closed(), "4000 another page is C")
+	assert.Contains(t, second.closed(), "4000 another page already runs node C")
 	p.write(frame(0x80|opClose, nil))
 	assert.Contains(t, p.closed(), "4000 the page was closed")
 
@@ -325,13 +325,13 @@ func TestBadOptions(t *testing.T) {
 	good := write("A.lnx", interfaces+"neighbor 10.0.0.2 at 127.0.0.1:2 via if0\n")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "x"), 0o700))
 	for want, b := range map[string]*Bridge{
-		"no such file":             {names: []string{filepath.Join(dir, "none.lnx")}},
-		"B.lnx:1:1":                {names: []string{write("B.lnx", "interfac\n")}},
-		"if0 has 0 neighbors":      {names: []string{write("C.lnx", interfaces)}},
-		"has no TUN devices":       {names: []string{write("T.lnx", "interface t 10.0.0.1/24 tun:x\n")}},
-		"another file is the node": {names: []string{good, good}},
-		"must be https://SITE":     {names: []string{good}, origins: []string{"site/path"}},
-		"must be a loopback":       {names: []string{good}, listen: "0.0.0.0:0"},
+		"no such file":                {names: []string{filepath.Join(dir, "none.lnx")}},
+		"B.lnx:1:1":                   {names: []string{write("B.lnx", "interfac\n")}},
+		"if0 has 0 neighbors":         {names: []string{write("C.lnx", interfaces)}},
+		"has no TUN devices":          {names: []string{write("T.lnx", "interface t 10.0.0.1/24 tun:x\n")}},
+		"another file describes node": {names: []string{good, good}},
+		"must be https://SITE":        {names: []string{good}, origins: []string{"site/path"}},
+		"must be a loopback":          {names: []string{good}, listen: "0.0.0.0:0"},
 	} {
 		err := b.Open(t.Context(), []*lnx.Config{nil}, t.Logf)
 		require.ErrorContains(t, err, want)

@@ -52,7 +52,7 @@ export const tests = [
     for (const id of ["play", "step", "speed", "scrub", "share"]) assert.ok(await page.isDisabled(`#${id}`), id);
     assert.match(await page.textContent("#reach"), /It runs in real time: it cannot pause or go back/);
     const second = await visit(undefined, address);
-    await message(second, "The bridge refuses this page: another page is C. The page starts with the first example.");
+    await message(second, "The bridge refuses this page: another page already runs node C. The page starts with the first example.");
     await second.close();
     const wrong = await visit(undefined, address.slice(0, -4) + "AAAA");
     await message(wrong, "The bridge refuses this page: the token is wrong");

@@ -43,7 +43,7 @@ func Able(x *plan.Experiment, programs map[plan.Protocol]string) *UnableError {
 	if n := len(x.Flows); n > MaxFlows {
 		return &UnableError{
 			Flow: -1, Key: "flows",
-			What: fmt.Sprintf("%d flows cannot run in real time: each is two processes", n),
+			What: fmt.Sprintf("%d flows cannot run in real time: each needs two processes", n),
 			Want: fmt.Sprintf("%d flows at most, or no --real", MaxFlows),
 		}
 	}

@@ -199,7 +199,7 @@ func TestMistakes(t *testing.T) {
 		{"goodput()", "9: the parentheses are empty; expected a swept value, such as cubic"},
 		{"goodput(cubic", "9: a parenthesis is not closed; expected )"},
 		{"goodput(cubic)(reno)", "15: a second cell in parentheses; expected only one"},
-		{deep, "41: nested too deep; expected 40 levels at most"},
+		{deep, "41: nested too deeply; expected 40 levels at most"},
 		{strings.Repeat("1+", 1500) + "1", "1: the formula is too long; expected 2000 bytes at most"},
 	} {
 		_, err := formula.Compile(tt.text, scope)

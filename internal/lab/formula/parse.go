@@ -128,7 +128,7 @@ func (p *parser) nested() bool {
 	if p.depth++; p.depth <= maxDepth && p.err == nil {
 		return true
 	}
-	p.fail(p.at, "nested too deep", strconv.Itoa(maxDepth)+" levels at most")
+	p.fail(p.at, "nested too deeply", strconv.Itoa(maxDepth)+" levels at most")
 	return false
 }
 

@@ -276,11 +276,11 @@ func TestManyMistakes(t *testing.T) {
 // A file above the size limit is not read.
 func TestLongFile(t *testing.T) {
 	_, err := plan.Parse("x.yaml", []byte(whole+strings.Repeat("#", 1<<20)))
-	assert.EqualError(t, err, "x.yaml: longer than an experiment is; expected at most 1 MiB")
+	assert.EqualError(t, err, "x.yaml: too long; expected at most 1 MiB")
 	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 100_000)+"]\n"))
 	assert.ErrorContains(t, err, "too much; expected 100000 values at most")
 	_, err = plan.Parse("x.yaml", []byte(whole+"about: ["+strings.Repeat("1,", 250_000)+"]\n"))
-	assert.ErrorContains(t, err, "too much in it; expected 100000 values at most")
+	assert.ErrorContains(t, err, "too many values; expected 100000 values at most")
 	_, err = plan.Parse("x.yaml", []byte(whole+strings.Repeat("a: 1\n", 100_000)))
 	assert.ErrorContains(t, err, "x.yaml:2001:1: too many keys; expected 2000 at most")
 }
@@ -288,7 +288,7 @@ func TestLongFile(t *testing.T) {
 func TestTooManyFlows(t *testing.T) {
 	f := parse(t, whole+"sweep: {flows.0.count: [1000, 500], seed: ["+series(300)+"]}\n")
 	_, err := f.Cells()
-	assert.ErrorContains(t, err, "x.yaml:1:1: too much: cells times flows; expected 200000 at most")
+	assert.ErrorContains(t, err, "x.yaml:1:1: too many flows in total: cells times flows; expected 200000 at most")
 }
 
 func TestTooManyRuns(t *testing.T) {

@@ -85,10 +85,10 @@ func read(r *report, src *source, text string) *node {
 	b, before := &builder{report: r, src: src}, len(r.errs)
 	switch {
 	case len(text) > maxFileBytes:
-		r.add(place{src: src}, "longer than an experiment is", "at most 1 MiB")
+		r.add(place{src: src}, "too long", "at most 1 MiB")
 		return nil
 	case !utf8.ValidString(text):
-		r.add(b.invalid(), "not UTF-8", "text")
+		r.add(b.invalid(), "not UTF-8", "UTF-8 text")
 		return nil
 	}
 	tokens := lexer.Tokenize(text)
@@ -140,7 +140,7 @@ func (b *builder) invalid() place {
 // such as anchors and tags.
 func (b *builder) flat(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
-		b.report.add(place{src: b.src}, "too much in it", strconv.Itoa(maxNodes)+" values at most")
+		b.report.add(place{src: b.src}, "too many values", strconv.Itoa(maxNodes)+" values at most")
 		return false
 	}
 	depth, entries := 0, 0
@@ -178,7 +178,7 @@ func (b *builder) flat(tokens token.Tokens) bool {
 			return false
 		}
 		if depth > maxDepth || entries > maxDepth {
-			b.report.add(b.at(t), "nested too deep", strconv.Itoa(maxDepth)+" levels at most")
+			b.report.add(b.at(t), "nested too deeply", strconv.Itoa(maxDepth)+" levels at most")
 			return false
 		}
 	}
@@ -232,7 +232,7 @@ func (b *builder) node(n ast.Node, depth int) *node {
 		return nil
 	}
 	if depth > maxDepth {
-		b.report.add(b.at(n.GetToken()), "nested too deep",
+		b.report.add(b.at(n.GetToken()), "nested too deeply",
 			strconv.Itoa(maxDepth)+" levels at most")
 		return nil
 	}

@@ -156,7 +156,7 @@ func (d *decoder) formula(n *node) (*formula.Expr, bool) {
 
 func (e *expectOf) readWithin(d *decoder, is *formula.Expr) bool {
 	if e.Claim.Operators[0] != formula.Equals {
-		d.bad(e.within, "within needs is", "is, or no within")
+		d.bad(e.within, "within needs the key is", "the key is, or no within")
 		return false
 	}
 	text, ok := d.scalar(e.within, "a tolerance such as 1% or 5ms")

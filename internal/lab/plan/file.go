@@ -169,7 +169,7 @@ func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	case strings.ContainsAny(arg, "\n\r"):
 		r.add(place{src, 1, 1, 1}, "more than one line", "KEY=VALUE")
 	case empty:
-		r.add(place{src, 1, max(1, 1-src.shift), 1}, "without a value", "KEY=VALUE")
+		r.add(place{src, 1, max(1, 1-src.shift), 1}, "the value is missing", "KEY=VALUE")
 	default:
 		if value = read(r, src, text); value != nil && !knownFirst(r, k) {
 			value = nil
@@ -187,7 +187,7 @@ func (f *File) Set(arg string) error {
 		return r.err()
 	}
 	if k.segments[0].text == "sweep" {
-		r.add(k.segments[0].place, "what is swept cannot be set", "--sweep KEY=VALUE,VALUE")
+		r.add(k.segments[0].place, "a sweep cannot be set", "--sweep KEY=VALUE,VALUE")
 		return r.err()
 	}
 	rep := replacer{report: r}
@@ -282,7 +282,7 @@ func (f *File) Cells() ([]Cell, error) {
 			break
 		}
 		if len(c.Flows)*total > MaxFlowCells {
-			r.add(f.root.place, "too much: cells times flows",
+			r.add(f.root.place, "too many flows in total: cells times flows",
 				strconv.Itoa(MaxFlowCells)+" at most")
 			break
 		}

@@ -145,7 +145,7 @@ func (s *strategyOf) read(d *decoder, n *node) {
 	case fixed && s.Fixed == 0:
 		d.bad(n, "a fixed window needs a size", "window: 1000")
 	case !fixed && s.Fixed > 0:
-		d.bad(n.get("window"), "a window needs strategy: fixed", "ssthresh or cwnd")
+		d.bad(n.get("window"), "a window needs strategy: fixed", "strategy: fixed, or no window")
 	case fixed && (s.Tahoe.Ssthresh > 0 || s.Tahoe.Cwnd > 0 || s.Tahoe.Even):
 		d.bad(firstOf(n, "ssthresh", "cwnd", "even"), "only Tahoe has this key", "strategy: tahoe")
 	}

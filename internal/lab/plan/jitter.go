@@ -70,7 +70,7 @@ func (l *link) readJitter(d *decoder, n *node) {
 func (j *jitterOf) readTable(d *decoder) {
 	j.made = nil
 	if j.widthNode == nil {
-		d.bad(j.table, "a table needs a width, the time of its unit 8192",
+		d.bad(j.table, "a table needs a width: the time for its value 8192",
 			"a width such as width: 10ms")
 		return
 	}

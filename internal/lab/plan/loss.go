@@ -64,14 +64,15 @@ func listedPackets(d *decoder, n *node, words []string) netem.Loss {
 	for _, w := range words {
 		v, err := strconv.ParseUint(w, 10, 32)
 		if err != nil || v == 0 {
-			d.bad(n, diagnostic.Quote(w)+" is not the number of a packet",
+			d.bad(n, diagnostic.Quote(w)+" is not a packet number",
 				"numbers from 1, such as at [17, 18]")
 			return nil
 		}
 		l = append(l, v)
 	}
 	if len(l) == 0 || len(l) > maxListed {
-		d.bad(n, strconv.Itoa(len(l))+" packets in a list", "1 to "+strconv.Itoa(maxListed))
+		d.bad(n, strconv.Itoa(len(l))+" packets in a list",
+			"1 to "+strconv.Itoa(maxListed)+" packets")
 		return nil
 	}
 	slices.Sort(l)

@@ -72,7 +72,7 @@ func (f *File) Netem(words string) error {
 	cfg, ok := netemWords(&d, n)
 	path := f.root.get("path")
 	if ok && path == nil {
-		d.bad(n, "netem's arguments need path", "a file with path instead of mm")
+		d.bad(n, "netem arguments need the key path", "a file with path instead of mm")
 	}
 	if len(r.errs) > 0 {
 		return r.err()
@@ -127,7 +127,7 @@ func flagWords(r *report, flag, words string) *node {
 	case strings.ContainsAny(words, "\n\r"):
 		r.add(place{src, 1, 1, 1}, "more than one line", "")
 	case strings.TrimSpace(words) == "":
-		r.add(n.place, "without words", "")
+		r.add(n.place, "no arguments", "")
 	default:
 		return n
 	}

@@ -62,7 +62,7 @@ func TestMahimahiWords(t *testing.T) {
 	assert.InDelta(t, 0.01, float64(c.Path.Down.Loss.(netem.UniformLoss)), 1e-12)
 	require.NoError(t, f.Mahimahi("mm-delay 20"))
 	assert.Equal(t, 20*time.Millisecond, firstOf(t, f, 2).Path.Down.Delay)
-	assert.EqualError(t, f.Netem("loss 1%"), `--netem: netem's arguments need path; `+
+	assert.EqualError(t, f.Netem("loss 1%"), `--netem: netem arguments need the key path; `+
 		`expected a file with path instead of mm
     loss 1%
     ^^^^^^^`)
@@ -75,7 +75,7 @@ func TestBadWords(t *testing.T) {
 	for words, want := range map[string]string{
 		"delay 40ms lss 5%": "--netem: \"lss\" is not an impairment (did you mean loss?)\n" +
 			"    delay 40ms lss 5%\n               ^^^",
-		" ":    "--netem: without words\n     \n    ^",
+		" ":    "--netem: no arguments\n     \n    ^",
 		"a\nb": "--netem: more than one line\n    a\uFFFDb\n    ^",
 	} {
 		assert.EqualError(t, f.Netem(words), want)

@@ -63,7 +63,7 @@ func (c *NotebookConfig) validate() error {
 	case c.Duration < 0 || c.Duration > 24*time.Hour:
 		return fmt.Errorf("%w: duration %v: must be 0 to 24h", ErrNotebookConfig, c.Duration)
 	case max(c.SenderCost, c.ReceiverCost, c.HeldCost) > time.Second:
-		return fmt.Errorf("%w: costs %v, %v, %v: must be at most 1s", ErrNotebookConfig,
+		return fmt.Errorf("%w: costs %v, %v, %v: each must be at most 1s", ErrNotebookConfig,
 			c.SenderCost, c.ReceiverCost, c.HeldCost)
 	case c.Buffer < 0 || c.Buffer > maxBuffer || c.Window < 2 || c.Window > 1<<24:
 		return fmt.Errorf("%w: buffer of %d datagrams, window of %d segments: out of range",
