@@ -195,9 +195,9 @@ func attachCommand() *cobra.Command {
 		Use:   "attach NODE",
 		Short: "open a shell at a running node",
 		Long: "Open the shell of a running node, as `node run` does at a terminal. Several\n" +
-			"shells may be open at the same time. Ctrl-C stops a command. Ctrl-D leaves the\n" +
-			"shell, and the node keeps running. If standard input is not a terminal, the\n" +
-			"command runs its lines as a script.\n" +
+			"shells may be open at the same time. Ctrl-C stops the running command. Ctrl-D\n" +
+			"leaves the shell, and the node keeps running. If standard input is not a\n" +
+			"terminal, the lines of standard input are run as a script.\n" +
 			"\n" + nodeArg,
 		Example:           "  node net up nets/ring && node attach A",
 		Args:              usageArgs(cobra.ExactArgs(1)),
@@ -248,8 +248,9 @@ func ctlCommand() *cobra.Command {
 			"and --token may come before NODE or after COMMAND.\n" +
 			"\n" +
 			"With --json the output is one JSON document; commands that keep printing, such\n" +
-			"as `events`, print one on a line. A failure is {\"error\": ..., \"status\": ...}.\n" +
-			"The exit status is 0, 1 if COMMAND failed, 2 for wrong usage, 130 after Ctrl-C.\n" +
+			"as `events`, print one document per line. A failure is\n" +
+			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if COMMAND failed, 2 for\n" +
+			"wrong usage, or 130 after Ctrl-C.\n" +
 			"\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +

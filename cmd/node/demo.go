@@ -45,10 +45,10 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "send a file over three nodes on this machine, with loss",
-		Long: "Start three nodes A - B - C as processes on the loopback. B drops a share of\n" +
-			"the packets that it forwards. Send a generated file from C to A and compare\n" +
-			"the SHA-256 of both ends. The demo leaves a folder with a capture of each\n" +
-			"node, a figure and a summary.\n\n" +
+		Long: "Start three nodes, A - B - C, as processes that are linked over the loopback. B\n" +
+			"drops a share of the packets that it forwards. Send a generated file from C to A\n" +
+			"and compare the SHA-256 of both ends. The demo writes a capture of each node, a\n" +
+			"figure and a summary into the folder of --out.\n\n" +
 			"--cc chooses the congestion control of the sender. --cc all sends the file\n" +
 			"with reno, cubic and bbr in turn, prints the throughput of each with an\n" +
 			"explanation, and draws one figure of all three.",
@@ -69,17 +69,17 @@ func demoCommand() *cobra.Command {
 	f := c.Flags()
 	f.Int64Var(&o.bytes, "bytes", demoBytes, "make the file `N` bytes long")
 	f.Float64Var(&o.loss, "loss", 2, "drop `PERCENT` of the packets at B, in each direction")
-	f.StringVar(&o.cc, "cc", "cubic", "congestion control `NAME` of the sender; all: compare "+
+	f.StringVar(&o.cc, "cc", "cubic", "use congestion control `NAME` at the sender; all: compare "+
 		strings.Join(comparedAlgorithms, ", "))
 	f.StringVar(&o.family, "family", "4", "use IP `VERSION` 4 or 6")
 	f.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	f.StringVar(&o.out, "out", "demo-out", "write captures, figures and the summary into `FOLDER`")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` for the file's content and the packet drops")
 	f.IntVar(&o.snaplen, "pcap-snaplen", 128, "capture `N` bytes of each packet; 0: all")
-	f.BoolVar(&o.quiet, "quiet", false, "print only the result, no progress")
+	f.BoolVar(&o.quiet, "quiet", false, "print only the result and no progress")
 	f.BoolVar(&o.keep, "keep", false, "keep both copies of the file")
-	f.BoolVar(&o.direct, "direct", false, "no router: A and C share one link, without loss")
-	f.BoolVar(&o.bare, "bare", false, "no captures and no figure, for measurements")
+	f.BoolVar(&o.direct, "direct", false, "use no router: join A and C by one link, without loss")
+	f.BoolVar(&o.bare, "bare", false, "write no captures and no figure, for measurements")
 	repl.Choose(c, "family", "4", "6")
 	repl.Limit(c, 0, repl.Unlimited, "bytes")
 	repl.Limit(c, 0, math.MaxUint16, "pcap-snaplen")

@@ -37,11 +37,11 @@ func examineCommand() *cobra.Command {
 		Use:   "examine",
 		Short: "test a TCP/IP stack by exchanging packets with it",
 		Long: "Test a TCP/IP stack by exchanging packets with it. The examiner plays the\n" +
-			"neighbors of the stack and compares its answers with RFCs, and with the\n" +
+			"neighbors of the stack and compares the stack's answers with RFCs, and with the\n" +
 			"assignments of a university course whose students write IP and TCP nodes. It\n" +
-			"prints a line for each check. --out writes a page with the packets of those that\n" +
-			"failed. Each check runs three times; if the results differ, it is flaky. The\n" +
-			"exit status is 0 if all checks passed or were skipped.\n\n" +
+			"prints a line for each check. --out writes a page with the packets of the failed\n" +
+			"checks. Each check runs three times and is reported as flaky if the results\n" +
+			"differ. The exit status is 0 if all checks passed or were skipped.\n\n" +
 			"--profile names the stack. `self` is this program's own stack, in virtual time.\n" +
 			"`course-2022` is a node written for that course in 2022. A YAML file describes\n" +
 			"any other node (docs/examiner.md).",
@@ -54,12 +54,14 @@ func examineCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.profile, "profile", "self", "profile `NAME` or YAML file: self, "+
-		strings.Join(examine.ProfileNames(), ", "))
+	f.StringVar(&o.profile, "profile", "self",
+		"examine the stack of profile `NAME` or of a YAML file: self, "+
+			strings.Join(examine.ProfileNames(), ", "))
 	f.StringVar(&o.command, "command", "",
 		"start the node with `COMMAND`; {lnx} stands for its .lnx file")
-	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND` instead of --command")
-	f.StringVar(&o.router, "router", "", "start routers with `COMMAND` instead of --command")
+	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND` instead of that of --command")
+	f.StringVar(&o.router, "router", "",
+		"start routers with `COMMAND` instead of that of --command")
 	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")
 	f.StringArrayVar(&o.only, "only", nil, "run only checks whose names match `PATTERN`")
 	f.StringVar(&o.checks, "checks", "", "read the checks from `FOLDER`")
@@ -68,8 +70,9 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.gradescope, "gradescope", "", "write Gradescope's results.json to `FILE`")
 	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suit the stack")
-	f.IntVar(&o.runs, "runs", 0, "run each check `N` times; flaky if the runs differ (default 3)")
-	f.BoolVar(&o.long, "long", false, "include checks that take minutes: files of 100 MB")
+	f.IntVar(&o.runs, "runs", 0,
+		"run each check `N` times; it is flaky if the results differ (default 3)")
+	f.BoolVar(&o.long, "long", false, "include checks that transfer 100 MB and take minutes")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
 	c.AddCommand(examineFuzzCommand())

@@ -35,8 +35,9 @@ func examineFuzzCommand() *cobra.Command {
 			"of this program's TCP with a model of RFC 9293. With --profile or --tun, also\n" +
 			"run some of the sequences on another stack. For each kind of difference, the\n" +
 			"command prints the shortest sequence that shows it. To compare several stacks,\n" +
-			"repeat --profile with YAML files, each with its own command. The exit status is\n" +
-			"1 if this program's TCP does something that the model does not allow.",
+			"repeat --profile with YAML files, each of which names its own command. The\n" +
+			"exit status is 1 if this program's TCP does something that the model does not\n" +
+			"allow.",
 		Example: "  node examine fuzz --sequences 1000000 --jobs 4\n" +
 			"  node examine fuzz --profile course-2024 --command './vhost --config {lnx}'\n" +
 			"  sudo unshare --net node examine fuzz --tun --sequences 20000 --out differences\n" +

@@ -24,9 +24,10 @@ func hubCommand() *cobra.Command {
 		Short: "run a router that joins the nodes of a class",
 		Long: "Run a router to which students connect their nodes over UDP. Each student has a\n" +
 			"token, a subnet, and an .lnx file that works for nodes in any language. A page\n" +
-			"shows which nodes reach each other, TCP transfers, and the latest examinations.\n" +
-			"The students file has one name per line, optionally followed by a token of your\n" +
-			"choice. The teacher's token is printed to standard error (docs/examiner.md).",
+			"shows which nodes reach each other, their TCP transfers, and the last report of\n" +
+			"`node examine` for each student's node. The file of --students has one name per\n" +
+			"line, optionally followed by a token of your choice. The hub prints the\n" +
+			"teacher's token to standard error (docs/examiner.md).",
 		Example: "  node hub --students class.txt\n" +
 			"  node hub --students class.txt --listen-udp 0.0.0.0:5300 --http 0.0.0.0:8080 \\\n" +
 			"    --public hub.example.edu:5300\n" +
@@ -39,10 +40,11 @@ func hubCommand() *cobra.Command {
 	f.StringVar(&o.cfg.HTTP, "http", "127.0.0.1:8080", "serve the page at `HOST:PORT`")
 	f.StringVar(&o.students, "students", "", "read the students from `FILE`")
 	f.StringVar(&o.cfg.Public, "public", "",
-		"`HOST:PORT` in the students' files, if not that of --listen-udp")
+		"write `HOST:PORT` into the students' files, instead of that of --listen-udp")
 	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the students' subnets from `PREFIX`")
 	f.IntVar(&o.cfg.Rate, "rate", 5000, "drop packets above `N` a second from each student")
-	f.IntVar(&o.cfg.Most, "most", 100, fmt.Sprintf("allow `N` students, up to %d", hub.MaxStudents))
+	f.IntVar(&o.cfg.Most, "most", 100,
+		fmt.Sprintf("allow at most `N` students, up to %d", hub.MaxStudents))
 	f.BoolVar(&o.cfg.Private, "private", false, "show the page only to clients with a token")
 	c.PersistentFlags().StringVar(&o.cfg.State, "state", "hub.json",
 		"keep tokens, addresses and counters in `FILE`")
@@ -65,7 +67,8 @@ func (o *hubOptions) lnxCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&form.Grammar, "grammar", "new", "`GRAMMAR` of the file: new, 2018 or 2013")
-	c.Flags().Uint16Var(&form.Port, "port", 0, "UDP `PORT` of the node (default 5000 + its subnet)")
+	c.Flags().Uint16Var(&form.Port, "port", 0,
+		"UDP `PORT` of the node (default 5000 + the number of its subnet)")
 	return c
 }
 

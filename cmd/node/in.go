@@ -28,8 +28,9 @@ func inCommand() *cobra.Command {
 		Short: "run a program as a host of a network",
 		Long: "Run a program as a host of a network, as any user and without root. The program\n" +
 			"has the host's addresses and can look up the names of the network's hosts.\n" +
-			"NETWORK is a running network, or a folder or .net file; a network that is not\n" +
-			"running is started, in one process. Without a COMMAND the program is a shell.\n" +
+			"NETWORK is a running network, a folder, or a .net file. If the network is not\n" +
+			"running, the command starts it, in one process. Without a COMMAND the program is\n" +
+			"a shell.\n" +
 			"\n" +
 			"Programs on the same host share its ports. A program that listens on a port that\n" +
 			"the node itself uses receives nothing, because the node takes the packets.\n" +

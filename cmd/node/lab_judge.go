@@ -28,16 +28,16 @@ type labJudgeOptions struct {
 }
 
 const labJudgeLong = `Run an experiment here and in another simulator, and print both results with
-the difference and its 95 % interval. The simulator draws its own losses, so
-its trials cannot be paired with ours.
+the difference and its 95 % confidence interval. The simulator draws its own
+losses, so its trials cannot be paired with ours.
 
 The simulator is ns-3, which is optional: install the Python package ns3 and
 a C++ compiler. The first use compiles a small driver. The command refuses
 experiments with parts that ns-3 lacks, such as jitter or a Starlark file.
 
 The results are in two directories: lab/NAME and lab/NAME-ns3, or DIR and
-DIR-ns3 with -o DIR. The report in the first shows both. If the command is
-interrupted, the next run continues.`
+DIR-ns3 with -o DIR. The report in the first directory compares both. If the
+command is interrupted, the next run continues.`
 
 func labJudgeCommand() *cobra.Command {
 	var o labJudgeOptions

@@ -30,7 +30,8 @@ func (r *realFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&r.atMost, "at-most", usualMost,
 		"do not start a --real run that takes longer than `TIME`")
 	f.StringToStringVar(&r.ends, "end", nil,
-		"run both ends of flows with a program: `PROTOCOL=PROGRAM`; see docs/EXPERIMENTS.md")
+		"run both ends of all flows of a protocol with a program: `PROTOCOL=PROGRAM`;"+
+			" see docs/EXPERIMENTS.md")
 	f.Lookup("end").DefValue = "" // hides an empty list in the help
 }
 

@@ -176,7 +176,7 @@ func resultFlags(c *cobra.Command, o *labRunOptions) {
 		return nil
 	}
 	c.Flags().StringSliceVar(&o.metrics, "metrics", nil,
-		"print only the metrics `NAMES`, separated by commas")
+		"show only the metrics `NAMES`, separated by commas")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	styleFlags(c, &o.style)
 	if c.Name() == "collect" {

@@ -52,8 +52,9 @@ The command prints one table, and writes all other results into a directory:
 lab/NAME, or that of -o. With such a directory as its argument, it continues an
 experiment that was stopped.
 
---set and --sweep change the file. --set path.down.rate=5Mbit/s sets a key;
---sweep flows.0.cc=reno,cubic varies one, with a cell for each value.
+--set and --sweep replace values of the file, which itself stays unchanged.
+--set path.down.rate=5Mbit/s sets a key; --sweep flows.0.cc=reno,cubic varies
+a key, with a cell for each value.
 --netem takes arguments of tc-netem(8), which replace the file's delay, loss
 and so on in the direction of the data. --mm takes a mahimahi command line,
 which replaces the path.
@@ -61,17 +62,17 @@ which replaces the path.
 Each cell of a sweep runs --trials times. Trial i has the same random draws
 in every cell, so that cells can be compared pair by pair.
 
-Repeat the command to compute only the missing runs: after Ctrl-C or a
-crash, or with more trials. --index N runs one cell, for batch systems whose
+If you repeat the command, it computes only the missing runs: after Ctrl-C,
+after a crash, or with more trials. --index N runs one cell, for batch systems whose
 machines share the directory; with --parts M it runs part N of M equal
 parts. ` + "`node lab collect DIR`" + ` merges the results; ` + "`node lab submit`" + ` does all
 of this.
 
 --real also runs each cell in real time, with processes of this machine: a
-node for each end of a flow, and one process between them for the path, over
-UDP. A minute of an experiment takes a minute. The report compares the results
-in virtual and real time, and says whether the machine kept up. Without
---trials, each cell runs once.`
+node for each end of a flow, and one process for the path between them. They
+exchange packets over UDP. A minute of an experiment takes a minute. The report
+compares the results in virtual and real time, and says whether the machine kept
+up. Without --trials, each cell runs once.`
 
 func labRunCommand() *cobra.Command {
 	var o labRunOptions
@@ -99,7 +100,7 @@ func labRunCommand() *cobra.Command {
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")
 	repl.Limit(c, 1, repl.Unlimited, "jobs", "parts")
-	f.StringVar(&o.pod.list, "among", "", "--index is a position in the `LIST` of parts")
+	f.StringVar(&o.pod.list, "among", "", "take --index as a position in the `LIST` of parts")
 	f.StringVar(&o.pod.version, "by", "", "fail unless this program has this `VERSION`")
 	for _, name := range []string{"among", "by"} {
 		_ = f.MarkHidden(name) // used by batch.Kubernetes
@@ -116,7 +117,7 @@ func labRunCommand() *cobra.Command {
 func (o *labRunOptions) experimentFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.cc, "cc", "",
-		"congestion control of all flows: `NAME`, or FILE.star (see tutorial/)")
+		"use congestion control `NAME`, or that of FILE.star, for all flows (see tutorial/)")
 	addChanges(f, o)
 	f.StringVar(&o.netem, "netem", "",
 		"impair the data direction with `ARGUMENTS` of tc-netem(8), such as 'delay 40ms loss 1%'")

@@ -48,8 +48,9 @@ is four times the measured time, multiplied by the number of runs in its
 part. Its memory limit is twice the measured memory. Parts that failed are
 queued again with twice the limits.
 
-Ctrl-C leaves the job in its queue; local parts stop. To wait again and to
-queue missing parts, repeat the command, or pass it the folder.
+Ctrl-C leaves the job in its queue, but stops parts on this machine. To wait
+again and to queue missing parts, repeat the command, or run it with the folder
+of results as its argument.
 ` + "`node lab collect DIR`" + ` prints the results so far. Arguments after -- are for
 sbatch, or for each call of kubectl.`
 
@@ -71,16 +72,17 @@ func labSubmitCommand() *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.on, "on", "",
-		"batch `SYSTEM`: slurm, kubernetes, or local for processes of this machine")
+		"use batch `SYSTEM`: slurm, kubernetes, or local for processes of this machine")
 	choices(c, "on", systems...)
 	o.run.experimentFlags(c)
 	o.run.outputFlags(c)
 	f.IntVar(&o.run.parts, "parts", 0,
-		"split the runs into `N` parts (default: from the time of a run)")
+		"split the runs into `N` parts (default: computed from the measured time of a run)")
 	f.IntVar(&o.atOnce, "at-once", 0, "run at most `N` parts at a time")
-	f.DurationVar(&o.time, "time", 0, "time `LIMIT` of a part, at least 1m; Kubernetes adds 5m "+
-		"(default: 4 × the measured time of its runs)")
-	f.Func("memory", "memory limit of a part in `MB` (default: 2 × the measured memory)",
+	f.DurationVar(&o.time, "time", 0,
+		"set the time `LIMIT` of a part, at least 1m; Kubernetes adds 5m "+
+			"(default: 4 × the measured time of its runs)")
+	f.Func("memory", "set the memory limit of a part to `MB` (default: 2 × the measured memory)",
 		o.setMemory)
 	f.IntVar(&o.retries, "retries", 3, "queue failed parts again, at most `N` times")
 	repl.Limit(c, 1, repl.Unlimited, "parts", "at-once")

@@ -64,12 +64,14 @@ func labTraceGenCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.rate, "rate", "", "constant or mean `RATE`, such as 2.64Mbit/s; required")
 	f.StringVar(&o.low, "low", "", "for cell: never fall below `RATE` (default: a tenth of --rate)")
-	f.DurationVar(&o.Length, "length", 60*time.Second, "repeat the trace after `DURATION`")
+	f.DurationVar(&o.Length, "length", 60*time.Second, "make the trace `DURATION` long")
 	f.DurationVar(&o.On, "on", time.Second, "for onoff: send for `DURATION`")
 	f.DurationVar(&o.Off, "off", time.Second, "for onoff: pause for `DURATION`")
 	f.DurationVar(&o.Stay, "stay", 2*time.Second, "for cell: keep a rate for `DURATION` on average")
-	f.DurationVar(&o.Stall, "stall", 0, "stall for `DURATION` at the start, part of the length")
-	f.StringVar(&o.stallRate, "stall-rate", "", "send at `RATE` during the stall (default: 0)")
+	f.DurationVar(&o.Stall, "stall", 0,
+		"begin with a stall of `DURATION`, which counts toward --length")
+	f.StringVar(&o.stallRate, "stall-rate", "",
+		"let the link send at `RATE` during the stall (default: 0)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed all random draws with `SEED`")
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE` (default: standard output)")
 	return c
@@ -187,8 +189,8 @@ func labTraceConvertCommand() *cobra.Command {
 		Long: "Convert rates into a trace, or a trace into rates. Each line of a file of rates\n" +
 			"has a time in seconds and the rate in Mbit/s from then on; the time of the last\n" +
 			"line is the end of the trace. From a trace, the command computes the mean rate\n" +
-			"in each --window. A file with two columns is taken for rates, and one with one\n" +
-			"column for a trace.",
+			"in each --window. A file with two columns is read as rates, and a file with one\n" +
+			"column as a trace.",
 		Example: "  node lab trace convert bandwidth.txt > bandwidth.trace\n" +
 			"  node lab trace convert --window 500ms 2.64mbps-poisson.trace",
 		Args: usageArgs(cobra.ExactArgs(1)),

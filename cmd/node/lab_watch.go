@@ -29,8 +29,8 @@ cells, and the last message of each part that has no results. It ends when
 no run is missing, and changes nothing in the directory.
 
 --page FILE also writes the report of the complete cells, with their
-figures, after each change. A browser that shows FILE loads it again every 5
-s until the experiment is complete.`
+figures, after each change. A browser that shows FILE reloads it every 5 s
+until the experiment is complete.`
 
 func labWatchCommand() *cobra.Command {
 	var o labWatchOptions

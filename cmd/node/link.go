@@ -43,16 +43,16 @@ var linkWays = [...]control.Way{downlink: control.WayOut, uplink: control.WayIn}
 func linkCommand() *cobra.Command {
 	var o linkOptions
 	c := &cobra.Command{
-		Use:   "link [flags] [WORD...] [-- COMMAND [ARG...]]",
+		Use:   "link [flags] [LINK-ARG...] [-- COMMAND [ARG...]]",
 		Short: "run a program behind a link to this machine's network",
 		Long: "Run a program behind one link to this machine's network, as any user and\n" +
-			"without root. The arguments describe the link, in the syntax of tc-netem(8):\n" +
+			"without root. The LINK-ARGs describe the link, in the syntax of tc-netem(8):\n" +
 			"delay, loss, rate, codel and others. `trace FILE` sends packets at the times in\n" +
-			"a mahimahi trace. Arguments apply to both directions; those after uplink or\n" +
+			"a mahimahi trace. LINK-ARGs apply to both directions; those after uplink or\n" +
 			"downlink apply to that direction only. Without a COMMAND it runs a shell.\n\n" +
 			"The program reaches what this machine reaches, with TCP, UDP and ping, and over\n" +
-			"IPv6 if this machine has it. For the program, the address of the default gateway\n" +
-			"leads to this machine's loopback. Links can be nested. The exit status is the\n" +
+			"IPv6 if this machine has it. At the address of its default gateway, the program\n" +
+			"reaches this machine's loopback. Links can be nested. The exit status is the\n" +
 			"program's: 128 plus the signal number if a signal killed it, 126 or 127 if it\n" +
 			"could not be executed. This command needs Linux.",
 		Example: "  node link delay 20ms loss 1% rate 10mbit codel -- curl -s example.org\n" +
@@ -85,8 +85,8 @@ func (o *linkOptions) flags(c *cobra.Command) {
 	f.IntVar(&o.config.Snaplen, "pcap-snaplen", 0, "capture `N` bytes of each packet; 0: all")
 	f.BoolVar(&o.config.Node.Overwrite, "force", false, "let --pcap replace an existing file")
 	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
-		"`SEED` of the losses; 0: different losses each time")
-	f.IntVar(&o.mtu, "mtu", defaultLinkMTU, "largest packet in `BYTES`")
+		"`SEED` of the link's random draws; 0: different draws each time")
+	f.IntVar(&o.mtu, "mtu", defaultLinkMTU, "limit packets to `BYTES`")
 	f.BoolVar(&o.wait, "wait", false,
 		"keep the link until COMMAND's background processes have ended, too")
 	repl.Limit(c, 0, repl.Unlimited, "pcap-snaplen")

@@ -29,9 +29,12 @@ var mahimahiShells = []struct {
 	args                     int
 }{
 	{"mm-delay", "MILLISECONDS", "a delay", "The delay applies to each direction.", 1},
-	{"mm-loss", "uplink|downlink RATE", "losses", "RATE is a probability from 0 to 1.", 2},
-	{"mm-onoff", "uplink|downlink ON OFF", "outages", "ON and OFF are mean times in seconds.", 3},
-	{"mm-link", "UPLINK DOWNLINK", "traces", "UPLINK and DOWNLINK are trace files.", 2},
+	{"mm-loss", "uplink|downlink RATE", "a lossy link", "RATE is a probability from 0 to 1.", 2},
+	{
+		"mm-onoff", "uplink|downlink ON OFF", "a link with outages",
+		"ON and OFF are mean times in seconds.", 3,
+	},
+	{"mm-link", "UPLINK DOWNLINK", "a link with traces", "UPLINK and DOWNLINK are trace files.", 2},
 }
 
 // mahimahiArgs returns the arguments of the program. If a symbolic link with the name of a mahimahi
@@ -58,7 +61,7 @@ func mahimahiCommands() (list []*cobra.Command) {
 			Use:   s.name + " " + s.usage + " [COMMAND [ARG...]]",
 			Short: "run a program behind " + s.part + ", with mahimahi's command line",
 			Long: "Run a program behind a link, with the options of mahimahi's " + s.name + ".\n" +
-				s.means + " `node link` has more kinds of links. A symbolic\nlink to this " +
+				s.means + " `node link` has more kinds of links.\nA symbolic link to this " +
 				"program, named " + s.name + ", does the same. This command needs Linux.",
 			DisableFlagParsing: true, DisableFlagsInUseLine: true, // the flags are mahimahi's
 			RunE: func(c *cobra.Command, args []string) error {

@@ -172,7 +172,7 @@ var environment = [][2]string{
 	{"NO_COLOR", "If set, output has no colors."},
 	{"LC_ALL, LC_CTYPE, LANG", "Whether output may contain characters beyond ASCII."},
 	{"XDG_RUNTIME_DIR", "Folder of the sockets and logs of networks (in tidepool below it)."},
-	{"XDG_STATE_HOME", "Folder of the shell's history."},
+	{"XDG_STATE_HOME", "Folder for the history of the shell (in tidepool below it)."},
 	{"TIDEPOOL_TOKEN", "The token of a node at an http address."},
 }
 

@@ -36,9 +36,9 @@ func netCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "net",
 		Short: "start, change and stop whole networks",
-		Long: "Run whole networks: one process for each node, and one folder with their\n" +
-			"sockets and logs. A network is a folder of .lnx files, and its name is that of\n" +
-			"the folder.",
+		Long: "Run whole networks, by default with one process for each node. The sockets and\n" +
+			"logs of all nodes are in one folder. A network is a folder of .lnx files, or the\n" +
+			"plan FILE.net, and is named after the folder or the file.",
 		Example: "  node net up nets/ring\n" +
 			"  node attach A\n" +
 			"  node net down",
@@ -88,10 +88,11 @@ func (o *netOptions) upCommand() *cobra.Command {
 	c := o.bringCommand("up", (*netctl.State).Up)
 	c.Short = "start all nodes of a network"
 	c.Long = "Start all nodes of a network that are not running, and return when all of them\n" +
-		"answer. If files have errors, it prints all errors and starts nothing; if one\n" +
-		"node cannot start, none does. FILE.net is a plan, from which the .lnx files are\n" +
-		"made, as by `node net generate FILE.net`. Its lines `host NAME ssh USER@MACHINE`\n" +
-		"and `node A NAME` start A on another machine, over ssh."
+		"answer. If files have errors, it prints all errors and starts nothing. If one\n" +
+		"node cannot start, none does. FILE.net is a plan: the command makes the .lnx\n" +
+		"files from it, as `node net generate FILE.net` does. The lines\n" +
+		"`host NAME ssh USER@MACHINE` and `node A NAME` in a plan start A on another\n" +
+		"machine, over ssh."
 	c.Example = "  node net up nets/ring"
 	c.Flags().BoolVar(&o.one, "one-process", false,
 		"run the nodes in one process, which is faster; they stop and crash together")
@@ -324,7 +325,7 @@ func (o *netOptions) downCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "down [NETWORK|FOLDER]",
-		Short: "stop the nodes of a network, by default of the only one",
+		Short: "stop the nodes of a network",
 		Long: "Stop the nodes of a network; without an argument, of the only running network.\n" +
 			"The log of a node that crashed stays until the network is started again.",
 		Args: func(c *cobra.Command, args []string) error {

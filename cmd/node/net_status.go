@@ -25,8 +25,9 @@ func (o *netOptions) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [NETWORK|FOLDER]",
 		Short: "show which nodes are running",
-		Long: "Show which nodes of one or all networks are up. For a node that is not up,\n" +
-			"it prints the end of its log, and the exit status is 1.",
+		Long: "Show which nodes of a network, or of all networks, are running. If a node is\n" +
+			"not running, the command prints the end of the node's log, and the exit status\n" +
+			"is 1.",
 		Args:              usageArgs(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: o.completeNetworks,
 		RunE: func(c *cobra.Command, args []string) error {

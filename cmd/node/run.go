@@ -49,7 +49,7 @@ func runCommand() *cobra.Command {
 			"`help` lists the commands. Otherwise it runs a script: from standard input,\n" +
 			"from the file of --script, or the lines of --command. The script stops at the\n" +
 			"first line that fails, and the program exits with that line's status. At the\n" +
-			"end of the script, the program waits for its transfers and stops the node. With\n" +
+			"end of the script, the program waits for open transfers and stops the node. With\n" +
 			"--daemon there is no shell: clients connect through --socket or --listen, and\n" +
 			"SIGHUP makes the node reload FILE.lnx.",
 		Example: "  node run nets/a-b-c/B.lnx\n" +
@@ -93,13 +93,13 @@ func runCommand() *cobra.Command {
 		"let --pcap and --probe replace existing files")
 	f.StringVar(&o.config.Node.Probe, "probe", "", "write a row for each ACK into `FILE.csv`")
 	f.Uint64Var(&o.config.Node.Seed, "seed", 0,
-		"`SEED` of lossyforward's drops; 0: different drops each time")
+		"`SEED` of random losses and delays; 0: different ones each time")
 	f.StringVar(&o.config.Node.Offload, "offload", "auto",
 		"send packets by `METHOD`: "+diagnostic.OneOf(offloads))
 	f.StringArrayVar(&o.tun, "tun", nil,
 		"add the TUN interface `NAME=ADDR/LEN`, which links the node to this machine's kernel")
 	f.StringArrayVar(&o.lines, "door", nil,
-		"add a `LINE` for a port forward, such as 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
+		"open the port forward of `LINE`, such as 'publish 8080 10.1.0.2:80' or 'expose 80 3000'")
 	repl.Choose(c, "offload", offloads...)
 	repl.Limit(c, 0, repl.Unlimited, "pcap-snaplen")
 	return c

@@ -19,8 +19,8 @@ func socksCommand() *cobra.Command {
 		Short: "run a proxy into a network, as one of its nodes",
 		Long: "Run a SOCKS5 and HTTP proxy until Ctrl-C. Browsers and programs that use the\n" +
 			"proxy reach the network as if they ran on NODE, which also looks up names for\n" +
-			"them. The port is 1080 on the loopback. The shell's `socks` opens a proxy that\n" +
-			"stays open, and can require a password.\n" +
+			"them. Without PORT, the proxy is at port 1080 of the loopback. The shell's\n" +
+			"`socks` opens a proxy that stays open, and can require a password.\n" +
 			"\n" + nodeArg,
 		Example: "  node socks A\n" +
 			"  curl --socks5-hostname 127.0.0.1:1080 http://b/\n" +

@@ -15,16 +15,17 @@ import (
 )
 
 const aboutCapture = `Capture the packets of an interface, or of all, in both directions, including
-dropped packets. Without -w it prints a line for each, until Ctrl-C. With -w it
-writes a pcapng file: from a shell in the background, until "capture stop"; with
-"node ctl" until Ctrl-C. "-w -" is standard output:
+dropped packets. Without -w it prints a line for each packet, until Ctrl-C. With
+-w it writes a pcapng file. In a shell, such a capture runs in the background:
+"capture stop" stops it, and "capture list" lists all captures. With "node ctl"
+it runs until Ctrl-C. "-w -" is standard output:
 
   node ctl A capture all -w - | wireshark -k -i -
 
 The comment of a packet in the file says why it was dropped, and shows the state
-and windows of its connection. All captures of a node share a buffer of 64 MB. If
-readers are too slow, the oldest packets are dropped; the file counts them at the
-next packet (frame.drop_count) and at its end.
+and windows of its connection. All captures of a node share a buffer of 64 MB.
+If readers are too slow, the oldest packets are dropped; the file counts them at
+the next packet (frame.drop_count) and at its end.
 
 FILTER is a subset of pcap-filter(7):
   [src|dst] host ADDR   [src|dst] net NET/LEN   [tcp|udp] [src|dst] port N
@@ -39,7 +40,7 @@ func captureCommand(e *env) *cobra.Command {
 	var megabytes float64
 	c := &cobra.Command{
 		Use:               "capture [IF|all] [FILTER...]",
-		Short:             "print or record packets; stop; list",
+		Short:             "print or record packets",
 		Long:              aboutCapture,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: at(e.captureWords, e.filterWords),
@@ -67,9 +68,9 @@ func captureCommand(e *env) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&req.File, "write", "w", "", "write pcapng to `FILE`; - is standard output")
-	f.IntVarP(&req.Snaplen, "snaplen", "s", 0, "keep `BYTES` of a packet; 0: all")
+	f.IntVarP(&req.Snaplen, "snaplen", "s", 0, "keep the first `BYTES` of each packet; 0: all")
 	f.Uint64VarP(&req.Count, "count", "c", 0, "stop after `N` packets")
-	f.Float64VarP(&megabytes, "file-size", "C", 0, "start a new file after `MB`")
+	f.Float64VarP(&megabytes, "file-size", "C", 0, "start a new file after `MB` megabytes")
 	f.BoolVar(&req.Overwrite, "force", false, "replace existing captures with the names of -w")
 	f.IntVarP(&req.Files, "files", "W", 0, "keep the last `N` files of -C")
 	flagWords(c, "write", fileNames)

@@ -28,7 +28,7 @@ const (
 )
 
 func courseInterfaces(e *env) *cobra.Command {
-	return courseTable(e, "li", "list interfaces, as the course prints them",
+	return courseTable(e, "li", "interfaces", "list interfaces, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			var b strings.Builder
@@ -51,7 +51,7 @@ func upDown(up bool) string {
 
 // courseNeighbors omits the neighbors of interfaces that are down, as the course requires.
 func courseNeighbors(e *env) *cobra.Command {
-	return courseTable(e, "ln", "list neighbors, as the course prints them",
+	return courseTable(e, "ln", "neighbors", "list neighbors, as the course prints them",
 		func(c *cobra.Command) (any, string, error) {
 			faces, err := control.Ask(c.Context(), e.op, control.Interfaces{})
 			if err != nil {
@@ -73,7 +73,7 @@ func courseNeighbors(e *env) *cobra.Command {
 }
 
 func courseRoutes(e *env) *cobra.Command {
-	return courseTable(e, "lr", "list routes: L local, R rip, S static",
+	return courseTable(e, "lr", "routes", "list routes: L local, R rip, S static",
 		func(c *cobra.Command) (any, string, error) {
 			list, err := control.Ask(c.Context(), e.op, control.Routes{})
 			var b strings.Builder
@@ -98,13 +98,14 @@ func courseRoutes(e *env) *cobra.Command {
 // courseTable returns a command that prints a table, or writes it to a file, as the course's nodes
 // of 2022 do.
 func courseTable(e *env,
-	name, short string, ask func(*cobra.Command) (any, string, error),
+	name, kind, short string, ask func(*cobra.Command) (any, string, error),
 ) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   name + " [FILE]",
 		Short: short,
-		Long: "Print the table in the course's format, or write it to FILE. The command\n" +
-			"replaces an existing FILE only if it is empty or begins with a table of li, ln or lr.",
+		Long: "Print the " + kind + " in the course's format, or write them to FILE. The\n" +
+			"command replaces an existing FILE only if it is empty or begins with a table of\n" +
+			"li, ln or lr.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			list, text, err := ask(c)

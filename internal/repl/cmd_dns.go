@@ -110,8 +110,8 @@ func hostCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "host NAME",
 		Short: "look up a name, or an address",
-		Long: "Print the addresses of a host's NAME, or the names of an address, as the DNS\n" +
-			"has them. Other commands accept names, too: `ping C`. A name without a dot\n" +
+		Long: "Print the addresses of a host's NAME, or the names of an address, from the\n" +
+			"DNS. Other commands accept names, too: `ping C`. A name without a dot\n" +
 			"belongs to the network's zone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Resolve{Name: strings.Trim(args[0], "[]")}
@@ -145,7 +145,7 @@ func dnsCommand(e *env) *cobra.Command {
 			"lines.",
 	},
 		e.jsonFlag(&cobra.Command{
-			Use: "show", Short: "servers, names and counters", Args: positional,
+			Use: "show", Short: "print servers, names and counters", Args: positional,
 			RunE: func(c *cobra.Command, _ []string) error {
 				return show(e, c, control.DNS{}, printDNS)
 			},

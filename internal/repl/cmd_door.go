@@ -17,7 +17,7 @@ func publishCommand(e *env) *cobra.Command {
 	var req control.Publish
 	c := &cobra.Command{
 		Use:   "publish [PORT ADDR:PORT]",
-		Short: "forward a port here to a virtual host",
+		Short: "forward a port of this machine to a host",
 		Args:  cobra.ArbitraryArgs,
 		Long: "Forward a TCP port of this machine to a virtual host, so that a browser or curl\n" +
 			"on this machine can load a page there: `publish 8080 10.1.0.2:80`. The port is\n" +
@@ -81,7 +81,7 @@ func socksCommand(e *env) *cobra.Command {
 	var req control.Socks
 	c := &cobra.Command{
 		Use:   "socks [PORT]",
-		Short: "run a proxy into the network, as this host",
+		Short: "run a proxy that reaches the network",
 		Args:  cobra.MaximumNArgs(1),
 		Long: "Run a SOCKS5 and HTTP proxy at a port of this machine. Browsers and programs\n" +
 			"that use the proxy reach the network as if they ran on this node, which also\n" +
@@ -121,10 +121,10 @@ func listensAt(c *cobra.Command, text string, on *netip.Addr, port *uint16) (err
 func spliceCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "splice ADDR [HOST-ADDR]",
-		Short: "forward every port of an address here",
-		Long: "Forward every port of a node's address that has no listener to the same port\n" +
-			"of this machine's loopback, or of HOST-ADDR, for TCP and UDP. If the machine\n" +
-			"refuses a connection, the node refuses it too.",
+		Short: "forward all ports of an address",
+		Long: "Forward every port of the node's address ADDR to the same port of this machine's\n" +
+			"loopback, or of HOST-ADDR, for TCP and UDP. Ports at which the node listens are\n" +
+			"not forwarded. If the machine refuses a connection, the node refuses it too.",
 		ValidArgsFunction: at(e.ownAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Splice{Addr: addrOf(args[0])}

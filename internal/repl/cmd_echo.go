@@ -22,10 +22,10 @@ func echoCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "echo ADDR [PORT]",
 		Short: "use an echo server, or run one",
-		Long: "`echo ADDR [PORT]` sends messages to an echo server (port 7, RFC 862) by TCP,\n" +
-			"or with -u by UDP. It checks that each message returns unchanged, and prints\n" +
-			"the round-trip time. It stops after -c messages or at Ctrl-C; in a script,\n" +
-			"after 4.\n\n" +
+		Long: "`echo ADDR [PORT]` sends messages to an echo server (port 7, RFC 862) over\n" +
+			"TCP, or with -u over UDP. It checks that each message returns unchanged, and\n" +
+			"prints the round-trip time. It stops at Ctrl-C, or after the number of messages\n" +
+			"of -c. In a script, the default of -c is 4.\n\n" +
 			"`echo serve [PORT]` runs an echo server for TCP and UDP, until `close SID`.\n" +
 			"`discard` and `chargen` are similar servers (RFC 863, RFC 864).",
 		Args: cobra.ArbitraryArgs,

@@ -16,10 +16,10 @@ func serveCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "serve PORT [DIR]",
 		Short: "run an HTTP server: a page, or files",
-		Long: "Run an HTTP server on a port: with the files of a folder, or with a page about\n" +
-			"the node. The shell prints each request. `close SID` stops it. Nodes use `fetch`\n" +
-			"as a client; curl and browsers can load the page where a TUN device or\n" +
-			"`publish` leads to it.",
+		Long: "Run an HTTP server on PORT. It serves the files of DIR or, without DIR, a page\n" +
+			"about the node. The shell prints each request. `close SID` stops the server.\n" +
+			"Other nodes load pages with `fetch`. curl and browsers on this machine reach the\n" +
+			"server through a TUN device or `publish`.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			req := control.Serve{Port: portOf(args[0])}
@@ -45,11 +45,11 @@ func httpCommand(e *env) *cobra.Command {
 	return verbsOf(&cobra.Command{
 		Use:   "http",
 		Short: "run a server, or get a page or file",
-		Long: "`http serve PORT [DIR]` is the same as `serve`: it serves files and listings of\n" +
-			"that folder only, also ranges of bytes. `http get URL` prints a page. With -o\n" +
-			"it stores the page and prints rate and SHA-256; with -C it continues an\n" +
-			"interrupted file. If the server sends the SHA-256 (RFC 9530) and it differs,\n" +
-			"the command fails.",
+		Long: "`http serve PORT [DIR]` is the same as `serve`: it serves only files of DIR,\n" +
+			"ranges of their bytes, and listings. `http get URL` prints a page. With -o it\n" +
+			"stores the page and prints the rate and the SHA-256; with -C it continues an\n" +
+			"interrupted download. If the server sends an SHA-256 (RFC 9530) and the file's\n" +
+			"differs, the command fails.",
 	}, serve, get)
 }
 
@@ -57,10 +57,10 @@ func fetchCommand(e *env) *cobra.Command {
 	var req control.Fetch
 	c := &cobra.Command{
 		Use:   "fetch URL [PATH]",
-		Short: "get a page by HTTP; PATH: into a file",
-		Long: "Get http://HOST:PORT/PATH over the virtual network and print it, or store it\n" +
-			"in a file. http://, the port 80 and the path may be omitted. A status of 400\n" +
-			"or more is a failure.",
+		Short: "print a page, or store it in the file PATH",
+		Long: "Get the page at URL over the virtual network and print it, or store it in the\n" +
+			"file PATH. In the URL, http://, the port 80 and the path may be omitted. If the\n" +
+			"HTTP status is 400 or more, the command fails.",
 		ValidArgsFunction: at(nil, fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.URL = args[0]
@@ -96,7 +96,7 @@ func fetchCommand(e *env) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&req.Path, "output", "o", "", "store it in `FILE`")
+	f.StringVarP(&req.Path, "output", "o", "", "store the page in `FILE`")
 	f.BoolVarP(&req.Resume, "continue", "C", false, "continue after the bytes in FILE.part")
 	f.BoolVar(&req.Overwrite, "force", false, "replace FILE and FILE.part")
 	f.StringVarP(&req.Range, "range", "r", "", "request only the bytes `RANGE`: 0-99, 100- or -100")

@@ -13,41 +13,41 @@ import (
 
 // impairHelp lists the keywords. The node parses them. A test compares this list with the parser's.
 const impairHelp = `Impair the link of IF for packets that are sent (out), received (in) or both.
-The arguments replace IF's previous settings. ` + "`off`" + ` removes them; without
-arguments IF's settings and counters are shown, and without IF those of all
-interfaces. The arguments are those of tc-netem(8) and of tc's queues, in any
-order; you can paste a whole tc command.
+The arguments replace IF's previous settings. ` + "`off`" + ` removes all settings.
+Without arguments the command shows IF's settings and counters, and without IF
+those of all interfaces. The arguments are those of tc-netem(8) and of tc's
+queues, with additions, in any order; you can paste a whole tc command.
 
-  delay TIME [JITTER [CORR%]]      delay; jitter keeps the order of packets
+  delay TIME [JITTER [CORR%]]      delay packets; jitter keeps their order
     overtake                       jitter may reorder packets
-    distribution NAME              of the jitter: uniform, normal, pareto,
-                                   paretonormal, or a FILE.dist of tc
+    distribution NAME              jitter is uniform, normal, pareto or
+                                   paretonormal, or as in a FILE.dist of tc
   loss P% [CORR%]                  independent losses
   loss gemodel P% [R% [1-H% [1-K%]]]   bursts of losses (Gilbert-Elliott)
   loss state P13% [P31% [P32% [P23% [P14%]]]]   a Markov chain of four states
-  loss every N [first N] | drop 3,7,20-25    by packet number, from 1
-  loss bytes 0,1460,70000          packets that contain these bytes
-  loss onoff 2s 500ms [poisson]    alternately up and down
+  loss every N [first N] | drop 3,7,20-25    lose packets by number, from 1
+  loss bytes 0,1460,70000          lose packets that contain these bytes
+  loss onoff 2s 500ms [poisson]    the link is alternately up and down
   loss during 10s-12s,1m-2m [P%]   at these times, counted from now
   duplicate P% [CORR%]             send packets twice
   reorder P% [CORR%] [gap N] [late TIME]   skip the delay, or add TIME to it
-  corrupt P% [CORR%] [bits N] [where headers|payload]   flip bits
-  truncate P%                      cut off the end
+  corrupt P% [CORR%] [bits N] [where headers|payload]   flip bits of packets
+  truncate P%                      cut off the end of packets
   police RATE BURST [mark]         drop, or mark, packets above the rate
-  rate RATE [OVERHEAD [CELL [CELLOVERHEAD]]]   10mbit; overhead bytes per packet
-  rate 1mbit,2mbit@10s,0bit@20s [repeat 30s]   in steps
+  rate RATE [OVERHEAD [CELL [CELLOVERHEAD]]]   RATE is like 10mbit
+  rate 1mbit,2mbit@10s,0bit@20s [repeat 30s]   change the rate in steps
   slot MIN [MAX] [packets N] [bytes N]   send in bursts, as Wi-Fi and LTE do; or
     distribution NAME DELAY JITTER
   trace FILE [once]                send at the times of a mahimahi trace
   limit 100 | 64kb | 200ms | 100,64kb   length of the queue
-  droptail | drophead              the queue of the rate; or one of these:
+  droptail | drophead              a full queue drops new or old packets; or:
   codel [target 5ms] [interval 100ms]
   fq_codel [flows 1024] [quantum 1514] [memory_limit 32mb] [target, interval]
   pie [target 15ms] [tupdate 15ms] [alpha 2] [beta 20] [allowance 150ms]
     [dq_rate_estimator]
   red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000] [abrupt]
     [markall]
-  ecn | noecn                      the queue marks instead of dropping
+  ecn | noecn                      mark packets instead of dropping them, or not
   seed N                           repeat the same random draws
 
 Example: impair if0 out delay 20ms 5ms loss 2% rate 10mbit codel seed 7

@@ -21,16 +21,17 @@ func natCommand(e *env) *cobra.Command {
 			"inside address, outside port, remote address, state, seconds until the\n" +
 			"timeout, and packets in each direction. For ICMP, ports are identifiers.\n\n" +
 			"`nat on IFACE` makes IFACE the outside of a NAT: the inside hosts share its IPv4\n" +
-			"address when the router forwards their packets over it. TYPE says which remote\n" +
-			"hosts use the same mapping, and whose packets it lets in:\n\n" +
+			"address when the router forwards their packets over it. TYPE says whether remote\n" +
+			"hosts share a mapping, and which of them may send packets in through it:\n\n" +
 			"endpoint-independent  one mapping for all remote hosts, open to all; the default\n" +
 			"address-dependent     a mapping for each remote address, open to that address\n" +
 			"symmetric             a mapping for each remote address and port, open to those\n\n" +
-			"`mapping TYPE` or `filtering TYPE` sets only one of these. Timeouts: `udp 5m`,\n" +
-			"`established 2h4m` and `transitory 4m` for TCP, `icmp 1m`. Limits: `sessions N`,\n" +
-			"`per-host N`. `nat forward` forwards an outside port to an inside host.",
+			"`mapping TYPE` or `filtering TYPE` sets only one of these. These\n" +
+			"KEYs set timeouts, here with their defaults: `udp 5m`, `established 2h4m` and\n" +
+			"`transitory 4m` for TCP, and `icmp 1m`. `sessions N` and `per-host N` limit the\n" +
+			"number of sessions. `nat forward` forwards an outside port to an inside host.",
 		Example: "nat on if1 symmetric\nnat forward if1 tcp 8080 10.0.0.2:80",
-	}, natVerb(e, "on IFACE [TYPE] [KEY VALUE ...]", "translate at an interface",
+	}, natVerb(e, "on IFACE [TYPE] [KEY VALUE ...]", "translate addresses at an interface",
 		func(args []string) control.SetNAT {
 			return control.SetNAT{Iface: args[0], On: true, Args: args[1:]}
 		}), natVerb(e, "forward IFACE {tcp|udp} PORT ADDR:PORT", "forward an outside port",
@@ -91,9 +92,10 @@ func natClear(e *env) *cobra.Command {
 func natServe(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "serve [PORT]",
-		Short: "answer probes of NATs, by STUN",
-		Long: "Answer the probes of `nat probe` by STUN (RFC 5780), on PORT (3478) and the next\n" +
-			"one, at two IPv4 addresses of this node. Closing one of the four sockets ends it.",
+		Short: "answer NAT probes (STUN)",
+		Long: "Answer the probes of `nat probe` with STUN (RFC 5780), at two IPv4 addresses of\n" +
+			"this node, on PORT (default 3478) and the next port. If you close one of the\n" +
+			"four sockets, the server stops.",
 		Args: positional,
 		RunE: func(c *cobra.Command, args []string) error {
 			var req control.NATServe
@@ -113,7 +115,7 @@ func natProbe(e *env) *cobra.Command {
 		Short: "test how the NATs on the path to a server behave",
 		Long: "Find out how the NATs between this node and a server behave (RFC 5780): whether\n" +
 			"mapping and filtering depend on the remote address and port. The server runs\n" +
-			"`nat serve`. Filters that drop packets take 1.5 s each.",
+			"`nat serve`. Each test that gets no answer takes 1.5 s.",
 		Args:              positional,
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -20,8 +20,8 @@ func interfacesCommand(e *env) *cobra.Command {
 		Use:   "interfaces",
 		Short: "list interfaces; -s: counters",
 		Long: "Print a line for each interface, like `ip -s -br link`: name, state, address,\n" +
-			"flags, MTU, packets and bytes received and sent, and drops. `li` is the\n" +
-			"course's table.",
+			"flags, MTU, packets and bytes received and sent, and drops. `li` prints\n" +
+			"the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if zero {
 				return e.done(c, control.Order(c.Context(), e.op, control.ClearCounters{}))
@@ -32,8 +32,8 @@ func interfacesCommand(e *env) *cobra.Command {
 		},
 	}
 	c.Flags().CountVarP(&stats, "stats", "s",
-		"``packets, bytes, errors, drops; twice: all counters")
-	c.Flags().BoolVar(&zero, "clear", false, "set the counters to zero, also those of impair")
+		"``add packets, bytes, errors and drops; -s -s: all counters")
+	c.Flags().BoolVar(&zero, "clear", false, "set all counters to zero, also those of impair")
 	return e.jsonFlag(c)
 }
 
@@ -42,7 +42,7 @@ func neighborsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "neighbors",
 		Short: "list neighbors; -s: their state",
-		Long: "List the neighbors and any problems with them. -s adds the state of each.\n" +
+		Long: "List the neighbors and any problems with them. -s adds each neighbor's state.\n" +
 			"`ln` prints the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return show(e, c, control.Neighbors{}, func(list []control.Neighbor) string {
@@ -50,7 +50,8 @@ func neighborsCommand(e *env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVarP(&stats, "stats", "s", false, "state, time of the last packet, packets")
+	c.Flags().BoolVarP(&stats, "stats", "s", false,
+		"add state, time of the last packet, and packet counts")
 	return e.jsonFlag(c)
 }
 

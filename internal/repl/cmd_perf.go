@@ -33,12 +33,13 @@ func perfCommand(e *env) *cobra.Command {
 		Use:   "perf [ADDR]",
 		Args:  argumentCount,
 		Short: "measure throughput, like iperf3",
-		Long: "Measure the throughput to a server at ADDR, like iperf3 and with its options,\n" +
-			"or run a server with -s. An iperf3 behind a TUN device can be either end. Retr\n" +
-			"counts retransmitted segments, Cwnd is the congestion window, and jitter the\n" +
-			"variation of the one-way delay.\n\n" +
+		Long: "Measure the throughput to a server at ADDR, like iperf3 and with many of its\n" +
+			"options, or run a server with -s. An iperf3 behind a TUN device can be either\n" +
+			"end. Retr counts retransmitted segments, Cwnd is the congestion window, and\n" +
+			"jitter is the variation of the one-way delay.\n\n" +
 			"`perf -s` serves until Ctrl-C; with -D it serves in the background, and --end\n" +
-			"stops it. --proto rcp and rdt work between two tidepool nodes.",
+			"stops it. --proto rcp and rdt work only between two tidepool\n" +
+			"nodes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -64,7 +65,8 @@ func perfCommand(e *env) *cobra.Command {
 	secondsVar(f, &req.Time, "time", "t", 10, "measure for `SECONDS`")
 	f.FuncP("bytes", "n", "stop after `BYTES[KMG]` instead of a time", perfSize(&req.Bytes))
 	f.FuncP("blockcount", "k", "stop after `N[KMG]` blocks", perfSize(&req.Blocks))
-	f.FuncP("length", "l", "write blocks of `BYTES[KMG]` (128K; UDP: a packet)",
+	f.FuncP("length", "l", "write blocks of `BYTES[KMG]` (default 128K;\n"+
+		"for UDP, the payload of a packet)",
 		perfSize(&req.Length))
 	f.IntVarP(&req.Parallel, "parallel", "P", 1, "open `N` parallel streams")
 	f.BoolVarP(&req.Reverse, "reverse", "R", false, "the server sends")
@@ -74,7 +76,7 @@ func perfCommand(e *env) *cobra.Command {
 		"use the congestion control `ALGO` at both ends")
 	f.IntVarP(&req.MSS, "set-mss", "M", 0, "set the maximum segment size to `BYTES`")
 	f.BoolVarP(&req.NoDelay, "no-delay", "N", false, "disable Nagle's algorithm")
-	f.IntVarP(&req.TOS, "tos", "S", 0, "set the `TOS` byte")
+	f.IntVarP(&req.TOS, "tos", "S", 0, "set the `TOS` byte of packets")
 	secondsVar(f, &req.Omit, "omit", "O", 0, "do not count the first `SECONDS`")
 	secondsVar(f, &req.Every, "interval", "i", 1, "report every `SECONDS`; 0: only at the end")
 	f.StringVarP(&o.format, "format", "f", "", "print rates in `UNIT`: k, m, g, t for bits,\n"+

@@ -46,8 +46,8 @@ func pingCommand(e *env) *cobra.Command {
 		Short: "send echo requests until Ctrl-C",
 		Long: "Send ICMP echo requests and print the replies, like iputils's ping, until\n" +
 			"Ctrl-C or the limits of -c and -w. In a script, or as a command of `node ctl`,\n" +
-			"it sends 4 requests by default. The exit status is 1 if no reply came (with -w\n" +
-			"and -c, too few), and 2 if nothing could be sent.",
+			"it sends 4 requests by default. The exit status is 1 if no reply came, or\n" +
+			"fewer than -c asks for if -w is given too. It is 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(e, c, args[0])
@@ -70,8 +70,8 @@ func pingCommand(e *env) *cobra.Command {
 	f.StringVarP(&req.Source, "source", "I", "", "send from `ADDR`, or from an interface")
 	f.FuncP("pattern", "p", "fill packets with `HEX` digits, up to 16 bytes", o.setPattern)
 	f.StringVarP(&req.Fragment, "pmtudisc", "M", "dont",
-		"`HOW`: do sets DF, dont does not,\nwant sets it if the packet fits the MTU")
-	f.IntVarP(&req.Preload, "preload", "l", 1, "send `N` before waiting for replies")
+		"set DF as `HOW` says: do sets it, dont does not,\nwant sets it if the packet fits the MTU")
+	f.IntVarP(&req.Preload, "preload", "l", 1, "send `N` requests before waiting for replies")
 	f.IntVarP(&req.TOS, "tos", "Q", 0, "set the `TOS` byte of requests")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the statistics")
 	f.BoolVarP(&req.Flood, "flood", "f", false,

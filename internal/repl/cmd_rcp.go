@@ -11,10 +11,11 @@ import (
 
 func rcpCommand(e *env) *cobra.Command {
 	return overUDP[control.RCPSocket](e, &transport[control.RCPSocket]{
-		name: "rcp", short: "RCP, the sliding fence: echo, count",
+		name: "rcp", short: "use RCP (sliding fence): echo, count",
 		long: "RCP is a reliable transport with a sliding fence, over UDP ports; it comes from\n" +
-			"document 000 (see README.md). `rcp` alone lists its sockets: sent, retransmitted\n" +
-			"and unacknowledged packets, packets held behind a gap, and bytes to read.\n" +
+			"document 000 (see README.md). `rcp` alone lists its sockets, with sent,\n" +
+			"retransmitted and unacknowledged packets, packets behind a gap, and bytes to\n" +
+			"read.\n" +
 			"`rcp echo PORT` runs that document's echo server; `rcp count ADDR PORT` is its\n" +
 			"client: it writes 1000 pieces of 200 to 399 random bytes, checks their echo, and\n" +
 			"prints the number of packets. `rcp close PORT` closes the sockets of a port.",
@@ -34,9 +35,9 @@ const (
 
 func rcpFlags(c *cobra.Command, o *control.RCPOptions) {
 	f := c.Flags()
-	f.IntVar(&o.Width, "width", 32, "keep `PACKETS` in the fence, as at the other end")
+	f.IntVar(&o.Width, "width", 32, "use a fence of `PACKETS`, the same at both ends")
 	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
-	f.BoolVar(&o.Timer, "timer", false, "retransmit by RFC 6298, not every 10 ms")
+	f.BoolVar(&o.Timer, "timer", false, "retransmit as in RFC 6298 instead of every 10 ms")
 	secondsVar(f, &o.Timeout, "timeout", "", 3, "close after `SECONDS` of silence")
 	Limit(c, 1, mostWidth, "width")
 	Limit(c, leastRCPSeconds, mostSeconds, "timeout")

@@ -15,13 +15,13 @@ import (
 // rdtCommand returns the command for reliable data transfer over UDP.
 func rdtCommand(e *env) *cobra.Command {
 	return overUDP[control.RDTFlow](e, &transport[control.RDTFlow]{
-		name: "rdt", short: "RDT: many objects in one UDP flow",
+		name: "rdt", short: "use RDT: many objects in one UDP flow",
 		long: "RDT transfers objects over one UDP flow, with selective repeat and without\n" +
 			"congestion control; it comes from document 003 (see README.md). `rdt serve PORT\n" +
 			"PATH...` serves files, `rdt list ADDR PORT` lists them, and `rdt fetch ADDR\n" +
-			"PORT` fetches all or some. `rdt` alone lists servers and flows: packets sent,\n" +
-			"retransmitted and not acknowledged yet, and valid packets received. `rdt close\n" +
-			"PORT` closes the flows of a port.",
+			"PORT` fetches all or some of them. `rdt` alone lists servers and flows. For each\n" +
+			"flow it prints the packets sent, retransmitted and not acknowledged yet, and the\n" +
+			"valid packets received. `rdt close PORT` closes the flows of a port.",
 		list: control.RDTFlows{}, print: printRDT,
 		port: func(f *control.RDTFlow) uint16 { return f.Local.Port() },
 		end: func(port uint16) control.Request[control.Nothing] {
@@ -40,12 +40,11 @@ const (
 
 func rdtServerFlags(c *cobra.Command, o *control.RDTOptions) {
 	f := c.Flags()
-	f.IntVar(&o.Window, "window", 128, "at most `PACKETS` unacknowledged")
-	f.IntVar(&o.Payload, "payload", 1325, "payload `BYTES` of a packet")
+	f.IntVar(&o.Window, "window", 128, "send at most `PACKETS` without an acknowledgment")
+	f.IntVar(&o.Payload, "payload", 1325, "send `BYTES` of payload in each packet")
 	secondsVar(f, &o.Timeout, "timeout", "", 0,
 		"retransmit after `SECONDS`; 0: adapt to the round-trip time")
-	f.BoolVar(&o.Cumulative, "cumulative", false,
-		"cumulative acknowledgments only")
+	f.BoolVar(&o.Cumulative, "cumulative", false, "use only cumulative acknowledgments")
 	f.BoolVar(&o.Compress, "compress", false, "compress packets if that makes them shorter")
 	f.BoolVar(&o.Interleave, "interleave", false, "interleave objects, packet by packet")
 	Limit(c, 1, mostRDTWindow, "window")
@@ -55,7 +54,7 @@ func rdtServerFlags(c *cobra.Command, o *control.RDTOptions) {
 }
 
 func rdtClientFlags(c *cobra.Command, o *control.RDTOptions) {
-	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "checksum `NAME` of packets: md5, crc32c")
+	c.Flags().StringVar(&o.Checksum, "checksum", "md5", "use packet checksum `NAME`: md5 or crc32c")
 	Choose(c, "checksum", "md5", "crc32c")
 	rdtFlags(c, o)
 }
@@ -84,7 +83,7 @@ func rdtServeCommand(e *env) *cobra.Command {
 		Short: "serve files, and those of folders",
 		Long: "Serve files on a UDP port with their current content. The name of a file is\n" +
 			"the last part of its path; files of a folder, and of its subfolders, are named\n" +
-			"by their path from there. When a flow ends, the shell prints its packets.\n" +
+			"by their path from there. When a flow ends, the shell prints its counters.\n" +
 			"The sender does not pace its packets, so the receive buffer must hold a whole\n" +
 			"window: 128 packets (174 kB) fit; packets that do not fit are retransmitted.\n" +
 			"Document 003 uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
@@ -132,7 +131,7 @@ func rdtFetchCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fetch ADDR PORT [NAME...] [into DIR]",
 		Short: "fetch objects from a server",
-		Long: "Fetch objects from a server: the named ones in this order, or all. With\n" +
+		Long: "Fetch objects from a server: those with these NAMEs, in this order, or all. With\n" +
 			"`into DIR` each complete object is stored in DIR, which is created if it does\n" +
 			"not exist. An existing file is kept unless --force is given. Without `into`,\n" +
 			"objects are compared with the server's SHA-256 and discarded. The command\n" +

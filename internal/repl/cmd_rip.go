@@ -14,7 +14,7 @@ import (
 func ripCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "rip",
-		Short: "show RIP's neighbors, routes, bad messages",
+		Short: "show RIP neighbors, routes, bad messages",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return showRIP(e, c)
 		},

@@ -22,11 +22,12 @@ func routeCommand(e *env) *cobra.Command {
 			"PREFIX is like 10.1.0.0/16 or 2001:db8:1::/64, an address for one host, or\n" +
 			"`default`, which is 0.0.0.0/0, or ::/0 if VADDR is an IPv6 address. A route\n" +
 			"leads to a next hop on a link of this node, or nowhere: `blackhole` drops\n" +
-			"packets, `unreachable` also reports this to their senders, `prohibit` reports\n" +
-			"that it is forbidden. A link-local next hop has its interface as zone:\n" +
-			"fe80::2%if0. Of several routes to one prefix, the node uses the one with the\n" +
-			"smallest METRIC (0) whose interface is up, and of equal ones the first.\n" +
-			"Without VADDR, del deletes all routes to PREFIX.",
+			"packets, `unreachable` also reports to their senders that the host is\n" +
+			"unreachable, and `prohibit` that the traffic is prohibited. A link-local next\n" +
+			"hop has its interface as zone: fe80::2%if0. If there are several routes to a\n" +
+			"prefix, the node uses the one with the smallest METRIC (default 0) whose\n" +
+			"interface is up, and among equals the first. Without VADDR, del deletes all\n" +
+			"routes to PREFIX.",
 	}, &cobra.Command{
 		Use:               "add PREFIX {via VADDR|blackhole|unreachable|prohibit} [METRIC]",
 		Short:             "add a static route",

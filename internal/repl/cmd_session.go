@@ -15,7 +15,7 @@ import (
 func verboseCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "verbose on|off [SID]",
-		Short:             "print segments sent and received",
+		Short:             "print sent and received segments",
 		ValidArgsFunction: at(words("on", "off"), e.connections),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "on" && args[0] != "off" {
@@ -34,7 +34,7 @@ func pcapCommand(e *env) *cobra.Command {
 	var req control.PcapStart
 	start := &cobra.Command{
 		Use:               "start FILE",
-		Short:             "capture every packet of every interface, dropped ones too",
+		Short:             "capture all packets of all interfaces, also dropped ones",
 		Args:              positional,
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -67,8 +67,10 @@ func pcapCommand(e *env) *cobra.Command {
 
 func showCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
-		Use:               "show [KEY]",
-		Short:             "list settings, or one",
+		Use:   "show [KEY]",
+		Short: "list all settings, or those of KEY",
+		Long: "List all settings, or only those that begin with KEY: `show tcp` lists the\n" +
+			"settings of TCP. `show rip` prints the same as `rip`.",
 		ValidArgsFunction: at(e.settingKeys),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == "rip" {
@@ -119,8 +121,8 @@ func eventsCommand(s *Shell) *cobra.Command {
 		Short: "print events until Ctrl-C",
 		Long: "Print the node's events until Ctrl-C: connections, neighbors that appear and\n" +
 			"disappear, interfaces that go up or down, test packets, and the output of\n" +
-			"`verbose`. A session prints them anyway. As JSON, each is a line: {\"event\":\n" +
-			"kind, \"data\": content}.",
+			"`verbose`. A shell prints events without this command, too. With --json, each\n" +
+			"event is a line: {\"event\": kind, \"data\": content}.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			s.env.endless()
 			asJSON, _ := c.Flags().GetBool("json")

@@ -32,15 +32,15 @@ func socketsCommand(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sockets",
 		Short: "list the sockets, like ss; -i: details",
-		Long: "List the sockets, like `ss -tuan`. -i adds the fields of `ss -i` for each\n" +
-			"connection, what limits it, and for how long: app (the application has written\n" +
-			"no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery or idle.\n" +
-			"-o adds the timer that is running, and how often it has expired.\n" +
+		Long: "List the sockets, like `ss -tuan`. For each connection, -i adds the fields of\n" +
+			"`ss -i`, and what limits the connection and for how long: app (the application\n" +
+			"has written no more), cwnd, rwnd, sndbuf, pacing, nagle, cork, persist, recovery\n" +
+			"or idle. -o adds the timer that is running, and how often it has expired.\n" +
 			"\n" +
-			"sid is the number of the socket in other commands. A connection in SYN-RECV has\n" +
+			"Other commands take the number in the column sid. A connection in SYN-RECV has\n" +
 			"no number: a client has sent a SYN to a listener, and nothing else yet. Lines\n" +
 			"with \"program\" are sockets of programs that `node in` runs as this host; only\n" +
-			"info and trace take their numbers. `ls` prints the course's table.",
+			"info and trace accept their numbers. `ls` prints the course's table.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := listSockets(e, c, &o)
 			if err != nil {
@@ -53,9 +53,9 @@ func socketsCommand(e *env) *cobra.Command {
 	o.infoFlag(c)
 	f.BoolVarP(&o.timers, "options", "o", false,
 		"add the timer, its time left, and how often it expired")
-	f.BoolVarP(&o.tcp, "tcp", "t", false, "only TCP sockets")
-	f.BoolVarP(&o.udp, "udp", "u", false, "only UDP sockets")
-	f.BoolVarP(&o.listening, "listening", "l", false, "only listening sockets")
+	f.BoolVarP(&o.tcp, "tcp", "t", false, "list only TCP sockets")
+	f.BoolVarP(&o.udp, "udp", "u", false, "list only UDP sockets")
+	f.BoolVarP(&o.listening, "listening", "l", false, "list only listening sockets")
 	f.BoolVarP(&o.noHeader, "no-header", "H", false, "omit the header")
 	f.BoolVarP(&o.all, "all", "a", false, "does nothing: listening sockets are always shown")
 	f.BoolVarP(&o.numeric, "numeric", "n", false,
@@ -64,7 +64,7 @@ func socketsCommand(e *env) *cobra.Command {
 }
 
 func (o *socketFlags) infoFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&o.info, "info", "i", false, "add RTT, windows, counters, limit")
+	c.Flags().BoolVarP(&o.info, "info", "i", false, "add RTT, windows, counters, limiting factor")
 }
 
 func listSockets(e *env, c *cobra.Command, o *socketFlags) ([]control.Socket, error) {
@@ -150,10 +150,11 @@ var shortHow = map[string]control.How{"r": control.ShutdownRead, "w": control.Sh
 
 func shutdownCommand(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:               "shutdown SID [read|write|both]",
-		Aliases:           []string{"sd"},
-		Short:             "close one direction; default: write",
-		Long:              "Close one direction of a connection, or both. r is read, w is write.",
+		Use:     "shutdown SID [read|write|both]",
+		Aliases: []string{"sd"},
+		Short:   "close one direction; default: write",
+		Long: "Close one direction of a connection (default: write), or both. r is short for\n" +
+			"read, and w for write.",
 		ValidArgsFunction: at(e.connections, words("read", "write", "both")),
 		RunE: func(c *cobra.Command, args []string) error {
 			how := control.ShutdownWrite

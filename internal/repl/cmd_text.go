@@ -48,7 +48,7 @@ func sendCommand(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:                use,
 		Short:              "send a test packet (or SID TEXT: write)",
-		Long:               long + "`send SID TEXT` is `s SID TEXT`.",
+		Long:               long + "`send SID TEXT` does the same as `s SID TEXT`.",
 		DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			word, text := cut(rest(c, args))

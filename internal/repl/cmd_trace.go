@@ -15,16 +15,17 @@ import (
 )
 
 const aboutTrace = `Follow a connection and draw its segments until it closes, or Ctrl-C. CONN is
-the number of a connection or listener (for its next connection), or a filter of
-"capture", such as "tcp port 80": the connection of the first matching segment, even
-if this router only forwards it. With "set tcp.recorder 64" the ladder begins with
-the last 64 segments before the command.
+the number of a connection, or of a listener for its next connection. CONN may
+also be a filter of "capture", such as "tcp port 80": the command then follows
+the connection of the first matching segment, even if this router only forwards
+it. With "set tcp.recorder 64" the ladder begins with the last 64 segments before
+the command.
 
-Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes). ack and win
-are shown when they change. The margin shows the state, cwnd in segments, recovery
-and loss. A burst of segments is one arrow, "12x"; --each draws a line for each. A
-double line is a retransmission; a cross is a dropped segment, with the reason; "gap"
-means that data before this segment is missing.`
+Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes). ack and
+win are shown when they change. The margin shows the state, cwnd in segments,
+recovery and loss. A burst of segments is one arrow, "12x"; --each draws a line
+for each segment. A double line is a retransmission; a cross is a dropped
+segment, with the reason; "gap" means that data before this segment is missing.`
 
 func traceCommand(e *env) *cobra.Command {
 	req := control.Trace{Recorded: true}

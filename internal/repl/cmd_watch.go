@@ -18,8 +18,9 @@ import (
 
 const aboutWatch = `Repeat COMMAND every 2 seconds, or every -n seconds (at least 0.1), until q or
 Ctrl-C. A terminal shows each answer in place of the last, with the changes
-highlighted. Elsewhere the answers follow each other, with --json one a line. -c N
-stops after N answers. Write -n, -c and --json before COMMAND; -n SEC may also come last.`
+highlighted. Elsewhere the answers follow each other, with --json one per line.
+-c N stops after N answers. Write -n, -c and --json before COMMAND; -n SEC may
+also come last.`
 
 // watchFlags are the flags before the command of `watch`.
 type watchFlags struct {

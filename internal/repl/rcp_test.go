@@ -78,19 +78,20 @@ func TestRCPRequests(t *testing.T) {
 
 func TestWrongRCPLinesAskNothing(t *testing.T) {
 	for line, text := range map[string]string{
-		"rcp ecco":                          `rcp: "ecco" must be close, count or echo; did you mean echo?`,
-		"rcp nothing":                       `rcp: "nothing" must be close, count or echo`,
-		"rcp echo":                          "rcp echo: PORT is missing",
-		"rcp echo 0":                        `rcp echo: "0" is not a port (1 to 65535)`,
-		"rcp echo 9 --width 0":              "rcp echo: --width 0: must be 1 to 1024",
-		"rcp echo 9 --timeout 0":            "rcp echo: --timeout 0: must be 0.011 or more seconds",
-		"rcp echo 9 --fence":                "rcp echo: unknown flag: --fence",
-		"rcp count 10.0.0.1":                "rcp count: PORT is missing",
-		"rcp count 10.0.0 9":                `rcp count: "10.0.0" is not an IP address`,
-		"rcp count 10.0.0.1 9 --writes 0":   "rcp count: --writes 0: must be 1 to 1048576",
-		"rcp count 10.0.0.1 9 --width wide": "rcp count: --width wide: must be PACKETS, a whole number; --width: keep PACKETS in the fence, as at the other end",
-		"rcp close":                         "rcp close: PORT is missing",
-		"rcp close x":                       `rcp close: "x" is not a port (1 to 65535)`,
+		"rcp ecco":                        `rcp: "ecco" must be close, count or echo; did you mean echo?`,
+		"rcp nothing":                     `rcp: "nothing" must be close, count or echo`,
+		"rcp echo":                        "rcp echo: PORT is missing",
+		"rcp echo 0":                      `rcp echo: "0" is not a port (1 to 65535)`,
+		"rcp echo 9 --width 0":            "rcp echo: --width 0: must be 1 to 1024",
+		"rcp echo 9 --timeout 0":          "rcp echo: --timeout 0: must be 0.011 or more seconds",
+		"rcp echo 9 --fence":              "rcp echo: unknown flag: --fence",
+		"rcp count 10.0.0.1":              "rcp count: PORT is missing",
+		"rcp count 10.0.0 9":              `rcp count: "10.0.0" is not an IP address`,
+		"rcp count 10.0.0.1 9 --writes 0": "rcp count: --writes 0: must be 1 to 1048576",
+		"rcp count 10.0.0.1 9 --width wide": "rcp count: --width wide: must be PACKETS, a whole " +
+			"number; --width: use a fence of PACKETS, the same at both ends",
+		"rcp close":   "rcp close: PORT is missing",
+		"rcp close x": `rcp close: "x" is not a port (1 to 65535)`,
 	} {
 		s := open(t, fence(), Config{})
 		err := s.Execute(t.Context(), line)

@@ -24,7 +24,7 @@ type size struct {
 }
 
 var shapes = []shape{
-	{"line", []size{{"NODES", 2, MaxNodes, 0}}, "hosts at the ends, routers between", line},
+	{"line", []size{{"NODES", 2, MaxNodes, 0}}, "hosts at the ends, routers between them", line},
 	{
 		"ring",
 		[]size{{"ROUTERS", 3, MaxNodes - 2, 0}},
