@@ -249,8 +249,8 @@ func ctlCommand() *cobra.Command {
 			"\n" +
 			"With --json the output is one JSON document; commands that keep printing, such\n" +
 			"as `events`, print one document per line. A failure is\n" +
-			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if COMMAND failed, 2 for\n" +
-			"wrong usage, or 130 after Ctrl-C.\n" +
+			"{\"error\": ..., \"status\": ...}. The exit status is 0, 1 if COMMAND failed, 2\n" +
+			"for wrong usage, or 130 after Ctrl-C.\n" +
 			"\n" + nodeArg,
 		Example: "  node ctl A sockets --json\n" +
 			"  node ctl A ping -c 3 10.5.0.2\n" +

@@ -278,8 +278,8 @@ func (o *submitOptions) prepare(
 	}
 	lock, err = lab.Lock(batch.LockFile(dir))
 	if errors.Is(err, lab.ErrBusy) {
-		err = fmt.Errorf("%s: another `node lab submit` is waiting for its parts: wait for it, or stop"+
-			" it first", dir)
+		err = fmt.Errorf("%s: another `node lab submit` is waiting for its parts: wait for it, or "+
+			"stop it first", dir)
 	}
 	if err != nil {
 		return nil, err

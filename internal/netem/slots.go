@@ -28,8 +28,8 @@ func (s Slots) Validate() error {
 	if s.Min < 0 || s.Min > maxDelay || s.Max < 0 || s.Max > maxDelay || s.Packets < 0 ||
 		s.Bytes < 0 {
 		return fmt.Errorf("%w: slots of %d packets, %d bytes after %v to %v: no value may "+
-			"be negative, and times must be at most %v", ErrConfig, s.Packets, s.Bytes, s.Min, s.Max,
-			maxDelay)
+			"be negative, and times must be at most %v", ErrConfig, s.Packets, s.Bytes, s.Min,
+			s.Max, maxDelay)
 	}
 	if v, ok := s.Jitter.(validator); ok {
 		return v.Validate()

@@ -252,6 +252,6 @@ func (s *Shell) mayLeave() error {
 		return &quitError{}
 	}
 	s.leaving = true
-	return fmt.Errorf("transfers are still running (%d): `wait` for them, or quit again to stop them",
-		len(s.jobs))
+	return fmt.Errorf("transfers are still running (%d): `wait` for them, or quit again to "+
+		"stop them", len(s.jobs))
 }

@@ -130,8 +130,8 @@ func (t *Trial) Labels() []string {
 	return labels
 }
 
-// Summarize summarizes the flows with a label as three flows: the minimum, the median and the maximum
-// of each metric. A flow that did not complete counts as slower than all that did.
+// Summarize summarizes the flows with a label as three flows: the minimum, the median and the
+// maximum of each metric. A flow that did not complete counts as slower than all that did.
 func (t *Trial) Summarize(label string) [3]Flow {
 	members := 0
 	out := [3]Flow{{Finished: true}, {Finished: true}, {Finished: true}}

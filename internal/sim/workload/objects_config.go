@@ -101,8 +101,8 @@ func (c *ObjectsConfig) validate() error {
 			rdt.MaxObjects/2)
 	case c.Small < 1 || c.Large < 1 || c.Small > maxRandom || c.Large > maxRandom ||
 		c.Pairs*(c.Small+c.Large) > maxRandom:
-		return fmt.Errorf("%w: %d pairs of %d and %d bytes: must be 1 or more, and %d in total at most",
-			ErrObjectsConfig, c.Pairs, c.Small, c.Large, maxRandom)
+		return fmt.Errorf("%w: %d pairs of %d and %d bytes: must be 1 or more, and %d in total at "+
+			"most", ErrObjectsConfig, c.Pairs, c.Small, c.Large, maxRandom)
 	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
 		return fmt.Errorf("%w: cost %v, read cost %v: each must be at most 1s", ErrObjectsConfig,
 			c.Cost, c.ReadCost)
