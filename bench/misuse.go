@@ -74,7 +74,7 @@ func (s *session) check() error {
 	all := s.names()
 	has := func(name string) bool { return strings.Contains(name, s.only) }
 	if !slices.ContainsFunc(all, has) {
-		return misuse(fmt.Sprintf("no case, peer or figure has %q in its name; the names are:\n  %s",
+		return misuse(fmt.Sprintf("no case, peer or figure has %q in its name. The names:\n  %s",
 			s.only, strings.Join(all, "\n  ")))
 	}
 	return nil
