@@ -15,6 +15,9 @@ type Host struct {
 	// Servers are the host's name servers, and Zone is the zone of names without a dot.
 	Servers []netip.Addr
 	Zone    string
+	// ServesDNS is set if the node serves the names. The kernel delivers the programs' queries to
+	// the node's addresses in the programs' namespace, so the node needs sockets there.
+	ServesDNS bool
 }
 
 // Addresses of the other end of the link to a host's kernel. Nothing answers there. The IPv4
@@ -34,7 +37,7 @@ const MinMTU6 = 1280
 // first IPv4 address unless they choose another.
 func (h *Host) Config() Config {
 	cfg := Config{
-		Device: "host0", MTU: h.MTU, Ports: hostPorts, Diag: true,
+		Device: "host0", MTU: h.MTU, Ports: hostPorts, Diag: true, DNS: h.ServesDNS,
 		Files: map[string]string{"/etc/hosts": h.Names, ResolvConf: h.resolvConf()},
 	}
 	for _, gateway := range []netip.Addr{hostGateway, hostGateway6} {

@@ -36,8 +36,9 @@ type Config struct {
 	Files map[string]string
 	// Ports is the range from which the kernel chooses ports; zero: the kernel's own range.
 	Ports [2]uint16
-	// Diag adds a socket for sock_diag(7) to what Process.Send sends.
-	Diag bool
+	// Diag adds a socket for sock_diag(7) to what Process.Send sends. DNS adds a UDP and a TCP
+	// socket that are bound to port 53.
+	Diag, DNS bool
 }
 
 // Program is a program to run. It uses the caller's standard streams.

@@ -63,12 +63,9 @@ func (s *setup) run() {
 		return
 	}
 	fds := []int{tun.FD()}
-	if o.Config.Diag {
-		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
-			unix.NETLINK_SOCK_DIAG)
-		if err == nil { // the kernel may have been built without this
-			fds = append(fds, fd)
-		}
+	for _, f := range o.Config.sockets() {
+		fds = append(fds, int(f.Fd()))
+		defer f.Close()
 	}
 	text, _ := json.Marshal(report{}) // the type has only strings and numbers
 	if _, _, err := s.conn.WriteMsgUnix(text, unix.UnixRights(fds...), nil); err != nil {
@@ -79,6 +76,34 @@ func (s *setup) run() {
 	}
 	s.fail(execute(os.Args[1:]))
 }
+
+// sockets opens the sockets that the configuration asks for. It omits those that fail: the caller
+// works without them.
+func (c *Config) sockets() (list []*os.File) {
+	if c.Diag {
+		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
+			unix.NETLINK_SOCK_DIAG)
+		if err == nil { // the kernel may have been built without this
+			list = append(list, os.NewFile(uintptr(fd), "sock_diag"))
+		}
+	}
+	if !c.DNS {
+		return list
+	}
+	if u, err := net.ListenUDP("udp", &net.UDPAddr{Port: dnsPort}); err == nil {
+		if f, err := u.File(); err == nil {
+			list = append(list, f)
+		}
+	}
+	if l, err := net.ListenTCP("tcp", &net.TCPAddr{Port: dnsPort}); err == nil {
+		if f, err := l.File(); err == nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+const dnsPort = 53
 
 // fail reports an error to the caller.
 func (s *setup) fail(err error) {

@@ -23,7 +23,8 @@ type Process struct {
 	name string
 	conn *net.UnixConn // connection to the process until it executes the program
 	tun  *link.TUN
-	diag *os.File
+
+	sockets []*os.File // sockets in the network namespace, for Send
 
 	arrived chan os.Signal // signals to this process that are for the program, until Wait ends
 }
@@ -165,8 +166,8 @@ func (q *Process) order(cfg Config) error {
 	q.tun, err = link.AdoptTUN(link.TUNConfig{
 		Device: cfg.Device, Interface: link.Interface{Name: cfg.Device, MTU: cfg.MTU},
 	}, fds[0])
-	if len(fds) > 1 {
-		q.diag = os.NewFile(uintptr(fds[1]), "sock_diag")
+	for _, fd := range fds[1:] {
+		q.sockets = append(q.sockets, os.NewFile(uintptr(fd), "socket"))
 	}
 	if err != nil {
 		_ = unix.Close(fds[0])
@@ -224,16 +225,14 @@ func (q *Process) Namespaces() (list []*os.File, err error) {
 }
 
 // Send sends a byte with the descriptors of the TUN device and of the user, network and mount
-// namespaces. If Config.Diag is set and the kernel supports it, Send adds a netlink socket that
-// lists the sockets of the network namespace (sock_diag(7)). Send closes that socket.
+// namespaces, and with the sockets that Config.Diag and Config.DNS have added. Send closes these
+// sockets.
 func (q *Process) Send(c *net.UnixConn) error {
 	list, err := q.Namespaces()
 	if err != nil {
 		return err
 	}
-	if q.diag != nil {
-		list = append(list, q.diag)
-	}
+	list = append(list, q.sockets...)
 	fds := []int{q.tun.FD()}
 	for _, f := range list {
 		fds = append(fds, int(f.Fd()))

@@ -211,6 +211,20 @@ func TestProgramsHaveIPv6(t *testing.T) {
 	}
 }
 
+// Programs get answers from their host's DNS server also as the host that serves the names, where
+// queries do not leave the programs' namespace.
+func TestProgramsResolveNames(t *testing.T) {
+	t.Parallel()
+	h := runHosts(t, "nets", "a-b-c")
+	h.net.Append("A", "dns server 10.1.0.2")
+	h.net.Append("C", "dns server 10.1.0.2", "dns name C 10.1.0.2")
+	for _, host := range []string{"A", "C"} {
+		out, err := h.get(host, "udp://internal tcp://internal")
+		require.NoError(t, err, out)
+		assert.Contains(t, out, "C.internal.\nC.internal.\n", host)
+	}
+}
+
 // If the network goes down while a program runs, the program keeps running without a network. After
 // the next start, a new program has the new network.
 func TestNetworkGoesDownUnderAProgram(t *testing.T) {

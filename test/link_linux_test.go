@@ -51,6 +51,10 @@ func init() {
 	}
 	for url := range strings.FieldsSeq(urls) {
 		start := time.Now()
+		if network, ok := strings.CutSuffix(url, "://internal"); ok {
+			fmt.Println(nameServer(network))
+			continue
+		}
 		if at, ok := strings.CutPrefix(url, "udp://"); ok {
 			fmt.Println(askDatagram(at))
 			continue
@@ -97,6 +101,19 @@ func askDatagram(at string) string {
 			return err.Error()
 		}
 	}
+}
+
+// nameServer asks for the name server of the zone internal, over a protocol.
+func nameServer(network string) string {
+	r := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, at string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, at)
+	}}
+	list, err := r.LookupNS(context.Background(), "internal.")
+	if err != nil {
+		return err.Error()
+	}
+	return list[0].Host
 }
 
 // asNobody runs a command of the program as an ordinary user who may open /dev/net/tun, as on usual

@@ -48,7 +48,7 @@ func tryHost(
 	}
 	host := netns.Host{
 		Addrs: in.Addrs, MTU: in.MTU, Names: hosts, Servers: in.DNS.Servers,
-		Zone: cmp.Or(in.DNS.Zone, control.DefaultZone),
+		Zone: cmp.Or(in.DNS.Zone, control.DefaultZone), ServesDNS: len(in.DNS.Names) > 0,
 	}
 	cfg := host.Config()
 	if len(cfg.Kernel) == 0 {

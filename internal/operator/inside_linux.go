@@ -13,11 +13,11 @@ import (
 )
 
 // These are the descriptors that a process sends: the TUN device, the user, network and mount
-// namespaces, and a netlink socket that lists the sockets of the programs, if the kernel supports
-// that.
+// namespaces, and sockets in the network namespace: a netlink socket that lists the sockets of the
+// programs, if the kernel supports that, and two sockets for DNS, if this host serves names.
 const (
 	insideFDs = 4
-	mostFDs   = 5
+	mostFDs   = 7
 )
 
 // Inside serves a process that runs a program as this host.
@@ -85,13 +85,25 @@ func (n *Node) enter(in Inside, oob []byte) error {
 		closeAll(spaces)
 		return err
 	}
-	n.Requests.programs.enter(nil)
-	closeAll(n.namespaces)
+	n.leaveNamespaces()
 	n.namespaces = spaces
-	if len(fds) == mostFDs {
-		n.Requests.programs.enter(diag{spaces[len(spaces)-1]}.sockets)
+	for _, f := range spaces[insideFDs-1:] {
+		n.use(f)
 	}
 	return nil
+}
+
+// use takes a socket in the programs' network namespace.
+func (n *Node) use(f *os.File) {
+	if c, err := net.FilePacketConn(f); err == nil {
+		n.dns = append(n.dns, c)
+		go n.Services.DNS.ServePackets(c)
+	} else if l, err := net.FileListener(f); err == nil {
+		n.dns = append(n.dns, l)
+		go n.Services.DNS.ServeListener(l)
+	} else {
+		n.Requests.programs.enter(diag{f}.sockets)
+	}
 }
 
 // insideDevice names the device in errors.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/netip"
@@ -37,8 +38,9 @@ type Node struct {
 	reloader *Reloader
 	dropped  bool // the process has given up its privileges
 
-	entering   sync.Mutex // allows one program to enter at a time
-	namespaces []*os.File // namespaces of the host's programs, and a netlink socket
+	entering   sync.Mutex  // allows one program to enter at a time
+	namespaces []*os.File  // namespaces of the host's programs, and sockets in them
+	dns        []io.Closer // sockets of the DNS server in these namespaces
 }
 
 // Config describes the node.
@@ -182,13 +184,19 @@ func (n *Node) Close() error {
 	n.Forwards.Wait()
 	n.entering.Lock()
 	defer n.entering.Unlock()
-	n.Requests.programs.enter(nil)
-	closeAll(n.namespaces)
-	n.namespaces = nil
+	n.leaveNamespaces()
 	return err
 }
 
-func closeAll(list []*os.File) {
+// leaveNamespaces closes the namespaces of the host's programs.
+func (n *Node) leaveNamespaces() {
+	n.Requests.programs.enter(nil)
+	closeAll(n.namespaces)
+	closeAll(n.dns)
+	n.namespaces, n.dns = nil, nil
+}
+
+func closeAll[C io.Closer](list []C) {
 	for _, f := range list {
 		_ = f.Close() // kept only for later programs
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/net/netutil"
 
 	"github.com/tidepool-net/tidepool/internal/control"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -150,6 +151,7 @@ func (d *DNS) stop() {
 	}
 	_, _ = d.tcp.Close(), d.udp.Close() // ignores the errors, because nothing must be delivered
 	d.tcp, d.udp = nil, nil
+	d.zone.Store(nil)
 }
 
 // serveDatagrams answers queries over UDP, from the address of each query (RFC 2181 §4.1).
@@ -224,6 +226,37 @@ func serveStream(conn net.Conn, idle time.Duration, answer func(query []byte) []
 	}
 }
 
+// ServePackets answers queries to a socket of this machine, until it is closed.
+func (d *DNS) ServePackets(c net.PacketConn) {
+	buf := make([]byte, maxMessage)
+	for {
+		n, from, err := c.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		if answer := d.answer(buf[:n], 0); answer != nil {
+			_, _ = c.WriteTo(answer, from) // UDP may lose it anyway
+		}
+	}
+}
+
+// ServeListener answers queries on TCP connections of this machine, until l is closed.
+func (d *DNS) ServeListener(l net.Listener) {
+	few := netutil.LimitListener(l, maxServed)
+	for {
+		conn, err := few.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			serveStream(conn, dnsIdle, func(query []byte) []byte {
+				return d.answer(query, maxMessage)
+			})
+		}()
+	}
+}
+
 // readMessage reads a message with its length before it.
 func readMessage(r io.Reader) ([]byte, error) {
 	var length [2]byte
@@ -243,7 +276,11 @@ func writeMessage(w io.Writer, b []byte) error {
 
 // answer is zone.answer with counters.
 func (d *DNS) answer(query []byte, limit int) []byte {
-	b, rcode := d.zone.Load().answer(query, limit)
+	z := d.zone.Load()
+	if z == nil {
+		return nil // the server is off
+	}
+	b, rcode := z.answer(query, limit)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.Queries++
