@@ -3,6 +3,8 @@ package control
 import (
 	"net/netip"
 	"time"
+
+	"github.com/tidepool-net/tidepool/internal/icmp"
 )
 
 // SendTest sends one packet with the payload Text.
@@ -108,21 +110,7 @@ type WrongData struct {
 }
 
 // PingResult has the statistics of a Ping.
-type PingResult struct {
-	Addr       netip.Addr    `json:"addr"`
-	Sent       int           `json:"sent"`
-	Received   int           `json:"received"`
-	Duplicates int           `json:"duplicates"`
-	Corrupted  int           `json:"corrupted"`
-	Errors     int           `json:"errors"`
-	Pipe       int           `json:"pipe"` // maximum number of unanswered requests
-	Elapsed    time.Duration `json:"elapsed_ns"`
-	Min        time.Duration `json:"min_ns"`
-	Avg        time.Duration `json:"avg_ns"`
-	Max        time.Duration `json:"max_ns"`
-	Mdev       time.Duration `json:"mdev_ns"`
-	EWMA       time.Duration `json:"ewma_ns"`
-}
+type PingResult = icmp.PingResult
 
 // ProbeKind is a kind of traceroute probe.
 type ProbeKind string

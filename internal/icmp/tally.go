@@ -2,26 +2,30 @@ package icmp
 
 import (
 	"math"
+	"net/netip"
 	"time"
 )
 
-// PingInfo is the statistics of a Ping.
-type PingInfo struct {
-	Sent       int
-	Received   int // requests that were answered
-	Duplicates int // further replies to answered requests
-	Corrupted  int // replies with a wrong checksum
-	Errors     int // error reports about requests
-	Pipe       int // maximum number of unanswered requests
-	Elapsed    time.Duration
-	// These are statistics of the round trips of all replies. Mdev is their standard deviation.
-	// EWMA is a moving average with a weight of one eighth for the latest.
-	Min, Avg, Max, Mdev, EWMA time.Duration
+// PingResult has the statistics of a Ping.
+type PingResult struct {
+	Addr       netip.Addr    `json:"addr"`
+	Sent       int           `json:"sent"`
+	Received   int           `json:"received"`   // requests that were answered
+	Duplicates int           `json:"duplicates"` // further replies to answered requests
+	Corrupted  int           `json:"corrupted"`  // replies with a wrong checksum
+	Errors     int           `json:"errors"`     // error reports about requests
+	Pipe       int           `json:"pipe"`       // maximum number of unanswered requests
+	Elapsed    time.Duration `json:"elapsed_ns"`
+	Min        time.Duration `json:"min_ns"` // minimum round-trip time
+	Avg        time.Duration `json:"avg_ns"` // mean round-trip time
+	Max        time.Duration `json:"max_ns"`
+	Mdev       time.Duration `json:"mdev_ns"` // standard deviation of the round-trip times
+	EWMA       time.Duration `json:"ewma_ns"` // moving average, with a weight of 1/8 for the latest
 }
 
-// tally collects a PingInfo.
+// tally collects a PingResult.
 type tally struct {
-	PingInfo
+	PingResult
 	sum, square float64 // sums in nanoseconds
 }
 
@@ -36,8 +40,9 @@ func (t *tally) add(rtt time.Duration) {
 }
 
 // Info returns the statistics so far.
-func (p *Ping) Info() PingInfo {
-	info := p.stats.PingInfo
+func (p *Ping) Info() PingResult {
+	info := p.stats.PingResult
+	info.Addr = p.cfg.Dst
 	if info.Sent > 0 {
 		info.Elapsed = p.last.Sub(p.start)
 	}

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/control"
@@ -24,10 +23,9 @@ const (
 // Ping is a running ping.
 type Ping struct {
 	run
-	addr netip.Addr
 	ping *icmp.Ping // used only by the loop
 	news *node.Queue[control.Reply]
-	info icmp.PingInfo // valid once news has ended
+	info control.PingResult // valid once news has ended
 }
 
 // StartPing starts a ping and returns at once.
@@ -40,7 +38,7 @@ func (h *Requests) StartPing(r *control.Ping) (*Ping, error) {
 		Count: r.Count, Interval: r.Interval, Preload: r.Preload, Flood: r.Flood,
 		Adaptive: r.Adaptive, Wait: r.Timeout, Deadline: r.Deadline, Outstanding: r.Outstanding,
 	}
-	p := &Ping{addr: r.Addr, news: node.NewQueue[control.Reply](maxFindings)}
+	p := &Ping{news: node.NewQueue[control.Reply](maxFindings)}
 	if err := h.node.Ask(func(s *stack.Stack, now clock.Time) error {
 		if err := h.aim(s, r, &cfg); err != nil {
 			return err
@@ -155,14 +153,9 @@ func (p *Ping) Wait(
 	p.end()
 	p.news.Rest(each)
 	if !p.news.Ended() {
-		return control.PingResult{Addr: p.addr}, control.ErrClosed
+		return control.PingResult{}, control.ErrClosed
 	}
-	i := p.info
-	return control.PingResult{
-		Addr: p.addr, Sent: i.Sent, Received: i.Received, Duplicates: i.Duplicates,
-		Corrupted: i.Corrupted, Errors: i.Errors, Pipe: i.Pipe, Elapsed: i.Elapsed,
-		Min: i.Min, Avg: i.Avg, Max: i.Max, Mdev: i.Mdev, EWMA: i.EWMA,
-	}, over
+	return p.info, over
 }
 
 // ping handles control.Ping. The end of ctx is not an error.

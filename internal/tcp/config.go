@@ -82,23 +82,7 @@ type Knobs struct {
 }
 
 // Recovery says how senders find losses and control congestion.
-type Recovery struct {
-	// Strategy names the loss recovery: "gbn", "newreno", "sack" or "rack"; zero: "rack" (RFC
-	// 8985). With the first two, the host does not permit selective acknowledgments.
-	Strategy string
-	// Congestion names the congestion control algorithm; zero: "cubic".
-	Congestion string
-	// InitialWindow is the first congestion window in segments; zero: 10 (RFC 6928).
-	InitialWindow int
-	// FixedWindow is the window of the algorithm "fixed", in bytes; zero: the initial window.
-	FixedWindow int
-	// RTOMin and RTOMax bound the RTO; zero: 200 ms, 120 s.
-	RTOMin, RTOMax time.Duration
-	// RTOInitial is the RTO before the first sample; zero: 1 s (RFC 6298 §2.1).
-	RTOInitial time.Duration
-	// Pacing spreads the window of new connections over the round trip. BBR always paces.
-	Pacing bool
-}
+type Recovery = recovery.Config
 
 // Buffers are the sizes of each connection's buffers in bytes.
 type Buffers struct {
@@ -152,7 +136,7 @@ type Limits struct {
 
 // complete fills in the defaults and validates the configuration.
 func (c Config) complete() (Config, error) {
-	c.Recovery.setDefaults()
+	c.Recovery.SetDefaults()
 	c.SetTimes()
 	c.Buffers.setDefaults()
 	c.Retries.setDefaults(&c.Recovery)
@@ -176,33 +160,21 @@ func (k *Knobs) SetTimes() {
 	k.DelayedAck = cmp.Or(k.DelayedAck, min(r.RTOMin/5, 40*time.Millisecond))
 }
 
-func (r *Recovery) setDefaults() {
-	r.RTOMin = cmp.Or(r.RTOMin, 200*time.Millisecond)
-	r.RTOMax = cmp.Or(r.RTOMax, max(120*time.Second, r.RTOMin))
-	r.InitialWindow = cmp.Or(r.InitialWindow, 10)
-	r.Congestion = cmp.Or(r.Congestion, "cubic")
-	r.Strategy = cmp.Or(r.Strategy, "rack")
-}
-
 func (b *Buffers) setDefaults() {
 	bufferDefaults(&b.Recv, &b.RecvMax, 6<<20)
 	bufferDefaults(&b.Send, &b.SendMax, 4<<20)
 }
 
 func (r *Retries) setDefaults(rec *Recovery) {
-	r.Syn = cmp.Or(r.Syn, rec.synRetries())
+	r.Syn = cmp.Or(r.Syn, synRetries(rec))
 	r.SynAck = cmp.Or(r.SynAck, min(r.Syn, 5))
 	r.Data = cmp.Or(r.Data, 15)
 	r.Fin = cmp.Or(r.Fin, 8)
 }
 
 func (c *Config) recoveryOptions() recovery.Options {
-	r := &c.Recovery
 	return recovery.Options{
-		Strategy: r.Strategy, Congestion: r.Congestion, Algorithms: c.Algorithms,
-		InitialWindow: r.InitialWindow, FixedWindow: r.FixedWindow,
-		MaxWindow: c.Buffers.SendMax, Pacing: r.Pacing,
-		RTOMin: r.RTOMin, RTOMax: r.RTOMax, RTOInitial: r.RTOInitial,
+		Config: c.Recovery, Algorithms: c.Algorithms, MaxWindow: c.Buffers.SendMax,
 		FinTimeout: c.Retries.FinTimeout, AckDelay: c.DelayedAck,
 	}
 }
@@ -216,7 +188,7 @@ func (k *Knobs) acceptsSACK() bool {
 
 // synRetries returns the default limit for a SYN. Hosts with a small RTOMax retry more often, so
 // that they too survive the restart of a router.
-func (r *Recovery) synRetries() int {
+func synRetries(r *Recovery) int {
 	const least, most, outage = 6, 30, 127 * time.Second
 	rto, total := r.RTOInitial, time.Duration(0)
 	for n := range most {

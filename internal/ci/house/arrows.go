@@ -88,7 +88,7 @@ var rooms = []room{
 	{"internal/sim/workload", pure, "clock netem rcp rdt sim tcp", "encoding/base64"},
 	{"internal/sim/chaos", driver, "capture clock ip netem sim stack tcp", ""},
 
-	{"internal/control", sequential, "tcp/recovery", ""},
+	{"internal/control", sequential, "icmp tcp/recovery", ""},
 	{"internal/files", sequential, "", ""},
 	{"internal/topology", pure, "diagnostic lnx", ""},
 

@@ -1,8 +1,6 @@
 package recovery
 
 import (
-	"time"
-
 	"github.com/tidepool-net/tidepool/internal/clock"
 	"github.com/tidepool-net/tidepool/internal/tcp/congestion"
 )
@@ -43,19 +41,6 @@ type Timers struct {
 type Space struct {
 	Una, Nxt uint64
 	MSS      int
-}
-
-// Options configure the recoveries of a host.
-type Options struct {
-	Strategy                   string // one of Names
-	Congestion                 string // the algorithm: of Algorithms, or of package congestion
-	Algorithms                 map[string]congestion.Make
-	InitialWindow              int // segments
-	FixedWindow, MaxWindow     int // bytes
-	Pacing                     bool
-	RTOMin, RTOMax, RTOInitial time.Duration // RFC 6298 §2
-	FinTimeout                 time.Duration // after a FIN whose data is acknowledged; 0: RTO
-	AckDelay                   time.Duration // RFC 8985 §7.2, max_ack_delay
 }
 
 // Host is the state that the recoveries of a host share.

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRFC6298_Estimator(t *testing.T) {
-	o := Options{RTOMin: time.Millisecond, RTOMax: time.Second}
+	o := Options{Config: Config{RTOMin: time.Millisecond, RTOMax: time.Second}}
 	var e Estimator
 	now := clock.Time(1)
 	e.Sample(now, 100*time.Millisecond, 1, &o)
@@ -96,10 +96,10 @@ const start = clock.Time(time.Hour)
 // 1000, and a round trip of 10 ms.
 func flight(t *testing.T, strategy string, n int) *Recovery {
 	t.Helper()
-	h := &Host{Options: Options{
-		Strategy: strategy, Congestion: "newreno", InitialWindow: n, MaxWindow: 1 << 20,
+	h := &Host{Options: Options{MaxWindow: 1 << 20, Config: Config{
+		Strategy: strategy, Congestion: "newreno", InitialWindow: n,
 		RTOMin: 200 * time.Millisecond, RTOMax: time.Minute, RTOInitial: time.Second,
-	}}
+	}}}
 	return h.flight(start, n)
 }
 
