@@ -179,8 +179,8 @@ func (c *Config) recoveryOptions() recovery.Options {
 	}
 }
 
-// acceptsSACK reports whether the peer may send selective acknowledgments (RFC 2018 §2). Strategies
-// without SACK count duplicate acknowledgments instead.
+// acceptsSACK reports whether the peer may send selective acknowledgments (RFC 2018 §2).
+// Strategies without SACK count duplicate acknowledgments instead.
 func (k *Knobs) acceptsSACK() bool {
 	sack, err := recovery.UsesSACK(k.Recovery.Strategy)
 	return err == nil && sack && !k.NoSACK

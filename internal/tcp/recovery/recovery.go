@@ -83,8 +83,8 @@ func (v *Recovery) Establish(now clock.Time, sack, again bool) {
 		v.losses.freeAt = lossFreeAfter
 	}
 	if again {
-		// RFC 6298 §5.7: after a lost SYN the RTO is 3 s, three times the RFC's initial RTO. We use
-		// three times ours.
+		// RFC 6298 §5.7: after a lost SYN the RTO is 3 s, three times the RFC's initial RTO. We
+		// use three times ours.
 		v.noteLoss(now)
 		v.RTT.RTO = min(3*v.shared.RTOInitial, v.shared.RTOMax)
 	} else if v.LastSent != clock.Never {
