@@ -73,18 +73,13 @@ func (c Config) withDefaults() Config {
 type validator interface{ Validate() error }
 
 func (c *Config) validate() error {
-	for _, s := range []struct {
-		name  string
-		share float64
-	}{
-		{"duplicate", c.Duplicate},
-		{"corrupt", c.Corrupt.Share},
-		{"truncate", c.Truncate},
-		{"reorder", c.Reorder.Share},
-	} {
-		if err := validShare(s.name, s.share); err != nil {
-			return err
-		}
+	if err := validShares(
+		share{"duplicate", c.Duplicate},
+		share{"corrupt", c.Corrupt.Share},
+		share{"truncate", c.Truncate},
+		share{"reorder", c.Reorder.Share},
+	); err != nil {
+		return err
 	}
 	switch {
 	case c.Delay < 0 || c.Delay > maxDelay || c.Reorder.Late < 0:
@@ -114,10 +109,18 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// validShare returns an error if a share is not between 0 and 1. It also rejects NaN.
-func validShare(name string, p float64) error {
-	if !(p >= 0 && p <= 1) {
-		return fmt.Errorf("%w: %s %v: must be 0 to 1", ErrConfig, name, p)
+// share is a share of packets, or a probability, with its name in errors.
+type share struct {
+	name  string
+	value float64
+}
+
+// validShares returns an error if a share is not between 0 and 1. It also rejects NaN.
+func validShares(shares ...share) error {
+	for _, s := range shares {
+		if !(s.value >= 0 && s.value <= 1) {
+			return fmt.Errorf("%w: %s %v: must be 0 to 1", ErrConfig, s.name, s.value)
+		}
 	}
 	return nil
 }

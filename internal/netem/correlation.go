@@ -15,20 +15,12 @@ import (
 type Correlation struct{ Duplicate, Corrupt, Reorder, Jitter float64 }
 
 func (c *Correlation) validate() error {
-	for _, s := range []struct {
-		name  string
-		share float64
-	}{
-		{"correlation of duplicates", c.Duplicate},
-		{"correlation of corruption", c.Corrupt},
-		{"correlation of reordering", c.Reorder},
-		{"correlation of jitter", c.Jitter},
-	} {
-		if err := validShare(s.name, s.share); err != nil {
-			return err
-		}
-	}
-	return nil
+	return validShares(
+		share{"correlation of duplicates", c.Duplicate},
+		share{"correlation of corruption", c.Corrupt},
+		share{"correlation of reordering", c.Reorder},
+		share{"correlation of jitter", c.Jitter},
+	)
 }
 
 // bernoulli draws decisions about successive packets.
@@ -57,7 +49,7 @@ type CorrelatedLoss struct{ Share, Correlation float64 }
 
 // Validate returns an error if the description is invalid.
 func (c CorrelatedLoss) Validate() error {
-	if err := validShare("loss", c.Share); err != nil {
+	if err := validShares(share{"loss", c.Share}); err != nil {
 		return err
 	}
 	if !(c.Correlation >= 0 && c.Correlation < 1) {

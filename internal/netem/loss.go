@@ -23,7 +23,7 @@ type Lose func(now clock.Time, size int) bool
 type UniformLoss float64
 
 // Validate returns an error if the description is invalid.
-func (u UniformLoss) Validate() error { return validShare("loss", float64(u)) }
+func (u UniformLoss) Validate() error { return validShares(share{"loss", float64(u)}) }
 
 // Start implements Loss.
 func (u UniformLoss) Start(_ clock.Time, random *rand.Rand) Lose {
@@ -117,18 +117,13 @@ func Bursts(share, length float64) GilbertElliott {
 
 // Validate returns an error if the description is invalid.
 func (g GilbertElliott) Validate() error {
-	for _, s := range []struct {
-		name  string
-		share float64
-	}{
-		{"chance good to bad", g.P},
-		{"chance bad to good", g.R},
-		{"loss in the good state", g.Good},
-		{"loss in the bad state", g.Bad},
-	} {
-		if err := validShare(s.name, s.share); err != nil {
-			return err
-		}
+	if err := validShares(
+		share{"chance good to bad", g.P},
+		share{"chance bad to good", g.R},
+		share{"loss in the good state", g.Good},
+		share{"loss in the bad state", g.Bad},
+	); err != nil {
+		return err
 	}
 	if g.P+g.R == 0 {
 		return fmt.Errorf("%w: the Gilbert-Elliott model "+

@@ -20,23 +20,15 @@ type FourStates struct {
 
 // Validate returns an error if the description is invalid.
 func (f FourStates) Validate() error {
-	for _, s := range []struct {
-		name  string
-		share float64
-	}{
-		{"p13", f.P13},
-		{"p31", f.P31},
-		{"p32", f.P32},
-		{"p23", f.P23},
-		{"p14", f.P14},
-		{"p13 and p14 together", f.P13 + f.P14},
-		{"p31 and p32 together", f.P31 + f.P32},
-	} {
-		if err := validShare(s.name, s.share); err != nil {
-			return err
-		}
-	}
-	return nil
+	return validShares(
+		share{"p13", f.P13},
+		share{"p31", f.P31},
+		share{"p32", f.P32},
+		share{"p23", f.P23},
+		share{"p14", f.P14},
+		share{"p13 and p14 together", f.P13 + f.P14},
+		share{"p31 and p32 together", f.P31 + f.P32},
+	)
 }
 
 // Mean returns the share of packets that the model loses in the long run, or the value of a state

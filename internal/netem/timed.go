@@ -32,7 +32,7 @@ func (b ByTime) Validate() error {
 				"at %v or later and not be empty",
 				ErrConfig, i+1, w.From, w.To, before)
 		}
-		if err := validShare("loss in a window", w.Share); err != nil {
+		if err := validShares(share{"loss in a window", w.Share}); err != nil {
 			return err
 		}
 		before = w.To
