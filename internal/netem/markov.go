@@ -38,7 +38,8 @@ func (f FourStates) Mean() float64 {
 		return 0
 	}
 	// In equilibrium, the rates of entering and leaving the burst are equal: π1·p13 = π3·p31.
-	// Within the burst π3·p32 = π2·p23, and π4 = π1·p14. Each is expressed as a multiple of π1.
+	// Within the burst π3·p32 = π2·p23, and π4 = π1·p14. Each is expressed as a multiple of
+	// π1.
 	lost3, kept2 := 0.0, 0.0
 	if f.P13 > 0 {
 		if f.P31 == 0 {
