@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -58,7 +59,9 @@ func testScapyFuzz(t *testing.T, f family) {
 	file := filepath.Join(f.captures(t, "scapy"), "ours.pcapng")
 	testenv.Ask(t, b.c, control.PcapStart{File: file, Snaplen: 0})
 	send := func(seed, n int) {
-		out := b.must(b.commandFor(4*patience, with, "testdata/fuzz.py", device, f.ip(hostIP),
+		// scapy makes thousands of packets in a second, and about a hundred under a load of 30.
+		limit := patience + time.Duration(n)*25*time.Millisecond
+		out := b.must(b.commandFor(limit, with, "testdata/fuzz.py", device, f.ip(hostIP),
 			strconv.Itoa(seed), strconv.Itoa(n)))
 		t.Log(strings.TrimSpace(out))
 	}

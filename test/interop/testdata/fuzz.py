@@ -4,7 +4,8 @@
 
 scapy makes half of them: fields are random, and lengths and checksums right unless they
 are random too. The other half are the same with some bytes changed, or truncated. The
-last line prints the number of packets and the packets a second.
+last line prints the number of packets and the packets a second. Standard error gets the same
+every 2000 packets.
 """
 import logging
 import random
@@ -154,6 +155,11 @@ def changed(packet):
     return bytes(p)
 
 
+def rate(sent, start):
+    """Return how many packets were sent, as text."""
+    return f"{sent} packets, {sent / max(time.time() - start, 1e-9):.0f} a second"
+
+
 def main():
     out = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
     six = ":" in host
@@ -164,6 +170,7 @@ def main():
     while sent < count:
         if sent % 2000 == 0:
             molds = [m() for m in kinds]
+            print(rate(sent, start), file=sys.stderr, flush=True)
         try:
             packet = bytes(molds[sent // 2 % len(molds)])[:1400]
         except Exception:  # scapy drew a value that it cannot encode
@@ -180,8 +187,7 @@ def main():
                         raise
                     time.sleep(0.001)
             sent += 1
-    took = time.time() - start
-    print(f"{sent} packets, {sent / max(took, 1e-9):.0f} a second; {refused} not drawn")
+    print(f"{rate(sent, start)}; {refused} not drawn")
 
 
 main()
