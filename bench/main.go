@@ -11,8 +11,8 @@
 //	bench fuzz        # the same sequences of events for tidepool, the kernel and gVisor
 //
 // It logs to standard error. A case that cannot run on this machine is printed with "skip" and the
-// reason. It starts the ends of connections (package end) as processes, which listen on the
-// loopback or in network namespaces of their own and end when it does.
+// reason. Each end of a connection (package end) is a process of its own, on the loopback or in a
+// network namespace. These processes exit when bench exits.
 package main
 
 import (

@@ -105,7 +105,7 @@ func TestKernelAsPeer(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		k := &lead.Kernel{Row: row, Stream: s.stream("kernel", "reno", lossOf(direct, loss))}
 		got, err := k.Run(t.Context())
-		for range 5 { // a SYN that is lost is sent again after the end of the run
+		for range 5 { // a lost SYN is retransmitted only after the end of the run
 			if err != nil || got.Value > 0 {
 				break
 			}

@@ -65,7 +65,7 @@ func (s *session) names() []string {
 	return slices.Compact(list)
 }
 
-// check rejects flags with which nothing would be measured.
+// check rejects flags that select nothing to measure.
 func (s *session) check() error {
 	if s.turns.Rounds < 1 || s.span <= 0 {
 		return misuse(fmt.Sprintf("-rounds %d -for %v: must be at least one round and a positive "+

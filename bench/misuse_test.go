@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Flags with which nothing would be measured are rejected before anything is built or started.
+// Flags that select nothing to measure are rejected before anything is built or started.
 func TestWrongCommandLines(t *testing.T) {
 	for _, args := range [][]string{
 		{"quick", "-only", "nonsense"},

@@ -26,7 +26,7 @@ type streamCase struct {
 // peer is a stack to compare with, and the goal for the ratio.
 type peer struct {
 	name string
-	// as is the name of the case with this peer; empty: the case's own.
+	// as names the case with this peer; empty: the case's own name.
 	as   string
 	goal float64
 	// stack is the name of an end's stack or a ceiling, or kernel.

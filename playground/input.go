@@ -54,8 +54,8 @@ var (
 	errTyped = errors.New("the shell has not read the lines before this one")
 )
 
-// Do carries out a new input and sets its At. The time is a little later than now, and never one at
-// which a timer with a round duration expires. The input can then be passed to Replay.
+// Do carries out a new input and sets its At. The time is a little later than now, and never the
+// instant at which a timer with a round duration expires. The input can then be passed to Replay.
 func (w *World) Do(in *Input, answer Response) error {
 	w.inputs++
 	time.Sleep(time.Duration(1 + mix(w.inputs, uint64(w.Now()))>>54))

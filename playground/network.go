@@ -59,7 +59,7 @@ func parse(name, text string, joined bool) (list []*lnx.Config, err error) {
 	return list, nil
 }
 
-// planned returns the files that a .net file stands for.
+// planned returns the .lnx files that a .net file describes.
 func planned(name, text string) (list []*lnx.Config, err error) {
 	plan, err := topology.Parse(name, []byte(text), operator.CheckWords)
 	if err != nil {

@@ -17,8 +17,8 @@ type sum struct {
 
 func newSum(ifaces int) *sum { return &sum{hashes: make([]uint64, ifaces)} }
 
-// mix adds a word to a hash. It detects differences. It is not cryptographic: SHA-256 of all
-// payload would take longer than the network.
+// mix adds a word to a hash. The hash detects differences, but is not cryptographic: computing the
+// SHA-256 of all payload would take longer than running the network.
 func mix(h, word uint64) uint64 {
 	hi, lo := bits.Mul64(h^word^0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9)
 	return bits.RotateLeft64(h, 23) ^ hi ^ lo

@@ -89,8 +89,8 @@ func (b *Batch) receiveOnce(fd uintptr) bool {
 	return e != unix.EAGAIN
 }
 
-// size returns the length of the datagrams in buffer i. The kernel reports it if there is more than
-// one.
+// size returns the length of each datagram in buffer i, except the last. The kernel reports this
+// length only if the buffer holds more than one datagram.
 func (b *Batch) size(i, whole int) int {
 	if b.headers[i].message.Controllen < uint64(unix.CmsgLen(4)) {
 		return whole

@@ -32,7 +32,8 @@ func (p *process) ceiling() (stop func() error, err error) {
 	return s.Close, nil
 }
 
-// batchOf is the number of messages that a call receives. A few runs of datagrams fit in the cache.
+// batchOf is the number of messages that one call receives. With segmentation offload a message is
+// a run of datagrams; there are few of them, so that they fit in the cache.
 var batchOf = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "plane": 8}
 
 // count counts received bytes from the end of the warm-up until none have arrived for a while.

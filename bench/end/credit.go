@@ -17,7 +17,7 @@ import (
 const (
 	creditEvery = 256 << 10
 	creditAhead = 3 << 20
-	// creditLate is when unreported bytes count as lost.
+	// creditLate is the time after which unreported bytes count as lost.
 	creditLate = 20 * time.Millisecond
 )
 

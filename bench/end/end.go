@@ -40,7 +40,7 @@ type process struct {
 	keeping sync.Mutex
 	kept    []net.Conn // connections that are kept open
 
-	// Only a ceiling uses this field.
+	// Only a ceiling uses these fields.
 	socket   *datagram.Socket
 	received planeReceiver
 	counting sync.Mutex

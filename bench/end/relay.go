@@ -58,8 +58,8 @@ type delayed struct {
 	size int
 }
 
-// delayedRuns limits the number of runs in flight. Full runs then take a gigabyte. Further runs are
-// dropped.
+// delayedRuns limits the number of runs in flight to a gigabyte of full runs. The relay drops
+// further runs.
 const delayedRuns = 1 << 14
 
 func (w *direction) carry() {

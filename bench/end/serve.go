@@ -73,7 +73,8 @@ func (p *process) keep(c net.Conn) {
 	p.keeping.Unlock()
 }
 
-// closeNow serves nothing: it makes the server close at once, so the server's end keeps TIME-WAIT.
+// closeNow serves nothing: the server closes at once, so the TIME-WAIT state is at the server's
+// end.
 func closeNow(net.Conn) error { return nil }
 
 func echo(c net.Conn) error {

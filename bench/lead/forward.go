@@ -28,7 +28,7 @@ const (
 	// call.
 	trainPackets = 44
 	trainsAtOnce = 4
-	// lossTimeout is when packets count as lost.
+	// lossTimeout is the time after which packets count as lost.
 	lossTimeout = 100 * time.Millisecond
 )
 

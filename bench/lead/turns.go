@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Turns runs contenders in turns, A B C A B C, so that a slow hour or a busy neighbor affects all
-// of them equally.
+// Turns runs contenders in turns, A B C A B C, so that changes of the machine's load affect all of
+// them equally.
 type Turns struct {
 	Rounds int
 	Talk   io.Writer // progress messages

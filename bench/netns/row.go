@@ -62,8 +62,7 @@ func Sweep(ctx context.Context) {
 	}
 }
 
-// New creates a row. Without offloads the kernel handles each packet individually, as on a link
-// without them.
+// New creates a row. Without offloads, the kernel processes each packet individually.
 func New(ctx context.Context, offloads bool) (*Row, error) {
 	kind := "off"
 	if offloads {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/bench/flame"
 )
 
-// Fact is a figure without a peer.
+// Fact is a measurement that is not compared with another stack.
 type Fact struct {
 	Name  string    `json:"fact"`
 	Value float64   `json:"value"`

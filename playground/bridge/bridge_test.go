@@ -298,7 +298,7 @@ func (b *bed) again() *page {
 	return b.join()
 }
 
-// theHolder is what the error of a used address calls the process: this one.
+// theHolder is how the error for a used address names the process that uses it: this process.
 var theHolder = map[bool]string{
 	true: fmt.Sprintf("process %d (", os.Getpid()), false: "the process that runs this node",
 }[runtime.GOOS == "linux"]

@@ -173,7 +173,7 @@ func (s *socket) write(op byte, parts ...[]byte) error {
 	return err
 }
 
-// hello sends the page the node that it is.
+// hello tells the page which node it is.
 func (s *socket) hello(node, network string) error {
 	text, err := json.Marshal(map[string]string{"node": node, "network": network})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func TestOutlines(t *testing.T) {
 	t.Parallel()
 	data := append([]byte("before"+fontMagic), liberationsansregular.TTF...)
-	for end := range 600 { // a part of a font is none
+	for end := range 600 { // a truncated font is not a font
 		assert.Zero(t, dropFonts(bytes.Clone(data[:end])), "%d bytes", end)
 	}
 	data = append(data, fontMagic...)

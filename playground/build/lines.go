@@ -22,15 +22,15 @@ func tableKnown(version string) bool {
 
 // functionTable is Go's table of functions in a program's data. The offsets are within the table.
 type functionTable struct {
-	begin   int // in the data
-	names   int // those of functions and files; they end at pcs
-	pcs     int // what depends on the PC; it ends at list
+	begin   int // offset of the table in the data
+	names   int // names of functions and files, up to pcs
+	pcs     int // PC tables, up to list
 	list    int // an entry for each function
 	records []int
 }
 
-// findTable returns the table of functions; false: the program has none, or that of another version
-// of Go.
+// findTable returns the table of functions. It returns false if the program has no such table, or
+// the table of another version of Go.
 func findTable(data []byte) (t functionTable, ok bool) {
 	t.begin = bytes.Index(data, []byte(tableMagic))
 	if t.begin < 0 || len(data) < t.begin+tableHeader {
@@ -58,10 +58,10 @@ func findTable(data []byte) (t functionTable, ok bool) {
 	return t, true
 }
 
-// dropLines removes the names of functions and files and the line numbers from a program. They are
-// an eighth of it when compressed, and only traces of crashes show them. The page shows the first
-// line of a crash, which has none of them. It returns the number of functions; 0: the program has
-// no table that it knows.
+// dropLines removes the names of functions and files, and the line numbers, from a program. They
+// are an eighth of the compressed program, and only stack traces show them. The page shows only the
+// first line of a crash, which contains neither. It returns the number of functions; 0: the program
+// has no table in the known format.
 func dropLines(data []byte) int {
 	t, ok := findTable(data)
 	if !ok {

@@ -126,7 +126,7 @@ func write(root, pkg, name string) error {
 	return files.Overwrite(name, packed, 0o644)
 }
 
-// shrink removes from a program's data what the page does not need. version is that of Go.
+// shrink removes the data that the page does not need from a program. version is the version of Go.
 func shrink(data []byte, pkg, version string) error {
 	if n := dropFonts(data); (n > 0) != (pkg == labPackage) {
 		return fmt.Errorf("%d fonts with outlines: must be some in %s and none elsewhere", n,
@@ -139,7 +139,8 @@ func shrink(data []byte, pkg, version string) error {
 	return nil
 }
 
-// join makes the network's page ask this page instead of a server.
+// join loads backend.js into the network's page, so that its requests go to the enclosing page
+// instead of a server.
 func join(name string) error {
 	text, err := files.Text(name, files.MaxText)
 	if err != nil {
@@ -153,9 +154,9 @@ func join(name string) error {
 	return files.Overwrite(name, []byte(strings.Replace(string(text), head, script, 1)), 0o644)
 }
 
-// inlined lists the packages whose functions are inlined: those that packets pass. If all were,
-// the compressed program would be larger by an eighth, and not faster. If none were, it would be
-// half as fast.
+// inlined lists the packages whose functions are inlined: those that process packets. Inlining in
+// all packages would make the compressed program an eighth larger and no faster. Without inlining,
+// the program would run at half the speed.
 var inlined = []string{
 	"runtime/...", "internal/...", "crypto/internal/...", "encoding/binary", "math/bits",
 	"net/netip",
@@ -199,9 +200,10 @@ func compile(root, pkg, name string) ([]byte, error) {
 	return code, errors.Join(err, os.Remove(overlay), os.Remove(abs))
 }
 
-// goTool returns a function that makes go commands, and another that removes what they need. A go
-// command does not replace files of a version of Go that it has downloaded, because they are in its
-// module cache. It does if its GOROOT is a link to them.
+// goTool returns a function that makes go commands, and a function that removes their temporary
+// files. A go command ignores -overlay for the standard library of a Go version that it has
+// downloaded, because those files are in its module cache. It honors -overlay if its GOROOT is a
+// symbolic link to that version.
 func goTool() (tool func(args ...string) *exec.Cmd, done func(), err error) {
 	text, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output()
 	if err != nil {
@@ -255,7 +257,7 @@ func withoutTLS(tool func(args ...string) *exec.Cmd, root, out string) (string, 
 	return name, errors.Join(err, files.Overwrite(name, text, 0o644))
 }
 
-// maxVisit is the limit of what a first visit loads, compressed.
+// maxVisit limits the compressed bytes that a first visit loads.
 const maxVisit = 4_000_000
 
 var errLarge = errors.New("a first visit loads too much")

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPack checks that the page restores what pack packs, however it arrives, and notices when a
-// part is missing.
+// TestPack checks that the page unpacks the output of pack in chunks of any size, and reports a
+// truncated program.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("node"); err != nil {
@@ -45,7 +45,8 @@ func TestPack(t *testing.T) {
 	assert.Contains(t, string(failed.Stderr), "The program is incomplete.")
 }
 
-// TestVisit checks that a site of more than 4 MB is refused, without what is loaded on demand.
+// TestVisit checks that the build refuses a site of more than 4 MB, not counting files that are
+// loaded on demand.
 func TestVisit(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
