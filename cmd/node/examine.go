@@ -59,9 +59,9 @@ func examineCommand() *cobra.Command {
 			strings.Join(examine.ProfileNames(), ", "))
 	f.StringVar(&o.command, "command", "",
 		"start the node with `COMMAND`; {lnx} stands for its .lnx file")
-	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND` instead of that of --command")
+	f.StringVar(&o.host, "host", "", "start hosts with `COMMAND` instead of the one in --command")
 	f.StringVar(&o.router, "router", "",
-		"start routers with `COMMAND` instead of that of --command")
+		"start routers with `COMMAND` instead of the one in --command")
 	f.BoolVar(&o.tun, "tun", false, "examine this machine's kernel through TUN devices")
 	f.StringArrayVar(&o.only, "only", nil, "run only checks whose names match `PATTERN`")
 	f.StringVar(&o.checks, "checks", "", "read the checks from `FOLDER`")
@@ -72,7 +72,8 @@ func examineCommand() *cobra.Command {
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suit the stack")
 	f.IntVar(&o.runs, "runs", 0,
 		"run each check `N` times; it is flaky if the results differ (default 3)")
-	f.BoolVar(&o.long, "long", false, "include checks that transfer 100 MB and take minutes")
+	f.BoolVar(&o.long, "long", false,
+		"also run the transfers of 100 MB, each once; they may take minutes")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&o.list, "list", false, "list the checks and run nothing")
 	c.AddCommand(examineFuzzCommand())

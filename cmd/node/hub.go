@@ -40,7 +40,7 @@ func hubCommand() *cobra.Command {
 	f.StringVar(&o.cfg.HTTP, "http", "127.0.0.1:8080", "serve the page at `HOST:PORT`")
 	f.StringVar(&o.students, "students", "", "read the students from `FILE`")
 	f.StringVar(&o.cfg.Public, "public", "",
-		"write `HOST:PORT` into the students' files, instead of that of --listen-udp")
+		"write `HOST:PORT` into the students' files, instead of the address in --listen-udp")
 	f.StringVar(&o.network, "network", "10.77.0.0/16", "take the students' subnets from `PREFIX`")
 	f.IntVar(&o.cfg.Rate, "rate", 5000, "drop packets above `N` a second from each student")
 	f.IntVar(&o.cfg.Most, "most", 100,
@@ -68,7 +68,7 @@ func (o *hubOptions) lnxCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&form.Grammar, "grammar", "new", "`GRAMMAR` of the file: new, 2018 or 2013")
 	c.Flags().Uint16Var(&form.Port, "port", 0,
-		"UDP `PORT` of the node (default 5000 + the number of its subnet)")
+		"UDP `PORT` of the node (default 5000 + N for the subnet 10.77.N.0/24)")
 	return c
 }
 

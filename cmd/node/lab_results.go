@@ -30,8 +30,9 @@ func labCollectCommand() *cobra.Command {
 			"the available results, lists the cells of the missing runs, and fails.\n" +
 			"\n" +
 			"If the parts ran on Kubernetes, it first copies the results from the volume. On\n" +
-			"a machine other than that of `node lab submit`, --claim names the volume, and\n" +
-			"DIR must have the same name as there. Arguments after -- are for kubectl.",
+			"a machine other than the one that ran `node lab submit`, give --claim the name\n" +
+			"of the volume; DIR must have the same name as there. Arguments after -- are for\n" +
+			"kubectl.",
 		Example: "  node lab collect results\n" +
 			"  node lab collect lab/tahoe-low --claim sweeps -- --namespace=lab",
 		Args: func(c *cobra.Command, args []string) error {

@@ -95,7 +95,7 @@ func labRunCommand() *cobra.Command {
 	o.experimentFlags(c)
 	f.StringVar(&o.until, "until", "",
 		"add trials until each confidence interval is below 5 % of its mean (`'ci<5%'`);"+
-			" at most --trials (200)")
+			" at most --trials, by default 200")
 	f.IntVarP(&o.workers, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` cells at a time")
 	f.StringVar(&o.index, "index", "", "run only cell `N`, for a batch system")
 	f.IntVar(&o.parts, "parts", 0, "split the runs into `N` parts; --index is the number of a part")

@@ -35,7 +35,7 @@ type submitOptions struct {
 }
 
 const labSubmitLong = `Run an experiment on a batch system: queue an array job, wait, and print the
-results. The files are byte-identical to those of ` + "`node lab run`" + `.
+results. The result files are byte-identical to those of ` + "`node lab run`" + `.
 
 Slurm's machines must share the folder of results: lab/NAME, or that of -o.
 On Kubernetes, the pods share the volume of --claim, and the command copies

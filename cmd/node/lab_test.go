@@ -168,9 +168,9 @@ expect: [{value: utilisation(cubic) < 2, source: s}]
 	require.NoError(t, os.Remove(filepath.Join(dir, "cells", "part-1-of-2.csv")))
 	stdout, _, status := runLab("watch", dir, "--once")
 	assert.Zero(t, status)
-	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete; 1 of 2 parts done, 1 failed, 0 stopped, 0 begun, 0 not begun;"+
+	assert.Equal(t, "1 of 2 runs; 1 of 2 cells complete; 1 of 2 parts done, 1 failed;"+
 		" part 1: node lab run: no ("+log+")\n", stdout)
 	require.NoError(t, os.WriteFile(log, []byte("one\nstopped\n"), 0o600))
 	stdout, _, _ = runLab("watch", dir, "--once")
-	assert.Contains(t, stdout, "1 of 2 parts done, 0 failed, 1 stopped, 0 begun, 0 not begun\n")
+	assert.Contains(t, stdout, "1 of 2 parts done, 1 stopped\n")
 }

@@ -96,7 +96,7 @@ func TestLabWatchAsksTheBatchSystem(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "batch", "job.json"),
 		[]byte(`{"parts": 80, "engine": "slurm", "task": "7"}`), 0o600))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	const begin = "1 of 80 runs; 0 of 4 cells complete; 1 of 80 parts done, 0 failed, 0 stopped, 0 begun, 79 not begun"
+	const begin = "1 of 80 runs; 0 of 4 cells complete; 1 of 80 parts done, 79 not started"
 	for said, want := range map[string]string{
 		"echo 'RUNNING|None'; echo 'PENDING|Resources'":     "; slurm: 1 running, 1 waiting\n",
 		"echo 'PENDING|QOSMaxJobsPerUserLimit'":             "; slurm: 0 running, 1 waiting (QOSMaxJobsPerUserLimit)\n",

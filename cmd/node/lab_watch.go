@@ -135,9 +135,21 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	missing := r.MissingParts(j.Parts)
 	messages, stopped, failed, logs := j.ReadLogs(missing)
 	w.messages = messages
-	w.facts = append(w.facts, fmt.Sprintf("%d of %s done, %d failed, %d stopped, %d begun, "+
-		"%d not begun", j.Parts-len(missing), counted(j.Parts, "part"), len(messages), stopped,
-		failed-stopped-len(messages), len(missing)-logs))
+	parts := []string{fmt.Sprintf("%d of %s done", j.Parts-len(missing), counted(j.Parts, "part"))}
+	for _, s := range []struct {
+		n     int
+		state string
+	}{
+		{len(messages), "failed"},
+		{stopped, "stopped"},
+		{failed - stopped - len(messages), "started"},
+		{len(missing) - logs, "not started"},
+	} {
+		if s.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.state))
+		}
+	}
+	w.facts = append(w.facts, strings.Join(parts, ", "))
 	// The command queries the batch system only every tenth time, because it has other users.
 	if w.looks++; w.looks%10 == 1 {
 		w.engine = engineSays(ctx, j)

@@ -22,9 +22,9 @@ func netNamesCommand() *cobra.Command {
 		Short: "give the nodes of a network names, for DNS",
 		Long: "Give names to the nodes of a folder: write `dns` lines into their .lnx files,\n" +
 			"in place of existing ones. One node becomes the DNS server for the names of all\n" +
-			"nodes, and the others ask it. `ping C` then reaches the node of C.lnx. If the\n" +
-			"network is running, run `node net apply` afterward. Nodes of\n" +
-			"a FILE.net have names already.",
+			"nodes, and the others query it. `ping C` then reaches the node of C.lnx. If the\n" +
+			"network is running, run `node net apply` afterward. Nodes of a FILE.net have\n" +
+			"names already.",
 		Example: "  node net names lab && node net up lab",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -34,7 +34,9 @@ func versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "print the version and the kernel features in use",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: "Print the version of this program, and which features of this machine's kernel\n" +
+			"links can use.",
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := thisVersion()
 			found := link.Probe()

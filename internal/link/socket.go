@@ -32,8 +32,8 @@ type datagram struct {
 	checked bool // as in buffer.Train; only from the Exchange
 }
 
-// address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, as sockets of
-// both families use it. Port 0, which cannot be used, means no address.
+// address is an IP address and UDP port. An IPv4 address is in its IPv4-mapped form, as in
+// dual-stack sockets. Port 0, which cannot be used, means no address.
 type address struct {
 	high, low uint64
 	port      uint16

@@ -120,7 +120,7 @@ var settings = []setting{
 		func(t *rip.Timers) *time.Duration { return &t.Periodic }),
 	ripTime("rip.offset", "random offset of each full update; 0s: none",
 		func(t *rip.Timers) *time.Duration { return &t.PeriodicOffset }),
-	ripTime("rip.timeout", "time until a route expires that is not refreshed (RFC 2453 §3.8)",
+	ripTime("rip.timeout", "time until a route that is not refreshed expires (RFC 2453 §3.8)",
 		func(t *rip.Timers) *time.Duration { return &t.Timeout }),
 	ripTime("rip.garbage", "how long an expired route is announced (RFC 2453 §3.8)",
 		func(t *rip.Timers) *time.Duration { return &t.Garbage }),
@@ -130,7 +130,7 @@ var settings = []setting{
 		func(t *rip.Timers) *time.Duration { return &t.TriggerMax }),
 	ripTime("rip.holddown", "how long new routes to a lost prefix are ignored; 0s: off",
 		func(t *rip.Timers) *time.Duration { return &t.HoldDown }),
-	ripTime("rip.askafter", "time after a loss until neighbors are asked for a route; 0s: never",
+	ripTime("rip.askafter", "time from losing a route to asking neighbors for another; 0s: never",
 		func(t *rip.Timers) *time.Duration { return &t.AskAfter }),
 	{
 		key: "log.level", doc: "minimum level of log records: debug, info, warn, error",
@@ -209,7 +209,7 @@ func number(key, doc string, field func(*node.Knobs) *int) setting {
 func parseCount(v string, to *int) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return bad(v, "a whole number")
+		return bad(v, "a whole number, 0 or more")
 	}
 	*to = n
 	return nil
@@ -240,7 +240,8 @@ func ripTime(key, doc string, field func(*rip.Timers) *time.Duration) setting {
 		read: func(k *node.Knobs) string { return max(*field(&k.RIP), 0).String() },
 		write: func(k *node.Knobs, v string) error {
 			if k.RIP == (rip.Timers{}) {
-				return fmt.Errorf("%w: this node does not speak RIP", control.ErrUsage)
+				return fmt.Errorf("%w: this node does not speak RIP: add `routing rip` to its "+
+					"file and restart it", control.ErrUsage)
 			}
 			d := field(&k.RIP)
 			if err := parsePeriod(v, "30s", d); err != nil {

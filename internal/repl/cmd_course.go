@@ -211,11 +211,11 @@ func delayCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "delay [SECONDS] [FRACTION]",
 		Short: "delay some or all sent packets",
-		Long: "Delay a FRACTION (0 to 1, default 1) of the packets that this node sends by\n" +
-			"SECONDS, on every interface; 0 SECONDS turns the delay off. It replaces the\n" +
-			"settings of `impair` for outgoing packets, and is short for `impair IF out\n" +
-			"delay`, which has more options. Without SECONDS the command shows the current\n" +
-			"setting.",
+		Long: "Delay the packets that this node sends, on every interface, by SECONDS.\n" +
+			"FRACTION (0 to 1, default 1) is the share of packets that are delayed. The\n" +
+			"delay replaces all settings of `impair` for outgoing packets; `impair IF out\n" +
+			"delay` has more options. `delay 0` removes these settings. Without SECONDS the\n" +
+			"command shows the settings of all interfaces, like `impair`.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return runImpair(e, c, nil)

@@ -27,9 +27,10 @@ func sendFileCommand(e *env) *cobra.Command {
 			"the transfer of a script or of `node ctl`.\n" +
 			"\n" +
 			"--offset skips the first bytes, which `recvfile --resume` already has. Both\n" +
-			"ends print the SHA-256 of the whole file. Two tidepool nodes also compare it, and\n" +
-			"fail if it differs. For that they exchange a header and a trailer; with other\n" +
-			"peers, or with --no-verify, the connection carries only the bytes of the file.",
+			"ends print the SHA-256 of the whole file. Two tidepool nodes also compare it,\n" +
+			"and fail if it differs. For that they exchange a header and a trailer; with\n" +
+			"other peers, or with --no-verify, the connection carries only the bytes of the\n" +
+			"file.",
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.Path, req.Addr, req.Port = args[0], addrOf(args[1]), portOf(args[2])

@@ -45,8 +45,8 @@ queues, with additions, in any order; you can paste a whole tc command.
   fq_codel [flows 1024] [quantum 1514] [memory_limit 32mb] [target, interval]
   pie [target 15ms] [tupdate 15ms] [alpha 2] [beta 20] [allowance 150ms]
     [dq_rate_estimator]
-  red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000] [abrupt]
-    [markall]
+  red [min 10kb] [max 30kb] [probability 10%] [weight 0.2%] [avpkt 1000]
+    [abrupt] [markall]
   ecn | noecn                      mark packets instead of dropping them, or not
   seed N                           repeat the same random draws
 

@@ -115,7 +115,8 @@ func natProbe(e *env) *cobra.Command {
 		Short: "test how the NATs on the path to a server behave",
 		Long: "Find out how the NATs between this node and a server behave (RFC 5780): whether\n" +
 			"mapping and filtering depend on the remote address and port. The server runs\n" +
-			"`nat serve`. Each test that gets no answer takes 1.5 s.",
+			"`nat serve`. A test of the filtering takes 1.5 s if no answer arrives. If the\n" +
+			"server does not answer at all, the command fails after 3 s.",
 		Args:              positional,
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {

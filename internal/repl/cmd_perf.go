@@ -38,8 +38,7 @@ func perfCommand(e *env) *cobra.Command {
 			"end. Retr counts retransmitted segments, Cwnd is the congestion window, and\n" +
 			"jitter is the variation of the one-way delay.\n\n" +
 			"`perf -s` serves until Ctrl-C; with -D it serves in the background, and --end\n" +
-			"stops it. --proto rcp and rdt work only between two tidepool\n" +
-			"nodes.",
+			"stops it. --proto rcp and --proto rdt work only between two tidepool nodes.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -66,8 +65,7 @@ func perfCommand(e *env) *cobra.Command {
 	f.FuncP("bytes", "n", "stop after `BYTES[KMG]` instead of a time", perfSize(&req.Bytes))
 	f.FuncP("blockcount", "k", "stop after `N[KMG]` blocks", perfSize(&req.Blocks))
 	f.FuncP("length", "l", "write blocks of `BYTES[KMG]` (default 128K;\n"+
-		"for UDP, the payload of a packet)",
-		perfSize(&req.Length))
+		"UDP: the MSS of the path; RCP: 16K)", perfSize(&req.Length))
 	f.IntVarP(&req.Parallel, "parallel", "P", 1, "open `N` parallel streams")
 	f.BoolVarP(&req.Reverse, "reverse", "R", false, "the server sends")
 	f.BoolVar(&req.Bidir, "bidir", false, "both ends send")

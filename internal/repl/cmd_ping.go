@@ -46,8 +46,8 @@ func pingCommand(e *env) *cobra.Command {
 		Short: "send echo requests until Ctrl-C",
 		Long: "Send ICMP echo requests and print the replies, like iputils's ping, until\n" +
 			"Ctrl-C or the limits of -c and -w. In a script, or as a command of `node ctl`,\n" +
-			"it sends 4 requests by default. The exit status is 1 if no reply came, or\n" +
-			"fewer than -c asks for if -w is given too. It is 2 if nothing could be sent.",
+			"it sends 4 requests by default. The exit status is 1 if no reply came or, with\n" +
+			"both -c and -w, fewer than -c N. It is 2 if nothing could be sent.",
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := o.request(e, c, args[0])

@@ -34,7 +34,7 @@ func pcapCommand(e *env) *cobra.Command {
 	var req control.PcapStart
 	start := &cobra.Command{
 		Use:               "start FILE",
-		Short:             "capture all packets of all interfaces, also dropped ones",
+		Short:             "capture the packets of all interfaces, including dropped packets",
 		Args:              positional,
 		ValidArgsFunction: at(fileNames),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -352,8 +352,9 @@ func (p *Plan) hostRoutes(b *strings.Builder, ends []end, routers []bool) {
 	}
 }
 
-// PortsTaken converts errors in the node files of a plan, about ports that other programs use, into
-// one error at the plan's first port, where the user can correct them.
+// PortsTaken combines the errors about ports that other programs use into one error. The errors are
+// in the node files of a plan; the new error is at the plan's first port, where the user can change
+// it.
 func (p *Plan) PortsTaken(planFile string, errs lnx.Errors) *lnx.Error {
 	first := errs[0]
 	e := *first

@@ -59,7 +59,7 @@ func (b *Bridge) Flags(f *pflag.FlagSet) {
 		"let a page of the playground be the node of `FILE.lnx`; may be repeated")
 	f.StringVar(&b.listen, "bridge-listen", "0", "wait for such pages at `PORT` of the loopback")
 	f.StringArrayVar(&b.origins, "bridge-origin", nil,
-		"also let pages of `https://SITE` join, besides those that this machine serves")
+		"let pages from `https://SITE` join, as well as pages from this machine")
 }
 
 // Open starts to wait for pages, if there are nodes for them. The members are the nodes of the

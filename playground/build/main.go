@@ -201,9 +201,9 @@ func compile(root, pkg, name string) ([]byte, error) {
 }
 
 // goTool returns a function that makes go commands, and a function that removes their temporary
-// files. A go command ignores -overlay for the standard library of a Go version that it has
-// downloaded, because those files are in its module cache. It honors -overlay if its GOROOT is a
-// symbolic link to that version.
+// files. A go command refuses an -overlay of the standard library of a Go version that it has
+// downloaded, because those files are in its module cache. It accepts the -overlay if its GOROOT is
+// a symbolic link to that version.
 func goTool() (tool func(args ...string) *exec.Cmd, done func(), err error) {
 	text, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output()
 	if err != nil {

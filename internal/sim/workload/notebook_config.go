@@ -38,6 +38,7 @@ const (
 	defaultBuffer   = 208 << 10 / 768
 	defaultWindow   = 100_000
 	maxBuffer       = 1 << 20
+	maxWindow       = 1 << 24
 	senderCost      = 50 * time.Microsecond
 	receiverCost    = 150 * time.Microsecond
 	heldCost        = 500 * time.Nanosecond
@@ -65,9 +66,9 @@ func (c *NotebookConfig) validate() error {
 	case max(c.SenderCost, c.ReceiverCost, c.HeldCost) > time.Second:
 		return fmt.Errorf("%w: costs %v, %v, %v: each must be at most 1s", ErrNotebookConfig,
 			c.SenderCost, c.ReceiverCost, c.HeldCost)
-	case c.Buffer < 0 || c.Buffer > maxBuffer || c.Window < 2 || c.Window > 1<<24:
-		return fmt.Errorf("%w: buffer of %d datagrams, window of %d segments: out of range",
-			ErrNotebookConfig, c.Buffer, c.Window)
+	case c.Buffer < 0 || c.Buffer > maxBuffer || c.Window < 2 || c.Window > maxWindow:
+		return fmt.Errorf("%w: buffer of %d datagrams, window of %d segments: must be 1 to %d and "+
+			"2 to %d", ErrNotebookConfig, c.Buffer, c.Window, maxBuffer, maxWindow)
 	}
 	return nil
 }

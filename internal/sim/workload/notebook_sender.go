@@ -27,8 +27,8 @@ func (p *Process) Attach(
 	}
 	l := strategy.Book()
 	if l.Cwnd < 1 || l.Ssthresh < 0 {
-		return nil, fmt.Errorf("%w: cwnd %d, ssthresh %d: out of range", ErrNotebookConfig, l.Cwnd,
-			l.Ssthresh)
+		return nil, fmt.Errorf("%w: cwnd %d, ssthresh %d: must be at least 1 and at least 0",
+			ErrNotebookConfig, l.Cwnd, l.Ssthresh)
 	}
 	a := &NotebookApp{sender: newSender(&cfg, strategy), receiver: newReceiver(&cfg, p, at)}
 	s, err := from.BindUDP(at.Port(), a.sender)

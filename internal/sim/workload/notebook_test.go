@@ -281,6 +281,7 @@ func TestNotebookConfigurationsThatCannotBe(t *testing.T) {
 	} {
 		_, _, err := workload.NotebookNetwork{}.Run(1, c, workload.NewFixedWindow(1))
 		assert.ErrorIs(t, err, workload.ErrNotebookConfig, "%+v", c)
+		assert.ErrorContains(t, err, "must be", "%+v", c)
 	}
 	for _, s := range []workload.Strategy{
 		workload.NewFixedWindow(0), workload.NewTahoe(workload.TahoeConfig{Cwnd: -1}),
@@ -288,6 +289,7 @@ func TestNotebookConfigurationsThatCannotBe(t *testing.T) {
 	} {
 		_, _, err := workload.NotebookNetwork{}.Run(1, workload.NotebookConfig{}, s)
 		assert.ErrorIs(t, err, workload.ErrNotebookConfig)
+		assert.ErrorContains(t, err, "must be")
 	}
 	l, err := workload.NotebookNetwork{}.Build(1)
 	require.NoError(t, err)

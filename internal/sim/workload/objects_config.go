@@ -79,6 +79,7 @@ const (
 	objectsBuffer = 16 << 20
 	defaultChunk  = 1325
 	defaultCost   = 20 * time.Microsecond
+	maxBuffered   = 1 << 30
 	maxRandom     = 1 << 26 // maximum number of bytes of an object, and of all objects
 )
 
@@ -95,7 +96,7 @@ func (c ObjectsConfig) withDefaults() ObjectsConfig {
 func (c *ObjectsConfig) validate() error {
 	switch {
 	case c.Arm >= numArms:
-		return fmt.Errorf("%w: arm %d", ErrObjectsConfig, c.Arm)
+		return fmt.Errorf("%w: arm %d: must be below %d", ErrObjectsConfig, c.Arm, numArms)
 	case c.Pairs < 1 || c.Pairs > rdt.MaxObjects/2:
 		return fmt.Errorf("%w: %d pairs: must be 1 to %d", ErrObjectsConfig, c.Pairs,
 			rdt.MaxObjects/2)
@@ -106,9 +107,9 @@ func (c *ObjectsConfig) validate() error {
 	case c.Cost > time.Second || c.ReadCost < 0 || c.ReadCost > time.Second:
 		return fmt.Errorf("%w: cost %v, read cost %v: each must be at most 1s", ErrObjectsConfig,
 			c.Cost, c.ReadCost)
-	case c.Buffer < 0 || c.Buffer > 1<<30 || c.Chunk < 1 || c.Chunk > maxChunk:
-		return fmt.Errorf("%w: buffer of %d bytes, chunks of %d: out of range", ErrObjectsConfig,
-			c.Buffer, c.Chunk)
+	case c.Buffer < 0 || c.Buffer > maxBuffered || c.Chunk < 1 || c.Chunk > maxChunk:
+		return fmt.Errorf("%w: buffer of %d bytes, chunks of %d: must be 0 to %d and 1 to %d",
+			ErrObjectsConfig, c.Buffer, c.Chunk, maxBuffered, maxChunk)
 	}
 	return nil
 }

@@ -349,6 +349,7 @@ func TestObjectsConfigurationsThatCannotBe(t *testing.T) {
 	} {
 		_, _, err := workload.ObjectsNetwork{}.Run(1, c)
 		assert.ErrorIs(t, err, workload.ErrObjectsConfig, "%+v", c)
+		assert.ErrorContains(t, err, "must be", "%+v", c)
 	}
 	_, _, err := workload.ObjectsNetwork{}.Run(1, workload.ObjectsConfig{RDT: rdt.Config{Window: -1}})
 	assert.ErrorIs(t, err, rdt.ErrConfig)

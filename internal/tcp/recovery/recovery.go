@@ -207,8 +207,8 @@ func (v *Recovery) MayResend() bool {
 			(v.Allowance() >= q.at(q.lists[lost].head).text() || v.Pipe() == 0)
 }
 
-// Resend records the retransmission of lost segments: neighbors of equal size, at most room
-// segments.
+// Resend records the retransmission of lost segments: adjacent segments of equal size, at most room
+// of them.
 func (v *Recovery) Resend(now clock.Time, room int) Span {
 	q, left := &v.Record, v.Allowance()
 	id := q.lists[lost].head
