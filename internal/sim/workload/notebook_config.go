@@ -22,9 +22,10 @@ type NotebookConfig struct {
 	// times, the window falls at 1,437, as in the document's figure of its fast link: there are 277
 	// datagrams in the receiver's buffer, and 176 ms of processing. A negative value means no time.
 	SenderCost, ReceiverCost time.Duration
-	// HeldCost is the receiver's extra time for a segment, for each segment that it holds. It holds
-	// all segments since it last had no gap. 0: 500 ns; Python 3.11 needs 0.3 to 1.3 µs for each to
-	// find, sort and walk the document's list. A negative value means no time.
+	// HeldCost is the extra time that the receiver takes for a segment, per segment that it
+	// holds. It holds all segments that arrived since it last had no gap. 0: 500 ns; Python 3.11
+	// needs 0.3 to 1.3 µs for each to find, sort and walk the document's list. A negative value
+	// means no time.
 	HeldCost time.Duration
 	// Buffer limits the datagrams in the queues of the sender's socket and of the receivers'
 	// socket; 0: 277 datagrams. They fill Linux's 208 KiB, because a small datagram uses 768 bytes.
