@@ -158,7 +158,7 @@ type reader struct {
 	cells  Cells         // cells of the rate
 	slots  *Slots
 	traced *Opportunities
-	line   line
+	queue  queueWords
 }
 
 func (r *reader) split() {

@@ -12,19 +12,11 @@ import (
 	"github.com/tidepool-net/tidepool/internal/diagnostic"
 )
 
-// line is the description of the queue. Zero fields are missing in the text.
-type line struct {
-	discipline string // keyword of the discipline
-	bound      Bound
-
-	target, interval, update, allowance time.Duration
-
-	ecn, noECN, estimator, abrupt, inPackets bool
-	markAll                                  bool
-
-	flows, quantum, memory, mean, least, most int
-
-	alpha, beta, probability, weight float64
+// queueWords is what the text says about the queue. Zero fields are missing in the text.
+type queueWords struct {
+	QueueSpec
+	noECN, estimator bool
+	memory           int
 }
 
 // These are the queues' keywords.
@@ -41,7 +33,7 @@ const (
 type parameter struct {
 	name, usage string // name of the parameter, and the text that follows the name in its usage
 	of          string // queues that have the parameter
-	read        func(l *line, r *reader, usage string)
+	read        func(r *reader, usage string)
 }
 
 // disciplines and parameters are the queues' keywords, in the order of String.
@@ -50,45 +42,37 @@ var (
 		wordDropTail, wordDropHead, wordCoDel, wordFQCoDel, wordPIE, wordRED,
 	}
 	parameters = []parameter{
-		{"flows", " N", "fq_codel", func(l *line, r *reader, u string) {
-			l.flows = r.count(u, maxFQFlows)
+		{"flows", " N", "fq_codel", func(r *reader, u string) {
+			r.queue.Flows = r.count(u, maxFQFlows)
 		}},
-		{"quantum", " BYTES", "fq_codel", func(l *line, r *reader, u string) {
-			l.quantum = r.bytes(u)
+		{"quantum", " BYTES", "fq_codel", func(r *reader, u string) {
+			r.queue.Quantum = r.bytes(u)
 		}},
-		{"memory_limit", " BYTES", "fq_codel", func(l *line, r *reader, u string) {
-			l.memory = r.bytes(u)
+		{"memory_limit", " BYTES", "fq_codel", func(r *reader, u string) {
+			r.queue.memory = r.bytes(u)
 		}},
-		{"min", " N or BYTESkb", "red", (*line).readMin},
-		{"max", " N or BYTESkb", "red", (*line).readMax},
-		{"probability", " SHARE%", "red", func(l *line, r *reader, u string) {
-			l.probability = r.some(u)
+		{"min", " N or BYTESkb", "red", (*reader).readMin},
+		{"max", " N or BYTESkb", "red", (*reader).readMax},
+		{"probability", " SHARE%", "red", func(r *reader, u string) {
+			r.queue.RED.MaxP = r.some(u)
 		}},
-		{"weight", " SHARE%", "red", func(l *line, r *reader, u string) { l.weight = r.some(u) }},
-		{"avpkt", " BYTES", "red", func(l *line, r *reader, u string) { l.mean = r.bytes(u) }},
-		{"abrupt", "", "red", func(l *line, _ *reader, _ string) { l.abrupt = true }},
-		{"markall", "", "red", func(l *line, _ *reader, _ string) { l.markAll = true }},
-		{"target", " TIME", "codel fq_codel pie", func(l *line, r *reader, u string) {
-			l.target = r.time(u)
+		{"weight", " SHARE%", "red", func(r *reader, u string) { r.queue.RED.Weight = r.some(u) }},
+		{"avpkt", " BYTES", "red", func(r *reader, u string) { r.queue.RED.Mean = r.bytes(u) }},
+		{"abrupt", "", "red", func(r *reader, _ string) { r.queue.RED.Abrupt = true }},
+		{"markall", "", "red", func(r *reader, _ string) { r.queue.RED.MarkAll = true }},
+		{"target", " TIME", "codel fq_codel pie", func(r *reader, u string) {
+			r.queue.Target = r.time(u)
 		}},
-		{"interval", " TIME", "codel fq_codel", func(l *line, r *reader, u string) {
-			l.interval = r.time(u)
+		{"interval", " TIME", "codel fq_codel", func(r *reader, u string) {
+			r.queue.Interval = r.time(u)
 		}},
-		{"tupdate", " TIME", "pie", func(l *line, r *reader, u string) { l.update = r.time(u) }},
-		{"alpha", " N", "pie", func(l *line, r *reader, u string) { l.alpha = r.sixteenths(u) }},
-		{"beta", " N", "pie", func(l *line, r *reader, u string) { l.beta = r.sixteenths(u) }},
-		{"allowance", " TIME", "pie", func(l *line, r *reader, u string) {
-			l.allowance = r.time(u)
-		}},
-		{"dq_rate_estimator", "", "pie", func(l *line, _ *reader, _ string) {
-			l.estimator = true
-		}},
-		{"ecn", "", "codel fq_codel pie red", func(l *line, _ *reader, _ string) {
-			l.ecn = true
-		}},
-		{"noecn", "", "codel fq_codel pie red", func(l *line, _ *reader, _ string) {
-			l.noECN = true
-		}},
+		{"tupdate", " TIME", "pie", func(r *reader, u string) { r.queue.PIE.Update = r.time(u) }},
+		{"alpha", " N", "pie", func(r *reader, u string) { r.queue.PIE.Alpha = r.sixteenths(u) }},
+		{"beta", " N", "pie", func(r *reader, u string) { r.queue.PIE.Beta = r.sixteenths(u) }},
+		{"allowance", " TIME", "pie", func(r *reader, u string) { r.queue.PIE.Burst = r.time(u) }},
+		{"dq_rate_estimator", "", "pie", func(r *reader, _ string) { r.queue.estimator = true }},
+		{"ecn", "", "codel fq_codel pie red", func(r *reader, _ string) { r.queue.ECN = true }},
+		{"noecn", "", "codel fq_codel pie red", func(r *reader, _ string) { r.queue.noECN = true }},
 	}
 )
 
@@ -96,32 +80,32 @@ var (
 func queueKeywords() []keyword {
 	list := make([]keyword, 0, len(disciplines)+len(parameters))
 	for _, name := range disciplines {
-		list = append(list, keyword{name, name, func(r *reader) { r.line.discipline = name }})
+		list = append(list, keyword{name, name, func(r *reader) { r.queue.Discipline = name }})
 	}
 	for _, p := range parameters {
 		usage := p.name + p.usage
-		list = append(list, keyword{p.name, usage, func(r *reader) { p.read(&r.line, r, usage) }})
+		list = append(list, keyword{p.name, usage, func(r *reader) { p.read(r, usage) }})
 	}
 	return list
 }
 
 func (r *reader) makeQueue() {
-	c, l := &r.cfg, &r.line
+	c, l := &r.cfg, &r.queue
 	for _, name := range disciplines {
-		if w, said := r.seen[name]; said && name != l.discipline {
-			r.fail(w, "in conflict with "+l.discipline, "only one of them")
+		if w, said := r.seen[name]; said && name != l.Discipline {
+			r.fail(w, "in conflict with "+l.Discipline, "only one of them")
 		}
 		r.needs(name, c.Rate != nil, "a rate, without which no queue forms")
 	}
 	for _, p := range parameters {
 		of := strings.Fields(p.of)
-		r.needs(p.name, slices.Contains(of, l.discipline), strings.Join(of, " or "))
+		r.needs(p.name, slices.Contains(of, l.Discipline), strings.Join(of, " or "))
 	}
 	if r.err != nil {
 		return
 	}
 	if c.Rate == nil {
-		if c.MaxPackets, c.MaxBytes = l.bound.Packets, l.bound.Bytes; l.bound.Time > 0 {
+		if c.MaxPackets, c.MaxBytes = l.Packets, l.Bytes; l.Time > 0 {
 			r.fail(r.seen["limit"], "a time, which needs a rate", "a rate")
 		}
 		return
@@ -132,39 +116,38 @@ func (r *reader) makeQueue() {
 
 // checkQueue reports parameters that contradict each other.
 func (r *reader) checkQueue() {
-	l := &r.line
-	if l.ecn && l.noECN {
+	l := &r.queue
+	if l.ECN && l.noECN {
 		r.fail(r.seenLast("ecn", "noecn"), "in conflict with the other keyword",
 			"either ecn or noecn")
 	}
-	if l.discipline == wordCoDel || l.discipline == wordFQCoDel {
-		c := CoDel{Target: l.target, Interval: l.interval}.withDefaults()
+	if l.Discipline == wordCoDel || l.Discipline == wordFQCoDel {
+		c := CoDel{Target: l.Target, Interval: l.Interval}.withDefaults()
 		if c.Target >= c.Interval {
 			r.fail(r.seenLast("target", "interval"), "invalid: the target would be "+
 				c.Target.String()+" and the interval "+c.Interval.String(),
 				"a target below the interval")
 		}
 	}
-	if l.discipline == wordFQCoDel && l.bound.Time > 0 {
+	if l.Discipline == wordFQCoDel && l.Time > 0 {
 		r.fail(r.seen["limit"], "not a limit of fq_codel", "a limit in packets or bytes")
 	}
-	if l.discipline == wordRED {
+	if l.Discipline == wordRED {
 		r.checkRED()
 	}
 }
 
 func (r *reader) checkRED() {
-	l := &r.line
+	l := r.queue
 	b := l.boundFor(1 << 40)
 	switch {
-	case l.inPackets && l.most == 0 && b.Packets < 4:
+	case l.RED.InPackets && l.RED.Max == 0 && b.Packets < 4:
 		r.fail(r.seen["min"], "missing max", "max N too, or limit N packets")
-	case l.most == 0 && !l.inPackets && b.Bytes < 4:
+	case l.RED.Max == 0 && !l.RED.InPackets && b.Bytes < 4:
 		r.fail(r.seen[wordRED], "missing thresholds", "min and max, or a limit in bytes")
 	}
-	whole := RED{
-		Min: l.least, Max: l.most, InPackets: l.inPackets, Packets: b.Packets, Bytes: b.Bytes,
-	}.WithDefaults()
+	l.Bound = b
+	whole := l.Queue().(RED).WithDefaults()
 	if whole.Min >= whole.Max {
 		r.fail(r.seenLast("min", "max", wordRED), "invalid: min would be "+strconv.Itoa(whole.Min)+
 			" and max "+strconv.Itoa(whole.Max), "min below max")
@@ -172,50 +155,43 @@ func (r *reader) checkRED() {
 }
 
 // boundFor returns the given limit, or the default for a rate.
-func (l *line) boundFor(rate int64) Bound {
-	if l.bound == (Bound{}) {
+func (l *queueWords) boundFor(rate int64) Bound {
+	if l.Bound == (Bound{}) {
 		return Bound(UsualQueue(BitsPerSecond(rate)))
 	}
-	return l.bound
+	return l.Bound
 }
 
 // queue creates the queue with its defaults, so that String shows them.
-func (l *line) queue(rate Rate) Discipline {
-	b := l.boundFor(rate.MeanRate())
-	switch l.discipline {
-	case wordDropHead:
-		return DropHead(b)
+func (l *queueWords) queue(rate Rate) Discipline {
+	spec := l.QueueSpec
+	switch spec.Discipline {
 	case wordCoDel:
-		return CoDel{
-			Target: l.target, Interval: l.interval, Packets: l.bound.Packets, Bytes: l.bound.Bytes,
-			Time: l.bound.Time, ECN: l.ecn,
-		}.withDefaults()
 	case wordFQCoDel:
-		return FQCoDel{
-			Target: l.target, Interval: l.interval, Flows: l.flows, Quantum: l.quantum,
-			Packets: l.bound.Packets, Bytes: cmp.Or(l.memory, l.bound.Bytes), ECN: !l.noECN,
-		}.withDefaults()
+		spec.Bytes, spec.ECN = cmp.Or(l.memory, l.Bytes), !l.noECN
 	case wordPIE:
-		return PIE{
-			Target: l.target, Update: l.update, Burst: l.allowance, Alpha: l.alpha, Beta: l.beta,
-			Timestamps: !l.estimator, ECN: l.ecn, Packets: l.bound.Packets, Bytes: l.bound.Bytes,
-			Time: l.bound.Time,
-		}.withDefaults()
-	case wordRED:
-		return RED{
-			Min: l.least, Max: l.most, InPackets: l.inPackets, MaxP: l.probability,
-			Weight: l.weight, Abrupt: l.abrupt, Mean: l.mean, ECN: l.ecn,
-			MarkAll: l.markAll,
-			Packets: b.Packets, Bytes: b.Bytes, Time: b.Time,
-		}.WithDefaults()
+		spec.PIE.Timestamps = !l.estimator
+	default:
+		spec.Bound = l.boundFor(rate.MeanRate())
 	}
-	return DropTail(b)
+	switch q := spec.Queue().(type) {
+	case CoDel:
+		return q.withDefaults()
+	case FQCoDel:
+		return q.withDefaults()
+	case PIE:
+		return q.withDefaults()
+	case RED:
+		return q.WithDefaults()
+	default:
+		return q
+	}
 }
 
 // readMin and readMax parse thresholds. Both must use the same unit.
-func (l *line) readMin(r *reader, usage string) { l.least = r.threshold(usage, "max") }
+func (r *reader) readMin(usage string) { r.queue.RED.Min = r.threshold(usage, "max") }
 
-func (l *line) readMax(r *reader, usage string) { l.most = r.threshold(usage, "min") }
+func (r *reader) readMax(usage string) { r.queue.RED.Max = r.threshold(usage, "min") }
 
 func (r *reader) threshold(usage, other string) int {
 	w, ok := r.next(usage)
@@ -230,10 +206,10 @@ func (r *reader) threshold(usage, other string) int {
 	} else {
 		r.fail(w, "not a queue length", "packets, such as 20, or bytes, such as 30kb")
 	}
-	if _, said := r.seen[other]; said && inPackets != r.line.inPackets {
+	if _, said := r.seen[other]; said && inPackets != r.queue.RED.InPackets {
 		r.fail(w, "in another unit than "+other, "both in packets or both in bytes")
 	}
-	r.line.inPackets = inPackets
+	r.queue.RED.InPackets = inPackets
 	return n
 }
 
@@ -284,7 +260,7 @@ func (r *reader) limit() {
 	if !ok {
 		return
 	}
-	b := &r.line.bound
+	b := &r.queue.Bound
 	for item := range strings.SplitSeq(w.text, ",") {
 		n, err := strconv.Atoi(item)
 		bytes, inBytes := measure(item, sizeUnits, defaultMaxBytes)

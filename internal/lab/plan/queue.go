@@ -11,18 +11,8 @@ import (
 )
 
 type queue struct {
-	kind           string
-	limits         *node
-	packets, bytes int
-	// These fields belong to CoDel, PIE and FQ-CoDel.
-	target, interval, update, burst time.Duration
-	flows, quantum                  int
-	// These fields belong to RED.
-	low, high        threshold
-	maxP, weight     float64
-	abrupt, ecn      bool
-	markAll          bool
-	lowNode, maxNode *node
+	netem.QueueSpec
+	limits, lowNode, maxNode *node
 }
 
 // threshold is a queue length, in bytes or in packets.
@@ -57,28 +47,28 @@ var queueNames = func() []string {
 func (q *queue) keys() []key {
 	const mostFlows = 1 << 16
 	return []key{
-		{"type", "droptail", readWord("a type of queue", queueNames, &q.kind)},
+		{"type", "droptail", readWord("a type of queue", queueNames, &q.Discipline)},
 		{"limit", "", readNode(&q.limits)},
-		{"target", "", readTime("the target queueing delay", maxDelay, &q.target)},
-		{"interval", "", readTime("the time allowed above the target", maxDelay, &q.interval)},
-		{"update", "", readTime("the update interval", time.Minute, &q.update)},
-		{"burst", "", readTime("the length of a burst without drops", maxDelay, &q.burst)},
-		{"flows", "", readCount("a number of queues", mostFlows, &q.flows)},
+		{"target", "", readTime("the target queueing delay", maxDelay, &q.Target)},
+		{"interval", "", readTime("the time allowed above the target", maxDelay, &q.Interval)},
+		{"update", "", readTime("the update interval", time.Minute, &q.PIE.Update)},
+		{"burst", "", readTime("the length of a burst without drops", maxDelay, &q.PIE.Burst)},
+		{"flows", "", readCount("a number of queues", mostFlows, &q.Flows)},
 		{"quantum", "", readSize(
-			"the quantum of a flow", 1, maxQueue, &q.quantum)},
+			"the quantum of a flow", 1, maxQueue, &q.Quantum)},
 		{"min", "", readNode(&q.lowNode)},
 		{"max", "", readNode(&q.maxNode)},
-		{"max_p", "", readShare("the probability at max", &q.maxP)},
+		{"max_p", "", readShare("the probability at max", &q.RED.MaxP)},
 		{"weight", "", func(d *decoder, n *node) {
 			m, ok := d.quantity(n, "the weight of each arrival", result.Percent, result.Pure)
 			if ok && (m.value <= 0 || m.value > 1) {
 				d.bad(n, n.text+" is out of range", "more than 0, up to 1")
 			}
-			q.weight = m.value
+			q.RED.Weight = m.value
 		}},
-		{"gentle", "on", readInverse(&q.abrupt)},
-		{"ecn", "", readSwitch(&q.ecn)},
-		{"mark_all", "", readSwitch(&q.markAll)},
+		{"gentle", "on", readInverse(&q.RED.Abrupt)},
+		{"ecn", "", readSwitch(&q.ECN)},
+		{"mark_all", "", readSwitch(&q.RED.MarkAll)},
 	}
 }
 
@@ -100,49 +90,50 @@ func (l *link) readQueue(d *decoder) {
 		d.bad(n, "a queue needs a rate: without one it is always empty", "a rate or a trace")
 		return
 	}
-	q := queue{kind: "droptail"}
+	q := queue{QueueSpec: netem.QueueSpec{Discipline: "droptail"}}
 	switch {
 	case n.kind == mapping:
-		if !d.fill(n, "a queue", q.keys()) || q.kind == "" {
+		if !d.fill(n, "a queue", q.keys()) || q.Discipline == "" {
 			return
 		}
 		q.foreignKeys(d, n)
 	case slices.Contains(queueNames, n.text):
-		q.kind = n.text
+		q.Discipline = n.text
 	default:
 		q.limits = n
 	}
-	if q.limits == nil && slices.Contains([]string{"droptail", "drophead", "red"}, q.kind) {
+	if q.limits == nil && slices.Contains([]string{"droptail", "drophead", "red"}, q.Discipline) {
 		q.limits = usualNode(n, usualQueue)
 	}
 	if q.limits != nil {
 		q.readLimits(d, l)
 	}
-	if q.kind == "red" && !q.thresholds(d, l) {
+	if q.Discipline == "red" && !q.thresholds(d, l) {
 		return
 	}
-	if made := q.discipline(); made != nil {
-		l.Queue = made
-		if v, ok := made.(interface{ Validate() error }); ok {
-			d.check(n, v)
-		}
+	if q.Discipline == "infinite" {
+		return
+	}
+	l.Queue = q.Queue()
+	if v, ok := l.Queue.(interface{ Validate() error }); ok {
+		d.check(n, v)
 	}
 }
 
 func (q *queue) foreignKeys(d *decoder, n *node) {
 	own := []string{"type"}
-	if q.kind != "infinite" {
+	if q.Discipline != "infinite" {
 		own = append(own, "limit")
 	}
 	for _, k := range queueKinds {
-		if k.name == q.kind {
+		if k.name == q.Discipline {
 			own = append(own, k.keys...)
 		}
 	}
 	for _, p := range n.pairs {
 		name := p.key.text
 		if slices.Contains(names(q.keys()), name) && !slices.Contains(own, name) {
-			d.bad(p.key, "a queue of type "+q.kind+" has no "+name, diagnostic.OneOf(own))
+			d.bad(p.key, "a queue of type "+q.Discipline+" has no "+name, diagnostic.OneOf(own))
 		}
 	}
 }
@@ -168,12 +159,12 @@ func (q *queue) readLimit(d *decoder, n *node, l *link) {
 	switch {
 	case !ok:
 	case t.inPackets:
-		q.packets = t.n
+		q.Packets = t.n
 	case float64(t.n) < l.packet(d.mtu):
 		d.bad(n, "a packet of the MTU does not fit into "+bytesText(float64(t.n)),
 			bytesText(l.packet(d.mtu))+" or more, or 1pkt")
 	default:
-		q.bytes = t.n
+		q.Bytes = t.n
 	}
 }
 
@@ -224,54 +215,24 @@ func (q *queue) thresholds(d *decoder, l *link) bool {
 		return false
 	}
 	if q.maxNode == nil { // default: a quarter of the limit, in the limit's unit
-		q.high.inPackets = q.packets > 0 && q.bytes == 0
+		q.RED.InPackets = q.Packets > 0 && q.Bytes == 0
 		return true
 	}
-	var ok bool
-	if q.high, ok = l.readLength(d, q.maxNode, "the queue at max_p"); !ok || q.lowNode == nil {
+	high, ok := l.readLength(d, q.maxNode, "the queue at max_p")
+	if q.RED.Max, q.RED.InPackets = high.n, high.inPackets; !ok || q.lowNode == nil {
 		return ok
 	}
-	const from = "the queue from which packets are dropped"
-	if q.low, ok = l.readLength(d, q.lowNode, from); !ok {
+	low, ok := l.readLength(d, q.lowNode, "the queue from which packets are dropped")
+	if q.RED.Min = low.n; !ok {
 		return false
 	}
-	if q.low.inPackets != q.high.inPackets {
+	if low.inPackets != high.inPackets {
 		d.bad(q.lowNode, "min and max have different units", "both in bytes or both in packets")
 		return false
 	}
-	if q.low.n >= q.high.n {
+	if low.n >= high.n {
 		d.bad(q.lowNode, "min must be less than max", "less than "+q.maxNode.text)
 		return false
 	}
 	return true
-}
-
-func (q *queue) discipline() netem.Discipline {
-	switch q.kind {
-	case "droptail":
-		return netem.DropTail{Packets: q.packets, Bytes: q.bytes}
-	case "drophead":
-		return netem.DropHead{Packets: q.packets, Bytes: q.bytes}
-	case "red":
-		return netem.RED{
-			Min: q.low.n, Max: q.high.n, InPackets: q.high.inPackets, MaxP: q.maxP,
-			Weight: q.weight, Abrupt: q.abrupt, ECN: q.ecn, Packets: q.packets, Bytes: q.bytes,
-			MarkAll: q.markAll,
-		}
-	case "codel":
-		return netem.CoDel{
-			Target: q.target, Interval: q.interval, Packets: q.packets, Bytes: q.bytes, ECN: q.ecn,
-		}
-	case "pie":
-		return netem.PIE{
-			Target: q.target, Update: q.update, Burst: q.burst, ECN: q.ecn,
-			Packets: q.packets, Bytes: q.bytes,
-		}
-	case "fq_codel":
-		return netem.FQCoDel{
-			Target: q.target, Interval: q.interval, Flows: q.flows, Quantum: q.quantum, ECN: q.ecn,
-			Packets: q.packets, Bytes: q.bytes,
-		}
-	}
-	return nil
 }
