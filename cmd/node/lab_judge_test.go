@@ -16,11 +16,11 @@ func TestJudgeRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--with "omnet": must be ns3`:                         {"two-tahoe", "--with", "omnet"},
 		`--without "loss": must be one of end-growth, double`: {"two-tahoe", "--without", "loss"},
-		"two-tahoe: ns-3 does not play a rate that changes":   {"two-tahoe"},
+		"two-tahoe: ns-3 cannot simulate a rate that changes": {"two-tahoe"},
 		"is neither a preset nor a file":                      {"nothing"},
 		"ns-3 not found: `python3 -m pip install --no-deps":   {"../../judge/scenarios/alone.yaml"},
 		"--metrics: \"speed\" is not a metric":                {"two-tahoe", "--metrics", "speed"},
-		"ns-3 does not play reno's go-back-N recovery": {
+		"ns-3 cannot simulate reno's go-back-N recovery": {
 			"../../judge/scenarios/alone.yaml", "--set", "flows.0.recovery=gbn",
 		},
 	} {

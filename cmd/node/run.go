@@ -161,7 +161,7 @@ func (o *runOptions) text(path string) ([]byte, error) {
 	for _, line := range o.lines {
 		if !lnx.IsForward(line) {
 			return nil,
-				fmt.Errorf("--door %q: must be a publish, expose, splice or socks line of a "+
+				fmt.Errorf("--door %q: must be a publish, expose, splice or socks line of an "+
 					".lnx file",
 					line)
 		}

@@ -157,7 +157,7 @@ func resolution(v byte) (uint64, error) {
 		}
 		return second, nil
 	}
-	return 1, fmt.Errorf("timestamp resolution %#x is out of range", v)
+	return 1, fmt.Errorf("timestamp resolution %#x: must be 10^-19 s, 2^-63 s or coarser", v)
 }
 
 // options calls f with each complete option of a list.

@@ -104,14 +104,14 @@ func TestReadRefuses(t *testing.T) {
 	huge := le().file
 	huge = append(huge, 6, 0, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0, 0)
 	for name, file := range map[string][]byte{
-		"not a pcapng":                     []byte("what is this, in more than twelve bytes?"),
-		"packet on interface 0":            le().block(6, packet...).file,
-		"unknown link type: type 999":      face(999).block(6, packet...).file,
-		"block of type 0x6 is too short":   face(228).block(6, uint32(0)).file,
-		"block of type 0x1 is too short":   le().block(1, uint32(0)).file,
-		"block of type 0x6 has length":     huge,
-		"timestamp resolution 0x40 is":     face(1, uint16(9), uint16(1), []byte{64, 0, 0, 0}).file,
-		"pcapng version 2: only version 1": le().block(0x0a0d0d0a, uint32(0x1a2b3c4d), uint16(2), uint16(0), uint64(0)).file,
+		"not a pcapng":                       []byte("what is this, in more than twelve bytes?"),
+		"packet on interface 0":              le().block(6, packet...).file,
+		"unknown link type: type 999":        face(999).block(6, packet...).file,
+		"block of type 0x6 is too short":     face(228).block(6, uint32(0)).file,
+		"block of type 0x1 is too short":     le().block(1, uint32(0)).file,
+		"block of type 0x6 has length":       huge,
+		"timestamp resolution 0x40: must be": face(1, uint16(9), uint16(1), []byte{64, 0, 0, 0}).file,
+		"pcapng version 2: only version 1":   le().block(0x0a0d0d0a, uint32(0x1a2b3c4d), uint16(2), uint16(0), uint64(0)).file,
 	} {
 		_, err := readAll(file)
 		assert.ErrorContains(t, err, name)

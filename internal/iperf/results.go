@@ -51,8 +51,8 @@ func ParseResults(text []byte, streams int) (r Results, err error) {
 			return r, fmt.Errorf("%w: stream %d: %d bytes, %d packets: must not be negative",
 				ErrMessage, s.ID, s.Bytes, s.Packets)
 		case !(s.End >= 0 && s.End <= 2*MaxSeconds) || math.IsNaN(s.Jitter):
-			return r, fmt.Errorf("%w: stream %d: end time %v s is out of range", ErrMessage, s.ID,
-				s.End)
+			return r, fmt.Errorf("%w: stream %d: end time %v s: must be 0 to %d s; jitter %v: "+
+				"must be a number", ErrMessage, s.ID, s.End, 2*MaxSeconds, s.Jitter)
 		}
 		seen[s.ID] = true
 	}

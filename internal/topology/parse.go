@@ -239,7 +239,8 @@ func (r *reader) role(at lnx.Word, words []lnx.Word, role Role) {
 		switch {
 		case !ok:
 		case r.plan.Nodes[i].Role != Unsaid && r.plan.Nodes[i].Role != role:
-			r.text.Wrong(w, w.Text+" already has the other role", "either host or router")
+			r.text.Wrong(w, w.Text+" has the other role in an earlier line",
+				"either host or router")
 		default:
 			r.plan.Nodes[i].Role = role
 		}

@@ -121,7 +121,8 @@ func (s *shape) read(words []string) ([]int, error) {
 	for i, z := range s.sizes {
 		if i >= len(words) {
 			if z.unsaid == 0 {
-				return nil, fmt.Errorf("%w: %s is missing: must be %s", ErrPlan, z.name, s.usage())
+				return nil, fmt.Errorf("%w: %s is missing: the syntax is %s", ErrPlan, z.name,
+					s.usage())
 			}
 			n[i] = z.unsaid
 			continue

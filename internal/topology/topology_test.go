@@ -135,7 +135,7 @@ func TestShapesThatCannotBe(t *testing.T) {
 	for words, says := range map[string]string{
 		"":            "the shape is missing: must be line, ring",
 		"rnig 3":      `"rnig" is not a shape (did you mean ring?)`,
-		"line":        "NODES is missing: must be line NODES",
+		"line":        "NODES is missing: the syntax is line NODES",
 		"line x":      `NODES "x": must be a number from 2 to 1000, as in line NODES`,
 		"line 1":      "from 2 to 1000",
 		"line 3 4":    `unexpected argument after "3": the syntax is line NODES`,
@@ -223,7 +223,7 @@ func TestMistakesInPlans(t *testing.T) {
 		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
-		"x.net:5:8: B already has the other role; expected either host or router",
+		"x.net:5:8: B has the other role in an earlier line; expected either host or router",
 		`x.net:6:6: "99999" is not a port; expected a port from 1 to 65535`,
 		"x.net:7:1: the line must have one port number; expected port 6000",
 		"x.net:8:1: a name is missing; expected router NAME...",

@@ -100,7 +100,7 @@ func TestScenarioRefuses(t *testing.T) {
 			err := Able(&cellOf(t, test.path, test.flows).Experiment)
 			var unable *UnableError
 			require.ErrorAs(t, err, &unable)
-			assert.ErrorContains(t, err, "ns-3 does not play ")
+			assert.ErrorContains(t, err, "ns-3 cannot simulate ")
 			assert.ErrorContains(t, err, test.want)
 		})
 	}

@@ -16,7 +16,7 @@ type UnableError struct {
 }
 
 // Error implements error.
-func (u *UnableError) Error() string { return "ns-3 does not play " + u.What }
+func (u *UnableError) Error() string { return "ns-3 cannot simulate " + u.What }
 
 // algorithms maps congestion controls to ns-3's names.
 var algorithms = map[string]string{

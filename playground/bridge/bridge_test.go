@@ -276,7 +276,7 @@ func TestBadPages(t *testing.T) {
 		"1003 a message must be binary":      frame(0x80|opText, []byte("text")),
 		"1002 a frame is out of order":       frame(0x80, []byte("more")),
 		"1002 a frame is not masked":         {binary, 2, 0, 1},
-		"1002 a frame has an extension's":    frame(binary|0x40, []byte("\x00x")),
+		"1002 a frame has reserved bits":     frame(binary|0x40, []byte("\x00x")),
 		"1002 a control frame is malformed":  frame(opPing, nil),
 	} {
 		p := b.again()

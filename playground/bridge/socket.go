@@ -106,7 +106,7 @@ func (s *socket) frame() (op byte, last bool, payload []byte, err error) {
 	control := op >= opClose
 	switch {
 	case head[0]&0x70 != 0:
-		return 0, false, nil, wrong("a frame has an extension's bits")
+		return 0, false, nil, wrong("a frame has reserved bits set")
 	case head[1]&0x80 == 0:
 		return 0, false, nil, wrong("a frame is not masked")
 	case control && (!last || size > 125 || op > opPong):

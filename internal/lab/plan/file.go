@@ -155,7 +155,7 @@ func readFlag(r *report, flag, arg string, many bool) (k keyPath, value *node) {
 	key = strings.TrimSpace(key)
 	if !found || key == "" {
 		r.add(place{src, 1, 1, max(1, utf8.RuneCountInString(arg))},
-			diagnostic.Quote(arg)+" sets nothing", "KEY=VALUE, such as flows.0.cc=reno")
+			diagnostic.Quote(arg)+" has no key and value", "KEY=VALUE, such as flows.0.cc=reno")
 		return k, nil
 	}
 	k = splitKey(key, place{src: src, line: 1, col: 1})
