@@ -59,13 +59,13 @@ func (d *demo) move(ctx context.Context, n *demoNet) (moved demoMoved, err error
 
 // watch follows the transfer.
 type watch struct {
-	demo  *demo
-	net   *demoNet
-	moved *demoMoved
-	cells int // width of the progress bar; 0: no bar
-	began time.Time
-	heard time.Duration // time of the last progress, relative to began
-	acked uint64
+	demo         *demo
+	net          *demoNet
+	moved        *demoMoved
+	cells        int // width of the progress bar; 0: no bar
+	began        time.Time
+	lastProgress time.Duration // time of the last progress, relative to began
+	acked        uint64
 }
 
 // ending is the result of the transfer at one end.
@@ -114,10 +114,10 @@ func (w *watch) transfer(ctx context.Context) error {
 		select {
 		case e := <-sent:
 			left--
-			w.moved.sent, err = e.Transfer, inquest(e.err, received)
+			w.moved.sent, err = e.Transfer, causeOf(e.err, received)
 		case e := <-received:
 			left--
-			w.moved.received, err = e.Transfer, inquest(e.err, sent)
+			w.moved.received, err = e.Transfer, causeOf(e.err, sent)
 		case <-n.routerEnded():
 			err = n.b.death()
 		case <-ticker.C:
@@ -150,19 +150,19 @@ func (w *watch) note(info *control.Info) error {
 	at := time.Since(w.began)
 	w.moved.polled = append(w.moved.polled, figure.Sample{Seconds: at.Seconds(), RTT: info.RTT})
 	if info.BytesAcked > w.acked {
-		w.acked, w.heard = info.BytesAcked, at
+		w.acked, w.lastProgress = info.BytesAcked, at
 	}
-	w.draw(min(int64(w.acked), w.demo.bytes), at-w.heard >= stalledAfter)
-	if at-w.heard > stallTime {
+	w.draw(min(int64(w.acked), w.demo.bytes), at-w.lastProgress >= stalledAfter)
+	if at-w.lastProgress > stallTime {
 		return fmt.Errorf("%w for %v after %s bytes; the sender is limited by %q",
 			errStalled, stallTime, grouped(int64(w.acked)), info.Limited)
 	}
 	return nil
 }
 
-// inquest returns the reason for the failure of one end. If that end knows only that the peer reset
+// causeOf returns the reason for the failure of one end. If that end knows only that the peer reset
 // the connection, inquest waits for the error of the other end.
-func inquest(err error, other <-chan ending) error {
+func causeOf(err error, other <-chan ending) error {
 	if !errors.Is(err, control.ErrReset) {
 		return err
 	}

@@ -210,7 +210,7 @@ func (r *demoResult) print(w io.Writer) {
 			"1.31/sqrt(p) * MSS/RTT = %.2f MB/s (the loss bound): %s reached %.2f of that\n",
 			r.BoundMBPerS, r.Congestion, r.OfBound)
 	}
-	b.WriteString("\n" + r.beside() + "\n")
+	b.WriteString("\n" + r.comparison() + "\n")
 	fmt.Fprintf(&b, "files in %s: %s\n", r.Folder, strings.Join(left(r.Folder), " "))
 	fmt.Fprintf(&b, "`%s demo --cc all` compares %s on this network\n\n%s", called(),
 		strings.Join(comparedAlgorithms, ", "), r.verdict())
@@ -225,9 +225,9 @@ func (r *demoResult) verdict() string {
 	return fmt.Sprintf("SHA-256 %s\n        %s\n", r.SHA256, verdict)
 }
 
-// beside compares the result with the founding documents' figures. One MB in document 001 is 2^20
-// bytes, as its table of sizes shows. This table uses 10^6.
-func (r *demoResult) beside() string {
+// comparison compares the result with the founding documents' figures. One MB in document 001 is
+// 2^20 bytes, as its table of sizes shows. This table uses 10^6.
+func (r *demoResult) comparison() string {
 	const mib = 1.048576
 	rows := [][3]string{
 		{"MB/s", "clean", "2 % loss"},

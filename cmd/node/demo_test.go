@@ -188,14 +188,14 @@ func TestCompareWantsEveryDigestTheSame(t *testing.T) {
 
 func TestTheResultStandsBesideTheDocuments(t *testing.T) {
 	row := func(r demoResult) string {
-		for line := range strings.Lines(r.beside()) {
+		for line := range strings.Lines(r.comparison()) {
 			if strings.HasPrefix(line, "  here") {
 				return strings.Join(strings.Fields(line), " ")
 			}
 		}
 		return ""
 	}
-	text := (&demoResult{LossPercent: 2, MBPerS: 57.33}).beside()
+	text := (&demoResult{LossPercent: 2, MBPerS: 57.33}).comparison()
 	assert.Contains(t, text, "5.20-8.86", "document 001's 4.96 to 8.45 MiB/s")
 	assert.Equal(t, "here 57.3", row(demoResult{LossPercent: 2, MBPerS: 57.33}))
 	assert.Equal(t, "here, at 0.5 % 57.3", row(demoResult{LossPercent: 0.5, MBPerS: 57.33}))
@@ -248,10 +248,10 @@ func TestADeathSaysTheLastLines(t *testing.T) {
 func TestInquestPrefersTheReason(t *testing.T) {
 	full := errors.New("no space left on device")
 	other := make(chan ending, 1)
-	require.NoError(t, inquest(nil, other))
-	require.ErrorIs(t, inquest(full, other), full)
+	require.NoError(t, causeOf(nil, other))
+	require.ErrorIs(t, causeOf(full, other), full)
 	other <- ending{err: full}
-	require.ErrorIs(t, inquest(control.ErrReset, other), full)
+	require.ErrorIs(t, causeOf(control.ErrReset, other), full)
 	other <- ending{}
-	require.ErrorIs(t, inquest(control.ErrReset, other), control.ErrReset)
+	require.ErrorIs(t, causeOf(control.ErrReset, other), control.ErrReset)
 }

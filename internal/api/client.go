@@ -153,7 +153,7 @@ func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Va
 		if folder == "" {
 			return nil
 		}
-		below, err := below(folder, *name)
+		below, err := relativePath(folder, *name)
 		if err != nil {
 			return err
 		}
@@ -166,8 +166,8 @@ func (c *Client) settle(ctx context.Context, k *control.Kind, request reflect.Va
 	return nil
 }
 
-// below returns a path relative to a directory.
-func below(folder, path string) (string, error) {
+// relativePath returns a path relative to a directory.
+func relativePath(folder, path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

@@ -38,7 +38,7 @@ type Command struct {
 	Events []string `json:"events"`
 }
 
-func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) commands(w http.ResponseWriter, r *http.Request) error {
 	if _, err := ws.nodes.of(r); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (ws *works) commands(w http.ResponseWriter, r *http.Request) error {
 
 // command executes a command. With Accept: application/x-ndjson the answer is a stream of lines:
 // the number of the command, its events, and the result or the error.
-func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) command(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if !lasts(k) {
 		var end context.CancelFunc
-		ctx, end = m.soon(ctx)
+		ctx, end = m.withTimeout(ctx)
 		defer end()
 	}
 	job, err := ws.add(r.PathValue("node"), k.Name, cancel)
@@ -87,7 +87,7 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !wantsLines(r) {
-		a, err := carryOut(ctx, m.op, request)
+		a, err := execute(ctx, m.op, request)
 		ws.remove(job)
 		switch {
 		case err != nil:
@@ -102,9 +102,9 @@ func (ws *works) command(w http.ResponseWriter, r *http.Request) error {
 	defer out.end()
 	out.tell(eventBegun, job.Running)
 	bind(request, out.tell)
-	a, err := carryOut(ctx, m.op, request)
+	a, err := execute(ctx, m.op, request)
 	ws.remove(job) // takes the command off the list before the client reads the last line
-	out.conclude(a, gone(ctx, err))
+	out.writeResult(a, gone(ctx, err))
 	return nil
 }
 
@@ -133,15 +133,15 @@ func fileNames(k *control.Kind, request reflect.Value) (list []*string) {
 	return list
 }
 
-// carryOut is like Do, but converts a panic to an error, so that the node continues.
-func carryOut(ctx context.Context, op control.Operator, request reflect.Value) (a any, err error) {
+// execute is like Do, but converts a panic to an error, so that the node continues.
+func execute(ctx context.Context, op control.Operator, request reflect.Value) (a any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w (the node continues): %v", errInside, p)
 		}
 	}()
 	a, err = op.Do(ctx, request.Interface())
-	return a, lacking(err, request)
+	return a, missingField(err, request)
 }
 
 // wantsLines reports whether the client accepts lines of JSON.
@@ -203,7 +203,7 @@ func inJSON(err error, document []byte, request reflect.Type) string {
 	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("invalid JSON at byte %d: %s", bad.Offset, bad.Error())
 	}
-	if name, value, t := misfit(document, request); name != "" {
+	if name, value, t := invalidField(document, request); name != "" {
 		return fmt.Sprintf("%q cannot be %s: must be %s", name, value, wanted(t))
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
@@ -224,10 +224,10 @@ func one(sort string) string {
 	return "a " + sort
 }
 
-// misfit finds the field whose text cannot be parsed as its type, such as an invalid address. It
-// returns the field's name, text and type. If there is no such field, the name is empty. The error
-// of the parser does not name the field.
-func misfit(document []byte, request reflect.Type) (name, value string, t reflect.Type) {
+// invalidField finds the field whose text cannot be parsed as its type, such as an invalid address.
+// It returns the field's name, text and type. If there is no such field, the name is empty. The
+// error of the parser does not name the field.
+func invalidField(document []byte, request reflect.Type) (name, value string, t reflect.Type) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(document, &fields) != nil {
 		return "", "", nil

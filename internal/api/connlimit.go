@@ -95,10 +95,10 @@ func (c *connLimit) admitting(next http.Handler) http.Handler {
 	})
 }
 
-// telling is a writer that passes each line to a function.
-type telling func(text string)
+// lineFunc is a writer that passes each line to a function.
+type lineFunc func(text string)
 
-func (f telling) Write(line []byte) (int, error) {
+func (f lineFunc) Write(line []byte) (int, error) {
 	f(strings.TrimSpace(string(line)))
 	return len(line), nil
 }
@@ -108,5 +108,5 @@ func errorLog(tell func(text string)) *log.Logger {
 	if tell == nil {
 		return nil
 	}
-	return log.New(telling(tell), "", 0)
+	return log.New(lineFunc(tell), "", 0)
 }

@@ -14,7 +14,7 @@ const quiet = 15 * time.Second
 
 // events streams a node's events as server-sent events (HTML Living Standard §9.2) or as lines of
 // JSON, starting with the next event. If the node stops, the last event is an error.
-func (ws *works) events(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func Enter(socket, node string) (*net.UnixConn, error) {
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", insideProtocol)
 	if err = request.Write(c); err == nil {
-		err = switched(c)
+		err = readSwitchingProtocols(c)
 	}
 	if err != nil {
 		_ = c.Close() // report the first error
@@ -75,8 +75,9 @@ func Enter(socket, node string) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// switched reads the response to Enter's request one byte at a time, as descriptors may follow.
-func switched(c *net.UnixConn) error {
+// readSwitchingProtocols reads the response to Enter's request one byte at a time, as descriptors
+// may follow.
+func readSwitchingProtocols(c *net.UnixConn) error {
 	var head []byte
 	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); {
 		if _, err := c.Read(one); err != nil {

@@ -14,8 +14,8 @@ const (
 	askTime      = 2 * time.Second        // limit of the wait for a node's answer
 	mostSessions = 50                     // NAT sessions shown per NAT
 	mostSockets  = 100                    // sockets shown per node
-	keptTold     = 256                    // number of node events kept
-	keptLooks    = 256                    // number of samples and segments kept for a connection
+	keptEvents   = 256                    // number of node events kept
+	keptFollowed = 256                    // number of samples and segments kept for a connection
 )
 
 // feed polls each node once for all readers of the page's stream, while there are readers. It keeps
@@ -23,13 +23,13 @@ const (
 // does not delay other readers or use more memory.
 type feed struct {
 	nodes *nodes
-	works *works
+	works *jobs
 	ends  context.Context //nolint:containedctx // ends with the server
 
 	mu      sync.Mutex
 	seq     uint64 // number of the last note
 	parts   map[string]*note
-	told    []note // the last events
+	events  []note // the last events
 	follows map[follow]*followed
 	readers map[*reader]struct{}
 	stop    context.CancelFunc // stops polling; nil: there are no readers
@@ -46,7 +46,7 @@ type note struct {
 // followed is a connection that readers follow.
 type followed struct {
 	readers int
-	looks   []note
+	events  []note
 	stop    context.CancelFunc
 }
 
@@ -76,7 +76,7 @@ func (h *feed) join(after uint64, follows []follow) *reader {
 		var looking context.Context
 		looking, h.stop = context.WithCancel(ctx)
 		h.parts = map[string]*note{}
-		h.look(looking)
+		h.poll(looking)
 	}
 	for _, f := range follows {
 		k := h.follows[f]
@@ -150,18 +150,18 @@ func (h *feed) drop(ctx context.Context, keys []string) {
 	}
 }
 
-// tell adds an event that a node has sent.
-func (h *feed) tell(value any) {
+// addEvent adds an event that a node has sent.
+func (h *feed) addEvent(value any) {
 	text, err := document(value)
 	if err != nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told = keep(h.told, h.note("told", text), keptTold)
+	h.events = keep(h.events, h.note("told", text), keptEvents)
 }
 
-func (h *feed) looked(f follow, event string, value any) {
+func (h *feed) addFollowed(f follow, event string, value any) {
 	text, err := document(value)
 	if err != nil {
 		return
@@ -169,7 +169,7 @@ func (h *feed) looked(f follow, event string, value any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if k := h.follows[f]; k != nil {
-		k.looks = keep(k.looks, h.note(event, text), keptLooks)
+		k.events = keep(k.events, h.note(event, text), keptFollowed)
 	}
 }
 
@@ -191,10 +191,10 @@ func (h *feed) take(r *reader) []note {
 			list = append(list, *n)
 		}
 	}
-	once := [][]note{h.told}
+	once := [][]note{h.events}
 	for _, f := range r.follows {
 		if k := h.follows[f]; k != nil {
-			once = append(once, k.looks)
+			once = append(once, k.events)
 		}
 	}
 	for _, notes := range once {

@@ -27,7 +27,7 @@ func (h *feed) follow(ctx context.Context, f follow) {
 	now := h.nodes.now.Load()
 	m := now.member(f.node)
 	if m == nil { // removed since the request was checked
-		h.looked(f, "sample", Look{Node: f.node, SID: f.sid, Over: now.noSuch(f.node).Error()})
+		h.addFollowed(f, "sample", Look{Node: f.node, SID: f.sid, Over: now.noSuch(f.node).Error()})
 		return
 	}
 	ctx, end := m.within(ctx)
@@ -38,7 +38,7 @@ func (h *feed) follow(ctx context.Context, f follow) {
 	}
 	_, err := control.Ask(ctx, m.op, control.Samples{
 		SID: f.sid, Every: followTime,
-		Sample: func(s control.Sample) { h.looked(f, "sample", Look{f.node, f.sid, &s, ""}) },
+		Sample: func(s control.Sample) { h.addFollowed(f, "sample", Look{f.node, f.sid, &s, ""}) },
 	})
 	err = gone(ctx, err)
 	if ctx.Err() != nil && !errors.Is(err, ErrGone) {
@@ -48,5 +48,5 @@ func (h *feed) follow(ctx context.Context, f follow) {
 	if err != nil {
 		why = err.Error()
 	}
-	h.looked(f, "sample", Look{Node: f.node, SID: f.sid, Over: why})
+	h.addFollowed(f, "sample", Look{Node: f.node, SID: f.sid, Over: why})
 }

@@ -82,14 +82,14 @@ type (
 	}
 )
 
-// look starts polling until ctx ends. The caller holds the lock.
-func (h *feed) look(ctx context.Context) {
+// poll starts polling until ctx ends. The caller holds the lock.
+func (h *feed) poll(ctx context.Context) {
 	h.done.Go(func() {
 		every := time.NewTicker(pollTime)
 		defer every.Stop()
 		looks := map[*member]context.CancelFunc{}
 		for now := h.nodes.now.Load(); ctx.Err() == nil; now = h.nodes.now.Load() {
-			h.turn(ctx, now, looks)
+			h.updatePolls(ctx, now, looks)
 			for looks, here := 0, true; here; looks++ {
 				if now.shape == nil && looks%int(slowTime/pollTime) == 0 {
 					// A reload can change a node's links.
@@ -110,9 +110,9 @@ func (h *feed) look(ctx context.Context) {
 	})
 }
 
-// turn stops polling removed nodes and starts polling new ones. It sends the network before the
-// parts of its nodes.
-func (h *feed) turn(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
+// updatePolls stops polling removed nodes and starts polling new ones. It sends the network before
+// the parts of its nodes.
+func (h *feed) updatePolls(ctx context.Context, now *served, looks map[*member]context.CancelFunc) {
 	for m, stop := range looks {
 		if now.members[m.name] != m {
 			stop()
@@ -126,8 +126,8 @@ func (h *feed) turn(ctx context.Context, now *served, looks map[*member]context.
 		if looks[m] == nil {
 			var looking context.Context
 			looking, looks[m] = context.WithCancel(ctx)
-			h.done.Go(func() { h.lookAt(looking, m.name, m.op) })
-			h.done.Go(func() { h.hear(looking, m.name, m.op) })
+			h.done.Go(func() { h.pollNode(looking, m.name, m.op) })
+			h.done.Go(func() { h.watchEvents(looking, m.name, m.op) })
 		}
 	}
 }
@@ -140,8 +140,8 @@ func parts(name string) []string {
 	}
 }
 
-// lookAt polls one node.
-func (h *feed) lookAt(ctx context.Context, name string, op control.Operator) {
+// pollNode polls one node.
+func (h *feed) pollNode(ctx context.Context, name string, op control.Operator) {
 	every := time.NewTicker(pollTime)
 	defer every.Stop()
 	var slow time.Time
@@ -220,14 +220,14 @@ func get[A any](ctx context.Context, op control.Operator, r control.Request[A], 
 	return a
 }
 
-// hear passes on a node's events, except for segments, datagrams and RIP events.
-func (h *feed) hear(ctx context.Context, name string, op control.Operator) {
+// watchEvents passes on a node's events, except for segments, datagrams and RIP events.
+func (h *feed) watchEvents(ctx context.Context, name string, op control.Operator) {
 	f := func(e control.Event) {
 		switch e.(type) {
 		case control.Segment, control.Datagram, control.RIPNews:
 			return
 		}
-		h.tell(NodeTold{name, time.Now().UnixMilli(), e.Event(), e})
+		h.addEvent(NodeTold{name, time.Now().UnixMilli(), e.Event(), e})
 	}
 	c, remote := op.(*Client)
 	if !remote {

@@ -101,11 +101,11 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	defer h.leave(asleep)
 	for i := range 100_000 { // the number of events in one night
 		h.set(s.ends, "A faces", "interfaces", i)
-		h.tell(i)
-		h.looked(follow{node: "A", sid: 1}, "sample", i)
+		h.addEvent(i)
+		h.addFollowed(follow{node: "A", sid: 1}, "sample", i)
 	}
 	notes := h.take(asleep)
-	assert.LessOrEqual(t, len(notes), keptTold+keptLooks+3)
+	assert.LessOrEqual(t, len(notes), keptEvents+keptFollowed+3)
 	last := map[string]string{}
 	for _, n := range notes {
 		last[n.event] = string(n.text)
@@ -116,7 +116,7 @@ func TestAPageThatSleepsLosesWhatIsOld(t *testing.T) {
 	assert.Empty(t, h.take(asleep), "every event was sent")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	assert.LessOrEqual(t, cap(h.told), 4*keptTold)
+	assert.LessOrEqual(t, cap(h.events), 4*keptEvents)
 }
 
 // TestAPageThatComesBack checks that a page that reconnects gets the current state and only the
@@ -127,10 +127,10 @@ func TestAPageThatComesBack(t *testing.T) {
 	h := &s.live
 	first := h.join(0, nil)
 	h.set(s.ends, "A faces", "interfaces", "as it stands")
-	h.tell("one")
+	h.addEvent("one")
 	heard := h.take(first)
 	seen := heard[len(heard)-1].seq
-	h.tell("two")
+	h.addEvent("two")
 	second := h.join(seen, nil)
 	var texts []string
 	for _, n := range h.take(second) {

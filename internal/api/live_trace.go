@@ -23,7 +23,7 @@ const (
 // pauses, because a reader could not follow more.
 func (h *feed) trace(ctx context.Context, f follow) {
 	for recorded := true; ctx.Err() == nil; recorded = false {
-		if err := h.stretch(ctx, f, recorded); err != nil {
+		if err := h.sendSegments(ctx, f, recorded); err != nil {
 			return // the connection is closed; the samples report that
 		}
 		select {
@@ -33,9 +33,9 @@ func (h *feed) trace(ctx context.Context, f follow) {
 	}
 }
 
-// stretch sends some segments of a connection: those of both ends if the other end is known, and
-// those that nodes between them dropped.
-func (h *feed) stretch(ctx context.Context, f follow, recorded bool) error {
+// sendSegments sends some segments of a connection: those of both ends if the other end is known,
+// and those that nodes between them dropped.
+func (h *feed) sendSegments(ctx context.Context, f follow, recorded bool) error {
 	ctx, over := context.WithCancel(ctx)
 	now := h.nodes.now.Load()
 	var (
@@ -136,6 +136,6 @@ func (b *batches) tell(h *feed, f follow) {
 	b.mu.Unlock()
 	for _, s := range list {
 		s.Of = fmt.Sprintf("%s/%d", f.node, f.sid)
-		h.looked(f, "segments", s)
+		h.addFollowed(f, "segments", s)
 	}
 }

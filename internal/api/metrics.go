@@ -148,7 +148,7 @@ func (e *exposition) node(ctx context.Context, name string, op control.Operator)
 		for _, nb := range list {
 			if nb.State != "" {
 				e.add("tidepool_neighbor_up", gauge, "Whether the neighbor is reachable.",
-					truth(nb.State == control.NeighborUp), "node", name, "device", nb.Iface,
+					boolGauge(nb.State == control.NeighborUp), "node", name, "device", nb.Iface,
 					"neighbor", nb.Addr.String())
 			}
 		}
@@ -160,7 +160,7 @@ func (e *exposition) node(ctx context.Context, name string, op control.Operator)
 	}
 }
 
-func truth(is bool) float64 {
+func boolGauge(is bool) float64 {
 	if is {
 		return 1
 	}
@@ -169,7 +169,7 @@ func truth(is bool) float64 {
 
 func (e *exposition) face(node string, f *control.Interface) {
 	labels := []string{"node", node, "device", f.Name}
-	e.add("node_network_up", gauge, "Whether the interface is up.", truth(f.Up), labels...)
+	e.add("node_network_up", gauge, "Whether the interface is up.", boolGauge(f.Up), labels...)
 	e.add("node_network_mtu_bytes", gauge, "MTU of the interface.", float64(f.MTU), labels...)
 	for _, way := range []struct {
 		name, direction string

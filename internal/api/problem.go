@@ -118,7 +118,7 @@ func problemOf(err error) *Problem {
 		if s.is == nil || errors.Is(err, s.is) {
 			return &Problem{
 				Type: problemPath + s.name, Title: s.title(), Status: s.status,
-				Detail: clip(err.Error()),
+				Detail: truncate(err.Error()),
 			}
 		}
 	}
@@ -131,8 +131,8 @@ const (
 	maxProblem = 64 << 10
 )
 
-// clip shortens a long text.
-func clip(text string) string {
+// truncate shortens a long text.
+func truncate(text string) string {
 	if len(text) <= maxDetail {
 		return text
 	}

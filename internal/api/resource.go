@@ -59,7 +59,7 @@ func (n *nodes) read(w http.ResponseWriter, r *http.Request, k *control.Kind) er
 	if err := fromQuery(request, r.URL.RawQuery); err != nil {
 		return err
 	}
-	ctx, end := m.soon(r.Context())
+	ctx, end := m.withTimeout(r.Context())
 	defer end()
 	a, err := m.op.Do(ctx, request.Interface())
 	if err != nil {
@@ -174,7 +174,7 @@ func (n *nodes) counters(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := m.soon(r.Context())
+	ctx, end := m.withTimeout(r.Context())
 	defer end()
 	faces, err := control.Ask(ctx, m.op, control.Interfaces{})
 	ways, worse := control.Ask(ctx, m.op, control.Impairments{})

@@ -98,9 +98,9 @@ func (m *member) within(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// soon returns a context for requests that a node answers at once. The context ends after a
+// withTimeout returns a context for requests that a node answers at once. The context ends after a
 // client's timeout. Its cause says that the node hangs.
-func (m *member) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+func (m *member) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, hangs,
 		fmt.Errorf("%s: %w within %v", m.name, ErrGone, hangs))
 }

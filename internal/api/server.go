@@ -59,7 +59,7 @@ type Config struct {
 // Server answers HTTP requests about nodes. It is safe for concurrent use.
 type Server struct {
 	nodes nodes
-	works works
+	works jobs
 	live  feed
 	page  page
 	about Process // describes the process; Nodes is empty
@@ -103,7 +103,7 @@ func New(cfg Config) *Server {
 			panic("BUG: api: the page is embedded: " + err.Error())
 		}
 	}
-	s.works.nodes, s.works.files, s.works.told = &s.nodes, cfg.Files, cfg.Tell
+	s.works.nodes, s.works.files, s.works.warn = &s.nodes, cfg.Files, cfg.Tell
 	s.live.nodes, s.live.works, s.live.ends = &s.nodes, &s.works, s.ends
 	s.routes()
 	if cfg.Profile != nil {
@@ -195,7 +195,7 @@ func (s *Server) Serve(l *Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         who.note,
 		ConnContext:       withConn,
-		ErrorLog:          errorLog(s.works.told),
+		ErrorLog:          errorLog(s.works.warn),
 		BaseContext:       func(net.Listener) context.Context { return s.ends },
 	}
 	ended := make(chan error, 1)

@@ -16,20 +16,20 @@ const typeCapture = "application/octet-stream"
 
 // streaming answers a GET for a stream of events as server-sent events or as lines of JSON. The
 // query contains the fields of the request. An invalid request gets a problem document.
-func (ws *works) streaming(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) streaming(w http.ResponseWriter, r *http.Request) error {
 	k, ok := kinds[r.PathValue("stream")]
 	if !ok || !k.Stream {
 		return fmt.Errorf("%s: %w; /v1/openapi.json lists the paths", r.URL.Path,
 			errNoSuchPath)
 	}
-	l := looking{kind: k, as: typeEvents}
+	l := streamRequest{kind: k, as: typeEvents}
 	if wantsLines(r) {
 		l.as = typeLines
 	}
 	l.attach = func(request reflect.Value) {
 		bind(request, func(event string, data any) { l.out.tell(event, data) })
 	}
-	return ws.look(w, r, &l)
+	return ws.serveStream(w, r, &l)
 }
 
 // The header of a raw capture has the number that stops the capture. The trailer has the result in
@@ -40,24 +40,24 @@ const (
 )
 
 // recording answers with a raw capture.
-func (ws *works) recording(w http.ResponseWriter, r *http.Request) error {
-	l := looking{kind: kindsOf[reflect.TypeFor[control.Record]()], as: typeCapture}
+func (ws *jobs) recording(w http.ResponseWriter, r *http.Request) error {
+	l := streamRequest{kind: kindsOf[reflect.TypeFor[control.Record]()], as: typeCapture}
 	l.attach = func(request reflect.Value) {
 		request.FieldByName("Piece").Set(reflect.ValueOf(func(b []byte) { l.out.put(b) }))
 	}
-	return ws.look(w, r, &l)
+	return ws.serveStream(w, r, &l)
 }
 
-// looking describes a request for a stream.
-type looking struct {
+// streamRequest describes a request for a stream.
+type streamRequest struct {
 	kind   *control.Kind
 	as     string              // media type of the answer
 	attach func(reflect.Value) // sets the request's functions
 	out    *stream             // stream of the answer; nil until the command has begun
 }
 
-// look executes a request for a stream until the client disconnects or stops it.
-func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error {
+// serveStream executes a request for a stream until the client disconnects or stops it.
+func (ws *jobs) serveStream(w http.ResponseWriter, r *http.Request, l *streamRequest) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 			go l.out.keep(ctx)
 		}
 	}))
-	a, err := carryOut(ctx, m.op, request)
+	a, err := execute(ctx, m.op, request)
 	err = gone(ctx, err)
 	switch {
 	case l.out == nil && err == nil: // the command failed before it reported its start
@@ -111,7 +111,7 @@ func (ws *works) look(w http.ResponseWriter, r *http.Request, l *looking) error 
 			w.Header().Set(headerResult, string(text))
 		}
 	default:
-		l.out.conclude(a, err)
+		l.out.writeResult(a, err)
 	}
 	l.out.end()
 	return nil

@@ -42,9 +42,9 @@ func repeatedIn(in *json.Decoder) (name string) {
 	return ""
 }
 
-// lacking names the missing field if the error is about an invalid address for that reason. The
-// error itself would print Go's zero address.
-func lacking(err error, request reflect.Value) error {
+// missingField names the missing field if the error is about an invalid address for that reason.
+// The error itself would print Go's zero address.
+func missingField(err error, request reflect.Value) error {
 	if err == nil || !errors.Is(err, control.ErrUsage) {
 		return err
 	}

@@ -37,7 +37,7 @@ type NetworkTransferred struct {
 
 // transfer transfers a file between nodes. The answer is a stream of lines: the progress of both
 // ends, and the result or the error.
-func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) transfer(w http.ResponseWriter, r *http.Request) error {
 	var t NetworkTransfer
 	if err := body(w, r, "transfer", reflect.ValueOf(&t).Elem()); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (ws *works) transfer(w http.ResponseWriter, r *http.Request) error {
 	defer out.end()
 	out.tell(eventBegun, job.Running)
 	done, err := x.move(ctx, &t, out)
-	out.conclude(done, ending(ctx, err, &t, done.Received.Bytes))
+	out.writeResult(done, ending(ctx, err, &t, done.Received.Bytes))
 	return nil
 }
 

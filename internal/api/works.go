@@ -20,31 +20,31 @@ type Running struct {
 	Since   time.Time `json:"since"`
 }
 
-// work is a running command with its cancel function.
-type work struct {
+// job is a running command with its cancel function.
+type job struct {
 	Running
 	cancel context.CancelFunc
 }
 
-// works executes commands and streams, and lists those that are running.
-type works struct {
+// jobs executes commands and streams, and lists those that are running.
+type jobs struct {
 	nodes *nodes
 	files *files.Folder
-	told  func(text string) // receives messages about stalled clients; may be nil
+	warn  func(text string) // receives messages about stalled clients; may be nil
 
 	mu   sync.Mutex
 	last int
-	list []*work
+	list []*job
 }
 
-func (ws *works) add(node, command string, cancel context.CancelFunc) (*work, error) {
+func (ws *jobs) add(node, command string, cancel context.CancelFunc) (*job, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if len(ws.list) >= maxRunning {
 		return nil, fmt.Errorf("%s: %w: %d are running", command, errTooMany, len(ws.list))
 	}
 	ws.last++
-	j := &work{
+	j := &job{
 		Running: Running{ID: ws.last, Node: node, Command: command, Since: time.Now().Round(0)},
 		cancel:  cancel,
 	}
@@ -52,14 +52,14 @@ func (ws *works) add(node, command string, cancel context.CancelFunc) (*work, er
 	return j, nil
 }
 
-func (ws *works) remove(j *work) {
+func (ws *jobs) remove(j *job) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.list = slices.DeleteFunc(ws.list, func(k *work) bool { return k == j })
+	ws.list = slices.DeleteFunc(ws.list, func(k *job) bool { return k == j })
 }
 
 // of lists the commands that run at a node.
-func (ws *works) of(node string) []Running {
+func (ws *jobs) of(node string) []Running {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	list := []Running{}
@@ -72,7 +72,7 @@ func (ws *works) of(node string) []Running {
 }
 
 // stop stops a command. It returns false if no command has that number.
-func (ws *works) stop(node string, id int) bool {
+func (ws *jobs) stop(node string, id int) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, j := range ws.list {
@@ -84,7 +84,7 @@ func (ws *works) stop(node string, id int) bool {
 	return false
 }
 
-func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) running(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (ws *works) running(w http.ResponseWriter, r *http.Request) error {
 
 // halt stops a command. The command answers with its result so far, such as the statistics of a
 // ping.
-func (ws *works) halt(w http.ResponseWriter, r *http.Request) error {
+func (ws *jobs) halt(w http.ResponseWriter, r *http.Request) error {
 	m, err := ws.nodes.of(r)
 	if err != nil {
 		return err

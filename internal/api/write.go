@@ -85,13 +85,13 @@ type stream struct {
 
 // begin sends the header of a running command's stream. The stream calls cancel when the client has
 // disconnected.
-func (ws *works) begin(w http.ResponseWriter, as string, job *work, cancel func()) *stream {
+func (ws *jobs) begin(w http.ResponseWriter, as string, job *job, cancel func()) *stream {
 	w.Header().Set("Content-Type", as)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	hung := func() {
-		if ws.told != nil {
-			ws.told(fmt.Sprintf("stream %d (%s) closed: its reader has stalled for %v", job.ID,
+		if ws.warn != nil {
+			ws.warn(fmt.Sprintf("stream %d (%s) closed: its reader has stalled for %v", job.ID,
 				job.Command, pauses))
 		}
 	}
@@ -157,8 +157,8 @@ func (s *stream) tell(event string, data any) {
 	s.locked(fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n", s.id, event, text))
 }
 
-// conclude writes the result of a command.
-func (s *stream) conclude(a any, err error) {
+// writeResult writes the result of a command.
+func (s *stream) writeResult(a any, err error) {
 	if err != nil {
 		s.tell(eventError, problemOf(err))
 	} else {

@@ -225,7 +225,7 @@ func PrintComparison(w io.Writer, a, b *Results, list []Comparison, s Shown) err
 // the metrics in results tables.
 func ofInterest(list []Comparison, metrics []result.Metric) []Comparison {
 	if metrics == nil {
-		metrics = usual
+		metrics = defaultMetrics
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(c Comparison) bool {
 		return !slices.Contains(metrics, c.Metric) ||
@@ -240,7 +240,7 @@ func comparisonTable(list []Comparison, before, after string) *table.Table {
 	lastCell, lastFlow, late := "\x00", "\x00", false
 	for i := range list {
 		c := &list[i]
-		set, name := setText(c.Set), c.flowText()
+		set, name := settingsText(c.Set), c.flowText()
 		most := max(math.Abs(*c.Before), math.Abs(*c.After))
 		scale := result.ScaleOf(c.Unit, cmp.Or(most, 1))
 		decimals := result.Decimals(scale.Of(most), 4)

@@ -133,8 +133,8 @@ func (s *Study) announce(jobs []job, tell func(runs int, most time.Duration) err
 	return nil
 }
 
-// besides are the default metrics of the comparison of virtual time with real time.
-var besides = []result.Metric{
+// comparedMetrics are the default metrics of the comparison of virtual time with real time.
+var comparedMetrics = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.Goodput, result.RTTMean,
 	result.Utilization, result.Retransmits,
 }
@@ -143,7 +143,7 @@ var besides = []result.Metric{
 // were on time.
 func (r *Results) printReal(b *strings.Builder, metrics []result.Metric) {
 	if metrics == nil {
-		metrics = besides
+		metrics = comparedMetrics
 	}
 	if list := ofInterest(r.Beside(), metrics); len(list) > 0 {
 		b.WriteString("\n")
@@ -171,7 +171,7 @@ func (r *Results) besideTable(d *Drawing) (*figure.Plain, error) {
 		before, after = "tidepool", d.OtherName
 		out.Title = d.OtherName + " beside tidepool"
 	}
-	if list = ofInterest(list, besides); len(list) == 0 {
+	if list = ofInterest(list, comparedMetrics); len(list) == 0 {
 		return nil, nil
 	}
 	t := comparisonTable(list, before, after)

@@ -155,8 +155,8 @@ func (r *Results) unsteady(rows []result.Group) []string {
 			lines = append(lines, strings.TrimSpace(r.timedText(row.Cell)+" "+row.Flow)+": "+text)
 		}
 	}
-	if more := len(lines) - maxTold; more > 0 {
-		lines = append(lines[:maxTold], fmt.Sprintf("and %d more; %s has their trends", more,
+	if more := len(lines) - maxExplained; more > 0 {
+		lines = append(lines[:maxExplained], fmt.Sprintf("and %d more; %s has their trends", more,
 			trialsFile))
 	}
 	return lines
@@ -175,7 +175,7 @@ func (r *Results) settingsOf(cell int) string {
 }
 
 // cellText returns a cell's settings with short keys; empty without a sweep.
-func (r *Results) cellText(cell int) string { return setText(r.Cells[cell].Set) }
+func (r *Results) cellText(cell int) string { return settingsText(r.Cells[cell].Set) }
 
 // timedText is like cellText, with the cell's clock, if there are several clocks.
 func (r *Results) timedText(cell int) string {

@@ -19,9 +19,9 @@ const (
 	maxRows    = 100
 )
 
-// usual lists the metrics of tables, the most important first; the others are in summary.csv. If a
-// run has only one flow, the flow's row also has the metrics of the run.
-var usual = []result.Metric{
+// defaultMetrics lists the metrics of tables, the most important first; the others are in
+// summary.csv. If a run has only one flow, the flow's row also has the metrics of the run.
+var defaultMetrics = []result.Metric{
 	result.Completion, result.ClientSent, result.SmallMean, result.NotebookThroughput,
 	result.NotebookDuplicates, result.Goodput, result.RTTMean, result.Utilization,
 	result.Retransmits, result.Jain, result.Sent, result.QueueP95, result.Drops, result.Timeouts,
@@ -147,7 +147,7 @@ func (r *Results) sweeps(part string) bool {
 
 // addUsual adds as many informative default metrics as fit.
 func (r *Results) addUsual(t *table.Table, rows []result.Group) {
-	for _, m := range usual {
+	for _, m := range defaultMetrics {
 		c, silent := metricColumn(rows, m)
 		if !silent && t.Width()+table.Gap+c.Width() <= maxColumns {
 			t.Add(c)
@@ -195,7 +195,7 @@ func (r *Results) legend(rows []result.Group) string {
 		if row.Finished == row.N || row.Flow == "" {
 			continue
 		}
-		if told++; told > maxTold {
+		if told++; told > maxExplained {
 			b.WriteString("and more; " + trialsFile + " has the reason of each\n")
 			break
 		}
@@ -206,10 +206,10 @@ func (r *Results) legend(rows []result.Group) string {
 	return b.String()
 }
 
-// maxTold limits the number of rows with an explanation of unfinished runs.
-const maxTold = 5
+// maxExplained limits the number of rows with an explanation of unfinished runs.
+const maxExplained = 5
 
-func setText(set []plan.Setting) string {
+func settingsText(set []plan.Setting) string {
 	parts := make([]string, len(set))
 	for i, s := range set {
 		parts[i] = s.Name + "=" + result.Shown(s.Value)

@@ -49,7 +49,7 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 				continue
 			}
 			e := &cells[c].Expect[i]
-			if !picked(&cells[c], e.Where) {
+			if !selected(&cells[c], e.Where) {
 				continue
 			}
 			in := env{all, c}
@@ -63,7 +63,7 @@ func Expectations(cells []plan.Cell, runs []*result.Trial) []Verdict {
 	return out
 }
 
-func picked(c *plan.Cell, where []plan.Setting) bool {
+func selected(c *plan.Cell, where []plan.Setting) bool {
 	for _, w := range where {
 		if !slices.ContainsFunc(c.Set, func(s plan.Setting) bool {
 			return s.Key == w.Key && s.Value == w.Value

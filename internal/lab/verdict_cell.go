@@ -73,7 +73,7 @@ func (e env) summary(r formula.Ref) (result.Summary, error) {
 	var values []float64
 	cut := 0
 	for _, t := range e.runs[cell] {
-		v, unfinished, err := taken(t, r)
+		v, unfinished, err := valueIn(t, r)
 		switch {
 		case unfinished:
 			cut++
@@ -129,8 +129,9 @@ func (e env) steady(r formula.Ref) bool {
 	return true
 }
 
-// taken is a metric's value in one run. unfinished means that the run ended before it had a value.
-func taken(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
+// valueIn returns a metric's value in one run. unfinished means that the run ended before it had a
+// value.
+func valueIn(t *result.Trial, r formula.Ref) (v float64, unfinished bool, err error) {
 	if r.Flow == "" {
 		if v, ok := t.Whole[r.Metric]; ok {
 			return v, false, nil

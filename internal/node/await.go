@@ -29,7 +29,7 @@ func (d *duplex) AwaitRead() error {
 	for d.waits() {
 		if !d.in.ready.arm() && !d.node.leading.lead(d) {
 			d.in.parked.Store(true)
-			<-d.in.ready.heard()
+			<-d.in.ready.tokens()
 			d.in.parked.Store(false)
 		}
 	}
@@ -50,7 +50,7 @@ func (d *duplex) waits() bool {
 func (d *duplex) AwaitFailure() error {
 	for d.failure.Load() == nil && !d.closed.Load() {
 		if !d.in.ready.arm() {
-			<-d.in.ready.heard()
+			<-d.in.ready.tokens()
 		}
 	}
 	return cmp.Or(d.Failed(), d.opError("read", net.ErrClosed))

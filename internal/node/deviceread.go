@@ -59,7 +59,7 @@ func (ds *Devices) read(token int) {
 			}
 			ds.node.stack.Input(now, f.Iface, f.Checked, ds.packets)
 		}
-		ds.node.TCP.tell(now)
+		ds.node.TCP.notify(now)
 		ds.Drain(now) // sends packets before the frames' memory is reused
 		if got < len(ds.frames) {
 			return

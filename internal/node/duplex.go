@@ -61,7 +61,7 @@ func (d *duplex) wakeReader() {
 func (h *half) park() {
 	h.parked.Store(true)
 	select {
-	case <-h.ready.heard():
+	case <-h.ready.tokens():
 	case <-h.by.wait():
 	}
 	h.parked.Store(false)

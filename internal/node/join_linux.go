@@ -44,14 +44,14 @@ type Joint struct {
 	stall  time.Duration
 	pieces [][]byte
 
-	readable bool          // the socket may have data
-	full     bool          // the socket accepts no data
-	heard    bool          // the socket's FIN has been passed on
-	said     bool          // the connection's FIN has been passed on
-	broken   syscall.Errno // error of writing to the socket
-	failure  syscall.Errno // pending error of the socket
-	moved    uint64        // number of bytes moved in both directions
-	stalling bool          // a timer checks whether data moves
+	readable      bool          // the socket may have data
+	full          bool          // the socket accepts no data
+	finFromSocket bool          // the socket's FIN has been passed on
+	finToSocket   bool          // the connection's FIN has been passed on
+	broken        syscall.Errno // error of writing to the socket
+	failure       syscall.Errno // pending error of the socket
+	moved         uint64        // number of bytes moved in both directions
+	stalling      bool          // a timer checks whether data moves
 
 	ended chan struct{}
 	ofFD  bool // err is the socket's error
@@ -118,7 +118,7 @@ func (js *joints) ready(token int) bool {
 	}
 	if j := js.byToken[token]; j != nil { // the joint may have ended
 		j.full, j.readable = false, true
-		if j.heard || j.conn.out.ring.Free() == 0 { // reading does not show the error here
+		if j.finFromSocket || j.conn.out.ring.Free() == 0 { // reading does not show the error here
 			j.fail(socketError(j.fd))
 		}
 		j.run(js.node.Time.now())
@@ -167,9 +167,9 @@ func (j *Joint) run(now clock.Time) {
 		j.end(false, j.conn.opError("read", net.ErrClosed))
 	case failure != nil && nothing:
 		j.end(false, j.conn.opError("read", *failure))
-	case j.heard && j.broken != 0:
+	case j.finFromSocket && j.broken != 0:
 		j.end(true, j.broken)
-	case j.heard && j.said:
+	case j.finFromSocket && j.finToSocket:
 		j.end(false, nil)
 	default:
 		if failure != nil || j.failure != 0 {
@@ -206,8 +206,8 @@ func (j *Joint) toSocket(now clock.Time) {
 		}
 	}
 	clear(j.pieces)
-	if c.in.ring.Len() == 0 && c.eof.Load() && !j.said && j.broken == 0 {
-		j.said = true
+	if c.in.ring.Len() == 0 && c.eof.Load() && !j.finToSocket && j.broken == 0 {
+		j.finToSocket = true
 		_ = unix.Shutdown(j.fd, unix.SHUT_WR) // a reset socket reports its error itself
 	}
 }
@@ -215,7 +215,7 @@ func (j *Joint) toSocket(now clock.Time) {
 // fromSocket reads as much data as the connection has room for.
 func (j *Joint) fromSocket(now clock.Time) {
 	c, chunk := j.conn, j.node.TCP.joints.chunk
-	for reads := 0; j.readable && !j.heard && reads < joinReads; reads++ {
+	for reads := 0; j.readable && !j.finFromSocket && reads < joinReads; reads++ {
 		room := min(len(chunk), c.out.ring.Free())
 		if room == 0 {
 			return
@@ -230,7 +230,7 @@ func (j *Joint) fromSocket(now clock.Time) {
 			j.readable = false
 		case n == 0:
 			j.readable = false
-			if j.heard = j.failure == 0; j.heard && !c.out.closed.Swap(true) {
+			if j.finFromSocket = j.failure == 0; j.finFromSocket && !c.out.closed.Swap(true) {
 				_ = c.tc.CloseWrite(now) // a connection that has failed reports its error itself
 			}
 		default:
@@ -250,7 +250,7 @@ func (j *Joint) listen() {
 		return
 	}
 	var events uint32
-	if !j.heard && j.conn.out.ring.Free() > 0 {
+	if !j.finFromSocket && j.conn.out.ring.Free() > 0 {
 		events |= unix.EPOLLIN
 	}
 	if j.full {

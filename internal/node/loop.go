@@ -55,10 +55,10 @@ func (n *Node) iterate() {
 		n.Devices.Drain(now)
 	}
 	n.Devices.takeDown(now)
-	n.tellAll(now)
+	n.notifyAll(now)
 	if n.TCP.joints.worked {
 		n.Devices.Drain(now)
-		n.tellAll(now)
+		n.notifyAll(now)
 	}
 	n.Taps.settle(now)
 }
@@ -116,9 +116,9 @@ func (n *Node) serveRequests(now clock.Time) {
 	n.waiter.Ring() // there may be more functions
 }
 
-// tellAll reports to applications and watchers what happened in this iteration.
-func (n *Node) tellAll(now clock.Time) {
-	n.TCP.tell(now)
+// notifyAll reports to applications and watchers what happened in this iteration.
+func (n *Node) notifyAll(now clock.Time) {
+	n.TCP.notify(now)
 	n.Packets.tell(now)
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
 	n.Forwarders.tell()

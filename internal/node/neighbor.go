@@ -22,16 +22,16 @@ type Neighbors struct {
 
 // neighbor is a neighbor on a UDP link.
 type neighbor struct {
-	device *link.UDP
-	iface  int
-	addr   netip.Addr
-	to     HostPort // configured address
-	state  control.NeighborState
-	since  clock.Time
-	heard  clock.Time // never if no packet has arrived
-	known  bool       // the neighbor was up before
-	asked  clock.Time // time of the first unanswered packet, or never
-	last   link.NeighborInfo
+	device     *link.UDP
+	iface      int
+	addr       netip.Addr
+	to         HostPort // configured address
+	state      control.NeighborState
+	since      clock.Time
+	lastPacket clock.Time // never if no packet has arrived
+	known      bool       // the neighbor was up before
+	asked      clock.Time // time of the first unanswered packet, or never
+	last       link.NeighborInfo
 }
 
 const (
@@ -123,7 +123,7 @@ func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	if info.Refused > before.Refused {
 		w.asked = clock.Never
 	} else if info.Heard > before.Heard {
-		w.heard, w.asked = now, clock.Never
+		w.lastPacket, w.asked = now, clock.Never
 	} else if info.Sent > before.Sent && w.asked == clock.Never {
 		w.asked = now
 	}
@@ -164,7 +164,7 @@ func (w *neighbor) judge(
 		return w.state
 	case w.asked != clock.Never && now.Sub(w.asked) >= patience:
 		return control.NeighborSilent
-	case w.heard != clock.Never:
+	case w.lastPacket != clock.Never:
 		return control.NeighborUp
 	}
 	return control.NeighborUnknown
@@ -214,8 +214,8 @@ func (v *Neighbors) describe(now clock.Time, w *neighbor) control.Neighbor {
 		nb.UDP, nb.Line = list[i].UDP.String(), list[i].Line
 	}
 	nb.UDP = v.udp(w.iface, w.addr, nb.UDP)
-	if w.heard != clock.Never {
-		nb.Heard = now.Sub(w.heard)
+	if w.lastPacket != clock.Never {
+		nb.Heard = now.Sub(w.lastPacket)
 	}
 	switch {
 	case w.last.Lookup != nil:

@@ -188,7 +188,7 @@ func (n *Node) shutdown() {
 		r.Farewell(now)
 	}
 	n.Devices.Drain(now)
-	n.tellAll(now)
+	n.notifyAll(now)
 	for c := range n.TCP.conns {
 		c.endProbe() // closes probes of connections whose FIN is not acknowledged
 	}

@@ -34,18 +34,18 @@ const maxSamples = 4096
 type probes struct {
 	mu  sync.Mutex // serializes calls of Probe
 	end func()     // ends the current Probe; nil: no Probe
-	// told has the receivers. It is nil while there are none. Loop only.
-	told *receivers
+	// list has the receivers. It is nil while there are none. Loop only.
+	list *receivers
 }
 
 type receivers []*receiver
 
 // receivers returns the receivers. Loop only.
 func (p *probes) receivers() receivers {
-	if p.told == nil {
+	if p.list == nil {
 		return nil
 	}
-	return *p.told
+	return *p.list
 }
 
 // Probe calls f with a sample for each ACK and event, in a separate goroutine, until Probe is
@@ -146,10 +146,10 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 		if c.gone {
 			return net.ErrClosed
 		}
-		if c.probes.told == nil {
-			c.probes.told = new(receivers)
+		if c.probes.list == nil {
+			c.probes.list = new(receivers)
 		}
-		*c.probes.told = append(*c.probes.told, w)
+		*c.probes.list = append(*c.probes.list, w)
 		c.reprobe()
 		return nil
 	})
@@ -161,7 +161,7 @@ func (c *Conn) WatchSamples(show func(*tcp.Info), ended func()) (stop func(), er
 // unwatch removes a receiver. Loop only.
 func unwatch(c *Conn, w *receiver) {
 	if i := slices.Index(c.probes.receivers(), w); i >= 0 {
-		*c.probes.told = slices.Delete(*c.probes.told, i, i+1)
+		*c.probes.list = slices.Delete(*c.probes.list, i, i+1)
 		w.ended()
 		c.reprobe()
 	}

@@ -44,7 +44,7 @@ var _ net.PacketConn = (*RawConn)(nil)
 func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*RawConn, error) {
 	c := &RawConn{network: network, local: on}
 	c.init(p.node, c.ownError, c.release)
-	c.raw = &stack.Raw{Protocol: protocol, Local: on, Receive: c.hear}
+	c.raw = &stack.Raw{Protocol: protocol, Local: on, Receive: c.receive}
 	err := NetError(p.node.Call(func(s *stack.Stack, _ clock.Time) error {
 		err := s.Raws().Open(c.raw)
 		if err == nil {
@@ -60,8 +60,8 @@ func (p *Packets) ListenRaw(network string, protocol uint8, on netip.Addr) (*Raw
 
 func ipAddr(a netip.Addr) *net.IPAddr { return &net.IPAddr{IP: a.AsSlice(), Zone: a.Zone()} }
 
-// hear queues a packet. Loop only.
-func (c *RawConn) hear(from netip.Addr, payload []byte) {
+// receive queues a packet. Loop only.
+func (c *RawConn) receive(from netip.Addr, payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	charge := max(rawCharge, len(payload))

@@ -63,8 +63,8 @@ func (b *bell) ring() {
 	}
 }
 
-// heard returns the channel of tokens of an armed bell.
-func (b *bell) heard() <-chan struct{} { return *b.c.Load() }
+// tokens returns the channel of tokens of an armed bell.
+func (b *bell) tokens() <-chan struct{} { return *b.c.Load() }
 
 // wake leaves a token for a goroutine that waits, or for the next one that will.
 func wake(c chan struct{}) {
@@ -74,8 +74,8 @@ func wake(c chan struct{}) {
 	}
 }
 
-// tell reports events to connections and listeners.
-func (t *TCP) tell(now clock.Time) {
+// notify reports events to connections and listeners.
+func (t *TCP) notify(now clock.Time) {
 	for n := t.node; ; {
 		tc, tl, ev, ok := n.stack.TCP().NextEvent()
 		if !ok {

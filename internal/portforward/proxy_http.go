@@ -26,7 +26,7 @@ const httpIdle = time.Minute
 func (p *proxy) serveHTTP(f *flow, c *net.TCPConn, first byte) error {
 	_ = c.SetDeadline(time.Time{})
 	conn := &resumed{TCPConn: c, first: []byte{first}}
-	l := &single{conn: conn, ended: make(chan struct{})}
+	l := &singleListener{conn: conn, ended: make(chan struct{})}
 	h := &httpClient{proxy: p, flow: f, raw: c}
 	h.forwarder = httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
@@ -35,7 +35,7 @@ func (p *proxy) serveHTTP(f *flow, c *net.TCPConn, first byte) error {
 			DialContext: h.dial, MaxIdleConnsPerHost: 1, IdleConnTimeout: httpIdle,
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			h.note(err)
+			h.keepError(err)
 			refuseHTTP(w, err)
 		},
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -70,7 +70,7 @@ type httpClient struct {
 	err error // first error of the connection
 }
 
-func (h *httpClient) note(err error) {
+func (h *httpClient) keepError(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err == nil {
@@ -116,7 +116,7 @@ func (h *httpClient) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := h.flow.dialHost(r.Context(), host, port)
 	if err != nil {
-		h.note(err)
+		h.keepError(err)
 		refuseHTTP(w, err)
 		return
 	}
@@ -125,7 +125,7 @@ func (h *httpClient) tunnel(w http.ResponseWriter, r *http.Request) {
 	_, buffered, err := hijacker.Hijack()
 	if err != nil {
 		far.Abort()
-		h.note(err)
+		h.keepError(err)
 		return
 	}
 	near := machineEnd{h.raw}
@@ -142,7 +142,7 @@ func (h *httpClient) tunnel(w http.ResponseWriter, r *http.Request) {
 		far.Abort()
 	}
 	if err != nil {
-		h.note(err)
+		h.keepError(err)
 	}
 }
 
@@ -165,7 +165,7 @@ func (h *httpClient) dial(ctx context.Context, _, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	return &counted{v, h.flow.forward}, nil
+	return &countedConn{v, h.flow.forward}, nil
 }
 
 // refuseHTTP answers a request whose host cannot be reached: 504 after a timeout, otherwise 502
@@ -178,19 +178,19 @@ func refuseHTTP(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// counted counts the bytes of a connection.
-type counted struct {
+// countedConn counts the bytes of a connection.
+type countedConn struct {
 	net.Conn
 	forward *Forward
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.forward.count(false, n)
 	return n, err
 }
 
-func (c *counted) Write(p []byte) (int, error) {
+func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.forward.count(true, n)
 	return n, err
@@ -211,14 +211,14 @@ func (r *resumed) Read(p []byte) (int, error) {
 	return r.TCPConn.Read(p)
 }
 
-// single is a listener that accepts one connection, and then waits until it has ended.
-type single struct {
+// singleListener is a listener that accepts one connection, and then waits until it has ended.
+type singleListener struct {
 	conn  net.Conn
 	ended chan struct{}
 	once  sync.Once
 }
 
-func (l *single) Accept() (net.Conn, error) {
+func (l *singleListener) Accept() (net.Conn, error) {
 	if c := l.conn; c != nil {
 		l.conn = nil
 		return c, nil
@@ -227,6 +227,6 @@ func (l *single) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-func (l *single) Close() error   { l.end(); return nil }
-func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
-func (l *single) end()           { l.once.Do(func() { close(l.ended) }) }
+func (l *singleListener) Close() error   { l.end(); return nil }
+func (l *singleListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *singleListener) end()           { l.once.Do(func() { close(l.ended) }) }

@@ -75,13 +75,13 @@ func (r *relayState) copyDirection(to, from end, in bool) {
 		return
 	}
 	if err := from.failed(true); !errors.Is(err, net.ErrClosed) {
-		r.note(err)
+		r.keepError(err)
 		to.Abort()
 	}
 }
 
-// note keeps the first error, but prefers one that was not caused by closing the flow.
-func (r *relayState) note(err error) {
+// keepError keeps the first error, but prefers one that was not caused by closing the flow.
+func (r *relayState) keepError(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil || errors.Is(r.err, net.ErrClosed) && err != nil {
@@ -92,7 +92,7 @@ func (r *relayState) note(err error) {
 // ended counts a direction that has ended, and reports whether it was the last. If so, it closes
 // both connections.
 func (r *relayState) ended(err error) bool {
-	r.note(err)
+	r.keepError(err)
 	r.mu.Lock()
 	r.left--
 	over, wrong := r.left == 0, r.err != nil

@@ -78,9 +78,9 @@ func (s *Set) publishUDP(from, to netip.AddrPort) (*Forward, error) {
 		},
 	}
 	// Only the kernel can send an ICMP port unreachable to a sender on this machine.
-	read := func(p []byte) (arrived, error) {
+	read := func(p []byte) (receivedDatagram, error) {
 		k, from, err := l.ReadFromUDPAddrPort(p)
-		return arrived{from: from, length: k}, err
+		return receivedDatagram{from: from, length: k}, err
 	}
 	err = s.admit(fw, func() { _ = l.Close() }, func() { g.run(read) })
 	return fw, err
@@ -105,23 +105,23 @@ func (s *Set) exposeUDP(port uint16, to string) (*Forward, error) {
 		},
 		refuse: l.Refuse,
 	}
-	read := func(p []byte) (arrived, error) {
+	read := func(p []byte) (receivedDatagram, error) {
 		r, err := l.Receive(p)
-		return arrived{from: r.From, at: r.To, length: r.Len}, err
+		return receivedDatagram{from: r.From, at: r.To, length: r.Len}, err
 	}
 	err = s.admit(fw, func() { _ = l.Close() }, func() { g.run(read) })
 	return fw, err
 }
 
-// arrived describes a datagram that was received.
-type arrived struct {
+// receivedDatagram describes a datagram that was received.
+type receivedDatagram struct {
 	from   netip.AddrPort
 	at     netip.Addr // destination; invalid if it is not needed
 	length int
 }
 
 // run forwards received datagrams until the forward is closed.
-func (g *datagrams) run(read func([]byte) (arrived, error)) {
+func (g *datagrams) run(read func([]byte) (receivedDatagram, error)) {
 	defer g.forward.cut() // the flows end, because their answers need the listening socket
 	buf := make([]byte, maxDatagram)
 	for {
@@ -177,8 +177,8 @@ func (g *datagrams) waited(f *datagramFlow, conn net.Conn) (list [][]byte) {
 	return list
 }
 
-// lose drops the flow's waiting datagrams and all later ones.
-func (g *datagrams) lose(f *datagramFlow) {
+// drop discards the flow's waiting datagrams and all later ones.
+func (g *datagrams) drop(f *datagramFlow) {
 	g.mu.Lock()
 	f.lost = true
 	g.mu.Unlock()
@@ -209,7 +209,7 @@ func (g *datagrams) reportError(f *datagramFlow, err error) {
 
 // of returns a sender's flow. With the first datagram, it starts the flow. It returns nil if the
 // forward is closed.
-func (g *datagrams) of(a arrived) (*datagramFlow, error) {
+func (g *datagrams) of(a receivedDatagram) (*datagramFlow, error) {
 	g.mu.Lock()
 	f := g.flows[a.from]
 	g.mu.Unlock()
@@ -236,7 +236,7 @@ func (g *datagrams) of(a arrived) (*datagramFlow, error) {
 func (g *datagrams) serve(f *datagramFlow) {
 	conn, err := g.dial()
 	if err != nil {
-		g.lose(f)
+		g.drop(f)
 		g.end(f, err)
 		return
 	}

@@ -44,12 +44,12 @@ func slowly(t *testing.T) (come chan<- came, dials <-chan chan<- error, service 
 	}
 	fw.shut = func() { close(comes) }
 	fw.set.flows.Go(func() {
-		g.run(func(p []byte) (arrived, error) {
+		g.run(func(p []byte) (receivedDatagram, error) {
 			c, ok := <-comes
 			if !ok {
-				return arrived{}, net.ErrClosed
+				return receivedDatagram{}, net.ErrClosed
 			}
-			return arrived{
+			return receivedDatagram{
 				from: netip.AddrPortFrom(loopback, c.from), length: copy(p, c.text),
 			}, nil
 		})
@@ -109,7 +109,7 @@ func TestASocketThatCannotBeOpened(t *testing.T) {
 // After a socket could not be opened, its datagram is dropped.
 func TestADatagramForASocketThatCouldNotBeOpened(t *testing.T) {
 	_, dials, _, g := slowly(t)
-	f, err := g.of(arrived{from: netip.AddrPortFrom(loopback, 1)})
+	f, err := g.of(receivedDatagram{from: netip.AddrPortFrom(loopback, 1)})
 	require.NoError(t, err)
 	<-dials <- control.ErrRefused
 	require.Eventually(t, func() bool { return g.forward.State().Open == 0 }, 20*time.Second, time.Millisecond)

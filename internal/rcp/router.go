@@ -136,7 +136,7 @@ func (r *Router) Sockets() iter.Seq[*Socket] {
 
 func (r *Router) open(now clock.Time, peer netip.AddrPort) *Socket {
 	s := &Socket{
-		router: r, peer: peer, heard: now,
+		router: r, peer: peer, lastActivity: now,
 		in: newAssembler(&r.cfg), out: newDisassembler(&r.cfg),
 	}
 	r.sessions[peer] = s

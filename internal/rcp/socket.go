@@ -57,8 +57,8 @@ type Socket struct {
 	in  assembler
 	out disassembler
 
-	heard  clock.Time // when the peer last proved that it receives or sends
-	ending clock.Time // end of lingering, or of the wait for the peer's FIN
+	lastActivity clock.Time // when the peer last proved that it receives or sends
+	ending       clock.Time // end of lingering, or of the wait for the peer's FIN
 
 	// These fields describe a round of the send loop: an ACK, and the packets from cursor to limit.
 	owed          bool
@@ -142,7 +142,7 @@ func (s *Socket) input(now clock.Time, p *Packet) Verdict {
 		near = v == Duplicate && seq+uint64(s.router.cfg.Width) >= s.in.next
 	}
 	if v == Accepted || near {
-		s.heard = now
+		s.lastActivity = now
 		if s.state == Connecting {
 			s.state = Open
 		}
@@ -179,11 +179,11 @@ func (s *Socket) round(now clock.Time) {
 		s.owed = true
 		return
 	}
-	if now.Sub(s.heard) >= s.router.cfg.Timeout {
+	if now.Sub(s.lastActivity) >= s.router.cfg.Timeout {
 		s.end(ErrTimeout)
 		return
 	}
-	if s.unproven != clock.Never && now.Sub(s.heard) >= timeoutTicks*s.router.cfg.Tick {
+	if s.unproven != clock.Never && now.Sub(s.lastActivity) >= timeoutTicks*s.router.cfg.Tick {
 		return
 	}
 	if next := s.in.next; next != s.in.pull() {

@@ -65,8 +65,8 @@ func rdtFlags(c *cobra.Command, o *control.RDTOptions) {
 	Limit(c, 0.1, mostSeconds, "patience")
 }
 
-// some checks that a command has at least the given number of arguments.
-func some(least int) cobra.PositionalArgs {
+// atLeastArgs checks that a command has at least the given number of arguments.
+func atLeastArgs(least int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		_, list := cut(c.Use)
 		if names := strings.Fields(list); len(args) < least {
@@ -88,7 +88,7 @@ func rdtServeCommand(e *env) *cobra.Command {
 			"window: 128 packets (174 kB) fit; packets that do not fit are retransmitted.\n" +
 			"Document 003 uses --window 1120 --timeout 1 --cumulative; with --cumulative, the\n" +
 			"sender detects a loss by three equal acknowledgments or by the timeout.",
-		Args: some(2),
+		Args: atLeastArgs(2),
 
 		ValidArgsFunction: func(
 			c *cobra.Command, args []string, prefix string,
@@ -136,7 +136,7 @@ func rdtFetchCommand(e *env) *cobra.Command {
 			"not exist. An existing file is kept unless --force is given. Without `into`,\n" +
 			"objects are compared with the server's SHA-256 and discarded. The command\n" +
 			"fails if an object fails. Ctrl-C keeps the objects that are stored.",
-		Args: some(2),
+		Args: atLeastArgs(2),
 
 		ValidArgsFunction: at(e.neighborAddrs),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -176,7 +176,7 @@ func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 	}
 	if failures > 0 {
 		err := fmt.Errorf("%d of %d objects %w", failures, len(got.Objects), errMissing)
-		return &documented{failed(c, err)}
+		return &printedAsJSON{failed(c, err)}
 	}
 	return nil
 }

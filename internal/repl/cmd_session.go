@@ -130,7 +130,7 @@ func eventsCommand(s *Shell) *cobra.Command {
 			case asJSON && !(s.env.cfg.JSON && s.watches()):
 				defer s.env.op.Watch(s.tellJSON)()
 			case !s.watches():
-				defer s.env.op.Watch(s.tell)()
+				defer s.env.op.Watch(s.printEvent)()
 			}
 			<-c.Context().Done()
 			return nil

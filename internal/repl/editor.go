@@ -49,7 +49,7 @@ func NewEditor(cfg EditorConfig) (LineReader, error) {
 }
 
 type editor struct {
-	past
+	sessionHistory
 
 	rl *readline.Instance
 	t  *terminal
@@ -79,7 +79,7 @@ func (e *editor) SetPrompt(prompt string) {
 	_, _ = e.Stdout().Write(nil)
 }
 
-func (e *editor) Stdout() io.Writer { return between{e.rl.Stdout(), &e.t.turns} }
+func (e *editor) Stdout() io.Writer { return turnWriter{e.rl.Stdout(), &e.t.turns} }
 func (e *editor) Close() error      { return e.rl.Close() }
 
 type tab func(line string) []string

@@ -7,8 +7,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-// tell prints an event. Received data goes to the output, messages to standard error.
-func (s *Shell) tell(e control.Event) {
+// printEvent prints an event. Received data goes to the output, messages to standard error.
+func (s *Shell) printEvent(e control.Event) {
 	if s.env.cfg.JSON {
 		// Only the command that requests progress prints it.
 		if _, often := e.(control.Transferring); !often {

@@ -24,10 +24,10 @@ func failed(c *cobra.Command, err error) error {
 	for _, verb := range []string{name, c.Name(), c.Annotations[nodesVerb]} {
 		rest, ok := strings.CutPrefix(text, verb)
 		if ok && verb != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
-			return &renamed{text: name + rest + help(c, err), cause: err}
+			return &commandError{text: name + rest + help(c, err), cause: err}
 		}
 	}
-	return &renamed{text: name + ": " + text + help(c, err), cause: err}
+	return &commandError{text: name + ": " + text + help(c, err), cause: err}
 }
 
 // inside removes internal terms that a user does not know from errors.
@@ -48,14 +48,14 @@ func help(c *cobra.Command, err error) string {
 	return ""
 }
 
-// renamed is an error whose text names this command.
-type renamed struct {
+// commandError is an error whose text names this command.
+type commandError struct {
 	text  string
 	cause error
 }
 
-func (r *renamed) Error() string { return r.text }
-func (r *renamed) Unwrap() error { return r.cause }
+func (r *commandError) Error() string { return r.text }
+func (r *commandError) Unwrap() error { return r.cause }
 
 // unset is like failed, but reports an unknown key or prefix of a setting in one line.
 func unset(e *env, c *cobra.Command, key string, err error) error {
@@ -66,5 +66,5 @@ func unset(e *env, c *cobra.Command, key string, err error) error {
 	if slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, key) }) {
 		return wrong(c, "no setting %q; `show %s` lists those with this prefix", key, key)
 	}
-	return wrong(c, "no setting %q%s", key, cmp.Or(meant(key, keys), "; `show` lists them"))
+	return wrong(c, "no setting %q%s", key, cmp.Or(didYouMean(key, keys), "; `show` lists them"))
 }

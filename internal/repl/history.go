@@ -19,15 +19,15 @@ type TypedLine struct {
 	Line   string `json:"line"`
 }
 
-// past is the history of this session. It starts with the lines of the history file.
-type past struct {
+// sessionHistory is the history of this session. It starts with the lines of the history file.
+type sessionHistory struct {
 	mu    sync.Mutex
 	lines []TypedLine
 	last  int // number of the last line
 }
 
 // load reads the history file if it can.
-func (p *past) load(path string) {
+func (p *sessionHistory) load(path string) {
 	f, err := files.Input(path)
 	if err != nil {
 		return
@@ -41,7 +41,7 @@ func (p *past) load(path string) {
 }
 
 // add appends a line, unless the line is blank or repeats the previous one.
-func (p *past) add(line string) {
+func (p *sessionHistory) add(line string) {
 	line = strings.TrimSpace(line)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *past) add(line string) {
 	}
 }
 
-func (p *past) History() []TypedLine {
+func (p *sessionHistory) History() []TypedLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]TypedLine{}, p.lines...)

@@ -124,7 +124,7 @@ func (s *Shell) forget(j *job) {
 func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfer) {
 	defer close(j.done)
 	defer j.cancel()
-	result, err := s.guarded(ctx, j, run)
+	result, err := s.runRecovered(ctx, j, run)
 	switch {
 	case err == nil:
 		err = s.env.answer(c, result, printTransfer(result))
@@ -136,11 +136,11 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	switch {
 	case err == nil:
 	case strings.HasPrefix(err.Error(), verb):
-		err = &renamed{text: plainly(err), cause: err}
+		err = &commandError{text: plainly(err), cause: err}
 	default:
-		err = &renamed{text: j.name + ": " + plainly(err), cause: err}
+		err = &commandError{text: j.name + ": " + plainly(err), cause: err}
 	}
-	if undocumented(ctx, err) {
+	if needsJSON(ctx, err) {
 		err = s.env.documentFailure(c, false, err)
 	}
 	s.mu.Lock()
@@ -158,8 +158,8 @@ func (s *Shell) carry(ctx context.Context, c *cobra.Command, j *job, run transfe
 	}
 }
 
-// guarded runs the transfer. It converts a panic to an error, as Execute does.
-func (s *Shell) guarded(
+// runRecovered runs the transfer. It converts a panic to an error, as Execute does.
+func (s *Shell) runRecovered(
 	ctx context.Context, j *job, run transfer,
 ) (result control.Transfer, err error) {
 	defer func() {
@@ -233,7 +233,7 @@ func (s *Shell) abandon() {
 		s.mu.Unlock()
 		if !typed {
 			s.env.screen.setStatus("")
-			s.halted(j.err)
+			s.printHalted(j.err)
 		}
 	}
 }

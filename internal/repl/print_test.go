@@ -59,7 +59,7 @@ func TestEvents(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		s := open(t, &fake{}, Config{JSON: asJSON})
 		for _, e := range events {
-			s.tell(e)
+			s.printEvent(e)
 			b.WriteString("out: " + s.out.String() + "\nerr: " + s.err.String() + "\n")
 		}
 	}

@@ -24,13 +24,13 @@ type LineReader interface {
 
 // NewPlainReader returns a LineReader that prints the prompt and reads lines without editing.
 func NewPlainReader(in io.Reader, out io.Writer) LineReader {
-	p := &plain{out: out, closed: make(chan struct{})}
+	p := &plainReader{out: out, closed: make(chan struct{})}
 	p.src = newSource(in)
 	return p
 }
 
-type plain struct {
-	past
+type plainReader struct {
+	sessionHistory
 
 	out    io.Writer
 	src    *source
@@ -38,7 +38,7 @@ type plain struct {
 	closed chan struct{}
 }
 
-func (p *plain) ReadLine(prompt string) (string, error) {
+func (p *plainReader) ReadLine(prompt string) (string, error) {
 	if _, err := io.WriteString(p.out, prompt); err != nil {
 		return "", err
 	}
@@ -54,10 +54,10 @@ func (p *plain) ReadLine(prompt string) (string, error) {
 	return "", cmp.Or(err, io.EOF)
 }
 
-func (p *plain) SetPrompt(string)  {}
-func (p *plain) Stdout() io.Writer { return nil }
+func (p *plainReader) SetPrompt(string)  {}
+func (p *plainReader) Stdout() io.Writer { return nil }
 
-func (p *plain) Close() error {
+func (p *plainReader) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }

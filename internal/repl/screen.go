@@ -136,16 +136,16 @@ func (s *screen) redirect(w io.Writer) {
 
 // printable escapes control characters: text from the network must not control the terminal.
 func printable(text string) string {
-	if utf8.ValidString(text) && strings.IndexFunc(text, steers) < 0 {
+	if utf8.ValidString(text) && strings.IndexFunc(text, isControl) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case r == utf8.RuneError && n == 1, r < utf8.RuneSelf && steers(r):
+		case r == utf8.RuneError && n == 1, r < utf8.RuneSelf && isControl(r):
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case steers(r):
+		case isControl(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -155,4 +155,4 @@ func printable(text string) string {
 	return b.String()
 }
 
-func steers(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }
+func isControl(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }

@@ -44,7 +44,7 @@ func (s *Shell) Script(ctx context.Context, name string, r io.Reader) error {
 		}
 	}
 	if ctx.Err() != nil {
-		s.halted(err)
+		s.printHalted(err)
 		return context.Cause(ctx)
 	}
 	return err
@@ -70,7 +70,7 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	}
 	if ctx.Err() != nil {
 		s.env.screen.setStatus("")
-		s.halted(err)
+		s.printHalted(err)
 		return context.Cause(ctx)
 	}
 	if failure := s.env.screen.failed(); err == nil && failure != nil {
@@ -82,8 +82,8 @@ func (s *Shell) Command(ctx context.Context, words ...string) error {
 	return err
 }
 
-// halted prints the progress of a command that was stopped when the session ended.
-func (s *Shell) halted(err error) {
+// printHalted prints the progress of a command that was stopped when the session ended.
+func (s *Shell) printHalted(err error) {
 	if errors.Is(err, control.ErrStopped) {
 		s.complain(&interruption{err})
 	}

@@ -51,7 +51,7 @@ func (s *Shell) watch() (stop func()) {
 	s.mu.Lock()
 	s.watching = true
 	s.mu.Unlock()
-	return s.env.op.Watch(s.tell)
+	return s.env.op.Watch(s.printEvent)
 }
 
 func (s *Shell) watches() bool {

@@ -108,9 +108,9 @@ func (s *Shell) Say(text string) { s.env.screen.talk(fold(s.env.width(), text)) 
 // then continues the command. It handles Ctrl-Z while a command runs.
 func (s *Shell) Suspend(stop func()) { s.env.screen.suspend(func() { s.env.keys.aside(stop) }) }
 
-// negatives inserts -- before an argument that is a negative number, so that the command can report
-// the error. It does not change the value of a flag, or commands that take words as typed.
-func negatives(root *cobra.Command, args []string) []string {
+// escapeNegatives inserts -- before an argument that is a negative number, so that the command can
+// report the error. It does not change the value of a flag, or commands that take words as typed.
+func escapeNegatives(root *cobra.Command, args []string) []string {
 	c := lookup(root, args[0])
 	if c == nil || c.DisableFlagParsing {
 		return args
@@ -139,7 +139,7 @@ func (s *Shell) execute(
 ) (err error) {
 	var c *cobra.Command // command of the line; nil if it was not found
 	defer func() {
-		if undocumented(ctx, err) {
+		if needsJSON(ctx, err) {
 			unread := c == nil || errors.Is(err, control.ErrUsage) // flags may not have been parsed
 			err = s.env.documentFailure(c, asJSON && unread, err)
 		}
@@ -154,7 +154,7 @@ func (s *Shell) execute(
 	if err != nil || len(args) == 0 {
 		return err
 	}
-	root.SetArgs(negatives(root, args))
+	root.SetArgs(escapeNegatives(root, args))
 	c, err = root.ExecuteContextC(ctx)
 	return err
 }

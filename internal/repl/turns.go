@@ -50,13 +50,13 @@ func (t *turns) begin() {
 	t.changed().Broadcast()
 }
 
-// between is a writer that waits while the editor processes a key.
-type between struct {
+// turnWriter is a writer that waits while the editor processes a key.
+type turnWriter struct {
 	to    io.Writer
 	turns *turns
 }
 
-func (b between) Write(p []byte) (int, error) {
+func (b turnWriter) Write(p []byte) (int, error) {
 	t := b.turns
 	t.mu.Lock()
 	for t.busy || t.next {

@@ -20,7 +20,7 @@ func TestWhoStopsWaitsForNobody(t *testing.T) {
 	e.turns.begin()
 	_, ok := e.key(readline.CharCtrlZ)
 	assert.True(t, ok)
-	_, _ = between{&said, &e.turns}.Write([]byte("news"))
+	_, _ = turnWriter{&said, &e.turns}.Write([]byte("news"))
 	assert.Equal(t, marksOff+"news", said.String())
 	e.mayStop = func() bool { return false }
 	_, ok = e.key(readline.CharCtrlZ)
@@ -36,7 +36,7 @@ func TestTheCursorPositionDoesNotWaitForWriters(t *testing.T) {
 		e := &terminal{out: &said}
 		e.turns.edit(true)
 		line := make(chan struct{})
-		go func() { _, _ = between{waits(line), &e.turns}.Write([]byte("news")) }()
+		go func() { _, _ = turnWriter{waits(line), &e.turns}.Write([]byte("news")) }()
 		synctest.Wait()
 		_, _ = e.Write(whereQuestion)
 		got := make(chan string, 1)
@@ -67,7 +67,7 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e turns
 		var said bytes.Buffer
-		w := between{&said, &e}
+		w := turnWriter{&said, &e}
 		e.begin() // no line is being read, so the editor ignores the key
 		_, _ = w.Write([]byte("a"))
 		e.edit(true)

@@ -186,10 +186,10 @@ func near(c *cobra.Command, word string) string {
 	for _, sub := range c.Commands() {
 		names = append(append(names, sub.Name()), sub.Aliases...)
 	}
-	return meant(word, names)
+	return didYouMean(word, names)
 }
 
-func meant(word string, names []string) string {
+func didYouMean(word string, names []string) string {
 	if near := diagnostic.Near(word, names); len(near) > 0 {
 		return "; did you mean " + diagnostic.OneOf(near) + "?"
 	}

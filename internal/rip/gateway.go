@@ -12,7 +12,7 @@ type gateway struct {
 	port       *port
 	outlet     *outlet // destination of messages to this router alone; may be nil
 	configured bool
-	heard      clock.Time
+	lastUpdate clock.Time
 	version    uint8
 	requests   uint64
 	responses  uint64
@@ -49,7 +49,7 @@ func (s *Speaker) enlist(now clock.Time, n Neighbor) *gateway {
 
 // isSilent reports whether a router has sent nothing for Timeout.
 func (s *Speaker) isSilent(now clock.Time, g *gateway) bool {
-	return g.heard == clock.Never || now.Sub(g.heard) > s.cfg.Timeout
+	return g.lastUpdate == clock.Never || now.Sub(g.lastUpdate) > s.cfg.Timeout
 }
 
 // noteMessage records that a router has sent a message.
@@ -57,7 +57,7 @@ func (s *Speaker) noteMessage(now clock.Time, g *gateway) {
 	if s.isSilent(now, g) {
 		s.tell(Event{Kind: NeighborHeard, Neighbor: g.Addr, Iface: g.Iface})
 	}
-	g.heard = now
+	g.lastUpdate = now
 	g.port.received++
 }
 
@@ -105,7 +105,7 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 	if g == nil {
 		return
 	}
-	g.heard = clock.Never
+	g.lastUpdate = clock.Never
 	had := g.routes > 0
 	for r := s.table.learned.head; r != nil; {
 		next := r.next
@@ -124,7 +124,7 @@ func (s *Speaker) Lost(now clock.Time, addr netip.Addr, iface int) {
 // away.
 func (s *Speaker) Found(addr netip.Addr, iface int) {
 	g := s.gateways[Neighbor{addr, iface}]
-	if g == nil || g.heard != clock.Never || !s.started {
+	if g == nil || g.lastUpdate != clock.Never || !s.started {
 		return
 	}
 	for _, o := range s.outlets {
@@ -147,7 +147,7 @@ func (s *Speaker) Inherit(now clock.Time, old *Speaker) {
 			is = s.enlist(now, g.Neighbor)
 		}
 		if is != nil {
-			is.heard, is.version, is.sequences = g.heard, g.version, g.sequences
+			is.lastUpdate, is.version, is.sequences = g.lastUpdate, g.version, g.sequences
 		}
 	}
 	for _, r := range old.table.sorted() {

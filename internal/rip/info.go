@@ -97,8 +97,8 @@ func (g *gateway) info(now clock.Time) NeighborInfo {
 		Neighbor: g.Neighbor, Configured: g.configured, Silent: -1, Version: g.version,
 		Requests: g.requests, Responses: g.responses, Refused: g.refused, Routes: g.routes,
 	}
-	if g.heard != clock.Never {
-		n.Silent = now.Sub(g.heard)
+	if g.lastUpdate != clock.Never {
+		n.Silent = now.Sub(g.lastUpdate)
 	}
 	return n
 }

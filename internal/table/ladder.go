@@ -186,7 +186,7 @@ func (l *Ladder) row(first, last *control.TracedSegment, n int) {
 		left = first.At.Format("15:04:05.000000") + " " + left
 	}
 	arrow := l.arrow(first, last, n)
-	l.put(strings.TrimRight(l.paint(faint, left)+line+arrow+line+" "+l.beside(last), " "))
+	l.put(strings.TrimRight(l.paint(faint, left)+line+arrow+line+" "+l.connectionText(last), " "))
 	end := 0
 	if !last.Sent {
 		end = 1
@@ -230,8 +230,8 @@ func (l *Ladder) spell(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + " s"
 }
 
-// beside returns the text for the margin: the changes of the connection's state.
-func (l *Ladder) beside(s *control.TracedSegment) string {
+// connectionText returns the text for the margin: the changes of the connection's state.
+func (l *Ladder) connectionText(s *control.TracedSegment) string {
 	c := &s.Connection
 	if c.State == "" {
 		return ""

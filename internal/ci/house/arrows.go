@@ -18,9 +18,9 @@ const (
 	driver                   // goroutines, locks, clocks, sockets, processes
 )
 
-// room is one folder with Go files. It lists the tidepool packages that the folder may import and,
-// if the room is pure, the other packages that it may import besides those in common.
-type room struct {
+// folderRule is one folder with Go files. It lists the tidepool packages that the folder may import
+// and, if the folder is pure, the other packages that it may import besides those in common.
+type folderRule struct {
 	dir  string // path from the module's root
 	kind purity
 	// short names: "tcp" stands for internal/tcp, "lab/*" for every package below internal/lab
@@ -28,8 +28,8 @@ type room struct {
 	others string
 }
 
-// rooms is the architecture. It is the only list of permitted imports between packages.
-var rooms = []room{
+// folderRules is the architecture. It is the only list of permitted imports between packages.
+var folderRules = []folderRule{
 	{".", driver, "clock control files link lnx node operator portforward rdt " +
 		"services stack tcp", ""},
 	{"cmd/node", driver, "api clock control diagnostic files lab lab/* link lnx netctl " +
@@ -136,7 +136,7 @@ var rooms = []room{
 	{"internet", driver, "capture control files lnx observe operator table topology", ""},
 }
 
-// common lists the standard packages that every pure room may import.
+// common lists the standard packages that every pure folder may import.
 var common = strings.Fields(`bytes cmp container/heap encoding/binary errors fmt hash hash/crc32 io
 	iter maps math math/bits math/rand/v2 net/netip slices strconv strings time unicode
 	unicode/utf8`)
@@ -159,14 +159,14 @@ func short(dir string) string { return strings.TrimPrefix(dir, "internal/") }
 // under reports whether a slash-separated name is root or below it.
 func under(name, root string) bool { return name == root || strings.HasPrefix(name, root+"/") }
 
-// drawing renders the table for docs/ARCHITECTURE.md: a line for each room with arrows.
+// drawing renders the table for docs/ARCHITECTURE.md: a line for each folder with arrows.
 func drawing() string {
 	var b strings.Builder
 	width := 0
-	for _, r := range rooms {
+	for _, r := range folderRules {
 		width = max(width, len(short(r.dir)))
 	}
-	for _, r := range rooms {
+	for _, r := range folderRules {
 		if r.ours == "" || under(r.dir, "test") || under(r.dir, "internal/ci") {
 			continue
 		}

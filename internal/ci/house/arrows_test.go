@@ -11,19 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roomOf returns the room of a folder. The table has the folder's own name, or the pattern DIR/* of
+// ruleOf returns the rule of a folder. The table has the folder's own name, or the pattern DIR/* of
 // its parent.
-func roomOf(dir string) (room, bool) {
+func ruleOf(dir string) (folderRule, bool) {
 	for _, name := range []string{dir, path.Dir(dir) + "/*"} {
-		if i := slices.IndexFunc(rooms, func(r room) bool { return r.dir == name }); i >= 0 {
-			return rooms[i], true
+		if i := slices.IndexFunc(folderRules, func(r folderRule) bool { return r.dir == name }); i >= 0 {
+			return folderRules[i], true
 		}
 	}
-	return room{}, false
+	return folderRule{}, false
 }
 
-// imports explains why a file of the room must not import a package, or returns "".
-func (r room) imports(pkg string) string {
+// imports explains why a file of the folder must not import a package, or returns "".
+func (r folderRule) imports(pkg string) string {
 	if ours, ok := strings.CutPrefix(pkg, module+"/"); ok {
 		name := short(ours)
 		if slices.ContainsFunc(strings.Fields(r.ours), func(pattern string) bool {
@@ -65,7 +65,7 @@ func forbidden(pkg string) string {
 }
 
 // ofTests reports whether the package contains only test helpers.
-func (r room) ofTests() bool {
+func (r folderRule) ofTests() bool {
 	return strings.HasSuffix(r.dir, "test") || under(r.dir, "test") ||
 		r.dir == "internal/ci/testenv"
 }
@@ -89,7 +89,7 @@ func TestImportsOfRoom(t *testing.T) {
 		{"internal/lab", module + "/internal/lab/plan", ""},
 		{"internal/lab", module + "/internal/label", "no arrow"},
 	} {
-		r, ok := roomOf(c.dir)
+		r, ok := ruleOf(c.dir)
 		require.True(t, ok, c.dir)
 		if got := r.imports(c.pkg); c.want == "" {
 			assert.Empty(t, got)

@@ -105,13 +105,13 @@ func checkType(t *testing.T, s source, spec *ast.TypeSpec) {
 
 func TestPureRoomsHaveNoConcurrency(t *testing.T) {
 	for _, s := range sources(t) {
-		if r, _ := roomOf(s.dir()); s.test || r.kind == driver {
+		if r, _ := ruleOf(s.dir()); s.test || r.kind == driver {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			switch n.(type) {
 			case *ast.GoStmt, *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
-				t.Errorf("%s: %T in a pure room", s.at(n), n)
+				t.Errorf("%s: %T in a pure folder", s.at(n), n)
 			}
 			return true
 		})
@@ -120,7 +120,7 @@ func TestPureRoomsHaveNoConcurrency(t *testing.T) {
 
 func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
-		r, ok := roomOf(s.dir())
+		r, ok := ruleOf(s.dir())
 		if !ok && !s.test {
 			t.Errorf("%s: internal/ci/house/arrows.go has no line for this folder", s.path)
 			continue
@@ -142,7 +142,7 @@ func TestImports(t *testing.T) {
 func TestArrowsAreUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
-		r, _ := roomOf(s.dir())
+		r, _ := ruleOf(s.dir())
 		for _, i := range s.file.Imports {
 			name, _ := strconv.Unquote(i.Path.Value)
 			for arrow := range strings.FieldsSeq(r.ours) {
@@ -154,7 +154,7 @@ func TestArrowsAreUsed(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range rooms {
+	for _, r := range folderRules {
 		for arrow := range strings.FieldsSeq(r.ours) {
 			if !used[r.dir+" "+arrow] {
 				t.Errorf("internal/ci/house/arrows.go: no file of %s imports %s", r.dir, arrow)

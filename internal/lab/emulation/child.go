@@ -108,8 +108,8 @@ func (c *child) listen(ctx context.Context, out io.Reader) {
 	pass(childMessage{gone: true, err: err})
 }
 
-// tell queues a message for the process without blocking.
-func (c *child) tell(v any) { c.orders <- v }
+// send queues a message for the process without blocking.
+func (c *child) send(v any) { c.orders <- v }
 
 func (c *child) speak() {
 	to := json.NewEncoder(c.in)

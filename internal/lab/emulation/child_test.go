@@ -28,7 +28,7 @@ func shell(t *testing.T, text string, to chan<- childMessage) *child {
 func TestAChildThatDoesNotListenEnds(t *testing.T) {
 	to := make(chan childMessage, 1)
 	c := shell(t, "sleep 1000; true", to)
-	c.tell(strings.Repeat("x", 1<<20))
+	c.send(strings.Repeat("x", 1<<20))
 	c.end()
 	h := <-to
 	assert.True(t, h.gone)

@@ -35,7 +35,7 @@ type End struct {
 
 	seen      watch
 	rests     rests
-	say       *speaker
+	say       *messageWriter
 	readiness sync.Once
 	gone      chan struct{} // closed when the run begins
 }
@@ -49,11 +49,11 @@ func Arms() map[plan.Protocol]Arm {
 // package describes, and runs the arm of its flow's protocol. It returns when the run is over, or
 // when its input ends.
 func Serve(in io.Reader, out io.Writer, arms map[plan.Protocol]Arm) error {
-	return speak(out, func(to *speaker) error { return serve(in, to, arms) })
+	return speak(out, func(to *messageWriter) error { return serve(in, to, arms) })
 }
 
-func serve(in io.Reader, to *speaker, arms map[plan.Protocol]Arm) error {
-	start, cell, lines, err := hear(in)
+func serve(in io.Reader, to *messageWriter, arms map[plan.Protocol]Arm) error {
+	start, cell, lines, err := readStart(in)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (e *End) run(lines *bufio.Scanner, arm Arm) error {
 		err := arm(ctx, e)
 		e.Ready() // has no effect if the arm has called it
 		e.ended(ctx, err)
-		e.say.say(&Message{Type: "over"})
+		e.say.send(&Message{Type: "over"})
 		close(ended)
 	}()
 	if err := e.execute(incoming, "go", cancel); err != nil {
@@ -189,7 +189,7 @@ func (e *End) There() netip.AddrPort {
 
 // Ready reports that this end is listening, so the other end may start.
 func (e *End) Ready() {
-	e.readiness.Do(func() { e.say.say(&Message{Type: "ready"}) })
+	e.readiness.Do(func() { e.say.send(&Message{Type: "ready"}) })
 }
 
 // Wait reports that this end is ready, and waits until the flow begins. It returns false if ctx

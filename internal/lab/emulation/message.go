@@ -122,37 +122,37 @@ const (
 // ErrProtocol means that a process sent an invalid message.
 var ErrProtocol = errors.New("sent an invalid message")
 
-// speaker writes messages, one per line.
-type speaker struct {
+// messageWriter writes messages, one per line.
+type messageWriter struct {
 	mu sync.Mutex
 	to *json.Encoder
 }
 
 // speak runs a process that writes messages. If it fails, the last message is its error.
-func speak(w io.Writer, process func(*speaker) error) error {
+func speak(w io.Writer, process func(*messageWriter) error) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	s := &speaker{to: e}
+	s := &messageWriter{to: e}
 	err := process(s)
 	if err != nil && !errors.Is(err, errAbandoned) {
-		s.say(&Message{Type: "error", Text: err.Error()})
+		s.send(&Message{Type: "error", Text: err.Error()})
 	}
 	return err
 }
 
-// say writes a message. It ignores write errors: if the parent has stopped reading, it has also
+// send writes a message. It ignores write errors: if the parent has stopped reading, it has also
 // closed our input, and that stops this process.
-func (s *speaker) say(m *Message) {
+func (s *messageWriter) send(m *Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.to.Encode(m)
 }
 
 // sayRows writes the rows of a table. Samples include a script's own columns.
-func sayRows[T result.Row](s *speaker, table string, link int, rows []T, own ...string) {
+func sayRows[T result.Row](s *messageWriter, table string, link int, rows []T, own ...string) {
 	for len(rows) > 0 {
 		n := min(rowsAtATime, len(rows))
-		s.say(&Message{
+		s.send(&Message{
 			Type: "rows", Table: table, Link: link,
 			CSV: string(result.FormatRows(rows[:n], own...)),
 		})
@@ -176,7 +176,7 @@ func orders(in *bufio.Scanner) <-chan order {
 	return list
 }
 
-func hear(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
+func readStart(r io.Reader) (*Start, *plan.Cell, *bufio.Scanner, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
 	if !in.Scan() {

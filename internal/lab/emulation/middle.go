@@ -54,14 +54,14 @@ const framesPerRead = 16
 // ServeMiddle is the main function of the process in the middle of a run. It reads and writes the
 // messages that this package describes. It returns when the run is over, or when its input ends.
 func ServeMiddle(in io.Reader, out io.Writer) error {
-	return speak(out, func(to *speaker) error { return serveMiddle(in, to) })
+	return speak(out, func(to *messageWriter) error { return serveMiddle(in, to) })
 }
 
 // errAbandoned means that the parent process has exited.
 var errAbandoned = errors.New("the parent process closed its input")
 
-func serveMiddle(in io.Reader, to *speaker) error {
-	start, cell, lines, err := hear(in)
+func serveMiddle(in io.Reader, to *messageWriter) error {
+	start, cell, lines, err := readStart(in)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func serveMiddle(in io.Reader, to *speaker) error {
 	if err := m.open(); err != nil {
 		return err
 	}
-	to.say(&Message{Type: "ready"})
+	to.send(&Message{Type: "ready"})
 	incoming := orders(lines)
 	o, ok := <-incoming
 	if !ok || o.Type != "go" {
@@ -278,7 +278,7 @@ func (m *middle) flush() error {
 	return nil
 }
 
-func (m *middle) report(to *speaker, woke Lateness) {
+func (m *middle) report(to *messageWriter, woke Lateness) {
 	now := m.now()
 	m.advance(now)
 	m.path.Advance(now)
@@ -303,5 +303,5 @@ func (m *middle) report(to *speaker, woke Lateness) {
 			done.Links[i].Events = nil
 		}
 	}
-	to.say(&Message{Type: "done", Done: done})
+	to.send(&Message{Type: "done", Done: done})
 }

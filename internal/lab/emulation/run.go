@@ -155,7 +155,7 @@ func (r *report) ended() bool { return r.Done != nil || r.gone }
 
 func (r *run) tell(o order) {
 	for _, c := range r.children {
-		c.tell(o)
+		c.send(o)
 	}
 }
 
@@ -310,6 +310,6 @@ func (r *run) launch(ctx context.Context, name string, command []string, s *Star
 	c.index = len(r.children)
 	r.children = append(r.children, c)
 	r.reports = append(r.reports, &report{})
-	c.tell(s)
+	c.send(s)
 	return nil
 }

@@ -198,7 +198,7 @@ func (e *End) report() {
 		sayRows(e.say, "segments", 0, r.Segments)
 		sayRows(e.say, "progress", 0, r.Progress)
 	}
-	e.say.say(&Message{Type: "done", Done: d})
+	e.say.send(&Message{Type: "done", Done: d})
 }
 
 func (e *End) reportSender(over time.Duration, v result.Values) {

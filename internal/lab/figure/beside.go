@@ -82,7 +82,7 @@ func (p *pair) panels(label string, u result.Scale, curve func(v *view, f *flow)
 			list = append(list, panel)
 		}
 	}
-	alike(list)
+	shareScale(list)
 	return list
 }
 

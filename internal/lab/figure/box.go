@@ -35,7 +35,7 @@ func boxPlot(c *compared) (Plot, bool) {
 	if single {
 		p.Title, p.Caption = "Cells compared", "Each dot is a run."
 	}
-	var says beside
+	var says legendEntries
 	var kinds [][]chart.Panel // groups of panels with the same rows
 	for _, m := range c.metrics {
 		panel, ok := c.boxPanel(m)
@@ -86,7 +86,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 		names = append(names, cmp.Or(s.name, "all"))
 		for _, g := range s.groups {
 			values = append(values, g.Numbers[m].Values...)
-			theory, published := c.said(g, m)
+			theory, published := c.references(g, m)
 			said = append(said, theory, published)
 		}
 	}
@@ -104,7 +104,7 @@ func (c *compared) boxPanel(m result.Metric) (chart.Panel, bool) {
 	p.X.Min, p.X.Max = ends([]float64{u.Of(least), u.Of(greatest)}, p.X.Log)
 	for i, s := range list {
 		for _, g := range s.groups {
-			theory, published := c.said(g, m)
+			theory, published := c.references(g, m)
 			const half = 0.42
 			x, y := u.Of(theory), float64(i)
 			p.Layers = append(append(p.Layers, boxLayers(g.Numbers[m].Values, y, s.paint, u)...),

@@ -79,9 +79,9 @@ func (c *Cell) name(keys []string, without ...string) string {
 	return strings.Join(parts, ", ")
 }
 
-// said returns the theoretical and the published value of a group's metric, or NaN. These values
-// describe the whole run or its first flow.
-func (c *compared) said(g result.Group, m result.Metric) (theory, published float64) {
+// references returns the theoretical and the published value of a group's metric, or NaN. These
+// values describe the whole run or its first flow.
+func (c *compared) references(g result.Group, m result.Metric) (theory, published float64) {
 	cell := &c.cells[g.Cell]
 	of := func(values result.Values) float64 {
 		v, ok := values[m]

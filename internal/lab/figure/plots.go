@@ -267,8 +267,8 @@ func (v *view) stacked(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// alike gives panels the same scale if every curve remains legible on it.
-func alike(panels []chart.Panel) {
+// shareScale gives panels the same scale if every curve remains legible on it.
+func shareScale(panels []chart.Panel) {
 	least, greatest := math.Inf(1), 0.0
 	for i := range panels {
 		least, greatest = min(least, panels[i].Y.Max), max(greatest, panels[i].Y.Max)
@@ -415,8 +415,8 @@ func keyed(flows []*flow) map[*flow]bool {
 	return named
 }
 
-// crowdText says which of many flows a figure draws; empty if it draws all.
-func crowdText(all, drawn int) string {
+// manyFlowsText says which of many flows a figure draws; empty if it draws all.
+func manyFlowsText(all, drawn int) string {
 	switch {
 	case all <= mostCurves:
 		return ""

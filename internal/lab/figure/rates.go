@@ -38,7 +38,7 @@ func throughputPlots(v *view) []Plot {
 		p.Caption += "; the shaded area is the capacity of the link"
 	}
 	there := len(v.pick(progressed))
-	p.Caption += "." + crowdText(there, there)
+	p.Caption += "." + manyFlowsText(there, there)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	return []Plot{p}
 }

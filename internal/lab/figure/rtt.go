@@ -36,7 +36,7 @@ func rttPlots(v *view) []Plot {
 	p := Plot{Name: "rtt", Title: "Round-trip time", Finding: rttFinding(flows)}
 	p.Caption = "Each round trip that a sender measured (dots), its smoothed RTT (line)" +
 		ruleText + ". Right: the distribution function of the samples." +
-		crowdText(all, len(flows))
+		manyFlowsText(all, len(flows))
 	groups := [][]*flow{flows}
 	// Similar round-trip times need separate panels, because one curve would hide the other.
 	if len(flows) <= mostPanels {

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// telling lists the default metrics of figures of a sweep, the most important first.
-var telling = []result.Metric{
+// sweepMetrics lists the default metrics of figures of a sweep, the most important first.
+var sweepMetrics = []result.Metric{
 	result.Completion, result.Goodput, result.Utilization, result.Sent, result.RTTMean,
 	result.QueueP95, result.Retransmits, result.Jain, result.CwndMean, result.QueueDrops,
 }
@@ -124,7 +124,7 @@ func distinct(values []float64) []float64 {
 // choose picks the metrics that all cells have and that differ between runs.
 func (c *compared) choose() []result.Metric {
 	var list []result.Metric
-	for _, m := range telling {
+	for _, m := range sweepMetrics {
 		cells := map[int]bool{}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, g := range c.groups {
@@ -181,7 +181,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 		}
 		list[i].groups = append(list[i].groups, g)
 	}
-	if called := unlike(labels); called && switches(list) {
+	if called := allDistinct(labels); called && differByOnOff(list) {
 		for i := range list {
 			list[i].name = labels[i]
 		}
@@ -189,7 +189,7 @@ func (c *compared) series(m result.Metric, facet string) []series {
 	return paint(list, labels)
 }
 
-func unlike(labels []string) bool {
+func allDistinct(labels []string) bool {
 	for i, l := range labels {
 		if l == "" || slices.Contains(labels[:i], l) {
 			return false
@@ -198,8 +198,8 @@ func unlike(labels []string) bool {
 	return true
 }
 
-// switches reports whether the curves differ by one key with the values on and off.
-func switches(list []series) bool {
+// differByOnOff reports whether the curves differ by one key with the values on and off.
+func differByOnOff(list []series) bool {
 	for _, s := range list {
 		_, value, _ := strings.Cut(s.name, " ")
 		if s.real || !slices.Contains(bare, value) {
@@ -254,7 +254,7 @@ func curvePlot(c *compared) (Plot, bool) {
 		Name: "sweep", Title: "Effect of " + c.axis,
 		Finding: c.sweepFinding(),
 	}
-	var says beside
+	var says legendEntries
 	if c.facet == "" {
 		var panels []chart.Panel
 		for _, m := range c.metrics {
@@ -290,7 +290,7 @@ func (c *compared) cutOff() bool {
 }
 
 // facetRow returns a metric's panels side by side, with the same scale.
-func (c *compared) facetRow(m result.Metric, named bool, says *beside) []chart.Panel {
+func (c *compared) facetRow(m result.Metric, named bool, says *legendEntries) []chart.Panel {
 	var row []chart.Panel
 	low, high := math.Inf(1), math.Inf(-1)
 	log := true
@@ -320,10 +320,10 @@ func inPairs(panels []chart.Panel, height float64) chart.Figure {
 	return f
 }
 
-// beside lists what a panel shows in addition to the runs.
-type beside struct{ band, theory, published bool }
+// legendEntries lists what a panel shows in addition to the runs.
+type legendEntries struct{ band, theory, published bool }
 
-func (b beside) text() (text string) {
+func (b legendEntries) text() (text string) {
 	if b.theory {
 		text += " Dashed: theory."
 	}
@@ -333,7 +333,7 @@ func (b beside) text() (text string) {
 	return text
 }
 
-func (b *beside) name(layers []chart.Layer) {
+func (b *legendEntries) name(layers []chart.Layer) {
 	for i := range layers {
 		l := &layers[i]
 		switch n := len(l.Points) > 0 && !infinite(l.Points[0].X); {
@@ -346,7 +346,9 @@ func (b *beside) name(layers []chart.Layer) {
 }
 
 // curvePanel shows a metric over the swept number. If named is set, its legend names the curves.
-func (c *compared) curvePanel(m result.Metric, facet string, named bool, says *beside) chart.Panel {
+func (c *compared) curvePanel(
+	m result.Metric, facet string, named bool, says *legendEntries,
+) chart.Panel {
 	list := c.series(m, facet)
 	list = list[:min(len(list), mostCurves)]
 	d := m.Definition()
@@ -413,7 +415,7 @@ func (c *compared) extent(g result.Group, m result.Metric) []float64 {
 	if low, _, high, ok := middleOf(t); ok {
 		list = append(list, low, high)
 	}
-	theory, published := c.said(g, m)
+	theory, published := c.references(g, m)
 	list = append(list, theory, published)
 	return slices.DeleteFunc(list, func(v float64) bool {
 		return math.IsNaN(v) || math.IsInf(v, 0)
@@ -449,7 +451,7 @@ func (c *compared) curve(s series, m result.Metric, u result.Scale, name string)
 		for _, v := range t.Values {
 			dots = append(dots, chart.Point{X: x, Y: u.Of(v)})
 		}
-		formula, paper := c.said(g, m)
+		formula, paper := c.references(g, m)
 		if !infinite(formula) {
 			theory = append(theory, chart.Point{X: x, Y: u.Of(formula)})
 		}

@@ -184,8 +184,8 @@ func (c *compared) colorOf(g result.Group) template.CSS {
 	return template.CSS(shades(labels)[at].CSS())
 }
 
-// tabled lists the metrics of tables, the most important first.
-var tabled = []result.Metric{
+// defaultTableMetrics lists the metrics of tables, the most important first.
+var defaultTableMetrics = []result.Metric{
 	result.Completion, result.Goodput, result.Utilization, result.RTTMean, result.Jain,
 	result.Sent, result.Retransmits, result.Timeouts, result.QueueP95,
 }
@@ -202,7 +202,7 @@ func (c *compared) tableMetrics(rows []result.Group) []result.Metric {
 	if slices.ContainsFunc(c.cells, func(c Cell) bool { return c.Real }) {
 		most-- // the clock needs one column
 	}
-	for _, m := range tabled {
+	for _, m := range defaultTableMetrics {
 		said := false
 		for _, g := range rows {
 			if v, ok := g.Numbers[m]; ok && (v.Cut > 0 || v.Maximum != 0 || v.Minimum != 0) {

@@ -19,16 +19,16 @@ func windowPlots(v *view) []Plot {
 		return nil
 	case len(flows) > mostPanels:
 		drawn := drawnFlows(flows)
-		p.chart = v.crowdedWindows(drawn)
+		p.chart = v.manyWindows(drawn)
 		p.Caption = fmt.Sprintf("The congestion windows of %d flows, in segments, at each "+
-			"change.", len(flows)) + crowdText(len(flows), len(drawn))
+			"change.", len(flows)) + manyFlowsText(len(flows), len(drawn))
 		return []Plot{p}
 	}
 	var panels []chart.Panel
 	for _, f := range flows {
 		panels = append(panels, v.windowPanel(f))
 	}
-	alike(panels)
+	shareScale(panels)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	detailed := v.addTeeth(&p, flows)
 	p.Caption = "The congestion window (cwnd) and the slow-start threshold (ssthresh) at each " +
@@ -184,7 +184,7 @@ func (v *view) level(f *flow, name string, at func(capacity float64) float64) ch
 	return r
 }
 
-func (v *view) crowdedWindows(flows []*flow) chart.Figure {
+func (v *view) manyWindows(flows []*flow) chart.Figure {
 	p := chart.Panel{X: v.time(), Y: chart.Axis{Label: "cwnd, segments"}}
 	named := keyed(flows)
 	for _, f := range flows {
@@ -227,7 +227,7 @@ func flightPlots(v *view) []Plot {
 	} else {
 		p.Caption += "; the receiver's window, " + outside + " or more, never limits."
 	}
-	alike(panels)
+	shareScale(panels)
 	p.chart = v.stacked(panels, heightOf(len(panels)))
 	return []Plot{p}
 }

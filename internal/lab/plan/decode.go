@@ -74,7 +74,7 @@ func (d *decoder) fill(n *node, what string, keys []key) bool {
 		d.bad(n, n.shown()+" is not "+what, "a mapping with "+listed(keys))
 		return false
 	}
-	d.report.strangers(n, what, names(keys))
+	d.report.unknownKeys(n, what, names(keys))
 	for _, k := range keys {
 		v := n.get(k.name)
 		switch {

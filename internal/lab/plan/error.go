@@ -62,15 +62,15 @@ func (r *report) add(p place, msg, want string) {
 
 func (r *report) bad(n *node, msg, want string) { r.add(n.place, msg, want) }
 
-func (r *report) strangers(n *node, what string, known []string) {
+func (r *report) unknownKeys(n *node, what string, known []string) {
 	for _, p := range n.pairs {
 		if !slices.Contains(known, p.key.text) {
-			r.stranger(p.key, what, known)
+			r.unknownKey(p.key, what, known)
 		}
 	}
 }
 
-func (r *report) stranger(n *node, what string, known []string) {
+func (r *report) unknownKey(n *node, what string, known []string) {
 	near := diagnostic.DidYouMean(n.text, known)
 	want := ""
 	if near == "" {

@@ -14,7 +14,7 @@ func readCorrelated(what string, share, correlation *float64) reading {
 		}
 		d.fill(n, "a share", []key{
 			{"share", "", readShare(what, share)},
-			{"correlation", "", readShare(alikeness, correlation)},
+			{"correlation", "", readShare(correlationText, correlation)},
 		})
 	})
 }
@@ -30,7 +30,7 @@ func (l *link) corruptKeys() []key {
 				l.Corrupt.Where = netem.Region(slices.Index(words, w))
 			}
 		}},
-		{"correlation", "", readShare(alikeness, &l.Correlation.Corrupt)},
+		{"correlation", "", readShare(correlationText, &l.Correlation.Corrupt)},
 	}
 }
 
@@ -49,7 +49,7 @@ func (l *link) reorderKeys() []key {
 		{"share", "", readShare("the share of packets that are reordered", &l.Reorder.Share)},
 		{"late", "", readTime("an extra delay", maxDelay, &l.Reorder.Late)},
 		{"gap", "", readCount("a number of packets", mostGap, &l.Reorder.Gap)},
-		{"correlation", "", readShare(alikeness, &l.Correlation.Reorder)},
+		{"correlation", "", readShare(correlationText, &l.Correlation.Reorder)},
 	}
 }
 

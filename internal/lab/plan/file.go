@@ -207,14 +207,14 @@ func knownFirst(r *report, k keyPath) bool {
 	if slices.Contains(known, k.segments[0].text) {
 		return true
 	}
-	r.stranger(k.segments[0], "an experiment", known)
+	r.unknownKey(k.segments[0], "an experiment", known)
 	return false
 }
 
 func (f *File) unsweep(key string) {
 	var left []variable
 	for _, v := range f.sweeps {
-		if !standsFor(key, v.key) {
+		if !matchesKey(key, v.key) {
 			left = append(left, v)
 		}
 	}
@@ -222,8 +222,8 @@ func (f *File) unsweep(key string) {
 	nameVariables(f.sweeps)
 }
 
-// standsFor reports whether a key equals another one; * matches any part.
-func standsFor(key, other string) bool {
+// matchesKey reports whether a key equals another one; * matches any part.
+func matchesKey(key, other string) bool {
 	a, b := strings.Split(key, "."), strings.Split(other, ".")
 	return slices.EqualFunc(a, b, func(x, y string) bool { return x == y || x == "*" })
 }

@@ -59,7 +59,7 @@ func (f *flowOf) keys() []key {
 	}
 }
 
-func spokenBy(n *node) Protocol {
+func protocolOf(n *node) Protocol {
 	if p := n.get("protocol"); p != nil && slices.Contains(protocolNames, p.text) {
 		return Protocol(p.text)
 	}
@@ -115,7 +115,7 @@ func (x *draft) readFlows(d *decoder, root *node) {
 
 func readFlow(d *decoder, n *node) *flowOf {
 	f := &flowOf{at: n, count: 1}
-	spoken := spokenBy(n)
+	spoken := protocolOf(n)
 	if !d.fill(n, "a flow of "+string(spoken), slices.Concat(f.keys(), f.keysOf(spoken))) {
 		return f
 	}

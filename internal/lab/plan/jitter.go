@@ -37,12 +37,12 @@ func (j *jitterOf) keys() []key {
 		}},
 		{"steps", "", j.readSteps},
 		{"overtake", "", readSwitch(&j.overtake)},
-		{"correlation", "", readShare(alikeness, &j.alike)},
+		{"correlation", "", readShare(correlationText, &j.alike)},
 	}
 }
 
-// alikeness is the description of a correlation in errors.
-const alikeness = "the correlation of successive packets"
+// correlationText is the description of a correlation in errors.
+const correlationText = "the correlation of successive packets"
 
 var jitterKinds = []string{"uniform", "normal", "pareto", "paretonormal", "table", "steps"}
 

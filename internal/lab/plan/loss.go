@@ -99,7 +99,7 @@ func (l *lossOf) keys() []key {
 	}
 	return []key{
 		{"share", "", readShare("a loss", &l.share)},
-		{"correlation", "", readShare(alikeness, &l.correlation)},
+		{"correlation", "", readShare(correlationText, &l.correlation)},
 		{"from", "", readTime("a start time", maxSpan, &l.window.From)},
 		{"to", "", readTime("an end time", maxSpan, &l.window.To)},
 		{"every", "", readEvery(&l.every)},
@@ -125,8 +125,8 @@ func (l *lossOf) keys() []key {
 	}
 }
 
-// lossCompany lists the keys that are allowed together with the key that names the model.
-var lossCompany = map[string][]string{
+// lossKeys lists the keys that are allowed together with the key that names the model.
+var lossKeys = map[string][]string{
 	"share": {"correlation"}, "every": {"first"}, "windows": {"repeat"},
 	"from": {"to", "share", "repeat"},
 }
@@ -146,7 +146,7 @@ func readLossModel(d *decoder, n *node) netem.Loss {
 	var l lossOf
 	keys := l.keys()
 	d.fill(n, "a loss", keys)
-	company := append([]string{model}, lossCompany[model]...)
+	company := append([]string{model}, lossKeys[model]...)
 	for _, p := range n.pairs {
 		k := p.key.text
 		if slices.Contains(names(keys), k) && !slices.Contains(company, k) {

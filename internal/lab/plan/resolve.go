@@ -18,7 +18,7 @@ func (f *File) Resolved() []byte {
 			v = &node{text: k.usual}
 		case v == nil:
 		case k.name == "expect" && v.kind == list && f.changed:
-			v = f.stillSaid(v)
+			v = f.remainingExpectations(v)
 		case k.name == "path" && v.kind == mapping:
 			v = f.wholePath(v)
 		case k.name == "flows" && v.kind == list:
@@ -33,9 +33,9 @@ func (f *File) Resolved() []byte {
 	return []byte(b.String())
 }
 
-// stillSaid returns the expectations without those that no longer apply because of flags; Parse
-// would reject those. It returns nil if no expectation remains.
-func (f *File) stillSaid(n *node) *node {
+// remainingExpectations returns the expectations without those that no longer apply because of
+// flags; Parse would reject those. It returns nil if no expectation remains.
+func (f *File) remainingExpectations(n *node) *node {
 	r := &report{}
 	f.probe(r)
 	out := *n
@@ -114,7 +114,7 @@ func (f *File) wholeFlows(n *node) *node {
 		}
 		keys := new(flowOf).keys()
 		if !f.touches("flows", "*", "protocol") {
-			keys = append(keys, new(flowOf).keysOf(spokenBy(item))...)
+			keys = append(keys, new(flowOf).keysOf(protocolOf(item))...)
 		}
 		whole := *item
 		whole.pairs = slices.Clone(item.pairs)

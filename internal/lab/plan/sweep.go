@@ -98,7 +98,7 @@ func sweepable(r *report, k keyPath) bool {
 
 // readNamed reads {key: path.down.loss, values: [1%, 2%]}. The key can be a list.
 func (v *variable) readNamed(r *report, n *node) bool {
-	r.strangers(n, "a sweep", []string{"key", "values"})
+	r.unknownKeys(n, "a sweep", []string{"key", "values"})
 	var keys []keyPath
 	switch k := n.get("key"); {
 	case k == nil:

@@ -92,7 +92,7 @@ func (f *flow) beginTCP() error {
 	if f.spec.App.Requests > 0 {
 		listens, dials, at = f.sender, f.receiver, f.to.Other()
 		welcome = func(c *sim.Conn) sim.App {
-			f.sends(c)
+			f.observeSender(c)
 			return &responder{flow: f}
 		}
 		app = &requester{flow: f}
@@ -105,7 +105,7 @@ func (f *flow) beginTCP() error {
 	return err
 }
 
-func (f *flow) sends(c *sim.Conn) {
+func (f *flow) observeSender(c *sim.Conn) {
 	f.tx = c
 	c.TCP().SetProbe(func(s *tcp.Info) {
 		fresh := f.view.Sampled(0, s)
@@ -122,7 +122,7 @@ func (f *flow) watch(c *sim.Conn) {
 	c.SetProbe(func(s *tcp.Info) { f.view.Sampled(conn, s) })
 }
 
-func (f *flow) took(now clock.Time, n int) {
+func (f *flow) received(now clock.Time, n int) {
 	f.got.bytes += uint64(n)
 	f.progress = now
 	if x := f.run.x; f.run.since(now) >= x.Warmup {

@@ -97,7 +97,7 @@ func (e echo) report(v result.Values) (finished bool, failure string) {
 	v[result.Retransmits] = float64(r.Again)
 	v[result.Timeouts] = float64(r.Timeouts)
 	v[result.Recoveries] = float64(r.Recoveries)
-	took(v, r.Took, r.Echoed, r.Finished)
+	setDuration(v, r.Took, r.Echoed, r.Finished)
 	return r.Finished, r.Failure
 }
 
@@ -108,7 +108,7 @@ func (b burst) report(v result.Values) (finished bool, failure string) {
 	r := b.Result()
 	v[result.ClientData] = float64(r.Sent)
 	v[result.Rounds] = float64(r.Rounds)
-	took(v, r.Took, 0, r.Finished)
+	setDuration(v, r.Took, 0, r.Finished)
 	return r.Finished, r.Failure
 }
 
@@ -125,7 +125,7 @@ func (f fetch) report(v result.Values) (finished bool, failure string) {
 	v[result.Recoveries] = float64(r.Recoveries)
 	v[result.Damaged] = float64(r.Damaged)
 	v[result.ObjectsDone] = float64(r.Complete)
-	took(v, r.Took, r.Bytes, r.Finished)
+	setDuration(v, r.Took, r.Bytes, r.Finished)
 	ObjectValues(v, r.Objects)
 	return r.Finished, r.Failure
 }
@@ -227,8 +227,8 @@ func (n notes) record(f *flow) {
 	}
 }
 
-// took fills in a duration, if its end is known.
-func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
+// setDuration fills in a duration, if its end is known.
+func setDuration(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	if finished {
 		v[result.Completion] = d.Seconds()
 	}
@@ -237,7 +237,7 @@ func took(v result.Values, d time.Duration, bytes uint64, finished bool) {
 	}
 }
 
-func (r *run) look(now clock.Time) {
+func (r *run) endGuests(now clock.Time) {
 	left := r.guests[:0]
 	for _, f := range r.guests {
 		if f.guest.Done() {

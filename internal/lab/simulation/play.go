@@ -107,7 +107,7 @@ func (r *run) schedule() {
 func (r *run) play() error {
 	for until := r.at(r.x.Duration); r.open > 0 && r.err == nil && r.world.Step(until); {
 		if len(r.guests) > 0 {
-			r.look(r.world.Now())
+			r.endGuests(r.world.Now())
 		}
 	}
 	r.net.path.Advance(r.world.Now())

@@ -64,7 +64,7 @@ func (q *requester) account(now clock.Time) {
 // responder is the application that answers each request with the requested number of bytes.
 type responder struct {
 	flow       *flow
-	heard      uint64 // number of received bytes of requests
+	requested  uint64 // number of received bytes of requests
 	sent, owed uint64
 	shut       bool
 }
@@ -72,9 +72,9 @@ type responder struct {
 func (a *responder) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	f := a.flow
 	for n := c.Read(f.run.scratch); n > 0; n = c.Read(f.run.scratch) {
-		a.heard += uint64(n)
+		a.requested += uint64(n)
 	}
-	a.owed = a.heard / requestBytes * f.spec.App.Size
+	a.owed = a.requested / requestBytes * f.spec.App.Size
 	if e&tcp.Closed != 0 {
 		f.close(now, c)
 		return

@@ -37,7 +37,7 @@ func newSource(f *flow) *source {
 func (s *source) Turn(now clock.Time, c *sim.Conn, e tcp.Event) {
 	switch {
 	case s.flow.tx == nil:
-		s.flow.sends(c)
+		s.flow.observeSender(c)
 	case e&tcp.Closed != 0:
 		s.flow.close(now, c)
 		c.Wake(clock.Never)
@@ -121,7 +121,7 @@ func (f *flow) read(now clock.Time, c *sim.Conn) {
 		if right < len(p) && f.damaged == "" {
 			f.damaged = fmt.Sprintf("byte %d arrived damaged", f.got.bytes+uint64(right))
 		}
-		f.took(now, len(p))
+		f.received(now, len(p))
 	}
 	c.Discard(n)
 }
