@@ -104,5 +104,5 @@ func (e *env) documentFailure(c *cobra.Command, asked bool, err error) error {
 	if failure != nil {
 		return errors.Join(err, failure)
 	}
-	return &jsonPrintedError{err}
+	return &jsonError{err}
 }

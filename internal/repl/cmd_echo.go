@@ -113,7 +113,7 @@ func runEcho(e *env, c *cobra.Command, o *echoFlags, args []string) error {
 		if e.interactive() {
 			return &printedError{err} // the printed statistics show it
 		}
-		return &jsonPrintedError{err}
+		return &jsonError{err}
 	}
 	return nil
 }

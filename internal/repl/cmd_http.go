@@ -111,7 +111,7 @@ func showPage(e *env, c *cobra.Command, url string, page *control.Page) error {
 		return err
 	}
 	if page.Code >= 400 {
-		return &jsonPrintedError{failed(c, fmt.Errorf("%s: %w: %s", printable(url), errRefused,
+		return &jsonError{failed(c, fmt.Errorf("%s: %w: %s", printable(url), errRefused,
 			printable(page.Status)))}
 	}
 	return nil

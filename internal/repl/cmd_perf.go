@@ -148,7 +148,7 @@ func perfClient(e *env, c *cobra.Command, o *perfFlags) error {
 		err = errors.New(report.Error)
 	}
 	if err != nil {
-		err = &jsonPrintedError{failed(c, err)}
+		err = &jsonError{failed(c, err)}
 	}
 	return err
 }

@@ -150,7 +150,7 @@ func runPing(e *env, c *cobra.Command, o *pingFlags, req *control.Ping) error {
 	}
 	short := result.Received == 0 || req.Deadline > 0 && result.Received < req.Count
 	if short && result.Sent > 0 && c.Context().Err() == nil {
-		return &jsonPrintedError{tooFew(e, c, req, &result, problem)}
+		return &jsonError{tooFew(e, c, req, &result, problem)}
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func fetchObjects(e *env, c *cobra.Command, req control.RDTFetch) error {
 	}
 	if failures > 0 {
 		err := fmt.Errorf("%d of %d objects %w", failures, len(got.Objects), errMissing)
-		return &jsonPrintedError{failed(c, err)}
+		return &jsonError{failed(c, err)}
 	}
 	return nil
 }

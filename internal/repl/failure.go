@@ -15,17 +15,17 @@ type Failure struct {
 	Status int    `json:"status"` // exit status, as ExitCode returns it
 }
 
-// jsonPrintedError marks an error that was printed as JSON.
-type jsonPrintedError struct{ error }
+// jsonError marks an error that was printed as JSON.
+type jsonError struct{ error }
 
-func (d *jsonPrintedError) Unwrap() error { return d.error }
+func (d *jsonError) Unwrap() error { return d.error }
 
 // needsJSON reports whether an error must still be printed as JSON.
 func needsJSON(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil && !errors.Is(err, control.ErrStopped) {
 		return false // the user stopped the command
 	}
-	for _, is := range []func(error) bool{is[*jsonPrintedError], is[*printedError], is[*quitError]} {
+	for _, is := range []func(error) bool{is[*jsonError], is[*printedError], is[*quitError]} {
 		if is(err) {
 			return false
 		}
