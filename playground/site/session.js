@@ -6,6 +6,7 @@ import { Copies, restore } from "./snapshot.js";
 
 // milliseconds of computing between keyframes; at most this much is computed again after a jump
 const frameWork = 100;
+const firstStep = 1e6; // nanoseconds of the first step after an input
 const longStep = 10; // milliseconds; the system interrupted a step that took more
 const frameBytes = 256 << 20; // bytes of all keyframes
 
@@ -25,6 +26,7 @@ export class Session {
     this.end = this.log.at(-1)?.at ?? 0; // the latest instant so far
     this.work = this.kept = 0; // milliseconds of computing until now, and until the last keyframe
     this.reads = new Map(); // requests that only read, by number
+    this.step = firstStep;
     this.frames = [];
     this.copies = new Copies();
     this.errors = [];
@@ -40,6 +42,10 @@ export class Session {
     this.frames.sort((a, b) => a.at - b.at);
     this.kept = this.work;
     while (this.frames.length > 3 && this.copies.bytes > frameBytes) this.thin();
+  }
+
+  keepIfDue() {
+    if (this.work - this.kept > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
   }
 
   /** since drops the keyframes from an instant on. */
@@ -74,7 +80,7 @@ export class Session {
   compute(to, milliseconds = Infinity) {
     const began = performance.now();
     to = Math.round(to); // round, because an instant between two nanoseconds never comes
-    let step = this.step ?? 1e6;
+    let step = this.step;
     while (this.now < to) {
       const next = this.log[this.done], at = performance.now();
       if (next && next.at <= to && next.at <= this.now + step) {
@@ -86,13 +92,14 @@ export class Session {
           this.errors.push(e.message);
         }
         this.work += performance.now() - at;
+        step = firstStep;
       } else {
         this.world.advance(Math.min(step, to - this.now));
         const took = performance.now() - at;
         step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
         this.work += Math.min(took, longStep);
       }
-      if (this.work - this.kept > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
+      this.keepIfDue();
       if (performance.now() - began > milliseconds) break;
     }
     this.step = step;
@@ -119,6 +126,7 @@ export class Session {
     restore(this.world, frame.copy);
     this.done = frame.done;
     this.work = this.kept = frame.work;
+    this.step = firstStep;
     for (const number of frame.reads) this.world.leave(number);
     this.run(to);
     for (const request of this.reads.values()) this.world.get(request);
@@ -126,7 +134,7 @@ export class Session {
 
   /** do carries out a new input. Inputs of the log that were later are dropped. */
   do(input) {
-    const at = this.now;
+    const at = this.now, began = performance.now();
     let done;
     try {
       done = this.world.do(input);
@@ -139,6 +147,9 @@ export class Session {
     this.done++;
     this.end = this.now;
     this.since(done.at);
+    this.work += performance.now() - began;
+    this.step = firstStep;
+    this.keepIfDue();
     return done;
   }
 

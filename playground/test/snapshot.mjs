@@ -22,6 +22,8 @@ function change(round) {
   for (let i = 0; i < 40; i++) memory[random(memory.length)] = random(256);
   const at = random(memory.length);
   memory.fill(round, at, at + random(30_000));
+  const from = random(memory.length);
+  memory.copyWithin(random(memory.length), from, from + random(60_000));
   host.resize(node, random(50_000));
   if (node.size) node.data[random(node.size)] = round;
   exports.global0.value = round;
@@ -47,5 +49,19 @@ for (const k of [...kept, ...kept.reverse()]) {
   assert.ok(file.data.subarray(file.size).every((b) => b === 0), "zeros, if the file grows");
   assert.equal(other.exports.global0.value, k.round);
 }
-for (const k of kept) copies.drop(k.copy);
+
+// A copy stores data once, also where it has moved, with other data between.
+for (const k of kept.splice(0)) copies.drop(k.copy);
+assert.equal(copies.bytes, 0);
+host.resize(node, 1 << 18);
+for (let at = 0; at < node.size; at++) node.data[at] = random(256);
+new Uint8Array(exports.memory.buffer).fill(0);
+const first = copies.take(w), once = copies.bytes;
+const memory = new Uint8Array(exports.memory.buffer);
+for (let at = 0, to = 3; at < node.size; at += 1000, to += 1041) memory.set(node.data.subarray(at, Math.min(at + 1000, node.size)), to);
+const second = copies.take(w, first);
+assert.ok(copies.bytes - once < node.size / 5, `${copies.bytes - once} bytes for ${node.size} that were there`);
+restore(other, second);
+assert.equal(Buffer.compare(new Uint8Array(other.exports.memory.buffer), memory), 0);
+for (const copy of [first, second]) copies.drop(copy);
 assert.equal(copies.bytes, 0);
