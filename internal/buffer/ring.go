@@ -116,7 +116,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 		panic("BUG: buffer: Write after Repeat")
 	}
 	if r.writing == nil {
-		c := &chunk{base: tail}
+		c := newChunk(tail)
 		r.oldest, r.newest, r.writing = c, c, c
 		r.reading = c // the consumer reads this field only after the next publish
 	}
@@ -136,8 +136,7 @@ func (r *Ring) writeAt(tail, off uint64, p []byte) {
 	}
 }
 
-// extend appends a chunk to the list. It prefers the chunk that the consumer left last, which may
-// still be in the processor's cache, and allocates one otherwise.
+// extend appends a chunk to the list, if possible one that the consumer has left lately.
 func (r *Ring) extend() {
 	for head := r.head.Load(); r.oldest.base+chunkSize < head; {
 		c := r.oldest
@@ -147,7 +146,7 @@ func (r *Ring) extend() {
 	if c != nil {
 		r.spare, c.next = c.next, nil
 	} else {
-		c = &chunk{}
+		c = newChunk(0)
 	}
 	c.base = r.newest.base + chunkSize
 	r.newest.next = c

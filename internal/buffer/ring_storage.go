@@ -1,5 +1,17 @@
 package buffer
 
+import "sync"
+
+// chunks are chunks that rings have dropped. Without the pool, each short connection would leave
+// 128 KiB to the garbage collector.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+func newChunk(base uint64) *chunk {
+	c, _ := chunks.Get().(*chunk)
+	c.base = base
+	return c
+}
+
 // SetLimit raises the limit to n bytes. It ignores a smaller n: TCP must not shrink a window that
 // it has advertised (RFC 9293 §3.8.6).
 func (r *Ring) SetLimit(n int) {
@@ -33,6 +45,13 @@ func (r *Ring) TrimConsumer() {
 }
 
 func (r *Ring) drop() {
+	for _, c := range [...]*chunk{r.oldest, r.spare} {
+		for c != nil {
+			dropped := c
+			c, dropped.next = c.next, nil
+			chunks.Put(dropped)
+		}
+	}
 	r.oldest, r.newest, r.spare, r.writing, r.reading, r.found = nil, nil, nil, nil, nil, nil
 }
 

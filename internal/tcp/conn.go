@@ -6,8 +6,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Conn is one connection: the TCB of RFC 9293 §3.3.1. Only the owner of its Host may use it, except
-// for the two rings, which other goroutines may use too.
+// Conn is one connection: the TCB of RFC 9293 §3.3.1. Only the owner of its Host may use it,
+// except for the two rings, which other goroutines may use too.
 type Conn struct {
 	// Owner is a value of the host's owner. The host stores it and does not use it.
 	Owner any
@@ -198,6 +198,8 @@ func (c *Conn) enterIdle() {
 // freeState frees the same state when the connection is over.
 func (c *Conn) freeState() {
 	c.snd.rec.End()
+	c.snd.tx.TrimConsumer()
+	c.rcv.rx.TrimProducer() // what was written after a gap will not be published
 	c.rcv.freeReassembly()
 }
 

@@ -93,6 +93,7 @@ func TestIdleConnectionKeepsController(t *testing.T) {
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
+		runtime.GC() // empties the pool of buffers
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
@@ -131,6 +132,35 @@ func TestIdleConnectionKeepsController(t *testing.T) {
 	fresh, busy := each(0), each(3000)
 	t.Logf("two ends: %d bytes, %d if they were busy", fresh, busy)
 	assert.Less(t, busy-fresh, 230)
+}
+
+// TestShortConnectionsReuseBuffers checks that a connection that is over leaves its send and receive
+// buffers to the next one.
+func TestShortConnectionsReuseBuffers(t *testing.T) {
+	const n, buffer = 200, 64 << 10
+	p := newPipe(t, Config{MSL: -1})
+	l, err := p.hosts[1].Listen(netip.AddrPortFrom(addrB, 81), 8)
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
+		require.NoError(t, err)
+		p.exchange()
+		p.exchange()
+		p.b, _ = l.Accept()
+		require.NotNil(t, p.b)
+		p.carry(1000)
+		p.a.Close(p.now)
+		p.exchange()
+		p.b.Close(p.now)
+		p.exchange()
+		p.exchange()
+		p.drain()
+		require.Equal(t, StateClosed, p.a.State())
+	}
+	runtime.ReadMemStats(&after)
+	assert.Less(t, int(after.TotalAlloc-before.TotalAlloc)/n, buffer, "bytes per connection")
 }
 
 // TestCallsOnIdleConnections checks that every call works on a connection without send and receive

@@ -61,7 +61,7 @@ var folderRules = []folderRule{
 	{"internal/diagnostic", pure, "", ""},
 	{"internal/table", pure, "control", ""},
 	// a ring has two owners, so it needs atomics
-	{"internal/buffer", pure, "", "runtime sync/atomic"},
+	{"internal/buffer", pure, "", "runtime sync sync/atomic"},
 
 	{"internal/icmp", pure, "checksum clock", "crypto/sha256"},
 	{"internal/ip", pure, "checksum clock", "crypto/sha256"},
