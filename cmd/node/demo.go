@@ -147,6 +147,7 @@ const (
 	demoPart     = demoReceived + ".part" // the data received so far
 	demoProbe    = "probe.csv"
 	demoSummary  = "summary.json"
+	demoFigure   = "figure" // without a suffix: figure.FileNames adds them
 )
 
 // play starts the network, transfers the file, and returns the result.

@@ -92,12 +92,15 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 		f.Note = fmt.Sprintf("The loss bound is that of a sender that halves its window at each "+
 			"loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.", first.BoundMBPerS, first.Congestion)
 	}
-	err = d.save(f)
+	plot, err := f.Plot()
 	if errors.Is(err, figure.ErrNoSamples) { // the file is empty
-		d.remove(figureFiles("figure")...)
+		d.remove(figure.FileNames(demoFigure)...)
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return plot.WriteFiles(d.dir, demoFigure, d.style)
 }
 
 func (c *demoComparison) path() string {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/files"
+	"github.com/tidepool-net/tidepool/internal/lab/figure"
 )
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
@@ -63,7 +64,7 @@ func digestOf(path string) (string, error) {
 // when the demo writes to it.
 func (d *demo) clear() {
 	d.remove(demoSent, demoReceived, demoPart, demoProbe, demoSummary)
-	d.remove(figureFiles("figure")...)
+	d.remove(figure.FileNames(demoFigure)...)
 	for _, node := range []string{"A", "B", "C"} {
 		d.remove(node+".lnx", node+".pcapng")
 	}

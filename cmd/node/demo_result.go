@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -160,17 +159,11 @@ func (d *demo) draw(r *demoResult, samples []figure.Sample) error {
 	if len(samples) == 0 {
 		return nil
 	}
-	return d.save(figure.Figure{Title: r.title(), Note: r.note(), Samples: samples})
-}
-
-type picture interface {
-	Write(w io.Writer, format string, s figure.Style) error
-}
-
-func (d *demo) save(f picture) error {
-	return writeFigure(d.dir, "figure", func(b *bytes.Buffer, format string) error {
-		return f.Write(b, format, d.style)
-	})
+	plot, err := figure.Figure{Title: r.title(), Note: r.note(), Samples: samples}.Plot()
+	if err != nil {
+		return err
+	}
+	return plot.WriteFiles(d.dir, demoFigure, d.style)
 }
 
 func (r *demoResult) title() string {

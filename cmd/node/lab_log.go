@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -118,10 +117,7 @@ func drawLog(
 		return fmt.Errorf("%s: no figure can be drawn from %s", commandPath(c), name)
 	}
 	for i := range plots {
-		err := writeFigure(dir, plots[i].Name, func(b *bytes.Buffer, format string) error {
-			return plots[i].Write(b, format, style)
-		})
-		if err != nil {
+		if err := plots[i].WriteFiles(dir, plots[i].Name, style); err != nil {
 			return fmt.Errorf("%s: %w", commandPath(c), err)
 		}
 		fmt.Fprintln(c.OutOrStdout(), filepath.Join(dir, plots[i].Name+".svg"))

@@ -199,7 +199,7 @@ func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error
 		busy.Go(func() {
 			for d := range todo {
 				if errs[i] == nil {
-					errs[i] = d.write(folder, style)
+					errs[i] = d.plot.WriteFiles(folder, d.name, style)
 				}
 			}
 		})
@@ -210,20 +210,6 @@ func (r *Results) drawAll(jobs []drawing, workers int, style figure.Style) error
 	close(todo)
 	busy.Wait()
 	return errors.Join(errs...)
-}
-
-func (d *drawing) write(folder string, style figure.Style) error {
-	for _, format := range figure.Formats {
-		var b bytes.Buffer
-		if err := d.plot.Write(&b, format, style); err != nil {
-			return err
-		}
-		path := filepath.Join(folder, d.name+"."+format)
-		if err := result.WriteFile(path, b.Bytes()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Plots are the files of figures in formats that a page can scale.

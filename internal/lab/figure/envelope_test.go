@@ -47,9 +47,9 @@ func TestEnvelopeKeepsPeaksAndMeansOverTime(t *testing.T) {
 // the right has each change.
 func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 	f := Figure{Samples: sawtooth(30e6, 0.02)}
-	c, err := f.chart()
+	c, err := f.Plot()
 	require.NoError(t, err)
-	whole, detail := c.Rows[0].Panels[0], c.Rows[0].Panels[1]
+	whole, detail := c.chart.Rows[0].Panels[0], c.chart.Rows[0].Panels[1]
 	names := func(p chart.Panel) (list []string) {
 		for _, l := range p.Layers {
 			list = append(list, l.Name)
@@ -60,16 +60,16 @@ func TestWindowOfManyLossesIsAnEnvelope(t *testing.T) {
 	assert.Equal(t, []string{"cwnd, range", "unacked, mean", "ssthresh, mean", "cwnd, mean"}, names(whole))
 	assert.Greater(t, len(detail.Layers[2].Points), detailSamples-1)
 
-	c, err = Figure{Samples: sawtooth(1e6, 0)}.chart()
+	c, err = Figure{Samples: sawtooth(1e6, 0)}.Plot()
 	require.NoError(t, err)
-	assert.Equal(t, "cwnd", c.Rows[0].Panels[0].Layers[2].Name, "without losses each change is seen")
+	assert.Equal(t, "cwnd", c.chart.Rows[0].Panels[0].Layers[2].Name, "without losses each change is seen")
 }
 
 func TestAnEventHasOneColor(t *testing.T) {
-	c, err := Figure{Samples: sawtooth(30e6, 0.02)}.chart()
+	c, err := Figure{Samples: sawtooth(30e6, 0.02)}.Plot()
 	require.NoError(t, err)
 	colors := map[string]chart.Paint{}
-	for _, row := range c.Rows {
+	for _, row := range c.chart.Rows {
 		for _, p := range row.Panels {
 			for _, s := range p.Strips {
 				if was, ok := colors[s.Name]; ok {

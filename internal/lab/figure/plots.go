@@ -1,10 +1,12 @@
 package figure
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +34,29 @@ func (p *Plot) heading() string {
 // Write draws the plot in one of Formats.
 func (p *Plot) Write(w io.Writer, format string, s Style) error {
 	return p.chart.Write(w, format, s)
+}
+
+// WriteFiles writes the plot into a folder, in all Formats.
+func (p *Plot) WriteFiles(folder, name string, s Style) error {
+	for i, file := range FileNames(name) {
+		var b bytes.Buffer
+		if err := p.Write(&b, Formats[i], s); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := result.WriteFile(filepath.Join(folder, file), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FileNames returns the names of a plot's files, one for each of Formats.
+func FileNames(name string) []string {
+	files := make([]string, len(Formats))
+	for i, format := range Formats {
+		files[i] = name + "." + format
+	}
+	return files
 }
 
 // Style is the size and the font of a figure.

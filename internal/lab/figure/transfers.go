@@ -3,7 +3,6 @@ package figure
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"sort"
 
@@ -30,19 +29,11 @@ type Transfer struct {
 	Samples []Sample
 }
 
-// Write draws the figure in one of Formats.
-func (f Transfers) Write(w io.Writer, format string, s Style) error {
-	c, err := f.chart()
-	if err != nil {
-		return err
-	}
-	return c.Write(w, format, s)
-}
-
 // throughputBins is the number of intervals into which the longest transfer is divided.
 const throughputBins = 40
 
-func (f Transfers) chart() (*chart.Figure, error) {
+// Plot returns the figure. Without samples, the error is ErrNoSamples.
+func (f Transfers) Plot() (*Plot, error) {
 	longest, bytes, detail := 0.0, 0.0, math.Inf(1)
 	for _, t := range f.List {
 		if n := len(t.Samples); n > 0 {
@@ -64,10 +55,10 @@ func (f Transfers) chart() (*chart.Figure, error) {
 	}
 	windows[0].Y.Label = "cwnd, kB"
 	top := []chart.Panel{f.progress(longest, bytes), f.throughput(longest)}
-	return &chart.Figure{
+	return &Plot{Title: f.Title, chart: chart.Figure{
 		Title: f.Title, Note: f.Note, Alt: f.Title + ". " + f.Note,
 		Rows: []chart.Row{{Height: 120, Panels: top}, {Height: 90, Panels: windows}},
-	}, nil
+	}}, nil
 }
 
 func overSeconds(longest float64) chart.Axis {
@@ -176,22 +167,14 @@ type Figure struct {
 	Samples []Sample // samples of one connection, in order of time; required
 }
 
-// Write draws the figure in one of Formats.
-func (f Figure) Write(w io.Writer, format string, s Style) error {
-	c, err := f.chart()
-	if err != nil {
-		return err
-	}
-	return c.Write(w, format, s)
-}
-
-func (f Figure) chart() (*chart.Figure, error) {
+// Plot returns the figure. Without samples, the error is ErrNoSamples.
+func (f Figure) Plot() (*Plot, error) {
 	if len(f.Samples) == 0 {
 		return nil, ErrNoSamples
 	}
 	whole, detail := f.Samples, middle(f.Samples)
 	left, right := newTimeline(whole, whole[0].Seconds), newTimeline(detail, whole[0].Seconds)
-	out := &chart.Figure{Title: f.Title, Note: f.Note, Alt: f.Title + ". " + f.Note}
+	out := chart.Figure{Title: f.Title, Note: f.Note, Alt: f.Title + ". " + f.Note}
 	for i, panel := range []struct {
 		title string
 		draw  func([]Sample, timeline) chart.Panel
@@ -211,5 +194,5 @@ func (f Figure) chart() (*chart.Figure, error) {
 		}
 		out.Rows = append(out.Rows, chart.Row{Height: 100, Panels: []chart.Panel{l, r}})
 	}
-	return out, nil
+	return &Plot{Title: f.Title, chart: out}, nil
 }

@@ -17,7 +17,7 @@ func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
 		},
 	}
 	var svg bytes.Buffer
-	require.NoError(t, f.Write(&svg, "svg", Style{}))
+	require.NoError(t, writePlot(f, &svg, "svg", Style{}))
 	words := texts(t, svg.Bytes())
 	for _, want := range []string{
 		"C to A", "2 % loss", "acknowledged", "throughput", "reno", "bbr", "loss bound",
@@ -26,13 +26,13 @@ func TestTransfersNamesEachAlgorithmAndTheBound(t *testing.T) {
 		assert.Contains(t, words, want)
 	}
 	assert.NotContains(t, words, "cubic", "it has no samples")
-	require.NoError(t, f.Write(io.Discard, "png", Style{}))
+	require.NoError(t, writePlot(f, io.Discard, "png", Style{}))
 }
 
 func TestTransfersOfNothing(t *testing.T) {
-	require.ErrorIs(t, Transfers{List: []Transfer{{Name: "reno"}}}.Write(io.Discard, "svg", Style{}), ErrNoSamples)
+	require.ErrorIs(t, writePlot(Transfers{List: []Transfer{{Name: "reno"}}}, io.Discard, "svg", Style{}), ErrNoSamples)
 	still := []Sample{{Seconds: 4}, {Seconds: 4}}
-	require.NoError(t, Transfers{List: []Transfer{{"reno", still}}}.Write(io.Discard, "png", Style{}))
+	require.NoError(t, writePlot(Transfers{List: []Transfer{{"reno", still}}}, io.Discard, "png", Style{}))
 }
 
 // The throughputs of all intervals add up to the acknowledged bytes.
