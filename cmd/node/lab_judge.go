@@ -62,7 +62,7 @@ func labJudgeCommand() *cobra.Command {
 	repl.Choose(c, "with", "ns3")
 	f.StringSliceVar(&o.without, "without", nil,
 		"run ns-3 without its deviations `NAMES` from RFCs, separated by commas (docs/ns3.md)")
-	choices(c, "without", ns3.Deviations()...)
+	repl.CompleteFlag(c, "without", ns3.Deviations()...)
 	addChanges(f, &o.flags)
 	f.IntVar(&o.flags.trials, "trials", 0, "run each cell `N` times with each program")
 	f.StringVarP(&o.flags.dir, "out", "o", "", "write results into `DIR` and DIR-ns3")

@@ -73,7 +73,7 @@ func labSubmitCommand() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.on, "on", "",
 		"use batch `SYSTEM`: slurm, kubernetes, or local for processes of this machine")
-	choices(c, "on", systems...)
+	repl.CompleteFlag(c, "on", systems...)
 	o.run.experimentFlags(c)
 	o.run.outputFlags(c)
 	f.IntVar(&o.run.parts, "parts", 0,

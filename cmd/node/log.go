@@ -27,7 +27,7 @@ func (l *logFlags) flags(c *cobra.Command) {
 		"minimum `LEVEL` to log: debug, info, warn, error; `set log.level` changes it later")
 	f.StringVar(&l.format, "log-format", "text",
 		"with --daemon: log `FORMAT`, text or json, one record a line")
-	choices(c, "log-level", "debug", "info", "warn", "error")
+	repl.CompleteFlag(c, "log-level", "debug", "info", "warn", "error")
 	repl.Choose(c, "log-format", "text", "json")
 }
 

@@ -52,7 +52,7 @@ func netExportCommand() *cobra.Command {
 	f.StringVar(&o.image, "image", defaultImage(), "container `IMAGE` with this program")
 	f.StringVar(&o.subnet, "subnet", "172.30.0.0/16", "assign containers' addresses from `PREFIX`")
 	f.BoolVar(&o.force, "force", false, "overwrite existing files")
-	choices(c, "to", interchange.Formats()...)
+	repl.CompleteFlag(c, "to", interchange.Formats()...)
 	return c
 }
 

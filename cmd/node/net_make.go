@@ -71,7 +71,7 @@ func netGenerateCommand() *cobra.Command {
 func familyFlag(c *cobra.Command, family *string) {
 	c.Flags().StringVar(family, "family", "4",
 		"IP `VERSION` of the links: 4, 6, or dual for both")
-	choices(c, "family", topology.Families...)
+	repl.CompleteFlag(c, "family", topology.Families...)
 }
 
 // maxRouters is the number of routers on the longest path that RIP finds: RIP's infinity is 16.
@@ -251,7 +251,7 @@ func (o *netOptions) graphCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", "svg", "output `FORMAT`: svg, dot, mermaid or json")
 	c.Flags().BoolVar(&o.json, "json", false, "the same as --format json")
-	choices(c, "format", "svg", "dot", "mermaid", "json")
+	repl.CompleteFlag(c, "format", "svg", "dot", "mermaid", "json")
 	return c
 }
 

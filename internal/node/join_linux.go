@@ -25,7 +25,7 @@ type joints struct {
 	byToken map[int]*Joint
 	next    int
 	chunk   []byte // memory of one read
-	worked  bool   // the stack may have something to send
+	output  bool   // the stack may have something to send
 }
 
 // Joint relays data between a connection and a stream socket of this machine. The loop copies the
@@ -95,6 +95,12 @@ func (j *Joint) Wait() (ofFD bool, err error) {
 	return j.ofFD, j.err
 }
 
+// pending reports whether joints have written to the stack since the last call of drained.
+func (js *joints) pending() bool { return js.output }
+
+// drained notes that the stack's output is being sent.
+func (js *joints) drained() { js.output = false }
+
 func (js *joints) add(j *Joint, now clock.Time) error {
 	if js.byConn == nil {
 		js.node = j.node
@@ -155,7 +161,7 @@ func (j *Joint) fail(errno syscall.Errno) {
 
 // run copies what it can, and ends the joint when nothing is left to copy.
 func (j *Joint) run(now clock.Time) {
-	j.node.TCP.joints.worked = true
+	j.node.TCP.joints.output = true
 	j.toSocket(now)
 	j.fromSocket(now)
 	failure := j.conn.failure.Load()

@@ -9,8 +9,10 @@ import (
 )
 
 // joints are empty: the loop does not wait for sockets.
-type joints struct{ worked bool }
+type joints struct{}
 
+func (*joints) pending() bool           { return false }
+func (*joints) drained()                {}
 func (*joints) ready(int) bool          { return false }
 func (*joints) event(*Conn, clock.Time) {}
 

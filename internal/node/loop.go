@@ -56,7 +56,7 @@ func (n *Node) iterate() {
 	}
 	n.Devices.takeDown(now)
 	n.notifyAll(now)
-	if n.TCP.joints.worked {
+	if n.TCP.joints.pending() {
 		n.Devices.Drain(now)
 		n.notifyAll(now)
 	}

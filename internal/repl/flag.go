@@ -54,10 +54,15 @@ func check(c *cobra.Command, flag, want string, holds func(text string) bool) {
 
 // Choose limits a flag to the given words. Tab completes them.
 func Choose(c *cobra.Command, flag string, choice ...string) {
-	flagWords(c, flag, words(choice...))
+	CompleteFlag(c, flag, choice...)
 	check(c, flag, diagnostic.OneOf(choice), func(text string) bool {
 		return slices.Contains(choice, text)
 	})
+}
+
+// CompleteFlag makes Tab complete a flag with the given words.
+func CompleteFlag(c *cobra.Command, flag string, choice ...string) {
+	flagWords(c, flag, words(choice...))
 }
 
 // Unlimited stands for no maximum.

@@ -1,6 +1,7 @@
 package emulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/lab/simulation"
 	"github.com/tidepool-net/tidepool/internal/node"
@@ -103,26 +103,10 @@ const lookAgain = time.Millisecond
 
 // room returns how much the source may write now, or when to check again.
 func (s *source) room() (n uint64, at time.Time) {
-	app := &s.end.Flow.App
-	n = min(s.size-s.sent, sim.PatternRun)
 	elapsed := time.Since(s.began)
-	if app.Off > 0 {
-		if rest := app.Rest(elapsed); rest > 0 {
-			return 0, s.began.Add(elapsed + rest)
-		}
-		if s.sent-min(s.sent, s.end.seen.sent.Load()) >= plan.Backlog {
-			return 0, time.Now().Add(lookAgain)
-		}
-		n = min(n, plan.Backlog)
-	}
-	if app.Rate > 0 {
-		paced, wait := app.Paced(elapsed, s.sent, s.size)
-		if paced == 0 {
-			return 0, time.Now().Add(wait)
-		}
-		n = min(n, paced)
-	}
-	return n, time.Time{}
+	unsent := func() uint64 { return s.sent - min(s.sent, s.end.seen.sent.Load()) }
+	n, wait := s.end.Flow.App.MayWrite(elapsed, s.sent, s.size, sim.PatternRun, unsent)
+	return n, s.began.Add(elapsed + cmp.Or(wait, lookAgain))
 }
 
 func (e *End) receive(c *node.Conn) error {

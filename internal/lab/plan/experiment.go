@@ -225,13 +225,35 @@ const (
 	pieceBytes = 1400
 )
 
-// Backlog is the maximum number of unsent bytes of an application that pauses. The limit is needed
+// backlog is the maximum number of unsent bytes of an application that pauses. The limit is needed
 // because the application cannot take back written data.
-const Backlog = 64 << 10
+const backlog = 64 << 10
 
-// Rest returns how much longer the application pauses, given the time since its start; 0: it may
-// write.
-func (a *App) Rest(elapsed time.Duration) time.Duration {
+// MayWrite returns how many bytes an application may write, given the time since its start, the
+// bytes that it has written, the total size, and the free buffer space. If n is 0, it may write
+// after wait; a wait of 0 means as soon as less data is unsent.
+func (a *App) MayWrite(
+	elapsed time.Duration, written, size, free uint64, unsent func() uint64,
+) (n uint64, wait time.Duration) {
+	n = min(size-written, free)
+	if a.Off > 0 {
+		if pause := a.pause(elapsed); pause > 0 {
+			return 0, pause
+		}
+		if unsent() >= backlog {
+			return 0, 0
+		}
+		n = min(n, backlog)
+	}
+	if a.Rate > 0 {
+		paced, wait := a.paced(elapsed, written, size)
+		return min(n, paced), wait
+	}
+	return n, 0
+}
+
+// pause returns how much longer the application pauses, given the time since its start.
+func (a *App) pause(elapsed time.Duration) time.Duration {
 	if a.Off > 0 {
 		if at := elapsed % (a.On + a.Off); at >= a.On {
 			return a.On + a.Off - at
@@ -240,9 +262,9 @@ func (a *App) Rest(elapsed time.Duration) time.Duration {
 	return 0
 }
 
-// Paced returns how many of size bytes an application with a rate may write, given the time since
+// paced returns how many of size bytes an application with a rate may write, given the time since
 // its start and the bytes already sent. If n is 0, the application may write more after wait.
-func (a *App) Paced(elapsed time.Duration, sent, size uint64) (n uint64, wait time.Duration) {
+func (a *App) paced(elapsed time.Duration, sent, size uint64) (n uint64, wait time.Duration) {
 	due := a.due(elapsed)
 	piece := min(max(pieceBytes, volume(a.Rate, pieceTime)), size-sent)
 	if due < sent+piece {

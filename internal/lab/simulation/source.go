@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/tidepool-net/tidepool/internal/clock"
-	"github.com/tidepool-net/tidepool/internal/lab/plan"
 	"github.com/tidepool-net/tidepool/internal/sim"
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
@@ -63,25 +62,16 @@ func (s *source) write(now clock.Time, c *sim.Conn) bool {
 	if room == 0 {
 		return false
 	}
-	elapsed := now.Sub(s.flow.begun)
-	if app.Off > 0 {
-		if rest := app.Rest(elapsed); rest > 0 {
-			c.Wake(now.Add(rest))
-			return false
-		}
-		if unsent := c.TCP().Info().NotSentBytes; unsent >= plan.Backlog {
-			return false
-		}
-		room = min(room, plan.Backlog)
+	unsent := func() uint64 { return uint64(c.TCP().Info().NotSentBytes) }
+	room, wait := app.MayWrite(now.Sub(s.flow.begun), s.sent, s.size, room, unsent)
+	switch {
+	case room == 0 && wait > 0:
+		c.Wake(now.Add(wait))
+		return false
+	case room == 0:
+		return false
+	case app.Off > 0:
 		c.Wake(now) // wake up again to check that all data was sent
-	}
-	if app.Rate > 0 {
-		paced, wait := app.Paced(elapsed, s.sent, s.size)
-		if paced == 0 {
-			c.Wake(now.Add(wait))
-			return false
-		}
-		room = min(room, paced)
 	}
 	n := c.WritePattern(0, int(min(room, pieceMost)))
 	s.sent += uint64(n)
