@@ -90,7 +90,8 @@ func (d *demo) recordComparison(c *demoComparison, f figure.Transfers) error {
 	f.Note = "Without loss, only the processor limits the throughput."
 	if f.Bound > 0 {
 		f.Note = fmt.Sprintf("The loss bound is that of a sender that halves its window at each "+
-			"loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.", first.BoundMBPerS, first.Congestion)
+			"loss: 1.31/√p · MSS/RTT = %.1f MB/s at %s's RTT.",
+			first.BoundMBPerS, first.Congestion)
 	}
 	plot, err := f.Plot()
 	if errors.Is(err, figure.ErrNoSamples) { // the file is empty
