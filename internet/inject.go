@@ -90,12 +90,12 @@ func injected[T any](i *injection, ready func() bool, f func() (T, error)) (x T,
 	return x, nil, i.err
 }
 
-// SetReadError makes calls of Read, also those that wait, return err in a net.OpError. While there
-// is unread data, also data that arrives later, Read returns that first. Nil removes the error.
+// SetReadError makes calls of Read return err in a net.OpError, including calls that already wait.
+// Read returns unread data first, even if it arrives later. Nil removes the error.
 func (c *Conn) SetReadError(err error) { c.reads.inject(err) }
 
-// SetWriteError makes calls of Write, also those that wait, return err in a net.OpError. Nil
-// removes the error.
+// SetWriteError makes calls of Write return err in a net.OpError, including calls that already
+// wait. Nil removes the error.
 func (c *Conn) SetWriteError(err error) { c.writes.inject(err) }
 
 // SetCloseError makes Close return err in a net.OpError. Close still closes the connection.
@@ -163,8 +163,8 @@ func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
-// SetReadError makes calls of Read and ReadFrom, also those that wait, return err in a net.OpError.
-// Datagrams that have arrived are returned later. Nil removes the error.
+// SetReadError makes calls of Read and ReadFrom return err in a net.OpError, including calls that
+// already wait. Datagrams that have arrived are returned later. Nil removes the error.
 func (c *PacketConn) SetReadError(err error) { c.reads.inject(err) }
 
 // SetWriteError makes calls of Write and WriteTo return err in a net.OpError, and send nothing. Nil
@@ -195,8 +195,8 @@ func (c *PacketConn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "udp", Source: c.LocalAddr(), Err: err}
 }
 
-// SetAcceptError makes calls of Accept, also those that wait, return err in a net.OpError.
-// Meanwhile, new connections wait. Nil removes the error.
+// SetAcceptError makes calls of Accept return err in a net.OpError, including calls that already
+// wait. Meanwhile, new connections wait. Nil removes the error.
 func (l *Listener) SetAcceptError(err error) { l.accepts.inject(err) }
 
 // SetCloseError makes Close return err in a net.OpError. Close still closes the listener.

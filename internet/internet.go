@@ -109,7 +109,8 @@ func Start(tb testing.TB, network string) *World {
 	return load(tb, network, *seed)
 }
 
-// load is Run or Start: the text of a network contains blanks, a path does not.
+// load does the work of Run and Start: an argument with blanks is the text of a network, any other
+// argument is a path.
 func load(tb testing.TB, network string, seed uint64) *World {
 	tb.Helper()
 	if strings.TrimSpace(network) == "" {

@@ -25,8 +25,8 @@ var linkRange6 = netip.MustParsePrefix("fdb6:2c0a:91e5::/48")
 // invalid.
 type LinkEnds struct{ Gateway, Program, Gateway6, Program6 netip.Addr }
 
-// FreeLink chooses the network of a link: the one after those that this machine, or the link around
-// this one, already has. The link has IPv6 if this machine has IPv6.
+// FreeLink chooses the network of a link: the next one after all that this machine, or an enclosing
+// link, already uses. The link has IPv6 if this machine has IPv6.
 func FreeLink() (e LinkEnds, err error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/link"
 )
 
-// Main runs the process that sets up namespaces, if this process is one; then Main does not return.
-// A program that uses this package calls Main at the start of its main function.
+// Main sets up namespaces and does not return if this process was started for that. A program that
+// uses this package calls Main at the start of its main function.
 func Main() {
 	switch {
 	case len(os.Args) > 2 && os.Args[0] == joinName:

@@ -68,9 +68,9 @@ func (q *Process) catchSignals() {
 	signal.Notify(q.arrived, passed...)
 }
 
-// isQuit reports whether s is SIGQUIT. It stays caught after the program's end: if the terminal
-// sends it to both, it can end the program before this process gets it, and would then end this
-// process with a trace.
+// isQuit reports whether s is SIGQUIT. This process catches SIGQUIT even after the program has
+// ended: the terminal sends it to both, and if the program ends first, an uncaught SIGQUIT would
+// end this process with a stack trace.
 func isQuit(s os.Signal) bool { return s == unix.SIGQUIT }
 
 // passSignals passes the caught signals on until the caller calls stop.

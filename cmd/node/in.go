@@ -107,7 +107,8 @@ func findHost(network string, names []string, host string) (int, error) {
 	return i, nil
 }
 
-// running returns a network. It starts the network if that is down and has files with this host.
+// running returns a running network. If no network runs at the path network, and its files have the
+// host, running starts it.
 func (o *netOptions) running(c *cobra.Command, network, host string) (*netctl.Network, error) {
 	_, n, err := o.network([]string{network})
 	if err == nil {

@@ -185,7 +185,7 @@ func (f *finder) confirmed(events []Event, times int) (d keyedDifference) {
 	return d
 }
 
-// same reports whether d is of the kind of another difference, at the end of a sequence.
+// same reports whether d and o are of the same kind, and d occurs at the end of the sequence.
 func (d keyedDifference) same(o *keyedDifference, events []Event) bool {
 	return d.Wrong != "" && d.key == o.key && len(d.Events) == len(events)
 }

@@ -122,7 +122,7 @@ func (r *runner) enough(last bool) func() bool {
 	return func() bool { return r.want.judge(&r.out) == "" }
 }
 
-// patient carries out a sequence again while the machine is too busy for it.
+// patient carries out a sequence, and repeats it if the machine was too busy.
 func patient(do func() error) (err error) {
 	const most = 5
 	for range most {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// Subject makes a subject of the examiner a Stack: it drives the subject by packets.
+// Subject adapts a subject of the examiner to Stack: it exchanges packets with the subject.
 type Subject struct {
 	examine.Subject
 	// Settle is how long each event takes; zero: the package's Settle. A delayed acknowledgment

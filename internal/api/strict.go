@@ -42,8 +42,8 @@ func repeatedIn(in *json.Decoder) (name string) {
 	return ""
 }
 
-// missingField names the missing field if the error is about an invalid address for that reason.
-// The error itself would print Go's zero address.
+// missingField names the missing field if an address is invalid because its field is missing. The
+// error itself would print Go's zero address.
 func missingField(err error, request reflect.Value) error {
 	if err == nil || !errors.Is(err, control.ErrUsage) {
 		return err

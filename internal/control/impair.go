@@ -1,7 +1,7 @@
 package control
 
-// Impairments lists the impairments of interfaces, with counters: for each interface that of sent
-// packets, then that of received packets.
+// Impairments lists the impairments of interfaces, with counters: for each interface first the sent
+// packets, then the received packets.
 type Impairments struct {
 	Answer[[]Impairment]
 	Iface string `json:"iface,omitempty"` // name or number of the interface; empty: every interface

@@ -41,7 +41,7 @@ const (
 type PartFlags struct {
 	Files string `json:"files"`
 	User  string `json:"user,omitempty"`
-	// OneProcess is that of Plan.
+	// OneProcess has the meaning of Plan.OneProcess.
 	OneProcess bool `json:"one_process,omitempty"`
 }
 

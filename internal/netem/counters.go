@@ -1,6 +1,6 @@
 package netem
 
-// Counters count packets by their fate. A packet may be in several counts. At any time
+// Counters count packets by what happened to them. A packet may be in several counts. At any time
 //
 //	In + Duplicated = Out + Lost + QueueDropped + Policed + Overflowed + packets inside.
 type Counters struct {

@@ -35,7 +35,8 @@ const (
 
 func rcpFlags(c *cobra.Command, o *control.RCPOptions) {
 	f := c.Flags()
-	f.IntVar(&o.Width, "width", 32, "use a fence of `PACKETS`; a narrower receiver drops packets")
+	f.IntVar(&o.Width, "width", 32, "use a fence of `PACKETS`; the receiver's must not be\n"+
+		"narrower than the sender's")
 	f.BoolVar(&o.Window, "window", false, "use the classic window: only contiguous data counts")
 	f.BoolVar(&o.Timer, "timer", false, "retransmit as in RFC 6298 instead of every 10 ms")
 	secondsVar(f, &o.Timeout, "timeout", "", 3, "close after `SECONDS` of silence")

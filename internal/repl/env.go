@@ -18,8 +18,8 @@ type env struct {
 
 	interactive func() bool // reports whether the user types the lines
 	single      func() bool // reports whether the session is one command
-	// background runs a transfer in the background. The name of its subject is about. The verb in
-	// messages is doing, a present participle.
+	// background runs a transfer in the background. Messages name the file about, and the verb
+	// doing, a present participle.
 	background func(c *cobra.Command, about, doing string, run transfer) error
 	// track shows the progress of a command until the caller calls end.
 	track func(name string, cancel context.CancelFunc) (advance progress, end func())

@@ -78,7 +78,7 @@ const stallTime = time.Second
 // stalled reports whether the transfer has stalled. The caller holds the lock.
 func (j *job) stalled() bool { return !j.moved.IsZero() && time.Since(j.moved) >= stallTime }
 
-// aside says how to list and stop a background transfer. The number 0 stands for no number.
+// aside says how to list and stop a background transfer. id is 0 if the transfer has no number.
 func aside(id int) string {
 	if id == 0 {
 		return "; `transfers` lists it"

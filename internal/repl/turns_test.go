@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhoStopsWaitsForNobody checks that Ctrl-Z takes effect only after the process continues, and
-// that writers do not wait for that key.
-func TestWhoStopsWaitsForNobody(t *testing.T) {
+// TestWritersDoNotWaitForCtrlZ checks that Ctrl-Z takes effect only after the process continues,
+// and that writers do not wait for that key.
+func TestWritersDoNotWaitForCtrlZ(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	e := &terminal{out: &said, mayStop: func() bool { return true }}

@@ -24,7 +24,7 @@ type Path struct {
 	// bytes, or 1220 over IPv6 (RFC 9293 §3.7.1), and that the peer understands the option.
 	// Otherwise the host assumes that the peer accepts what the outlet carries.
 	DefaultMSS bool
-	// NotHost says, if there is no route, that the address is not that of a single host.
+	// NotHost is set if there is no route because the address is not the address of a single host.
 	NotHost bool
 }
 

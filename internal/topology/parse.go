@@ -34,7 +34,7 @@ type reader struct {
 
 // Parse reads a plan of one directive on each line; # begins a comment:
 //
-//	link A B [WORD...]   two nodes and a link, with the words of `impair` if it does anything
+//	link A B [WORD...]   two nodes and a link, with its impairments in the keywords of `impair`
 //	host NAME...         nodes that never forward, whatever links they have
 //	router NAME...       nodes that forward
 //	port N               the first UDP port

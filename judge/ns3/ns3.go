@@ -1,4 +1,4 @@
-// Package ns3 plays the laboratory's experiments in ns-3, to compare the two simulators.
+// Package ns3 runs the laboratory's experiments in ns-3, to compare the two simulators.
 //
 // ns-3 is optional. Find looks for its headers and libraries, for example those of the Python
 // package ns3, and compiles driver/driver.cc with them. An experiment with a part that ns-3 lacks
@@ -149,7 +149,7 @@ type Options struct {
 	Record bool
 }
 
-// Play plays a trial of a cell. ns-3 draws the losses itself, so they differ from the laboratory's.
+// Play runs a trial of a cell. ns-3 draws the losses itself, so they differ from the laboratory's.
 func (s *Simulator) Play(ctx context.Context, cell *plan.Cell, trial int, o Options) (
 	*result.Trial, *result.Record, error,
 ) {

@@ -10,7 +10,7 @@ import (
 
 // ObjectCache keeps the latest objects. All cells of a sweep have the same seed, and therefore the
 // same objects. Making ten million bytes takes as long as transferring them. Objects must not be
-// changed. The zero ObjectCache is empty. Only one goroutine may use a ObjectCache.
+// changed. The zero ObjectCache is empty. Only one goroutine may use an ObjectCache.
 type ObjectCache struct {
 	label label
 	items []Item

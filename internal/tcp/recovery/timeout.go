@@ -54,8 +54,9 @@ func (v *Recovery) RTO(doublings uint8) time.Duration {
 	return v.RTT.Timeout(doublings, &v.shared.Options)
 }
 
-// postponeLate postpones timers that are late by pauseFloor/2 or more, once in a silence. They are
-// late because this process was suspended, and if the whole machine was, so was the peer.
+// postponeLate postpones timers that are late by pauseFloor/2 or more, once until the next
+// acknowledgment. They are late because this process was suspended. If the whole machine was
+// suspended, the peer may have been suspended too.
 func (v *Recovery) postponeLate(now clock.Time) {
 	if v.Late || !v.losses.free() {
 		return
