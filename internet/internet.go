@@ -123,8 +123,8 @@ func load(tb testing.TB, network string, seed uint64) *World {
 	return start(tb, "network of "+tb.Name(), []byte(network), seed)
 }
 
-// timers are the usual TCP timers (RFC 6298 §2). The defaults of .lnx files are for networks on one
-// machine.
+// timers are the usual TCP timers (RFC 6298 §2). The defaults of .lnx files are for networks
+// within one machine.
 var timers = tidepool.TCP{
 	RTOMin: 200 * time.Millisecond, RTOInitial: time.Second, RTOMax: time.Minute,
 }

@@ -21,8 +21,8 @@ func DidYouMean(typed string, candidates []string) string {
 	return " (did you mean " + best + "?)"
 }
 
-// Near lists the candidates nearest to the typed word, with one typo in three letters, or two in
-// six. If no candidate is near, it lists those with the word as a prefix.
+// Near lists the candidates nearest to the typed word. A word of three letters may have one typo, a
+// word of six letters two. If no candidate is near, it lists those with the word as a prefix.
 func Near(typed string, candidates []string) (near []string) {
 	least := min(len(typed)/3, maxSuggestDistance)
 	for _, c := range candidates {

@@ -43,7 +43,7 @@ func Text(name string, most int64) ([]byte, error) {
 	return All(name, file, most)
 }
 
-// All reads r, which has a name for errors. It fails if r has more than most bytes.
+// All reads r. It fails if r has more than most bytes. The error contains name.
 func All(name string, r io.Reader, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	if f, ok := r.(*os.File); ok {

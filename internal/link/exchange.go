@@ -127,7 +127,8 @@ func (p *port) collect() []datagram {
 	return list
 }
 
-// kernelEvery is how often arrived asks the kernel before it asks the Exchange.
+// In every kernelEvery-th call, arrived asks the kernel first. Otherwise it asks the Exchange
+// first.
 const kernelEvery = 64
 
 // arrived returns the datagrams from the Exchange or the kernel, or ErrWouldBlock if neither has

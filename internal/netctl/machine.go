@@ -99,8 +99,8 @@ func readProgram(path string) (program, error) {
 	return program{text, hex.EncodeToString(sum[:8])}, err
 }
 
-// prepare logs in, and copies the program unless the machine already has it. It passes remarks for
-// the user to tell.
+// prepare logs in, and copies the program unless the machine already has it. It calls tell with
+// remarks for the user.
 func (c *connection) prepare(ctx context.Context, p program, tell func(string)) error {
 	if err := c.connect(ctx); err != nil {
 		return err

@@ -14,8 +14,9 @@ import (
 // reloadAll makes the nodes with changed files reload them where that suffices, and returns the
 // nodes of todo to start. Ports may move between any nodes: first all changing and stopping nodes
 // release their ports, then check validates the nodes to start, and then each node applies its
-// file. If one step fails, all nodes return to their old state. No node has been stopped or started
-// yet. If nodes share a process, all of them restart with a node that starts, stops or restarts.
+// file. If one step fails, all nodes return to their old state. reloadAll itself starts and stops
+// no node. If nodes share a process, all of them restart with a node that starts, stops or
+// restarts.
 func (n *Network) reloadAll(
 	ctx context.Context, p Plan, todo []Member, done *Change,
 ) (left []Member, err error) {

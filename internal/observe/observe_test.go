@@ -101,7 +101,7 @@ func TestAnObserverThatFallsBehind(t *testing.T) {
 	assert.Equal(t, missed, gap)
 	assert.Equal(t, Count{Packets: uint64(s.at), Missed: missed}, faces[0])
 	assert.Greater(t, missed, uint64(10_000))
-	assert.LessOrEqual(t, len(o.queue.spare), keptBatchs)
+	assert.LessOrEqual(t, len(o.queue.spare), keptBatches)
 	assert.Equal(t, o.queue.held, b.held)
 }
 

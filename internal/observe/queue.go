@@ -9,10 +9,10 @@ const (
 	// one, up to longBatch bytes.
 	shortBatch = 16 << 10
 	longBatch  = 256 << 10
-	// keptBatchs is the number of empty batches that an idle queue keeps, and spareBatchs is the
+	// keptBatches is the number of empty batches that an idle queue keeps, and spareBatches is the
 	// maximum that a busy queue keeps.
-	keptBatchs  = 2
-	spareBatchs = 64
+	keptBatches  = 2
+	spareBatches = 64
 )
 
 // queue holds the batches that wait for an observer, in order. It moves batches without copying
@@ -55,13 +55,13 @@ func (q *queue) push(p Batch) Batch {
 // pop returns the first batch of the queue. It reuses the memory of a batch that was read. The
 // result is empty if the queue is empty.
 func (q *queue) pop(done Batch) Batch {
-	if cap(done.List) > 0 && len(q.spare) < spareBatchs {
+	if cap(done.List) > 0 && len(q.spare) < spareBatches {
 		done = done.emptied()
 		q.spare = append(q.spare, done)
 		q.held += done.memory()
 	}
 	if q.empty() {
-		q.trim(keptBatchs)
+		q.trim(keptBatches)
 		return Batch{}
 	}
 	return q.drop()

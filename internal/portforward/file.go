@@ -48,7 +48,8 @@ func requestOf(d *lnx.Forward) any {
 	return control.Publish{Port: d.Port, On: d.On(), To: to, UDP: d.UDP}
 }
 
-// CheckHere returns an error for each port of this machine that a file wants and cannot have.
+// CheckHere returns an error for each port of this machine that a file needs and that is not
+// available.
 func CheckHere(ctx context.Context, c *lnx.Config) (list lnx.Errors) {
 	var config net.ListenConfig
 	for i := range c.Forwards {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// flowSilence ends a UDP flow without datagrams. RFC 4787 §4.3 wants at least two minutes.
+	// flowSilence ends a UDP flow without datagrams. RFC 4787 §4.3 requires at least two
+	// minutes.
 	flowSilence = 2 * time.Minute
 	maxDatagram = 1<<16 - 1
 	// maxWaiting limits the bytes of datagrams that wait until their flow has a socket, for example

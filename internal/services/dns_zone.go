@@ -17,7 +17,7 @@ const (
 	udpMessage = 512  // maximum size without EDNS (RFC 1035 §4.2.1)
 	ednsUDP    = 1232 // fits in a packet of every IPv6 link
 	maxMessage = 65535
-	// dnsTTL is the TTL of all records in seconds, also of a missing one (RFC 2308 §5).
+	// dnsTTL is the TTL of all records in seconds, and of negative answers (RFC 2308 §5).
 	dnsTTL = 60
 
 	typeIXFR = dnsmessage.Type(251) // incremental zone transfer (RFC 1995)

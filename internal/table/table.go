@@ -11,8 +11,8 @@ import (
 // Gap is the number of blanks between two columns of most tables.
 const Gap = 2
 
-// Column is a column with a head of two lines. Its cells are aligned to the left or to the right,
-// where the reaches begin. The zero value is empty and aligned to the right.
+// Column is a column with a head of two lines. Its cells are aligned to the left or to the right.
+// The reaches follow the cells. The zero value is empty and aligned to the right.
 type Column struct {
 	Head    [2]string
 	Cells   []string

@@ -96,8 +96,8 @@ func (g *Graph) add(
 	}
 }
 
-// facing returns the links of the interfaces that have a neighbor line for f, or that f has one
-// for.
+// facing returns the links of the interfaces that a neighbor line connects with f, in their own
+// files or in the file of node.
 func (g *Graph) facing(configs []*lnx.Config, node int, f *lnx.Interface) (links []int) {
 	for at, e := range g.Links {
 		if slices.ContainsFunc(e.Ends, func(s Stub) bool {

@@ -104,7 +104,7 @@ func thinBars(bars []Point) []Point {
 	return kept
 }
 
-// apartBy returns the sorted values that are at least a distance apart from the value before.
+// apartBy returns the sorted values that are at least a distance apart from the one before.
 func apartBy(values []float64, distance float64) []float64 {
 	var kept []float64
 	for _, v := range values {
