@@ -201,8 +201,8 @@ func (c *Column) aligned(text string, width int) string {
 // latexText escapes LaTeX's special characters.
 var latexText = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`,
-	"}", `\}`, "~", `$\sim$`, "^", `\textasciicircum{}`, "±", `$\pm$`, "µ", `$\mu$`, "μ", `$\mu$`,
-	"×", `$\times$`, "·", `$\cdot$`, "≤", `$\le$`, "≥", `$\ge$`, "–", "--", "—", "---",
+	"}", `\}`, "~", `$\sim$`, "^", `\textasciicircum{}`, "±", `$\pm$`,
+	"µ", `$\mu$`, "μ", `$\mu$`, "×", `$\times$`, "·", `$\cdot$`, "≤", `$\le$`, "≥", `$\ge$`, "–", "--", "—", "---",
 	"…", `\dots{}`, "∞", `$\infty$`, "<", `$<$`, ">", `$>$`, "√", `$\surd$`,
 )
 

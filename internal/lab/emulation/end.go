@@ -179,7 +179,7 @@ func (e *End) Dials() bool {
 	return (e.Start.Role == Sender) != asked
 }
 
-// There is the address at which the end that does not dial listens.
+// There returns the address at which the end that does not dial listens.
 func (e *End) There() netip.AddrPort {
 	if e.Dials() {
 		return netip.AddrPortFrom(e.Start.Peer, e.Start.Port)
