@@ -202,7 +202,8 @@ func (c *Column) aligned(text string, width int) string {
 var latexText = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`,
 	"}", `\}`, "~", `$\sim$`, "^", `\textasciicircum{}`, "±", `$\pm$`,
-	"µ", `$\mu$`, "μ", `$\mu$`, "×", `$\times$`, "·", `$\cdot$`, "≤", `$\le$`, "≥", `$\ge$`, "–", "--", "—", "---",
+	"µ", `$\mu$`, "μ", `$\mu$`, "×", `$\times$`, "·", `$\cdot$`, "≤", `$\le$`, "≥", `$\ge$`,
+	"–", "--", "—", "---",
 	"…", `\dots{}`, "∞", `$\infty$`, "<", `$<$`, ">", `$>$`, "√", `$\surd$`,
 )
 
