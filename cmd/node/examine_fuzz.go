@@ -50,7 +50,7 @@ func examineFuzzCommand() *cobra.Command {
 	f.Uint64Var(&o.search.Seed, "seed", 1, "`SEED` of the random sequences")
 	f.IntVarP(&o.search.Workers, "jobs", "j", 1, "test `N` sequences at a time")
 	f.StringArrayVar(&o.profiles, "profile", nil,
-		"compare with the node that the profile with this `NAME` or file describes")
+		"compare with the node of the profile `NAME` or of a YAML file; may be repeated")
 	f.StringVar(&o.command, "command", "",
 		"start the node of --profile with `COMMAND`; {lnx} stands for its .lnx file")
 	f.BoolVar(&o.tun, "tun", false, "compare with this machine's kernel through TUN devices")
