@@ -136,17 +136,12 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	messages, stopped, failed, logs := j.ReadLogs(missing)
 	w.messages = messages
 	parts := []string{fmt.Sprintf("%d of %s done", j.Parts-len(missing), counted(j.Parts, "part"))}
-	for _, s := range []struct {
-		n     int
-		state string
-	}{
-		{len(messages), "failed"},
-		{stopped, "stopped"},
-		{failed - stopped - len(messages), "started"},
-		{len(missing) - logs, "not started"},
+	states := []string{"failed", "stopped", "started", "not started"}
+	for i, n := range []int{
+		len(messages), stopped, failed - stopped - len(messages), len(missing) - logs,
 	} {
-		if s.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.n, s.state))
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, states[i]))
 		}
 	}
 	w.facts = append(w.facts, strings.Join(parts, ", "))
