@@ -112,8 +112,14 @@ export function fill(c, to) {
 export class Chunks {
   bytes = 0;
   // Places in chunks that have all bytes, by a hash of the bytes there; 10 MB.
-  #homes = new Array(1 << keyBits).fill(null);
-  #offsets = new Uint16Array(1 << keyBits);
+  #homes;
+  #offsets;
+
+  /** plain returns a chunk with these bytes. It does not search, because pages wait for their first keyframe. */
+  plain(bytes) {
+    const x = wordsOf(bytes);
+    return x.every((word) => word === 0) ? zeros : { bytes: bytes.slice(), uses: 0 };
+  }
 
   /** make returns a chunk with these bytes. It is the one before, if that has the same. */
   make(bytes, before) {
@@ -137,6 +143,8 @@ export class Chunks {
 
   /** find returns a chunk of pieces, or one with all bytes if most of them are new. */
   #find(bytes) {
+    this.#homes ??= new Array(1 << keyBits).fill(null);
+    this.#offsets ??= new Uint16Array(1 << keyBits);
     const homes = this.#homes, offsets = this.#offsets;
     const view = viewOf(bytes), x = wordsOf(bytes), from = [];
     let done = 0, count = 0, rest = size;

@@ -9,7 +9,7 @@ const globals = (world) => Object.entries(world.exports)
   .filter(([name]) => name.startsWith("global")).map(([, g]) => g);
 
 /** split returns the chunks of bytes. Those of an earlier copy are used again. */
-function split(chunks, bytes, length, before = []) {
+function split(chunks, bytes, length, before) {
   const list = [];
   for (let at = 0; at < length; at += size) {
     let part = bytes.subarray(at, at + size);
@@ -17,7 +17,7 @@ function split(chunks, bytes, length, before = []) {
       part = new Uint8Array(size);
       part.set(bytes.subarray(at));
     }
-    list.push(chunks.make(part, before[list.length] ?? zeros));
+    list.push(before ? chunks.make(part, before[list.length] ?? zeros) : chunks.plain(part));
   }
   return list;
 }
@@ -58,7 +58,7 @@ export class Copies {
     const memory = new Uint8Array(exports.memory.buffer);
     const data = new Map(); // chunks of the files, by inode
     const files = copyFiles(host, (node) => {
-      data.set(node.ino, split(chunks, node.data, node.size, before?.data.get(node.ino)));
+      data.set(node.ino, split(chunks, node.data, node.size, before && (before.data.get(node.ino) ?? [])));
       return data.get(node.ino);
     });
     const copy = {
