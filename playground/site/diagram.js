@@ -5,7 +5,7 @@ import { element, svg } from "./dom.js";
 import * as plan from "./plan.js";
 
 const most = 100; // number of nodes
-const apart = 0.16; // distance of two nodes, as a share of the diagram's width
+const apart = [0.24, 0.16, 0.08]; // distances of two nodes, as shares of the diagram's width, the best first
 
 /** layers places nodes by their distances in hops from the first host with one link. */
 function layers({ nodes, links }) {
@@ -176,15 +176,18 @@ export class Diagram {
 
   /** free returns the free place that is nearest to another. */
   free(near) {
-    let best = near, least = Infinity;
-    for (let x = 0.08; x < 1; x += 0.07) {
-      for (let y = 0.15; y < 1; y += 0.14) {
-        const taken = [...this.places.values()].some((p) => Math.hypot(p.x - x, (p.y - y) / 2) < apart);
-        const far = Math.hypot(near.x - x, (near.y - y) / 2);
-        if (!taken && far < least) [best, least] = [{ x, y }, far];
+    for (const distance of apart) {
+      let best, least = Infinity;
+      for (let x = 0.08; x < 0.93; x += 0.07) {
+        for (let y = 0.15; y < 0.9; y += 0.14) {
+          const taken = [...this.places.values()].some((p) => Math.hypot(p.x - x, (p.y - y) / 2) < distance);
+          const far = Math.hypot(near.x - x, (near.y - y) / 2);
+          if (!taken && far < least) [best, least] = [{ x, y }, far];
+        }
       }
+      if (best) return best;
     }
-    return best;
+    return near;
   }
 
   // Drawing.

@@ -107,5 +107,7 @@ export class Editor {
     this.list.replaceChildren(...errorList(errors.map((e) => ({ ...e, file: "" })), () => this.network));
     this.textarea.setAttribute("aria-invalid", String(errors.length > 0));
     this.diagram.errors(errors.map((e) => e.line));
+    // the list of errors must not cover the text while the user types
+    if (errors.length > 0 && document.activeElement === this.textarea) this.textarea.scrollIntoView({ block: "nearest" });
   }
 }

@@ -122,11 +122,13 @@ function slider(store: Store, l: LinkState, knob: Knob, cut: boolean): Child {
 
 /** extra shows the complete impairment settings. */
 function extra(store: Store, l: LinkState): Child {
-  const all = new Set(turned(store, l).map((f) => store.words(f)).filter((w) => w !== "nothing"));
-  const received = turned(store, l).filter((f) => store.received(f) !== "nothing");
-  if (all.size + received.length === 0) return null;
-  return h("p", { class: "words", "data-key": "words" }, [...all].map((w) => h("code", null, w)),
-    received.map((f) => h("span", null, `When ${f.to!.node} receives: `, h("code", null, store.received(f)))));
+  const flows = turned(store, l), sent = flows.map((f) => store.words(f));
+  const lines = sent.every((w) => w === sent[0]) ? [["", sent[0] ?? "nothing"]]
+    : flows.map((f, i) => [`${direction(store, f, l)}: `, sent[i]!]);
+  lines.push(...flows.map((f) => [`When ${f.to?.node} receives: `, store.received(f)]));
+  const set = lines.filter(([, words]) => words !== "nothing");
+  if (set.length === 0) return null;
+  return h("p", { class: "words", "data-key": "words" }, set.map(([label, words]) => h("span", null, label, h("code", null, words))));
 }
 
 let timer = 0;

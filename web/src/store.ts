@@ -181,7 +181,7 @@ export class Store {
       case "tick": {
         const known = this.stale || data.at - this.tick < 250; // the nodes were not polled since
         this.stale = false;
-        if (data.at < this.tick) this.rewind();
+        if (data.at < this.tick) this.rewind(data.at);
         this.tick = data.at;
         this.ticked = performance.now();
         if (!known) for (const l of this.links) for (const f of l.flows) this.measureFlow(f);
@@ -495,13 +495,20 @@ export class Store {
     if (now) f.history.push([this.tick, f.bits]);
   }
 
-  /** rewind forgets all rates: time has gone back, as it can in the playground. */
-  private rewind(): void {
+  /** rewind forgets all rates and what is later than now: time has gone back, as it can in the playground. */
+  private rewind(now: number): void {
     for (const f of this.links.flatMap((l) => l.flows)) {
       Object.assign(f, { seen: [], counter: counter(), history: new Ring<[number, number]>(historyLength) });
       f.bits = f.packets = f.lost = f.waiting = 0;
     }
     this.speed.clear();
+    for (const f of this.followed.values()) {
+      f.over = "";
+      for (const ring of [f.samples, f.segments, f.peer, f.drops] as Ring<{ time: number }>[]) {
+        ring.items = ring.items.filter((x) => x.time <= now);
+      }
+    }
+    this.log.items = this.log.items.filter((e) => e.at <= now);
   }
 
   private measureConnections(): void {
@@ -579,10 +586,11 @@ export class Store {
 
   /** settings returns a link's impairments in lines: once if equal in all directions, or for each direction. */
   settings(l: LinkState): string[] {
-    const all = l.flows.map((f) => [...brief(this.words(f)), ...brief(this.received(f))]);
-    if (all.every((lines) => lines.join() === all[0]!.join())) return all[0] ?? [];
-    return l.flows.flatMap((f, i) => all[i]!.map((line, k) =>
-      k > 0 ? line : `${f.way === "in" ? "to" : "from"} ${f.from.node}: ${line}`));
+    const all = l.flows.map((f) => [brief(this.words(f)), brief(this.received(f))]);
+    if (all.every((lines) => lines.flat().join() === all[0]!.flat().join())) return all[0]?.flat() ?? [];
+    const label = (text: string, lines: string[]): string[] => lines.map((line, k) => (k > 0 ? line : `${text}: ${line}`));
+    return l.flows.flatMap((f, i) => [...label(`${f.way === "in" ? "to" : "from"} ${f.from.node}`, all[i]![0]!),
+      ...label(`at ${f.to?.node}`, all[i]![1]!)]);
   }
 
   impaired(l: LinkState): string {

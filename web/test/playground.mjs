@@ -26,6 +26,15 @@ export const tests = [
     assert.ok(capture.length > 2 * (512 << 10), "both interfaces' packets");
     await page.screenshot({ path: join(artefacts, "playground.png") });
   }],
+  ["on a phone, the playground's prompt and slider are whole", async (browser) => {
+    const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+    await page.goto(first.url());
+    await page.waitForSelector("body[data-nodes]");
+    const prompt = await page.locator("#line-A").boundingBox();
+    assert.ok(prompt.y + prompt.height <= 844, `the prompt is below the window's end: ${JSON.stringify(prompt)}`);
+    assert.equal(await page.$eval("#scrub", (s) => getComputedStyle(s).padding), "0px", "the thumb reaches the ends of the track");
+    await page.close();
+  }],
   ["the network's own page works in the playground, and cuts a link", async () => {
     const page = first;
     const frame = page.frameLocator("#page");
@@ -82,6 +91,10 @@ export const tests = [
     const box = await page.locator(".errors li").first().boundingBox();
     assert.ok(box.y + 20 < page.viewportSize().height, `the error is below the window's end: ${JSON.stringify(box)}`);
     await page.screenshot({ path: join(artefacts, "playground-errors.png") });
+    await page.fill("#network", "link A R dela 10ms\nlink R B loss 200%\nlnk B C\n");
+    await page.waitForSelector(".errors li:has-text('line 3')");
+    const [typed, list] = await Promise.all(["#network", ".errors"].map((s) => page.locator(s).first().boundingBox()));
+    assert.ok(typed.y + typed.height <= list.y + 1, "the errors do not cover the text that the user types");
     await page.click("text=Run this network");
     await eventually("a message", async () => (await page.textContent("#message")).includes("has errors"));
     await page.click('role=tab[name="Files"]');

@@ -120,3 +120,19 @@ stand("a slider turns one direction, or both and keeps what else is set", async 
   await move(store, "delay", 1);
   assert.deepEqual(sent, [["R2", "loss 2% seed 7 delay 1ms"]]);
 });
+
+stand("the complete settings name the direction if the directions differ", async (store) => {
+  const shown = () => {
+    const find = (e) => Array.isArray(e) ? e.map(find).find(Boolean) : e?.attributes?.class === "words" ? e : find(e?.children ?? []);
+    const text = (e) => typeof e === "string" ? e : [e.children].flat(9).map(text).join("");
+    return find(linkView({ store }, store.links[0]))?.children.flat(9).map(text);
+  };
+  assert.equal(shown(), undefined);
+  report(store, "loss 1%", "loss 1%");
+  assert.deepEqual(shown(), ["loss 1%"]);
+  report(store, "loss 2% corrupt 1%", "nothing");
+  store.nodes.get("R2").faces.get("if0").in = { words: "loss 5%" };
+  assert.deepEqual(shown(), ["R1 → R2: loss 2% corrupt 1%", "When R2 receives: loss 5%"]);
+  chooseDirection(store, "1");
+  assert.equal(shown(), undefined, "R2 → R1 has none");
+});

@@ -90,7 +90,7 @@ test("the settings of a link include what its receivers add, as `impair IF` sets
   assert.deepEqual(store.settings(l), ["10 ms"], "in both directions");
   assert.deepEqual(texts(store).slice(-2), ["R1 → R2: delay 10ms", "R1 receives from R2: delay 10ms"]);
   look(store, 1e12, { received: "rate 1mbit limit 100" });
-  assert.deepEqual(store.settings(l), ["from R2: 1.00 Mbit/s · queue 100 packets"]);
+  assert.deepEqual(store.settings(l), ["at R1: 1.00 Mbit/s · queue 100 packets"]);
 });
 
 test("the log has the cause before its effects, whichever is heard first", () => {
@@ -151,4 +151,29 @@ test("a stream that is opened again makes no spike and no dip", () => {
   look(store, 1e12 + 3300, { put: 660 });
   assert.ok(flow.history.items.every(([, bits]) => bits > 1.5e6 && bits < 1.7e6), `${flow.history.items}`);
   assert.equal(new Set(flow.history.items.map(([at]) => at)).size, flow.history.items.length);
+});
+
+test("a jump back in time forgets what comes later", () => {
+  const store = pair();
+  const at = (ms) => new Date(ms).toISOString();
+  for (const ms of [1000, 2000, 3000]) {
+    store.take("sample", { node: "R1", sid: 1, sample: { at: at(ms), info: {} } });
+    store.take("segments", { of: "R1/1", node: "R1", sid: 1, segments: [{ at: at(ms) }] });
+    store.take("told", { node: "R1", at: ms, event: "message", data: { text: `message ${ms}` } });
+  }
+  store.take("sample", { node: "R1", sid: 1, over: "closed" });
+  look(store, 4000);
+  const f = store.followed.get("R1/1");
+  assert.equal(f.over, "closed");
+  look(store, 2500);
+  assert.equal(f.over, "", "the connection is open again");
+  assert.deepEqual([f.samples.items.length, f.segments.items.length], [2, 2]);
+  assert.ok(!texts(store).some((t) => t.includes("3000")), texts(store).join());
+  assert.ok(texts(store).some((t) => t.includes("2000")), texts(store).join());
+});
+
+test("the impairments of a link say at which end they are", () => {
+  const store = pair(), [link] = store.links;
+  look(store, 1000, { words: "delay 10ms", received: "loss 5% rate 1mbit" });
+  assert.deepEqual(store.settings(link), ["from R1: 10 ms", "at R1: 1.00 Mbit/s", "5 % loss"]);
 });
