@@ -5,7 +5,7 @@ import { element, svg } from "./dom.js";
 import * as plan from "./plan.js";
 
 const most = 100; // number of nodes
-const apart = [0.24, 0.16, 0.08]; // distances of two nodes, as shares of the diagram's width, the best first
+const apart = [0.2, 0.14, 0.08]; // distances of two nodes, as shares of the diagram's width, the best first
 
 /** layers places nodes by their distances in hops from the first host with one link. */
 function layers({ nodes, links }) {

@@ -67,17 +67,18 @@ export const tests = [
     assert.match(await other.textContent("#figures"), /· [1-9]\d* retransmitted/);
     await other.close();
   }],
-  ["nodes that are typed get a place inside the diagram", async () => {
-    await page.click('role=tab[name="Network"]');
-    await page.selectOption("text=Example", "Three nodes, a lossy link");
-    await page.fill("#network", "link A R\nlink R B\nlink B C loss 1%\nlink R D\nlink B E\n");
-    await page.locator(node("E")).waitFor();
-    const box = await page.locator(".canvas").boundingBox();
-    const boxes = await Promise.all([..."ABCDER"].map((n) => page.locator(`${node(n)} :is(rect, circle)`).boundingBox()));
+  ["nodes that are typed get a place inside the diagram", async (browser) => {
+    const own = await visit(browser);
+    await own.click('role=tab[name="Network"]');
+    await own.fill("#network", "link A R\nlink R B\nlink B C loss 1%\nlink R D\nlink B E\n");
+    await own.locator(node("E")).waitFor();
+    const box = await own.locator(".canvas").boundingBox();
+    const boxes = await Promise.all([..."ABCDER"].map((n) => own.locator(`${node(n)} :is(rect, circle)`).boundingBox()));
     for (const [i, b] of boxes.entries()) {
       assert.ok(b.x >= box.x && b.y >= box.y && b.x + b.width <= box.x + box.width && b.y + b.height <= box.y + box.height, `node ${i}: ${JSON.stringify(b)}`);
       for (const o of boxes.slice(0, i)) assert.ok(Math.hypot(o.x - b.x, o.y - b.y) > 1.8 * b.width, `node ${i} is near another`);
     }
+    await own.close();
   }],
   ["the diagram works by keyboard, keeps comments and undoes", async () => {
     await page.click('role=tab[name="Network"]');
