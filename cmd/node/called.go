@@ -19,7 +19,18 @@ const treeName = "node"
 const goRun = "go run ./cmd/node"
 
 // called returns the program's name as the user typed it, for hints: bin/node, ./node, tidepool.
-func called() string { return calledAs(os.Args[0]) }
+func called() string { return calledAs(invoked()) }
+
+// invoked returns the name by which this program was executed. The name of a symbolic link such as
+// mm-delay stands for a command, so invoked then returns the file's name.
+func invoked() string {
+	if isMahimahi(filepath.Base(os.Args[0])) {
+		if file, err := os.Executable(); err == nil {
+			return file
+		}
+	}
+	return os.Args[0]
+}
 
 func calledAs(name string) string {
 	switch {
@@ -54,7 +65,7 @@ func baseName(path string) string {
 	return name
 }
 
-func programName() string { return baseName(os.Args[0]) }
+func programName() string { return baseName(invoked()) }
 
 func commandPath(c *cobra.Command) string {
 	path := c.Name()

@@ -52,6 +52,17 @@ func TestAnErrorNamesTheProgramOnce(t *testing.T) {
 	}
 }
 
+// A symbolic link with a name of mahimahi's stands for a command, not for the program.
+func TestHintsOfAMahimahiLink(t *testing.T) {
+	was := os.Args[0]
+	defer func() { os.Args[0] = was }()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	os.Args[0] = "bin/mm-loss"
+	assert.Equal(t, calledAs(self), called())
+	assert.Equal(t, baseName(self), programName())
+}
+
 // Hints and help contain the name by which the user called the program.
 func TestHintsHaveTheNameOfTheProgram(t *testing.T) {
 	program := filepath.Join(filepath.Dir(nodeProgram(t)), "tidepool")
