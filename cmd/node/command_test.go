@@ -55,7 +55,7 @@ func TestTheStatusOfACommandIsItsPings(t *testing.T) {
 }
 
 // Both `node validate` and a starting node print the warnings about a file.
-func TestNotesAreTold(t *testing.T) {
+func TestWarningsArePrinted(t *testing.T) {
 	ports := testenv.FreePorts(t, 1)
 	file := filepath.Join(t.TempDir(), "A.lnx")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "interface if0 10.0.0.1/24 127.0.0.1:%d\n"+

@@ -45,7 +45,7 @@ func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestDemoSaysWhyItsFolderIsNone(t *testing.T) {
+func TestDemoExplainsAnUnusableFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	root := rootCommand()
@@ -186,7 +186,7 @@ func TestCompareWantsEveryDigestTheSame(t *testing.T) {
 	assert.Error(t, d.compare(&demoResult{}, sum, whole))
 }
 
-func TestTheResultStandsBesideTheDocuments(t *testing.T) {
+func TestTheResultIsComparedWithTheDocuments(t *testing.T) {
 	row := func(r demoResult) string {
 		for line := range strings.Lines(r.comparison()) {
 			if strings.HasPrefix(line, "  here") {

@@ -33,7 +33,7 @@ func linesOf(t *testing.T, path ...string) []string {
 // A real-time run and a virtual-time run write the same kinds of files. The results say which run
 // is which, and whether the real-time run kept to its schedule. The test does not check by how much
 // the run was late, because that depends on the machine.
-func TestRealBesideVirtual(t *testing.T) {
+func TestRealAndVirtualTime(t *testing.T) {
 	testenv.NeedLong(t)
 	folder := t.TempDir()
 	file, dir := filepath.Join(folder, "moment.yaml"), filepath.Join(folder, "dir")

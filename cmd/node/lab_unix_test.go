@@ -28,9 +28,9 @@ flows: [{cc: reno}]
 sweep: {flows.0.cc: [reno, cubic, tahoe, bbr]}
 `
 
-// TestAnInterruptedSweepGoesOn stops a sweep with a signal or by closing its terminal. The next run
+// TestAnInterruptedSweepContinues stops a sweep with a signal or by closing its terminal. The next run
 // completes it with the same results as a sweep without interruption.
-func TestAnInterruptedSweepGoesOn(t *testing.T) {
+func TestAnInterruptedSweepContinues(t *testing.T) {
 	ci.NeedLong(t)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sweeping.yaml")

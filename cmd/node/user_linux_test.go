@@ -117,8 +117,8 @@ func TestADaemonBecomesTheOwnerOfItsFolder(t *testing.T) {
 	}
 }
 
-// TestAUserWhoDoesNotExist checks that an unknown user is an error before the node opens anything.
-func TestAUserWhoDoesNotExist(t *testing.T) {
+// TestUnknownUser checks that an unknown user is an error before the node opens anything.
+func TestUnknownUser(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	out, err := exec.CommandContext(t.Context(), nodeProgram(t), "run", "--daemon", "--socket", socket,
 		"--user", "no-such-user", loneFile(t)).CombinedOutput()

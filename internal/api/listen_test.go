@@ -102,9 +102,9 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoMayAskOverTCP checks that a client needs the token (RFC 6750 §2.1), and must address the
+// TestAuthorizationOverTCP checks that a client needs the token (RFC 6750 §2.1), and must address the
 // server by a name of this machine.
-func TestWhoMayAskOverTCP(t *testing.T) {
+func TestAuthorizationOverTCP(t *testing.T) {
 	l, err := ListenTCP(t.Context(), "0")
 	require.NoError(t, err)
 	s := New(Config{Nodes: map[string]control.Operator{}})

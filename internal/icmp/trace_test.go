@@ -217,7 +217,7 @@ func TestTraceFindsThePathsMTU(t *testing.T) {
 }
 
 // RFC 1191 §3: the trace sends no probe again for a report that does not reduce the path MTU.
-func TestTraceThatIsToldNonsenseAboutMTUsEnds(t *testing.T) {
+func TestTraceIgnoresAbsurdMTUs(t *testing.T) {
 	for _, mtu := range []int{0, 20, 65000, 65535} {
 		cfg := traceTo(icmp.Datagram, 33434)
 		cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)

@@ -167,7 +167,7 @@ func TestFragmentsOfFragments(t *testing.T) {
 
 // Fragmentation can pause while the link has no room. It continues later with the link's MTU at
 // that time.
-func TestCuttingGoesOnWhereItStopped(t *testing.T) {
+func TestFragmentationResumes(t *testing.T) {
 	packet := datagram(1000)
 	_, text := header(t, packet)
 	var got []byte

@@ -86,7 +86,7 @@ func TestRFC791_3_2_Reassembly(t *testing.T) {
 }
 
 // RFC 791 §3.2: source, destination, protocol and identification together identify a datagram.
-func TestDatagramsAreToldApart(t *testing.T) {
+func TestDatagramsAreDistinguished(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	body := text(16)
 	others := []func(*ip.Header){

@@ -75,7 +75,7 @@ func TestParameters(t *testing.T) {
 	assert.NotZero(t, p.Wide)
 }
 
-func TestParametersThatNobodyCanMeasure(t *testing.T) {
+func TestUnmeasurableParameters(t *testing.T) {
 	for want, text := range map[string]string{
 		"no JSON at byte":           `{"tcp":tr`,
 		`"len" cannot be a string`:  `{"len":"all"}`,

@@ -148,7 +148,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func TestMoreTrialsGoOnWhereFewerEnded(t *testing.T) {
+func TestMoreTrialsContinueARun(t *testing.T) {
 	dir, whole := t.TempDir(), t.TempDir()
 	_, err := lab.Run(t.Context(), study(2, 3), lab.Options{Dir: dir})
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func TestPlace(t *testing.T) {
 	assert.True(t, stale, "that build cannot be reproduced")
 }
 
-func TestExperimentsThatAreNone(t *testing.T) {
+func TestInvalidExperiments(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{
 		"short.yaml": short, "bad.yaml": "durration: 1s\n", "d/x": "",

@@ -74,7 +74,7 @@ func TestEachCell(t *testing.T) {
 }
 
 // A swept value that the claim does not mention makes no separate case.
-func TestComparedBesideAThird(t *testing.T) {
+func TestUnmentionedVariable(t *testing.T) {
 	f, err := plan.Parse("checked.yaml", []byte(strings.Replace(header, "[reno, cubic]",
 		"[reno, cubic, bbr]", 1)+"  - {value: utilisation(cubic) > utilisation(reno), source: s}"))
 	require.NoError(t, err)

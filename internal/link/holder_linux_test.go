@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoHasAPort finds the process that holds a port, also if either of the two sockets is bound
+// TestHolderOfAPort finds the process that holds a port, also if either of the two sockets is bound
 // to every address.
-func TestWhoHasAPort(t *testing.T) {
+func TestHolderOfAPort(t *testing.T) {
 	for _, own := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		c, err := net.ListenPacket("udp4", own)
 		require.NoError(t, err)
@@ -41,9 +41,9 @@ func TestWhoHasAPort(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestWhoListens finds the process that listens on a TCP port, also if one socket serves both
+// TestListenerOfAPort finds the process that listens on a TCP port, also if one socket serves both
 // versions of IP. A connection on that port is not a listener.
-func TestWhoListens(t *testing.T) {
+func TestListenerOfAPort(t *testing.T) {
 	us := "process " + strconv.Itoa(os.Getpid()) + " (" + os.Args[0]
 	for _, own := range []string{"127.0.0.1:0", ":0", "[::1]:0"} {
 		l, err := net.Listen("tcp", own)

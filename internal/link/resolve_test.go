@@ -106,9 +106,9 @@ func TestFailedSendAsksAgain(t *testing.T) {
 	eventually(t, func() bool { return d.Neighbors(0)[0].UDP.Addr() == loopback }, "the new address")
 }
 
-// TestSlowResolverDelaysNobody checks that opening a device waits only a short time for a slow
+// TestSlowResolver checks that opening a device waits only a short time for a slow
 // resolver, and that reading does not wait.
-func TestSlowResolverDelaysNobody(t *testing.T) {
+func TestSlowResolver(t *testing.T) {
 	start := time.Now()
 	d := open(t, Config{
 		Lookup: func(ctx context.Context, _, _ string) (netip.Addr, error) {

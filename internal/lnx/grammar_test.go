@@ -322,7 +322,7 @@ func TestHostNames(t *testing.T) {
 
 // A node with a TUN device and another link forwards packets between them, with any routing. A node
 // with only the TUN device is a host.
-func TestATunBesideAnotherLinkForwards(t *testing.T) {
+func TestTUNAndAnotherLinkForward(t *testing.T) {
 	const tun = "interface tun0 10.2.0.1/24 tun:tide0\n"
 	const udp = "interface if0 10.0.0.1/24 127.0.0.1:5000\n"
 	for text, want := range map[string]bool{

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestANumberInAFileIsNobody checks that a process that has got the number of a dead node is not
+// TestReusedProcessNumber checks that a process that has got the number of a dead node is not
 // killed.
-func TestANumberInAFileIsNobody(t *testing.T) {
+func TestReusedProcessNumber(t *testing.T) {
 	if !locks {
 		return // without locks, a number alone is not proof of a running node
 	}

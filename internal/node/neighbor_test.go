@@ -48,7 +48,7 @@ func eventually(t *testing.T, ok func() bool, what string) {
 // A router whose neighbor ends without a last RIP update gets an ICMP error from the kernel. The
 // router reports that once, withdraws the routes at once although they would never expire, and sees
 // the neighbor when it is back.
-func TestANeighborThatIsGoneIsToldAndItsRoutesWithdrawn(t *testing.T) {
+func TestRoutesOfALostNeighborAreWithdrawn(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skip: needs Linux")

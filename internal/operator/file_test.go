@@ -50,7 +50,7 @@ func TestWrongWordsOfAFile(t *testing.T) {
 }
 
 // A UDP address that is not available is an error with its position in the file.
-func TestAnAddressThatCannotBeHadIsToldWithItsPlace(t *testing.T) {
+func TestUnavailableAddressHasAPosition(t *testing.T) {
 	p := testenv.FreePorts(t, 1)
 	file := filepath.Join("nets", "A.lnx")
 	open := func(udp string) error {

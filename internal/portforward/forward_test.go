@@ -609,7 +609,7 @@ func memory() int {
 }
 
 // Concurrent downloads through a lossy router arrive complete.
-func TestDownloadsBesideEachOther(t *testing.T) {
+func TestConcurrentDownloads(t *testing.T) {
 	t.Parallel()
 	a, b, c := operatortest.Three(t, node.Config{})
 	for _, f := range []string{"if0", "if1"} {

@@ -138,7 +138,7 @@ func TestAbortInARound(t *testing.T) {
 }
 
 // Opening packets open sockets, up to the limit of sockets that wait.
-func TestWhoIsWelcome(t *testing.T) {
+func TestSocketsOpenUpToTheBacklog(t *testing.T) {
 	r := newRouter(t, rcp.Config{MaxSessions: 3})
 	peer := func(n byte) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n}), 7)
@@ -236,7 +236,7 @@ func TestBitmaps(t *testing.T) {
 }
 
 // A peer that restarts on the same port waits only until its old connection has timed out.
-func TestAPeerThatBeginsAnew(t *testing.T) {
+func TestRestartedPeer(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{})
 	client, server := w.connect()
 	client.Tx().Write(make([]byte, 40*256))

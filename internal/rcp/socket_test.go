@@ -179,7 +179,7 @@ func TestALostLastAcknowledgmentIsGivenAgain(t *testing.T) {
 // If a sender's last packets wait in the receiver's fence, the sender does not repeat them, so no
 // packet triggers the acknowledgment that it still needs. A lingering receiver sends the
 // acknowledgment by itself.
-func TestWhoLingersAcknowledgesUnasked(t *testing.T) {
+func TestLingeringReceiverAcknowledges(t *testing.T) {
 	w := newWorld(t, 1, rcp.Config{}, rcp.Config{RecvBuffer: 2000})
 	client, server := w.connect()
 	server.CloseWrite()
@@ -398,7 +398,7 @@ func TestAFullLinkIsNotADrop(t *testing.T) {
 	}
 }
 
-func TestWhoComesLateHasOneRound(t *testing.T) {
+func TestLateAdvanceRunsOneRound(t *testing.T) {
 	r, err := rcp.NewRouter(rcp.Config{Timeout: time.Hour})
 	require.NoError(t, err)
 	_, err = r.Connect(1, serverAddr)

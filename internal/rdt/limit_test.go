@@ -129,7 +129,7 @@ func TestWhatTheReceiverHoldsIsBounded(t *testing.T) {
 	assert.Equal(t, uint64(1), r.Info().Drops[rdt.DropMemory])
 }
 
-func TestAcknowledgmentsThatNobodyFetchesAreBounded(t *testing.T) {
+func TestQueuedAcknowledgmentsAreBounded(t *testing.T) {
 	r, err := rdt.NewReceiver(start, small, 1)
 	require.NoError(t, err)
 	b := rdt.Raw{Stream: 1, Payload: []byte("x")}.Data(small)

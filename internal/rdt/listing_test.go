@@ -22,7 +22,7 @@ func TestValidName(t *testing.T) {
 	}
 }
 
-func TestListingsThatAreNone(t *testing.T) {
+func TestInvalidListings(t *testing.T) {
 	sum := strings.Repeat("0a", 32)
 	good := "rdt-listing 1 1325 128\n5 " + sum + " a\n"
 	_, err := rdt.ParseListing([]byte(good))

@@ -238,7 +238,7 @@ func TestAServersTableIsBounded(t *testing.T) {
 }
 
 // A packet that is not a request creates no flow and does not affect other clients.
-func TestStrangersAskForNothing(t *testing.T) {
+func TestInvalidRequestsCreateNoFlow(t *testing.T) {
 	cfg := rdt.Config{Timeout: 20 * time.Millisecond}
 	c := open(t, cfg, named("a", text(1, 5000)))
 	for n := range 200 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func TestTransfersThatGoOn(t *testing.T) {
+func TestResumedTransfers(t *testing.T) {
 	var asked []any
 	node := &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		switch r := req.(type) {

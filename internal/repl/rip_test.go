@@ -48,7 +48,7 @@ func someRIP() control.RIPInfo {
 	}
 }
 
-func TestRIPOfWhoSpeaksNone(t *testing.T) {
+func TestRIPOfANodeWithoutRIP(t *testing.T) {
 	assert.Equal(t, "This node does not run RIP.\n", printRIP(&control.RIPInfo{}))
 	course := someRIP()
 	course.Dialect, course.Timers.Offset, course.Timers.TriggerMax = "rip", 0, 0

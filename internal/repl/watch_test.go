@@ -55,8 +55,8 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, "somebody knocks\nsomebody knocks\n", s.err.String())
 }
 
-// TestWatchGoesOn checks that a watch continues after a failed request, but stops at a usage error.
-func TestWatchGoesOn(t *testing.T) {
+// TestWatchContinues checks that a watch continues after a failed request, but stops at a usage error.
+func TestWatchContinues(t *testing.T) {
 	n := 0
 	f := &fake{do: func(_ context.Context, req any) (any, error, bool) {
 		if _, ok := req.(control.Window); !ok {

@@ -111,7 +111,7 @@ func TestCutWithoutAsking(t *testing.T) {
 	assert.Greater(t, w.took(cut), time.Second)
 }
 
-func TestCutThatNobodySees(t *testing.T) {
+func TestUnnoticedCut(t *testing.T) {
 	// RFC 2453 §3.8: the timeout detects the failure, 12 s after the last update.
 	w := newNetwork(t, 5, ring(5), rip.Config{})
 	w.start()

@@ -121,7 +121,7 @@ func TestMalformedMessagesChangeNothing(t *testing.T) {
 	}, x.Refused())
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestUnknownSendersAreRefused(t *testing.T) {
 	x := newBench(t, rip.Config{})
 	message := response(t, 12, "10.5.0.0/16=1")
 	for _, from := range []struct {
@@ -198,7 +198,7 @@ func TestDeadRouteIsTakenUpAgain(t *testing.T) {
 	assert.Empty(t, x.learned(), "and no longer has a garbage time")
 }
 
-func TestEqualCostTakesOverFromWhoIsSilent(t *testing.T) {
+func TestEqualCostReplacesAStaleRoute(t *testing.T) {
 	// RFC 2453 §3.9.2: after half of the timeout another route with the same cost replaces the old
 	// one.
 	x := newBench(t, rip.Config{})

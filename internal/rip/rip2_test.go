@@ -89,7 +89,7 @@ func TestPeriodWithOffset(t *testing.T) {
 }
 
 // RFC 2453 §3.9.2 says which senders' messages are accepted.
-func TestWhoIsHeard(t *testing.T) {
+func TestAcceptedSenders(t *testing.T) {
 	response := message2(t, rip.Response, 2, "10.5.0.0/16=3")
 	request := message2(t, rip.Request, 2, "*")
 	for name, row := range map[string]struct {
@@ -258,7 +258,7 @@ func TestTriggeredUpdatesAreDamped(t *testing.T) {
 
 // RFC 2453 §3.10.1: changes wait for at least a second. Changes of the node's own links wait no
 // longer than a second.
-func TestOwnLinksAreToldSoon(t *testing.T) {
+func TestOwnLinksAreAnnouncedSoon(t *testing.T) {
 	cfg := plain2()
 	cfg.PeriodicOffset = -1
 	cfg.TriggerMin, cfg.TriggerMax = time.Second, 20*time.Second

@@ -224,7 +224,7 @@ func TestMalformedNG(t *testing.T) {
 
 // RFC 2080 §2.4.2: the source of a response is a link-local address of another router, from port
 // 521.
-func TestWhoIsHeardNG(t *testing.T) {
+func TestAcceptedSendersNG(t *testing.T) {
 	response := messageNG(t, rip.Response, "2001:db8:5::/48=3")
 	request := messageNG(t, rip.Request, "*")
 	for name, row := range map[string]struct {

@@ -192,7 +192,7 @@ func TestAServerTakesAFewAtATime(t *testing.T) {
 
 // Clients that connect and send nothing do not block others: the server closes the oldest idle
 // connection.
-func TestSilentClientsKeepNobodyOut(t *testing.T) {
+func TestSilentClientsDoNotBlockNewClients(t *testing.T) {
 	a, b := twoNodes(t)
 	testenv.Ask(t, b, control.Serve{Port: 80})
 	to := netip.MustParseAddrPort("10.0.0.2:80")

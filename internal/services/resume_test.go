@@ -58,7 +58,7 @@ func someFile(t *testing.T) (path string, data []byte, digest string) {
 	return path, data, hex.EncodeToString(sum[:])
 }
 
-func TestATransferThatGoesOn(t *testing.T) {
+func TestResumedTransfer(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	for name, tt := range map[string]struct {
@@ -132,7 +132,7 @@ func TestATransferThatIsCutOff(t *testing.T) {
 	assert.Equal(t, digest, m.sent.SHA256)
 }
 
-func TestOffsetsThatAreNone(t *testing.T) {
+func TestInvalidOffsets(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, _ := someFile(t)
 	target := filepath.Join(t.TempDir(), "target")

@@ -63,7 +63,7 @@ func TestEcho(t *testing.T) {
 }
 
 // The server sends a wrong answer, or no answer.
-func TestEchoesThatAreNone(t *testing.T) {
+func TestWrongEchoes(t *testing.T) {
 	a, b := twoNodes(t)
 	c, err := b.Node.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:7"))
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestDiscardAndChargen(t *testing.T) {
 }
 
 // RFC 9110 §14.1.2 defines ranges. A download resumes after an interruption.
-func TestAFileByHTTPThatGoesOn(t *testing.T) {
+func TestResumedDownload(t *testing.T) {
 	a, b := twoNodes(t)
 	file, data, digest := someFile(t)
 	testenv.Ask(t, b, control.Serve{Port: 80, Dir: filepath.Dir(file)})

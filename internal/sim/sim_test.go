@@ -343,7 +343,7 @@ func TestAPathThatShrinksManyfold(t *testing.T) {
 }
 
 // A new component does not change the random draws of the others: the links lose the same packets.
-func TestAddingAWireShiftsNobodysLuck(t *testing.T) {
+func TestAddingAWireKeepsOtherDraws(t *testing.T) {
 	run := func(extra bool) (lost []int) {
 		w := sim.New(7)
 		host := func(name string, addrs ...string) *sim.Host {

@@ -407,7 +407,7 @@ func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
 }
 
 // The fragments of one packet may need more than one batch.
-func TestABatchThatIsFullGoesOnAmidAPacket(t *testing.T) {
+func TestFragmentsContinueInTheNextBatch(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 68)
 	h := ip.Header{
 		TotalLen: 65535, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),

@@ -228,7 +228,7 @@ func TestLossOfOneInterfaceIsForBothDirections(t *testing.T) {
 	assert.Empty(t, c.Events())
 }
 
-func TestNobodyOfThatAddressIsOnTheLink(t *testing.T) {
+func TestUnknownAddressOnTheLink(t *testing.T) {
 	w := newWorld(t)
 	known := func(prefix string, neighbors ...string) stack.Interface {
 		f := face("if"+prefix[3:4], prefix)

@@ -134,7 +134,7 @@ func TestProbersAreBounded(t *testing.T) {
 	require.NoError(t, a.Probers().Start(first))
 }
 
-func TestAPingOfNobodyOnTheLinkIsAnsweredByOneself(t *testing.T) {
+func TestPingOfAnUnknownAddressOnTheLink(t *testing.T) {
 	w := newWorld(t)
 	a := w.add(stack.Config{Interfaces: []stack.Interface{{
 		Name: "if0", Addr: netip.MustParsePrefix("10.0.0.1/24"), Neighbors: []netip.Addr{addr("10.0.0.2")},

@@ -109,9 +109,9 @@ func TestReversePaths(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A cached verdict on a pair of addresses applies only to the interface that the packet arrived on,
-// and until a knob changes.
-func TestEndsThatMetAreJudgedAnew(t *testing.T) {
+// A cached verdict on a pair of addresses applies only to the interface at which the packet arrived,
+// and only until a knob changes.
+func TestCachedVerdictExpires(t *testing.T) {
 	w, _, b, _ := line(t)
 	elsewhere := ip.V4(172, 16, 0, 1)
 	knobs := func(mode stack.ReversePath) {

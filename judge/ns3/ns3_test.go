@@ -142,7 +142,7 @@ func TestFindWithoutNS3(t *testing.T) {
 
 // ns-3's Reno gains from the window growth at the end of a recovery. Without it, its goodput equals
 // the laboratory's; see docs/ns3.md.
-func TestRenoBesideNS3(t *testing.T) {
+func TestRenoAndNS3(t *testing.T) {
 	simulator, err := Find(t.Context())
 	if errors.Is(err, ErrNotFound) {
 		t.Skip("skip: needs ns3")

@@ -61,7 +61,7 @@ func TestObjectsInRealTime(t *testing.T) {
 }
 
 // The error says why an experiment cannot run in real time, and how to fix it.
-func TestWhoSpeaksQUIC(t *testing.T) {
+func TestQUICInRealTime(t *testing.T) {
 	text := strings.Split(exchange, "flows:")[0] + "flows: [{cc: reno}, {protocol: quic}]\n"
 	_, cells := options(t, text)
 	x := &cells[0].Experiment

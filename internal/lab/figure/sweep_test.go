@@ -189,7 +189,7 @@ func TestRunsThatWereCutOffHaveMedians(t *testing.T) {
 	}
 }
 
-func TestRealRunsStandBesideVirtualOnes(t *testing.T) {
+func TestRealRunsFollowVirtualRuns(t *testing.T) {
 	list := newCompared(arms(5, true), nil).series(result.Goodput, "")
 	require.Len(t, list, 10)
 	for i := 0; i < len(list); i += 2 {

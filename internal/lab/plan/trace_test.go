@@ -42,7 +42,7 @@ func TestGeneratedTraces(t *testing.T) {
 }
 
 // The error message gives the expected form of a trace once.
-func TestATraceThatIsNone(t *testing.T) {
+func TestInvalidTrace(t *testing.T) {
 	for text, want := range map[string]string{
 		"":        "is.trace: no lines; expected a time in milliseconds in each\n",
 		"1\nxx\n": "is.trace:2: \"xx\" is not a time; expected whole milliseconds such as 17\n",
