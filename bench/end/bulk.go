@@ -88,12 +88,12 @@ func (m *meter) end() {
 	m.cpuWithin = all - m.cpuFrom
 }
 
-func (m *meter) said(event string) *Said {
-	return &Said{Event: event, Bytes: m.bytes, Took: m.took, Usage: Usage{CPU: m.cpuWithin}}
+func (m *meter) report(event string) *Report {
+	return &Report{Event: event, Bytes: m.bytes, Took: m.took, Usage: Usage{CPU: m.cpuWithin}}
 }
 
 // bulk sends until the time is over, then waits until the receiver has everything.
-func (p *process) bulk() (s Said, err error) {
+func (p *process) bulk() (s Report, err error) {
 	c, err := p.dial(bulkPort)
 	if err != nil {
 		return s, err
@@ -124,7 +124,7 @@ func (p *process) bulk() (s Said, err error) {
 		}
 	}
 	path := looks()
-	s = *m.said("")
+	s = *m.report("")
 	s.Path = path
 	s.Whole, err = awaitCount(c, m.all, w.Grace)
 	p.host.Describe(c, &s.Path)
@@ -170,7 +170,7 @@ func (p *process) receive(c net.Conn) error {
 		n, err := c.Read(buf)
 		bad += wrong(buf[:n], m.all)
 		if m.add(n) {
-			p.say(m.said("window"))
+			p.report(m.report("window"))
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -181,9 +181,9 @@ func (p *process) receive(c net.Conn) error {
 	}
 	if !m.over {
 		m.end()
-		p.say(m.said("window"))
+		p.report(m.report("window"))
 	}
-	p.say(&Said{Event: "end", Bytes: m.all, Bad: bad})
+	p.report(&Report{Event: "end", Bytes: m.all, Bad: bad})
 	if bad > 0 {
 		return fmt.Errorf("%d received bytes differ from the pattern", bad)
 	}

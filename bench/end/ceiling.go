@@ -28,7 +28,7 @@ func (p *process) ceiling() (stop func() error, err error) {
 		}
 		go p.count()
 	}
-	p.say(&Said{Event: "ready"})
+	p.report(&Report{Event: "ready"})
 	return s.Close, nil
 }
 
@@ -45,7 +45,7 @@ func (p *process) count() {
 		list, err := batch.Receive()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				p.say(&Said{Event: "failed", Error: err.Error()})
+				p.report(&Report{Event: "failed", Error: err.Error()})
 			}
 			return
 		}
@@ -65,11 +65,11 @@ func (p *process) count() {
 func (p *process) tally(m *meter, n int) {
 	m.add(n)
 	p.counting.Lock()
-	p.counted = Said{Bytes: m.bytes, Took: m.took, Bad: p.received.bad}
+	p.counted = Report{Bytes: m.bytes, Took: m.took, Bad: p.received.bad}
 	p.counting.Unlock()
 }
 
-func (p *process) blast() (s Said, err error) {
+func (p *process) blast() (s Report, err error) {
 	once := map[string]func() func() (int, error){
 		"raw-plain": p.blastPlain, "raw-mmsg": p.blastMany, "raw-gso": p.blastTrains,
 		"plane": p.blastPlane,

@@ -44,7 +44,7 @@ type process struct {
 	socket   *datagram.Socket
 	received planeReceiver
 	counting sync.Mutex
-	counted  Said
+	counted  Report
 }
 
 // Run runs the whole process: it does the work of its spec until in ends.
@@ -63,23 +63,23 @@ func Run(argument string, in io.Reader, out io.Writer) (err error) {
 	}
 	stop, err := p.start()
 	if err != nil {
-		p.say(&Said{Event: "failed", Error: err.Error()})
+		p.report(&Report{Event: "failed", Error: err.Error()})
 		return err
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		switch lines.Text() {
 		case "usage":
-			p.say(&Said{Event: "usage", Usage: p.usage()})
+			p.report(&Report{Event: "usage", Usage: p.usage()})
 		case "cpu":
 			var u Usage
 			u.CPU, u.User = cpu()
-			p.say(&Said{Event: "cpu", Usage: u})
+			p.report(&Report{Event: "cpu", Usage: u})
 		case "count":
 			p.counting.Lock()
 			s := p.counted
 			p.counting.Unlock()
 			s.Event = "count"
-			p.say(&s)
+			p.report(&s)
 		case "go":
 			go p.work()
 		}
@@ -113,11 +113,11 @@ func (p *process) start() (stop func() error, err error) {
 			return nil, errors.Join(err, p.host.Close())
 		}
 	}
-	p.say(&Said{Event: "ready"})
+	p.report(&Report{Event: "ready"})
 	return p.host.Close, nil
 }
 
-func (p *process) say(s *Said) {
+func (p *process) report(s *Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.out.Encode(s) // if the lead is gone, this process will end, too
@@ -126,12 +126,12 @@ func (p *process) say(s *Said) {
 func (p *process) work() {
 	said, err := p.worked()
 	if err != nil {
-		said = Said{Event: "failed", Error: err.Error()}
+		said = Report{Event: "failed", Error: err.Error()}
 	}
-	p.say(&said)
+	p.report(&said)
 }
 
-func (p *process) worked() (s Said, err error) {
+func (p *process) worked() (s Report, err error) {
 	if p.spec.Profile != "" {
 		stop, err := profile(p.spec.Profile)
 		if err != nil {
@@ -139,7 +139,7 @@ func (p *process) worked() (s Said, err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	do, ok := map[string]func() (Said, error){
+	do, ok := map[string]func() (Report, error){
 		Bulk: p.bulk, Ask: p.ask, Churn: p.churn, Hold: p.hold, Used: p.used, Blast: p.blast,
 	}[p.spec.Work.Kind]
 	if !ok {

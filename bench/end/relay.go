@@ -17,7 +17,7 @@ import (
 // not the bottleneck.
 func (p *process) relay() (stop func() error, err error) {
 	if _, stop, err = p.carry(); err == nil {
-		p.say(&Said{Event: "ready"})
+		p.report(&Report{Event: "ready"})
 	}
 	return stop, err
 }

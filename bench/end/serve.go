@@ -56,7 +56,7 @@ func (p *process) accept(l net.Listener, s service) {
 		go func() {
 			err := s.do(c)
 			if err != nil && !errors.Is(err, net.ErrClosed) {
-				p.say(&Said{Event: "failed", Error: err.Error()})
+				p.report(&Report{Event: "failed", Error: err.Error()})
 			}
 			if s.keep && err == nil {
 				p.keep(c)
@@ -93,7 +93,7 @@ func echo(c net.Conn) error {
 }
 
 // ask sends requests and reads replies until the time is over.
-func (p *process) ask() (s Said, err error) {
+func (p *process) ask() (s Report, err error) {
 	c, err := p.dial(askPort)
 	if err != nil {
 		return s, err
@@ -116,7 +116,7 @@ func (p *process) ask() (s Said, err error) {
 }
 
 // churn opens and closes connections until the time is over.
-func (p *process) churn() (s Said, err error) {
+func (p *process) churn() (s Report, err error) {
 	var b [1]byte
 	w := p.spec.Work
 	for start := time.Now(); s.Took < w.For && s.Count < int64(w.Count); s.Count++ {
@@ -167,7 +167,7 @@ func request(c net.Conn) error {
 const idleWait = 3 * time.Second
 
 // used opens connections, transfers a reply over each one once, and keeps them open and idle.
-func (p *process) used() (s Said, err error) {
+func (p *process) used() (s Report, err error) {
 	s, err = p.open(func(int) uint16 { return usedPort }, request)
 	time.Sleep(idleWait)
 	return s, err
@@ -176,7 +176,7 @@ func (p *process) used() (s Said, err error) {
 // atOnce is the number of connections that are opened concurrently.
 const atOnce = 64
 
-func (p *process) hold() (s Said, err error) {
+func (p *process) hold() (s Report, err error) {
 	return p.open(
 		func(i int) uint16 { return holdPort + uint16(i%holdPorts) },
 		func(net.Conn) error { return nil },
@@ -184,7 +184,7 @@ func (p *process) hold() (s Said, err error) {
 }
 
 // open opens connections to the given ports, calls do with each, and keeps them open.
-func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Said, err error) {
+func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Report, err error) {
 	next := make(chan int)
 	errs := make([]error, atOnce)
 	start := time.Now()
@@ -208,7 +208,7 @@ func (p *process) open(port func(i int) uint16, do func(net.Conn) error) (s Said
 	}
 	close(next)
 	wg.Wait()
-	return Said{Count: int64(len(p.kept)), Took: time.Since(start)}, errors.Join(errs...)
+	return Report{Count: int64(len(p.kept)), Took: time.Since(start)}, errors.Join(errs...)
 }
 
 // HoldPorts returns the ports on which connections are held.

@@ -4,7 +4,7 @@
 // node between two ends.
 //
 // A process takes a Spec as its argument and reports every event on standard output as a line of
-// JSON (Said). It reads commands from standard input, one per line: "usage" reports the resources
+// JSON (Report). It reads commands from standard input, one per line: "usage" reports the resources
 // that it has used, "cpu" the same without memory, "count" the bytes received, and "go" starts its
 // work. The process ends when its standard input ends.
 package end
@@ -78,8 +78,8 @@ const (
 	holdPorts = 10
 )
 
-// Said is a line that a process prints.
-type Said struct {
+// Report is a line that a process prints.
+type Report struct {
 	// Event is ready, usage, count, window (a receiver's time is over), end (it has everything),
 	// done (the work) or failed.
 	Event string

@@ -27,7 +27,7 @@ import (
 type Child struct {
 	process   *exec.Cmd
 	in        io.WriteCloser
-	said      chan end.Said
+	reports   chan end.Report
 	complaint bytes.Buffer
 }
 
@@ -36,32 +36,32 @@ const readyTimeout = 15 * time.Second
 
 // Start starts this program as an end and waits until it is ready. The command prefix before can
 // put the process into a network namespace. Start also returns the process's first line.
-func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Said, error) {
+func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Report, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, end.Said{}, err
+		return nil, end.Report{}, err
 	}
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return nil, end.Said{}, err
+		return nil, end.Report{}, err
 	}
 	args := append(append([]string(nil), before...), self, "end", string(text))
 	c := &Child{
 		process: exec.CommandContext(ctx, args[0], args[1:]...),
-		said:    make(chan end.Said, 16),
+		reports: make(chan end.Report, 16),
 	}
 	c.process.Stderr = &c.complaint
 	c.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	c.process.WaitDelay = time.Second
 	if c.in, err = c.process.StdinPipe(); err != nil {
-		return nil, end.Said{}, err
+		return nil, end.Report{}, err
 	}
 	out, err := c.process.StdoutPipe()
 	if err != nil {
-		return nil, end.Said{}, err
+		return nil, end.Report{}, err
 	}
 	if err := c.process.Start(); err != nil {
-		return nil, end.Said{}, err
+		return nil, end.Report{}, err
 	}
 	go c.listen(out)
 	ready, err := c.Await("ready", readyTimeout)
@@ -73,25 +73,25 @@ func Start(ctx context.Context, before []string, spec *end.Spec) (*Child, end.Sa
 }
 
 func (c *Child) listen(out io.Reader) {
-	defer close(c.said)
+	defer close(c.reports)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var s end.Said
+		var s end.Report
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			s = end.Said{Event: "failed", Error: "it printed " + lines.Text()}
+			s = end.Report{Event: "failed", Error: "it printed " + lines.Text()}
 		}
-		c.said <- s
+		c.reports <- s
 	}
 }
 
 // Await waits until the process reports an event.
-func (c *Child) Await(event string, atMost time.Duration) (end.Said, error) {
+func (c *Child) Await(event string, atMost time.Duration) (end.Report, error) {
 	late := time.NewTimer(atMost)
 	defer late.Stop()
 	for {
 		select {
-		case s, ok := <-c.said:
+		case s, ok := <-c.reports:
 			switch {
 			case !ok:
 				return s, fmt.Errorf("the process exited: %s",
@@ -102,7 +102,7 @@ func (c *Child) Await(event string, atMost time.Duration) (end.Said, error) {
 				return s, nil
 			}
 		case <-late.C:
-			return end.Said{}, fmt.Errorf("no %q from the process within %v", event, atMost)
+			return end.Report{}, fmt.Errorf("no %q from the process within %v", event, atMost)
 		}
 	}
 }
@@ -114,9 +114,9 @@ func (c *Child) Tell(word string) error {
 }
 
 // Ask sends a command and waits for the answer.
-func (c *Child) Ask(word, event string) (end.Said, error) {
+func (c *Child) Ask(word, event string) (end.Report, error) {
 	if err := c.Tell(word); err != nil {
-		return end.Said{}, err
+		return end.Report{}, err
 	}
 	return c.Await(event, readyTimeout)
 }
@@ -129,7 +129,7 @@ func (c *Child) End() {
 	_ = c.in.Close() // the process may have exited already
 	late := time.AfterFunc(endWithin, func() { _ = c.process.Process.Kill() })
 	defer late.Stop()
-	for open := true; open; _, open = <-c.said {
+	for open := true; open; _, open = <-c.reports {
 	}
 	_ = c.process.Wait() // the exit status does not matter: the process has reported its errors
 }

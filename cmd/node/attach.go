@@ -330,7 +330,7 @@ func (r *remote) oneOf(c *cobra.Command, ref string, words []string) error {
 	ctx, leave := following(ctx, client, name)
 	defer leave()
 	console := newConsole(c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
-	ctx, forget := console.whileRead(ctx)
+	ctx, forget := console.untilReaderGone(ctx)
 	defer forget()
 	shell, err := (&runOptions{json: r.json}).shell(ctx, client, console)
 	if err != nil {

@@ -91,10 +91,10 @@ func TestEveryErrorIsExplained(t *testing.T) {
 		err  error
 		want string
 	}{
-		{hereError{bad}, "a.net:1: is wrong\n"},
+		{machineError{bad}, "a.net:1: is wrong\n"},
 		{fmt.Errorf("read: %w", bad), "a.net:1: is wrong\n"},
 		{
-			errors.Join(errors.New("host b: gone"), hereError{bad}, errors.New("no node was changed")),
+			errors.Join(errors.New("host b: gone"), machineError{bad}, errors.New("no node was changed")),
 			"host b: gone\na.net:1: is wrong\nno node was changed\n",
 		},
 	} {

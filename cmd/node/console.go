@@ -28,7 +28,7 @@ type console struct {
 	// height returns the current height of out's terminal, and width the width of err's terminal.
 	// They are nil if the stream is not a terminal, or if the terminal is dumb.
 	height, width func() int
-	endless       func() // repl.Config's Endless, set by whileRead; may be nil
+	endless       func() // repl.Config's Endless, set by untilReaderGone; may be nil
 }
 
 func newConsole(in io.Reader, out, err io.Writer) *console {
@@ -49,9 +49,9 @@ func newConsole(in io.Reader, out, err io.Writer) *console {
 	return t
 }
 
-// whileRead returns a context for commands that print until they are stopped. The context ends when
-// the output's reader is gone. SIGPIPE would arrive only with the next write.
-func (t *console) whileRead(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilReaderGone returns a context for commands that print until they are stopped. The context
+// ends when the output's reader is gone. SIGPIPE would arrive only with the next write.
+func (t *console) untilReaderGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var once sync.Once
 	t.endless = func() {

@@ -159,7 +159,7 @@ func (d *demo) play(ctx context.Context) (result demoResult, err error) {
 		return result, err
 	}
 	d.clear()
-	defer func() { d.tidy(ctx, err == nil && !result.Match) }()
+	defer func() { d.removeFiles(ctx, err == nil && !result.Match) }()
 	d.say("generating %s random bytes (seed %d)", grouped(d.bytes), d.seed)
 	made, err := d.generate(ctx)
 	if err != nil {

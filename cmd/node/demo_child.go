@@ -26,7 +26,7 @@ type child struct {
 	process     *exec.Cmd
 	in          io.Closer // the shell's input
 	asked       atomic.Bool
-	complaints  [][]byte      // last lines of stderr, complete when the process has ended
+	stderrLines [][]byte      // last lines of stderr, complete when the process has ended
 	ended       chan struct{} // closed when the process has ended; err is then set
 	err         error
 }
@@ -34,8 +34,8 @@ type child struct {
 const (
 	// killDelay is how long the parent waits for a process to stop before it kills the process.
 	killDelay = 2 * time.Second
-	// mostComplaints is how many lines of standard error the parent keeps.
-	mostComplaints = 4
+	// maxStderrLines is how many lines of standard error the parent keeps.
+	maxStderrLines = 4
 )
 
 // startChild starts a node, which stops when ctx ends at the latest. Its socket is in sockets.
@@ -51,7 +51,7 @@ func startChild(ctx context.Context, name, program, dir, sockets string, args []
 	c.process.Dir = dir
 	c.process.WaitDelay = killDelay
 	c.process.Cancel = c.interrupt
-	c.process.Stderr = &lineWriter{tell: c.complain}
+	c.process.Stderr = &lineWriter{tell: c.keepStderrLine}
 	in, err := c.process.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting node %s: %w", name, err)
@@ -67,10 +67,10 @@ func startChild(ctx context.Context, name, program, dir, sockets string, args []
 	return c, nil
 }
 
-func (c *child) complain(line []byte) error {
+func (c *child) keepStderrLine(line []byte) error {
 	if line = bytes.TrimSpace(line); len(line) > 0 {
-		c.complaints = append(c.complaints, bytes.Clone(line))
-		c.complaints = c.complaints[max(0, len(c.complaints)-mostComplaints):]
+		c.stderrLines = append(c.stderrLines, bytes.Clone(line))
+		c.stderrLines = c.stderrLines[max(0, len(c.stderrLines)-maxStderrLines):]
 	}
 	return nil
 }
@@ -117,10 +117,10 @@ func (c *child) death() error {
 	if c.err == nil {
 		return fmt.Errorf("node %s stopped too early", c.name)
 	}
-	if len(c.complaints) == 0 {
+	if len(c.stderrLines) == 0 {
 		return fmt.Errorf("node %s: %w", c.name, c.err)
 	}
-	return fmt.Errorf("node %s: %w: %s", c.name, c.err, bytes.Join(c.complaints, []byte(" | ")))
+	return fmt.Errorf("node %s: %w: %s", c.name, c.err, bytes.Join(c.stderrLines, []byte(" | ")))
 }
 
 // wait waits until the process has exited with status 0.

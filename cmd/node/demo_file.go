@@ -80,10 +80,10 @@ func (d *demo) clear() {
 	}
 }
 
-// tidy removes the copies of the file, unless the user wants them or they differ. After a failure
-// it keeps the partly received file, because the receiver's error names that file. After Ctrl-C it
-// removes the partly received file, too.
-func (d *demo) tidy(ctx context.Context, differ bool) {
+// removeFiles removes the copies of the file, unless the user wants them or they differ. After a
+// failure it keeps the partly received file, because the receiver's error names that file. After
+// Ctrl-C it removes the partly received file, too.
+func (d *demo) removeFiles(ctx context.Context, differ bool) {
 	if d.keep || differ {
 		return
 	}

@@ -239,7 +239,7 @@ func TestADeathSaysTheLastLines(t *testing.T) {
 	c.err = errors.New("exit status 2")
 	require.EqualError(t, c.death(), "node A: exit status 2")
 	for _, line := range []string{"a", "b", " ", "c", "d", "e "} {
-		require.NoError(t, c.complain([]byte(line)))
+		require.NoError(t, c.keepStderrLine([]byte(line)))
 	}
 	require.EqualError(t, c.death(), "node A: exit status 2: b | c | d | e")
 }

@@ -112,7 +112,7 @@ func (o *examineOptions) run(c *cobra.Command) error {
 		return err
 	}
 	if !r.Good() && o.json {
-		return answered{errExamined}
+		return jsonError{errExamined}
 	}
 	if !r.Good() {
 		return errExamined

@@ -15,14 +15,14 @@ type failure struct {
 	Problems lnx.Errors `json:"problems,omitempty"` // errors in files
 }
 
-// answered marks an error that was already printed as JSON.
-type answered struct{ error }
+// jsonError marks an error that was already printed as JSON.
+type jsonError struct{ error }
 
-func (a answered) Unwrap() error { return a.error }
+func (a jsonError) Unwrap() error { return a.error }
 
 // answerFailure prints an error as JSON, unless it was already printed or has no text.
 func answerFailure(out io.Writer, err error) error {
-	if _, done := errors.AsType[answered](err); done || explain(err) == "" {
+	if _, done := errors.AsType[jsonError](err); done || explain(err) == "" {
 		return err
 	}
 	f := failure{Failure: repl.Failure{Error: named(err.Error()), Status: exitCode(err)}}
@@ -32,5 +32,5 @@ func answerFailure(out io.Writer, err error) error {
 	if failed := enc.Encode(f); failed != nil {
 		return errors.Join(err, failed)
 	}
-	return answered{err}
+	return jsonError{err}
 }

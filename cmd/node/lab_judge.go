@@ -88,7 +88,7 @@ func (o *labJudgeOptions) check(c *cobra.Command) error {
 func (o *labJudgeOptions) run(c *cobra.Command, name string) error {
 	study, err := lab.Load(o.flags.request(c, name))
 	if err != nil {
-		return o.flags.asGiven(err)
+		return o.flags.namingFlags(err)
 	}
 	for i := range study.Cells {
 		if err := ns3.Able(&study.Cells[i].Experiment); err != nil {

@@ -288,8 +288,8 @@ func (o *labRunOptions) request(c *cobra.Command, name string) lab.Request {
 	return q
 }
 
-// asGiven rewrites errors about a change that stands for a flag, so that they name the flag.
-func (o *labRunOptions) asGiven(err error) error {
+// namingFlags rewrites errors about a change that stands for a flag, so that they name the flag.
+func (o *labRunOptions) namingFlags(err error) error {
 	if mistakes, ok := errors.AsType[plan.Errors](err); ok {
 		for _, m := range mistakes {
 			if o.cc != "" && m.Line == 0 && strings.HasPrefix(m.Source, allFlows) {
@@ -352,7 +352,7 @@ func (o *labRunOptions) run(c *cobra.Command, name string) error {
 	}
 	study, err := lab.Load(q)
 	if err != nil {
-		return o.asGiven(err)
+		return o.namingFlags(err)
 	}
 	if cell < 0 { // the log of a part contains only why it failed
 		printNotes(c, study)

@@ -195,7 +195,7 @@ func (o *submitOptions) submit(
 ) (err error) {
 	study, err := lab.Load(o.run.request(c, name))
 	if err != nil {
-		return o.run.asGiven(err)
+		return o.run.namingFlags(err)
 	}
 	printNotes(c, study)
 	if n := study.Runs(); o.run.parts > n {

@@ -66,7 +66,7 @@ func (o *labWatchOptions) watch(ctx context.Context, c *cobra.Command, dir strin
 		if err != nil {
 			return err
 		}
-		if err := w.look(ctx, r); err != nil {
+		if err := w.refresh(ctx, r); err != nil {
 			return err
 		}
 		// The estimate of the remaining time changes often. A new estimate alone prints no line.
@@ -111,8 +111,8 @@ type sweepWatch struct {
 	engine   string // the last status from the batch system
 }
 
-// look updates the numbers from the results, and from the batch job if there is one.
-func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
+// refresh updates the numbers from the results, and from the batch job if there is one.
+func (w *sweepWatch) refresh(ctx context.Context, r *lab.Results) error {
 	cells, _ := r.Missing()
 	w.count(len(r.Runs), r.Total())
 	w.facts = []string{fmt.Sprintf("%d of %s complete", len(r.Cells)-len(cells),
@@ -147,7 +147,7 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	w.facts = append(w.facts, strings.Join(parts, ", "))
 	// The command queries the batch system only every tenth time, because it has other users.
 	if w.looks++; w.looks%10 == 1 {
-		w.engine = engineSays(ctx, j)
+		w.engine = batchStatus(ctx, j)
 	}
 	if w.engine != "" {
 		w.facts = append(w.facts, w.engine)
@@ -155,8 +155,8 @@ func (w *sweepWatch) look(ctx context.Context, r *lab.Results) error {
 	return nil
 }
 
-// engineSays returns the batch system's status of a job, or "" if this machine cannot query it.
-func engineSays(ctx context.Context, j *batch.Job) string {
+// batchStatus returns the batch system's status of a job, or "" if this machine cannot query it.
+func batchStatus(ctx context.Context, j *batch.Job) string {
 	engine, err := (&submitOptions{on: j.Engine}).engine()
 	if err != nil || j.Task == "" || j.Engine == "local" {
 		return ""

@@ -48,7 +48,7 @@ func (l *logFlags) newLog(to io.Writer, name string) *slog.Logger {
 	if l.format == "json" {
 		handler = slog.NewJSONHandler(to, &options)
 	}
-	handler = &limited{handler, &causes{seen: map[string]int{}}}
+	handler = &limited{handler, &recordCounts{seen: map[string]int{}}}
 	if name == "" {
 		return slog.New(handler)
 	}

@@ -76,22 +76,22 @@ const logRate = 20
 type limited struct {
 	slog.Handler
 
-	*causes
+	*recordCounts
 }
 
-// causes counts the records of the current second for each cause.
-type causes struct {
+// recordCounts counts the records of the current second for each cause.
+type recordCounts struct {
 	mu     sync.Mutex
 	seen   map[string]int
 	ending bool // end is already scheduled
 }
 
 func (l *limited) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &limited{l.Handler.WithAttrs(attrs), l.causes}
+	return &limited{l.Handler.WithAttrs(attrs), l.recordCounts}
 }
 
 func (l *limited) WithGroup(name string) slog.Handler {
-	return &limited{l.Handler.WithGroup(name), l.causes}
+	return &limited{l.Handler.WithGroup(name), l.recordCounts}
 }
 
 // Handle implements slog.Handler. A record's cause is its message, which is the name of an event.

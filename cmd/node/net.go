@@ -82,7 +82,7 @@ func netError(err error) error {
 	return err
 }
 
-type bringer func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error)
+type changeFunc func(*netctl.State, context.Context, netctl.Plan) (netctl.Change, error)
 
 func (o *netOptions) upCommand() *cobra.Command {
 	c := o.bringCommand("up", (*netctl.State).Up)
@@ -114,7 +114,7 @@ func (o *netOptions) applyCommand() *cobra.Command {
 }
 
 // bringCommand returns the command up or apply, without its help texts.
-func (o *netOptions) bringCommand(word string, do bringer) *cobra.Command {
+func (o *netOptions) bringCommand(word string, do changeFunc) *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:  word + " FOLDER|FILE.lnx|FILE.net",
@@ -158,7 +158,7 @@ func (o *netOptions) nodeFlags() ([]string, error) {
 	return flags, nil
 }
 
-func (o *netOptions) bring(c *cobra.Command, arg, name string, do bringer) error {
+func (o *netOptions) bring(c *cobra.Command, arg, name string, do changeFunc) error {
 	network, err := readNetwork(arg)
 	if err != nil {
 		return err
@@ -310,7 +310,7 @@ func (f *networkFiles) checker(
 		if all.Err() == nil {
 			return nil
 		}
-		return hereError{f.place(all)}
+		return machineError{f.place(all)}
 	}
 }
 

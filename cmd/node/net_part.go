@@ -153,5 +153,5 @@ func (f *networkFiles) placePart(machine string, problems json.RawMessage) error
 	if err := json.Unmarshal(problems, &bad); err != nil || len(bad) == 0 {
 		return fmt.Errorf("host %s: unexpected problems %q: %w", machine, problems, err)
 	}
-	return hereError{lnx.Errors{f.plan.OnMachine(machine, f.planFile, bad)}}
+	return machineError{lnx.Errors{f.plan.OnMachine(machine, f.planFile, bad)}}
 }

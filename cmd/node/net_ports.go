@@ -10,12 +10,12 @@ import (
 	"github.com/tidepool-net/tidepool/internal/operator"
 )
 
-// hereError contains the reasons why this machine cannot run valid files now. It may be able to
+// machineError contains the reasons why this machine cannot run valid files now. It may be able to
 // later, so the exit status is 1.
-type hereError struct{ lnx.Errors }
+type machineError struct{ lnx.Errors }
 
 // Unwrap returns the errors, for errors.As.
-func (e hereError) Unwrap() error { return e.Errors }
+func (e machineError) Unwrap() error { return e.Errors }
 
 // checkHere returns the reasons why this machine cannot run some files. If a node of another
 // network uses a port, the error names the node.

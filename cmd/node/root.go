@@ -247,7 +247,7 @@ func exitCode(err error) int {
 			return 128 + int(number)
 		}
 	}
-	if _, ok := errors.AsType[hereError](err); ok {
+	if _, ok := errors.AsType[machineError](err); ok {
 		return 1
 	}
 	if s, ok := errors.AsType[netns.StatusError](err); ok {

@@ -322,7 +322,7 @@ func (o *runOptions) shell(
 func (o *runOptions) runScript(
 	ctx context.Context, op control.Operator, t *console, name string,
 ) error {
-	ctx, leave := t.whileRead(ctx)
+	ctx, leave := t.untilReaderGone(ctx)
 	defer leave()
 	shell, err := o.shell(ctx, op, t)
 	if err != nil {

@@ -181,7 +181,7 @@ func (v *validation) verdict() error {
 	case !ok:
 		return nil
 	case len(bad) == v.busy:
-		return printedError{hereError{bad}}
+		return printedError{machineError{bad}}
 	}
 	return printedError{bad}
 }

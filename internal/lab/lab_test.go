@@ -40,15 +40,15 @@ func study(cells, trials int) *lab.Study {
 
 func drawn(cell *plan.Cell, trial int, o simulation.Options) (*result.Trial, *result.Record, error) {
 	seed := cell.Seed + uint64(trial)
-	luck := rand.New(rand.NewPCG(seed, uint64(cell.Index)))
+	random := rand.New(rand.NewPCG(seed, uint64(cell.Index)))
 	t := &result.Trial{
-		Cell: cell.Index, Trial: trial, Seed: seed, Hash: luck.Uint64(), Virtual: time.Minute,
-		Finished: true, Whole: result.Values{result.Jain: 1 - luck.Float64()/10},
+		Cell: cell.Index, Trial: trial, Seed: seed, Hash: random.Uint64(), Virtual: time.Minute,
+		Finished: true, Whole: result.Values{result.Jain: 1 - random.Float64()/10},
 	}
 	for i := range cell.Flows {
 		t.Flows = append(t.Flows, result.Flow{
 			Name: cell.Flows[i].Name, Label: "reno", Finished: true, Values: result.Values{
-				result.Goodput: 1e6 * (1 + float64(i) + luck.Float64()/10),
+				result.Goodput: 1e6 * (1 + float64(i) + random.Float64()/10),
 			},
 		})
 	}

@@ -16,25 +16,25 @@ type drafted struct {
 // draft writes a file under a temporary name in the same directory, completely or not at all.
 func draft(path string, text []byte) (*drafted, error) {
 	d := &drafted{path: path}
-	if err := os.WriteFile(d.fresh(), text, 0o600); err != nil {
+	if err := os.WriteFile(d.newPath(), text, 0o600); err != nil {
 		d.discard()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *drafted) fresh() string { return d.path + ".new" }
-func (d *drafted) old() string   { return d.path + ".old" }
+func (d *drafted) newPath() string { return d.path + ".new" }
+func (d *drafted) oldPath() string { return d.path + ".old" }
 
 func (d *drafted) keep() error {
-	err := os.Rename(d.fresh(), d.path)
+	err := os.Rename(d.newPath(), d.path)
 	d.kept = err == nil
 	return err
 }
 
 // try moves the file into place and saves the old one for undo.
 func (d *drafted) try() error {
-	err := os.Rename(d.path, d.old())
+	err := os.Rename(d.path, d.oldPath())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *drafted) try() error {
 func (d *drafted) undo() {
 	switch {
 	case d.was:
-		_ = os.Rename(d.old(), d.path) // restores the file of a node that has not changed
+		_ = os.Rename(d.oldPath(), d.path) // restores the file of a node that has not changed
 	case d.kept:
 		_ = os.Remove(d.path)
 	}
@@ -55,10 +55,10 @@ func (d *drafted) undo() {
 
 func (d *drafted) discard() {
 	if !d.kept {
-		_ = os.Remove(d.fresh())
+		_ = os.Remove(d.newPath())
 	}
 	if d.was {
-		_ = os.Remove(d.old())
+		_ = os.Remove(d.oldPath())
 	}
 }
 

@@ -35,7 +35,7 @@ type Machine struct {
 // connection is a connection to one machine of a network. Each command creates its own.
 type connection struct {
 	*Machine
-	login
+	sshMaster
 
 	network *Network
 }

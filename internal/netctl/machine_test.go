@@ -13,7 +13,7 @@ import (
 )
 
 func TestFailuresOfSSHSayWhatToDo(t *testing.T) {
-	l := login{name: "alpha", ssh: "u@a"}
+	l := sshMaster{name: "alpha", ssh: "u@a"}
 	failed := errors.New("exit status 255")
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()

@@ -84,7 +84,7 @@ func (s *State) Part(ctx context.Context, r PartRequest, p Plan) (a PartAnswer, 
 func (s *State) partOnce(ctx context.Context, r PartRequest, p Plan) (a PartAnswer, err error) {
 	switch r.Do {
 	case PartUp, PartApply:
-		done, err := s.bring(ctx, p, r.Do == PartApply)
+		done, err := s.bringUp(ctx, p, r.Do == PartApply)
 		if err == nil {
 			a.Change = &done
 		}
@@ -109,7 +109,7 @@ func (s *State) partOnce(ctx context.Context, r PartRequest, p Plan) (a PartAnsw
 }
 
 func (n *Network) connection(m *Machine) *connection {
-	return &connection{m, login{name: m.Name, ssh: m.SSH, dir: n.dir}, n}
+	return &connection{m, sshMaster{name: m.Name, ssh: m.SSH, dir: n.dir}, n}
 }
 
 func (n *Network) connections() (list []*connection) {
@@ -188,7 +188,7 @@ func (p *Plan) machine(m *Machine) *Machine {
 	return nil
 }
 
-func (p *Plan) away() (list []Member) {
+func (p *Plan) remoteMembers() (list []Member) {
 	for _, m := range p.Machines {
 		list = append(list, m.Nodes...)
 	}

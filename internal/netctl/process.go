@@ -234,7 +234,7 @@ func (c *child) await(ctx context.Context) error {
 		case <-c.ended:
 			return &EndedError{
 				What: c.what(), State: c.cmd.ProcessState.String(),
-				Log: c.process.lastWords(complaintLines, c.before).lines,
+				Log: c.process.lastLogLines(complaintLines, c.before).lines,
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -42,7 +42,7 @@ func (n *Network) reloadAll(
 		}
 	}
 	if n.OneProcess && len(left)+len(done.Ended) > 0 {
-		left, read = n.together(p, done), nil
+		left, read = n.restartShared(p, done), nil
 	}
 
 	leaving := slices.Concat(done.Restarted, done.Ended)
@@ -77,9 +77,9 @@ func (n *Network) reloadAll(
 	return left, nil
 }
 
-// together makes all nodes that run restart, because they share a process, and returns the nodes to
-// start.
-func (n *Network) together(p Plan, done *Change) []Member {
+// restartShared makes all nodes that run restart, because they share a process, and returns the
+// nodes to start.
+func (n *Network) restartShared(p Plan, done *Change) []Member {
 	for _, name := range slices.Concat(done.Reloaded, done.Left) {
 		done.Restarted = append(done.Restarted, name)
 		done.Why[name] = []string{"the nodes of the network share a process"}

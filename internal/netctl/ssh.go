@@ -40,21 +40,21 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("host %s (%s) is unreachable: %s", e.Machine, e.SSH, e.Problem)
 }
 
-// login is the connection to a machine that all commands share. It is a process of ssh, the master,
-// with a control socket in the network's directory. The user's ssh configuration applies.
-type login struct {
+// sshMaster is the connection to a machine that all commands share. It is a process of ssh, the
+// master, with a control socket in the network's directory. The user's ssh configuration applies.
+type sshMaster struct {
 	name, ssh string
 	dir       string // directory of the network
 }
 
-func (l login) control() string {
+func (l sshMaster) control() string {
 	sum := crc32.ChecksumIEEE([]byte(l.name + " " + l.ssh)) // the path of a socket must be short
 	return filepath.Join(l.dir, fmt.Sprintf("ssh-%08x", sum))
 }
 
 // options are the options of every call of ssh. No call asks the user a question or opens the
 // user's own forwards.
-func (l login) options() []string {
+func (l sshMaster) options() []string {
 	return []string{
 		"-T", "-a", "-x", "-S", l.control(), "-o", "BatchMode=yes",
 		"-o", fmt.Sprintf("ConnectTimeout=%d", loginTime/time.Second/2),
@@ -65,7 +65,7 @@ func (l login) options() []string {
 }
 
 // command returns a call of ssh with a deadline. The call ends soon after ctx.
-func (l login) command(ctx context.Context, options []string, words ...string) *exec.Cmd {
+func (l sshMaster) command(ctx context.Context, options []string, words ...string) *exec.Cmd {
 	all := slices.Concat(l.options(), options, []string{"--", l.ssh}, words)
 	c := exec.CommandContext(ctx, "ssh", all...)
 	c.WaitDelay = time.Second
@@ -74,7 +74,7 @@ func (l login) command(ctx context.Context, options []string, words ...string) *
 }
 
 // open logs in, unless the master is running. A lock prevents two commands from starting one.
-func (l login) open(ctx context.Context) (fresh bool, err error) {
+func (l sshMaster) open(ctx context.Context) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	if l.runs(ctx) {
@@ -106,7 +106,7 @@ func (l login) open(ctx context.Context) (fresh bool, err error) {
 }
 
 // lock opens and locks the file for the master's messages.
-func (l login) lock(ctx context.Context) (*os.File, error) {
+func (l sshMaster) lock(ctx context.Context) (*os.File, error) {
 	path := l.control() + ".log"
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -119,7 +119,7 @@ func (l login) lock(ctx context.Context) (*os.File, error) {
 	return log, nil
 }
 
-func (l login) runs(ctx context.Context) bool {
+func (l sshMaster) runs(ctx context.Context) bool {
 	if _, err := os.Lstat(l.control()); err != nil {
 		return false
 	}
@@ -128,7 +128,7 @@ func (l login) runs(ctx context.Context) bool {
 
 // close stops the master and waits for it. No command can log in until the caller closes the
 // returned file, which may be nil.
-func (l login) close(ctx context.Context) *os.File {
+func (l sshMaster) close(ctx context.Context) *os.File {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*tellTime)
 	defer cancel()
 	lock, _ := l.lock(ctx) // the master is stopped even without the lock
@@ -145,7 +145,7 @@ func (l login) close(ctx context.Context) *os.File {
 // the last line of standard error. It is an UnreachableError if ssh itself failed. With hold,
 // standard input stays open after in was sent: its end shows the command that this process has
 // ended.
-func (l login) run(
+func (l sshMaster) run(
 	ctx context.Context, line string, in io.Reader, hold bool,
 ) (out []byte, err error) {
 	var said, answer bytes.Buffer
@@ -183,11 +183,11 @@ func (l login) run(
 // sshFailed is the exit status of ssh for its own errors.
 const sshFailed = 255
 
-func (l login) unreachable(problem string) error {
+func (l sshMaster) unreachable(problem string) error {
 	return &UnreachableError{l.name, l.ssh, problem}
 }
 
-func (l login) failure(ctx context.Context, said []byte, err error) error {
+func (l sshMaster) failure(ctx context.Context, said []byte, err error) error {
 	text := string(said)
 	try := "`ssh " + l.ssh + " true`"
 	has := func(part string) bool { return strings.Contains(text, part) }
@@ -225,7 +225,7 @@ func lastLine(text []byte) string {
 func SSHAddress(ctx context.Context, name, ssh string) (there, here netip.Addr, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
-	l := login{name: name, ssh: ssh}
+	l := sshMaster{name: name, ssh: ssh}
 	text, err := exec.CommandContext(ctx, "ssh", "-G", "--", ssh).Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -145,20 +145,20 @@ func TestAFolderOfOthers(t *testing.T) {
 	require.ErrorContains(t, err, "it is not a folder")
 }
 
-// TestTheEndOfALog checks that lastWords returns at most the requested number of lines of a log of
+// TestTheEndOfALog checks that lastLogLines returns at most the requested number of lines of a log of
 // any length.
 func TestTheEndOfALog(t *testing.T) {
 	n := &Network{dir: t.TempDir()}
-	assert.Empty(t, n.process("A").lastWords(3, 0).lines)
+	assert.Empty(t, n.process("A").lastLogLines(3, 0).lines)
 	require.NoError(t, os.WriteFile(n.process("A").log(), []byte("one\ntwo\nthree\nfour\n\n"), 0o600))
-	assert.Equal(t, []string{"two", "three", "four"}, n.process("A").lastWords(3, 0).lines)
-	assert.Equal(t, []string{"four"}, n.process("A").lastWords(3, 14).lines, "only later lines")
+	assert.Equal(t, []string{"two", "three", "four"}, n.process("A").lastLogLines(3, 0).lines)
+	assert.Equal(t, []string{"four"}, n.process("A").lastLogLines(3, 14).lines, "only later lines")
 	long := make([]byte, 3*logTail)
 	for i := range long {
 		long[i] = 'x'
 	}
 	require.NoError(t, os.WriteFile(n.process("A").log(), append(long, "\nend\n"...), 0o600))
-	last := n.process("A").lastWords(3, 0).lines
+	last := n.process("A").lastLogLines(3, 0).lines
 	assert.Len(t, last, 2)
 	assert.Equal(t, "end", last[1])
 	assert.Less(t, len(last[0]), logTail)
@@ -179,13 +179,13 @@ func TestTheDumpOfACrash(t *testing.T) {
 		"SIGSEGV: segmentation violation",
 	} {
 		write(up + strings.Replace(dump, "panic: it broke", first, 1) + "rip    0x4985c1\ngs     0x0\n")
-		got := n.process("A").lastWords(5, 0)
+		got := n.process("A").lastLogLines(5, 0)
 		assert.True(t, got.crashed, first)
 		require.Len(t, got.lines, crashLines)
 		assert.Equal(t, []string{first, "", "goroutine 1 [running]:", "main.main()"}, got.lines[:4])
 	}
 	write(up + dump + up)
-	got := n.process("A").lastWords(2, 0)
+	got := n.process("A").lastLogLines(2, 0)
 	assert.False(t, got.crashed, "it was started again")
 	assert.Equal(t, strings.TrimSpace(up), got.lines[1])
 }

@@ -122,7 +122,7 @@ func (n *Network) nodeStatus(ctx context.Context, m Member) NodeStatus {
 		s.Life = Hung // the node may have just stopped; the next status shows that
 	}
 	if s.Life != Up {
-		last := p.lastWords(deathLines, 0)
+		last := p.lastLogLines(deathLines, 0)
 		s.LastLines, s.Crashed = last.lines, last.crashed
 	}
 	return s

@@ -76,14 +76,16 @@ func (c Change) MarshalJSON() ([]byte, error) {
 
 // Up starts the nodes of a plan that are not running. If one of them fails, Up stops those that it
 // has started.
-func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, false) }
+func (s *State) Up(ctx context.Context, p Plan) (Change, error) { return s.bringUp(ctx, p, false) }
 
 // Apply changes a network to match a plan: it starts new nodes, makes nodes reload changed files,
 // restarts those that cannot, and stops nodes that are not in the plan. Ports may move between
 // nodes. If a node cannot run with its file, nothing changes, unless a node was already stopped.
-func (s *State) Apply(ctx context.Context, p Plan) (Change, error) { return s.bring(ctx, p, true) }
+func (s *State) Apply(ctx context.Context, p Plan) (Change, error) {
+	return s.bringUp(ctx, p, true)
+}
 
-func (s *State) bring(ctx context.Context, p Plan, apply bool) (done Change, err error) {
+func (s *State) bringUp(ctx context.Context, p Plan, apply bool) (done Change, err error) {
 	if err := p.digest(s.root); err != nil {
 		return done, err
 	}
@@ -134,7 +136,7 @@ func (n *Network) bringHere(ctx context.Context, p Plan, apply, fresh bool, done
 		return fmt.Errorf("network %s: %w", p.Name, err)
 	}
 	defer record.discard()
-	own, err := draftFiles(slices.Concat(todo, p.away()))
+	own, err := draftFiles(slices.Concat(todo, p.remoteMembers()))
 	if err != nil {
 		return fmt.Errorf("network %s: %w", p.Name, err)
 	}

@@ -16,8 +16,8 @@ const (
 	logTail        = 1 << 20 // size in bytes, enough for a whole dump
 )
 
-// words are the last lines of a node's log.
-type words struct {
+// logLines are the last lines of a node's log.
+type logLines struct {
 	lines   []string
 	crashed bool // the lines are the start of a dump
 }
@@ -28,12 +28,12 @@ var (
 	logged  = regexp.MustCompile(`(?m)^(time=|\{"time":)`)
 )
 
-// lastWords returns the last lines of a node's log after an offset. After a crash it returns the
+// lastLogLines returns the last lines of a node's log after an offset. After a crash it returns the
 // first lines of the dump, because goroutines and registers follow them.
-func (p process) lastWords(most int, behind int64) words {
+func (p process) lastLogLines(most int, behind int64) logLines {
 	f, _, err := files.Machine().Read(p.log())
 	if err != nil {
-		return words{}
+		return logLines{}
 	}
 	defer f.Close()
 	if end, err := f.Seek(0, io.SeekEnd); err == nil {
@@ -44,11 +44,11 @@ func (p process) lastWords(most int, behind int64) words {
 	}
 	text, err := io.ReadAll(f)
 	if err != nil {
-		return words{}
+		return logLines{}
 	}
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
-		return words{}
+		return logLines{}
 	}
 	run := 0 // start of the text after the last log record
 	if at := logged.FindAllIndex(text, -1); len(at) > 0 {
@@ -56,8 +56,8 @@ func (p process) lastWords(most int, behind int64) words {
 	}
 	if at := crashes.FindIndex(text[run:]); at != nil {
 		lines := strings.Split(string(text[run+at[0]:]), "\n")
-		return words{lines: lines[:min(crashLines, len(lines))], crashed: true}
+		return logLines{lines: lines[:min(crashLines, len(lines))], crashed: true}
 	}
 	lines := strings.Split(string(text), "\n")
-	return words{lines: lines[max(0, len(lines)-most):]}
+	return logLines{lines: lines[max(0, len(lines)-most):]}
 }

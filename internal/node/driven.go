@@ -44,13 +44,14 @@ const lastInstant = clock.Time(1 << 62)
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	c.settle()
-	c.reach(c.now().Add(min(max(0, d), lastInstant.Sub(c.now()))))
+	c.advanceTo(c.now().Add(min(max(0, d), lastInstant.Sub(c.now()))))
 	c.mu.Unlock()
 	c.run()
 }
 
-// reach moves the clock forward to end, and stops at each deadline on the way. The caller holds mu.
-func (c *Clock) reach(end clock.Time) {
+// advanceTo moves the clock forward to end, and stops at each deadline on the way. The caller holds
+// mu.
+func (c *Clock) advanceTo(end clock.Time) {
 	for next := c.next(); next.Due(end); next = c.next() {
 		c.set(max(next, c.now()))
 		c.settle()

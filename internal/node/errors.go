@@ -30,20 +30,20 @@ func dialError(network string, from, to netip.AddrPort, err error) error {
 	return e
 }
 
-// mapped is an error that also wraps errors of the operating system and of package control.
-type mapped struct {
+// mappedError is an error that also wraps errors of the operating system and of package control.
+type mappedError struct {
 	error
 	also []error
 }
 
-func (m *mapped) Unwrap() []error { return append([]error{m.error}, m.also...) }
+func (m *mappedError) Unwrap() []error { return append([]error{m.error}, m.also...) }
 
-func (m *mapped) Timeout() bool {
+func (m *mappedError) Timeout() bool {
 	return errors.Is(m.error, tcp.ErrTimeout) || errors.Is(m.error, rcp.ErrTimeout) ||
 		errors.Is(m.error, rdt.ErrSilent)
 }
 
-func (m *mapped) Temporary() bool { return false }
+func (m *mappedError) Temporary() bool { return false }
 
 // errorTable lists the errors of the operating system and of package control for each error of the
 // stack.
@@ -104,7 +104,7 @@ func NetError(err error) error {
 	if err == nil {
 		return nil
 	}
-	m := &mapped{error: err}
+	m := &mappedError{error: err}
 	for _, row := range errorTable {
 		if !errors.Is(err, row.err) {
 			continue

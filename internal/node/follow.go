@@ -65,7 +65,7 @@ func (c *Clock) catchUp() {
 		c.settle()
 		return
 	}
-	c.reach(max(f.now(), c.now()))
+	c.advanceTo(max(f.now(), c.now()))
 	c.settle()
 	next := c.next()
 	switch {
@@ -74,13 +74,13 @@ func (c *Clock) catchUp() {
 	case next == clock.Never:
 		f.timer.Stop()
 	default:
-		f.timer.Reset(next.Sub(f.now()) + f.lag(next))
+		f.timer.Reset(next.Sub(f.now()) + f.delayOf(next))
 	}
 	f.armed = next
 }
 
-// lag returns the delay after which an event runs, from 1 to 1024 ns.
-func (f *following) lag(at clock.Time) time.Duration {
+// delayOf returns the delay after which an event runs, from 1 to 1024 ns.
+func (f *following) delayOf(at clock.Time) time.Duration {
 	mixed := (uint64(at) ^ f.seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
 	return time.Duration(1 + mixed>>54)
 }

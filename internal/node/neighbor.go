@@ -108,7 +108,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 		return
 	}
 	before := w.last.UDP
-	v.weigh(now, w, info)
+	v.update(now, w, info)
 	if before.IsValid() && info.UDP != before {
 		v.node.Watchers.Announce(control.NeighborChanged{
 			Neighbor: v.describe(now, w), Was: w.state, From: before.String(),
@@ -116,8 +116,8 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	}
 }
 
-// weigh updates a neighbor from the changes in the device's counters.
-func (v *Neighbors) weigh(now clock.Time, w *neighbor, info link.NeighborInfo) {
+// update updates a neighbor from the changes in the device's counters.
+func (v *Neighbors) update(now clock.Time, w *neighbor, info link.NeighborInfo) {
 	before := w.last
 	w.last = info
 	if info.Refused > before.Refused {

@@ -130,7 +130,7 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 				info.Heard += s.heard
 				info.Sent += s.sent
 				info.Refused += s.fails
-				n.Neighbors.weigh(now, w, info)
+				n.Neighbors.update(now, w, info)
 				require.Equal(t, s.want, w.state, "second %d", s.second)
 			}
 		})
@@ -159,10 +159,10 @@ func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
 		w.last.UDP = netip.MustParseAddrPort("127.0.0.1:2")
 		info := w.last
 		info.Heard++
-		n.Neighbors.weigh(now, w, info)
+		n.Neighbors.update(now, w, info)
 		assert.Equal(t, control.NeighborUp, w.state)
 		info.Refused++
-		n.Neighbors.weigh(now, w, info)
+		n.Neighbors.update(now, w, info)
 		assert.Equal(t, control.NeighborRefused, w.state)
 		return nil
 	}))

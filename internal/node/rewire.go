@@ -148,7 +148,7 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 		d := devices[w.Links[faces[0]].String()]
 		token := ds.tokenFor(faces, taken)
 		taken[token] = true
-		if err := ds.plug(token, d, faces, old); err != nil {
+		if err := ds.attach(token, d, faces, old); err != nil {
 			return err
 		}
 		delete(old, d)
@@ -185,9 +185,9 @@ func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 	return len(ds.list) - 1
 }
 
-// plug makes a device with a token serve interfaces. The map old contains the tokens of devices
+// attach makes a device with a token serve interfaces. The map old contains the tokens of devices
 // that were open.
-func (ds *Devices) plug(token int, d link.Device, faces []int, old map[link.Device]int) error {
+func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.Device]int) error {
 	was, there := old[d]
 	moved := !there || was != token
 	var lanes []link.Impairment

@@ -80,8 +80,8 @@ func (s *sampler) write() {
 	s.done <- err
 }
 
-// hand passes the rows to the writer. It returns false if the queue is full. Loop only.
-func (s *sampler) hand() bool {
+// passRows passes the rows to the writer. It returns false if the queue is full. Loop only.
+func (s *sampler) passRows() bool {
 	select {
 	case s.full <- s.rows:
 	default:
@@ -105,7 +105,7 @@ func (s *sampler) add(sid int, p *tcp.Info) {
 	if s.flushAt == clock.Never {
 		s.flushAt = p.Time.Add(flushPeriod)
 	}
-	if len(s.rows) >= sampleBytes && !s.hand() {
+	if len(s.rows) >= sampleBytes && !s.passRows() {
 		s.missed++
 		return
 	}
@@ -116,7 +116,7 @@ func (s *sampler) add(sid int, p *tcp.Info) {
 func (s *sampler) flush() {
 	s.flushAt = clock.Never
 	if len(s.rows) > 0 {
-		s.hand() // if the queue is full, add passes them on later
+		s.passRows() // if the queue is full, add passes them on later
 	}
 }
 

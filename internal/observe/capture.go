@@ -75,7 +75,7 @@ func (c *capturing) sink(
 		}
 		return c.file.write, c.file.finish, nil
 	}
-	w, err := capture.New(pieces(r.Piece), c.faces, c.o.Snaplen)
+	w, err := capture.New(pieceWriter(r.Piece), c.faces, c.o.Snaplen)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,10 +91,10 @@ func (c *capturing) sink(
 		}, nil
 }
 
-// pieces is a writer that passes its input to a function; nil discards it.
-type pieces func([]byte)
+// pieceWriter is a writer that passes its input to a function; nil discards it.
+type pieceWriter func([]byte)
 
-func (f pieces) Write(b []byte) (int, error) {
+func (f pieceWriter) Write(b []byte) (int, error) {
 	if f != nil && len(b) > 0 {
 		f(b)
 	}

@@ -130,7 +130,7 @@ func (f *captureFile) write(p *Batch) error {
 	for i := range p.List {
 		s := &p.List[i]
 		if f.limit > 0 {
-			if err := f.turnOver(p, s); err != nil {
+			if err := f.rotate(p, s); err != nil {
 				return err
 			}
 		}
@@ -147,8 +147,8 @@ func (f *captureFile) write(p *Batch) error {
 	return nil
 }
 
-// turnOver starts another file if the next packet does not fit in the current one.
-func (f *captureFile) turnOver(p *Batch, next *Packet) error {
+// rotate starts another file if the next packet does not fit in the current one.
+func (f *captureFile) rotate(p *Batch, next *Packet) error {
 	const block = 200 // upper bound of the size of a packet's header and comment
 	if f.size+int64(f.w.Buffered()+len(p.Bytes(next)))+block <= f.limit {
 		return nil

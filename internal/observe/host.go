@@ -174,16 +174,16 @@ func (h *Host) forget(c *capturing) {
 }
 
 func (h *Host) stop(_ context.Context, r control.StopCapture) (control.Captured, error) {
-	c, err := h.which(r.ID)
+	c, err := h.takeCapture(r.ID)
 	if err != nil {
 		return control.Captured{}, err
 	}
 	return c.finish(), nil
 }
 
-// which removes a capture from the list and returns it. It selects the capture by number, or the
-// only one.
-func (h *Host) which(id int) (*capturing, error) {
+// takeCapture removes a capture from the list and returns it. It selects the capture by number, or
+// the only one.
+func (h *Host) takeCapture(id int) (*capturing, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id == 0 && len(h.files) == 1 {

@@ -79,27 +79,27 @@ func TestDescribeRunsThatWereCutOff(t *testing.T) {
 }
 
 func TestDescribeDoesNotDependOnTheOrder(t *testing.T) {
-	luck := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(1, 2))
 	values := make([]float64, 100)
 	for i := range values {
-		values[i] = luck.ExpFloat64() * 1e6
+		values[i] = random.ExpFloat64() * 1e6
 	}
 	want := result.Describe(values, 0)
 	for range 10 {
-		luck.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+		random.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
 		assert.Equal(t, want, result.Describe(values, 0))
 	}
 }
 
 // About 95 of the confidence intervals of a hundred normal samples contain the mean.
 func TestTheIntervalHoldsTheMean(t *testing.T) {
-	luck := rand.New(rand.NewPCG(3, 4))
+	random := rand.New(rand.NewPCG(3, 4))
 	const samples = 4000
 	held := 0
 	for range samples {
 		values := make([]float64, 5)
 		for i := range values {
-			values[i] = 10 + 3*luck.NormFloat64()
+			values[i] = 10 + 3*random.NormFloat64()
 		}
 		if s := result.Describe(values, 0); s.Low <= 10 && 10 <= s.High {
 			held++
