@@ -213,7 +213,7 @@ func inJSON(err error, document []byte, request reflect.Type) string {
 	return text
 }
 
-// one returns a JSON type's name with its article.
+// one returns a JSON type's name with its article, or the value of a number.
 func one(sort string) string {
 	switch sort {
 	case "array":
@@ -221,7 +221,7 @@ func one(sort string) string {
 	case "object":
 		return "an object"
 	}
-	return "a " + sort
+	return strings.Replace("a "+sort, "a number ", "", 1)
 }
 
 // invalidField finds the field whose text cannot be parsed as its type, such as an invalid address.

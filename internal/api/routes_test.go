@@ -416,7 +416,7 @@ func TestWrongRequests(t *testing.T) {
 		},
 		{
 			"POST", commands + "listen", `{"port":70000}`, 400, "invalid-request",
-			`"port" cannot be a number 70000: must be a whole number from 0 to 65535`,
+			`"port" cannot be 70000: must be a whole number from 0 to 65535`,
 		},
 		{"POST", commands + "listen", `{"port":"x"}`, 400, "invalid-request", "must be a whole number"},
 		{"POST", commands + "listen", `{"port":1,"Port":2}`, 400, "invalid-request", `duplicate key "Port"`},

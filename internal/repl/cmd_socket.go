@@ -164,7 +164,7 @@ func shutdownCommand(e *env) *cobra.Command {
 			switch how {
 			case control.ShutdownRead, control.ShutdownWrite, control.ShutdownBoth:
 			default:
-				return wrong(c, "%q must be read, write or both", args[1])
+				return wrong(c, "%q: must be read, write or both", args[1])
 			}
 			req := control.Shutdown{SID: sidOf(args[0]), How: how}
 			return e.done(c, control.Order(c.Context(), e.op, req))

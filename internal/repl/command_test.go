@@ -297,7 +297,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"send 10.0.0 x", "send: 10.0.0: no such host: must be a name, or an address like 10.1.0.2 or 2001:db8::2 (`neighbors` and `routes` show some)", "send ADDR TEXT"},
 		{"r 0 0", `recv: "0" is not a number from 1 to 67108864`, "recv SID N [y|n] [--json]"},
 		{"r 0 9 yes", `recv: "yes" is neither y nor n`, "recv SID N [y|n] [--json]"},
-		{"sd 0 up", `shutdown: "up" must be read, write or both`, "shutdown SID [read|write|both]"},
+		{"sd 0 up", `shutdown: "up": must be read, write or both`, "shutdown SID [read|write|both]"},
 		{
 			"lossyforward 101", `lossyforward: "101" is not a number from 0 to 100`,
 			"lossyforward [PERCENT] [IF] [--json]",
@@ -311,7 +311,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"drop NaN", `lossy: "NaN" is not a number from 0 to 1`, "lossy [FRACTION] [IF] [--json]"},
 		{"verbose maybe", `verbose: "maybe" is neither on nor off`, "verbose on|off [SID]"},
 		{"pcap", "pcap: start or stop is missing", "pcap start FILE | stop"},
-		{"pcap pause", `pcap: "pause" must be start or stop`, "pcap start FILE | stop"},
+		{"pcap pause", `pcap: "pause": must be start or stop`, "pcap start FILE | stop"},
 		{"pcap start", "pcap start: FILE is missing", "pcap start FILE [--force] [--snaplen BYTES]"},
 		{"capture -s 70000", "capture: -s 70000: must be 0 to 65535 bytes", captureUse},
 		{"capture -C 5", "capture: -C and -W need -w FILE", captureUse},

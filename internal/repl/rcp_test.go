@@ -78,8 +78,8 @@ func TestRCPRequests(t *testing.T) {
 
 func TestWrongRCPLinesAskNothing(t *testing.T) {
 	for line, text := range map[string]string{
-		"rcp ecco":                        `rcp: "ecco" must be close, count or echo; did you mean echo?`,
-		"rcp nothing":                     `rcp: "nothing" must be close, count or echo`,
+		"rcp ecco":                        `rcp: "ecco": must be close, count or echo; did you mean echo?`,
+		"rcp nothing":                     `rcp: "nothing": must be close, count or echo`,
 		"rcp echo":                        "rcp echo: PORT is missing",
 		"rcp echo 0":                      `rcp echo: "0" is not a port (1 to 65535)`,
 		"rcp echo 9 --width 0":            "rcp echo: --width 0: must be 1 to 1024",

@@ -119,8 +119,8 @@ func TestRDTRequests(t *testing.T) {
 
 func TestWrongRDTLinesAskNothing(t *testing.T) {
 	for line, text := range map[string]string{
-		"rdt fetsch":                           `rdt: "fetsch" must be close, fetch, list or serve; did you mean fetch?`,
-		"rdt nothing":                          `rdt: "nothing" must be close, fetch, list or serve`,
+		"rdt fetsch":                           `rdt: "fetsch": must be close, fetch, list or serve; did you mean fetch?`,
+		"rdt nothing":                          `rdt: "nothing": must be close, fetch, list or serve`,
 		"rdt serve":                            "rdt serve: PORT is missing",
 		"rdt serve 9":                          "rdt serve: PATH is missing",
 		"rdt serve 0 a":                        `rdt serve: "0" is not a port (1 to 65535)`,

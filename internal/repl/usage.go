@@ -158,7 +158,7 @@ func verbsOf(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 
 // notAVerb returns the error for a word that is not a subcommand.
 func notAVerb(c *cobra.Command, word string) error {
-	return wrong(c, "%q must be %s%s", word, diagnostic.OneOf(verbNames(c)), near(c, word))
+	return wrong(c, "%q: must be %s%s", word, diagnostic.OneOf(verbNames(c)), near(c, word))
 }
 
 func verbNames(c *cobra.Command) (names []string) {

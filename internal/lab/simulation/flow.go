@@ -69,7 +69,7 @@ func (f *flow) beginApp() (err error) {
 		return f.beginTCP()
 	}
 	if f.spec.Stop > 0 {
-		return fmt.Errorf("flow %s: its application stops by itself: a stop time %w",
+		return fmt.Errorf("flow %s: its application chooses when to stop: a stop time %w",
 			f.spec.Name, errNotPlayed)
 	}
 	if f.guest, err = f.attach(); err != nil {

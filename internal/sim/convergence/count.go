@@ -61,7 +61,7 @@ func countToInfinity(dialect rip.Dialect, seed uint64) (*Count, error) {
 				return
 			}
 			b := DistanceChange{
-				After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: nobody,
+				After: w.Now().Sub(lost), Router: router, Cost: rip.Infinity, Via: noRouter,
 			}
 			if !n.Gone {
 				b.Cost, b.Via = n.Cost, int(w.watch.peers[router][n.Iface])

@@ -105,7 +105,7 @@ func (w *network) flap(wire int) {
 }
 
 // victim picks a link for an event. Starting in the middle, it picks the first link whose loss does
-// not divide the network. If there is none, it picks the middle link.
+// not divide the network. If every loss does, it picks the middle link.
 func (w *network) victim() int {
 	middle := len(w.wires) / 2
 	for i := range w.wires {

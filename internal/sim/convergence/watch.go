@@ -32,10 +32,10 @@ type watch struct {
 type cell struct {
 	learned uint8 // cost of RIP's route; Infinity: no route
 	local   bool  // the router is on the network
-	via     int16 // next hop of RIP's route, or nobody
+	via     int16 // next hop of RIP's route, or noRouter
 }
 
-const nobody = -1
+const noRouter = -1
 
 // circle is a routing loop of packets to the network of a wire.
 type circle struct {
@@ -53,7 +53,7 @@ func newWatch(w *network) *watch {
 	v := &watch{net: w, peers: make([][]int16, w.routers)}
 	v.cells = make([]cell, w.routers*len(w.wires))
 	for i := range v.cells {
-		v.cells[i] = cell{learned: rip.Infinity, via: nobody}
+		v.cells[i] = cell{learned: rip.Infinity, via: noRouter}
 	}
 	for i, pair := range w.wires {
 		for end, r := range pair {
@@ -94,7 +94,7 @@ func (v *watch) routeChanged(router int, c rip.Change) {
 	at := wireOf(c.Prefix)*v.net.routers + router
 	n := v.cells[at]
 	if c.Gone {
-		n.learned, n.via = rip.Infinity, nobody
+		n.learned, n.via = rip.Infinity, noRouter
 	} else {
 		n.learned, n.via = uint8(c.Cost), v.peers[router][c.Iface] //nolint:gosec // RIP's costs
 		v.highest = max(v.highest, c.Cost)
@@ -122,7 +122,7 @@ func (v *watch) set(at int, n cell) {
 	}
 	wire, router := at/v.net.routers, at%v.net.routers
 	v.review(wire, now)
-	if n.via != nobody && !n.local && v.circular(wire, router) && !v.known(wire) {
+	if n.via != noRouter && !n.local && v.circular(wire, router) && !v.known(wire) {
 		v.circles = append(v.circles, circle{wire, router, now})
 	}
 }
@@ -158,7 +158,7 @@ func (v *watch) circular(wire, router int) bool {
 	at := router
 	for range v.net.routers {
 		c := row[at]
-		if c.local || c.via == nobody {
+		if c.local || c.via == noRouter {
 			return false
 		}
 		if at = int(c.via); at == router {
