@@ -44,8 +44,10 @@ export class Session {
     while (this.frames.length > 3 && this.copies.bytes > frameBytes) this.thin();
   }
 
+  /** keepIfDue takes a keyframe. Between two others it is worth its time only if these are far apart. */
   keepIfDue() {
-    if (this.work - this.kept > frameWork && !this.frames.some((f) => f.at === this.now)) this.keep();
+    const due = this.frames.at(-1)?.at > this.now ? 2 * frameWork : frameWork;
+    if (this.work - this.kept > due && !this.frames.some((f) => f.at === this.now)) this.keep();
   }
 
   /** since drops the keyframes from an instant on. */

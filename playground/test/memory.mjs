@@ -59,7 +59,7 @@ assert.ok(apart < 300, `a jump may compute ${apart} ms`); // 130 on an idle mach
 assert.ok(memory < 64 << 20 && memory < 2 * before, `the program has ${memory} bytes, and had ${before}`);
 assert.ok(host.bytes < 16 << 20, `the files have ${host.bytes} bytes`);
 const { hash, packets } = session.world.state();
-const end = session.now, jumps = [];
+const end = session.now, jumps = [], keyframes = session.frames.length;
 for (let i = 0; i < 10; i++) {
   const at = performance.now();
   session.seek(end * ((7 * i) % 10) / 10 + 1e9);
@@ -67,6 +67,7 @@ for (let i = 0; i < 10; i++) {
 }
 session.seek(end);
 assert.equal(session.world.state().hash, hash);
+assert.ok(session.frames.length <= keyframes + 3, `${session.frames.length - keyframes} jumps waited for a keyframe`);
 const mib = (n) => `${(n / (1 << 20)).toFixed(0)} MiB`;
 console.log(`an hour with ${packets} packets took ${(took / 1000).toFixed(1)} s: program ${mib(memory)}, `
   + `${session.frames.length} keyframes ${mib(most)} that are at most ${apart.toFixed(0)} ms of computing apart, `
