@@ -6,9 +6,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,6 +135,11 @@ func TestWhatSIGTERMAbandons(t *testing.T) {
 	us := testenv.Ask(t, op, control.Interfaces{})
 	c := testenv.Ask(t, op, control.Connect{Addr: us[0].Addr.Addr(), Port: 80})
 	testenv.Ask(t, op, control.Write{SID: c.SID, Data: []byte("unread")})
+	require.Eventually(t, func() bool { // the listener accepts, and the data arrives
+		return slices.ContainsFunc(testenv.Ask(t, op, control.Sockets{}), func(s control.Socket) bool {
+			return s.Local == netip.MustParseAddrPort("10.0.0.1:80") && s.RecvQ == 6
+		})
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	s.line("stopping")
 	first, second := s.line("connection aborted"), s.line("connection aborted")
