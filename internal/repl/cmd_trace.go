@@ -18,8 +18,8 @@ const aboutTrace = `Follow a connection and draw its segments until it closes, o
 the number of a connection, or of a listener for its next connection. CONN may
 also be a filter of "capture", such as "tcp port 80": the command then follows
 the connection of the first matching segment, even if this router only forwards
-it. With "set tcp.recorder 64" the ladder begins with the last 64 segments before
-the command.
+it. After "set tcp.recorder 64" the ladder of a connection of this node begins
+with the last 64 segments before the command.
 
 Sequence numbers count from 0 at the SYN. Data is first:last+1 (bytes). ack and
 win are shown when they change. The margin shows the state, cwnd in segments,
