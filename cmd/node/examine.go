@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,8 +71,7 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&o.gradescope, "gradescope", "", "write Gradescope's results.json to `FILE`")
 	f.StringVar(&o.rubric, "rubric", "", "take the points for --gradescope from `FILE`")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "run `N` checks at a time; 0: as many as suit the stack")
-	f.IntVar(&o.runs, "runs", 0,
-		"run each check `N` times; it is flaky if the results differ (default 3)")
+	f.IntVar(&o.runs, "runs", 3, "run each check `N` times; it is flaky if the results differ")
 	f.BoolVar(&o.long, "long", false,
 		"also run the transfers of 100 MB, each once; they may take minutes")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
@@ -81,6 +81,9 @@ func examineCommand() *cobra.Command {
 }
 
 func (o *examineOptions) run(c *cobra.Command) error {
+	if o.runs < 1 || o.jobs < 0 {
+		return &usageError{errors.New("--runs must be at least 1, and --jobs at least 0")}
+	}
 	checks, err := o.selected()
 	if err != nil {
 		return &usageError{err}
@@ -99,10 +102,8 @@ func (o *examineOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return misuse(c, err)
 	}
-	exam := &examine.Exam{Subject: subject, Checks: checks, Workers: jobs, Runs: o.runs}
-	exam.Long = o.long
-	if o.jobs > 0 {
-		exam.Workers = o.jobs
+	exam := &examine.Exam{
+		Subject: subject, Checks: checks, Workers: cmp.Or(o.jobs, jobs), Runs: o.runs, Long: o.long,
 	}
 	if !o.json {
 		exam.Done = func(r *examine.Result) { _, _ = io.WriteString(out, report.Line(r)) }
