@@ -15,6 +15,9 @@ const stuck = ({ node, line, file, request }, at) => new Stuck(
   + `still ${(at / 1e9).toFixed(3)} s. Time advances only while packets wait: give the links a delay or a rate.`);
 
 export class Session {
+  /** clock returns the milliseconds of computing so far. A test replaces it. */
+  static clock = () => performance.now();
+
   /** hear is that of World, and marked(mark) for events. */
   constructor(module, hear, { name = "network", network, seed = 1, inputs = [] }) {
     this.hear = hear;
@@ -80,11 +83,11 @@ export class Session {
   }
 
   compute(to, milliseconds = Infinity) {
-    const began = performance.now();
+    const began = Session.clock();
     to = Math.round(to); // round, because an instant between two nanoseconds never comes
     let step = this.step;
     while (this.now < to) {
-      const next = this.log[this.done], at = performance.now();
+      const next = this.log[this.done], at = Session.clock();
       if (next && next.at <= to && next.at <= this.now + step) {
         this.done++;
         try {
@@ -93,16 +96,16 @@ export class Session {
           if (!e.errors) throw e;
           this.errors.push(e.message);
         }
-        this.work += performance.now() - at;
+        this.work += Session.clock() - at;
         step = firstStep;
       } else {
         this.world.advance(Math.min(step, to - this.now));
-        const took = performance.now() - at;
+        const took = Session.clock() - at;
         step = Math.min(Math.max(took > 4 ? step / 2 : took < 1 ? step * 2 : step, 1e4), 1e9);
         this.work += Math.min(took, longStep);
       }
       this.keepIfDue();
-      if (performance.now() - began > milliseconds) break;
+      if (Session.clock() - began > milliseconds) break;
     }
     this.step = step;
     this.end = Math.max(this.end, this.now);
@@ -136,7 +139,7 @@ export class Session {
 
   /** do carries out a new input. Inputs of the log that were later are dropped. */
   do(input) {
-    const at = this.now, began = performance.now();
+    const at = this.now, began = Session.clock();
     let done;
     try {
       done = this.world.do(input);
@@ -149,7 +152,7 @@ export class Session {
     this.done++;
     this.end = this.now;
     this.since(done.at);
-    this.work += performance.now() - began;
+    this.work += Session.clock() - began;
     this.step = firstStep;
     this.keepIfDue();
     return done;
