@@ -81,7 +81,7 @@ func (c *Course) Start(s *Setup) (Run, error) {
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// courseRun is a started node of the course.
+// courseRun is a running node of the course.
 type courseRun struct {
 	inbox
 	profile *Profile

@@ -103,7 +103,7 @@ type Arrival struct {
 	Data []byte
 }
 
-// Run is a started subject with its clock. Only one goroutine uses it.
+// Run is a running subject with its clock. Only one goroutine uses it.
 type Run interface {
 	Network
 	User

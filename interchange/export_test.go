@@ -395,8 +395,8 @@ func TestExportNotes(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	n := networks(t)["ring"]
 	for to, want := range map[string]string{
-		"": `cannot be exported: format "": must be compose, containerlab, kubernetes or mininet`,
-		"minimet": `cannot be exported: format "minimet" (did you mean mininet?): ` +
+		"": `cannot export the network: the format "" must be compose, containerlab, kubernetes or mininet`,
+		"minimet": `cannot export the network: the format "minimet" (did you mean mininet?) ` +
 			`must be compose, containerlab, kubernetes or mininet`,
 	} {
 		_, err := n.Export(to)
@@ -404,9 +404,9 @@ func TestExportErrors(t *testing.T) {
 		assert.EqualError(t, err, want)
 	}
 	for subnet, want := range map[string]string{
-		"10.0.0.0/29": "cannot be exported to compose: subnet 10.0.0.0/29: too small for 6 nodes; choose a larger one",
-		"10.0.0.1/24": "cannot be exported: subnet 10.0.0.1/24: must be an IPv4 network of at most 30 bits, such as 172.30.0.0/16",
-		"fd00::/64":   "cannot be exported: subnet fd00::/64: must be an IPv4 network of at most 30 bits, such as 172.30.0.0/16",
+		"10.0.0.0/29": "cannot export the network to compose: subnet 10.0.0.0/29: too small for 6 nodes; choose a larger one",
+		"10.0.0.1/24": "cannot export the network: subnet 10.0.0.1/24: must be an IPv4 network of at most 30 bits, such as 172.30.0.0/16",
+		"fd00::/64":   "cannot export the network: subnet fd00::/64: must be an IPv4 network of at most 30 bits, such as 172.30.0.0/16",
 	} {
 		n.Subnet = netip.MustParsePrefix(subnet)
 		_, err := n.Export("compose")
@@ -414,5 +414,5 @@ func TestExportErrors(t *testing.T) {
 	}
 	n.Subnet = netip.MustParsePrefix("10.0.0.0/28")
 	_, err := n.Export("mininet")
-	assert.EqualError(t, err, "cannot be exported to mininet: subnet 10.0.0.0/28: too small for 6 links; choose a larger one")
+	assert.EqualError(t, err, "cannot export the network to mininet: subnet 10.0.0.0/28: too small for 6 links; choose a larger one")
 }

@@ -80,7 +80,7 @@ func TestCtlExitStatus(t *testing.T) {
 		{"close 9 --json", 1, `{"error":"close: 9: no such socket`, "close: 9: no such socket"},
 		{"close 9 --jsno", 2, "", "unknown flag: --jsno"},
 		{"window 9 --json", 1, `"status":1}`, "window: 9: no such socket"},
-		{"connect x 1", 2, "", "must be a name of the network, or an address"},
+		{"connect x 1", 2, "", "give a name of the network, or an address"},
 		{"connect", 2, "", "usage: connect ADDR PORT [--json]"},
 		{"bogus", 2, "", `no command "bogus"`},
 		{"sendfile none 10.0.0.2 1", 1, "", "no such file"},

@@ -105,7 +105,7 @@ func TestStaticRoutes(t *testing.T) {
 	for line, text := range map[string]string{
 		"route del default":                  "no such route",
 		"route add 10.3.1.0/16 via 10.2.0.1": "did you mean 10.3.0.0/16?",
-		"route add 10.3.0.0/16 via 10.7.0.1": "it is not in an interface's network",
+		"route add 10.3.0.0/16 via 10.7.0.1": "it is in no interface's network",
 		"route add 10.3.0.0/16 via 10.2.0.2": "it is an address of this node",
 		"route add 10.3.0.0/16 via 10.2.0.9": "it is not on if0's link",
 	} {

@@ -131,14 +131,12 @@ func labError(c *cobra.Command, name string, err error) error {
 }
 
 func unknown(err error, name string, names []string) error {
-	const some = 4
 	hint := diagnostic.DidYouMean(name, names)
 	if family := lab.PresetFamily(name); len(family) > 0 {
-		rest := ""
-		if n := len(family) - some; n > 0 {
-			family, rest = family[:some], fmt.Sprintf(" and %d more", n)
+		if n := len(family) - 4; n > 0 {
+			family = append(family[:4:4], fmt.Sprintf("%d more", n))
 		}
-		hint = " (did you mean " + strings.Join(family, ", ") + rest + "?)"
+		hint = " (did you mean " + diagnostic.OneOf(family) + "?)"
 	}
 	return fmt.Errorf("%w%s; `node lab list` lists the presets", err, hint)
 }

@@ -46,7 +46,7 @@ func (o *netOptions) execCommand() *cobra.Command {
 			}
 			n, none := s.Network(networkName(args))
 			if errors.Is(none, netctl.ErrNoNetwork) {
-				return fmt.Errorf("%w; there is no network %s either", err, args[0])
+				return fmt.Errorf("there is no network %s; %w", args[0], err)
 			}
 			if none != nil {
 				return netError(none)

@@ -40,7 +40,7 @@ func socksCommand() *cobra.Command {
 	return c
 }
 
-// socks opens the proxy. At the end it closes the proxy and its connections.
+// socks opens the proxy and waits. At Ctrl-C it closes the proxy and its connections.
 func (r *remote) socks(c *cobra.Command, ref, port string) error {
 	ctx, stop := endBySignal(c.Context())
 	defer stop()

@@ -17,7 +17,7 @@ type Publish struct {
 	UDP bool `json:"udp,omitempty"`
 }
 
-// Expose forwards a port of the node to a service of this machine, or of one that it can reach.
+// Expose forwards a port of the node to a service on this machine, or on one that it can reach.
 type Expose struct {
 	Answer[Door]
 	// Port is a port of the node, at all its addresses.

@@ -46,7 +46,7 @@ func TestErrorsAreWithinReach(t *testing.T) {
 	assert.Equal(t, lnx.Error{
 		File: "x/R.lnx", Line: 2, Col: 9,
 		Text: "rap", Msg: `"rap" is not a protocol (did you mean rip?)`,
-		Want: "rip, rip2, ripng, static, none or rip ripng", Source: "routing rap",
+		Want: "rip, rip2, ripng, static or none; `rip ripng` runs both", Source: "routing rap",
 	}, *one)
 	var all lnx.Errors
 	require.ErrorAs(t, err, &all)

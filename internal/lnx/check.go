@@ -56,12 +56,12 @@ func (p *parser) checkInterfaces() {
 func (p *parser) compareInterfaces(i, before *Interface) bool {
 	found := false
 	report := func(pos Pos, text, msg, want string) {
-		p.report.add(pos, text, msg+" of "+before.Name+" in "+before.Pos.lineText(), want)
+		p.report.add(pos, text, msg+" of "+before.Name+" on "+before.Pos.lineText(), want)
 		found = true
 	}
 	if i.Name == before.Name {
 		p.report.add(i.Pos, i.Name,
-			diagnostic.Quote(i.Name)+" is already declared in "+before.Pos.lineText(),
+			diagnostic.Quote(i.Name)+" is already declared on "+before.Pos.lineText(),
 			"another name")
 		found = true
 	}
@@ -70,7 +70,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 			switch addr := ours.Addr(); {
 			case addr.Is6() && addr.IsLinkLocalUnicast(): // unique only on the address's own link
 			case addr == other.Addr():
-				report(i.addrAt, addr.String(), addr.String()+" is already used",
+				report(i.addrAt, addr.String(), addr.String()+" is already the address",
 					"an address of its own")
 			case ours.Overlaps(other):
 				report(i.addrAt, ours.String(), "subnet "+ours.Masked().String()+
@@ -80,7 +80,7 @@ func (p *parser) compareInterfaces(i, before *Interface) bool {
 	}
 	switch {
 	case i.Tun != nil && before.Tun != nil && i.Tun.Device == before.Tun.Device:
-		report(i.udpAt, "tun:"+i.Tun.Device, "device "+i.Tun.Device+" is already used",
+		report(i.udpAt, "tun:"+i.Tun.Device, i.Tun.Device+" is already the device",
 			"a device of its own")
 	case i.Tun != nil || before.Tun != nil || p.cfg.SharedSocket:
 	case sameSocket(i.UDP, before.UDP):
@@ -130,7 +130,7 @@ func (p *parser) checkNeighbors() {
 		n := &p.cfg.Neighbors[i]
 		if before, again := p.neighborAt[n.Addr]; again {
 			p.report.add(n.Pos, n.Addr.String(), n.Addr.String()+
-				" is already a neighbor in "+before.lineText(), "one line for it")
+				" is already a neighbor on "+before.lineText(), "one line for it")
 			continue
 		}
 		p.neighborAt[n.Addr] = n.Pos
@@ -178,7 +178,7 @@ type index struct {
 
 func newIndex(ifaces []Interface) index {
 	own := index{map[string]*Interface{}, map[netip.Addr]*Interface{}, map[string]*Interface{}}
-	for i := range ifaces {
+	for i := range slices.Backward(ifaces) { // a second declaration has an error of its own
 		iface := &ifaces[i]
 		own.names[iface.Name] = iface
 		for _, a := range iface.Addrs() {
@@ -218,7 +218,7 @@ func (p *parser) checkPlace(n *Neighbor, iface *Interface) bool {
 func (p *parser) checkAlone(n *Neighbor, points map[string]Pos) {
 	if before, again := points[n.Iface]; again {
 		p.report.add(n.Pos, n.Addr.String(), n.Iface+
-			" is point-to-point (/32) and already has its neighbor in "+before.lineText(),
+			" is point-to-point (/32) and already has its neighbor on "+before.lineText(),
 			"one neighbor, or a subnet such as /24")
 		return
 	}
@@ -237,8 +237,8 @@ func (p *parser) checkStranger(n *Neighbor, own index) {
 	}
 }
 
-// unknownInterface records an error for a name that no interface has, unless a line with an error
-// of its own may have declared that interface.
+// unknownInterface records an error for a name that no interface has, unless a line that was
+// rejected may have declared that interface.
 func (p *parser) unknownInterface(name Word) {
 	if p.excused[name.Text] {
 		return

@@ -46,7 +46,7 @@ dns name db.rack-1 10.2.0.2 10.3.0.2
 		"dns name C 10.0.0.2 10.0.0.2":             `"10.0.0.2" is already an address of C`,
 		"dns name C 224.0.0.1":                     `"224.0.0.1" is a multicast address`,
 		"dns zone -.":                              `"-." is not a domain name`,
-		"dns zone a\ndns zone b":                   "dns zone is already set in line 2",
+		"dns zone a\ndns zone b":                   "dns zone is already set on line 2",
 		strings.Repeat("dns server 10.0.0.2\n", 2): `"10.0.0.2" is already a DNS server of this node`,
 		"dns server 10.0.0.2\ndns server 10.0.0.3\ndns server 10.0.0.4\ndns server 10.0.0.5": "one DNS server too many; expected at most 3 lines",
 		many: "one name too many; expected at most 2000",

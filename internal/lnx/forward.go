@@ -186,7 +186,7 @@ func (p *parser) addForward(d Forward) {
 		if d.Kind == Splice {
 			what = "a splice is already"
 		}
-		p.report.add(d.Pos, "", what+" in line "+strconv.Itoa(o.Pos.Line),
+		p.report.add(d.Pos, "", what+" on line "+strconv.Itoa(o.Pos.Line),
 			"only one such line")
 		return
 	}

@@ -324,7 +324,7 @@ func (p *parser) readRouting(l line) {
 	}
 	if i < 0 {
 		p.report.bad(l.words[1], "not a protocol"+diagnostic.DidYouMean(l.words[1].Text, names),
-			diagnostic.OneOf(names))
+			diagnostic.OneOf(names[:len(names)-1])+"; `rip ripng` runs both")
 		return
 	}
 	if p.once("routing", l.keyword()) {

@@ -36,7 +36,7 @@ func TestWrongImpairLines(t *testing.T) {
 		"impair if1 loss 2%\n":                      `"if1" is not an interface of this file`,
 		"impair if0 out\n":                          "the arguments of impair are missing",
 		"impair if0\n":                              "impair",
-		"impair if0 off\nimpair if0 in off\n":       "impair if0 in is already set in line 2",
+		"impair if0 off\nimpair if0 in off\n":       "impair if0 in is already set on line 2",
 		"link if0 loss 1%\nimpair if0 delay 1ms\n":  "already impaired by another line",
 		"impair if0 out off\nimpair if0 both off\n": "impair if0 out is already set",
 	} {

@@ -218,7 +218,7 @@ func (p *parser) readImpair(l line) {
 			what += " " + way
 		}
 		p.report.add(l.keyword().Pos, l.keyword().Text,
-			fmt.Sprintf("%s is already set in line %d", what, before.Pos.Line),
+			fmt.Sprintf("%s is already set on line %d", what, before.Pos.Line),
 			"only one such line, or one `in` and one `out`")
 		break
 	}

@@ -180,7 +180,7 @@ func (p *parser) excuse(l line) {
 func (p *parser) once(directive string, at Word) bool {
 	if before, again := p.seen[directive]; again {
 		p.report.add(at.Pos, at.Text,
-			fmt.Sprintf("%s is already set in line %d", directive, before.Pos.Line),
+			fmt.Sprintf("%s is already set on line %d", directive, before.Pos.Line),
 			"only one such line")
 		return false
 	}

@@ -93,7 +93,7 @@ func (p *parser) checkRoutes() {
 		}
 		if again {
 			p.report.add(r.Pos, r.Prefix.String(), r.Prefix.String()+
-				" already has a route in "+before.lineText(), want)
+				" already has a route on "+before.lineText(), want)
 		}
 		seen[to], seen[metric] = r.Pos, r.Pos
 		if r.Kind == "" {

@@ -53,7 +53,7 @@ func (e *env) lookup(c *cobra.Command, name string, four, six bool) (netip.Addr,
 	found, err := control.Ask(c.Context(), e.op, req)
 	switch {
 	case errors.Is(err, control.ErrNoSuchName):
-		return netip.Addr{}, &usageError{cause: fmt.Errorf("%s: %w; must be a name of the "+
+		return netip.Addr{}, &usageError{cause: fmt.Errorf("%s: %w; give a name of the "+
 			"network, or an address like 10.1.0.2 or 2001:db8::2", nameOf(c), err)}
 	case err != nil:
 		return netip.Addr{}, failed(c, err)

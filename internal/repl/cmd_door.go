@@ -50,10 +50,10 @@ func exposeCommand(e *env) *cobra.Command {
 		Use:   "expose [PORT HOST:PORT]",
 		Short: "forward a port of the node to a service",
 		Args:  cobra.ArbitraryArgs,
-		Long: "Forward a TCP port of the node to a service of this machine, or of one that the\n" +
-			"machine can reach: `expose 80 127.0.0.1:3000`. A port without a host is one of\n" +
-			"this machine. With --udp it forwards datagrams. Without arguments it lists the\n" +
-			"port forwards, like `doors`.",
+		Long: "Forward a TCP port of the node to a service on this machine, or on another one\n" +
+			"that this machine can reach: `expose 80 127.0.0.1:3000`. Without a host, PORT is\n" +
+			"on this machine. With --udp it forwards datagrams. Without arguments it lists\n" +
+			"the port forwards, like `doors`.",
 		Example: "expose 80 127.0.0.1:3000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {

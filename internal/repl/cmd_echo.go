@@ -24,8 +24,8 @@ func echoCommand(e *env) *cobra.Command {
 		Short: "use an echo server, or run one",
 		Long: "`echo ADDR [PORT]` sends messages to an echo server (port 7, RFC 862) over\n" +
 			"TCP, or with -u over UDP. It checks that each message returns unchanged, and\n" +
-			"prints the round-trip time. It stops at Ctrl-C, or after the number of messages\n" +
-			"of -c. In a script, the default of -c is 4.\n\n" +
+			"prints the round-trip time. It stops at Ctrl-C, or with -c N after N messages.\n" +
+			"In a script, the default of -c is 4.\n\n" +
 			"`echo serve [PORT]` runs an echo server for TCP and UDP, until `close SID`.\n" +
 			"`discard` and `chargen` are similar servers (RFC 863, RFC 864).",
 		Args: cobra.ArbitraryArgs,
@@ -41,7 +41,7 @@ func echoCommand(e *env) *cobra.Command {
 	f, req := c.Flags(), &o.req
 	f.BoolVarP(&req.UDP, "udp", "u", false, "use UDP")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only the summary")
-	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` messages (default: at Ctrl-C)")
+	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` messages (default: run until Ctrl-C)")
 	f.IntVarP(&req.Size, "size", "s", 64, "send `BYTES` in each message")
 	secondsVar(f, &req.Interval, "interval", "i", 1, "wait `SECONDS` between messages")
 	secondsVar(f, &req.Timeout, "timeout", "W", 2, "wait `SECONDS` for each echo")

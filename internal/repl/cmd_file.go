@@ -120,9 +120,8 @@ func transfersCommand(e *env) *cobra.Command {
 	return e.jsonFlag(&cobra.Command{
 		Use:   "transfers",
 		Short: "list transfers in progress; `cancel N`",
-		Long: "List the transfers in progress, of all sessions: sendfile and recvfile in the\n" +
-			"background, and files of `http get -o`. The number at the start of the line is\n" +
-			"for `cancel`.",
+		Long: "List the transfers in progress in all sessions: sendfile and recvfile in the\n" +
+			"background, and downloads by `http get -o`. `cancel` takes a line's number.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := ask(e, c, control.Transfers{})
 			if err != nil {

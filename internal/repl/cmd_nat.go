@@ -26,7 +26,7 @@ func natCommand(e *env) *cobra.Command {
 			"endpoint-independent  one mapping for all remote hosts, open to all; the default\n" +
 			"address-dependent     a mapping for each remote address, open to that address\n" +
 			"symmetric             a mapping for each remote address and port, open to those\n\n" +
-			"`mapping TYPE` or `filtering TYPE` sets only one of these. These\n" +
+			"`mapping TYPE` sets only the first property, `filtering TYPE` only the second.\n" +
 			"KEYs set timeouts, here with their defaults: `udp 5m`, `established 2h4m` and\n" +
 			"`transitory 4m` for TCP, and `icmp 1m`. `sessions N` and `per-host N` limit the\n" +
 			"number of sessions. `nat forward` forwards an outside port to an inside host.",

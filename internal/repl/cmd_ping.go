@@ -61,7 +61,7 @@ func pingCommand(e *env) *cobra.Command {
 		},
 	}
 	f, req := c.Flags(), &o.req
-	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` requests (default: at Ctrl-C)")
+	f.IntVarP(&req.Count, "count", "c", 0, "stop after `N` requests (default: run until Ctrl-C)")
 	secondsVar(f, &req.Interval, "interval", "i", 1, "wait `SECONDS` between requests")
 	f.IntVarP(&req.Size, "size", "s", 56, "send `BYTES` of data in each request")
 	f.IntVarP(&req.TTL, "ttl", "t", 64, "set the `TTL` of requests, 1 to 255")

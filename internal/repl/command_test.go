@@ -340,7 +340,7 @@ func TestWrongLinesAskNothing(t *testing.T) {
 		{"ping 10.0.0.1 -s 70000", "ping: -s 70000: must be 0 to 65507 bytes", pingUse},
 		{"ping 10.0.0.1 -i 0", "ping: -i 0: must be 0.002 or more seconds", pingUse},
 		{"ping 10.0.0.1 -i NaN", "ping: -i NaN: must be 0.002 or more seconds", pingUse},
-		{"ping 10.0.0.1 -i x", "ping: -i x: must be SECONDS; -i: wait SECONDS between requests", pingUse},
+		{"ping 10.0.0.1 -i x", "ping: -i x: must be a number of seconds, such as 0.5; -i: wait SECONDS between requests", pingUse},
 		{"ping 10.0.0.1 -t 300", "ping: -t 300: must be 1 to 255", pingUse},
 		{"ping 10.0.0.1 -W 0", "ping: -W 0: must be more than 0 seconds", pingUse},
 		{"ping 10.0.0.1 -w -1", "ping: -w -1: must be more than 0 seconds", pingUse},

@@ -45,7 +45,7 @@ func TestOneCommandOfWords(t *testing.T) {
 		{
 			[]string{"connect", "x", "80"},
 			control.Resolve{Name: "x"},
-			"connect: x: no such host; must be a name of the network, or an address like 10.1.0.2 or 2001:db8::2\n", 2,
+			"connect: x: no such host; give a name of the network, or an address like 10.1.0.2 or 2001:db8::2\n", 2,
 		},
 		{
 			[]string{"s", "9", "x"},

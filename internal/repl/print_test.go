@@ -110,8 +110,8 @@ func TestAFloodShowsWhatIsMissing(t *testing.T) {
 	assert.Equal(t, eraseLine+"."+eraseLine+".."+eraseLine+"..."+eraseLine, s.err.String())
 }
 
-// TestCourseTables checks that the tables of `li`, `ln` and `lr` equal those of the course's
-// specification, including spaces. They show no problems of links or neighbors.
+// TestCourseTables checks that the tables of the course's commands equal those of its
+// specification, including spaces. They leave out problems with links and neighbors.
 func TestCourseTables(t *testing.T) {
 	s := open(t, &fake{}, Config{})
 	for line, want := range map[string]string{

@@ -88,8 +88,8 @@ func TestWrongRCPLinesAskNothing(t *testing.T) {
 		"rcp count 10.0.0.1":              "rcp count: PORT is missing",
 		"rcp count 10.0.0 9":              `rcp count: "10.0.0" is not an IP address`,
 		"rcp count 10.0.0.1 9 --writes 0": "rcp count: --writes 0: must be 1 to 1048576",
-		"rcp count 10.0.0.1 9 --width wide": "rcp count: --width wide: must be PACKETS, a whole " +
-			"number; --width: use a fence of PACKETS; the receiver's must not be\nnarrower than the sender's",
+		"rcp count 10.0.0.1 9 --width wide": "rcp count: --width wide: must be a whole " +
+			"number; --width: use a fence of PACKETS; the receiver's must not be narrower than the sender's",
 		"rcp close":   "rcp close: PORT is missing",
 		"rcp close x": `rcp close: "x" is not a port (1 to 65535)`,
 	} {

@@ -45,13 +45,16 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	want, about := pflag.UnquoteUsage(f)
 	if kind := f.Value.Type(); kind == "int" || kind == "int64" {
-		want += ", a whole number"
+		want = "a whole number"
+	} else if want == "SECONDS" {
+		want = "a number of seconds, such as 0.5"
 	}
 	what := printable(bad.GetValue())
 	if errors.Is(bad, strconv.ErrRange) {
 		what += " is out of range"
 	}
-	return wrong(c, "%s %s: must be %s; %s: %s", name, what, want, name, about)
+	return wrong(c, "%s %s: must be %s; %s: %s", name, what, want, name,
+		strings.ReplaceAll(about, "\n", " "))
 }
 
 func nameOf(c *cobra.Command) string {

@@ -125,7 +125,7 @@ func (ps *Ports) output(now clock.Time) {
 	}
 }
 
-// RCP is a UDP port for RCP with its router.
+// RCP is a UDP port that carries RCP, and the router of that port.
 type RCP struct {
 	*Port
 	// Router handles the port's connections. Only the stack's owner may call it.

@@ -67,7 +67,7 @@ func (rt *Routing) Remove(now clock.Time, p netip.Prefix, via netip.Addr) error 
 		return !via.IsValid() || r.Via == via
 	})
 	if len(left) == len(list) {
-		return fmt.Errorf("static route to %v: %w", p, ErrNoSuchRoute)
+		return fmt.Errorf("no static route to %v: %w", p, ErrNoSuchRoute)
 	}
 	if rt.statics[p] = left; len(left) == 0 {
 		delete(rt.statics, p)
@@ -93,7 +93,7 @@ func (rt *Routing) check(r Route) error {
 	i, ok := rt.ifs.onLink(r.Via)
 	switch {
 	case !ok:
-		return fmt.Errorf("%v: %w: it is not in an interface's network", r.Via, ErrNextHop)
+		return fmt.Errorf("%v: %w: it is in no interface's network", r.Via, ErrNextHop)
 	case rt.ifs.all(i, v4Of(r.Via)):
 		return fmt.Errorf("%v: %w: it is a broadcast address", r.Via, ErrNextHop)
 	case !rt.ifs.present(i, r.Via):

@@ -41,7 +41,7 @@ func TestStaticRoutesThatCannotBe(t *testing.T) {
 	}{
 		{"10.9.1.0/16", "10.0.0.2", stack.ErrPrefix, "did you mean 10.9.0.0/16?"},
 		{"fd00::/8", "10.0.0.2", stack.ErrNextHop, "must be an address of fd00::/8's family"},
-		{"10.9.0.0/16", "10.7.0.2", stack.ErrNextHop, "not in an interface's network"},
+		{"10.9.0.0/16", "10.7.0.2", stack.ErrNextHop, "in no interface's network"},
 		{"10.9.0.0/16", "10.0.0.1", stack.ErrNextHop, "it is an address of this node"},
 		{"10.9.0.0/16", "127.0.0.1", stack.ErrNextHop, "it is an address of this node"},
 		{"10.9.0.0/16", "10.0.0.255", stack.ErrNextHop, "broadcast address"},

@@ -55,7 +55,7 @@ func (r *reader) courseNode(at lnx.Word, words []lnx.Word) {
 func (r *reader) courseLink(words []lnx.Word) {
 	r.course(words[1])
 	if len(words) != 3 {
-		r.text.Wrong(words[1], "the line must have two ends", "A <-> B")
+		r.text.Wrong(words[1], "the link must have two ends", "A <-> B")
 		return
 	}
 	for _, w := range []lnx.Word{words[0], words[2]} {

@@ -47,7 +47,7 @@ func TestErrorsInCoursePlans(t *testing.T) {
 			"address, or a line `host far.example ssh USER@MACHINE` above",
 		"node A localhost\nnode A localhost": "x.net:2:6: A is already a node; expected another name",
 		"node A localhost\nA <-> A":          "x.net:2:7: A is linked to itself; expected another node",
-		"node A localhost\nA <->":            "x.net:2:3: the line must have two ends; expected A <-> B",
+		"node A localhost\nA <->":            "x.net:2:3: the link must have two ends; expected A <-> B",
 		"node A localhost\nlink A B": "x.net:2:1: line 1 uses the other .net syntax; expected " +
 			"either `link A B`, or `node A localhost` and `A <-> B`",
 		"node A localhost": "x.net:1:6: A has no link; expected A <-> OTHER",

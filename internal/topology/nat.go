@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// NAT translates the IPv4 packets that a router forwards to a neighbor outside. Routers announce
+// NAT translates the IPv4 packets that a router forwards to an outside neighbor. Routers announce
 // nothing over such a link. Instead, the router has a default route through the neighbor.
 type NAT struct {
 	Router, Outside int
@@ -31,7 +31,7 @@ type Forward struct {
 // forward reads forward ROUTER PROTOCOL PORT NODE:PORT.
 func (r *reader) forward(at lnx.Word, words []lnx.Word) {
 	if len(words) != 4 {
-		r.text.Wrong(at, "the line must have a router, a protocol, a port and a node inside",
+		r.text.Wrong(at, "the line must name a router, a protocol, a port and an inside node",
 			"forward R tcp 8080 A:80")
 		return
 	}
@@ -63,7 +63,7 @@ func (r *reader) forward(at lnx.Word, words []lnx.Word) {
 // nat reads nat ROUTER NEIGHBOR [TYPE...].
 func (r *reader) nat(at lnx.Word, words []lnx.Word) {
 	if len(words) < 2 {
-		r.text.Wrong(at, "the line must have a router and its neighbor outside", "nat R ISP [TYPE]")
+		r.text.Wrong(at, "the router or its outside neighbor is missing", "nat R1 R2 [TYPE]")
 		return
 	}
 	router, ok := r.node(words[0])

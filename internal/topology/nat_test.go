@@ -73,11 +73,11 @@ func TestForwardsThroughTwoNATs(t *testing.T) {
 func TestWrongNATsOfPlans(t *testing.T) {
 	const links = "link A R\nlink R B\nlink B C\n"
 	for text, want := range map[string]string{
-		links + "nat R":                    "x.net:4:1: the line must have a router and its neighbor outside",
+		links + "nat R":                    "x.net:4:1: the router or its outside neighbor is missing",
 		links + "nat R B no":               `x.net:4:9: "no" is not a keyword of nat`,
 		links + "nat R C":                  "x.net:4:5: R has no link to C; expected link R C",
 		links + "nat A R":                  "x.net:4:5: A is a host, and only routers have a NAT; expected router A",
-		links + "forward R tcp 80":         "x.net:4:1: the line must have a router, a protocol, a port and a node",
+		links + "forward R tcp 80":         "x.net:4:1: the line must name a router, a protocol, a port and an inside node",
 		links + "forward R tcp 80 A":       `x.net:4:18: "" is not a port; expected A:80`,
 		links + "forward R sctp 80 A:80":   `x.net:4:11: "sctp" is not a protocol`,
 		links + "forward R tcp 99999 A:80": `x.net:4:15: "99999" is not a port`,

@@ -138,7 +138,7 @@ func (r *reader) directive(words []lnx.Word) {
 		r.dns(words[0], rest)
 	default:
 		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+fmt.Sprintf(" is not a directive%s",
-			diagnostic.DidYouMean(words[0].Text, directives)), strings.Join(directives, ", "))
+			diagnostic.DidYouMean(words[0].Text, directives)), diagnostic.OneOf(directives))
 	}
 }
 
@@ -176,7 +176,7 @@ func IsName(text string) bool {
 
 func (r *reader) link(at lnx.Word, words []lnx.Word) {
 	if len(words) < 2 {
-		r.text.Wrong(at, "the line must have two ends", "link A B [delay 20ms loss 1%]")
+		r.text.Wrong(at, "the link must have two ends", "link A B [delay 20ms loss 1%]")
 		return
 	}
 	r.words(words[2:])
@@ -259,7 +259,7 @@ func (r *reader) firstPort(at lnx.Word, words []lnx.Word) {
 		r.text.Wrong(words[0], diagnostic.Quote(words[0].Text)+" is not a port",
 			"a port from 1 to 65535")
 	case r.plan.portAt.Text != "":
-		r.text.Wrong(at, fmt.Sprintf("the first port is already set in line %d",
+		r.text.Wrong(at, fmt.Sprintf("the first port is already set on line %d",
 			r.plan.portAt.Pos.Line),
 			"only one such line")
 	default:

@@ -219,8 +219,8 @@ func TestMistakesInPlans(t *testing.T) {
 		all = append(all, first)
 	}
 	assert.Equal(t, []string{
-		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, dns, nat, forward, node`,
-		"x.net:2:1: the line must have two ends; expected link A B [delay 20ms loss 1%]",
+		`x.net:1:1: "lnik" is not a directive (did you mean link?); expected link, host, router, port, family, dns, nat, forward or node`,
+		"x.net:2:1: the link must have two ends; expected link A B [delay 20ms loss 1%]",
 		"x.net:3:9: A is linked to itself; expected another node",
 		`x.net:4:6: "A!" cannot name a node; expected up to 64 letters, digits, dots, - and _`,
 		"x.net:5:8: B has the other role in an earlier line; expected either host or router",
@@ -252,7 +252,7 @@ func TestPlansThatAreWrongAsAWhole(t *testing.T) {
 			"    node B localhost\n         ^",
 		"link A B\nport 65535": "x.net:2:6: the plan needs ports 65535 to 65536; ports are 1 to " +
 			"65535; expected a smaller first port\n    port 65535\n         ^^^^^",
-		"port 1\nlink A B\nport 2": "x.net:3:1: the first port is already set in line 1; " +
+		"port 1\nlink A B\nport 2": "x.net:3:1: the first port is already set on line 1; " +
 			"expected only one such line\n    port 2\n    ^^^^",
 		"link A B loss 1% \xff": "x.net:1:18: byte 0xff is not UTF-8; expected UTF-8 text\n" +
 			"    link A B loss 1% \ufffd\n                     ^",
@@ -314,7 +314,7 @@ func TestWordsOfLinks(t *testing.T) {
 		`3:8 "A" A is linked to itself`,
 		`3:15 "200%" 200% is wrong`,
 		`4:15 "" loss has no value`,
-		`5:1 "link" the line must have two ends`,
+		`5:1 "link" the link must have two ends`,
 	}, got)
 }
 

@@ -78,7 +78,7 @@ func CompileClaim(source string, scope *Scope) (*Claim, error) {
 		next := p.expr()
 		if p.err == nil && !fit(c.Terms[len(c.Terms)-1].Unit(), next.Unit()) {
 			p.at = end
-			p.fail(at, "one side is "+nameOf(c.Terms[len(c.Terms)-1].Unit())+" and the other "+
+			p.fail(at, "one side is "+nameOf(c.Terms[len(c.Terms)-1].Unit())+" and the other is "+
 				nameOf(next.Unit()), "the same unit")
 		}
 		c.Terms, c.Operators = append(c.Terms, next), append(c.Operators, op)

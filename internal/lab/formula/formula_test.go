@@ -173,21 +173,21 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"", "1: a value is missing at the end; expected a number, a metric, a function or a swept key"},
 		{"1 +", "4: a value is missing at the end; expected a number, a metric, a function or a swept key"},
-		{"1 + é(", `5: "é" is not a metric, a function or swept`},
+		{"1 + é(", `5: "é" is neither a metric, a function nor a swept key`},
 		{"1 ? 2", `3: "? 2" is unexpected here; expected an operator, or the end`},
 		{"(1", "3: a parenthesis is not closed; expected )"},
-		{"goodptu", `1: "goodptu" is not a metric, a function or swept (did you mean goodput?)`},
-		{"rtt.mux", `1: "rtt.mux" is not a metric, a function or swept (did you mean rtt_max?)`},
+		{"goodptu", `1: "goodptu" is neither a metric, a function nor a swept key (did you mean goodput?)`},
+		{"rtt.mux", `1: "rtt.mux" is neither a metric, a function nor a swept key (did you mean rtt_max?)`},
 		{"sqrt", "1: sqrt without its arguments; expected sqrt(x)"},
 		{"sqrt()", "1: sqrt with 0 arguments; expected sqrt(x)"},
 		{"sqrt(1, 2)", "9: too many arguments; expected sqrt(x)"},
 		{"mathis(10ms)", "8: p is in s; expected it a pure number"},
 		{"cubic_window(1%, 5)", "18: rtt is a pure number; expected it in s"},
 		{"min(1s, 2B)", "9: one argument is in bytes and another in s; expected the same unit"},
-		{"1s + 2B", "4: one side is in s and the other in bytes; expected the same unit"},
-		{"rtt - 5", "5: one side is in s and the other a pure number; expected the same unit"},
+		{"1s + 2B", "4: one side is in s and the other is in bytes; expected the same unit"},
+		{"rtt - 5", "5: one side is in s and the other is a pure number; expected the same unit"},
 		{"3lightyears", `1: "3lightyears" is not a number with a unit; expected one such as 262.5ms, 3% or 1.2Mbit/s`},
-		{"goodput[2]", "9: no flow 2 of 2; expected an index from 0 to 1"},
+		{"goodput[2]", "9: there is no flow 2; expected an index from 0 to 1"},
 		{"goodput[lat]", `9: no flow "lat" (did you mean late?); expected one of early, late`},
 		{"goodput[]", "9: the brackets are empty; expected an index from 0, or a name"},
 		{"goodput[0", `9: a bracket is not closed; expected goodput[0] or goodput["name"]`},
@@ -208,7 +208,7 @@ func TestMistakes(t *testing.T) {
 		assert.Equal(t, tt.want, told(e), tt.text)
 	}
 	_, err := formula.Compile("1 + goodptu", scope)
-	assert.EqualError(t, err, `formula: "goodptu" is not a metric, a function or swept (did you mean goodput?)
+	assert.EqualError(t, err, `formula: "goodptu" is neither a metric, a function nor a swept key (did you mean goodput?)
     1 + goodptu
         ^^^^^^^`)
 }
@@ -252,7 +252,7 @@ func TestClaims(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"rtt", "4: the comparison has only one side; expected one of < <= = >= >"},
-		{"rtt < 3", "5: one side is in s and the other a pure number; expected the same unit"},
+		{"rtt < 3", "5: one side is in s and the other is a pure number; expected the same unit"},
 		{"rtt < 3s ± 1%", "10: a tolerance needs the operator =; expected x = 3 ± 1%"},
 		{"rtt = 3s ± x", "12: the tolerance is not a number; expected a tolerance such as 1% or 5ms"},
 		{"rtt = 3s ± 1B", "12: the tolerance is in bytes and the value in s; expected the same unit, or a percentage"},

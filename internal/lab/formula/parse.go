@@ -184,7 +184,7 @@ func (p *parser) binary(op string, at int, left, right term) term {
 	case "+", "-", "−":
 		if !fit(l, r) {
 			p.at = at + len(op)
-			p.fail(at, "one side is "+nameOf(l)+" and the other "+nameOf(r), "the same unit")
+			p.fail(at, "one side is "+nameOf(l)+" and the other is "+nameOf(r), "the same unit")
 		}
 		if sign != "+" {
 			sign = "-"
@@ -295,7 +295,7 @@ func (p *parser) stranger(from int, name string) {
 	}
 	slices.Sort(known)
 	near := diagnostic.DidYouMean(strings.ReplaceAll(name, ".", "_"), known)
-	p.fail(from, diagnostic.Quote(name)+" is not a metric, a function or swept"+near, "")
+	p.fail(from, diagnostic.Quote(name)+" is neither a metric, a function nor a swept key"+near, "")
 }
 
 // shortcuts are short names of metrics.

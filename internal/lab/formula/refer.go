@@ -59,7 +59,7 @@ func (p *parser) flow() string {
 		p.fail(from, "no flow "+diagnostic.Quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
 			"one of "+list(p.scope.Flows))
 	case i < 0 || i >= len(p.scope.Flows):
-		p.fail(from, "no flow "+name+" of "+strconv.Itoa(len(p.scope.Flows)),
+		p.fail(from, "there is no flow "+name,
 			"an index from 0 to "+strconv.Itoa(len(p.scope.Flows)-1))
 	}
 	return name

@@ -53,7 +53,7 @@ func TestTheory(t *testing.T) {
 		{"sr_utilisation(10%, 2, 2)", .36, 1e-9},
 		{"sr_utilisation(10%, 50, 2)", .9, 1e-9},
 		{"sr_packets(1598, 60%)", 3995, 1e-6},
-		// Founding document 000 has a table of its closed form; these are its rows.
+		// The next three are rows of the table for the closed form of the sliding fence.
 		{"fence(1598, 10%, 10.57s)", 3010, 1},
 		{"fence(1598, 50%, 10.57s)", 5851, 1},
 		{"fence(1598, 60%, 10.57s)", 7449, 1},

@@ -116,7 +116,7 @@ func (x *draft) readFlows(d *decoder, root *node) {
 func readFlow(d *decoder, n *node) *flowOf {
 	f := &flowOf{at: n, count: 1}
 	spoken := protocolOf(n)
-	if !d.fill(n, "a flow of "+string(spoken), slices.Concat(f.keys(), f.keysOf(spoken))) {
+	if !d.fill(n, "a flow over "+string(spoken), slices.Concat(f.keys(), f.keysOf(spoken))) {
 		return f
 	}
 	f.finishApp(d)

@@ -150,7 +150,7 @@ func (r *replacer) putItem(root, n *node, path []*node, value *node) *node {
 	case found:
 		return &out
 	case err == nil:
-		r.bad(seg, "no entry "+seg.text+" in a list of "+strconv.Itoa(len(n.items)),
+		r.bad(seg, "the list has no entry "+seg.text,
 			"an index from 0 to "+strconv.Itoa(len(n.items)-1))
 	default:
 		r.bad(seg, "no entry of the list has the name "+diagnostic.Quote(seg.text),

@@ -92,7 +92,7 @@ func (l *link) read(d *decoder, n *node) {
 		l.readNetem(d, n)
 		return
 	}
-	d.fill(n, "a direction of a path", l.keys())
+	d.fill(n, "a path direction", l.keys())
 }
 
 // idealPath is the default return direction: the same delay, and no impairments.

@@ -43,7 +43,7 @@ type measured struct {
 	of    result.Unit
 }
 
-// quantity reads a number with one of the units. Error messages describe it by what.
+// quantity reads a number with one of the units. In error messages, what names the quantity.
 func (d *decoder) quantity(n *node, what string, as ...result.Unit) (measured, bool) {
 	if n.kind != scalar || n.empty() {
 		d.scalar(n, expected(what, as))
