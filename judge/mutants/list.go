@@ -276,7 +276,7 @@ var mutants = []mutant{
 	},
 	{
 		"app-slow", "an application with a rate has 90 % of it", "internal/lab/simulation/source.go",
-		"app.Paced(elapsed, s.sent, s.size)", "app.Paced(elapsed*9/10, s.sent, s.size)",
+		"app.MayWrite(now.Sub(s.flow.begun),", "app.MayWrite(now.Sub(s.flow.begun)*9/10,",
 		[]string{"rmcat-5.6", "check-app-limited"},
 	},
 	{
