@@ -134,7 +134,7 @@ func unknown(err error, name string, names []string) error {
 	hint := diagnostic.DidYouMean(name, names)
 	if family := lab.PresetFamily(name); len(family) > 0 {
 		if n := len(family) - 4; n > 0 {
-			family = append(family[:4:4], fmt.Sprintf("%d more", n))
+			family = append(family[:4:4], fmt.Sprintf("one of %d more", n))
 		}
 		hint = " (did you mean " + diagnostic.OneOf(family) + "?)"
 	}

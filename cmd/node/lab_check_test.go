@@ -52,7 +52,7 @@ func TestFamiliesAreChecked(t *testing.T) {
 	}
 	_, text, status := runLab("run", "pantheon")
 	assert.Equal(t, 2, status)
-	assert.Contains(t, text, "did you mean pantheon-1, pantheon-2, pantheon-3, pantheon-4 and 14 more")
+	assert.Contains(t, text, "did you mean pantheon-1, pantheon-2, pantheon-3, pantheon-4 or one of 14 more")
 }
 
 // A report says which warm-up it excludes, prints sizes in readable units, and says how to repeat
