@@ -62,20 +62,21 @@ async function hour({ network, inputs }) {
 
 export const tests = [
   ["measure the first answer of a shell with a CPU that is 4 times slower", async (browser) => {
-    const at = await serve(), took = [];
+    const at = await serve(), runs = [], took = [];
     for (let i = 0; i < 3; i++) {
       const context = await browser.newContext(), page = await context.newPage(); // nothing is cached
       await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: 4 });
       const began = Date.now();
       await page.goto(at);
       await page.waitForSelector("body[data-nodes]", { timeout: 60_000 });
+      runs.push(Date.now() - began);
       await type(page, "A", "interfaces");
       await eventually("an answer", async () => /10\.0\.0\.1/.test(await output(page, "A")));
       took.push(Date.now() - began);
       await context.close();
     }
     await close();
-    console.log(`      from the address to the answer: ${took.join(" ")} ms`);
+    console.log(`      until the network runs: ${runs.join(" ")} ms, until the answer: ${took.join(" ")} ms`);
     assert.ok(Math.min(...took) < 10_000, `${took} ms; the goal on an idle machine is 3000`);
   }],
   ["measure the frames of the playground while 16 nodes move data", async (browser) => {
