@@ -34,7 +34,11 @@ var mahimahiShells = []struct {
 		"mm-onoff", "uplink|downlink ON OFF", "a link with outages",
 		"ON and OFF are mean times in seconds.", 3,
 	},
-	{"mm-link", "UPLINK DOWNLINK", "a link with traces", "UPLINK and DOWNLINK are trace files.", 2},
+	{
+		"mm-link", "UPLINK DOWNLINK", "a link with traces", "UPLINK and DOWNLINK are trace files. " +
+			"Options follow them:\n--uplink-queue, --downlink-queue, --uplink-queue-args, " +
+			"--downlink-queue-args,\n--uplink-log, --downlink-log and --once.", 2,
+	},
 }
 
 // mahimahiArgs returns the arguments of the program. If a symbolic link with the name of a mahimahi

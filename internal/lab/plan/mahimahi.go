@@ -240,9 +240,9 @@ func (c *chain) option(queues map[*link]*mmQueue) {
 	default:
 		known := []string{
 			"--uplink-queue", "--downlink-queue", "--uplink-queue-args", "--downlink-queue-args",
-			"--once",
+			"--uplink-log", "--downlink-log", "--once",
 		}
-		c.d.bad(w, diagnostic.Quote(w.text)+" is not an mm-link option that node lab supports"+
+		c.d.bad(w, diagnostic.Quote(w.text)+" is not a supported option of mm-link"+
 			diagnostic.DidYouMean("--"+name, known), diagnostic.OneOf(known))
 	}
 }
