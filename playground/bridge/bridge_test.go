@@ -224,6 +224,26 @@ func TestPackets(t *testing.T) {
 	assert.Equal(t, "4000 `node net serve` has ended", p.closed())
 }
 
+// TestEndOfSendingPage checks that a page that sends after the close frame, and does not close, cannot
+// keep the bridge for longer than a second.
+func TestEndOfSendingPage(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	p := b.join()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.bridge.Close()
+	}()
+	assert.Contains(t, p.closed(), "4000 ")
+	p.write(frame(0x80|opBinary, []byte("\x00late")))
+	select {
+	case <-done:
+	case <-time.After(silence / 2):
+		t.Fatal("the bridge waits for the page")
+	}
+}
+
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	b := open(t)

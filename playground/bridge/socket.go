@@ -68,7 +68,7 @@ var (
 func (s *socket) read() ([]byte, error) {
 	s.message = s.message[:0]
 	for open := false; ; {
-		if err := s.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		if err := s.awaitPage(); err != nil {
 			return nil, err
 		}
 		op, last, payload, err := s.frame()
@@ -93,6 +93,16 @@ func (s *socket) read() ([]byte, error) {
 			return s.message, nil
 		}
 	}
+}
+
+// awaitPage limits how long the page may be silent, unless end has set an earlier deadline.
+func (s *socket) awaitPage() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return errEnded
+	}
+	return s.conn.SetReadDeadline(time.Now().Add(silence))
 }
 
 // frame reads a frame. It stores the frames of messages in s.message.
