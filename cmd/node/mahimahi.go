@@ -35,8 +35,8 @@ var mahimahiShells = []struct {
 		"ON and OFF are mean times in seconds.", 3,
 	},
 	{
-		"mm-link", "UPLINK DOWNLINK", "a link with traces", "UPLINK and DOWNLINK are trace files. " +
-			"Options follow them:\n--uplink-queue, --downlink-queue, --uplink-queue-args, " +
+		"mm-link", "UPLINK DOWNLINK", "a link with traces", "UPLINK and DOWNLINK are trace files." +
+			" Options follow them:\n--uplink-queue, --downlink-queue, --uplink-queue-args, " +
 			"--downlink-queue-args,\n--uplink-log, --downlink-log and --once.", 2,
 	},
 }
