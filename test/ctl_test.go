@@ -23,23 +23,6 @@ import (
 
 func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
-// holdPort reports whether a UDP port is free. A TCP listener then holds its number until the test
-// ends, so that other tests see that it is taken (testenv.FreePort).
-func holdPort(t *testing.T, port uint16) bool {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:"+portText(port))
-	if err != nil {
-		return false
-	}
-	t.Cleanup(func() { l.Close() })
-	c, err := netListenUDP(port)
-	if err != nil {
-		return false
-	}
-	require.NoError(t, c.Close())
-	return true
-}
-
 // netListenUDP binds a UDP port of the loopback address.
 func netListenUDP(port uint16) (*net.UDPConn, error) {
 	return net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(port)})

@@ -386,7 +386,7 @@ func firstOf(t *testing.T, n int) uint16 {
 	for {
 		first := testenv.FreePort(t)
 		held := 1
-		for held < n && holdPort(t, first+uint16(held)) {
+		for held < n && testenv.HoldPort(int(first)+held) {
 			held++
 		}
 		if held == n {

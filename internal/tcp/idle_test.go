@@ -106,12 +106,7 @@ func TestIdleConnectionKeepsController(t *testing.T) {
 		p.silence(2 * time.Second)
 		before := heap()
 		for range n {
-			p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
-			require.NoError(t, err)
-			p.exchange()
-			p.exchange()
-			p.b, _ = l.Accept()
-			require.NotNil(t, p.b)
+			p.connect(t, l)
 			p.carry(text)
 			conns = append(conns, p.a, p.b)
 		}
@@ -134,6 +129,18 @@ func TestIdleConnectionKeepsController(t *testing.T) {
 	assert.Less(t, busy-fresh, 230)
 }
 
+// connect opens another connection, to a listener of the second host at port 81.
+func (p *pipe) connect(t *testing.T, l *Listener) {
+	t.Helper()
+	var err error
+	p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
+	require.NoError(t, err)
+	p.exchange()
+	p.exchange()
+	p.b, _ = l.Accept()
+	require.NotNil(t, p.b)
+}
+
 // TestShortConnectionsReuseBuffers checks that a connection that is over leaves its send and receive
 // buffers to the next one.
 func TestShortConnectionsReuseBuffers(t *testing.T) {
@@ -144,12 +151,7 @@ func TestShortConnectionsReuseBuffers(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range n {
-		p.a, err = p.hosts[0].Connect(p.now, netip.AddrPortFrom(addrB, 81), 0)
-		require.NoError(t, err)
-		p.exchange()
-		p.exchange()
-		p.b, _ = l.Accept()
-		require.NotNil(t, p.b)
+		p.connect(t, l)
 		p.carry(1000)
 		p.a.Close(p.now)
 		p.exchange()
