@@ -25,8 +25,8 @@ func FreePort(tb testing.TB) uint16 {
 	return 0
 }
 
-// HoldPort reports whether a UDP port of the loopback address is free. A TCP listener then holds the
-// number until the process exits, so that tests in other processes see that it is taken.
+// HoldPort reports whether a UDP port of the loopback address is free. A TCP listener then holds
+// the number until the process exits, so that tests in other processes see that it is taken.
 func HoldPort(port int) bool {
 	addr := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
 	holder, err := net.ListenTCP("tcp4", &addr)
