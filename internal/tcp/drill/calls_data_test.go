@@ -11,7 +11,7 @@ import (
 func (c *call) size() (int, error) {
 	n, err := c.at(2)
 	if err != nil || n < 0 || n > 1<<30 {
-		return 0, errors.New("the third argument is no length")
+		return 0, errors.New("the third argument is not a length")
 	}
 	return int(n), nil
 }
@@ -33,7 +33,7 @@ func (c *call) checkFlags(known []string) error {
 			ok = ok || word == k
 		}
 		if !ok {
-			return fmt.Errorf("no flag %s", word)
+			return fmt.Errorf("unknown flag %s", word)
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func (w *world) read(s *socket, c *call, n int) outcome {
 		rx.Read(b)
 		s.conn.Consumed(w.now)
 		if at := mismatch(b, offset); at >= 0 {
-			return failed(fmt.Sprintf("byte %d of the stream is wrong", offset+uint32(at)))
+			return failed(fmt.Sprintf("byte %d differs from the stream", offset+uint32(at)))
 		}
 		return done(int64(k))
 	}
@@ -215,7 +215,7 @@ func sysIoctl(w *world, c *call) (step, error) {
 		return nil, errors.New("want SIOCINQ, SIOCOUTQ or SIOCOUTQNSD")
 	}
 	if want, ok := c.args[2].number(); !ok || want != int64(have) {
-		return nil, fmt.Errorf("it is [%d]", have)
+		return nil, fmt.Errorf("the value is [%d]", have)
 	}
 	return at(done(0)), nil
 }

@@ -51,7 +51,7 @@ type blocked struct {
 	step  step
 }
 
-// calls are the system calls. A handler starts one. Its error is a fault of the script.
+// calls are the system calls. A handler starts one. Its error is an error in the script.
 var calls map[string]func(w *world, c *call) (step, error)
 
 func init() {
@@ -156,7 +156,7 @@ func (c *call) at(i int) (int64, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("argument %d is no number", i+1)
+	return 0, fmt.Errorf("argument %d is not a number", i+1)
 }
 
 // word reports whether the i-th argument contains the given word.

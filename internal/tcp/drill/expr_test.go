@@ -42,7 +42,7 @@ func (l literal) eval(map[string]float64) (float64, error) { return float64(l), 
 func (n name) eval(names map[string]float64) (float64, error) {
 	v, ok := names[string(n)]
 	if !ok {
-		return 0, fmt.Errorf("no name %s", string(n))
+		return 0, fmt.Errorf("unknown name %s", string(n))
 	}
 	return v, nil
 }
@@ -131,7 +131,7 @@ func (f function) eval(names map[string]float64) (float64, error) {
 	case f.name == "max" && len(args) > 0:
 		return slices.Max(args), nil
 	}
-	return 0, fmt.Errorf("no function %s of %d arguments", f.name, len(args))
+	return 0, fmt.Errorf("unknown function %s of %d arguments", f.name, len(args))
 }
 
 // assertions reads the statements of a %{ … }% block: assertions, separated by newlines or
@@ -165,7 +165,7 @@ func (p *parser) assertion(text string, line int) (assertion, error) {
 	}
 	q := &parser{file: p.file, text: text, tokens: tokens}
 	if !q.accept("assert") {
-		return assertion{}, q.fail(q.peek(), "%s where assert is wanted", q.peek())
+		return assertion{}, q.fail(q.peek(), "%s: want assert", q.peek())
 	}
 	a := assertion{line: line, text: text}
 	if a.cond, err = q.expr(0); err != nil {
@@ -259,7 +259,7 @@ func (p *parser) operand() (expr, error) {
 		}
 		f, err := strconv.ParseFloat(t.text, 64)
 		if err != nil {
-			return nil, p.fail(t, "%s is no number", t)
+			return nil, p.fail(t, "%s is not a number", t)
 		}
 		return literal(f), nil
 	case t.kind == tokSign && t.text == "-":
@@ -286,5 +286,5 @@ func (p *parser) operand() (expr, error) {
 	case t.kind == tokWord:
 		return name(t.text), nil
 	}
-	return nil, p.fail(t, "%s where a value is wanted", t)
+	return nil, p.fail(t, "%s: want a value", t)
 }

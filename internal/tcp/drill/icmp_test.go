@@ -33,19 +33,19 @@ func (r *report) run(w *world, e *event) error {
 	}
 	p := w.current
 	if p == nil {
-		return w.fail("an icmp about no connection")
+		return w.fail("icmp for an unknown connection")
 	}
 	seq := r.seq + p.iss
 	if r.kind == "unreachable" && r.code == "frag_needed" {
 		if r.mtu < 0 {
-			return w.fail("frag_needed without its mtu")
+			return w.fail("frag_needed needs an mtu")
 		}
 		w.host.TooBig(w.now, p.tuple, seq, r.mtu)
 		return w.pump()
 	}
 	err, ok := reports[r.kind+" "+r.code]
 	if !ok {
-		return w.fail("no icmp %s %s", r.kind, r.code)
+		return w.fail("unknown icmp %s %s", r.kind, r.code)
 	}
 	if err != nil {
 		w.host.Unreachable(w.now, p.tuple, seq, err, errors.Is(err, tcp.ErrRefused))

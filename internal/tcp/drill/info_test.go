@@ -29,7 +29,7 @@ var constants = map[string]float64{
 // names returns tcp_info of the current connection in Linux's units: packets and microseconds.
 func (w *world) names() (map[string]float64, error) {
 	if w.info == nil {
-		return nil, errors.New("no connection to ask for its tcp_info")
+		return nil, errors.New("no connection for tcp_info")
 	}
 	i := w.info.Info()
 	us := func(d time.Duration) float64 { return float64(d.Microseconds()) }

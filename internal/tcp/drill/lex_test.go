@@ -96,7 +96,7 @@ func (l *lexer) skip() error {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest, "*/")
 			if end < 0 {
-				return l.fail(l.line, "a comment does not end")
+				return l.fail(l.line, "unterminated comment")
 			}
 			l.advance(end + 2)
 		default:
@@ -130,7 +130,7 @@ func (l *lexer) next() (token, error) {
 		body := rest[len(q.open):]
 		end := strings.Index(body, q.end)
 		if end < 0 {
-			return t, l.fail(l.line, "%s does not end", q.open)
+			return t, l.fail(l.line, "unterminated %s", q.open)
 		}
 		t.kind, t.text = q.kind, body[:end]
 		l.advance(len(q.open) + end + len(q.end))

@@ -19,10 +19,10 @@ func (p *parser) call(when timing) (action, error) {
 	t := p.take()
 	c.name = t.text
 	if t.kind != tokWord {
-		return nil, p.fail(t, "%s where a system call is wanted", t)
+		return nil, p.fail(t, "%s: want a system call", t)
 	}
 	if calls[c.name] == nil {
-		return nil, p.fail(t, "no system call %s", c.name)
+		return nil, p.fail(t, "unknown system call %s", c.name)
 	}
 	if err := p.expect("("); err != nil {
 		return nil, err
@@ -42,12 +42,12 @@ func (p *parser) call(when timing) (action, error) {
 		c.errno = t.text
 	}
 	if (c.result < 0) != (c.errno != "") {
-		return nil, p.fail(t, "an errno belongs to the result -1, and to no other")
+		return nil, p.fail(t, "a result of -1 must have an errno, and no other result may")
 	}
 	if p.accept("(") { // a note such as (Connection refused)
 		for !p.accept(")") {
 			if p.take().kind == tokEnd {
-				return nil, p.fail(t, "the note does not end")
+				return nil, p.fail(t, "unterminated note")
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (p *parser) value() (value, error) {
 	case t.kind == tokInt:
 		n, err := strconv.ParseInt(t.text, 0, 64)
 		if err != nil {
-			return value{}, p.fail(t, "%s is no number", t)
+			return value{}, p.fail(t, "%s is not a number", t)
 		}
 		return value{kind: valInt, n: n}, nil
 	case t.kind == tokString:
@@ -111,7 +111,7 @@ func (p *parser) value() (value, error) {
 	case t.kind == tokSign && t.text == "{":
 		return p.fieldsOf()
 	}
-	return value{}, p.fail(t, "%s where an argument is wanted", t)
+	return value{}, p.fail(t, "%s: want an argument", t)
 }
 
 // fieldsOf reads {name=value, …}.
@@ -124,7 +124,7 @@ func (p *parser) fieldsOf() (value, error) {
 	for {
 		t := p.take()
 		if t.kind != tokWord {
-			return v, p.fail(t, "%s where a field's name is wanted", t)
+			return v, p.fail(t, "%s: want a field's name", t)
 		}
 		if err := p.expect("="); err != nil {
 			return v, err

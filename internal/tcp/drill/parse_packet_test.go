@@ -33,7 +33,7 @@ func (p *parser) packet() (action, error) {
 		}
 	}
 	if !outbound && s.window < 0 {
-		return nil, p.fail(p.tokens[first], "an inbound segment needs its win")
+		return nil, p.fail(p.tokens[first], "an inbound segment needs a win")
 	}
 	s.raw = p.written(first)
 	return s, nil
@@ -62,7 +62,7 @@ func (p *parser) ecn() (ecnMark, error) {
 	t := p.take()
 	m, ok := marks[t.text]
 	if !ok {
-		return 0, p.fail(t, "%s where noecn, ect0, ect1, ect01 or ce is wanted", t)
+		return 0, p.fail(t, "%s: want noecn, ect0, ect1, ect01 or ce", t)
 	}
 	return m, p.expect(end)
 }
@@ -106,7 +106,7 @@ func (p *parser) flags(s *segment) error {
 	for _, r := range s.flags {
 		f, ok := flagLetters[r]
 		if !ok || s.header.Flags.Has(f) {
-			return p.fail(t, "%q are no flags", s.flags)
+			return p.fail(t, "%q are not flags", s.flags)
 		}
 		s.header.Flags |= f
 	}
@@ -234,7 +234,7 @@ func (p *parser) oneOption(s *segment) error {
 	case "TS":
 		return p.timestampOption(s)
 	default:
-		return p.fail(t, "%s is no option", t)
+		return p.fail(t, "%s is not an option", t)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (p *parser) accept(text string) bool {
 
 func (p *parser) expect(text string) error {
 	if !p.accept(text) {
-		return p.fail(p.peek(), "%s where %q is wanted", p.peek(), text)
+		return p.fail(p.peek(), "%s: want %q", p.peek(), text)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (p *parser) option() error {
 	if p.accept("=") {
 		t := p.take()
 		if t.kind == tokEnd || t.kind == tokSign || t.kind == tokOption {
-			return p.fail(t, "%s where the value of --%s is wanted", t, o.name)
+			return p.fail(t, "%s: want the value of --%s", t, o.name)
 		}
 		o.value = t.text
 	}
@@ -137,13 +137,13 @@ func (p *parser) event() error {
 	case t.kind == tokWord || t.kind == tokEllipsis:
 		e.act, err = p.call(e.when)
 	default:
-		err = p.fail(t, "%s where a call, a packet or a command is wanted", t)
+		err = p.fail(t, "%s: want a call, a packet or a command", t)
 	}
 	if err != nil {
 		return err
 	}
 	if s, ok := e.act.(*segment); (e.when.ranged || e.when.kind == anyTime) && !(ok && s.outbound) {
-		return p.fail(token{line: e.line}, "only what leaves may have a range or * for its time")
+		return p.fail(token{line: e.line}, "only an outbound segment may have a time range or *")
 	}
 	p.script.events = append(p.script.events, e)
 	return nil
@@ -175,7 +175,7 @@ func (p *parser) timing() (timing, error) {
 			return w, err
 		}
 		if w.to < w.from {
-			return w, p.fail(p.peek(), "the time's range is backwards")
+			return w, p.fail(p.peek(), "the time range ends before it starts")
 		}
 	}
 	return w, nil
@@ -184,11 +184,11 @@ func (p *parser) timing() (timing, error) {
 func (p *parser) seconds() (time.Duration, error) {
 	t := p.take()
 	if t.kind != tokInt && t.kind != tokFloat {
-		return 0, p.fail(t, "%s where a time is wanted", t)
+		return 0, p.fail(t, "%s: want a time", t)
 	}
 	s, err := strconv.ParseFloat(t.text, 64)
 	if err != nil || s < 0 || s > maxTime.Seconds() {
-		return 0, p.fail(t, "%s is no time", t)
+		return 0, p.fail(t, "%s is not a time", t)
 	}
 	return time.Duration(s*1e6+0.5) * time.Microsecond, nil
 }
@@ -197,7 +197,7 @@ func (p *parser) seconds() (time.Duration, error) {
 func (p *parser) number(what string, low, high int64) (int64, error) {
 	t := p.take()
 	if t.kind != tokInt {
-		return 0, p.fail(t, "%s where %s is wanted", t, what)
+		return 0, p.fail(t, "%s: want %s", t, what)
 	}
 	n, err := strconv.ParseInt(t.text, 0, 64)
 	if err != nil {
@@ -253,7 +253,7 @@ func shellWords(s string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("the quote %c does not end", quote)
+		return nil, fmt.Errorf("unterminated quote %c", quote)
 	}
 	if open {
 		words = append(words, word.String())

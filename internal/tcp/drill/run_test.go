@@ -35,7 +35,7 @@ func (w *world) finish() error {
 	}
 	if len(w.out) > 0 {
 		s := w.out[0]
-		return w.fail("the script ends, but this has left and is in no line:\n\tgot  %s %s",
+		return w.fail("the host sent a segment that no line expects:\n\tgot  %s %s",
 			stamp(s.at), s.describe())
 	}
 	return nil
@@ -58,7 +58,7 @@ func (w *world) at(when timing) (from, to clock.Time) {
 func (w *world) reach(e *event) error {
 	at, _ := w.at(e.when)
 	if at < w.now {
-		return w.fail("it is %s already", stamp(w.now))
+		return w.fail("the time is already %s", stamp(w.now))
 	}
 	return w.runUntil(at, false)
 }

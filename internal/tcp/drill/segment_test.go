@@ -98,7 +98,7 @@ func (p *peer) echo(v uint32) (uint32, error) {
 	case p.hasSaid:
 		return v - p.said + p.live, nil
 	}
-	return 0, fmt.Errorf("ecr %d echoes no timestamp that a line has shown", v)
+	return 0, fmt.Errorf("ecr %d: no line has shown this timestamp", v)
 }
 
 // expect takes the host's next segment, waiting for it if necessary, and compares it. If the
@@ -110,7 +110,7 @@ func (s *segment) expect(w *world, e *event) error {
 		return err
 	}
 	if len(w.out) == 0 {
-		return w.fail("nothing has left by %s\n\twant %s %s",
+		return w.fail("the host sent nothing by %s\n\twant %s %s",
 			stamp(w.now), when(e, from, to), s.raw)
 	}
 	got := w.out[0]
@@ -163,10 +163,10 @@ func (s *segment) compare(w *world, got *sent) string {
 	p, h := got.peer, got.header
 	if s.ports != [2]uint16{} {
 		if p != w.peerOf(s) {
-			return fmt.Sprintf("it is %v's", p.tuple)
+			return fmt.Sprintf("the segment belongs to %v", p.tuple)
 		}
 	} else if p != w.current {
-		return fmt.Sprintf("it is %v's", p.tuple)
+		return fmt.Sprintf("the segment belongs to %v", p.tuple)
 	}
 	seq, ack := p.relative(h)
 	switch {
@@ -183,7 +183,7 @@ func (s *segment) compare(w *world, got *sent) string {
 	case s.urgent >= 0 && int(h.Urgent) != s.urgent:
 		return fmt.Sprintf("the urgent pointer is %d", h.Urgent)
 	case got.foreign >= 0:
-		return fmt.Sprintf("byte %d is not the stream's", got.foreign)
+		return fmt.Sprintf("byte %d differs from the stream", got.foreign)
 	case !s.ecn.admits(got.ecn):
 		return fmt.Sprintf("the ECN field is %s", got.ecn)
 	case s.anyOpts:
@@ -199,7 +199,7 @@ func (s *segment) compareOptions(w *world, got *sent) string {
 	copy(b[tcp.HeaderSize:], s.options)
 	_, _, h, _, ok := tcp.ParseHeader(b)
 	if !ok {
-		return "no segment has such options"
+		return "the expected options are invalid"
 	}
 	want := h.Options
 	if want.HasTimestamps && have.HasTimestamps {

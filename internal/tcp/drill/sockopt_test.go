@@ -72,7 +72,7 @@ func sysSetsockopt(w *world, c *call) (step, error) {
 	}
 	o := setting{name: c.args[2].words[0], arg: c.args[3]}
 	if options[o.name] == nil {
-		return nil, fmt.Errorf("no option %s", o.name)
+		return nil, fmt.Errorf("unknown option %s", o.name)
 	}
 	if n, ok := o.arg.number(); ok {
 		s.values[o.name] = n
@@ -166,10 +166,10 @@ func sysGetsockopt(w *world, c *call) (step, error) {
 	}
 	if want.kind == valString {
 		if option != "TCP_CONGESTION" || s.conn == nil {
-			return nil, fmt.Errorf("no text is the value of %s", option)
+			return nil, fmt.Errorf("%s has no string value", option)
 		}
 		if have := s.conn.Info().CongestionControl; have != want.text {
-			return nil, fmt.Errorf("it is %q", have)
+			return nil, fmt.Errorf("the value is %q", have)
 		}
 		return at(done(0)), nil
 	}
@@ -178,7 +178,7 @@ func sysGetsockopt(w *world, c *call) (step, error) {
 		return nil, err
 	}
 	if n, ok := want.number(); ok && n != have || !ok && !want.has(errnoName(have)) {
-		return nil, fmt.Errorf("it is [%d] (%s)", have, errnoName(have))
+		return nil, fmt.Errorf("the value is [%d] (%s)", have, errnoName(have))
 	}
 	return at(done(0)), nil
 }
@@ -195,7 +195,7 @@ func (s *socket) option(name string) (int64, error) {
 		return int64(s.conn.Info().SndMSS), nil
 	}
 	if options[name] == nil {
-		return 0, fmt.Errorf("no option %s", name)
+		return 0, fmt.Errorf("unknown option %s", name)
 	}
 	return s.values[name], nil
 }

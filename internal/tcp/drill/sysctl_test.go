@@ -55,7 +55,7 @@ func (s *settings) option(o option) error {
 			return errors.New("only ipv4")
 		}
 	default:
-		return errors.New("no such option")
+		return errors.New("unknown option")
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (s *settings) command(words []string) error {
 			}
 			key, v, ok := strings.Cut(w, "=")
 			if !ok {
-				return fmt.Errorf("sysctl %s sets nothing", w)
+				return fmt.Errorf("sysctl %s: want NAME=VALUE", w)
 			}
 			if err := s.sysctl(key, strings.Fields(v)); err != nil {
 				return fmt.Errorf("%s: %w", key, err)
@@ -93,7 +93,7 @@ func (s *settings) command(words []string) error {
 	case "defaults.sh", "set_sysctls.py", "ethtool", "tc":
 		return nil
 	default:
-		return fmt.Errorf("no command %s", name)
+		return fmt.Errorf("unknown command %s", name)
 	}
 }
 
@@ -122,7 +122,7 @@ func (w *world) command(words []string) error {
 		}
 		return w.host.SetKnobs(knobs)
 	}
-	return fmt.Errorf("no command %s among the events", words[0])
+	return fmt.Errorf("unknown command %s among the events", words[0])
 }
 
 // base returns a command's name without its folder.
@@ -153,7 +153,7 @@ func (s *settings) sysctl(key string, values []string) error {
 	}
 	set := sysctls[key]
 	if set == nil {
-		return errors.New("no such setting here")
+		return errors.New("unknown setting")
 	}
 	var numbers []int
 	for _, v := range values {

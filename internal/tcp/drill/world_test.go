@@ -139,7 +139,7 @@ func (w *world) runUntil(t clock.Time, orSent bool) error {
 			break
 		}
 		if w.steps++; w.steps > maxSteps {
-			return w.fail("the host wants to act %d times and more", maxSteps)
+			return w.fail("more than %d timer events", maxSteps)
 		}
 		w.now = max(w.now, due)
 		w.host.Advance(w.now)
@@ -154,7 +154,7 @@ func (w *world) pump() error {
 	for w.host.Output(w.now, []int{maxQueued}, &t) {
 		w.collect(&t)
 		if len(w.out) > maxQueued {
-			return w.fail("the host sends without end: %v", w.out[0].describe())
+			return w.fail("the host does not stop sending: %v", w.out[0].describe())
 		}
 	}
 	for {
@@ -210,8 +210,8 @@ func (w *world) peer(t tcp.Tuple) *peer {
 	return p
 }
 
-// peerOf returns the connection of a segment: the one with its ports, or else the current one, or
-// else that of a peer that connects.
+// peerOf returns the connection of a segment: the connection with its ports, or
+// else the current one, or else the connection of a peer that connects.
 func (w *world) peerOf(s *segment) *peer {
 	local, remote := s.ports[1], s.ports[0]
 	if s.outbound {
