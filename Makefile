@@ -60,7 +60,7 @@ fuzz: ## run every fuzzer for FUZZTIME each (default 30s)
 	FUZZTIME=$(or $(FUZZTIME),30s) .ci/run fuzz
 
 sim: ## run two stacks on links with every fault; SEEDS=10000 stops after 10,000 runs
-	$(GO) run ./internal/sim/chaos -seeds $(or $(SEEDS),0)
+	$(GO) test -count 1 -v -timeout 0 -run '^TestChaos$$' ./internal/sim/chaos -seeds $(or $(SEEDS),-1)
 
 golden: ## rewrite the golden files of the tests; read the diff before you commit it
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

@@ -86,7 +86,6 @@ var folderRules = []folderRule{
 	{"internal/sim", pure, "buffer capture checksum clock ip netem rip stack tcp udp", ""},
 	{"internal/sim/convergence", pure, "clock netem rip sim stack", ""},
 	{"internal/sim/workload", pure, "clock netem rcp rdt sim tcp", "encoding/base64"},
-	{"internal/sim/chaos", driver, "capture clock ip netem sim stack tcp", ""},
 
 	{"internal/control", sequential, "icmp tcp/recovery", ""},
 	{"internal/files", sequential, "", ""},

@@ -1,9 +1,23 @@
-package main
+// Package chaos_test connects two stacks by links that drop, duplicate, reorder, cut and corrupt
+// packets, and runs many kinds of applications over them, seed after seed:
+//
+//	go test ./internal/sim/chaos -v -run TestChaos -timeout 0 -seeds -1  # endless
+//	go test ./internal/sim/chaos -v -run TestChaos -seeds 2000 -hash     # hashes
+//	go test ./internal/sim/chaos -v -run TestSeed -seed 4711             # one seed
+//
+// check_test.go has the checks. The seed determines everything: draw_test.go draws the scenario
+// from it. A failed seed's message says how to repeat the run.
+package chaos_test
 
 import (
 	"bytes"
-	"context"
+	"cmp"
+	"flag"
 	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,54 +31,90 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp"
 )
 
-// TestChaos runs a limited number of seeds. Over a link with all faults, either every byte arrives
-// in order, or the connection fails with an error. No acknowledged byte is lost.
-func TestChaos(t *testing.T) {
-	chaos(t, 10_000, false)
-}
+var (
+	seedCount = flag.Int64("seeds", 0, "number of `SEEDS` of TestChaos; -1: until interrupted")
+	firstSeed = flag.Uint64("first", 0, "first `SEED` of TestChaos")
+	hashes    = flag.Bool("hash", false, "print each seed's hash, and how its ends closed")
+	oneSeed   = flag.Uint64("seed", 3, "the `SEED` of TestSeed")
+	overIPv6  = flag.Bool("ipv6", false, "run TestSeed over IPv6")
+)
 
-func TestChaosOverIPv6(t *testing.T) {
-	chaos(t, 4000, true)
-}
+// TestChaos runs a number of seeds. Over links with all faults, either every byte arrives in order,
+// or the connection fails with an error. No acknowledged byte is lost.
+func TestChaos(t *testing.T) { chaos(t, 10_000, false) }
 
-func chaos(t *testing.T, seeds uint64, ipv6 bool) {
+func TestChaosOverIPv6(t *testing.T) { chaos(t, 4000, true) }
+
+const maxFailures = 10
+
+func chaos(t *testing.T, usual int64, ipv6 bool) {
 	t.Helper()
-	const batches = 20
 	if !testenv.Long() {
-		seeds /= 20
+		usual /= 20
 	}
-	totals := make([]*tally, batches)
-	t.Run("seeds", func(t *testing.T) {
-		for i := range totals {
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
-				t.Parallel()
-				totals[i] = newTally()
-				for seed := uint64(i); seed < seeds; seed += batches {
-					o := play(seed, ipv6, nil)
-					totals[i].add(o)
-					require.Empty(t, o.failure, replayCommand(seed, ipv6))
-				}
-			})
+	count := uint64(cmp.Or(*seedCount, usual)) // -1 is the largest number
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	seeds, outcomes := make(chan uint64), make(chan *outcome)
+	go func() {
+		defer close(seeds)
+		for n := range count {
+			select {
+			case seeds <- *firstSeed + n:
+			case <-ctx.Done():
+				return
+			}
 		}
-	})
-	// The run proves nothing unless faults occurred and transfers survived them.
-	var all tally
-	for _, one := range totals {
-		all.seeds += one.seeds
-		all.verified += one.verified
-		all.cleanPairs += one.cleanPairs
-		all.faults.Add(&one.faults)
+	}()
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := range seeds {
+				outcomes <- play(seed, ipv6, nil)
+			}
+		})
 	}
-	assert.Equal(t, seeds, all.seeds)
-	assert.Greater(t, all.verified, seeds*5000)
-	assert.Greater(t, all.cleanPairs, seeds*7/10)
+	go func() {
+		workers.Wait()
+		close(outcomes)
+	}()
+	all := newTally()
+	for o := range outcomes {
+		all.add(o)
+		assert.Empty(t, o.failure, "repeat it: go test ./internal/sim/chaos -v -run TestSeed "+
+			"-seed %d -ipv6=%t", o.seed, ipv6)
+		if *hashes {
+			fmt.Printf("seed %06d hash %016x %v\n", o.seed, o.hash, o.ends)
+		}
+		if all.seeds%10_000 == 0 {
+			t.Logf("%d seeds", all.seeds)
+		}
+		if all.failed == maxFailures {
+			stop()
+		}
+	}
+	t.Log(all)
+	// The run proves nothing unless faults occurred and transfers survived them.
+	assert.Greater(t, all.verified, all.seeds*5000)
+	assert.Greater(t, all.cleanPairs, all.seeds*7/10)
 	f := &all.faults
 	for _, n := range []uint64{f.Lost, f.Duplicated, f.Reordered, f.Truncated, f.Corrupted} {
-		assert.Greater(t, n, 5*seeds)
+		assert.Greater(t, n, 5*all.seeds)
 	}
 }
 
-func TestOneSeedIsOneRun(t *testing.T) {
+// TestSeed runs one seed and prints its details.
+func TestSeed(t *testing.T) {
+	s := draw(*oneSeed, *overIPv6)
+	var packets bytes.Buffer
+	o := play(*oneSeed, *overIPv6, &packets)
+	t.Logf("%s\nline %+v\nleft %+v\nright %+v\noutages %+v\nrooms %v\n%+v",
+		&packets, s.line, s.left, s.right, s.outages, s.rooms, *o)
+	assert.Empty(t, o.failure)
+	assert.Contains(t, packets.String(), "Flags [S]")
+}
+
+func TestSeedDeterminesTheRun(t *testing.T) {
 	for seed := range uint64(20) {
 		first, again := play(seed, false, nil), play(seed, false, nil)
 		assert.Equal(t, first, again)
@@ -74,7 +124,7 @@ func TestOneSeedIsOneRun(t *testing.T) {
 	}
 }
 
-// faultless returns a scenario without faults, for tests that add their own.
+// faultless returns a scenario without faults. Tests add faults to it.
 func faultless() *scenario {
 	s := draw(0, false)
 	s.outages = nil
@@ -84,41 +134,41 @@ func faultless() *scenario {
 	return s
 }
 
-// playWith plays a scenario, with a change to its game.
-func playWith(s *scenario, tamper func(*game)) string {
-	g := &game{scenario: s}
-	if err := g.build(nil); err != nil {
+// playWith runs a scenario with a change, and returns the violated invariant.
+func playWith(s *scenario, change func(*seedRun)) string {
+	r := &seedRun{scenario: s}
+	if err := r.build(nil); err != nil {
 		return err.Error()
 	}
-	if tamper != nil {
-		tamper(g)
+	if change != nil {
+		change(r)
 	}
-	g.run()
-	return g.failure
+	r.run()
+	return r.failure
 }
 
 // Each check fails if its invariant is violated.
-func TestTheChecksNotice(t *testing.T) {
+func TestChecksDetectViolations(t *testing.T) {
 	assert.Empty(t, playWith(faultless(), nil))
 
 	s := faultless()
 	s.right.RecvAt = 1
-	assert.Contains(t, playWith(s, nil), "right: byte 0 is wrong", "the reader's pattern is another")
+	assert.Contains(t, playWith(s, nil), "right: byte 0 is wrong")
 
 	s = faultless()
-	assert.Contains(t, playWith(s, func(g *game) {
-		g.line.At(g.line.Now(), func(now clock.Time) { g.left.app.Sent -= 10 })
-	}), "sent", "more arrives than was sent")
+	assert.Contains(t, playWith(s, func(r *seedRun) {
+		r.line.At(r.line.Now(), func(now clock.Time) { r.left.app.Sent -= 10 })
+	}), "sent", "more arrives than the application counted")
 
 	s = faultless()
 	s.left.KeepOpen = true
 	assert.Contains(t, playWith(s, nil), "stuck", "an end that never closes")
 
 	s = faultless()
-	assert.Contains(t, playWith(s, func(g *game) {
-		g.line.At(g.line.Now().Add(5*time.Millisecond), func(clock.Time) {
-			g.left.conn.Abort()
-			g.left.conn.Host().Settle()
+	assert.Contains(t, playWith(s, func(r *seedRun) {
+		r.line.At(r.line.Now().Add(5*time.Millisecond), func(clock.Time) {
+			r.left.conn.Abort()
+			r.left.conn.Host().Settle()
 		})
 	}), "was aborted, but neither application aborted it")
 
@@ -127,64 +177,36 @@ func TestTheChecksNotice(t *testing.T) {
 	assert.Contains(t, playWith(s, nil), "Buffers.Recv")
 }
 
-// The check detects a byte that TCP calls acknowledged although the other end does not have it.
-func TestAFalseAcknowledgmentIsNoticed(t *testing.T) {
-	g := &game{scenario: faultless()}
-	require.NoError(t, g.build(nil))
-	g.steps(time.Hour, func() bool { return g.right.conn != nil })
-	g.checkAlways()
-	require.Empty(t, g.failure)
-	tx := g.left.conn.TCP().Tx()
-	require.Greater(t, tx.Tail(), g.right.inOrder(1<<40))
+// The check detects an acknowledgment of a byte that the other end has not received.
+func TestFalseAcknowledgmentIsDetected(t *testing.T) {
+	r := &seedRun{scenario: faultless()}
+	require.NoError(t, r.build(nil))
+	r.steps(time.Hour, func() bool { return r.right.conn != nil })
+	r.checkAlways()
+	require.Empty(t, r.failure)
+	tx := r.left.conn.TCP().Tx()
+	require.Greater(t, tx.Tail(), r.right.inOrder(1<<40))
 	tx.Release(tx.Tail())
-	g.checkAlways()
-	assert.Contains(t, g.failure, "got an acknowledgment of 100000 bytes")
+	r.checkAlways()
+	assert.Contains(t, r.failure, "got an acknowledgment of 100000 bytes")
 }
 
-func TestWaitingForAPeerThatIsGoneIsNoFailure(t *testing.T) {
+func TestHalfOpenConnectionIsNoFailure(t *testing.T) {
 	s := faultless()
 	s.left.Send = 0
-	g := &game{scenario: s}
-	require.NoError(t, g.build(nil))
-	g.steps(time.Hour, func() bool {
-		return g.right.conn != nil && g.left.conn.TCP().State() == tcp.StateFinWait2
+	r := &seedRun{scenario: s}
+	require.NoError(t, r.build(nil))
+	r.steps(time.Hour, func() bool {
+		return r.right.conn != nil && r.left.conn.TCP().State() == tcp.StateFinWait2
 	})
-	require.Empty(t, g.failure)
-	sim.End{Host: g.line.Right}.Cut(true)
-	// The checks see an application that ends the connection itself.
-	g.right.app.Leave = sim.LeaveAbort
-	g.right.conn.Abort()
-	g.right.conn.Host().Settle()
-	g.run()
-	assert.Empty(t, g.failure)
-	assert.True(t, g.left.forlorn)
-	assert.Equal(t, "waited for a peer that was gone", g.left.outcome())
-}
-
-func TestRunnerAndReport(t *testing.T) {
-	var out bytes.Buffer
-	r := runner{first: 5, seeds: 40, workers: 3, out: &out, progress: 1}
-	total := r.run(context.Background())
-	assert.Equal(t, uint64(40), total.seeds)
-	assert.Contains(t, out.String(), "a second")
-	out.Reset()
-	total.failures = []uint64{7}
-	total.ipv6 = true
-	total.print(&out, time.Second)
-	for _, want := range []string{
-		"seeds run                                     40\n", "bytes verified", "  corrupted",
-		"an end: clean", "seeds a second                              40.0\n",
-		"go run ./internal/sim/chaos -seed 7 -ipv6=true\n",
-	} {
-		assert.Contains(t, out.String(), want)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	r.seeds = 0
-	assert.Zero(t, r.run(ctx).seeds, "an interrupt ends it")
-
-	out.Reset()
-	assert.Zero(t, replay(&out, 3, false, true))
-	assert.Contains(t, out.String(), "Flags [S]")
-	assert.Contains(t, out.String(), "hash")
+	require.Empty(t, r.failure)
+	sim.End{Host: r.line.Right}.Cut(true)
+	// For the checks, the application itself ends the connection.
+	r.right.app.Leave = sim.LeaveAbort
+	r.right.conn.Abort()
+	r.right.conn.Host().Settle()
+	r.run()
+	assert.Empty(t, r.failure)
+	assert.True(t, r.left.halfOpen)
+	assert.Equal(t, "half-open", r.left.outcome())
 }

@@ -1,12 +1,10 @@
-package main
+package chaos_test
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
@@ -28,12 +26,11 @@ const clean = "clean"
 
 // tally sums outcomes.
 type tally struct {
-	ipv6                             bool
 	seeds, verified, events, packets uint64
 	faults                           netem.Counters
 	ends                             map[string]uint64
-	cleanPairs                       uint64 // number of connections both of whose ends were clean
-	failures                         []uint64
+	cleanPairs                       uint64 // number of connections whose ends were both clean
+	failed                           uint64
 }
 
 func newTally() *tally { return &tally{ends: map[string]uint64{}} }
@@ -51,15 +48,16 @@ func (t *tally) add(o *outcome) {
 		t.cleanPairs++
 	}
 	if o.failure != "" {
-		t.failures = append(t.failures, o.seed)
+		t.failed++
 	}
 }
 
-func (t *tally) print(out io.Writer, took time.Duration) {
+func (t *tally) String() string {
+	var b strings.Builder
 	f := &t.faults
-	row := func(name string, value any) { say(out, "%-34s%14v\n", name, value) }
+	row := func(name string, value any) { fmt.Fprintf(&b, "\n%-34s%14v", name, value) }
 	row("seeds run", t.seeds)
-	row("failed", len(t.failures))
+	row("failed", t.failed)
 	row("bytes verified", t.verified)
 	row("packets delivered", t.packets)
 	row("events", t.events)
@@ -71,20 +69,12 @@ func (t *tally) print(out io.Writer, took time.Duration) {
 	row("  truncated", f.Truncated)
 	row("  corrupted", f.Corrupted)
 	row("  dropped by a queue", f.QueueDropped+f.Overflowed)
-	row("connections ended cleanly", t.cleanPairs)
-	row("connections ended otherwise", t.seeds-t.cleanPairs)
+	row("connections closed by both ends", t.cleanPairs)
+	row("other connections", t.seeds-t.cleanPairs)
 	for _, name := range slices.Sorted(maps.Keys(t.ends)) {
-		row("  an end: "+name, t.ends[name])
+		row("  ends: "+name, t.ends[name])
 	}
-	row("seeds a second", fmt.Sprintf("%.1f", float64(t.seeds)/took.Seconds()))
-	for _, seed := range t.failures {
-		say(out, "%s\n", replayCommand(seed, t.ipv6))
-	}
-}
-
-func replayCommand(seed uint64, ipv6 bool) string {
-	return fmt.Sprintf("seed %d failed; again: go run ./internal/sim/chaos -seed %d -ipv6=%t",
-		seed, seed, ipv6)
+	return b.String()
 }
 
 func endName(err error) string {

@@ -1,4 +1,4 @@
-package main
+package chaos_test
 
 import (
 	"hash/fnv"

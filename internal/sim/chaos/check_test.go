@@ -1,4 +1,4 @@
-package main
+package chaos_test
 
 import (
 	"errors"
@@ -10,41 +10,41 @@ import (
 
 // checkAlways checks the invariants that hold at any time: no wrong byte, no acknowledgment of a
 // byte that the other TCP does not have, no buffer beyond its limit.
-func (g *game) checkAlways() {
-	g.checkWay(&g.left, &g.right)
-	g.checkWay(&g.right, &g.left)
+func (r *seedRun) checkAlways() {
+	r.checkDirection(&r.left, &r.right)
+	r.checkDirection(&r.right, &r.left)
 }
 
-func (g *game) checkWay(from, to *end) {
+func (r *seedRun) checkDirection(from, to *end) {
 	if from.conn == nil {
 		return
 	}
 	tx, rx := from.conn.TCP().Tx(), from.conn.TCP().Rx()
 	if acked := tx.Head(); acked > 0 {
 		if got := to.inOrder(acked); acked > got {
-			g.fail("%s got an acknowledgment of %d bytes, %s has %d in order",
+			r.fail("%s got an acknowledgment of %d bytes, %s has %d in order",
 				from.name, acked, to.name, got)
 		}
 	}
 	if tx.Len() > tx.Limit() || rx.Len() > rx.Limit() {
-		g.fail("%s: buffer overflow: send %d holds %d, receive %d holds %d",
+		r.fail("%s: buffer overflow: send %d holds %d, receive %d holds %d",
 			from.name, tx.Limit(), tx.Len(), rx.Limit(), rx.Len())
 	}
 	if from.app.Wrong {
-		g.fail("%s: byte %d is wrong", from.name, from.app.Received)
+		r.fail("%s: byte %d is wrong", from.name, from.app.Received)
 	}
 	if from.app.Received > to.app.Sent {
-		g.fail("%s received %d bytes, %s sent %d",
+		r.fail("%s received %d bytes, %s sent %d",
 			from.name, from.app.Received, to.name, to.app.Sent)
 	}
 	if from.app.EOF && from.app.Received < to.app.Sent && !from.deaf() {
-		g.fail("%s saw the end after %d bytes, %s sent %d",
+		r.fail("%s saw the end after %d bytes, %s sent %d",
 			from.name, from.app.Received, to.name, to.app.Sent)
 	}
 }
 
-// inOrder returns the number of bytes that an end's TCP has received in order. Counting those in
-// the ring is cheap and usually enough.
+// inOrder returns the number of bytes that an end's TCP has received in order. The end of the
+// receive buffer is cheap to read; inOrder returns it if it is at least enough.
 func (e *end) inOrder(enough uint64) uint64 {
 	if e.conn == nil {
 		return 0
@@ -58,27 +58,27 @@ func (e *end) inOrder(enough uint64) uint64 {
 
 func (e *end) deaf() bool { return e.app.Left && e.app.Leave == sim.LeaveDeaf }
 
-// checkEnds checks the invariants at the end of the run: if an end closed without an error,
-// everything that it sent was acknowledged; if both did, everything arrived.
-func (g *game) checkEnds() {
-	g.checkEnd(&g.left, &g.right)
-	g.checkEnd(&g.right, &g.left)
+// checkEnds checks the invariants at the end of the run. If an end closed without an error,
+// everything that it sent was acknowledged. If both ends did, everything arrived.
+func (r *seedRun) checkEnds() {
+	r.checkEnd(&r.left, &r.right)
+	r.checkEnd(&r.right, &r.left)
 }
 
-func (g *game) checkEnd(from, to *end) {
+func (r *seedRun) checkEnd(from, to *end) {
 	if from.conn == nil || !from.app.Over || from.app.Err != nil {
 		return
 	}
 	if got := to.inOrder(from.app.Sent); got < from.app.Sent {
-		g.fail("%s closed in order and sent %d bytes, %s has %d",
+		r.fail("%s closed in order and sent %d bytes, %s has %d",
 			from.name, from.app.Sent, to.name, got)
 	}
 	if acked := from.conn.TCP().Info().BytesAcked; acked < from.app.Sent {
-		g.fail("%s closed in order with %d bytes of %d acknowledged",
+		r.fail("%s closed in order with %d bytes of %d acknowledged",
 			from.name, acked, from.app.Sent)
 	}
 	if to.app.Over && to.app.Err == nil && !to.app.Left && to.app.Received != from.app.Sent {
-		g.fail("both closed in order; %s sent %d bytes, %s read %d",
+		r.fail("both closed in order; %s sent %d bytes, %s read %d",
 			from.name, from.app.Sent, to.name, to.app.Received)
 	}
 }
@@ -86,8 +86,8 @@ func (g *game) checkEnd(from, to *end) {
 // stuck distinguishes a connection that cannot end from a half-open one (RFC 9293 §3.5.1). The peer
 // of a half-open connection is gone, and the peer's reset was lost. The connection has nothing to
 // send, so it never detects that. Keepalive would detect it.
-func (g *game) stuck() {
-	for _, pair := range [][2]*end{{&g.left, &g.right}, {&g.right, &g.left}} {
+func (r *seedRun) stuck() {
+	for _, pair := range [][2]*end{{&r.left, &r.right}, {&r.right, &r.left}} {
 		e, peer := pair[0], pair[1]
 		if e.conn == nil || e.app.Over {
 			continue
@@ -96,14 +96,14 @@ func (g *game) stuck() {
 		gone := peer.conn == nil || peer.app.Over &&
 			(peer.app.Err != nil || peer.conn.TCP().State() == tcp.StateClosed)
 		if !gone || i.NotSentBytes > 0 || i.Pipe > 0 {
-			g.fail("stuck after %v:\n%s%s", g.line.Elapsed(), e.state(), peer.state())
+			r.fail("stuck after %v:\n%s%s", r.line.Elapsed(), e.state(), peer.state())
 			return
 		}
 		if peer.app.Over && peer.app.Err == nil {
-			g.fail("%s waits for %s, which closed in order:\n%+v", e.name, peer.name, i)
+			r.fail("%s waits for %s, which closed in order:\n%+v", e.name, peer.name, i)
 			return
 		}
-		e.forlorn = true
+		e.halfOpen = true
 		e.conn.Abort()
 		e.conn.Host().Settle()
 	}
@@ -118,20 +118,20 @@ func (e *end) state() string {
 }
 
 // checkEmpty checks that the hosts have no state after everything has ended.
-func (g *game) checkEmpty() {
-	for _, h := range g.line.Hosts() {
+func (r *seedRun) checkEmpty() {
+	for _, h := range r.line.Hosts() {
 		host := h.Stack().TCP()
 		for c := range host.Conns() {
-			g.fail("%s still has a connection in %v:\n%+v", h.Name(), c.State(), c.Info())
+			r.fail("%s still has a connection in %v:\n%+v", h.Name(), c.State(), c.Info())
 		}
 		if n := host.TimeWaits(); n > 0 {
-			g.fail("%s still has %d connections in TIME-WAIT", h.Name(), n)
+			r.fail("%s still has %d connections in TIME-WAIT", h.Name(), n)
 		}
 	}
-	for _, e := range []*end{&g.left, &g.right} {
-		if errors.Is(e.app.Err, tcp.ErrAborted) && !e.forlorn &&
+	for _, e := range []*end{&r.left, &r.right} {
+		if errors.Is(e.app.Err, tcp.ErrAborted) && !e.halfOpen &&
 			e.app.Leave != sim.LeaveAbort && e.app.Leave != sim.LeaveClose {
-			g.fail("%s was aborted, but neither application aborted it", e.name)
+			r.fail("%s was aborted, but neither application aborted it", e.name)
 		}
 	}
 }
