@@ -61,7 +61,7 @@ func TestAdaptedLinksCarryEverything(t *testing.T) {
 
 // The device signals its reader again for packets that arrived meanwhile, even though it signaled
 // them before: after a short batch the reader assumes that nothing is left.
-func TestAShortBatchIsNotTheLast(t *testing.T) {
+func TestReaderIsSignaledAfterAShortBatch(t *testing.T) {
 	a, b := Pipe(0)
 	told := 0
 	b.Feed(func() { told++ })

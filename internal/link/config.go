@@ -78,7 +78,7 @@ type Config struct {
 	// QueuePackets and QueueBytes limit the transmit queue, which is used only while the kernel
 	// accepts no packets; 0: 2048 packets, 4 MiB.
 	QueuePackets, QueueBytes int
-	// Exchange carries the packets to the other devices of it; nil: the kernel carries all packets.
+	// Exchange carries packets between its devices; nil: the kernel carries all packets.
 	Exchange *Exchange
 	// ResolveEvery is the time between two lookups of the neighbors' host names; 0: 30 s. After a
 	// failure it is shorter.
@@ -148,7 +148,7 @@ const maxInterfaceID = 1 << 16
 
 func (c Config) validate() error {
 	if len(c.Interfaces) == 0 {
-		return errors.New("link: a socket without an interface")
+		return errors.New("link: the socket has no interface")
 	}
 	if c.Offload > OffloadPlain {
 		return fmt.Errorf("link: unknown %v", c.Offload)

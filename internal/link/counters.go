@@ -79,7 +79,7 @@ type SocketCounters struct {
 	Reads, Writes uint64 // calls that transferred something
 	// Blocked counts the times that the kernel accepted no more packets.
 	Blocked uint64
-	// Absent counts ICMP errors which say that the receiver's port is closed.
+	// Absent counts ICMP errors about sent datagrams, for example that the port is closed.
 	Absent uint64
 	// ReadErrors counts failed reads.
 	ReadErrors uint64

@@ -12,7 +12,7 @@ const maxICMPErrors = 64
 // enableErrorQueue enables the kernel's error queue (ip(7), IP_RECVERR and IPV6_RECVERR). Without
 // it, an unconnected socket gets no ICMP errors.
 func (s *batchSocket) enableErrorQueue() {
-	// Without this option, the node learns about a dead peer only from its silence.
+	// If the kernel refuses the option, the node detects a dead peer only by its silence.
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.ip6 {
 		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)

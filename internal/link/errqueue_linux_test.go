@@ -14,7 +14,7 @@ import (
 
 // The kernel reports an ICMP error for a port without a socket, and the device finds the neighbor
 // that it concerns. The other neighbor is not affected and receives everything.
-func TestARefusalNamesTheNeighbor(t *testing.T) {
+func TestICMPErrorFindsTheNeighbor(t *testing.T) {
 	// All of 127.0.0.0/8 is local, but unused. IPv6 has only one loopback address, so its test uses
 	// another port.
 	t.Run("IPv4", func(t *testing.T) { refusalBy(t, "127.0.0.1", "127.77.0.99") })

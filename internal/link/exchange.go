@@ -35,15 +35,15 @@ func (x *Exchange) Deliver(receive func()) bool {
 	return true
 }
 
-// port is a device's place in an Exchange. A nil port is in none.
+// port is a device's place in an Exchange. A device with a nil port is in no Exchange.
 type port struct {
 	in       *inbox
 	exchange *Exchange
 	own      address
 }
 
-// join adds a device that is bound to one address. Others get a nil port: the address from which
-// they send depends on the destination.
+// join adds a device that is bound to one address. Other devices get a nil port, because their
+// source address depends on the destination.
 func (x *Exchange) join(bound Info) *port {
 	at := bound.Local.Addr()
 	if x == nil || !at.IsValid() || at.IsUnspecified() || at.IsLinkLocalUnicast() {
@@ -65,7 +65,8 @@ func (x *Exchange) change(f func(map[address]*port)) {
 	x.ports.Store(&next)
 }
 
-// leave removes the device. From then on the kernel refuses packets for it.
+// leave removes the device from the Exchange. Packets for it then go to the kernel, which refuses
+// them.
 func (p *port) leave() {
 	if p == nil {
 		return
@@ -111,7 +112,7 @@ func (p *port) room(neighbors []*neighbor) int {
 	left := inboxPackets
 	for _, nb := range neighbors {
 		if to := p.find(nb); to != nil {
-			left = min(left, to.in.left(p.in))
+			left = min(left, to.in.room(p.in))
 		}
 	}
 	return left
@@ -123,12 +124,12 @@ func (p *port) collect() []datagram {
 		return nil
 	}
 	list, _ := p.in.take() // an error means that there is none
-	p.in.vacate()
+	p.in.signalSenders()
 	return list
 }
 
-// In every kernelEvery-th call, arrived asks the kernel first. Otherwise it asks the Exchange
-// first.
+// In every kernelEvery-th call, arrived reads from the kernel first, and otherwise from the
+// Exchange.
 const kernelEvery = 64
 
 // arrived returns the datagrams from the Exchange or the kernel, or ErrWouldBlock if neither has
@@ -137,13 +138,13 @@ func (d *UDP) arrived() ([]datagram, error) {
 	d.reads++
 	first := d.reads%kernelEvery == 0
 	if !first {
-		if list := d.near.collect(); len(list) > 0 {
+		if list := d.port.collect(); len(list) > 0 {
 			return list, nil
 		}
 	}
 	list, err := d.sock.recv()
 	if first && err != nil {
-		if late := d.near.collect(); len(late) > 0 {
+		if late := d.port.collect(); len(late) > 0 {
 			return late, nil
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// near opens two devices of an Exchange, as pair does.
-func near(t *testing.T, mode Offload) (a, b *UDP) {
+// exchangePair opens two devices of an Exchange, as pair does.
+func exchangePair(t *testing.T, mode Offload) (a, b *UDP) {
 	t.Helper()
 	var x Exchange
 	a = open(t, Config{Offload: mode, Exchange: &x, Interfaces: []Interface{{Name: "if3", ID: 3}}})
@@ -25,7 +25,7 @@ func near(t *testing.T, mode Offload) (a, b *UDP) {
 // in one batch. The counters are the same.
 func TestExchange(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
-		a, b := near(t, mode)
+		a, b := exchangePair(t, mode)
 		c := openOne(t, mode, 7)
 		meet(a, 3, addrC, c.Info().Local)
 		meet(c, 7, addrA, a.Info().Local)
@@ -56,9 +56,9 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-// A device that has closed refuses packets as the port of a process that has ended does.
+// A closed device refuses packets, as the UDP port of an ended process does.
 func TestExchangeWithoutThePeer(t *testing.T) {
-	a, b := near(t, OffloadAuto)
+	a, b := exchangePair(t, OffloadAuto)
 	require.NoError(t, b.Close())
 	eventually(t, func() bool {
 		write(t, a, train(rand.New(rand.NewPCG(1, 1)), 3, addrB, 100))
@@ -68,10 +68,10 @@ func TestExchangeWithoutThePeer(t *testing.T) {
 	}, "the kernel refuses packets to a closed port")
 }
 
-// A device has room as long as its neighbors of the Exchange do. It is signaled when there is room
-// again.
+// A device has room while its neighbors in the Exchange have room. The Exchange signals it when
+// there is room again.
 func TestExchangeIsFull(t *testing.T) {
-	a, b := near(t, OffloadAuto)
+	a, b := exchangePair(t, OffloadAuto)
 	told := 0
 	a.Feed(func() { told++ })
 	r, empty := rand.New(rand.NewPCG(1, 1)), a.Room()
@@ -85,9 +85,9 @@ func TestExchangeIsFull(t *testing.T) {
 	assert.Equal(t, empty, a.Room())
 }
 
-// A signaled device always finds the packets, also when it asks the kernel first.
+// A signaled device always finds the packets, even if it reads from the kernel first.
 func TestExchangeSignals(t *testing.T) {
-	a, b := near(t, OffloadAuto)
+	a, b := exchangePair(t, OffloadAuto)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2 * kernelEvery {
 		write(t, a, train(r, 3, addrB, 100))
@@ -97,9 +97,9 @@ func TestExchangeSignals(t *testing.T) {
 	}
 }
 
-// A packet whose transport checksum the sender knows to be right is not verified again.
+// The receiver does not verify a checksum again that the sender has verified or computed.
 func TestExchangeKeepsChecked(t *testing.T) {
-	a, b := near(t, OffloadAuto)
+	a, b := exchangePair(t, OffloadAuto)
 	frames := make([]buffer.Frame, 1)
 	for _, checked := range []bool{true, false} {
 		sent := train(rand.New(rand.NewPCG(1, 1)), 3, addrB, 100)

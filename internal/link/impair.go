@@ -41,11 +41,11 @@ var _ Feeder = (*Impaired)(nil)
 
 // lane contains the two directions of one interface.
 type lane struct {
-	iface   int
-	out, in *netem.Link
-	outWill netem.Config // configurations of the two links
-	inWill  netem.Config
-	none    bool // the interface has no impairments
+	iface     int
+	out, in   *netem.Link
+	outConfig netem.Config // configurations of the two links
+	inConfig  netem.Config
+	none      bool // the interface has no impairments
 }
 
 // These are limits of an impaired device: packets of a WriteBatch, reads of a ReadBatch, and next
@@ -75,7 +75,7 @@ func Impair(d Device, now func() clock.Time, list ...Impairment) (*Impaired, err
 }
 
 func newLane(m *Impairment) (*lane, error) {
-	one := &lane{iface: m.Iface, outWill: m.Out, inWill: m.In}
+	one := &lane{iface: m.Iface, outConfig: m.Out, inConfig: m.In}
 	for _, way := range []struct {
 		link **netem.Link
 		cfg  netem.Config
@@ -91,9 +91,9 @@ func newLane(m *Impairment) (*lane, error) {
 	return one, nil
 }
 
-// Carry moves the impairments to another device, or to the same device with other interfaces.
+// MoveTo moves the impairments to another device, or to the same device with other interfaces.
 // Interfaces that stay keep their packets in transit, and new ones have no impairment.
-func (i *Impaired) Carry(d Device, list ...Impairment) error {
+func (i *Impaired) MoveTo(d Device, list ...Impairment) error {
 	var lanes []*lane
 	for _, m := range list {
 		one := i.lane(m.Iface)
@@ -132,7 +132,7 @@ func (i *Impaired) Impairments(iface int) (out, in netem.Counters) {
 // Configs returns the configurations of an interface's impairments.
 func (i *Impaired) Configs(iface int) (out, in netem.Config) {
 	if l := i.lane(iface); l != nil {
-		return l.outWill, l.inWill
+		return l.outConfig, l.inConfig
 	}
 	return out, in
 }
@@ -154,15 +154,15 @@ func (i *Impaired) Change(
 	if l == nil {
 		return fmt.Errorf("link: the device has no interface %d", iface)
 	}
-	way, will := l.out, &l.outWill
+	way, current := l.out, &l.outConfig
 	if in {
-		way, will = l.in, &l.inWill
+		way, current = l.in, &l.inConfig
 	}
 	if err := way.Change(i.now(), cfg, streamOf(stream, in)); err != nil {
 		return fmt.Errorf("link: interface %d: %w", iface, err)
 	}
-	*will = cfg
-	l.none = l.outWill.None() && l.inWill.None()
+	*current = cfg
+	l.none = l.outConfig.None() && l.inConfig.None()
 	return nil
 }
 

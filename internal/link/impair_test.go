@@ -16,17 +16,17 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// hall is an impaired device, and the other end of the pipe below it.
-type hall struct {
+// impairedPipe is an impaired device, and the other end of the pipe below it.
+type impairedPipe struct {
 	t   *testing.T
 	now clock.Time
 	dev *link.Impaired
 	far *link.End
 }
 
-func newHall(t *testing.T, packets int, out, in netem.Config) *hall {
+func newImpairedPipe(t *testing.T, packets int, out, in netem.Config) *impairedPipe {
 	t.Helper()
-	h := &hall{t: t, now: 1}
+	h := &impairedPipe{t: t, now: 1}
 	near, far := link.Pipe(packets)
 	require.NoError(t, near.Attach(3))
 	var err error
@@ -49,7 +49,7 @@ func train(first, n, size int) buffer.Train {
 	return t
 }
 
-func (h *hall) write(trains ...buffer.Train) {
+func (h *impairedPipe) write(trains ...buffer.Train) {
 	h.t.Helper()
 	n, err := h.dev.WriteBatch(trains)
 	require.NoError(h.t, err)
@@ -57,7 +57,7 @@ func (h *hall) write(trains ...buffer.Train) {
 }
 
 // arrived returns the numbers of the packets that arrived at the other end.
-func (h *hall) arrived() (list []int) {
+func (h *impairedPipe) arrived() (list []int) {
 	p := make([]byte, 2000)
 	for n, ok := h.far.TryRead(p); ok; n, ok = h.far.TryRead(p) {
 		require.GreaterOrEqual(h.t, n, 4)
@@ -67,7 +67,7 @@ func (h *hall) arrived() (list []int) {
 }
 
 // read returns the numbers of the packets that the device delivers. It reads as a node does.
-func (h *hall) read() (list []int) {
+func (h *impairedPipe) read() (list []int) {
 	frames := make([]buffer.Frame, 4)
 	for {
 		n, err := h.dev.ReadBatch(frames)
@@ -85,7 +85,7 @@ func (h *hall) read() (list []int) {
 	}
 }
 
-func (h *hall) send(first, n int) {
+func (h *impairedPipe) send(first, n int) {
 	h.t.Helper()
 	for i := range n {
 		_, err := h.far.Write(train(first+i, 1, 100).Pieces[0])
@@ -93,8 +93,9 @@ func (h *hall) send(first, n int) {
 	}
 }
 
-func TestImpairedDelaysBothWays(t *testing.T) {
-	h := newHall(t, 0, netem.Config{Delay: 10 * time.Millisecond}, netem.Config{Delay: time.Second})
+func TestImpairedDelaysBothDirections(t *testing.T) {
+	h := newImpairedPipe(t, 0, netem.Config{Delay: 10 * time.Millisecond},
+		netem.Config{Delay: time.Second})
 	assert.Equal(t, clock.Never, h.dev.Deadline())
 	h.write(train(1, 3, 100), train(4, 1, 60))
 	assert.Empty(t, h.arrived())
@@ -104,7 +105,7 @@ func TestImpairedDelaysBothWays(t *testing.T) {
 	assert.Empty(t, h.read())
 	assert.Empty(t, h.arrived())
 	h.now = due
-	assert.Empty(t, h.read(), "nothing to read, but what is due leaves")
+	assert.Empty(t, h.read(), "nothing to read, but due packets leave")
 	assert.Equal(t, []int{1, 2, 3, 4}, h.arrived())
 	assert.Equal(t, clock.Never, h.dev.Deadline())
 
@@ -116,16 +117,16 @@ func TestImpairedDelaysBothWays(t *testing.T) {
 	assert.Equal(t, clock.Never, h.dev.Deadline())
 }
 
-func TestImpairedWithoutAReasonPassesAtOnce(t *testing.T) {
-	h := newHall(t, 0, netem.Config{}, netem.Config{})
+func TestImpairedWithoutDelayPassesAtOnce(t *testing.T) {
+	h := newImpairedPipe(t, 0, netem.Config{}, netem.Config{})
 	h.write(train(1, 60, 1400))
 	assert.Len(t, h.arrived(), 60)
 	h.send(1, 100)
 	assert.Len(t, h.read(), 100)
 }
 
-func TestImpairedLosesOnBothWaysByItself(t *testing.T) {
-	h := newHall(t, 0, netem.Config{Loss: netem.ListedLoss{2}}, netem.Config{
+func TestImpairedLosesInEachDirection(t *testing.T) {
+	h := newImpairedPipe(t, 0, netem.Config{Loss: netem.ListedLoss{2}}, netem.Config{
 		Loss: netem.ListedLoss{1, 3}, Duplicate: 1,
 	})
 	h.write(train(1, 4, 100))
@@ -139,10 +140,10 @@ func TestImpairedLosesOnBothWaysByItself(t *testing.T) {
 	assert.Zero(t, out.In)
 }
 
-// Packets stay on the impaired link while the device beneath has no room. They set no deadline,
-// because the device signals when it has room. The impaired device reports no room meanwhile.
-func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
-	h := newHall(t, 10, netem.Config{Delay: time.Millisecond}, netem.Config{})
+// Packets stay on the impaired link while the underlying device has no room. They set no deadline,
+// because that device signals when it has room. The impaired device reports no room meanwhile.
+func TestImpairedWaitsForRoom(t *testing.T) {
+	h := newImpairedPipe(t, 10, netem.Config{Delay: time.Millisecond}, netem.Config{})
 	assert.Positive(t, h.dev.Room())
 	rung := 0
 	h.dev.Feed(func() { rung++ })
@@ -156,7 +157,7 @@ func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	for turn := range 3 {
 		was := rung
 		got = append(got, h.arrived()...)
-		assert.Equal(t, turn < 2, rung > was, "it signals new room only while the owner waits")
+		assert.Equal(t, turn < 2, rung > was, "the pipe signals room only while the owner waits")
 		h.read()
 	}
 	assert.Len(t, got, 30)
@@ -164,10 +165,10 @@ func TestImpairedWaitsForTheDeviceBeneath(t *testing.T) {
 	assert.Positive(t, h.dev.Room())
 }
 
-// A flood does not block the owner: the owner reads the rest in the next iteration, which follows
+// A flood does not block the owner. The owner reads the rest in the next iteration, which follows
 // at once.
-func TestImpairedReadsSoMuchATurn(t *testing.T) {
-	h := newHall(t, 4096, netem.Config{}, netem.Config{Delay: time.Second})
+func TestImpairedReadIsBounded(t *testing.T) {
+	h := newImpairedPipe(t, 4096, netem.Config{}, netem.Config{Delay: time.Second})
 	for i := range 400 {
 		h.send(i, 1)
 		if i%2 == 0 { // packets of different sizes are in separate frames
@@ -188,8 +189,8 @@ func TestImpairedReadsSoMuchATurn(t *testing.T) {
 	assert.Len(t, h.read(), 600)
 }
 
-func TestImpairedOfAFullPipeAndManySizes(t *testing.T) {
-	h := newHall(t, 4096, netem.Config{Delay: time.Millisecond}, netem.Config{})
+func TestImpairedWithManyPacketSizes(t *testing.T) {
+	h := newImpairedPipe(t, 4096, netem.Config{Delay: time.Millisecond}, netem.Config{})
 	var want []int
 	for i := range 300 {
 		h.write(train(i, 1, 60+i))
@@ -197,20 +198,21 @@ func TestImpairedOfAFullPipeAndManySizes(t *testing.T) {
 	}
 	h.now = h.now.Add(time.Millisecond)
 	h.read()
-	assert.Equal(t, want, h.arrived(), "more trains than a batch has room for")
+	assert.Equal(t, want, h.arrived(), "more trains than a batch can hold")
 }
 
-func TestClosingSendsWhatIsUnderWay(t *testing.T) {
-	h := newHall(t, 0, netem.Config{Delay: time.Hour, Rate: netem.BitsPerSecond(1000)}, netem.Config{})
+func TestCloseSendsPacketsInTransit(t *testing.T) {
+	h := newImpairedPipe(t, 0, netem.Config{Delay: time.Hour, Rate: netem.BitsPerSecond(1000)},
+		netem.Config{})
 	h.write(train(1, 5, 100))
 	assert.Empty(t, h.arrived())
 	require.NoError(t, h.dev.Close())
 	assert.Equal(t, []int{1, 2, 3, 4, 5}, h.arrived())
 	_, err := h.far.Read(make([]byte, 10))
-	assert.Error(t, err, "the device beneath is closed")
+	assert.Error(t, err, "the underlying device is closed")
 }
 
-func TestImpairedSaysWhatTheDeviceBeneathSays(t *testing.T) {
+func TestImpairedForwardsErrorsAndCounters(t *testing.T) {
 	near, far := link.Pipe(0)
 	broken := &brokenDevice{End: near}
 	dev, err := link.Impair(broken, func() clock.Time { return 1 }, link.Impairment{
@@ -220,7 +222,7 @@ func TestImpairedSaysWhatTheDeviceBeneathSays(t *testing.T) {
 	_, err = dev.ReadBatch(make([]buffer.Frame, 4))
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = dev.WriteBatch([]buffer.Train{train(1, 1, 60)})
-	require.NoError(t, err, "not its interface")
+	require.NoError(t, err, "the device has no such interface")
 	one := train(1, 1, 60)
 	one.Iface = 0
 	_, err = dev.WriteBatch([]buffer.Train{one})

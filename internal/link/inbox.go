@@ -20,26 +20,27 @@ const (
 )
 
 // inbox holds the datagrams that the reader goroutine has read, or that senders of an Exchange have
-// put, and the device's owner has not received. They fill one half while the owner uses the other.
+// put, and the device's owner has not received. They fill fresh while the owner uses spare.
 type inbox struct {
-	mu     sync.Mutex
-	room   sync.Cond // signaled when the owner takes a half, and when the inbox closes
-	fresh  half
-	spare  half // half that the owner uses
-	ready  func()
-	closed bool
-	done   chan struct{}
+	mu      sync.Mutex
+	notFull sync.Cond // signaled when the owner takes datagrams, and when the inbox closes
+	fresh   datagrams
+	spare   datagrams // datagrams that the owner uses
+	ready   func()
+	closed  bool
+	done    chan struct{}
 
 	packets int      // packets that senders have put in fresh
-	waiting []*inbox // of senders that found no room
+	waiting []*inbox // inboxes of senders that wait for room
 
 	reads, errors, absent uint64
 }
 
-type half struct {
+// datagrams is a list of datagrams in contiguous memory.
+type datagrams struct {
 	data []byte
 	list []datagram
-	offs []int // offset of each list[i].data; the data may move while the half grows
+	offs []int // offset of each list[i].data; data moves when it grows
 }
 
 // source is the socket that fills an inbox.
@@ -49,7 +50,7 @@ type source interface {
 
 func newInbox() *inbox {
 	b := &inbox{done: make(chan struct{})}
-	b.room.L = &b.mu
+	b.notFull.L = &b.mu
 	return b
 }
 
@@ -101,7 +102,7 @@ func (b *inbox) add(data []byte, from address) bool {
 	h := &b.fresh
 	for !b.closed && len(h.list) > 0 &&
 		(len(h.list) >= inboxDatagrams || len(h.data)+len(data) > inboxBytes) {
-		b.room.Wait()
+		b.notFull.Wait()
 	}
 	if b.closed {
 		b.mu.Unlock()
@@ -125,7 +126,7 @@ func (b *inbox) add(data []byte, from address) bool {
 }
 
 // join appends data to the last datagram if possible.
-func (h *half) join(data []byte, from address) bool {
+func (h *datagrams) join(data []byte, from address) bool {
 	i := len(h.list) - 1
 	if i < 0 || len(data) == 0 {
 		return false
@@ -169,8 +170,8 @@ func (b *inbox) put(trains []buffer.Train, from address) bool {
 	return true
 }
 
-// left returns how many packets a sender may put. If there is no room, vacate signals the sender.
-func (b *inbox) left(sender *inbox) int {
+// room returns how many packets a sender may put. If none, signalSenders signals the sender later.
+func (b *inbox) room(sender *inbox) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := max(0, inboxPackets-b.packets)
@@ -180,8 +181,8 @@ func (b *inbox) left(sender *inbox) int {
 	return left
 }
 
-// vacate signals the senders that wait for room.
-func (b *inbox) vacate() {
+// signalSenders signals the senders that wait for room.
+func (b *inbox) signalSenders() {
 	b.mu.Lock()
 	waiting := b.waiting
 	b.waiting = nil
@@ -209,7 +210,7 @@ func (b *inbox) take() ([]datagram, error) {
 	b.packets = 0
 	b.fresh, b.spare = b.spare, b.fresh
 	b.fresh.data, b.fresh.list, b.fresh.offs = b.fresh.data[:0], b.fresh.list[:0], b.fresh.offs[:0]
-	b.room.Signal()
+	b.notFull.Signal()
 	h := &b.spare
 	for i := range h.list {
 		end := len(h.data)
@@ -221,15 +222,15 @@ func (b *inbox) take() ([]datagram, error) {
 	return h.list, nil
 }
 
-// tell sets a function. The inbox calls it when data arrives in an empty inbox.
-func (b *inbox) tell(ready func()) {
+// feed sets a function. The inbox calls it when data arrives in an empty inbox.
+func (b *inbox) feed(ready func()) {
 	b.mu.Lock()
 	b.ready = ready
 	b.mu.Unlock()
 	b.remind()
 }
 
-// remind calls the function of tell now if the inbox is not empty.
+// remind calls the function of feed now if the inbox is not empty.
 func (b *inbox) remind() {
 	b.mu.Lock()
 	var ready func()
@@ -259,7 +260,7 @@ func (b *inbox) close() {
 func (b *inbox) shut() {
 	b.mu.Lock()
 	b.closed = true
-	b.room.Broadcast()
+	b.notFull.Broadcast()
 	b.mu.Unlock()
-	b.vacate()
+	b.signalSenders()
 }

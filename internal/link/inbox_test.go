@@ -100,18 +100,18 @@ func TestInboxIsBounded(t *testing.T) {
 			assert.LessOrEqual(t, bytes, inboxBytes)
 		}
 		return got >= datagrams
-	}, "all of them come")
+	}, "all datagrams arrive")
 	assert.Equal(t, datagrams, got)
 	<-b.done
 }
 
-// TestInboxTells checks that the inbox signals the owner once for datagrams that arrive while it is
-// empty.
-func TestInboxTells(t *testing.T) {
+// TestInboxSignalsTheOwner checks that the inbox signals the owner once for datagrams that arrive
+// while it is empty.
+func TestInboxSignalsTheOwner(t *testing.T) {
 	b := newInbox()
 	told, from := 0, addressOf(fromA)
 	b.add([]byte("x"), from)
-	b.tell(func() { told++ })
+	b.feed(func() { told++ })
 	assert.Equal(t, 1, told, "at once")
 	b.add([]byte("y"), from)
 	assert.Equal(t, 1, told)
@@ -144,17 +144,17 @@ func TestInboxCloses(t *testing.T) {
 		s.next <- scriptRead{data: make([]byte, inboxBytes/32), from: fromA}
 	}
 	go b.fill(s)
-	eventually(t, func() bool { return len(s.next) < 64-30 }, "it is full")
+	eventually(t, func() bool { return len(s.next) < 64-30 }, "the inbox is full")
 	b.close()
 	_, err := b.take()
-	require.NoError(t, err, "what is there may still be read")
+	require.NoError(t, err, "datagrams in the inbox can still be read")
 	_, err = b.take()
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
 // If the owner assumes after a short batch that nothing is left, the device signals it again for
 // datagrams that arrived meanwhile.
-func TestTheInboxIsNotForgotten(t *testing.T) {
+func TestInboxSignalsAfterAShortBatch(t *testing.T) {
 	sock := &plainSocket{inbox: newInbox()}
 	d := newUDP(Config{Interfaces: []Interface{{Neighbors: []Neighbor{
 		{Host: fromA.Addr().String(), Port: fromA.Port()},
@@ -175,7 +175,7 @@ func TestTheInboxIsNotForgotten(t *testing.T) {
 	add(fromA, fromB, fromA)
 	assert.Equal(t, 2, read())
 	add(fromB)
-	assert.Equal(t, 2, told, "of the first, and of the first after a half was taken")
+	assert.Equal(t, 2, told, "for the first datagram, and for the first after take")
 	assert.Equal(t, 1, read())
 	assert.Equal(t, 3, told)
 	assert.Equal(t, 1, read())

@@ -165,7 +165,8 @@ func receive(tb testing.TB, d Device, want int) []received {
 		}
 		n, err := d.ReadBatch(frames)
 		if errors.Is(err, ErrWouldBlock) {
-			require.True(tb, time.Now().Before(deadline), "%d of %d packets came", len(got), want)
+			require.True(tb, time.Now().Before(deadline), "%d of %d packets arrived", len(got),
+				want)
 			runtime.Gosched()
 			continue
 		}
@@ -213,8 +214,8 @@ func wrap(iface int, packets [][]byte) []received {
 	return list
 }
 
-// stranger opens a plain UDP socket without support for trains.
-func stranger(tb testing.TB) (*net.UDPConn, netip.AddrPort) {
+// foreignSocket opens a plain UDP socket without support for trains.
+func foreignSocket(tb testing.TB) (*net.UDPConn, netip.AddrPort) {
 	tb.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(tb, err)

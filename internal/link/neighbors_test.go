@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// A packet's addresses show over which of two links to one peer it came, in both families.
+// A packet's addresses show over which of two links to one peer it arrived, in both families.
 func TestLinkOfBothFamilies(t *testing.T) {
 	addr := netip.MustParseAddr
 	end := func(id int, local, local6, peer, peer6 string) Interface {
@@ -83,5 +83,5 @@ func TestTagsOfNextHops(t *testing.T) {
 		}
 	}
 	assert.Len(t, i.hops, maxHops)
-	assert.Equal(t, maxHops+4, lost, "four hops before them took places")
+	assert.Equal(t, maxHops+4, lost, "four earlier hops already have tags")
 }

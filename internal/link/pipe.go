@@ -39,9 +39,9 @@ type End struct {
 	in, out  *pipeLane
 	lent     []buffer.Frame
 
-	byHand   sync.Once // prepares readable and writable for a program
-	readable chan struct{}
-	writable chan struct{}
+	programOnce sync.Once // prepares readable and writable for a program
+	readable    chan struct{}
+	writable    chan struct{}
 }
 
 var _ Attacher = (*End)(nil)
@@ -151,13 +151,13 @@ func (e *End) Reopen() {
 	e.in.reopen(reader)
 	e.out.reopen(writer)
 	e.lent = nil
-	e.byHand = sync.Once{}
+	e.programOnce = sync.Once{}
 	e.attached.Store(false)
 }
 
-// hand makes the lanes signal a program that reads and writes packets.
-func (e *End) hand() {
-	e.byHand.Do(func() {
+// feedProgram makes the lanes signal a program that reads and writes packets.
+func (e *End) feedProgram() {
+	e.programOnce.Do(func() {
 		e.feed(func() { token(e.readable) }, func() { token(e.writable) })
 	})
 }
@@ -168,7 +168,7 @@ func (e *End) Read(p []byte) (int, error) {
 	if e.attached.Load() {
 		return 0, ErrAttached
 	}
-	e.hand()
+	e.feedProgram()
 	for {
 		n, ok, closed := e.in.pop(p)
 		switch {
@@ -200,7 +200,7 @@ func (e *End) Write(p []byte) (int, error) {
 	if len(p) == 0 || len(p) > maxPacket {
 		return 0, errPacketSize
 	}
-	e.hand()
+	e.feedProgram()
 	one := [1]buffer.Train{{Pieces: [][]byte{p}, Size: len(p), Count: 1, Bytes: len(p)}}
 	for {
 		n, err := e.out.put(one[:])

@@ -11,7 +11,7 @@ func FreePorts(n int) ([]int, error) {
 	for range n {
 		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
-			return nil, fmt.Errorf("link: a free port: %w", err)
+			return nil, fmt.Errorf("link: find a free port: %w", err)
 		}
 		defer c.Close() // all stay open until the end, so that the ports differ
 		at, ok := c.LocalAddr().(*net.UDPAddr)

@@ -12,9 +12,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/buffer"
 )
 
-// choosy is a socket that accepts a limited number of packets, and keeps them. The loopback
+// limitedSocket is a socket that accepts a limited number of packets, and keeps them. The loopback
 // interface never refuses packets.
-type choosy struct {
+type limitedSocket struct {
 	allow  int // packets that it still accepts
 	slots  int // trains that it accepts per flush; 0: no limit
 	pushed []buffer.Train
@@ -23,9 +23,9 @@ type choosy struct {
 	err    error
 }
 
-func (s *choosy) recv() ([]datagram, error) { return nil, ErrWouldBlock }
+func (s *limitedSocket) recv() ([]datagram, error) { return nil, ErrWouldBlock }
 
-func (s *choosy) push(to *neighbor, t *buffer.Train) bool {
+func (s *limitedSocket) push(to *neighbor, t *buffer.Train) bool {
 	if s.slots > 0 && len(s.pushed) == s.slots {
 		return false
 	}
@@ -33,7 +33,7 @@ func (s *choosy) push(to *neighbor, t *buffer.Train) bool {
 	return true
 }
 
-func (s *choosy) flush() (int, error) {
+func (s *limitedSocket) flush() (int, error) {
 	trains, to := s.pushed, s.to
 	s.pushed, s.to = nil, nil
 	if s.err != nil {
@@ -63,12 +63,12 @@ func join(pieces [][]byte) (data []byte) {
 	return data
 }
 
-func (s *choosy) info() Info               { return Info{} }
-func (s *choosy) counters(*SocketCounters) {}
-func (s *choosy) close() error             { return nil }
+func (s *limitedSocket) info() Info               { return Info{} }
+func (s *limitedSocket) counters(*SocketCounters) {}
+func (s *limitedSocket) close() error             { return nil }
 
-// over returns a device with a choosy socket, and with a neighbor addrB.
-func over(s *choosy, cfg Config) *UDP {
+// over returns a device with a limitedSocket socket, and with a neighbor addrB.
+func over(s *limitedSocket, cfg Config) *UDP {
 	cfg.Interfaces = []Interface{{Name: "if0", MTU: 100, Neighbors: []Neighbor{
 		{Addr: netip.AddrFrom4(addrB), Host: "127.0.0.1", Port: 5000},
 	}}}
@@ -80,7 +80,7 @@ func over(s *choosy, cfg Config) *UDP {
 func TestBlockedSocketLosesNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(8, seed))
-		s := &choosy{slots: r.IntN(4)}
+		s := &limitedSocket{slots: r.IntN(4)}
 		d := over(s, Config{QueuePackets: 1 + r.IntN(60), QueueBytes: 100 * (1 + r.IntN(50))})
 		var want [][]byte
 		for range 40 {
@@ -116,7 +116,7 @@ func TestBlockedSocketLosesNothing(t *testing.T) {
 }
 
 func TestFullQueueRefuses(t *testing.T) {
-	s := &choosy{}
+	s := &limitedSocket{}
 	d := over(s, Config{QueuePackets: 10, QueueBytes: 800})
 	assert.Equal(t, 8, d.Room(), "800 bytes hold 8 packets of the MTU")
 	r := rand.New(rand.NewPCG(9, 9))
@@ -131,7 +131,7 @@ func TestFullQueueRefuses(t *testing.T) {
 	assert.EqualValues(t, 5, d.Counters(0).Queued)
 	assert.EqualValues(t, 1, d.Socket().Blocked)
 
-	t.Log("# a smaller one still fits, and waits after it")
+	t.Log("# a smaller train still fits, and is queued")
 	write(t, d, train(r, 0, addrB, 10, 10, 10, 10, 10))
 	assert.Equal(t, 10, d.Pending())
 	assert.Zero(t, d.Room())
@@ -148,14 +148,14 @@ func TestFullQueueRefuses(t *testing.T) {
 	assert.Len(t, s.taken, 7)
 
 	t.Log("# a train beyond every limit is queued alone")
-	d = over(&choosy{}, Config{QueuePackets: 2, QueueBytes: 10})
+	d = over(&limitedSocket{}, Config{QueuePackets: 2, QueueBytes: 10})
 	write(t, d, five)
 	assert.Equal(t, 5, d.Pending())
 	assert.Zero(t, d.Room())
 }
 
-func TestBrokenSocketSaysSo(t *testing.T) {
-	s := &choosy{err: errors.New("broken")}
+func TestSocketErrorIsReturned(t *testing.T) {
+	s := &limitedSocket{err: errors.New("broken")}
 	d := over(s, Config{})
 	tr := train(rand.New(rand.NewPCG(10, 1)), 0, addrB, 10)
 	n, err := d.WriteBatch([]buffer.Train{tr})
@@ -164,7 +164,7 @@ func TestBrokenSocketSaysSo(t *testing.T) {
 
 	s.err = nil
 	write(t, d, tr)
-	s.err = errors.New("broken while something waits")
+	s.err = errors.New("broken while packets wait")
 	_, err = d.WriteBatch(nil)
 	require.ErrorIs(t, err, s.err)
 }

@@ -25,7 +25,7 @@ func (d *UDP) ReadBatch(frames []buffer.Frame) (int, error) {
 // remind signals the owner again if datagrams arrived meanwhile. The owner assumes after a short
 // batch that nothing is left, and it may already have been signaled for these datagrams.
 func (d *UDP) remind() {
-	d.near.again()
+	d.port.again()
 	if s, ok := d.sock.(interface{ remind() }); ok {
 		s.remind()
 	}

@@ -17,14 +17,14 @@ import (
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// book is a resolver whose names tests can change.
-type book struct {
+// fakeResolver is a resolver whose names tests can change.
+type fakeResolver struct {
 	entries atomic.Pointer[map[string]netip.Addr]
 }
 
-func (b *book) set(entries map[string]netip.Addr) { b.entries.Store(&entries) }
+func (b *fakeResolver) set(entries map[string]netip.Addr) { b.entries.Store(&entries) }
 
-func (b *book) lookup(_ context.Context, _, host string) (netip.Addr, error) {
+func (b *fakeResolver) lookup(_ context.Context, _, host string) (netip.Addr, error) {
 	if a, ok := (*b.entries.Load())[host]; ok {
 		return a, nil
 	}
@@ -32,7 +32,7 @@ func (b *book) lookup(_ context.Context, _, host string) (netip.Addr, error) {
 }
 
 // named opens a device whose neighbors addrB and addrC have names.
-func named(t *testing.T, b *book, mode Offload, at netip.AddrPort) *UDP {
+func named(t *testing.T, b *fakeResolver, mode Offload, at netip.AddrPort) *UDP {
 	t.Helper()
 	return open(t, Config{
 		Offload: mode, Lookup: b.lookup, ResolveEvery: time.Millisecond,
@@ -45,9 +45,9 @@ func named(t *testing.T, b *book, mode Offload, at netip.AddrPort) *UDP {
 
 func TestNameThatResolvesLater(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
-		var b book
+		var b fakeResolver
 		b.set(nil)
-		peer, at := stranger(t)
+		peer, at := foreignSocket(t)
 		d := named(t, &b, mode, at)
 		assert.False(t, d.Neighbors(0)[0].UDP.IsValid())
 
@@ -56,7 +56,7 @@ func TestNameThatResolvesLater(t *testing.T) {
 		write(t, d, tr)
 		assert.EqualValues(t, 1, d.Counters(0).Drops[DropUnresolved])
 
-		t.Log("# then packets are sent, and the answer is known")
+		t.Log("# then packets are sent, and replies are recognized")
 		b.set(map[string]netip.Addr{"bee.example": loopback})
 		eventually(t, func() bool { return d.Neighbors(0)[0].UDP == at }, "the name resolves")
 		sea := d.Neighbors(0)[1]
@@ -74,7 +74,8 @@ func TestNameThatResolvesLater(t *testing.T) {
 
 		t.Log("# a name that moves is followed, one that vanishes keeps its address")
 		b.set(map[string]netip.Addr{"sea.example": netip.MustParseAddr("127.0.0.3")})
-		eventually(t, func() bool { return d.Neighbors(0)[1].UDP.IsValid() }, "the other one")
+		eventually(t, func() bool { return d.Neighbors(0)[1].UDP.IsValid() },
+			"the other name resolves")
 		assert.Equal(t, at, d.Neighbors(0)[0].UDP)
 		b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("127.0.0.2")})
 		eventually(t, func() bool {
@@ -89,10 +90,10 @@ func TestNameThatResolvesLater(t *testing.T) {
 	})
 }
 
-// TestFailedSendAsksAgain checks that the name is looked up at once after the kernel refuses a
-// send, long before the next regular lookup.
-func TestFailedSendAsksAgain(t *testing.T) {
-	var b book
+// TestFailedSendRepeatsTheLookup checks that the name is looked up at once after the kernel refuses
+// a send, long before the next regular lookup.
+func TestFailedSendRepeatsTheLookup(t *testing.T) {
+	var b fakeResolver
 	b.set(map[string]netip.Addr{"bee.example": netip.MustParseAddr("255.255.255.255")})
 	d := open(t, Config{
 		Lookup: b.lookup, ResolveEvery: time.Hour,
@@ -121,14 +122,14 @@ func TestSlowResolver(t *testing.T) {
 	})
 	_, err := d.ReadBatch(make([]buffer.Frame, 1))
 	require.ErrorIs(t, err, ErrWouldBlock)
-	require.NoError(t, d.Close(), "does not wait for the resolver's answer")
+	require.NoError(t, d.Close(), "Close does not wait for the resolver")
 	assert.Less(t, time.Since(start), lookupPatience)
 }
 
 // TestNamesToBind checks that names to bind must resolve at once. RFC 6761 §6.3: localhost is the
 // loopback address, even though this resolver does not know the name.
 func TestNamesToBind(t *testing.T) {
-	var b book
+	var b fakeResolver
 	b.set(map[string]netip.Addr{"here.example": loopback})
 	cfg := Config{Host: "here.example", Lookup: b.lookup, Interfaces: []Interface{{Name: "if0"}}}
 	assert.Equal(t, loopback, open(t, cfg).Info().Local.Addr())
@@ -141,18 +142,21 @@ func TestNamesToBind(t *testing.T) {
 
 // A neighbor reports why a lookup failed, and keeps its last good address.
 func TestTheReasonOfAFailedLookup(t *testing.T) {
-	var b book
+	var b fakeResolver
 	b.set(map[string]netip.Addr{"bee.example": loopback})
 	d := named(t, &b, OffloadPlain, netip.AddrPortFrom(loopback, 9))
-	eventually(t, func() bool { return d.Neighbors(0)[1].Lookup != nil }, "sea.example is nowhere")
+	eventually(t, func() bool { return d.Neighbors(0)[1].Lookup != nil },
+		"sea.example does not resolve")
 	assert.EqualError(t, d.Neighbors(0)[1].Lookup, "no such host")
 	require.NoError(t, d.Neighbors(0)[0].Lookup)
 	b.set(nil)
-	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup != nil }, "nor is bee.example")
+	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup != nil },
+		"bee.example does not resolve")
 	assert.Equal(t, loopback, d.Neighbors(0)[0].UDP.Addr())
 	b.set(map[string]netip.Addr{
 		"bee.example": loopback, "sea.example": netip.MustParseAddr("2001:db8::1"),
 	})
-	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup == nil }, "it is back")
-	eventually(t, func() bool { return errors.Is(d.Neighbors(0)[1].Lookup, familyError("ip4")) }, "of no use")
+	eventually(t, func() bool { return d.Neighbors(0)[0].Lookup == nil }, "the name resolves again")
+	eventually(t, func() bool { return errors.Is(d.Neighbors(0)[1].Lookup, familyError("ip4")) },
+		"an address of the wrong family")
 }

@@ -44,7 +44,7 @@ func refused(t *testing.T, number uint32, do func()) {
 
 // If the kernel refuses a batch call, a device in automatic mode works without it. A device that
 // requires the call returns an error.
-func TestASandboxWithoutBatches(t *testing.T) {
+func TestSandboxWithoutBatchCalls(t *testing.T) {
 	for name, number := range map[string]uint32{
 		"sendmmsg": unix.SYS_SENDMMSG, "recvmmsg": unix.SYS_RECVMMSG,
 	} {

@@ -42,7 +42,7 @@ func trainOf(iface int, hop [4]byte, packets ...[]byte) buffer.Train {
 	return t
 }
 
-// TestSharedSocket checks a node in the old grammar with links to several peers: the UDP source
+// TestSharedSocket checks a node with the old syntax and links to several peers. The UDP source
 // address identifies the link.
 func TestSharedSocket(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
@@ -63,8 +63,8 @@ func TestSharedSocket(t *testing.T) {
 			write(t, hub, back)
 			assert.Equal(t, wrap(0, packetsOf(back)), receive(t, p, 1))
 		}
-		t.Log("# a stranger is the socket's, and no interface's")
-		lone, _ := stranger(t)
+		t.Log("# an unknown sender is counted for the socket, not for an interface")
+		lone, _ := foreignSocket(t)
 		_, err := lone.WriteToUDPAddrPort([]byte("hello"), hub.Info().Local)
 		require.NoError(t, err)
 		eventually(t, func() bool {
@@ -124,7 +124,7 @@ func FuzzDeliver(f *testing.F) {
 		}
 		d := newUDP(Config{Interfaces: []Interface{
 			{ID: 0, Local: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, {ID: 1, Local: netip.AddrFrom4([4]byte{10, 0, 1, 2})},
-		}}.withDefaults(), &choosy{}, -1)
+		}}.withDefaults(), &limitedSocket{}, -1)
 		for i := range 2 {
 			meet(d, i, [4]byte{10, 0, byte(i), 1}, fromA)
 		}

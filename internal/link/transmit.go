@@ -14,10 +14,10 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 			return 0, err
 		}
 	}
-	d.look(trains)
+	d.findNeighbors(trains)
 	n := 0
 	for n < len(trains) && d.queue.packets == 0 {
-		if took := d.near.pass(trains[n:], d.route[n:]); took > 0 {
+		if took := d.port.pass(trains[n:], d.route[n:]); took > 0 {
 			n += took
 			continue
 		}
@@ -43,8 +43,8 @@ func (d *UDP) WriteBatch(trains []buffer.Train) (int, error) {
 // Room implements Device.
 func (d *UDP) Room() int {
 	room := d.queue.room(d.table.maxMTU)
-	if d.near != nil {
-		room = min(room, d.near.room(d.table.neighbors))
+	if d.port != nil {
+		room = min(room, d.port.room(d.table.neighbors))
 	}
 	return room
 }
@@ -52,8 +52,8 @@ func (d *UDP) Room() int {
 // Pending implements Device.
 func (d *UDP) Pending() int { return d.queue.packets }
 
-// look finds the neighbor of each train. A nil neighbor means that the train is discarded.
-func (d *UDP) look(trains []buffer.Train) {
+// findNeighbors finds the neighbor of each train. A nil neighbor means that the train is discarded.
+func (d *UDP) findNeighbors(trains []buffer.Train) {
 	d.route = d.route[:0]
 	for i := range trains {
 		to, _ := d.neighborOf(&trains[i])
@@ -95,7 +95,7 @@ func (d *UDP) discard(trains []buffer.Train) {
 func (d *UDP) send(trains []buffer.Train, route []*neighbor) (int, error) {
 	n := 0
 	for n < len(trains) && (route[n] == nil ||
-		d.near.find(route[n]) == nil && d.sock.push(route[n], &trains[n])) {
+		d.port.find(route[n]) == nil && d.sock.push(route[n], &trains[n])) {
 		n++
 	}
 	packets, err := d.sock.flush()

@@ -72,7 +72,7 @@ func (c TUNConfig) validate() error {
 		return fmt.Errorf("MTU %d: must be at least %d for IPv6 (RFC 8200 §5)", c.Interface.MTU,
 			minMTU6)
 	case c.Interface.ID < 0 || c.Interface.ID > maxInterfaceID:
-		return fmt.Errorf("number %d: must be 0 to %d", c.Interface.ID, maxInterfaceID)
+		return fmt.Errorf("interface number %d: must be 0 to %d", c.Interface.ID, maxInterfaceID)
 	case c.ReadPackets < 0 || c.QueuePackets < 0 || c.QueueBytes < 0:
 		return errors.New("sizes must not be negative")
 	}
@@ -157,19 +157,19 @@ const (
 
 // TUN is a Device that leads to this machine's kernel. One goroutine owns it and calls its methods.
 type TUN struct {
-	cfg     TUNConfig
-	file    tunFile // open device file; nil: the device is gone
-	fd      int
-	queued  int // maximum number of packets in the kernel's queue; 0: unknown
-	way     Offload
-	on      iface
-	kernel  neighbor // neighbor for every address
-	queue   outQueue
-	mem     []byte
-	blocked uint64
-	last    SocketCounters // counters of closed files
-	routes  []netip.Prefix // routes that were added to the kernel
-	tellers []int          // sockets that added the routes, for IPv4 and IPv6
+	cfg          TUNConfig
+	file         tunFile // open device file; nil: the device is gone
+	fd           int
+	queued       int // maximum number of packets in the kernel's queue; 0: unknown
+	offload      Offload
+	on           iface
+	kernel       neighbor // neighbor for every address
+	queue        outQueue
+	mem          []byte
+	blocked      uint64
+	last         SocketCounters // counters of closed files
+	routes       []netip.Prefix // routes that were added to the kernel
+	routeSockets []int          // sockets that added the routes, for IPv4 and IPv6
 
 	adopted  bool // AdoptTUN made the device
 	attached atomic.Bool
@@ -207,9 +207,9 @@ func tunError(cfg TUNConfig, err error, advice string) error {
 func newTUN(cfg TUNConfig, file tunFile, fd int) *TUN {
 	d := &TUN{
 		cfg: cfg, file: file, fd: fd, mem: make([]byte, tunReadBytes),
-		way:   OffloadTUN,
-		on:    iface{Interface: cfg.Interface, up: true},
-		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
+		offload: OffloadTUN,
+		on:      iface{Interface: cfg.Interface, up: true},
+		queue:   outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
 	}
 	d.kernel.on = &d.on
 	return d
@@ -268,7 +268,7 @@ func (d *TUN) arrived(got burst) int {
 func (d *TUN) readError(n int, err error) error {
 	switch {
 	case errors.Is(err, ErrGone):
-		d.leave()
+		d.closeDeleted()
 		return tunError(d.cfg, ErrGone, "")
 	case n > 0:
 		return nil
@@ -282,9 +282,9 @@ func (d *TUN) Gone() bool { return d.file == nil }
 // Down reports whether the kernel's end was down when the last packet was sent.
 func (d *TUN) Down() bool { return d.kernel.down }
 
-// Anew opens or creates the device again. Any goroutine may call it. The owner passes the result to
-// Replace if d is gone.
-func (d *TUN) Anew() (*TUN, error) {
+// Reopen opens or creates the device again. Any goroutine may call it. The owner passes the result
+// to Replace if d is gone.
+func (d *TUN) Reopen() (*TUN, error) {
 	if d.adopted {
 		return nil, tunError(d.cfg, ErrGone, "its network namespace has ended: start its "+
 			"program again")
@@ -292,14 +292,14 @@ func (d *TUN) Anew() (*TUN, error) {
 	return OpenTUN(d.cfg)
 }
 
-// Replace makes d use the descriptor of a device that Anew has opened. It changes FD.
+// Replace makes d use the descriptor of a device that Reopen has opened. It changes FD.
 func (d *TUN) Replace(fresh *TUN) {
-	d.file, d.fd, d.way = fresh.file, fresh.fd, fresh.way
-	d.queued, d.routes, d.tellers = fresh.queued, fresh.routes, fresh.tellers
+	d.file, d.fd, d.offload = fresh.file, fresh.fd, fresh.offload
+	d.queued, d.routes, d.routeSockets = fresh.queued, fresh.routes, fresh.routeSockets
 }
 
-// leave closes the descriptor of a deleted device, which would be readable for ever.
-func (d *TUN) leave() {
+// closeDeleted closes the descriptor of a deleted device, which would stay readable forever.
+func (d *TUN) closeDeleted() {
 	d.last = d.Socket()
 	d.routes = nil     // the kernel removed them with the device
 	_ = d.file.close() // the device no longer exists
@@ -335,7 +335,7 @@ func (d *TUN) WriteBatch(trains []buffer.Train) (int, error) {
 			d.blocked++
 			d.queue.push(&d.kernel, t, done)
 		case errors.Is(err, ErrGone):
-			d.leave()
+			d.closeDeleted()
 			d.kernel.lost(t.Count-done, DropGone)
 			return i + 1, tunError(d.cfg, ErrGone, "")
 		case err != nil:
@@ -356,7 +356,7 @@ func (d *TUN) drain() error {
 			d.blocked++
 			return nil
 		case errors.Is(err, ErrGone):
-			d.leave()
+			d.closeDeleted()
 			return tunError(d.cfg, ErrGone, "")
 		case err != nil:
 			return err
@@ -374,12 +374,12 @@ func (d *TUN) Pending() int { return d.queue.packets }
 // FD implements Device. It returns -1 after the device was deleted.
 func (d *TUN) FD() int { return d.fd }
 
-// Close implements Device. It deletes a device that Open created.
+// Close implements Device. It deletes a device that OpenTUN created.
 func (d *TUN) Close() error {
 	if d.file == nil {
 		return nil
 	}
-	d.forgetRoutes()
+	d.removeRoutes()
 	return d.file.close()
 }
 
@@ -402,7 +402,7 @@ func (d *TUN) Socket() SocketCounters {
 }
 
 // Info returns the state of the device.
-func (d *TUN) Info() Info { return Info{Offload: d.way, RecvPackets: d.queued} }
+func (d *TUN) Info() Info { return Info{Offload: d.offload, RecvPackets: d.queued} }
 
 // Neighbors returns the kernel's addresses, if they are configured.
 func (d *TUN) Neighbors(id int) (list []NeighborInfo) {

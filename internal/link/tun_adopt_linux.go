@@ -36,6 +36,6 @@ func AdoptTUN(cfg TUNConfig, fd int) (*TUN, error) {
 		return nil, tunError(cfg, err, "")
 	}
 	d := newTUN(cfg, file, fd)
-	d.way, d.adopted, d.queued = OffloadTUNGSO, true, cfg.ReadPackets
+	d.offload, d.adopted, d.queued = OffloadTUNGSO, true, cfg.ReadPackets
 	return d, nil
 }

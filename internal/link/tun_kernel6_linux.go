@@ -100,7 +100,7 @@ func (k kernelEnd) awaitAddresses6() {
 func (k kernelEnd) address6(kernel netip.Prefix) error {
 	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("IPv6 address: %w", err)
+		return fmt.Errorf("set IPv6 address: %w", err)
 	}
 	defer unix.Close(s)
 	req := ifreq6{addr: kernel.Addr().As16(), length: uint32(kernel.Bits())}
@@ -108,7 +108,7 @@ func (k kernelEnd) address6(kernel netip.Prefix) error {
 		err = ioctl(s, unix.SIOCSIFADDR, &req)
 	}
 	if err != nil {
-		return fmt.Errorf("IPv6 address: %w", err)
+		return fmt.Errorf("set IPv6 address: %w", err)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func setUpKernel(cfg TUNConfig) (queued int, err error) {
 	}
 	defer unix.Close(s)
 	k := kernelEnd{device: cfg.Device, socket: s}
-	_ = k.number("its queue", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a shorter queue works, too
+	_ = k.number("set queue length", unix.SIOCSIFTXQLEN, cfg.ReadPackets) // a short queue works too
 	err = k.mtu(cfg.Interface.MTU)
 	if len(cfg.Kernel) > 0 || cfg.Up {
 		// Without this setting, the kernel would also look for IPv6 routers on a link without IPv6.
@@ -87,7 +87,7 @@ func (k kernelEnd) mtu(want int) error {
 	if f, err := net.InterfaceByName(k.device); err == nil && f.MTU == want {
 		return nil
 	}
-	return k.number("its MTU", unix.SIOCSIFMTU, want)
+	return k.number("set MTU", unix.SIOCSIFMTU, want)
 }
 
 // has reports whether the device has an address.
@@ -118,13 +118,13 @@ func (k kernelEnd) address(kernel netip.Prefix, node netip.Addr) error {
 			}
 		})
 	}
-	if err := set("its address", unix.SIOCSIFADDR, kernel.Addr().As4()); err != nil {
+	if err := set("set address", unix.SIOCSIFADDR, kernel.Addr().As4()); err != nil {
 		return err
 	}
 	if kernel.Bits() == kernel.Addr().BitLen() {
-		return set("its peer's address", unix.SIOCSIFDSTADDR, node.As4())
+		return set("set peer address", unix.SIOCSIFDSTADDR, node.As4())
 	}
-	return set("its netmask", unix.SIOCSIFNETMASK, maskOf(kernel))
+	return set("set netmask", unix.SIOCSIFNETMASK, maskOf(kernel))
 }
 
 // up brings the device up and keeps its other flags.
@@ -134,13 +134,13 @@ func (k kernelEnd) up() error {
 		return err
 	}
 	if err := unix.IoctlIfreq(k.socket, unix.SIOCGIFFLAGS, req); err != nil {
-		return fmt.Errorf("interface flags: %w", err)
+		return fmt.Errorf("read interface flags: %w", err)
 	}
 	flags := req.Uint16() | unix.IFF_UP
 	if flags == req.Uint16() {
 		return nil
 	}
-	return k.do("to bring it up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(flags) })
+	return k.do("bring up", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(flags) })
 }
 
 // queue returns the length of the kernel's queue; 0: unknown.

@@ -47,12 +47,12 @@ func attach(cfg TUNConfig, fd int) (*TUN, error) {
 		if err != nil {
 			return nil, tunError(cfg, err, "")
 		}
-		d.file, d.way = file, OffloadTUNGSO
+		d.file, d.offload = file, OffloadTUNGSO
 	}
 	if d.queued, err = setUpKernel(cfg); err != nil {
 		return nil, err
 	}
-	if err := d.tellRoutes(); err != nil {
+	if err := d.addRoutes(); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -54,7 +54,7 @@ func give(t *testing.T, kernel int, h vnetHeader, packet []byte) {
 
 func TestTUNReadsTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 40_000)}
+	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
 	b, _ := w.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	want := splitAll(t, h, b)
@@ -71,7 +71,8 @@ func TestTUNReadsTrains(t *testing.T) {
 	assert.Equal(t, buffer.Frame{
 		Data: bytes.Join(want, nil), Size: 1400, Iface: 3, Checked: true,
 	}, frames[0])
-	assert.Equal(t, buffer.Frame{Data: other, Size: 40, Iface: 3}, frames[1], "not ours to vouch for")
+	assert.Equal(t, buffer.Frame{Data: other, Size: 40, Iface: 3}, frames[1],
+		"the packet is not from the kernel itself")
 	c := d.Counters(3)
 	assert.Equal(t, uint64(len(want)+1), c.RxPackets)
 	assert.Equal(t, uint64(2), c.Drops[DropMalformed])
@@ -81,7 +82,7 @@ func TestTUNReadsTrains(t *testing.T) {
 // Trains that fill the memory are read in several batches, without loss.
 func TestTUNReadsManyTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 60_000)}.packet()
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 60_000)}.packet()
 	frames := make([]buffer.Frame, 16)
 	got := 0
 	for sent := range 30 {
@@ -105,7 +106,7 @@ func TestTUNReadsManyTrains(t *testing.T) {
 
 func TestTUNWritesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 40_000)}
+	w := whole{proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1, 40_000)}
 	b, _ := w.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	packets := splitAll(t, h, b)
@@ -133,7 +134,7 @@ func TestTUNWritesTrains(t *testing.T) {
 	for _, p := range packets {
 		wire += len(p)
 	}
-	assert.Equal(t, uint64(wire), c.TxBytes, "as on a real link")
+	assert.Equal(t, uint64(wire), c.TxBytes, "counted per packet")
 }
 
 // Packets that the kernel does not accept stay queued, and later writes continue from there.
@@ -141,7 +142,8 @@ func TestTUNQueuesTrains(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
 	var want, got [][]byte
 	for i := 0; d.Pending() == 0; i++ {
-		b, _ := whole{proto: protoTCP, flags: tcpACK, seq: uint32(i), text: randomText(uint64(i), 40_000)}.packet()
+		b, _ := whole{proto: protoTCP, flags: tcpACK, seq: uint32(i), text: randomPayload(uint64(i),
+			40_000)}.packet()
 		packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 		apart := bytes.Clone(packets[15])
 		apart[30]++ // no longer part of the flow
@@ -180,7 +182,7 @@ func takeAll(t *testing.T, kernel int) (packets [][]byte) {
 	}
 }
 
-func TestTUNSendsAPacketACall(t *testing.T) {
+func TestTUNSendsOnePacketPerCall(t *testing.T) {
 	d, kernel := tunPair(t, TUNConfig{})
 	r := rand.New(rand.NewPCG(1, 1))
 	trains := []buffer.Train{
@@ -201,7 +203,7 @@ func TestTUNSendsAPacketACall(t *testing.T) {
 	assert.Zero(t, d.Counters(2))
 }
 
-func TestTUNGathersPacketsOfOneSize(t *testing.T) {
+func TestTUNJoinsPacketsOfOneSize(t *testing.T) {
 	d, kernel := tunPair(t, TUNConfig{})
 	r := rand.New(rand.NewPCG(2, 2))
 	sizes := []int{1400, 1400, 900, 40, 40, 1401, 20, 21}
@@ -257,7 +259,7 @@ func TestTUNReadIsBounded(t *testing.T) {
 	assert.Equal(t, packets, got)
 }
 
-func TestTUNQueuesWhatTheKernelDoesNotTake(t *testing.T) {
+func TestTUNQueuesRefusedPackets(t *testing.T) {
 	d, kernel := tunPair(t, TUNConfig{QueuePackets: 200})
 	r := rand.New(rand.NewPCG(4, 4))
 	var want [][]byte
@@ -265,7 +267,7 @@ func TestTUNQueuesWhatTheKernelDoesNotTake(t *testing.T) {
 		tr := train(r, 3, addrB, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 999)
 		n, err := d.WriteBatch([]buffer.Train{tr})
 		require.NoError(t, err)
-		require.Equal(t, 1, n, "there was room")
+		require.Equal(t, 1, n, "the queue has room")
 		want = append(want, packetsOf(tr)...)
 	}
 	require.Positive(t, d.Pending())
@@ -286,9 +288,9 @@ func TestTUNQueuesWhatTheKernelDoesNotTake(t *testing.T) {
 	assert.Equal(t, uint64(len(want)), d.Counters(3).TxPackets)
 }
 
-// A deleted device would stay readable for ever. The link closes it, and counts the packets that
-// are still sent to it.
-func TestTUNThatIsGone(t *testing.T) {
+// The descriptor of a deleted device would stay readable forever. The link closes it, and counts
+// the packets that are still sent to the device.
+func TestTUNDeviceDeleted(t *testing.T) {
 	d, kernel := tunPair(t, TUNConfig{})
 	require.NoError(t, unix.Shutdown(kernel, unix.SHUT_RDWR))
 	_, err := d.ReadBatch(make([]buffer.Frame, 4))
@@ -356,7 +358,7 @@ func ping(src, dst [4]byte) []byte {
 	return append(p, m...)
 }
 
-func TestTUNSetsTheKernelUpAndCarriesItsPackets(t *testing.T) {
+func TestTUNConfiguresTheKernelAndCarriesPackets(t *testing.T) {
 	inNetns(t)
 	for _, prefix := range []string{"10.9.0.2/24", "10.9.0.2/32"} {
 		t.Run(prefix, func(t *testing.T) {
@@ -387,7 +389,7 @@ func TestTUNSetsTheKernelUpAndCarriesItsPackets(t *testing.T) {
 	}
 }
 
-func TestTUNSaysWhyNot(t *testing.T) {
+func TestTUNOpenErrors(t *testing.T) {
 	inNetns(t)
 	first := openTUNHere(t, TUNConfig{})
 	_, err := OpenTUN(first.cfg)
@@ -431,8 +433,8 @@ func runIP(t *testing.T, args ...string) {
 	require.NoError(t, err, string(out))
 }
 
-// openDoor opens /dev/net/tun while the thread may still open it.
-func openDoor(t *testing.T) int {
+// openTUNFile opens /dev/net/tun while the thread may still open it.
+func openTUNFile(t *testing.T) int {
 	t.Helper()
 	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -440,7 +442,7 @@ func openDoor(t *testing.T) int {
 	return fd
 }
 
-func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
+func TestTUNPermissionErrors(t *testing.T) {
 	inNetns(t)
 	kernel := netip.MustParsePrefix("10.9.0.2/24")
 	cfg := TUNConfig{
@@ -449,7 +451,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	withRoutes := cfg
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}
 	runIP(t, "link", "set", "lo", "up")
-	first, second, third, fourth := openDoor(t), openDoor(t), openDoor(t), openDoor(t)
+	first, second, third, fourth := openTUNFile(t), openTUNFile(t), openTUNFile(t), openTUNFile(t)
 	runIP(t, "tuntap", "add", "dev", "mine", "mode", "tun", "user", "65534")
 	runIP(t, "tuntap", "add", "dev", "ready", "mode", "tun", "user", "65534")
 	runIP(t, "address", "add", "10.9.0.2/24", "dev", "ready")
@@ -480,8 +482,9 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 
 	cfg.Device = "mine"
 	_, err = attach(cfg, second)
-	assert.ErrorContains(t, err, "tun:mine: its MTU: operation not permitted; its address: operation "+
-		"not permitted; to bring it up: operation not permitted (CAP_NET_ADMIN is missing: ")
+	assert.ErrorContains(t, err,
+		"tun:mine: set MTU: operation not permitted; set address: operation "+
+			"not permitted; bring up: operation not permitted (CAP_NET_ADMIN is missing: ")
 	assert.ErrorContains(t, err, "sudo ip address add 10.9.0.2/24 dev mine && "+
 		"sudo ip link set mine mtu 1400 up)")
 
@@ -493,7 +496,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 
 	withRoutes.Routes = []netip.Prefix{netip.MustParsePrefix("10.30.0.0/16")}
 	d, err := attach(withRoutes, fourth)
-	require.NoError(t, err, "root has prepared everything")
+	require.NoError(t, err, "root has configured everything")
 	request := ping([4]byte{10, 9, 0, 1}, [4]byte{10, 9, 0, 2})
 	_, err = d.WriteBatch([]buffer.Train{trainOf(0, addrB, request)})
 	require.NoError(t, err)
@@ -501,7 +504,7 @@ func TestTUNTellsAUserWhatIsMissing(t *testing.T) {
 	assert.Equal(t, request[24:], reply[24:])
 }
 
-func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
+func TestTUNAddsKernelRoutes(t *testing.T) {
 	inNetns(t)
 	wide, narrow := netip.MustParsePrefix("10.20.0.0/16"), netip.MustParsePrefix("10.30.1.2/32")
 	cfg := TUNConfig{
@@ -526,7 +529,7 @@ func TestTUNTellsTheKernelItsRoutes(t *testing.T) {
 	_, err = OpenTUN(other)
 	assert.ErrorContains(t, err, "a route to 10.20.0.0/16: file exists "+
 		"(this machine routes it over tide0: sudo ip route del 10.20.0.0/16, or remove it from `routes`)")
-	assert.NotContains(t, routes(), "10.40.0.0/16", "all or none")
+	assert.NotContains(t, routes(), "10.40.0.0/16", "no route is left after an error")
 
 	require.NoError(t, d.Close())
 	assert.NotContains(t, routes(), "10.20.0.0/16")
@@ -581,7 +584,7 @@ func TestTUNCarriesIPv6(t *testing.T) {
 	assert.Equal(t, p[44:], reply[44:])
 
 	t.Log("# it takes a train in one call, and refuses it as a whole")
-	whole := whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomText(1, 40_000)}
+	whole := whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}
 	b, _ := whole.packet()
 	copy(b[8:], src.AsSlice())
 	copy(b[24:], dst.AsSlice())
@@ -638,7 +641,7 @@ func TestTUNWhoseKernelEndIsDownOrDeleted(t *testing.T) {
 }
 
 // If the kernel refuses a joined packet, it gets that packet and all later ones one by one.
-func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
+func TestTUNWithoutSegmentationInTheKernel(t *testing.T) {
 	inNetns(t)
 	d := openTUNHere(t, TUNConfig{
 		Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24")}, Offload: OffloadPlain,
@@ -646,7 +649,7 @@ func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 	assert.Equal(t, OffloadTUN, d.Info().Offload)
 	file := &vnetTUN{fd: d.fd, whole: true} // the device expects no header, so it refuses the packets
 	d.file = file
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 4000)}.packet()
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 4000)}.packet()
 	packets := splitAll(t, vnetHeader{gso: vnetTCPv4, gsoSize: 1360}, b)
 	n, err := d.WriteBatch([]buffer.Train{trainOf(0, addrB, packets...)})
 	require.NoError(t, err)
@@ -659,7 +662,7 @@ func TestTUNWhoseKernelTakesNoTrains(t *testing.T) {
 // Trains cross in both directions without an allocation.
 func TestTUNAllocatesNothing(t *testing.T) {
 	d, kernel := vnetPair(t, TUNConfig{})
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 40_000)}.packet()
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 40_000)}.packet()
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1360}
 	var header [vnetHeaderLen]byte
 	h.put(&header)

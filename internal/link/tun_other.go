@@ -11,4 +11,4 @@ func (d *TUN) Raise() error { return nil }
 // Raised does nothing: this system has no TUN devices.
 func (d *TUN) Raised() error { return nil }
 
-func (d *TUN) forgetRoutes() {}
+func (d *TUN) removeRoutes() {}

@@ -26,8 +26,8 @@ type routeEntry struct {
 	_/* initial round trip */ uint16
 }
 
-// tellRoutes adds the configured routes to the kernel.
-func (d *TUN) tellRoutes() error {
+// addRoutes adds the configured routes to the kernel.
+func (d *TUN) addRoutes() error {
 	if len(d.cfg.Routes) == 0 {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (d *TUN) tellRoutes() error {
 		}
 		// The socket stays open, because the routes must be removed in its namespace. A kernel
 		// without IPv6 has no second socket.
-		d.tellers = append(d.tellers, s)
+		d.routeSockets = append(d.routeSockets, s)
 	}
 	there := kernelRoutes()
 	for _, p := range d.cfg.Routes {
@@ -57,7 +57,7 @@ func (d *TUN) tellRoutes() error {
 			advice = fmt.Sprintf("CAP_NET_ADMIN is missing; or run by hand: "+
 				"sudo ip route add %v via %v", p, ours.gateway)
 		}
-		d.forgetRoutes()
+		d.removeRoutes()
 		return tunError(d.cfg, fmt.Errorf("a route to %v: %w", p, err), advice)
 	}
 	return nil
@@ -120,20 +120,20 @@ func (d *TUN) Raised() error {
 	return nil
 }
 
-// forgetRoutes removes the routes that tellRoutes added.
-func (d *TUN) forgetRoutes() {
+// removeRoutes removes the routes that addRoutes added.
+func (d *TUN) removeRoutes() {
 	for _, p := range d.routes {
 		_ = d.route(unix.SIOCDELRT, p) // the route may be gone already
 	}
-	for _, s := range d.tellers {
+	for _, s := range d.routeSockets {
 		unix.Close(s)
 	}
-	d.routes, d.tellers = nil, nil
+	d.routes, d.routeSockets = nil, nil
 }
 
 func (d *TUN) route(request uintptr, p netip.Prefix) error {
 	if p.Addr().Is6() {
-		return d.route6(d.tellers[1], request, p)
+		return d.route6(d.routeSockets[1], request, p)
 	}
 	device, err := unix.BytePtrFromString(d.cfg.Device)
 	if err != nil {
@@ -145,5 +145,5 @@ func (d *TUN) route(request uintptr, p netip.Prefix) error {
 		genmask: unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: maskOf(p)},
 		flags:   unix.RTF_UP | unix.RTF_GATEWAY, device: device,
 	}
-	return ioctl(d.tellers[0], request, &e)
+	return ioctl(d.routeSockets[0], request, &e)
 }

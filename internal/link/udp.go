@@ -7,7 +7,7 @@ type UDP struct {
 	cfg   Config
 	sock  socket
 	fd    int
-	near  *port // nil: not in an Exchange
+	port  *port // nil: not in an Exchange
 	table *table
 
 	names   *resolver              // nil: every neighbor's host is an address
@@ -52,7 +52,7 @@ func newUDP(cfg Config, sock socket, fd int) *UDP {
 	d := &UDP{
 		cfg: cfg, sock: sock, fd: fd, table: newTable(cfg),
 		queue: outQueue{maxPackets: cfg.QueuePackets, maxBytes: cfg.QueueBytes},
-		near:  cfg.Exchange.join(sock.info()),
+		port:  cfg.Exchange.join(sock.info()),
 	}
 	if names := d.table.names(); len(names) > 0 {
 		d.names = newResolver(cfg, names)
@@ -107,8 +107,8 @@ func (d *UDP) FD() int { return d.fd }
 
 // Feed implements Feeder. With a descriptor, ready is called only for packets from the Exchange.
 func (d *UDP) Feed(ready func()) {
-	if d.near != nil {
-		d.near.in.tell(ready)
+	if d.port != nil {
+		d.port.in.feed(ready)
 	}
 	if f, ok := d.sock.(interface{ feed(func()) }); ok {
 		f.feed(ready)
@@ -120,7 +120,7 @@ func (d *UDP) Close() error {
 	if d.names != nil {
 		d.names.close()
 	}
-	d.near.leave()
+	d.port.leave()
 	return d.sock.close()
 }
 

@@ -100,9 +100,9 @@ func TestSmallSendBuffer(t *testing.T) {
 	assert.Positive(t, a.Info().SendBuffer)
 }
 
-// TestNeighboringPiecesAreOne checks that the kernel gets pieces in adjacent memory, such as
+// TestAdjacentPiecesAreJoined checks that the kernel gets pieces in adjacent memory, such as
 // packets that a router forwards, as one piece.
-func TestNeighboringPiecesAreOne(t *testing.T) {
+func TestAdjacentPiecesAreJoined(t *testing.T) {
 	var tx transmitter
 	tx.init()
 	mem := make([]byte, 5*100)

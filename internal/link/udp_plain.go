@@ -55,7 +55,7 @@ func (s *plainSocket) recv() ([]datagram, error) { return s.inbox.take() }
 
 func (s *plainSocket) remind() { s.inbox.remind() }
 
-func (s *plainSocket) feed(ready func()) { s.inbox.tell(ready) }
+func (s *plainSocket) feed(ready func()) { s.inbox.feed(ready) }
 
 // push sends at once, because this socket does not batch.
 func (s *plainSocket) push(to *neighbor, t *buffer.Train) bool {

@@ -95,8 +95,8 @@ func TestBatchOfManyDestinations(t *testing.T) {
 func TestForeignSenders(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
-		friend, at := stranger(t)
-		other, _ := stranger(t)
+		friend, at := foreignSocket(t)
+		other, _ := foreignSocket(t)
 		meet(d, 0, addrB, at)
 		to := net.UDPAddrFromAddrPort(d.Info().Local)
 		last := []byte("the last one")
@@ -124,12 +124,12 @@ func TestForeignSenders(t *testing.T) {
 	})
 }
 
-// TestPlainPeerHearsDatagrams checks that a peer without offload receives one packet per datagram,
-// even if the device sends trains.
-func TestPlainPeerHearsDatagrams(t *testing.T) {
+// TestPlainPeerReceivesDatagrams checks that a peer without offload receives one packet per
+// datagram, even if the device sends trains.
+func TestPlainPeerReceivesDatagrams(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		d := openOne(t, mode, 0)
-		peer, at := stranger(t)
+		peer, at := foreignSocket(t)
 		meet(d, 0, addrB, at)
 		tr := train(rand.New(rand.NewPCG(3, 3)), 0, addrB, equal(30, 1400, 77)...)
 		write(t, d, tr)
@@ -142,12 +142,12 @@ func TestPlainPeerHearsDatagrams(t *testing.T) {
 	})
 }
 
-// TestNowhereToGo sends trains without a neighbor between trains that have a neighbor.
-func TestNowhereToGo(t *testing.T) {
+// TestTrainsWithoutANeighbor sends trains without a neighbor between trains that have a neighbor.
+func TestTrainsWithoutANeighbor(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a, b := pair(t, mode)
 		meet(a, 3, addrC, b.Info().Local)
-		// stands for a name without an address
+		// This neighbor's name has no address.
 		a.table.at(3).hops[netip.AddrFrom4(addrC)].to = address{}
 		r := rand.New(rand.NewPCG(5, 5))
 		first, last := train(r, 3, addrB, 100), train(r, 3, addrB, 200)
@@ -169,7 +169,7 @@ func TestNowhereToGo(t *testing.T) {
 func TestAbsentPeer(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		a := openOne(t, mode, 0)
-		gone, at := stranger(t)
+		gone, at := foreignSocket(t)
 		require.NoError(t, gone.Close())
 		meet(a, 0, addrB, at)
 		r := rand.New(rand.NewPCG(6, 6))
@@ -212,7 +212,7 @@ func TestBadConfigs(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"no interface":   {Config{}, "link: a socket without an interface"},
+		"no interface":   {Config{}, "link: the socket has no interface"},
 		"same number":    {Config{Interfaces: []Interface{{Name: "x"}, {Name: "y"}}}, "link: interfaces x and y both have number 0"},
 		"bad number":     {Config{Interfaces: []Interface{{Name: "x", ID: -1}}}, "link: interface x: number -1: must be 0 to 65536"},
 		"bad offload":    {Config{Interfaces: one, Offload: 9}, "link: unknown offload 9"},
@@ -290,8 +290,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	})
 }
 
-// A device at :: has neighbors of both families: it sees IPv4 addresses as such, although the kernel
-// gives them in their IPv4-mapped form (RFC 3493 §3.7).
+// A device at :: has neighbors of both families. It shows IPv4 addresses as such, although the
+// kernel returns them in IPv4-mapped form (RFC 3493 §3.7).
 func TestOneSocketForBothFamilies(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode Offload) {
 		hub := open(t, Config{Offload: mode, Host: "::", Interfaces: []Interface{{Name: "if0"}}})
@@ -314,8 +314,8 @@ func TestOneSocketForBothFamilies(t *testing.T) {
 	})
 }
 
-// Both ends of a link must be of one family, because the kernel could not send the packets
-// otherwise.
+// Both ends of a link must have addresses of one family. Otherwise the kernel could not send the
+// packets.
 func TestNeighborsOfAnotherFamily(t *testing.T) {
 	for host, other := range map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1", "": "::1"} {
 		faces := []Interface{{Name: "if0", Neighbors: []Neighbor{
@@ -325,9 +325,9 @@ func TestNeighborsOfAnotherFamily(t *testing.T) {
 		require.ErrorContains(t, err, "link: interface if0: neighbor 10.0.0.2 at "+
 			netip.AddrPortFrom(netip.MustParseAddr(other), 5001).String()+": not an IPv")
 		d := open(t, Config{Host: host, Interfaces: []Interface{{Name: "if0"}}})
-		require.ErrorContains(t, d.Serve(faces), "use one family on a link")
+		require.ErrorContains(t, d.Reconfigure(faces), "use one family on a link")
 	}
-	var b book
+	var b fakeResolver
 	b.set(map[string]netip.Addr{"bee.example": loopback, "sea.example": netip.IPv6Loopback()})
 	d := open(t, Config{
 		Host: "sea.example", Lookup: b.lookup, Interfaces: []Interface{{Name: "if0", Neighbors: []Neighbor{

@@ -95,9 +95,9 @@ type layout struct {
 	proto   uint8
 }
 
-// lay parses an IP packet with a complete TCP segment or UDP datagram; b is the start of the
-// packet. It returns false for all other packets, and for IPv6 packets with extension headers.
-func lay(b []byte, length int) (l layout, ok bool) {
+// parseLayout parses an IP packet with a complete TCP segment or UDP datagram; b is the start of
+// the packet. It returns false for all other packets, and for IPv6 packets with extension headers.
+func parseLayout(b []byte, length int) (l layout, ok bool) {
 	e := binary.BigEndian
 	switch {
 	case len(b) >= ip6Len && b[0]>>4 == 6:
@@ -148,7 +148,7 @@ func (h vnetHeader) split(b []byte, n int) (burst, bool) {
 		}
 		return burst{bytes: n, size: n, checked: checked}, true
 	}
-	l, ok := lay(b[:n], n)
+	l, ok := parseLayout(b[:n], n)
 	if !ok || h.gsoSize == 0 || h.gso&^vnetECN != l.gso() {
 		return burst{}, false
 	}

@@ -47,7 +47,7 @@ func (j *joiner) start(packet [][]byte, size int, grow bool) {
 	if !grow || len(packet) == 0 {
 		return
 	}
-	l, ok := lay(packet[0], size)
+	l, ok := parseLayout(packet[0], size)
 	if !ok || size <= l.headers || !j.trust && !l.valid(packet, size) || !j.begins(l, packet[0]) {
 		return
 	}
@@ -97,7 +97,7 @@ func (j *joiner) add(packet [][]byte, size int) bool {
 		return false
 	}
 	b := packet[0]
-	l, ok := lay(b, size)
+	l, ok := parseLayout(b, size)
 	if !ok || l != j.layout || !j.follows(b) ||
 		!j.trust && !l.valid(packet, size) {
 		return false

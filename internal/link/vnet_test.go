@@ -80,7 +80,7 @@ func (w whole) packet() (b []byte, headers int) {
 	return b, headers
 }
 
-func randomText(seed uint64, n int) []byte {
+func randomPayload(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, n)
 	for i := range b {
@@ -115,7 +115,7 @@ func TestVnetSplitsTCP(t *testing.T) {
 
 func testVnetSplitsTCP(t *testing.T, w whole, gso uint8, start uint16) {
 	t.Helper()
-	text := randomText(1, 3000)
+	text := randomPayload(1, 3000)
 	w.proto, w.options, w.flags = protoTCP, 12, tcpACK|tcpPSH|tcpFIN|tcpCWR
 	w.id, w.tos, w.seq, w.text = 0xffff, 2, 0xffffff00, text
 	b, headers := w.packet()
@@ -135,7 +135,7 @@ func testVnetSplitsTCP(t *testing.T, w whole, gso uint8, start uint16) {
 }
 
 func TestVnetSplitsUDP(t *testing.T) {
-	text := randomText(2, 2500)
+	text := randomPayload(2, 2500)
 	for _, v6 := range []bool{false, true} {
 		w := whole{v6: v6, proto: protoUDP, id: 7, text: text}
 		b, _ := w.packet()
@@ -150,8 +150,8 @@ func TestVnetSplitsUDP(t *testing.T) {
 	}
 }
 
-// A checksum that the kernel left to the card is complete before the packet is delivered. RFC 768:
-// a checksum of zero is sent as all ones.
+// The device completes a checksum that the kernel left to it. RFC 768: a checksum of zero is sent
+// as all ones.
 func TestVnetCompletesAChecksum(t *testing.T) {
 	for _, proto := range []uint8{protoTCP, protoUDP} {
 		at := map[uint8]int{protoTCP: tcpSumAt, protoUDP: udpSumAt}[proto]
@@ -159,7 +159,7 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 			text := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
 			want, _ := whole{proto: proto, flags: tcpACK, text: text}.packet()
 			b := bytes.Clone(want)
-			l, ok := lay(b, len(b))
+			l, ok := parseLayout(b, len(b))
 			require.True(t, ok)
 			binary.BigEndian.PutUint16(b[20+at:], checksum.Fold(l.pseudo(b, len(b)-20)))
 			h := vnetHeader{flags: vnetNeedsChecksum, csumStart: 20, csumOffset: uint16(at)}
@@ -175,12 +175,12 @@ func TestVnetCompletesAChecksum(t *testing.T) {
 	b, _ := whole{proto: protoTCP, flags: tcpACK, text: []byte("as it is")}.packet()
 	got, ok := vnetHeader{}.split(bytes.Clone(b), len(b))
 	require.True(t, ok)
-	assert.False(t, got.checked, "it comes from elsewhere")
+	assert.False(t, got.checked, "the kernel only forwards the packet")
 }
 
-func TestVnetRefusesWhatMakesNoSense(t *testing.T) {
+func TestVnetRejectsInvalidHeaders(t *testing.T) {
 	good := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 100, csumStart: 20, csumOffset: 16}
-	tcp := whole{proto: protoTCP, flags: tcpACK, text: randomText(3, 1000)}
+	tcp := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(3, 1000)}
 	udp := tcp
 	udp.proto = protoUDP
 	for name, c := range map[string]struct {
@@ -217,9 +217,9 @@ func TestVnetRefusesWhatMakesNoSense(t *testing.T) {
 			assert.False(t, ok)
 		})
 	}
-	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomText(4, 60_000)}.packet()
+	b, _ := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(4, 60_000)}.packet()
 	_, ok := vnetHeader{gso: vnetTCPv4, gsoSize: 1}.split(append(b, make([]byte, tunBurstBytes)...), len(b))
-	assert.False(t, ok, "sixty thousand packets are more than there is memory for")
+	assert.False(t, ok, "60,000 packets do not fit in memory")
 	_, ok = parseVnet(make([]byte, vnetHeaderLen-1))
 	assert.False(t, ok)
 }
@@ -258,12 +258,13 @@ func joinAll(j *joiner, packets [][][]byte) (headers []vnetHeader, bodies [][]by
 }
 
 // Splitting a joined train, as the kernel or a card does, yields the original packets.
-func TestVnetJoinsWhatSplitParts(t *testing.T) {
+func TestVnetJoinReversesSplit(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for round := range 500 {
 		w := whole{
 			proto: protoTCP, options: []int{0, 12}[r.IntN(2)], flags: tcpACK, id: uint16(r.Uint32()),
-			df: r.IntN(2) == 0, seq: r.Uint32(), text: randomText(uint64(round), 1+r.IntN(60_000)),
+			df: r.IntN(2) == 0, seq: r.Uint32(), text: randomPayload(uint64(round),
+				1+r.IntN(60_000)),
 		}
 		h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: uint16(500 + r.IntN(1000))}
 		if r.IntN(2) == 0 {
@@ -299,11 +300,11 @@ func TestVnetJoinsWhatSplitParts(t *testing.T) {
 
 // RFC 9293 §3.8.6: only segments with data and no control flags are joined.
 func TestVnetJoinsNothingElse(t *testing.T) {
-	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomText(1, 100)}
+	first := whole{proto: protoTCP, flags: tcpACK, df: true, seq: 1000, text: randomPayload(1, 100)}
 	next := first
-	next.seq, next.text = 1100, randomText(2, 100)
+	next.seq, next.text = 1100, randomPayload(2, 100)
 	seal := func(b []byte) []byte {
-		l, ok := lay(b, len(b))
+		l, ok := parseLayout(b, len(b))
 		require.True(t, ok)
 		binary.BigEndian.PutUint16(b[10:], 0)
 		binary.BigEndian.PutUint16(b[10:], checksum.Checksum(b[:20]))
@@ -318,7 +319,7 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 	}{
 		"the next":              {joined: true},
 		"a gap":                 {next: func(w *whole) { w.seq++ }},
-		"a longer one":          {next: func(w *whole) { w.text = randomText(3, 101) }},
+		"a longer one":          {next: func(w *whole) { w.text = randomPayload(3, 101) }},
 		"a shorter one":         {next: func(w *whole) { w.text = w.text[:1] }, joined: true},
 		"behind a PSH":          {first: func(w *whole) { w.flags |= tcpPSH }},
 		"behind a FIN":          {first: func(w *whole) { w.flags |= tcpFIN }},
@@ -368,12 +369,12 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 				return
 			}
 			require.Len(t, hs, 2)
-			assert.Equal(t, [][]byte{one, two}, bodies, "as they were")
+			assert.Equal(t, [][]byte{one, two}, bodies, "unchanged")
 			assert.Equal(t, []vnetHeader{{}, {}}, hs)
 		})
 	}
 	// RFC 768: a datagram without a checksum cannot be verified, and is not changed.
-	u := whole{proto: protoUDP, df: true, text: randomText(1, 100)}
+	u := whole{proto: protoUDP, df: true, text: randomPayload(1, 100)}
 	one, _ := u.packet()
 	two, _ := u.packet()
 	hs, _ := joinAll(&joiner{udp: true}, [][][]byte{{one}, {two}})
@@ -382,14 +383,14 @@ func TestVnetJoinsNothingElse(t *testing.T) {
 	hs, _ = joinAll(&joiner{udp: true}, [][][]byte{{one}, {two}})
 	assert.Len(t, hs, 2)
 	hs, _ = joinAll(&joiner{}, [][][]byte{{one}, {one}})
-	assert.Len(t, hs, 2, "this kernel does not take them")
+	assert.Len(t, hs, 2, "this kernel accepts no joined datagrams")
 }
 
 // RFC 8200 §3: the segments of a train have equal IPv6 headers.
 func TestVnetJoinsEqualIPv6Headers(t *testing.T) {
-	first := whole{v6: true, proto: protoTCP, flags: tcpACK, seq: 1000, text: randomText(1, 100)}
+	first := whole{v6: true, proto: protoTCP, flags: tcpACK, seq: 1000, text: randomPayload(1, 100)}
 	next := first
-	next.seq, next.text = 1100, randomText(2, 100)
+	next.seq, next.text = 1100, randomPayload(2, 100)
 	for _, at := range []int{-1, 0, 1, 2, 3, 7, 8, 23, 24, 39} {
 		a, _ := first.packet()
 		b, _ := next.packet()
@@ -406,7 +407,7 @@ func TestVnetJoinsEqualIPv6Headers(t *testing.T) {
 }
 
 func TestVnetAllocatesNothing(t *testing.T) {
-	b, headers := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 60_000)}.packet()
+	b, headers := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 60_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 1360}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
@@ -434,9 +435,11 @@ func TestVnetAllocatesNothing(t *testing.T) {
 
 // For any header from the kernel, split does not panic, and the packets that it returns are valid.
 func FuzzVnetSplit(f *testing.F) {
-	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomText(1, 300)}.packet()
-	udp, _ := whole{proto: protoUDP, text: randomText(1, 300)}.packet()
-	tcp6, _ := whole{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomText(1, 300)}.packet()
+	tcp, _ := whole{proto: protoTCP, flags: tcpACK | tcpPSH, options: 12, text: randomPayload(1,
+		300)}.packet()
+	udp, _ := whole{proto: protoUDP, text: randomPayload(1, 300)}.packet()
+	tcp6, _ := whole{v6: true, proto: protoTCP, flags: tcpACK | tcpPSH, text: randomPayload(1,
+		300)}.packet()
 	for _, s := range []struct {
 		h vnetHeader
 		b []byte
@@ -473,7 +476,7 @@ func FuzzVnetSplit(f *testing.F) {
 		require.Positive(t, got.size)
 		for data := mem[:got.bytes]; len(data) > 0; {
 			p := data[:min(got.size, len(data))]
-			l, ok := lay(p, len(p))
+			l, ok := parseLayout(p, len(p))
 			require.True(t, ok)
 			require.True(t, l.v6 || checksum.Verify(p[:l.ip], 0))
 			require.True(t, checksum.Verify(p[l.ip:], l.pseudo(p, len(p)-l.ip)))
@@ -484,12 +487,13 @@ func FuzzVnetSplit(f *testing.F) {
 
 // The kernel receives exactly the bytes that were sent.
 func FuzzVnetJoin(f *testing.F) {
-	tcp, headers := whole{proto: protoTCP, flags: tcpACK, text: randomText(1, 300)}.packet()
+	tcp, headers := whole{proto: protoTCP, flags: tcpACK, text: randomPayload(1, 300)}.packet()
 	h := vnetHeader{gso: vnetTCPv4, gsoSize: 100}
 	mem := append(tcp, make([]byte, 1000)...)
 	got, _ := h.split(mem, len(tcp))
 	f.Add(mem[:got.bytes], uint16(got.size), uint8(headers))
-	tcp, headers = whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomText(1, 300)}.packet()
+	tcp, headers = whole{v6: true, proto: protoTCP, flags: tcpACK, text: randomPayload(1,
+		300)}.packet()
 	mem = append(tcp, make([]byte, 1000)...)
 	got, _ = vnetHeader{gso: vnetTCPv6, gsoSize: 100}.split(mem, len(tcp))
 	f.Add(mem[:got.bytes], uint16(got.size), uint8(headers))
@@ -555,14 +559,15 @@ func sameButID(a, b []byte, size int) bool {
 
 // BenchmarkVnetSplit measures splitting a train of 48 packets from the kernel, including checksums.
 func BenchmarkVnetSplit(b *testing.B) {
-	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
+	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
+		64_000)}.packet()
 	mem := make([]byte, tunBurstBytes)
 	h := vnetHeader{flags: vnetNeedsChecksum, gso: vnetTCPv4, gsoSize: 1348}
 	b.SetBytes(64_000)
 	for b.Loop() {
 		copy(mem, packet)
 		if _, ok := h.split(mem, len(packet)); !ok {
-			b.Fatal("it was refused")
+			b.Fatal("split refused the packet")
 		}
 	}
 }
@@ -570,7 +575,8 @@ func BenchmarkVnetSplit(b *testing.B) {
 // BenchmarkVnetJoin measures a train to the kernel. The checksums are verified, as in a router, or
 // known to be right, because the stack has computed them.
 func BenchmarkVnetJoin(b *testing.B) {
-	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomText(1, 64_000)}.packet()
+	packet, _ := whole{proto: protoTCP, flags: tcpACK, options: 12, text: randomPayload(1,
+		64_000)}.packet()
 	mem := append(packet, make([]byte, tunBurstBytes)...)
 	got, _ := vnetHeader{gso: vnetTCPv4, gsoSize: 1348}.split(mem, len(packet))
 	train := buffer.Train{
@@ -578,7 +584,7 @@ func BenchmarkVnetJoin(b *testing.B) {
 		Count: (got.bytes + got.size - 1) / got.size,
 	}
 	for _, trust := range []bool{false, true} {
-		b.Run(map[bool]string{false: "verified", true: "vouched for"}[trust], func(b *testing.B) {
+		b.Run(map[bool]string{false: "verified", true: "trusted"}[trust], func(b *testing.B) {
 			j := &joiner{trust: trust}
 			var p [][]byte
 			b.SetBytes(64_000)
@@ -590,7 +596,7 @@ func BenchmarkVnetJoin(b *testing.B) {
 					if i == 0 {
 						j.start(p, size, true)
 					} else if !j.add(p, size) {
-						b.Fatal("it was not joined")
+						b.Fatal("the packet was not joined")
 					}
 				}
 				j.finish()

@@ -59,10 +59,12 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 		assert.Equal(t, w.Seen+w.Duplicated,
 			w.Passed+w.Lost+w.QueueDropped+w.Overflowed+uint64(w.Inside), w.Way)
 	}
-	assert.Equal(t, fa.Out.Packets, out.Seen, "all that IP sends enters the link")
+	assert.Equal(t, fa.Out.Packets, out.Seen, "each packet that IP sends enters the link")
 	assert.Equal(t, total(fa.Out), out.Lost+out.QueueDropped)
-	assert.Equal(t, fa.Device.OutPackets, out.Passed, "all that leaves it goes to the kernel")
-	assert.Equal(t, fa.Device.OutPackets, fb.Device.InPackets, "whose loopback loses nothing")
+	assert.Equal(t, fa.Device.OutPackets, out.Passed,
+		"each packet that leaves the link goes to the kernel")
+	assert.Equal(t, fa.Device.OutPackets, fb.Device.InPackets,
+		"the kernel's loopback loses nothing")
 	assert.Equal(t, fa.Device.OutBytes, fb.Device.InBytes)
 	assert.Equal(t, fb.In.Packets, fb.Device.InPackets)
 	assert.Equal(t, fb.In.Bytes, fb.Device.InBytes)
@@ -92,8 +94,8 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 		}
 	})()
 	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up)
-	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up, "it is down already, which is no news")
-	assert.Empty(t, ask(t, a, control.Routes{}), "its network is gone")
+	assert.False(t, ask(t, a, control.SetLink{Iface: "0"}).Up, "the interface is already down")
+	assert.Empty(t, ask(t, a, control.Routes{}), "the route to its network is gone")
 	assert.Empty(t, ask(t, a, control.Neighbors{}))
 	_, err := a.Do(t.Context(), control.SendTest{Addr: netip.MustParseAddr("10.0.0.2"), Text: "x"})
 	require.ErrorIs(t, err, control.ErrNoRoute)

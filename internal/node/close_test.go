@@ -14,7 +14,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
+func TestCloseDeliversDataOfClosedConnections(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	// several windows, but few enough for delivery within the two seconds of Close
@@ -22,13 +22,13 @@ func TestANodeThatQuitsDeliversWhatWasClosed(t *testing.T) {
 	_, err := client.Write(make([]byte, size))
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
-	require.NoError(t, a.Close(), "at once: nothing may be lost")
+	require.NoError(t, a.Close(), "the node closes while data is in flight")
 	n, err := io.Copy(io.Discard, server)
 	require.NoError(t, err)
 	assert.Equal(t, int64(size), n)
 }
 
-func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
+func TestResetAfterFINKeepsReceivedData(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	_, err := client.Write(make([]byte, 5000))
@@ -43,7 +43,7 @@ func TestAResetBehindTheFINTakesNothingBack(t *testing.T) {
 }
 
 // A closed listener leaves no state behind, because a node may run for months.
-func TestAClosedListenerIsForgotten(t *testing.T) {
+func TestClosedListenerLeavesNoState(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for range 3 {
 		l, err := a.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:80"), 0)
@@ -56,7 +56,7 @@ func TestAClosedListenerIsForgotten(t *testing.T) {
 	}))
 }
 
-func TestClosedNodeAnswersThatItIsClosed(t *testing.T) {
+func TestRequestsToAClosedNodeFail(t *testing.T) {
 	n := Closed()
 	require.ErrorIs(t, n.Forwarders.TakeTCP(nil), net.ErrClosed)
 	require.ErrorIs(t, n.Taps.SetVerbose(control.Verbose{}), control.ErrClosed)

@@ -75,8 +75,8 @@ func ClosedRawConn() *RawConn {
 }
 
 // initClosed is like init, for a connection that was never open.
-func (d *duplex) initClosed(c carrier) {
-	d.node, d.carrier = Closed(), c
+func (d *duplex) initClosed(c transport) {
+	d.node, d.transport = Closed(), c
 	d.closed.Store(true)
 	d.in.closed.Store(true)
 	d.out.closed.Store(true)

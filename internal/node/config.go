@@ -53,7 +53,7 @@ type Config struct {
 	// Open fails.
 	Devices map[string]link.Device
 	// Exchange passes packets to the other nodes of this process that have it. A packet for a node
-	// that sleeps runs an iteration of its loop in the sender's goroutine. Nil for packets that all
+	// that sleeps runs an iteration of its loop in the sender's goroutine. If nil, all packets
 	// cross the kernel. A node with a Clock cannot use it.
 	Exchange *link.Exchange
 	// Clock drives the node. If nil, the node uses the system's time.
@@ -71,7 +71,7 @@ type Config struct {
 
 	identity uint64 // number that distinguishes the addresses of nodes in one process
 
-	// lookup resolves names every period. Zero values are those of package link.
+	// lookup resolves names, every resolveEvery. Zero means package link's default.
 	lookup       func(ctx context.Context, network, host string) (netip.Addr, error)
 	resolveEvery time.Duration
 }
@@ -79,7 +79,7 @@ type Config struct {
 // CloseDevices closes Devices after an error, except those that are attached to a node.
 func (c *Config) CloseDevices() {
 	for _, d := range c.Devices {
-		_ = link.CloseUnattached(d) // report the first error
+		_ = link.CloseUnattached(d) // the caller reports the first error
 	}
 }
 

@@ -29,14 +29,14 @@ func TestCongestionSettings(t *testing.T) {
 	_, err = control.Ask(t.Context(), a, control.Set{Key: "tcp.congestion", Value: "vegas"})
 	require.ErrorIs(t, err, control.ErrUsage)
 	for _, name := range tcp.Algorithms() {
-		assert.ErrorContains(t, err, name, "the answer says what there is")
+		assert.ErrorContains(t, err, name, "the error lists the algorithms")
 	}
 	_, err = control.Ask(t.Context(), a, control.Set{Key: "tcp.congestion", Value: "mine.star"})
 	require.ErrorContains(t, err, "scripts run in `node lab run` and in the playground")
 }
 
 // A busy connection changes its congestion control to each algorithm in turn.
-func TestCongestionControlIsSwitchedUnderway(t *testing.T) {
+func TestCongestionControlChangesDuringATransfer(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:900")
 	socks := testenv.Ask(t, a, control.Sockets{})

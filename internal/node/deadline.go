@@ -86,12 +86,12 @@ func (d *duplex) SetReadDeadline(t time.Time) error { return d.setDeadline(&d.in
 // SetWriteDeadline sets the deadline of Write; the zero time means none.
 func (d *duplex) SetWriteDeadline(t time.Time) error { return d.setDeadline(&d.out, t) }
 
-func (d *duplex) setDeadline(h *half, t time.Time) error {
+func (d *duplex) setDeadline(h *halfConn, t time.Time) error {
 	if d.closed.Load() {
 		return d.opError("set", net.ErrClosed)
 	}
 	h.by.set(&d.node.Time, t)
 	h.ready.ring() // a blocked call looks at the new deadline
-	d.node.leading.call(d)
+	d.node.leading.wakeLeader(d)
 	return nil
 }

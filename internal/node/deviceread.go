@@ -26,7 +26,7 @@ func appendToken(tokens []int, token int) []int {
 
 func (ds *Devices) readReady() {
 	for _, token := range ds.ready {
-		if !ds.node.TCP.joints.ready(token) {
+		if !ds.node.TCP.relays.ready(token) {
 			ds.read(token)
 		}
 	}

@@ -17,12 +17,12 @@ import (
 type Devices struct {
 	node     *Node
 	list     []link.Device
-	byIface  []int        // token of each interface
-	sharing  []int        // number of interfaces of each device
-	impaired []*impairing // impairments by token; nil if there were never any
-	attached []bool       // interfaces whose device is open
-	blocked  []bool       // devices that wait to become writable
-	gone     []int        // tokens of deleted devices, for takeDown
+	byIface  []int             // token of each interface
+	sharing  []int             // number of interfaces of each device
+	impaired []*impairedDevice // impairments by token; nil if there were never any
+	attached []bool            // interfaces whose device is open
+	blocked  []bool            // devices that wait to become writable
+	gone     []int             // tokens of deleted devices, for takeDown
 	guest    guest
 
 	ready   []int          // tokens to read in this iteration

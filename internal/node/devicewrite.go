@@ -7,7 +7,7 @@ import (
 
 // Drain sends everything that the stack has to send. Loop only.
 func (ds *Devices) Drain(now clock.Time) {
-	ds.node.TCP.joints.drained()
+	ds.node.TCP.relays.drained()
 	ds.drainGuest()
 	for {
 		for i, d := range ds.byIface {

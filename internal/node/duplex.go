@@ -15,9 +15,9 @@ import (
 // two deadlines.
 type duplex struct {
 	node *Node
-	carrier
+	transport
 
-	in, out    half
+	in, out    halfConn
 	unreported int // bytes read since the last report; guarded by in.mu
 
 	// The loop sets these fields for the application.
@@ -27,8 +27,8 @@ type duplex struct {
 	failure     atomic.Pointer[error]
 }
 
-// carrier is the protocol of a connection.
-type carrier interface {
+// transport is the protocol of a connection.
+type transport interface {
 	// tell makes the loop process a change by the application.
 	tell(what uint32)
 	// network is the protocol's name in errors.
@@ -37,12 +37,12 @@ type carrier interface {
 	Remote() netip.AddrPort
 }
 
-func (d *duplex) init(n *Node, c carrier, rx, tx *buffer.Ring) {
-	d.node, d.carrier, d.in.ring, d.out.ring = n, c, rx, tx
+func (d *duplex) init(n *Node, c transport, rx, tx *buffer.Ring) {
+	d.node, d.transport, d.in.ring, d.out.ring = n, c, rx, tx
 }
 
-// half is one direction of a connection, as the application sees it.
-type half struct {
+// halfConn is one direction of a connection, as the application sees it.
+type halfConn struct {
 	mu     sync.Mutex // serializes calls: a ring has one producer and one consumer
 	ring   *buffer.Ring
 	ready  bell // rings if the ring has changed
@@ -54,11 +54,11 @@ type half struct {
 // wakeReader wakes up a waiting Read.
 func (d *duplex) wakeReader() {
 	d.in.ready.ring()
-	d.node.leading.call(d)
+	d.node.leading.wakeLeader(d)
 }
 
 // park waits for a token of ready, which must be armed, or for the deadline.
-func (h *half) park() {
+func (h *halfConn) park() {
 	h.parked.Store(true)
 	select {
 	case <-h.ready.tokens():

@@ -47,7 +47,7 @@ func yield(t *testing.T, w waiter) {
 	}
 }
 
-func hear(t *testing.T, c <-chan struct{}, what string) {
+func await(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
@@ -59,17 +59,18 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 // Another goroutine can own the stack while the loop waits.
 func TestEnter(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
-		assert.False(t, w.Enter(), "the goroutine that made it is the owner; it was rung")
+		assert.False(t, w.Enter(),
+			"the goroutine that created the waiter is the owner; Enter rings")
 		_, err := w.Wait(-1, nil)
 		require.NoError(t, err)
 
 		returned, stop := waiting(t, w, -1)
 		defer stop()
 
-		t.Log("# a goroutine enters and leaves while the loop sleeps; Enter itself woke it")
+		t.Log("# a goroutine enters and leaves while the loop sleeps; its Enter woke the loop")
 		enter(t, w)
-		assert.False(t, w.Enter(), "one at a time")
-		assert.False(t, w.Yield(), "not before he has looked who rang")
+		assert.False(t, w.Enter(), "the stack has one owner at a time")
+		assert.False(t, w.Yield(), "the owner must answer the ring first")
 		yield(t, w)
 
 		t.Log("# the loop finishes the work that a goroutine leaves")
@@ -78,25 +79,25 @@ func TestEnter(t *testing.T) {
 			<-returned
 		}
 		w.Leave()
-		hear(t, returned, "Leave rings")
+		await(t, returned, "Leave rings")
 	})
 }
 
 // The loop meets its deadline, even if the timeout passes while another goroutine owns the stack
 // and leaves without a ring.
-func TestTheLoopKeepsTheTime(t *testing.T) {
+func TestLoopMeetsItsDeadline(t *testing.T) {
 	eachWaiter(t, func(t *testing.T, w waiter) {
 		bell := bellOf(t, w)
 		returned, stop := waiting(t, w, 2*time.Millisecond)
 		defer stop()
 		enter(t, w)
-		bell.look()
+		bell.answer()
 		require.Eventually(t, func() bool { return bell.state.Load() == rung },
-			patience, 50*time.Microsecond, "the loop's time is over")
+			patience, 50*time.Microsecond, "the loop's timeout has passed")
 		for len(returned) > 0 { // discard earlier tokens: the loop cannot return while another goroutine owns the stack
 			<-returned
 		}
 		yield(t, w)
-		hear(t, returned, "the loop's time-out was lost")
+		await(t, returned, "the loop's timeout was lost")
 	})
 }

@@ -95,7 +95,7 @@ func TestExchangeRing(t *testing.T) {
 }
 
 // Nodes close while others deliver packets to them and through them.
-func TestExchangeCloses(t *testing.T) {
+func TestExchangeNodesClose(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		nodes := exchangeRing(t, 4)

@@ -8,7 +8,7 @@ import (
 // maxFlights limits the connections with a flight recorder.
 const maxFlights = 1024
 
-// flights are the connections' flight recorders.
+// flights are the flight recorders of connections.
 type flights struct {
 	segments int // number of segments that each recorder keeps; 0: no recorders
 	conns    map[*Conn]struct{}

@@ -16,7 +16,7 @@ import (
 // RFC 4987 §2: 100,000 SYNs from sources that never answer do not keep a real client from a
 // listener, a screened listener or a forwarder, in either family. A client's ACK shows that the
 // client is real (§3.6).
-func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
+func TestClientsConnectDuringASYNFlood(t *testing.T) {
 	for name, take := range map[string]func(n *Node, accepted func()) error{
 		"listener": func(n *Node, accepted func()) error {
 			l, err := n.TCP.Listen(netip.MustParseAddrPort("[::]:80"), 0)
@@ -38,7 +38,7 @@ func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := byHand(t)
+				s := newSegments(t)
 				var accepted atomic.Int64
 				require.NoError(t, take(s.node, func() { accepted.Add(1) }))
 				// number of SYNs, and the number of SYNs per real client
@@ -52,14 +52,14 @@ func TestAFloodOfSYNsKeepsNoClientOut(t *testing.T) {
 					}
 					honest++
 					s.clock.Advance(10 * time.Millisecond)
-					s.shake(client(flood + honest))
+					s.handshake(client(flood + honest))
 				}
 				synctest.Wait()
 				assert.EqualValues(t, honest, accepted.Load(), "during the flood")
 				for range 100 {
 					honest++
 					s.clock.Advance(100 * time.Millisecond)
-					s.shake(client(flood + honest))
+					s.handshake(client(flood + honest))
 				}
 				synctest.Wait()
 				assert.EqualValues(t, honest, accepted.Load(), "after it")
@@ -79,8 +79,8 @@ func acceptAll(accepted func()) func(*Caught) {
 	}
 }
 
-// shake performs a client's handshake, if the node answers its SYN.
-func (s *segments) shake(from netip.AddrPort) {
+// handshake performs a client's handshake, if the node answers its SYN.
+func (s *segments) handshake(from netip.AddrPort) {
 	s.Helper()
 	s.send(from, 80, tcp.SYN, 0, 0)
 	synctest.Wait()

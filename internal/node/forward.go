@@ -95,7 +95,7 @@ func (fs *Forwarders) TakeEcho(f func(e *stack.Echo) bool) error {
 				return
 			}
 			e.Body = bytes.Clone(e.Body)
-			fs.node.leading.roused = true
+			fs.node.leading.wokeAny = true
 			go func() {
 				defer func() { <-room }()
 				if f(e) {
@@ -109,8 +109,8 @@ func (fs *Forwarders) TakeEcho(f func(e *stack.Echo) bool) error {
 	})
 }
 
-// tell starts forwarders and Screens for caught connections and flows. Loop only.
-func (fs *Forwarders) tell() {
+// dispatch starts forwarders and Screens for caught connections and flows. Loop only.
+func (fs *Forwarders) dispatch() {
 	n := fs.node
 	for {
 		t, tl, ok := n.stack.TCP().NextCaught()
@@ -129,7 +129,7 @@ func (fs *Forwarders) tell() {
 			continue
 		}
 		c := &Caught{node: n, tuple: t}
-		n.leading.roused = true
+		n.leading.wokeAny = true
 		go func() {
 			defer c.Ignore()
 			f(c)
@@ -141,7 +141,7 @@ func (fs *Forwarders) tell() {
 			return
 		}
 		c, f := &CaughtUDP{node: n, flow: flow}, fs.udp
-		n.leading.roused = true
+		n.leading.wokeAny = true
 		go func() {
 			defer c.Ignore()
 			f(c)

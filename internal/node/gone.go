@@ -81,7 +81,7 @@ func (ds *Devices) Reopen(i int) error {
 	case !gone:
 		return nil
 	}
-	fresh, err := d.Anew()
+	fresh, err := d.Reopen()
 	if err != nil {
 		return fmt.Errorf("%w: %w", control.ErrInterfaceDown, err)
 	}

@@ -36,7 +36,7 @@ func (ds *Devices) Guest(d *link.TUN) error {
 		ds.blocked = append(ds.blocked, false)
 		*g = guest{device: d, token: len(ds.list) - 1}
 		if err := ds.watch(d, g.token); err != nil {
-			ds.list[g.token], g.device = unplugged{}, nil
+			ds.list[g.token], g.device = nullDevice{}, nil
 			return err
 		}
 		s.SetGuest(ds.toGuest)
@@ -77,9 +77,9 @@ func (ds *Devices) drainGuest() {
 	g.packets = g.packets[:0]
 }
 
-// guestGone ends a guest whose device was deleted.
+// guestGone removes a guest whose device was deleted.
 func (ds *Devices) guestGone() {
 	ds.node.stack.SetGuest(nil)
-	ds.list[ds.guest.token] = unplugged{}
+	ds.list[ds.guest.token] = nullDevice{}
 	ds.guest = guest{}
 }

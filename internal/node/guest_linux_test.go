@@ -15,8 +15,8 @@ import (
 
 // The programs of a host get the kernel's bursts of 45 segments in one call each, although a train
 // over UDP has at most 43. A shorter segment ends a call.
-func TestProgramsGetLongTrains(t *testing.T) {
-	aloneWithTheKernel(t)
+func TestGuestReceivesLongTrains(t *testing.T) {
+	inNetns(t)
 	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0\n")
 	guest, err := link.OpenTUN(link.TUNConfig{
 		Device: "guest0", Kernel: []netip.Prefix{netip.MustParsePrefix("10.9.0.2/24")},

@@ -12,8 +12,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/netem"
 )
 
-// impairing impairs a device. Packets pass through it only while it is active.
-type impairing struct {
+// impairedDevice impairs a device. Packets pass through it only while it is active.
+type impairedDevice struct {
 	device *link.Impaired
 	faces  []int
 	seeds  map[int][2]uint64 // seeds of each interface, out and in
@@ -97,15 +97,15 @@ func (c *Config) seedFor(cfg *netem.Config) uint64 {
 	return 1 + rand.Uint64N(short)
 }
 
-// impairable returns the device's impairing. It creates it on the first call.
-func (ds *Devices) impairable(token int) (*impairing, error) {
+// impairable returns the device's impairedDevice. It creates it on the first call.
+func (ds *Devices) impairable(token int) (*impairedDevice, error) {
 	for len(ds.impaired) <= token {
 		ds.impaired = append(ds.impaired, nil)
 	}
 	if ds.impaired[token] != nil {
 		return ds.impaired[token], nil
 	}
-	m := &impairing{seeds: map[int][2]uint64{}}
+	m := &impairedDevice{seeds: map[int][2]uint64{}}
 	var list []link.Impairment
 	for i, d := range ds.byIface {
 		if d == token && ds.attached[i] {
@@ -128,7 +128,7 @@ func (ds *Devices) Impair(i int, way control.Way, cfg *netem.Config) error {
 
 // Impaired returns the impairments of an interface's device, or nil if it never had any. Loop only.
 func (ds *Devices) Impaired(i int) *link.Impaired {
-	if m := ds.impairingOf(i); m != nil {
+	if m := ds.impairedDeviceOf(i); m != nil {
 		return m.device
 	}
 	return nil
@@ -136,19 +136,19 @@ func (ds *Devices) Impaired(i int) *link.Impaired {
 
 // Seed returns the seed of a direction of an impaired interface. Loop only.
 func (ds *Devices) Seed(i int, way control.Way) uint64 {
-	return ds.impairingOf(i).seeds[i][slices.Index(ways[:], way)]
+	return ds.impairedDeviceOf(i).seeds[i][slices.Index(ways[:], way)]
 }
 
-// impairingOf returns the impairing of an interface's device, or nil if it never had one.
-func (ds *Devices) impairingOf(i int) *impairing {
+// impairedDeviceOf returns the impairedDevice of an interface's device, or nil if it never had one.
+func (ds *Devices) impairedDeviceOf(i int) *impairedDevice {
 	if token := ds.byIface[i]; token < len(ds.impaired) {
 		return ds.impaired[token]
 	}
 	return nil
 }
 
-// held returns the time at which an impaired device delivers its next packet.
-func (ds *Devices) held() clock.Time {
+// deliverAt returns the time at which an impaired device delivers its next packet.
+func (ds *Devices) deliverAt() clock.Time {
 	first := clock.Never
 	for _, m := range ds.impaired {
 		if m != nil && m.active {

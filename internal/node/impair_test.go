@@ -20,7 +20,7 @@ import (
 
 // Two nodes use a UDP link with all impairments that a file can have: every byte arrives, and the
 // operator sees what the link dropped.
-func TestLinksOfAFileAreImpaired(t *testing.T) {
+func TestImpairmentsFromAFile(t *testing.T) {
 	p := freePorts(t, 2)
 	for _, kind := range []waiterKind{waitBest, waitFed} {
 		offload := ""
@@ -40,7 +40,7 @@ neighbor 10.0.0.%d at 127.0.0.1:%d via if0
 			faces := ask(t, a, control.Interfaces{})
 			assert.Contains(t, reasons(faces[0].Out.Drops), "lost by the link")
 			assert.Contains(t, reasons(faces[0].In.Drops), "lost by the link")
-			assert.NotEmpty(t, faces[0].Offload, "the device below still says what it is")
+			assert.NotEmpty(t, faces[0].Offload, "the underlying device still reports its offload")
 			damaged := append(reasons(faces[0].In.Drops),
 				reasons(ask(t, b, control.Interfaces{})[0].In.Drops)...)
 			assert.Subset(t, damaged, []string{"bad tcp checksum"})
@@ -109,7 +109,7 @@ neighbor 10.0.0.2 at 127.0.0.1:2 via if0
 }
 
 // A link's delay applies to each direction, is exact to the nanosecond, and wakes up the loop.
-func TestTheDelayOfALinkIsExact(t *testing.T) {
+func TestLinkDelayIsExact(t *testing.T) {
 	var c Clock
 	_, far := driven(t, &c, "link if0 delay 50ms\n")
 	_, err := far.Write(echoRequest())
@@ -128,10 +128,10 @@ func TestTheDelayOfALinkIsExact(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, []any{28, byte(0)}, []any{n, packet[20]}, "an echo reply")
 	_, ok = c.Next()
-	assert.False(t, ok, "nothing is left to wait for")
+	assert.False(t, ok, "no deadline is left")
 }
 
-func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
+func TestLinkLossInEachDirection(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "link if0 loss 20%\n")
 	const pings = 5000
@@ -143,7 +143,8 @@ func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
 			replies++
 		}
 	}
-	assert.InDelta(t, 0.64*pings, replies, 4*0.48*71, "both ways: four deviations")
+	assert.InDelta(t, 0.64*pings, replies, 4*0.48*71,
+		"loss in both directions: four standard deviations")
 	f := ask(t, n, control.Interfaces{})[0]
 	assert.InDelta(t, 0.2*pings, f.In.Drops[0].Packets, 4*0.4*71)
 	assert.Equal(t, uint64(pings), f.In.Packets+f.In.Drops[0].Packets)
@@ -151,7 +152,7 @@ func TestTheLossOfALinkIsForEachDirection(t *testing.T) {
 }
 
 // A node that closes delivers its last packets, however long the link's delay is.
-func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
+func TestCloseSendsPacketsOnTheLink(t *testing.T) {
 	var c Clock
 	n, far := driven(t, &c, "link if0 delay 1m\n")
 	_, err := far.Write(echoRequest())
@@ -167,7 +168,7 @@ func TestClosingSendsWhatIsOnTheLink(t *testing.T) {
 }
 
 // Without impairments, a link uses the device itself.
-func TestAPlainLinkCostsNothing(t *testing.T) {
+func TestUnimpairedLinkUsesTheDeviceItself(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "link if0 mtu 900\n")
 	assert.IsType(t, &link.End{}, n.Devices.list[0])
@@ -204,13 +205,13 @@ func TestImpairAtRunTime(t *testing.T) {
 	ask(t, n, control.Impair{Words: "delay 1s"})
 	require.False(t, ping())
 	ask(t, n, control.Impair{Words: "off"})
-	assert.NotEqual(t, base, n.Devices.list[0], "a packet is on its way")
+	assert.NotEqual(t, base, n.Devices.list[0], "a packet is in transit")
 	c.Advance(time.Second)
 	assert.True(t, ping())
-	assert.Same(t, base, n.Devices.list[0], "nothing stands in the way of packets")
+	assert.Same(t, base, n.Devices.list[0], "packets bypass the impairment")
 	list = ask(t, n, control.Impairments{})
 	assert.Equal(t, []string{"nothing", "nothing"}, []string{list[0].Words, list[1].Words})
-	assert.Equal(t, uint64(7), list[1].Seen, "the counts are still there")
+	assert.Equal(t, uint64(7), list[1].Seen, "the counters are kept")
 	assert.Contains(t, reasons(ask(t, n, control.Interfaces{})[0].In.Drops), "lost by the link")
 
 	require.NoError(t, control.Order(t.Context(), n, control.ClearCounters{Iface: "if0"}))

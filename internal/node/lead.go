@@ -7,9 +7,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// leading lets applications' goroutines run iterations of the loop (Leader/Followers). Between a
-// request and its reply, most of the cost is that threads wake up each other: a datagram wakes up
-// the loop, the loop wakes up a reader, and the reader's answer wakes up the loop again.
+// leading implements the Leader/Followers pattern: an application's goroutine can become the
+// leader, which runs iterations of the loop. Between a request and its reply, most of the cost is
+// that threads wake up each other: a datagram wakes up the loop, the loop wakes up a reader, and
+// the reader's answer wakes up the loop again.
 //
 // The protocol:
 //   - The waiter's doorbell knows the stack's owner. There is at most one: the loop's goroutine
@@ -21,24 +22,24 @@ import (
 //     wakes up one of the two. Deadlines wake up the loop's goroutine.
 //   - leave gives up the stack. Before that it serves goroutines that have rung, at most twice.
 //     It rings if there is work that the loop's goroutine would not wake up for.
-//   - An owner that has data for the leading reader (newsFor) ends that reader's wait when it gives
-//     up the stack.
+//   - An owner that has data for the leading reader (markReadable) ends that reader's wait when it
+//     gives up the stack.
 type leading struct {
 	node       *Node
 	slot       leaderWaiter // the waiter's second slot; nil: the waiter has no second slot
 	sleepUntil clock.Time   // until this time, the loop's goroutine sleeps at most leadSleep
-	alarm      clock.Time   // when the loop's goroutine wakes up; owner only
+	wakeAt     clock.Time   // when the loop's goroutine wakes up; owner only
 	yieldAt    clock.Time   // latest time at which Wait yields to the scheduler; owner only
 	woke       bool         // the last iteration woke up an application; owner only
-	roused     bool         // a goroutine may have been woken up since Wait; owner only
+	wokeAny    bool         // a goroutine may have been woken up since Wait; owner only
 
-	leader atomic.Pointer[duplex] // reader that waits; nil: no reader
-	called atomic.Bool            // the leader can read
+	leader   atomic.Pointer[duplex] // reader that waits; nil: no reader
+	readable atomic.Bool            // the leader can read
 }
 
 const (
-	// leadTime is how long a reader leads. On a busy machine, goroutines that the reader has just
-	// made ready may have to wait that long.
+	// leadTime limits how long a reader leads. On a busy machine, goroutines that the reader has
+	// just made runnable may have to wait that long.
 	leadTime = 200 * time.Microsecond
 	// leadSleep is the longest sleep of the loop's goroutine while others run iterations. Most
 	// deadlines are later, so the others need not wake it up for them.
@@ -83,25 +84,25 @@ func (l *leading) leave() {
 	n := l.node
 	l.sleepUntil = n.Time.now().Add(leadSleep)
 	for range mostServed {
-		if len(n.Devices.again) > 0 || !l.timely() || n.closing.Load() {
+		if len(n.Devices.again) > 0 || !l.wakesInTime() || n.closing.Load() {
 			break // the loop's goroutine does the remaining work
 		}
 		if n.waiter.Yield() {
-			if l.called.Load() && l.leader.Load() != nil {
+			if l.readable.Load() && l.leader.Load() != nil {
 				l.slot.Call()
 			}
 			return
 		}
-		n.look()
+		n.readArrived()
 		n.iterate()
 	}
 	n.waiter.Leave()
 }
 
-// timely reports whether the loop's goroutine wakes up before the next deadline. Owner only.
-func (l *leading) timely() bool {
+// wakesInTime reports whether the loop's goroutine wakes up before the next deadline. Owner only.
+func (l *leading) wakesInTime() bool {
 	due := l.node.due()
-	return due == clock.Never || l.alarm != clock.Never && l.alarm <= due
+	return due == clock.Never || l.wakeAt != clock.Never && l.wakeAt <= due
 }
 
 // lead waits for packets in place of the loop's goroutine until d can read, for at most leadTime,
@@ -118,9 +119,9 @@ func (l *leading) lead(d *duplex) bool {
 		l.leave()
 		return false
 	}
-	for start := n.Time.now(); !l.woke && len(n.Devices.again) == 0 && l.timely(); {
-		l.called.Store(false)
-		l.leader.Store(d) // newsFor now finds d; d.waits detects data that arrived earlier
+	for start := n.Time.now(); !l.woke && len(n.Devices.again) == 0 && l.wakesInTime(); {
+		l.readable.Store(false)
+		l.leader.Store(d) // markReadable now finds d; d.waits detects data that arrived earlier
 		left := leadTime - n.Time.now().Sub(start)
 		if left <= 0 || !d.waits() {
 			break
@@ -138,31 +139,31 @@ func (l *leading) lead(d *duplex) bool {
 	return !d.waits()
 }
 
-// newsFor records that d can read if d leads. The owner ends d's wait when it gives up the stack.
-// Owner only.
-func (l *leading) newsFor(d *duplex) {
+// markReadable records that d can read if d leads. The owner ends d's wait when it gives up the
+// stack. Owner only.
+func (l *leading) markReadable(d *duplex) {
 	if l.leader.Load() == d {
-		l.called.Store(true)
+		l.readable.Store(true)
 	}
 }
 
-// call ends d's wait if d leads. Any goroutine may call it.
-func (l *leading) call(d *duplex) {
+// wakeLeader ends d's wait if d leads. Any goroutine may call it.
+func (l *leading) wakeLeader(d *duplex) {
 	if l.leader.Load() == d {
-		l.called.Store(true)
+		l.readable.Store(true)
 		l.slot.Call()
 	}
 }
 
-// alarmAt returns when the loop's goroutine, which is about to wait, must wake up if nothing
+// nextWake returns when the loop's goroutine, which is about to wait, must wake up if nothing
 // arrives. Before that it ends the wait of a leading reader that can read.
-func (l *leading) alarmAt() clock.Time {
-	if l.called.Load() && l.leader.Load() != nil {
+func (l *leading) nextWake() clock.Time {
+	if l.readable.Load() && l.leader.Load() != nil {
 		l.slot.Dismiss()
 	}
-	l.alarm = l.node.due()
+	l.wakeAt = l.node.due()
 	if now := l.node.Time.now(); now < l.sleepUntil {
-		l.alarm = clock.Earliest(l.alarm, now.Add(leadSleep))
+		l.wakeAt = clock.Earliest(l.wakeAt, now.Add(leadSleep))
 	}
-	return l.alarm
+	return l.wakeAt
 }

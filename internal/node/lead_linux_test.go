@@ -136,7 +136,7 @@ func TestDismiss(t *testing.T) {
 			select {
 			case <-done:
 			case <-time.After(patience):
-				require.Fail(t, "the leader sits on")
+				require.Fail(t, "Dismiss did not end the leader's wait")
 			}
 			assert.True(t, left.Load())
 		}

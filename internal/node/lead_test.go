@@ -30,7 +30,7 @@ func echoing(tb testing.TB, from, to *Node, addr string) (ask func(), c *Conn) {
 
 // A leading reader detects at once when its read must end, for any reason, even while it waits in
 // place of the loop.
-func TestALeadingReaderNoticesAtOnce(t *testing.T) {
+func TestLeadingReaderEndsItsReadAtOnce(t *testing.T) {
 	for range 20 {
 		a, b := twoNodes(t, Config{})
 		ask, c := echoing(t, a, b, "10.0.0.2:7")

@@ -20,9 +20,9 @@ import (
 // room.
 const DefaultBacklog = 1024
 
-// accepting is the part of a net.Listener that TCP and RCP share: a queue of connections for
+// acceptQueue is the part of a net.Listener that TCP and RCP share: a queue of connections for
 // Accept.
-type accepting[C interface {
+type acceptQueue[C interface {
 	net.Conn
 	Abort()
 }] struct {
@@ -37,7 +37,7 @@ type accepting[C interface {
 }
 
 // init sets the length of the queue, where 0 means the default, and returns it.
-func (a *accepting[C]) init(n *Node, network string, on netip.AddrPort, backlog int) int {
+func (a *acceptQueue[C]) init(n *Node, network string, on netip.AddrPort, backlog int) int {
 	if backlog <= 0 {
 		backlog = DefaultBacklog
 	}
@@ -49,7 +49,7 @@ func (a *accepting[C]) init(n *Node, network string, on netip.AddrPort, backlog 
 }
 
 // accept waits for the next connection.
-func (a *accepting[C]) accept() (c C, err error) {
+func (a *acceptQueue[C]) accept() (c C, err error) {
 	for {
 		if a.closing.Load() {
 			return c, a.opError("accept", net.ErrClosed)
@@ -69,7 +69,7 @@ func (a *accepting[C]) accept() (c C, err error) {
 }
 
 // Accept waits for the next connection.
-func (a *accepting[C]) Accept() (net.Conn, error) {
+func (a *acceptQueue[C]) Accept() (net.Conn, error) {
 	c, err := a.accept()
 	if err != nil {
 		return nil, err // c is a nil pointer
@@ -78,16 +78,16 @@ func (a *accepting[C]) Accept() (net.Conn, error) {
 }
 
 // waiting returns how many connections wait for Accept.
-func (a *accepting[C]) waiting() int { return int(a.backlog.Size()) }
+func (a *acceptQueue[C]) waiting() int { return int(a.backlog.Size()) }
 
 // put queues a connection. The caller must know from the stack that there is room. Loop only.
-func (a *accepting[C]) put(c C) {
+func (a *acceptQueue[C]) put(c C) {
 	a.backlog.Append(c)
 	wake(a.ready)
 }
 
 // end makes Accept fail. It returns false if it has been called before.
-func (a *accepting[C]) end() bool {
+func (a *acceptQueue[C]) end() bool {
 	if a.closing.Swap(true) {
 		return false
 	}
@@ -98,7 +98,7 @@ func (a *accepting[C]) end() bool {
 
 // close closes the listener and aborts the queued connections. The function remove removes the
 // listener from the stack.
-func (a *accepting[C]) close(remove func(s *stack.Stack, now clock.Time) error) error {
+func (a *acceptQueue[C]) close(remove func(s *stack.Stack, now clock.Time) error) error {
 	if a.closing.Load() || !a.end() {
 		return a.opError("close", net.ErrClosed)
 	}
@@ -113,13 +113,13 @@ func (a *accepting[C]) close(remove func(s *stack.Stack, now clock.Time) error) 
 }
 
 // Addr returns a *net.TCPAddr, or a *net.UDPAddr over UDP, of the virtual network.
-func (a *accepting[C]) Addr() net.Addr { return netAddr(a.network, a.addr) }
+func (a *acceptQueue[C]) Addr() net.Addr { return netAddr(a.network, a.addr) }
 
 // Local returns the listener's virtual address and port.
-func (a *accepting[C]) Local() netip.AddrPort { return a.addr }
+func (a *acceptQueue[C]) Local() netip.AddrPort { return a.addr }
 
 // SetDeadline sets the deadline of Accept. The zero time removes it.
-func (a *accepting[C]) SetDeadline(t time.Time) error {
+func (a *acceptQueue[C]) SetDeadline(t time.Time) error {
 	if a.closing.Load() {
 		return a.opError("set", net.ErrClosed)
 	}
@@ -128,13 +128,13 @@ func (a *accepting[C]) SetDeadline(t time.Time) error {
 	return nil
 }
 
-func (a *accepting[C]) opError(op string, err error) error {
+func (a *acceptQueue[C]) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: a.network, Addr: a.Addr(), Err: err}
 }
 
 // Listener accepts TCP connections. It implements net.Listener.
 type Listener struct {
-	accepting[*Conn]
+	acceptQueue[*Conn]
 	tl        *tcp.Listener // loop only
 	sid       int
 	announces bool          // announces the closes of its connections

@@ -26,8 +26,9 @@ type segments struct {
 	buf   [2048]byte
 }
 
-// byHand starts a node with 10.0.0.1 and 2001:db8::1, a clock, and a link that the test drives.
-func byHand(tb testing.TB) *segments {
+// newSegments starts a node with 10.0.0.1 and 2001:db8::1, a clock, and a link that the test
+// drives.
+func newSegments(tb testing.TB) *segments {
 	tb.Helper()
 	s := &segments{TB: tb, clock: new(Clock)}
 	near, far := link.Pipe(0)
@@ -98,9 +99,9 @@ func (s *segments) heard(flags tcp.Flags) map[netip.AddrPort]tcp.Header {
 // The backlog limits the connections that wait for Accept. It applies to the node and its TCP
 // together, and to both families together. When it is reached, the ACK of a handshake is dropped,
 // and the SYN-ACK is retransmitted until there is room.
-func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
+func TestBacklogLimitsWaitingConnections(t *testing.T) {
 	const backlog, clients = 11, 30
-	s := byHand(t)
+	s := newSegments(t)
 	l, err := s.node.TCP.Listen(netip.MustParseAddrPort("[::]:80"), backlog)
 	require.NoError(t, err)
 	for i := range clients {
@@ -108,7 +109,7 @@ func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 	}
 	answered := s.heard(tcp.SYN | tcp.ACK)
 	require.Len(t, answered, clients)
-	shake := func() {
+	handshake := func() {
 		for i := range clients {
 			s.send(client(i), 80, tcp.ACK, 1, answered[client(i)].Seq+1)
 		}
@@ -124,11 +125,11 @@ func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 		}))
 		return n
 	}
-	shake()
+	handshake()
 	assert.Equal(t, backlog, established())
 	socket, err := l.Socket()
 	require.NoError(t, err)
-	assert.Equal(t, backlog, socket.RecvQ, "what an operator sees waiting")
+	assert.Equal(t, backlog, socket.RecvQ, "connections that wait, in the operator's list")
 	assert.Equal(t, backlog, socket.SendQ)
 	s.send(client(clients), 80, tcp.SYN, 0, 0)
 	assert.Empty(t, s.heard(tcp.SYN|tcp.ACK), "a full queue answers no SYN")
@@ -139,9 +140,9 @@ func TestABacklogIsHowManyWaitForAccept(t *testing.T) {
 		_, err := l.AcceptTCP()
 		require.NoError(t, err)
 	}
-	shake()
+	handshake()
 	assert.Equal(t, backlog+4, established())
 	require.NoError(t, l.Close())
 	reset := s.heard(tcp.RST | tcp.ACK)
-	assert.Len(t, reset, clients-4, "those that wait, and the half-open ones")
+	assert.Len(t, reset, clients-4, "waiting and half-open connections")
 }

@@ -42,7 +42,7 @@ func (n *Node) iterate() {
 	past := n.Time.now()
 	now := past
 	if n.stack.Deadline().Due(past) {
-		n.look()           // answers the doorbell, so look before posted functions run
+		n.readArrived()    // answers the doorbell, so read before posted functions run
 		now = n.Time.now() // an answer must not be older than the packet that was just read
 	}
 	n.serveRequests(now)
@@ -56,7 +56,7 @@ func (n *Node) iterate() {
 	}
 	n.Devices.takeDown(now)
 	n.notifyAll(now)
-	if n.TCP.joints.pending() {
+	if n.TCP.relays.pending() {
 		n.Devices.Drain(now)
 		n.notifyAll(now)
 	}
@@ -65,19 +65,19 @@ func (n *Node) iterate() {
 
 // wait sleeps until there is something to do.
 func (n *Node) wait() {
-	alarm := n.leading.alarmAt()
+	wakeAt := n.leading.nextWake()
 	now := n.Time.now()
-	if n.leading.slot != nil && !n.leading.roused && now < n.leading.yieldAt {
+	if n.leading.slot != nil && !n.leading.wokeAny && now < n.leading.yieldAt {
 		n.leading.slot.Quiet()
 	} else {
 		n.leading.yieldAt = now.Add(yieldAfter)
 	}
-	n.leading.roused = false
+	n.leading.wokeAny = false
 	timeout := time.Duration(-1)
 	if len(n.Devices.again) > 0 {
 		timeout = 0
-	} else if alarm != clock.Never {
-		timeout = max(0, alarm.Sub(now))
+	} else if wakeAt != clock.Never {
+		timeout = max(0, wakeAt.Sub(now))
 	}
 	ready, err := n.waiter.Wait(timeout, n.Devices.ready[:0])
 	if err != nil {
@@ -86,10 +86,10 @@ func (n *Node) wait() {
 	n.Devices.gather(ready)
 }
 
-// look reads the packets that have arrived so far. A deadline may have passed only because this
-// process waited for a CPU. The awaited packet is then already in a socket, and must be read before
-// the timer expires.
-func (n *Node) look() {
+// readArrived reads the packets that have arrived so far. A deadline may have passed only because
+// this process waited for a CPU. The awaited packet is then already in a socket, and must be read
+// before the timer expires.
+func (n *Node) readArrived() {
 	ready, err := n.waiter.Wait(0, n.Devices.ready[:0])
 	if err != nil {
 		return // wait reports it
@@ -100,7 +100,7 @@ func (n *Node) look() {
 
 // due returns when the loop must wake up if nothing arrives.
 func (n *Node) due() clock.Time {
-	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.held(), n.Neighbors.next)
+	return clock.Earliest(n.stack.Deadline(), n.Taps.due(), n.Devices.deliverAt(), n.Neighbors.next)
 }
 
 // serveRequests runs the posted functions.
@@ -111,7 +111,7 @@ func (n *Node) serveRequests(now clock.Time) {
 			return
 		}
 		f(now)
-		n.leading.roused = true
+		n.leading.wokeAny = true
 	}
 	n.waiter.Ring() // there may be more functions
 }
@@ -119,11 +119,12 @@ func (n *Node) serveRequests(now clock.Time) {
 // notifyAll reports to applications and watchers what happened in this iteration.
 func (n *Node) notifyAll(now clock.Time) {
 	n.TCP.notify(now)
-	n.Packets.tell(now)
+	n.Packets.notify(now)
 	n.followers = slices.DeleteFunc(n.followers, func(f func() bool) bool { return f() })
-	n.Forwarders.tell()
+	n.Forwarders.dispatch()
 	l := &n.leading
-	l.roused = l.roused || l.woke || len(n.followers)+len(n.Taps.observers)+len(n.Packets.raws) > 0
+	l.wokeAny = l.wokeAny || l.woke ||
+		len(n.followers)+len(n.Taps.observers)+len(n.Packets.raws) > 0
 	for _, e := range n.stack.Events() {
 		if a := e.Address; a != nil && a.Gone {
 			for _, b := range n.BoundTo(map[netip.Addr]bool{a.Addr.Addr(): true}) {

@@ -13,9 +13,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// An iteration that finds an expired deadline first reads packets. Segments that it then sends must
-// not be older than the answers to those packets, or RACK considers them overtaken.
-func TestTimeDoesNotGoBack(t *testing.T) {
+// An iteration with an expired deadline first reads packets. Segments that it then sends must not
+// have an earlier time than the answers to those packets, or RACK considers them overtaken.
+func TestTimeIsMonotonicWithinAnIteration(t *testing.T) {
 	var read, last clock.Time
 	tap := func(now clock.Time, _ int, dir stack.Direction, _ ip.DropReason, _ [][]byte) {
 		assert.GreaterOrEqual(t, now, last)

@@ -17,7 +17,7 @@ type Neighbors struct {
 	node *Node
 	udps []*link.UDP // devices of the neighbors
 	list []*neighbor
-	next clock.Time // time of the next check
+	next clock.Time // time of the next periodic check
 }
 
 // neighbor is a neighbor on a UDP link.
@@ -30,23 +30,23 @@ type neighbor struct {
 	since      clock.Time
 	lastPacket clock.Time // never if no packet has arrived
 	known      bool       // the neighbor was up before
-	asked      clock.Time // time of the first unanswered packet, or never
+	unanswered clock.Time // time of the first unanswered packet, or never
 	last       link.NeighborInfo
 }
 
 const (
-	// watchEvery is the period of check. ICMP errors are processed at once.
-	watchEvery = time.Second
+	// checkEvery is the period of check. ICMP errors are processed at once.
+	checkEvery = time.Second
 	// silentAfter is how long a neighbor may leave packets unanswered.
 	silentAfter = 15 * time.Second
-	// believed is how long an ICMP error stays valid. Routers and kernels send these errors at
-	// least once a second (RFC 1812 §4.3.2.8).
-	believed = 3 * time.Second
+	// icmpErrorValid is how long an ICMP error stays valid. Routers and kernels send these errors
+	// at least once a second (RFC 1812 §4.3.2.8).
+	icmpErrorValid = 3 * time.Second
 )
 
-// renew updates the list of neighbors on UDP links. Neighbors that have not changed keep their
+// rebuild updates the list of neighbors on UDP links. Neighbors that have not changed keep their
 // state.
-func (v *Neighbors) renew(now clock.Time) {
+func (v *Neighbors) rebuild(now clock.Time) {
 	n, old := v.node, v.list
 	*v = Neighbors{node: n, next: v.next}
 	for _, d := range n.Devices.list {
@@ -76,27 +76,27 @@ func (v *Neighbors) renew(now clock.Time) {
 		v.list = append(v.list, w)
 	}
 	if len(v.list) > 0 && v.next == clock.Never {
-		v.next = now.Add(watchEvery)
+		v.next = now.Add(checkEvery)
 	}
 }
 
-// check updates the neighbors every watchEvery and after ICMP errors. It returns whether it did.
+// check updates the neighbors every checkEvery and after ICMP errors. It returns whether it did.
 func (v *Neighbors) check(now clock.Time) bool {
-	look := v.next.Due(now)
+	changed := v.next.Due(now)
 	for _, u := range v.udps {
-		look = u.ICMPErrors() || look
+		changed = u.ICMPErrors() || changed
 	}
-	if !look {
+	if !changed {
 		return false
 	}
-	v.next = now.Add(watchEvery)
+	v.next = now.Add(checkEvery)
 	for _, w := range v.list {
-		v.look(now, w)
+		v.checkOne(now, w)
 	}
 	return true
 }
 
-func (v *Neighbors) look(now clock.Time, w *neighbor) {
+func (v *Neighbors) checkOne(now clock.Time, w *neighbor) {
 	info, ok := w.info()
 	if !ok {
 		return
@@ -104,7 +104,7 @@ func (v *Neighbors) look(now clock.Time, w *neighbor) {
 	if !v.node.stack.Interfaces().Up(w.iface) {
 		w.last = info
 		// No packets pass meanwhile, so silence has no meaning when the link comes up again.
-		w.state, w.since, w.asked = control.NeighborUnknown, now, clock.Never
+		w.state, w.since, w.unanswered = control.NeighborUnknown, now, clock.Never
 		return
 	}
 	before := w.last.UDP
@@ -121,13 +121,13 @@ func (v *Neighbors) update(now clock.Time, w *neighbor, info link.NeighborInfo) 
 	before := w.last
 	w.last = info
 	if info.Refused > before.Refused {
-		w.asked = clock.Never
+		w.unanswered = clock.Never
 	} else if info.Heard > before.Heard {
-		w.lastPacket, w.asked = now, clock.Never
-	} else if info.Sent > before.Sent && w.asked == clock.Never {
-		w.asked = now
+		w.lastPacket, w.unanswered = now, clock.Never
+	} else if info.Sent > before.Sent && w.unanswered == clock.Never {
+		w.unanswered = now
 	}
-	v.settle(now, w, w.judge(now, &before, v.patience()))
+	v.setState(now, w, w.nextState(now, &before, v.patience()))
 }
 
 // info returns the device's counters for the neighbor.
@@ -140,8 +140,8 @@ func (w *neighbor) info() (link.NeighborInfo, bool) {
 	return link.NeighborInfo{}, false
 }
 
-// judge returns the neighbor's state, from the changes in the counters since the last check.
-func (w *neighbor) judge(
+// nextState returns the neighbor's state, from the changes in the counters since the last check.
+func (w *neighbor) nextState(
 	now clock.Time, before *link.NeighborInfo, patience time.Duration,
 ) control.NeighborState {
 	switch {
@@ -158,11 +158,11 @@ func (w *neighbor) judge(
 	case w.state == control.NeighborSilent:
 		return w.state // keep the state until a packet arrives
 	case w.state == control.NeighborRefused || w.state == control.NeighborUnreachable:
-		if w.asked != clock.Never && now.Sub(w.asked) >= believed {
+		if w.unanswered != clock.Never && now.Sub(w.unanswered) >= icmpErrorValid {
 			return control.NeighborUnknown // packets are no longer refused
 		}
 		return w.state
-	case w.asked != clock.Never && now.Sub(w.asked) >= patience:
+	case w.unanswered != clock.Never && now.Sub(w.unanswered) >= patience:
 		return control.NeighborSilent
 	case w.lastPacket != clock.Never:
 		return control.NeighborUp
@@ -175,8 +175,8 @@ func (v *Neighbors) patience() time.Duration {
 	return cmp.Or(v.node.cfg.Patience, silentAfter)
 }
 
-// settle sets a neighbor's state and announces a change.
-func (v *Neighbors) settle(now clock.Time, w *neighbor, state control.NeighborState) {
+// setState sets a neighbor's state and announces a change.
+func (v *Neighbors) setState(now clock.Time, w *neighbor, state control.NeighborState) {
 	n, was, since := v.node, w.state, w.since
 	if state == was {
 		return
@@ -245,7 +245,7 @@ func (v *Neighbors) List(now clock.Time) []control.Neighbor {
 	for _, nb := range n.cfg.Neighbors {
 		if i, err := n.Face(nb.Iface); err == nil && n.stack.Interfaces().Up(i) {
 			if w := v.find(i, nb.Addr); w != nil {
-				v.look(now, w)
+				v.checkOne(now, w)
 				list = append(list, v.describe(now, w))
 				continue
 			}

@@ -48,7 +48,7 @@ func eventually(t *testing.T, ok func() bool, what string) {
 // A router whose neighbor ends without a last RIP update gets an ICMP error from the kernel. The
 // router reports that once, withdraws the routes at once although they would never expire, and sees
 // the neighbor when it is back.
-func TestRoutesOfALostNeighborAreWithdrawn(t *testing.T) {
+func TestLostNeighborWithdrawsRoutes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("skip: needs Linux")
@@ -84,12 +84,12 @@ rip route-timeout-threshold 3600000
 		assert.Equal(t, control.NeighborUp, c.Was)
 		assert.Equal(t, []any{"if0", "10.0.0.2"}, []any{c.Neighbor.Iface, c.Neighbor.Addr.String()})
 		if keep {
-			assert.True(t, learned(), "until it expires")
+			assert.True(t, learned(), "the route stays until it expires")
 		} else {
 			eventually(t, func() bool { return !learned() }, "withdrawn")
 		}
 		expect(t, a, func() { b = start(t, Config{}, "B", textB) }, control.NeighborUp)
-		eventually(t, learned, "B's network, again")
+		eventually(t, learned, "B's network is learned again")
 		require.NoError(t, a.Close())
 		require.NoError(t, b.Close())
 	}
@@ -97,7 +97,7 @@ rip route-timeout-threshold 3600000
 
 // Each check of judged is one step of a neighbor: packets received, sent and refused since the last
 // check.
-func TestWhatIsMadeOfANeighbor(t *testing.T) {
+func TestNeighborStates(t *testing.T) {
 	const (
 		unknown = control.NeighborUnknown
 		up      = control.NeighborUp
@@ -139,15 +139,15 @@ func TestWhatIsMadeOfANeighbor(t *testing.T) {
 	w.last.UDP = netip.MustParseAddrPort("127.0.0.1:1")
 	before := w.last
 	w.last.Problem = errors.New("network is unreachable")
-	assert.Equal(t, cannot, w.judge(1, &before, time.Second))
+	assert.Equal(t, cannot, w.nextState(1, &before, time.Second))
 	w.last.UDP = netip.AddrPort{}
-	assert.Equal(t, control.NeighborUnresolved, w.judge(1, &before, time.Second))
+	assert.Equal(t, control.NeighborUnresolved, w.nextState(1, &before, time.Second))
 }
 
 // A packet sent before a neighbor has started is refused, and the error may be read after the
 // neighbor's first update. RIP then requests the neighbor's routes, because its next update may be
 // a period away.
-func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
+func TestLateICMPErrorKeepsTheRoutes(t *testing.T) {
 	var c Clock
 	n, _ := driven(t, &c, "routing rip\nrip advertise-to 10.0.0.2\n"+
 		"rip periodic-update-rate 1800000\nrip route-timeout-threshold 3600000\n")
@@ -172,7 +172,7 @@ func TestALateErrorDoesNotCostTheRoutes(t *testing.T) {
 
 // A neighbor whose host name changes its address is found again. The loop never waits for the
 // resolver. A name that no longer resolves keeps its address.
-func TestANeighborThatMoves(t *testing.T) {
+func TestNeighborNameChangesItsAddress(t *testing.T) {
 	p := freePorts(t, 2)
 	names := make(chan netip.Addr, 1)
 	var last netip.Addr
@@ -192,20 +192,23 @@ func TestANeighborThatMoves(t *testing.T) {
 	a := start(t, Config{lookup: lookup, resolveEvery: 5 * time.Millisecond}, "A", fmt.Sprintf(
 		"interface if0 10.0.0.1/24 127.0.0.1:%d\nneighbor 10.0.0.2 at bee.example:%d via if0\n", p[0], p[1]))
 	nb := func() control.Neighbor { return ask(t, a, control.Neighbors{})[0] }
-	eventually(t, func() bool { return nb().State == control.NeighborUnresolved }, "no address yet")
+	eventually(t, func() bool { return nb().State == control.NeighborUnresolved },
+		"the name has no address yet")
 	assert.Equal(t, "host bee.example: no such host", nb().Problem)
 	assert.Equal(t, "A.lnx:2", nb().Line)
 
 	names <- netip.MustParseAddr("127.0.0.2")
-	eventually(t, func() bool { return nb().UDP == fmt.Sprintf("127.0.0.2:%d", p[1]) }, "found")
+	eventually(t, func() bool { return nb().UDP == fmt.Sprintf("127.0.0.2:%d", p[1]) },
+		"the name resolves")
 	b := start(t, Config{}, "B", fmt.Sprintf(
 		"interface if0 10.0.0.2/24 127.0.0.3:%d\nneighbor 10.0.0.1 at 127.0.0.1:%d via if0\n", p[1], p[0]))
 	names <- netip.MustParseAddr("127.0.0.3")
-	eventually(t, func() bool { return nb().UDP == fmt.Sprintf("127.0.0.3:%d", p[1]) }, "moved")
+	eventually(t, func() bool { return nb().UDP == fmt.Sprintf("127.0.0.3:%d", p[1]) },
+		"the new address is used")
 	r := ask(t, a, control.Ping{Addr: netip.MustParseAddr("10.0.0.2"), Count: 1})
 	assert.Equal(t, 1, r.Received)
 	names <- netip.Addr{}
-	eventually(t, func() bool { return nb().Problem != "" }, "the name is gone")
+	eventually(t, func() bool { return nb().Problem != "" }, "the name no longer resolves")
 	assert.Equal(t, fmt.Sprintf("127.0.0.3:%d", p[1]), nb().UDP, "the last good address")
 	assert.Equal(t, control.NeighborUp, nb().State)
 	require.NoError(t, b.Close())

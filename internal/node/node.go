@@ -102,7 +102,7 @@ func (n *Node) open() error {
 	if n.stack, err = stack.New(n.Time.now(), n.stackConfig()); err != nil {
 		return control.Also(err, ErrConfig)
 	}
-	n.Neighbors.renew(n.Time.now())
+	n.Neighbors.rebuild(n.Time.now())
 	return n.Taps.open()
 }
 

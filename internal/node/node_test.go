@@ -113,7 +113,7 @@ func TestConnIsANetConn(t *testing.T) {
 	}
 }
 
-func TestBytesCrossALossyRouterBothWays(t *testing.T) {
+func TestTransferInBothDirectionsThroughALossyRouter(t *testing.T) {
 	a, b, c := line3(t, Config{Seed: 3})
 	testenv.Ask(t, b, control.SetLoss{Percent: 3})
 	client, server := connect(t, c, a, "10.0.0.1:80")
@@ -182,7 +182,7 @@ func TestLinksOverIPv6(t *testing.T) {
 	}
 }
 
-func TestErrorsAreThoseThatProgramsLookFor(t *testing.T) {
+func TestStandardErrors(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -236,10 +236,10 @@ neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1]))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := a.TCP.Dial(ctx, netip.MustParseAddrPort("10.0.0.2:9"))
-	require.ErrorIs(t, err, context.DeadlineExceeded, "a missing peer alone is not an error")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a silent peer alone does not end Dial")
 }
 
-func TestCloseUnblocksEverybody(t *testing.T) {
+func TestCloseUnblocksAllCalls(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, _ := connect(t, a, b, "10.0.0.2:80")
 	l, err := a.TCP.Listen(netip.MustParseAddrPort("0.0.0.0:1"), 0)
@@ -313,7 +313,7 @@ func echoed(ctx context.Context, n *Node, at netip.AddrPort, msg []byte) error {
 	return errors.Join(err, readErr, c.Close())
 }
 
-func TestReadOutsAndEvents(t *testing.T) {
+func TestSnapshotsAndEvents(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	events := make(chan control.Event, 100)
 	defer b.Watch(func(e control.Event) { events <- e })()
@@ -370,7 +370,7 @@ func TestReadOutsAndEvents(t *testing.T) {
 	}
 }
 
-func TestAPortInUseIsSaid(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	p := freePorts(t, 2)
 	text := fmt.Sprintf(`interface if0 10.0.0.1/24 127.0.0.1:%d
 neighbor 10.0.0.2 at 127.0.0.1:%d via if0`, p[0], p[1])

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/control"
 )
 
-func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
+func TestErrorsNameTheirSubject(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	testenv.Ask(t, a, control.Listen{Port: 700})
 	_, err := a.Do(t.Context(), control.Listen{Port: 700})
@@ -23,19 +23,19 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	require.NoError(t, client.Close())
 	_, err = server.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF, "the client closes first, so that TIME-WAIT is its own")
+	require.ErrorIs(t, err, io.EOF, "the client closes first, so it is in TIME-WAIT")
 	require.NoError(t, server.Close())
 	<-client.ended.passed()
 	require.Eventually(t, func() bool {
 		_, err = a.Do(t.Context(), control.Close{SID: client.sid})
 		return err != nil
 	}, 5*time.Second, time.Millisecond)
-	require.ErrorIs(t, err, control.ErrClosed, "not that it is not connected")
+	require.ErrorIs(t, err, control.ErrClosed, "not ErrNotConnected")
 	assert.ErrorContains(t, err, "TIME_WAIT")
 }
 
 // A UDP socket has a number in the socket table, and close closes it.
-func TestCloseTakesAUDPSocket(t *testing.T) {
+func TestCloseRequestClosesAUDPSocket(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	u := listenPacket(t, a, "0.0.0.0:53")
 	read := make(chan error, 1)

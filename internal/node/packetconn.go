@@ -18,7 +18,7 @@ import (
 // connected, net.Conn. Received datagrams wait in a ring that the loop fills. To send a datagram, a
 // goroutine makes the loop send it and waits for the result.
 type PacketConn struct {
-	ends
+	packetSocket
 	us    *udp.Socket // loop only
 	local netip.AddrPort
 	peer  netip.AddrPort // peer's address; invalid if not connected

@@ -51,7 +51,7 @@ func echo(c net.PacketConn) error {
 	}
 }
 
-func TestDatagramsGoThereAndBack(t *testing.T) {
+func TestDatagramsInBothDirections(t *testing.T) {
 	a, _, c := line3(t, Config{})
 	server := listenPacket(t, c, "0.0.0.0:53")
 	done := make(chan error, 1)
@@ -91,7 +91,7 @@ func TestDatagramsGoThereAndBack(t *testing.T) {
 	assert.ErrorIs(t, <-done, net.ErrClosed)
 }
 
-func TestPacketConnErrorsAreThoseThatProgramsLookFor(t *testing.T) {
+func TestPacketConnStandardErrors(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	c := dialUDP(t, a, "10.0.0.2:9")
 	_, err := c.Write([]byte("anybody?"))
@@ -149,7 +149,7 @@ func TestPacketConnDeadlines(t *testing.T) {
 	assert.ErrorIs(t, <-done, os.ErrDeadlineExceeded)
 }
 
-func TestClosingEndsWhatWaits(t *testing.T) {
+func TestCloseEndsBlockedCalls(t *testing.T) {
 	for name, shut := range map[string]func(*Node, *PacketConn) error{
 		"the socket": func(_ *Node, c *PacketConn) error { return c.Close() },
 		"the node":   func(n *Node, _ *PacketConn) error { return n.Close() },
@@ -170,7 +170,7 @@ func TestClosingEndsWhatWaits(t *testing.T) {
 			assert.ErrorIs(t, c.SetDeadline(time.Time{}), net.ErrClosed)
 			_, err = a.Packets.Listen(netip.MustParseAddrPort("0.0.0.0:53"))
 			if name == "the socket" {
-				assert.NoError(t, err, "the port is free again")
+				assert.NoError(t, err, "the port is free again after Close")
 			} else {
 				assert.ErrorIs(t, err, net.ErrClosed)
 			}
@@ -225,5 +225,5 @@ func TestPacketConnIsForManyGoroutines(t *testing.T) {
 		info = server.us.Info()
 		return nil
 	}))
-	assert.Equal(t, info.Dropped, dropped, "what did not come is counted")
+	assert.Equal(t, info.Dropped, dropped, "missing datagrams are counted as dropped")
 }

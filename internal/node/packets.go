@@ -12,16 +12,16 @@ import (
 
 // Packets contains the node's UDP and raw sockets. Only the loop uses the fields.
 type Packets struct {
-	node  *Node
-	conns map[*PacketConn]struct{}
-	raws  map[*RawConn]struct{}
-	roomy chan struct{} // closed when the queues have room; nil if no call waits
+	node    *Node
+	conns   map[*PacketConn]struct{}
+	raws    map[*RawConn]struct{}
+	hasRoom chan struct{} // closed when the queues have room; nil if no call waits
 }
 
 // PortOwner owns a UDP port for a protocol over UDP (stack.Port.UDP.Owner). Only the loop calls it.
 type PortOwner interface {
-	// Tell processes the events of this iteration at the port.
-	Tell(now clock.Time)
+	// Notify processes the events of this iteration at the port.
+	Notify(now clock.Time)
 	// Report handles an ICMP error about a datagram.
 	Report(err error)
 	// Undelivered reports whether a closing node should wait, up to lingerTime.
@@ -44,8 +44,8 @@ func (p *Packets) owners() iter.Seq[PortOwner] {
 	}
 }
 
-// tell wakes up blocked calls, and calls Tell of the owners.
-func (p *Packets) tell(now clock.Time) {
+// notify wakes up blocked calls, and calls Notify of the owners.
+func (p *Packets) notify(now clock.Time) {
 	for {
 		s, ok := p.node.stack.UDP().Next()
 		if !ok {
@@ -62,24 +62,24 @@ func (p *Packets) tell(now clock.Time) {
 			c.failure.Store(&err)
 		}
 		wake(c.arrived)
-		p.node.leading.roused = true
+		p.node.leading.wokeAny = true
 	}
-	if p.roomy != nil && p.node.stack.Datagrams().Roomy() {
-		close(p.roomy)
-		p.roomy = nil
+	if p.hasRoom != nil && p.node.stack.Datagrams().HasRoom() {
+		close(p.hasRoom)
+		p.hasRoom = nil
 	}
 	for o := range p.owners() {
-		o.Tell(now)
-		p.node.leading.roused = true
+		o.Notify(now)
+		p.node.leading.wokeAny = true
 	}
 }
 
 // awaitRoom returns a channel that is closed when a full queue has room again.
 func (p *Packets) awaitRoom() chan struct{} {
-	if p.roomy == nil {
-		p.roomy = make(chan struct{})
+	if p.hasRoom == nil {
+		p.hasRoom = make(chan struct{})
 	}
-	return p.roomy
+	return p.hasRoom
 }
 
 // undelivered reports whether a port has data that its peer has not received.

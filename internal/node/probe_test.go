@@ -13,7 +13,7 @@ import (
 
 // TCP has one probe. The node's file of samples and a program share it, and each can end
 // separately.
-func TestTheRecorderAndAProgramShareTheProbe(t *testing.T) {
+func TestProbeFileAndProgramShareTheProbe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "probe.csv")
 	a, b := twoNodes(t, Config{})
 	cfg := b.cfg

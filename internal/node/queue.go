@@ -8,8 +8,7 @@ import (
 // Queue passes values from the loop to one reader. The reader may be slow, because the loop never
 // waits for it.
 type Queue[T any] struct {
-	// Lost returns the value that replaces the values for which the queue had no room. It may be
-	// nil.
+	// Lost returns the value that replaces values for which the queue had no room. It may be nil.
 	Lost func(missed int) T
 
 	most   int

@@ -15,7 +15,7 @@ import (
 // RawConn is a socket for an IP protocol. It implements net.PacketConn. Packets are read and
 // written without their IP headers.
 type RawConn struct {
-	ends
+	packetSocket
 	network string // network that the caller gave, such as "ip4:icmp"
 	raw     *stack.Raw
 	local   netip.Addr // local address; unspecified: all addresses

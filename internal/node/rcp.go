@@ -58,7 +58,7 @@ func (p *rcpPort) settle() {
 func (p *rcpPort) unlisten() {
 	p.port.Router.Unlisten()
 	p.listener = nil
-	p.Tell(clock.Never)
+	p.Notify(clock.Never)
 	p.settle()
 }
 
@@ -68,12 +68,12 @@ func (p *rcpPort) Shut() {
 		l.end()
 	}
 	p.port.Router.Close()
-	p.Tell(clock.Never)
+	p.Notify(clock.Never)
 	p.settle()
 }
 
-// Tell implements PortOwner. It reports events to the connections and the listener.
-func (p *rcpPort) Tell(clock.Time) {
+// Notify implements PortOwner. It reports events to the connections and the listener.
+func (p *rcpPort) Notify(clock.Time) {
 	for {
 		s, ok := p.port.Router.Next()
 		if !ok {

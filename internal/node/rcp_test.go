@@ -142,7 +142,7 @@ func TestRCPErrors(t *testing.T) {
 }
 
 // An aborted connection sends nothing, so its peer times out.
-func TestRCPSilenceEndsAConnection(t *testing.T) {
+func TestRCPTimeoutAfterAbort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	cfg := quick
 	cfg.Timeout = 300 * time.Millisecond
@@ -163,7 +163,7 @@ func TestRCPSilenceEndsAConnection(t *testing.T) {
 }
 
 // A router serves many sockets, and each peer gets its own echo.
-func TestRCPHasManySocketsAtAPort(t *testing.T) {
+func TestRCPManySocketsAtOnePort(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	l, err := b.RCP.Listen(rcpPort9000, 0, quick)
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestRCPFreesItsPort(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	_, err = b.Packets.Listen(rcpPort9000)
-	require.ErrorIs(t, err, syscall.EADDRINUSE, "a connection lives")
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "a connection is still open")
 	_, err = c.Write([]byte("still here"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(s, make([]byte, 10))
@@ -220,7 +220,7 @@ func TestRCPFreesItsPort(t *testing.T) {
 
 // Data that was written to a closed connection is delivered while its node closes. Blocked calls on
 // other connections fail.
-func TestClosingANodeEndsItsRCP(t *testing.T) {
+func TestNodeCloseWithRCPConnections(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	c, s, _ := connectRCP(t, a, b, quick)
 	text := bytes.Repeat([]byte("x"), 40_000)
@@ -250,9 +250,9 @@ func TestClosingANodeEndsItsRCP(t *testing.T) {
 }
 
 // The backlog limits the connections that wait for Accept, in the node and in its router together.
-func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
+func TestBacklogLimitsWaitingRCPConnections(t *testing.T) {
 	const backlog, clients = 2, 5
-	a, b, await := timeless(t)
+	a, b, await := drivenPair(t)
 	at := netip.MustParseAddrPort("10.0.0.2:9")
 	_, err := b.RCP.Listen(at, backlog, RCPConfig{})
 	require.NoError(t, err)
@@ -270,9 +270,9 @@ func TestABacklogIsHowManyWaitForAcceptRCP(t *testing.T) {
 	assert.Equal(t, backlog, connected)
 }
 
-// timeless starts two nodes with a Clock and a link in memory. It returns a function that advances
-// the clock until done.
-func timeless(t *testing.T) (a, b *Node, await func(done <-chan error) (time.Duration, error)) {
+// drivenPair starts two nodes with a Clock and a link in memory. It returns a function that
+// advances the clock until done.
+func drivenPair(t *testing.T) (a, b *Node, await func(done <-chan error) (time.Duration, error)) {
 	t.Helper()
 	var clock Clock
 	x, y := link.Pipe(0)

@@ -21,7 +21,7 @@ type RCPConn struct {
 	duplex
 	port   *rcpPort    // loop only
 	socket *rcp.Socket // only the loop uses it, except for its rings
-	ends   struct{ local, peer netip.AddrPort }
+	addrs  struct{ local, peer netip.AddrPort }
 
 	gone bool // the socket is closed; loop only
 }
@@ -35,7 +35,7 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 		local = netip.AddrPortFrom(p.node.stack.Routing().LocalTo(s.Peer().Addr()), local.Port())
 	}
 	c := &RCPConn{port: p, socket: s}
-	c.ends.local, c.ends.peer = local, s.Peer()
+	c.addrs.local, c.addrs.peer = local, s.Peer()
 	c.init(p.node, c, s.Rx(), s.Tx())
 	s.Owner = c
 	p.conns[c] = struct{}{}
@@ -45,10 +45,10 @@ func (p *rcpPort) adopt(s *rcp.Socket) *RCPConn {
 func (c *RCPConn) network() string { return rcpNetwork }
 
 // Local returns the local address and port.
-func (c *RCPConn) Local() netip.AddrPort { return c.ends.local }
+func (c *RCPConn) Local() netip.AddrPort { return c.addrs.local }
 
 // Remote returns the peer's address and port.
-func (c *RCPConn) Remote() netip.AddrPort { return c.ends.peer }
+func (c *RCPConn) Remote() netip.AddrPort { return c.addrs.peer }
 
 // Close closes both directions and returns at once. Written data is still delivered, unless the
 // peer times out. Received data is discarded.
@@ -111,14 +111,14 @@ func (c *RCPConn) onEvent() {
 	}
 	c.in.ready.ring()
 	c.out.ready.ring()
-	c.node.leading.newsFor(&c.duplex)
+	c.node.leading.markReadable(&c.duplex)
 }
 
 // abandon ends a connection whose address was removed. The peer times out.
 func (c *RCPConn) abandon() {
 	c.fail(tcp.ErrAddressGone)
 	c.socket.Abort()
-	c.port.Tell(clock.Never)
+	c.port.Notify(clock.Never)
 }
 
 // delivered reports whether the peer has acknowledged everything, or the socket is closed. Loop
@@ -162,7 +162,7 @@ func rcpCounts(c rcp.Counts) control.RCPCounts {
 
 // RCPListener accepts RCP connections. It implements net.Listener.
 type RCPListener struct {
-	accepting[*RCPConn]
+	acceptQueue[*RCPConn]
 	port *rcpPort // loop only
 }
 

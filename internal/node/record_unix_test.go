@@ -40,6 +40,6 @@ func TestASlowDiskDoesNotBlockTheLoop(t *testing.T) {
 	}()
 	missed := s.missed
 	require.ErrorContains(t, s.close(), "rows are missing")
-	assert.Equal(t, 1+rows-missed, <-read, "the header and all others")
+	assert.Equal(t, 1+rows-missed, <-read, "the header and all other rows")
 	require.NoError(t, f.Close())
 }

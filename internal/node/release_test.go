@@ -35,7 +35,7 @@ func isFree(port int) bool {
 }
 
 // Two nodes exchange ports in two steps, and exchange them back, while a connection stays open.
-func TestTwoNodesTakeEachOthersPort(t *testing.T) {
+func TestTwoNodesSwapPorts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 2)
@@ -44,7 +44,7 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 				"neighbor 10.0.0.%d at 127.0.0.1:%d via if0\nlink if0 delay 1ms\n", own, at, other, there)
 		}
 		textA, textB := line(1, p[0], 2, p[1]), line(2, p[1], 1, p[0])
-		a, b := rewired(t, cfg, "A", &textA), rewired(t, cfg, "B", &textB)
+		a, b := reloadableNode(t, cfg, "A", &textA), reloadableNode(t, cfg, "B", &textB)
 		client, server := connect(t, a, b, "10.0.0.2:80")
 		more, stop := flow(t, client, server)
 		more()
@@ -59,7 +59,8 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		assert.Equal(t, []string{"released: UDP port of if0", "released: UDP port of if0"},
 			steps(t, control.Reload{Release: true}, a, b))
 		assert.True(t, isFree(p[0]) && isFree(p[1]))
-		assert.Empty(t, steps(t, control.Reload{Release: true}, a), "a second time there is nothing")
+		assert.Empty(t, steps(t, control.Reload{Release: true}, a),
+			"the second request releases nothing")
 		steps(t, control.Reload{}, a, b)
 		more()
 		udp := func(n *Node) string {
@@ -75,20 +76,20 @@ func TestTwoNodesTakeEachOthersPort(t *testing.T) {
 		more()
 		assert.Equal(t, fmt.Sprintf("127.0.0.1:%d", p[0]), udp(a))
 		list := testenv.Ask(t, a, control.Impairments{Iface: "if0"})
-		assert.Equal(t, "delay 1ms", list[0].Words, "it stays with its link")
+		assert.Equal(t, "delay 1ms", list[0].Words, "the impairment stays with its link")
 		stop()
 	})
 }
 
 // A node takes its ports back if there is no second step.
-func TestWhatWasGivenUpIsTakenBack(t *testing.T) {
+func TestReleasedPortsAreTakenBack(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 3)
 		text := fmt.Sprintf("socket shared\ninterface if0 10.0.0.1/24 127.0.0.1:%[1]d\n"+
 			"neighbor 10.0.0.2 at 127.0.0.1:%[2]d via if0\n"+
 			"interface if1 10.1.0.1/24 127.0.0.1:%[1]d\n"+
 			"neighbor 10.1.0.2 at 127.0.0.1:%[3]d via if1\n", p[0], p[1], p[2])
-		a := rewired(t, cfg, "A", &text)
+		a := reloadableNode(t, cfg, "A", &text)
 		b := start(t, cfg, "B", fmt.Sprintf("interface if0 10.0.0.2/24 127.0.0.1:%d\n"+
 			"neighbor 10.0.0.1 at 127.0.0.1:%d via if0\n", p[1], p[0]))
 		client, server := connect(t, a, b, "10.0.0.2:80")

@@ -28,8 +28,8 @@ type sampler struct {
 	file   *os.File // output file; nil until it is open
 	rows   []byte   // loop only
 	missed int      // loop only
-	// flushAt is when rows must be written even if they do not fill a buffer. It is never if there
-	// are no rows. Loop only.
+	// flushAt is when rows must be written even if they do not fill a buffer; never: there are no
+	// rows. Loop only.
 	flushAt clock.Time
 	full    chan []byte // buffers to be written
 	empty   chan []byte // buffers to be filled

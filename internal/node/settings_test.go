@@ -10,7 +10,7 @@ import (
 )
 
 // Counts and times can be set like all other settings. Zero means the default.
-func TestNumbersAmongTheSettings(t *testing.T) {
+func TestNumericSettings(t *testing.T) {
 	a, _ := twoNodes(t, Config{})
 	for _, x := range []struct{ key, value, want string }{
 		{"tcp.initialwindow", "4", "4"},
@@ -49,5 +49,5 @@ func TestNumbersAmongTheSettings(t *testing.T) {
 		assert.ErrorContains(t, err, value, key)
 	}
 	_, err := control.Ask(t.Context(), a, control.Set{Key: "tcp.rtomax", Value: "1ms"})
-	require.ErrorIs(t, err, control.ErrUsage, "below the least")
+	require.ErrorIs(t, err, control.ErrUsage, "below the minimum")
 }

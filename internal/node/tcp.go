@@ -19,7 +19,7 @@ type TCP struct {
 	conns     map[*Conn]struct{}          // connections of applications; loop only
 	listeners map[*tcp.Listener]*Listener // loop only
 	touched   atomic.Pointer[Conn]        // list of connections with changes to process
-	joints    joints                      // loop only
+	relays    relays                      // loop only
 }
 
 // Dial is like DialFrom. The node chooses the local address and port.
@@ -71,7 +71,7 @@ func (t *TCP) Listen(on netip.AddrPort, backlog int) (*Listener, error) {
 	return t.ListenWith(on, ListenOptions{Backlog: backlog})
 }
 
-// ListenOptions configure a listener.
+// ListenOptions are the options of a listener.
 type ListenOptions struct {
 	Backlog    int  // number of connections that may wait for Accept; 0: DefaultBacklog
 	FileDigest bool // connections may offer a file's digest

@@ -19,8 +19,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lnx"
 )
 
-// aloneWithTheKernel moves the test into its own network namespace.
-func aloneWithTheKernel(t *testing.T) {
+// inNetns moves the test into its own network namespace.
+func inNetns(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("skip: needs root")
@@ -29,8 +29,8 @@ func aloneWithTheKernel(t *testing.T) {
 	require.NoError(t, unix.Unshare(unix.CLONE_NEWNET))
 }
 
-func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
-	aloneWithTheKernel(t)
+func TestTUNNeighborAndPingToTheKernel(t *testing.T) {
+	inNetns(t)
 	n := start(t, Config{}, "G", "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2 fd08::2 "+
 		"routes fd20::/16 10.20.0.0/16\naddress tun0 fd08::1/64\n")
 	faces := testenv.Ask(t, n, control.Interfaces{})
@@ -56,8 +56,8 @@ func TestANodeShowsItsTUNAndPingsTheKernel(t *testing.T) {
 }
 
 // If another node has the device, Open fails and leaves nothing behind.
-func TestATUNThatIsTaken(t *testing.T) {
-	aloneWithTheKernel(t)
+func TestTUNInUse(t *testing.T) {
+	inNetns(t)
 	const text = "interface tun0 10.8.0.1/24 tun:tide0\n"
 	start(t, Config{}, "G", text)
 	cfg, err := lnx.Parse("G.lnx", []byte(text))
@@ -70,8 +70,8 @@ func TestATUNThatIsTaken(t *testing.T) {
 
 // When the device is deleted, the node announces that once, and the interface is down with the
 // reason. `up` creates the device again.
-func TestATUNThatIsTakenAway(t *testing.T) {
-	aloneWithTheKernel(t)
+func TestTUNDeviceDeleted(t *testing.T) {
+	inNetns(t)
 	path, err := exec.LookPath("ip")
 	if err != nil {
 		t.Skip("skip: needs iproute2")
@@ -101,10 +101,11 @@ func TestATUNThatIsTakenAway(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return problem() == "tun:tide0 is not up; `up tun0` brings it up, with its addresses and routes"
 	}, 10*time.Second, time.Millisecond)
-	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel forgets it")
+	assert.NotContains(t, ip("route"), "10.20.0.0/16", "the kernel has removed the route")
 	testenv.Ask(t, n, control.SetLink{Iface: "tun0", Up: true})
 	assert.Empty(t, problem())
-	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0", "the kernel gets them again")
+	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0",
+		"the node has added the routes again")
 
 	ip("link", "set", "tide0", "down")
 	require.Eventually(t, func() bool { return problem() != "" }, 10*time.Second, time.Millisecond)

@@ -12,7 +12,7 @@ import (
 )
 
 // Founding document 001 has a verbose option with this output.
-func TestVerboseTellsWhatBecomesOfASegment(t *testing.T) {
+func TestVerboseAnnouncesSegments(t *testing.T) {
 	a, b := twoNodes(t, Config{})
 	client, server := connect(t, a, b, "10.0.0.2:80")
 	told := make(chan control.Segment, 100)

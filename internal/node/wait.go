@@ -37,7 +37,7 @@ type ownership interface {
 	Ring()
 	// Enter makes the caller the owner. If there already is an owner, it rings instead.
 	Enter() bool
-	// Fed appends the tokens that are ready without a descriptor. It must be called after look or
+	// Fed appends the tokens that are ready without a descriptor. It must be called after answer or
 	// enter: a token that is marked later rings again.
 	Fed(ready []int) []int
 	// Yield undoes Enter, unless a goroutine has rung since.
@@ -80,7 +80,7 @@ const (
 // These are the states of a doorbell.
 const (
 	owned    = iota
-	rung     // the stack has an owner, and the bell has rung since the last look
+	rung     // the stack has an owner, and the bell has rung since the last answer
 	sleeping // the stack has no owner; a ring must wake up a goroutine
 	woken    // the stack has no owner; a goroutine is waking up
 )
@@ -132,16 +132,15 @@ func (d *doorbell) leave() { d.state.Store(woken) }
 // free reports whether no goroutine owns the stack.
 func (d *doorbell) free() bool { return d.state.Load() >= sleeping }
 
-// sleep gives up the stack. If the bell has rung since look, it returns false and the caller stays
-// the owner.
+// sleep gives up the stack. If the bell has rung since answer, it returns false and the caller
+// stays the owner.
 func (d *doorbell) sleep() bool { return d.state.CompareAndSwap(owned, sleeping) }
 
-// look answers all rings so far. The owner then looks for work.
-func (d *doorbell) look() { d.state.Store(owned) }
+// answer acknowledges all rings so far. The owner then looks for work.
+func (d *doorbell) answer() { d.state.Store(owned) }
 
-// again is the time after which the loop's goroutine checks again if it woke up while another
-// goroutine owned the stack. That goroutine serves the ring, but does not know when the loop must
-// wake up next.
+// again is how long the loop's goroutine waits if it woke up while another goroutine owned the
+// stack. That goroutine serves the ring, but does not know when the loop must wake up next.
 const again = time.Millisecond
 
 // feeds are the devices without a descriptor.

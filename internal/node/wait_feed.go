@@ -29,7 +29,7 @@ func (w *feedWaiter) Add(int, int) error { return errNoDescriptors }
 
 func (w *feedWaiter) Wait(timeout time.Duration, ready []int) ([]int, error) {
 	if timeout == 0 || !w.bell.sleep() {
-		w.bell.look()
+		w.bell.answer()
 		return w.Fed(ready), nil
 	}
 	for w.sleep(timeout); !w.bell.enter(); {

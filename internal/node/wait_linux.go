@@ -315,7 +315,7 @@ func (w *epollWaiter) sleepAt(p *sleeper, timeout time.Duration) (int, unix.Errn
 func (w *epollWaiter) poll(ready []int) ([]int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(w.epoll),
 		uintptr(unsafe.Pointer(&w.polled)), uintptr(len(w.polled)), 0, 0, 0)
-	w.bell.look()
+	w.bell.answer()
 	return w.report(w.polled[:max(0, int(n))], ready), w.failed(errno)
 }
 

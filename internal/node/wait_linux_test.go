@@ -54,7 +54,7 @@ func TestDescriptors(t *testing.T) {
 			require.NoError(t, err)
 		}
 
-		t.Log("# readable, for as long as it is not read")
+		t.Log("# readable until it is read")
 		readable()
 		ready, err := w.Wait(0, nil)
 		require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestDescriptors(t *testing.T) {
 		assert.Equal(t, uint32(unix.EPOLLONESHOT), w.(*epollWaiter).once)
 		readable()
 
-		t.Log("# writable only where that is wanted")
+		t.Log("# writable only after WantWrite")
 		w.WantWrite(a, true)
 		ready, err = w.Wait(patience, nil)
 		require.NoError(t, err)
@@ -76,10 +76,10 @@ func TestDescriptors(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, ready)
 
-		t.Log("# a descriptor that is not there")
+		t.Log("# a descriptor that is not open")
 		w.WantWrite(12345, true)
 		_, err = w.Wait(0, nil)
-		require.NoError(t, err, "never added: nothing to want")
+		require.NoError(t, err, "WantWrite ignores a descriptor that was not added")
 	})
 }
 

@@ -59,7 +59,7 @@ func TestWaitReturns(t *testing.T) {
 		assert.Empty(t, ready)
 		assert.Less(t, time.Since(start), patience/2)
 
-		t.Log("# a feeder's token comes once a call, behind what is in the slice")
+		t.Log("# each call of ready reports the token once, appended to the slice")
 		feed := w.Feed(7, w.Ring)
 		other := w.Feed(900, w.Ring)
 		feed()
@@ -73,7 +73,7 @@ func TestWaitReturns(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []int{7, 900}, ready)
 
-		t.Log("# and none is left")
+		t.Log("# no token is left")
 		ready, err = w.Wait(0, nil)
 		require.NoError(t, err)
 		assert.Empty(t, ready)

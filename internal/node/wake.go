@@ -89,7 +89,7 @@ func (t *TCP) notify(now clock.Time) {
 			}
 		} else if c, ok := tc.Owner.(*Conn); ok {
 			n.leading.woke = c.onEvent(ev) || n.leading.woke
-			t.joints.event(c, now)
+			t.relays.event(c, now)
 			continue
 		}
 		n.vir.changed()
@@ -113,7 +113,7 @@ func (c *Conn) onEvent(ev tcp.Event) (woke bool) {
 	if ev&tcp.Readable != 0 {
 		woke = c.in.parked.Load()
 		c.in.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
+		c.node.leading.markReadable(&c.duplex)
 	}
 	if ev&tcp.Writable != 0 {
 		woke = woke || c.out.parked.Load()
@@ -131,7 +131,7 @@ func (c *Conn) onEvent(ev tcp.Event) (woke bool) {
 		}
 		c.in.ready.ring()
 		c.out.ready.ring()
-		c.node.leading.newsFor(&c.duplex)
+		c.node.leading.markReadable(&c.duplex)
 		c.ended.pass()
 		c.in.by.stop()
 		c.out.by.stop()

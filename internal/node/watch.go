@@ -70,8 +70,7 @@ func (ws *Watchers) any() bool {
 	return len(ws.list) > 0
 }
 
-// close waits until every watcher has processed its events. It returns false if it was called
-// before.
+// close waits until every watcher has processed its events. Only the first call returns true.
 func (ws *Watchers) close() bool {
 	ws.mu.Lock()
 	if ws.done {

@@ -47,7 +47,7 @@ func (l *reloading) release(r control.Reload) (control.Reloaded, error) {
 	}
 	var faces []string
 	err := l.node.Ask(func(*stack.Stack, clock.Time) error {
-		faces = l.node.Devices.Unplug(stays, l.released.faces)
+		faces = l.node.Devices.CloseSockets(stays, l.released.faces)
 		return nil
 	})
 	if l.released.faces == nil {

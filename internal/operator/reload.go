@@ -62,14 +62,14 @@ type step struct {
 // reloading is a reload in progress.
 type reloading struct {
 	*Reloader
-	was, now *lnx.Config
-	names    []string // names of interfaces, by number
-	before   *node.Network
-	network  *node.Network        // network that the new file describes
-	wiring   *node.Wiring         // prepared change of the interfaces; nil until apply
-	others   []portforward.Change // changes of services, made before steps
-	steps    []step
-	done     control.Reloaded
+	was, now        *lnx.Config
+	names           []string // names of interfaces, by number
+	before          *node.Network
+	network         *node.Network         // network that the new file describes
+	reconfiguration *node.Reconfiguration // prepared change of the interfaces; nil until apply
+	others          []portforward.Change  // changes of services, made before steps
+	steps           []step
+	done            control.Reloaded
 }
 
 // Do handles control.Reload. It makes all changes or none.
@@ -149,7 +149,7 @@ func (l *reloading) apply() (control.Reloaded, error) {
 	if err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w: %w", control.ErrUsage, err)
 	}
-	if l.wiring, err = l.node.Devices.Wire(l.network, l.released.faces); err != nil {
+	if l.reconfiguration, err = l.node.Devices.Prepare(l.network, l.released.faces); err != nil {
 		return nothingReloaded(), fmt.Errorf("reload: %w", placed(l.now, err))
 	}
 	l.list()
@@ -178,7 +178,7 @@ func (l *reloading) list() {
 // carryOut makes all changes or none.
 func (l *reloading) carryOut() error {
 	failed := func(text string, err error) error {
-		l.wiring.Abandon()
+		l.reconfiguration.Abandon()
 		return fmt.Errorf("reload: %s: %w", text, err)
 	}
 	for i, c := range l.others {

@@ -19,19 +19,19 @@ func (l *reloading) wires() (list []step) {
 		nothing := func(*stack.Stack, clock.Time) error { return nil }
 		list = append(list, step{text: text, do: nothing})
 	}
-	if len(list) == 0 && (l.wiring == nil || !l.wiring.Opened()) {
+	if len(list) == 0 && (l.reconfiguration == nil || !l.reconfiguration.Opened()) {
 		// Only positions in the file differ.
 		return []step{{do: func(*stack.Stack, clock.Time) error {
 			l.node.SetNetwork(l.network)
 			return nil
 		}}}
 	}
-	return append(list, step{do: l.rewire})
+	return append(list, step{do: l.reconfigure})
 }
 
-// rewire ends all users of removed addresses, takes down deleted interfaces, and makes the changes.
-// Loop only.
-func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
+// reconfigure ends all users of removed addresses, takes down deleted interfaces, and makes the
+// changes. Loop only.
+func (l *reloading) reconfigure(s *stack.Stack, now clock.Time) error {
 	n := l.node
 	for _, b := range n.BoundTo(l.goneAddrs()) {
 		b.End(now)
@@ -46,7 +46,7 @@ func (l *reloading) rewire(s *stack.Stack, now clock.Time) error {
 	n.Devices.Drain(now) // sends the last update of RIP
 	n.SetNetwork(l.network)
 	l.Reloader.names = l.names
-	return n.Devices.Rewire(now, l.wiring)
+	return n.Devices.Reconfigure(now, l.reconfiguration)
 }
 
 // ending lists what a reload would close.

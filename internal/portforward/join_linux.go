@@ -7,7 +7,7 @@ import (
 )
 
 // join lets the node's loop relay between the two ends, without goroutines.
-func (fw *Forward) join(near, far end) (*node.Joint, bool) {
+func (fw *Forward) join(near, far end) (*node.Relay, bool) {
 	m, _ := near.(machineEnd)
 	v, ok := far.(virtualEnd)
 	raw, err := m.SyscallConn()
@@ -21,7 +21,7 @@ func (fw *Forward) join(near, far end) (*node.Joint, bool) {
 	if err != nil || fd < 0 {
 		return nil, false
 	}
-	j, ok := node.Join(v.conn, fd, fw.set.stallCheck, fw.count)
+	j, ok := node.StartRelay(v.conn, fd, fw.set.stallCheck, fw.count)
 	if !ok {
 		_ = unix.Close(fd)
 		return nil, false

@@ -4,4 +4,4 @@ package portforward
 
 import "github.com/tidepool-net/tidepool/internal/node"
 
-func (fw *Forward) join(_, _ end) (*node.Joint, bool) { return nil, false }
+func (fw *Forward) join(_, _ end) (*node.Relay, bool) { return nil, false }

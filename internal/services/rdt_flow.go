@@ -65,9 +65,9 @@ func openFlow(
 	return f, nil
 }
 
-// Tell implements node.PortOwner. It passes on finished objects, and closes the port after the
+// Notify implements node.PortOwner. It passes on finished objects, and closes the port after the
 // flow's linger time.
-func (f *flow) Tell(now clock.Time) {
+func (f *flow) Notify(now clock.Time) {
 	f.mu.Lock()
 	before := len(f.ended)
 	for c, ok := f.receiver.Next(); ok; c, ok = f.receiver.Next() {

@@ -160,8 +160,8 @@ func (s *RDTServer) shut() bool {
 	return true
 }
 
-// Tell implements node.PortOwner. It passes on finished flows.
-func (s *RDTServer) Tell(clock.Time) {
+// Notify implements node.PortOwner. It passes on finished flows.
+func (s *RDTServer) Notify(clock.Time) {
 	for f, ok := s.server.Next(); ok; f, ok = s.server.Next() {
 		if s.ended != nil {
 			s.ended(f)

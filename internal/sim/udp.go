@@ -75,7 +75,7 @@ func (s *Socket) Receive(p []byte) (udp.Received, bool) { return udp.Dequeue(s.u
 
 // Roomy reports whether the host accepts more datagrams now. If not, it calls Turn later.
 func (s *Socket) Roomy() bool {
-	if s.host.stack.Datagrams().Roomy() {
+	if s.host.stack.Datagrams().HasRoom() {
 		return true
 	}
 	s.wait()
@@ -119,7 +119,7 @@ func (h *Host) tellSockets(now clock.Time) bool {
 			s.app.Turn(now, s)
 		}
 	}
-	for len(h.waiting) > 0 && h.stack.Datagrams().Roomy() {
+	for len(h.waiting) > 0 && h.stack.Datagrams().HasRoom() {
 		s := h.waiting[0]
 		h.waiting = h.waiting[:copy(h.waiting, h.waiting[1:])]
 		s.waits = false

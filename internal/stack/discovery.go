@@ -404,14 +404,14 @@ func (dv *discoverers) follow(now clock.Time, d *discoverer) {
 	if !changed {
 		return
 	}
-	dv.rewire(now, d)
+	dv.reconfigure(now, d)
 	if via != before.WithZone("") {
 		dv.setRouter(now, d, via)
 	}
 }
 
-// rewire gives the interface its current addresses, networks and MTU.
-func (dv *discoverers) rewire(now clock.Time, d *discoverer) {
+// reconfigure gives the interface its current addresses, networks and MTU.
+func (dv *discoverers) reconfigure(now clock.Time, d *discoverer) {
 	f := &dv.ifs.list[d.iface]
 	before := f.networks
 	list := dv.ifs.configs()
@@ -423,7 +423,7 @@ func (dv *discoverers) rewire(now clock.Time, d *discoverer) {
 	if dv.ifs.checkWires(list) != nil {
 		return // another interface has the address
 	}
-	dv.routing.rewire(now, list)
+	dv.routing.reconfigure(now, list)
 	if slices.Equal(before, f.networks) {
 		return
 	}
@@ -457,7 +457,7 @@ func (dv *discoverers) setUp(now clock.Time, i int, up bool) {
 	case d == nil:
 	case up:
 		dv.start(now, d)
-		dv.rewire(now, d)
+		dv.reconfigure(now, d)
 	case d.six != nil:
 		d.six.Cease()
 		dv.run(now, d)

@@ -110,10 +110,11 @@ func TestAHostConfiguresItselfFromARouter(t *testing.T) {
 	assert.Equal(t, "fe80::1", defaultRoute(again))
 
 	t.Log("# a reload keeps what discovery found")
-	require.NoError(t, again.Rewire(w.now, []stack.Interface{auto("tun0"), face("if1", "10.0.0.1/24")}))
+	require.NoError(t, again.Reconfigure(w.now, []stack.Interface{auto("tun0"), face("if1",
+		"10.0.0.1/24")}))
 	assert.Equal(t, global(host), global(again))
 	assert.Equal(t, "fe80::1", defaultRoute(again))
-	require.NoError(t, again.Rewire(w.now, []stack.Interface{{}, face("if1", "10.0.0.1/24")}))
+	require.NoError(t, again.Reconfigure(w.now, []stack.Interface{{}, face("if1", "10.0.0.1/24")}))
 	assert.Empty(t, defaultRoute(again))
 }
 
@@ -538,6 +539,7 @@ func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
 	assert.Equal(t, with(7, 33), send(7))
 	announce(0)
 	assert.Equal(t, with(33, 33), send(0))
-	require.NoError(t, host.Rewire(w.now, []stack.Interface{auto("tun0"), face("if1", "10.0.0.1/24")}))
+	require.NoError(t, host.Reconfigure(w.now, []stack.Interface{auto("tun0"), face("if1",
+		"10.0.0.1/24")}))
 	assert.Equal(t, with(33, 33), send(0), "a reload keeps it")
 }

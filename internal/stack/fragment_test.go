@@ -378,7 +378,7 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 	}
 	assert.Equal(t, 3, calls, "eight packets, three at a time, and the short datagram with the last two")
 	assert.Equal(t, pattern(10_000), got[8:])
-	assert.True(t, a.Datagrams().Roomy())
+	assert.True(t, a.Datagrams().HasRoom())
 	assert.Empty(t, drops(a, 0))
 
 	t.Log("# Output reports no more work for a full link: the link signals when it has room")

@@ -326,7 +326,7 @@ func TestIPv6PathMTUOfAStream(t *testing.T) {
 	w, a, b, c := line6(t)
 	f := face6("if1", "2001:db8:1::1/64")
 	f.MTU = 1300
-	require.NoError(t, b.Rewire(w.now, []stack.Interface{face6("if0", "2001:db8:0::2/64"), f}))
+	require.NoError(t, b.Reconfigure(w.now, []stack.Interface{face6("if0", "2001:db8:0::2/64"), f}))
 	s := newStream(w, a, c, netip.MustParseAddrPort("[2001:db8:1::2]:80"), 1<<20)
 	s.run(10 * time.Minute)
 	assert.Equal(t, 1240-12, s.client.Info().SndMSS)
@@ -339,7 +339,7 @@ func TestIPv6DatagramsAreFragmentedAtTheSource(t *testing.T) {
 	w, a, b, c := line6(t)
 	f := face6("if1", "2001:db8:1::1/64")
 	f.MTU = 1300
-	require.NoError(t, b.Rewire(w.now, []stack.Interface{face6("if0", "2001:db8:0::2/64"), f}))
+	require.NoError(t, b.Reconfigure(w.now, []stack.Interface{face6("if0", "2001:db8:0::2/64"), f}))
 	ping := icmp.PingConfig{Dst: addr("2001:db8:1::2"), Data: make([]byte, 5000), Wait: time.Second}
 	list := pinged(w, a, ping)
 	require.Len(t, list, 1)
@@ -374,7 +374,7 @@ func TestTheMTUShrinksWhileAnIPv6PacketWaits(t *testing.T) {
 	to := netip.MustParseAddrPort("[2001:db8::2]:53")
 	require.NoError(t, a.Datagrams().Send(w.now, u, to, make([]byte, 1300)))
 	f.MTU = 1280
-	require.NoError(t, a.Rewire(w.now, []stack.Interface{f}))
+	require.NoError(t, a.Reconfigure(w.now, []stack.Interface{f}))
 	assert.Empty(t, leaving(w, 0))
 	assert.Equal(t, map[string]uint64{"too big": 1}, drops(a, 0))
 }

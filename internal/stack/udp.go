@@ -214,8 +214,8 @@ func tooLongFor(mtu int, to netip.Addr, payload []byte) bool {
 	return mtu > 0 && headerLen(to)+udp.HeaderLen+len(payload) > mtu
 }
 
-// Roomy reports whether a sender that met ErrQueueFull should try again.
-func (ds *Datagrams) Roomy() bool { return ds.out.bytes < maxQueuedBytes/4 }
+// HasRoom reports whether a sender that met ErrQueueFull should try again.
+func (ds *Datagrams) HasRoom() bool { return ds.out.bytes < maxQueuedBytes/4 }
 
 // udpInfo completes the snapshot of a UDP socket.
 func udpInfo(c control.Socket, u *udp.Socket) control.Socket {

@@ -133,12 +133,12 @@ func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 		}
 	}
 	assert.InDelta(t, (1<<19)/1028, n, 2)
-	assert.False(t, a.Datagrams().Roomy())
+	assert.False(t, a.Datagrams().HasRoom())
 	_, err := a.SendTest(w.now, to.Addr(), ip.ProtoTest, []byte("this matters"))
 	assert.NoError(t, err)
 	assert.Empty(t, drops(a, 0))
 	w.run(time.Millisecond)
-	assert.True(t, a.Datagrams().Roomy())
+	assert.True(t, a.Datagrams().HasRoom())
 	assert.Equal(t, uint64(256<<10/1016), far.Info().Received)
 	assert.Equal(t, uint64(n)-far.Info().Received, drops(b, 0)["udp receive buffer full"])
 }

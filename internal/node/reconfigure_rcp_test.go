@@ -41,7 +41,7 @@ func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	try, err := a.Reload(control.Reload{Try: true}, nil)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, want, try.Ended)
-	_, err = goes.Write([]byte("it was only tried"))
+	_, err = goes.Write([]byte("a dry run changes nothing"))
 	require.NoError(t, err)
 
 	assert.ElementsMatch(t, want, reload(t, a).Ended)
@@ -55,7 +55,7 @@ func TestRemovingAnAddressEndsRCP(t *testing.T) {
 	require.ErrorIs(t, listens.Close(), net.ErrClosed)
 
 	t.Log("# sockets with another address, or any, stay open, and the ports are free")
-	_, err = stays.Write([]byte("on it goes"))
+	_, err = stays.Write([]byte("still open"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ func TestRewire(t *testing.T) {
 	}, prefixes(s))
 
 	t.Log("# addresses change places, and one is new")
-	require.NoError(t, s.Rewire(2, []stack.Interface{
+	require.NoError(t, s.Reconfigure(2, []stack.Interface{
 		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), face("p2p", "10.2.0.0/31"),
 		face("if3", "10.3.0.1/24"),
 	}))
@@ -40,7 +40,7 @@ func TestRewire(t *testing.T) {
 
 	t.Log("# two are deleted and keep their numbers")
 	s.SetUp(3, 3, false)
-	require.NoError(t, s.Rewire(3, []stack.Interface{
+	require.NoError(t, s.Reconfigure(3, []stack.Interface{
 		{}, face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))
 	assert.Equal(t, []string{"10.0.0.0/24 if1"}, prefixes(s), "an interface that was down stays down")
@@ -54,7 +54,7 @@ func TestRewire(t *testing.T) {
 	assert.False(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.1.0.255")), "the network is gone")
 
 	t.Log("# one interface comes back, and with it the operator's static route")
-	require.NoError(t, s.Rewire(4, []stack.Interface{
+	require.NoError(t, s.Reconfigure(4, []stack.Interface{
 		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))
 	assert.Equal(t, []string{"10.0.0.0/24 if1", "10.1.0.0/24 if0", "10.9.0.0/16 if0"}, prefixes(s))
@@ -68,7 +68,7 @@ func TestRewire(t *testing.T) {
 		"MTU 10":                {{Name: "a", Addr: netip.MustParsePrefix("10.7.0.1/24"), MTU: 10}, {}, {}, {}},
 		"not IPv4":              {{Name: "a", Addr: netip.MustParsePrefix("fd00::1/64")}, {}, {}, {}},
 	} {
-		require.ErrorContains(t, s.Rewire(5, list), text)
+		require.ErrorContains(t, s.Reconfigure(5, list), text)
 		assert.Equal(t, before, prefixes(s))
 	}
 }

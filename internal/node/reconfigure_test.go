@@ -29,8 +29,8 @@ func both(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Run("exchange", func(t *testing.T) { f(t, Config{Exchange: new(link.Exchange)}) })
 }
 
-// rewired starts a node whose file can be replaced.
-func rewired(t *testing.T, cfg Config, name string, text *string) *Node {
+// reloadableNode starts a node whose file can be replaced.
+func reloadableNode(t *testing.T, cfg Config, name string, text *string) *Node {
 	t.Helper()
 	file := testenv.ParseNode(t, name, *text)
 	n := startFile(t, cfg, file)
@@ -95,9 +95,9 @@ func flow(t *testing.T, from, to *Conn) (more, stop func()) {
 			case <-passed:
 			case err := <-ended:
 				require.NoError(t, err)
-				require.Fail(t, "it has ended")
+				require.Fail(t, "the connection has ended")
 			case <-time.After(time.Minute):
-				require.Fail(t, "nothing comes any more")
+				require.Fail(t, "no more data arrives")
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestATransferContinuesWhileLinksChange(t *testing.T) {
 				"neighbor 10.0.0.%d at 127.0.0.1:%d via if0\n", own, at, other, there)
 		}
 		textA, textB := line(1, p[0], 2, p[1]), line(2, p[1], 1, p[0])
-		a, b := rewired(t, cfg, "A", &textA), rewired(t, cfg, "B", &textB)
+		a, b := reloadableNode(t, cfg, "A", &textA), reloadableNode(t, cfg, "B", &textB)
 		client, server := connect(t, a, b, "10.0.0.2:80")
 		more, stop := flow(t, client, server)
 		more()
@@ -155,7 +155,7 @@ func TestATransferContinuesWhileLinksChange(t *testing.T) {
 		stop()
 		stopC()
 
-		t.Log("# C's link goes, and its number stays its own")
+		t.Log("# C's link is removed, and its number is not reused")
 		textA = line(1, p[0], 2, p[4])
 		reload(t, a)
 		faces = testenv.Ask(t, a, control.Interfaces{})
@@ -180,12 +180,12 @@ func twiceLinked(t *testing.T, text *string) (a, b *Node) {
 	const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n" +
 		"interface if1 10.1.0.%d/24 127.0.0.1:%d\nneighbor 10.1.0.%d at 127.0.0.1:%d via if1\n"
 	*text = fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
-	return rewired(t, Config{}, "A", text),
+	return reloadableNode(t, Config{}, "A", text),
 		start(t, Config{}, "B", fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2]))
 }
 
-// Removing an address ends its users with a clear error, and nothing else.
-func TestAnAddressThatGoes(t *testing.T) {
+// Removing an address closes its users with a clear error, and no others.
+func TestRemovedAddressClosesItsUsers(t *testing.T) {
 	var textA string
 	a, b := twiceLinked(t, &textA)
 	stays, serverStays := connect(t, a, b, "10.0.0.2:80")
@@ -218,7 +218,7 @@ func TestAnAddressThatGoes(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EADDRNOTAVAIL)
 	_, err = io.ReadAll(serverGoes)
 	require.ErrorIs(t, err, syscall.ECONNRESET, "the peer gets a reset")
-	_, err = stays.Write([]byte("on it goes"))
+	_, err = stays.Write([]byte("still open"))
 	require.NoError(t, err)
 	_, err = io.ReadFull(serverStays, make([]byte, 10))
 	require.NoError(t, err)
@@ -226,8 +226,8 @@ func TestAnAddressThatGoes(t *testing.T) {
 	assert.Len(t, routes, 2)
 }
 
-// New addresses are opened before old ones are closed, so two links can exchange theirs.
-func TestUDPAddressesChangePlaces(t *testing.T) {
+// New addresses are opened before old ones are closed, so two links can swap their addresses.
+func TestTwoLinksSwapUDPAddresses(t *testing.T) {
 	both(t, func(t *testing.T, cfg Config) {
 		p := freePorts(t, 4)
 		const two = "interface if0 10.0.0.%d/24 127.0.0.1:%d\n" +
@@ -236,7 +236,7 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 			"link if1 delay 1ms\n"
 		textA := fmt.Sprintf(two, 1, p[0], 2, p[1], 1, p[2], 2, p[3])
 		textB := fmt.Sprintf(two, 2, p[1], 1, p[0], 2, p[3], 1, p[2])
-		a, b := rewired(t, cfg, "A", &textA), rewired(t, cfg, "B", &textB)
+		a, b := reloadableNode(t, cfg, "A", &textA), reloadableNode(t, cfg, "B", &textB)
 		client, server := connect(t, a, b, "10.1.0.2:80")
 		more, stop := flow(t, client, server)
 		more()
@@ -250,17 +250,17 @@ func TestUDPAddressesChangePlaces(t *testing.T) {
 		}
 		stop()
 		list := testenv.Ask(t, a, control.Impairments{Iface: "if1"})
-		assert.Equal(t, "delay 1ms", list[0].Words, "it stays with its link")
+		assert.Equal(t, "delay 1ms", list[0].Words, "the impairment stays with its link")
 	})
 }
 
 // A link that cannot be opened changes nothing, and the error contains its position.
-func TestALinkThatCannotOpen(t *testing.T) {
+func TestFailedReloadChangesNothing(t *testing.T) {
 	p := freePorts(t, 3)
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\n", p[0], p[1])
 	text := base
-	a := rewired(t, Config{}, "A", &text)
+	a := reloadableNode(t, Config{}, "A", &text)
 	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -276,7 +276,7 @@ func TestALinkThatCannotOpen(t *testing.T) {
 	require.Len(t, routes, 1)
 	assert.Equal(t, "10.0.0.0/24", routes[0].Prefix.String())
 	free, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", p[2]))
-	require.NoError(t, err, "what was opened is closed again")
+	require.NoError(t, err, "the opened socket is closed again")
 	require.NoError(t, free.Close())
 
 	t.Log("# another component cannot apply the file: everything is undone")
@@ -314,7 +314,7 @@ func TestRIPFollowsLinks(t *testing.T) {
 			textB := to(fmt.Sprintf(ab, 2, p[1], 1, p[0]), "10.0.0.1")
 			a := start(t, Config{}, "A", to(fmt.Sprintf(ab, 1, p[0], 2, p[1]), "10.0.0.2")+
 				fmt.Sprintf("interface if9 10.9.0.1/24 127.0.0.1:%d\n", p[4]))
-			b := rewired(t, Config{}, "B", &textB)
+			b := reloadableNode(t, Config{}, "B", &textB)
 			awaitRoute(t, b, "10.9.0.0/24", true)
 
 			more := to(fmt.Sprintf(ab, 2, p[1], 1, p[0])+fmt.Sprintf(bc, 2, p[2], 3, p[3]),
@@ -322,7 +322,7 @@ func TestRIPFollowsLinks(t *testing.T) {
 			before := textB
 			textB = more
 			reload(t, b)
-			assert.True(t, hasRoute(t, b, "10.9.0.0/24"), "what was learned stays")
+			assert.True(t, hasRoute(t, b, "10.9.0.0/24"), "the learned route stays")
 			awaitRoute(t, a, "10.1.0.0/24", true)
 			c := start(t, Config{}, "C", to(fmt.Sprintf(bc, 3, p[3], 2, p[2]), "10.1.0.2")+
 				fmt.Sprintf("interface if8 10.8.0.1/24 127.0.0.1:%d\n", p[5]))

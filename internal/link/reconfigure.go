@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Serve changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
+// Reconfigure changes the device's interfaces, neighbors, addresses and MTUs. Interfaces and neighbors
 // that stay keep their counters. Queued packets to removed neighbors are still sent. It does not
 // wait for lookups of new names. If it returns an error, one of Open's, it has changed nothing.
-func (d *UDP) Serve(interfaces []Interface) error {
+func (d *UDP) Reconfigure(interfaces []Interface) error {
 	cfg := d.cfg
 	cfg.Interfaces = interfaces
 	cfg = cfg.withDefaults()

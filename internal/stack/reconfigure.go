@@ -6,26 +6,26 @@ import (
 	"github.com/tidepool-net/tidepool/internal/clock"
 )
 
-// Rewire replaces the interfaces of a running stack. Interfaces are identified by their index in
+// Reconfigure replaces the interfaces of a running stack. Interfaces are identified by their index in
 // the list. Additional interfaces are new, and an interface without an address is deleted. Its
-// number is only used again if the interface comes back. If the list is invalid, Rewire returns an
+// number is only used again if the interface comes back. If the list is invalid, Reconfigure returns an
 // error and changes nothing.
 //
-// Rewire updates the routes. Packets queued for a deleted interface are dropped, as for one that is
+// Reconfigure updates the routes. Packets queued for a deleted interface are dropped, as for one that is
 // down. The caller first ends the connections of deleted addresses, and then calls RIP.Restart.
-func (s *Stack) Rewire(now clock.Time, list []Interface) error {
+func (s *Stack) Reconfigure(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
 	if err := s.ifs.checkWires(list); err != nil {
 		return err
 	}
 	s.discovery.configure(now, list)
-	s.routing.rewire(now, list)
+	s.routing.reconfigure(now, list)
 	s.discovery.begin(now)
 	return nil
 }
 
-// rewire replaces the interfaces, whose list checkWires has checked.
-func (rt *Routing) rewire(now clock.Time, list []Interface) {
+// reconfigure replaces the interfaces, whose list checkWires has checked.
+func (rt *Routing) reconfigure(now clock.Time, list []Interface) {
 	for i := range rt.ifs.list { // removes before inserting: interfaces may exchange addresses
 		if f := &rt.ifs.list[i]; f.up {
 			rt.removeLocal(i)

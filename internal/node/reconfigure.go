@@ -15,9 +15,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/stack"
 )
 
-// Wiring is a prepared change of the interfaces. It is prepared outside the loop, which finds the
-// errors. The loop then makes the whole change between two packets.
-type Wiring struct {
+// Reconfiguration is a prepared change of the interfaces. Prepare runs outside the loop and finds
+// the errors. The loop then makes the whole change between two packets.
+type Reconfiguration struct {
 	*Network                        // network with every interface number, including deleted ones
 	fresh    map[string]link.Device // sockets and devices opened for the change, by name
 	place    map[int]string         // previous link of each interface
@@ -71,14 +71,14 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Wire prepares the change to a network and opens new devices. The interfaces in unplugged
-// currently have no socket. It must not run concurrently.
-func (ds *Devices) Wire(to *Network, unplugged map[string]bool) (*Wiring, error) {
-	w := &Wiring{to, map[string]link.Device{}, map[int]string{}}
+// Prepare prepares the change to a network and opens new devices. The interfaces in withoutSocket
+// currently have no socket. Prepare must not run concurrently.
+func (ds *Devices) Prepare(to *Network, withoutSocket map[string]bool) (*Reconfiguration, error) {
+	w := &Reconfiguration{to, map[string]link.Device{}, map[int]string{}}
 	standing := map[string]bool{}
 	was := ds.node.Network()
 	for i, f := range was.Stack.Interfaces {
-		if f.Name != "" && !unplugged[f.Name] {
+		if f.Name != "" && !withoutSocket[f.Name] {
 			w.place[i] = was.Links[i].String()
 			standing[w.place[i]] = true
 		}
@@ -117,18 +117,18 @@ func (w *Network) groups() (list [][]int) {
 }
 
 // Opened reports whether new devices were opened.
-func (w *Wiring) Opened() bool { return len(w.fresh) > 0 }
+func (w *Reconfiguration) Opened() bool { return len(w.fresh) > 0 }
 
 // Abandon closes the new devices.
-func (w *Wiring) Abandon() {
+func (w *Reconfiguration) Abandon() {
 	for _, d := range w.fresh {
 		_ = d.Close() // the device was never used
 	}
 }
 
-// Rewire makes the change. The caller must have set the node's network. Loop only.
-func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
-	err := ds.node.stack.Rewire(now, ds.node.stackFaces())
+// Reconfigure makes the change. The caller must have set the node's network. Loop only.
+func (ds *Devices) Reconfigure(now clock.Time, w *Reconfiguration) error {
+	err := ds.node.stack.Reconfigure(now, ds.node.stackFaces())
 	if err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
@@ -158,14 +158,14 @@ func (ds *Devices) Rewire(now clock.Time, w *Wiring) error {
 	}
 	for token := range ds.list {
 		if !taken[token] {
-			ds.list[token], ds.blocked[token] = unplugged{}, false
+			ds.list[token], ds.blocked[token] = nullDevice{}, false
 			if token < len(ds.impaired) {
 				ds.impaired[token] = nil
 			}
 		}
 	}
 	ds.room = make([]int, len(ds.byIface))
-	ds.node.Neighbors.renew(now)
+	ds.node.Neighbors.rebuild(now)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (ds *Devices) tokenFor(faces []int, taken map[int]bool) int {
 			return token
 		}
 	}
-	ds.list = append(ds.list, unplugged{})
+	ds.list = append(ds.list, nullDevice{})
 	ds.sharing, ds.blocked = append(ds.sharing, 1), append(ds.blocked, false)
 	return len(ds.list) - 1
 }
@@ -197,7 +197,7 @@ func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.De
 	}
 	ds.sharing[token] = len(faces)
 	if u, ok := d.(*link.UDP); ok && there {
-		if err := u.Serve(ds.node.cfg.linkInterfaces(faces)); err != nil {
+		if err := u.Reconfigure(ds.node.cfg.linkInterfaces(faces)); err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 	}
@@ -209,7 +209,7 @@ func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.De
 	ds.list[token] = d
 	if token < len(ds.impaired) && ds.impaired[token] != nil {
 		m := ds.impaired[token]
-		if err := m.device.Carry(d, lanes...); err != nil {
+		if err := m.device.MoveTo(d, lanes...); err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 		if m.faces = faces; m.active {
@@ -224,50 +224,49 @@ func (ds *Devices) attach(token int, d link.Device, faces []int, old map[link.De
 	return ds.watch(d, token)
 }
 
-// Unplug closes the UDP sockets, except those with an address in stays, and returns the interfaces
-// that lose their sockets. Interfaces in gone had none before. Loop only.
-func (ds *Devices) Unplug(stays, gone map[string]bool) (names []string) {
+// CloseSockets closes the UDP sockets, except those with an address in stays. It returns the
+// interfaces that lose their sockets. Interfaces in gone had no socket before. Loop only.
+func (ds *Devices) CloseSockets(stays, gone map[string]bool) (names []string) {
 	for i, token := range ds.byIface {
 		name := ds.node.FaceName(i)
 		if name == "" || gone[name] || stays[ds.node.cfg.Links[i].String()] {
 			continue
 		}
 		d := bare(ds.list[token])
-		if _, udp := d.(*link.UDP); !udp && d != (unplugged{}) {
+		if _, udp := d.(*link.UDP); !udp && d != (nullDevice{}) {
 			continue
 		}
 		names = append(names, name)
-		if d == (unplugged{}) {
+		if d == (nullDevice{}) {
 			continue // another interface has the same socket
 		}
 		_ = d.Close() // no caller can handle an error
 		ds.blocked[token] = false
 		if ds.list[token] == d {
-			ds.list[token] = unplugged{}
+			ds.list[token] = nullDevice{}
 		}
-		if m := ds.impairingOf(i); m != nil {
+		if m := ds.impairedDeviceOf(i); m != nil {
 			var lanes []link.Impairment
 			for _, face := range m.faces {
 				lanes = append(lanes, link.Impairment{Iface: face})
 			}
-			_ = m.device.Carry(unplugged{}, lanes...) // never fails: all lanes move
+			_ = m.device.MoveTo(nullDevice{}, lanes...) // never fails: all lanes move
 		}
 	}
 	return names
 }
 
-// unplugged is the device of deleted interfaces.
-type unplugged struct{}
+// nullDevice is the device of interfaces without a socket: it discards all packets.
+type nullDevice struct{}
 
-func (unplugged) ReadBatch([]buffer.Frame) (int, error) { return 0, link.ErrWouldBlock }
+func (nullDevice) ReadBatch([]buffer.Frame) (int, error) { return 0, link.ErrWouldBlock }
 
-// WriteBatch implements link.Device. It discards everything.
-func (unplugged) WriteBatch(trains []buffer.Train) (int, error) { return len(trains), nil }
+func (nullDevice) WriteBatch(trains []buffer.Train) (int, error) { return len(trains), nil }
 
-func (unplugged) Room() int { return 1 }
+func (nullDevice) Room() int { return 1 }
 
-func (unplugged) Pending() int { return 0 }
+func (nullDevice) Pending() int { return 0 }
 
-func (unplugged) FD() int { return -1 }
+func (nullDevice) FD() int { return -1 }
 
-func (unplugged) Close() error { return nil }
+func (nullDevice) Close() error { return nil }

@@ -44,12 +44,12 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		}
 		const shared = "socket shared\nrouting rip\n"
 		text := shared + spoke(0) + spoke(1)
-		a := rewired(t, cfg, "A", &text)
+		a := reloadableNode(t, cfg, "A", &text)
 		var texts [3]string
 		var nodes [3]*Node
 		for i := range nodes {
 			texts[i] = rim(i)
-			nodes[i] = rewired(t, cfg, string(rune('B'+i)), &texts[i])
+			nodes[i] = reloadableNode(t, cfg, string(rune('B'+i)), &texts[i])
 		}
 		first, firstFar := connect(t, nodes[0], a, "10.0.0.1:80")
 		second, secondFar := connect(t, a, nodes[1], "10.1.0.2:80")
@@ -78,7 +78,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		}
 		assert.Equal(t, map[string]string{
 			"if0": "nothing;nothing;", "if1": "delay 1ms;delay 1ms;", "if2": "nothing;nothing;",
-		}, words, "each link of the socket has its own")
+		}, words, "each link of the socket has its own impairment")
 
 		t.Log("# the first interface is removed: its peer gets a reset, and the others keep their numbers")
 		text = shared + spoke(1) + spoke(2) + "link if1 delay 1ms\n"
@@ -93,10 +93,10 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		where := fmt.Sprintf(" 127.0.0.1:%d", at)
 		assert.Equal(t, []string{"1 if1" + where, "2 if2" + where}, faces())
 		u, err := a.Packets.Dial(netip.MustParseAddrPort("10.2.0.2:7"))
-		require.NoError(t, err, "what is asked of all interfaces is not asked of one that is no more")
+		require.NoError(t, err, "a request for all interfaces skips the deleted one")
 		require.NoError(t, u.Close())
 
-		t.Log("# the socket moves, with all that stand on it, and the first is there again")
+		t.Log("# the socket moves with all its interfaces, and the first interface is added again")
 		was := at
 		at = p[4]
 		text = shared + spoke(0) + spoke(1) + spoke(2)
@@ -114,7 +114,7 @@ func TestASharedSocketIsReloaded(t *testing.T) {
 		assert.True(t, isFree(was))
 		stop()
 
-		t.Log("# that a socket is shared cannot change")
+		t.Log("# a shared socket cannot become separate sockets")
 		text = "routing rip\n" + spoke(0)
 		_, err = a.Reload(control.Reload{}, nil)
 		require.ErrorIs(t, err, control.ErrUnsupported)

@@ -21,7 +21,7 @@ import (
 // iproute runs ip(8) in the test's network namespace, whose loopback is up.
 func iproute(t *testing.T) func(args ...string) string {
 	t.Helper()
-	aloneWithTheKernel(t)
+	inNetns(t)
 	path, err := exec.LookPath("ip")
 	if err != nil {
 		t.Skip("skip: needs iproute2")
@@ -47,7 +47,7 @@ func pinged(t *testing.T, n *Node, addr string) int {
 
 // A reload adds and removes a TUN device with the kernel's address and routes, and the users of its
 // address. Other devices and their traffic are not affected.
-func TestATUNComesAndGoesWithAReload(t *testing.T) {
+func TestReloadAddsAndRemovesATUN(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 3)
 	const line = "interface if0 10.0.0.%d/24 127.0.0.1:%d\nneighbor 10.0.0.%d at 127.0.0.1:%d via if0\n"
@@ -55,17 +55,17 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	const tun1 = "interface tun1 10.9.0.1/24 tun:tide1 kernel 10.9.0.2\n"
 	base := fmt.Sprintf(line, 1, p[0], 2, p[1])
 	text := base
-	a := rewired(t, Config{}, "A", &text)
+	a := reloadableNode(t, Config{}, "A", &text)
 	textB := fmt.Sprintf(line, 2, p[1], 1, p[0]) + "route 10.8.0.0/24 via 10.0.0.1\n"
-	b := rewired(t, Config{}, "B", &textB)
+	b := reloadableNode(t, Config{}, "B", &textB)
 	client, server := connect(t, b, a, "10.0.0.1:80")
 	more, stop := flow(t, client, server)
 	more()
 
-	t.Log("# it comes")
+	t.Log("# the device is added")
 	text = base + tun0
 	assert.Equal(t, []string{"forwarding", "interface tun0 10.8.0.1/24 at tun:tide0"},
-		reload(t, a).Changes, "with a link to the kernel it is a router")
+		reload(t, a).Changes, "a node with a link to the kernel is a router")
 	assert.Contains(t, ip("route"), "10.20.0.0/16 via 10.8.0.1 dev tide0")
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
 	assert.Equal(t, 3, pinged(t, b, "10.8.0.2"))
@@ -79,12 +79,12 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	require.NoError(t, err)
 	said := func() {
 		t.Helper()
-		_, err := kernel.Write([]byte("on it goes"))
+		_, err := kernel.Write([]byte("still open"))
 		require.NoError(t, err)
 		got := make([]byte, 20)
 		n, err := c.Read(got)
 		require.NoError(t, err)
-		assert.Equal(t, "on it goes", string(got[:n]))
+		assert.Equal(t, "still open", string(got[:n]))
 	}
 	said()
 
@@ -97,7 +97,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	assert.Equal(t, 3, pinged(t, a, "10.8.0.2"))
 	assert.Equal(t, 3, pinged(t, a, "10.9.0.2"))
 
-	t.Log("# the other goes, and B's link moves: the first is the same device yet")
+	t.Log("# the second device is removed, and B's link moves: the first device stays")
 	moved := strings.Replace(base, fmt.Sprint(p[0]), fmt.Sprint(p[2]), 1)
 	text = moved + tun0
 	assert.Empty(t, reload(t, a).Ended)
@@ -115,7 +115,7 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		fmt.Sprintf("tcp 10.8.0.1:90 to %v", kernel.LocalAddr()), "tcp 10.8.0.1:90, listening",
 	}, done.Ended)
-	assert.Contains(t, ip("link"), "tide0", "it was only tried")
+	assert.Contains(t, ip("link"), "tide0", "a dry run changes nothing")
 	assert.Equal(t, done, reload(t, a))
 	assert.NotContains(t, ip("link"), "tide0")
 	assert.NotContains(t, ip("route"), "10.20.0.0/16")
@@ -136,14 +136,14 @@ func TestATUNComesAndGoesWithAReload(t *testing.T) {
 
 // A change that needs a restart is an error, and so is a device that cannot be opened. In both
 // cases nothing changes.
-func TestATUNThatCannotChange(t *testing.T) {
+func TestTUNChangesThatNeedARestart(t *testing.T) {
 	ip := iproute(t)
 	p := freePorts(t, 2)
 	const tun0 = "interface tun0 10.8.0.1/24 tun:tide0 kernel 10.8.0.2\n"
 	base := fmt.Sprintf("interface if0 10.0.0.1/24 127.0.0.1:%d\n"+
 		"neighbor 10.0.0.2 at 127.0.0.1:%d via if0\nrouting rip\n", p[0], p[1])
 	text := base + tun0
-	a := rewired(t, Config{}, "A", &text)
+	a := reloadableNode(t, Config{}, "A", &text)
 	const device = "the device of tun0: was tun:tide0 kernel 10.8.0.2, is tun:"
 	for tun, want := range map[string]string{
 		"interface tun0 10.8.0.1/24 tun:tide7 kernel 10.8.0.2\n": device + "tide7 kernel 10.8.0.2",
@@ -161,7 +161,7 @@ func TestATUNThatCannotChange(t *testing.T) {
 		assert.Equal(t, 3, pinged(t, a, "10.8.0.2"), tun)
 	}
 
-	t.Log("# one new device is in use: the other new one is not left behind")
+	t.Log("# one new device is in use: the other new device is closed again")
 	taken := start(t, Config{}, "G", "interface tun0 10.7.0.1/24 tun:tide2\n")
 	text = base + tun0 + "interface tun1 10.9.0.1/24 tun:tide1 kernel 10.9.0.2\n" +
 		"interface tun2 10.10.0.1/24 tun:tide2 kernel 10.10.0.2\n"
