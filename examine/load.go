@@ -8,9 +8,9 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// peerDeeds are the actions of the peers in a step "peers": open a connection and reset it; open a
+// peerActions are the actions of the peers in a step "peers": open a connection and reset it; open a
 // connection, close the sending side and reset it; or only send a SYN.
-var peerDeeds = []string{"reset", "close", "vanish"}
+var peerActions = []string{"reset", "close", "vanish"}
 
 // peers opens connections to the subject, one after the other.
 func (x *execution) peers(s *step) error {

@@ -48,7 +48,7 @@ var verbs = map[string]func(p *parser, s *step){
 	},
 	"peers": func(p *parser, s *step) {
 		s.count = p.number("a number of connections")
-		what, _ := p.choice("what the peers do", peerDeeds)
+		what, _ := p.choice("what the peers do", peerActions)
 		s.words = []string{what}
 	},
 	"garbage": func(p *parser, s *step) { s.count = p.number("a number of packets") },
