@@ -8,8 +8,8 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-// peerActions are the actions of the peers in a step "peers": open a connection and reset it; open a
-// connection, close the sending side and reset it; or only send a SYN.
+// peerActions are the actions of the peers in a step "peers": open a connection and reset it; open
+// a connection, close the sending side and reset it; or only send a SYN.
 var peerActions = []string{"reset", "close", "vanish"}
 
 // peers opens connections to the subject, one after the other.
