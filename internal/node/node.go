@@ -185,7 +185,7 @@ func (n *Node) shutdown() {
 	}
 	resetVir(n.stack, now)
 	for _, r := range n.stack.RIPs() {
-		r.Farewell(now)
+		r.Withdraw(now)
 	}
 	n.Devices.Drain(now)
 	n.notifyAll(now)

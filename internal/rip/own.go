@@ -24,10 +24,10 @@ type External struct {
 	Metric int
 }
 
-// Farewell schedules a last update for an interface that is about to go down, with all prefixes at
+// Withdraw schedules a last update for an interface that is about to go down, with all prefixes at
 // Infinity. Without this update, neighbors would use this router until their routes time out. The
 // caller sends it with Output, and then calls SetLocal.
-func (s *Speaker) Farewell(iface int) {
+func (s *Speaker) Withdraw(iface int) {
 	for _, o := range s.outlets {
 		if o.iface == iface && o.port.up {
 			o.leaving, o.request, o.full = true, false, true

@@ -321,7 +321,7 @@ func TestInterfaceDownAndUp2(t *testing.T) {
 	x.sent()
 	x.learned()
 	n1 := netip.MustParsePrefix("10.0.1.0/24")
-	x.Farewell(1)
+	x.Withdraw(1)
 	assert.Equal(t, []string{"all/1 10.0.0.0/24=16 10.0.1.0/24=16 10.6.0.0/16=16"}, x.sent())
 	x.SetLocal(x.now, n1, 1, false)
 	assert.Equal(t, []string{"10.6.0.0/16 gone"}, x.learned())

@@ -308,7 +308,7 @@ func TestFarewell(t *testing.T) {
 	x.hear(b, "10.5.0.0/16=1")
 	x.hear(c, "10.6.0.0/16=1")
 	x.sent()
-	x.Farewell(1)
+	x.Withdraw(1)
 	nothing := " 10.0.0.0/24=16 10.0.1.0/24=16 10.5.0.0/16=16 10.6.0.0/16=16"
 	assert.Equal(t, []string{"c" + nothing, "d" + nothing}, x.sent(), "only to those on it")
 	x.local("10.0.1.0/24", 1, false)

@@ -30,8 +30,8 @@ var near6 = []netip.Addr{
 	addr("::1"),
 }
 
-// repaired6 is like repaired, for IPv6: it also makes a chain of extension headers.
-func repaired6(b []byte, how byte) []byte {
+// fixed6 is like fixed, for IPv6: it also makes a chain of extension headers.
+func fixed6(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen6 {
 		return b
 	}
@@ -57,7 +57,7 @@ func repaired6(b []byte, how byte) []byte {
 			break
 		}
 		field = at
-		at = mendedExtension(b, at, kind, how)
+		at = fixedExtension(b, at, kind, how)
 	}
 	if how&16 != 0 && at < len(b) {
 		src, dst := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
@@ -66,8 +66,8 @@ func repaired6(b []byte, how byte) []byte {
 	return b
 }
 
-// mendedExtension corrects the extension header at an offset, and returns where the header ends.
-func mendedExtension(b []byte, at int, kind, how byte) int {
+// fixedExtension corrects the extension header at an offset, and returns the header's end.
+func fixedExtension(b []byte, at int, kind, how byte) int {
 	size := 8
 	if kind != ip.NextFragment && at+16 <= len(b) {
 		b[at+1] &= 1
@@ -158,5 +158,5 @@ func mutated(rng *rand.Rand, list [][]byte) []byte {
 	if rng.IntN(8) == 0 {
 		b = b[:rng.IntN(len(b))]
 	}
-	return repaired6(b, byte(rng.Uint32())&^(2|4|8))
+	return fixed6(b, byte(rng.Uint32())&^(2|4|8))
 }

@@ -46,7 +46,7 @@ func newFuzzHost(t require.TestingT) *fuzzHost {
 	return h
 }
 
-// wait lets time pass. It fails if the work at one instant does not end.
+// wait advances the time. It fails if the work at one instant does not end.
 func (h *fuzzHost) wait(t require.TestingT, d time.Duration) {
 	end := h.now.Add(d)
 	for steps := 0; h.Deadline().Due(end); steps++ {
@@ -72,7 +72,7 @@ func (h *fuzzHost) hear(t require.TestingT, b []byte, iface, how byte) {
 		}
 		copy(b[24:], to[int(b[39])%len(to)].AsSlice())
 	}
-	input(h.Stack, h.now, buffer.Frame{Data: repaired6(b, how), Size: max(1, len(b)), Iface: i})
+	input(h.Stack, h.now, buffer.Frame{Data: fixed6(b, how), Size: max(1, len(b)), Iface: i})
 	h.sent += drainAll(h.Stack, h.now, h.batch)
 	h.wait(t, []time.Duration{time.Millisecond, time.Millisecond, time.Second, 20 * time.Minute}[iface>>6])
 	h.Events()
@@ -116,9 +116,9 @@ func discoveries() (list [][]byte) {
 	return list
 }
 
-// TestEveryDiscoveryIsAccountedFor is like TestEveryPacketIsAccountedFor, for a host that uses
+// TestEveryDiscoveryPacketIsCounted is like TestEveryPacketIsCounted, for a host that uses
 // router advertisements. The state and the memory of discovery stay bounded.
-func TestEveryDiscoveryIsAccountedFor(t *testing.T) {
+func TestEveryDiscoveryPacketIsCounted(t *testing.T) {
 	h := newFuzzHost(t)
 	rng, correct := rand.New(rand.NewPCG(13, 14)), append(discoveries(), valid6()...)
 	packets := 20_000
@@ -145,7 +145,7 @@ func TestEveryDiscoveryIsAccountedFor(t *testing.T) {
 	}
 	accounted(t, h.Stack, h.sent)
 	assert.Less(t, heap(), early+1<<20, "bytes in use, %d before", early)
-	require.Greater(t, addresses, 2, "it has configured itself")
+	require.Greater(t, addresses, 2, "if0 has configured its addresses")
 	require.Greater(t, len(states), 1, "%v", states)
 	drops := h.Interfaces().Infos()[0].In.Drops
 	for _, name := range []string{

@@ -32,8 +32,8 @@ var ofFragments = func() map[string]bool {
 	return m
 }()
 
-// accounted fails the test unless every packet that came in was accepted by a protocol, was
-// forwarded, or was dropped for a reason. The fragments of a datagram count as one packet.
+// accounted fails the test unless every received packet was accepted by a protocol, forwarded, or
+// dropped for a reason. The fragments of a datagram count as one packet.
 func accounted(t require.TestingT, s *stack.Stack, sent uint64) {
 	var forwarded, out uint64
 	for i, f := range s.Interfaces().Infos() {
@@ -95,9 +95,9 @@ func drainAll(s *stack.Stack, now clock.Time, batch *buffer.Batch) (packets uint
 	}
 }
 
-// repaired corrects the lengths and checksums of about half of the packets, so that more of the
+// fixed corrects the lengths and checksums of about half of the packets, so that more of the
 // code sees them.
-func repaired(b []byte, how byte) []byte {
+func fixed(b []byte, how byte) []byte {
 	if how&1 == 0 || len(b) < ip.HeaderLen {
 		return b
 	}
@@ -163,10 +163,10 @@ func fixPayload(p []byte, src, dst netip.Addr, protocol uint8) {
 	}
 }
 
-// TestEveryPacketIsAccountedFor sends random packets of both families, most of them half correct,
+// TestEveryPacketIsCounted sends random packets of both families, most of them half correct,
 // and mutations of correct ones. It checks that each packet is counted exactly once, and that the
 // stack's memory stops growing after a while.
-func TestEveryPacketIsAccountedFor(t *testing.T) {
+func TestEveryPacketIsCounted(t *testing.T) {
 	for _, dialect := range []rip.Dialect{rip.Course, rip.RIPv2} {
 		everyPacket(t, fuzzRouter(t, dialect))
 	}
@@ -188,9 +188,9 @@ func everyPacket(t *testing.T, s *stack.Stack) {
 		}
 		switch how := byte(rng.Uint32() | rng.Uint32()); rng.IntN(3) {
 		case 0:
-			b = repaired(b, how)
+			b = fixed(b, how)
 		case 1:
-			b = repaired6(b, how)
+			b = fixed6(b, how)
 		case 2:
 			b = mutated(rng, correct)
 		}
@@ -237,9 +237,9 @@ func FuzzInput(f *testing.F) {
 		now = now.Add(1_000_000)
 		b = append([]byte(nil), b[:min(len(b), 2000)]...)
 		if six := iface&128 != 0; six {
-			b = repaired6(b, how)
+			b = fixed6(b, how)
 		} else {
-			b = repaired(b, how)
+			b = fixed(b, how)
 		}
 		input(s, now, buffer.Frame{Data: b, Size: max(1, len(b)), Iface: int(iface&127) % 3})
 		if s.Deadline().Due(now) {

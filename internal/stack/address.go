@@ -78,7 +78,7 @@ type addresses struct {
 	byAddr   map[v4]int         // interfaces by address; used for more than fewAddrs hosts
 	ipv6     map[netip.Addr]int // interfaces by IPv6 address; link-local addresses have their zone
 	networks []network
-	few      v4 // host bits of the smallest network; 0: no network
+	minHosts v4 // host bits of the smallest network; 0: no network
 }
 
 // host is an address of the node.
@@ -87,7 +87,8 @@ type host struct {
 	iface int32
 }
 
-// network is a network with a broadcast address. The zero network has none (RFC 3021 §2.1, §2.2).
+// network is a network with a broadcast address. The zero network is one without (RFC 3021 §2.1,
+// §2.2).
 type network struct{ prefix, hosts v4 } // hosts: the bits that distinguish hosts
 
 func networkOf(p netip.Prefix) network {
@@ -98,9 +99,9 @@ func networkOf(p netip.Prefix) network {
 	return network{v4Of(p.Addr()) &^ hosts, hosts}
 }
 
-// all reports whether an address is the network's broadcast address, in today's form or that of
-// 4.2BSD (all zeros).
-func (n network) all(a v4) bool {
+// isBroadcast reports whether an address is the network's broadcast address, in today's form or
+// that of 4.2BSD (all zeros).
+func (n network) isBroadcast(a v4) bool {
 	host := a & n.hosts
 	return a&^n.hosts == n.prefix && (host == 0 || host == n.hosts) && n.hosts != 0
 }
@@ -116,8 +117,8 @@ func (a *addresses) add(f *iface, i int) {
 	a.hosts = append(a.hosts, host{addr, int32(i)})
 	a.byAddr[addr] = i
 	if n := f.ipv4; n.hosts != 0 {
-		if len(a.networks) == 0 || n.hosts < a.few {
-			a.few = n.hosts
+		if len(a.networks) == 0 || n.hosts < a.minHosts {
+			a.minHosts = n.hosts
 		}
 		a.networks = append(a.networks, n)
 	}
@@ -146,9 +147,9 @@ func (a *addresses) find4(addr v4) (int, bool) {
 	return 0, false
 }
 
-// all reports whether an address is the broadcast address of interface i's network, in today's form
-// or that of 4.2BSD (all zeros).
-func (ifs *Interfaces) all(i int, a v4) bool { return ifs.list[i].ipv4.all(a) }
+// isNetBroadcast reports whether an address is the broadcast address of interface i's network, in
+// today's form or that of 4.2BSD (all zeros).
+func (ifs *Interfaces) isNetBroadcast(i int, a v4) bool { return ifs.list[i].ipv4.isBroadcast(a) }
 
 // broadcast reports whether an address is the broadcast address of interface i's network.
 func (ifs *Interfaces) broadcast(i int, a v4) bool {
@@ -162,8 +163,7 @@ func (ifs *Interfaces) isBroadcastOrGroup(i int, a netip.Addr) bool {
 	return isGroup(a) || ifs.broadcast(i, v4Of(a))
 }
 
-// isBroadcastOrGroupAnywhere reports whether an address is a broadcast or multicast address on a
-// link.
+// isBroadcastOrGroupAnywhere is like isBroadcastOrGroup, for all links.
 func (ifs *Interfaces) isBroadcastOrGroupAnywhere(a netip.Addr) bool {
 	for i := range ifs.list {
 		if ifs.isBroadcastOrGroup(i, a) {
@@ -215,11 +215,11 @@ func (ifs *Interfaces) loopback() int { return len(ifs.list) }
 func (ifs *Interfaces) isAnyBroadcast(a v4) bool {
 	// The host bits of every broadcast address are all zeros or all ones. This check avoids the
 	// search, because a router can have a thousand networks.
-	if host := a & ifs.addrs.few; host != 0 && host != ifs.addrs.few {
+	if host := a & ifs.addrs.minHosts; host != 0 && host != ifs.addrs.minHosts {
 		return false
 	}
 	for _, n := range ifs.addrs.networks {
-		if n.all(a) {
+		if n.isBroadcast(a) {
 			_, own := ifs.addrs.find4(a)
 			return !own
 		}
@@ -311,7 +311,7 @@ func (ifs *Interfaces) Leave(i int, group netip.Addr) error {
 }
 
 func (ifs *Interfaces) checkGroup(i int, group netip.Addr) error {
-	if i < 0 || i >= len(ifs.list) || !group.IsMulticast() || !ifs.list[i].speaks(group) {
+	if i < 0 || i >= len(ifs.list) || !group.IsMulticast() || !ifs.list[i].hasFamily(group) {
 		return fmt.Errorf("%v on interface %d: %w", group, i, ErrNotGroup)
 	}
 	return nil

@@ -22,7 +22,7 @@ func (ifs *Interfaces) required(i int, group netip.Addr) bool {
 }
 
 // isAnycast reports whether an address is the subnet-router anycast address of one of this router's
-// networks (RFC 4291 §2.6.1). A /127 has none (RFC 6164 §5).
+// networks (RFC 4291 §2.6.1). A /127 has no such address (RFC 6164 §5).
 func (ifs *Interfaces) isAnycast(a netip.Addr) bool {
 	if !a.Is6() || !ifs.router {
 		return false

@@ -70,7 +70,7 @@ func (s *Stack) RejectUDP(now clock.Time, f udp.Flow) {
 	}
 }
 
-// catches reports whether the node accepts a packet to an address of another host.
+// catches reports whether the node accepts a packet to another host's address.
 func (l *local) catches(h *ip.Header, payload []byte) bool {
 	c := &l.catching
 	wanted := c.tcp && h.Protocol == ip.ProtoTCP ||

@@ -41,18 +41,18 @@ type discoverers struct {
 
 // discoverer is neighbor discovery on one interface.
 type discoverer struct {
-	iface  int
-	wanted Interface       // the interface as configured
-	six    *icmp.Interface // IPv6 on the interface; nil: the interface has no IPv6 address
-	four   *icmp.Listener  // IPv4 groups of the interface; nil: the interface has no IPv4 address
+	iface      int
+	configured Interface       // the interface as configured
+	six        *icmp.Interface // IPv6 on the interface; nil: no IPv6 address
+	four       *icmp.Listener  // IPv4 groups of the interface; nil: no IPv4 address
 
-	twice   []netip.Prefix // configured addresses that another node has
-	onLink  []netip.Prefix // prefixes on the link, from routers
-	router  Route          // the default route from a router, or the zero Route
-	mtu     int            // MTU from a router; 0: none
-	ttl     uint8          // hop limit from a router; 0: none
-	joined  []netip.Addr   // groups that were reported
-	changes int            // number of group changes when joined was current
+	duplicates []netip.Prefix // configured addresses that another node has
+	onLink     []netip.Prefix // prefixes on the link, from routers
+	router     Route          // the default route from a router, or the zero Route
+	mtu        int            // MTU from a router; 0: none
+	ttl        uint8          // hop limit from a router; 0: none
+	joined     []netip.Addr   // groups that were reported
+	changes    int            // number of group changes when joined was current
 
 	hop   netip.Addr // next hop of the last packet
 	until clock.Time // before this time, further packets to hop need no report
@@ -66,20 +66,20 @@ const (
 	hopPeriod         = time.Second
 )
 
-// configure applies a new list of configured interfaces, which checkWires has checked.
+// configure applies a new list of configured interfaces, which checkInterfaces has checked.
 func (dv *discoverers) configure(now clock.Time, list []Interface) {
 	var kept []*discoverer
 	for i := range list {
 		switch d := dv.on(i); {
-		case d != nil && d.wanted.same(&list[i]):
-			d.wanted, kept = list[i], append(kept, d)
+		case d != nil && d.configured.same(&list[i]):
+			d.configured, kept = list[i], append(kept, d)
 			list[i] = d.current()
 			continue
 		case d != nil:
 			dv.setRouter(now, d, netip.Addr{})
 		}
 		if list[i].Discovery != nil {
-			kept = append(kept, &discoverer{iface: i, wanted: list[i]})
+			kept = append(kept, &discoverer{iface: i, configured: list[i]})
 		}
 	}
 	dv.list = kept
@@ -104,8 +104,8 @@ func (c *Interface) same(other *Interface) bool {
 // start starts or restarts discovery on an interface.
 func (dv *discoverers) start(now clock.Time, d *discoverer) {
 	dv.setRouter(now, d, netip.Addr{})
-	*d = discoverer{iface: d.iface, wanted: d.wanted}
-	c := &d.wanted
+	*d = discoverer{iface: d.iface, configured: d.configured}
+	c := &d.configured
 	if c.Addr.IsValid() {
 		d.four = icmp.NewListener(dv.rng, false)
 	}
@@ -159,7 +159,7 @@ func (dv *discoverers) on(i int) *discoverer {
 // no IPv6 addresses if another node has the interface's link-local address (RFC 4862 §5.4.5).
 // Addresses in a prefix that is not on the link have no network.
 func (d *discoverer) current() Interface {
-	c := d.wanted
+	c := d.configured
 	if d.six == nil {
 		return c
 	}
@@ -168,15 +168,15 @@ func (d *discoverer) current() Interface {
 	}
 	c.onLink, c.hopLimit = d.onLink, d.ttl
 	c.IPv6 = slices.DeleteFunc(slices.Clone(c.IPv6), func(p netip.Prefix) bool {
-		return slices.Contains(d.twice, p)
+		return slices.Contains(d.duplicates, p)
 	})
-	if len(c.IPv6) == 0 || slices.ContainsFunc(d.twice, isLinkLocal) {
+	if len(c.IPv6) == 0 || slices.ContainsFunc(d.duplicates, isLinkLocal) {
 		c.IPv6 = nil
 		return c
 	}
 	for _, a := range d.six.Addresses() {
 		p := a.Prefix
-		if a.State == icmp.Tentative || slices.Contains(d.wanted.IPv6, p) {
+		if a.State == icmp.Tentative || slices.Contains(d.configured.IPv6, p) {
 			continue
 		}
 		if !slices.Contains(d.onLink, p.Masked()) {
@@ -292,11 +292,11 @@ func (dv *discoverers) run(now clock.Time, d *discoverer) {
 		dv.send(now, d.iface, &o)
 	}
 	if d.six != nil {
-		dv.follow(now, d)
+		dv.applyChanges(now, d)
 	}
 }
 
-// report reports which groups the node's protocols and sockets have joined or left.
+// report passes the groups that protocols and sockets have joined or left to MLD and IGMP.
 func (dv *discoverers) report(now clock.Time, d *discoverer) {
 	d.changes = dv.ifs.groupChanges()
 	wanted := dv.ifs.groupsOf(d.iface)
@@ -367,25 +367,25 @@ func (e *AddressEvent) Verb() string {
 	return "added"
 }
 
-// follow makes the changes that discovery has found. It makes them as a reload does.
-func (dv *discoverers) follow(now clock.Time, d *discoverer) {
+// applyChanges makes the changes that discovery has found. It makes them as a reload does.
+func (dv *discoverers) applyChanges(now clock.Time, d *discoverer) {
 	changed, before := false, d.router.Via
 	via := before
 	for c, ok := d.six.NextChange(); ok; c, ok = d.six.NextChange() {
 		changed = true
-		e := AddressEvent{Iface: d.wanted.Name, Addr: c.Prefix}
-		own := slices.Contains(d.wanted.IPv6, c.Prefix)
+		e := AddressEvent{Iface: d.configured.Name, Addr: c.Prefix}
+		own := slices.Contains(d.configured.IPv6, c.Prefix)
 		switch c.Kind {
 		case icmp.AddressPreferred:
 			if !own {
-				dv.events.tell(Event{Address: &e})
+				dv.events.add(Event{Address: &e})
 			}
 		case icmp.AddressDuplicate, icmp.AddressRemoved:
 			if own {
-				d.twice = append(d.twice, c.Prefix)
+				d.duplicates = append(d.duplicates, c.Prefix)
 			}
 			e.Gone, e.Duplicate = true, c.Kind == icmp.AddressDuplicate
-			dv.events.tell(Event{Address: &e})
+			dv.events.add(Event{Address: &e})
 		case icmp.PrefixOnLink:
 			d.onLink = append(slices.Clip(d.onLink), c.Prefix)
 		case icmp.PrefixOffLink:
@@ -420,7 +420,7 @@ func (dv *discoverers) reconfigure(now clock.Time, d *discoverer) {
 		dv.down(now, d.iface)
 		return
 	}
-	if dv.ifs.checkWires(list) != nil {
+	if dv.ifs.checkInterfaces(list) != nil {
 		return // another interface has the address
 	}
 	dv.routing.reconfigure(now, list)
@@ -442,7 +442,7 @@ func (dv *discoverers) setRouter(now clock.Time, d *discoverer, via netip.Addr) 
 	if via.IsValid() {
 		r := Route{
 			Prefix: netip.PrefixFrom(netip.IPv6Unspecified(), 0), Metric: defaultMetric,
-			Via: via.WithZone(d.wanted.Name),
+			Via: via.WithZone(d.configured.Name),
 		}
 		if dv.routing.Add(now, r) == nil { // fails if the operator has added the route
 			d.router = r

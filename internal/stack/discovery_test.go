@@ -36,9 +36,9 @@ func advertised(name string, prefixes ...string) stack.Interface {
 // settled runs a world until both ends have finished their startup.
 const settled = 10 * time.Second
 
-// hosted is a network of a host that configures itself, the host's router, and a node behind the
-// router.
-func hosted(t *testing.T) (w *world, host, router, far *stack.Stack) {
+// hostWithRouter is a network of a host that configures itself, the host's router, and a node
+// behind the router.
+func hostWithRouter(t *testing.T) (w *world, host, router, far *stack.Stack) {
 	t.Helper()
 	w = newWorld(t)
 	host = w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
@@ -76,14 +76,14 @@ func defaultRoute(s *stack.Stack) string {
 
 // RFC 4862 §4, RFC 4861 §6.3.4: a host without an address gets one in the router's prefix of 64
 // bits, with an opaque identifier (RFC 7217), a network, and the default route.
-func TestAHostConfiguresItselfFromARouter(t *testing.T) {
-	w, host, router, far := hosted(t)
+func TestHostAutoconfiguration(t *testing.T) {
+	w, host, router, far := hostWithRouter(t)
 	assert.Empty(t, global(host))
 	w.run(settled)
 	require.Len(t, global(host), 1)
 	own := global(host)[0]
 	assert.Equal(t, pfx("2001:db8:1::/64"), own.Masked())
-	assert.NotContains(t, own.String(), "::", "an opaque identifier")
+	assert.NotContains(t, own.String(), "::", "the identifier is opaque")
 	assert.Equal(t, "fe80::1", defaultRoute(host))
 	route, ok := host.Routing().Lookup(addr("2001:db8:3::9"))
 	assert.True(t, ok)
@@ -95,11 +95,11 @@ func TestAHostConfiguresItselfFromARouter(t *testing.T) {
 	require.Len(t, global(router), 2)
 
 	t.Log("# the same node has the same address again (RFC 7217 §5)")
-	w, again, _, _ := hosted(t)
+	w, again, _, _ := hostWithRouter(t)
 	w.run(settled)
 	assert.Equal(t, global(host), global(again))
 
-	t.Log("# down and up: it starts from the beginning")
+	t.Log("# down and up: autoconfiguration starts again")
 	again.SetUp(w.now, 0, false)
 	assert.Empty(t, defaultRoute(again))
 	w.run(time.Second)
@@ -182,7 +182,8 @@ func TestLifetimesOfAddressesAndRouters(t *testing.T) {
 	far := addr("2001:db8:1:ffff::1")
 	assert.Equal(t, first, s.Routing().LocalTo(far), "the longest prefix in common")
 	w.run(20 * time.Second)
-	assert.Equal(t, second, s.Routing().LocalTo(far), "RFC 6724 §5: not the deprecated one")
+	assert.Equal(t, second, s.Routing().LocalTo(far),
+		"RFC 6724 §5: the address that is not deprecated")
 	assert.Len(t, global(s), 2)
 	w.run(10 * time.Second)
 	assert.Empty(t, defaultRoute(s))
@@ -197,12 +198,12 @@ func TestLifetimesOfAddressesAndRouters(t *testing.T) {
 	}
 	assert.Equal(t, []string{first.String()}, gone)
 	_, ok := s.Routing().Lookup(first)
-	assert.False(t, ok, "its network is not on the link any more")
+	assert.False(t, ok, "its network is no longer on the link")
 }
 
 // RFC 4862 §5.4: the second node that configures an address removes it. Its interface goes down if
 // that was the only address.
-func TestADuplicateAddress(t *testing.T) {
+func TestDuplicateAddress(t *testing.T) {
 	for _, row := range []struct {
 		addrs []string
 		left  []string
@@ -244,7 +245,7 @@ func TestADuplicateAddress(t *testing.T) {
 }
 
 // A duplicate link-local address ends IPv6 on the interface (RFC 4862 §5.4.5), but not IPv4.
-func TestADuplicateLinkLocalAddress(t *testing.T) {
+func TestDuplicateLinkLocalAddress(t *testing.T) {
 	w := newWorld(t)
 	f := dual("if0", "10.0.0.1/24", "2001:db8::1/64")
 	f.Discovery = &stack.Discovery{}
@@ -258,9 +259,9 @@ func TestADuplicateLinkLocalAddress(t *testing.T) {
 }
 
 // RFC 4861 §3.1, §6.1 and §7.1: messages from beyond the link and malformed ones are dropped, each
-// under a name, and change nothing.
+// under a drop reason, and change nothing.
 func TestForgedNeighborDiscovery(t *testing.T) {
-	w, host, router, _ := hosted(t)
+	w, host, router, _ := hostWithRouter(t)
 	w.run(settled)
 	before, hop := global(host), defaultRoute(host)
 	own := before[0].Addr()
@@ -287,7 +288,7 @@ func TestForgedNeighborDiscovery(t *testing.T) {
 	assert.Equal(t, before, global(host))
 	assert.Equal(t, hop, defaultRoute(host))
 
-	t.Log("# a router ignores advertisements of others, and hosts that are configured do")
+	t.Log("# routers and configured hosts ignore advertisements of others")
 	w.hear(router, advert("fe80::9", "2001:db8:9::/64", time.Hour, time.Hour, time.Hour))
 	w.run(settled)
 	assert.Len(t, global(router), 2)
@@ -295,8 +296,8 @@ func TestForgedNeighborDiscovery(t *testing.T) {
 }
 
 // A flood of advertisements with new prefixes and routers fills bounded tables, and is
-// counted by name.
-func TestAFloodOfAdvertisements(t *testing.T) {
+// counted by drop reason.
+func TestRouterAdvertisementFlood(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{auto("tun0")}})
 	w.run(settled)
@@ -314,12 +315,12 @@ func TestAFloodOfAdvertisements(t *testing.T) {
 }
 
 // RFC 4861 §7.3 and §6.3.6: a default router that answers no probes is replaced by one that does.
-func TestADefaultRouterThatDisappears(t *testing.T) {
-	w, host, _, _ := hosted(t)
+func TestUnreachableDefaultRouterIsReplaced(t *testing.T) {
+	w, host, _, _ := hostWithRouter(t)
 	w.run(settled)
 	ghost := advert("fe80::bad", "2001:db8:1::/64", time.Hour, time.Hour, time.Hour)
 	w.hear(host, ghost)
-	require.Equal(t, "fe80::1", defaultRoute(host), "the first stays")
+	require.Equal(t, "fe80::1", defaultRoute(host), "the first router stays the default router")
 	talk := func(d time.Duration) {
 		u, err := host.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8:2::2]:9"))
 		require.NoError(t, err)
@@ -330,7 +331,7 @@ func TestADefaultRouterThatDisappears(t *testing.T) {
 		}
 	}
 	talk(90 * time.Second)
-	assert.Equal(t, "fe80::1", defaultRoute(host), "it answers probes")
+	assert.Equal(t, "fe80::1", defaultRoute(host), "the router answers probes")
 	w.wires = map[end]end{}
 	talk(90 * time.Second)
 	assert.Equal(t, "fe80::bad", defaultRoute(host))
@@ -340,7 +341,7 @@ func TestADefaultRouterThatDisappears(t *testing.T) {
 
 // An idle link stays idle: the answer to a probe starts no probe.
 func TestProbesEnd(t *testing.T) {
-	w, host, _, _ := hosted(t)
+	w, host, _, _ := hostWithRouter(t)
 	w.run(settled)
 	require.Equal(t, icmp.Replied, pinged(w, host, icmp.PingConfig{Dst: addr("fe80::1%tun0")})[0].Verdict)
 	w.run(time.Minute)
@@ -499,7 +500,7 @@ func TestRFC6980_5_DiscoveryInFragments(t *testing.T) {
 // packets and those of other interfaces do not. A hop limit of zero changes nothing. An
 // application's own hop limit has precedence.
 func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
-	w, host, _, _ := hosted(t)
+	w, host, _, _ := hostWithRouter(t)
 	w.run(settled)
 	announce := func(limit uint8) {
 		b := advert("fe80::1", "2001:db8:1::/64", time.Hour, time.Hour, time.Hour)
@@ -541,5 +542,5 @@ func TestRFC4861_6_3_4_HopLimit(t *testing.T) {
 	assert.Equal(t, with(33, 33), send(0))
 	require.NoError(t, host.Reconfigure(w.now, []stack.Interface{auto("tun0"), face("if1",
 		"10.0.0.1/24")}))
-	assert.Equal(t, with(33, 33), send(0), "a reload keeps it")
+	assert.Equal(t, with(33, 33), send(0), "a reload keeps the hop limit")
 }

@@ -70,13 +70,13 @@ func (f *flows) of(b []byte) *flow {
 	return &e.flow
 }
 
-// follow forwards a packet by the cached decision of its flow, and returns the flow. done is false
-// if the packet needs full processing: it is for this node, has options that every router reads or
-// an error, or its TTL expires.
-func (fw *forwarder) follow(now clock.Time, i int, b []byte) (f *flow, done bool) {
+// forwardCached forwards a packet by the cached decision of its flow, and returns the flow. done is
+// false if the packet needs full processing: it is for this node, has options that every router
+// reads or an error, or its TTL expires.
+func (fw *forwarder) forwardCached(now clock.Time, i int, b []byte) (f *flow, done bool) {
 	f = fw.routing.flows.of(b)
 	if f == nil || f.in != i || len(b) > f.mtu || !ip.IsPlain(b) ||
-		f.nat != nil && !fw.followNAT(now, f, b) {
+		f.nat != nil && !fw.translateCached(now, f, b) {
 		return f, false
 	}
 	fw.local.flushTrain(now) // keeps the order of delivered and forwarded packets

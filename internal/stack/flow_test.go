@@ -101,7 +101,7 @@ func mixture(rng *rand.Rand, size, packets int) []byte {
 
 // RFC 1122 §3.2.1.3: a router that becomes a host forwards nothing, not even packets of a known
 // flow.
-func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
+func TestForwardingOffAndOn(t *testing.T) {
 	r := newRelay(t, false)
 	h := ip.Header{
 		TTL: 9, Protocol: ip.ProtoTest, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 9),
@@ -124,7 +124,7 @@ func TestARouterBecomesAHostAndARouterAgain(t *testing.T) {
 }
 
 // RFC 1812 §5.2.1: the router forwards a train exactly as it forwards the packets one by one.
-func TestATrainIsForwardedAsItsPacketsAre(t *testing.T) {
+func TestTrainIsForwardedLikeItsPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
 	for round := range 400 {
 		whole, single := newRelay(t, round%2 == 0), newRelay(t, round%2 == 0)
@@ -168,7 +168,7 @@ func frameOf(n, size int) buffer.Frame {
 	return buffer.Frame{Data: data, Size: size}
 }
 
-func TestARouterKeepsTheOrderOfAFlow(t *testing.T) {
+func TestRouterKeepsTheOrderOfAFlow(t *testing.T) {
 	r := newRelay(t, false)
 	f := frameOf(200, 60)
 	for i := range 200 {
@@ -181,10 +181,10 @@ func TestARouterKeepsTheOrderOfAFlow(t *testing.T) {
 	}
 }
 
-func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
+func TestTrainIsSplitWhenTheLinkIsFull(t *testing.T) {
 	r := newRelay(t, true)
 	input(r, 1, frameOf(44, 1400))
-	require.True(t, r.Output(1, []int{10, 10}, r.batch), "the link may have taken them by then")
+	require.True(t, r.Output(1, []int{10, 10}, r.batch), "the link may have room again")
 	require.Len(t, r.batch.Trains(), 1)
 	assert.Equal(t, 10, r.batch.Trains()[0].Count)
 	r.batch.Reset()
@@ -192,10 +192,10 @@ func TestATrainIsCutWhereTheLinkIsFull(t *testing.T) {
 	out := r.Interfaces().Infos()[1].Out
 	assert.Equal(t, uint64(10), out.Packets)
 	assert.Equal(t, []control.Drop{{Reason: ip.DropQueueFull.String(), Packets: 34}}, out.Drops)
-	assert.Len(t, r.seen, 44+44, "the tap sees each packet twice, whatever happens to it")
+	assert.Len(t, r.seen, 44+44, "the tap sees each packet twice, even if it is dropped")
 }
 
-func TestARouterDropsWhatIsForALinkThatWentDown(t *testing.T) {
+func TestRouterDropsPacketsForADownLink(t *testing.T) {
 	r := newRelay(t, false)
 	input(r, 1, frameOf(44, 1400))
 	r.SetUp(1, 1, false)
@@ -285,10 +285,10 @@ func BenchmarkForwardAnywhere(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*packets), "ns/packet")
 }
 
-// TestForwardingKeepsWhatWasVouchedFor checks that a packet whose transport checksum a link has
-// verified is still marked as verified when it leaves, because forwarding changes no byte under
-// that checksum. Fragments made by the router, and packets that arrived unverified, leave unmarked.
-func TestForwardingKeepsWhatWasVouchedFor(t *testing.T) {
+// TestForwardingKeepsVerifiedChecksums checks that a packet with a verified transport checksum is
+// still marked as verified when it leaves, because forwarding changes no byte that this checksum
+// covers. The router's fragments and unverified packets leave without the mark.
+func TestForwardingKeepsVerifiedChecksums(t *testing.T) {
 	frame := func(size int) []byte {
 		var data []byte
 		for range 3 {

@@ -49,7 +49,7 @@ func (fw *forwarder) forward(now clock.Time, i int, f *flow, h *ip.Header, b []b
 	}
 	route, ok := fw.routing.table.Hop(h.Dst)
 	if !ok || route.Kind != ip.Forwarded {
-		fw.noWay(now, i, route.Kind, b)
+		fw.dropUnroutable(now, i, route.Kind, b)
 		return
 	}
 	if fw.ifs.translators.count > 0 && !fw.passes(now, i, route.Iface, h, b) {
@@ -127,8 +127,8 @@ func (fw *forwarder) pass(
 	*f = decided
 }
 
-// noWay drops a packet without a route, or with a blackhole, unreachable or prohibit route.
-func (fw *forwarder) noWay(now clock.Time, i int, kind ip.Kind, b []byte) {
+// dropUnroutable drops a packet with no route, or a blackhole, unreachable or prohibit route.
+func (fw *forwarder) dropUnroutable(now clock.Time, i int, kind ip.Kind, b []byte) {
 	switch kind {
 	case ip.Forwarded:
 		fw.ifs.dropOne(now, i, Inbound, ip.DropNoRoute, b)
@@ -184,7 +184,7 @@ func (fw *forwarder) output(now clock.Time, room []int, b *buffer.Batch) bool {
 			case len(fw.packets[fw.sent]) > out.MTU && fw.packets[fw.sent][0]>>4 == 6:
 				fw.drop(now, r, 1, ip.DropTooBig) // the MTU has just shrunk
 			case len(fw.packets[fw.sent]) > out.MTU:
-				if !fw.cut(now, room, b, r) {
+				if !fw.fragment(now, room, b, r) {
 					return false
 				}
 			case room[r.iface] > 0 && !b.Full():
@@ -226,11 +226,11 @@ func (fw *forwarder) drop(now clock.Time, r *run, n int, reason ip.DropReason) {
 	fw.sent, r.packets = fw.sent+n, r.packets-n
 }
 
-// cut puts the fragments of the next packet of a run into b, and reports whether b took all of
+// fragment puts the fragments of the next packet of a run into b, and reports whether b took all of
 // them. If the link has no room for all, it sends none: incomplete datagrams only waste the link.
-func (fw *forwarder) cut(now clock.Time, room []int, b *buffer.Batch, r *run) bool {
+func (fw *forwarder) fragment(now clock.Time, room []int, b *buffer.Batch, r *run) bool {
 	p := packet{iface: r.iface, hop: r.hop, data: fw.packets[fw.sent], at: r.at}
-	f := &fw.out.cut
+	f := &fw.out.fragmenter
 	if f.Reset(p.data, fw.ifs.list[r.iface].MTU, p.at) && f.Left() > room[r.iface] {
 		if len(b.Trains()) > 0 {
 			return false // the owner calls again, as for output

@@ -26,7 +26,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		in.fragmented++
 		h, payload, reason := ip.ParseHeader(whole)
 		if reason != ip.DropNone {
-			panic("BUG: stack: a datagram put together to a packet that is " + reason.String())
+			panic("BUG: stack: reassembly returned an invalid packet: " + reason.String())
 		}
 		h.Cut = true
 		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
@@ -63,7 +63,7 @@ func (l *local) discardFragments(now clock.Time) {
 // before the last one; the next call continues there.
 func (tx *sender) emitFragments(now clock.Time, room []int, b *buffer.Batch, p *packet) bool {
 	out := &tx.ifs.list[p.iface]
-	f := &tx.cut
+	f := &tx.fragmenter
 	mtu := out.MTU
 	if p.mtu > 0 {
 		mtu = min(mtu, p.mtu)

@@ -131,7 +131,7 @@ func TestFragmentsAreCounted(t *testing.T) {
 	}
 	assert.Equal(t, "3 of 1, 3 packets", of(a.Interfaces().Infos()[0].Out))
 	assert.Equal(t, "0 of 0, 3 packets", of(b.Interfaces().Infos()[0].In))
-	// The router cuts two packets of 1396 bytes into three fragments each. It passes the last
+	// The router splits two packets of 1396 bytes into three fragments each. It forwards the last
 	// packet, of 276 bytes, unchanged.
 	assert.Equal(t, "6 of 2, 7 packets", of(b.Interfaces().Infos()[1].Out))
 	assert.Equal(t, "7 of 1, 7 packets", of(c.Interfaces().Infos()[0].In))
@@ -172,7 +172,7 @@ func TestRFC1191_4_DontFragment(t *testing.T) {
 	assert.Equal(t, pattern(548), readAll(t, server))
 	assert.NoError(t, client.TakeError())
 
-	t.Log("# what is known to be too long is not sent, until the report is old (RFC 1191 §6.3)")
+	t.Log("# datagrams above the path MTU are not sent until the report is old (RFC 1191 §6.3)")
 	assert.Equal(t, 576, client.PathMTU(w.now))
 	assert.ErrorIs(t, a.Datagrams().Send(w.now, client, netip.AddrPort{}, pattern(549)), stack.ErrTooBig)
 	assert.Equal(t, map[string]uint64{ip.DropTooBig.String(): 1}, drops(b, 1))
@@ -188,7 +188,7 @@ func TestRFC1191_4_DontFragment(t *testing.T) {
 
 // A node ignores a report about a datagram that was not too long (RFC 1191 §4). It never reduces
 // the path MTU below the minimum of IPv4 (RFC 791 §3.2).
-func TestReportsOfPathsThatCannotBe(t *testing.T) {
+func TestImpossibleFragmentationNeeded(t *testing.T) {
 	w, a, _, _ := narrowLine(t, 576)
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestReportsOfPathsThatCannotBe(t *testing.T) {
 
 // Packets of the course's own protocols are not fragmented, because the course's nodes do not
 // reassemble them.
-func TestTestPacketsAreNotCut(t *testing.T) {
+func TestTestPacketsAreNotFragmented(t *testing.T) {
 	w, a, _, _ := line(t)
 	_, err := a.SendTest(w.now, addr("10.1.0.2"), ip.ProtoTest, make([]byte, 1381))
 	assert.ErrorIs(t, err, stack.ErrTooBig)
@@ -301,7 +301,7 @@ func TestReassemblyTimeExceededOnTheWire(t *testing.T) {
 
 // RFC 5722 §4, RFC 1858 §4: forged fragments are counted by drop reason, and no data of their
 // datagram is delivered.
-func TestHostileFragmentsAreCountedByName(t *testing.T) {
+func TestForgedFragmentsAreCountedByReason(t *testing.T) {
 	list := pieces(t, 1500)
 	forged := append([]byte(nil), list[1]...)
 	forged[30] ^= 1
@@ -389,7 +389,7 @@ func TestFragmentsWaitForRoom(t *testing.T) {
 }
 
 // A router sends all fragments of a packet or none, because some of them alone would be useless.
-func TestARouterCutsWhatItsLinkHasRoomFor(t *testing.T) {
+func TestRouterSendsAllFragmentsOrNone(t *testing.T) {
 	w, _, b, _ := narrowLine(t, 576)
 	packet := append(ip.Header{
 		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2),
@@ -429,9 +429,9 @@ func TestFragmentsContinueInTheNextBatch(t *testing.T) {
 	assert.True(t, bytes.Equal(pattern(65515), got))
 }
 
-// A router drops a fragment whose end lies beyond 65,535 bytes. Cutting it would wrap the offset,
-// and the pieces would overlap the datagram's beginning.
-func TestARouterCutsNoPingOfDeath(t *testing.T) {
+// A router drops a fragment that ends beyond 65,535 bytes. If the router fragmented it, the offset
+// would wrap, and the pieces would overlap the beginning of the datagram.
+func TestRouterDropsPingOfDeath(t *testing.T) {
 	w, _, b, c := narrowLine(t, 576)
 	h := ip.Header{
 		TotalLen: 1400, TTL: 9, Protocol: ip.ProtoUDP, FragOff: 65520,
@@ -443,7 +443,7 @@ func TestARouterCutsNoPingOfDeath(t *testing.T) {
 	assert.Zero(t, c.Interfaces().Infos()[0].In.Packets)
 }
 
-func TestMTUsThatNoLinkHas(t *testing.T) {
+func TestInvalidMTUs(t *testing.T) {
 	for _, mtu := range []int{-1, 1, 67, 65536} {
 		f := face("if0", "10.0.0.1/24")
 		f.MTU = mtu
@@ -459,7 +459,7 @@ func TestMTUsThatNoLinkHas(t *testing.T) {
 
 // The two ends of a link may have different MTUs. Each accepts packets that are larger than its own
 // MTU, because RFC 791 §3.2 limits only the sender.
-func TestTheOtherEndMayHaveALargerMTU(t *testing.T) {
+func TestEndsWithDifferentMTUs(t *testing.T) {
 	w := newWorld(t)
 	narrow := face("if0", "10.0.0.2/24")
 	narrow.MTU = 68

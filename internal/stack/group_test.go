@@ -40,7 +40,7 @@ func sendTo(t *testing.T, w *world, s *stack.Stack, u *udp.Socket, to, text stri
 
 // RFC 1112 §7: a datagram to a group reaches only the group's members on the link, and no longer a
 // node that has left the group. A node counts datagrams to groups that it has not joined.
-func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
+func TestGroupDatagramsReachMembers(t *testing.T) {
 	w, n := shared(t)
 	var u [3]*udp.Socket
 	for i, s := range n {
@@ -65,7 +65,7 @@ func TestAGroupsDatagramsReachItsMembers(t *testing.T) {
 }
 
 // RFC 1112 §6.1: a datagram to a group has a TTL of 1 unless the sender sets another.
-func TestTheTTLOfGroups(t *testing.T) {
+func TestMulticastTTL(t *testing.T) {
 	w, n := shared(t)
 	u := bindUDP(t, n[0], "10.0.0.1:520")
 	ttls := map[byte]int{}
@@ -81,7 +81,7 @@ func TestTheTTLOfGroups(t *testing.T) {
 
 // RFC 1122 §3.3.6: limited and directed broadcasts reach all nodes on the link if the socket
 // permits broadcasts. Other addresses do not.
-func TestBroadcastsReachAllOnTheLink(t *testing.T) {
+func TestBroadcastsReachAllNodesOnTheLink(t *testing.T) {
 	w, n := shared(t)
 	var u [3]*udp.Socket
 	for i, s := range n {
@@ -120,7 +120,7 @@ func TestGroupsStayOnTheirLink(t *testing.T) {
 	assert.Equal(t, "10.1.0.1:521 by its address", read(far))
 }
 
-func TestMembershipsOfTheStackItself(t *testing.T) {
+func TestStackMemberships(t *testing.T) {
 	w, a, b, _ := line(t)
 	require.NoError(t, b.Interfaces().Join(0, ripGroup))
 	require.NoError(t, b.Interfaces().Join(0, ripGroup))
@@ -129,7 +129,7 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 	assert.Len(t, b.Events(), 1)
 	require.NoError(t, b.Interfaces().Leave(0, ripGroup))
 	input(b, w.now, frame(packet))
-	assert.Len(t, b.Events(), 1, "joined twice, left once")
+	assert.Len(t, b.Events(), 1, "the node joined twice and left once")
 	require.NoError(t, b.Interfaces().Leave(0, ripGroup))
 	input(b, w.now, frame(packet))
 	assert.Empty(t, b.Events())
@@ -143,7 +143,7 @@ func TestMembershipsOfTheStackItself(t *testing.T) {
 }
 
 // RFC 3021 §2.2: a network of two addresses has no broadcast address.
-func TestALinkOfTwoHasNoBroadcast(t *testing.T) {
+func TestSlash31HasNoBroadcastAddress(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Interfaces: []stack.Interface{face("if0", "10.5.0.0/31")}})
 	u := bindUDP(t, s, "0.0.0.0:7")

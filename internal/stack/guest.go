@@ -25,13 +25,13 @@ func (s *Stack) InputGuest(now clock.Time, checked bool, packets [][]byte) {
 	s.out.memory.reuse()
 	s.in.checked = checked
 	for _, b := range packets {
-		s.fwd.launch(now, b)
+		s.fwd.sendForGuest(now, b)
 	}
 	s.in.checked = false
 }
 
-// launch sends a packet of the guest.
-func (fw *forwarder) launch(now clock.Time, b []byte) {
+// sendForGuest sends a packet of the guest.
+func (fw *forwarder) sendForGuest(now clock.Time, b []byte) {
 	h, _, reason := ip.ParseHeader(b)
 	if reason != ip.DropNone || !fw.ifs.isOwn(h.Src) || isSpecial(h.Dst) {
 		return // the error is about a packet of the guest, which no interface has counted
@@ -40,7 +40,7 @@ func (fw *forwarder) launch(now clock.Time, b []byte) {
 	from, _ := fw.ifs.self(h.Src)
 	route, ok := fw.routing.table.Hop(h.Dst)
 	if !ok || route.Kind != ip.Forwarded {
-		fw.noWay(now, from, route.Kind, b)
+		fw.dropUnroutable(now, from, route.Kind, b)
 		return
 	}
 	if !fw.blocked(now, from, &route, &h, b) {
@@ -69,26 +69,26 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 		}
 		taken = !l.in.self && !l.catching.tcp && !l.tcp.Knows(t) && !l.tcp.Accepts(to)
 	case h.Protocol == ip.ProtoUDP:
-		taken = !l.in.self && !l.catching.udp && !l.speaksRIP(to.Port()) &&
+		taken = !l.in.self && !l.catching.udp && !l.isRIPPort(to.Port()) &&
 			!l.udp.Hears(udp.Flow{Local: to, Remote: from})
 	case h.Protocol == icmpOf(h.Dst):
 		request, reply := icmp.EchoTypes(h.Dst)
 		m, ok := icmp.Parse(payload, h.Src, h.Dst)
 		if ok && (m.Type == reply && !l.in.self || m.Type != request && isError(m.Type)) {
-			l.give(now, h, b)
+			l.passToGuest(now, h, b)
 		}
 		return false
 	}
 	if taken {
-		l.give(now, h, b)
+		l.passToGuest(now, h, b)
 		l.ifs.list[i].rx.delivered++
 	}
 	return taken
 }
 
-// give passes a packet to the guest. It copies packets in memory that the stack reuses before
-// Output.
-func (l *local) give(now clock.Time, h *ip.Header, b []byte) {
+// passToGuest passes a packet to the guest. It copies packets in memory that the stack reuses
+// before Output.
+func (l *local) passToGuest(now clock.Time, h *ip.Header, b []byte) {
 	l.flushTrain(now) // keeps the order of packets
 	if h.Cut || l.in.self {
 		b = slices.Clone(b)
@@ -106,8 +106,8 @@ func isError(t icmp.Type) bool {
 	return false
 }
 
-// speaksRIP reports whether a UDP port belongs to a routing protocol of this node.
-func (l *local) speaksRIP(port uint16) bool {
+// isRIPPort reports whether a UDP port belongs to a routing protocol of this node.
+func (l *local) isRIPPort(port uint16) bool {
 	for _, rp := range l.rips {
 		if rp.port != 0 && rp.port == port {
 			return true

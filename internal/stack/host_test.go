@@ -116,7 +116,8 @@ func TestHeadersOfSegments(t *testing.T) {
 	}
 	s.run(time.Second)
 	require.NotZero(t, ttls[64])
-	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls, "before and after the router")
+	assert.Equal(t, map[byte]int{64: ttls[64], 63: ttls[64]}, ttls,
+		"the TTL before and after the router")
 
 	o := s.client.Sockopts()
 	o.TTL = 1

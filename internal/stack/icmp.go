@@ -140,15 +140,15 @@ func (ih *icmpHost) deliverError(now clock.Time, i int, m *icmp.Message) ip.Drop
 	}
 	switch quoted.Protocol {
 	case ip.ProtoTCP:
-		ih.hearTCP(now, quoted, rest, m)
+		ih.tcpError(now, quoted, rest, m)
 	case ip.ProtoUDP:
-		ih.hearUDP(now, quoted, rest, m)
+		ih.udpError(now, quoted, rest, m)
 	}
 	return ip.DropNone
 }
 
-// hearTCP passes an ICMP error to the connection whose segment it quotes.
-func (ih *icmpHost) hearTCP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
+// tcpError passes an ICMP error to the connection whose segment it quotes.
+func (ih *icmpHost) tcpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
 	t, seq := quotedTuple(q, rest), binary.BigEndian.Uint32(rest[4:])
 	if mtu, tooBig := m.TooBig(); tooBig {
 		ih.tcp.TooBig(now, t, seq, reportedMTU(q, mtu))
@@ -228,7 +228,7 @@ func (ih *icmpHost) report(
 			return
 		}
 		var err error
-		if out, _, err = ih.routing.way(h.Dst); err != nil {
+		if out, _, err = ih.routing.nextHop(h.Dst); err != nil {
 			return // an error message that cannot be sent is lost, like any datagram
 		}
 		size = ih.ifs.list[out].MTU
@@ -254,8 +254,8 @@ func icmpOf(a netip.Addr) uint8 {
 // ecnBits are the bits of the ECN field in the type of service (RFC 3168 §5).
 const ecnBits = 3
 
-// hearUDP passes an ICMP error to the socket whose datagram it quotes.
-func (ih *icmpHost) hearUDP(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
+// udpError passes an ICMP error to the socket whose datagram it quotes.
+func (ih *icmpHost) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.Message) {
 	local := netip.AddrPortFrom(q.Src, binary.BigEndian.Uint16(rest))
 	remote := netip.AddrPortFrom(q.Dst, binary.BigEndian.Uint16(rest[2:]))
 	r := m.Report()

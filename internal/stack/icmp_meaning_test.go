@@ -108,8 +108,8 @@ func (p path) seq(packet []byte) uint32 { return binary.BigEndian.Uint32(packet[
 
 // RFC 1122 §4.2.3.9, RFC 9293 §3.9.2.2: codes 2 and 3, and code 4 of ICMPv6, are hard errors. They end
 // a connection that is being opened with ErrRefused. All other errors are soft. RFC 5927 §5.2: to a synchronized
-// connection all errors are soft. A soft error is the reason given for a later timeout.
-func TestRFC1122_4_2_3_9_WhatEachErrorMeansToTCP(t *testing.T) {
+// connection all errors are soft. A later timeout reports the soft error as its reason.
+func TestRFC1122_4_2_3_9_ICMPErrorsAndTCP(t *testing.T) {
 	for _, m := range meanings {
 		report := icmp.ReportError{Type: m.typ, Code: m.code}
 		t.Run(report.Error(), func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestRFC5927_4_1_ErrorsAboutOtherSegments(t *testing.T) {
 }
 
 // A soft error is no longer the reason for a timeout once data has arrived.
-func TestASoftErrorThatIsOver(t *testing.T) {
+func TestSoftErrorIsClearedByData(t *testing.T) {
 	p, report := path4, icmp.ReportError{Type: icmp.TypeUnreachable, Code: icmp.CodeHost}
 	w, c, about := p.connecting(t, tcp.StateEstablished)
 	p.tell(w, report, about)
@@ -166,7 +166,7 @@ func TestASoftErrorThatIsOver(t *testing.T) {
 
 // RFC 1122 §4.1.3.3: UDP passes ICMP errors to the program. Like Linux, it passes only the errors
 // that repeating the datagram would not avoid: one call of a connected socket fails.
-func TestRFC1122_4_1_3_3_WhatEachErrorMeansToUDP(t *testing.T) {
+func TestRFC1122_4_1_3_3_ICMPErrorsAndUDP(t *testing.T) {
 	for _, m := range meanings {
 		p := pathOf(m.typ)
 		w := newWorld(t)

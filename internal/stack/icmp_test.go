@@ -84,7 +84,7 @@ func datagramTo(src, dst netip.Addr, h ip.Header, data []byte) []byte {
 // RFC 1812 §4.3.2.5: its type of service is the request's.
 func TestEchoReplies(t *testing.T) {
 	w, _, b, _ := line(t)
-	data := []byte("any data that one likes")
+	data := []byte("arbitrary data")
 	for _, dst := range []netip.Addr{routerA, routerC} {
 		h, m := answer(t, ask(w, 1, 0, echoTo(dst, ip.Header{TOS: 0x28, TTL: 1}, data)))
 		assert.Equal(t, dst, h.Src)
@@ -117,7 +117,8 @@ func TestEchoRepliesRecordTheRoute(t *testing.T) {
 	h, _ = answer(t, ask(w, 1, 0, echoTo(routerC, ip.Header{
 		Options: []byte{148, 4, 0, 0, 68, 8, 5, 0, 0, 0, 0, 0},
 	}, nil)))
-	assert.Equal(t, []byte{68, 8, 9, 0x10, 0, 0, 0, 5}, h.Options, "without the router alert")
+	assert.Equal(t, []byte{68, 8, 9, 0x10, 0, 0, 0, 5}, h.Options,
+		"the router alert is not returned")
 }
 
 // RFC 1122 §3.2.2.8: a timestamp reply has the milliseconds since midnight UT.
@@ -150,7 +151,7 @@ func TestTimestampReplies(t *testing.T) {
 
 // RFC 6918 §2, RFC 6633 §3, RFC 1812 §5.2.7.2, RFC 1122 §3.2.2.2: a node does not answer obsolete
 // messages and redirects.
-func TestSilence(t *testing.T) {
+func TestIgnoredICMPMessages(t *testing.T) {
 	w, _, b, _ := line(t)
 	h := ip.Header{Protocol: ip.ProtoICMP, Src: hostA, Dst: routerA}
 	for _, typ := range []icmp.Type{
@@ -167,7 +168,7 @@ func TestSilence(t *testing.T) {
 // RFC 1812 §5.2.7: each error quotes the packet as it arrived, up to 576 bytes (§4.3.2.3), with
 // type of service precedence 6 (§4.3.2.5) and TTL 64. Its source is the packet's destination or the
 // address of the interface towards the sender (§4.3.2.4).
-func TestErrorsAndWhatTheyQuote(t *testing.T) {
+func TestICMPErrorsAndQuotes(t *testing.T) {
 	w, _, b, _ := line(t)
 	protocol := func(dst netip.Addr) []byte {
 		return packet(ip.Header{Protocol: 99, Src: hostA, Dst: dst}, make([]byte, 900))
@@ -241,12 +242,12 @@ func TestErrorsAndWhatTheyQuote(t *testing.T) {
 	}
 	b.SetUp(w.now, 1, false)
 	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, hostC, ip.Header{}, nil)))
-	assert.Equal(t, icmp.CodeNet, m.Code, "the route is gone with its link")
+	assert.Equal(t, icmp.CodeNet, m.Code, "the link is down, so the route is gone")
 }
 
 // RFC 1122 §3.2.2: a node sends no ICMP error about an ICMP error, a later fragment, a broadcast, a
 // multicast, or a packet whose source is not a host.
-func TestWhatIsNeverReported(t *testing.T) {
+func TestPacketsWithoutICMPErrors(t *testing.T) {
 	w, _, _, _ := line(t)
 	unreachable := icmp.Message{Type: icmp.TypeUnreachable, Body: make([]byte, 28)}
 	for name, p := range map[string][]byte{
@@ -276,7 +277,7 @@ func TestWhatIsNeverReported(t *testing.T) {
 
 // RFC 1812 §4.3.2.8: the rate of errors is limited, and suppressed errors are counted. Echo replies
 // are not limited.
-func TestTheLimitOfErrors(t *testing.T) {
+func TestICMPErrorRateLimit(t *testing.T) {
 	w, _, b, _ := line(t)
 	require.NoError(t, b.SetKnobs(stack.Knobs{ICMP: stack.ICMPKnobs{
 		Errors: icmp.Limit{Rate: 10, Burst: 3},
@@ -299,7 +300,7 @@ func TestTheLimitOfErrors(t *testing.T) {
 }
 
 // A node ignores an ICMP error about a datagram that it did not send.
-func TestErrorsAboutOthersPackets(t *testing.T) {
+func TestICMPErrorAboutAnotherNodesPacket(t *testing.T) {
 	w, a, _, _ := line(t)
 	u := bindUDP(t, a, "0.0.0.0:9")
 	require.NoError(t, u.Connect(addrPort(addr("10.1.0.2"), 33434)))

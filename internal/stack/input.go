@@ -13,7 +13,7 @@ import (
 type incoming struct {
 	checked bool // the caller knows that the transport checksums are correct
 	self    bool // the packets come from this node
-	met     bool // the packets' flow is in the cache
+	known   bool // the packets' flow is in the cache
 }
 
 // Input receives packets of one interface. checked says that their transport checksums are correct.
@@ -25,14 +25,14 @@ func (s *Stack) Input(now clock.Time, iface int, checked bool, packets [][]byte)
 	s.out.memory.reuse()
 	s.in.checked, passed = checked, len(s.fwd.queue) == 0
 	for _, b := range packets {
-		if f, done := s.fwd.follow(now, iface, b); !done {
+		if f, done := s.fwd.forwardCached(now, iface, b); !done {
 			s.receive(now, iface, f, b)
 			passed = false
 		}
 	}
 	s.in.checked = false
 	s.local.flushTrain(now)
-	return passed && !s.unsent() && !s.asks()
+	return passed && !s.unsent() && !s.engines()
 }
 
 // receive is the IP layer's processing of one packet of flow f.
@@ -54,9 +54,9 @@ func (s *Stack) receive(now clock.Time, i int, f *flow, b []byte) {
 		s.ifs.show(now, i, Inbound, b)
 	}
 	if h.Options == nil && !s.in.self && f.ours && f.in == i {
-		s.in.met = true
+		s.in.known = true
 		s.local.deliver(now, i, &h, b, payload)
-		s.in.met = false
+		s.in.known = false
 		return
 	}
 	if h.Is6() {
@@ -138,7 +138,7 @@ func (l *local) segment(now clock.Time, i int, h *ip.Header, payload []byte) ip.
 	if !ok {
 		return ip.DropTCPHeader
 	}
-	if !l.in.met && (!l.ifs.isPeer(i, h.Src) || !l.ifs.isPeer(i, h.Dst)) {
+	if !l.in.known && (!l.ifs.isPeer(i, h.Src) || !l.ifs.isPeer(i, h.Dst)) {
 		// RFC 9293 §3.9.2.3: neither end may be a broadcast or multicast address.
 		return ip.DropMartian
 	}

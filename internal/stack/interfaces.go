@@ -179,8 +179,8 @@ func (c *Interface) zoned(a netip.Addr) netip.Addr {
 	return a
 }
 
-// settle computes the state that packet processing needs from the configuration.
-func (f *iface) settle(c Interface) {
+// configure computes the state that packet processing needs from the configuration.
+func (f *iface) configure(c Interface) {
 	f.Interface = c
 	f.addr, f.ipv4, f.link = netip.IPv4Unspecified(), network{}, netip.Addr{}
 	f.networks, f.sources = slices.Clone(c.onLink), nil
@@ -202,8 +202,8 @@ func (f *iface) settle(c Interface) {
 	}
 }
 
-// speaks reports whether the interface has an address of a's family.
-func (f *iface) speaks(a netip.Addr) bool {
+// hasFamily reports whether the interface has an address of a's family.
+func (f *iface) hasFamily(a netip.Addr) bool {
 	if a.Is6() {
 		return len(f.IPv6) > 0
 	}
@@ -230,7 +230,7 @@ func (ifs *Interfaces) Scope(a netip.Addr) (netip.Addr, error) {
 	return control.Scope(a, links)
 }
 
-// set replaces the interfaces. checkWires has checked the list.
+// set replaces the interfaces. checkInterfaces has checked the list.
 func (ifs *Interfaces) set(list []Interface) {
 	ifs.addrs = addresses{byAddr: map[v4]int{}, ipv6: map[netip.Addr]int{}}
 	for i, c := range list {
@@ -239,7 +239,7 @@ func (ifs *Interfaces) set(list []Interface) {
 		}
 		f := &ifs.list[i]
 		f.up = c.exists() && (f.up || !f.exists())
-		f.settle(c)
+		f.configure(c)
 		ifs.addrs.add(f, i)
 	}
 	ifs.setNATs()
@@ -252,9 +252,9 @@ func (ifs *Interfaces) configs() (list []Interface) {
 	return list
 }
 
-// checkWires sets defaults in a new list of interfaces, and returns an error if the list is
+// checkInterfaces sets defaults in a new list of interfaces, and returns an error if the list is
 // invalid.
-func (ifs *Interfaces) checkWires(list []Interface) error {
+func (ifs *Interfaces) checkInterfaces(list []Interface) error {
 	if len(list) < len(ifs.list) {
 		return errors.New("stack: the new list has fewer interfaces than the old one")
 	}

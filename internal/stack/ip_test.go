@@ -40,7 +40,7 @@ func TestTestPacketCrossesARouter(t *testing.T) {
 	assert.Equal(t, addr("10.0.0.1"), events[0].Test.Src)
 }
 
-func TestSendErrorsSayWhy(t *testing.T) {
+func TestSendErrors(t *testing.T) {
 	w, a, b, _ := line(t)
 	_, err := b.SendTest(w.now, addr("192.168.9.9"), 0, nil)
 	require.ErrorIs(t, err, stack.ErrNoRoute)
@@ -48,7 +48,7 @@ func TestSendErrorsSayWhy(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrTooBig)
 	a.SetUp(w.now, 0, false)
 	_, err = a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
-	require.ErrorIs(t, err, stack.ErrNoRoute, "the routes are gone with the only interface")
+	require.ErrorIs(t, err, stack.ErrNoRoute, "the only interface is down, so there is no route")
 }
 
 // RFC 1812 §5.2.7.1: a router without a route reports that the network is unreachable. RFC 1122
@@ -83,7 +83,7 @@ func TestEchoAndItsErrors(t *testing.T) {
 	assert.Equal(t, uint64(1), drops[ip.DropNoRoute.String()])
 }
 
-func TestANodePingsItself(t *testing.T) {
+func TestNodePingsItself(t *testing.T) {
 	w, a, _, _ := line(t)
 	p := newPinger(t, a)
 	require.NoError(t, p.send(w.now, "10.0.0.1", 1, 10, 0))
@@ -118,7 +118,7 @@ func TestHostsDoNotForward(t *testing.T) {
 	assert.Equal(t, uint64(1), dropsOf(c.Interfaces().Infos()[0].In)[ip.DropNotForUs.String()])
 }
 
-func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
+func TestDownInterfaceDropsSilently(t *testing.T) {
 	w, a, b, c := line(t)
 	b.SetUp(w.now, 1, false)
 	_, err := a.SendTest(w.now, addr("10.1.0.2"), 0, nil)
@@ -136,7 +136,7 @@ func TestADownInterfaceDropsAndIsSilent(t *testing.T) {
 	assert.Len(t, c.Events(), 1, "the interface forwards again when it is up")
 }
 
-func TestGarbageIsCountedByName(t *testing.T) {
+func TestInvalidPacketsAreCountedByReason(t *testing.T) {
 	w, _, b, _ := line(t)
 	good := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 0, 0, 2)}.Append(nil)
 	bad := map[ip.DropReason][]byte{
@@ -154,7 +154,7 @@ func TestGarbageIsCountedByName(t *testing.T) {
 	}
 }
 
-func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
+func TestForwardingKeepsATrainAndAllocatesNothing(t *testing.T) {
 	_, _, b, _ := line(t)
 	h := ip.Header{
 		TotalLen: 1400, TTL: 60, Protocol: ip.ProtoTCP,
@@ -183,7 +183,7 @@ func TestForwardingATrainKeepsItOneAndAllocatesNothing(t *testing.T) {
 }
 
 // A capture with a limit may end inside a train.
-func TestATapEndsInsideATrain(t *testing.T) {
+func TestTapEndsInsideATrain(t *testing.T) {
 	w, _, b, _ := line(t)
 	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2)}.Append(nil)
 	left := 4 // number of packets: three arrive, and one is sent
@@ -200,7 +200,7 @@ func TestATapEndsInsideATrain(t *testing.T) {
 	assert.Zero(t, left)
 }
 
-func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
+func TestRouterDropsPacketsForAFullLink(t *testing.T) {
 	w, _, b, _ := line(t)
 	p := ip.Header{TotalLen: 20, TTL: 9, Src: ip.V4(10, 0, 0, 1), Dst: ip.V4(10, 1, 0, 2)}.Append(nil)
 	data := append(append(append([]byte(nil), p...), p...), p...)
@@ -216,7 +216,7 @@ func TestARouterDropsWhatItsLinkHasNoRoomFor(t *testing.T) {
 	assert.Empty(t, batch.Trains())
 }
 
-func TestLossOfOneInterfaceIsForBothDirections(t *testing.T) {
+func TestLossAppliesToBothDirections(t *testing.T) {
 	w, a, b, c := line(t)
 	b.SetLoss(1, 1)
 	_, err := a.SendTest(w.now, addr("10.1.0.2"), 0, nil)

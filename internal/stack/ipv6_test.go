@@ -47,7 +47,7 @@ func line6(t *testing.T) (w *world, a, b, c *stack.Stack) {
 	return w, a, b, c
 }
 
-func TestAPingCrossesAnIPv6Router(t *testing.T) {
+func TestPingThroughAnIPv6Router(t *testing.T) {
 	w, a, b, c := line6(t)
 	for _, dst := range []string{"2001:db8:1::2", "2001:db8:0::2", "fe80::2%if0", "::1", "2001:db8::1"} {
 		list := pinged(w, a, icmp.PingConfig{Dst: addr(dst)})
@@ -59,7 +59,7 @@ func TestAPingCrossesAnIPv6Router(t *testing.T) {
 	assert.Equal(t, uint64(1), c.Interfaces().Infos()[0].In.Delivered)
 }
 
-func TestIPv6DatagramsCrossARouterBothWays(t *testing.T) {
+func TestIPv6DatagramsInBothDirections(t *testing.T) {
 	w, a, _, c := line6(t)
 	server := bindUDP(t, c, "[::]:53")
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8:1::2]:53"))
@@ -268,7 +268,7 @@ func TestIPv6SourceAddresses(t *testing.T) {
 	assert.Equal(t, uint64(1), s.Interfaces().Infos()[0].In.Forwarded)
 }
 
-func TestIPv6InterfacesThatCannotBe(t *testing.T) {
+func TestInvalidIPv6Interfaces(t *testing.T) {
 	for _, tt := range []struct {
 		mtu        int
 		addr, text string
@@ -286,7 +286,7 @@ func TestIPv6InterfacesThatCannotBe(t *testing.T) {
 	}
 }
 
-// An interface without IPv6 addresses drops IPv6, whatever the other interfaces have.
+// An interface without IPv6 addresses drops IPv6 packets, even if other interfaces have addresses.
 func TestAnInterfaceWithoutIPv6(t *testing.T) {
 	w := newWorld(t)
 	s := w.add(stack.Config{Forwarding: true, Interfaces: []stack.Interface{
@@ -352,7 +352,8 @@ func TestIPv6DatagramsAreFragmentedAtTheSource(t *testing.T) {
 	}
 	in := c.Interfaces().Infos()[0].In
 	assert.Equal(t, uint64(2), in.Fragmented)
-	assert.Equal(t, uint64(1+2*5), in.Fragments, "the last of the first ping, and five for each")
+	assert.Equal(t, uint64(1+2*5), in.Fragments,
+		"one fragment of the first ping, and five of each later one")
 	ping.DF = true
 	list = pinged(w, a, ping)
 	require.Len(t, list, 1)

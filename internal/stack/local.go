@@ -44,7 +44,7 @@ func (l *local) accept(
 	case h.Protocol == ip.ProtoIGMP && !h.Is6():
 		return l.icmp.discovery.inputIGMP(now, i, h, payload)
 	case h.Protocol == ip.ProtoTest && !h.Is6():
-		l.events.tell(Event{Test: &TestPacket{
+		l.events.add(Event{Test: &TestPacket{
 			Src: h.Src, Dst: h.Dst,
 			TTL: int(h.TTL), Data: append([]byte(nil), payload...),
 		}})

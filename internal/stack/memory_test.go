@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMemoryIsTakenAgain checks that memory used by a batch stays untouched until the owner calls
+// TestMemoryIsReused checks that memory used by a batch stays untouched until the owner calls
 // another method, and is reused then. The amount of memory that is kept is bounded.
-func TestMemoryIsTakenAgain(t *testing.T) {
+func TestMemoryIsReused(t *testing.T) {
 	var m memory
 	first := append(m.take(100), 1)
 	require.Equal(t, 128, cap(first))

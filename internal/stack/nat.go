@@ -60,7 +60,7 @@ func (ifs *Interfaces) setNAT(f *iface) {
 		err = f.nat.Configure(cfg)
 	}
 	if err != nil {
-		panic("BUG: stack: a NAT that check accepted: " + err.Error())
+		panic("BUG: stack: check accepted an invalid NAT: " + err.Error())
 	}
 }
 
@@ -83,7 +83,6 @@ func (s *Stack) SetNAT(i int, cfg *nat.Config) error {
 // NAT returns the NAT of interface i, or nil if it has none.
 func (ifs *Interfaces) NAT(i int) *nat.NAT { return ifs.list[i].nat }
 
-// setNATs sets the NATs of all interfaces.
 func (ifs *Interfaces) setNATs() {
 	ifs.translators.count = 0
 	for i := range ifs.list {
@@ -262,8 +261,8 @@ func (fw *forwarder) translated(i, out int) (n *nat.NAT, inward, cached bool) {
 	return from, true, true
 }
 
-// followNAT translates a packet of flow f. It returns false if the packet needs the whole path.
-func (fw *forwarder) followNAT(now clock.Time, f *flow, b []byte) bool {
+// translateCached translates a packet of flow f. It returns false if full processing is needed.
+func (fw *forwarder) translateCached(now clock.Time, f *flow, b []byte) bool {
 	m, ok := f.nat.Known(b, f.inward)
 	if !ok || f.inward && m.Inside() != f.inside {
 		return false

@@ -66,7 +66,8 @@ func TestDatagramsPassANAT(t *testing.T) {
 	send(t, w, c, server, from, "to b")
 	assert.Equal(t, "10.1.0.2:53 to b", read(ub))
 	send(t, w, c, server, "10.1.0.1:5000", "to a")
-	assert.Equal(t, "10.1.0.2:53 to a", read(ua), "another host's packets between the same addresses")
+	assert.Equal(t, "10.1.0.2:53 to a", read(ua),
+		"after another host's packets to the same remote address")
 	info := r.Interfaces().NAT(1).Info()
 	assert.EqualValues(t, 4, info.Outbound)
 	assert.EqualValues(t, 5, info.Inbound)
@@ -180,7 +181,7 @@ func TestRFC4787_11_FragmentsPassANAT(t *testing.T) {
 }
 
 // RFC 6864 §5.3.1: the NAT chooses identifications that are unique for the outside address.
-func TestRFC6864_5_3_1_IdentificationsAreTheNATs(t *testing.T) {
+func TestRFC6864_5_3_1_NATChoosesIdentifications(t *testing.T) {
 	w, a, b, _, c := home(t, nat.Config{})
 	server := bindUDP(t, c, "0.0.0.0:53")
 	seen := map[uint16]int{}
@@ -235,7 +236,7 @@ func TestPacketsFromOutsideMustBeTranslated(t *testing.T) {
 	require.NoError(t, r.SetNAT(1, nil))
 	require.NoError(t, p.send(w.now, "10.0.0.1", 1, 56, 0))
 	w.run(10 * time.Millisecond)
-	assert.Len(t, p.take(), 1, "a router again")
+	assert.Len(t, p.take(), 1, "the node is a router again")
 }
 
 // RFC 5382 §4.3: a SYN to a port without a mapping is refused after 6 s.

@@ -175,15 +175,15 @@ func TestUDPHolePunching(t *testing.T) {
 			if r1.Mapping != nat.EndpointIndependent && r2.Mapping != nat.EndpointIndependent {
 				want = false // neither side knows the port to send to
 			}
-			got := newInternet(t, r1, r2, nil).punch()
+			got := newInternet(t, r1, r2, nil).holePunch()
 			assert.Equal(t, want, got, fmt.Sprint(i, k, r1.Mapping, r1.Filtering, r2.Mapping,
 				r2.Filtering))
 		}
 	}
 }
 
-// punch reports whether A and B reach each other in both directions.
-func (n *internetOf) punch() bool {
+// holePunch reports whether A and B reach each other in both directions.
+func (n *internetOf) holePunch() bool {
 	n.t.Helper()
 	server := n.sockets[0][0]
 	hosts := []*stack.Stack{n.a, n.b}
@@ -193,7 +193,8 @@ func (n *internetOf) punch() bool {
 	for _, h := range hosts {
 		u := bindUDP(n.t, h, "0.0.0.0:0")
 		sockets = append(sockets, u)
-		require.NoError(n.t, h.Datagrams().Send(n.now, u, server.Local(), []byte("who am I")))
+		require.NoError(n.t, h.Datagrams().Send(n.now, u, server.Local(),
+			[]byte("report my address")))
 		n.run(10 * time.Millisecond)
 		r, ok := udp.Dequeue(server.Rx(), p)
 		require.True(n.t, ok)

@@ -23,7 +23,7 @@ func (s *Stack) Output(now clock.Time, room []int, b *buffer.Batch) bool {
 }
 
 func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
-	if s.asks() {
+	if s.engines() {
 		for _, rp := range s.rips {
 			rp.output(now)
 		}
@@ -34,11 +34,11 @@ func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
 		len(s.fwd.queue) > 0 && !s.fwd.output(now, room, b) {
 		return true
 	}
-	if s.ports.waits && s.ports.roomy() {
+	if s.ports.waits && s.ports.hasRoom() {
 		return true // the queue was emptied meanwhile
 	}
 	if !s.out.walking && !s.tcp.Ready() {
-		return len(s.out.packets) > 0 && len(b.Trains()) > 0 // see usedUp
+		return len(s.out.packets) > 0 && len(b.Trains()) > 0 // see waitsForRoom
 	}
 	outlets := append(append(s.out.outlets[:0], room[:len(s.ifs.list)]...), s.out.localRoom())
 	s.out.outlets = outlets
@@ -47,7 +47,7 @@ func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
 	}
 	for !b.Full() {
 		if !s.tcp.Output(now, outlets, &s.out.train) {
-			return s.out.usedUp(outlets, b)
+			return s.out.waitsForRoom(outlets, b)
 		}
 		s.out.render(now, outlets, b)
 	}
@@ -55,20 +55,20 @@ func (s *Stack) output(now clock.Time, room []int, b *buffer.Batch) bool {
 }
 
 // Pending reports whether Output may have packets to send.
-func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.asks() }
+func (s *Stack) Pending() bool { return len(s.fwd.queue) > 0 || s.unsent() || s.engines() }
 
 // unsent reports whether Output may have packets of the node's own.
 func (s *Stack) unsent() bool { return s.tcp.Ready() || s.out.walking || len(s.out.packets) > 0 }
 
-// asks reports whether engines other than TCP may have packets to send.
-func (s *Stack) asks() bool {
+// engines reports whether engines other than TCP may have packets to send.
+func (s *Stack) engines() bool {
 	return len(s.rips)+len(s.probers.list)+len(s.ports.list) > 0
 }
 
-// usedUp reports whether a connection, or a packet of the node's own, waits for a link whose room
-// is used by packets in b. No timer runs for such a wait, so the owner must call Output again,
-// because the link may then have room. A link that is still full signals when it has room.
-func (tx *sender) usedUp(outlets []int, b *buffer.Batch) bool {
+// waitsForRoom reports whether a connection, or one of the node's own packets, waits for a link
+// whose room the packets in b use. No timer ends this wait, so the owner must call Output again:
+// the link may have room then. A link that is still full signals when it has room.
+func (tx *sender) waitsForRoom(outlets []int, b *buffer.Batch) bool {
 	if len(b.Trains()) == 0 {
 		return false
 	}

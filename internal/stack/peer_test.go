@@ -16,7 +16,7 @@ import (
 )
 
 // RFC 1122 §4.2.3.10: an active OPEN to a broadcast or multicast address is an error.
-func TestTCPConnectsToHostsAlone(t *testing.T) {
+func TestTCPConnectsOnlyToHosts(t *testing.T) {
 	w, a, b, _ := line(t)
 	for _, no := range []string{
 		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "0.0.0.1",
@@ -39,7 +39,7 @@ func TestTCPConnectsToHostsAlone(t *testing.T) {
 }
 
 // RFC 9293 §3.9.2.3: a SYN from or to a broadcast or multicast address is ignored.
-func TestASYNOfNoHostIsIgnored(t *testing.T) {
+func TestSYNFromBroadcastIsIgnored(t *testing.T) {
 	for _, row := range []struct {
 		src, dst string
 		taken    bool
@@ -53,7 +53,7 @@ func TestASYNOfNoHostIsIgnored(t *testing.T) {
 		{"10.0.0.2", "10.0.0.255", false},
 		{"10.0.0.2", "255.255.255.255", false},
 	} {
-		for port, state := range map[int]string{80: "a listener's", 81: "nobody's"} {
+		for port, state := range map[int]string{80: "listening", 81: "closed"} {
 			w, a, b, _ := line(t)
 			_, err := a.ListenTCP(netip.MustParseAddrPort("0.0.0.0:80"), 1)
 			require.NoError(t, err)
@@ -87,7 +87,7 @@ func readdress(p []byte, from, to netip.Addr) {
 	binary.BigEndian.PutUint16(seg[16:], ^checksum.Fold(checksum.Sum(seg, sum)))
 }
 
-func TestListenersHaveAnAddressOfTheNode(t *testing.T) {
+func TestListenersNeedALocalAddress(t *testing.T) {
 	_, a, _, _ := line(t)
 	at := netip.MustParseAddrPort
 	_, err := a.ListenTCP(at("10.9.9.9:80"), 1)

@@ -100,8 +100,8 @@ func (ps *Ports) advance(now clock.Time) {
 // because an engine retransmits a packet that waits there too long.
 const maxPortQueue = 64 << 10
 
-// roomy reports whether the queue has room for another datagram of an engine.
-func (ps *Ports) roomy() bool { return ps.out.bytes < maxPortQueue }
+// hasRoom reports whether the queue has room for another datagram of an engine.
+func (ps *Ports) hasRoom() bool { return ps.out.bytes < maxPortQueue }
 
 // output sends the engines' datagrams while the stack's queue has room. A datagram without a route
 // is lost, and its engine retransmits it.
@@ -109,7 +109,7 @@ func (ps *Ports) output(now clock.Time) {
 	if len(ps.list) == 0 {
 		return
 	}
-	if ps.waits = !ps.roomy(); ps.waits {
+	if ps.waits = !ps.hasRoom(); ps.waits {
 		return
 	}
 	for range ps.list {
@@ -118,7 +118,7 @@ func (ps *Ports) output(now clock.Time) {
 		ps.turn++ // if this engine fills the queue, the next engine is first next time
 		for to, data, ok := p.engine.output(now); ok; to, data, ok = p.engine.output(now) {
 			_ = ps.datagrams.send(now, p.UDP, to, data)
-			if ps.waits = !ps.roomy(); ps.waits {
+			if ps.waits = !ps.hasRoom(); ps.waits {
 				return
 			}
 		}
@@ -142,7 +142,7 @@ func (ps *Ports) OpenRCP(local, remote netip.AddrPort, cfg rcp.Config) (*RCP, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := ps.open(local, remote, routing{r})
+	p, err := ps.open(local, remote, rcpRouter{r})
 	if err != nil {
 		return nil, err
 	}
@@ -155,15 +155,15 @@ func (ps *Ports) CloseRCP(p *RCP) {
 	ps.Close(p.Port)
 }
 
-// routing makes an rcp.Router an engine.
-type routing struct{ *rcp.Router }
+// rcpRouter makes an rcp.Router an engine.
+type rcpRouter struct{ *rcp.Router }
 
 // Input implements engine. The router counts invalid packets.
-func (r routing) Input(now clock.Time, from netip.AddrPort, payload []byte) {
+func (r rcpRouter) Input(now clock.Time, from netip.AddrPort, payload []byte) {
 	r.Router.Input(now, from, payload)
 }
 
-func (r routing) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
+func (r rcpRouter) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
 	var d rcp.Datagram
 	ok = r.Output(now, &d)
 	return d.Peer, d.Data, ok
@@ -172,7 +172,7 @@ func (r routing) output(now clock.Time) (to netip.AddrPort, payload []byte, ok b
 // OpenRDTServer opens a port at which an RDT server serves its objects, on one of the node's
 // addresses, or on all addresses, like Datagrams.Bind. The stack owns the server from then on.
 func (ps *Ports) OpenRDTServer(local netip.AddrPort, server *rdt.Server) (*Port, error) {
-	return ps.open(local, netip.AddrPort{}, &serving{Server: server})
+	return ps.open(local, netip.AddrPort{}, &rdtServer{Server: server})
 }
 
 // OpenRDTReceiver opens a port at which an RDT receiver requests objects from one server, like
@@ -180,32 +180,32 @@ func (ps *Ports) OpenRDTServer(local netip.AddrPort, server *rdt.Server) (*Port,
 func (ps *Ports) OpenRDTReceiver(
 	local, server netip.AddrPort, receiver *rdt.Receiver,
 ) (*Port, error) {
-	return ps.open(local, server, &receiving{Receiver: receiver})
+	return ps.open(local, server, &rdtReceiver{Receiver: receiver})
 }
 
-// serving makes an rdt.Server an engine.
-type serving struct {
+// rdtServer makes an rdt.Server an engine.
+type rdtServer struct {
 	*rdt.Server
 	packet []byte
 }
 
-func (e *serving) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
+func (e *rdtServer) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
 	to, e.packet, ok = e.Output(now, e.packet[:0])
 	return to, e.packet, ok
 }
 
-// receiving makes an rdt.Receiver an engine.
-type receiving struct {
+// rdtReceiver makes an rdt.Receiver an engine.
+type rdtReceiver struct {
 	*rdt.Receiver
 	packet []byte
 }
 
 // Input implements engine. The socket is connected, so the packet is from the server.
-func (e *receiving) Input(now clock.Time, _ netip.AddrPort, payload []byte) {
+func (e *rdtReceiver) Input(now clock.Time, _ netip.AddrPort, payload []byte) {
 	e.Receiver.Input(now, payload)
 }
 
-func (e *receiving) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
+func (e *rdtReceiver) output(now clock.Time) (to netip.AddrPort, payload []byte, ok bool) {
 	e.packet, ok = e.Output(now, e.packet[:0])
 	return to, e.packet, ok
 }

@@ -51,7 +51,6 @@ func (pr *Probers) Stop(p Prober) {
 	pr.list = slices.DeleteFunc(pr.list, func(q Prober) bool { return q == p })
 }
 
-// deadline returns when the next prober has something to do.
 func (pr *Probers) deadline() (t clock.Time) {
 	for _, p := range pr.list {
 		t = clock.Earliest(t, p.Deadline())
@@ -132,10 +131,10 @@ func (pr *Probers) send(now clock.Time, p *icmp.Packet) error {
 		return pr.out.send(now, h, payload)
 	}
 	hop := h.Dst
-	if i, via, err := pr.routing.way(h.Dst); err == nil && i == p.Iface {
+	if i, via, err := pr.routing.nextHop(h.Dst); err == nil && i == p.Iface {
 		hop = via
 	} else if !pr.ifs.present(p.Iface, h.Dst) && !isSpecial(h.Dst) &&
-		!pr.ifs.all(p.Iface, v4Of(h.Dst)) {
+		!pr.ifs.isNetBroadcast(p.Iface, v4Of(h.Dst)) {
 		return ErrNoRoute
 	}
 	return pr.out.sendVia(now, p.Iface, hop, h, payload)

@@ -55,7 +55,7 @@ func TestAPingCrossesARouterInVirtualTime(t *testing.T) {
 	}
 }
 
-func TestAPingHearsErrors(t *testing.T) {
+func TestPingReportsICMPErrors(t *testing.T) {
 	w, a, _, _ := line(t)
 	for _, tt := range []struct {
 		name    string
@@ -77,7 +77,7 @@ func TestAPingHearsErrors(t *testing.T) {
 	}
 }
 
-func TestAPingThatIsTooLargeIsRefusedWithTheMTU(t *testing.T) {
+func TestTooLargePingFailsWithTheMTU(t *testing.T) {
 	w, a, _, _ := line(t)
 	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.1.0.2"), DF: true, Data: make([]byte, 2000)})
 	require.Len(t, list, 1)
@@ -86,7 +86,7 @@ func TestAPingThatIsTooLargeIsRefusedWithTheMTU(t *testing.T) {
 	assert.Equal(t, 1400, list[0].MTU)
 }
 
-func TestAPingOfOneself(t *testing.T) {
+func TestPingOfTheNodeItself(t *testing.T) {
 	w, a, _, _ := line(t)
 	list := pinged(w, a, icmp.PingConfig{Dst: addr("10.0.0.1")})
 	require.Len(t, list, 1)
@@ -94,7 +94,7 @@ func TestAPingOfOneself(t *testing.T) {
 	assert.Equal(t, 64, list[0].TTL)
 }
 
-func TestATraceOfEachKindFindsTheRouter(t *testing.T) {
+func TestEachKindOfTracerouteFindsTheRouter(t *testing.T) {
 	for name, cfg := range map[string]icmp.TraceConfig{
 		"udp":  {Kind: icmp.Datagram, ID: 50000, Port: 33434, Data: make([]byte, 32)},
 		"icmp": {Kind: icmp.Echo, ID: 7, Port: 1},
@@ -146,9 +146,9 @@ func TestPingOfAnUnknownAddressOnTheLink(t *testing.T) {
 	assert.Equal(t, uint8(1), list[0].Code)
 }
 
-// FuzzProbersHear checks that a ping and traceroutes continue after any packet, and that the memory
-// they use is bounded.
-func FuzzProbersHear(f *testing.F) {
+// FuzzProbersInput checks that a ping and traceroutes continue after any packet, and that the
+// memory they use is bounded.
+func FuzzProbersInput(f *testing.F) {
 	f.Add(uint8(1), []byte{0, 0, 0xff, 0xfd, 0, 1, 0, 1})
 	f.Add(uint8(1), []byte{3, 4, 0, 0, 0, 0, 2, 64, 0x45, 0, 0, 84, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 1, 0, 2, 8, 0, 0, 0, 0, 1, 0, 1})
 	f.Add(uint8(1), []byte{11, 0, 0, 0, 0, 0, 0, 0, 0x45})

@@ -28,8 +28,8 @@ func openRCP(t *testing.T, s *stack.Stack, local, remote string, cfg rcp.Config)
 	return p
 }
 
-// pour writes text to one socket and reads the other until all of the text has arrived.
-func pour(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
+// transfer writes text to one socket and reads the other until all of the text has arrived.
+func transfer(t *testing.T, w *world, from, to *rcp.Socket, text []byte) {
 	t.Helper()
 	var got []byte
 	sent, buf := 0, make([]byte, 4096)
@@ -61,15 +61,15 @@ func TestRCPOverUDPPorts(t *testing.T) {
 		peer, ok := server.Router.Accept()
 		require.True(t, ok)
 		assert.Equal(t, netip.AddrPortFrom(addr("10.0.0.1"), client.UDP.Local().Port()), peer.Peer())
-		pour(t, w, s, peer, text)
-		pour(t, w, peer, s, text)
+		transfer(t, w, s, peer, text)
+		transfer(t, w, peer, s, text)
 	}
 	assert.Len(t, c.Ports().List(), 1)
 	assert.Len(t, a.Ports().List(), 2)
 }
 
 // An RCP router owns its port exclusively while it is open.
-func TestRCPTakesAPortAndFreesIt(t *testing.T) {
+func TestRCPOwnsItsPort(t *testing.T) {
 	w, a, _, c := line(t)
 	at := netip.MustParseAddrPort("10.1.0.2:9000")
 	p := openRCP(t, c, at.String(), "", rcp.Config{})

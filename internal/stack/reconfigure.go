@@ -15,7 +15,7 @@ import (
 // down. The caller first ends the connections of deleted addresses, and then calls RIP.Restart.
 func (s *Stack) Reconfigure(now clock.Time, list []Interface) error {
 	list = slices.Clone(list)
-	if err := s.ifs.checkWires(list); err != nil {
+	if err := s.ifs.checkInterfaces(list); err != nil {
 		return err
 	}
 	s.discovery.configure(now, list)
@@ -24,7 +24,7 @@ func (s *Stack) Reconfigure(now clock.Time, list []Interface) error {
 	return nil
 }
 
-// reconfigure replaces the interfaces, whose list checkWires has checked.
+// reconfigure replaces the interfaces, whose list checkInterfaces has checked.
 func (rt *Routing) reconfigure(now clock.Time, list []Interface) {
 	for i := range rt.ifs.list { // removes before inserting: interfaces may exchange addresses
 		if f := &rt.ifs.list[i]; f.up {
@@ -52,7 +52,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	if len(s.rips)+len(s.discovery.list) > 0 && !up {
 		s.discovery.setUp(now, i, false)
 		for _, rp := range s.rips {
-			rp.speaker.Farewell(i)
+			rp.speaker.Withdraw(i)
 			rp.output(now)
 		}
 		for k := range s.out.packets {
@@ -68,7 +68,7 @@ func (s *Stack) SetUp(now clock.Time, i int, up bool) {
 	s.routing.reinstall(now, i)
 	for _, rp := range s.rips {
 		rp.setLocal(now, i, up)
-		rp.learn()
+		rp.applyChanges()
 	}
 	s.routing.changed()
 	if up {

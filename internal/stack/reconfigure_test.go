@@ -17,15 +17,15 @@ func prefixes(s *stack.Stack) (list []string) {
 	return list
 }
 
-// TestRewire adds, removes and reorders interfaces, and checks the routes after each step.
-func TestRewire(t *testing.T) {
+// TestReconfigure adds, removes and reorders interfaces, and checks the routes after each step.
+func TestReconfigure(t *testing.T) {
 	s := router(t)
 	require.NoError(t, s.Routing().Add(1, route("10.9.0.0/16", "10.1.0.2")))
 	assert.Equal(t, []string{
 		"10.0.0.0/24 if0", "10.1.0.0/24 if1", "10.2.0.0/31 p2p", "10.9.0.0/16 if1",
 	}, prefixes(s))
 
-	t.Log("# addresses change places, and one is new")
+	t.Log("# two interfaces swap addresses, and one is new")
 	require.NoError(t, s.Reconfigure(2, []stack.Interface{
 		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), face("p2p", "10.2.0.0/31"),
 		face("if3", "10.3.0.1/24"),
@@ -53,7 +53,7 @@ func TestRewire(t *testing.T) {
 	assert.True(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.0.0.255")))
 	assert.False(t, s.Interfaces().IsBroadcast(netip.MustParseAddr("10.1.0.255")), "the network is gone")
 
-	t.Log("# one interface comes back, and with it the operator's static route")
+	t.Log("# one interface is added again, and the operator's static route is installed again")
 	require.NoError(t, s.Reconfigure(4, []stack.Interface{
 		face("if0", "10.1.0.1/24"), face("if1", "10.0.0.1/24"), {}, face("if3", "10.3.0.1/24"),
 	}))

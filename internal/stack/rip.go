@@ -18,7 +18,7 @@ import (
 // directions, and adds the routes that the Speaker learns to the routing table. A stack has up to
 // two: one for IPv4, and one for IPv6, which announce the prefixes of their family.
 type RIP struct {
-	carrier
+	encapsulation
 	ifs     *Interfaces
 	routing *Routing
 	out     *sender
@@ -32,8 +32,8 @@ type RIP struct {
 	watch        func(rip.Change)
 }
 
-// carrier describes how the messages of a dialect are sent.
-type carrier struct {
+// encapsulation describes how the messages of a dialect are sent.
+type encapsulation struct {
 	name     string     // name of the dialect for package control
 	protocol uint8      // IP protocol of the messages
 	port     uint16     // UDP port; 0: the messages do not use UDP
@@ -44,9 +44,10 @@ type carrier struct {
 // routingTOS is the precedence of routing protocols, Internetwork Control (RFC 791 §3.1).
 const routingTOS = 0xc0
 
-// carriers lists the carrier of each dialect. Routers do not forward messages of RIPv2 (RFC 2453
-// §4.5). The hop limit of RIPng shows that no router has forwarded a message (RFC 2080 §2.4.2).
-var carriers = [...]carrier{
+// encapsulations lists the encapsulation of each dialect. Routers do not forward messages of RIPv2
+// (RFC 2453 §4.5). The hop limit of RIPng shows that no router has forwarded a message (RFC 2080
+// §2.4.2).
+var encapsulations = [...]encapsulation{
 	rip.Course: {name: "rip", protocol: ip.ProtoRIP, ttl: courseTTL},
 	rip.RIPv2:  {"rip2", ip.ProtoUDP, rip.Port, rip.Multicast, 1, routingTOS},
 	rip.RIPng:  {"ripng", ip.ProtoUDP, rip.PortNG, rip.MulticastNG, 255, routingTOS},
@@ -67,7 +68,7 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 	}
 	rp.speaker = speaker
 	for i := range rp.ifs.list {
-		if !rp.ifs.list[i].speaks(rp.group) {
+		if !rp.ifs.list[i].hasFamily(rp.group) {
 			continue // the interface was removed, or has no address of the family
 		}
 		rp.setLocal(now, i, true)
@@ -94,7 +95,7 @@ func (rp *RIP) start(now clock.Time, before *rip.Speaker) error {
 // setLocal reports to the Speaker that interface i, with its networks of the family, is up or down.
 func (rp *RIP) setLocal(now clock.Time, i int, up bool) {
 	f := &rp.ifs.list[i]
-	if !f.speaks(rp.group) {
+	if !f.hasFamily(rp.group) {
 		return
 	}
 	networks := slices.DeleteFunc(slices.Clone(f.networks), func(p netip.Prefix) bool {
@@ -117,7 +118,7 @@ func (rp *RIP) replaceLocal(now clock.Time, i int, before []netip.Prefix) {
 		}
 	}
 	rp.setLocal(now, i, f.up)
-	rp.learn()
+	rp.applyChanges()
 }
 
 // config returns the Speaker's configuration, with the interfaces' addresses. If no interfaces are
@@ -135,7 +136,7 @@ func (rp *RIP) config() rip.Config {
 		}
 		switch {
 		case i >= len(cfg.Interfaces):
-		case !f.speaks(rp.group):
+		case !f.hasFamily(rp.group):
 			cfg.Interfaces[i] = rip.Interface{
 				Passive: true, Send: rip.SendNone, Receive: rip.ReceiveNone,
 			}
@@ -183,11 +184,11 @@ func (rp *RIP) originate(now clock.Time, r ip.Route, up bool) {
 		e.Iface = -1
 	}
 	rp.speaker.SetExternal(now, e, up)
-	rp.learn()
+	rp.applyChanges()
 }
 
-// learn applies RIP's changes to the routing table.
-func (rp *RIP) learn() {
+// applyChanges applies RIP's changes to the routing table.
+func (rp *RIP) applyChanges() {
 	changed := false
 	for {
 		c, ok := rp.speaker.NextChange()
@@ -210,16 +211,15 @@ func (rp *RIP) learn() {
 		rp.routing.changed()
 	}
 	for _, e := range rp.speaker.Events() {
-		rp.events.tell(Event{RIP: &e})
+		rp.events.add(Event{RIP: &e})
 	}
 }
 
-// Farewell announces to RIP's neighbors that this node reaches no network any more. Call it before
-// the node stops. Otherwise the neighbors send packets here until their routes time out. Output
-// returns the messages.
-func (rp *RIP) Farewell(now clock.Time) {
+// Withdraw withdraws all routes from RIP's neighbors. Call it before the node stops. Otherwise the
+// neighbors send packets here until their routes time out. Output returns the messages.
+func (rp *RIP) Withdraw(now clock.Time) {
 	for i := range rp.ifs.list {
-		rp.speaker.Farewell(i)
+		rp.speaker.Withdraw(i)
 	}
 	rp.output(now)
 }
@@ -263,7 +263,7 @@ func (rp *RIP) input(
 	} else {
 		r = rp.speaker.Input(now, from, i, payload)
 	}
-	rp.learn()
+	rp.applyChanges()
 	if r != rip.Taken {
 		return ip.DropRIP
 	}
@@ -309,7 +309,7 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 		*rp = before
 		return fmt.Errorf("stack: %w", err)
 	}
-	rp.learn() // applies the pending changes first
+	rp.applyChanges() // applies the pending changes first
 	for i := range rp.ifs.list {
 		if rp.group.IsValid() {
 			_ = rp.ifs.Leave(i, rp.group) // start joins the group again
@@ -321,7 +321,7 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 			rp.setLocal(now, i, false)
 		}
 	}
-	rp.learn()
+	rp.applyChanges()
 	rp.routing.changed()
 	return err
 }
@@ -331,7 +331,7 @@ func (rp *RIP) Restart(now clock.Time, cfg Config) error {
 func (rp *RIP) NeighborLost(now clock.Time, i int, addr netip.Addr) {
 	if rp.handles(addr) {
 		rp.speaker.Lost(now, rp.gateway(addr), i)
-		rp.learn()
+		rp.applyChanges()
 	}
 }
 
@@ -376,7 +376,7 @@ func (rp *RIP) Info(now clock.Time) control.RIPInfo {
 // describe fills in the lists of neighbors and routes.
 func (rp *RIP) describe(answer *control.RIPInfo, info *rip.Info) {
 	for _, f := range info.Interfaces {
-		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].speaks(rp.group) {
+		if i := f.Iface; i < len(rp.ifs.list) && !rp.ifs.list[i].hasFamily(rp.group) {
 			continue // the interface was removed, or has no address of the family
 		}
 		answer.Interfaces = append(answer.Interfaces, control.RIPInterface{

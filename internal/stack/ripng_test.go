@@ -123,7 +123,7 @@ func TestRIPv2AndRIPngOnTheSameRouters(t *testing.T) {
 	w.run(time.Second) // the next update is due after 25 s or more
 	assert.Contains(t, learned(b), "2001:db8:9::/64")
 
-	t.Log("# a restart keeps the routes; a farewell ends them")
+	t.Log("# a restart keeps the routes; Withdraw removes them")
 	for _, r := range b.RIPs() {
 		require.NoError(t, r.Restart(w.now, both()))
 	}
@@ -131,14 +131,14 @@ func TestRIPv2AndRIPngOnTheSameRouters(t *testing.T) {
 	assert.Contains(t, learned(b), "2001:db8:9::/64")
 	w.run(time.Second)
 	for _, r := range c.RIPs() {
-		r.Farewell(w.now)
+		r.Withdraw(w.now)
 	}
 	w.drain(2)
 	w.run(time.Millisecond)
 	assert.NotContains(t, learned(b), "2001:db8:9::/64")
 }
 
-// A router that falls silent loses its routes after the timeout (RFC 2080 §2.3).
+// Routes from a router that stops sending expire after the timeout (RFC 2080 §2.3).
 func TestRIPngRoutesExpire(t *testing.T) {
 	w, _, b, _ := dualLine(t)
 	w.run(time.Minute)
@@ -147,7 +147,7 @@ func TestRIPngRoutesExpire(t *testing.T) {
 	w.run(3 * time.Minute)
 	assert.NotContains(t, learned(b), "2001:db8:9::/64")
 	assert.NotContains(t, learned(b), "2001:db8:a::/64")
-	assert.Contains(t, learned(b), "2001:db8:7::/64", "the other neighbor's stay")
+	assert.Contains(t, learned(b), "2001:db8:7::/64", "the other neighbor's routes stay")
 }
 
 // RFC 2080 §2.4.2: messages from RIPng's port must have a hop limit of 255, responses must come

@@ -69,7 +69,7 @@ func (rt *Routing) path(remote netip.Addr) tcp.Path {
 		return tcp.Path{Outlet: rt.ifs.loopback(), MTU: rt.ifs.list[i].MTU, Local: remote}
 	}
 	hop, ok := rt.hop(remote)
-	if isSpecial(remote) || ok && hop.OnLink && rt.ifs.all(hop.Iface, v4Of(remote)) {
+	if isSpecial(remote) || ok && hop.OnLink && rt.ifs.isNetBroadcast(hop.Iface, v4Of(remote)) {
 		return tcp.Path{Outlet: -1, NotHost: true} // not a host (RFC 1122 §4.2.3.10)
 	}
 	if !ok || hop.OnLink && !rt.ifs.present(hop.Iface, remote) {
@@ -111,7 +111,7 @@ func (rt *Routing) outlet(dst netip.Addr) (int, bool) {
 		return hop.Iface, true
 	}
 	for i := range rt.ifs.list {
-		if f := &rt.ifs.list[i]; f.up && f.speaks(dst) {
+		if f := &rt.ifs.list[i]; f.up && f.hasFamily(dst) {
 			return i, true
 		}
 	}
@@ -123,7 +123,7 @@ func (rt *Routing) MTUTo(dst netip.Addr) int {
 	i, self := rt.ifs.Owns(dst)
 	if !self {
 		var err error
-		if i, _, err = rt.way(dst); err != nil {
+		if i, _, err = rt.nextHop(dst); err != nil {
 			return 0
 		}
 	}
@@ -144,18 +144,18 @@ func (rt *Routing) LocalTo(dst netip.Addr) (local netip.Addr) {
 	return local
 }
 
-// inside returns an error for packets that would carry a loopback source out of the node (RFC 1122
-// §3.2.1.3 (g), RFC 4291 §2.5.3).
-func (rt *Routing) inside(src, dst netip.Addr) error {
+// checkLoopback returns an error for packets that would carry a loopback source out of the node
+// (RFC 1122 §3.2.1.3 (g), RFC 4291 §2.5.3).
+func (rt *Routing) checkLoopback(src, dst netip.Addr) error {
 	if src.IsLoopback() && !rt.ifs.isOwn(dst) {
 		return fmt.Errorf("%v from %v: %w", dst, src, ErrNoRoute)
 	}
 	return nil
 }
 
-// way returns the interface and next hop for a packet that this node sends to another node or to a
-// broadcast address.
-func (rt *Routing) way(dst netip.Addr) (i int, hop netip.Addr, err error) {
+// nextHop returns the interface and next hop for a packet that this node sends to another node or
+// to a broadcast address.
+func (rt *Routing) nextHop(dst netip.Addr) (i int, hop netip.Addr, err error) {
 	if isGroup(dst) {
 		if i, ok := rt.outlet(dst); ok {
 			return i, dst.WithZone(""), nil
@@ -200,7 +200,7 @@ func (rt *Routing) sourceTo(dst netip.Addr) (netip.Addr, error) {
 	if _, self := rt.ifs.self(dst); self {
 		return dst, nil
 	}
-	i, _, err := rt.way(dst)
+	i, _, err := rt.nextHop(dst)
 	if err != nil {
 		return netip.Addr{}, err
 	}

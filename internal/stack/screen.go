@@ -37,7 +37,7 @@ func (rt *Routing) screen(i int, h *ip.Header) ip.DropReason {
 		// this is a LAND attack.
 		return ip.DropOwnSource
 	}
-	if rt.knobs.IP.ReversePath != ReverseOff && !isUnset(h.Src) && !rt.comesBack(i, h.Src) {
+	if rt.knobs.IP.ReversePath != ReverseOff && !isUnset(h.Src) && !rt.passesReversePath(i, h.Src) {
 		return ip.DropReversePath
 	}
 	return ip.DropNone
@@ -61,8 +61,8 @@ func exempt6(src, dst netip.Addr) bool {
 		(src.IsUnspecified() || !isSpecial(src))
 }
 
-// comesBack reports whether the source passes the reverse path filter (RFC 3704 §2).
-func (rt *Routing) comesBack(i int, src netip.Addr) bool {
+// passesReversePath reports whether the source passes the reverse path filter (RFC 3704 §2).
+func (rt *Routing) passesReversePath(i int, src netip.Addr) bool {
 	hop, ok := rt.hop(src)
 	return ok && (rt.knobs.IP.ReversePath == ReverseLoose || hop.Iface == i)
 }
@@ -81,7 +81,7 @@ func (ifs *Interfaces) isOurs(i int, dst netip.Addr) bool {
 
 // isPeer reports whether an address in a packet from interface i can be one end of a connection.
 func (ifs *Interfaces) isPeer(i int, a netip.Addr) bool {
-	if !isSpecial(a) && !ifs.all(i, v4Of(a)) {
+	if !isSpecial(a) && !ifs.isNetBroadcast(i, v4Of(a)) {
 		return true // the common case needs no lookup
 	}
 	_, own := ifs.addrs.find(a)

@@ -60,7 +60,7 @@ func TestScreenedAddresses(t *testing.T) {
 }
 
 // A node with many addresses recognizes each of them, as a node with few does.
-func TestManyAddressesOfOnesOwn(t *testing.T) {
+func TestNodeWithManyAddresses(t *testing.T) {
 	w := newWorld(t)
 	cfg := stack.Config{}
 	for i := range byte(12) {
@@ -176,7 +176,7 @@ func TestDirectedBroadcasts(t *testing.T) {
 // RFC 1812 §5.3.13.5, §5.3.13.6: a router records the address of the outgoing interface in a record
 // route or timestamp option, contrary to the advice of RFC 7126 §4.5.5 and §4.7.5. It leaves other
 // options unchanged.
-func TestOptionsOfWhatIsPassedOn(t *testing.T) {
+func TestOptionsOfForwardedPackets(t *testing.T) {
 	w, _, _, c := line(t)
 	w.now = w.now.Add(7 * time.Millisecond)
 	for _, tt := range []struct{ options, want []byte }{

@@ -45,18 +45,18 @@ type sender struct {
 	labels  *ip.FlowLabels
 	paths   pathMTUs
 
-	packets  []packet // rendered packets, in order
-	toSelf   []packet // packets to the node itself
-	localAt  clock.Time
-	train    tcp.Train
-	walk     renderer
-	cut      ip.Fragmenter
-	walking  bool   // the last batch was full before the end of the train
-	outlets  []int  // room of each outlet; the loopback is the last one
-	bytes    int    // number of bytes in packets and toSelf
-	datagram []byte // UDP datagram that is being sent
-	checked  bool   // the packet that is being queued is a datagram with a correct checksum
-	memory   memory
+	packets    []packet // rendered packets, in order
+	toSelf     []packet // packets to the node itself
+	localAt    clock.Time
+	train      tcp.Train
+	walk       renderer
+	fragmenter ip.Fragmenter
+	walking    bool   // the last batch was full before the end of the train
+	outlets    []int  // room of each outlet; the loopback is the last one
+	bytes      int    // number of bytes in packets and toSelf
+	datagram   []byte // UDP datagram that is being sent
+	checked    bool   // the packet that is being queued is a datagram with a correct checksum
+	memory     memory
 }
 
 // send queues a packet of the node's own. A zero source stands for the address of the outgoing
@@ -69,7 +69,7 @@ func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 	if n > most {
 		return fmt.Errorf("a packet of %d bytes: %w", n, ErrTooBig)
 	}
-	if err := tx.routing.inside(h.Src, h.Dst); err != nil {
+	if err := tx.routing.checkLoopback(h.Src, h.Dst); err != nil {
 		return err
 	}
 	if i, self := tx.ifs.self(h.Dst); self {
@@ -79,7 +79,7 @@ func (tx *sender) send(now clock.Time, h ip.Header, payload []byte) error {
 		h.TotalLen, h.TTL = n, cmp.Or(h.TTL, defaultTTL)
 		return tx.queueLocal(now, i, append(h.Append(nil), payload...))
 	}
-	i, hop, err := tx.routing.way(h.Dst)
+	i, hop, err := tx.routing.nextHop(h.Dst)
 	if errors.Is(err, ErrNoNeighbor) {
 		tx.ifs.list[i].tx.drops[ip.DropUnknownNeighbor]++
 	}
@@ -107,7 +107,7 @@ func (tx *sender) sendVia(
 	}
 	// RFC 6864 §4.1: atomic datagrams need no identification. RFC 8200 §4.5: IPv6 packets that are
 	// not fragmented need none either.
-	if !h.DF && (!h.Is6() || mayCut(&h) && h.Size()+len(payload) > mtu) {
+	if !h.DF && (!h.Is6() || mayFragment(&h) && h.Size()+len(payload) > mtu) {
 		h.ID = tx.ids.Next(h.Src, h.Dst, h.Protocol)
 	}
 	h.TotalLen = h.Size() + len(payload)
@@ -116,7 +116,7 @@ func (tx *sender) sendVia(
 	case !out.up:
 		tx.ifs.dropOne(now, i, Outbound, ip.DropInterfaceDown, b)
 		return fmt.Errorf("%s: %w", out.Name, ErrInterfaceDown)
-	case len(b) > mtu && !mayCut(&h):
+	case len(b) > mtu && !mayFragment(&h):
 		tx.ifs.dropOne(now, i, Outbound, ip.DropTooBig, b)
 		return fmt.Errorf("%d bytes over %s with MTU %d: %w", len(b), out.Name, mtu, ErrTooBig)
 	case tx.bytes+len(b) > maxQueuedBytes:
@@ -179,9 +179,9 @@ func (tx *sender) enqueueOne(p packet) {
 // localRoom returns how many more packets the queue to the node itself holds.
 func (tx *sender) localRoom() int { return (maxQueuedBytes - tx.bytes) / ip.MaxPacketLen }
 
-// mayCut reports whether one of the node's packets may be fragmented (RFC 791 §3.2). TCP uses the
-// path MTU instead, and the courses' nodes do not reassemble packets of the courses' protocols.
-func mayCut(h *ip.Header) bool {
+// mayFragment reports whether one of the node's packets may be fragmented (RFC 791 §3.2). TCP uses
+// the path MTU instead, and the courses' nodes do not reassemble packets of the courses' protocols.
+func mayFragment(h *ip.Header) bool {
 	switch h.Protocol {
 	case ip.ProtoTCP, ip.ProtoTest, ip.ProtoRIP:
 		return false

@@ -32,7 +32,7 @@ func TestSocketNumbersAreTheSmallestFree(t *testing.T) {
 	assert.Equal(t, 4, a.Sockets().AddListener(l))
 }
 
-func TestATimeWaitKeepsItsNumberForAWhile(t *testing.T) {
+func TestTimeWaitKeepsItsSocketNumber(t *testing.T) {
 	w, a, _, _ := line(t)
 	c, err := a.TCP().Connect(w.now, addrPort(addr("10.1.0.2"), 9), 0)
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestHalfOpenConnectionsAreListed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, b.Sockets().AddListener(l))
 	back := w.wires[end{2, 0}]
-	delete(w.wires, end{2, 0}) // makes the link lose b's answers
+	delete(w.wires, end{2, 0}) // the link loses b's answers
 	c, err := a.TCP().Connect(w.now, at, 0)
 	require.NoError(t, err)
 	w.run(1500 * time.Millisecond)

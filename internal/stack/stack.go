@@ -123,7 +123,7 @@ func New(now clock.Time, cfg Config) (*Stack, error) {
 			return nil, err
 		}
 	}
-	err := s.ifs.checkWires(list)
+	err := s.ifs.checkInterfaces(list)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Stack) join(cfg *Config) {
 	for _, c := range []*rip.Config{cfg.RIP, cfg.RIPng} {
 		if c != nil {
 			s.rips = append(s.rips, &RIP{
-				carrier: carriers[c.Dialect], ifs: ifs, routing: routing, out: out,
+				encapsulation: encapsulations[c.Dialect], ifs: ifs, routing: routing, out: out,
 				events: &s.events, rng: cfg.Rand, cfg: c, originated: cfg.Originate,
 				redistribute: cfg.Redistribute,
 			})
@@ -265,7 +265,7 @@ func (s *Stack) Advance(now clock.Time) {
 	s.ports.advance(now)
 	for _, rp := range s.rips {
 		rp.speaker.Advance(now)
-		rp.learn()
+		rp.applyChanges()
 	}
 	s.discovery.advance(now)
 	s.advanceNATs(now)
@@ -305,7 +305,7 @@ func (s *Stack) DialTCP(now clock.Time, local, remote netip.AddrPort) (*tcp.Conn
 		return nil, err
 	}
 	if l := local.Addr().Unmap(); !isUnset(l) {
-		if err := s.routing.inside(l, remote.Addr()); err != nil {
+		if err := s.routing.checkLoopback(l, remote.Addr()); err != nil {
 			return nil, err
 		}
 	}
@@ -367,7 +367,7 @@ const maxEvents = 1024
 // events contains the events since the last call of Events, at most maxEvents.
 type events struct{ list []Event }
 
-func (ev *events) tell(e Event) {
+func (ev *events) add(e Event) {
 	if len(ev.list) < maxEvents {
 		ev.list = append(ev.list, e)
 	}

@@ -94,7 +94,7 @@ func (rt *Routing) check(r Route) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("%v: %w: it is in no interface's network", r.Via, ErrNextHop)
-	case rt.ifs.all(i, v4Of(r.Via)):
+	case rt.ifs.isNetBroadcast(i, v4Of(r.Via)):
 		return fmt.Errorf("%v: %w: it is a broadcast address", r.Via, ErrNextHop)
 	case !rt.ifs.present(i, r.Via):
 		return fmt.Errorf("%v: %w: it is not on %s's link", r.Via, ErrNextHop,
@@ -158,7 +158,6 @@ func (rt *Routing) reinstall(now clock.Time, i int) {
 	rt.installAll(now, affected)
 }
 
-// reinstallAll calls install for every prefix.
 func (rt *Routing) reinstallAll(now clock.Time) {
 	rt.installAll(now, slices.Collect(maps.Keys(rt.statics)))
 }

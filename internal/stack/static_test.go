@@ -32,7 +32,7 @@ func router(t *testing.T) *stack.Stack {
 	return s
 }
 
-func TestStaticRoutesThatCannotBe(t *testing.T) {
+func TestInvalidStaticRoutes(t *testing.T) {
 	s := router(t)
 	tests := []struct {
 		prefix, via string
@@ -98,7 +98,7 @@ func TestStaticRoutesToOnePrefix(t *testing.T) {
 	assert.Equal(t, "10.2.0.1", via(), "the default route")
 }
 
-func TestNextHopAtTheEndOfAPointToPointLink(t *testing.T) {
+func TestNextHopOnAPointToPointLink(t *testing.T) {
 	point := face("if1", "10.1.0.1/32")
 	point.Neighbors = []netip.Addr{addr("192.168.5.5")}
 	s, err := stack.New(1, stack.Config{
@@ -114,7 +114,7 @@ func TestNextHopAtTheEndOfAPointToPointLink(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
+func TestBlackholeAndUnreachableRoutes(t *testing.T) {
 	w, a, b, _ := line(t)
 	for p, kind := range map[string]ip.Kind{"10.5.0.0/16": ip.Blackhole, "10.6.0.0/16": ip.Unreachable} {
 		require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx(p), Kind: kind}))
@@ -125,7 +125,7 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 	require.NoError(t, p.send(w.now, "10.6.0.1", 6, 0, 0))
 	w.run(time.Millisecond)
 	got := p.take()
-	require.Len(t, got, 1, "a blackhole is silent")
+	require.Len(t, got, 1, "a blackhole route causes no ICMP error")
 	assert.Equal(t, uint16(6), got[0].Seq)
 	assert.Equal(t, icmp.TypeUnreachable, got[0].Type)
 	assert.Equal(t, icmp.CodeHost, got[0].Code)
@@ -141,7 +141,7 @@ func TestRoutesThatLeadNowhereOnPurpose(t *testing.T) {
 }
 
 // RFC 1812 §5.2.7.1: a router reports a packet to a prohibited route with code 13.
-func TestAProhibitedRoute(t *testing.T) {
+func TestProhibitRoute(t *testing.T) {
 	w, _, b, _ := line(t)
 	require.NoError(t, b.Routing().Add(w.now, stack.Route{Prefix: pfx("10.7.0.0/16"), Kind: ip.Prohibited}))
 	_, m := answer(t, ask(w, 1, 0, datagramTo(hostA, ip.V4(10, 7, 0, 1), ip.Header{}, nil)))
@@ -205,7 +205,7 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	mine, _ := r[0].Routing().Lookup(addr("8.8.8.8"))
 	assert.Equal(t, ip.Static, mine.Origin)
 
-	t.Log("# the static routes go with the link that they lead over, and come back")
+	t.Log("# the static routes are withdrawn while their link is down")
 	r[0].SetUp(w.now, 0, false)
 	w.run(time.Second)
 	assert.Equal(t, -1, cost(3, "8.8.8.8"))
@@ -218,7 +218,7 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 	got, _ = r[3].Routing().Lookup(addr("172.20.0.1"))
 	assert.Equal(t, pfx("0.0.0.0/0"), got.Prefix, "withdrawn with the operator's route")
 
-	t.Log("# what is not named is not announced")
+	t.Log("# other static routes are not announced")
 	require.NoError(t, r[0].Routing().Add(w.now, route("172.31.0.0/16", "10.0.0.8")))
 	w.run(10 * time.Second)
 	got, _ = r[3].Routing().Lookup(addr("172.31.0.1"))
@@ -227,12 +227,12 @@ func TestStaticRoutesAreOriginatedIntoRIP(t *testing.T) {
 
 // A router that stops withdraws its routes, so that its neighbors do not wait for them to time
 // out.
-func TestFarewellWithdrawsEverything(t *testing.T) {
+func TestWithdrawOnShutdown(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
 	_, ok := r[2].Routing().Lookup(addr("8.8.8.8"))
 	require.True(t, ok)
-	r[0].RIPs()[0].Farewell(w.now)
+	r[0].RIPs()[0].Withdraw(w.now)
 	w.run(10 * time.Millisecond)
 	_, ok = r[2].Routing().Lookup(addr("8.8.8.8"))
 	assert.False(t, ok)
@@ -240,7 +240,7 @@ func TestFarewellWithdrawsEverything(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestTheOperatorsRouteHidesALearnedOne(t *testing.T) {
+func TestStaticRouteOverridesRIP(t *testing.T) {
 	w, r := chain(t, 3, "0.0.0.0/0")
 	w.run(time.Second)
 	origin := func() ip.Origin {
@@ -283,7 +283,7 @@ func TestSourceAddressIsTheOutgoingInterfaces(t *testing.T) {
 	assert.Equal(t, "10.1.0.1:7 x", read(server))
 	require.Len(t, fromB.take(), 2, "both echo replies reach the source")
 
-	t.Log("# a router is reached by the address of a network that it is not entered by")
+	t.Log("# a router is reached by the address of its other interface")
 	require.NoError(t, fromA.send(w.now, "10.1.0.1", 3, 0, 0))
 	w.run(time.Millisecond)
 	require.Len(t, fromA.take(), 1)

@@ -99,9 +99,9 @@ func TestStreamsCrossALossyRouter(t *testing.T) {
 	}
 }
 
-// Changes of forwarding and loss do not affect the host's own connections. Their paths stay, and
-// none is scheduled for output.
-func TestAShareOfLossWakesNoConnection(t *testing.T) {
+// Changes of forwarding and loss do not affect the host's own connections. Their paths stay, and no
+// connection is scheduled for output.
+func TestLossSettingWakesNoConnection(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	s.run(time.Minute)
@@ -118,7 +118,7 @@ func TestAShareOfLossWakesNoConnection(t *testing.T) {
 	assert.True(t, a.Pending(), "the path may have changed")
 }
 
-func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
+func TestLinkBackpressureIsNotLoss(t *testing.T) {
 	w, a, _, c := line(t)
 	w.room = 3
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
@@ -126,9 +126,9 @@ func TestALinkOfLittleRoomOnlySlowsDown(t *testing.T) {
 	assert.Zero(t, s.client.Info().TotalRetrans, "backpressure is not loss")
 }
 
-// A link whose room is used up in one call of Output may have more for the next call, so Output
-// tells its caller to call again. Otherwise the remaining data would wait without a timer.
-func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
+// A link whose room one call of Output uses up may have room at the next call, so Output asks its
+// caller to call again. Otherwise the remaining data would wait without a timer.
+func TestOutputIsRepeatedAfterTheRoomIsUsed(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 1<<20)
 	w.room, w.loss = 2, 1
@@ -140,7 +140,7 @@ func TestRoomThatIsUsedUpIsAskedForAgain(t *testing.T) {
 	assert.LessOrEqual(t, a.Deadline(), w.now.Add(i.RTO))
 }
 
-func TestAConnectionToOneself(t *testing.T) {
+func TestConnectionToTheNodeItself(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := newStream(w, a, a, netip.MustParseAddrPort("10.0.0.1:80"), 20<<20)
 	s.run(time.Minute)
@@ -173,7 +173,7 @@ func TestRFC1191_3_ANarrowLinkInTheMiddle(t *testing.T) {
 	assert.Less(t, dropsOf(b.Interfaces().Infos()[1].Out)[ip.DropTooBig.String()], uint64(20))
 }
 
-func TestATrainArrivesAsOne(t *testing.T) {
+func TestTrainIsAcknowledgedOnce(t *testing.T) {
 	w, a, _, c := line(t)
 	s := newStream(w, a, c, netip.MustParseAddrPort("10.1.0.2:80"), 40_000)
 	s.run(time.Second)
@@ -218,7 +218,7 @@ func ring(t *testing.T) (w *world, h1, h2 *stack.Stack, routers []*stack.Stack) 
 	return w, h1, h2, routers
 }
 
-func TestRIPRoutesAroundACutDuringATransfer(t *testing.T) {
+func TestRIPReroutesDuringATransfer(t *testing.T) {
 	w, h1, h2, routers := ring(t)
 	w.run(time.Second)
 	r, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
@@ -236,7 +236,7 @@ func TestRIPRoutesAroundACutDuringATransfer(t *testing.T) {
 	s.run(time.Minute)
 	after, ok := routers[0].Routing().Lookup(addr("10.9.2.2"))
 	require.True(t, ok)
-	assert.NotEqual(t, cut, after.Iface, "the route leads around the ring's other side")
+	assert.NotEqual(t, cut, after.Iface, "the route uses the other side of the ring")
 	assert.Less(t, w.now.Sub(was), 2*time.Second, "withdrawn at once on both sides of the cut")
 	routers[0].SetUp(w.now, cut, true)
 	w.run(15 * time.Second)
@@ -287,7 +287,7 @@ func TestRandomPacketsNeverPanic(t *testing.T) {
 
 // RFC 3168 §5: the codepoint is in the IP header. A router's mark reaches TCP, and trains neither
 // lose nor duplicate marks.
-func TestRFC3168_5_MarksTravel(t *testing.T) {
+func TestRFC3168_5_ECNMarksReachTCP(t *testing.T) {
 	w, a, _, c := line(t)
 	k := a.TCP().Knobs()
 	k.ECN = tcp.ECNOn

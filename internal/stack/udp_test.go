@@ -40,7 +40,7 @@ func drops(s *stack.Stack, i int) map[string]uint64 {
 	return m
 }
 
-func TestDatagramsCrossARouterBothWays(t *testing.T) {
+func TestDatagramsInBothDirections(t *testing.T) {
 	w, a, _, c := line(t)
 	server := bindUDP(t, c, "0.0.0.0:53")
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.1.0.2:53"))
@@ -54,7 +54,7 @@ func TestDatagramsCrossARouterBothWays(t *testing.T) {
 	assert.Equal(t, "10.1.0.2:53 answer", read(client))
 }
 
-func TestDatagramsToOneself(t *testing.T) {
+func TestDatagramsToTheNodeItself(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
 	require.NoError(t, a.Datagrams().Send(w.now, s, netip.MustParseAddrPort("10.0.0.1:53"), []byte("hello")))
@@ -86,7 +86,7 @@ func TestPortUnreachable(t *testing.T) {
 	assert.False(t, ok)
 }
 
-func TestReportsThatMayBeOverAboutDatagrams(t *testing.T) {
+func TestTransientICMPErrorsAboutDatagrams(t *testing.T) {
 	w, a, _, _ := line(t)
 	// b has no route to the source
 	client, err := a.Datagrams().Dial(netip.AddrPort{}, netip.MustParseAddrPort("10.7.0.2:53"))
@@ -97,7 +97,7 @@ func TestReportsThatMayBeOverAboutDatagrams(t *testing.T) {
 	assert.Equal(t, uint64(1), client.Info().Errors)
 }
 
-func TestWhatUDPRefuses(t *testing.T) {
+func TestUDPSendErrors(t *testing.T) {
 	w, a, _, _ := line(t)
 	s := bindUDP(t, a, "0.0.0.0:53")
 	to := netip.MustParseAddrPort("10.0.0.2:53")
@@ -121,7 +121,7 @@ func TestWhatUDPRefuses(t *testing.T) {
 
 // When a link accepts no packets, the queue of UDP datagrams in the stack is bounded, and other
 // packets still have room.
-func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
+func TestDatagramQueueIsBounded(t *testing.T) {
 	w, a, b, _ := line(t)
 	s, far := bindUDP(t, a, "0.0.0.0:53"), bindUDP(t, b, "0.0.0.0:53")
 	to := netip.MustParseAddrPort("10.0.0.2:53")
@@ -143,7 +143,7 @@ func TestTheStackHoldsBoundedDatagrams(t *testing.T) {
 	assert.Equal(t, uint64(n)-far.Info().Received, drops(b, 0)["udp receive buffer full"])
 }
 
-func TestDamagedDatagramsAreCounted(t *testing.T) {
+func TestCorruptDatagramsAreCounted(t *testing.T) {
 	w, a, _, _ := line(t)
 	bindUDP(t, a, "0.0.0.0:53")
 	src, dst := ip.V4(10, 0, 0, 2), ip.V4(10, 0, 0, 1)

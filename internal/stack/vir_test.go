@@ -150,9 +150,9 @@ func TestVirPortsUsedUp(t *testing.T) {
 	require.ErrorIs(t, err, stack.ErrPortUsedUp)
 }
 
-// TestVirAcrossTheWrap runs document 004's transfer across the end of the sequence space, starting
-// close to it. TestWrap of internal/tcp transfers the full 5 GB with -long.
-func TestVirAcrossTheWrap(t *testing.T) {
+// TestVirAcrossSequenceWrap runs document 004's transfer across the wrap of the sequence numbers.
+// TestWrap of internal/tcp transfers the full 5 GB with -long.
+func TestVirAcrossSequenceWrap(t *testing.T) {
 	near := courseTCP
 	near.Sequence = func(tcp.Tuple) uint32 { return ^uint32(1 << 20) }
 	saved := courseTCP

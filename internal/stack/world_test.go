@@ -20,19 +20,19 @@ import (
 
 // world joins stacks by links in virtual time.
 type world struct {
-	t      *testing.T
-	now    clock.Time
-	stacks []*stack.Stack
-	batch  *buffer.Batch
-	flying []flight // packets on the links, in order of arrival
-	delay  time.Duration
-	loss   float64
-	rng    *rand.Rand
-	room   int // number of packets that every link accepts at one time
-	wires  map[end]end
-	mangle func(packet []byte) // changes a packet on a link
-	hub    bool                // all nodes share one link
-	bus    []end               // ends of a link that delivers each packet to all others
+	t        *testing.T
+	now      clock.Time
+	stacks   []*stack.Stack
+	batch    *buffer.Batch
+	inFlight []flight // packets on the links, in order of arrival
+	delay    time.Duration
+	loss     float64
+	rng      *rand.Rand
+	room     int // number of packets that every link accepts at one time
+	wires    map[end]end
+	mangle   func(packet []byte) // changes a packet on a link
+	hub      bool                // all nodes share one link
+	bus      []end               // ends of a link that delivers each packet to all others
 }
 
 // end is one end of a link.
@@ -126,7 +126,7 @@ func (w *world) holder(a netip.Addr) (end, bool) {
 }
 
 func (w *world) fly(to end, data []byte, size int) {
-	w.flying = append(w.flying, flight{
+	w.inFlight = append(w.inFlight, flight{
 		at: w.now.Add(w.delay), to: to, f: buffer.Frame{Data: data, Size: size, Iface: to.iface},
 	})
 }
@@ -140,17 +140,17 @@ func (w *world) step(until clock.Time) bool {
 	for _, s := range w.stacks {
 		next = clock.Earliest(next, s.Deadline())
 	}
-	if len(w.flying) > 0 {
-		next = clock.Earliest(next, w.flying[0].at)
+	if len(w.inFlight) > 0 {
+		next = clock.Earliest(next, w.inFlight[0].at)
 	}
 	if next == clock.Never || next > until {
 		w.now = until
 		return false
 	}
 	w.now = max(w.now, next)
-	for len(w.flying) > 0 && w.flying[0].at <= w.now {
-		f := w.flying[0]
-		w.flying = w.flying[1:]
+	for len(w.inFlight) > 0 && w.inFlight[0].at <= w.now {
+		f := w.inFlight[0]
+		w.inFlight = w.inFlight[1:]
 		input(w.stacks[f.to.stack], w.now, f.f)
 		w.drain(f.to.stack)
 	}
