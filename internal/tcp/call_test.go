@@ -92,7 +92,7 @@ func TestRFC9293_3_10_UserCalls(t *testing.T) {
 	}
 }
 
-func TestReceiveTakesWhatCameBeforeTheFIN(t *testing.T) {
+func TestReceiveReadsDataBeforeTheFIN(t *testing.T) {
 	s := opened(t, Config{})
 	s.send(FIN|ACK, 1, 1, 5)
 	b := make([]byte, 3)

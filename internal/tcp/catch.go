@@ -67,7 +67,7 @@ func (h *Host) catchSegment(now clock.Time, s *Segment, tw *timeWait) bool {
 		l.input(now, s, tw)
 		return true
 	case s.Flags&(SYN|ACK) == ACK:
-		return l.acceptCookie(now, s) || l.mayReturn(now, s)
+		return l.acceptCookie(now, s) || l.dropForRetry(now, s)
 	}
 	return false
 }
@@ -160,7 +160,7 @@ func (h *Host) Admit(now clock.Time, t Tuple) (*Conn, bool) {
 	c := l.answer(now, &caught.segment, path)
 	c.links.listener = nil
 	if caught.last != nil {
-		c.snd.succeed(caught.last)
+		c.snd.beginAfter(caught.last)
 	}
 	h.insert(c)
 	c.flags |= connAdmitted

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bead is an element of a chain.
-type bead struct {
-	neighbors[bead]
+// element is an object in a chain.
+type element struct {
+	neighbors[element]
 	number int
 }
 
@@ -20,20 +20,20 @@ type bead struct {
 func TestChainAgainstASlice(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	var c chain[bead, *bead]
-	var want []*bead
+	var c chain[element, *element]
+	var want []*element
 	for i := range 10_000 {
 		if len(want) == 0 || len(want) < 20 && random.IntN(2) == 0 {
-			b := &bead{number: i}
+			b := &element{number: i}
 			c.push(b)
 			want = append(want, b)
 		} else {
 			at := random.IntN(len(want))
 			c.remove(want[at])
-			assert.Equal(t, neighbors[bead]{}, want[at].neighbors, "the element has no neighbors")
+			assert.Equal(t, neighbors[element]{}, want[at].neighbors, "no neighbors")
 			want = slices.Delete(want, at, at+1)
 		}
-		var on, back []*bead
+		var on, back []*element
 		for b := c.first; b != nil; b = b.next {
 			on = append(on, b)
 		}

@@ -13,9 +13,9 @@ type budget struct {
 	refilled clock.Time
 }
 
-// answers limits the ACKs to unacceptable segments, which may be forged. It is allocated on demand,
-// because few connections need it.
-type answers struct {
+// ackLimits bounds the ACKs to unacceptable segments, which may be forged. It is allocated on
+// demand, because few connections need it.
+type ackLimits struct {
 	oowAt clock.Time // when the last empty segment outside the window was answered
 	// challenges is the connection's budget of challenge ACKs (RFC 5961 §7).
 	challenges budget
@@ -70,10 +70,10 @@ func (h *challenges) allowance(now clock.Time) int {
 // answers it (RFC 5961 §3.2, §4.2, §5.2).
 func (r *receiver) challengeACK(now clock.Time, reason Drop) {
 	r.drop(reason)
-	if r.answers == nil {
-		r.answers = new(answers)
+	if r.ackLimits == nil {
+		r.ackLimits = new(ackLimits)
 	}
-	if r.shared.challenges.spend(now, &r.answers.challenges) {
+	if r.shared.challenges.spend(now, &r.ackLimits.challenges) {
 		r.ack.atOnce()
 	}
 }
@@ -83,21 +83,21 @@ func (r *receiver) challengeACK(now clock.Time, reason Drop) {
 // would answer each other forever, and some course nodes repeat a FIN thousands of times. So
 // limitedACK sends one ACK per half an RTOMin, which answers every regular retransmission.
 func (r *receiver) limitedACK(now clock.Time) {
-	if r.spendRepeat(now) {
+	if r.allowACK(now) {
 		r.ack.atOnce()
 	}
 }
 
-// spendRepeat reports whether half an RTOMin has passed since it last reported true. If so, it
-// starts the next interval.
-func (r *receiver) spendRepeat(now clock.Time) bool {
-	if r.answers == nil {
-		r.answers = new(answers)
+// allowACK reports whether half an RTOMin has passed since it last reported true. If so, it starts
+// the next interval.
+func (r *receiver) allowACK(now clock.Time) bool {
+	if r.ackLimits == nil {
+		r.ackLimits = new(ackLimits)
 	}
-	last, pause := r.answers.oowAt, r.shared.cfg.Recovery.RTOMin/2
+	last, pause := r.ackLimits.oowAt, r.shared.cfg.Recovery.RTOMin/2
 	if last != clock.Never && now.Sub(last) < pause {
 		return false
 	}
-	r.answers.oowAt = now
+	r.ackLimits.oowAt = now
 	return true
 }

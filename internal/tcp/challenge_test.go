@@ -20,7 +20,7 @@ func TestRFC5961_3_2_Reset(t *testing.T) {
 	}{
 		{"exact", RST, 1, 0, false, ErrReset},
 		{"exact, with an ACK of nothing we sent", RST | ACK, 1, 0, false, ErrReset},
-		{"RFC 1122 §4.2.2.12: exact, with text that says why", RST | ACK, 1, 20, false, ErrReset},
+		{"RFC 1122 §4.2.2.12: exact, with a reason as data", RST | ACK, 1, 20, false, ErrReset},
 		{"one off", RST, 2, 0, true, nil},
 		{"anywhere in the window", RST | ACK, 60000, 0, true, nil},
 		{"the window's last number", RST, 65535, 0, true, nil},
@@ -155,12 +155,12 @@ func TestRFC9293_3_10_7_4_Unacceptable(t *testing.T) {
 		n     int
 		reply bool
 	}{
-		{"old text", ACK, 1 << 31, 10, true},
-		{"text beyond", ACK, 1 << 22, 10, true},
+		{"old data", ACK, 1 << 31, 10, true},
+		{"data beyond", ACK, 1 << 22, 10, true},
 		{"a keepalive", ACK, 0, 0, true},
 		{"an old FIN", FIN | ACK, ^uint32(99), 0, true},
 		{"a reset", RST, ^uint32(99), 0, false},
-		{"a reset with text", RST | ACK, 1 << 22, 10, false},
+		{"a reset with data", RST | ACK, 1 << 22, 10, false},
 	}
 	for _, c := range cases {
 		s := opened(t, Config{})

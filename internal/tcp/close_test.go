@@ -260,7 +260,7 @@ func TestResetInClosingStatesIsNoError(t *testing.T) {
 
 // RFC 9293 §3.10.7.4: a reset in LAST-ACK or CLOSING ends the connection. It is an error if data is
 // unacknowledged or unsent.
-func TestResetBeforeTheLastTextIsAcknowledgedIsAnError(t *testing.T) {
+func TestResetWithUnacknowledgedDataIsAnError(t *testing.T) {
 	s := opened(t, Config{})
 	s.send(FIN|ACK, 1, 1, 0)
 	s.expect(ACK, 1, 2, 0)

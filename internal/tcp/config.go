@@ -50,7 +50,7 @@ type Config struct {
 	// Sockopts.Congestion find their names before those of package congestion.
 	Algorithms map[string]congestion.Make
 	// Sequence replaces the initial sequence numbers of RFC 9293 §3.4.1, for reproducible
-	// experiments; nil: those of the RFC.
+	// experiments; nil: the sequence numbers of the RFC.
 	Sequence func(Tuple) uint32
 }
 
@@ -74,7 +74,7 @@ type Knobs struct {
 	NoResets bool
 	// NoTimestamps, NoSACK and NoWindowScale neither offer nor accept that one option.
 	NoTimestamps, NoSACK, NoWindowScale bool
-	// ECN says whether to use explicit congestion notification; zero: when the peer asks.
+	// ECN says whether to use explicit congestion notification; zero: if the peer requests it.
 	ECN ECNMode
 	// SynCookies says when the host answers SYNs without storing them; zero: when a listener's SYN
 	// queue is full.
@@ -229,17 +229,17 @@ func (c *Config) validate() error {
 		bad("Route is missing")
 	}
 	rec, retries, limits := &c.Recovery, &c.Retries, &c.Limits
-	positive := func(what string, d time.Duration) {
+	nonNegative := func(what string, d time.Duration) {
 		if d < 0 {
 			bad("%s is %v: must not be negative", what, d)
 		}
 	}
-	positive("RTOMin", rec.RTOMin)
-	positive("RTOInitial", rec.RTOInitial)
-	positive("SynTimeout", retries.SynTimeout)
-	positive("FinTimeout", retries.FinTimeout)
-	positive("FinWait2", c.FinWait2)
-	positive("DelayedAck", c.DelayedAck)
+	nonNegative("RTOMin", rec.RTOMin)
+	nonNegative("RTOInitial", rec.RTOInitial)
+	nonNegative("SynTimeout", retries.SynTimeout)
+	nonNegative("FinTimeout", retries.FinTimeout)
+	nonNegative("FinWait2", c.FinWait2)
+	nonNegative("DelayedAck", c.DelayedAck)
 	if rec.RTOMax < rec.RTOMin {
 		bad("RTOMax is %v: must be at least RTOMin, %v", rec.RTOMax, rec.RTOMin)
 	}
@@ -278,7 +278,7 @@ func (c *Config) validate() error {
 }
 
 const (
-	// MaxInitialWindow bounds the initial window, in segments. No window is that large.
+	// MaxInitialWindow bounds the initial window, in segments.
 	MaxInitialWindow = 1 << 16
 	// MaxRetries bounds how often a segment may be retransmitted.
 	MaxRetries = 255

@@ -51,7 +51,7 @@ func TestEveryAlgorithmDelivers(t *testing.T) {
 
 // RFC 5681 §3.1: Tahoe's window after a fast retransmit is the loss window. The following segments
 // leave by slow start: one, then two.
-func TestTahoeStartsOver(t *testing.T) {
+func TestTahoeRestartsSlowStart(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{Knobs: Knobs{Recovery: Recovery{Congestion: "tahoe"}}})
 	s.sack(1, 1001, 4001)
 	s.collect()
@@ -152,9 +152,9 @@ func (h *half) Cwnd() int               { return h.window }
 func (h *half) Ssthresh() int           { return 0 }
 func (h *half) PacingRate() int64       { return 0 }
 
-// TestAlgorithmsFromOutside checks that a host accepts controllers from outside package congestion,
-// for all connections or for one, and that they override built-in ones of the same name.
-func TestAlgorithmsFromOutside(t *testing.T) {
+// TestHostAlgorithms checks that a host accepts controllers from outside package congestion, for
+// all connections or for one, and that they override built-in ones of the same name.
+func TestHostAlgorithms(t *testing.T) {
 	var made []int
 	own := func(cfg congestion.Config) congestion.Controller {
 		made = append(made, cfg.MSS)

@@ -19,7 +19,7 @@ type Conn struct {
 	hs       handshake
 	tos, ttl uint8     // of outgoing packets; a zero ttl means the stack's default
 	err      error     // why the connection failed; with connSoft, an ICMP report
-	parked   *timeWait // the state in TIME-WAIT; otherwise nil
+	timeWait *timeWait // the state in TIME-WAIT; otherwise nil
 
 	snd      sender
 	rcv      receiver
@@ -159,7 +159,7 @@ func (c *Conn) idleIfQuiet(now clock.Time) {
 
 // wants reports whether the connection has something to send, now or later.
 func (c *Conn) wants() bool {
-	return c.hs.has(hsSynDue) || c.rcv.ack.owed > 0 || c.keep.asks() || c.snd.wants()
+	return c.hs.has(hsSynDue) || c.rcv.ack.owed > 0 || c.keep.probeDue() || c.snd.wants()
 }
 
 // quiet reports whether the receiver holds no out-of-order data and owes the peer no

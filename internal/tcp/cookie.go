@@ -25,12 +25,7 @@ const (
 var cookieModeNames = [numCookieModes]string{"auto", "always", "off"}
 
 // String returns the mode's name.
-func (m CookieMode) String() string {
-	if m < numCookieModes {
-		return cookieModeNames[m]
-	}
-	return "?"
-}
+func (m CookieMode) String() string { return nameOf(cookieModeNames[:], m) }
 
 // ParseCookieMode returns the mode of that name.
 func ParseCookieMode(name string) (CookieMode, bool) {
@@ -74,9 +69,9 @@ func newCookie(secret *[16]byte, now clock.Time, t Tuple, irs uint32, mss int) u
 	return uint32(keyedAt(secret, 'k', &t, irs)) + minute<<24 + low
 }
 
-// redeem returns the index into cookieMSS that a cookie encodes. It reports false if the cookie is
-// invalid or too old.
-func redeem(
+// checkCookie returns the index into cookieMSS that a cookie encodes. It reports false if the
+// cookie is invalid or too old.
+func checkCookie(
 	secret *[16]byte, now clock.Time, t Tuple, irs, cookie uint32,
 ) (mss int, ok bool) {
 	cookie -= uint32(keyedAt(secret, 'k', &t, irs))
@@ -116,7 +111,7 @@ func (l *Listener) sendCookie(now clock.Time, s *Segment, path Path) {
 		syn.Options.MSS = cookieMSS(&s.Tuple)[mss]
 		if s.Options.HasTimestamps && !h.cfg.NoTimestamps {
 			bits = cookieStamp(s)
-			syn.recall(s.Options.TSVal, bits)
+			syn.restoreOptions(s.Options.TSVal, bits)
 		}
 	}
 	c := l.answer(now, &syn, path)
@@ -168,7 +163,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	if l.cookieAt == clock.Never || now.Sub(l.cookieAt) > cookieAges*cookieMinute {
 		return false // RFC 4987 §3.6: the listener sent no cookie, so the ACK has none
 	}
-	mss, ok := redeem(&h.cfg.Secret, now, s.Tuple, s.Seq-1, s.Ack-1)
+	mss, ok := checkCookie(&h.cfg.Secret, now, s.Tuple, s.Seq-1, s.Ack-1)
 	if !ok {
 		h.counters.CookiesFailed++
 		return false
@@ -176,7 +171,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	path := h.cfg.Route(s.RemoteAddr)
 	if l.backlogged() || h.full() || path.Outlet < 0 {
 		h.drop(DropBacklog)
-		l.passedOver = now
+		l.noRoomAt = now
 		return true // later segments of the peer carry the cookie too
 	}
 	h.counters.CookiesAccepted++
@@ -184,7 +179,7 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	if mss > 0 {
 		syn.Options.MSS = cookieMSS(&s.Tuple)[mss]
 		if s.Options.HasTimestamps {
-			syn.recall(s.Options.TSVal, s.Options.TSEcr)
+			syn.restoreOptions(s.Options.TSVal, s.Options.TSEcr)
 		}
 	}
 	c := l.answer(now, &syn, path)
@@ -196,19 +191,19 @@ func (l *Listener) acceptCookie(now clock.Time, s *Segment) bool {
 	return true
 }
 
-// mayReturn drops a data segment that arrives shortly after the listener had no room for a returned
-// cookie. The peer will retransmit the segment, which carries the cookie, so the host must not
-// reset it. mayReturn reports whether it has dropped the segment.
-func (l *Listener) mayReturn(now clock.Time, s *Segment) bool {
-	if s.Len == 0 || l.passedOver == clock.Never || now.Sub(l.passedOver) > cookieMinute {
+// dropForRetry drops a data segment that arrives shortly after the listener had no room for a
+// returned cookie. The peer will retransmit the segment, which carries the cookie, so the host must
+// not reset it. dropForRetry reports whether it has dropped the segment.
+func (l *Listener) dropForRetry(now clock.Time, s *Segment) bool {
+	if s.Len == 0 || l.noRoomAt == clock.Never || now.Sub(l.noRoomAt) > cookieMinute {
 		return false
 	}
 	l.host.drop(DropBacklog)
 	return true
 }
 
-// recall restores the SYN's options from the low bits of a timestamp.
-func (s *Segment) recall(val, bits uint32) {
+// restoreOptions restores the SYN's options from the low bits of a timestamp.
+func (s *Segment) restoreOptions(val, bits uint32) {
 	o := &s.Options
 	o.HasTimestamps, o.TSVal = true, val
 	o.SACKPermitted = bits&cookieSACK != 0

@@ -183,7 +183,7 @@ func TestRFC4987_3_6_ForgedCookies(t *testing.T) {
 	s = newScript(t, Config{})
 	s.listen(1)
 	s.iss = iss
-	reject("no cookie is out")
+	reject("no recent cookie")
 	assert.Zero(t, s.h.Counters().CookiesFailed)
 	assert.NotZero(t, failed)
 }

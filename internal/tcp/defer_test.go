@@ -20,7 +20,7 @@ func deferred(t *testing.T, backlog int) *script {
 	return s
 }
 
-func TestADeferringListenersSYNWaits(t *testing.T) {
+func TestDeferredSYNWaits(t *testing.T) {
 	s := deferred(t, 1)
 	tuple, l, ok := s.h.NextCaught()
 	require.True(t, ok)
@@ -39,7 +39,7 @@ func TestADeferringListenersSYNWaits(t *testing.T) {
 }
 
 // RFC 9293 §3.10.7.1: a rejected SYN gets the reset of a closed port.
-func TestADeferringListenersSYNIsRefused(t *testing.T) {
+func TestDeferredSYNIsRejected(t *testing.T) {
 	s := deferred(t, 1)
 	tuple, _, _ := s.h.NextCaught()
 	s.h.Reject(tuple)
@@ -49,9 +49,9 @@ func TestADeferringListenersSYNIsRefused(t *testing.T) {
 	assert.False(t, s.h.Knows(tuple))
 }
 
-// TestTheEndOfCatchingLeavesListeners checks that the end of catching refuses caught SYNs, but not
-// those that wait for a listener.
-func TestTheEndOfCatchingLeavesListeners(t *testing.T) {
+// TestCatchOffKeepsDeferredSYNs checks that the end of catching rejects caught SYNs, but not SYNs
+// that wait for a listener.
+func TestCatchOffKeepsDeferredSYNs(t *testing.T) {
 	s := deferred(t, 1)
 	s.h.Catch(5)
 	s.h.Catch(0)
@@ -101,7 +101,7 @@ func fullWithCookie(t *testing.T) *script {
 }
 
 // RFC 4987 §3.6: a deferring listener whose backlog is full answers SYNs with cookies.
-func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
+func TestFullDeferringListenerSendsCookies(t *testing.T) {
 	s := fullWithCookie(t)
 	c, ok := s.h.Admit(s.now, s.tuple)
 	require.True(t, ok)
@@ -115,7 +115,7 @@ func TestADeferringListenerThatIsFullSendsCookies(t *testing.T) {
 
 // The owner decides only about the first SYNs of a flood. For the others it would connect to a server
 // without need.
-func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
+func TestOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 	s := newScript(t, Config{})
 	s.listen(1024)
 	s.l.Defer()
@@ -133,7 +133,7 @@ func TestTheOwnerDecidesAboutFewSYNsOfAFlood(t *testing.T) {
 
 // A client with a cookie has already received a SYN-ACK, so the host refuses its connection with a
 // reset.
-func TestACookiesConnectionIsRefusedByAReset(t *testing.T) {
+func TestCookieConnectionIsRejectedWithAReset(t *testing.T) {
 	for name, decide := range map[string]func(*Host, Tuple){
 		"rejected": (*Host).Reject, "ignored": (*Host).Ignore,
 	} {
@@ -166,7 +166,7 @@ func TestCookiesOfADeferringListenerAreBounded(t *testing.T) {
 
 // An admitted connection leaves the backlog when the client has answered or its handshake has timed
 // out.
-func TestAnAdmittedConnectionHoldsItsPlaceUntilItIsAnswered(t *testing.T) {
+func TestAdmittedConnectionCountsUntilItsPeerAnswers(t *testing.T) {
 	s := deferred(t, 1)
 	first := s.tuple
 	s.h.NextCaught()
@@ -198,7 +198,7 @@ func TestClosingADeferringListenerResetsItsConnections(t *testing.T) {
 }
 
 // Without cookies a SYN beyond the limit gets no answer.
-func TestADeferringListenerHoldsNoMoreThanItsBacklog(t *testing.T) {
+func TestDeferredSYNsAreBounded(t *testing.T) {
 	s := full(t, Config{Knobs: Knobs{SynCookies: CookiesOff}})
 	s.send(SYN, 0, 0, 0)
 	s.quiet()

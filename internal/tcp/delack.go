@@ -14,7 +14,7 @@ type delayedAck struct {
 	quick    int8       // number of arrivals that are still acknowledged at once
 	pingpong bool       // data of ours carries the acknowledgments
 	single   bool       // the last arrival was one segment after a pause
-	singles  bool       // the arrival before the last was one too
+	singles  bool       // so were the last two arrivals
 }
 
 // initialQuickAcks is how many arrivals, each a segment or a train, the receiver acknowledges at

@@ -28,17 +28,12 @@ const (
 var dropNames = [NumDrops]string{
 	"no connection", "listen queue full", "bad flags", "outside window", "duplicate",
 	"unacceptable ack", "no ack", "inexact reset", "syn in window", "beyond window",
-	"too many gaps", "reply queue full", "text after close", "in time-wait",
-	"old timestamp", "no memory for it", "no timestamp",
+	"too many gaps", "reply queue full", "data after close", "in time-wait",
+	"old timestamp", "out-of-order memory full", "no timestamp",
 }
 
 // String returns the reason's short name.
-func (d Drop) String() string {
-	if d < NumDrops {
-		return dropNames[d]
-	}
-	return "?"
-}
+func (d Drop) String() string { return nameOf(dropNames[:], d) }
 
 // Drops counts segments by reason.
 type Drops [NumDrops]uint64
@@ -49,7 +44,8 @@ type Counters struct {
 	// Opened counts connections that were started or accepted, Refused the resets sent for unknown
 	// connections.
 	Opened, Refused uint64
-	// ChallengeAcks counts challenge ACKs sent, ChallengesSpared those that the budget prevented.
+	// ChallengeAcks counts challenge ACKs sent, ChallengesSpared challenge ACKs that the budget
+	// prevented.
 	ChallengeAcks, ChallengesSpared uint64
 	Timeouts, Retransmits           uint64
 	// CookiesSent counts cookies sent, CookiesAccepted valid ones that came back, and CookiesFailed

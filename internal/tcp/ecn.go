@@ -37,12 +37,7 @@ const (
 var ecnModeNames = [numECNModes]string{"passive", "on", "off", "dctcp"}
 
 // String returns the mode's name.
-func (m ECNMode) String() string {
-	if m < numECNModes {
-		return ecnModeNames[m]
-	}
-	return "?"
-}
+func (m ECNMode) String() string { return nameOf(ecnModeNames[:], m) }
 
 // ParseECNMode returns the mode of that name.
 func ParseECNMode(name string) (ECNMode, bool) {

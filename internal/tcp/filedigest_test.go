@@ -10,7 +10,7 @@ import (
 var digestOptions = Options{MSS: 1460, FileDigest: true}
 
 // RFC 6994 §3: an experiment is in use if both SYNs name it. No other segment carries it.
-func TestAFileDigestIsOfferedInTheSYN(t *testing.T) {
+func TestFileDigestInTheSYN(t *testing.T) {
 	for name, answer := range map[string]Options{
 		"accepted": digestOptions, "unknown": {MSS: 1460}, "no options": {},
 	} {
@@ -27,7 +27,7 @@ func TestAFileDigestIsOfferedInTheSYN(t *testing.T) {
 	}
 }
 
-func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
+func TestFileDigestInTheSYNACK(t *testing.T) {
 	for name, tt := range map[string]struct{ offered, accepts bool }{
 		"both": {true, true}, "the peer": {true, false}, "the listener": {false, true},
 	} {
@@ -48,7 +48,7 @@ func TestAFileDigestIsAnsweredInTheSYNACK(t *testing.T) {
 }
 
 // A cookie has no room for the offer, so the SYN-ACK does not accept it.
-func TestACookieTakesUpNoFileDigest(t *testing.T) {
+func TestCookieNegotiatesNoFileDigest(t *testing.T) {
 	s := always(t, Knobs{})
 	require.NoError(t, s.l.SetSockopts(Sockopts{FileDigest: true}))
 	g := s.sendSYNForCookie(SYN, digestOptions)
@@ -59,7 +59,7 @@ func TestACookieTakesUpNoFileDigest(t *testing.T) {
 
 // RFC 6994 §3.1: the option has kind 253 and a 32-bit identifier. The host ignores other
 // experiments.
-func TestTheFileDigestOptionOnTheWire(t *testing.T) {
+func TestFileDigestOptionFormat(t *testing.T) {
 	o := Options{FileDigest: true}
 	wire := make([]byte, o.size())
 	o.put(wire)

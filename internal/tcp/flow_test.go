@@ -47,7 +47,7 @@ func TestRFC9293_3_8_6_1_ZeroWindowProbes(t *testing.T) {
 	assert.Zero(t, s.c.Info().Unacked)
 }
 
-func TestZeroWindowProbeIsTaken(t *testing.T) {
+func TestZeroWindowProbeIsAccepted(t *testing.T) {
 	s := opened(t, Config{})
 	s.sendWindow(ACK, 1, 1, 0, 0)
 	s.write(3)
@@ -92,7 +92,7 @@ func TestZeroWindowFIN(t *testing.T) {
 	assert.Equal(t, StateFinWait2, s.c.State())
 }
 
-func TestShutWindowTakesFIN(t *testing.T) {
+func TestZeroWindowAcceptsFIN(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.send(ACK, 1, 1, 1000)
 	s.expect(ACK, 1, 1001, 0)
@@ -104,7 +104,7 @@ func TestShutWindowTakesFIN(t *testing.T) {
 	assert.Equal(t, StateCloseWait, s.c.State(), "a FIN needs no buffer")
 }
 
-func TestShutWindowTakesACKs(t *testing.T) {
+func TestZeroWindowAcceptsACKs(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.write(100)
 	s.collect()
@@ -296,7 +296,7 @@ func TestTrainLimits(t *testing.T) {
 	assert.LessOrEqual(t, s.train.Len+s.train.Segments()*40, 64000)
 }
 
-func TestTurns(t *testing.T) {
+func TestConnectionsTakeTurns(t *testing.T) {
 	s := newScript(t, Config{Knobs: Knobs{Recovery: Recovery{InitialWindow: 100}}})
 	var conns []*Conn
 	for p := range uint16(3) {
@@ -371,7 +371,7 @@ func TestOutOfOrderIsBounded(t *testing.T) {
 	assert.Zero(t, s.c.Info().OutOfOrder)
 }
 
-func TestTextBeyondTheWindow(t *testing.T) {
+func TestDataBeyondTheWindow(t *testing.T) {
 	s := opened(t, Config{Buffers: Buffers{Recv: 1000}})
 	s.send(FIN|ACK, 1, 1, 1300)
 	s.expect(ACK, 1, 1001, 0)
@@ -434,7 +434,7 @@ func TestConsumerEvents(t *testing.T) {
 	assert.Equal(t, Readable|Writable|Closed, drain())
 }
 
-func TestProbesDoNotCreepPastTheBuffer(t *testing.T) {
+func TestProbesStayWithinTheBuffer(t *testing.T) {
 	s := newScript(t, Config{Buffers: Buffers{Recv: 1 << 20}})
 	s.accept(fullOptions)
 	require.NotZero(t, s.c.rcv.scale, "a scaled window is rounded")

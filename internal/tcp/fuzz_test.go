@@ -221,9 +221,9 @@ func verify(tb testing.TB, h *Host) {
 			holds(tb, clock.Earliest(c.snd.rec.At.RTO, c.snd.persist.at) != clock.Never,
 				"a timer is set for the case that no answer arrives")
 		}
-		holds(tb, c.deadline() == clock.Never || c.links.heap >= 0, "its deadline is filed")
+		holds(tb, c.deadline() == clock.Never || c.links.heap >= 0, "its deadline is in the heap")
 		holds(tb, c.links.heap < 0 || h.deadlines.of(c) <= c.deadline() || c.deadline() == 0,
-			"it is filed no later than its deadline")
+			"its key is no later than its deadline")
 	}
 	equal(tb, early, h.receivers.held)
 	atMost(tb, early, h.cfg.Limits.EarlyBytes)
@@ -234,13 +234,13 @@ func verify(tb testing.TB, h *Host) {
 //nolint:thelper // as verify
 func verifyIdle(tb testing.TB, c *Conn) {
 	holds(tb, c.rcv.reassembly == nil, "nothing is reassembled")
-	holds(tb, c.snd.rec.Idle(), "recovery rests")
+	holds(tb, c.snd.rec.Idle(), "recovery is idle")
 	if !c.state.synchronized() {
 		return
 	}
 	equal(tb, c.snd.Nxt, c.snd.Una, "nothing is in flight")
 	holds(tb, c.snd.unsent() == 0 || c.snd.path.Outlet < 0 || c.links.isReady,
-		"what is unsent is scheduled")
+		"a connection with unsent data is scheduled")
 	equal(tb, clock.Never, c.rcv.ack.timer)
 	equal(tb, recovery.Timers{}, c.snd.rec.At)
 	equal(tb, clock.Never, c.snd.persist.at)

@@ -45,7 +45,7 @@ type synAgreed struct {
 // rareState is state that few half-open connections need: those with retransmissions or invalid
 // segments of the peer, with an ICMP error, or with a user timeout.
 type rareState struct {
-	answers    *answers
+	ackLimits  *ackLimits
 	lastDataAt clock.Time
 	dataSegsIn uint64
 	wait       userTimeout

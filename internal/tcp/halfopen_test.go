@@ -25,7 +25,7 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 	for o := h.half.first; o != nil; o = o.next {
 		equal(tb, o, h.half.byTuple[o.tuple])
 		equal(tb, o, h.half.byDue[o.place])
-		holds(tb, h.conns.find(&o.tuple) == nil, "it is not a connection, too")
+		holds(tb, h.conns.find(&o.tuple) == nil, "the tuple has no other connection")
 		atMost(tb, h.half.deadline(), o.due())
 		holds(tb, o.due() != clock.Never, "the half-open connection times out")
 		of[o.listener]++
@@ -42,8 +42,8 @@ func verifyHalfOpen(tb testing.TB, h *Host) {
 		equal(tb, n, l.halfOpen)
 	}
 	for _, c := range h.half.spare {
-		holds(tb, c.snd.rec.Idle(), "recovery rests")
-		holds(tb, c.links.heap < 0, "no deadline is filed")
+		holds(tb, c.snd.rec.Idle(), "recovery is idle")
+		holds(tb, c.links.heap < 0, "no deadline is in the heap")
 		equal(tb, 0, c.snd.tx.Tail()+c.rcv.rx.Tail(), "the connection has never had data")
 	}
 }
@@ -87,18 +87,18 @@ func TestRFC4987_3_2_HalfOpenIsSmall(t *testing.T) {
 
 // syns are SYNs that offer different options.
 var syns = []struct {
-	name    string
-	flags   Flags
-	options Options
-	window  uint16
-	wishes  Sockopts
+	name     string
+	flags    Flags
+	options  Options
+	window   uint16
+	sockopts Sockopts
 }{
 	{name: "plain", flags: SYN, window: 65535},
 	{name: "everything", flags: SYN | ECE | CWR, window: 1234, options: Options{
 		MSS: 1200, SACKPermitted: true, HasWindowScale: true, WindowScale: 7,
 		HasTimestamps: true, TSVal: 77, UserTimeout: 300,
 	}},
-	{name: "a listener with options", flags: SYN, window: 0, options: fullOptions, wishes: Sockopts{
+	{name: "listener options", flags: SYN, window: 0, options: fullOptions, sockopts: Sockopts{
 		NoDelay: true, MaxSeg: 700, UserTimeout: 70 * time.Second, AdvertiseTimeout: true,
 		Keepalive:  Keepalive{Idle: time.Second},
 		RecvBuffer: 40_000, SendBuffer: 50_000, TOS: 0x20, TTL: 9,
@@ -119,22 +119,22 @@ var halfOpenEvents = []struct {
 		s.now = s.now.Add(1700 * time.Millisecond)
 		s.h.Advance(s.now)
 	}},
-	{"text without an ACK", func(s *script) { s.send(0, 1, 0, 50, stamp(79, 0)) }},
+	{"data without an ACK", func(s *script) { s.send(0, 1, 0, 50, stamp(79, 0)) }},
 	{"an old segment", func(s *script) { s.send(ACK, ^uint32(500), 1, 20, stamp(79, 0)) }},
 	{"a bad ACK", func(s *script) { s.send(ACK, 1, 9, 0, stamp(79, 0)) }},
 	{"an ICMP report", func(s *script) { s.h.Unreachable(s.now, s.tuple, s.iss, ErrUnreachable, false) }},
 	{"too big", func(s *script) { s.h.TooBig(s.now, s.tuple, s.iss, 600) }},
 }
 
-// TestFoldingLosesNothing shrinks a connection into a half-open one, expands it again, and checks
-// that both are equal field by field.
-func TestFoldingLosesNothing(t *testing.T) {
+// TestShrinkAndRestoreKeepTheState shrinks a connection into a half-open one, expands it again, and
+// checks that both are equal field by field.
+func TestShrinkAndRestoreKeepTheState(t *testing.T) {
 	for _, syn := range syns {
 		for _, what := range halfOpenEvents {
 			t.Run(syn.name+", "+what.name, func(t *testing.T) {
 				s := newScript(t, Config{})
 				s.listen(4)
-				require.NoError(t, s.l.SetSockopts(syn.wishes))
+				require.NoError(t, s.l.SetSockopts(syn.sockopts))
 				s.sendWindow(syn.flags, 0, 0, 0, syn.window, syn.options)
 				c := s.h.conns.find(&s.tuple)
 				require.NotNil(t, c)
@@ -186,7 +186,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		for _, s := range both {
 			s.listen(4)
-			require.NoError(t, s.l.SetSockopts(syns[seed%3].wishes))
+			require.NoError(t, s.l.SetSockopts(syns[seed%3].sockopts))
 		}
 		reduced := 0
 		for range 60 {
@@ -204,7 +204,7 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 				case 4, 5, 6:
 					s.send(flags, seq, ack, n, stamp(80+seq, 0))
 				case 7:
-					s.passBy(later, s == whole)
+					s.advance(later, s == whole)
 				case 8:
 					s.now = s.now.Add(later) // later than the deadline
 					s.h.Advance(s.now)
@@ -233,8 +233,8 @@ func TestHalfOpenOnTheWire(t *testing.T) {
 	}
 }
 
-// passBy advances the clock by d and runs the host's timers on the way.
-func (s *script) passBy(d time.Duration, whole bool) {
+// advance advances the clock by d and runs the host's timers on the way.
+func (s *script) advance(d time.Duration, whole bool) {
 	for until := s.now.Add(d); ; {
 		due := s.h.Deadline()
 		if due == clock.Never || due > until {
@@ -289,9 +289,9 @@ func TestRFC6298_5_5_SYNACK(t *testing.T) {
 	assert.Equal(t, clock.Never, s.h.Deadline())
 }
 
-// TestHalfOpenConnectionsThatAreDueTogether checks that the host expands only a few half-open
-// connections at a time, however many are due.
-func TestHalfOpenConnectionsThatAreDueTogether(t *testing.T) {
+// TestHalfOpenTimeoutsAreSpread checks that the host expands only a few half-open connections at a
+// time, however many are due.
+func TestHalfOpenTimeoutsAreSpread(t *testing.T) {
 	const n = 500
 	s := newScript(t, Config{Limits: Limits{SynBacklog: n}})
 	s.listen(n)
@@ -412,7 +412,7 @@ func TestHalfOpenConnectionsAreShown(t *testing.T) {
 	require.Len(t, s.h.half.byTuple, 3)
 	assert.Nil(t, s.h.all.first, "the connections are still reduced")
 	verifyHalfOpen(t, s.h)
-	s.passBy(time.Second, false)
+	s.advance(time.Second, false)
 	for c := range s.h.HalfOpen() {
 		p, _ := c.Pending()
 		assert.Equal(t, Pending{"on", began.Add(3 * time.Second), 1}, p)

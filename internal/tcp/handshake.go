@@ -15,18 +15,18 @@ type handshake struct{ flags handshakeFlags }
 type handshakeFlags uint16
 
 const (
-	hsActive     handshakeFlags = 1 << iota // we opened the connection
-	hsSynDue                                // our SYN or SYN-ACK must be sent or retransmitted
-	hsSynAgain                              // our SYN or SYN-ACK was sent more than once
-	hsPlain                                 // no options were negotiated
-	hsScale                                 // both ends scale windows
-	hsStamps                                // both ends send timestamps
-	hsECN                                   // both ends use ECN (RFC 3168)
-	hsNoECT                                 // our packets must not be ECN-capable
-	hsAskedECN                              // our SYN requested ECN
-	hsNoECN                                 // our next SYN must not request ECN
-	hsDCTCP                                 // marks are reported as in RFC 8257
-	hsFileDigest                            // we offer a file digest; established: both do
+	hsActive       handshakeFlags = 1 << iota // we opened the connection
+	hsSynDue                                  // our SYN or SYN-ACK must be sent or retransmitted
+	hsSynResent                               // our SYN or SYN-ACK was sent more than once
+	hsPlain                                   // no options were negotiated
+	hsScale                                   // both ends scale windows
+	hsStamps                                  // both ends send timestamps
+	hsECN                                     // both ends use ECN (RFC 3168)
+	hsNoECT                                   // our packets must not be ECN-capable
+	hsRequestedECN                            // our SYN requested ECN
+	hsNoECN                                   // our next SYN must not request ECN
+	hsDCTCP                                   // marks are reported as in RFC 8257
+	hsFileDigest                              // we offer a file digest; established: both do
 )
 
 // echoed reports whether a segment echoes a CE mark (RFC 3168 §6.1.3).
@@ -84,14 +84,14 @@ func (k *handshake) agree(knobs *Knobs, s *Segment) Options {
 // reset the SYN no longer requests ECN (RFC 3168 §6.1.1.1), because some middleboxes treat that as
 // an attack.
 func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
-	asks := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
+	requests := knobs.ECN == ECNOn || knobs.ECN == ECNDCTCP
 	switch {
 	case !first && k.has(hsECN):
 		return ECE
 	case !first:
 		return 0
-	case asks && !knobs.OptionsOff && !k.has(hsNoECN) && !again:
-		k.flags |= hsAskedECN
+	case requests && !knobs.OptionsOff && !k.has(hsNoECN) && !again:
+		k.flags |= hsRequestedECN
 		return ECE | CWR
 	}
 	// After a SYN without ECN the sender must not send ECN-capable packets, even if the peer
@@ -105,7 +105,7 @@ func (k *handshake) synFlags(knobs *Knobs, first, again bool) Flags {
 func (k *handshake) agreeECN(knobs *Knobs, s *Segment) {
 	want, agreed := ECE|CWR, knobs.ECN != ECNOff && !knobs.OptionsOff
 	if s.Flags.Has(ACK) {
-		want, agreed = ECE, agreed && k.has(hsAskedECN)
+		want, agreed = ECE, agreed && k.has(hsRequestedECN)
 	}
 	if agreed && s.Flags&(ECE|CWR) == want {
 		k.flags |= hsECN
@@ -126,7 +126,7 @@ func (k *handshake) repeated(s *Segment) {
 // retryWithoutECN makes the next SYN leave without ECN after a reset (RFC 3168 §6.1.1.1). It
 // reports false if the last SYN did not request ECN.
 func (k *handshake) retryWithoutECN() bool {
-	if !k.has(hsAskedECN) || k.has(hsNoECN) {
+	if !k.has(hsRequestedECN) || k.has(hsNoECN) {
 		return false
 	}
 	k.flags |= hsNoECN

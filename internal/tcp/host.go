@@ -194,12 +194,12 @@ func (h *Host) known() int { return h.conns.len() + len(h.half.byTuple) }
 func (h *Host) full() bool { return h.known() >= h.cfg.Limits.MaxConns }
 
 func (h *Host) insert(c *Conn) {
-	h.hook(c)
+	h.register(c)
 	h.counters.Opened++
 }
 
-// hook adds the connection to the table and to the list of all connections.
-func (h *Host) hook(c *Conn) {
+// register adds the connection to the table and to the list of all connections.
+func (h *Host) register(c *Conn) {
 	h.conns.put(c)
 	h.all.push(c)
 }
@@ -209,7 +209,7 @@ func (h *Host) remove(c *Conn) {
 	if h.conns.find(&c.tuple) != c {
 		return
 	}
-	h.unhook(c)
+	h.unregister(c)
 	c.finWait2, c.idleAt, c.rcv.ack.timer = clock.Never, clock.Never, clock.Never
 	if c.keep != nil {
 		c.keep.at = clock.Never
@@ -224,14 +224,14 @@ func (h *Host) remove(c *Conn) {
 	}
 }
 
-func (h *Host) park(now clock.Time, c *Conn) {
+func (h *Host) enterTimeWait(now clock.Time, c *Conn) {
 	e := &timeWait{
 		tuple: c.tuple, sndNxt: uint32(c.snd.Nxt), rcvNxt: uint32(c.rcv.nxt),
 		window: c.rcv.windowField(false), plain: c.hs.has(hsPlain), since: now,
 		stamped: c.hs.has(hsStamps), stamps: c.stamps,
 	}
 	e.edge = uint32(c.rcv.window())
-	c.parked = e
+	c.timeWait = e
 	owed := c.rcv.ack.owed > 0 || c.rcv.ack.pending > 0
 	h.remove(c)
 	if owed {
@@ -240,8 +240,8 @@ func (h *Host) park(now clock.Time, c *Conn) {
 	h.timeWaits.add(now, e)
 }
 
-// unhook removes the connection from the host's table and lists.
-func (h *Host) unhook(c *Conn) {
+// unregister removes the connection from the host's table and lists.
+func (h *Host) unregister(c *Conn) {
 	h.conns.remove(&c.tuple)
 	h.all.remove(c)
 	if h.recent == c {
@@ -262,8 +262,8 @@ func (h *Host) Counters() Counters {
 	return c
 }
 
-// HalfOpen yields the connections of listeners in SYN-RECEIVED. A connection that is stored as a
-// halfOpen is yielded as a temporary copy: it is read-only, and valid only until the next one.
+// HalfOpen yields the connections of listeners in SYN-RECEIVED. For a connection that is stored as
+// a halfOpen it yields a temporary copy, which is read-only and valid only until the next one.
 func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		for o := h.half.first; o != nil; o = o.next {
@@ -283,7 +283,7 @@ func (h *Host) HalfOpen() iter.Seq[*Conn] {
 	}
 }
 
-// Find returns the connection with a tuple, nil if the host has none or it is in TIME-WAIT. For a
+// Find returns the connection with a tuple; nil if there is none, or if it is in TIME-WAIT. For a
 // connection that is stored as a halfOpen it returns a temporary copy, which is read-only.
 func (h *Host) Find(t Tuple) *Conn {
 	if c := h.recent; c != nil && c.tuple.is(&t) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/tcp/recovery"
 )
 
-func rests(c *Conn) bool { return c.snd.rec.Idle() }
+func isIdle(c *Conn) bool { return c.snd.rec.Idle() }
 
 // carry moves n bytes from one end to the other.
 func (p *pipe) carry(n int) {
@@ -48,10 +48,10 @@ func TestANewConnectionIsIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	for _, c := range []*Conn{p.a, p.b} {
 		verifyIdle(t, c)
-		assert.True(t, rests(c))
+		assert.True(t, isIdle(c))
 		assert.Nil(t, c.snd.rec.CC.Controller)
 		assert.Positive(t, c.Info().SndCwnd, "Info shows the initial window")
-		assert.True(t, rests(c), "Info allocates no state")
+		assert.True(t, isIdle(c), "Info allocates no state")
 		assert.Nil(t, c.snd.rec.CC.Controller, "Info makes no controller")
 	}
 }
@@ -62,11 +62,11 @@ func TestANewConnectionIsIdle(t *testing.T) {
 func TestASilentConnectionBecomesIdle(t *testing.T) {
 	p := newPipe(t, Config{})
 	p.carry(100_000)
-	require.False(t, rests(p.a))
+	require.False(t, isIdle(p.a))
 	before := p.a.Info()
 	p.silence(2 * time.Second)
 	for i, c := range []*Conn{p.a, p.b} {
-		require.True(t, rests(c), "end %d", i)
+		require.True(t, isIdle(c), "end %d", i)
 		verifyIdle(t, c)
 		assert.Equal(t, clock.Never, c.deadline())
 	}
@@ -117,7 +117,7 @@ func TestIdleConnectionKeepsController(t *testing.T) {
 			h.recoveries = recovery.Host{Options: h.recoveries.Options}
 		}
 		for _, c := range conns {
-			require.True(t, rests(c))
+			require.True(t, isIdle(c))
 		}
 		size := (heap() - before) / n
 		runtime.KeepAlive(p)
@@ -193,7 +193,7 @@ func TestCallsOnIdleConnections(t *testing.T) {
 		"probe":    func(c *Conn) { c.SetProbe(func(*Info) {}) },
 	} {
 		p.silence(2 * time.Second)
-		require.True(t, rests(p.a), name)
+		require.True(t, isIdle(p.a), name)
 		do(p.a)
 		p.exchange()
 		p.exchange()
@@ -207,7 +207,7 @@ func TestCallsOnIdleConnections(t *testing.T) {
 	p.exchange()
 	assert.Equal(t, StateFinWait2, p.a.State())
 	p.silence(2 * time.Second)
-	assert.True(t, rests(p.a), "a connection in FIN-WAIT-2 frees its state, too")
+	assert.True(t, isIdle(p.a), "a connection in FIN-WAIT-2 frees its state, too")
 	_ = p.a.Info()
 	p.b.Abort(p.now)
 	p.exchange()
@@ -218,7 +218,7 @@ func TestCallsOnIdleConnections(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, h.Output(p.now, p.room, &p.train))
 	require.False(t, h.Output(p.now, p.room, &p.train))
-	require.True(t, rests(syn))
+	require.True(t, isIdle(syn))
 	h.TooBig(p.now, syn.tuple, uint32(syn.snd.iss), 576)
 	assert.Equal(t, StateSynSent, syn.State())
 }
@@ -242,15 +242,15 @@ func TestLossCountersOfIdleConnections(t *testing.T) {
 	s.send(ACK, 1, 101, 0)
 	s.wait(3 * time.Second)
 	s.clear()
-	require.True(t, rests(s.c))
+	require.True(t, isIdle(s.c))
 	lose(200)
-	require.True(t, rests(s.c))
+	require.True(t, isIdle(s.c))
 	first := s.c.Info()
 	assert.Positive(t, first.TotalRetrans)
 	assert.Positive(t, first.TotalRTO)
 	assert.Equal(t, 100*first.TotalRetrans, first.BytesRetrans)
 	assert.Equal(t, uint64(1), first.TotalRTORecoveries)
-	require.True(t, rests(s.c), "Info allocates no state")
+	require.True(t, isIdle(s.c), "Info allocates no state")
 	lose(300)
 	second := s.c.Info()
 	assert.Greater(t, second.TotalRetrans, first.TotalRetrans)
@@ -258,6 +258,6 @@ func TestLossCountersOfIdleConnections(t *testing.T) {
 	s.c.Abort(s.now)
 	s.clear()
 	require.Equal(t, StateClosed, s.c.State())
-	require.True(t, rests(s.c))
+	require.True(t, isIdle(s.c))
 	assert.Equal(t, second.TotalRetrans, s.c.Info().TotalRetrans)
 }

@@ -120,7 +120,7 @@ func (c *Conn) Pending() (Pending, bool) {
 	case silent != clock.Never:
 		p := Pending{Name: "keepalive", At: silent}
 		if c.keep != nil {
-			p.Retries = c.keep.asked
+			p.Retries = c.keep.probes
 		}
 		return p, true
 	}

@@ -152,7 +152,7 @@ func (c *Conn) offWindow(now clock.Time, s *Segment, seq uint64) {
 		c.rcv.ackOutOfOrder(s)
 	case s.Flags.Has(FIN) && end <= c.rcv.nxt:
 		c.host.drop(DropDuplicate)
-		if c.rcv.spendRepeat(now) {
+		if c.rcv.allowACK(now) {
 			c.rcv.reportDuplicate(seq, end)
 			c.rcv.ack.atOnce()
 		}

@@ -26,15 +26,15 @@ func (k Keepalive) withDefaults() Keepalive {
 // keepalive is the state of a connection's probes.
 type keepalive struct {
 	Keepalive
-	at    clock.Time // when to check whether the peer is silent
-	since clock.Time // when the probes were enabled
-	asked int        // probes sent since the last segment arrived
-	due   bool       // a probe must be sent
-	last  clock.Time // when the last probe was sent
+	at     clock.Time // when to check whether the peer is silent
+	since  clock.Time // when the probes were enabled
+	probes int        // probes sent since the last segment arrived
+	due    bool       // a probe must be sent
+	last   clock.Time // when the last probe was sent
 }
 
-// asks reports whether a probe must be sent.
-func (k *keepalive) asks() bool { return k != nil && k.due }
+// probeDue reports whether a probe must be sent.
+func (k *keepalive) probeDue() bool { return k != nil && k.due }
 
 // expired is called when the timer expires; lastSeen is when the peer's last segment arrived.
 // expired restarts the timer, or returns the error with which the connection ends. While data is in
@@ -45,24 +45,24 @@ func (k *keepalive) expired(
 	now, lastSeen clock.Time, inFlight bool, limit time.Duration,
 ) error {
 	if inFlight {
-		k.asked, k.at = 0, now.Later(k.Idle)
+		k.probes, k.at = 0, now.Later(k.Idle)
 		return nil
 	}
 	lastSeen = max(lastSeen, k.since)
 	if next := lastSeen.Add(k.Idle); next > now {
-		k.asked, k.at = 0, next
+		k.probes, k.at = 0, next
 		return nil
 	}
 	if lastSeen >= k.last {
-		k.asked = 0 // the peer has answered the last probe
+		k.probes = 0 // the peer has answered the last probe
 	}
 	switch {
-	case limit > 0 && k.asked > 0 && now.Sub(lastSeen) >= limit:
+	case limit > 0 && k.probes > 0 && now.Sub(lastSeen) >= limit:
 		return ErrUserTimeout
-	case limit == 0 && k.asked >= k.Count:
+	case limit == 0 && k.probes >= k.Count:
 		return ErrTimeout
 	}
-	k.asked++
+	k.probes++
 	k.due, k.last, k.at = true, now, now.Later(k.Interval)
 	return nil
 }

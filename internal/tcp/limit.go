@@ -32,12 +32,7 @@ var limitNames = [numLimits]string{
 }
 
 // String returns the limit's short name.
-func (l Limit) String() string {
-	if l < numLimits {
-		return limitNames[l]
-	}
-	return "?"
-}
+func (l Limit) String() string { return nameOf(limitNames[:], l) }
 
 // limited is the current limit and its start.
 type limited struct {

@@ -19,7 +19,7 @@ type Listener struct {
 	options          Sockopts
 	event            bool       // the listener is in the host's event list
 	cookieAt         clock.Time // when the listener last sent a cookie
-	passedOver       clock.Time // when the listener last had no room for a returned cookie
+	noRoomAt         clock.Time // when the listener last had no room for a returned cookie
 	closed           bool
 	deferred         bool       // set by Defer
 	ahead            func() int // set by CountAhead; may be nil

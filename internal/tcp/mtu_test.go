@@ -61,7 +61,7 @@ func TestRFC1191_6_PathMTU(t *testing.T) {
 	assert.Equal(t, 1000, old.Info().SndMSS, "an idle connection does not probe")
 }
 
-func TestRFC1191_3_ReportsThatAreNonsense(t *testing.T) {
+func TestRFC1191_3_InvalidReports(t *testing.T) {
 	s := wide1360(t, Knobs{})
 	s.write(1360)
 	s.expect(PSH|ACK, 1, 1, 1360)
@@ -220,7 +220,7 @@ func TestProbeReportedTooBig(t *testing.T) {
 	assert.Zero(t, a.Info().FastRecoveries)
 }
 
-func TestWhatIsRememberedOfHostsIsBounded(t *testing.T) {
+func TestPerHostEntriesAreBounded(t *testing.T) {
 	var m perHost[int]
 	now := clock.Time(time.Hour)
 	host := func(i int) [4]byte { return [4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)} }

@@ -11,7 +11,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 		h.drop(DropNoConnection) // first step: there is no connection to reset
 		return
 	case s.Flags.Has(ACK):
-		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.mayReturn(now, s) {
+		if s.Flags.Has(SYN) || !l.acceptCookie(now, s) && !l.dropForRetry(now, s) {
 			h.reject(DropNoConnection, s) // second step: nothing to acknowledge
 		}
 		return
@@ -40,7 +40,7 @@ func (l *Listener) input(now clock.Time, s *Segment, tw *timeWait) {
 	c := l.answer(now, s, path)
 	if tw != nil {
 		h.timeWaits.remove(tw)
-		c.snd.succeed(tw)
+		c.snd.beginAfter(tw)
 	}
 	l.keep(c)
 	c.sendSYN(now)
@@ -179,7 +179,7 @@ func (c *Conn) outputSYN(now clock.Time, t *Train) {
 		}
 	}
 	if c.snd.rec.LastSent != clock.Never {
-		c.hs.flags |= hsSynAgain
+		c.hs.flags |= hsSynResent
 	}
 	c.snd.rec.LastSent = now
 	c.leave(now, t)
@@ -195,7 +195,7 @@ func (c *Conn) handleRepeatedSYN(now clock.Time, s *Segment, seq uint64) {
 	if !s.Flags.Has(ACK) {
 		c.stamps.remember(now, s, seq)
 		c.hs.repeated(s)
-		if c.rcv.spendRepeat(now) {
+		if c.rcv.allowACK(now) {
 			c.hs.flags |= hsSynDue // our SYN-ACK was lost
 		}
 		return

@@ -65,7 +65,7 @@ func (c *Conn) output(now clock.Time, room int, t *Train) bool {
 	case c.snd.wait.due || c.rcv.ackBare():
 		c.outputACK(now, t)
 		return true
-	case c.keep.asks():
+	case c.keep.probeDue():
 		// A keepalive probe begins before the window of the peer, so the peer must acknowledge it.
 		c.keep.due = false
 		c.begin(t, c.snd.Nxt-1, 0)

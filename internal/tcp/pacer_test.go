@@ -73,7 +73,7 @@ func TestPacingUnderLoss(t *testing.T) {
 	}
 }
 
-func TestPacingIsSaid(t *testing.T) {
+func TestPacingLimit(t *testing.T) {
 	s := opened(t, Config{Knobs: Knobs{Recovery: Recovery{Pacing: true, InitialWindow: 100}}})
 	s.write(5000)
 	s.collect()

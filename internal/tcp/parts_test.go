@@ -123,7 +123,8 @@ func TestSenderAlone(t *testing.T) {
 		},
 		{
 			"long enough", 3500, 9000, 9000,
-			func(d *sender) { d.nagle.cork, d.nagle.corkOut = true, true }, false, 3500, LimitNone,
+			func(d *sender) { d.nagle.cork, d.nagle.corkExpired = true, true },
+			false, 3500, LimitNone,
 		},
 		{
 			"the last data", 3500, 9000, 9000,

@@ -12,17 +12,17 @@ import (
 // pathMTU is the path to the peer and its MTU (RFC 1191, RFC 8201), with the checks of RFC 5927
 // §7.2. search implements RFC 4821 and RFC 8899.
 type pathMTU struct {
-	MTU        int     // the current estimate for the whole path
-	claimed    *claim  // a report that is not confirmed; nil: none
-	search     *search // nil: no search, because MTU is the link's or the peer accepts no more
-	Outlet     int32   // Outlet of the Path
-	link       uint16  // the MTU of our own link, which bounds that of the path
-	acked      uint16  // the largest payload that is known to have arrived
-	peerMSS    uint16  // the peer's MSS option; zero: it sent none
-	maxSeg     uint16  // the user's limit for the payload; zero: no limit
-	stamped    bool    // every segment has a timestamp
-	DefaultMSS bool    // DefaultMSS of the Path
-	v6         bool    // the path is an IPv6 path
+	MTU        int        // the current estimate for the whole path
+	report     *mtuReport // an unconfirmed report; nil: none
+	search     *search    // nil: no search, because MTU is the link's or the peer accepts no more
+	Outlet     int32      // Outlet of the Path
+	link       uint16     // the MTU of our own link, which bounds that of the path
+	acked      uint16     // the largest payload that is known to have arrived
+	peerMSS    uint16     // the peer's MSS option; zero: it sent none
+	maxSeg     uint16     // the user's limit for the payload; zero: no limit
+	stamped    bool       // every segment has a timestamp
+	DefaultMSS bool       // DefaultMSS of the Path
+	v6         bool       // the path is an IPv6 path
 }
 
 // search is the state of packetization layer path MTU discovery (RFC 4821, RFC 8899): the sender
@@ -32,12 +32,12 @@ type search struct {
 	high  int        // upper bound of the path's MTU; zero: not known
 	size  int        // MTU that the next probe or the one in flight tests; zero: not chosen yet
 	seq   uint64     // sequence number of the probe in flight; zero: none is in flight
-	fails uint8      // lost probes of that size in a row
+	fails uint8      // consecutive lost probes of that size
 }
 
-// claim is a reported MTU that is smaller than a segment that has arrived, and the sequence number
-// of the segment that the report concerns.
-type claim struct {
+// mtuReport is a reported MTU that is smaller than a segment that has arrived, and the sequence
+// number of the segment that the report concerns.
+type mtuReport struct {
 	mtu int
 	seq uint64
 }
@@ -203,17 +203,17 @@ func (p *pathMTU) contradicts(seq uint64, mtu int) bool {
 	if p.mss(mtu) >= int(p.acked) {
 		return false
 	}
-	p.claimed = &claim{mtu, seq}
+	p.report = &mtuReport{mtu, seq}
 	return true
 }
 
 // confirmed returns the MTU of the stored report after a timeout of its segment, or zero if there
 // was no such report.
 func (p *pathMTU) confirmed(una uint64) (mtu int) {
-	if c := p.claimed; c != nil && c.seq >= una {
+	if c := p.report; c != nil && c.seq >= una {
 		mtu = c.mtu
 	}
-	p.claimed = nil
+	p.report = nil
 	return mtu
 }
 
@@ -224,9 +224,9 @@ func (p *pathMTU) narrow(now clock.Time, mtu int) {
 	p.search = &search{next: now.Add(mtuAge)}
 }
 
-// escape makes segments smaller after repeated losses of full segments (RFC 4821 §7.7, RFC 8899
-// §4.3). If the losses had another cause, the first probe shows that.
-func (p *pathMTU) escape(now clock.Time, probes bool) {
+// onBlackHole makes segments smaller after repeated losses of full segments (RFC 4821 §7.7, RFC
+// 8899 §4.3). If the losses had another cause, the first probe shows that.
+func (p *pathMTU) onBlackHole(now clock.Time, probes bool) {
 	_, mtu, assumed := p.least()
 	if p.MTU <= mtu {
 		mtu = max(p.MTU/2, assumed)
@@ -329,9 +329,9 @@ func (d *sender) probesMTU() bool {
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.ProbesTail()
 }
 
-// swallowed reports whether the path may drop large packets without a report: full segments time
+// blackHole reports whether the path may drop large packets without a report: full segments time
 // out, and they are larger than the smallest MTU that black hole detection assumes.
-func (d *sender) swallowed(now clock.Time) bool {
+func (d *sender) blackHole(now clock.Time) bool {
 	_, _, assumed := d.path.least()
 	return d.cfg.MTUProbing != MTUProbingOff && d.rec.Retries >= blackHoleRetries &&
 		!d.rec.Record.Empty() && now.Sub(d.wait.since) >= blackHoleTime &&

@@ -5,7 +5,7 @@ import "github.com/tidepool-net/tidepool/internal/clock"
 // persist is the state of zero window probing (RFC 9293 §3.8.6.1).
 type persist struct {
 	at    clock.Time // when the next probe is sent; never: the window is open
-	count uint8      // probes in a row
+	count uint8      // consecutive probes
 	due   bool       // a probe must be sent
 }
 

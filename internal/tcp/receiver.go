@@ -19,7 +19,7 @@ type receiver struct {
 	ack        delayedAck
 	tune       autotuning
 	reassembly *reassembly // nil while the connection is idle
-	answers    *answers    // nil: none was sent
+	ackLimits  *ackLimits  // nil: no such ACK was sent
 	bytes      uint64      // bytes received in order
 	early      uint64      // segments that arrived out of order
 	marks      uint64      // segments that arrived with CE

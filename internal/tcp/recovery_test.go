@@ -302,7 +302,7 @@ func TestRFC2018_8_Reneging(t *testing.T) {
 	assert.True(t, seen, "the sender retransmits the discarded data after the timeout")
 }
 
-func TestSACKBlocksThatLie(t *testing.T) {
+func TestInvalidSACKBlocks(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	s.sack(1, 5001, 20001)            // the block ends beyond SND.NXT
 	s.sack(1, 5001, 5001)             // the block is empty

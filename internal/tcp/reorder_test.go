@@ -9,10 +9,10 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ci/testenv"
 )
 
-// TestRFC8985_6_2_TakenBackIsReordering checks that a recovery whose retransmissions were all
-// needless counts as reordering, although each original arrived after its retransmission left.
-// Otherwise RFC 8985 §6.2 step 4 would use no reordering window, whatever the number of D-SACKs.
-func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
+// TestRFC8985_6_2_UndoIsReordering checks that a recovery whose retransmissions were all needless
+// counts as reordering, although each original arrived after its retransmission left. Otherwise RFC
+// 8985 §6.2 step 4 would use no reordering window, whatever the number of D-SACKs.
+func TestRFC8985_6_2_UndoIsReordering(t *testing.T) {
 	s := flight(t, 20, fullOptions, Config{})
 	s.sack(1, 1001, 6001)
 	s.expect(ACK, 1, 1, 1000)
@@ -33,9 +33,9 @@ func TestRFC8985_6_2_TakenBackIsReordering(t *testing.T) {
 	assert.Equal(t, uint64(1), s.c.Info().TotalRetrans)
 }
 
-// TestReorderedAtLength checks that a path loses hardly any throughput if it delays one packet in a
-// hundred by a large part of its round trip.
-func TestReorderedAtLength(t *testing.T) {
+// TestThroughputWithReordering checks that a path loses hardly any throughput if it delays one
+// packet in a hundred by a large part of its round trip.
+func TestThroughputWithReordering(t *testing.T) {
 	testenv.NeedNoRace(t)
 	cfg := course()
 	cfg.Recovery.RTOMin, cfg.DelayedAck = 200*time.Millisecond, 0
@@ -49,5 +49,5 @@ func TestReorderedAtLength(t *testing.T) {
 	assert.Greater(t, i.BytesAcked, uint64(50e6), "of 100 MB")
 	assert.Less(t, i.TotalRetrans, uint64(40))
 	assert.Zero(t, i.TotalRTO)
-	t.Logf("%d bytes, %d sent again, %d taken back", i.BytesAcked, i.TotalRetrans, i.Undone)
+	t.Logf("%d bytes, %d retransmitted, %d undone", i.BytesAcked, i.TotalRetrans, i.Undone)
 }

@@ -15,8 +15,8 @@ const maxRuns = 48
 
 // sackBlocks adds the SACK blocks to an acknowledgment: first the duplicate, if any (RFC 2883 §4),
 // then the ranges that changed last (RFC 2018 §4), then the lowest. If more acknowledgments follow,
-// a block shows its range as it was when the first of those changes arrived. room is the path's
-// payload size, which bounds the options.
+// a block shows its range as it was at the last change that this acknowledgment reports. room is
+// the path's payload size, which bounds the options.
 func (r *receiver) sackBlocks(o *Options, room int) {
 	if !r.sack {
 		return

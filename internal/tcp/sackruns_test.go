@@ -59,7 +59,7 @@ func TestBatchesAreReportedInOrder(t *testing.T) {
 		w.transfer(150*time.Millisecond, s)
 		i := a.Info()
 		missing := float64(i.DataSegsOut - b.Info().DataSegsIn)
-		t.Logf("%v lost: %d sent, %d again, %.0f of them did not arrive, %d of those sent again",
+		t.Logf("%v lost: %d sent, %d retransmitted, %.0f lost, %d retransmissions lost",
 			loss, i.DataSegsOut, i.TotalRetrans, missing, i.LostRetransmits)
 		require.Greater(t, missing, 500.0)
 		assert.Less(t, float64(i.TotalRetrans), 1.1*missing)
@@ -70,7 +70,7 @@ func TestBatchesAreReportedInOrder(t *testing.T) {
 // RFC 2883 §4: a first block within the second block reports a duplicate. The receiver sends no
 // such block for data that arrived once, even if a range has grown since the acknowledgment was
 // due.
-func TestRFC2883_4_OnlyDuplicatesLookLikeThem(t *testing.T) {
+func TestRFC2883_4_NoFalseDuplicates(t *testing.T) {
 	s := opened(t, Config{})
 	for _, seq := range []uint32{3001, 6001, 9001, 12001, 15001, 2001} {
 		s.send(ACK, seq, 1, 1000)

@@ -62,10 +62,10 @@ func (h *Host) schedule(c *Conn) {
 // heap contains the times themselves, so that a search among 100,000 connections reads few cache
 // lines and no connection. A key may be earlier than the true deadline, but never later. So an
 // acknowledgment that postpones a timeout does not change the heap.
-type deadlines struct{ heap []filed }
+type deadlines struct{ heap []deadlineEntry }
 
-// filed is an entry of the heap: a connection and its key.
-type filed struct {
+// deadlineEntry is an entry of the heap: a connection and its key.
+type deadlineEntry struct {
 	due  clock.Time
 	conn *Conn
 }
@@ -100,11 +100,11 @@ func (d *deadlines) set(c *Conn, due clock.Time) {
 		return
 	case i < 0:
 		i = len(d.heap)
-		d.heap = append(d.heap, filed{})
+		d.heap = append(d.heap, deadlineEntry{})
 	case due == d.heap[i].due:
 		return
 	}
-	d.settle(i, filed{due, c})
+	d.settle(i, deadlineEntry{due, c})
 }
 
 func (d *deadlines) remove(c *Conn) {
@@ -114,20 +114,20 @@ func (d *deadlines) remove(c *Conn) {
 	}
 	c.links.heap = -1
 	last := d.heap[n]
-	d.heap[n] = filed{}
+	d.heap[n] = deadlineEntry{}
 	d.heap = d.heap[:n]
 	if i < n {
 		d.settle(i, last)
 	}
 }
 
-func (d *deadlines) place(i int, f filed) {
+func (d *deadlines) place(i int, f deadlineEntry) {
 	d.heap[i] = f
 	f.conn.links.heap = int32(i)
 }
 
 // settle stores f at i, or above or below it if the order of the heap requires that.
-func (d *deadlines) settle(i int, f filed) {
+func (d *deadlines) settle(i int, f deadlineEntry) {
 	for i > 0 {
 		parent := (i - 1) / children
 		if d.heap[parent].due <= f.due {
@@ -162,7 +162,7 @@ type link struct{ next, prev *Conn }
 // The connLists that a connection can be in.
 const (
 	inAll   = iota // every connection of the host, oldest first
-	inReady        // those that may have something to send by one outlet
+	inReady        // connections that may have something to send by one outlet
 	numLists
 )
 

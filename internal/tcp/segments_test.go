@@ -20,47 +20,47 @@ var arrivals = []struct {
 	{"RST at RCV.NXT (RFC 5961 §3.2)", RST, 0, 0, 0, nil},
 	{"RST in the window", RST, 100, 0, 0, nil},
 	{"RST off the window", RST, -100, 0, 0, nil},
-	{"RST,ACK with text at RCV.NXT (RFC 1122 §4.2.2.12)", RST | ACK, 0, 0, 9, nil},
+	{"RST,ACK with data at RCV.NXT (RFC 1122 §4.2.2.12)", RST | ACK, 0, 0, 9, nil},
 	{"SYN in the window (RFC 5961 §4.2)", SYN, 100, 0, 0, nil},
 	{"SYN off the window", SYN, -100000, 0, 0, nil},
 	{"SYN,ACK in the window", SYN | ACK, 100, 0, 0, nil},
 	{"SYN,FIN", SYN | FIN, 100, 0, 0, nil},
 	{"ACK of all", ACK, 0, 0, 0, nil},
-	{"ACK of what was never sent (RFC 5961 §5.2)", ACK, 0, 1, 0, nil},
-	{"ACK of long ago", ACK, 0, -100000, 0, nil},
+	{"ACK of unsent data (RFC 5961 §5.2)", ACK, 0, 1, 0, nil},
+	{"very old ACK", ACK, 0, -100000, 0, nil},
 	{"no flags", 0, 0, 0, 9, nil},
-	{"text at RCV.NXT", ACK, 0, 0, 9, nil},
-	{"text with a bad ACK", ACK, 0, 1, 9, nil},
-	{"text in the window, out of order", ACK, 50, 0, 9, nil},
-	{"text off the window", ACK, -100, 0, 9, nil},
-	{"text and an urgent pointer (RFC 9293 §3.8.5)", ACK | URG, 0, 0, 9, func(_ *script, g *Segment) {
+	{"data at RCV.NXT", ACK, 0, 0, 9, nil},
+	{"data with a bad ACK", ACK, 0, 1, 9, nil},
+	{"data in the window, out of order", ACK, 50, 0, 9, nil},
+	{"data off the window", ACK, -100, 0, 9, nil},
+	{"data, urgent (RFC 9293 §3.8.5)", ACK | URG, 0, 0, 9, func(_ *script, g *Segment) {
 		g.Urgent = 5
 	}},
-	{"text, marked (RFC 3168 §6.1.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) { g.ECN = CE }},
-	{"text with an old stamp (RFC 7323 §5.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
+	{"data, marked (RFC 3168 §6.1.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) { g.ECN = CE }},
+	{"data with an old timestamp (RFC 7323 §5.3)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
 		g.Options.TSVal -= 500
 	}},
-	{"text without a stamp (RFC 7323 §3.2)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
+	{"data without a timestamp (RFC 7323 §3.2)", ACK, 0, 0, 9, func(_ *script, g *Segment) {
 		g.Options = Options{}
 	}},
 	{"FIN", FIN | ACK, 0, 0, 0, nil},
 	{"FIN without ACK", FIN, 0, 0, 0, nil},
 	{"FIN out of order", FIN | ACK, 50, 0, 0, nil},
-	{"SYN anew, newer stamp (RFC 6191 §2)", SYN, 100000, 0, 0, func(_ *script, g *Segment) {
+	{"new SYN, newer timestamp (RFC 6191 §2)", SYN, 100000, 0, 0, func(_ *script, g *Segment) {
 		g.Options = allOptions
 		g.Options.TSVal += 1000
 	}},
 	{"ACK before the window", ACK, -100, 0, 0, nil},
 	{"ACK beyond the window", ACK, 10_000_000, 0, 0, nil},
-	{"text beyond the window", ACK, 10_000_000, 0, 9, nil},
+	{"data beyond the window", ACK, 10_000_000, 0, 9, nil},
 	{"FIN beyond the window", FIN | ACK, 10_000_000, 0, 0, nil},
 	{"FIN one before RCV.NXT", FIN | ACK, -1, 0, 0, nil},
 	{"FIN one before RCV.NXT, without ACK", FIN, -1, 0, 0, nil},
-	{"FIN on old text", FIN | ACK, -9, 0, 9, nil},
-	{"FIN on text that is partly old", FIN | ACK, -5, 0, 9, nil},
-	{"SYN one before RCV.NXT, with text", SYN, -1, 0, 9, nil},
-	{"SYN,ACK one before RCV.NXT, with text", SYN | ACK, -1, 0, 9, nil},
-	{"SYN,FIN,ACK one before RCV.NXT, with text", SYN | FIN | ACK, -1, 0, 9, nil},
+	{"FIN on old data", FIN | ACK, -9, 0, 9, nil},
+	{"FIN on partly old data", FIN | ACK, -5, 0, 9, nil},
+	{"SYN one before RCV.NXT, with data", SYN, -1, 0, 9, nil},
+	{"SYN,ACK one before RCV.NXT, with data", SYN | ACK, -1, 0, 9, nil},
+	{"SYN,FIN,ACK one before RCV.NXT, with data", SYN | FIN | ACK, -1, 0, 9, nil},
 }
 
 // inState brings a host into each state, with timestamps and ECN.

@@ -37,9 +37,9 @@ type sender struct {
 
 // nagle holds back short segments: RFC 9293 §3.7.4.
 type nagle struct {
-	off     bool
-	cork    bool // all short segments are held back
-	corkOut bool // a short segment has been held back long enough
+	off         bool
+	cork        bool // all short segments are held back
+	corkExpired bool // a short segment has been held back long enough
 }
 
 // corkTime is how long a cork holds back a short segment, as in Linux.
@@ -51,10 +51,10 @@ func (d *sender) begin(iss uint32) {
 	d.Una, d.Nxt = d.iss, d.iss+1
 }
 
-// succeed sets an initial sequence number beyond all those of the last connection with the same
-// tuple. The ISN clock of RFC 9293 §3.4.1 may advance more slowly than the sequence numbers that we
-// use (RFC 1122 §4.2.2.13 (a)).
-func (d *sender) succeed(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
+// beginAfter sets an initial sequence number beyond all sequence numbers of the last connection
+// with the same tuple. The ISN clock of RFC 9293 §3.4.1 may advance more slowly than the sequence
+// numbers that we use (RFC 1122 §4.2.2.13 (a)).
+func (d *sender) beginAfter(last *timeWait) { d.begin(last.sndNxt + 1<<16) }
 
 func (d *sender) offset(seq uint64) uint64 { return seq - d.iss - 1 }
 
@@ -135,7 +135,7 @@ func (d *sender) fits(waiting, most, allowed int, remainder bool) (int, Limit) {
 // waits only for another short segment).
 func (d *sender) holdsTail() Limit {
 	switch {
-	case d.closed, d.nagle.cork && d.nagle.corkOut:
+	case d.closed, d.nagle.cork && d.nagle.corkExpired:
 		return LimitNone
 	case d.nagle.cork:
 		return LimitCork
@@ -207,7 +207,7 @@ func (d *sender) advance(now clock.Time) error {
 		return ErrTimeout
 	}
 	if fired(&d.corkEnds, now) {
-		d.nagle.corkOut = true
+		d.nagle.corkExpired = true
 	}
 	if fired(&d.wait.at, now) && d.wait.expired(now, d.pending()) {
 		return ErrUserTimeout

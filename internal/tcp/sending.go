@@ -69,7 +69,7 @@ func (d *sender) trainLimit() int {
 	return max(1, min(d.cfg.TrainSegments, maxTrainBytes/(d.MSS+60)))
 }
 
-// lost retransmits lost segments. Neighbors of equal size form one train.
+// lost retransmits lost segments. Adjacent segments of equal size form one train.
 func (d *sender) lost(now clock.Time, room int, s *sending) bool {
 	if !d.rec.MayResend() {
 		why := LimitRecovery
@@ -157,7 +157,7 @@ func (d *sender) record(now clock.Time, n int, finish bool, s *sending) {
 	s.Span = recovery.Span{Seq: seq, N: n, MSS: mss, FIN: finish}
 	if n%mss != 0 {
 		d.smallEnd = seq + uint64(n)
-		d.nagle.corkOut = false // hold the next short segment again
+		d.nagle.corkExpired = false // hold the next short segment again
 		d.corkEnds = clock.Never
 	}
 	d.Nxt = seq + uint64(n)

@@ -30,14 +30,14 @@ func (h *Host) shrink(c *Conn) {
 		segsIn:  uint32(c.stats.segsIn), segsOut: uint32(c.stats.segsOut),
 	}
 	rare := rareState{
-		answers: c.rcv.answers, err: c.err, wait: c.snd.wait,
+		ackLimits: c.rcv.ackLimits, err: c.err, wait: c.snd.wait,
 		lastDataAt: c.rcv.lastDataAt, dataSegsIn: c.stats.dataSegsIn,
 	}
 	if rare != (rareState{wait: userTimeout{since: o.since}}) {
 		kept := rare
 		o.rare = &kept
 	}
-	h.unhook(c)
+	h.unregister(c)
 	c.freeState()
 	h.half.push(o)
 	if !c.flags.has(connShown) {
@@ -45,11 +45,11 @@ func (h *Host) shrink(c *Conn) {
 	}
 }
 
-// restore restores the connection of a halfOpen.
+// restore rebuilds the connection of a halfOpen and adds it to the host.
 func (h *Host) restore(now clock.Time, o *halfOpen) *Conn {
 	h.half.remove(o)
 	c := h.rebuild(now, o)
-	h.hook(c)
+	h.register(c)
 	h.reschedule(c)
 	return c
 }
@@ -79,7 +79,7 @@ func (h *Host) rebuild(now clock.Time, o *halfOpen) *Conn {
 	c.snd.limit.since = o.since
 	c.snd.wait = userTimeout{since: o.since}
 	if rare := o.rare; rare != nil {
-		c.err, c.snd.wait, c.rcv.answers = rare.err, rare.wait, rare.answers
+		c.err, c.snd.wait, c.rcv.ackLimits = rare.err, rare.wait, rare.ackLimits
 		c.rcv.lastDataAt, c.stats.dataSegsIn = rare.lastDataAt, rare.dataSegsIn
 	}
 	c.snd.rec.At.RTO, c.snd.wait.at = o.rto, clock.Never

@@ -57,9 +57,11 @@ func (o *Sockopts) validate(h *Host) error {
 		return fmt.Errorf("tcp: MaxSeg %d: must be %d to %d: %w",
 			o.MaxSeg, MinMSS, maxMSS, ErrOption)
 	case o.UserTimeout < 0, o.Keepalive.Idle < 0, o.Keepalive.Interval < 0:
-		return fmt.Errorf("tcp: times must not be negative: %w", ErrOption)
+		return fmt.Errorf("tcp: user timeout %v, keepalive %v every %v: must not be negative: %w",
+			o.UserTimeout, o.Keepalive.Idle, o.Keepalive.Interval, ErrOption)
 	case o.RecvBuffer < 0, o.SendBuffer < 0, o.Keepalive.Count < 0:
-		return fmt.Errorf("tcp: sizes and counts must not be negative: %w", ErrOption)
+		return fmt.Errorf("tcp: buffers %d and %d, %d keepalives: must not be negative: %w",
+			o.RecvBuffer, o.SendBuffer, o.Keepalive.Count, ErrOption)
 	case o.Congestion == "":
 		return nil
 	}
@@ -71,7 +73,7 @@ func (o *Sockopts) apply(now clock.Time, c *Conn) {
 	is, d := c.Sockopts(), &c.snd
 	d.nagle.off = o.NoDelay
 	if o.Cork != is.Cork {
-		d.nagle.cork, d.nagle.corkOut, d.corkEnds = o.Cork, false, clock.Never
+		d.nagle.cork, d.nagle.corkExpired, d.corkEnds = o.Cork, false, clock.Never
 	}
 	if o.Congestion != "" {
 		_ = d.rec.SetAlgorithm(o.Congestion, d.congestion(c.host.now)) // validate has found it

@@ -31,9 +31,12 @@ var stateNames = [numStates]string{
 }
 
 // String returns the RFC's name of the state.
-func (s State) String() string {
-	if s < numStates {
-		return stateNames[s]
+func (s State) String() string { return nameOf(stateNames[:], s) }
+
+// nameOf returns the name of an enumeration's value, or "?" for an unknown value.
+func nameOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
 	return "?"
 }
@@ -74,8 +77,8 @@ var eventNames = [numEvents]string{
 	"delete",
 }
 
-// stays marks an event that cannot happen in a state.
-const stays = numStates
+// impossible marks an event that cannot happen in a state.
+const impossible = numStates
 
 // transitions is the state diagram of RFC 9293 §3.3.2, figure 5, as a table:
 //
@@ -116,7 +119,7 @@ type on struct {
 func row(arrows ...on) [numEvents]State {
 	var r [numEvents]State
 	for i := range r {
-		r[i] = stays
+		r[i] = impossible
 	}
 	for _, a := range arrows {
 		r[a.event] = a.to
@@ -127,7 +130,7 @@ func row(arrows ...on) [numEvents]State {
 // next returns the state after e. It reports false if e cannot happen in s.
 func (s State) next(e event) (State, bool) {
 	to := transitions[s][e]
-	return to, to != stays
+	return to, to != impossible
 }
 
 func (c *Conn) setState(now clock.Time, e event) {
@@ -150,7 +153,7 @@ func (c *Conn) setState(now clock.Time, e event) {
 		}
 		c.raise(Writable) // all written data has been delivered
 	case StateTimeWait:
-		c.host.park(now, c)
+		c.host.enterTimeWait(now, c)
 		c.raise(Closed | Readable)
 	case StateClosed:
 		c.host.remove(c)
@@ -187,7 +190,7 @@ func (c *Conn) established(now clock.Time) {
 	c.snd.wait.at, c.snd.wait.since = clock.Never, clock.Never
 	c.hs.flags &^= hsSynDue
 	c.rcv.ack.quicken()
-	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(hsSynAgain))
+	c.snd.rec.Establish(now, c.rcv.sack, c.hs.has(hsSynResent))
 	if !c.host.cfg.OptionsOff {
 		c.host.peers.rememberPlain(now, c.tuple.RemoteAddr, &c.hs)
 	}

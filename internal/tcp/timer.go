@@ -17,7 +17,7 @@ func fired(at *clock.Time, now clock.Time) bool {
 // restart it.
 func (c *Conn) advance(now clock.Time) {
 	if c.snd.rec.Idle() && !c.deadline().Due(now) {
-		return // the timer that was filed no longer runs
+		return // the timer behind the heap's key no longer runs
 	}
 	c.leaveIdle()
 	c.rcv.ack.advance(now)
@@ -73,8 +73,8 @@ func (c *Conn) onRTO(now clock.Time) {
 	if mtu := c.snd.path.confirmed(c.snd.Una); mtu != 0 {
 		c.host.peers.mtus.learn(now, c.tuple.RemoteAddr, mtu, mtuAge)
 		c.snd.narrow(now, mtu)
-	} else if c.snd.swallowed(now) {
-		c.snd.path.escape(now, c.snd.probesMTU())
+	} else if c.snd.blackHole(now) {
+		c.snd.path.onBlackHole(now, c.snd.probesMTU())
 		c.snd.refit()
 	}
 	c.snd.path.lost(c.snd.rec.OnTimeout(now))

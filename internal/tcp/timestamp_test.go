@@ -47,7 +47,7 @@ func TestRFC7323_3_2_Negotiation(t *testing.T) {
 	}{
 		{"both", Knobs{}, with, true},
 		{"the peer does not offer", Knobs{}, fullOptions, false},
-		{"we do not want", Knobs{NoTimestamps: true}, with, false},
+		{"we do not offer", Knobs{NoTimestamps: true}, with, false},
 		{"no options at all", Knobs{OptionsOff: true}, with, false},
 	}
 	for _, c := range cases {
@@ -140,8 +140,8 @@ func TestRFC2018_3_ThreeBlocks(t *testing.T) {
 	assert.Equal(t, 12+4+24, last.options.size(), "all of a header's 40 bytes")
 }
 
-// TestRFC7323_4_3_WhatIsEchoed checks the cases of RFC 7323 §4.3.
-func TestRFC7323_4_3_WhatIsEchoed(t *testing.T) {
+// TestRFC7323_4_3_Echo checks the cases of RFC 7323 §4.3.
+func TestRFC7323_4_3_Echo(t *testing.T) {
 	echo := func(s *script, ack uint32) uint32 {
 		s.t.Helper()
 		g := s.expect(ACK, 1, ack, 0)

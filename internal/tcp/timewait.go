@@ -75,7 +75,7 @@ func (w *timeWaits) input(now clock.Time, e *timeWait, s *Segment, listener bool
 		// RFC 1337 §4 (a): a reset must not end TIME-WAIT early.
 		w.drops[DropTimeWait]++
 		return false
-	case s.Flags&(SYN|ACK|FIN) == SYN && listener && e.yields(&w.cfg.Knobs, s):
+	case s.Flags&(SYN|ACK|FIN) == SYN && listener && e.admits(&w.cfg.Knobs, s):
 		return true
 	case s.Flags.Has(SYN):
 		// Fourth step: a SYN draws a challenge ACK.
@@ -110,9 +110,9 @@ func (e *timeWait) repeatsFIN(s *Segment) bool {
 	return s.Flags.Has(FIN) && s.Seq+uint32(s.Len)+1 == e.rcvNxt
 }
 
-// yields reports whether a SYN may end the TIME-WAIT (RFC 6191 §2). It compares timestamps if the
+// admits reports whether a SYN may end the TIME-WAIT (RFC 6191 §2). It compares timestamps if the
 // SYN and the old connection have them, and otherwise sequence numbers.
-func (e *timeWait) yields(k *Knobs, s *Segment) bool {
+func (e *timeWait) admits(k *Knobs, s *Segment) bool {
 	later := after(s.Seq, e.rcvNxt)
 	stamped := s.Options.HasTimestamps && !k.NoTimestamps && !k.OptionsOff
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parked brings a connection into TIME-WAIT, with timestamps (the last is 300) or without.
-func parked(t *testing.T, cfg Config, stamps bool) *script {
+// inTimeWait brings a connection into TIME-WAIT, with timestamps (the last is 300) or without.
+func inTimeWait(t *testing.T, cfg Config, stamps bool) *script {
 	t.Helper()
 	var s *script
 	var o []Options
@@ -57,7 +57,7 @@ func TestRFC6191_2_Reuse(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s := parked(t, Config{Knobs: c.knobs}, c.stamps)
+			s := inTimeWait(t, Config{Knobs: c.knobs}, c.stamps)
 			last := s.iss + 2
 			s.send(SYN, c.seq, 0, 0, c.syn)
 			if !c.want {
@@ -78,7 +78,7 @@ func TestRFC6191_2_Reuse(t *testing.T) {
 // RFC 1337 §4: only the peer's own FIN prolongs TIME-WAIT, and no segment, not even a reset, ends
 // it.
 func TestRFC1337_4_Hazards(t *testing.T) {
-	s := parked(t, Config{}, false)
+	s := inTimeWait(t, Config{}, false)
 	s.wait(30 * time.Second)
 	s.send(RST, 2, 0, 0)
 	s.send(RST|ACK, 2, 2, 0)
@@ -95,7 +95,8 @@ func TestRFC1337_4_Hazards(t *testing.T) {
 
 // RFC 6191 §2: a SYN that the listener cannot accept leaves TIME-WAIT unchanged.
 func TestRFC6191_2_RefusedSYN(t *testing.T) {
-	s := parked(t, Config{Knobs: Knobs{SynCookies: CookiesOff}, Limits: Limits{SynBacklog: 1}}, false)
+	cfg := Config{Knobs: Knobs{SynCookies: CookiesOff}, Limits: Limits{SynBacklog: 1}}
+	s := inTimeWait(t, cfg, false)
 	wait := s.tuple
 	s.tuple.RemotePort++
 	s.send(SYN, 0, 0, 0)
@@ -116,7 +117,7 @@ func TestRFC6191_2_RefusedSYN(t *testing.T) {
 // newer and no other port is free.
 func TestRFC6191_2_ActiveReuse(t *testing.T) {
 	remote := netip.AddrPortFrom(addrB, 4000)
-	s := parked(t, Config{}, true)
+	s := inTimeWait(t, Config{}, true)
 	s.l.Close(s.now)
 	_, err := s.h.Connect(s.now, remote, 80)
 	require.ErrorIs(t, err, ErrPortInUse, "not before the timestamp has advanced")
@@ -130,7 +131,7 @@ func TestRFC6191_2_ActiveReuse(t *testing.T) {
 	assert.Equal(t, StateClosed, s.c.State())
 	assert.Equal(t, StateSynSent, c.State())
 
-	s = parked(t, Config{}, false)
+	s = inTimeWait(t, Config{}, false)
 	s.wait(50 * time.Second)
 	_, err = s.h.Connect(s.now, remote, 80)
 	require.ErrorIs(t, err, ErrPortInUse, "no timestamp proves that the SYN is new")

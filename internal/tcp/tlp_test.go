@@ -157,8 +157,8 @@ func TestProbeInRecovery(t *testing.T) {
 
 // RFC 8985 §7.4.2: the acknowledgment of a probe that repeated data says that one of the two copies
 // arrived. The sender still counts the loss if an idle period follows.
-func TestAProbedTailCountsAfterIdleTime(t *testing.T) {
-	for name, silence := range map[string]time.Duration{"at once": 0, "after a rest": 3 * time.Second} {
+func TestProbedLossCountsAfterIdleTime(t *testing.T) {
+	for name, silence := range map[string]time.Duration{"at once": 0, "after 3s": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			s := flight(t, 4, fullOptions, Config{})
 			s.send(ACK, 1, 3001, 0)
@@ -168,7 +168,7 @@ func TestAProbedTailCountsAfterIdleTime(t *testing.T) {
 			s.send(ACK, 1, 4001, 0) // without D-SACK, only one copy has arrived
 			s.clear()
 			s.wait(silence)
-			require.Equal(t, silence > 0, rests(s.c))
+			require.Equal(t, silence > 0, isIdle(s.c))
 			s.write(1000)
 			s.clear()
 			s.now = s.now.Add(10 * time.Millisecond)

@@ -111,7 +111,7 @@ func TestRFC3708_UndoOfFastRecovery(t *testing.T) {
 	})
 }
 
-func TestUndoWaitsForWhatIsStillLost(t *testing.T) {
+func TestUndoWaitsForLostData(t *testing.T) {
 	s := flight(t, 10, fullOptions, Config{})
 	e := watchExits(s)
 	s.sack(1, 2001, 6001)

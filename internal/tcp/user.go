@@ -14,8 +14,8 @@ func (h *Host) Connect(now clock.Time, remote netip.AddrPort, localPort uint16) 
 }
 
 // ConnectFrom opens a connection (RFC 9293 §3.10.1, active OPEN). If the local address is
-// unspecified, it uses that of the route, and if the port is 0, it chooses one as in RFC 6056. The
-// caller must check that the address is one of the host's. The handshake is complete when the
+// unspecified, it uses the address of the route; if the port is 0, it chooses one as in RFC 6056.
+// The caller must check that the address is one of the host's. The handshake is complete when the
 // connection raises Established, but the user may write to Tx at once.
 func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn, error) {
 	addr := remote.Addr().Unmap()
@@ -47,14 +47,14 @@ func (h *Host) ConnectFrom(now clock.Time, local, remote netip.AddrPort) (*Conn,
 	if from.IsValid() && !from.IsUnspecified() {
 		t.LocalAddr = from
 	}
-	t, err := h.claim(now, t)
+	t, err := h.chooseTuple(now, t)
 	if err != nil {
 		return nil, fmt.Errorf("tcp: connect %v from port %d: %w", remote, local.Port(), err)
 	}
 	c := h.newConn(now, t, path)
 	if last := h.timeWaits.byTuple[t]; last != nil {
 		h.timeWaits.remove(last)
-		c.snd.succeed(last)
+		c.snd.beginAfter(last)
 	}
 	c.hs.flags |= hsActive
 	c.setState(now, evOpen)
@@ -97,9 +97,9 @@ func (h *Host) listen(l *Listener, backlog int) (*Listener, error) {
 	return l, nil
 }
 
-// claim returns the tuple of an active OPEN. If t has no local port, claim chooses one as in RFC
+// chooseTuple returns the tuple of an active OPEN. If t has no local port, it chooses one as in RFC
 // 6056. It chooses a port whose last connection is in TIME-WAIT only if no other port is free.
-func (h *Host) claim(now clock.Time, t Tuple) (Tuple, error) {
+func (h *Host) chooseTuple(now clock.Time, t Tuple) (Tuple, error) {
 	again := func(t Tuple) bool { return !h.has(t) && h.timeWaits.reusable(now, t) }
 	listening := func(t Tuple) bool { return h.listeners.find(t.Local()) != nil }
 	if t.LocalPort != 0 {
@@ -304,7 +304,7 @@ func (c *Conn) Tuple() Tuple { return c.tuple }
 
 // State returns the connection's state.
 func (c *Conn) State() State {
-	if c.parked != nil && c.parked.gone {
+	if c.timeWait != nil && c.timeWait.gone {
 		return StateClosed
 	}
 	return c.state

@@ -10,7 +10,7 @@ import (
 // autotuning is the state of the receive buffer's automatic tuning. It changes only the ring's
 // limit, because a ring allocates memory for its contents alone.
 type autotuning struct {
-	size, max int           // the buffer's size, and the maximum of that
+	size, max int           // the buffer's size and its maximum
 	copied    int           // the most bytes that the user read in one round trip
 	rtt       time.Duration // the round trip as a receiver measures it: the time to fill a window
 }
