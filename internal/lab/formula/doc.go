@@ -16,6 +16,7 @@
 // Numbers with units are converted to seconds, bit/s and bytes, the units of metrics, and a
 // percentage to a number from 0 to 1. Values of different units cannot be compared or added.
 //
-// scan.go reads characters, parse.go parses expressions, eval.go evaluates them, unit.go has the
-// units, function.go and theory.go the functions.
+// scan.go reads characters, parse.go and refer.go parse expressions, claim.go parses comparisons,
+// eval.go evaluates them, unit.go has the units. function.go has the functions of mathematics,
+// theory.go reads those of theory.txt.
 package formula

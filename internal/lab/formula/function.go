@@ -63,14 +63,6 @@ func Functions() []Function {
 	return append(math, theory...)
 }
 
-// functions are all functions: mathematics, and the theory of theory.go.
-var functions = func() map[string]function {
-	all := map[string]function{}
-	maps.Copy(all, mathematics)
-	maps.Copy(all, theory)
-	return all
-}()
-
 func pure(about string, f func(float64) float64) function {
 	return function{
 		params: []param{{"x", Pure, must}}, about: about,
@@ -78,7 +70,8 @@ func pure(about string, f func(float64) float64) function {
 	}
 }
 
-var mathematics = map[string]function{
+// functions are all functions: mathematics, to which init adds those of theory.txt.
+var functions = map[string]function{
 	"sqrt": {
 		params: []param{{"x", Unknown, must}}, of: Unknown, about: "the square root",
 		value: func(x []float64) float64 { return math.Sqrt(x[0]) },

@@ -16,6 +16,9 @@ type Scope struct {
 	Variables []Variable
 	// Flows are the names of the flows.
 	Flows []string
+	// parameters means that the variables are a function's parameters: they hide metrics of the
+	// same name.
+	parameters bool
 }
 
 // Variable is a name that has a value in each cell.
@@ -254,7 +257,7 @@ func (p *parser) named(from int, name string) term {
 	switch {
 	case isFunction && p.peek("("):
 		return p.call(from, name, f)
-	case isMetric:
+	case isMetric && (!isVariable || !p.scope.parameters):
 		return p.metric(ref)
 	case isVariable:
 		return p.variableTerm(name, unit)
