@@ -78,8 +78,8 @@ func selected(c *plan.Cell, where []plan.Setting) bool {
 // settings are one case.
 func (e env) open(claim *formula.Claim) []plan.Setting {
 	var where []plan.Setting
-	for i, s := range e.cells[e.cell].Set {
-		if !e.closed(i, claim) {
+	for _, s := range e.cells[e.cell].Set {
+		if !closed(s.Name, claim) {
 			where = append(where, s)
 		}
 	}
@@ -88,17 +88,15 @@ func (e env) open(claim *formula.Claim) []plan.Setting {
 
 // closed reports whether every metric of a claim selects a value of a setting, and no formula uses
 // the setting's value in another way.
-func (e env) closed(setting int, claim *formula.Claim) bool {
+func closed(name string, claim *formula.Claim) bool {
 	metrics := 0
 	for _, t := range claim.Terms {
-		if slices.Contains(t.Names(), e.cells[e.cell].Set[setting].Name) {
+		if slices.Contains(t.Names(), name) {
 			return false
 		}
 		for _, r := range t.Refs() {
 			metrics++
-			if !slices.ContainsFunc(r.Cell, func(w formula.Selector) bool {
-				return e.variable(w) == setting
-			}) {
+			if !slices.ContainsFunc(r.Cell, func(s formula.Selector) bool { return s.Name == name }) {
 				return false
 			}
 		}
@@ -129,6 +127,6 @@ func verdict(in env, e *plan.Expectation, where []plan.Setting) Verdict {
 	}
 	v.Reach = in.reach(e.Claim.Terms[0])
 	v.Unsteady = in.unsteady(e.Claim)
-	v.Pass, _ = e.Claim.Holds(v.Values)
+	v.Pass = e.Claim.Holds(v.Values)
 	return v
 }

@@ -134,21 +134,18 @@ func (p *parser) tolerance(c *Claim) {
 	}
 }
 
-// Holds reports whether the values of the terms satisfy the claim. If they do not, broken is the
-// index of the first operator that they violate.
-func (c *Claim) Holds(values []float64) (ok bool, broken int) {
+// Holds reports whether the values of the terms satisfy the claim.
+func (c *Claim) Holds(values []float64) bool {
 	for i, op := range c.Operators {
-		if !op.Holds(values[i], values[i+1], c.Within, c.Absolute) {
-			return false, i
+		if !c.holds(values[i], op, values[i+1]) {
+			return false
 		}
 	}
-	return true, -1
+	return true
 }
 
-// Holds compares two values. Equal values may differ by a share of the right value or, if absolute
-// is set, by the value within.
-func (o Operator) Holds(left, right, within float64, absolute bool) bool {
-	switch o {
+func (c *Claim) holds(left float64, op Operator, right float64) bool {
+	switch op {
 	case Below:
 		return left < right
 	case AtMost:
@@ -159,7 +156,8 @@ func (o Operator) Holds(left, right, within float64, absolute bool) bool {
 		return left >= right
 	case Equals:
 	}
-	if !absolute {
+	within := c.Within
+	if !c.Absolute {
 		within *= math.Abs(right)
 	}
 	return math.Abs(left-right) <= within

@@ -1,7 +1,6 @@
 package formula
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -39,28 +38,6 @@ func (f *function) usage(name string) string {
 		words = append(words, "…")
 	}
 	return name + "(" + strings.Join(words, ", ") + ")"
-}
-
-// Function describes a function that formulas can call.
-type Function struct {
-	// Usage is the form of a call, About describes the value, and Source is the formula's origin,
-	// which is empty for mathematics.
-	Usage, About, Source string
-}
-
-// Functions returns all functions: mathematics first, then theory, each sorted by name.
-func Functions() []Function {
-	var math, theory []Function
-	for _, name := range slices.Sorted(maps.Keys(functions)) {
-		f := functions[name]
-		d := Function{f.usage(name), f.about, f.source}
-		if f.source == "" {
-			math = append(math, d)
-		} else {
-			theory = append(theory, d)
-		}
-	}
-	return append(math, theory...)
 }
 
 func pure(about string, f func(float64) float64) function {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 )
 
-// Scope lists the names that a formula may use. A nil Scope accepts all names.
+// Scope lists the names that a formula may use.
 type Scope struct {
 	// Variables are the names with a value in each cell, such as the swept ones.
 	Variables []Variable
@@ -41,7 +41,7 @@ type Ref struct {
 	Statistic string
 }
 
-// Selector is a value of a swept variable. An empty Name means the only variable with this value.
+// Selector is a value of a swept variable.
 type Selector struct{ Name, Value string }
 
 // Statistics are the statistics over trials.
@@ -263,8 +263,6 @@ func (p *parser) named(from int, name string) term {
 		return p.variableTerm(name, unit)
 	case isFunction:
 		p.fail(from, name+" without its arguments", f.usage(name))
-	case p.scope == nil:
-		return p.variableTerm(name, Unknown)
 	default:
 		p.stranger(from, name)
 	}
@@ -277,9 +275,6 @@ func (p *parser) variableTerm(name string, of Unit) term {
 }
 
 func (p *parser) variable(name string) (Unit, bool) {
-	if p.scope == nil {
-		return Unknown, false
-	}
 	for _, v := range p.scope.Variables {
 		if v.Name == name {
 			return v.Unit, true

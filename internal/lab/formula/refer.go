@@ -54,7 +54,7 @@ func (p *parser) flow() string {
 	switch {
 	case name == "":
 		p.fail(from, "the brackets are empty", "an index from 0, or a name")
-	case p.scope == nil || slices.Contains(p.scope.Flows, name):
+	case slices.Contains(p.scope.Flows, name):
 	case err != nil:
 		p.fail(from, "no flow "+diagnostic.Quote(name)+diagnostic.DidYouMean(name, p.scope.Flows),
 			"one of "+list(p.scope.Flows))
@@ -93,7 +93,7 @@ func (p *parser) cell() []Selector {
 }
 
 func (p *parser) selector(from int, s Selector) Selector {
-	if p.scope == nil || p.err != nil {
+	if p.err != nil {
 		return s
 	}
 	var having, values []string

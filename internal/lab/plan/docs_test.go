@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidepool-net/tidepool/internal/lab/formula"
 	"github.com/tidepool-net/tidepool/internal/lab/result"
 	"github.com/tidepool-net/tidepool/internal/netem"
 	"github.com/tidepool-net/tidepool/internal/rcp"
@@ -40,16 +37,11 @@ func known() []string {
 	)), queueNames, shellNames, protocolNames, recoveries)
 }
 
-// The reference has every key, every unit, every name and every function, formatted as code.
+// The reference has every key, every unit and every name, formatted as code.
 func TestReference(t *testing.T) {
 	b, err := os.ReadFile(reference)
 	require.NoError(t, err)
 	text := string(b)
-	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
-		text = withFunctions(text)
-		require.NoError(t, os.WriteFile(reference, []byte(text), 0o644))
-	}
-	assert.Equal(t, withFunctions(text), text, "go test -update writes the functions")
 	code := coded(text)
 	for _, k := range known() {
 		assert.True(t, code[k], "key %s", k)
@@ -77,18 +69,6 @@ func coded(text string) map[string]bool {
 		}
 	}
 	return words
-}
-
-// withFunctions writes the table at the end of the page.
-func withFunctions(text string) string {
-	const heading = "**Functions**\n\n"
-	front, _, _ := strings.Cut(text, heading)
-	var b strings.Builder
-	b.WriteString(front + heading + "| function | value | source |\n|---|---|---|\n")
-	for _, f := range formula.Functions() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Usage, f.About, f.Source)
-	}
-	return b.String()
 }
 
 // The complete files in the reference are valid.
