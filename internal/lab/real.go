@@ -54,7 +54,8 @@ func (s *Study) addReal(q *Request, f *plan.File) error {
 func (s *Study) onlyVirtual(f *plan.File) error {
 	for i := range s.Cells {
 		if err := emulation.VirtualToo(&s.Cells[i].Experiment); err != nil {
-			return &realOnlyError{f.ErrorAt(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)}
+			at := f.ErrorAt(&s.Cells[i], err.Flow, err.Key, err.What, err.Want)
+			return &kindError{at, ErrRealOnly}
 		}
 	}
 	return nil
@@ -62,12 +63,6 @@ func (s *Study) onlyVirtual(f *plan.File) error {
 
 // ErrRealOnly means that an experiment can only run in real time.
 var ErrRealOnly = errors.New("runs only in real time")
-
-// realOnlyError wraps ErrRealOnly and the error in the file.
-type realOnlyError struct{ error }
-
-// Unwrap implements errors.Is and errors.As.
-func (r *realOnlyError) Unwrap() []error { return []error{r.error, ErrRealOnly} }
 
 // hasReal reports whether a directory has results in real time. It returns false if dir is empty.
 func hasReal(dir string) bool {

@@ -57,7 +57,7 @@ func (s *Study) isReal(cell int) bool { return s.Real != nil && isReal(cell) }
 func isReal(cell int) bool { return cell%2 == 1 }
 
 var (
-	// ErrUsage means that a request is invalid. Messages do not contain its text.
+	// ErrUsage means that a request is invalid.
 	ErrUsage = errors.New("wrong usage")
 	// ErrBusy means that another process is writing to the directory.
 	ErrBusy = errors.New("another process is writing there")
@@ -67,12 +67,18 @@ var (
 	ErrIncomplete = errors.New("some runs are missing")
 )
 
-type usageError struct{ cause error }
+// kindError is an error of a kind such as ErrUsage, whose text the message does not contain.
+type kindError struct {
+	error
+	kind error
+}
 
-func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+// Unwrap implements errors.Is and errors.As.
+func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
 
-func (e *usageError) Error() string   { return e.cause.Error() }
-func (e *usageError) Unwrap() []error { return []error{e.cause, ErrUsage} }
+func usage(format string, args ...any) error {
+	return &kindError{fmt.Errorf(format, args...), ErrUsage}
+}
 
 // PlayedBy returns the study for another simulator. The simulator's name and version mark the
 // results, so that they cannot be mistaken for the laboratory's own.

@@ -96,7 +96,9 @@ func closed(name string, claim *formula.Claim) bool {
 		}
 		for _, r := range t.Refs() {
 			metrics++
-			if !slices.ContainsFunc(r.Cell, func(s formula.Selector) bool { return s.Name == name }) {
+			if !slices.ContainsFunc(r.Cell, func(s formula.Selector) bool {
+				return s.Name == name
+			}) {
 				return false
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tidepool-net/tidepool/internal/lab/formula"
@@ -108,25 +109,13 @@ func (e env) steady(r formula.Ref) bool {
 	if err != nil || len(e.runs[cell]) == 0 {
 		return true
 	}
-	trends, drifts := map[string][]float64{}, map[string][]float64{}
-	for _, t := range e.runs[cell] {
-		list := t.Flows
-		if f, err := flow(t, r.Flow); err == nil && r.Metric != result.Jain {
-			list = []result.Flow{*f}
-		}
-		for _, f := range list {
-			if s, ok := f.Values[result.Trend]; ok {
-				trends[f.Name] = append(trends[f.Name], s)
-				drifts[f.Name] = append(drifts[f.Name], f.Values[result.Drift])
-			}
-		}
+	name := "" // all flows
+	if f, err := flow(e.runs[cell][0], r.Flow); err == nil && r.Metric != result.Jain {
+		name = f.Name
 	}
-	for name := range trends {
-		if !result.Steady(trends[name], drifts[name]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(result.Groups(cell, e.runs[cell]), func(g result.Group) bool {
+		return (name == "" || name == g.Flow) && trendOf(&g) != ""
+	})
 }
 
 // valueIn returns a metric's value in one run. unfinished means that the run ended before it had a
@@ -180,43 +169,23 @@ func (e env) find(want []formula.Selector) (int, error) {
 	if len(want) == 0 {
 		return e.cell, nil
 	}
-	here := e.cells[e.cell].Set
-	values := make([]string, len(here))
-	for i, s := range here {
-		values[i] = s.Value
+	values := map[string]string{}
+	for _, s := range e.cells[e.cell].Set {
+		values[s.Name] = s.Value
 	}
 	for _, w := range want {
-		i := e.variable(w)
-		if i < 0 {
-			return 0, fmt.Errorf("no cell has %s", w.Value)
-		}
-		values[i] = w.Value
+		values[w.Name] = w.Value
 	}
 cells:
 	for c := range e.cells {
-		for i, s := range e.cells[c].Set {
-			if s.Value != values[i] {
+		for _, s := range e.cells[c].Set {
+			if s.Value != values[s.Name] {
 				continue cells
 			}
 		}
 		return c, nil
 	}
-	return 0, fmt.Errorf("no cell with %v", values)
-}
-
-// variable returns the index of the setting that a selector refers to, or -1.
-func (e env) variable(w formula.Selector) int {
-	for i := range e.cells[e.cell].Set {
-		if w.Name != "" && e.cells[e.cell].Set[i].Name != w.Name {
-			continue
-		}
-		for c := range e.cells {
-			if e.cells[c].Set[i].Value == w.Value {
-				return i
-			}
-		}
-	}
-	return -1
+	return 0, fmt.Errorf("no cell has these values: %v", values)
 }
 
 // reach returns the half-width of a term's interval, if the term is the mean of a metric.

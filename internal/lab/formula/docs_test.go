@@ -35,7 +35,8 @@ func TestReference(t *testing.T) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.usage(name), f.about, f.source)
 	}
-	want := "| function | value | source |\n|---|---|---|\n" + mathematics.String() + theory.String()
+	want := "| function | value | source |\n|---|---|---|\n" + mathematics.String() +
+		theory.String()
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(front+heading+want), 0o644))
 		return
