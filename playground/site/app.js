@@ -416,7 +416,7 @@ function addTerminal(node) {
   return terminals.get(node);
 }
 
-/** copy puts a text on the clipboard. If the browser refuses, otherwise shows the text instead. */
+/** copy puts a text on the clipboard. If the browser refuses that, copy calls otherwise. */
 const copy = (text, done, otherwise) => navigator.clipboard.writeText(text).then(() => say(done), otherwise);
 
 /** address returns the link that holds the network as it is now. */
@@ -432,7 +432,7 @@ $("share").addEventListener("click", async () => {
   try {
     const url = await address("");
     history.replaceState(null, "", url);
-    await copy(url, "The link is in the clipboard.", () => say("The link is in the address bar."));
+    await copy(url, "Copied the link to the clipboard.", () => say("The browser refused to copy the link. It is in the address bar."));
   } catch (e) {
     complain(e);
   }
@@ -440,7 +440,7 @@ $("share").addEventListener("click", async () => {
 $("embed").addEventListener("click", async () => {
   try {
     const html = `<iframe src="${await address("?embed")}" width="900" height="500" title="A network of tidepool" loading="lazy"></iframe>`;
-    await copy(html, "The HTML is in the clipboard.", () => say(html, false, true));
+    await copy(html, "Copied the HTML to the clipboard.", () => say(html, false, true));
   } catch (e) {
     complain(e);
   }

@@ -1,23 +1,24 @@
-// Chunks: parts of the memory and of the files, as keyframes keep them. A chunk has one of three forms:
+// Chunks: keyframes store the memory and the files in chunks. A chunk has one of three forms:
 //
 //	bytes             all bytes
 //	of, at, lines     another chunk, and the lines that differ from it
-//	from, ops, rest   pieces of chunks that have all bytes, and the bytes between the pieces, of
-//	                  which rest has the words that are not zero
+//	from, ops, rest   pieces of chunks of the first form, and the bytes between the pieces; rest
+//	                  has their words that are not zero
 //
-// The third form is for data that has moved: the bytes of an uploaded file are in packets and in
-// captures, too. As rsync does, Chunks finds such data by hashes of a few bytes. Most other memory that
-// changes is zero.
+// The third form is for data that has moved: packets and captures contain the bytes of an uploaded
+// file, too. Like rsync, Chunks finds such data by hashes of a few bytes. Most of the other memory
+// that changes is zero.
 
 export const size = 16 << 10; // bytes of a chunk
 const line = 64, words = line / 4;
-const mostLines = size / 4, mostRest = size / 2; // bytes; a chunk with more of them has all bytes
+const mostLines = size / 4, mostRest = size / 2; // bytes; a chunk with more of them has the first form
 const shortest = 48; // bytes of a piece
-// A mark is a place whose hash begins with 6 zeros, so it moves with the data. Data that repeats may
-// have none; then one is made after so many bytes, of that many places in a row.
+// Chunks stores the hashes of marks only. A mark is a place whose hash begins with 6 zero bits, so
+// marks move with the data. Repetitive data may have no marks: then, after spread bytes, Chunks
+// stores the hashes of row places in a row.
 const spread = 512, row = 8;
 const keyBits = 20;
-const overhead = 600; // bytes that a chunk needs besides, about
+const overhead = 600; // bytes that a chunk needs besides its data, approximately
 
 export const zeros = { bytes: new Uint8Array(size), uses: 1 };
 export const wordsOf = (bytes) => new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
@@ -25,7 +26,7 @@ const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.len
 const bytesOf = (c) => overhead + (c.bytes ?? c.lines ?? c.rest).byteLength
   + ((c.at ?? c.ops)?.byteLength ?? 0) + 8 * (c.from?.length ?? 0);
 
-// Memory that is used again, because allocating it for each chunk is slow.
+// Buffers that all chunks share, because allocating them for each chunk is slow.
 const filled = new Uint8Array(size), between = new Uint8Array(size), packed = new Uint32Array(size / 4 + size / 128);
 const places = new Uint16Array(size / line), lines = new Uint32Array(size / 4);
 const ops = new Uint16Array(size);
@@ -36,12 +37,12 @@ function same(a, b) {
   return true;
 }
 
-/** hash returns that of 8 bytes. */
+/** hash returns a hash of 8 bytes. */
 const hash = (a, b) => Math.imul(a ^ 0x9e3779b1, 0x85ebca6b) ^ Math.imul(b, 0xc2b2ae35);
 const isMark = (h) => h >>> 26 === 0;
 const keyOf = (h) => Math.imul(h, 0x9e3779b1) >>> (32 - keyBits);
 
-/** until returns where two chunks begin to differ, from places in both on. */
+/** until returns the first place after i in a at which a differs from b, where i corresponds to j in b. */
 function until(a, i, b, j) {
   const end = Math.min(size, size + i - j), shift = j - i;
   while (i + 4 <= end && a.getInt32(i, true) === b.getInt32(i + shift, true)) i += 4;
@@ -49,7 +50,7 @@ function until(a, i, b, j) {
   return i;
 }
 
-/** since returns where two chunks begin to be equal, before places in both, but at least least. */
+/** since returns the first place from which a equals b up to i, where i corresponds to j in b; at least least. */
 function since(a, i, b, j, least) {
   const first = Math.max(least, i - j), shift = j - i;
   while (i - 4 >= first && a.getInt32(i - 4, true) === b.getInt32(i + shift - 4, true)) i -= 4;
@@ -57,7 +58,7 @@ function since(a, i, b, j, least) {
   return i;
 }
 
-/** pack returns the words of between that are not zero. A word before each 32 says which these are. */
+/** pack returns the nonzero words of between. Before those of each 32 words is a word whose bits say which they are. */
 function pack(length) {
   const x = wordsOf(between), end = (length + 3) >> 2;
   between.fill(0, length, 4 * end);
@@ -108,20 +109,20 @@ export function fill(c, to) {
   return to;
 }
 
-/** Chunks makes chunks, and knows how many bytes they have together. */
+/** Chunks makes chunks, and counts the bytes of those in use. */
 export class Chunks {
   bytes = 0;
-  // Places in chunks that have all bytes, by a hash of the bytes there; 10 MB.
+  // Places in chunks of the first form, by a hash of the bytes there; 10 MB.
   #homes;
   #offsets;
 
-  /** plain returns a chunk with these bytes. It does not search, because pages wait for their first keyframe. */
+  /** plain returns a chunk with these bytes. It does not search for pieces, because the page waits for its first keyframe. */
   plain(bytes) {
     const x = wordsOf(bytes);
     return x.every((word) => word === 0) ? zeros : { bytes: bytes.slice(), uses: 0 };
   }
 
-  /** make returns a chunk with these bytes. It is the one before, if that has the same. */
+  /** make returns a chunk with these bytes. If before, an earlier chunk, has the same bytes, make returns that one. */
   make(bytes, before) {
     const base = before.of ?? before;
     const x = wordsOf(bytes), y = wordsOf(base.bytes ?? fill(base, filled));
@@ -141,7 +142,7 @@ export class Chunks {
     return { of: base, at: at.slice(), lines: differs.slice(), uses: 0 };
   }
 
-  /** find returns a chunk of pieces, or one with all bytes if most of them are new. */
+  /** find returns a chunk of pieces, or one of the first form if most of the bytes are new. */
   #find(bytes) {
     this.#homes ??= new Array(1 << keyBits).fill(null);
     this.#offsets ??= new Uint16Array(1 << keyBits);

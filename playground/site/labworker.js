@@ -1,4 +1,4 @@
-// The laboratory's worker. It runs one experiment after the other, each in a separate instance.
+// The laboratory's worker. It runs one experiment at a time, each in a separate instance.
 
 import { load } from "./load.js";
 import { Host } from "./wasi.js";

@@ -22,7 +22,7 @@ export function matches(value, pattern) {
   return value === pattern;
 }
 
-/** command returns what a line of a lesson does here: {start}, {node, line} or {lab, changes}; undefined: nothing. */
+/** command returns what a line of a lesson does in the page: {start}, {node, line} or {lab, changes}; undefined: nothing. */
 export function command(text) {
   const [, name, flags] = /^bin\/node lab run docs\/learn\/(\w+)\.yaml(.*)$/.exec(text) ?? [];
   if (name) {

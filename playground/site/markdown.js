@@ -2,7 +2,7 @@
 
 const escape = (s) => s.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 
-/** inline renders a paragraph's text. link(url) returns where a link leads; empty: it is left out. */
+/** inline renders a paragraph's text. link(url) returns a target; empty: a link becomes plain text, and an image is omitted. */
 function inline(text, link) {
   return text.split(/(`[^`]+`)/).map((part) => (part.startsWith("`") ? `<code>${escape(part.slice(1, -1))}</code>` : escape(part)
     .replace(/!\[([^\]]*)\]\(([^)]+)\)/g, (_, alt, src) => (link(src) ? `<img src="${link(src)}" alt="${alt}">` : ""))
@@ -24,7 +24,7 @@ export function blocks(page) {
   return list;
 }
 
-/** render renders a block that is no code and no comment. */
+/** render renders a block, except code and comments. */
 export function render([kind, text], link) {
   switch (kind) {
     case "heading": return `<h${/^#+/.exec(text)[0].length + 1}>${inline(text.replace(/^#+ /, ""), link)}</h${/^#+/.exec(text)[0].length + 1}>`;

@@ -2,7 +2,7 @@
 // format is in nets/FORMAT.md, Plans. The program checks the text; these functions skip lines that
 // they cannot parse.
 
-/** cut returns the words of a line, and the rest of it from its comment on. */
+/** cut splits a line into its words and its comment. */
 function cut(line) {
   const at = line.indexOf("#");
   const text = at < 0 ? line : line.slice(0, at);
@@ -43,7 +43,7 @@ export function read(text) {
   return { nodes: [...nodes.values()], links, course };
 }
 
-/** insert adds a line after the last line that is one of a kind, else at the end. */
+/** insert adds a line after the last line of a kind, or at the end if there is none. */
 function insert(text, line, kind) {
   const lines = text.split("\n");
   const after = lines.findLastIndex((l) => kind(cut(l)));
@@ -110,7 +110,7 @@ export function rename(text, from, to) {
 const units = { delay: "ms", loss: "%", rate: "mbit" };
 const isNumber = (w) => /^[\d.]/.test(w ?? "");
 
-/** setting returns the value of delay, loss or rate of a link; null: it is more than one value. */
+/** setting returns the value of delay, loss or rate of a link; null: the link has several. */
 export function setting(words, key) {
   const at = words.indexOf(key);
   if (at < 0) return "";

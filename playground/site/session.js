@@ -4,7 +4,7 @@ import { Host, Stuck } from "./wasi.js";
 import { World } from "./world.js";
 import { Copies, restore } from "./snapshot.js";
 
-// milliseconds of computing between keyframes; at most this much is computed again after a jump
+// milliseconds of computing between keyframes; a jump repeats at most this much
 const frameWork = 100;
 const firstStep = 1e6; // nanoseconds of the first step after an input
 const longStep = 10; // milliseconds; the system interrupted a step that took more
@@ -18,7 +18,7 @@ export class Session {
   /** clock returns the milliseconds of computing so far. A test replaces it. */
   static clock = () => performance.now();
 
-  /** hear is that of World, and marked(mark) for events. */
+  /** hear gets the world's messages. */
   constructor(module, hear, { name = "network", network, seed = 1, inputs = [] }) {
     this.hear = hear;
     this.world = new World(module, hear);
@@ -47,7 +47,7 @@ export class Session {
     while (this.frames.length > 3 && this.copies.bytes > frameBytes) this.thin();
   }
 
-  /** keepIfDue takes a keyframe. Between two others it is worth its time only if these are far apart. */
+  /** keepIfDue takes a keyframe if enough was computed since the last one. Before later keyframes, it waits twice as long. */
   keepIfDue() {
     const due = this.frames.at(-1)?.at > this.now ? 2 * frameWork : frameWork;
     if (this.work - this.kept > due && !this.frames.some((f) => f.at === this.now)) this.keep();
@@ -67,8 +67,8 @@ export class Session {
     this.copies.drop(this.frames.splice(least, 1)[0].copy);
   }
 
-  /** run moves to an instant, or computes for so many milliseconds. It returns whether it is there.
-   * The error is Stuck if time stood still: the last input is dropped then, and it is the instant before it. */
+  /** run moves to an instant, or computes for so many milliseconds. It returns whether it has reached the instant.
+   * If time stands still, run drops the last input, goes back to the instant before it, and throws Stuck. */
   run(to, milliseconds = Infinity) {
     try {
       return this.compute(to, milliseconds);
@@ -125,7 +125,7 @@ export class Session {
     this.back(to);
   }
 
-  /** back moves to an instant by the last keyframe before it. */
+  /** back restores the last keyframe before an instant and computes the rest. */
   back(to) {
     const frame = this.nearest(to);
     restore(this.world, frame.copy);
@@ -137,7 +137,7 @@ export class Session {
     for (const request of this.reads.values()) this.world.get(request);
   }
 
-  /** do carries out a new input. Inputs of the log that were later are dropped. */
+  /** do carries out a new input, and drops later inputs from the log. */
   do(input) {
     const at = this.now, began = Session.clock();
     let done;

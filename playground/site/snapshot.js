@@ -8,7 +8,7 @@ import { Chunks, fill, size, zeros } from "./chunks.js";
 const globals = (world) => Object.entries(world.exports)
   .filter(([name]) => name.startsWith("global")).map(([, g]) => g);
 
-/** split returns the chunks of bytes. Those of an earlier copy are used again. */
+/** split returns the chunks of bytes. It reuses equal chunks of an earlier copy. */
 function split(chunks, bytes, length, before) {
   const list = [];
   for (let at = 0; at < length; at += size) {
@@ -45,7 +45,7 @@ function copyFiles({ root, fds }, contents) {
 
 const values = ["elapsed", "random", "word", "bytes", "said"];
 
-/** Copies makes copies of worlds, and knows how many bytes they have together. */
+/** Copies makes copies of worlds, and counts their bytes. */
 export class Copies {
   #chunks = new Chunks();
   #places = 0; // in the lists of chunks
@@ -85,7 +85,7 @@ export class Copies {
 
 const lists = (copy) => [copy.memory, ...copy.data.values()];
 
-/** restore makes a world what it was. It may be the copied one or another instance. */
+/** restore gives a world the state of a copy. The world may be the copied one or another instance. */
 export function restore(world, copy) {
   const { host, exports } = world;
   const length = copy.memory.length * size;

@@ -7,7 +7,7 @@ const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 export const maxFile = 64 << 20; // bytes; the same as playground.MaxFile
 
-/** bytesOf decodes base64. If it is wrong, the program says so. */
+/** bytesOf decodes base64. For invalid base64 it returns nothing, and the program reports the error. */
 function bytesOf(text) {
   try {
     const decoded = atob(text), bytes = new Uint8Array(decoded.length);
@@ -26,9 +26,9 @@ export class WorldError extends Error {
   }
 }
 
-/** Opened is an instance of the program without a network. hear gets what it says: see World. */
+/** World is an instance of the program, at first without a network. */
 export class World {
-  /** hear.output(node, text), hear.head(number, {status, headers}), hear.body(number, bytes), hear.end(number). */
+  /** hear gets the program's messages: output(node, text), head(number, {status, headers}), body(number, bytes), end(number). */
   constructor(module, hear = {}) {
     this.hear = hear;
     this.host = new Host();
@@ -88,10 +88,10 @@ export class World {
   /** open starts a network and returns the names of its nodes. */
   open(name, network, seed) { return this.call("open", { name, network, seed }).nodes; }
 
-  /** join starts the node of another network, as open. */
+  /** join starts a node of another network, like open. */
   join(name, network, seed) { return this.call("open", { name, network, seed, joined: true }).nodes; }
 
-  /** receive passes a packet from there to an interface. */
+  /** receive passes a packet from that network to an interface. */
   receive(iface, packet) {
     this.host.begin();
     const at = this.exports.buffer(packet.length);
@@ -118,8 +118,8 @@ export class World {
 
   replay(input) { this.give("replay", input); }
 
-  /** give calls an export with an input. A file's data does not go through JSON, which would take most
-   * of the time that a file needs: the program makes an empty file, and then the data is put there. */
+  /** give calls an export with an input. The program makes an uploaded file empty, and give then writes the data into it:
+   * passing the data as JSON would take most of the time of an upload. */
   give(name, input) {
     const plain = input.file && !input.file.includes("/"), bytes = plain && bytesOf(input.data);
     if (!bytes || bytes.length > maxFile || this.host.bytes + bytes.length > maxBytes) return this.call(name, input);

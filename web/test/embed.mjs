@@ -57,7 +57,7 @@ export const tests = [
     await page.evaluate(() => { navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }; });
     await page.click("#play");
     await page.click("#embed");
-    await eventually("a copy", async () => (await page.textContent("#message")) === "The HTML is in the clipboard.");
+    await eventually("a copy", async () => (await page.textContent("#message")) === "Copied the HTML to the clipboard.");
     const [html, hash] = [await page.evaluate(() => window.copied), await data(page, "hash")];
     const blog = await page.context().newPage();
     await blog.addInitScript(() => { // as on another site, in a browser that blocks storage there
