@@ -43,7 +43,7 @@ func all(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	s := &session{
-		turns: lead.Turns{Rounds: *rounds, Talk: os.Stderr}, span: *span, out: os.Stdout,
+		turns: lead.Turns{Rounds: *rounds, Log: os.Stderr}, span: *span, out: os.Stdout,
 		only: *only, whole: true, brief: *brief, root: *root,
 	}
 	if err := s.check(); err != nil {

@@ -199,12 +199,12 @@ func manyConnections(ctx context.Context, s *session) ([]report.Fact, error) {
 // virtualTime measures how many packets one core simulates per second: each packet is sent,
 // checksummed, delayed, verified, acknowledged and read.
 func virtualTime(ctx context.Context, s *session) (list []report.Fact, err error) {
-	for _, of := range []struct{ name, room, pattern string }{
+	for _, of := range []struct{ name, pkg, pattern string }{
 		{virtual, "./internal/sim", "^Benchmark(World|Cell)$"},
 		// without ns-3 there is no such row
 		{"the same scenario", "./judge/ns3", "^BenchmarkJudge$"},
 	} {
-		all, err := lead.GoBench(ctx, s.root, of.room, of.pattern, "1x")
+		all, err := lead.GoBench(ctx, s.root, of.pkg, of.pattern, "1x")
 		if err != nil {
 			return list, err
 		}
@@ -260,12 +260,12 @@ func experiments(ctx context.Context, s *session) ([]report.Fact, error) {
 
 // allocations counts allocations on the data path; tests require zero.
 func allocations(ctx context.Context, s *session) (list []report.Fact, err error) {
-	for _, b := range []struct{ room, pattern, what string }{
+	for _, b := range []struct{ pkg, pattern, what string }{
 		{"./internal/tcp", "^BenchmarkBulkSegments$", "two connections, a window"},
 		{"./internal/stack", "^BenchmarkForward$", "a router, a frame"},
 		{"./internal/link", "^BenchmarkUDPTrain$", "a UDP link, a train"},
 	} {
-		all, err := lead.GoBench(ctx, s.root, b.room, b.pattern, "2000x")
+		all, err := lead.GoBench(ctx, s.root, b.pkg, b.pattern, "2000x")
 		if err != nil {
 			return list, err
 		}

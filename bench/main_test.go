@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func TestSmoke(t *testing.T) {
 	var out bytes.Buffer
 	s := &session{
-		turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 200 * time.Millisecond, out: &out,
+		turns: lead.Turns{Rounds: 1, Log: io.Discard}, span: 200 * time.Millisecond, out: &out,
 	}
 	defer s.close()
 	for _, c := range s.streams() {
@@ -99,7 +99,7 @@ func TestKernelAsPeer(t *testing.T) {
 	if lacking := netns.Lacking(); lacking != "" {
 		t.Skip("skip: needs " + lacking)
 	}
-	s := &session{turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 100 * time.Millisecond}
+	s := &session{turns: lead.Turns{Rounds: 1, Log: io.Discard}, span: 100 * time.Millisecond}
 	row, err := s.kernelRow(t.Context(), false)
 	require.NoError(t, err)
 	for _, loss := range []float64{0, 0.05} {
@@ -126,7 +126,7 @@ func TestKernelAsPeer(t *testing.T) {
 
 // TestCosts measures requests, connections and idle connections of tidepool and gVisor.
 func TestCosts(t *testing.T) {
-	s := &session{turns: lead.Turns{Rounds: 1, Talk: io.Discard}, span: 20 * time.Millisecond}
+	s := &session{turns: lead.Turns{Rounds: 1, Log: io.Discard}, span: 20 * time.Millisecond}
 	for _, c := range costs() {
 		c.count = min(c.count, 100)
 		row, err := s.measureCost(t.Context(), &c)

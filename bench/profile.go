@@ -24,7 +24,7 @@ func profileCommand(ctx context.Context, args []string) error {
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	s := &session{turns: lead.Turns{Talk: os.Stderr}, span: profileFor, out: os.Stdout}
+	s := &session{turns: lead.Turns{Log: os.Stderr}, span: profileFor, out: os.Stdout}
 	r := &report.Report{}
 	if err := s.profiles(ctx, r, *folder); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *session) profiles(ctx context.Context, r *report.Report, folder string)
 				return err
 			}
 			r.Profiles = append(r.Profiles, report.Profiled{
-				Name: end, File: name, Rooms: report.Most(one.Rooms(), 12),
+				Name: end, File: name, Packages: report.Most(one.Packages(), 12),
 				Functions: report.Most(one.Functions(), 15),
 			})
 		}

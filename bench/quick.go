@@ -33,7 +33,7 @@ func quick(ctx context.Context, args []string) error {
 	defer cancel()
 	s := &session{
 		turns: lead.Turns{
-			Rounds: *rounds, Talk: os.Stderr, Until: time.Now().Add(quickRounds),
+			Rounds: *rounds, Log: os.Stderr, Until: time.Now().Add(quickRounds),
 		},
 		span: *span, out: os.Stdout, only: *only,
 	}
@@ -59,7 +59,7 @@ type session struct {
 }
 
 func (s *session) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.turns.Talk, format, args...)
+	_, _ = fmt.Fprintf(s.turns.Log, format, args...)
 }
 
 func (s *session) close() {

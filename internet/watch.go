@@ -69,8 +69,8 @@ func (w *World) waiting(state func(*Conn) string) string {
 		for o, x := range h.open {
 			for i := range o.calls {
 				if c := o.calls[i].Load(); c != nil {
-					list = append(list, fmt.Sprintf("\n  %s waits since %v in %s of %s%s%s", h.name,
-						c.since, c.name, o.what(), w.peerOf(x, state), o.openedBy()))
+					list = append(list, fmt.Sprintf("\n  %s has waited since %v in %s of %s%s%s",
+						h.name, c.since, c.name, o.what(), w.peerOf(x, state), o.openedBy()))
 				}
 			}
 		}

@@ -39,7 +39,7 @@ var batchOf = map[string]int{"raw-plain": 1, "raw-mmsg": 64, "raw-gso": 16, "pla
 // count counts received bytes from the end of the warm-up until none have arrived for a while.
 func (p *process) count() {
 	m := meter{warm: p.spec.Work.Warm, span: time.Hour}
-	one, tell := &p.received, teller{}
+	one, credits := &p.received, creditReporter{}
 	batch := p.socket.NewBatch(batchOf[p.spec.Stack])
 	for {
 		list, err := batch.Receive()
@@ -58,7 +58,7 @@ func (p *process) count() {
 			n += len(r.Data)
 		}
 		p.tally(&m, n)
-		tell.add(p.socket, n)
+		credits.add(p.socket, n)
 	}
 }
 

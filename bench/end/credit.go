@@ -25,19 +25,19 @@ const (
 type credit struct {
 	socket *datagram.Socket
 	batch  *datagram.Batch
-	told   int64 // bytes that the receiver has reported
+	acked  int64 // bytes that the receiver has reported
 	lost   int64 // bytes that count as lost
 }
 
 // spend waits until the sender may send more than sent bytes.
 func (c *credit) spend(sent int64) error {
-	for sent-c.lost-c.told > creditAhead {
+	for sent-c.lost-c.acked > creditAhead {
 		if err := c.socket.SetReadDeadline(time.Now().Add(creditLate)); err != nil {
 			return err
 		}
 		list, err := c.batch.Receive()
 		if late(err) {
-			c.lost = sent - c.told
+			c.lost = sent - c.acked
 			continue
 		}
 		if err != nil {
@@ -45,25 +45,25 @@ func (c *credit) spend(sent int64) error {
 		}
 		for _, r := range list {
 			if len(r.Data) == 8 {
-				c.told = int64(binary.BigEndian.Uint64(r.Data))
+				c.acked = int64(binary.BigEndian.Uint64(r.Data))
 			}
 		}
 	}
 	return nil
 }
 
-// teller reports the received bytes to the sender.
-type teller struct {
-	told, all int64
-	text      [8]byte
+// creditReporter reports the received bytes to the sender.
+type creditReporter struct {
+	reported, all int64
+	text          [8]byte
 }
 
-func (t *teller) add(s *datagram.Socket, bytes int) {
-	t.all += int64(bytes)
-	if t.all-t.told < creditEvery {
+func (r *creditReporter) add(s *datagram.Socket, bytes int) {
+	r.all += int64(bytes)
+	if r.all-r.reported < creditEvery {
 		return
 	}
-	t.told = t.all
-	binary.BigEndian.PutUint64(t.text[:], uint64(t.all))
-	_ = s.Send([]unix.Iovec{datagram.Piece(t.text[:])}, 8, 8) // may be lost: another report follows
+	r.reported = r.all
+	binary.BigEndian.PutUint64(r.text[:], uint64(r.all))
+	_ = s.Send([]unix.Iovec{datagram.Piece(r.text[:])}, 8, 8) // may be lost: another report follows
 }

@@ -61,9 +61,9 @@ type Share struct {
 	Share float64 // from 0 to 1
 }
 
-// Rooms returns the shares of the project's packages. System calls and copies of a package are
+// Packages returns the shares of the project's packages. System calls and copies of a package are
 // listed separately, and so is Go's runtime.
-func (p *Profile) Rooms() []Share { return p.shares(room) }
+func (p *Profile) Packages() []Share { return p.shares(packageOf) }
 
 // Functions returns the shares of the functions themselves, without their callees.
 func (p *Profile) Functions() []Share {
@@ -94,9 +94,9 @@ func Short(function string) string {
 	return path.Base(function)
 }
 
-// room returns the name under which Rooms counts a stack: a package, the system calls or copies of
-// a package, or the runtime of Go.
-func room(stack []string) string {
+// packageOf returns the name under which Packages counts a stack: a package, the system calls or
+// copies of a package, or the runtime of Go.
+func packageOf(stack []string) string {
 	leaf := stack[len(stack)-1]
 	owner := ""
 	for _, f := range slices.Backward(stack) {

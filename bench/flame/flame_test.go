@@ -35,14 +35,14 @@ func sample() *Profile {
 	return p
 }
 
-func TestRooms(t *testing.T) {
+func TestPackages(t *testing.T) {
 	assert.Equal(t, []Share{
 		{"the kernel, called by internal/link", 0.5},
 		{"copies in internal/buffer", 0.2},
 		{"Go's runtime: scheduler, timers, memory", 0.15},
 		{"internal/node", 0.1},
 		{"the application that measures", 0.05},
-	}, sample().Rooms())
+	}, sample().Packages())
 }
 
 func TestFunctions(t *testing.T) {

@@ -109,11 +109,11 @@ func (f *frame) draw(b *strings.Builder, c canvas, x float64, row int) {
 // color returns the color of a function's package: warm for the project's, gray for Go's and the
 // kernel's.
 func color(name string) string {
-	room, _, _ := strings.Cut(name, ".")
+	pkg, _, _ := strings.Cut(name, ".")
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(room)) // writing to a hash never fails
+	_, _ = h.Write([]byte(pkg)) // writing to a hash never fails
 	hue := h.Sum32() % 60
-	if room == "runtime" || strings.Contains(name, "yscall") || room == "all" {
+	if pkg == "runtime" || strings.Contains(name, "yscall") || pkg == "all" {
 		return fmt.Sprintf("hsl(210,12%%,%d%%)", 70+hue/5)
 	}
 	return fmt.Sprintf("hsl(%d,80%%,%d%%)", hue, 66+hue/6)

@@ -23,17 +23,17 @@ type Benchmark struct {
 var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s(.*)$`)
 
 // GoBench runs benchmarks of one package of the repository.
-func GoBench(ctx context.Context, root, room, pattern, times string) ([]Benchmark, error) {
+func GoBench(ctx context.Context, root, pkg, pattern, times string) ([]Benchmark, error) {
 	c := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem",
-		"-benchtime", times, "-timeout", "5m", room)
+		"-benchtime", times, "-timeout", "5m", pkg)
 	c.Dir = root
 	out, err := c.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go test -bench %s %s: %w: %s", pattern, room, err, lastLine(out))
+		return nil, fmt.Errorf("go test -bench %s %s: %w: %s", pattern, pkg, err, lastLine(out))
 	}
 	list := parseBenchmarks(out)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("go test -bench %s %s printed no results", pattern, room)
+		return nil, fmt.Errorf("go test -bench %s %s printed no results", pattern, pkg)
 	}
 	return list, nil
 }

@@ -14,7 +14,7 @@ import (
 // them equally.
 type Turns struct {
 	Rounds int
-	Talk   io.Writer // progress messages
+	Log    io.Writer // progress messages
 	// Until is when the last round may begin; the first round of a case always runs. Zero: no
 	// limit.
 	Until time.Time
@@ -32,7 +32,7 @@ func (t *Turns) Run(ctx context.Context, name string, trials ...Trial) []Samples
 	all := make([]Samples, len(trials))
 	for round := range t.Rounds {
 		if round > 0 && !t.Until.IsZero() && time.Now().After(t.Until) {
-			_, _ = fmt.Fprintf(t.Talk, "%s: %d of %d rounds, out of time\n",
+			_, _ = fmt.Fprintf(t.Log, "%s: %d of %d rounds, out of time\n",
 				name, round, t.Rounds)
 			break
 		}
@@ -44,10 +44,10 @@ func (t *Turns) Run(ctx context.Context, name string, trials ...Trial) []Samples
 			s, err := trials[i].Run(ctx)
 			if err != nil {
 				all[i].Err = err
-				_, _ = fmt.Fprintf(t.Talk, "%s, %s: %v\n", name, trials[i].Name, err)
+				_, _ = fmt.Fprintf(t.Log, "%s, %s: %v\n", name, trials[i].Name, err)
 				continue
 			}
-			_, _ = fmt.Fprintf(t.Talk, "%s, round %d: %s %.4g%s\n",
+			_, _ = fmt.Fprintf(t.Log, "%s, round %d: %s %.4g%s\n",
 				name, round+1, trials[i].Name, s.Value, s.aside())
 			all[i].Runs = append(all[i].Runs, s)
 		}

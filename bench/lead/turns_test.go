@@ -22,7 +22,7 @@ func TestTurns(t *testing.T) {
 			return Sample{Value: float64(len(order))}, err
 		}}
 	}
-	turns := Turns{Rounds: 3, Talk: io.Discard}
+	turns := Turns{Rounds: 3, Log: io.Discard}
 	all := turns.Run(t.Context(), "case", trial("a", nil), trial("b", nil),
 		trial("c", errors.New("no")))
 	assert.Equal(t, "abcabab", order)

@@ -47,7 +47,7 @@ func (r *Report) WritePage(w io.Writer) error { return page.Execute(w, r) }
 func WriteProfiles(w io.Writer, list []Profiled) error {
 	for _, p := range list {
 		rows := [][]string{{p.Name, ""}}
-		for _, part := range [][]flame.Share{p.Rooms, p.Functions} {
+		for _, part := range [][]flame.Share{p.Packages, p.Functions} {
 			for _, s := range part {
 				rows = append(rows, []string{s.Name, fmt.Sprintf("%.1f %%", 100*s.Share)})
 			}

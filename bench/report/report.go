@@ -56,7 +56,7 @@ func (c *Check) Demand() string {
 // Profiled is the CPU profile of one process.
 type Profiled struct {
 	Name, File string // name of the profile, and file of the flame graph
-	Rooms      []flame.Share
+	Packages   []flame.Share
 	Functions  []flame.Share
 }
 

@@ -18,6 +18,7 @@ import (
 
 func sample() *Report {
 	one, none := 1.0, 0.0
+	shares := []flame.Share{{Name: "tcp", Share: 1}}
 	return &Report{
 		Commit: "c0ffee", CPU: "some", CPUs: 2, Rounds: 2,
 		Rows: []Row{
@@ -38,7 +39,7 @@ func sample() *Report {
 		Facts:    []Fact{{Name: "a file, two nodes", Value: 12345, Unit: "MB/s", Runs: []float64{12345}}},
 		Skipped:  []Skipped{{Case: "loss2", Peer: "kernel", Skip: "needs root | more"}},
 		Checks:   []Check{{Point: 1, What: "it", Got: 1, Goal: 2, Known: true}, {Point: 2, What: "not"}},
-		Profiles: []Profiled{{Name: "send", File: "f.svg", Rooms: []flame.Share{{Name: "tcp", Share: 1}}}},
+		Profiles: []Profiled{{Name: "send", File: "f.svg", Packages: shares}},
 	}
 }
 
