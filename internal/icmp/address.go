@@ -89,8 +89,8 @@ func (i *Interface) own(addr netip.Addr) *address {
 	return nil
 }
 
-// source returns the source address for a message: the wanted address if it is assigned, or the
-// first link-local address, or any other.
+// source returns the source address for a message: the wanted address if it is assigned, otherwise
+// the first link-local address, otherwise any other.
 func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
 	for k := range i.addresses {
 		a := i.addresses[k].prefix.Addr()
@@ -109,14 +109,14 @@ func (i *Interface) source(wanted netip.Addr) (found netip.Addr, ok bool) {
 // that start at the same time (RFC 4862 §5.4.2).
 func (i *Interface) detect(now clock.Time, a *address) {
 	i.groups.Join(now, SolicitedNode(a.prefix.Addr()))
-	a.due = now.Add(i.between(0, maxSolicitationDelay))
+	a.due = now.Add(i.randomBetween(0, maxSolicitationDelay))
 	i.addresses = append(i.addresses, *a)
 }
 
 // assign ends duplicate address detection: the address can be used.
 func (i *Interface) assign(now clock.Time, a *address) {
 	a.state, a.due = Preferred, clock.Never
-	i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})
+	i.addChange(Change{Kind: AddressPreferred, Prefix: a.prefix})
 	if !a.prefix.Addr().IsLinkLocalUnicast() {
 		return
 	}
@@ -131,7 +131,7 @@ func (i *Interface) assign(now clock.Time, a *address) {
 
 func (i *Interface) deprecate(a *address) {
 	a.state, a.preferred = Deprecated, clock.Never
-	i.tell(Change{Kind: AddressDeprecated, Prefix: a.prefix})
+	i.addChange(Change{Kind: AddressDeprecated, Prefix: a.prefix})
 }
 
 // duplicate withdraws an address that another node has. If the address was formed, duplicate tries
@@ -151,7 +151,7 @@ func (i *Interface) duplicate(now clock.Time, a *address) {
 func (i *Interface) withdraw(now clock.Time, a *address, why ChangeKind) {
 	prefix := a.prefix
 	i.addresses = slices.DeleteFunc(i.addresses, func(b address) bool { return b.prefix == prefix })
-	i.tell(Change{Kind: why, Prefix: prefix})
+	i.addChange(Change{Kind: why, Prefix: prefix})
 	group := SolicitedNode(prefix.Addr())
 	if !slices.ContainsFunc(i.addresses, func(b address) bool {
 		return SolicitedNode(b.prefix.Addr()) == group
@@ -184,8 +184,8 @@ func (i *Interface) advanceAddresses(now clock.Time) {
 }
 
 // form adds the address of this interface in a router's prefix, or renews its lifetimes (RFC 4862
-// §5.5.3). An attacker could end an address by a short lifetime. So an advertisement reduces the
-// valid lifetime below two hours only if it was already less.
+// §5.5.3). An attacker could announce a short lifetime to remove an address. So an advertisement
+// reduces the valid lifetime below two hours only if it was already less.
 func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid time.Duration) {
 	at := slices.IndexFunc(i.addresses, func(a address) bool {
 		return a.formed && a.prefix.Masked() == prefix
@@ -222,7 +222,7 @@ func (i *Interface) form(now clock.Time, prefix netip.Prefix, preferred, valid t
 		a.preferred = clock.Never // the lifetime is over and must not expire again
 	case a.state == Deprecated && preferred > 0:
 		a.state = Preferred
-		i.tell(Change{Kind: AddressPreferred, Prefix: a.prefix})
+		i.addChange(Change{Kind: AddressPreferred, Prefix: a.prefix})
 	}
 }
 

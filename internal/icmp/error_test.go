@@ -17,7 +17,7 @@ var (
 
 // RFC 792 requires the header and eight bytes, RFC 1812 §4.3.2.3 as much as 576 bytes hold. A link
 // may carry less.
-func TestErrorQuotesWhatFits(t *testing.T) {
+func TestErrorQuoteLength(t *testing.T) {
 	udp, echo := unhex(t, udpPacket), unhex(t, echoPacket)
 	long := append(append([]byte(nil), udp...), make([]byte, 1000)...)
 	tests := []struct {
@@ -31,9 +31,9 @@ func TestErrorQuotesWhatFits(t *testing.T) {
 		{"a long packet", long, 1400, 548},
 		{"a link of 68 bytes", long, 68, 40},
 		{"options, and a link of 60", echo, 60, 36},
-		{"less than eight bytes behind the header", udp[:25], 1400, 25},
-		{"nothing behind the header", udp[:20], 1400, 20},
-		{"a header that claims more than there is", []byte{0x4f, 1, 2}, 1400, 3},
+		{"less than eight bytes after the header", udp[:25], 1400, 25},
+		{"nothing after the header", udp[:20], 1400, 20},
+		{"a header longer than the packet", []byte{0x4f, 1, 2}, 1400, 3},
 		{"nothing", nil, 1400, 0},
 	}
 	for _, tt := range tests {
@@ -131,7 +131,7 @@ func TestMayReportToItself(t *testing.T) {
 	assert.False(t, icmp.MayReport(b, errPort, true))
 }
 
-func TestMayReportLooksBehindOptions(t *testing.T) {
+func TestMayReportSkipsOptions(t *testing.T) {
 	b := unhex(t, echoPacket)
 	copy(b[12:], []byte{10, 0, 0, 1})
 	assert.True(t, icmp.MayReport(b, errPort, false))

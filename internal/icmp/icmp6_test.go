@@ -130,7 +130,7 @@ func TestRFC4443_2_4_MayReport(t *testing.T) {
 		want   bool
 	}{
 		{"a datagram", udp(), errPort, true},
-		{"nothing behind the header", packet6(59), errPort, true},
+		{"nothing after the header", packet6(59), errPort, true},
 		{"a header cut short", udp()[:39], errPort, false},
 		{"an echo", of(icmp.TypeEcho6), errPort, true},
 		{"an unknown query", of(200), errPort, true},
@@ -139,8 +139,8 @@ func TestRFC4443_2_4_MayReport(t *testing.T) {
 		{"too big", of(icmp.TypeTooBig), tooBig, false},
 		{"a redirect", of(icmp.TypeRedirect6), errPort, false},
 		{"an empty message", packet6(58), errPort, false},
-		{"an error behind a header", packet6(60, 58, 0, 1, 4, 0, 0, 0, 0, 1, 4), errPort, false},
-		{"an echo behind a header", packet6(60, 58, 0, 1, 4, 0, 0, 0, 0, 128, 0), errPort, true},
+		{"an error after a header", packet6(60, 58, 0, 1, 4, 0, 0, 0, 0, 1, 4), errPort, false},
+		{"an echo after a header", packet6(60, 58, 0, 1, 4, 0, 0, 0, 0, 128, 0), errPort, true},
 		{"a chain cut short", packet6(60, 58, 1, 1, 4, 0, 0, 0, 0), errPort, false},
 		{"the first fragment", packet6(44, 17, 0, 0, 1, 0, 0, 0, 9), errPort, true},
 		{"a later fragment", packet6(44, 17, 0, 0, 9, 0, 0, 0, 9), tooBig, true},
@@ -160,7 +160,7 @@ func TestRFC4443_2_4_MayReport(t *testing.T) {
 }
 
 // RFC 8200 §4.1: extension headers before the quoted payload are skipped, at most eight.
-func TestRFC8200_4_1_QuotedBehindExtensions(t *testing.T) {
+func TestRFC8200_4_1_QuotedAfterExtensions(t *testing.T) {
 	ext := []byte{60, 0, 1, 4, 0, 0, 0, 0}
 	chain := func(n int, last ...byte) (b []byte) {
 		for range n {
@@ -217,7 +217,7 @@ func TestRFC4443_3_Meanings(t *testing.T) {
 	} {
 		r := icmp.ReportError{Type: row.typ, Code: row.code}
 		assert.Equal(t, row.refuses, r.Refuses(), r)
-		assert.Equal(t, row.lasting, r.Lasting(), r)
+		assert.Equal(t, row.lasting, r.Permanent(), r)
 		assert.EqualError(t, r, row.text)
 	}
 }

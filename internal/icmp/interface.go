@@ -43,8 +43,8 @@ type Interface struct {
 	retransmit time.Duration
 
 	addresses []address
-	onLink    []lasting[netip.Prefix]
-	routers   []lasting[netip.Addr]
+	onLink    []expiring[netip.Prefix]
+	routers   []expiring[netip.Addr]
 	selected  netip.Addr // default router
 	hopLimit  int        // hop limit that a router announced; 0: none
 	mtu       int        // MTU that a router announced; 0: none
@@ -61,9 +61,9 @@ type Interface struct {
 	flooded    bool // a message announced more than a limit allows
 }
 
-// lasting is something that a router announced, with its lifetime.
-type lasting[T any] struct {
-	what  T
+// expiring is a prefix or router from a router advertisement, with its lifetime.
+type expiring[T any] struct {
+	value T
 	until clock.Time
 	// unreachable is set if the router has not answered probes since its last message.
 	unreachable bool
@@ -168,7 +168,7 @@ func (i *Interface) Input(
 		if n != nil {
 			n.router = false
 		}
-		i.advertiser.asked(now, i)
+		i.advertiser.solicited(now, i)
 	case TypeRouterAdvert6:
 		if n != nil {
 			n.router = true
@@ -258,23 +258,23 @@ func (i *Interface) NextChange() (Change, bool) {
 	return c, true
 }
 
-// tell queues a change. The queue exceeds maxChanges only if the owner does not call NextChange.
-func (i *Interface) tell(c Change) {
+// addChange queues a change. The queue exceeds maxChanges only if the owner does not call
+// NextChange.
+func (i *Interface) addChange(c Change) {
 	if len(i.changes) < maxChanges {
 		i.changes = append(i.changes, c)
 	}
 }
 
-// between draws a random time.
-func (i *Interface) between(least, most time.Duration) time.Duration {
+func (i *Interface) randomBetween(least, most time.Duration) time.Duration {
 	return least + time.Duration(i.cfg.Rand.Int64N(int64(most-least)+1))
 }
 
 // remove deletes the elements that are due and returns them.
-func remove[T any](list []lasting[T], now clock.Time) (rest []lasting[T], gone []T) {
-	rest = slices.DeleteFunc(list, func(l lasting[T]) bool {
+func remove[T any](list []expiring[T], now clock.Time) (rest []expiring[T], gone []T) {
+	rest = slices.DeleteFunc(list, func(l expiring[T]) bool {
 		if l.until.Due(now) {
-			gone = append(gone, l.what)
+			gone = append(gone, l.value)
 			return true
 		}
 		return false

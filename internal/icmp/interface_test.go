@@ -116,7 +116,7 @@ func (l *link6) follow(n *node6) {
 	}
 }
 
-// run lets time pass.
+// run advances the time.
 func (l *link6) run(d time.Duration) {
 	end := l.now.Add(d)
 	for steps := 0; ; steps++ {
@@ -191,7 +191,7 @@ func TestRFC4861_7_3_3_Probe(t *testing.T) {
 	l.run(5*time.Second - 1)
 	assert.Empty(t, l.sent())
 	l.run(1)
-	assert.Equal(t, []string{"A ns unicast", "B na unicast"}, l.sent(), "it is probed after 5 s")
+	assert.Equal(t, []string{"A ns unicast", "B na unicast"}, l.sent(), "A probes B after 5 s")
 	assert.Equal(t, "REACHABLE", l.state(a, b.local()))
 	assert.Empty(t, b.Neighbors(l.now), "RFC 4861 §7.2.3: a solicitation creates no neighbor")
 	l.send(a, b.local())
@@ -250,7 +250,7 @@ func TestRFC4861_7_2_5_Advertisements(t *testing.T) {
 	assert.Empty(t, a.Neighbors(l.now), "an advertisement creates no neighbor")
 }
 
-// RFC 6583 §7.1: packets to addresses that do not exist do not evict neighbors that do.
+// RFC 6583 §7.1: packets to nonexistent addresses do not evict existing neighbors.
 func TestNeighborCacheIsBounded(t *testing.T) {
 	const most = 512
 	l, a, b := twoHosts(t)

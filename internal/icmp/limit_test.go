@@ -20,13 +20,13 @@ func take(b *icmp.Bucket, now clock.Time) (n int) {
 
 // RFC 1812 §4.3.2.8: a bucket permits a burst, then a number of messages per second, and a burst
 // again after a pause.
-func TestTheBucket(t *testing.T) {
+func TestBucket(t *testing.T) {
 	var b icmp.Bucket
 	now := clock.Time(1)
 	assert.Equal(t, 50, take(&b, now), "the default burst")
 	assert.Zero(t, take(&b, now.Add(time.Millisecond-1)))
 	assert.Equal(t, 1, take(&b, now.Add(time.Millisecond)), "the default rate")
-	assert.Equal(t, 50, take(&b, now.Add(time.Hour)), "and no more")
+	assert.Equal(t, 50, take(&b, now.Add(time.Hour)), "the bucket holds no more than a burst")
 
 	b.SetLimit(icmp.Limit{Rate: 2, Burst: 3})
 	now = now.Add(time.Hour)

@@ -61,7 +61,7 @@ func TestRFC3810_6_1_Changes(t *testing.T) {
 		assert.True(t, l.IsMember(row.group))
 		assert.Equal(t, []string{row.join, row.join}, reports(l, &now, row.src, time.Second))
 		l.Join(now, row.group)
-		assert.Empty(t, reports(l, &now, row.src, time.Second), "it is a member already")
+		assert.Empty(t, reports(l, &now, row.src, time.Second), "the interface is already a member")
 		l.Leave(now, row.group)
 		l.Leave(now, row.group)
 		assert.False(t, l.IsMember(row.group))
@@ -191,7 +191,7 @@ func TestRFC3810_6_2_Queries(t *testing.T) {
 
 // RFC 3810 §6, RFC 3376 §5: a node never reports the all-nodes group and interface-local groups. A
 // report holds at most 60 groups.
-func TestRFC3810_6_WhatIsReported(t *testing.T) {
+func TestRFC3810_6_ReportedGroups(t *testing.T) {
 	l := newListener(true)
 	now := clock.Time(1)
 	l.Join(now, allNodes)

@@ -84,7 +84,7 @@ func (i *Interface) Sent(now clock.Time, hop netip.Addr, packet []byte) {
 // confirm records that a neighbor has answered a solicitation.
 func (i *Interface) confirm(now clock.Time, n *neighbor) {
 	n.state, n.due = Reachable, clock.Never
-	n.until = now.Add(i.between(i.reachable/2, i.reachable*3/2)) // RFC 4861 §6.3.2
+	n.until = now.Add(i.randomBetween(i.reachable/2, i.reachable*3/2)) // RFC 4861 §6.3.2
 }
 
 // expire changes a neighbor to Stale if its reachable time has passed.

@@ -61,7 +61,7 @@ type Ping struct {
 	next    clock.Time // when the next request may be sent
 	end     clock.Time // when to stop waiting for replies; Never: unknown
 	flights map[uint16]flight
-	stats   tally
+	stats   pingStats
 	done    bool
 }
 
@@ -96,7 +96,7 @@ func (p *Ping) Output(now clock.Time, out *Packet) bool {
 	if p.cfg.Outstanding && p.stats.Sent > 0 {
 		seq := uint16(p.stats.Sent)
 		if f := p.flights[seq]; !f.answered {
-			p.tell(Reply{Answer: Answer{Seq: seq}, At: now, Late: true, WrongAt: -1})
+			p.addReply(Reply{Answer: Answer{Seq: seq}, At: now, Late: true, WrongAt: -1})
 		}
 	}
 	if p.stats.Sent == 0 {
@@ -137,8 +137,8 @@ func (p *Ping) schedule(now clock.Time) {
 	}
 }
 
-// hurry sends the next request earlier, because the last one was answered.
-func (p *Ping) hurry(now clock.Time) {
+// sendEarlier sends the next request earlier, because the last one was answered.
+func (p *Ping) sendEarlier(now clock.Time) {
 	gap := floodGap
 	switch {
 	case p.cfg.Flood:
@@ -167,15 +167,15 @@ func (p *Ping) Input(now clock.Time, a *Answer) {
 	case a.Verdict == Noted:
 	case a.Verdict != Replied:
 		p.stats.Errors++
-		p.hurry(now)
+		p.sendEarlier(now)
 	default:
 		r.Duplicate = f.answered
 		p.flights[a.Seq] = flight{at: f.at, answered: true}
 		p.reply(a, &r)
-		p.hurry(now)
+		p.sendEarlier(now)
 	}
-	p.tell(r)
-	p.judge()
+	p.addReply(r)
+	p.checkEnd()
 }
 
 // reply records an echo reply.
@@ -211,15 +211,15 @@ func (p *Ping) Refused(now clock.Time, err error, mtu int) {
 	if mtu > 0 {
 		p.stats.Errors++
 	}
-	p.tell(Reply{
+	p.addReply(Reply{
 		Answer: Answer{Seq: seq, Dst: p.cfg.Dst, Verdict: Failed, MTU: mtu, Err: err},
 		At:     now, WrongAt: -1,
 	})
-	p.judge()
+	p.checkEnd()
 }
 
-// judge ends the ping if its condition is met.
-func (p *Ping) judge() {
+// checkEnd ends the ping if its condition is met.
+func (p *Ping) checkEnd() {
 	if p.cfg.Count > 0 && p.stats.Received+p.stats.Errors >= p.cfg.Count ||
 		p.cfg.Deadline > 0 && p.stats.Errors > 0 {
 		p.Stop()

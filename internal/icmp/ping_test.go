@@ -67,10 +67,10 @@ func play(t *testing.T, e engine, net network) (sent []time.Duration) {
 		for _, f := range flying {
 			next = clock.Earliest(next, f.at)
 		}
-		require.NotEqual(t, clock.Never, next, "it waits for nothing")
+		require.NotEqual(t, clock.Never, next, "the engine has no deadline")
 		now = max(now, next)
 	}
-	t.Fatal("it does not stop")
+	t.Fatal("the engine does not stop")
 	return nil
 }
 
@@ -110,11 +110,11 @@ func TestPingKeepsItsIntervalAndMeasures(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, time.Second, 2 * time.Second}, sent)
 	info := p.Info()
 	assert.Equal(t, 3, info.Received)
-	assert.Equal(t, 2*time.Second, info.Elapsed, "from the first request to the last")
+	assert.Equal(t, 2*time.Second, info.Elapsed, "the time from the first request to the last")
 	assert.Equal(t, time.Millisecond, info.Min)
 	assert.Equal(t, 3*time.Millisecond, info.Avg)
 	assert.Equal(t, 6*time.Millisecond, info.Max)
-	assert.InDelta(t, 2.160, float64(info.Mdev)/1e6, 0.001, "of 1, 2 and 6")
+	assert.InDelta(t, 2.160, float64(info.Mdev)/1e6, 0.001, "the deviation of 1, 2 and 6 ms")
 	list := all(p)
 	require.Len(t, list, 3)
 	assert.Equal(t, 6*time.Millisecond, list[2].RTT)
@@ -122,7 +122,7 @@ func TestPingKeepsItsIntervalAndMeasures(t *testing.T) {
 	assert.Equal(t, 12, list[2].Bytes)
 }
 
-func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
+func TestPingWaitTimes(t *testing.T) {
 	last := clock.Never
 	for _, tt := range []struct {
 		name    string
@@ -132,7 +132,8 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 		end     time.Duration
 	}{
 		{"none: ten seconds", 0, 0, icmp.PingConfig{Count: 2}, 11 * time.Second},
-		{"none: as told", 0, 0, icmp.PingConfig{Count: 2, Wait: 3 * time.Second}, 4 * time.Second},
+		{"none: the configured wait", 0, 0, icmp.PingConfig{Count: 2, Wait: 3 * time.Second},
+			4 * time.Second},
 		{
 			"some: the interval", 1, time.Millisecond,
 			icmp.PingConfig{Count: 2, Interval: 3 * time.Second},
@@ -172,7 +173,7 @@ func TestPingWaitsForTheFirstReplyLongerThanForOthers(t *testing.T) {
 	}
 }
 
-func TestPingTellsDuplicatesFromReplies(t *testing.T) {
+func TestPingCountsDuplicates(t *testing.T) {
 	p := icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 2})
 	now := start
 	var q icmp.Packet
@@ -233,12 +234,12 @@ func TestPingCountsErrorsAndIgnoresOthers(t *testing.T) {
 	assert.False(t, p.Done())
 	require.True(t, p.Output(start.Add(time.Second), &q))
 	p.Refused(start, errors.New("no way"), 0)
-	assert.Equal(t, 1, p.Info().Errors, "sent and lost")
+	assert.Equal(t, 1, p.Info().Errors, "an unsent request is not an error")
 	p.Refused(start, errors.New("too long"), 1400)
 	assert.True(t, p.Done(), "one error for each request")
 }
 
-func TestPingEndsWithAnErrorWhereThereIsADeadline(t *testing.T) {
+func TestPingWithADeadlineEndsAtAnError(t *testing.T) {
 	p := icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 9, Deadline: time.Minute})
 	sent := play(t, p, func(q icmp.Packet) (time.Duration, *icmp.Answer) {
 		if q.Seq < 3 {
@@ -257,11 +258,11 @@ func TestPingWithADeadlineCountsReplies(t *testing.T) {
 		}
 		return 0, echoed(q)
 	})
-	assert.Len(t, sent, 4, "every other one is lost")
+	assert.Len(t, sent, 4, "every other request is lost")
 	assert.Equal(t, 2, p.Info().Received)
 }
 
-func TestAFloodIsAsFastAsItsReplies(t *testing.T) {
+func TestFloodRate(t *testing.T) {
 	const trip = 300 * time.Microsecond
 	p := icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 1000, Flood: true})
 	sent := play(t, p, func(q icmp.Packet) (time.Duration, *icmp.Answer) { return trip, echoed(q) })
@@ -273,7 +274,8 @@ func TestAFloodIsAsFastAsItsReplies(t *testing.T) {
 
 	p = icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 100, Flood: true})
 	sent = play(t, p, func(q icmp.Packet) (time.Duration, *icmp.Answer) { return 0, echoed(q) })
-	assert.Equal(t, 99*20*time.Microsecond, sent[99], "bounded where a round trip takes no time")
+	assert.Equal(t, 99*20*time.Microsecond, sent[99],
+		"the rate is limited even if a round trip takes no time")
 
 	p = icmp.NewPing(start, icmp.PingConfig{Dst: there, Count: 3, Adaptive: true})
 	sent = play(t, p, func(q icmp.Packet) (time.Duration, *icmp.Answer) { return trip, echoed(q) })

@@ -52,9 +52,9 @@ func (r ReportError) in6() ReportError {
 // unreachables describes the codes of a destination unreachable.
 var unreachables = [...]struct {
 	text string
-	// lasting is false if a later packet may arrive: RFC 1122 §3.2.2.1 treats codes 0, 1 and 5 as
+	// permanent is false if a later packet may arrive: RFC 1122 §3.2.2.1 treats codes 0, 1 and 5 as
 	// hints, and codes 11 and 12 concern only one type of service.
-	lasting bool
+	permanent bool
 }{
 	CodeNet:             {"network unreachable", false},
 	CodeHost:            {"host unreachable", false},
@@ -77,8 +77,8 @@ var unreachables = [...]struct {
 // unreachables6 describes the codes of an ICMPv6 destination unreachable (RFC 4443 §3.1). RFC 9293
 // §3.9.2.2 treats codes 1 and 4 as hard errors; Linux also treats 5 and 6 so.
 var unreachables6 = [...]struct {
-	text    string
-	lasting bool
+	text      string
+	permanent bool
 }{
 	CodeNoRoute:      {"no route to destination", false},
 	CodeProhibited6:  {"communication prohibited", true},
@@ -132,14 +132,14 @@ func (r ReportError) Refuses() bool {
 	return false
 }
 
-// Lasting reports whether resending the packet is useless according to the report. These are the
+// Permanent reports whether resending the packet is useless according to the report. These are the
 // reports that Linux passes to connected UDP sockets.
-func (r ReportError) Lasting() bool {
+func (r ReportError) Permanent() bool {
 	switch r.Type {
 	case TypeUnreachable:
-		return int(r.Code) < len(unreachables) && unreachables[r.Code].lasting
+		return int(r.Code) < len(unreachables) && unreachables[r.Code].permanent
 	case TypeUnreachable6:
-		return int(r.Code) < len(unreachables6) && unreachables6[r.Code].lasting
+		return int(r.Code) < len(unreachables6) && unreachables6[r.Code].permanent
 	}
 	return r.isParameterProblem()
 }

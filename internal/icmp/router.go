@@ -29,11 +29,11 @@ func (i *Interface) handleRouterAdvert(now clock.Time, a *Advert, src netip.Addr
 	i.selectRouter()
 	if v := int(a.HopLimit); v > 0 && v != i.hopLimit {
 		i.hopLimit = v
-		i.tell(Change{Kind: HopLimit, Value: v})
+		i.addChange(Change{Kind: HopLimit, Value: v})
 	}
 	if a.MTU >= MinMTU6 && a.MTU <= i.cfg.MTU && a.MTU != i.mtu {
 		i.mtu = a.MTU
-		i.tell(Change{Kind: LinkMTU, Value: a.MTU})
+		i.addChange(Change{Kind: LinkMTU, Value: a.MTU})
 	}
 	// RFC 4861 §6.2.1 limits the reachable time to an hour. The other limits keep a bad router from
 	// making hosts flood the link, or wait for a neighbor for hours.
@@ -61,19 +61,19 @@ func (i *Interface) learnOnLink(now clock.Time, prefix netip.Prefix, valid time.
 	i.onLink = renew(i, i.onLink, prefix, maxPrefixes, now, valid)
 	switch len(i.onLink) - before {
 	case 1:
-		i.tell(Change{Kind: PrefixOnLink, Prefix: prefix})
+		i.addChange(Change{Kind: PrefixOnLink, Prefix: prefix})
 	case -1:
-		i.tell(Change{Kind: PrefixOffLink, Prefix: prefix})
+		i.addChange(Change{Kind: PrefixOffLink, Prefix: prefix})
 	}
 }
 
-// renew adds what a router announced, unless the list is full, or changes its lifetime. A lifetime
-// of zero removes the element.
+// renew adds an announced prefix or router, unless the list is full, or changes its lifetime. A
+// lifetime of zero removes it.
 func renew[T comparable](
-	i *Interface, list []lasting[T], what T, most int, now clock.Time, lifetime time.Duration,
-) []lasting[T] {
-	at := slices.IndexFunc(list, func(l lasting[T]) bool { return l.what == what })
-	fresh := lasting[T]{what: what, until: now.Add(lifetime)}
+	i *Interface, list []expiring[T], value T, most int, now clock.Time, lifetime time.Duration,
+) []expiring[T] {
+	at := slices.IndexFunc(list, func(l expiring[T]) bool { return l.value == value })
+	fresh := expiring[T]{value: value, until: now.Add(lifetime)}
 	switch {
 	case at >= 0 && lifetime == 0:
 		return slices.Delete(list, at, at+1)
@@ -98,16 +98,16 @@ func (i *Interface) selectRouter() {
 		if !r.unreachable {
 			mine += 2
 		}
-		if r.what == i.selected {
+		if r.value == i.selected {
 			mine++
 		}
 		if mine > rank {
-			best, rank = r.what, mine
+			best, rank = r.value, mine
 		}
 	}
 	if best != i.selected {
 		i.selected = best
-		i.tell(Change{Kind: RouterSelected, Router: best})
+		i.addChange(Change{Kind: RouterSelected, Router: best})
 	}
 }
 
@@ -120,7 +120,7 @@ func (i *Interface) dropRouter(now clock.Time, addr netip.Addr) {
 // setReachable records whether a router answers.
 func (i *Interface) setReachable(addr netip.Addr, reachable bool) {
 	for k := range i.routers {
-		if r := &i.routers[k]; r.what == addr {
+		if r := &i.routers[k]; r.value == addr {
 			r.unreachable = !reachable
 			i.selectRouter()
 		}
@@ -134,7 +134,7 @@ func (i *Interface) advanceRouters(now clock.Time) {
 	var offLink []netip.Prefix
 	i.onLink, offLink = remove(i.onLink, now)
 	for _, p := range offLink {
-		i.tell(Change{Kind: PrefixOffLink, Prefix: p})
+		i.addChange(Change{Kind: PrefixOffLink, Prefix: p})
 	}
 	i.routers, _ = remove(i.routers, now)
 	i.selectRouter()
@@ -151,7 +151,7 @@ func (i *Interface) advanceRouters(now clock.Time) {
 // doubles up to a limit. A random part of up to a tenth makes it differ from that of other hosts
 // (RFC 7559 §2).
 func (i *Interface) backOff(now clock.Time) {
-	vary := func(d time.Duration) time.Duration { return i.between(-d/10, d/10) }
+	vary := func(d time.Duration) time.Duration { return i.randomBetween(-d/10, d/10) }
 	next := 2*i.interval + vary(i.interval)
 	if i.interval == 0 {
 		next = routerSolicitationInterval + vary(routerSolicitationInterval)
@@ -188,13 +188,13 @@ func (a *advertiser) start(now clock.Time) {
 	}
 }
 
-// asked schedules the answer to a solicitation: a multicast advertisement after a random delay. It
-// limits the rate of these advertisements (RFC 4861 §6.2.6).
-func (a *advertiser) asked(now clock.Time, i *Interface) {
+// solicited schedules the answer to a solicitation: a multicast advertisement after a random delay.
+// It limits the rate of these advertisements (RFC 4861 §6.2.6).
+func (a *advertiser) solicited(now clock.Time, i *Interface) {
 	if !a.running {
 		return
 	}
-	at := now.Add(i.between(0, maxRADelay))
+	at := now.Add(i.randomBetween(0, maxRADelay))
 	if a.sent > 0 {
 		at = max(at, a.last.Add(minDelayBetweenRAs))
 	}
@@ -209,7 +209,7 @@ func (a *advertiser) advance(now clock.Time, i *Interface) {
 	a.send(i, max(0, cmp.Or(i.cfg.Advertise.Lifetime, routerLifetime)))
 	a.sent++
 	a.last = now
-	wait := i.between(minInterval, maxInterval)
+	wait := i.randomBetween(minInterval, maxInterval)
 	if a.sent < maxInitialAdverts {
 		wait = min(wait, maxInitialInterval)
 	}

@@ -68,7 +68,7 @@ func TestRFC4862_5_5_Autoconfiguration(t *testing.T) {
 
 	l.run(12 * time.Hour)
 	assert.Empty(t, slices.DeleteFunc(l.sent(), func(s string) bool { return s == "A ra group" }))
-	assert.Len(t, h.changes, 6, "renewed without a change")
+	assert.Len(t, h.changes, 6, "a renewal is not a change")
 	r.down = true
 	l.run(30*time.Minute + 1)
 	assert.Equal(t, "router invalid IP", h.changes[len(h.changes)-1], "RFC 4861 §6.3.5: its lifetime ended")
@@ -152,7 +152,7 @@ func TestRFC4862_5_5_3_NoAddress(t *testing.T) {
 // RFC 4861 §6.3.4 and §6.2.6: a host ignores an MTU that is invalid or exceeds its link's, and
 // messages that are for routers only. A prefix without a preferred lifetime forms a deprecated
 // address.
-func TestAdvertisementsInPart(t *testing.T) {
+func TestPartlyInvalidAdvertisements(t *testing.T) {
 	l := newLink6(t)
 	h := l.add(1, icmp.InterfaceConfig{MTU: 1500})
 	for _, mtu := range []int{68, 1279, 1501, 9000} {
@@ -196,8 +196,8 @@ func TestRouterFlood(t *testing.T) {
 }
 
 // RFC 4861 §6.3.6: a host changes to another router when the first does not answer probes, and
-// keeps the second when the first is back. A router that becomes a host is not used as a router any
-// more.
+// keeps the second when the first answers again. A router that becomes a host is no longer used as
+// a router.
 func TestRFC4861_6_3_6_RouterVanishes(t *testing.T) {
 	l := newLink6(t)
 	r := l.add(1, icmp.InterfaceConfig{Router: true, Advertise: advertising()})
@@ -309,7 +309,8 @@ func TestRFC4861_6_2_Advertisements(t *testing.T) {
 	assert.True(t, isRouter())
 	ns := (&icmp.Discovery{Type: icmp.TypeNeighborSolicit, Target: r.Addresses()[0].Prefix.Addr(), SourceLink: []byte{6, 5, 4, 3, 2, 1}}).Message()
 	require.Equal(t, icmp.Accepted, r.Input(l.now, &ns, hostOne, r.Addresses()[0].Prefix.Addr(), 255))
-	assert.True(t, isRouter(), "RFC 4861 §7.2.3: a solicitation does not say")
+	assert.True(t, isRouter(),
+		"RFC 4861 §7.2.3: a neighbor solicitation does not change the router flag")
 	r.Input(l.now, &m, hostOne, netip.MustParseAddr("ff02::2"), 255)
 	assert.False(t, isRouter(), "RFC 4861 §6.2.6: a router does not solicit routers")
 }
@@ -395,7 +396,7 @@ func TestRFC4861_6_3_4_Timers(t *testing.T) {
 		l.run(30*time.Minute - 1)
 		assert.Equal(t, "REACHABLE", l.state(a, b.local()))
 		l.run(time.Hour + 1)
-		assert.Equal(t, "STALE", l.state(a, b.local()), "an hour and a half at most")
+		assert.Equal(t, "STALE", l.state(a, b.local()), "at most an hour and a half")
 	}
 }
 

@@ -26,8 +26,8 @@ func candidates(text string) (list []icmp.Candidate) {
 	return list
 }
 
-// RFC 6724 §3.1, §3.2, §5 and §10.1 define these examples and rules. Where a rule decides, the
-// order of the candidates does not matter.
+// RFC 6724 §3.1, §3.2, §5 and §10.1 define these examples and rules. If a rule decides, the order
+// of the candidates does not matter.
 func TestRFC6724_5_Source(t *testing.T) {
 	for _, row := range []struct{ dst, sources, want string }{
 		{"2001:db8:1::1", "2001:db8:3::1 fe80::1", "2001:db8:3::1"},

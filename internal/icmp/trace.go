@@ -149,7 +149,7 @@ func (t *Trace) Refused(now clock.Time, err error, mtu int) {
 }
 
 // shrink repeats the last probe, which was too large for a link, with the link's size. It returns
-// false if that size is not smaller, so that the trace cannot repeat the probe for ever.
+// false if that size is not smaller, so that the trace cannot repeat the probe forever.
 func (t *Trace) shrink(i, mtu int) bool {
 	data := mtu - t.cfg.Overhead
 	if t.cfg.Overhead == 0 || i != t.next-1 || data < 0 || data >= len(t.cfg.Data) {
@@ -172,20 +172,20 @@ func (t *Trace) finish(i int) {
 	}
 }
 
-// patience returns how long to wait for the answer to probe i.
-func (t *Trace) patience(i int) time.Duration {
+// waitFor returns how long to wait for the answer to probe i.
+func (t *Trace) waitFor(i int) time.Duration {
 	first := i - i%t.cfg.Queries
-	if d, ok := t.took(first, min(first+t.cfg.Queries, t.next), t.cfg.Here); ok {
+	if d, ok := t.scaledRTT(first, min(first+t.cfg.Queries, t.next), t.cfg.Here); ok {
 		return d
 	}
-	if d, ok := t.took(i+1, t.next, t.cfg.Near); ok {
+	if d, ok := t.scaledRTT(i+1, t.next, t.cfg.Near); ok {
 		return d
 	}
 	return t.cfg.Wait
 }
 
-// took returns the multiple of the round trip of the first answered probe in a range.
-func (t *Trace) took(from, to int, times float64) (time.Duration, bool) {
+// scaledRTT returns the multiple of the round trip of the first answered probe in a range.
+func (t *Trace) scaledRTT(from, to int, times float64) (time.Duration, bool) {
 	if times <= 0 {
 		return 0, false
 	}
@@ -208,7 +208,7 @@ func (t *Trace) Deadline() (due clock.Time) {
 	}
 	for i := t.oldest; i < min(t.next, t.end); i++ {
 		if p := &t.probes[i]; !p.done {
-			due = clock.Earliest(due, p.at.Add(t.patience(i)))
+			due = clock.Earliest(due, p.at.Add(t.waitFor(i)))
 		}
 	}
 	return due
@@ -217,7 +217,7 @@ func (t *Trace) Deadline() (due clock.Time) {
 // Advance gives up probes that were not answered in time.
 func (t *Trace) Advance(now clock.Time) {
 	for i := t.oldest; i < t.next; i++ {
-		if p := &t.probes[i]; !p.done && p.at.Add(t.patience(i)).Due(now) {
+		if p := &t.probes[i]; !p.done && p.at.Add(t.waitFor(i)).Due(now) {
 			t.finish(i)
 		}
 	}

@@ -20,9 +20,9 @@ func traceTo(kind icmp.Kind, port uint16) icmp.TraceConfig {
 	}
 }
 
-// hopsAway is a network with that many hops to the destination. Each hop delays packets by a
+// pathOf is a network with that many hops to the destination. Each hop delays packets by a
 // millisecond.
-func hopsAway(hops int) network {
+func pathOf(hops int) network {
 	return func(p icmp.Packet) (time.Duration, *icmp.Answer) {
 		if int(p.TTL) < hops {
 			return time.Duration(p.TTL) * time.Millisecond, reported(p, icmp.Expired, 11, 0)
@@ -54,9 +54,9 @@ func TestTraceFindsTheHops(t *testing.T) {
 			} else {
 				assert.Equal(t, uint16(50000), p.ID, "one source")
 			}
-			return hopsAway(3)(p)
+			return pathOf(3)(p)
 		})
-		assert.Len(t, seen, len(sent), "no two alike")
+		assert.Len(t, seen, len(sent), "all probes differ")
 		list := hops(tr)
 		require.Len(t, list, 3)
 		for i, replies := range list {
@@ -69,15 +69,15 @@ func TestTraceFindsTheHops(t *testing.T) {
 	}
 }
 
-func TestTraceHasNoMoreThanSoManyUnderWay(t *testing.T) {
+func TestTraceLimitsParallelProbes(t *testing.T) {
 	cfg := traceTo(icmp.Datagram, 33434)
 	cfg.Parallel = 1
 	tr := icmp.NewTrace(cfg)
-	sent := play(t, tr, hopsAway(2))
+	sent := play(t, tr, pathOf(2))
 	assert.Equal(t, []time.Duration{0, 1e6, 2e6, 3e6, 5e6, 7e6}, sent, "one after another")
 }
 
-func TestTraceWaitsNoLongerThanItHasReasonTo(t *testing.T) {
+func TestTraceWaitTimes(t *testing.T) {
 	silent := func(ttl uint8, answer int) network {
 		seen := 0
 		return func(p icmp.Packet) (time.Duration, *icmp.Answer) {
@@ -86,7 +86,7 @@ func TestTraceWaitsNoLongerThanItHasReasonTo(t *testing.T) {
 					return 0, nil
 				}
 			}
-			return hopsAway(3)(p)
+			return pathOf(3)(p)
 		}
 	}
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestTraceWaitsNoLongerThanItHasReasonTo(t *testing.T) {
 		{"another of the hop: three times", silent(1, 1), nil, 3 * (1 + 1) * time.Millisecond},
 		{"a later hop: ten times", silent(1, 0), nil, 10 * (2 + 1) * time.Millisecond},
 		{
-			"nothing to go by", silent(1, 0),
+			"no answered probe", silent(1, 0),
 			func(c *icmp.TraceConfig) { c.Near = 0; c.Wait = time.Second }, time.Second,
 		},
 	} {
@@ -118,7 +118,7 @@ func TestTraceWaitsNoLongerThanItHasReasonTo(t *testing.T) {
 	}
 }
 
-func TestTraceEndsWhereThereIsNoWayOn(t *testing.T) {
+func TestTraceEndsAtUnreachable(t *testing.T) {
 	tr := icmp.NewTrace(traceTo(icmp.Datagram, 33434))
 	play(t, tr, func(p icmp.Packet) (time.Duration, *icmp.Answer) {
 		if p.TTL == 1 {
@@ -154,7 +154,7 @@ func TestTraceThatCannotSendEnds(t *testing.T) {
 	assert.Equal(t, icmp.Failed, list[0][0].Verdict)
 }
 
-func TestTraceIgnoresWhatIsNotAboutIt(t *testing.T) {
+func TestTraceIgnoresUnrelatedAnswers(t *testing.T) {
 	tr := icmp.NewTrace(traceTo(icmp.Datagram, 33434))
 	var p icmp.Packet
 	require.True(t, tr.Output(start, &p))
@@ -189,7 +189,7 @@ func (r recording) Deadline() clock.Time {
 }
 
 // RFC 1191 §3: a probe that is too large is repeated with the size that the router reports.
-func TestTraceFindsThePathsMTU(t *testing.T) {
+func TestTraceFindsThePathMTU(t *testing.T) {
 	cfg := traceTo(icmp.Datagram, 33434)
 	cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)
 	tr := icmp.NewTrace(cfg)
@@ -205,7 +205,7 @@ func TestTraceFindsThePathsMTU(t *testing.T) {
 				return time.Duration(ttl+1) * time.Millisecond, a
 			}
 		}
-		return hopsAway(3)(p)
+		return pathOf(3)(p)
 	})
 	assert.Equal(t, []int{65000, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 576, 576, 576}, sizes)
 	list := hops(tr)
@@ -216,8 +216,8 @@ func TestTraceFindsThePathsMTU(t *testing.T) {
 	assert.Equal(t, 3*time.Millisecond, list[2][0].RTT, "since the repeated probe")
 }
 
-// RFC 1191 §3: the trace sends no probe again for a report that does not reduce the path MTU.
-func TestTraceIgnoresAbsurdMTUs(t *testing.T) {
+// RFC 1191 §3: a report that does not reduce the path MTU does not repeat the probe.
+func TestTraceIgnoresInvalidMTUs(t *testing.T) {
 	for _, mtu := range []int{0, 20, 65000, 65535} {
 		cfg := traceTo(icmp.Datagram, 33434)
 		cfg.Parallel, cfg.DF, cfg.Overhead, cfg.Data = 1, true, 28, make([]byte, 64972)

@@ -8,7 +8,7 @@ import (
 	"github.com/tidepool-net/tidepool/internal/ip"
 )
 
-func TestEveryDropReasonHasItsOwnName(t *testing.T) {
+func TestDropReasonNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range ip.NumDropReasons {
 		name := ip.DropReason(i).String()

@@ -115,7 +115,7 @@ func (h *Header) take(b []byte, at, end int, fragment bool) {
 // like a packet without that header (RFC 6946 §4).
 func (h *Header) readFragment(b []byte) bool {
 	word := binary.BigEndian.Uint16(b[2:])
-	h.Cut = true
+	h.FragmentHeader = true
 	h.FragOff, h.MF = int(word&^(fragmentUnit-1)), word&moreFragments6 != 0
 	if !h.IsFragment() {
 		return false

@@ -193,7 +193,7 @@ func TestRFC8200_4_5_FragmentHeader(t *testing.T) {
 		assert.Equal(t, text, atomic[h.Len:])
 		h, r = walked(t, packet6(next, options, fragment6(ip.NextDestination, 0, false, 7), extension(ip.ProtoUDP), text))
 		require.Equal(t, ip.Refusal{}, r)
-		assert.Equal(t, ip.ProtoUDP, h.Protocol, "the headers behind it")
+		assert.Equal(t, ip.ProtoUDP, h.Protocol, "the header after the Fragment header")
 		_, r = walked(t, packet6(next, options, fragment6(ip.NextHopByHop, 0, false, 7), extension(ip.ProtoUDP), text))
 		assert.Equal(t, ip.DropExtension, r.Drop)
 	}

@@ -41,7 +41,7 @@ func TestRFC6437_3_FlowLabels(t *testing.T) {
 	assert.Equal(t, uint32(1), zero, "the hash of this flow is 0")
 }
 
-// Each bit of both addresses changes the label.
+// The label depends on each bit of both addresses.
 func TestFlowLabelsDependOnBothAddresses(t *testing.T) {
 	labels := ip.NewFlowLabels([16]byte{1})
 	label := func(src, dst [16]byte) uint32 {

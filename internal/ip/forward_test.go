@@ -13,7 +13,7 @@ import (
 )
 
 // RFC 1812 §5.3.1: a router decrements the TTL by one, and changes nothing else but the checksum.
-func TestForwardDecrementsTTLAndKeepsTheRest(t *testing.T) {
+func TestDecrementTTLKeepsTheRest(t *testing.T) {
 	for _, packet := range []string{udpPacket, echoWithRecordRoute} {
 		b := unhex(t, packet)
 		want := unhex(t, packet)
@@ -24,7 +24,7 @@ func TestForwardDecrementsTTLAndKeepsTheRest(t *testing.T) {
 	}
 }
 
-func TestForwardEqualsRecomputation(t *testing.T) {
+func TestDecrementTTLEqualsRecomputedChecksum(t *testing.T) {
 	// RFC 1624 §3 corrects errors of RFC 1141 with special values of one's complement, so the test
 	// tries every TTL and random identifications.
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -100,7 +100,7 @@ func TestRFC8200_4_5_Fragments(t *testing.T) {
 }
 
 // A packet without an identification cannot be fragmented.
-func TestFragmenterNeedsAFragmentHeader(t *testing.T) {
+func TestFragmenterNeedsAnIdentification(t *testing.T) {
 	var f ip.Fragmenter
 	assert.False(t, f.Reset(datagram6(0, text(2000)), 1280, 0))
 	assert.False(t, f.Reset(packet6(ip.NextDestination, []byte{ip.NextFragment, 1}), 1280, 0))
@@ -217,7 +217,7 @@ func TestRFC8200_4_5_InvalidFragments(t *testing.T) {
 }
 
 // RFC 8200 §4.5: the payload is at most 65,535 bytes, with the headers of the first fragment.
-func TestRFC8200_4_5_TheLongestDatagram(t *testing.T) {
+func TestRFC8200_4_5_LongestDatagram(t *testing.T) {
 	hop := extension(ip.ProtoUDP, append([]byte{0x1e, 12}, make([]byte, 12)...)...)
 	for over := range 2 {
 		r := reassembler(t, ip.ReassemblyConfig{})
@@ -319,7 +319,7 @@ func TestFamiliesShareTheMemory(t *testing.T) {
 
 // A host that floods the node from all addresses of its network evicts its own datagrams, not those
 // of another network or of a neighbor. Neighbors have no network of their own.
-func TestANetworkThatFloodsPushesItselfOut(t *testing.T) {
+func TestFloodingNetworkEvictsItsOwnDatagrams(t *testing.T) {
 	body := text(2000)
 	from := func(s string, host uint32) func(*ip.Header) {
 		a := netip.MustParseAddr(s).As16()
@@ -328,15 +328,15 @@ func TestANetworkThatFloodsPushesItselfOut(t *testing.T) {
 	}
 	for flood, hosts := range map[string]uint32{"2001:db8::1": 20_000, "fe80::1": 1} {
 		r := reassembler(t, ip.ReassemblyConfig{})
-		calm := []func(*ip.Header){from("2001:db8:0:1::1", 0), from("fe80::1", 1)}
-		for _, change := range calm {
+		quiet := []func(*ip.Header){from("2001:db8:0:1::1", 0), from("fe80::1", 1)}
+		for _, change := range quiet {
 			put6(t, r, start, piece6(1, body, 0, 1000, change))
 		}
 		for i := range uint32(20_000) {
 			put6(t, r, start, piece6(i, body, 0, 1000, from(flood, i%hosts)))
 			discards(r)
 		}
-		for _, change := range calm {
+		for _, change := range quiet {
 			whole, reason := put6(t, r, start, piece6(1, body, 1000, 2000, change))
 			assert.Equal(t, ip.DropNone, reason)
 			assert.NotNil(t, whole, flood)

@@ -119,7 +119,7 @@ func TestRFC791_3_1_CopiedOptions(t *testing.T) {
 			[]byte{security, 3, 1, nop, recordRoute, 3, 4, 0},
 			[]byte{security, 3, 1, 0},
 		},
-		{"behind the end", []byte{0, streamID, 3, 9}, nil},
+		{"after the end", []byte{0, streamID, 3, 9}, nil},
 		{"a length of one", []byte{streamID, 1, 9, 9}, nil},
 		{"a length too long", []byte{streamID, 4, 1, 1, streamID, 5, 9, 9}, []byte{streamID, 4, 1, 1}},
 		{"no length", []byte{nop, nop, nop, streamID}, nil},
@@ -188,7 +188,7 @@ func TestFragmentationResumes(t *testing.T) {
 
 // RFC 791 §3.1: the 13-bit offset ends at 65,528. If a fragment reached beyond, the offsets of its
 // pieces would wrap around and the pieces would overwrite earlier data.
-func TestNoOffsetWrapsAround(t *testing.T) {
+func TestFragmentOffsetsDoNotWrap(t *testing.T) {
 	h := ip.Header{TotalLen: 1400, TTL: 9, FragOff: 65528, Protocol: ip.ProtoUDP}
 	packet := append(h.Append(nil), make([]byte, 1380)...)
 	var f ip.Fragmenter
@@ -220,7 +220,7 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 	last := uint32(0)
 	for i := range 65536 {
 		id := x.Next(src, dst, ip.ProtoUDP)
-		require.False(t, seen[id], "%d comes again after %d", id, i)
+		require.False(t, seen[id], "%d is repeated after %d", id, i)
 		seen[id] = true
 		steps[uint16(id-last)]++
 		last = id
@@ -229,7 +229,7 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 	for _, n := range steps {
 		most = max(most, n)
 	}
-	assert.Less(t, most, 40, "no step is usual")
+	assert.Less(t, most, 40, "no difference is frequent")
 	assert.Greater(t, len(steps), 30_000)
 	other := ip.NewIdentifications([16]byte{1, 2, 4})
 	x = ip.NewIdentifications([16]byte{1, 2, 3})
@@ -241,7 +241,7 @@ func TestRFC6864_4_3_Identifications(t *testing.T) {
 			same++
 		}
 	}
-	assert.Less(t, same, 5, "other secrets and addresses, other values")
+	assert.Less(t, same, 5, "other secrets and addresses give other values")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { x.Next(src, dst, ip.ProtoUDP) }))
 }
 

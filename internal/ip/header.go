@@ -26,18 +26,18 @@ const (
 // Header is the header of an IPv4 (RFC 791 §3.1) or IPv6 packet (RFC 8200 §3), with lengths and
 // offsets in bytes. The family is that of Dst.
 type Header struct {
-	Len       int    // includes options or extension headers; set by ParseHeader and Walk
-	TotalLen  int    // includes the header; IPv6: 40 more than the payload length
-	FragOff   int    // offset of a fragment, a multiple of 8
-	ID        uint32 // IPv4: 16 bits; IPv6: if not 0, Append writes a Fragment header
-	FlowLabel uint32 // IPv6 only; 20 bits
-	TOS       uint8  // for IPv6: the traffic class
-	TTL       uint8  // for IPv6: the hop limit
-	Protocol  uint8  // for IPv6: type of the header at Len; after Walk, the upper layer's
-	Next      uint8  // for IPv6: type of the first header in Options
-	DF, MF    bool   // DF is set in received IPv6 packets, because only the source fragments
-	Cut       bool   // Walk has found a Fragment header, even in an atomic fragment
-	Src, Dst  netip.Addr
+	Len            int    // includes options or extension headers; set by ParseHeader and Walk
+	TotalLen       int    // includes the header; IPv6: 40 more than the payload length
+	FragOff        int    // offset of a fragment, a multiple of 8
+	ID             uint32 // IPv4: 16 bits; IPv6: if not 0, Append writes a Fragment header
+	FlowLabel      uint32 // IPv6 only; 20 bits
+	TOS            uint8  // for IPv6: the traffic class
+	TTL            uint8  // for IPv6: the hop limit
+	Protocol       uint8  // for IPv6: type of the header at Len; after Walk, the upper layer's
+	Next           uint8  // for IPv6: type of the first header in Options
+	DF, MF         bool   // DF is set in received IPv6 packets, because only the source fragments
+	FragmentHeader bool   // Walk has found a Fragment header, even in an atomic fragment
+	Src, Dst       netip.Addr
 	// Options are IPv4 options, or IPv6 extension headers without a fragment's Fragment header.
 	// nil: none. ParseHeader sets them to a part of the packet.
 	Options []byte

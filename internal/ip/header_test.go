@@ -140,7 +140,7 @@ func TestParseHeaderChecksOptionsToo(t *testing.T) {
 	assert.Equal(t, ip.DropHeaderChecksum, drop)
 }
 
-func TestParseHeaderCutsPayloadToTotalLength(t *testing.T) {
+func TestParseHeaderLimitsPayloadToTotalLength(t *testing.T) {
 	// RFC 1122 §3.2.1 uses the total length and not the length on the link, because a link may pad
 	// packets.
 	b := append(unhex(t, udpPacket), 0, 0, 0)

@@ -18,7 +18,7 @@ const identifications = 64
 type Identifications struct {
 	secret   [16]byte
 	counters [identifications]uint32
-	memo     [memoSize]sequence
+	cache    [cacheSize]sequence
 }
 
 // sequence is the permutation of two addresses and a protocol.
@@ -39,7 +39,7 @@ func NewIdentifications(secret [16]byte) *Identifications {
 func (x *Identifications) Next(src, dst netip.Addr, protocol uint8) uint32 {
 	// Consecutive datagrams have few destinations, so some are cached, as in Table.Hop.
 	from, to := src.As16(), dst.As16()
-	q := &x.memo[(from[15]^to[15]^to[14]^to[13]^protocol)%memoSize]
+	q := &x.cache[(from[15]^to[15]^to[14]^to[13]^protocol)%cacheSize]
 	if !q.known || q.src != src || q.dst != dst || q.protocol != protocol {
 		*q = x.sequence(src, dst, protocol)
 	}

@@ -20,7 +20,7 @@ func TestParseOptions(t *testing.T) {
 		pointer int // offset of the error; 0: the options are valid
 	}{
 		{"none", nil, ip.Options{}, 0},
-		{"nothing and the end, garbage behind it", []byte{1, 1, 0, 9}, ip.Options{}, 0},
+		{"no-operations, the end, and garbage after it", []byte{1, 1, 0, 9}, ip.Options{}, 0},
 		{"unknown", []byte{0x9e, 4, 1, 2}, ip.Options{}, 0},
 		{"unknown of two bytes", []byte{0x9e, 2, 1, 1}, ip.Options{}, 0},
 		{"security, RFC 1108", []byte{130, 3, 0, 0}, ip.Options{}, 0},
@@ -52,7 +52,7 @@ func TestParseOptions(t *testing.T) {
 		{"timestamp without flags", []byte{68, 3, 5, 0}, ip.Options{}, 21},
 		{"its pointer in its head", []byte{68, 8, 4, 0, 0, 0, 0, 0}, ip.Options{}, 22},
 		{"no room for an address", []byte{68, 8, 5, 1, 0, 0, 0, 0}, ip.Options{}, 22},
-		{"its overflow overflows", []byte{68, 4, 5, 0xf0}, ip.Options{}, 23},
+		{"overflow counter is full", []byte{68, 4, 5, 0xf0}, ip.Options{}, 23},
 		{"router alert of three bytes", []byte{148, 3, 0, 0}, ip.Options{}, 21},
 	}
 	for _, tt := range tests {
@@ -99,12 +99,12 @@ func TestStamp(t *testing.T) {
 	assert.Equal(t, []byte{68, 12, 13, 1, 10, 1, 0, 1, 1, 2, 3, 4},
 		stamped(t, 68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0), "with the address")
 	assert.Equal(t, []byte{68, 12, 13, 3, 10, 0, 0, 1, 1, 2, 3, 4},
-		stamped(t, 68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0), "of an address of the node's")
+		stamped(t, 68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0), "with a specified address of the node")
 	other := []byte{68, 12, 5, 3, 10, 0, 0, 7, 0, 0, 0, 0}
 	assert.Equal(t, other, stamped(t, other...), "of another's")
 	assert.Equal(t, []byte{68, 4, 5, 0x30}, stamped(t, 68, 4, 5, 0x20), "the overflow is counted")
 	assert.Equal(t, []byte{68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0},
-		stampedAny(t, 68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0), "room for half of it")
+		stampedAny(t, 68, 12, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0), "room for half of an entry")
 	assert.Equal(t, []byte{1, 1, 1, 0}, stamped(t, 1, 1, 1, 0))
 }
 

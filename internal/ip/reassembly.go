@@ -88,9 +88,9 @@ type Discard struct {
 // Reassembler reassembles datagrams at their destination (RFC 791 §3.2, RFC 1122 §3.3.2, RFC 8200
 // §4.5).
 //
-// It assumes hostile senders. A datagram with overlapping fragments is refused as a whole,
-// including later fragments. That is RFC 5722 §4's rule for IPv6, and ensures for IPv4, too, that
-// what a filter has checked is what arrives (RFC 1858 §4). An exact duplicate is not an overlap.
+// It assumes hostile senders. A datagram with overlapping fragments is refused with all later
+// fragments, as RFC 5722 §4 requires for IPv6. For IPv4 this ensures that no fragment replaces data
+// that a filter has checked (RFC 1858 §4). An exact duplicate is not an overlap.
 // Memory is allocated in pages when data arrives, so a small fragment at a large offset costs one
 // page. At the memory limit the oldest datagram is evicted, or the oldest of a source that uses
 // more than half of the memory.
@@ -100,13 +100,13 @@ type Reassembler struct {
 	datagrams map[fragmentKey]*datagram
 	sources   map[netip.Addr]*source
 	ages      [2]queue  // queue of each IP version
-	gone      []Discard // evicted and refused datagrams for Output
+	discarded []Discard // evicted and refused datagrams for Output
 
-	pages []*page // free pages
-	idle  []*datagram
-	lone  []*source
-	whole []byte // buffer for the packet that Input or Output returns
-	info  ReassemblyInfo
+	pages         []*page // free pages
+	idleDatagrams []*datagram
+	idleSources   []*source
+	whole         []byte // buffer for the packet that Input or Output returns
+	info          ReassemblyInfo
 }
 
 // fragmentKey identifies the datagram of a fragment (RFC 791 §3.2).
@@ -175,10 +175,10 @@ func (r *Reassembler) Input(now clock.Time, iface int, h *Header, b []byte) ([]b
 	}
 	switch d.fit(h, payload) {
 	case fits:
-	case twice:
+	case duplicate:
 		r.info.Duplicates++
 		return nil, DropNone
-	case overlaps:
+	case overlap:
 		return nil, r.refuse(d, DropFragmentOverlap)
 	case contradicts:
 		return nil, r.refuse(d, DropFragmentEnd)
@@ -295,10 +295,10 @@ func (r *Reassembler) refuse(d *datagram, reason DropReason) DropReason {
 	return reason
 }
 
-// discard records that a datagram's fragments are gone.
+// discard records that a datagram's fragments are discarded.
 func (r *Reassembler) discard(d *datagram, reason DropReason) {
 	if d.count > 0 {
-		r.gone = append(r.gone, Discard{Reason: reason, Iface: d.iface, Count: d.count})
+		r.discarded = append(r.discarded, Discard{Reason: reason, Iface: d.iface, Count: d.count})
 	}
 }
 
@@ -322,9 +322,9 @@ func (r *Reassembler) Advance(now clock.Time) { r.now = now }
 // Output returns the next discarded datagram. The owner calls it after each Input and Advance until
 // it returns false. The result is valid until the next call.
 func (r *Reassembler) Output() (Discard, bool) {
-	if n := len(r.gone); n > 0 {
-		last := r.gone[n-1]
-		r.gone = r.gone[:n-1]
+	if n := len(r.discarded); n > 0 {
+		last := r.discarded[n-1]
+		r.discarded = r.discarded[:n-1]
 		return last, true
 	}
 	for family := range r.ages {

@@ -47,24 +47,24 @@ type datagram struct {
 	peer   links // links in the queue of its source's datagrams
 }
 
-// fitting describes how a fragment relates to those received before.
-type fitting uint8
+// fitResult describes how a fragment relates to those received before.
+type fitResult uint8
 
 const (
-	fits        fitting = iota // new data
-	twice                      // an exact duplicate
-	overlaps                   // overlaps another fragment
-	contradicts                // gives another end of the datagram
+	fits        fitResult = iota // new data
+	duplicate                    // an exact duplicate
+	overlap                      // overlaps another fragment
+	contradicts                  // gives another end of the datagram
 )
 
 // fit returns how a fragment relates to those received before.
-func (d *datagram) fit(h *Header, payload []byte) fitting {
+func (d *datagram) fit(h *Header, payload []byte) fitResult {
 	from, end := h.FragOff, h.FragOff+len(payload)
 	if d.covered.any(from, end) {
 		if d.holds(from, end) && h.MF == (end != d.end) && d.equal(from, payload) {
-			return twice
+			return duplicate
 		}
-		return overlaps
+		return overlap
 	}
 	if d.end == 0 && !h.MF && end < d.reach || d.end != 0 && (!h.MF || end > d.end) {
 		return contradicts
@@ -190,7 +190,7 @@ func (d *datagram) appendPayload(b []byte, n int) []byte {
 	return b
 }
 
-// words calls f for each word of the set that contains units of the bytes between up and end, with
+// words calls f for each word of the set that contains units of the bytes from from to end, with
 // a mask of those units.
 func words(from, end int, f func(word int, units uint64) bool) {
 	first, last := from/fragmentUnit, (end-1)/fragmentUnit
@@ -208,7 +208,7 @@ func words(from, end int, f func(word int, units uint64) bool) {
 	}
 }
 
-// any reports whether the set contains a unit of the bytes between up and end.
+// any reports whether the set contains a unit of the bytes from from to end.
 func (s *unitSet) any(from, end int) (found bool) {
 	words(from, end, func(w int, units uint64) bool {
 		found = s[w]&units != 0
@@ -217,7 +217,7 @@ func (s *unitSet) any(from, end int) (found bool) {
 	return found
 }
 
-// set adds the units of the bytes between up and end.
+// set adds the units of the bytes from from to end.
 func (s *unitSet) set(from, end int) {
 	words(from, end, func(w int, units uint64) bool {
 		s[w] |= units

@@ -74,7 +74,7 @@ func nested(rng *rand.Rand, packet []byte, depth int) [][]byte {
 
 // RFC 815 §3: after each fragment the oracle and the Reassembler agree on whether the datagram is
 // complete, in every order and with duplicates.
-func TestRFC815_3_TheHoleAlgorithmAgrees(t *testing.T) {
+func TestRFC815_3_HoleAlgorithm(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))
 	r := reassembler(t, ip.ReassemblyConfig{})
@@ -232,7 +232,7 @@ func FuzzReassembler(f *testing.F) {
 			told += d.Count
 		}
 		if held >= 0 {
-			require.Equal(t, held, told, "each fragment that was held has an end")
+			require.Equal(t, held, told, "each stored fragment is delivered or discarded")
 		}
 		require.Zero(t, r.Info().Bytes)
 		require.Zero(t, r.Info().Datagrams)

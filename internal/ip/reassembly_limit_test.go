@@ -12,7 +12,7 @@ import (
 )
 
 // Incomplete datagrams use no more than the memory limit, and the oldest is evicted first.
-func TestTheOldestMakesRoom(t *testing.T) {
+func TestOldestDatagramIsEvicted(t *testing.T) {
 	const limit = 256 << 10
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: limit})
 	body := text(4000)
@@ -31,13 +31,13 @@ func TestTheOldestMakesRoom(t *testing.T) {
 	assert.Equal(t, ip.Discard{Reason: ip.DropFragmentEvicted, Count: 1}, gone[0])
 
 	whole, _ := put(t, r, start+1, piece(999, body, 2000, 4000, source(999%7)))
-	assert.Equal(t, body, whole[20:], "the newest is there")
+	assert.Equal(t, body, whole[20:], "the newest datagram is complete")
 	whole, _ = put(t, r, start+1, piece(0, body, 2000, 4000, source(0)))
-	assert.Nil(t, whole, "the oldest is not")
+	assert.Nil(t, whole, "the oldest datagram was evicted")
 }
 
 // A datagram that grows is never evicted for its own new fragment, even if it is the oldest.
-func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
+func TestGrowingDatagramIsNotEvicted(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{MaxBytes: 256 << 10})
 	body := text(4000)
 	put(t, r, start, piece(0, body, 0, 2000, source(0)))
@@ -49,7 +49,7 @@ func TestTheOldestIsSparedWhileItGrows(t *testing.T) {
 	assert.Equal(t, body, whole[20:])
 	assert.Equal(t, uint64(1), r.Info().Evicted)
 	whole, _ = put(t, r, start, piece(1, body, 2000, 4000, source(1)))
-	assert.Nil(t, whole, "the next oldest is gone")
+	assert.Nil(t, whole, "the next oldest datagram was evicted")
 }
 
 func TestDatagramsAndFragmentsAreCounted(t *testing.T) {
@@ -71,7 +71,7 @@ func TestDatagramsAndFragmentsAreCounted(t *testing.T) {
 }
 
 // A source that floods the node with first fragments evicts its own datagrams, not those of others.
-func TestASourceThatFloodsPushesItselfOut(t *testing.T) {
+func TestFloodingSourceEvictsItsOwnDatagrams(t *testing.T) {
 	body := text(65000)
 	for _, size := range []int{8, 1400, 60_000} {
 		r := reassembler(t, ip.ReassemblyConfig{})
@@ -87,7 +87,7 @@ func TestASourceThatFloodsPushesItselfOut(t *testing.T) {
 }
 
 // A fragment of eight bytes at the end of a long datagram uses one page.
-func TestASmallFragmentFarOutIsCheap(t *testing.T) {
+func TestSmallFragmentUsesOnePage(t *testing.T) {
 	r := reassembler(t, ip.ReassemblyConfig{})
 	body := text(65000)
 	put(t, r, start, piece(1, body, 64992, 65000))

@@ -64,14 +64,14 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 	from := origin(key.src)
 	s := r.sources[from]
 	if s == nil {
-		s = take(&r.lone)
+		s = take(&r.idleSources)
 		s.addr = from
 		r.sources[from] = s
 	}
 	s.count++ // must be first: evicting the source's last datagram would remove the source
 	r.evict(s, nil, datagramBytes, 1)
 	s.count--
-	d := take(&r.idle)
+	d := take(&r.idleDatagrams)
 	d.key, d.arrived, d.iface, d.source = key, now, iface, s
 	r.charge(d, datagramBytes)
 	s.count++
@@ -81,8 +81,8 @@ func (r *Reassembler) begin(now clock.Time, iface int, key fragmentKey) *datagra
 	return d
 }
 
-// origin returns the address that stands for the source of a datagram: the network of an IPv6
-// address, because one host can use all addresses of a network of 64 bits.
+// origin returns the address under which a datagram's source is counted. For IPv6 it is the /64
+// network, because one host can use all addresses of such a network.
 func origin(src netip.Addr) netip.Addr {
 	if src.Is6() && !src.IsLinkLocalUnicast() {
 		network, _ := src.Prefix(64) // never fails, because the length is valid
@@ -171,13 +171,13 @@ func (r *Reassembler) release(d *datagram) {
 	delete(r.datagrams, d.key)
 	if s.count == 0 {
 		delete(r.sources, s.addr)
-		r.lone = append(r.lone, s)
+		r.idleSources = append(r.idleSources, s)
 	}
-	r.idle = append(r.idle, d)
+	r.idleDatagrams = append(r.idleDatagrams, d)
 	if len(r.datagrams) == 0 {
 		trim(&r.pages, keptPages)
-		trim(&r.idle, keptDatagrams)
-		trim(&r.lone, keptDatagrams)
+		trim(&r.idleDatagrams, keptDatagrams)
+		trim(&r.idleSources, keptDatagrams)
 	}
 }
 

@@ -106,7 +106,7 @@ func TestDatagramsAreDistinguished(t *testing.T) {
 }
 
 // Fragments that are invalid on their own.
-func TestUnsoundFragments(t *testing.T) {
+func TestInvalidFragments(t *testing.T) {
 	body := text(64)
 	more := func(h *ip.Header) { h.MF = true }
 	late := func(off int) func(*ip.Header) { return func(h *ip.Header) { h.FragOff = off } }
@@ -125,7 +125,7 @@ func TestUnsoundFragments(t *testing.T) {
 		{"RFC 1858 §3: no flags", piece(1, body, 0, 16, protocol(ip.ProtoTCP)), ip.DropFragmentTiny},
 		{"a TCP header", piece(1, body, 0, 24, protocol(ip.ProtoTCP)), ip.DropNone},
 		{"RFC 1858 §4: over the flags", piece(1, body, 8, 48, protocol(ip.ProtoTCP), more), ip.DropFragmentTiny},
-		{"behind the header", piece(1, body, 24, 64, protocol(ip.ProtoTCP)), ip.DropNone},
+		{"after the header", piece(1, body, 24, 64, protocol(ip.ProtoTCP)), ip.DropNone},
 		{"eight bytes of UDP", piece(1, body, 0, 8), ip.DropNone},
 	}
 	for _, tt := range tests {
@@ -157,19 +157,19 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 		{"two that make one", [][]byte{
 			piece(1, body, 0, 16), piece(1, body, 16, 32), piece(1, body, 0, 32),
 		}, ip.DropFragmentOverlap},
-		{"a last one that is not", [][]byte{
+		{"data after the last fragment", [][]byte{
 			piece(1, body, 48, 64), piece(1, body, 48, 64, more),
 		}, ip.DropFragmentOverlap},
 		{"a shorter last one", [][]byte{
 			piece(1, body, 48, 64), piece(1, body[:62], 48, 62),
 		}, ip.DropFragmentOverlap},
-		{"an end before what came", [][]byte{
+		{"an end before received data", [][]byte{
 			piece(1, body, 40, 48), piece(1, body[:32], 24, 32),
 		}, ip.DropFragmentEnd},
 		{"two ends", [][]byte{
 			piece(1, body[:32], 24, 32), piece(1, body, 48, 64),
 		}, ip.DropFragmentEnd},
-		{"more behind the end", [][]byte{
+		{"more after the end", [][]byte{
 			piece(1, body[:32], 24, 32), piece(1, body, 32, 40),
 		}, ip.DropFragmentEnd},
 	}
@@ -187,7 +187,7 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 			for _, b := range cut(append(piece(1, body, 0, 64), 0)[:84], 68) {
 				whole, reason := put(t, r, start, b)
 				assert.Nil(t, whole)
-				assert.Equal(t, tt.want, reason, "those not yet received")
+				assert.Equal(t, tt.want, reason, "later fragments")
 			}
 			r.Advance(r.Deadline())
 			assert.Empty(t, discards(r), "reported already")
@@ -197,8 +197,9 @@ func TestRFC5722_4_OverlapsRefuseTheDatagram(t *testing.T) {
 	}
 }
 
-// The network may deliver a packet twice (RFC 791 §1.4). A duplicate does not discard the datagram.
-func TestFragmentsThatComeTwice(t *testing.T) {
+// The network may deliver a packet duplicate (RFC 791 §1.4). A duplicate does not discard the
+// datagram.
+func TestDuplicateFragments(t *testing.T) {
 	packet := datagram(3001)
 	pieces := cut(packet, 576)
 	r := reassembler(t, ip.ReassemblyConfig{})
@@ -216,7 +217,7 @@ func TestFragmentsThatComeTwice(t *testing.T) {
 	assert.Equal(t, packet, whole)
 	assert.NotZero(t, r.Info().Duplicates)
 
-	t.Log("# the last one first, and twice")
+	t.Log("# the last fragment first, and duplicated")
 	for _, i := range []int{len(pieces) - 1, len(pieces) - 1, 0, 0} {
 		_, reason := put(t, r, start, pieces[i])
 		require.Equal(t, ip.DropNone, reason)
@@ -292,7 +293,7 @@ func TestRFC3168_5_3_ECN(t *testing.T) {
 
 // Options that are only in fragment zero can make the datagram longer than the maximum, although
 // each fragment fits.
-func TestAWholeThatIsTooLongForItsHeader(t *testing.T) {
+func TestReassembledDatagramTooLong(t *testing.T) {
 	body := text(65515)
 	r := reassembler(t, ip.ReassemblyConfig{})
 	for from := 1480; from < len(body); from += 1480 {
@@ -308,7 +309,7 @@ func TestAWholeThatIsTooLongForItsHeader(t *testing.T) {
 	assert.Equal(t, ip.DropFragmentTooLong, reason)
 }
 
-func TestConfigurationsThatCannotBe(t *testing.T) {
+func TestInvalidReassemblyConfigs(t *testing.T) {
 	for _, cfg := range []ip.ReassemblyConfig{
 		{Timeout: -1},
 		{MaxBytes: 100},

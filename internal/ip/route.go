@@ -13,7 +13,7 @@ type Origin uint8
 // These are the origins in the order of their administrative distance. Of two routes to one prefix,
 // the one with the lower origin is used.
 const (
-	Local  Origin = iota // the network of one of our interfaces
+	Local  Origin = iota // the network of one of the node's interfaces
 	Static               // configured by the operator
 	RIP                  // learned from other routers
 )
@@ -59,11 +59,11 @@ type Table struct {
 	hidden     map[netip.Prefix][]Route // routes that are not in use, best origin first
 	prefixes   int
 	generation uint64 // incremented by every change
-	memo       [memoSize]recent
+	cache      [cacheSize]recent
 }
 
-// memoSize is the number of cached results. Consecutive packets have few destinations.
-const memoSize = 16
+// cacheSize is the number of cached results. Consecutive packets have few destinations.
+const cacheSize = 16
 
 // recent is a cached result of Hop.
 type recent struct {
@@ -172,17 +172,17 @@ type Hop struct {
 
 // Hop is like Lookup, for forwarding, with a cache.
 func (t *Table) Hop(a netip.Addr) (h Hop, ok bool) {
-	r := &t.memo[slot(a)]
+	r := &t.cache[slot(a)]
 	if r.addr != a || r.until != t.generation+1 {
 		r.addr, r.until, r.ok = a, t.generation+1, t.hop(a, &r.hop)
 	}
 	return r.hop, r.ok
 }
 
-// slot returns the place of an address in the memo.
+// slot returns the index of an address in the cache.
 func slot(a netip.Addr) byte {
 	b := a.As16()
-	return (b[15] ^ b[14] ^ b[13] ^ b[7] ^ b[6] ^ b[5]) % memoSize
+	return (b[15] ^ b[14] ^ b[13] ^ b[7] ^ b[6] ^ b[5]) % cacheSize
 }
 
 func (t *Table) hop(a netip.Addr, h *Hop) bool {

@@ -107,7 +107,7 @@ func TestLongestPrefixBeatsAdministrativeDistance(t *testing.T) {
 	assert.Equal(t, ip.RIP, r.Origin)
 }
 
-func TestInsertIgnoresBitsBehindThePrefix(t *testing.T) {
+func TestInsertIgnoresHostBits(t *testing.T) {
 	var table ip.Table
 	table.Insert(route("10.0.0.77/24", 1, ip.Static))
 	r, ok := table.Lookup(ip.V4(10, 0, 0, 1))
@@ -190,7 +190,7 @@ func hopOf(r ip.Route, a netip.Addr, ok bool) ip.Hop {
 	return ip.Hop{Next: r.NextHop, Iface: r.Iface, Kind: r.Kind}
 }
 
-func TestTableEqualsOracleUnderChurn(t *testing.T) {
+func TestTableEqualsOracle(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var table ip.Table
@@ -235,7 +235,7 @@ func TestTableEqualsOracleUnderChurn(t *testing.T) {
 			require.Len(t, o.all(), table.Len())
 		}
 	}
-	t.Log("# everything goes, and the table is as if it had never been used")
+	t.Log("# all routes are removed, and the table is empty")
 	for p, routes := range o {
 		for origin := range routes {
 			table.Remove(p, origin)

@@ -156,7 +156,7 @@ func BenchmarkRemoveInsert(b *testing.B) {
 	}
 }
 
-func TestTheWayOfPacketsDoesNotAllocate(t *testing.T) {
+func TestLookupDoesNotAllocate(t *testing.T) {
 	prefixes := manyPrefixes(10_000)
 	prefixes = append(prefixes, in6(prefixes)...)
 	table, targets := tableOf(prefixes), targetsIn(prefixes, 256)

@@ -27,12 +27,12 @@ type entry struct {
 // shifting 256+b right, the longest first. The values of a set's members are in a slice, in the
 // order of the set. The two fit in a cache line, and one step of a lookup reads one or two.
 type node struct {
-	sons     set256
-	children []*node
-	whole    set256
-	wholes   []entry
-	short    set256
-	shorts   []entry
+	childBytes set256
+	children   []*node
+	whole      set256  // values of the byte with which prefixes end
+	wholes     []entry // their routes
+	short      set256  // tree nodes of shorter prefixes
+	shorts     []entry // their routes
 }
 
 // longest returns the route of the longest prefix that contains the address, and its length; nil:
@@ -114,18 +114,18 @@ func (n *node) put(addr []byte, length int, w entry) {
 	c := n.child(b)
 	if c == nil {
 		c = &node{}
-		n.sons.add(b)
-		n.children = slices.Insert(n.children, n.sons.rank(b)-1, c)
+		n.childBytes.add(b)
+		n.children = slices.Insert(n.children, n.childBytes.rank(b)-1, c)
 	}
 	c.put(addr[1:], length-stride, w)
 }
 
 // child returns the node after b, or nil.
 func (n *node) child(b uint8) *node {
-	if !n.sons.has(b) {
+	if !n.childBytes.has(b) {
 		return nil
 	}
-	return n.children[n.sons.rank(b)-1]
+	return n.children[n.childBytes.rank(b)-1]
 }
 
 // remove removes an existing prefix from the node or its children, and removes empty nodes.
@@ -141,9 +141,9 @@ func (n *node) remove(addr []byte, length int) {
 	c := n.child(b)
 	c.remove(addr[1:], length-stride)
 	if len(c.wholes)+len(c.shorts)+len(c.children) == 0 {
-		at := n.sons.rank(b) - 1
+		at := n.childBytes.rank(b) - 1
 		n.children = slices.Delete(n.children, at, at+1)
-		n.sons.drop(b)
+		n.childBytes.drop(b)
 	}
 }
 

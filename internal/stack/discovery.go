@@ -198,7 +198,7 @@ func (dv *discoverers) input(now clock.Time, i int, h *ip.Header, m *icmp.Messag
 	if d == nil || d.six == nil {
 		return ip.DropNone // links with configured neighbors ignore the message
 	}
-	if h.Cut && m.Type != icmp.TypeListenerQuery {
+	if h.FragmentHeader && m.Type != icmp.TypeListenerQuery {
 		return ip.DropNDFragment // dropped by RFC 6980 §5
 	}
 	r := d.six.Input(now, m, h.Src, h.Dst, h.TTL)

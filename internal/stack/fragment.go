@@ -28,7 +28,7 @@ func (l *local) reassemble(now clock.Time, i int, h *ip.Header, b []byte) {
 		if reason != ip.DropNone {
 			panic("BUG: stack: reassembly returned an invalid packet: " + reason.String())
 		}
-		h.Cut = true
+		h.FragmentHeader = true
 		h.Src, h.Dst = l.ifs.list[i].zoned(h.Src), l.ifs.list[i].zoned(h.Dst)
 		if !l.fwd.whole(now, i, &h, whole) {
 			l.deliver(now, i, &h, whole, payload)

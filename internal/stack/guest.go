@@ -90,7 +90,7 @@ func (l *local) forGuest(now clock.Time, i int, h *ip.Header, b, payload []byte)
 // before Output.
 func (l *local) passToGuest(now clock.Time, h *ip.Header, b []byte) {
 	l.flushTrain(now) // keeps the order of packets
-	if h.Cut || l.in.self {
+	if h.FragmentHeader || l.in.self {
 		b = slices.Clone(b)
 	}
 	l.guest(l.in.checked, b)

@@ -265,7 +265,7 @@ func (ih *icmpHost) udpError(now clock.Time, q icmp.Quote, rest []byte, m *icmp.
 		ih.udp.TooBig(now, local, remote, q.TotalLen, max(ip.MinMTU, reportedMTU(q, mtu)))
 	case r.Refuses():
 		ih.udp.Report(local, remote, udp.ErrRefused)
-	case r.Lasting():
+	case r.Permanent():
 		ih.udp.Report(local, remote, r)
 	default:
 		ih.udp.Report(local, remote, nil)

@@ -138,7 +138,7 @@ const maxReplies = 1024
 // replies is the queue of replies for the owner.
 type replies struct{ queue []Reply }
 
-func (r *replies) tell(reply Reply) {
+func (r *replies) addReply(reply Reply) {
 	if len(r.queue) < maxReplies {
 		r.queue = append(r.queue, reply)
 	}

@@ -23,13 +23,13 @@ type PingResult struct {
 	EWMA       time.Duration `json:"ewma_ns"` // moving average, with a weight of 1/8 for the latest
 }
 
-// tally collects a PingResult.
-type tally struct {
+// pingStats collects the statistics of a Ping.
+type pingStats struct {
 	PingResult
 	sum, square float64 // sums in nanoseconds
 }
 
-func (t *tally) add(rtt time.Duration) {
+func (t *pingStats) add(rtt time.Duration) {
 	if t.sum == 0 && t.square == 0 {
 		t.Min, t.EWMA = rtt, rtt
 	}
