@@ -86,7 +86,7 @@ func TestGarbageIsPaced(t *testing.T) {
 }
 
 // A failure lists the other segments that arrived.
-func TestInstead(t *testing.T) {
+func TestFailureListsOtherSegments(t *testing.T) {
 	t.Parallel()
 	check := stepsOf(t, "listen\nsend S\nexpect S. ack 2")
 	o := execute(&Self{}, check, Units{RTT: leastRTT, RTO: defaultRTO})

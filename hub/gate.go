@@ -77,7 +77,7 @@ func (h *Hub) join(from netip.AddrPort, head *ip.Header, ok bool, now time.Time)
 		s = h.owner(head.Src)
 	}
 	if s == nil {
-		h.strangers++
+		h.unknownSources++
 		return nil
 	}
 	if now.After(s.until) || s.machine != from.Addr() || head.Src != h.host(s.Slot) {

@@ -67,15 +67,15 @@ type Hub struct {
 	work sync.WaitGroup
 	done chan struct{}
 
-	saving    sync.Mutex // locked before mu
-	mu        sync.Mutex
-	teacher   string // the teacher's token
-	slots     []*student
-	pinned    map[netip.AddrPort]*student
-	strangers uint64 // packets from addresses that belong to no student
-	links     []*tidepool.PipeEnd
-	flows     map[flowKey]*flow
-	cells     map[pair]*Cell
+	saving         sync.Mutex // locked before mu
+	mu             sync.Mutex
+	teacher        string // the teacher's token
+	slots          []*student
+	pinned         map[netip.AddrPort]*student
+	unknownSources uint64 // packets from addresses that belong to no student
+	links          []*tidepool.PipeEnd
+	flows          map[flowKey]*flow
+	cells          map[pair]*Cell
 }
 
 // New opens a hub. It calls send for each packet to a student; send must not block. The caller

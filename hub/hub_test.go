@@ -174,7 +174,7 @@ func TestClass(t *testing.T) {
 					assert.Empty(t, s.Refused, s.Name)
 				}
 				assert.Equal(t, grammars[1] != "new", b.RIP.OldSize)
-				assert.Zero(t, v.Strangers)
+				assert.Zero(t, v.UnknownSources)
 			})
 		})
 	}
@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		assert.EqualValues(t, 4, refused("ada")[refusedAddress], "another port")
 		c.Receive(bobAt, packet("8.8.8.8", "10.77.1.1", 0, nil))
 		c.Receive(bobAt, []byte("hello"))
-		assert.EqualValues(t, 2, c.View().Strangers)
+		assert.EqualValues(t, 2, c.View().UnknownSources)
 
 		time.Sleep(time.Second)
 		six := make([]byte, 40)

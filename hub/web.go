@@ -244,11 +244,11 @@ func (h *Hub) Tokens() string {
 
 // View is the data that the page and the API show.
 type View struct {
-	Time      time.Time     `json:"time"`
-	Network   string        `json:"network"`
-	UDP       string        `json:"udp"`
-	Strangers uint64        `json:"strangers"` // packets from unknown addresses
-	Students  []StudentView `json:"students"`
+	Time           time.Time     `json:"time"`
+	Network        string        `json:"network"`
+	UDP            string        `json:"udp"`
+	UnknownSources uint64        `json:"unknown_sources"` // packets from unknown addresses
+	Students       []StudentView `json:"students"`
 }
 
 // StudentView is a student's data on the page. Cells are in the order of the students.
@@ -279,7 +279,7 @@ func (h *Hub) View() View {
 	defer h.mu.Unlock()
 	v := View{
 		Time: time.Now(), Network: h.cfg.Network.String(), UDP: h.cfg.Public,
-		Strangers: h.strangers, Students: []StudentView{},
+		UnknownSources: h.unknownSources, Students: []StudentView{},
 	}
 	for _, s := range h.slots {
 		if s != nil {

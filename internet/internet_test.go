@@ -225,37 +225,37 @@ func TestImpair(t *testing.T) {
 	})
 }
 
-// mistaken is a testing.TB that records failures.
-type mistaken struct {
+// failures is a testing.TB that records the failures of a test.
+type failures struct {
 	testing.TB
 	said []string
 }
 
-func (m *mistaken) Errorf(format string, args ...any) {
+func (m *failures) Errorf(format string, args ...any) {
 	m.said = append(m.said, fmt.Sprintf(format, args...))
 }
 
-func (m *mistaken) Fatalf(format string, args ...any) {
+func (m *failures) Fatalf(format string, args ...any) {
 	m.Errorf(format, args...)
 	runtime.Goexit()
 }
 
 // An error in the network fails the test with a message that names the error and its position.
-func TestMistakes(t *testing.T) {
-	net := func(text string) func(*mistaken) {
-		return func(m *mistaken) { Start(m, text) }
+func TestErrors(t *testing.T) {
+	net := func(text string) func(*failures) {
+		return func(m *failures) { Start(m, text) }
 	}
-	in := func(text string, do func(w *World)) func(*mistaken) {
-		return func(m *mistaken) { do(Start(m, text)) }
+	in := func(text string, do func(w *World)) func(*failures) {
+		return func(m *failures) { do(Start(m, text)) }
 	}
 	for name, row := range map[string]struct {
-		do   func(*mistaken)
+		do   func(*failures)
 		want string
 	}{
 		"a wrong word": {net("link a b\nlink b c lost 1%"), `:2:10: .*"lost"`},
-		"no file":      {func(m *mistaken) { Run(m, "testdata/none.net") }, `testdata/none.net`},
-		"no files":     {func(m *mistaken) { Run(m, "testdata") }, `testdata has no .lnx files`},
-		"a TUN device": {func(m *mistaken) { Run(m, "../nets/tun") }, `TUN device`},
+		"no file":      {func(m *failures) { Run(m, "testdata/none.net") }, `testdata/none.net`},
+		"no files":     {func(m *failures) { Run(m, "testdata") }, `testdata has no .lnx files`},
+		"a TUN device": {func(m *failures) { Run(m, "../nets/tun") }, `TUN device`},
 		"machines": {
 			net("host alpha ssh alpha\nlink a b\nnode a alpha"), "remove `host alpha ssh alpha`",
 		},
@@ -292,7 +292,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &mistaken{TB: t}
+				m := &failures{TB: t}
 				done := make(chan struct{})
 				go func() { defer close(done); row.do(m) }()
 				<-done

@@ -67,7 +67,7 @@ func TestReset(t *testing.T) {
 // failing runs a test that is expected to fail, and returns its first failure.
 func failing(t *testing.T, network string, do func(w *World)) string {
 	t.Helper()
-	m := &mistaken{}
+	m := &failures{}
 	synctest.Test(t, func(t *testing.T) {
 		m.TB = t
 		done := make(chan struct{})
@@ -143,7 +143,7 @@ func TestWaits(t *testing.T) {
 // Nothing scheduled happens after the end of the test.
 func TestAtAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &mistaken{TB: t}
+		m := &failures{TB: t}
 		w := Start(m, "link a b")
 		w.At(time.Hour, func() { t.Error("it is called") })
 		w.end()

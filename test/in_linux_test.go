@@ -243,7 +243,7 @@ func TestNetworkGoesDownUnderAProgram(t *testing.T) {
 }
 
 // An error about an unknown host lists the existing hosts.
-func TestInMistakes(t *testing.T) {
+func TestInErrors(t *testing.T) {
 	t.Parallel()
 	h := runHosts(t, "nets", "a-b")
 	for arg, want := range map[string]string{

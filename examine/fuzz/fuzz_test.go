@@ -224,7 +224,7 @@ func (r timedRun) Close() { *r.took = time.Duration(r.Now()) }
 
 // In a hasty run, an event ends when the stack has done what the model requires. Only the last
 // event takes its full time.
-func TestHaste(t *testing.T) {
+func TestHastyRun(t *testing.T) {
 	t.Parallel()
 	var took time.Duration
 	s := Subject{Subject: timekeeper{&examine.Self{}, &took}, Settle: time.Second}

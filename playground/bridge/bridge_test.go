@@ -210,10 +210,10 @@ func TestPackets(t *testing.T) {
 
 	_, other := b.ask("/C")
 	assert.Equal(t, http.StatusSwitchingProtocols, other.StatusCode)
-	stranger, err := net.DialUDP("udp", nil, b.own)
+	forger, err := net.DialUDP("udp", nil, b.own)
 	require.NoError(t, err)
-	defer stranger.Close()
-	_, err = stranger.Write([]byte("forged"))
+	defer forger.Close()
+	_, err = forger.Write([]byte("forged"))
 	require.NoError(t, err)
 	_, err = b.neighbor.WriteTo([]byte("true"), b.own)
 	require.NoError(t, err)
@@ -323,7 +323,7 @@ var theHolder = map[bool]string{
 	true: fmt.Sprintf("process %d (", os.Getpid()), false: "the process that runs this node",
 }[runtime.GOOS == "linux"]
 
-func TestTaken(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	process, err := net.ListenUDP("udp", b.own)

@@ -124,7 +124,7 @@ func TestANodeConfiguresItselfFromTheKernel(t *testing.T) {
 
 // RFC 3810 §6: a multicast router of another implementation learns from the answer to its query
 // that a socket has joined a group, and later that the socket has left the group.
-func TestScapyHearsOfGroups(t *testing.T) {
+func TestScapyLearnsGroups(t *testing.T) {
 	need(t)
 	with, f := python(t), family{v6: true}
 	const group, isExclude, toInclude = "ff05::1:3", "2", "3"

@@ -193,7 +193,7 @@ func testFRRAndRIPv2(t *testing.T, f family) {
 // RFC 3376 §5: FRR's multicast router learns that a socket of the node has joined a group, from the
 // reports of IGMP version 3 and from the answers to its queries. It also learns that the socket has
 // left the group.
-func TestFRRHearsOfGroups(t *testing.T) {
+func TestFRRLearnsGroups(t *testing.T) {
 	var f family // Debian's FRR has no MLD router
 	const group = "239.1.2.3"
 	f.report(t, &row{peer: "FRR", scenario: "IGMPv3: a group joined, queried, left"})
